@@ -1,0 +1,481 @@
+//! The checked settings: what an Onehopfile means once it has been read, resolved and found sound.
+//!
+//! Only these types travel to the server. They hold no text that still needs interpreting: every
+//! default is spelled out, every path is absolute, every route stands in the order in which it acts.
+//! They must never grow a reference to the file's syntax (that is `syntax/`).
+
+use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A whole configuration, ready to be built into a snapshot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checked {
+    /// Settings of the process.
+    pub global: Global,
+    /// What to listen on, and which sites answer there.
+    pub listeners: Vec<Listener>,
+    /// Every site, in the order of the file.
+    pub sites: Vec<Site>,
+}
+
+/// Settings of the process, from the global block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Global {
+    /// Where metrics and the status page are served. Loopback unless the file says otherwise.
+    pub admin: Admin,
+    /// Bound on the bytes that all stores together may hold in memory.
+    pub memory_bytes: u64,
+    /// Core threads; `None` takes what the machine allows this process.
+    pub threads: Option<NonZeroUsize>,
+    /// How long a stop waits for requests in flight.
+    pub grace_period: Duration,
+    /// Whether an address without a scheme means HTTPS.
+    pub auto_https: bool,
+    /// The port that `http://` means.
+    pub http_port: u16,
+    /// The port that `https://` means.
+    pub https_port: u16,
+}
+
+/// The admin endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admin {
+    /// No admin endpoint over TCP. The control socket stays.
+    Off,
+    /// Served here.
+    Address(SocketAddr),
+}
+
+/// One address to listen on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listener {
+    /// Where.
+    pub address: ListenAddress,
+    /// Whether the sites here are reached through TLS.
+    pub tls: bool,
+    /// Indices into [`Checked::sites`].
+    pub sites: Vec<usize>,
+}
+
+/// A place to listen.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ListenAddress {
+    /// A TCP port; `None` is every interface, IPv4 and IPv6.
+    Tcp {
+        /// The interface's address.
+        host: Option<IpAddr>,
+        /// The port; 0 lets the system choose.
+        port: u16,
+    },
+    /// A Unix stream socket.
+    Unix {
+        /// Its path.
+        path: PathBuf,
+        /// Its permission bits, `None` for 0200 as Caddy has it.
+        mode: Option<u32>,
+    },
+}
+
+/// One site: some hosts and what answers there.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Site {
+    /// The first address as written; the `site` label in metrics and logs.
+    pub label: String,
+    /// The hosts that it answers; empty means any host.
+    pub hosts: Vec<HostPattern>,
+    /// Its routes, in the order in which they act.
+    pub routes: Vec<Route>,
+    /// Its access logs; none means that requests are not logged.
+    pub logs: Vec<AccessLog>,
+}
+
+/// A host that a site or a matcher answers, lower case, without port.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum HostPattern {
+    /// Exactly this host.
+    Exact(String),
+    /// Labels of which some are `*`, each standing for exactly one label (`*.example.com`).
+    Wildcard(Vec<Option<String>>),
+}
+
+/// A step and the condition under which it is taken.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Route {
+    /// `None` matches every request.
+    pub matcher: Option<Matcher>,
+    /// Of the routes of one group, only the first that matches is taken (`handle`, `rewrite`, `root` …).
+    pub group: Option<u32>,
+    /// What is done.
+    pub step: Step,
+    /// Line of the directive in its file, from 1; 0 where none wrote it.
+    pub line: u32,
+}
+
+/// Conditions that must all hold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Matcher {
+    /// All of these.
+    pub all: Vec<Condition>,
+}
+
+/// One condition on a request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Condition {
+    /// The path fits one of these.
+    Path(Vec<PathPattern>),
+    /// The method is one of these (exact case, RFC 9110 section 9.1).
+    Method(Vec<String>),
+    /// The host is one of these.
+    Host(Vec<HostPattern>),
+    /// A header field has, or lacks, a value.
+    Header {
+        /// Field name, lower case.
+        name: String,
+        /// What its value must look like.
+        value: HeaderTest,
+    },
+    /// A file of this list exists below the root; the first becomes `{file_match.relative}`.
+    File(FileMatch),
+    /// None of these matches.
+    Not(Vec<Matcher>),
+}
+
+/// A test on the values of one header field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HeaderTest {
+    /// The field is present, with any value.
+    Present,
+    /// The field is absent.
+    Absent,
+    /// One of its values equals one of these, `*` at either end standing for anything.
+    Like(Vec<String>),
+}
+
+/// A `try_files` list.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileMatch {
+    /// Root to look below; `None` takes the root that applies to the request.
+    pub root: Option<Template>,
+    /// Candidates; one that ends in `/` must be a directory.
+    pub candidates: Vec<Template>,
+    /// What to answer when none exists (`=404`).
+    pub otherwise_status: Option<u16>,
+    /// Which of those that exist is taken.
+    pub policy: TryPolicy,
+}
+
+/// Which existing candidate of `try_files` is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TryPolicy {
+    /// The first of the list.
+    FirstExist,
+    /// The first; the last is taken even where it does not exist.
+    FirstExistFallback,
+    /// The smallest file.
+    SmallestSize,
+    /// The largest file.
+    LargestSize,
+    /// The file that changed last.
+    MostRecentlyModified,
+}
+
+/// A path pattern as Caddy's `path` matcher has it, lower case, compared without regard to case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PathPattern {
+    /// `*`: every path.
+    Any,
+    /// The whole path.
+    Exact(String),
+    /// `/foo*`
+    Prefix(String),
+    /// `*.ext`
+    Suffix(String),
+    /// `*middle*`
+    Contains(String),
+    /// A star elsewhere: a shell pattern in which a star does not cross a slash.
+    Glob(String),
+    /// The pattern has an escape (`%2f`): compared with the path as sent.
+    Escaped(String),
+}
+
+/// One thing that is done with a request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// `root`: where files are looked for from here on.
+    Root(Template),
+    /// `header`: changes to the answer's fields.
+    Header(HeaderStep),
+    /// `redir`
+    Redirect {
+        /// The Location.
+        to: Template,
+        /// How.
+        kind: RedirectKind,
+    },
+    /// `rewrite`: the URI (path, query or both) from here on.
+    Rewrite(Template),
+    /// `encode`: compress the answer where the client and the answer allow it.
+    Encode(Encode),
+    /// `handle`: its routes, and nothing after it.
+    Handle(Vec<Route>),
+    /// `handle_path`: as `handle`, with the matched prefix taken off the path.
+    HandlePath {
+        /// The prefix, without its star.
+        prefix: String,
+        /// Inside.
+        routes: Vec<Route>,
+    },
+    /// `respond`
+    Respond {
+        /// Status.
+        status: u16,
+        /// Body.
+        body: Template,
+        /// Close the connection afterwards.
+        close: bool,
+    },
+    /// `file_server`
+    FileServer(FileServer),
+    /// `spa`
+    Spa(Spa),
+}
+
+/// How `redir` redirects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RedirectKind {
+    /// A status with a Location.
+    Status(u16),
+    /// A small HTML page that redirects.
+    Html,
+}
+
+/// Changes to header fields.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HeaderStep {
+    /// In order.
+    pub ops: Vec<HeaderOp>,
+    /// Applied when the answer is written, instead of before the handler runs.
+    pub deferred: bool,
+}
+
+/// One change to the header fields of an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum HeaderOp {
+    /// Replace every value by this one.
+    Set {
+        /// Field name as written.
+        name: String,
+        /// New value.
+        value: Template,
+    },
+    /// Add a value beside those that are there.
+    Add {
+        /// Field name as written.
+        name: String,
+        /// Added value.
+        value: Template,
+    },
+    /// Set only where the field is absent (`?Name`).
+    Default {
+        /// Field name as written.
+        name: String,
+        /// Value.
+        value: Template,
+    },
+    /// Remove the field; a name that ends (or begins) in `*` removes every field so named.
+    Delete {
+        /// Field name, lower case.
+        name: String,
+    },
+    /// Replace within values by a regular expression.
+    Replace {
+        /// Field name, lower case.
+        name: String,
+        /// Regular expression, known to compile.
+        find: String,
+        /// Replacement; `$1` stands for a group.
+        replace: Template,
+    },
+}
+
+/// `encode`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Encode {
+    /// In order of preference where the client has none.
+    pub encodings: Vec<Encoding>,
+    /// Smaller bodies are left as they are, in bytes.
+    pub minimum_length: u64,
+    /// Media types that are compressed (`text/*`, `application/json*`), lower case.
+    pub types: Vec<String>,
+}
+
+/// A content coding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Encoding {
+    /// RFC 1952
+    Gzip,
+    /// RFC 7932
+    Brotli,
+    /// RFC 8878, window of at most 8 MiB (RFC 9659)
+    Zstd,
+}
+
+/// `file_server`
+#[derive(Debug, Clone, PartialEq)]
+pub struct FileServer {
+    /// Root of its own; `None` takes the one that applies to the request.
+    pub root: Option<Template>,
+    /// Names and patterns that are treated as absent; absolute where they hold a slash.
+    pub hide: Vec<String>,
+    /// Index files, in order.
+    pub index: Vec<String>,
+    /// Sidecar files to look for, in order.
+    pub precompressed: Vec<Encoding>,
+    /// Directory pages.
+    pub browse: bool,
+    /// Status to answer with instead of 200.
+    pub status: Option<u16>,
+    /// What is not found goes on to the next step instead of being a 404.
+    pub pass_through: bool,
+    /// Redirect to the path with (directory) or without (file) a slash at its end.
+    pub canonical_uris: bool,
+    /// Files and folders whose name begins with a dot are served too.
+    pub dotfiles: bool,
+    /// Symbolic links that leave the root are followed.
+    pub follow_outside: bool,
+}
+
+/// `spa`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spa {
+    /// The built application, absolute.
+    pub root: PathBuf,
+    /// The page that answers navigations, relative to the root.
+    pub index: String,
+    /// Paths that are immutable besides those that are detected.
+    pub immutable: Vec<PathPattern>,
+    /// Files and folders whose name begins with a dot are served too.
+    pub dotfiles: bool,
+    /// Symbolic links that leave the root are followed.
+    pub follow_outside: bool,
+}
+
+/// One access log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccessLog {
+    /// Where its JSON lines go.
+    pub output: LogOutput,
+    /// Only for these hosts; empty means all of the site.
+    pub hosts: Vec<String>,
+}
+
+/// Where log lines go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LogOutput {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+    /// Appended to this file, absolute.
+    File(PathBuf),
+    /// Nowhere.
+    Discard,
+}
+
+/// Text with placeholders, split at check time.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Template {
+    /// In order; adjacent texts are joined.
+    pub parts: Vec<Part>,
+}
+
+/// A piece of a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// As it is.
+    Text(String),
+    /// Filled in for each request.
+    Value(Placeholder),
+}
+
+/// What a placeholder stands for. Names in the doc comments are the long and the short forms.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Placeholder {
+    /// `{http.request.method}`, `{method}`
+    Method,
+    /// `{http.request.uri}`, `{uri}`: path and query as they are now
+    Uri,
+    /// `{http.request.uri.path}`, `{path}`: unescaped
+    Path,
+    /// `{http.request.uri.path.dir}`, `{dir}`
+    PathDir,
+    /// `{http.request.uri.path.file}`, `{file}`
+    PathFile,
+    /// `{http.request.uri.path.file.base}`, `{file.base}`
+    PathFileBase,
+    /// `{http.request.uri.path.file.ext}`, `{file.ext}`
+    PathFileExt,
+    /// `{http.request.uri.path.N}`, `{path.N}`: a segment, from 0
+    PathSegment(usize),
+    /// `{http.request.uri.query}`, `{query}`
+    Query,
+    /// `{?query}` (`{http.request.uri.prefixed_query}`): with its question mark, or empty
+    PrefixedQuery,
+    /// `{http.request.uri.query.*}`, `{query.*}`
+    QueryValue(String),
+    /// `{http.request.orig_uri}`, `{orig_uri}`
+    OriginalUri,
+    /// `{http.request.orig_uri.path}`
+    OriginalPath,
+    /// `{http.request.orig_uri.query}`
+    OriginalQuery,
+    /// `{http.request.host}`, `{host}`
+    Host,
+    /// `{http.request.hostport}`, `{hostport}`
+    HostPort,
+    /// `{http.request.port}`, `{port}`
+    Port,
+    /// `{http.request.host.labels.N}`, `{labels.N}`: from the right, from 0
+    HostLabel(usize),
+    /// `{http.request.scheme}`, `{scheme}`
+    Scheme,
+    /// `{http.request.proto}`
+    Protocol,
+    /// `{http.request.remote}`, `{remote}`
+    Remote,
+    /// `{http.request.remote.host}`, `{remote_host}`, `{client_ip}`
+    RemoteHost,
+    /// `{http.request.remote.port}`, `{remote_port}`
+    RemotePort,
+    /// `{http.request.header.*}`, `{header.*}`; name in lower case
+    Header(String),
+    /// `{http.request.cookie.*}`, `{cookie.*}`
+    Cookie(String),
+    /// `{http.vars.root}`: the root that applies
+    Root,
+    /// `{http.matchers.file.relative}`, `{file_match.relative}`
+    FileMatchRelative,
+    /// `{time.now.unix}`
+    TimeUnix,
+    /// `{http.request.uuid}`: a random id
+    Uuid,
+}
+
+impl Template {
+    /// The text, where the template has no placeholder.
+    pub fn as_text(&self) -> Option<&str> {
+        match self.parts.as_slice() {
+            [] => Some(""),
+            [Part::Text(text)] => Some(text),
+            _ => None,
+        }
+    }
+
+    /// A template without placeholders.
+    pub fn text(text: impl Into<String>) -> Self {
+        let text = text.into();
+        if text.is_empty() { Self::default() } else { Self { parts: vec![Part::Text(text)] } }
+    }
+}

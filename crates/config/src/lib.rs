@@ -1,0 +1,3 @@
+//! Onehopfile text to checked settings.
+
+pub mod checked;
