@@ -8,7 +8,7 @@ use core::mem::MaybeUninit;
 
 use crate::fields::{Fields, Span};
 use crate::limits::Limits;
-use crate::{Method, Refusal, RequestHead, Version, grammar, target};
+use crate::{Method, Refusal, RequestHead, ResponseHead, Version, grammar, target};
 
 /// Bytes of a method; the longest registered one has 18. RFC 9112 section 3 asks for 501 above.
 pub(crate) const METHOD_BYTES_MAX: usize = 32;
@@ -66,6 +66,31 @@ pub(crate) fn request(
     head.method_span = Span::new(0, method.len());
     head.target = Span::new(target_start, target_end);
     Ok(Some(length))
+}
+
+/// Reads an answer's whole head into `head`. The lines are known to end in CRLF.
+pub(crate) fn answer(bytes: &[u8], limits: &Limits, head: &mut ResponseHead) -> Result<(), Refusal> {
+    let line = head_lines(bytes).next().unwrap_or_default();
+    let (version, status, reason) = status_line(line)?;
+    if let Some(refusal) = field_fault(head_lines(bytes).skip(1), limits) {
+        return Err(refusal);
+    }
+    let lines = line.len() + 2;
+    let mut room = [const { MaybeUninit::uninit() }; Limits::FIELDS_MAX];
+    let mut answer = httparse::Response::new(&mut []);
+    let parser = httparse::ParserConfig::default();
+    let parsed = parser.parse_response_with_uninit_headers(&mut answer, bytes, &mut room);
+    if parsed != Ok(httparse::Status::Complete(bytes.len())) {
+        return Err(Refusal::BadStatusLine);
+    }
+    head.clear();
+    if !fill(&mut head.fields, bytes, lines, answer.headers) {
+        return Err(Refusal::BadStatusLine);
+    }
+    head.version = version;
+    head.status = status;
+    head.reason = Span::new(line.len() - reason, line.len());
+    Ok(())
 }
 
 /// Copies a head and notes its fields; `false` where a line does not end in CRLF.
@@ -162,6 +187,33 @@ fn request_line(line: &[u8]) -> Result<(), Refusal> {
     // After the version: a later protocol may well have other targets.
     let printable = target.iter().all(|byte| byte.is_ascii_graphic());
     if printable { Ok(()) } else { Err(Refusal::BadTarget) }
+}
+
+/// Version, status and the reason's length. A missing space before an empty reason is taken: upstreams in
+/// wide use send it, and it can be read in one way only (RFC 9112 section 4).
+fn status_line(line: &[u8]) -> Result<(Version, u16, usize), Refusal> {
+    let (version, rest) = match line {
+        [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'0', b' ', rest @ ..] => (Version::Http10, rest),
+        [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'1', b' ', rest @ ..] => (Version::Http11, rest),
+        [b'H', b'T', b'T', b'P', b'/', major, b'.', minor, b' ', ..]
+            if major.is_ascii_digit() && minor.is_ascii_digit() =>
+        {
+            return Err(Refusal::UnsupportedVersion);
+        }
+        _ => return Err(Refusal::BadStatusLine),
+    };
+    let (digits, reason) = match rest {
+        [_, _, _] => (rest, &b""[..]),
+        [_, _, _, b' ', reason @ ..] => (rest.get(..3).unwrap_or_default(), reason),
+        _ => return Err(Refusal::BadStatusLine),
+    };
+    let status = grammar::decimal(digits).and_then(|status| u16::try_from(status).ok());
+    match status {
+        Some(status) if status >= 100 && reason.iter().all(|byte| grammar::is_value_byte(*byte)) => {
+            Ok((version, status, reason.len()))
+        }
+        _ => Err(Refusal::BadStatusLine),
+    }
 }
 
 /// The parts of the target and the effective host (RFC 9112 sections 3.2 and 3.3).
