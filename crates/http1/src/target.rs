@@ -30,7 +30,8 @@ pub(crate) struct Parts {
 
 /// The parts of `target`, or what is wrong with it.
 pub(crate) fn parts(method: Method, target: &[u8]) -> Result<Parts, Refusal> {
-    if !target.iter().all(|byte| is_target_byte(*byte)) {
+    let in_path = target.iter().take_while(|byte| **byte != b'?');
+    if !target.iter().all(|byte| is_target_byte(*byte)) || in_path.into_iter().any(|byte| *byte == b'`') {
         return Err(Refusal::BadTarget);
     }
     if method == Method::Connect {
@@ -134,7 +135,7 @@ fn has_prefix(target: &[u8], prefix: &[u8]) -> bool {
 }
 
 /// Printable ASCII but for a fragment's mark and the delimiters that every client escapes. Wider than
-/// RFC 3986: browsers send `|`, `{`, `[`, `^`, a backtick and a backslash as they are.
+/// RFC 3986: browsers send `|`, `{`, `[`, `^`, a backslash and, in a query, a backtick as they are.
 fn is_target_byte(byte: u8) -> bool {
     byte.is_ascii_graphic() && !matches!(byte, b'#' | b'<' | b'>' | b'"')
 }

@@ -130,6 +130,7 @@ const TARGETS: &[Row] = rows! {
     "a control character", b"GET /\x01 HTTP/1.1\r\nHost: h\r\n\r\n", BadTarget, "RFC 9112 section 3.2";
     "DEL", b"GET /\x7f HTTP/1.1\r\nHost: h\r\n\r\n", BadTarget, "RFC 9112 section 3.2";
     "a quotation mark", b"GET /\" HTTP/1.1\r\nHost: h\r\n\r\n", BadTarget, "RFC 9112 section 3.2";
+    "a backtick in the path", b"GET /` HTTP/1.1\r\nHost: h\r\n\r\n", BadTarget, "RFC 9112 section 3.2";
     "markup", b"GET /<script> HTTP/1.1\r\nHost: h\r\n\r\n", BadTarget, "RFC 9112 section 3.2";
 };
 

@@ -280,7 +280,7 @@ fn every_form_of_target_is_taken_apart() {
         ("GET /? HTTP/1.1\r\nHost: h", b"/", Some(b""), host),
         ("GET /a%2Fb?c?d HTTP/1.1\r\nHost: h", b"/a%2Fb", Some(b"c?d"), host),
         ("GET //a/../b HTTP/1.1\r\nHost: h", b"//a/../b", None, host),
-        ("GET /|{}[]^`\\ HTTP/1.1\r\nHost: h", b"/|{}[]^`\\", None, host),
+        ("GET /|{}[]^\\?`|{} HTTP/1.1\r\nHost: h", b"/|{}[]^\\", Some(b"`|{}"), host),
         ("GET http://h HTTP/1.1\r\nHost: h", b"/", None, host),
         ("GET http://H/a HTTP/1.1\r\nHost: h", b"/a", None, Some(b"H")),
         ("GET HTTP://h?a HTTP/1.1\r\nHost: h:80", b"/", Some(b"a"), host),
