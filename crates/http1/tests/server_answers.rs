@@ -352,7 +352,7 @@ fn pipelined_requests_are_seen_one_by_one_at_every_cut() {
         POST /3 HTTP/1.1\r\nHost: h\r\ntransfer-encoding: CHUNKED\r\n\r\n\
         5;a;b=c;d=\"e\\\"f\" ; g = h\r\nhello\r\n0006\r\n world\r\n000\r\nA: b\r\nC:\r\n\r\n\
         HEAD /4 HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\nGET /5";
-    let whole = drive::serve_whole(input);
+    let whole = drive::serve_at_once(input, Limits::default());
     let targets: Vec<_> = whole.seen.iter().map(|seen| seen.target.as_slice()).collect();
     assert_eq!(targets, [b"/1", b"/2", b"/3", b"/4"]);
     assert_eq!((&whole.seen[1].body[..], &whole.seen[2].body[..]), (&b"hello"[..], &b"hello world"[..]));

@@ -30,7 +30,7 @@ struct Taken {
 
 /// Panics where the two disagree.
 pub(crate) fn compare_with_hyper(input: &[u8]) {
-    let ours = drive::serve_whole(input);
+    let ours = drive::serve_at_once(input, Limits::default());
     let theirs = hyper_takes(input);
     let shown = String::from_utf8_lossy(input);
     for (index, seen) in ours.seen.iter().enumerate() {
