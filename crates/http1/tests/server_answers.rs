@@ -220,6 +220,8 @@ fn an_upgrade_and_a_connect_become_tunnels_without_a_length() {
     codec.write_head(&mut out, answer);
     assert_eq!(codec.finish(&mut out, b""), Next::Tunnel);
     assert_eq!(out, b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n");
+    let unread = "GET / HTTP/1.1\r\nHost: h\r\nUpgrade: a\r\nContent-Length: 5\r\n\r\n";
+    assert_eq!(exchange(unread, answer, "").1, Next::Close, "its body is not the new protocol's");
     let connect = "CONNECT h:443 HTTP/1.1\r\nHost: h:443\r\n\r\n";
     assert_eq!(
         exchange(connect, plain(200, BodyLength::None), ""),

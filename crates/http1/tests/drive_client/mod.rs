@@ -83,7 +83,7 @@ pub(crate) fn read(codec: &mut ClientCodec, input: &[u8], cut: usize, step: usiz
                     break;
                 }
             }
-            Ok(None) if end < input.len() => end = (end + step).min(input.len()),
+            Ok(None) if end < input.len() => end = (end + step.max(1)).min(input.len()),
             Ok(None) => {
                 got.status = head.status();
                 if let Err(refusal) = codec.read_eof(end - at) {
