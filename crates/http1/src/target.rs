@@ -44,14 +44,14 @@ pub(crate) fn resolve(head: &mut RequestHead) -> Result<(), Refusal> {
 
 /// The parts of `target`, or what is wrong with it.
 fn parts(method: Method, target: &[u8]) -> Result<Parts, Refusal> {
-    let in_path = target.iter().take_while(|byte| **byte != b'?');
-    if !target.iter().all(|byte| is_target_byte(*byte)) || in_path.into_iter().any(|byte| *byte == b'`') {
+    let mut before_query = target.iter().take_while(|byte| **byte != b'?');
+    if !target.iter().all(|byte| is_target_byte(*byte)) || before_query.any(|byte| *byte == b'`') {
         return Err(Refusal::BadTarget);
     }
     if method == Method::Connect {
         // RFC 9112 section 3.2.3: authority-form is CONNECT's only one; the port is not optional in it.
         check_authority(target)?;
-        if port(target).is_none() {
+        if split_port(target).1.is_none() {
             return Err(Refusal::BadTarget);
         }
         let end = target.len();
@@ -148,10 +148,6 @@ fn split_port(authority: &[u8]) -> (&[u8], Option<&[u8]>) {
         }
         _ => (authority, None),
     }
-}
-
-fn port(authority: &[u8]) -> Option<&[u8]> {
-    split_port(authority).1
 }
 
 fn path_and_query(target: &[u8], start: usize) -> (Range<usize>, Option<Range<usize>>) {

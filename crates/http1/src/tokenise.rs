@@ -2,7 +2,7 @@
 //!
 //! Owns the use of httparse and the closing of its leniencies: it takes a lone LF for a line's end, which
 //! shows as a gap between two fields that is not white space and CRLF. A head that httparse or a gap
-//! rejects is read a second time by `fault`, line by line, only to name what is wrong with it.
+//! rejects is read a second time by [`request_fault`], line by line, only to name what is wrong with it.
 
 use core::mem::MaybeUninit;
 
@@ -36,7 +36,7 @@ pub(crate) fn request(
     let (Some(method), Some(target), Some(minor)) = (request.method, request.path, request.version) else {
         return Ok(None);
     };
-    if method.as_ptr().addr() != input.as_ptr().addr() {
+    if place(input, method.as_bytes()) != Some(0) {
         // httparse skips empty lines before the head; the caller has skipped those that are allowed.
         return Ok(None);
     }
@@ -94,27 +94,28 @@ pub(crate) fn answer(bytes: &[u8], limits: &Limits, head: &mut ResponseHead) -> 
 
 /// Copies a head and notes its fields; `false` where a line does not end in CRLF.
 fn fill(fields: &mut Fields, head: &[u8], lines: usize, headers: &[httparse::Header<'_>]) -> bool {
-    let base = head.as_ptr().addr();
     fields.fill(head, Span::new(lines, head.len().saturating_sub(2)), headers.len());
     let mut next = lines;
     for header in headers {
-        // httparse gives slices of `head`: their addresses are their places.
-        let name = header.name.as_ptr().addr().wrapping_sub(base);
-        let mut value = header.value.as_ptr().addr().wrapping_sub(base);
-        if header.value.is_empty() {
-            value = name + header.name.len() + 1;
-        }
-        let end = value + header.value.len();
-        if name != next {
+        let name_end = next + header.name.len();
+        // An empty value has no place of its own.
+        let value = if header.value.is_empty() { Some(name_end + 1) } else { place(head, header.value) };
+        let Some(value) = value.filter(|_| place(head, header.name.as_bytes()) == Some(next)) else {
             return false;
-        }
-        fields.push(Span::new(name, name + header.name.len()), Span::new(value, end));
+        };
+        let end = value + header.value.len();
+        fields.push(Span::new(next, name_end), Span::new(value, end));
         match crlf_after(head, end) {
             Some(after) => next = after,
             None => return false,
         }
     }
     crlf_after(head, next) == Some(head.len()) && head.get(next) == Some(&b'\r')
+}
+
+/// Where in `head` the `part` stands that httparse cut out of it.
+fn place(head: &[u8], part: &[u8]) -> Option<usize> {
+    part.as_ptr().addr().checked_sub(head.as_ptr().addr()).filter(|place| *place < head.len())
 }
 
 /// The place after optional white space and CRLF at `from`.

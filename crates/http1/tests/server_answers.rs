@@ -183,6 +183,24 @@ fn a_final_answer_to_a_client_that_still_waits_closes_and_says_so() {
 }
 
 #[test]
+fn a_refused_request_inherits_nothing_from_the_one_before() {
+    let first = "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 0\r\n\r\n";
+    let (mut codec, mut head) = ask(first);
+    let mut out = Vec::new();
+    codec.write_head(&mut out, plain(204, BodyLength::None));
+    assert_eq!(codec.finish(&mut out, b""), Next::KeepAlive);
+    assert_eq!(codec.read_head(b"GET / HTTP/1.1\r\n\r\n", &mut head), Err(Refusal::MissingHost));
+    assert!(!codec.expects_continue() && !codec.body_is_read());
+    assert_eq!(codec.read_body(b"GET / HTTP/1.1\r\n"), Err(Refusal::MissingHost));
+    out.clear();
+    codec.write_continue(&mut out);
+    codec.write_head(&mut out, plain(400, BodyLength::Chunked));
+    codec.write_data(&mut out, b"no");
+    assert_eq!(codec.finish(&mut out, b""), Next::Close);
+    assert_eq!(out, b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\nno");
+}
+
+#[test]
 fn expectations_of_http_1_0_and_of_requests_without_body_are_ignored() {
     for request in [
         "POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n",
