@@ -1,0 +1,5 @@
+//! The server of onehop.
+#![forbid(unsafe_code)]
+
+pub mod limits;
+pub mod request;

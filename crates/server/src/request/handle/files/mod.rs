@@ -1,0 +1,3 @@
+//! Files from memory, and from disk where memory is not enough.
+
+pub mod store;
