@@ -1,5 +1,6 @@
 //! The server of onehop.
 #![forbid(unsafe_code)]
 
+pub mod control;
 pub mod limits;
 pub mod request;

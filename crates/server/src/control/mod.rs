@@ -1,0 +1,3 @@
+//! The control plane: rare, slow, may fail. Publishes what the data plane reads.
+
+pub mod store;
