@@ -23,6 +23,9 @@ pub enum Fault {
     UnknownHost,
     /// Nothing stands at that path.
     NotFound,
+    /// Nothing stands at that path, and nothing may remember that: an asset of a build that is gone
+    /// or not there yet. 404 with `Cache-Control: no-store`.
+    MissingAsset,
     /// Something stands there that is not served: a dotfile, a link that leaves the root.
     Forbidden,
     /// The path cannot name a file: escaped slash, NUL, backslash, a way out of the root.

@@ -86,6 +86,8 @@ pub struct Form {
     pub bytes: Arc<[u8]>,
     /// Strong entity tag with its quotes (RFC 9110 section 8.8.3); differs from form to form.
     pub etag: Arc<str>,
+    /// The field lines of its answers, the ETag's first. Made by [`Form::new`] and nowhere else.
+    pub lines: Arc<[u8]>,
 }
 
 /// What tells a changed file from an unchanged one without reading it.
