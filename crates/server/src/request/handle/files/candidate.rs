@@ -33,7 +33,11 @@ pub(super) struct Found {
 }
 
 /// The candidate that the policy takes among those that exist in a store.
-pub fn find_candidate(store: &Store, candidates: &[impl AsRef<[u8]>], policy: TryPolicy) -> Option<Candidate> {
+pub fn find_candidate(
+    store: &Store,
+    candidates: &[impl AsRef<[u8]>],
+    policy: TryPolicy,
+) -> Option<Candidate> {
     find(candidates, policy, |path| match store.get(path)? {
         Node::File(number) => {
             let file = store.file(number)?;

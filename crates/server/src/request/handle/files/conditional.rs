@@ -95,11 +95,7 @@ enum Comparison {
 }
 
 /// Whether a list of entity tags, or `*`, holds this strong one (RFC 9110 section 8.8.3.2).
-fn any_matches<'a>(
-    values: impl Iterator<Item = &'a [u8]>,
-    etag: &[u8],
-    comparison: Comparison,
-) -> bool {
+fn any_matches<'a>(values: impl Iterator<Item = &'a [u8]>, etag: &[u8], comparison: Comparison) -> bool {
     for value in values {
         let mut rest = value.trim_ascii();
         if rest == b"*" {
@@ -168,7 +164,9 @@ mod tests {
 
     #[test]
     fn the_three_forms_of_a_date_are_read() {
-        for value in ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"] {
+        for value in
+            ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"]
+        {
             assert_eq!(date(value.as_bytes()), Some(784_111_777), "{value}");
         }
         for value in ["", "yesterday", "784111777", "Sun, 06 Nov 1994 08:49:37", "\u{ff}"] {

@@ -168,10 +168,27 @@ mod tests {
 
     #[test]
     fn what_is_compressed_already_is_left_alone() {
-        for path in ["a.html", "a.js", "a.css", "a.json", "a.svg", "a.wasm", "a.ttf", "a.ico", "a.map", "a.xml", "a.webmanifest", "a.rss", "a.csv"] {
+        for path in [
+            "a.html",
+            "a.js",
+            "a.css",
+            "a.json",
+            "a.svg",
+            "a.wasm",
+            "a.ttf",
+            "a.ico",
+            "a.map",
+            "a.xml",
+            "a.webmanifest",
+            "a.rss",
+            "a.csv",
+        ] {
             assert!(is_compressible(&content_type(path.as_bytes())), "{path}");
         }
-        for path in ["a.png", "a.jpg", "a.webp", "a.avif", "a.woff2", "a.woff", "a.mp4", "a.zip", "a.gz", "a.pdf", "a.mp3", "LICENSE"] {
+        for path in [
+            "a.png", "a.jpg", "a.webp", "a.avif", "a.woff2", "a.woff", "a.mp4", "a.zip", "a.gz", "a.pdf",
+            "a.mp3", "LICENSE",
+        ] {
             assert!(!is_compressible(&content_type(path.as_bytes())), "{path}");
         }
     }

@@ -33,7 +33,7 @@ use crate::request::rescue::Fault;
 pub fn from_disk(
     settings: &FileServer,
     root: &Path,
-    request: &OwnedFileRequest,
+    request: OwnedFileRequest,
     answer: &mut Answer,
 ) -> Result<Served, Fault> {
     let parsed = path::parse(&request.path).map_err(|_| Fault::BadPath)?;
@@ -82,7 +82,7 @@ pub fn from_disk(
         return Ok(Served::Answered);
     }
     serve::only_get_and_head(&request.head)?;
-    let listing = read_folder(settings, root, name, &file, &metadata)?;
+    let listing = read_folder(settings, root, name, &file)?;
     browse::answer(listing, &request.head, name, request.query.as_deref(), answer);
     Ok(Served::Answered)
 }
@@ -165,7 +165,13 @@ fn send(
 
 /// A tag from what the file system says, to the nanosecond, as the content has not been read.
 fn entity_tag(metadata: &Metadata) -> String {
-    format!("\"{:x}.{:x}-{:x}-{:x}\"", metadata.mtime(), metadata.mtime_nsec(), metadata.len(), metadata.ino())
+    format!(
+        "\"{:x}.{:x}-{:x}-{:x}\"",
+        metadata.mtime(),
+        metadata.mtime_nsec(),
+        metadata.len(),
+        metadata.ino()
+    )
 }
 
 fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
@@ -198,7 +204,9 @@ fn open_below(root: &Path, path: &[u8], follow_outside: bool) -> Result<File, Er
         // An absolute link counts as leaving the root even where it comes back, and old kernels or
         // sandboxes lack the call.
         Err(Errno::XDEV | Errno::NOSYS | Errno::PERM) => open_resolved(root, relative, follow_outside),
-        Err(Errno::AGAIN) => rustix::fs::openat2(&folder, relative, FLAGS, Mode::empty(), resolve).map(File::from),
+        Err(Errno::AGAIN) => {
+            rustix::fs::openat2(&folder, relative, FLAGS, Mode::empty(), resolve).map(File::from)
+        }
         opened => opened.map(File::from),
     }
 }
@@ -219,25 +227,23 @@ fn open_resolved(root: &Path, relative: &[u8], follow_outside: bool) -> Result<F
 fn fault(errno: Errno) -> Fault {
     match errno {
         Errno::ACCESS | Errno::PERM => Fault::Forbidden,
-        Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::LOOP | Errno::XDEV | Errno::INVAL | Errno::NXIO => {
-            Fault::NotFound
-        }
+        Errno::NOENT
+        | Errno::NOTDIR
+        | Errno::NAMETOOLONG
+        | Errno::LOOP
+        | Errno::XDEV
+        | Errno::INVAL
+        | Errno::NXIO => Fault::NotFound,
         _ => Fault::FileUnreadable,
     }
 }
 
-fn read_folder(
-    settings: &FileServer,
-    root: &Path,
-    path: &[u8],
-    folder: &File,
-    metadata: &Metadata,
-) -> Result<Listing, Fault> {
+fn read_folder(settings: &FileServer, root: &Path, path: &[u8], folder: &File) -> Result<Listing, Fault> {
     let unreadable = |error: Errno| match error {
         Errno::ACCESS => Fault::Forbidden,
         _ => Fault::FileUnreadable,
     };
-    let mut listing = Listing::new(metadata.modified().unwrap_or(UNIX_EPOCH));
+    let mut listing = Listing::default();
     for entry in rustix::fs::Dir::read_from(folder).map_err(unreadable)? {
         let entry = entry.map_err(unreadable)?;
         let name = entry.file_name().to_bytes();

@@ -82,7 +82,11 @@ pub(super) fn absent(settings: &FileServer) -> Result<Served, Fault> {
 }
 
 /// Where a file is asked for with a slash at its end: the path without it.
-pub(super) fn slash_to_remove<'a>(settings: &FileServer, original: &'a [u8], current: &[u8]) -> Option<&'a [u8]> {
+pub(super) fn slash_to_remove<'a>(
+    settings: &FileServer,
+    original: &'a [u8],
+    current: &[u8],
+) -> Option<&'a [u8]> {
     let without = original.strip_suffix(b"/").filter(|without| !without.is_empty())?;
     (settings.canonical_uris && redirect::same_last_segment(original, current)).then_some(without)
 }
@@ -130,7 +134,7 @@ fn listing(
     hidden: &dyn Fn(&[u8]) -> bool,
 ) -> Option<Listing> {
     let folder = store.folders.get(usize::try_from(number).ok()?)?;
-    let mut listing = Listing::new(folder.modified);
+    let mut listing = Listing::default();
     for (name, node) in &folder.entries {
         let dotfile = name.starts_with(b".") && !settings.dotfiles;
         if dotfile || with_joined(&folder.path, name, hidden) {

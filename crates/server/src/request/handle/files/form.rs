@@ -108,7 +108,8 @@ mod tests {
     #[test]
     fn a_form_carries_the_lines_of_its_answers() {
         let modified = UNIX_EPOCH + Duration::from_secs(784_111_777);
-        let form = Form::new(b"x".as_slice().into(), Some(Encoding::Gzip), "text/css; charset=utf-8", modified, 1);
+        let form =
+            Form::new(b"x".as_slice().into(), Some(Encoding::Gzip), "text/css; charset=utf-8", modified, 1);
         assert_eq!(&*form.etag, "\"AAAAAAAAAAAAAAAAAAAAAB-gzip\"");
         assert_eq!(
             std::str::from_utf8(&form.lines).unwrap(),
@@ -137,6 +138,9 @@ mod tests {
     fn a_time_in_the_future_or_at_the_epoch_is_not_sent() {
         let lines = |modified| String::from_utf8(lines("\"a\"", None, "", modified)).unwrap();
         assert_eq!(lines(UNIX_EPOCH), "ETag: \"a\"\r\nAccept-Ranges: bytes\r\n");
-        assert_eq!(lines(SystemTime::now() + Duration::from_secs(3600)), "ETag: \"a\"\r\nAccept-Ranges: bytes\r\n");
+        assert_eq!(
+            lines(SystemTime::now() + Duration::from_secs(3600)),
+            "ETag: \"a\"\r\nAccept-Ranges: bytes\r\n"
+        );
     }
 }

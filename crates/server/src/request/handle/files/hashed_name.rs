@@ -50,7 +50,9 @@ pub fn is_hashed_name(path: &[u8]) -> bool {
 
 fn in_folder(path: &[u8], folder: &[u8]) -> bool {
     path.starts_with(folder)
-        || path.windows(folder.len() + 1).any(|window| window.first() == Some(&b'/') && &window[1..] == folder)
+        || path
+            .windows(folder.len() + 1)
+            .any(|window| window.first() == Some(&b'/') && &window[1..] == folder)
 }
 
 /// Whether a name without its extension is a hash, or ends in one behind `-` or `.`. `code`: it is a
@@ -136,7 +138,8 @@ impl Shape {
             shape.digit_runs += usize::from(byte.is_ascii_digit() && !before.is_ascii_digit());
             if byte.is_ascii_alphabetic() {
                 shape.inner_digit |= shape.digit_runs > 0;
-                let changed = before.is_ascii_alphabetic() && before.is_ascii_lowercase() != byte.is_ascii_lowercase();
+                let changed =
+                    before.is_ascii_alphabetic() && before.is_ascii_lowercase() != byte.is_ascii_lowercase();
                 shape.case_changes += usize::from(changed);
             }
             let vowel = matches!(byte.to_ascii_lowercase(), b'a' | b'e' | b'i' | b'o' | b'u' | b'y');

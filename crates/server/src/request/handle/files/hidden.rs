@@ -54,7 +54,11 @@ mod tests {
             ("/srv/www", "", true),
         ] {
             let patterns = [pattern.to_owned()];
-            assert_eq!(is_hidden(Path::new("/srv/www"), path.as_bytes(), &patterns), hidden, "{pattern} {path}");
+            assert_eq!(
+                is_hidden(Path::new("/srv/www"), path.as_bytes(), &patterns),
+                hidden,
+                "{pattern} {path}"
+            );
         }
     }
 }

@@ -7,6 +7,7 @@
 
 pub mod accept_encoding;
 mod browse;
+mod calendar;
 pub mod candidate;
 pub mod conditional;
 pub mod content_type;

@@ -10,7 +10,13 @@ use super::store::Form;
 use crate::request::answer::{Answer, Body, Piece, Stored};
 
 /// Fills the body with parts of a stored form and sets the Content-Type that belongs to it.
-pub(super) fn answer(whole: Stored, parts: &[Range<u64>], content_type: &str, form: &Form, answer: &mut Answer) {
+pub(super) fn answer(
+    whole: Stored,
+    parts: &[Range<u64>],
+    content_type: &str,
+    form: &Form,
+    answer: &mut Answer,
+) {
     let boundary = boundary(&form.etag);
     let length = form.bytes.len() as u64;
     let mut pieces = Vec::with_capacity(parts.len() * 2 + 1);

@@ -24,7 +24,8 @@ pub enum Wanted {
 /// Reads a Range field against a representation of `length` bytes.
 pub fn parse(value: &[u8], length: u64) -> Wanted {
     // Unit names are compared without regard to case (RFC 9110 section 14.1).
-    let Some(set) = value.split_at_checked(6).and_then(|(unit, set)| unit.eq_ignore_ascii_case(b"bytes=").then_some(set))
+    let Some(set) =
+        value.split_at_checked(6).and_then(|(unit, set)| unit.eq_ignore_ascii_case(b"bytes=").then_some(set))
     else {
         return Wanted::Whole;
     };
@@ -101,9 +102,9 @@ fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    let value = digits.iter().fold(0_u64, |value, digit| {
-        value.saturating_mul(10).saturating_add(u64::from(digit - b'0'))
-    });
+    let value = digits
+        .iter()
+        .fold(0_u64, |value, digit| value.saturating_mul(10).saturating_add(u64::from(digit - b'0')));
     Some(value)
 }
 
@@ -204,7 +205,9 @@ mod tests {
             format!("bytes={}", specs.join(","))
         };
         let most = u64::try_from(RANGES_MAX).unwrap();
-        assert!(matches!(parse(value(most).as_bytes(), 100_000), Wanted::Parts(parts) if parts.len() == RANGES_MAX));
+        assert!(
+            matches!(parse(value(most).as_bytes(), 100_000), Wanted::Parts(parts) if parts.len() == RANGES_MAX)
+        );
         assert_eq!(parse(value(most + 1).as_bytes(), 100_000), Wanted::Whole);
     }
 

@@ -88,7 +88,11 @@ mod tests {
             ("/docs", "", false),
             ("/d%6fcs", "/docs", true),
         ] {
-            assert_eq!(same_last_segment(original.as_bytes(), current.as_bytes()), same, "{original} {current}");
+            assert_eq!(
+                same_last_segment(original.as_bytes(), current.as_bytes()),
+                same,
+                "{original} {current}"
+            );
         }
     }
 }

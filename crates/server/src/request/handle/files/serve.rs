@@ -86,10 +86,7 @@ pub(super) fn stored_file(
         return Ok(Served::OnDisk(on_disk(request, file, manner, varies)));
     };
     let representation = Representation {
-        validators: Validators {
-            etag: form.etag.as_bytes(),
-            modified: conditional::seconds(file.modified),
-        },
+        validators: Validators { etag: form.etag.as_bytes(), modified: conditional::seconds(file.modified) },
         length: form.bytes.len() as u64,
         lines: &form.lines,
         coded: varies,
@@ -197,7 +194,9 @@ fn add_fields(fields: &mut Fields, lines: &[u8], varies: bool, cache_control: Op
         fields.add_lines(VARY);
     }
     let cache_control = cache_control.unwrap_or_default();
-    for line in lines.split_inclusive(|b| *b == b'\n').chain((!cache_control.is_empty()).then_some(cache_control)) {
+    for line in
+        lines.split_inclusive(|b| *b == b'\n').chain((!cache_control.is_empty()).then_some(cache_control))
+    {
         let name = line.split(|b| *b == b':').next().unwrap_or_default();
         let Ok(name) = std::str::from_utf8(name) else { continue };
         if fields.get(name).is_some() {
@@ -264,7 +263,9 @@ fn sidecar(
     for encoding in accepted_sidecars(request.head, manner.precompressed) {
         let name = [&*file.path, sidecar_ending(encoding).as_bytes()].concat();
         let Some(Node::File(number)) = request.store.get(&name) else { continue };
-        let Some(form) = request.store.file(number).map(|sidecar| sidecar.identity.as_ref()) else { continue };
+        let Some(form) = request.store.file(number).map(|sidecar| sidecar.identity.as_ref()) else {
+            continue;
+        };
         let Some(form) = form else {
             return Ok(Some(Served::OnDisk(on_disk(request, file, manner, true))));
         };
