@@ -9,8 +9,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::bind::Bound;
-use crate::observe::Registry;
-use crate::observe::OTHER;
+use crate::observe::{OTHER, Registry};
 use crate::request::core::{Core, Shared};
 use crate::request::listen::{self, Command, ListenSocket};
 
