@@ -38,6 +38,13 @@ pub const TARGET_BYTES_MAX: usize = 8 * 1024;
 /// Header fields in one head; beyond it 431. Browsers send about 20, proxies add a handful.
 pub const HEADER_FIELDS_MAX: usize = 100;
 
+/// Bytes of one line of chunk framing, its extensions among them; beyond it 400. Real ones have eight
+/// hexadecimal digits; a bound closes the way of CVE-2024-22019.
+pub const CHUNK_LINE_BYTES_MAX: usize = 256;
+
+/// Bytes of the trailers of one request; beyond it 431. They carry checksums and timings.
+pub const TRAILER_BYTES_MAX: usize = 8 * 1024;
+
 /// Bytes of one read from a socket, and the size of a leased buffer. Holds any usual head, and a
 /// pipeline of a hundred small ones.
 pub const READ_BUFFER_BYTES: usize = 8 * 1024;
@@ -127,6 +134,10 @@ pub const READ_ALONE_FILES_MAX: usize = 1_000;
 
 /// Smaller bodies gain nothing from compression: the header fields outweigh it.
 pub const COMPRESS_BYTES_MIN: usize = 256;
+
+/// Bodies that are made for one request are compressed on the core that made them, up to so many
+/// bytes: a quick level takes about 10 ns a byte, and other connections wait for it.
+pub const COMPRESSED_ON_THE_SPOT_BYTES_MAX: usize = 256 * 1024;
 
 /// Files above this are compressed at middle levels: the best ones take a second per mebibyte.
 pub const COMPRESS_BEST_BYTES_MAX: usize = 4 * 1024 * 1024;

@@ -98,8 +98,8 @@ impl Workshop<'_> {
             }
             let bytes = compressed(&identity.bytes, encoding, self.cancelled)?;
             let held = self.budget.take(bytes.len() as u64, 0)?;
-            let etag = hash::entity_tag(file.hash, Some(encoding)).into();
-            Some(Form { bytes: bytes.into(), etag, held: Some(held) })
+            let form = Form::new(bytes.into(), Some(encoding), &file.content_type, file.modified, file.hash);
+            Some(form.holding(held))
         };
         let gzip = form(Encoding::Gzip, &file.gzip);
         let zstd = form(Encoding::Zstd, &file.zstd);

@@ -233,8 +233,8 @@ impl Reading<'_> {
                 file.settled = earlier.settled;
             }
             None => {
-                let etag = hash::entity_tag(hash, None).into();
-                file.identity = Some(Form { bytes, etag, held: Some(held) });
+                let form = Form::new(bytes, None, &file.content_type, file.modified, hash);
+                file.identity = Some(form.holding(held));
             }
         }
         Arc::new(file)

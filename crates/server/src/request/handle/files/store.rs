@@ -119,6 +119,8 @@ pub struct Form {
     pub etag: Arc<str>,
     /// Their share of the memory bound.
     pub held: Option<Arc<Held>>,
+    /// The field lines of its answers, the ETag's first. Made by [`Form::new`] and nowhere else.
+    pub lines: Arc<[u8]>,
 }
 
 /// What tells a changed file from an unchanged one without reading it.
