@@ -151,6 +151,9 @@ pub const COMPRESS_SAVING_PERCENT_MIN: usize = 5;
 /// Files above this are compressed one at a time: their workspaces take tens of mebibytes each.
 pub const COMPRESS_ALONE_BYTES_MIN: usize = 512 * 1024;
 
+/// Threads that compress. Each has workspaces of its own.
+pub const COMPRESS_THREADS_MAX: usize = 4;
+
 /// Bytes handed to a compressor before it is asked whether it should stop.
 pub const COMPRESS_STEP_BYTES: usize = 64 * 1024;
 
@@ -175,6 +178,9 @@ pub const POLL_PERIOD: Duration = Duration::from_secs(2);
 
 /// Names of assets that are looked for in an index page.
 pub const INDEX_ASSETS_MAX: usize = 1_000;
+
+/// Bytes of an index page that are searched for them; its head is at the front.
+pub const INDEX_SCAN_BYTES_MAX: usize = 1024 * 1024;
 
 /// Entries on one directory page.
 pub const BROWSE_ENTRIES_MAX: usize = 10_000;
