@@ -29,6 +29,33 @@ pub const LINGER_BYTES_MAX: usize = 256 * 1024;
 /// How often a core looks at its deadlines. A deadline may be late by this much.
 pub const DEADLINE_TICK: Duration = Duration::from_millis(250);
 
+/// The deadlines of connections as one piece of data, so that a test can shorten them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// See [`HEAD_DEADLINE`].
+    pub head: Duration,
+    /// See [`IDLE_DEADLINE`].
+    pub idle: Duration,
+    /// See [`BODY_PROGRESS_DEADLINE`].
+    pub body_progress: Duration,
+    /// See [`WRITE_PROGRESS_DEADLINE`].
+    pub write_progress: Duration,
+    /// See [`LINGER_DEADLINE`].
+    pub linger: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            head: HEAD_DEADLINE,
+            idle: IDLE_DEADLINE,
+            body_progress: BODY_PROGRESS_DEADLINE,
+            write_progress: WRITE_PROGRESS_DEADLINE,
+            linger: LINGER_DEADLINE,
+        }
+    }
+}
+
 /// Bytes of a request's line and header fields together; beyond it 431. nginx allows 8 + 4 × 8 KiB.
 pub const HEAD_BYTES_MAX: usize = 32 * 1024;
 
