@@ -2,6 +2,8 @@
 //!
 //! Starts and stops the cores, builds snapshots and publishes them. Never answers a request.
 
+pub mod admin;
+
 mod events;
 mod running;
 
