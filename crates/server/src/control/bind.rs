@@ -15,6 +15,9 @@ use crate::limits::ACCEPT_BACKLOG;
 /// Permissions of a Unix socket where the file says nothing: Caddy's.
 const UNIX_MODE: u32 = 0o200;
 
+/// Permissions of the control socket: whoever may write to it may stop the server.
+const CONTROL_MODE: u32 = 0o600;
+
 /// Bound sockets of one address.
 pub(super) enum Bound {
     /// One socket for each core.
@@ -33,6 +36,17 @@ pub(super) fn bind(address: &ListenAddress, cores: usize) -> Result<Bound, Start
             .map(Bound::Unix)
             .map_err(|error| refused(&name(address), &error, 0)),
     }
+}
+
+/// Binds the control socket, which only its owner may use.
+pub(super) fn bind_control(path: &Path) -> Result<UnixListener, StartError> {
+    bind_unix(path, CONTROL_MODE).map_err(|error| StartError::Bind {
+        address: format!("{} (control socket)", path.display()),
+        reason: match error.kind() {
+            io::ErrorKind::AddrInUse => "onehop already runs with this configuration; `onehop status` asks it".into(),
+            _ => error.to_string(),
+        },
+    })
 }
 
 /// An address as people write it.

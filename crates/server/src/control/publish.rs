@@ -84,8 +84,16 @@ impl Publisher {
     }
 
     /// Publishes other settings.
-    pub(super) fn replace(&self, configured: Configured) {
+    pub(super) fn replace(&self, mut configured: Configured) {
         let mut current = self.current();
+        // A tree may have changed since the stores were chosen: what is newer stays.
+        for (wish, store) in configured.wishes.iter().zip(&mut configured.stores) {
+            if let Some(number) = current.wishes.iter().position(|before| before == wish)
+                && let Some(newest) = current.stores.get(number)
+            {
+                *store = Arc::clone(newest);
+            }
+        }
         *current = configured;
         self.shared.publish(current.snapshot(&self.registry));
     }

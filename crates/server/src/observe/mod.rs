@@ -7,5 +7,5 @@ pub mod access_log;
 mod counters;
 mod prometheus;
 
-pub use counters::{CoreCounters, Registry, SiteCounters};
+pub use counters::{CoreCounters, OTHER, Registry, SiteCounters};
 pub use prometheus::render;

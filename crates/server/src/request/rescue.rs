@@ -25,7 +25,8 @@ pub enum Fault {
     UnknownHost,
     /// Nothing stands at that path.
     NotFound,
-    /// A file of an application that is not there: 404 that must not be remembered.
+    /// Nothing stands at that path, and nothing may remember that: an asset of a build that is gone
+    /// or not there yet. 404 with `Cache-Control: no-store`.
     MissingAsset,
     /// Something stands there that is not served: a dotfile, a link that leaves the root.
     Forbidden,

@@ -18,9 +18,9 @@ use super::desk::Desk;
 use super::socket::Socket;
 use super::write::{write_both, write_disk};
 use crate::limits::{
-    BODY_PROGRESS_DEADLINE, COPIED_BODY_BYTES_MAX, DRAINED_BODY_BYTES_MAX, HEAD_BYTES_MAX, HEAD_DEADLINE,
+    BODY_PROGRESS_DEADLINE, CHUNK_LINE_BYTES_MAX, COPIED_BODY_BYTES_MAX, DRAINED_BODY_BYTES_MAX, HEAD_BYTES_MAX, HEAD_DEADLINE,
     HEADER_FIELDS_MAX, IDLE_DEADLINE, LINGER_BYTES_MAX, LINGER_DEADLINE, PIPELINE_BATCH_MAX,
-    TARGET_BYTES_MAX, WRITE_GATHER_BYTES_MAX,
+    TARGET_BYTES_MAX, TRAILER_BYTES_MAX, WRITE_GATHER_BYTES_MAX,
 };
 use crate::request::answer::{Body, Piece, Stored};
 use crate::request::core::{Admission, Core, View};
@@ -32,7 +32,8 @@ const CODEC_LIMITS: Limits = Limits {
     head_bytes: HEAD_BYTES_MAX,
     target_bytes: TARGET_BYTES_MAX,
     fields: HEADER_FIELDS_MAX,
-    ..Limits::DEFAULT
+    chunk_line_bytes: CHUNK_LINE_BYTES_MAX,
+    trailer_bytes: TRAILER_BYTES_MAX,
 };
 
 /// Serves a connection to its end.

@@ -7,7 +7,8 @@ use std::io::Write;
 
 use onehop_config::checked::{Encode, Encoding};
 
-use super::files::accept_encoding;
+use super::files::accept_encoding::Accepted;
+use super::files::form::coding_name;
 use crate::limits::{COMPRESSED_ON_THE_SPOT_BYTES_MAX, ZSTD_WINDOW_LOG_MAX};
 use crate::request::answer::{Answer, Body};
 use crate::request::trip::Trip;
@@ -21,10 +22,11 @@ pub(crate) fn apply(trip: &Trip<'_>, answer: &mut Answer) {
     }
     add_vary(answer);
     let accepted = trip.head.get_all(onehop_http1::Known::AcceptEncoding);
-    let Some(encoding) = accept_encoding::choose(accepted, &encode.encodings) else { return };
+    let accepted = Accepted::parse(accepted);
+    let Some(encoding) = accepted.choose(encode.encodings.iter().copied()) else { return };
     let Body::Bytes(body) = &answer.body else { return };
     let Ok(compressed) = compress(body, encoding) else { return };
-    answer.fields.add("Content-Encoding", accept_encoding::name(encoding).as_bytes());
+    answer.fields.add("Content-Encoding", coding_name(encoding).as_bytes());
     answer.body = Body::Bytes(compressed);
 }
 

@@ -18,7 +18,7 @@ pub use hosts::HostTable;
 pub(crate) use hosts::without_port as host_without_port;
 pub(crate) use matcher::matches;
 pub(crate) use template::{Into, expand};
-pub(crate) use uri::{decode_path, file_extension, last_segment, rewrite, strip_prefix};
+pub(crate) use uri::{rewrite, strip_prefix};
 
 use crate::observe::SiteCounters;
 use crate::observe::access_log::LogTarget;
