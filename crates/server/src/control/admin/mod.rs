@@ -1,4 +1,3 @@
-<<<<<<< HEAD
 //! The control socket and the admin endpoint: one small JSON API over HTTP/1.1 (docs/control-api.md).
 //!
 //! Two doors. The control socket (a Unix socket, mode 0600) shows the status, reloads and stops; whoever
@@ -12,15 +11,11 @@ mod socket;
 
 #[cfg(test)]
 mod tests;
-=======
-//! The admin endpoint and the control socket.
->>>>>>> main
 
 use std::io;
 use std::net::TcpListener;
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
-<<<<<<< HEAD
 use std::thread::{self, JoinHandle};
 
 use tokio::sync::{Semaphore, watch};
@@ -62,34 +57,11 @@ impl Admin {
     ///
     /// # Errors
     /// Where the system refuses a thread or a runtime.
-=======
-
-use super::status::{ReloadSummary, Status};
-
-/// What can be asked of a running server.
-pub trait Api: Send + Sync {
-    /// What it is doing.
-    fn status(&self) -> Status;
-    /// Reads the configuration anew.
-    fn reload(&self) -> Result<ReloadSummary, String>;
-    /// Begins to stop.
-    fn stop(&self);
-    /// The counters as Prometheus text.
-    fn metrics(&self) -> String;
-}
-
-/// A running admin endpoint.
-pub struct Admin {}
-
-impl Admin {
-    /// Answers on both until it is dropped.
->>>>>>> main
     pub fn start(
         tcp: Option<TcpListener>,
         control: Option<UnixListener>,
         api: Arc<dyn Api>,
     ) -> io::Result<Admin> {
-<<<<<<< HEAD
         let file = control.as_ref().and_then(socket::SocketFile::of);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
@@ -192,9 +164,3 @@ fn open_unix(listener: UnixListener) -> io::Result<tokio::net::UnixListener> {
     listener.set_nonblocking(true)?;
     tokio::net::UnixListener::from_std(listener)
 }
-=======
-        let _ = (tcp, control, api);
-        Ok(Self {})
-    }
-}
->>>>>>> main
