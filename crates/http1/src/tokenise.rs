@@ -1,0 +1,203 @@
+//! From a head's bytes to its fields.
+//!
+//! Owns the use of httparse and the closing of its leniencies: it takes a lone LF for a line's end, which
+//! shows as a gap between two fields that is not white space and CRLF. A head that httparse or a gap
+//! rejects is read a second time by `fault`, line by line, only to name what is wrong with it.
+
+use core::mem::MaybeUninit;
+
+use crate::fields::{Fields, Span};
+use crate::limits::Limits;
+use crate::{Method, Refusal, RequestHead, Version, grammar, target};
+
+/// Bytes of a method; the longest registered one has 18. RFC 9112 section 3 asks for 501 above.
+pub(crate) const METHOD_BYTES_MAX: usize = 32;
+
+/// Bytes of a request line beside method and target: two spaces, the version, CRLF.
+const REQUEST_LINE_REST: usize = 12;
+
+/// Bytes of the longest request line that can be accepted.
+pub(crate) fn request_line_bytes(limits: &Limits) -> usize {
+    limits.target_bytes.saturating_add(METHOD_BYTES_MAX + REQUEST_LINE_REST)
+}
+
+/// Reads a request head that is whole and in order, into `head`; `Ok(None)` for anything else. On success
+/// `input` begins with a head of the returned length, in which every line ends in CRLF.
+pub(crate) fn request(
+    input: &[u8],
+    limits: &Limits,
+    head: &mut RequestHead,
+) -> Result<Option<usize>, Refusal> {
+    let mut room = [const { MaybeUninit::uninit() }; Limits::FIELDS_MAX];
+    let mut request = httparse::Request::new(&mut []);
+    let Ok(httparse::Status::Complete(length)) = request.parse_with_uninit_headers(input, &mut room) else {
+        return Ok(None);
+    };
+    let (Some(method), Some(target), Some(minor)) = (request.method, request.path, request.version) else {
+        return Ok(None);
+    };
+    if method.as_ptr().addr() != input.as_ptr().addr() {
+        // httparse skips empty lines before the head; the caller has skipped those that are allowed.
+        return Ok(None);
+    }
+    let target_start = method.len() + 1;
+    let target_end = target_start + target.len();
+    let line_end = target_end + " HTTP/1.1".len();
+    let bytes = input.get(..length).unwrap_or_default();
+    let Some(lines) = crlf_after(bytes, line_end) else { return Ok(None) };
+    if length > limits.head_bytes || lines > request_line_bytes(limits) {
+        return Ok(None);
+    }
+    head.clear();
+    if !fill(&mut head.fields, bytes, lines, request.headers) {
+        return Ok(None);
+    }
+    if request.headers.len() > limits.fields {
+        return Err(Refusal::TooManyFields);
+    }
+    if method.len() > METHOD_BYTES_MAX {
+        return Err(Refusal::MethodTooLong);
+    }
+    if target.len() > limits.target_bytes {
+        return Err(Refusal::TargetTooLong);
+    }
+    head.version = if minor == 0 { Version::Http10 } else { Version::Http11 };
+    head.method = Method::from_bytes(method.as_bytes());
+    head.method_span = Span::new(0, method.len());
+    head.target = Span::new(target_start, target_end);
+    Ok(Some(length))
+}
+
+/// Copies a head and notes its fields; `false` where a line does not end in CRLF.
+fn fill(fields: &mut Fields, head: &[u8], lines: usize, headers: &[httparse::Header<'_>]) -> bool {
+    let base = head.as_ptr().addr();
+    fields.fill(head, Span::new(lines, head.len().saturating_sub(2)));
+    let mut next = lines;
+    for header in headers {
+        // httparse gives slices of `head`: their addresses are their places.
+        let name = header.name.as_ptr().addr().wrapping_sub(base);
+        let mut value = header.value.as_ptr().addr().wrapping_sub(base);
+        if header.value.is_empty() {
+            value = name + header.name.len() + 1;
+        }
+        let end = value + header.value.len();
+        if name != next {
+            return false;
+        }
+        fields.push(Span::new(name, name + header.name.len()), Span::new(value, end));
+        match crlf_after(head, end) {
+            Some(after) => next = after,
+            None => return false,
+        }
+    }
+    crlf_after(head, next) == Some(head.len()) && head.get(next) == Some(&b'\r')
+}
+
+/// The place after optional white space and CRLF at `from`.
+fn crlf_after(head: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    while head.get(at).is_some_and(|byte| grammar::is_ows(*byte)) {
+        at += 1;
+    }
+    (head.get(at) == Some(&b'\r') && head.get(at + 1) == Some(&b'\n')).then_some(at + 2)
+}
+
+/// What is wrong with a whole request head that [`request`] did not take. The lines are known to end in
+/// CRLF. Errors are named in the order of the lines.
+pub(crate) fn request_fault(head: &[u8], limits: &Limits) -> Refusal {
+    let mut lines = head_lines(head);
+    if let Err(refusal) = request_line(lines.next().unwrap_or_default()) {
+        return refusal;
+    }
+    field_fault(lines, limits).unwrap_or(Refusal::BadRequestLine)
+}
+
+/// The first fault in some field lines.
+pub(crate) fn field_fault<'a>(lines: impl Iterator<Item = &'a [u8]>, limits: &Limits) -> Option<Refusal> {
+    for (index, line) in lines.enumerate() {
+        if index >= limits.fields.min(Limits::FIELDS_MAX) {
+            return Some(Refusal::TooManyFields);
+        }
+        if let Err(refusal) = grammar::field_line(line) {
+            return Some(refusal);
+        }
+    }
+    None
+}
+
+/// The lines of a section that ends in an empty line, without their CRLFs and without that empty line.
+pub(crate) fn head_lines(section: &[u8]) -> impl Iterator<Item = &[u8]> {
+    section
+        .split(|byte| *byte == b'\n')
+        .map(|line| line.strip_suffix(b"\r").unwrap_or(line))
+        .take_while(|line| !line.is_empty())
+}
+
+fn request_line(line: &[u8]) -> Result<(), Refusal> {
+    // RFC 9112 section 3: exactly one space between the parts. Splitting at any white space is allowed and
+    // is how one proxy's target becomes another's version.
+    let mut parts = line.split(|byte| *byte == b' ');
+    let (Some(method), Some(target), Some(version), None) =
+        (parts.next(), parts.next(), parts.next(), parts.next())
+    else {
+        return Err(Refusal::BadRequestLine);
+    };
+    if !grammar::is_token(method) {
+        return Err(Refusal::BadMethod);
+    }
+    if target.is_empty() {
+        return Err(Refusal::BadRequestLine);
+    }
+    match version {
+        b"HTTP/1.0" | b"HTTP/1.1" => {}
+        // RFC 9110 section 2.5 would read a higher minor version as 1.1; there is none, and what follows
+        // in such a message is anyone's guess.
+        [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
+            if major.is_ascii_digit() && minor.is_ascii_digit() =>
+        {
+            return Err(Refusal::UnsupportedVersion);
+        }
+        _ => return Err(Refusal::BadRequestLine),
+    }
+    // After the version: a later protocol may well have other targets.
+    let printable = target.iter().all(|byte| byte.is_ascii_graphic());
+    if printable { Ok(()) } else { Err(Refusal::BadTarget) }
+}
+
+/// The parts of the target and the effective host (RFC 9112 sections 3.2 and 3.3).
+pub(crate) fn resolve_target(head: &mut RequestHead) -> Result<(), Refusal> {
+    let parts = target::parts(head.method, head.target())?;
+    let at = head.target.start as usize;
+    let host = check_host(head, parts.authority.clone())?;
+    let span = |range: core::ops::Range<usize>| Span::new(at + range.start, at + range.end);
+    head.form = parts.form;
+    head.path = span(parts.path);
+    head.query = parts.query.map(span);
+    head.host = parts.authority.map(span).or(host);
+    Ok(())
+}
+
+/// Where the Host field's value stands, after it was checked (RFC 9112 section 3.2).
+fn check_host(
+    head: &RequestHead,
+    authority: Option<core::ops::Range<usize>>,
+) -> Result<Option<Span>, Refusal> {
+    let mut hosts = head.field_list().iter().filter(|field| field.known == Some(crate::Known::Host));
+    let Some(host) = hosts.next() else {
+        // HTTP/1.0 had no Host; in 1.1 its absence MUST be refused.
+        return if head.version == Version::Http11 { Err(Refusal::MissingHost) } else { Ok(None) };
+    };
+    if hosts.next().is_some() {
+        return Err(Refusal::DoubledHost);
+    }
+    let value = head.slice(host.value);
+    target::check_authority(value)?;
+    if let Some(authority) = authority {
+        // RFC 9112 section 3.2.2 would let the target win; a peer before us may have let the field win.
+        let named = head.target().get(authority).unwrap_or_default();
+        if !target::same_authority(target::default_port(head.target()), named, value) {
+            return Err(Refusal::HostDisagrees);
+        }
+    }
+    Ok(Some(host.value))
+}
