@@ -51,8 +51,14 @@ pub(super) fn serve_until_stopped(serving: Serving<'_>) -> Result<(), Failure> {
             }
         })
     };
-    let options =
-        Options { threads: process.threads, events, control_socket, load, timeouts: Timeouts::default() };
+    let options = Options {
+        threads: process.threads,
+        events,
+        control_socket,
+        load,
+        timeouts: Timeouts::default(),
+        connections_max: None,
+    };
     let running = Server::start(checked, options).map_err(start_failure)?;
     is_serving.store(true, Ordering::Release);
     if let Some(files) = watch

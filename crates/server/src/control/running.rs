@@ -37,6 +37,8 @@ pub struct Options {
     pub load: Load,
     /// Deadlines of connections.
     pub timeouts: Timeouts,
+    /// Bound on open connections; `None` takes what limits and descriptors allow.
+    pub connections_max: Option<NonZeroUsize>,
 }
 
 /// The server before it runs.
@@ -92,7 +94,7 @@ impl Server {
     pub fn start(checked: Checked, options: Options) -> Result<Running, StartError> {
         let started = Instant::now();
         refuse_tls(&checked)?;
-        let Options { threads, events, control_socket, load, timeouts } = options;
+        let Options { threads, events, control_socket, load, timeouts, connections_max } = options;
         let cores = threads.or(checked.global.threads).map_or_else(cores_allowed, NonZeroUsize::get);
         let registry = Arc::new(Registry::new(cores));
 
@@ -101,7 +103,8 @@ impl Server {
             Trees::read(&wishes, checked.global.memory_bytes, Arc::clone(&events)).map_err(StartError::Store)?;
         let admin_address = checked.global.admin;
         let configured = Configured::new(checked, wishes, stores, Vec::new()).map_err(StartError::Store)?;
-        let shared = Arc::new(Shared::new(configured.snapshot(&registry), connections_allowed(), timeouts));
+        let connections = connections_max.map_or_else(connections_allowed, NonZeroUsize::get);
+        let shared = Arc::new(Shared::new(configured.snapshot(&registry), connections, timeouts));
 
         let mut sockets = Vec::new();
         for address in &configured.addresses {

@@ -51,8 +51,14 @@ pub(crate) async fn serve(core: Rc<Core>, socket: Socket, origin: Origin, admiss
                 connection.linger().await;
                 break;
             }
-            // The client is gone or takes nothing: there is nobody to tell.
-            Err(_) => break,
+            Err(error) => {
+                // The client is gone or takes nothing: there is nobody to tell, and what it does not
+                // take must not stay in the kernel's buffers.
+                if error.kind() == io::ErrorKind::TimedOut {
+                    connection.socket.reset_when_closed();
+                }
+                break;
+            }
         }
     }
     drop(admission);
@@ -100,10 +106,10 @@ impl Connection {
                 }
                 Poll::Pending => {
                     core.desks.give_back(desk);
-                    if core.shared.is_stopping() || deadline.poll_over(context) {
-                        return Poll::Ready(None);
-                    }
-                    Poll::Pending
+                    let over = deadline.poll_over(context);
+                    // A request that the kernel already has was sent in time: its event is to come.
+                    let leave = core.shared.is_stopping() && !socket.has_unread();
+                    if over || leave { Poll::Ready(None) } else { Poll::Pending }
                 }
             }
         })
