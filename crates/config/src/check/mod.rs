@@ -12,6 +12,7 @@ pub(crate) mod matcher;
 pub(crate) mod order;
 mod placeholder;
 mod sites;
+mod sort;
 pub(crate) mod template;
 pub(crate) mod value;
 
