@@ -15,10 +15,20 @@ const EXCLUSIVE: [&str; 3] = ["handle", "rewrite", "root"];
 #[derive(Debug)]
 pub(crate) struct Placed {
     /// The directive under whose name it is sorted.
-    pub(crate) directive: &'static str,
+    directive: &'static str,
+    /// Where that stands in the order.
+    position: usize,
     /// The one path of its matcher.
-    pub(crate) path: Option<String>,
+    path: Option<String>,
     pub(crate) route: Route,
+}
+
+impl Placed {
+    /// A route with the directive under whose name it is sorted, and the one path of its matcher.
+    pub(crate) fn new(directive: &'static str, path: Option<String>, route: Route) -> Self {
+        let position = DIRECTIVE_ORDER.iter().position(|known| *known == directive);
+        Self { directive, position: position.unwrap_or(DIRECTIVE_ORDER.len()), path, route }
+    }
 }
 
 /// Puts what the directives of a block made into acting order. A `route` block keeps the written
@@ -65,13 +75,9 @@ fn merged(placed: Vec<Placed>) -> Vec<Placed> {
     kept
 }
 
-fn position(directive: &str) -> usize {
-    DIRECTIVE_ORDER.iter().position(|known| *known == directive).unwrap_or(DIRECTIVE_ORDER.len())
-}
-
 fn acts_before(left: &Placed, right: &Placed) -> bool {
-    if left.directive != right.directive {
-        return position(left.directive) < position(right.directive);
+    if left.position != right.position {
+        return left.position < right.position;
     }
     let (Some(left_path), Some(right_path)) = (&left.path, &right.path) else {
         return left.route.matcher.is_some() && right.route.matcher.is_none();
@@ -95,15 +101,10 @@ mod tests {
     fn sorted(paths: &[&str]) -> Vec<String> {
         let mut run: Vec<Placed> = paths
             .iter()
-            .map(|path| Placed {
-                directive: "handle",
-                path: path.starts_with('/').then(|| (*path).to_owned()),
-                route: Route {
-                    matcher: (!path.is_empty()).then(|| Matcher { all: Vec::new() }),
-                    group: None,
-                    step: Step::Handle(Vec::new()),
-                    line: 0,
-                },
+            .map(|path| {
+                let matcher = (!path.is_empty()).then(|| Matcher { all: Vec::new() });
+                let route = Route { matcher, group: None, step: Step::Handle(Vec::new()), line: 0 };
+                Placed::new("handle", path.starts_with('/').then(|| (*path).to_owned()), route)
             })
             .collect();
         sort_like_go(&mut run, &acts_before);

@@ -5,7 +5,7 @@ use crate::check::Context;
 use crate::check::matcher::{Scope, split};
 use crate::check::order::Placed;
 use crate::check::template::template;
-use crate::check::value::field_name;
+use crate::check::value::{field_name, field_value};
 use crate::checked::{HeaderOp, HeaderStep, Step};
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
@@ -87,7 +87,7 @@ fn change(
     let sign = field.chars().next().filter(|_| bare.len() < field.len());
     let name = field_name(token, bare)?;
     let value = |position: usize| match values.get(position) {
-        Some(token) => template(cx.source, token),
+        Some(token) => field_value(token, template(cx.source, token)?),
         None => Ok(crate::checked::Template::default()),
     };
     if values.len() > 2 {

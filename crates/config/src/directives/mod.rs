@@ -150,7 +150,7 @@ fn unknown(line: &Line) -> Box<Problem> {
 fn placed(directive: &'static str, chosen: Chosen, line: &Line, step: Step) -> Placed {
     let Chosen { matcher, single_path } = chosen;
     let route = Route { matcher, group: None, step, line: line.name.place.line() };
-    Placed { directive, path: single_path, route }
+    Placed::new(directive, single_path, route)
 }
 
 /// The options of a directive's block, each handed to `read`; every problem is kept.

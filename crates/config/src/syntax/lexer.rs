@@ -25,7 +25,9 @@ pub(crate) fn tokens(file: &Arc<SourceText>, source: &dyn Source, problems: &mut
             .help(format!("set it, or give a default: `{{${name}:default}}`")),
         );
     }
-    let mut lexer = Lexer { file, expanded: &expanded, at: 0, starts_line: true, tokens: Vec::new() };
+    // Some editors begin a file with a byte order mark.
+    let at = if expanded.text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    let mut lexer = Lexer { file, expanded: &expanded, at, starts_line: true, tokens: Vec::new() };
     while lexer.skip_to_token() {
         if lexer.tokens.len() >= TOKENS_MAX {
             problems.push(lexer.problem(

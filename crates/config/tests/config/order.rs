@@ -84,8 +84,9 @@ fn of_root_and_of_rewrite_only_the_first_that_matches_is_taken() {
 #[test]
 fn try_files_with_queries_makes_a_group_of_rewrites() {
     check(
-        "try_files {path} {path}/ /index.php?{query}&p={path} /last =404",
+        "root /s\ntry_files {path} {path}/ /index.php?{query}&p={path} /last =404",
         "
+		root /s
 		rewrite <FileMatchRelative> group0 file <Path> <Path>/
 		rewrite <FileMatchRelative>?<Query>&p=<Path> group0 file /index.php
 		rewrite <FileMatchRelative> group0 file /last =404",
@@ -107,8 +108,9 @@ fn a_route_keeps_the_written_order() {
 #[test]
 fn spa_acts_where_file_server_does() {
     check(
-        "spa /s\nfile_server /files/*\nrespond /r hi",
+        "root /f\nspa /s\nfile_server /files/*\nrespond /r hi",
         "
+		root /f
 		respond 200 \"hi\" path /r
 		file_server path /files/*
 		spa /s",

@@ -203,3 +203,31 @@ fn the_forms_of_redir_and_respond() {
         }
     }
 }
+
+#[test]
+fn without_a_root_files_are_looked_for_where_relative_paths_start() {
+    for (lines, first) in [
+        ("file_server", "root /work"),
+        ("root /docs/* /srv\nfile_server", "root /work"),
+        ("handle {\n\ttry_files {path} /x\n}", "root /work"),
+        ("root /srv\nfile_server", "root /srv"),
+        ("respond hi", "respond 200 \"hi\""),
+        ("spa dist", "spa /work/dist"),
+    ] {
+        let loaded = Memory::main(&format!(":80 {{\n{lines}\n}}\n")).sound();
+        assert_eq!(outline(&loaded.checked.sites[0].routes).lines().next(), Some(first), "{lines}");
+    }
+}
+
+#[test]
+fn an_interface_in_the_place_of_a_host_is_said() {
+    insta::assert_snapshot!(text_of(&Memory::main("http://0.0.0.0:8080\nrespond a\n").sound().warnings));
+}
+
+#[test]
+fn a_large_file_is_read_in_little_time() {
+    let redirects: String =
+        (0..10_000).map(|number| format!("\tredir /old/{number}* /new/{number}\n")).collect();
+    let loaded = Memory::main(&format!(":80 {{\n{redirects}}}\n")).sound();
+    assert_eq!(loaded.checked.sites[0].routes.len(), 10_000);
+}
