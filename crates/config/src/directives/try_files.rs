@@ -2,7 +2,8 @@
 
 use super::{one_argument, options, unknown_option, wrong_arguments};
 use crate::check::Context;
-use crate::check::matcher::{Chosen, add_candidates, candidate, try_policy};
+use crate::check::file_match::{add_candidates, candidate, try_policy};
+use crate::check::matcher::Chosen;
 use crate::check::order::Placed;
 use crate::check::template::read;
 use crate::checked::{Condition, FileMatch, Matcher, Part, Placeholder, Step, Template, TryPolicy};
