@@ -160,6 +160,7 @@ fn merge(all: &mut Vec<Condition>, new: Condition) {
                 known.candidates.extend(new.candidates.iter().cloned());
                 known.root = new.root.clone().or(known.root.take());
                 known.otherwise_status = new.otherwise_status.or(known.otherwise_status);
+                known.policy = new.policy;
                 return;
             }
             (

@@ -8,7 +8,7 @@ use super::Token;
 use super::fill::{Filling, Given};
 use super::lexer::tokens;
 use super::parse::Parser;
-use crate::limits::{FILES_MAX, IMPORT_DEPTH_MAX};
+use crate::limits::{FILE_BYTES_MAX, FILES_MAX, IMPORT_DEPTH_MAX};
 use crate::nearest::nearest;
 use crate::problem::{Place, Problem};
 use crate::source::SourceText;
@@ -126,6 +126,10 @@ impl Parser<'_> {
 
     fn file(&mut self, path: &Path, place: &Place) -> Result<Vec<Token>, Box<Problem>> {
         let text = self.source.read(path).map_err(|error| self.unreadable(path, place, &error))?;
+        if text.len() > FILE_BYTES_MAX {
+            let message = format!("`{}` is too large for a configuration", path.display());
+            return Err(Problem::error("too-large", place, message));
+        }
         if !self.files.iter().any(|known| known == path) {
             if self.files.len() >= FILES_MAX {
                 let message = format!("more than {FILES_MAX} files are imported");

@@ -81,3 +81,17 @@ fn an_error_in_an_imported_file_names_that_file() {
 fn a_file_that_cannot_be_read_is_an_error() {
     insta::assert_snapshot!(text_of(&Memory::default().load().unwrap_err()));
 }
+
+#[test]
+fn an_error_behind_many_warnings_is_not_lost() {
+    let warnings: String =
+        (0..300).map(|number| format!("\trespond /{number} \"{{$NONE{number}}}\"\n")).collect();
+    assert_eq!(Memory::main(&format!(":80 {{\n{warnings}\tnonsense\n}}\n")).load().unwrap_err().len(), 1);
+}
+
+errors!(broken_lines_at_the_top_do_not_hide_the_sites_below, "}\n@a path /a\n:80 {\n\trespnd a\n}\n");
+errors!(
+    a_socket_with_two_permissions,
+    "http://a.example {\n\tbind unix//a|0660\n\trespond a\n}\nhttp://b.example {\n\tbind unix//a\n\trespond b\n}\n"
+);
+errors!(a_field_value_over_two_lines, ":80\nheader X-A \"a\nb\"\n");
