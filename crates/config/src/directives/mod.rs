@@ -127,7 +127,7 @@ fn unknown(line: &Line) -> Box<Problem> {
     let (word, place) = (line.name.text.as_str(), &line.name.place);
     if DIRECTIVE_ORDER.contains(&word) {
         let message = format!("`{word}` is a Caddy directive that onehop does not have yet");
-        return Problem::error("not-yet", place, message);
+        return Problem::error("not-yet", place, message).help("docs/onehopfile.md lists what there is");
     }
     if PLANNED_DIRECTIVES.contains(&word) {
         return Problem::error(
@@ -149,9 +149,8 @@ fn unknown(line: &Line) -> Box<Problem> {
 /// One route at its place.
 fn placed(directive: &'static str, chosen: Chosen, line: &Line, step: Step) -> Placed {
     let Chosen { matcher, single_path } = chosen;
-    let has_matcher = matcher.is_some();
     let route = Route { matcher, group: None, step, line: line.name.place.line() };
-    Placed { directive, path: single_path, has_matcher, routes: vec![route] }
+    Placed::new(directive, single_path, route)
 }
 
 /// The options of a directive's block, each handed to `read`; every problem is kept.
