@@ -217,7 +217,3 @@ fn json(listing: &Listing) -> Vec<u8> {
         .collect();
     serde_json::to_vec(&entries).unwrap_or_else(|_| b"[]".to_vec())
 }
-
-#[cfg(test)]
-#[path = "browse/tests.rs"]
-mod tests;

@@ -108,3 +108,6 @@ pub struct OnDisk {
     /// Symbolic links that leave the root are followed.
     pub follow_outside: bool,
 }
+
+#[cfg(test)]
+mod tests;
