@@ -29,6 +29,33 @@ pub const LINGER_BYTES_MAX: usize = 256 * 1024;
 /// How often a core looks at its deadlines. A deadline may be late by this much.
 pub const DEADLINE_TICK: Duration = Duration::from_millis(250);
 
+/// The deadlines of connections as one piece of data, so that a test can shorten them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// See [`HEAD_DEADLINE`].
+    pub head: Duration,
+    /// See [`IDLE_DEADLINE`].
+    pub idle: Duration,
+    /// See [`BODY_PROGRESS_DEADLINE`].
+    pub body_progress: Duration,
+    /// See [`WRITE_PROGRESS_DEADLINE`].
+    pub write_progress: Duration,
+    /// See [`LINGER_DEADLINE`].
+    pub linger: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            head: HEAD_DEADLINE,
+            idle: IDLE_DEADLINE,
+            body_progress: BODY_PROGRESS_DEADLINE,
+            write_progress: WRITE_PROGRESS_DEADLINE,
+            linger: LINGER_DEADLINE,
+        }
+    }
+}
+
 /// Bytes of a request's line and header fields together; beyond it 431. nginx allows 8 + 4 × 8 KiB.
 pub const HEAD_BYTES_MAX: usize = 32 * 1024;
 
@@ -37,6 +64,13 @@ pub const TARGET_BYTES_MAX: usize = 8 * 1024;
 
 /// Header fields in one head; beyond it 431. Browsers send about 20, proxies add a handful.
 pub const HEADER_FIELDS_MAX: usize = 100;
+
+/// Bytes of one line of chunk framing, its extensions among them; beyond it 400. Real ones have eight
+/// hexadecimal digits; a bound closes the way of CVE-2024-22019.
+pub const CHUNK_LINE_BYTES_MAX: usize = 256;
+
+/// Bytes of the trailers of one request; beyond it 431. They carry checksums and timings.
+pub const TRAILER_BYTES_MAX: usize = 8 * 1024;
 
 /// Bytes of one read from a socket, and the size of a leased buffer. Holds any usual head, and a
 /// pipeline of a hundred small ones.
@@ -97,17 +131,71 @@ pub const STORE_DEPTH_MAX: usize = 64;
 /// Bytes of one file that is held in memory; a larger one is streamed from disk.
 pub const STORED_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
+/// Symbolic links on the way to one place, as in the kernel (path_resolution(7)).
+pub const LINKS_MAX: usize = 40;
+
+/// Entries that were left out of a store and are named in warnings; the rest is counted.
+pub const SKIPPED_LISTED_MAX: usize = 20;
+
+/// How often a file that changes while it is read is read again before it is left on disk.
+pub const FILE_READS_MAX: usize = 4;
+
+/// How often a tree that changes while it is read is looked at again before it is taken as it is.
+pub const TREE_READS_MAX: usize = 8;
+
+/// A file that was changed this shortly before it was read may change again without a new time
+/// stamp (the kernel's clock ticks every 1 to 10 ms): its stamp is not trusted next time.
+pub const STAMP_TICK: Duration = Duration::from_millis(50);
+
+/// The same where time stamps have no fraction (FAT counts two seconds).
+pub const STAMP_TICK_COARSE: Duration = Duration::from_secs(2);
+
+/// Threads that read a large tree. More only queue at the disk.
+pub const READ_THREADS_MAX: usize = 4;
+
+/// A tree with fewer bytes to read is read by one thread: starting others would take longer.
+pub const READ_ALONE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// Likewise with fewer files.
+pub const READ_ALONE_FILES_MAX: usize = 1_000;
+
 /// Smaller bodies gain nothing from compression: the header fields outweigh it.
 pub const COMPRESS_BYTES_MIN: usize = 256;
 
+/// Bodies that are made for one request are compressed on the core that made them, up to so many
+/// bytes: a quick level takes about 10 ns a byte, and other connections wait for it.
+pub const COMPRESSED_ON_THE_SPOT_BYTES_MAX: usize = 256 * 1024;
+
 /// Files above this are compressed at middle levels: the best ones take a second per mebibyte.
 pub const COMPRESS_BEST_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// A compressed form is kept only if it saves this many bytes: its header fields cost about as many.
+pub const COMPRESS_SAVING_BYTES_MIN: usize = 64;
+
+/// And this share of the file, in percent: less is not worth the client's work and our memory.
+pub const COMPRESS_SAVING_PERCENT_MIN: usize = 5;
+
+/// Files above this are compressed one at a time: their workspaces take tens of mebibytes each.
+pub const COMPRESS_ALONE_BYTES_MIN: usize = 512 * 1024;
+
+/// Threads that compress. Each has workspaces of its own.
+pub const COMPRESS_THREADS_MAX: usize = 4;
+
+/// Bytes handed to a compressor before it is asked whether it should stop.
+pub const COMPRESS_STEP_BYTES: usize = 64 * 1024;
+
+/// How often compressed forms are published while more are being made.
+pub const COMPRESS_BATCH_PERIOD: Duration = Duration::from_millis(250);
 
 /// zstd window, as a power of two: 8 MiB is what browsers must accept (RFC 9659 section 3).
 pub const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
 /// How long a tree must be quiet before its changes are published.
 pub const QUIET_PERIOD: Duration = Duration::from_millis(200);
+
+/// How long a tree that is never quiet is waited for; then it is published if it stands still for
+/// as long as reading it takes, and after the same time again as it is.
+pub const CHURN_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// How long a publication is held back because the index or an asset that it names is missing.
 pub const HOLD_BACK_MAX: Duration = Duration::from_secs(10);
@@ -117,6 +205,9 @@ pub const POLL_PERIOD: Duration = Duration::from_secs(2);
 
 /// Names of assets that are looked for in an index page.
 pub const INDEX_ASSETS_MAX: usize = 1_000;
+
+/// Bytes of an index page that are searched for them; its head is at the front.
+pub const INDEX_SCAN_BYTES_MAX: usize = 1024 * 1024;
 
 /// Entries on one directory page.
 pub const BROWSE_ENTRIES_MAX: usize = 10_000;

@@ -5,6 +5,8 @@
 
 use onehop_http1::Refusal;
 
+use super::answer::{Answer, Body};
+
 /// Who caused it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtFault {
@@ -49,4 +51,82 @@ pub enum Fault {
     Configured(u16),
     /// A file that is in the store's index could not be read.
     FileUnreadable,
+}
+
+/// Turns a fault into its answer. What was on the answer before is gone.
+pub fn rescue(fault: Fault, answer: &mut Answer) {
+    answer.clear();
+    answer.status = fault.status();
+    match fault {
+        // The sender of broken bytes is told which check failed; that is public knowledge.
+        Fault::Malformed(refusal) => {
+            let text = format!("{} ({})\n", refusal.name().replace('_', " "), refusal.section());
+            answer.fields.add("Content-Type", b"text/plain; charset=utf-8");
+            answer.body = Body::Bytes(text.into_bytes());
+            answer.close = true;
+        }
+        Fault::MissingAsset => answer.fields.add("Cache-Control", b"no-store"),
+        Fault::MethodNotAllowed => answer.fields.add("Allow", b"GET, HEAD"),
+        // RFC 9110 section 15.5.17: say how long it is.
+        Fault::RangeNotSatisfiable { length } => {
+            answer.fields.add("Content-Range", format!("bytes */{length}").as_bytes());
+        }
+        Fault::HeadTimeout | Fault::BodyTimeout | Fault::TooManyConnections => answer.close = true,
+        Fault::UnknownHost
+        | Fault::NotFound
+        | Fault::Forbidden
+        | Fault::BadPath
+        | Fault::PreconditionFailed
+        | Fault::Configured(_)
+        | Fault::FileUnreadable => {}
+    }
+}
+
+impl Fault {
+    /// The status that a client gets.
+    pub fn status(self) -> u16 {
+        match self {
+            Fault::Malformed(refusal) => refusal.status(),
+            // RFC 9110 section 15.5.20
+            Fault::UnknownHost => 421,
+            Fault::NotFound | Fault::MissingAsset => 404,
+            Fault::Forbidden => 403,
+            Fault::BadPath => 400,
+            Fault::MethodNotAllowed => 405,
+            Fault::PreconditionFailed => 412,
+            Fault::RangeNotSatisfiable { .. } => 416,
+            Fault::HeadTimeout | Fault::BodyTimeout => 408,
+            Fault::TooManyConnections => 503,
+            Fault::Configured(status) => status,
+            Fault::FileUnreadable => 500,
+        }
+    }
+
+    /// Who caused it.
+    pub fn at_fault(self) -> AtFault {
+        match self {
+            Fault::TooManyConnections | Fault::FileUnreadable => AtFault::Us,
+            _ => AtFault::Client,
+        }
+    }
+
+    /// The `cause` label in metrics and logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fault::Malformed(refusal) => refusal.name(),
+            Fault::UnknownHost => "unknown_host",
+            Fault::NotFound => "not_found",
+            Fault::MissingAsset => "missing_asset",
+            Fault::Forbidden => "forbidden",
+            Fault::BadPath => "bad_path",
+            Fault::MethodNotAllowed => "method_not_allowed",
+            Fault::PreconditionFailed => "precondition_failed",
+            Fault::RangeNotSatisfiable { .. } => "range_not_satisfiable",
+            Fault::HeadTimeout => "head_timeout",
+            Fault::BodyTimeout => "body_timeout",
+            Fault::TooManyConnections => "too_many_connections",
+            Fault::Configured(_) => "configured",
+            Fault::FileUnreadable => "file_unreadable",
+        }
+    }
 }

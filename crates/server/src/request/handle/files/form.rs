@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use onehop_config::checked::Encoding;
 
 use super::conditional::{http_date, seconds};
+use super::budget::Held;
 use super::store::Form;
 
 impl Form {
@@ -23,7 +24,13 @@ impl Form {
     ) -> Self {
         let etag = entity_tag(hash, encoding);
         let lines = lines(&etag, encoding, content_type, modified);
-        Self { bytes, etag: etag.into(), lines: lines.into() }
+        Self { bytes, etag: etag.into(), lines: lines.into(), held: None }
+    }
+
+    /// The same form, with its share of the memory bound.
+    #[must_use]
+    pub fn holding(self, held: Arc<Held>) -> Self {
+        Self { held: Some(held), ..self }
     }
 
     /// How many bytes of [`Form::lines`] the ETag's line takes.

@@ -5,6 +5,7 @@
 //! `path.rs`, `ranges.rs`, `accept_encoding.rs`, `conditional.rs`. Only `disk.rs` touches the file
 //! system, and only on a thread that may block.
 
+pub mod budget;
 pub mod accept_encoding;
 mod browse;
 mod calendar;

@@ -11,8 +11,10 @@ use std::time::SystemTime;
 use hashbrown::HashMap;
 use onehop_config::checked::Encoding;
 
+use super::budget::Held;
+
 /// One directory tree as it was at one moment.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Store {
     /// The root as configured, absolute.
     pub root: PathBuf,
@@ -24,6 +26,11 @@ pub struct Store {
     pub index: HashMap<Box<[u8]>, Node, foldhash::fast::FixedState>,
     /// Sums.
     pub totals: Totals,
+    /// The root with every link resolved when the store was read: where files on disk are opened, so
+    /// that a release link that is swapped does not mix two releases.
+    pub resolved_root: PathBuf,
+    /// What was left out.
+    pub skipped: Skipped,
 }
 
 /// What stands at a path.
@@ -50,6 +57,30 @@ pub struct Totals {
     pub on_disk: usize,
 }
 
+/// Entries of a tree that are not served.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// How many.
+    pub count: usize,
+    /// The first of them: path below the root and the reason.
+    pub listed: Vec<(PathBuf, SkipReason)>,
+}
+
+/// Why an entry is not served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SkipReason {
+    /// A symbolic link that leaves the root.
+    LeavesRoot,
+    /// A symbolic link to nothing.
+    BrokenLink,
+    /// A symbolic link to a folder that holds it.
+    LinkLoop,
+    /// A socket, pipe or device.
+    Special,
+    /// We may not read it.
+    Unreadable,
+}
+
 /// One file.
 #[derive(Debug)]
 pub struct File {
@@ -61,7 +92,7 @@ pub struct File {
     pub modified: SystemTime,
     /// Bytes as they are.
     pub length: u64,
-    /// SHA-like content hash is not needed: 128 bits that tell versions apart.
+    /// Content hash that tells versions apart; of a file on disk its mtime and length.
     pub hash: u128,
     /// The bytes; `None`: streamed from disk.
     pub identity: Option<Form>,
@@ -86,6 +117,8 @@ pub struct Form {
     pub bytes: Arc<[u8]>,
     /// Strong entity tag with its quotes (RFC 9110 section 8.8.3); differs from form to form.
     pub etag: Arc<str>,
+    /// Their share of the memory bound.
+    pub held: Option<Arc<Held>>,
     /// The field lines of its answers, the ETag's first. Made by [`Form::new`] and nowhere else.
     pub lines: Arc<[u8]>,
 }
