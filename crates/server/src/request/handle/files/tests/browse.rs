@@ -99,7 +99,8 @@ fn a_page_without_its_slash_is_redirected_so_that_its_links_hold() {
 
 #[test]
 fn a_page_is_whole_without_a_script() {
-    let (_, body) = page("/files/z/", &["Accept: text/html"]);
+    let (answer, body) = page("/files/z/", &["Accept: text/html"]);
+    assert!(field(&answer, "Content-Security-Policy").unwrap().starts_with("default-src 'none'"));
     assert!(!body.contains("<script") && !body.contains(" onclick"));
     assert!(body.contains("<a href=\"../\">Parent folder</a>"), "{body}");
     assert!(body.contains("<a href=\"../../\">root</a>"), "{body}");
