@@ -26,6 +26,7 @@ fn main() {
     let none_match = format!("If-None-Match: {tag}\r\n");
     for (name, target, lines, codings) in [
         ("index page, no coding", "/", "", CODINGS),
+        ("index page by its name", "/index.html", "", CODINGS),
         ("index page, 304", "/", none_match.as_str(), CODINGS),
         ("hashed asset, brotli", "/assets/index-B3xKq9aZ.js", browser, CODINGS),
         ("navigation to a place in the app", "/users/7/settings", navigation, CODINGS),
