@@ -227,3 +227,7 @@ pub const ADMIN_REQUEST_BYTES_MAX: usize = 64 * 1024;
 
 /// Connections to the admin endpoint and control socket at one time.
 pub const ADMIN_CONNECTIONS_MAX: usize = 32;
+
+/// How long the admin endpoint waits before it accepts again after an error. Out of descriptors is the
+/// usual one, and trying at once would only burn a core.
+pub const ADMIN_ACCEPT_PAUSE: Duration = Duration::from_millis(100);
