@@ -107,11 +107,6 @@ impl BodyReader {
         self.state == State::UntilClose
     }
 
-    /// Ends a body that ends with its connection.
-    pub(crate) fn end(&mut self) {
-        self.state = State::Done;
-    }
-
     /// The next piece. A trailer section's lines are left in `trailers`.
     pub(crate) fn read(
         &mut self,

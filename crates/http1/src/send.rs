@@ -237,3 +237,30 @@ status_lines! {
     504 "Gateway Timeout",
     505 "HTTP Version Not Supported",
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_than_the_promised_length_is_sent() {
+        let mut writer = BodyWriter::new(BodyLength::Known(3));
+        let mut out = Vec::new();
+        assert_eq!(writer.data(&mut out, b"ab"), Kept::Yes);
+        assert_eq!(writer.data(&mut out, b"cd"), Kept::TooMuch);
+        assert_eq!(writer.frame(&mut out, 1), Kept::TooMuch);
+        assert_eq!(out, b"abc");
+    }
+
+    #[test]
+    fn lengths_are_written_in_full() {
+        for length in [0, 9, 10, 788, 102_400, u64::MAX] {
+            let mut out = Vec::new();
+            content_length(&mut out, length);
+            assert_eq!(out, format!("Content-Length: {length}\r\n").as_bytes());
+            out.clear();
+            chunk_line(&mut out, length);
+            assert_eq!(out, format!("{length:x}\r\n").as_bytes());
+        }
+    }
+}

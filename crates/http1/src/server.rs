@@ -11,7 +11,7 @@ use crate::body::BodyReader;
 use crate::limits::Limits;
 use crate::scan::{Bounds, Scan};
 use crate::send::{self, BodyWriter, Kept};
-use crate::{BodyLength, BodyRead, Known, Method, Refusal, RequestHead, Version, framing, tokenise};
+use crate::{BodyLength, BodyRead, Known, Method, Refusal, RequestHead, Version, framing, target, tokenise};
 
 /// Empty lines before a request line that are skipped: RFC 9112 section 2.2 asks for one at least, since old
 /// clients send it after a body.
@@ -194,7 +194,13 @@ impl ServerCodec {
 
     /// Sends the answer's head with the framing that follows from its body and from the request.
     pub fn write_head(&mut self, out: &mut Vec<u8>, answer: AnswerHead<'_>) {
-        debug_assert!(matches!(self.stage, Stage::Asked | Stage::Idle), "one final head for each request");
+        let in_order = matches!(self.stage, Stage::Asked | Stage::Idle);
+        debug_assert!(in_order, "one final head for each request");
+        if !in_order {
+            // A second head would be read as another request's answer.
+            self.closing = true;
+            return;
+        }
         debug_assert!(send::lines_are_good(answer.fields), "the codec's own fields, or no whole lines");
         // Before any request, as for one that never came (408) or had no room (503): nothing may follow.
         self.closing |= self.stage == Stage::Idle;
@@ -243,7 +249,9 @@ impl ServerCodec {
         let complete = self.writer.finish(out, trailers);
         self.trailers = Vec::new();
         let next = match self.stage {
-            Stage::Switching => Next::Tunnel,
+            // RFC 9110 section 7.8: the new protocol begins after the request; bytes of an unread body
+            // must not be taken for it.
+            Stage::Switching if self.reader.is_done() => Next::Tunnel,
             // RFC 9112 section 9.3: an unread body would be read as the next request.
             Stage::Answering if complete && !self.closing && self.keep_alive && self.reader.is_done() => {
                 Next::KeepAlive
@@ -303,7 +311,7 @@ impl ServerCodec {
     fn take_head(&mut self, head: &mut RequestHead) -> Result<(), Refusal> {
         self.scan = Scan::new();
         self.version = head.version;
-        tokenise::resolve_target(head)?;
+        target::resolve(head)?;
         let length = framing::declared_length(&head.fields, head.version)?;
         self.request_body = length;
         self.reader = BodyReader::new(length);

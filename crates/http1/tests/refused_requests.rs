@@ -130,6 +130,7 @@ const TARGETS: &[Row] = rows! {
     "a control character", b"GET /\x01 HTTP/1.1\r\nHost: h\r\n\r\n", BadTarget, "RFC 9112 section 3.2";
     "DEL", b"GET /\x7f HTTP/1.1\r\nHost: h\r\n\r\n", BadTarget, "RFC 9112 section 3.2";
     "a quotation mark", b"GET /\" HTTP/1.1\r\nHost: h\r\n\r\n", BadTarget, "RFC 9112 section 3.2";
+    "a backtick in the path", b"GET /` HTTP/1.1\r\nHost: h\r\n\r\n", BadTarget, "RFC 9112 section 3.2";
     "markup", b"GET /<script> HTTP/1.1\r\nHost: h\r\n\r\n", BadTarget, "RFC 9112 section 3.2";
 };
 
@@ -219,7 +220,7 @@ const CHUNKS: &[Row] = rows! {
 /// Refused at once and at each of its cuts, with nothing seen of what stands behind it.
 fn check(row: &Row, bytes: &[u8]) {
     assert_eq!(row.refusal.section(), row.section, "{}", row.name);
-    let whole = drive::serve(bytes, Limits::default(), usize::MAX, 1);
+    let whole = drive::serve_at_once(bytes, Limits::default());
     assert_eq!(whole.refused, Some(row.refusal), "{}", row.name);
     assert!(whole.seen.is_empty(), "{}", row.name);
     assert!(whole.out.starts_with(b"HTTP/1.1 "), "{}", row.name);
@@ -250,7 +251,10 @@ fn chunks_against_the_grammar_are_refused_at_every_cut() {
 #[test]
 fn nothing_behind_a_refused_request_is_read() {
     for row in LENGTHS.iter().chain(LINES).chain(HOSTS) {
-        let outcome = drive::serve_whole(&[row.bytes, b"GET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n"].concat());
+        let outcome = drive::serve_at_once(
+            &[row.bytes, b"GET /smuggled HTTP/1.1\r\nHost: h\r\n\r\n"].concat(),
+            Limits::default(),
+        );
         assert_eq!((outcome.refused, outcome.seen.len()), (Some(row.refusal), 0), "{}", row.name);
     }
 }

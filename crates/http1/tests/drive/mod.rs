@@ -108,8 +108,8 @@ pub(crate) fn serve(input: &[u8], limits: Limits, cut: usize, step: usize) -> Ou
 }
 
 /// The whole input at once.
-pub(crate) fn serve_whole(input: &[u8]) -> Outcome {
-    serve(input, Limits::default(), usize::MAX, 1)
+pub(crate) fn serve_at_once(input: &[u8], limits: Limits) -> Outcome {
+    serve(input, limits, usize::MAX, 1)
 }
 
 fn answer(status: u16) -> AnswerHead<'static> {
