@@ -109,3 +109,6 @@ pub struct OnDisk {
     /// Symbolic links that leave the root are followed.
     pub follow_outside: bool,
 }
+
+#[cfg(test)]
+mod tests;
