@@ -14,8 +14,9 @@ use onehop_config::checked::Encoding;
 
 use super::assemble::totals;
 use super::forms::compressed;
-use super::{MemoryBudget, StoreSpec, hash, media};
+use super::{MemoryBudget, StoreSpec};
 use crate::limits::{COMPRESS_ALONE_BYTES_MIN, COMPRESS_BATCH_PERIOD, COMPRESS_BYTES_MIN};
+use crate::request::handle::files::is_compressible;
 use crate::request::handle::files::store::{File, Form, Store};
 
 /// Makes the compressed forms that are still to be made, and publishes them in batches and at the end.
@@ -50,7 +51,7 @@ pub fn compress(
 pub(super) fn may_shrink(spec: &StoreSpec, file: &File) -> bool {
     !spec.compress.is_empty()
         && file.length >= COMPRESS_BYTES_MIN as u64
-        && media::is_compressible(&file.content_type)
+        && is_compressible(&file.content_type)
 }
 
 /// Results that wait to be published; a worker that is ahead of that waits.
@@ -104,20 +105,7 @@ impl Workshop<'_> {
         let gzip = form(Encoding::Gzip, &file.gzip);
         let zstd = form(Encoding::Zstd, &file.zstd);
         let brotli = form(Encoding::Brotli, &file.brotli);
-        Some(Arc::new(File {
-            path: file.path.clone(),
-            content_type: file.content_type.clone(),
-            modified: file.modified,
-            length: file.length,
-            hash: file.hash,
-            identity: Some(identity),
-            gzip,
-            brotli,
-            zstd,
-            hashed_name: file.hashed_name,
-            stamp: file.stamp,
-            settled: true,
-        }))
+        Some(Arc::new(File { gzip, brotli, zstd, settled: true, ..file.clone() }))
     }
 }
 

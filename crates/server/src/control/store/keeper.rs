@@ -234,7 +234,10 @@ impl Work {
         self.hold.published(&store, index);
         let files = store.totals.files;
         if let Some(changed) = self.shelf.publish(store) {
-            (self.events)(KeeperEvent::Published { files, changed, took: begun.elapsed() });
+            // Files that were only touched are not worth a line.
+            if changed > 0 {
+                (self.events)(KeeperEvent::Published { files, changed, took: begun.elapsed() });
+            }
             self.shelf.compress(&self.spec, &self.budget);
         }
         None

@@ -15,7 +15,6 @@ mod hash;
 mod hold;
 mod index_assets;
 mod keeper;
-mod media;
 mod read;
 mod resolve;
 mod scan;

@@ -19,14 +19,16 @@ use rustix::io::Errno;
 
 use super::assemble::{Got, assemble};
 use super::compress::may_shrink;
+use super::forms::take_over;
 use super::scan::{Found, Tree, modified, scan, stamp};
-use super::{MemoryBudget, Progress, StoreError, StoreSpec, hash, media};
+use super::{MemoryBudget, Progress, StoreError, StoreSpec, hash};
 use crate::limits::{
     FILE_READS_MAX, READ_ALONE_BYTES_MAX, READ_ALONE_FILES_MAX, READ_THREADS_MAX, STAMP_TICK,
     STAMP_TICK_COARSE, STORED_FILE_BYTES_MAX, TREE_READS_MAX,
 };
 use crate::request::handle::files::budget::Held;
 use crate::request::handle::files::store::{File, Form, Node, Stamp, Store};
+use crate::request::handle::files::{content_type, is_hashed_name};
 
 /// Reads a tree. What `previous` holds unchanged is shared with it.
 pub fn read(
@@ -225,13 +227,7 @@ impl Reading<'_> {
             earlier.hash == hash && earlier.length == stamp.length && earlier.identity.is_some()
         });
         match same {
-            Some(earlier) => {
-                file.identity.clone_from(&earlier.identity);
-                file.gzip.clone_from(&earlier.gzip);
-                file.brotli.clone_from(&earlier.brotli);
-                file.zstd.clone_from(&earlier.zstd);
-                file.settled = earlier.settled;
-            }
+            Some(earlier) => take_over(&mut file, earlier),
             None => {
                 let form = Form::new(bytes, None, &file.content_type, file.modified, hash);
                 file.identity = Some(form.holding(held));
@@ -292,7 +288,7 @@ fn refused(error: io::Error) -> io::Result<Got> {
 fn on_disk(found: &Found, stamp: Stamp) -> File {
     File {
         path: found.path.clone(),
-        content_type: media::content_type(&found.path),
+        content_type: content_type(&found.path).into(),
         modified: modified(&stamp),
         length: stamp.length,
         hash: hash::of_stamp(&stamp),
@@ -300,7 +296,7 @@ fn on_disk(found: &Found, stamp: Stamp) -> File {
         gzip: None,
         brotli: None,
         zstd: None,
-        hashed_name: media::is_hashed_name(&found.path),
+        hashed_name: is_hashed_name(&found.path),
         stamp,
         settled: true,
     }

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use super::assemble::totals;
 use super::compress::compress;
+use super::forms::take_over;
 use super::keeper::{Events, KeeperEvent, Publish};
 use super::stop::Stop;
 use super::{MemoryBudget, StoreSpec};
@@ -135,10 +136,10 @@ fn adopt(store: &mut Store, latest: &Store) {
         }
         if let Some(known) = at(latest, &file.path)
             && known.settled
-            && known.stamp == file.stamp
             && known.hash == file.hash
+            && known.identity.is_some()
         {
-            *file = Arc::clone(known);
+            take_over(Arc::make_mut(file), known);
             adopted = true;
         }
     }
