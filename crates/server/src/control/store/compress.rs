@@ -157,7 +157,7 @@ fn with(store: &Store, files: impl Iterator<Item = (u32, Arc<File>)>) -> Store {
 }
 
 /// Files still to be compressed: what a page needs first, and of that the smallest.
-fn in_order(store: &Store, spec: &StoreSpec) -> Vec<u32> {
+pub(super) fn in_order(store: &Store, spec: &StoreSpec) -> Vec<u32> {
     let unsettled = |file: &File| !file.settled && file.identity.is_some();
     let mut jobs: Vec<u32> = (0..).zip(&store.files).filter(|(_, f)| unsettled(f)).map(|(n, _)| n).collect();
     jobs.sort_by_cached_key(|number| {

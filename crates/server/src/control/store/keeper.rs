@@ -91,12 +91,25 @@ impl Keeper {
         publish: Publish,
         events: Events,
     ) -> Self {
+        let root = spec.clone();
+        Self::start_with(spec, first, budget, publish, events, |stop, events| Eyes::open(&root, stop, events))
+    }
+
+    /// The same with eyes of one's own.
+    pub(super) fn start_with(
+        spec: StoreSpec,
+        first: Arc<Store>,
+        budget: MemoryBudget,
+        publish: Publish,
+        events: Events,
+        eyes: impl FnOnce(Arc<Stop>, &Events) -> Eyes,
+    ) -> Self {
         let stop = Arc::new(Stop::new());
         let mut hold = Hold::default();
         hold.published(&first, spec.index.as_deref());
         let skipped = first.skipped.clone();
         let shelf = Shelf::new(first, publish, Arc::clone(&events), Arc::clone(&stop));
-        let eyes = Eyes::open(&spec, Arc::clone(&stop), &events);
+        let eyes = eyes(Arc::clone(&stop), &events);
         let mut work =
             Work { spec, budget, events, shelf, eyes, hold, skipped, candidate: None, gone: false };
         let run = move || {
@@ -144,8 +157,7 @@ type Next = ControlFlow<(), Option<Instant>>;
 impl Work {
     fn run(&mut self) {
         self.shelf.compress(&self.spec, &self.budget);
-        // The tree may have changed between its first read and its first watch.
-        let mut next = self.update(Instant::now());
+        let mut next = self.first_look();
         while let ControlFlow::Continue(until) = next {
             next = match self.eyes.wait(&self.spec, until) {
                 Woken::Stopped => return,
@@ -157,6 +169,21 @@ impl Work {
                 }
                 Woken::Late => self.update(Instant::now()),
             };
+        }
+    }
+
+    /// Begins to watch. The tree may have changed since it was first read, and may still be changing.
+    fn first_look(&mut self) -> Next {
+        match self.read() {
+            Ok(outcome) if self.shelf.changed(&outcome.store) == 0 => {
+                ControlFlow::Continue(self.judge(outcome.store, Instant::now()))
+            }
+            Ok(outcome) => {
+                self.candidate = Some(outcome.store);
+                self.update_when_quiet()
+            }
+            Err(StoreError::Cancelled) => ControlFlow::Break(()),
+            Err(error) => ControlFlow::Continue(self.unreadable(error)),
         }
     }
 

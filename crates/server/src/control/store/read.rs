@@ -100,29 +100,29 @@ impl Reading<'_> {
         // The smallest come first: they gain most from memory, and get it while there is some.
         wanted.sort_by_key(|number| tree.files[*number].stamp.length);
         let returning = self.returning(&files);
-        let wanted: Vec<Wanted> = wanted
-            .into_iter()
-            .map(|number| {
-                let found = &tree.files[number];
-                Wanted { number, found, held: self.hold(found.stamp.length, returning), returning }
-            })
-            .collect();
-        for (number, got) in self.read_all(tree, &wanted, bytes)? {
+        let mut reads = Vec::with_capacity(wanted.len());
+        for number in wanted {
+            let found = &tree.files[number];
+            let held = self.hold(found.stamp.length, returning);
+            let earlier = fresh.get(&found.path).into_iter().chain(self.earlier(&found.path));
+            match earlier.into_iter().find(|file| held.is_none() && file.stamp == found.stamp) {
+                Some(on_disk) => files[number] = Got::Ready(Arc::clone(on_disk), found.stamp),
+                None => reads.push(Wanted { number, found, held, returning }),
+            }
+        }
+        for (number, got) in self.read_all(tree, &reads, bytes)? {
             files[number] = got;
         }
         Ok(files)
     }
 
-    /// The file as an earlier store has it, if it is the same.
+    /// The file as an earlier store has it in memory, if it is the same.
     fn unchanged(&self, found: &Found, fresh: &Fresh) -> Got {
         let earlier = fresh.get(&found.path).into_iter().chain(self.earlier(&found.path));
-        for file in earlier {
-            let fits = || self.budget.left() >= file.length && file.length <= STORED_FILE_BYTES_MAX;
-            if file.stamp == found.stamp && (file.identity.is_some() || !fits()) {
-                return Got::Ready(Arc::clone(file), found.stamp);
-            }
+        match earlier.into_iter().find(|file| file.identity.is_some() && file.stamp == found.stamp) {
+            Some(file) => Got::Ready(Arc::clone(file), found.stamp),
+            None => Got::Gone,
         }
-        Got::Gone
     }
 
     /// Files at the same path in earlier stores, the newest first.

@@ -50,6 +50,11 @@ impl Shelf {
         &self.stop
     }
 
+    /// How many files of a store are new or different in it, or gone.
+    pub(super) fn changed(&self, store: &Store) -> usize {
+        changed(store, &self.place.lock())
+    }
+
     /// Publishes the store of a changed tree; returns how many files are new, different or gone, or
     /// `None` if nothing is.
     pub(super) fn publish(&mut self, mut store: Store) -> Option<usize> {
