@@ -164,7 +164,13 @@ pub(super) fn in_order(store: &Store, spec: &StoreSpec) -> Vec<u32> {
         let Some(file) = store.file(*number) else { return (u8::MAX, 0) };
         let kind = &*file.content_type;
         let class = match () {
-            () if spec.index.as_ref().is_some_and(|index| index.as_bytes() == &*file.path) => 0,
+            () if spec
+                .index
+                .as_ref()
+                .is_some_and(|index| index.trim_matches('/').as_bytes() == &*file.path) =>
+            {
+                0
+            }
             () if kind.starts_with("text/html") => 1,
             () if kind.contains("javascript") || kind.starts_with("text/css") => 2,
             () => 3,

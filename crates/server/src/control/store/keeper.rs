@@ -110,8 +110,18 @@ impl Keeper {
         let skipped = first.skipped.clone();
         let shelf = Shelf::new(first, publish, Arc::clone(&events), Arc::clone(&stop));
         let eyes = eyes(Arc::clone(&stop), &events);
-        let mut work =
-            Work { spec, budget, events, shelf, eyes, hold, skipped, candidate: None, gone: false };
+        let mut work = Work {
+            spec,
+            budget,
+            events,
+            shelf,
+            eyes,
+            hold,
+            skipped,
+            candidate: None,
+            awaited: Vec::new(),
+            gone: false,
+        };
         let run = move || {
             // A thread that may not be nicer works all the same.
             let _ = rustix::process::setpriority_process(None, NICENESS);
@@ -147,6 +157,8 @@ struct Work {
     skipped: Skipped,
     /// A store that was read and not published; spares reading its files again.
     candidate: Option<Store>,
+    /// What was missing when that was last said.
+    awaited: Vec<String>,
     /// The root is missing.
     gone: bool,
 }
@@ -190,12 +202,18 @@ impl Work {
     /// Waits for the tree to be quiet, or for long enough, and brings the store up to date.
     fn update_when_quiet(&mut self) -> Next {
         let begun = Instant::now();
-        let latest = begun + CHURN_WAIT_MAX;
+        self.quiet(begun)?;
+        self.update(begun)
+    }
+
+    /// Waits until nothing changes any more, or until it has been changing for too long.
+    fn quiet(&mut self, begun: Instant) -> ControlFlow<()> {
+        let latest = (begun + CHURN_WAIT_MAX).max(Instant::now() + QUIET_PERIOD);
         loop {
             match self.eyes.wait(&self.spec, Some(latest.min(Instant::now() + QUIET_PERIOD))) {
                 Woken::Stopped => return ControlFlow::Break(()),
                 Woken::Changed { .. } if Instant::now() < latest => {}
-                Woken::Changed { .. } | Woken::Late => return self.update(begun),
+                Woken::Changed { .. } | Woken::Late => return ControlFlow::Continue(()),
             }
         }
     }
@@ -216,10 +234,8 @@ impl Work {
             let touched = self.eyes.look(&self.spec);
             if (touched && age < CHURN_WAIT_MAX) || (!outcome.settled && age < 2 * CHURN_WAIT_MAX) {
                 self.candidate = Some(outcome.store);
-                match self.eyes.wait(&self.spec, Some(Instant::now() + QUIET_PERIOD)) {
-                    Woken::Stopped => return ControlFlow::Break(()),
-                    Woken::Changed { .. } | Woken::Late => continue,
-                }
+                self.quiet(begun)?;
+                continue;
             }
             return ControlFlow::Continue(self.judge(outcome.store, begun));
         }
@@ -245,7 +261,10 @@ impl Work {
         match self.hold.judge(&store, index, Instant::now()) {
             Verdict::Complete => {}
             Verdict::Incomplete { missing, until } => {
-                (self.events)(KeeperEvent::HeldBack { missing });
+                if missing != self.awaited {
+                    self.awaited.clone_from(&missing);
+                    (self.events)(KeeperEvent::HeldBack { missing });
+                }
                 self.candidate = Some(store);
                 return Some(until);
             }
@@ -254,6 +273,7 @@ impl Work {
             }
         }
         self.candidate = None;
+        self.awaited.clear();
         if store.skipped != self.skipped {
             self.skipped = store.skipped.clone();
             (self.events)(KeeperEvent::Skipped(self.skipped.clone()));

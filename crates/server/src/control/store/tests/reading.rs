@@ -141,8 +141,8 @@ fn what_may_not_be_read_is_left_out_and_named() {
     site.write("page.html", "page");
     site.write("private.html", "private");
     site.write("closed/page.html", "page");
-    fs::set_permissions(site.path("private.html"), fs::Permissions::from_mode(0)).expect("chmod");
-    fs::set_permissions(site.path("closed"), fs::Permissions::from_mode(0)).expect("chmod");
+    fs::set_permissions(site.path("private.html"), fs::Permissions::from_mode(0o000)).expect("chmod");
+    fs::set_permissions(site.path("closed"), fs::Permissions::from_mode(0o000)).expect("chmod");
     if fs::read(site.path("private.html")).is_ok() {
         return; // Root reads everything.
     }

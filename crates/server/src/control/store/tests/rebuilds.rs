@@ -17,7 +17,7 @@ fn build(site: &Site, number: u32) {
     let assets: Vec<String> = (0..12).map(|asset| format!("assets/chunk{asset}-{number:08}.js")).collect();
     let tags: String = assets.iter().map(|path| format!("<script src=\"/{path}\"></script>")).collect();
     let index = format!("<!doctype html><title>{number}</title>{tags}");
-    let index_first = number % 2 == 0;
+    let index_first = number.is_multiple_of(2);
     if index_first {
         site.write("index.html", &index);
     }
