@@ -29,6 +29,33 @@ pub const LINGER_BYTES_MAX: usize = 256 * 1024;
 /// How often a core looks at its deadlines. A deadline may be late by this much.
 pub const DEADLINE_TICK: Duration = Duration::from_millis(250);
 
+/// The deadlines of connections as one piece of data, so that a test can shorten them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// See [`HEAD_DEADLINE`].
+    pub head: Duration,
+    /// See [`IDLE_DEADLINE`].
+    pub idle: Duration,
+    /// See [`BODY_PROGRESS_DEADLINE`].
+    pub body_progress: Duration,
+    /// See [`WRITE_PROGRESS_DEADLINE`].
+    pub write_progress: Duration,
+    /// See [`LINGER_DEADLINE`].
+    pub linger: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            head: HEAD_DEADLINE,
+            idle: IDLE_DEADLINE,
+            body_progress: BODY_PROGRESS_DEADLINE,
+            write_progress: WRITE_PROGRESS_DEADLINE,
+            linger: LINGER_DEADLINE,
+        }
+    }
+}
+
 /// Bytes of a request's line and header fields together; beyond it 431. nginx allows 8 + 4 × 8 KiB.
 pub const HEAD_BYTES_MAX: usize = 32 * 1024;
 
@@ -200,3 +227,7 @@ pub const ADMIN_REQUEST_BYTES_MAX: usize = 64 * 1024;
 
 /// Connections to the admin endpoint and control socket at one time.
 pub const ADMIN_CONNECTIONS_MAX: usize = 32;
+
+/// How long the admin endpoint waits before it accepts again after an error. Out of descriptors is the
+/// usual one, and trying at once would only burn a core.
+pub const ADMIN_ACCEPT_PAUSE: Duration = Duration::from_millis(100);
