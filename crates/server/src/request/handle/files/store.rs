@@ -82,7 +82,7 @@ pub enum SkipReason {
 }
 
 /// One file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct File {
     /// Path below the root, as in [`Store::index`].
     pub path: Box<[u8]>,
