@@ -78,7 +78,11 @@ fn obey(running: &Running, wishes: &Receiver<Wish>) {
 
 /// The control socket's path. One that was named must work; the usual one may be missing, since a
 /// read-only container serves pages all the same.
-fn control_socket(process: &Process, subject: &Path, reporter: &Reporter) -> Result<Option<PathBuf>, Failure> {
+fn control_socket(
+    process: &Process,
+    subject: &Path,
+    reporter: &Reporter,
+) -> Result<Option<PathBuf>, Failure> {
     let (path, was_named) = match &process.control {
         Some(path) if path.as_os_str() == "off" => return Ok(None),
         Some(path) => (path.clone(), true),
@@ -106,6 +110,8 @@ fn control_socket(process: &Process, subject: &Path, reporter: &Reporter) -> Res
 fn start_failure(error: StartError) -> Failure {
     match error {
         StartError::TlsNotYet(_) => Failure::wrong(error.to_string()),
-        StartError::Bind { .. } | StartError::Store(_) | StartError::System(_) => Failure::failed(error.to_string()),
+        StartError::Bind { .. } | StartError::Store(_) | StartError::System(_) => {
+            Failure::failed(error.to_string())
+        }
     }
 }

@@ -29,11 +29,6 @@ impl Reporter {
         Self { form, progress: Arc::new(Mutex::new(Progress::new(form == LogForm::Plain))) }
     }
 
-    /// The form.
-    pub(crate) fn form(&self) -> LogForm {
-        self.form
-    }
-
     /// The first line: who is this, and what does it read.
     pub(crate) fn starting(&self, reads: &str) {
         let version = env!("CARGO_PKG_VERSION");
