@@ -16,7 +16,6 @@ use crate::limits::ACCEPT_BACKLOG;
 /// Permissions of a Unix socket where the file says nothing: Caddy's.
 const UNIX_MODE: u32 = 0o200;
 
-
 /// Bound sockets of one address.
 pub(super) enum Bound {
     /// One socket for each core.
