@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
 
 use onehop_config::checked::Checked;
+use onehop_server::limits::Timeouts;
 use onehop_server::{Event, Options, Running, Server, StartError};
 
 use crate::arguments::Process;
@@ -50,7 +51,8 @@ pub(super) fn serve_until_stopped(serving: Serving<'_>) -> Result<(), Failure> {
             }
         })
     };
-    let options = Options { threads: process.threads, events, control_socket, load };
+    let options =
+        Options { threads: process.threads, events, control_socket, load, timeouts: Timeouts::default() };
     let running = Server::start(checked, options).map_err(start_failure)?;
     is_serving.store(true, Ordering::Release);
     if let Some(files) = watch
