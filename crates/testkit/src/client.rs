@@ -10,6 +10,8 @@ use crate::PATIENCE;
 /// One connection, kept from request to request.
 pub struct Client {
     stream: Box<dyn Stream>,
+    /// What [`Client::ask`] sends as Host: the address, as a browser would.
+    host: String,
     /// Bytes after the last response.
     rest: Vec<u8>,
 }
@@ -73,7 +75,7 @@ impl Client {
         let stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
-        Ok(Client { stream: Box::new(stream), rest: Vec::new() })
+        Ok(Client { stream: Box::new(stream), host: address.to_owned(), rest: Vec::new() })
     }
 
     /// Connects to a Unix socket.
@@ -84,7 +86,7 @@ impl Client {
         let stream = UnixStream::connect(path)
             .unwrap_or_else(|error| panic!("cannot connect to {}: {error}", path.display()));
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        Client { stream: Box::new(stream), rest: Vec::new() }
+        Client { stream: Box::new(stream), host: "localhost".to_owned(), rest: Vec::new() }
     }
 
     /// Sends these bytes and nothing else.
@@ -95,13 +97,14 @@ impl Client {
         self.stream.write_all(bytes.as_ref()).expect("sent");
     }
 
-    /// Sends a request without a body, with `Host: localhost` and these field lines (CRLF at each end),
-    /// and reads the response.
+    /// Sends a request without a body, with the address as its Host and these field lines (CRLF at each
+    /// end), and reads the response.
     ///
     /// # Panics
     /// As [`Client::read`].
     pub fn ask(&mut self, method: &str, path: &str, fields: &str) -> Response {
-        self.send(format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n"));
+        let host = &self.host;
+        self.send(format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\n{fields}\r\n"));
         self.read_for(method)
     }
 
@@ -254,7 +257,7 @@ mod tests {
     fn answered(bytes: &'static [u8]) -> Client {
         let (mut theirs, ours) = UnixStream::pair().expect("a pair");
         theirs.write_all(bytes).expect("sent");
-        Client { stream: Box::new(ours), rest: Vec::new() }
+        Client { stream: Box::new(ours), host: "localhost".to_owned(), rest: Vec::new() }
     }
 
     #[test]

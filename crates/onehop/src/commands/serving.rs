@@ -55,11 +55,6 @@ pub(super) fn serve_until_stopped(serving: Serving<'_>) -> Result<(), Failure> {
         Options { threads: process.threads, events, control_socket, load, timeouts: Timeouts::default() };
     let running = Server::start(checked, options).map_err(start_failure)?;
     is_serving.store(true, Ordering::Release);
-    if let Some(files) = watch
-        && let Err(error) = watch::start(files, send)
-    {
-        reporter.warn(format!("--watch does not work: {error}"));
-    }
     obey(&running, &wishes);
     running.wait();
     Ok(())
