@@ -24,7 +24,10 @@ use clap::Parser;
 
 use crate::arguments::{Arguments, Command};
 
-/// The system's allocator keeps what a reload or a new build freed; this one gives it back.
+/// glibc's allocator stays: idle it holds a third of what mimalloc holds here (7.6 against 22.9 MiB
+/// resident after the best-level compression of one small site), and a request hardly allocates. The
+/// static build has musl's, which is slow under contention, and takes this one.
+#[cfg(target_env = "musl")]
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
