@@ -209,6 +209,14 @@ impl Started {
         kill_process(pid, signal).expect("signalled");
     }
 
+    /// How it ended, if it has.
+    ///
+    /// # Panics
+    /// Where the system has lost the child.
+    pub fn has_ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("a child")
+    }
+
     /// Waits for its end; none where it still runs after [`PATIENCE`](crate::PATIENCE).
     pub fn wait(&mut self) -> Option<ExitStatus> {
         let begun = Instant::now();

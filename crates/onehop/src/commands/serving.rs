@@ -45,16 +45,24 @@ pub(super) fn serve_until_stopped(serving: Serving<'_>) -> Result<(), Failure> {
 
     let events = {
         let send = send.clone();
-        reporter.sink(move |event| {
-            if matches!(event, Event::Stopping { .. } | Event::Stopped { .. }) {
+        reporter.sink(move |event| match event {
+            // Whoever has read this event may send a signal at once, and requests are in flight.
+            Event::Ready { .. } => is_serving.store(true, Ordering::Release),
+            Event::Stopping { .. } | Event::Stopped { .. } => {
                 let _ = send.send(Wish::Stopping);
             }
+            _ => {}
         })
     };
+    // From what was just read on: a file that changes while the trees are read is read again afterwards.
+    if let Some(files) = watch
+        && let Err(error) = watch::start(files, send)
+    {
+        reporter.warn(format!("--watch does not work: {error}"));
+    }
     let options =
         Options { threads: process.threads, events, control_socket, load, timeouts: Timeouts::default() };
     let running = Server::start(checked, options).map_err(start_failure)?;
-    is_serving.store(true, Ordering::Release);
     obey(&running, &wishes);
     running.wait();
     Ok(())
