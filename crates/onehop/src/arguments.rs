@@ -279,5 +279,7 @@ fn parse_admin(text: &str) -> Result<Admin, String> {
     if text == "off" {
         return Ok(Admin::Off);
     }
-    text.parse().map(Admin::Address).map_err(|_| "write an IP address and a port (127.0.0.1:2020), or off".into())
+    text.parse()
+        .map(Admin::Address)
+        .map_err(|_| "write an IP address and a port (127.0.0.1:2020), or off".into())
 }

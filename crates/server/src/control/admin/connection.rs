@@ -210,7 +210,9 @@ async fn carry_out(asked: Ask, api: &Arc<dyn Api>) -> Reply {
             None => Reply::lost(),
         },
         Ask::Stop => Reply::json(202, &json!({ "stopping": true })),
-        Ask::Refused(Refused::NotFound) => Reply::error(404, "there is no such path here; see docs/control-api.md"),
+        Ask::Refused(Refused::NotFound) => {
+            Reply::error(404, "there is no such path here; see docs/control-api.md")
+        }
         Ask::Refused(Refused::Method(wanted)) => Reply {
             fields: if wanted == "POST" { "Allow: POST\r\n" } else { "Allow: GET, HEAD\r\n" },
             ..Reply::error(405, &format!("this path wants {wanted}"))
