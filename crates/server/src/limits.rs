@@ -29,6 +29,33 @@ pub const LINGER_BYTES_MAX: usize = 256 * 1024;
 /// How often a core looks at its deadlines. A deadline may be late by this much.
 pub const DEADLINE_TICK: Duration = Duration::from_millis(250);
 
+/// The deadlines of connections as one piece of data, so that a test can shorten them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// See [`HEAD_DEADLINE`].
+    pub head: Duration,
+    /// See [`IDLE_DEADLINE`].
+    pub idle: Duration,
+    /// See [`BODY_PROGRESS_DEADLINE`].
+    pub body_progress: Duration,
+    /// See [`WRITE_PROGRESS_DEADLINE`].
+    pub write_progress: Duration,
+    /// See [`LINGER_DEADLINE`].
+    pub linger: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            head: HEAD_DEADLINE,
+            idle: IDLE_DEADLINE,
+            body_progress: BODY_PROGRESS_DEADLINE,
+            write_progress: WRITE_PROGRESS_DEADLINE,
+            linger: LINGER_DEADLINE,
+        }
+    }
+}
+
 /// Bytes of a request's line and header fields together; beyond it 431. nginx allows 8 + 4 × 8 KiB.
 pub const HEAD_BYTES_MAX: usize = 32 * 1024;
 
@@ -151,6 +178,9 @@ pub const COMPRESS_SAVING_PERCENT_MIN: usize = 5;
 /// Files above this are compressed one at a time: their workspaces take tens of mebibytes each.
 pub const COMPRESS_ALONE_BYTES_MIN: usize = 512 * 1024;
 
+/// Threads that compress. Each has workspaces of its own.
+pub const COMPRESS_THREADS_MAX: usize = 4;
+
 /// Bytes handed to a compressor before it is asked whether it should stop.
 pub const COMPRESS_STEP_BYTES: usize = 64 * 1024;
 
@@ -176,6 +206,9 @@ pub const POLL_PERIOD: Duration = Duration::from_secs(2);
 /// Names of assets that are looked for in an index page.
 pub const INDEX_ASSETS_MAX: usize = 1_000;
 
+/// Bytes of an index page that are searched for them; its head is at the front.
+pub const INDEX_SCAN_BYTES_MAX: usize = 1024 * 1024;
+
 /// Entries on one directory page.
 pub const BROWSE_ENTRIES_MAX: usize = 10_000;
 
@@ -194,3 +227,7 @@ pub const ADMIN_REQUEST_BYTES_MAX: usize = 64 * 1024;
 
 /// Connections to the admin endpoint and control socket at one time.
 pub const ADMIN_CONNECTIONS_MAX: usize = 32;
+
+/// How long the admin endpoint waits before it accepts again after an error. Out of descriptors is the
+/// usual one, and trying at once would only burn a core.
+pub const ADMIN_ACCEPT_PAUSE: Duration = Duration::from_millis(100);

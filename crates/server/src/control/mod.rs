@@ -4,6 +4,7 @@
 //! the control socket. Never answers a request of a site.
 
 pub mod admin;
+
 mod bind;
 mod cores;
 mod events;

@@ -17,7 +17,7 @@ use super::events::{Event, EventSink};
 use super::publish::{Configured, Publisher};
 use super::status::{ReloadSummary, SiteStatus, Status, StoreStatus};
 use super::trees::Trees;
-use crate::limits::{CONNECTIONS_MAX, DESCRIPTORS_RESERVED};
+use crate::limits::{CONNECTIONS_MAX, DESCRIPTORS_RESERVED, Timeouts};
 use crate::observe::{self, Registry};
 use crate::request::core::Shared;
 use crate::request::route::store_wishes;
@@ -35,6 +35,8 @@ pub struct Options {
     pub control_socket: Option<PathBuf>,
     /// Reads the configuration anew for a reload.
     pub load: Load,
+    /// Deadlines of connections.
+    pub timeouts: Timeouts,
 }
 
 /// The server before it runs.
@@ -90,7 +92,7 @@ impl Server {
     pub fn start(checked: Checked, options: Options) -> Result<Running, StartError> {
         let started = Instant::now();
         refuse_tls(&checked)?;
-        let Options { threads, events, control_socket, load } = options;
+        let Options { threads, events, control_socket, load, timeouts } = options;
         let cores = threads.or(checked.global.threads).map_or_else(cores_allowed, NonZeroUsize::get);
         let registry = Arc::new(Registry::new(cores));
 
@@ -99,7 +101,7 @@ impl Server {
             Trees::read(&wishes, checked.global.memory_bytes, Arc::clone(&events)).map_err(StartError::Store)?;
         let admin_address = checked.global.admin;
         let configured = Configured::new(checked, wishes, stores, Vec::new()).map_err(StartError::Store)?;
-        let shared = Arc::new(Shared::new(configured.snapshot(&registry), connections_allowed()));
+        let shared = Arc::new(Shared::new(configured.snapshot(&registry), connections_allowed(), timeouts));
 
         let mut sockets = Vec::new();
         for address in &configured.addresses {

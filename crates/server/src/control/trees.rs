@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::events::{Event, EventSink};
+use super::events::{Event, EventSink, tree_event};
 use super::publish::Publisher;
-use super::store::{self, MemoryBudget, Progress, StoreError, StoreSpec};
+use super::store::{self, Keeper, KeeperEvent, MemoryBudget, Progress, StoreError, StoreSpec};
 use crate::request::handle::files::store::Store;
 use crate::request::route::StoreWish;
 
@@ -139,16 +139,9 @@ fn keep(
     };
     let root = wish.root.clone();
     let events = Arc::clone(events);
-    let tell = move |event: KeeperEvent| events(translate(&root, &event));
+    let tell = move |event: KeeperEvent| events(tree_event(&root, event));
     Keeper::start(spec(wish), Arc::clone(store), budget.clone(), Arc::new(publish), Arc::new(tell))
 }
-
-struct Keeper;
-enum KeeperEvent {}
-impl Keeper {
-    fn start(_: StoreSpec, _: Arc<Store>, _: MemoryBudget, _: Arc<dyn Fn(Arc<Store>) + Send + Sync>, _: Arc<dyn Fn(KeeperEvent) + Send + Sync>) -> Self { Self }
-}
-fn translate(_: &std::path::Path, event: &KeeperEvent) -> Event { match *event {} }
 
 struct Report {
     root: PathBuf,

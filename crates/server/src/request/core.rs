@@ -12,6 +12,7 @@ use arc_swap::ArcSwap;
 use super::conn::deadline::Deadlines;
 use super::conn::desk::Desks;
 use super::route::Snapshot;
+use crate::limits::Timeouts;
 use crate::observe::access_log::LogBatches;
 use crate::observe::{CoreCounters, SiteCounters};
 
@@ -22,6 +23,8 @@ pub struct Shared {
     generation: AtomicU64,
     connections: Padded,
     connections_max: usize,
+    /// Deadlines of connections.
+    pub(crate) timeouts: Timeouts,
     stopping: AtomicBool,
 }
 
@@ -31,12 +34,13 @@ struct Padded(AtomicUsize);
 
 impl Shared {
     /// Shared state that begins with this snapshot.
-    pub fn new(snapshot: Arc<Snapshot>, connections_max: usize) -> Self {
+    pub fn new(snapshot: Arc<Snapshot>, connections_max: usize, timeouts: Timeouts) -> Self {
         Self {
             snapshot: ArcSwap::new(snapshot),
             generation: AtomicU64::new(1),
             connections: Padded(AtomicUsize::new(0)),
             connections_max,
+            timeouts,
             stopping: AtomicBool::new(false),
         }
     }

@@ -9,12 +9,19 @@
 
 mod assemble;
 mod compress;
+mod eyes;
 mod forms;
 mod hash;
+mod hold;
+mod index_assets;
+mod keeper;
 mod media;
 mod read;
 mod resolve;
 mod scan;
+mod shelf;
+mod stop;
+mod watch;
 
 use std::io;
 use std::path::PathBuf;
@@ -22,6 +29,7 @@ use std::path::PathBuf;
 use onehop_config::checked::Encoding;
 
 pub use self::compress::compress;
+pub use self::keeper::{Events, Keeper, KeeperEvent, Publish};
 pub use self::read::read;
 pub use crate::request::handle::files::budget::MemoryBudget;
 

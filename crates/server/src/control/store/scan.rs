@@ -12,6 +12,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use xxhash_rust::xxh3::Xxh3;
+
 use super::resolve::{Lost, resolve};
 use super::{StoreError, StoreSpec};
 use crate::limits::{SKIPPED_LISTED_MAX, STORE_DEPTH_MAX, STORE_FILES_MAX};
@@ -90,6 +92,32 @@ impl Tree {
             // A file is only ever listed with its folder.
             (None, None) => self.root.join(OsStr::from_bytes(&file.path)),
         }
+    }
+
+    /// Tells listings apart without keeping them.
+    pub(super) fn signature(&self) -> u128 {
+        let mut hash = Xxh3::new();
+        hash.update(self.root.as_os_str().as_bytes());
+        for folder in &self.folders {
+            hash.update(&folder.path);
+            hash.update(b"/\n");
+        }
+        for file in &self.files {
+            let stamp = &file.stamp;
+            hash.update(&file.path);
+            for number in [
+                stamp.length,
+                stamp.modified.0 as u64,
+                u64::from(stamp.modified.1),
+                stamp.changed.0 as u64,
+                u64::from(stamp.changed.1),
+                stamp.identity.0,
+                stamp.identity.1,
+            ] {
+                hash.update(&number.to_ne_bytes());
+            }
+        }
+        hash.digest128()
     }
 
     /// Whether another look at the tree found the same.

@@ -100,6 +100,11 @@ impl Deadline {
         }
     }
 
+    /// From now on the client has to take more of an answer.
+    pub(crate) fn set_write(&self) {
+        self.set(Waiting::Write, self.core.shared.timeouts.write_progress);
+    }
+
     /// Nothing is waited for.
     pub(crate) fn clear(&self) {
         if let Some(entry) = self.core.deadlines.entries.borrow_mut().get_mut(self.key) {

@@ -33,6 +33,7 @@ pub(crate) struct Input {
 /// The desks that a core has in reserve.
 #[derive(Default)]
 pub(crate) struct Desks {
+    #[expect(clippy::vec_box, reason = "desks travel; a box keeps the connection's future small")]
     free: RefCell<Vec<Box<Desk>>>,
 }
 

@@ -18,8 +18,8 @@ use super::desk::Desk;
 use super::socket::Socket;
 use super::write::{write_both, write_disk};
 use crate::limits::{
-    BODY_PROGRESS_DEADLINE, CHUNK_LINE_BYTES_MAX, COPIED_BODY_BYTES_MAX, DRAINED_BODY_BYTES_MAX, HEAD_BYTES_MAX, HEAD_DEADLINE,
-    HEADER_FIELDS_MAX, IDLE_DEADLINE, LINGER_BYTES_MAX, LINGER_DEADLINE, PIPELINE_BATCH_MAX,
+    CHUNK_LINE_BYTES_MAX, COPIED_BODY_BYTES_MAX, DRAINED_BODY_BYTES_MAX, HEAD_BYTES_MAX,
+    HEADER_FIELDS_MAX, LINGER_BYTES_MAX, PIPELINE_BATCH_MAX,
     TARGET_BYTES_MAX, TRAILER_BYTES_MAX, WRITE_GATHER_BYTES_MAX,
 };
 use crate::request::answer::{Body, Piece, Stored};
@@ -88,7 +88,7 @@ enum More {
 impl Connection {
     /// Waits, without a buffer, for the next request to begin. `None`: the connection is over.
     async fn wait_for_bytes(&mut self) -> Option<Box<Desk>> {
-        self.deadline.set(Waiting::Idle, IDLE_DEADLINE);
+        self.deadline.set(Waiting::Idle, self.core.shared.timeouts.idle);
         let Self { core, socket, deadline, .. } = self;
         poll_fn(|context| {
             let mut desk = core.desks.lease();
@@ -112,7 +112,7 @@ impl Connection {
 
     /// Answers what has arrived, and reads on while a request is incomplete.
     async fn serve_batch(&mut self, desk: &mut Desk) -> io::Result<After> {
-        self.deadline.set(Waiting::Head, HEAD_DEADLINE);
+        self.deadline.set(Waiting::Head, self.core.shared.timeouts.head);
         loop {
             let mut answered = 0;
             while answered < PIPELINE_BATCH_MAX && desk.output.len() < WRITE_GATHER_BYTES_MAX {
@@ -137,7 +137,7 @@ impl Connection {
             }
             if answered > 0 {
                 // Whatever is left begins a new head, and others get their turn first.
-                self.deadline.set(Waiting::Head, HEAD_DEADLINE);
+                self.deadline.set(Waiting::Head, self.core.shared.timeouts.head);
                 if answered == PIPELINE_BATCH_MAX {
                     tokio::task::yield_now().await;
                 }
@@ -266,7 +266,7 @@ impl Connection {
         write_both(&mut self.socket, &self.deadline, &desk.output, &[]).await?;
         desk.output.clear();
         let mut dropped = 0u64;
-        self.deadline.set(Waiting::Body, BODY_PROGRESS_DEADLINE);
+        self.deadline.set(Waiting::Body, self.core.shared.timeouts.body_progress);
         loop {
             match self.codec.read_body(desk.input.unread()) {
                 Err(refusal) => return Ok(Err(Fault::Malformed(refusal))),
@@ -286,7 +286,7 @@ impl Connection {
                 Ok(BodyRead::NeedMore) => {}
             }
             match self.read_more(desk).await? {
-                More::Bytes => self.deadline.set(Waiting::Body, BODY_PROGRESS_DEADLINE),
+                More::Bytes => self.deadline.set(Waiting::Body, self.core.shared.timeouts.body_progress),
                 More::End => return Ok(Err(Fault::Malformed(Refusal::UnexpectedEnd))),
                 More::Late => return Ok(Err(Fault::BodyTimeout)),
             }
@@ -340,7 +340,7 @@ impl Connection {
         if self.socket.shutdown().await.is_err() {
             return;
         }
-        self.deadline.set(Waiting::Linger, LINGER_DEADLINE);
+        self.deadline.set(Waiting::Linger, self.core.shared.timeouts.linger);
         let mut desk = self.core.desks.lease();
         let mut read = 0;
         while read < LINGER_BYTES_MAX {

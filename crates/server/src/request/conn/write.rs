@@ -8,13 +8,13 @@ use std::task::Poll;
 
 use tokio::io::AsyncWrite;
 
-use super::deadline::{Deadline, Waiting};
+use super::deadline::Deadline;
 use super::socket::Socket;
-use crate::limits::{DISK_READ_BYTES, WRITE_PROGRESS_DEADLINE};
+use crate::limits::DISK_READ_BYTES;
 use crate::request::answer::Disk;
 
 /// Writes `first` and then `second`, in as few calls as the socket allows. A client that takes nothing
-/// for [`WRITE_PROGRESS_DEADLINE`] is given up.
+/// for [`crate::limits::WRITE_PROGRESS_DEADLINE`] is given up.
 pub(crate) async fn write_both(
     socket: &mut Socket,
     deadline: &Deadline,
@@ -39,7 +39,7 @@ pub(crate) async fn write_both(
             };
             if polled.is_pending() {
                 if !std::mem::replace(&mut waiting, true) {
-                    deadline.set(Waiting::Write, WRITE_PROGRESS_DEADLINE);
+                    deadline.set_write();
                 }
                 if deadline.poll_over(context) {
                     return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
