@@ -1,0 +1,180 @@
+//! Where a request wants to go: the forms of a request-target and what an authority may be.
+//!
+//! Owns RFC 9112 section 3.2. Never decodes and never resolves: the path's meaning is the router's.
+
+use core::net::Ipv6Addr;
+use core::ops::Range;
+
+use crate::fields::Span;
+use crate::{Known, Method, Refusal, RequestHead, Version, grammar};
+
+/// Digits of a port; more cannot be a number below 65536 without padding that no one needs.
+const PORT_DIGITS_MAX: usize = 5;
+
+/// The form of a request-target (RFC 9112 section 3.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Origin,
+    Absolute,
+    Authority,
+    Asterisk,
+}
+
+/// Where the parts of a target stand in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Parts {
+    form: Form,
+    authority: Option<Range<usize>>,
+    path: Range<usize>,
+    query: Option<Range<usize>>,
+}
+
+/// The parts of the target and the effective host (RFC 9112 sections 3.2 and 3.3).
+pub(crate) fn resolve(head: &mut RequestHead) -> Result<(), Refusal> {
+    let parts = parts(head.method, head.target())?;
+    let at = head.target.start as usize;
+    let host = check_host(head, parts.authority.clone())?;
+    let span = |range: Range<usize>| Span::new(at + range.start, at + range.end);
+    head.form = parts.form;
+    head.path = span(parts.path);
+    head.query = parts.query.map(span);
+    head.host = parts.authority.map(span).or(host);
+    Ok(())
+}
+
+/// The parts of `target`, or what is wrong with it.
+fn parts(method: Method, target: &[u8]) -> Result<Parts, Refusal> {
+    let mut before_query = target.iter().take_while(|byte| **byte != b'?');
+    if !target.iter().all(|byte| is_target_byte(*byte)) || before_query.any(|byte| *byte == b'`') {
+        return Err(Refusal::BadTarget);
+    }
+    if method == Method::Connect {
+        // RFC 9112 section 3.2.3: authority-form is CONNECT's only one; the port is not optional in it.
+        check_authority(target)?;
+        if split_port(target).1.is_none() {
+            return Err(Refusal::BadTarget);
+        }
+        let end = target.len();
+        return Ok(Parts { form: Form::Authority, authority: Some(0..end), path: end..end, query: None });
+    }
+    if target.first() == Some(&b'/') {
+        let (path, query) = path_and_query(target, 0);
+        return Ok(Parts { form: Form::Origin, authority: None, path, query });
+    }
+    if target == b"*" {
+        // RFC 9112 section 3.2.4: asterisk-form is for OPTIONS only.
+        if method != Method::Options {
+            return Err(Refusal::BadTarget);
+        }
+        return Ok(Parts { form: Form::Asterisk, authority: None, path: 0..1, query: None });
+    }
+    let start = absolute_form_prefix(target).ok_or(Refusal::BadTarget)?;
+    let rest = target.get(start..).unwrap_or_default();
+    let length = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
+    check_authority(rest.get(..length).unwrap_or_default())?;
+    let (path, query) = path_and_query(target, start + length);
+    Ok(Parts { form: Form::Absolute, authority: Some(start..start + length), path, query })
+}
+
+/// Refuses an authority that is not `host [ ":" port ]`: no user information (RFC 9110 section 4.2.4), no
+/// empty host (section 4.2.1). A percent-encoded host is refused too, since it is a second spelling of a
+/// site's name, and a comma, since it is what joined fields look like.
+fn check_authority(authority: &[u8]) -> Result<(), Refusal> {
+    if authority.is_empty() {
+        return Err(Refusal::EmptyHost);
+    }
+    let (host, port) = split_port(authority);
+    if host.is_empty() {
+        return Err(Refusal::BadHost);
+    }
+    if let Some(port) = port {
+        let number = if port.len() <= PORT_DIGITS_MAX { grammar::decimal(port) } else { None };
+        if number.is_none_or(|number| number > u64::from(u16::MAX)) {
+            return Err(Refusal::BadHost);
+        }
+    }
+    let good = match host {
+        [b'[', address @ .., b']'] => {
+            core::str::from_utf8(address).is_ok_and(|address| address.parse::<Ipv6Addr>().is_ok())
+        }
+        name => name.iter().all(|byte| is_host_byte(*byte)),
+    };
+    if good { Ok(()) } else { Err(Refusal::BadHost) }
+}
+
+/// Whether two authorities name the same place: case does not matter (RFC 9110 section 4.2.3), nor does a
+/// port that is the default of its scheme.
+fn same_authority(scheme_port: &[u8], one: &[u8], other: &[u8]) -> bool {
+    let (one_host, one_port) = split_port(one);
+    let (other_host, other_port) = split_port(other);
+    one_host.eq_ignore_ascii_case(other_host)
+        && grammar::decimal(one_port.unwrap_or(scheme_port))
+            == grammar::decimal(other_port.unwrap_or(scheme_port))
+}
+
+/// Where the Host field's value stands, after it was checked (RFC 9112 section 3.2).
+fn check_host(head: &RequestHead, authority: Option<Range<usize>>) -> Result<Option<Span>, Refusal> {
+    let mut hosts = head.field_list().iter().filter(|field| field.known == Some(Known::Host));
+    let Some(host) = hosts.next() else {
+        // HTTP/1.0 had no Host; in 1.1 its absence MUST be refused.
+        return if head.version == Version::Http11 { Err(Refusal::MissingHost) } else { Ok(None) };
+    };
+    if hosts.next().is_some() {
+        return Err(Refusal::DoubledHost);
+    }
+    let value = head.slice(host.value);
+    check_authority(value)?;
+    if let Some(authority) = authority {
+        // RFC 9112 section 3.2.2 would let the target win; a peer before us may have let the field win.
+        let named = head.target().get(authority).unwrap_or_default();
+        if !same_authority(default_port(head.target()), named, value) {
+            return Err(Refusal::HostDisagrees);
+        }
+    }
+    Ok(Some(host.value))
+}
+
+/// The default port of an absolute form's scheme.
+fn default_port(target: &[u8]) -> &'static [u8] {
+    if has_prefix(target, b"https://") { b"443" } else { b"80" }
+}
+
+/// Host and port of an authority; the colons of an IPv6 literal are no port's.
+fn split_port(authority: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let colon = authority.iter().rposition(|byte| *byte == b':');
+    match colon {
+        Some(at) if authority.last() != Some(&b']') => {
+            (authority.get(..at).unwrap_or_default(), authority.get(at + 1..))
+        }
+        _ => (authority, None),
+    }
+}
+
+fn path_and_query(target: &[u8], start: usize) -> (Range<usize>, Option<Range<usize>>) {
+    let rest = target.get(start..).unwrap_or_default();
+    match rest.iter().position(|byte| *byte == b'?') {
+        None => (start..target.len(), None),
+        Some(at) => (start..start + at, Some(start + at + 1..target.len())),
+    }
+}
+
+fn absolute_form_prefix(target: &[u8]) -> Option<usize> {
+    [&b"http://"[..], b"https://"].iter().find(|prefix| has_prefix(target, prefix)).map(|prefix| prefix.len())
+}
+
+fn has_prefix(target: &[u8], prefix: &[u8]) -> bool {
+    target.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+}
+
+/// Printable ASCII but for a fragment's mark and the delimiters that every client escapes. Wider than
+/// RFC 3986: browsers send `|`, `{`, `[`, `^`, a backslash and, in a query, a backtick as they are.
+fn is_target_byte(byte: u8) -> bool {
+    byte.is_ascii_graphic() && !matches!(byte, b'#' | b'<' | b'>' | b'"')
+}
+
+/// unreserved and sub-delims without the comma (RFC 3986 section 3.2.2).
+fn is_host_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'&' | b'\'')
+        || matches!(byte, b'(' | b')' | b'*' | b'+' | b';' | b'=')
+}
