@@ -1,3 +1,89 @@
-//! Onehopfile text to checked settings.
+//! Onehopfile text to checked settings: text → `syntax` → `check` (with `directives`) → [`checked`].
+//!
+//! Pure: no socket, clock or runtime, and the file system only through [`Source`]. A load either
+//! gives settings that can be used, or every error that the files have.
+//!
+//! ```
+//! use onehop_config::{FileKind, FileSource, load};
+//! # let folder = std::env::temp_dir();
+//! # let file = folder.join(format!("Onehopfile-{}", std::process::id()));
+//! # std::fs::write(&file, ":8080\nspa ./dist\n").unwrap();
+//! let loaded = load(&file, FileKind::Onehopfile, &FileSource).unwrap();
+//! assert_eq!(loaded.checked.sites.len(), 1);
+//! # std::fs::remove_file(file).unwrap();
+//! ```
 
+mod check;
 pub mod checked;
+mod directives;
+pub mod limits;
+mod nearest;
+mod problem;
+mod source;
+mod syntax;
+mod vocabulary;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use check::{Context, absolute};
+use checked::Checked;
+use limits::FILE_BYTES_MAX;
+use problem::{Place, Problems};
+
+pub use problem::{Problem, Severity};
+pub use source::{FileKind, FileSource, Source, SourceText};
+
+/// A configuration that can be used.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loaded {
+    /// What it says.
+    pub checked: Checked,
+    /// What should be known about it.
+    pub warnings: Vec<Problem>,
+    /// Every file that was read, the main one first.
+    pub files: Vec<PathBuf>,
+}
+
+/// Reads a configuration with everything that it imports.
+///
+/// # Errors
+///
+/// All that is wrong with it, in the order of the text.
+pub fn load(main: &Path, kind: FileKind, source: &dyn Source) -> Result<Loaded, Vec<Problem>> {
+    let name = main.display().to_string();
+    let text = match source.read(main) {
+        Ok(text) if text.len() <= FILE_BYTES_MAX => text,
+        Ok(_) => return Err(unreadable(&name, "the file is too large for a configuration")),
+        Err(error) => return Err(unreadable(&name, &error.to_string())),
+    };
+    let working_directory = source.working_directory();
+    let main_path = absolute(&working_directory, main);
+    let base = match kind {
+        FileKind::Onehopfile => main_path.parent().unwrap_or(&working_directory).to_owned(),
+        FileKind::Caddyfile => working_directory.clone(),
+    };
+    let mut problems = Problems::default();
+    let file = Arc::new(SourceText::new(name, text));
+    let parsed = syntax::parse(&file, source, &mut problems);
+    let mut context = Context::new(source, kind, base, &mut problems);
+    let hidden = parsed.files.iter().map(|file| absolute(&working_directory, file));
+    context.hidden = hidden.map(|file| file.to_string_lossy().into_owned()).collect();
+    let checked = check::check(&mut context, &parsed);
+    let (errors, warnings) = problems.split();
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    if checked.sites.is_empty() {
+        let place = Place { file, span: 0..0 };
+        let problem = Problem::error("no-site", &place, "the configuration has no site");
+        return Err(vec![*problem.help("the shortest one is two lines: `:8080` and `spa ./dist`")]);
+    }
+    Ok(Loaded { checked, warnings, files: parsed.files })
+}
+
+/// The main file cannot be read at all: there is no text to point at.
+fn unreadable(name: &str, reason: &str) -> Vec<Problem> {
+    let place = Place { file: Arc::new(SourceText::new(name, "")), span: 0..0 };
+    vec![*Problem::error("unreadable", &place, format!("`{name}` cannot be read: {reason}"))]
+}

@@ -1,0 +1,104 @@
+//! From a tree of lines to checked settings. Knows what words mean; sees text only through
+//! `syntax`, and the world only through [`Source`].
+//!
+//! `global` reads the options block, `address` what a site's address means, `listen` puts sites on
+//! listeners, `matcher` reads conditions, `template` and `placeholder` text with placeholders,
+//! `order` puts routes into acting order, `value` reads numbers and the like.
+
+mod address;
+pub(crate) mod file_match;
+mod global;
+mod listen;
+pub(crate) mod matcher;
+pub(crate) mod order;
+pub(crate) mod path_pattern;
+mod placeholder;
+mod sites;
+mod sort;
+pub(crate) mod template;
+pub(crate) mod value;
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::checked::{Part, Template};
+use crate::problem::{Problem, Problems};
+use crate::source::{FileKind, Source};
+
+pub(crate) use address::host_pattern;
+pub(crate) use sites::check;
+
+/// What checking needs to know besides the line at hand.
+pub(crate) struct Context<'a> {
+    pub(crate) source: &'a dyn Source,
+    pub(crate) kind: FileKind,
+    /// Where relative paths start, absolute.
+    pub(crate) base: PathBuf,
+    /// The configuration's own files, absolute: no file server shows them.
+    pub(crate) hidden: Vec<String>,
+    pub(crate) problems: &'a mut Problems,
+    /// Groups of mutually exclusive routes so far.
+    groups: u32,
+    /// Whether the warning about what Caddy would serve was given.
+    warned_of_caddy: bool,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(
+        source: &'a dyn Source,
+        kind: FileKind,
+        base: PathBuf,
+        problems: &'a mut Problems,
+    ) -> Self {
+        Self { source, kind, base, hidden: Vec::new(), problems, groups: 0, warned_of_caddy: false }
+    }
+
+    /// The value, or nothing and the problem kept.
+    pub(crate) fn keep<T>(&mut self, result: Result<T, Box<Problem>>) -> Option<T> {
+        self.problems.keep(result)
+    }
+
+    pub(crate) fn next_group(&mut self) -> u32 {
+        self.groups += 1;
+        self.groups
+    }
+
+    /// True once per load, and only for a Caddyfile.
+    pub(crate) fn must_warn_of_caddy(&mut self) -> bool {
+        self.kind == FileKind::Caddyfile && !std::mem::replace(&mut self.warned_of_caddy, true)
+    }
+
+    /// A path as the file means it: absolute, without `.` and `..`.
+    pub(crate) fn absolute(&self, path: &str) -> PathBuf {
+        absolute(&self.base, Path::new(path))
+    }
+
+    /// The same for a path with placeholders. One that begins with a placeholder is left alone:
+    /// whether it is absolute shows only with a request.
+    pub(crate) fn absolute_template(&self, mut path: Template) -> Template {
+        if let Some(text) = path.as_text() {
+            return Template::text(self.absolute(text).to_string_lossy());
+        }
+        if let Some(Part::Text(first)) = path.parts.first_mut()
+            && !first.starts_with('/')
+        {
+            let relative = first.strip_prefix("./").unwrap_or(first);
+            *first = format!("{}/{relative}", self.base.to_string_lossy().trim_end_matches('/'));
+        }
+        path
+    }
+}
+
+/// Joins and resolves `.` and `..` by the words alone.
+pub(crate) fn absolute(base: &Path, path: &Path) -> PathBuf {
+    let mut resolved = PathBuf::from("/");
+    for component in base.join(path).components() {
+        match component {
+            Component::Normal(name) => resolved.push(name),
+            Component::ParentDir => {
+                resolved.pop();
+            }
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+    resolved
+}

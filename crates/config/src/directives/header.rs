@@ -1,0 +1,155 @@
+//! `header`: changes to the fields of answers.
+
+use super::{options, placed, wrong_arguments};
+use crate::check::Context;
+use crate::check::matcher::{Scope, split};
+use crate::check::order::Placed;
+use crate::check::template::template;
+use crate::check::value::{field_name, field_value};
+use crate::checked::{HeaderOp, HeaderStep, Step};
+use crate::problem::Problem;
+use crate::syntax::{Line, Token};
+
+const USAGE: &str = "header [<matcher>] [+|-|?|>]<field> [<value>|<find> <replace>]";
+
+/// One change as written.
+struct Change {
+    op: HeaderOp,
+    deferred: bool,
+}
+
+pub(super) fn header(
+    cx: &mut Context<'_>,
+    scope: &Scope<'_>,
+    line: &Line,
+) -> Result<Vec<Placed>, Box<Problem>> {
+    let (chosen, args) = split(cx, scope, &line.args)?;
+    let mut changes = Vec::new();
+    let mut deferred = false;
+    if let Some((field, values)) = args.split_first() {
+        changes.push(change(cx, line, field, &field.text, values)?);
+    } else if line.block.is_none() {
+        return Err(wrong_arguments(line, USAGE));
+    }
+    options(cx, line, |cx, option| {
+        match option.name.text.as_str() {
+            "defer" => deferred = true,
+            "match" => {
+                let message = "`match` is an option of Caddy's `header` that onehop does not have yet";
+                return Err(Problem::error("not-yet", &option.name.place, message));
+            }
+            _ if !args.is_empty() => {
+                let message = "fields stand both after `header` and in its block";
+                return Err(Problem::error("arguments", &option.name.place, message)
+                    .help("put all of them into the block"));
+            }
+            field => {
+                super::no_block(option)?;
+                // Many write the colon that stands after a name in HTTP.
+                let field = field.strip_suffix(':').unwrap_or(field).to_owned();
+                changes.push(change(cx, option, &option.name, &field, &option.args)?);
+            }
+        }
+        Ok(())
+    });
+    let (defaults, mut others): (Vec<Change>, Vec<Change>) =
+        changes.into_iter().partition(|change| matches!(change.op, HeaderOp::Default { .. }));
+    // Caddy applies the changes of one block by kind, whatever their order in the file.
+    others.sort_by_key(|change| kind(&change.op));
+    let mut steps = Vec::new();
+    if !others.is_empty() {
+        let deferred = deferred || others.iter().any(|change| change.deferred);
+        steps.push(HeaderStep { ops: others.into_iter().map(|change| change.op).collect(), deferred });
+    }
+    // Whether a field is absent shows only when the answer is written.
+    steps.extend(defaults.into_iter().map(|change| HeaderStep { ops: vec![change.op], deferred: true }));
+    Ok(steps.into_iter().map(|step| placed("header", chosen.clone(), line, Step::Header(step))).collect())
+}
+
+fn kind(op: &HeaderOp) -> u8 {
+    match op {
+        HeaderOp::Delete { name } if name == "*" => 0,
+        HeaderOp::Add { .. } => 1,
+        HeaderOp::Set { .. } | HeaderOp::Default { .. } => 2,
+        HeaderOp::Delete { .. } => 3,
+        HeaderOp::Replace { .. } => 4,
+    }
+}
+
+fn change(
+    cx: &Context<'_>,
+    line: &Line,
+    token: &Token,
+    field: &str,
+    values: &[Token],
+) -> Result<Change, Box<Problem>> {
+    let bare = field.trim_start_matches(['+', '-', '?', '>']);
+    let sign = field.chars().next().filter(|_| bare.len() < field.len());
+    let name = field_name(token, bare)?;
+    let value = |position: usize| match values.get(position) {
+        Some(token) => field_value(token, template(cx.source, token)?),
+        None => Ok(crate::checked::Template::default()),
+    };
+    if values.len() > 2 {
+        return Err(Problem::error("arguments", &values[2].place, "`header` has an argument too many")
+            .help(format!("quote a value that has spaces; it is written `{USAGE}`")));
+    }
+    if name.contains('*') && sign != Some('-') {
+        let message = format!("`{name}` stands for many fields: they can only be removed");
+        return Err(Problem::error("field-name", &token.place, message).help(format!("write `-{name}`")));
+    }
+    let op = match (sign, values.len()) {
+        (Some('-'), 0) => return delete(token, name),
+        (Some('-'), _) => {
+            let message = format!("`-{name}` removes a field and takes no value");
+            return Err(Problem::error("arguments", &token.place, message)
+                .help(format!("to take something out of the value, write `{name} <find> <replace>`")));
+        }
+        (Some('+' | '?'), 2) => {
+            let message = "a replacement neither adds nor sets a default";
+            return Err(Problem::error("arguments", &token.place, message)
+                .help(format!("write `{name} <find> <replace>`")));
+        }
+        (_, 2) => HeaderOp::Replace {
+            name: name.to_ascii_lowercase(),
+            find: regular_expression(cx, line, values)?,
+            replace: value(1)?,
+        },
+        (Some('+'), _) => HeaderOp::Add { name: name.to_owned(), value: value(0)? },
+        (Some('?'), _) => HeaderOp::Default { name: name.to_owned(), value: value(0)? },
+        _ => HeaderOp::Set { name: name.to_owned(), value: value(0)? },
+    };
+    Ok(Change { op, deferred: sign == Some('>') })
+}
+
+/// Removal acts when the answer is written: what is to be removed is not there before.
+fn delete(token: &Token, name: &str) -> Result<Change, Box<Problem>> {
+    let inner = name.strip_prefix('*').unwrap_or(name);
+    let inner = inner.strip_suffix('*').unwrap_or(inner);
+    if inner.contains('*') {
+        return Err(Problem::error("field-name", &token.place, format!("`{name}` has a star in its middle"))
+            .help("a star can begin or end a name: `-X-*`"));
+    }
+    Ok(Change { op: HeaderOp::Delete { name: name.to_ascii_lowercase() }, deferred: true })
+}
+
+fn regular_expression(cx: &Context<'_>, line: &Line, values: &[Token]) -> Result<String, Box<Problem>> {
+    let Some(find) = values.first() else { return Err(wrong_arguments(line, USAGE)) };
+    // Only to find placeholders: what a template makes of escapes is not what an expression means.
+    match template(cx.source, find) {
+        Err(problem) if problem.code == "not-yet" => return Err(problem),
+        Ok(template) if template.as_text().is_none() => {
+            let message =
+                "a placeholder in what is looked for is a feature of Caddy that onehop does not have yet";
+            return Err(Problem::error("not-yet", &find.place, message));
+        }
+        _ => {}
+    }
+    match regex_lite::Regex::new(&find.text) {
+        Ok(_) => Ok(find.text.clone()),
+        Err(error) => {
+            Err(Problem::error("regular-expression", &find.place, format!("`{}`: {error}", find.text))
+                .help("a backslash before a character takes it as it is; quote with backticks"))
+        }
+    }
+}

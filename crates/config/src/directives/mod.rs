@@ -1,0 +1,260 @@
+//! The directives: one file a family, its settings beside it.
+//!
+//! This file knows their names and how to read a block of them. A directive makes routes with what
+//! their place in the order depends on; it must not care about where it stands.
+
+mod bind;
+mod encode;
+mod file_server;
+mod handle;
+mod header;
+mod log;
+mod redir;
+mod respond;
+mod rewrite;
+mod root;
+mod spa;
+mod try_files;
+
+use crate::check::Context;
+use crate::check::matcher::{Chosen, Scope, is_definition};
+use crate::check::order::{Placed, arrange};
+use crate::checked::{AccessLog, Route, Step};
+use crate::nearest::nearest;
+use crate::problem::Problem;
+use crate::syntax::{Block, Line, Token};
+use crate::vocabulary::{DIRECTIVE_ORDER, PLANNED_DIRECTIVES};
+
+pub(crate) use bind::Bind;
+
+/// The directives that work.
+const DIRECTIVES: [&str; 15] = [
+    "bind",
+    "encode",
+    "file_server",
+    "handle",
+    "handle_path",
+    "header",
+    "log",
+    "redir",
+    "respond",
+    "rewrite",
+    "root",
+    "route",
+    "spa",
+    "try_files",
+    // Only within an import, where the parser replaces it.
+    "import",
+];
+
+/// What a site's directives set besides routes.
+#[derive(Debug, Default)]
+pub(crate) struct SiteSettings {
+    pub(crate) logs: Vec<AccessLog>,
+    pub(crate) binds: Vec<Bind>,
+}
+
+/// Whether a word is a directive, ours or Caddy's.
+pub(crate) fn is_known(word: &str) -> bool {
+    DIRECTIVES.contains(&word) || DIRECTIVE_ORDER.contains(&word) || PLANNED_DIRECTIVES.contains(&word)
+}
+
+/// The routes of a site, in acting order.
+pub(crate) fn site(
+    cx: &mut Context<'_>,
+    scope: &Scope<'_>,
+    block: &Block,
+    settings: &mut SiteSettings,
+) -> Vec<Route> {
+    let mut placed = Vec::new();
+    for line in block.lines.iter().filter(|line| !is_definition(line)) {
+        let result = match line.name.text.as_str() {
+            "log" => log::log(cx, line).map(|log| settings.logs.push(log)),
+            "bind" => bind::bind(cx, line).map(|binds| settings.binds.extend(binds)),
+            _ => directive(cx, scope, line).map(|made| placed.extend(made)),
+        };
+        let result = result.map_err(|problem| match problem.help {
+            // A second address in a file without braces reads as a directive.
+            None if !block.braces && problem.code == "unknown-directive" => {
+                problem.help("to define several sites, put braces around each of them")
+            }
+            _ => problem,
+        });
+        cx.keep(result);
+    }
+    arrange(cx, &block.place, placed, true)
+}
+
+/// The routes of a directive's block, in acting order or as written.
+fn nested(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line, sorted: bool) -> Vec<Route> {
+    let lines = line.block.as_deref().unwrap_or_default();
+    let scope = Scope::of_block(cx, lines, Some(scope));
+    let mut placed = Vec::new();
+    for inner in lines.iter().filter(|inner| !is_definition(inner)) {
+        let result = match inner.name.text.as_str() {
+            word @ ("log" | "bind" | "tls" | "handle_errors") => {
+                let message = format!("`{word}` stands inside of `{}`", line.name.text);
+                Err(Problem::error("directive-place", &inner.name.place, message)
+                    .help("it is a setting of the whole site: move it out of this block"))
+            }
+            _ => directive(cx, &scope, inner),
+        };
+        placed.extend(cx.keep(result).into_iter().flatten());
+    }
+    arrange(cx, &line.name.place, placed, sorted)
+}
+
+fn directive(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Result<Vec<Placed>, Box<Problem>> {
+    match line.name.text.as_str() {
+        "encode" => encode::encode(cx, scope, line),
+        "file_server" => file_server::file_server(cx, scope, line),
+        "handle" => handle::handle(cx, scope, line),
+        "handle_path" => handle::handle_path(cx, scope, line),
+        "header" => header::header(cx, scope, line),
+        "redir" => redir::redir(cx, scope, line),
+        "respond" => respond::respond(cx, scope, line),
+        "rewrite" => rewrite::rewrite(cx, scope, line),
+        "root" => root::root(cx, scope, line),
+        "route" => handle::route(cx, scope, line),
+        "spa" => spa::spa(cx, scope, line),
+        "try_files" => try_files::try_files(cx, line),
+        _ => Err(unknown(line)),
+    }
+}
+
+fn unknown(line: &Line) -> Box<Problem> {
+    let (word, place) = (line.name.text.as_str(), &line.name.place);
+    if DIRECTIVE_ORDER.contains(&word) {
+        let message = format!("`{word}` is a Caddy directive that onehop does not have yet");
+        return Problem::error("not-yet", place, message).help("docs/onehopfile.md lists what there is");
+    }
+    if PLANNED_DIRECTIVES.contains(&word) {
+        return Problem::error(
+            "not-yet",
+            place,
+            format!("the directive `{word}` is planned and not there yet"),
+        );
+    }
+    let problem = Problem::error("unknown-directive", place, format!("there is no directive `{word}`"));
+    if let Some(near) = nearest(word, DIRECTIVES.into_iter().chain(DIRECTIVE_ORDER)) {
+        return problem.help(format!("did you mean `{near}`?"));
+    }
+    if line.block.is_some() && word.contains(['.', ':']) {
+        return problem.help("an address begins a site: it cannot stand inside of another site");
+    }
+    problem
+}
+
+/// One route at its place.
+fn placed(directive: &'static str, chosen: Chosen, line: &Line, step: Step) -> Placed {
+    let Chosen { matcher, single_path } = chosen;
+    let route = Route { matcher, group: None, step, line: line.name.place.line() };
+    Placed::new(directive, single_path, route)
+}
+
+/// The options of a directive's block, each handed to `read`; every problem is kept.
+fn options(
+    cx: &mut Context<'_>,
+    line: &Line,
+    mut read: impl FnMut(&mut Context<'_>, &Line) -> Result<(), Box<Problem>>,
+) {
+    for option in line.block.as_deref().unwrap_or_default() {
+        let result = read(cx, option);
+        cx.keep(result);
+    }
+}
+
+/// An option that the directive does not have.
+fn unknown_option(
+    directive: &str,
+    option: &Line,
+    known: &[&'static str],
+    caddys: &[&'static str],
+) -> Box<Problem> {
+    let (word, place) = (option.name.text.as_str(), &option.name.place);
+    if caddys.contains(&word) {
+        let message = format!("`{word}` is an option of Caddy's `{directive}` that onehop does not have yet");
+        return Problem::error("not-yet", place, message);
+    }
+    let message = format!("`{directive}` has no option `{word}`");
+    let problem = Problem::error("unknown-option", place, message);
+    match nearest(word, known.iter().chain(caddys).copied()) {
+        Some(near) => problem.help(format!("did you mean `{near}`?")),
+        None => problem.help(format!("there are {}", listed(known))),
+    }
+}
+
+fn listed(words: &[&str]) -> String {
+    match words {
+        [] => "none".to_owned(),
+        [only] => format!("`{only}`"),
+        [first @ .., last] => format!("`{}` and `{last}`", first.join("`, `")),
+    }
+}
+
+/// Wrong arguments, with how the directive is written.
+fn wrong_arguments(line: &Line, usage: &str) -> Box<Problem> {
+    let name = &line.name.text;
+    let message = match line.args.as_slice() {
+        [] => format!("`{name}` has no argument"),
+        _ => format!("the arguments of `{name}` do not fit"),
+    };
+    Problem::error("arguments", &line.name.place, message).help(format!("it is written `{usage}`"))
+}
+
+/// An option's only argument.
+fn one_argument<'l>(option: &'l Line, usage: &str) -> Result<&'l Token, Box<Problem>> {
+    no_block(option)?;
+    match option.args.as_slice() {
+        [only] => Ok(only),
+        _ => Err(wrong_arguments(option, usage)),
+    }
+}
+
+/// An option's arguments, at least one.
+fn some_arguments<'l>(option: &'l Line, usage: &str) -> Result<&'l [Token], Box<Problem>> {
+    no_block(option)?;
+    if option.args.is_empty() { Err(wrong_arguments(option, usage)) } else { Ok(&option.args) }
+}
+
+/// For an option that stands alone.
+fn no_arguments(option: &Line) -> Result<(), Box<Problem>> {
+    no_block(option)?;
+    match option.args.first() {
+        None => Ok(()),
+        Some(first) => {
+            let message = format!("`{}` takes nothing after it", option.name.text);
+            Err(Problem::error("arguments", &first.place, message).help("take it away"))
+        }
+    }
+}
+
+fn no_block(line: &Line) -> Result<(), Box<Problem>> {
+    if line.block.is_none() {
+        return Ok(());
+    }
+    Err(Problem::error("block", &line.name.place, format!("`{}` takes no block", line.name.text)))
+}
+
+/// The first arguments of directives that take `[<matcher>] <value>`: one argument is the value
+/// even where it looks like a path.
+fn matcher_and_value<'l>(
+    cx: &mut Context<'_>,
+    scope: &Scope<'_>,
+    line: &'l Line,
+    usage: &str,
+) -> Result<(Chosen, &'l Token), Box<Problem>> {
+    match line.args.as_slice() {
+        [value] => Ok((Chosen::default(), value)),
+        [first, value] => {
+            let (chosen, rest) = crate::check::matcher::split(cx, scope, &line.args)?;
+            if rest.len() == 1 {
+                return Ok((chosen, value));
+            }
+            let message = format!("`{}` is no matcher", first.text);
+            Err(Problem::error("matcher", &first.place, message)
+                .help(format!("a matcher begins with `/` or `@`, or is `*`; it is written `{usage}`")))
+        }
+        _ => Err(wrong_arguments(line, usage)),
+    }
+}

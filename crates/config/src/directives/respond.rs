@@ -1,0 +1,58 @@
+//! `respond`: a fixed answer.
+
+use super::{no_arguments, one_argument, options, placed, unknown_option, wrong_arguments};
+use crate::check::Context;
+use crate::check::matcher::{Scope, split};
+use crate::check::order::Placed;
+use crate::check::template::template;
+use crate::check::value::status;
+use crate::checked::{Step, Template};
+use crate::problem::Problem;
+use crate::syntax::{Line, Token};
+
+const USAGE: &str = "respond [<matcher>] [<body>] [<status>]";
+
+pub(super) fn respond(
+    cx: &mut Context<'_>,
+    scope: &Scope<'_>,
+    line: &Line,
+) -> Result<Vec<Placed>, Box<Problem>> {
+    let (chosen, args) = split(cx, scope, &line.args)?;
+    let (mut body, status) = match args {
+        // Three digits alone are a status, anything else alone a body.
+        [only] if is_status(only) => (Template::default(), status(only)?),
+        [only] => (template(cx.source, only)?, 200),
+        [body, code] => (template(cx.source, body)?, status(code)?),
+        [] if line.args.len() == 1 => {
+            return Err(wrong_arguments(line, USAGE)
+                .help("the only argument was read as a matcher: write `respond * …`"));
+        }
+        _ => return Err(wrong_arguments(line, USAGE)),
+    };
+    let mut close = false;
+    options(cx, line, |cx, option| {
+        match option.name.text.as_str() {
+            "close" => {
+                no_arguments(option)?;
+                close = true;
+            }
+            "body" if body == Template::default() => {
+                body = template(cx.source, one_argument(option, "body <text>")?)?
+            }
+            "body" => {
+                return Err(Problem::error(
+                    "duplicate-option",
+                    &option.name.place,
+                    "the body is given twice",
+                ));
+            }
+            _ => return Err(unknown_option("respond", option, &["body", "close"], &[])),
+        }
+        Ok(())
+    });
+    Ok(vec![placed("respond", chosen, line, Step::Respond { status, body, close })])
+}
+
+fn is_status(token: &Token) -> bool {
+    token.text.len() == 3 && token.text.bytes().all(|byte| byte.is_ascii_digit()) && token.text != "000"
+}

@@ -1,0 +1,21 @@
+//! `rewrite`: another URI for the steps that follow.
+
+use super::{matcher_and_value, no_block, placed};
+use crate::check::Context;
+use crate::check::matcher::Scope;
+use crate::check::order::Placed;
+use crate::check::template::template;
+use crate::checked::Step;
+use crate::problem::Problem;
+use crate::syntax::Line;
+
+pub(super) fn rewrite(
+    cx: &mut Context<'_>,
+    scope: &Scope<'_>,
+    line: &Line,
+) -> Result<Vec<Placed>, Box<Problem>> {
+    no_block(line)?;
+    let (chosen, uri) = matcher_and_value(cx, scope, line, "rewrite [<matcher>] <uri>")?;
+    let uri = template(cx.source, uri)?;
+    Ok(vec![placed("rewrite", chosen, line, Step::Rewrite(uri))])
+}

@@ -1,0 +1,173 @@
+//! Where configuration text comes from. Owns the seam to the file system and the environment.
+//!
+//! The rest of the crate reads only through [`Source`]; nothing else here may touch the disk.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::limits::FILE_BYTES_MAX;
+
+/// Which of the two kinds of file is read: they share grammar and differ in what paths mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// Relative paths start at the folder of the file.
+    Onehopfile,
+    /// Relative paths start at the working directory, as Caddy has it.
+    Caddyfile,
+}
+
+/// What a load may ask of its surroundings.
+pub trait Source {
+    /// The whole text of a file.
+    fn read(&self, path: &Path) -> io::Result<String>;
+    /// The files whose paths fit a pattern with `*` and `?`, sorted; empty where none does.
+    fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>>;
+    /// The value of an environment variable.
+    fn env(&self, name: &str) -> Option<String>;
+    /// The working directory, absolute.
+    fn working_directory(&self) -> PathBuf;
+}
+
+/// One file's text under the name that messages give it.
+#[derive(PartialEq, Eq)]
+pub struct SourceText {
+    /// Its path, as it was asked for.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+    /// Where each line begins, in bytes.
+    line_starts: Vec<usize>,
+}
+
+impl SourceText {
+    /// A file's text with its name.
+    pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
+        let text = text.into();
+        let after_newlines =
+            text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
+        let line_starts = std::iter::once(0).chain(after_newlines).collect();
+        Self { name: name.into(), text, line_starts }
+    }
+
+    /// Line and column (in characters) of a byte, each from 1.
+    pub(crate) fn line_and_column(&self, at: usize) -> (u32, u32) {
+        let line = self.line_starts.partition_point(|start| *start <= at);
+        let start = line.checked_sub(1).and_then(|index| self.line_starts.get(index)).copied().unwrap_or(0);
+        let column = self.text.get(start..at).unwrap_or_default().chars().count() + 1;
+        (u32::try_from(line).unwrap_or(u32::MAX), u32::try_from(column).unwrap_or(u32::MAX))
+    }
+}
+
+impl fmt::Debug for SourceText {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The text would drown every message that contains a place.
+        formatter.debug_struct("SourceText").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// The real file system and environment.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FileSource;
+
+impl Source for FileSource {
+    fn read(&self, path: &Path) -> io::Result<String> {
+        if std::fs::metadata(path)?.len() > FILE_BYTES_MAX as u64 {
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                "the file is too large for a configuration",
+            ));
+        }
+        std::fs::read_to_string(path)
+    }
+
+    fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
+        let mut found = vec![PathBuf::new()];
+        for component in pattern.components() {
+            let name = component.as_os_str().to_string_lossy();
+            if !name.contains(['*', '?']) {
+                for path in &mut found {
+                    path.push(component);
+                }
+                continue;
+            }
+            found = found.iter().flat_map(|folder| matching_entries(folder, &name)).collect();
+        }
+        found.retain(|path| path.exists());
+        found.sort();
+        Ok(found)
+    }
+
+    fn env(&self, name: &str) -> Option<String> {
+        // Names that the system cannot hold would panic in some versions of the library.
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return None;
+        }
+        std::env::var(name).ok()
+    }
+
+    fn working_directory(&self) -> PathBuf {
+        std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"))
+    }
+}
+
+/// Entries of a folder that fit; none where it cannot be read, as a shell has it.
+fn matching_entries(folder: &Path, pattern: &str) -> Vec<PathBuf> {
+    let listed = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let Ok(entries) = std::fs::read_dir(listed) else { return Vec::new() };
+    entries
+        .filter_map(Result::ok)
+        .filter(|entry| name_fits(pattern, &entry.file_name().to_string_lossy()))
+        .map(|entry| folder.join(entry.file_name()))
+        .collect()
+}
+
+/// Whether a file name fits a pattern in which `*` stands for any text and `?` for one character.
+pub(crate) fn name_fits(pattern: &str, name: &str) -> bool {
+    let pattern: Vec<char> = pattern.chars().collect();
+    let name: Vec<char> = name.chars().collect();
+    let (mut at, mut in_pattern) = (0, 0);
+    // Where to go on when the last star has to take one character more.
+    let mut retry: Option<(usize, usize)> = None;
+    while at < name.len() {
+        match pattern.get(in_pattern) {
+            Some('*') => {
+                retry = Some((in_pattern + 1, at));
+                in_pattern += 1;
+            }
+            Some(wanted) if *wanted == '?' || name.get(at) == Some(wanted) => {
+                in_pattern += 1;
+                at += 1;
+            }
+            _ => match retry {
+                Some((after_star, from)) => {
+                    retry = Some((after_star, from + 1));
+                    in_pattern = after_star;
+                    at = from + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern.iter().skip(in_pattern).all(|rest| *rest == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::name_fits;
+
+    #[test]
+    fn a_star_stands_for_any_text_and_a_question_mark_for_one_character() {
+        for (pattern, name, expected) in [
+            ("*", "", true),
+            ("*.conf", "a.conf", true),
+            ("*.conf", "a.confx", false),
+            ("a*b*c", "a-b-b-c", true),
+            ("a?c", "abc", true),
+            ("a?c", "ac", false),
+            ("", "a", false),
+        ] {
+            assert_eq!(name_fits(pattern, name), expected, "{pattern} against {name}");
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! `{$NAME}` and `{$NAME:default}`: replaced in the text before it is cut into tokens, so that a
+//! variable may hold several tokens. Keeps the way back from the new text to the written one.
+
+use std::ops::Range;
+
+use crate::source::Source;
+
+/// Text with its variables replaced.
+#[derive(Debug)]
+pub(crate) struct Expanded {
+    pub(crate) text: String,
+    /// Names that are not set and have no default, with their places in the written text.
+    pub(crate) unset: Vec<(String, Range<usize>)>,
+    replaced: Vec<Replaced>,
+}
+
+#[derive(Debug)]
+struct Replaced {
+    /// In the new text.
+    now: Range<usize>,
+    /// In the written text.
+    written: Range<usize>,
+}
+
+/// Replaces every variable of the text. A value is not looked at again.
+pub(crate) fn expand(written: &str, source: &dyn Source) -> Expanded {
+    let mut expanded =
+        Expanded { text: String::with_capacity(written.len()), unset: Vec::new(), replaced: Vec::new() };
+    let mut done = 0;
+    while let Some(open) = written.get(done..).and_then(|rest| rest.find("{$")).map(|at| done + at) {
+        let Some(close) = written.get(open..).and_then(|rest| rest.find('}')).map(|at| open + at) else {
+            break;
+        };
+        let inside = written.get(open + 2..close).unwrap_or_default();
+        expanded.text.push_str(written.get(done..open).unwrap_or_default());
+        done = close + 1;
+        if inside.is_empty() {
+            expanded.text.push_str("{$}");
+            continue;
+        }
+        let (name, default) = match inside.split_once(':') {
+            Some((name, default)) => (name, Some(default)),
+            None => (inside, None),
+        };
+        let value = source.env(name);
+        if value.is_none() && default.is_none() {
+            expanded.unset.push((name.to_owned(), open..done));
+        }
+        let start = expanded.text.len();
+        expanded.text.push_str(value.as_deref().or(default).unwrap_or_default());
+        expanded.replaced.push(Replaced { now: start..expanded.text.len(), written: open..done });
+    }
+    expanded.text.push_str(written.get(done..).unwrap_or_default());
+    expanded
+}
+
+impl Expanded {
+    /// The written place of a stretch of the new text. What came from a variable is the variable.
+    pub(crate) fn written(&self, span: Range<usize>) -> Range<usize> {
+        let start = self.written_offset(span.start, false);
+        start..self.written_offset(span.end, true).max(start)
+    }
+
+    fn written_offset(&self, now: usize, is_end: bool) -> usize {
+        let before = self
+            .replaced
+            .partition_point(|replaced| replaced.now.start < now || (!is_end && replaced.now.start == now));
+        let Some(last) = before.checked_sub(1).and_then(|at| self.replaced.get(at)) else { return now };
+        if now < last.now.end || (is_end && now == last.now.end) {
+            return if is_end { last.written.end } else { last.written.start };
+        }
+        last.written.end + (now - last.now.end)
+    }
+}

@@ -1,0 +1,295 @@
+//! What can be typed after `onehop`, and the help that explains it.
+//!
+//! Owns names, defaults and texts only. Never acts: `commands/` does. Every command shows an example,
+//! since a line to copy teaches faster than a list of options.
+
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::listen;
+
+/// A web server that runs your application: pages from memory, one hop to your users.
+#[derive(Debug, Parser)]
+#[command(
+    name = "onehop",
+    version,
+    about = "A web server that runs your application",
+    long_about = "A web server that runs your application.\n\n\
+        It serves a built single-page app from memory: read, hashed and compressed once at start, picked up \
+        again when the files change, never read from disk while a request waits.",
+    after_help = RUN_EXIT_CODES,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    disable_help_subcommand = true,
+    propagate_version = true
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do; each command's own struct holds its help.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(Run),
+    Serve(Serve),
+    Validate(Validate),
+    Reload(Control),
+    Stop(Stop),
+    Status(Status),
+    Completions(Completions),
+    Man(Man),
+}
+
+/// `onehop run`
+#[derive(Debug, Args)]
+#[command(
+    about = "Serve the sites of an Onehopfile",
+    long_about = "Serve the sites of an Onehopfile.\n\n\
+        Without a file, ./Onehopfile is taken, else ./Caddyfile. A file whose name is Caddyfile, or ends in it, \
+        is read as Caddy reads it: relative paths start in the working directory. In an Onehopfile they start \
+        in the file's own folder.\n\n\
+        SIGHUP reads the file again; SIGTERM and Ctrl-C finish what is in flight and end; a second Ctrl-C ends \
+        at once.",
+    after_help = "Examples:\n  \
+        onehop run                              the Onehopfile of this folder\n  \
+        onehop run examples/quickstart/Onehopfile\n  \
+        onehop run --watch                      read it again whenever it changes\n  \
+        onehop run --log json 2>events.jsonl    one JSON object per event\n\n\
+        The smallest Onehopfile:\n  \
+        http://localhost:8080 {\n      spa ./dist\n  }\n\n\
+        Exit codes: 0 stopped as asked, 1 failed, 2 wrong usage or configuration."
+)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) file: File,
+    /// Read the configuration again whenever a file that it was read from changes
+    #[arg(long)]
+    pub(crate) watch: bool,
+    #[command(flatten)]
+    pub(crate) process: Process,
+}
+
+/// `onehop serve`
+#[derive(Debug, Args)]
+#[command(
+    about = "Serve one folder, without a file",
+    long_about = "Serve one folder, without a file.\n\n\
+        Files come from memory with ETag, ranges and compression. With --spa, a navigation to a path that is no \
+        file is answered with index.html, and a missing asset is still a 404.\n\n\
+        The address is --listen, else every interface at $PORT where that is set, else 127.0.0.1:8080.",
+    after_help = "Examples:\n  \
+        onehop serve                        this folder at http://127.0.0.1:8080\n  \
+        onehop serve dist --spa             a built single-page app\n  \
+        onehop serve ~/Downloads --browse   with directory pages\n  \
+        onehop serve dist --listen :3000    to the whole network\n  \
+        onehop serve dist --listen unix//run/site.sock\n  \
+        PORT=5000 onehop serve dist         as platforms start it\n\n\
+        Exit codes: 0 stopped as asked, 1 failed, 2 wrong usage."
+)]
+pub(crate) struct Serve {
+    /// The folder
+    #[arg(value_name = "DIR", default_value = ".")]
+    pub(crate) directory: PathBuf,
+    /// Where to listen: `host:port`, `:port` for every interface, `unix//path`; port 0 takes a free one
+    #[arg(long, short, value_name = "ADDR", value_parser = listen::parse)]
+    pub(crate) listen: Option<listen::Address>,
+    /// Answer navigations to unknown paths with index.html
+    #[arg(long)]
+    pub(crate) spa: bool,
+    /// Show directory pages
+    #[arg(long, conflicts_with = "spa")]
+    pub(crate) browse: bool,
+    /// Where /metrics is served, or `off`; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", value_parser = parse_admin)]
+    pub(crate) admin: Admin,
+    #[command(flatten)]
+    pub(crate) process: Process,
+}
+
+/// `onehop validate`
+#[derive(Debug, Args)]
+#[command(
+    about = "Check an Onehopfile and say everything that is wrong with it",
+    long_about = "Check an Onehopfile and say everything that is wrong with it.\n\n\
+        All mistakes are shown at once, each with its file, line and column and the line itself. Nothing is \
+        started, no port is opened.",
+    after_help = "Examples:\n  \
+        onehop validate                        the Onehopfile of this folder\n  \
+        onehop validate /etc/onehop/Onehopfile && onehop reload --config /etc/onehop/Onehopfile\n\n\
+        Exit codes: 0 sound, 2 not sound."
+)]
+pub(crate) struct Validate {
+    #[command(flatten)]
+    pub(crate) file: File,
+}
+
+/// `onehop reload`
+#[derive(Debug, Args)]
+#[command(
+    about = "Let a running onehop read its Onehopfile again",
+    long_about = "Let a running onehop read its Onehopfile again.\n\n\
+        The new settings are built in full before they are published; what is in flight is answered by the old \
+        ones. If anything is wrong, nothing changes and this command says why.",
+    after_help = "Examples:\n  \
+        onehop reload                        the onehop that was started in this folder\n  \
+        onehop reload --config /etc/onehop/Onehopfile\n\n\
+        Exit codes: 0 published, 1 nothing was changed, 2 wrong usage."
+)]
+pub(crate) struct Control {
+    #[command(flatten)]
+    pub(crate) target: Target,
+}
+
+/// `onehop stop`
+#[derive(Debug, Args)]
+#[command(
+    about = "Let a running onehop finish what is in flight and end",
+    long_about = "Let a running onehop finish what is in flight and end.\n\n\
+        Waits until the process is gone.",
+    after_help = "Examples:\n  \
+        onehop stop                        the onehop that was started in this folder\n  \
+        onehop stop --config /etc/onehop/Onehopfile\n\n\
+        Exit codes: 0 ended, 1 not running or still running after --wait, 2 wrong usage."
+)]
+pub(crate) struct Stop {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Seconds to wait for the end
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub(crate) wait: u32,
+}
+
+/// `onehop status`
+#[derive(Debug, Args)]
+#[command(
+    about = "Show what a running onehop is doing",
+    long_about = "Show what a running onehop is doing: addresses, sites, requests, files in memory.\n\n\
+        Every onehop has a control socket, a Unix socket that only its user may open. Its name follows from the \
+        configuration file (for `serve`, from the folder), so in the folder where onehop was started nothing \
+        needs to be named. It lies in $XDG_RUNTIME_DIR/onehop, else /run/user/UID/onehop, else /tmp/onehop-UID; \
+        root's in /run/onehop.",
+    after_help = "Examples:\n  \
+        onehop status                        the onehop that was started in this folder\n  \
+        onehop status --json | jq .requests\n\n\
+        Exit codes: 0 running, 1 not running, 2 wrong usage."
+)]
+pub(crate) struct Status {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Print the answer of the control socket as it is (docs/control-api.md)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `onehop completions`
+#[derive(Debug, Args)]
+#[command(
+    about = "Print the completions for a shell",
+    long_about = "Print the completions for a shell.",
+    after_help = "Examples:\n  \
+        onehop completions bash > ~/.local/share/bash-completion/completions/onehop\n  \
+        onehop completions zsh > ~/.zfunc/_onehop\n  \
+        onehop completions fish > ~/.config/fish/completions/onehop.fish"
+)]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// `onehop man`
+#[derive(Debug, Args)]
+#[command(
+    about = "Print the manual page",
+    long_about = "Print the manual page.",
+    after_help = "Examples:\n  \
+        onehop man | man -l -\n  \
+        onehop man | gzip > /usr/local/share/man/man1/onehop.1.gz\n  \
+        onehop man run | man -l -           the page of one command"
+)]
+pub(crate) struct Man {
+    /// The page of one command; the whole program's where it is left out
+    #[arg(value_name = "COMMAND")]
+    pub(crate) command: Option<String>,
+}
+
+/// Which configuration file.
+#[derive(Debug, Args)]
+pub(crate) struct File {
+    /// The configuration file [default: ./Onehopfile, else ./Caddyfile]
+    #[arg(value_name = "FILE", conflicts_with = "config")]
+    positional: Option<PathBuf>,
+    /// The configuration file, as an option
+    #[arg(long, short, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl File {
+    /// The file that was named, either way.
+    pub(crate) fn named(&self) -> Option<&PathBuf> {
+        self.config.as_ref().or(self.positional.as_ref())
+    }
+}
+
+/// Which running onehop.
+#[derive(Debug, Args)]
+pub(crate) struct Target {
+    /// The configuration file (or, for `serve`, the folder) that it was started with
+    /// [default: what stands in this folder]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Its control socket
+    #[arg(long, value_name = "PATH", env = "ONEHOP_CONTROL", hide_env_values = true)]
+    pub(crate) control: Option<PathBuf>,
+}
+
+/// Options of a process that serves.
+#[derive(Debug, Args)]
+pub(crate) struct Process {
+    /// Core threads [default: one per core that this process may use]
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// How events are written to standard error
+    #[arg(long, value_name = "FORM", value_enum, default_value_t = LogForm::Plain)]
+    pub(crate) log: LogForm,
+    /// The control socket, or `off` [default: one per configuration file, see `onehop status --help`]
+    #[arg(long, value_name = "PATH", env = "ONEHOP_CONTROL", hide_env_values = true)]
+    pub(crate) control: Option<PathBuf>,
+}
+
+/// How events are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogForm {
+    /// Lines for a person
+    Plain,
+    /// One JSON object per line
+    Json,
+}
+
+/// Where `serve` serves its metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Admin {
+    /// Nowhere.
+    Off,
+    /// Here.
+    Address(SocketAddr),
+}
+
+const RUN_EXIT_CODES: &str = "Examples:\n  \
+    onehop serve dist --spa     a built single-page app at http://127.0.0.1:8080\n  \
+    onehop run                  the sites of ./Onehopfile\n  \
+    onehop run --help           more about one command\n\n\
+    Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.";
+
+fn parse_admin(text: &str) -> Result<Admin, String> {
+    if text == "off" {
+        return Ok(Admin::Off);
+    }
+    text.parse()
+        .map(Admin::Address)
+        .map_err(|_| "write an IP address and a port (127.0.0.1:2020), or off".into())
+}

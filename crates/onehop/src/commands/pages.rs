@@ -1,0 +1,44 @@
+//! `onehop completions` and `onehop man`: pages that are generated from the arguments.
+
+use std::io::Write;
+
+use clap::CommandFactory;
+
+use crate::arguments::{Arguments, Completions, Man};
+use crate::failure::Failure;
+
+pub(crate) fn completions(arguments: &Completions) -> Result<(), Failure> {
+    let mut page = Vec::new();
+    clap_complete::generate(arguments.shell, &mut Arguments::command(), "onehop", &mut page);
+    print_bytes(&page);
+    Ok(())
+}
+
+pub(crate) fn manual(arguments: &Man) -> Result<(), Failure> {
+    let mut command = Arguments::command();
+    command.build();
+    let command = match &arguments.command {
+        None => command,
+        Some(name) => {
+            let found = command.find_subcommand(name).cloned();
+            let found = found.ok_or_else(|| Failure::wrong(format!("there is no command {name:?}")))?;
+            found.display_name(format!("onehop-{name}"))
+        }
+    };
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command)
+        .render(&mut page)
+        .map_err(|error| Failure::failed(format!("cannot write the page: {error}")))?;
+    print_bytes(&page);
+    Ok(())
+}
+
+/// To standard output. A reader that has seen enough (`| head`) is no error.
+pub(super) fn print(text: &str) {
+    print_bytes(text.as_bytes());
+}
+
+fn print_bytes(bytes: &[u8]) {
+    let mut output = std::io::stdout().lock();
+    let _ = output.write_all(bytes).and_then(|()| output.flush());
+}

@@ -1,0 +1,128 @@
+//! From checked settings to a server that has stopped: what `run` and `serve` share.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver};
+
+use onehop_config::checked::Checked;
+use onehop_server::limits::Timeouts;
+use onehop_server::{Event, Options, Running, Server, StartError};
+
+use crate::arguments::Process;
+use crate::control_client;
+use crate::control_path;
+use crate::failure::Failure;
+use crate::report::Reporter;
+use crate::signals::{self, Wish};
+use crate::watch::{self, WatchedFiles};
+
+/// What is served, and how.
+pub(super) struct Serving<'a> {
+    /// The first settings.
+    pub(super) checked: Checked,
+    /// Options of the process.
+    pub(super) process: &'a Process,
+    /// The file or folder by which `onehop reload` finds this process.
+    pub(super) subject: &'a Path,
+    /// Reads the settings anew.
+    pub(super) load: Arc<dyn Fn() -> Result<Checked, String> + Send + Sync>,
+    /// Files whose change means a reload.
+    pub(super) watch: Option<WatchedFiles>,
+    /// Where events are shown.
+    pub(super) reporter: Reporter,
+}
+
+/// Starts, obeys signals, and returns when the server has stopped.
+pub(super) fn serve_until_stopped(serving: Serving<'_>) -> Result<(), Failure> {
+    let Serving { checked, process, subject, load, watch, reporter } = serving;
+    let (send, wishes) = mpsc::channel();
+    let is_serving = Arc::new(AtomicBool::new(false));
+    // Before anything is bound: a signal that comes while a large tree is read must not be lost.
+    signals::listen(send.clone(), Arc::clone(&is_serving))
+        .map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))?;
+    let control_socket = control_socket(process, subject, &reporter)?;
+
+    let events = {
+        let send = send.clone();
+        reporter.sink(move |event| match event {
+            // Whoever has read this event may send a signal at once, and requests are in flight.
+            Event::Ready { .. } => is_serving.store(true, Ordering::Release),
+            Event::Stopping { .. } | Event::Stopped { .. } => {
+                let _ = send.send(Wish::Stopping);
+            }
+            _ => {}
+        })
+    };
+    // From what was just read on: a file that changes while the trees are read is read again afterwards.
+    if let Some(files) = watch
+        && let Err(error) = watch::start(files, send)
+    {
+        reporter.warn(format!("--watch does not work: {error}"));
+    }
+    let options = Options {
+        threads: process.threads,
+        events,
+        control_socket,
+        load,
+        timeouts: Timeouts::default(),
+        connections_max: None,
+    };
+    let running = Server::start(checked, options).map_err(start_failure)?;
+    obey(&running, &wishes);
+    running.wait();
+    Ok(())
+}
+
+/// Until a stop has begun. What a reload did is told by the server's own events.
+fn obey(running: &Running, wishes: &Receiver<Wish>) {
+    for wish in wishes {
+        match wish {
+            Wish::Reload => {
+                let _ = running.reload();
+            }
+            Wish::Stop => return running.stop(),
+            Wish::Stopping => return,
+        }
+    }
+}
+
+/// The control socket's path. One that was named must work; the usual one may be missing, since a
+/// read-only container serves pages all the same.
+fn control_socket(
+    process: &Process,
+    subject: &Path,
+    reporter: &Reporter,
+) -> Result<Option<PathBuf>, Failure> {
+    let (path, was_named) = match &process.control {
+        Some(path) if path.as_os_str() == "off" => return Ok(None),
+        Some(path) => (path.clone(), true),
+        None => (control_path::for_subject(subject), false),
+    };
+    if !was_named && let Err(error) = control_path::prepare(&path) {
+        reporter.warn(format!(
+            "there is no control socket, so `onehop reload` and `onehop stop` will not find this process: {}: {error}",
+            path.display()
+        ));
+        return Ok(None);
+    }
+    if let Some(pid) = control_client::listener_pid(&path) {
+        return Err(Failure::failed(format!(
+            "already running with process id {pid}\n  \
+             let it read its configuration again:  onehop reload --control {path}\n  \
+             or end it:                            onehop stop --control {path}\n  \
+             or start a second one beside it:      --control another.sock",
+            path = path.display()
+        )));
+    }
+    Ok(Some(path))
+}
+
+fn start_failure(error: StartError) -> Failure {
+    match error {
+        StartError::TlsNotYet(_) => Failure::wrong(error.to_string()),
+        StartError::Bind { .. } | StartError::Store(_) | StartError::System(_) => {
+            Failure::failed(error.to_string())
+        }
+    }
+}

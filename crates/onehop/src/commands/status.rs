@@ -1,0 +1,120 @@
+//! `onehop status`: what a running onehop is doing, as a page or as JSON.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::control::ask;
+use crate::arguments::Status;
+use crate::failure::Failure;
+use crate::units::{bytes, counted, duration};
+
+pub(crate) fn status(arguments: &Status) -> Result<(), Failure> {
+    let answer = ask(&arguments.target, "GET", "/status")?;
+    if arguments.json {
+        super::pages::print(&format!("{}\n", answer.body));
+    } else {
+        super::pages::print(&page(&answer.body));
+    }
+    Ok(())
+}
+
+/// The page. Fields that an older or newer server does not send are shown as nothing.
+fn page(status: &Value) -> String {
+    let mut page = format!(
+        "onehop {}, process {}, up {}, {}\n",
+        text(status, "version"),
+        number(status, "pid"),
+        duration(Duration::from_secs(number(status, "uptime_seconds"))),
+        counted(number(status, "threads"), "thread"),
+    );
+    let listening: Vec<&str> = list(status, "listening").iter().filter_map(Value::as_str).collect();
+    page.push_str(&format!("listens    {}\n", listening.join(", ")));
+    if let Some(admin) = status.get("admin").and_then(Value::as_str) {
+        page.push_str(&format!("metrics    http://{admin}/metrics\n"));
+    }
+    page.push_str(&format!(
+        "answered   {}, {} open, {}\n",
+        counted(number(status, "requests"), "request"),
+        counted(number(status, "open_connections"), "connection"),
+        counted(number(status, "reloads"), "reload"),
+    ));
+    let sites = list(status, "sites")
+        .iter()
+        .map(|site| vec![text(site, "site").to_owned(), number(site, "requests").to_string()]);
+    page.push_str(&table(&["SITE", "REQUESTS"], sites.collect()));
+    let stores = list(status, "stores").iter().map(|store| {
+        vec![
+            text(store, "root").to_owned(),
+            number(store, "files").to_string(),
+            bytes(number(store, "bytes")),
+            bytes(number(store, "stored_bytes")),
+            bytes(number(store, "compressed_bytes")),
+            number(store, "on_disk").to_string(),
+        ]
+    });
+    page.push_str(&table(&["ROOT", "FILES", "SIZE", "IN MEMORY", "COMPRESSED", "ON DISK"], stores.collect()));
+    page
+}
+
+/// Columns as wide as their widest cell: the first to the left, numbers to the right.
+fn table(heads: &[&str], rows: Vec<Vec<String>>) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+        cells.chain(heads.get(column).map(|head| head.len())).max().unwrap_or_default()
+    };
+    let line = |cells: Vec<&str>| {
+        let mut line = String::new();
+        for (column, cell) in cells.into_iter().enumerate() {
+            match column {
+                0 => line.push_str(&format!("{cell:<0$}", width(0))),
+                _ => line.push_str(&format!("  {cell:>0$}", width(column))),
+            }
+        }
+        line.push('\n');
+        line
+    };
+    let mut text = format!("\n{}", line(heads.to_vec()));
+    for row in &rows {
+        text.push_str(&line(row.iter().map(String::as_str).collect()));
+    }
+    text
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn number(value: &Value, field: &str) -> u64 {
+    value.get(field).and_then(Value::as_u64).unwrap_or_default()
+}
+
+fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
+    value.get(field).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_shows_what_matters_in_columns() {
+        let status = serde_json::json!({
+            "version": "0.1.0", "pid": 4711, "uptime_seconds": 11_520, "threads": 2,
+            "listening": ["http://127.0.0.1:8080", "unix//run/site.sock"],
+            "admin": "127.0.0.1:2020", "reloads": 1, "open_connections": 12, "requests": 12_345,
+            "sites": [
+                {"site": "http://localhost:8080", "requests": 12_000},
+                {"site": "_other", "requests": 345},
+            ],
+            "stores": [{
+                "root": "/srv/app/dist", "files": 204, "bytes": 1_258_291, "stored_bytes": 1_200_000,
+                "compressed_bytes": 402_000, "on_disk": 1,
+            }],
+        });
+        insta::assert_snapshot!(page(&status));
+    }
+}

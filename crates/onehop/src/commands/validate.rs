@@ -1,0 +1,29 @@
+//! `onehop validate`: everything that is wrong with a configuration, and nothing else.
+
+use crate::arguments::Validate;
+use crate::configuration;
+use crate::failure::Failure;
+use crate::problems::{self, Look};
+use crate::report::write_line;
+use crate::units::counted;
+
+pub(crate) fn validate(arguments: &Validate) -> Result<(), Failure> {
+    let file = configuration::find(arguments.file.named())?;
+    let loaded = configuration::load(&file)?;
+    if !loaded.warnings.is_empty() {
+        write_line(problems::draw(&loaded.warnings, Look::of_standard_error()).trim_end());
+    }
+    let checked = &loaded.checked;
+    let addresses: Vec<String> =
+        checked.listeners.iter().map(|listener| configuration::show_address(&listener.address)).collect();
+    super::pages::print(&format!(
+        "{} is sound: {}, listening on {}\n",
+        file.path.display(),
+        counted(checked.sites.len() as u64, "site"),
+        addresses.join(", ")
+    ));
+    if let Err(tls) = configuration::refuse_tls(checked) {
+        write_line(&format!("warning: `onehop run` would not start it yet.\n{tls}"));
+    }
+    Ok(())
+}

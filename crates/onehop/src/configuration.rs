@@ -1,0 +1,130 @@
+//! Finds the configuration file, reads it and refuses what cannot be served yet.
+//!
+//! What the text means is the config crate's; this knows names, the working directory and the exit code.
+
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
+
+use onehop_config::checked::{Checked, ListenAddress};
+use onehop_config::{FileKind, FileSource, Loaded};
+
+use crate::failure::Failure;
+use crate::problems::{self, Look};
+use crate::watch::WatchedFiles;
+
+/// Names that are looked for in the working directory, in this order.
+const NAMES: [&str; 2] = ["Onehopfile", "Caddyfile"];
+
+/// The file that was taken.
+#[derive(Debug, Clone)]
+pub(crate) struct ConfigurationFile {
+    /// As it was named or found.
+    pub(crate) path: PathBuf,
+    /// How it is read.
+    pub(crate) kind: FileKind,
+}
+
+/// The file that was named, else the one that stands in the working directory.
+pub(crate) fn find(named: Option<&PathBuf>) -> Result<ConfigurationFile, Failure> {
+    if let Some(path) = named {
+        if path.is_dir() {
+            return Err(Failure::wrong(format!(
+                "{} is a folder; name the file in it, or serve the folder: onehop serve {}",
+                path.display(),
+                path.display()
+            )));
+        }
+        if !path.exists() {
+            return Err(Failure::wrong(format!("there is no file {}", path.display())));
+        }
+        return Ok(ConfigurationFile { kind: kind_of(path), path: path.clone() });
+    }
+    find_here().ok_or_else(|| {
+        Failure::wrong(
+            "there is no Onehopfile and no Caddyfile in this folder\n  \
+             name one:                 onehop run --config FILE\n  \
+             or serve without a file:  onehop serve DIR",
+        )
+    })
+}
+
+/// The file in the working directory.
+pub(crate) fn find_here() -> Option<ConfigurationFile> {
+    NAMES
+        .iter()
+        .map(Path::new)
+        .find(|path| path.is_file())
+        .map(|path| ConfigurationFile { path: path.to_path_buf(), kind: kind_of(path) })
+}
+
+/// Reads and checks the file; what is wrong comes back drawn for standard error.
+pub(crate) fn load(file: &ConfigurationFile) -> Result<Loaded, Failure> {
+    let look = Look::of_standard_error();
+    onehop_config::load(&file.path, file.kind, &FileSource)
+        .map_err(|errors| Failure::drawn(problems::draw(&errors, look)))
+}
+
+/// Reads and checks the file for a reload; what is wrong comes back as plain text, since it also goes
+/// through the control socket.
+pub(crate) fn load_again(file: &ConfigurationFile, watched: &WatchedFiles) -> Result<Checked, String> {
+    let loaded = onehop_config::load(&file.path, file.kind, &FileSource)
+        .map_err(|errors| problems::draw(&errors, Look::Plain))?;
+    *watched.lock().unwrap_or_else(PoisonError::into_inner) = loaded.files;
+    refuse_tls(&loaded.checked)?;
+    Ok(loaded.checked)
+}
+
+/// An address that means HTTPS is never served in the clear by accident, and TLS is not there yet.
+pub(crate) fn refuse_tls(checked: &Checked) -> Result<(), String> {
+    let labels: Vec<&str> = checked
+        .listeners
+        .iter()
+        .filter(|listener| listener.tls)
+        .flat_map(|listener| &listener.sites)
+        .filter_map(|&site| checked.sites.get(site))
+        .map(|site| site.label.as_str())
+        .collect();
+    let Some(first) = labels.first() else { return Ok(()) };
+    let host = first.strip_prefix("https://").unwrap_or(first);
+    let host = host.split_once([':', '/']).map_or(host, |(host, _)| host);
+    Err(format!(
+        "HTTPS is not there yet, and {} asks for it: {}\n  \
+         serve it without TLS on port 80:   http://{host} {{ … }}\n  \
+         or on a port of its own:           http://{host}:8080 {{ … }}\n  \
+         or everything without TLS:         {{ auto_https off }} as the first block of the file",
+        if labels.len() == 1 { "a site" } else { "this configuration" },
+        labels.join(", "),
+    ))
+}
+
+/// A place as it is shown: `:80`, `127.0.0.1:8080`, `unix//run/site.sock`.
+pub(crate) fn show_address(address: &ListenAddress) -> String {
+    match address {
+        ListenAddress::Tcp { host: None, port } => format!(":{port}"),
+        ListenAddress::Tcp { host: Some(host), port } => std::net::SocketAddr::new(*host, *port).to_string(),
+        ListenAddress::Unix { path, .. } => format!("unix/{}", path.display()),
+    }
+}
+
+fn kind_of(path: &Path) -> FileKind {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if name.ends_with("Caddyfile") { FileKind::Caddyfile } else { FileKind::Onehopfile }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_ends_in_caddyfile_is_read_as_caddy_reads_it() {
+        for (path, expected) in [
+            ("Caddyfile", FileKind::Caddyfile),
+            ("/etc/caddy/Caddyfile", FileKind::Caddyfile),
+            ("site.Caddyfile", FileKind::Caddyfile),
+            ("Onehopfile", FileKind::Onehopfile),
+            ("Caddyfile/Onehopfile", FileKind::Onehopfile),
+        ] {
+            assert_eq!(kind_of(Path::new(path)), expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Where the control socket of an onehop lies, so that several run side by side and `onehop reload`
+//! finds the one that was started with the same file.
+//!
+//! The folder belongs to the user alone (0700); the name is a hash of the absolute path of the
+//! configuration file, or of the folder for `onehop serve`. Never removes a socket: the server does,
+//! under a lock.
+
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+/// The socket of the onehop that was started with `subject` (a file, or a folder).
+pub(crate) fn for_subject(subject: &Path) -> PathBuf {
+    folder().join(name_for(subject))
+}
+
+/// Makes the folder of a socket from [`for_subject`], or finds that it is safe to use.
+pub(crate) fn prepare(socket: &Path) -> io::Result<()> {
+    let Some(folder) = socket.parent() else { return Ok(()) };
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check_folder(folder),
+        Err(error) => Err(error),
+    }
+}
+
+/// The sockets in this user's folder, whether anybody answers there or not.
+pub(crate) fn all() -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder()) else { return Vec::new() };
+    let mut paths: Vec<PathBuf> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "sock"))
+        .collect();
+    paths.sort();
+    paths
+}
+
+/// The folder. root has one place whoever asks (a service and a shell see different environments);
+/// everyone else has the session's, as the XDG base directory specification has it.
+fn folder() -> PathBuf {
+    let user = rustix::process::geteuid();
+    if user.is_root() {
+        return PathBuf::from("/run/onehop");
+    }
+    if let Some(session) = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from)
+        && session.is_absolute()
+        && session.is_dir()
+    {
+        return session.join("onehop");
+    }
+    let session = PathBuf::from(format!("/run/user/{}", user.as_raw()));
+    if session.is_dir() {
+        return session.join("onehop");
+    }
+    PathBuf::from(format!("/tmp/onehop-{}", user.as_raw()))
+}
+
+/// In /tmp anybody may have made the folder first: it must be ours, no link, and closed to others.
+fn check_folder(folder: &Path) -> io::Result<()> {
+    let metadata = fs::symlink_metadata(folder)?;
+    let ours = metadata.uid() == rustix::process::geteuid().as_raw();
+    if metadata.is_dir() && ours && metadata.mode() & 0o077 == 0 {
+        return Ok(());
+    }
+    Err(io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        format!(
+            "{} is not a folder of this user alone (mode 0700); name another socket with --control",
+            folder.display()
+        ),
+    ))
+}
+
+fn name_for(subject: &Path) -> String {
+    let absolute = fs::canonicalize(subject)
+        .or_else(|_| std::path::absolute(subject))
+        .unwrap_or_else(|_| subject.to_path_buf());
+    format!("{:016x}.sock", fnv1a(absolute.as_os_str().as_encoded_bytes()))
+}
+
+/// FNV-1a, 64 bits: the name must be the same in every version of the program, which the standard
+/// library's hasher does not promise. Not a secret and no defence: the folder's mode is.
+fn fnv1a(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_the_published_one() {
+        assert_eq!(fnv1a(b""), 0xcbf2_9ce4_8422_2325);
+        assert_eq!(fnv1a(b"foobar"), 0x8594_4171_f739_67e8);
+    }
+
+    #[test]
+    fn one_file_has_one_name_however_it_is_spelled() {
+        let here = std::env::current_dir().expect("a working directory");
+        assert_eq!(name_for(Path::new("Cargo.toml")), name_for(&here.join("src/../Cargo.toml")));
+        assert_ne!(name_for(Path::new("Cargo.toml")), name_for(Path::new("src")));
+    }
+
+    #[test]
+    fn a_folder_that_others_may_enter_is_refused() {
+        let folder = std::env::temp_dir().join(format!("onehop-control-{}", std::process::id()));
+        DirBuilder::new().mode(0o755).create(&folder).expect("a folder");
+        let refused = prepare(&folder.join("x.sock"));
+        fs::remove_dir(&folder).expect("removed");
+        assert_eq!(refused.expect_err("refused").kind(), io::ErrorKind::PermissionDenied);
+    }
+}

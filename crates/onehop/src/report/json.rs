@@ -1,0 +1,61 @@
+//! Events as JSON, one object per line; the fields are documented in docs/commands.md.
+
+use std::path::Path;
+use std::time::Duration;
+
+use onehop_server::Event;
+use serde_json::{Value, json};
+
+/// One event.
+pub(crate) fn line(event: &Event) -> String {
+    let value = match event {
+        Event::Reading { root, files, bytes } => {
+            json!({"event": "reading", "root": text(root), "files": files, "bytes": bytes})
+        }
+        Event::Stored { root, files, bytes, on_disk, took } => json!({
+            "event": "stored", "root": text(root), "files": files, "bytes": bytes, "on_disk": on_disk,
+            "took_ms": milliseconds(*took),
+        }),
+        Event::Compressing { root, done, total } => {
+            json!({"event": "compressing", "root": text(root), "done": done, "total": total})
+        }
+        Event::Compressed { root, compressed_bytes, took } => json!({
+            "event": "compressed", "root": text(root), "compressed_bytes": compressed_bytes,
+            "took_ms": milliseconds(*took),
+        }),
+        Event::Listening { url, address } => json!({"event": "listening", "address": address, "url": url}),
+        Event::AdminListening { address } => json!({
+            "event": "admin_listening", "address": address, "metrics": format!("http://{address}/metrics"),
+        }),
+        Event::Ready { took } => json!({"event": "ready", "took_ms": milliseconds(*took)}),
+        Event::TreePublished { root, changed, files } => {
+            json!({"event": "tree_published", "root": text(root), "changed": changed, "files": files})
+        }
+        Event::Reloaded { sites } => json!({"event": "reloaded", "sites": sites}),
+        Event::ReloadFailed { reason } => json!({"event": "reload_failed", "reason": reason}),
+        Event::Stopping { in_flight } => json!({"event": "stopping", "in_flight": in_flight}),
+        Event::Stopped { cut_off } => json!({"event": "stopped", "cut_off": cut_off}),
+        Event::Warning { message } => json!({"event": "warning", "message": message}),
+    };
+    value.to_string()
+}
+
+/// The first line of a process.
+pub(crate) fn starting(version: &str, reads: &str) -> String {
+    json!({"event": "starting", "version": version, "pid": std::process::id(), "what": reads}).to_string()
+}
+
+/// The last line of a process that did not do what was asked.
+pub(crate) fn failed(reason: &str) -> String {
+    json!({"event": "failed", "reason": reason.trim_end()}).to_string()
+}
+
+/// A path that is no text is shown as well as it can be.
+fn text(path: &Path) -> Value {
+    Value::String(path.display().to_string())
+}
+
+/// Microseconds are kept: a start may take less than a millisecond.
+fn milliseconds(time: Duration) -> f64 {
+    time.as_micros() as f64 / 1000.0
+}

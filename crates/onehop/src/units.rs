@@ -1,0 +1,64 @@
+//! Numbers as a person reads them.
+
+use std::time::Duration;
+
+/// `788 bytes`, `1.2 MiB`.
+pub(crate) fn bytes(count: u64) -> String {
+    const STEP: f64 = 1024.0;
+    if count < 1024 {
+        return format!("{count} bytes");
+    }
+    // Rounding is what is wanted here.
+    let mut value = count as f64 / STEP;
+    for unit in ["KiB", "MiB", "GiB"] {
+        if value < STEP {
+            return format!("{value:.1} {unit}");
+        }
+        value /= STEP;
+    }
+    format!("{value:.1} TiB")
+}
+
+/// `14 ms`, `2.3 s`, `3 min 20 s`, `5 h 3 min`, `12 d 4 h`.
+pub(crate) fn duration(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0 => format!("{} ms", time.as_millis()),
+        1..60 => format!("{:.1} s", time.as_secs_f64()),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+        _ => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3600),
+    }
+}
+
+/// `1 file`, `3 files`.
+pub(crate) fn counted(count: u64, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_and_times_are_short() {
+        for (count, expected) in [
+            (0, "0 bytes"),
+            (1023, "1023 bytes"),
+            (1536, "1.5 KiB"),
+            (3 << 20, "3.0 MiB"),
+            (1 << 40, "1.0 TiB"),
+        ] {
+            assert_eq!(bytes(count), expected);
+        }
+        for (ms, expected) in [
+            (14, "14 ms"),
+            (2300, "2.3 s"),
+            (200_000, "3 min 20 s"),
+            (18_180_000, "5 h 3 min"),
+            (90_000_000, "1 d 1 h"),
+        ] {
+            assert_eq!(duration(Duration::from_millis(ms)), expected);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What is asked at a door, and whether it may be. Decides only; nothing here does anything.
+
+use std::net::IpAddr;
+
+/// The door through which a request came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Door {
+    /// The control socket: file permissions decided who comes in.
+    Control,
+    /// The admin address. `local` is the connection's own end.
+    Admin {
+        /// The address that the client reached.
+        local: Option<IpAddr>,
+    },
+}
+
+/// What to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ask {
+    /// `GET /status`
+    Status,
+    /// `POST /reload`
+    Reload,
+    /// `POST /stop`
+    Stop,
+    /// `GET /metrics`
+    Metrics,
+    /// `GET /healthz`
+    Health,
+    /// Nothing; why.
+    Refused(Refused),
+}
+
+/// Why nothing is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// The path is not served at this door.
+    NotFound,
+    /// The path is, with this method.
+    Method(&'static str),
+    /// The host is a name that could be anybody's.
+    Host,
+}
+
+/// Reads a request. HEAD asks as GET does; the codec leaves the body out.
+pub(super) fn read(door: Door, method: &[u8], path: &[u8], host: Option<&[u8]>) -> Ask {
+    if let Door::Admin { local } = door
+        && !may_be_meant(host, local)
+    {
+        return Ask::Refused(Refused::Host);
+    }
+    let (ask, wanted) = match (door, path) {
+        (Door::Control, b"/status") => (Ask::Status, "GET"),
+        (Door::Control, b"/reload") => (Ask::Reload, "POST"),
+        (Door::Control, b"/stop") => (Ask::Stop, "POST"),
+        (Door::Admin { .. }, b"/metrics") => (Ask::Metrics, "GET"),
+        (Door::Admin { .. }, b"/healthz") => (Ask::Health, "GET"),
+        _ => return Ask::Refused(Refused::NotFound),
+    };
+    match method {
+        b"HEAD" if wanted == "GET" => ask,
+        _ if method == wanted.as_bytes() => ask,
+        _ => Ask::Refused(Refused::Method(wanted)),
+    }
+}
+
+/// A web page of a stranger can make its own name point at this machine (DNS rebinding) and read what it
+/// finds here; the name then stands in Host. So only loopback's names and the very address that was
+/// reached are answered. A client without Host (HTTP/1.0) is no browser.
+fn may_be_meant(host: Option<&[u8]>, local: Option<IpAddr>) -> bool {
+    let Some(host) = host else { return true };
+    let Ok(host) = std::str::from_utf8(host) else { return false };
+    let name = without_port(host);
+    if name.eq_ignore_ascii_case("localhost") {
+        return true;
+    }
+    let Ok(address) = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() else {
+        return false;
+    };
+    address.is_loopback() || local.is_some_and(|local| local.to_canonical() == address.to_canonical())
+}
+
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        // The colons of an IPv6 address stand in brackets (RFC 3986 section 3.2.2).
+        Some((name, _)) if !name.starts_with('[') || name.ends_with(']') => name,
+        _ => host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ADMIN: Door = Door::Admin { local: Some(IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 5))) };
+
+    #[test]
+    fn each_door_answers_its_own_paths_only() {
+        for (door, method, path, expected) in [
+            (Door::Control, "GET", "/status", Ask::Status),
+            (Door::Control, "HEAD", "/status", Ask::Status),
+            (Door::Control, "POST", "/reload", Ask::Reload),
+            (Door::Control, "GET", "/reload", Ask::Refused(Refused::Method("POST"))),
+            (Door::Control, "HEAD", "/stop", Ask::Refused(Refused::Method("POST"))),
+            (Door::Control, "GET", "/metrics", Ask::Refused(Refused::NotFound)),
+            (ADMIN, "GET", "/metrics", Ask::Metrics),
+            (ADMIN, "GET", "/healthz", Ask::Health),
+            (ADMIN, "POST", "/metrics", Ask::Refused(Refused::Method("GET"))),
+            (ADMIN, "POST", "/stop", Ask::Refused(Refused::NotFound)),
+            (ADMIN, "GET", "/status", Ask::Refused(Refused::NotFound)),
+            (ADMIN, "GET", "/metrics/", Ask::Refused(Refused::NotFound)),
+        ] {
+            assert_eq!(
+                read(door, method.as_bytes(), path.as_bytes(), Some(b"localhost")),
+                expected,
+                "{method} {path}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_not_this_machines_is_refused_at_the_admin_address() {
+        for (host, meant) in [
+            ("localhost", true),
+            ("LOCALHOST:2020", true),
+            ("127.0.0.1:2020", true),
+            ("127.9.9.9", true),
+            ("[::1]:2020", true),
+            ("[::1]", true),
+            ("10.0.0.5:2020", true),
+            ("[::ffff:10.0.0.5]:2020", true),
+            ("10.0.0.6:2020", false),
+            ("attacker.example", false),
+            ("localhost.attacker.example:2020", false),
+            ("127.0.0.1.attacker.example", false),
+            ("", false),
+        ] {
+            let ask = read(ADMIN, b"GET", b"/metrics", Some(host.as_bytes()));
+            assert_eq!(ask == Ask::Metrics, meant, "{host:?}");
+        }
+        assert_eq!(read(ADMIN, b"GET", b"/metrics", None), Ask::Metrics);
+        assert_eq!(read(Door::Control, b"GET", b"/status", Some(b"anything.example")), Ask::Status);
+    }
+}

@@ -1,0 +1,245 @@
+//! One connection to a door: requests in, answers out, every step under a deadline.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use onehop_http1::{AnswerHead, BodyLength, BodyRead, Limits, Next, Refusal, RequestHead, ServerCodec};
+use serde_json::json;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
+
+use super::Api;
+use super::ask::{self, Ask, Door, Refused};
+use crate::limits::{
+    ADMIN_REQUEST_BYTES_MAX, BODY_PROGRESS_DEADLINE, HEAD_DEADLINE, HEADER_FIELDS_MAX, IDLE_DEADLINE,
+    TARGET_BYTES_MAX, WRITE_PROGRESS_DEADLINE,
+};
+
+/// Bytes that are read at once; a request to a door is a few hundred.
+const READ_BYTES: usize = 2 * 1024;
+
+const JSON: &str = "application/json";
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+const TEXT: &str = "text/plain; charset=utf-8";
+
+/// Answers until the client or a fault ends it. A broken connection is nobody's concern but the client's.
+pub(super) async fn answer<S: AsyncRead + AsyncWrite + Unpin>(stream: S, door: Door, api: Arc<dyn Api>) {
+    let mut connection =
+        Connection { stream, input: Vec::new(), codec: ServerCodec::new(limits()), head: RequestHead::new() };
+    let _ = connection.run(door, &api).await;
+}
+
+struct Connection<S> {
+    stream: S,
+    /// Bytes that were read and not yet used, at most [`ADMIN_REQUEST_BYTES_MAX`] and one read.
+    input: Vec<u8>,
+    codec: ServerCodec,
+    head: RequestHead,
+}
+
+/// An answer that is ready.
+struct Reply {
+    status: u16,
+    content_type: &'static str,
+    /// Whole lines besides the usual ones.
+    fields: &'static str,
+    body: String,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    async fn run(&mut self, door: Door, api: &Arc<dyn Api>) -> io::Result<()> {
+        loop {
+            let asked = match self.read_request().await? {
+                Ok(true) => ask::read(door, self.head.method_bytes(), self.head.path(), self.head.host()),
+                Ok(false) => return Ok(()),
+                Err(refusal) => {
+                    let reply = Reply::error(refusal.status(), refusal.name());
+                    self.write(&reply).await?;
+                    return self.stream.shutdown().await;
+                }
+            };
+            let reply = carry_out(asked, api).await;
+            let next = self.write(&reply).await?;
+            if asked == Ask::Stop {
+                // Only once the answer is out: the process may end at any moment after this.
+                call(api, |api| api.stop()).await;
+            }
+            if next != Next::KeepAlive {
+                return self.stream.shutdown().await;
+            }
+        }
+    }
+
+    /// Reads a head and throws its body away; `false` where the client is gone. No request to a door has
+    /// a body that means anything.
+    async fn read_request(&mut self) -> io::Result<Result<bool, Refusal>> {
+        // Between requests a client may be silent for longer than within one.
+        if self.input.is_empty() && !self.read_more(IDLE_DEADLINE).await? {
+            return Ok(Ok(false));
+        }
+        let head = async {
+            loop {
+                match self.codec.read_head(&self.input, &mut self.head) {
+                    Ok(Some(consumed)) => {
+                        self.input.drain(..consumed.min(self.input.len()));
+                        return Ok::<_, io::Error>(Ok(true));
+                    }
+                    Ok(None) => {}
+                    Err(refusal) => return Ok(Err(refusal)),
+                }
+                if !self.read_more(HEAD_DEADLINE).await? {
+                    return Ok(Ok(false));
+                }
+            }
+        };
+        // From the first byte of a head to its last, however the bytes trickle.
+        match timeout(HEAD_DEADLINE, head).await.map_err(|_| io::ErrorKind::TimedOut)?? {
+            Ok(true) => self.skip_body().await,
+            other => Ok(other),
+        }
+    }
+
+    async fn skip_body(&mut self) -> io::Result<Result<bool, Refusal>> {
+        let mut interim = Vec::new();
+        self.codec.write_continue(&mut interim);
+        if !interim.is_empty() {
+            self.send(&interim).await?;
+        }
+        let mut skipped = 0;
+        while !self.codec.body_is_read() {
+            let consumed = match self.codec.read_body(&self.input) {
+                Ok(BodyRead::NeedMore) => {
+                    if !self.read_more(BODY_PROGRESS_DEADLINE).await? {
+                        return Ok(Ok(false));
+                    }
+                    continue;
+                }
+                Ok(BodyRead::Data { consumed, .. } | BodyRead::End { consumed }) => consumed,
+                Err(refusal) => return Ok(Err(refusal)),
+            };
+            self.input.drain(..consumed.min(self.input.len()));
+            skipped += consumed;
+            if skipped > ADMIN_REQUEST_BYTES_MAX {
+                // The codec closes after the answer, since the body is not read.
+                break;
+            }
+        }
+        Ok(Ok(true))
+    }
+
+    /// Whether there was more.
+    async fn read_more(&mut self, deadline: Duration) -> io::Result<bool> {
+        if self.input.len() > ADMIN_REQUEST_BYTES_MAX {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        self.input.reserve(READ_BYTES);
+        let read = timeout(deadline, self.stream.read_buf(&mut self.input)).await;
+        Ok(read.map_err(|_| io::ErrorKind::TimedOut)?? > 0)
+    }
+
+    async fn write(&mut self, reply: &Reply) -> io::Result<Next> {
+        // Nothing here may be kept by a cache or taken for another type.
+        let fields = format!(
+            "Content-Type: {}\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n{}",
+            reply.content_type, reply.fields
+        );
+        let body = BodyLength::Known(reply.body.len() as u64);
+        let date = format!("Date: {}\r\n", httpdate::fmt_http_date(std::time::SystemTime::now()));
+        let mut out = Vec::with_capacity(reply.body.len() + 512);
+        let head = AnswerHead {
+            status: reply.status,
+            fields: fields.as_bytes(),
+            date: date.as_bytes(),
+            body,
+            upgrade: false,
+        };
+        self.codec.write_head(&mut out, head);
+        if self.codec.sends_body() {
+            self.codec.write_data(&mut out, reply.body.as_bytes());
+        }
+        let next = self.codec.finish(&mut out, b"");
+        self.send(&out).await?;
+        Ok(next)
+    }
+
+    /// Each piece that the client takes renews the deadline.
+    async fn send(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let written = timeout(WRITE_PROGRESS_DEADLINE, self.stream.write(bytes)).await;
+            let written = written.map_err(|_| io::ErrorKind::TimedOut)??;
+            if written == 0 {
+                return Err(io::ErrorKind::WriteZero.into());
+            }
+            bytes = bytes.get(written..).unwrap_or_default();
+        }
+        Ok(())
+    }
+}
+
+impl Reply {
+    fn json(status: u16, value: &impl serde::Serialize) -> Self {
+        // Only a map with keys that are no strings could fail; there is none.
+        let body = serde_json::to_string(value).unwrap_or_else(|_| "null".to_owned());
+        Reply { status, content_type: JSON, fields: "", body }
+    }
+
+    fn error(status: u16, reason: &str) -> Self {
+        Self::json(status, &json!({ "error": reason }))
+    }
+
+    fn lost() -> Self {
+        Self::error(500, "the call ended in a panic; the log has it")
+    }
+}
+
+async fn carry_out(asked: Ask, api: &Arc<dyn Api>) -> Reply {
+    match asked {
+        Ask::Health => Reply { status: 200, content_type: TEXT, fields: "", body: "ok\n".into() },
+        Ask::Metrics => match call(api, |api| api.metrics()).await {
+            Some(body) => Reply { status: 200, content_type: PROMETHEUS, fields: "", body },
+            None => Reply::lost(),
+        },
+        Ask::Status => match call(api, |api| api.status()).await {
+            Some(status) => Reply::json(200, &status),
+            None => Reply::lost(),
+        },
+        Ask::Reload => match call(api, |api| api.reload()).await {
+            Some(Ok(summary)) => Reply::json(200, &summary),
+            Some(Err(reason)) => Reply::error(422, &reason),
+            None => Reply::lost(),
+        },
+        Ask::Stop => Reply::json(202, &json!({ "stopping": true })),
+        Ask::Refused(Refused::NotFound) => {
+            Reply::error(404, "there is no such path here; see docs/control-api.md")
+        }
+        Ask::Refused(Refused::Method(wanted)) => Reply {
+            fields: if wanted == "POST" { "Allow: POST\r\n" } else { "Allow: GET, HEAD\r\n" },
+            ..Reply::error(405, &format!("this path wants {wanted}"))
+        },
+        Ask::Refused(Refused::Host) => Reply::error(
+            421,
+            "only localhost and the address itself are answered here, so that no web page can read it under a name \
+             of its own; ask by address",
+        ),
+    }
+}
+
+/// Off the runtime's thread, since a reload may read a large tree. `None` where the call panicked.
+#[expect(clippy::disallowed_methods, reason = "the control plane's own thread, not a core's")]
+async fn call<T: Send + 'static>(
+    api: &Arc<dyn Api>,
+    what: impl FnOnce(&dyn Api) -> T + Send + 'static,
+) -> Option<T> {
+    let api = Arc::clone(api);
+    tokio::task::spawn_blocking(move || what(&*api)).await.ok()
+}
+
+fn limits() -> Limits {
+    Limits {
+        head_bytes: ADMIN_REQUEST_BYTES_MAX,
+        target_bytes: TARGET_BYTES_MAX,
+        fields: HEADER_FIELDS_MAX,
+        ..Limits::default()
+    }
+}

@@ -1,0 +1,166 @@
+//! The control socket and the admin endpoint: one small JSON API over HTTP/1.1 (docs/control-api.md).
+//!
+//! Two doors. The control socket (a Unix socket, mode 0600) shows the status, reloads and stops; whoever
+//! may open it may do that. The admin address (TCP) only shows metrics and health. Runs on a thread and a
+//! runtime of its own: it must never take a core's time, and a client of it can at worst exhaust its own
+//! small bounds. What is asked is decided in `ask.rs`, bytes are moved in `connection.rs`.
+
+mod ask;
+mod connection;
+mod socket;
+
+#[cfg(test)]
+mod tests;
+
+use std::io;
+use std::net::TcpListener;
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use tokio::sync::{Semaphore, watch};
+
+use super::{ReloadSummary, Status};
+use crate::limits::{ADMIN_ACCEPT_PAUSE, ADMIN_CONNECTIONS_MAX};
+use ask::Door;
+
+pub use socket::bind_control_socket;
+
+/// What the doors lead to. Each call may block, a reload for long.
+pub trait Api: Send + Sync {
+    /// What the server is doing.
+    fn status(&self) -> Status;
+
+    /// Reads the configuration anew and publishes it.
+    ///
+    /// # Errors
+    /// Why nothing was changed, for a person.
+    fn reload(&self) -> Result<ReloadSummary, String>;
+
+    /// Begins to stop; returns at once.
+    fn stop(&self);
+
+    /// All metrics as Prometheus text.
+    fn metrics(&self) -> String;
+}
+
+/// Both doors, open until this is dropped. The control socket's file goes with it.
+pub struct Admin {
+    /// Tells the thread to end by being dropped.
+    closing: Option<watch::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+    _file: Option<socket::SocketFile>,
+}
+
+impl Admin {
+    /// Answers on these sockets from now on.
+    ///
+    /// # Errors
+    /// Where the system refuses a thread or a runtime.
+    pub fn start(
+        tcp: Option<TcpListener>,
+        control: Option<UnixListener>,
+        api: Arc<dyn Api>,
+    ) -> io::Result<Admin> {
+        let file = control.as_ref().and_then(socket::SocketFile::of);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .max_blocking_threads(ADMIN_CONNECTIONS_MAX)
+            .build()?;
+        let doors = {
+            // Registering a socket needs the runtime's context.
+            let _context = runtime.enter();
+            Doors { tcp: tcp.map(open_tcp).transpose()?, control: control.map(open_unix).transpose()? }
+        };
+        let (closing, closed) = watch::channel(());
+        let thread = thread::Builder::new().name("admin".into()).spawn(move || {
+            runtime.block_on(doors.answer(api, closed));
+            // A reload that is under way ends by itself; nobody waits for it any more.
+            runtime.shutdown_background();
+        })?;
+        Ok(Admin { closing: Some(closing), thread: Some(thread), _file: file })
+    }
+}
+
+impl Drop for Admin {
+    fn drop(&mut self) {
+        self.closing = None;
+        if let Some(thread) = self.thread.take()
+            // The last owner may be the thread's own task; it cannot wait for itself.
+            && thread.thread().id() != thread::current().id()
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Doors {
+    tcp: Option<tokio::net::TcpListener>,
+    control: Option<tokio::net::UnixListener>,
+}
+
+impl Doors {
+    async fn answer(self, api: Arc<dyn Api>, closed: watch::Receiver<()>) {
+        let places = Arc::new(Semaphore::new(ADMIN_CONNECTIONS_MAX));
+        let tcp = accept_tcp(self.tcp, Arc::clone(&api), Arc::clone(&places));
+        let control = accept_control(self.control, api, places);
+        let mut closed = closed;
+        tokio::select! {
+            () = tcp => {}
+            () = control => {}
+            // Only ever ends because the sender is gone.
+            _ = closed.changed() => {}
+        }
+    }
+}
+
+async fn accept_tcp(listener: Option<tokio::net::TcpListener>, api: Arc<dyn Api>, places: Arc<Semaphore>) {
+    let Some(listener) = listener else { return std::future::pending().await };
+    loop {
+        // A place first: who finds none waits in the kernel's queue, and costs nothing.
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let door = Door::Admin { local: stream.local_addr().ok().map(|address| address.ip()) };
+                let api = Arc::clone(&api);
+                tokio::spawn(async move {
+                    connection::answer(stream, door, api).await;
+                    drop(place);
+                });
+            }
+            Err(_) => tokio::time::sleep(ADMIN_ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+async fn accept_control(
+    listener: Option<tokio::net::UnixListener>,
+    api: Arc<dyn Api>,
+    places: Arc<Semaphore>,
+) {
+    let Some(listener) = listener else { return std::future::pending().await };
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let api = Arc::clone(&api);
+                tokio::spawn(async move {
+                    connection::answer(stream, Door::Control, api).await;
+                    drop(place);
+                });
+            }
+            Err(_) => tokio::time::sleep(ADMIN_ACCEPT_PAUSE).await,
+        }
+    }
+}
+
+fn open_tcp(listener: TcpListener) -> io::Result<tokio::net::TcpListener> {
+    listener.set_nonblocking(true)?;
+    tokio::net::TcpListener::from_std(listener)
+}
+
+fn open_unix(listener: UnixListener) -> io::Result<tokio::net::UnixListener> {
+    listener.set_nonblocking(true)?;
+    tokio::net::UnixListener::from_std(listener)
+}

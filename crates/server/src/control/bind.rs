@@ -1,0 +1,138 @@
+//! Binding addresses, so that a second start is an error and not a second owner.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+
+use onehop_config::checked::ListenAddress;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
+
+use super::StartError;
+use super::admin::bind_control_socket;
+use crate::limits::ACCEPT_BACKLOG;
+
+/// Permissions of a Unix socket where the file says nothing: Caddy's.
+const UNIX_MODE: u32 = 0o200;
+
+/// Bound sockets of one address.
+pub(super) enum Bound {
+    /// One socket for each core.
+    Tcp(Vec<TcpListener>, SocketAddr),
+    /// One socket.
+    Unix(UnixListener),
+}
+
+/// Binds an address for so many cores.
+pub(super) fn bind(address: &ListenAddress, cores: usize) -> Result<Bound, StartError> {
+    match address {
+        ListenAddress::Tcp { host, port } => bind_tcp(*host, *port, cores)
+            .map(|(sockets, bound)| Bound::Tcp(sockets, bound))
+            .map_err(|error| refused(&name(address), &error, *port)),
+        ListenAddress::Unix { path, mode } => bind_unix(path, mode.unwrap_or(UNIX_MODE))
+            .map(Bound::Unix)
+            .map_err(|error| refused(&name(address), &error, 0)),
+    }
+}
+
+/// Binds the control socket, which only its owner may use.
+pub(super) fn bind_control(path: &Path) -> Result<UnixListener, StartError> {
+    bind_control_socket(path).map_err(|error| StartError::Bind {
+        address: format!("{} (control socket)", path.display()),
+        reason: match error.kind() {
+            io::ErrorKind::AddrInUse => format!("{error}; `onehop status` asks it"),
+            _ => error.to_string(),
+        },
+    })
+}
+
+/// An address as people write it.
+pub(super) fn name(address: &ListenAddress) -> String {
+    match address {
+        ListenAddress::Tcp { host: None, port } => format!(":{port}"),
+        ListenAddress::Tcp { host: Some(host), port } => SocketAddr::new(*host, *port).to_string(),
+        ListenAddress::Unix { path, .. } => format!("unix/{}", path.display()),
+    }
+}
+
+fn refused(address: &str, error: &io::Error, port: u16) -> StartError {
+    let next = match error.kind() {
+        io::ErrorKind::AddrInUse if port > 0 => {
+            format!("another program listens there; `ss -ltnp 'sport = :{port}'` shows which")
+        }
+        io::ErrorKind::PermissionDenied if port > 0 && port < 1024 => {
+            "ports below 1024 need CAP_NET_BIND_SERVICE or root; choose a higher one or grant it".to_owned()
+        }
+        io::ErrorKind::AddrNotAvailable => "this machine has no interface with that address".to_owned(),
+        _ => error.to_string(),
+    };
+    StartError::Bind { address: address.to_owned(), reason: next }
+}
+
+fn bind_tcp(host: Option<IpAddr>, port: u16, cores: usize) -> io::Result<(Vec<TcpListener>, SocketAddr)> {
+    let host = host.unwrap_or_else(every_interface);
+    let wanted = SocketAddr::new(host, port);
+    if port != 0 {
+        // SO_REUSEPORT would let a second process of the same user share the address in silence. A
+        // socket without it is refused as long as anybody listens there.
+        let probe = open(wanted, false)?;
+        net::listen(&probe, 1)?;
+        drop(probe);
+    }
+    let first = listening(wanted)?;
+    let bound = first.local_addr()?;
+    let mut sockets = vec![first];
+    for _ in 1..cores {
+        sockets.push(listening(bound)?);
+    }
+    Ok((sockets, bound))
+}
+
+/// `::` takes IPv4 too where the machine has IPv6 at all.
+fn every_interface() -> IpAddr {
+    match open(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0), true) {
+        Ok(_) => Ipv6Addr::UNSPECIFIED.into(),
+        Err(_) => Ipv4Addr::UNSPECIFIED.into(),
+    }
+}
+
+fn listening(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = open(address, true)?;
+    net::listen(&socket, ACCEPT_BACKLOG)?;
+    Ok(TcpListener::from(socket))
+}
+
+fn open(address: SocketAddr, shared: bool) -> io::Result<std::os::fd::OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = net::socket_with(family, SocketType::STREAM, flags, None)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    sockopt::set_socket_reuseport(&socket, shared)?;
+    // Accepted sockets inherit it: no system call for each connection.
+    sockopt::set_tcp_nodelay(&socket, true)?;
+    if address.is_ipv6() {
+        let every = address.ip() == IpAddr::from(Ipv6Addr::UNSPECIFIED);
+        sockopt::set_ipv6_v6only(&socket, !every)?;
+    }
+    net::bind(&socket, &address)?;
+    Ok(socket)
+}
+
+fn bind_unix(path: &Path, mode: u32) -> io::Result<UnixListener> {
+    match std::fs::symlink_metadata(path) {
+        Ok(there) if !there.file_type().is_socket() => {
+            return Err(io::Error::other(
+                "a file that is no socket stands there; remove it or choose another path",
+            ));
+        }
+        Ok(_) if UnixStream::connect(path).is_ok() => return Err(io::ErrorKind::AddrInUse.into()),
+        // Left behind by a process that is gone.
+        Ok(_) => std::fs::remove_file(path)?,
+        Err(_) => {}
+    }
+    let socket = UnixListener::bind(path)?;
+    socket.set_nonblocking(true)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
+    Ok(socket)
+}

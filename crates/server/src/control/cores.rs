@@ -1,0 +1,142 @@
+//! The core threads: started together, told through mailboxes, joined at the end.
+
+use std::io;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::bind::Bound;
+use crate::observe::{OTHER, Registry};
+use crate::request::core::{Core, Shared};
+use crate::request::listen::{self, Command, ListenSocket};
+
+/// Commands that wait for a core. The control plane sends a handful at a start or reload; handed-over
+/// connections find another way when it is full.
+const MAILBOX_COMMANDS_MAX: usize = 256;
+
+/// Events that a core takes from the kernel before it runs what they woke. Larger batches mean fewer
+/// system calls under load; the bound keeps one round short.
+const EVENTS_PER_POLL_MAX: usize = 256;
+
+/// Tasks that a core runs before it asks the kernel again.
+const TASKS_PER_POLL: u32 = 61;
+
+/// Blocking threads of one core, for files that are not in memory.
+const BLOCKING_THREADS_MAX: usize = 8;
+
+/// How long an idle blocking thread is kept.
+const BLOCKING_THREAD_IDLE: Duration = Duration::from_secs(5);
+
+/// All cores.
+pub(super) struct Cores {
+    mailboxes: Vec<mpsc::Sender<Command>>,
+    threads: Mutex<Vec<JoinHandle<usize>>>,
+}
+
+impl Cores {
+    /// Starts so many cores.
+    pub(super) fn start(count: usize, shared: &Arc<Shared>, registry: &Arc<Registry>) -> io::Result<Self> {
+        let mut mailboxes = Vec::new();
+        let mut threads = Vec::new();
+        for number in 0..count {
+            let (sender, commands) = mpsc::channel(MAILBOX_COMMANDS_MAX);
+            let (shared, registry) = (Arc::clone(shared), Arc::clone(registry));
+            let thread = std::thread::Builder::new().name(format!("core-{number}"));
+            threads.push(thread.spawn(move || run(number, shared, &registry, commands))?);
+            mailboxes.push(sender);
+        }
+        Ok(Self { mailboxes, threads: Mutex::new(threads) })
+    }
+
+    /// How many.
+    pub(super) fn count(&self) -> usize {
+        self.mailboxes.len()
+    }
+
+    /// Accept here from now on.
+    pub(super) fn listen(&self, number: usize, socket: Bound) {
+        match socket {
+            Bound::Tcp(sockets, _) => {
+                for (mailbox, socket) in self.mailboxes.iter().zip(sockets) {
+                    let _ = mailbox.blocking_send(Command::Listen(number, ListenSocket::Tcp(socket)));
+                }
+            }
+            Bound::Unix(socket) => {
+                let all = self.mailboxes.clone();
+                if let Some(first) = self.mailboxes.first() {
+                    let _ = first.blocking_send(Command::Listen(number, ListenSocket::Unix(socket, all)));
+                }
+            }
+        }
+    }
+
+    /// Accept there no more.
+    pub(super) fn unlisten(&self, number: usize) {
+        for mailbox in &self.mailboxes {
+            let _ = mailbox.blocking_send(Command::Unlisten(number));
+        }
+    }
+
+    /// Stop within the grace period.
+    pub(super) fn stop(&self, grace: Duration) {
+        for mailbox in &self.mailboxes {
+            // A core that has ended already needs no telling.
+            let _ = mailbox.try_send(Command::Stop(grace));
+        }
+    }
+
+    /// Waits until all have ended; the number of connections that were cut off.
+    pub(super) fn join(&self) -> u64 {
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        threads.drain(..).map(|thread| thread.join().map_or(0, |cut_off| cut_off as u64)).sum()
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a server without one of its cores must end, whoever waits for what"
+)]
+fn run(number: usize, shared: Arc<Shared>, registry: &Registry, commands: mpsc::Receiver<Command>) -> usize {
+    let _end = EndTheProcess;
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder
+        .enable_all()
+        .event_interval(TASKS_PER_POLL)
+        .max_io_events_per_tick(EVENTS_PER_POLL_MAX)
+        .max_blocking_threads(BLOCKING_THREADS_MAX)
+        .thread_keep_alive(BLOCKING_THREAD_IDLE);
+    let ended = builder.build_local(tokio::runtime::LocalOptions::default()).and_then(|runtime| {
+        let counters = registry.cores.get(number).cloned().unwrap_or_default();
+        let other = registry.site(OTHER).get(number).cloned().unwrap_or_default();
+        runtime.block_on(async {
+            let core = Rc::new(Core::new(number, shared, counters, other));
+            listen::run(core, commands).await
+        })
+    });
+    match ended {
+        Ok(cut_off) => cut_off,
+        Err(error) => {
+            eprintln!("onehop: core {number} failed: {error}");
+            std::process::exit(1);
+        }
+    }
+}
+
+/// A core that dies by a defect leaves its connections and its accept queue behind; a supervisor that
+/// starts the process anew is the better cure.
+struct EndTheProcess;
+
+impl Drop for EndTheProcess {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a server without one of its cores must end, whoever waits for what"
+    )]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            std::process::exit(1);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What the control plane has to say; the program decides how it is shown.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::store::KeeperEvent;
+use crate::request::handle::files::store::{SkipReason, Skipped};
+
+/// Receives events, from any thread; must not block for long.
+pub type EventSink = Arc<dyn Fn(Event) + Send + Sync>;
+
+/// Something that a person or a log wants to know.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// Files of a root are being read: so many until now.
+    Reading {
+        /// The root.
+        root: PathBuf,
+        /// Files until now.
+        files: usize,
+        /// Bytes until now.
+        bytes: u64,
+    },
+    /// A root is in memory.
+    Stored {
+        /// The root.
+        root: PathBuf,
+        /// Files.
+        files: usize,
+        /// Their bytes.
+        bytes: u64,
+        /// How many of them stay on disk.
+        on_disk: usize,
+        /// How long it took.
+        took: Duration,
+    },
+    /// Compression of a root goes on behind: so many files of so many.
+    Compressing {
+        /// The root.
+        root: PathBuf,
+        /// Files done.
+        done: usize,
+        /// Files in all.
+        total: usize,
+    },
+    /// All forms of a root are ready.
+    Compressed {
+        /// The root.
+        root: PathBuf,
+        /// Bytes of the compressed forms.
+        compressed_bytes: u64,
+        /// How long it took.
+        took: Duration,
+    },
+    /// A listener is bound.
+    Listening {
+        /// `http://127.0.0.1:8080`, or `unix//run/onehop.sock`.
+        url: String,
+        /// `127.0.0.1:8080`, as bound; the path for a Unix socket.
+        address: String,
+    },
+    /// The admin endpoint is bound.
+    AdminListening {
+        /// Its address.
+        address: String,
+    },
+    /// Requests are answered from now on.
+    Ready {
+        /// Since the start of the process.
+        took: Duration,
+    },
+    /// A changed tree was published.
+    TreePublished {
+        /// The root.
+        root: PathBuf,
+        /// Files that are new or changed.
+        changed: usize,
+        /// Files in all.
+        files: usize,
+    },
+    /// A reload was published.
+    Reloaded {
+        /// Sites now.
+        sites: usize,
+    },
+    /// A reload changed nothing; why.
+    ReloadFailed {
+        /// For a person.
+        reason: String,
+    },
+    /// A stop has begun; so many requests are in flight.
+    Stopping {
+        /// Requests in flight.
+        in_flight: u64,
+    },
+    /// Everything in flight was answered, or the grace period is over.
+    Stopped {
+        /// Connections that were cut off.
+        cut_off: u64,
+    },
+    /// Something is not as it should be, and the server goes on.
+    Warning {
+        /// For a person: place, cause, next step.
+        message: String,
+    },
+}
+
+/// What the keeper of a tree has to say, in the words of a person.
+pub(super) fn tree_event(root: &Path, event: KeeperEvent) -> Event {
+    let place = root.display();
+    let warning = |message: String| Event::Warning { message };
+    match event {
+        KeeperEvent::Published { files, changed, .. } => {
+            Event::TreePublished { root: root.to_path_buf(), changed, files }
+        }
+        KeeperEvent::Compressed { bytes, took } => {
+            Event::Compressed { root: root.to_path_buf(), compressed_bytes: bytes, took }
+        }
+        KeeperEvent::HeldBack { missing } => warning(format!(
+            "{place} has changed, but {} is missing: the former version is served until it is there",
+            missing.join(", ")
+        )),
+        KeeperEvent::PublishedIncomplete { missing } => warning(format!(
+            "{place} is served although {} is still missing: is the build complete?",
+            missing.join(", ")
+        )),
+        KeeperEvent::Skipped(skipped) => warning(explain_skipped(root, &skipped)),
+        KeeperEvent::RootVanished => {
+            warning(format!("{place} is gone: what it held last is served until it is back"))
+        }
+        KeeperEvent::RootBack => warning(format!("{place} is back and is served again")),
+        KeeperEvent::Overflow => warning(format!(
+            "{place} changed faster than its changes were read: all of it is looked at again"
+        )),
+        KeeperEvent::Polling { reason } => warning(format!(
+            "{place} cannot be watched ({reason}): it is looked at every two seconds instead"
+        )),
+        KeeperEvent::Failed { error } => {
+            warning(format!("{place} could not be read ({error}): the former version is served"))
+        }
+    }
+}
+
+fn explain_skipped(root: &Path, skipped: &Skipped) -> String {
+    let listed = skipped.listed.iter().map(|(path, reason)| {
+        let why = match reason {
+            SkipReason::LeavesRoot => "a link that leaves the root (`symlinks follow` allows it)",
+            SkipReason::BrokenLink => "a link to nothing",
+            SkipReason::LinkLoop => "a link to a folder that holds it",
+            SkipReason::Special => "no file, but a socket, pipe or device",
+            SkipReason::Unreadable => "not readable for this user",
+        };
+        format!("{}: {why}", path.display())
+    });
+    let listed: Vec<String> = listed.collect();
+    let more = skipped.count.saturating_sub(listed.len());
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    format!("not served from {}: {}{more}", root.display(), listed.join("; "))
+}

@@ -1,0 +1,19 @@
+//! The control plane: rare, slow, may fail.
+//!
+//! Starts and stops the cores, reads and watches trees, builds snapshots and publishes them, answers on
+//! the control socket. Never answers a request of a site.
+
+pub mod admin;
+
+mod bind;
+mod cores;
+mod events;
+mod publish;
+mod running;
+mod status;
+pub mod store;
+mod trees;
+
+pub use events::{Event, EventSink};
+pub use running::{Load, Options, Running, Server, StartError};
+pub use status::{ReloadSummary, SiteStatus, Status, StoreStatus};

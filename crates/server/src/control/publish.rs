@@ -1,0 +1,136 @@
+//! Builds snapshots and publishes them.
+//!
+//! Owns what is configured now: the settings, their compiled routes and the newest store of each root.
+//! Every change builds a whole new snapshot; requests in flight keep the one they began with.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use onehop_config::checked::{Checked, ListenAddress};
+
+use crate::observe::Registry;
+use crate::observe::access_log::{LogTarget, LogWriter};
+use crate::request::core::Shared;
+use crate::request::handle::files::store::Store;
+use crate::request::route::{HostTable, Route, Site, Snapshot, StoreWish, compile};
+
+/// Publishes snapshots, one at a time.
+pub(super) struct Publisher {
+    registry: Arc<Registry>,
+    current: Mutex<Configured>,
+    /// Set once the first snapshot is there.
+    shared: Arc<Shared>,
+}
+
+/// What is configured.
+pub(super) struct Configured {
+    pub(super) checked: Checked,
+    pub(super) wishes: Vec<StoreWish>,
+    pub(super) stores: Vec<Arc<Store>>,
+    /// Addresses by number of the listener, as long as the process runs: a number is never used for
+    /// another address, because connections remember it.
+    pub(super) addresses: Vec<ListenAddress>,
+    routes: Vec<Arc<[Route]>>,
+    logs: Vec<Vec<LogTarget>>,
+}
+
+impl Configured {
+    /// Settings with the stores of their wishes. `addresses` are those of before, if any.
+    pub(super) fn new(
+        checked: Checked,
+        wishes: Vec<StoreWish>,
+        stores: Vec<Arc<Store>>,
+        mut addresses: Vec<ListenAddress>,
+    ) -> Result<Self, String> {
+        let routes = checked.sites.iter().map(|site| compile(&site.routes, &wishes)).collect();
+        let logs = open_logs(&checked)?;
+        for listener in &checked.listeners {
+            if !addresses.contains(&listener.address) {
+                addresses.push(listener.address.clone());
+            }
+        }
+        Ok(Self { checked, wishes, stores, addresses, routes, logs })
+    }
+
+    /// A snapshot of all this.
+    pub(super) fn snapshot(&self, registry: &Registry) -> Arc<Snapshot> {
+        let sites = self.checked.sites.iter().zip(&self.routes).zip(&self.logs);
+        let sites = sites.map(|((site, routes), logs)| Site {
+            label: site.label.as_str().into(),
+            routes: Arc::clone(routes),
+            counters: registry.site(&site.label),
+            logs: logs.clone(),
+        });
+        let hosts = self.addresses.iter().map(|address| {
+            let listener = self.checked.listeners.iter().find(|listener| listener.address == *address);
+            let numbers = listener.map(|listener| listener.sites.as_slice()).unwrap_or_default();
+            HostTable::new(numbers.iter().filter_map(|number| {
+                self.checked.sites.get(*number).map(|site| (*number, site.hosts.as_slice()))
+            }))
+        });
+        Arc::new(Snapshot { hosts: hosts.collect(), sites: sites.collect(), stores: self.stores.clone() })
+    }
+}
+
+impl Publisher {
+    /// A publisher whose first snapshot `shared` already has.
+    pub(super) fn new(configured: Configured, registry: Arc<Registry>, shared: Arc<Shared>) -> Self {
+        Self { registry, current: Mutex::new(configured), shared }
+    }
+
+    /// What is configured now.
+    pub(super) fn current(&self) -> MutexGuard<'_, Configured> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Publishes other settings.
+    pub(super) fn replace(&self, mut configured: Configured) {
+        let mut current = self.current();
+        // A tree may have changed since the stores were chosen: what is newer stays.
+        for (wish, store) in configured.wishes.iter().zip(&mut configured.stores) {
+            if let Some(number) = current.wishes.iter().position(|before| before == wish)
+                && let Some(newest) = current.stores.get(number)
+            {
+                *store = Arc::clone(newest);
+            }
+        }
+        *current = configured;
+        self.shared.publish(current.snapshot(&self.registry));
+    }
+
+    /// Publishes a newer store of a root; a root that is no longer configured is passed over.
+    pub(super) fn replace_store(&self, root: &Path, store: Arc<Store>) {
+        let mut current = self.current();
+        let Some(number) = current.wishes.iter().position(|wish| wish.root == root) else { return };
+        if let Some(place) = current.stores.get_mut(number) {
+            *place = store;
+            self.shared.publish(current.snapshot(&self.registry));
+        }
+    }
+}
+
+/// One writer for each output, shared by the sites that name it.
+fn open_logs(checked: &Checked) -> Result<Vec<Vec<LogTarget>>, String> {
+    let mut writers: Vec<(_, Arc<LogWriter>)> = Vec::new();
+    let mut all = Vec::new();
+    for site in &checked.sites {
+        let mut targets = Vec::new();
+        for log in &site.logs {
+            let known = writers.iter().find(|(output, _)| *output == &log.output);
+            let writer = match known {
+                Some((_, writer)) => Arc::clone(writer),
+                None => {
+                    let started = LogWriter::start(&log.output);
+                    let writer = Arc::new(started.map_err(|error| {
+                        format!("cannot open the access log of {}: {:?}: {error}", site.label, log.output)
+                    })?);
+                    writers.push((&log.output, Arc::clone(&writer)));
+                    writer
+                }
+            };
+            targets.push(LogTarget { writer, hosts: log.hosts.clone() });
+        }
+        all.push(targets);
+    }
+    Ok(all)
+}

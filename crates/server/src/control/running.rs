@@ -1,0 +1,367 @@
+//! Start, reload, stop.
+//!
+//! The order of a start: read the trees, build the snapshot, bind every address, start the cores. Only
+//! then are requests answered, and nothing that can fail is left.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use onehop_config::checked::{self, Checked};
+
+use super::admin::{Admin, Api};
+use super::bind::{self, Bound};
+use super::cores::Cores;
+use super::events::{Event, EventSink};
+use super::publish::{Configured, Publisher};
+use super::status::{ReloadSummary, SiteStatus, Status, StoreStatus};
+use super::trees::Trees;
+use crate::limits::{CONNECTIONS_MAX, DESCRIPTORS_RESERVED, Timeouts};
+use crate::observe::{self, Registry};
+use crate::request::core::Shared;
+use crate::request::route::store_wishes;
+
+/// Reads the configuration anew; the error is for a person.
+pub type Load = Arc<dyn Fn() -> Result<Checked, String> + Send + Sync>;
+
+/// What the program decides, besides the checked settings.
+pub struct Options {
+    /// Core threads; overrides the file's.
+    pub threads: Option<NonZeroUsize>,
+    /// Where events go.
+    pub events: EventSink,
+    /// Path of the control socket; none means that there is none.
+    pub control_socket: Option<PathBuf>,
+    /// Reads the configuration anew for a reload.
+    pub load: Load,
+    /// Deadlines of connections.
+    pub timeouts: Timeouts,
+    /// Bound on open connections; `None` takes what limits and descriptors allow.
+    pub connections_max: Option<NonZeroUsize>,
+}
+
+/// The server before it runs.
+pub struct Server;
+
+/// A server that runs.
+pub struct Running {
+    inner: Arc<Inner>,
+    /// Ends with this value.
+    _admin: Option<Admin>,
+}
+
+struct Inner {
+    publisher: Arc<Publisher>,
+    shared: Arc<Shared>,
+    registry: Arc<Registry>,
+    cores: Cores,
+    trees: Mutex<Trees>,
+    /// By number of the listener; `None` once it is closed.
+    bound: Mutex<Vec<Option<String>>>,
+    events: EventSink,
+    load: Load,
+    /// One reload at a time.
+    reloading: Mutex<u64>,
+    started: Instant,
+    admin: Option<String>,
+}
+
+/// Why a server did not start, or a reload was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// An address is taken, or may not be bound.
+    #[error("cannot listen on {address}: {reason}")]
+    Bind {
+        /// As configured.
+        address: String,
+        /// The cause and the next step.
+        reason: String,
+    },
+    /// A root is missing or cannot be read, or a log cannot be opened.
+    #[error("{0}")]
+    Store(String),
+    /// A site wants TLS, which is not there yet.
+    #[error("{0}")]
+    TlsNotYet(String),
+    /// A thread or a runtime could not be made.
+    #[error("cannot start: {0}")]
+    System(#[from] std::io::Error),
+}
+
+impl Server {
+    /// Reads the trees, binds every address and answers requests.
+    pub fn start(checked: Checked, options: Options) -> Result<Running, StartError> {
+        let started = Instant::now();
+        refuse_tls(&checked)?;
+        let Options { threads, events, control_socket, load, timeouts, connections_max } = options;
+        let cores = threads.or(checked.global.threads).map_or_else(cores_allowed, NonZeroUsize::get);
+        let registry = Arc::new(Registry::new(cores));
+
+        let wishes = store_wishes(&checked);
+        let (mut trees, stores) = Trees::read(&wishes, checked.global.memory_bytes, Arc::clone(&events))
+            .map_err(StartError::Store)?;
+        let admin_address = checked.global.admin;
+        let configured = Configured::new(checked, wishes, stores, Vec::new()).map_err(StartError::Store)?;
+        let connections = connections_max.map_or_else(connections_allowed, NonZeroUsize::get);
+        let shared = Arc::new(Shared::new(configured.snapshot(&registry), connections, timeouts));
+
+        let mut sockets = Vec::new();
+        for address in &configured.addresses {
+            sockets.push(bind::bind(address, cores)?);
+        }
+        let admin_socket = bind_admin(admin_address)?;
+        let control_socket = control_socket.map(|path| bind::bind_control(&path)).transpose()?;
+        let admin =
+            admin_socket.as_ref().and_then(|socket| socket.local_addr().ok()).map(|at| at.to_string());
+
+        let core_threads = Cores::start(cores, &shared, &registry)?;
+        let publisher = Arc::new(Publisher::new(configured, Arc::clone(&registry), Arc::clone(&shared)));
+        trees.watch(&publisher);
+        let inner = Arc::new(Inner {
+            publisher,
+            shared,
+            registry,
+            cores: core_threads,
+            trees: Mutex::new(trees),
+            bound: Mutex::default(),
+            events,
+            load,
+            reloading: Mutex::new(0),
+            started,
+            admin,
+        });
+        for (number, socket) in sockets.into_iter().enumerate() {
+            inner.listen(number, socket);
+        }
+        if let Some(address) = &inner.admin {
+            (inner.events)(Event::AdminListening { address: address.clone() });
+        }
+        let api: Arc<dyn Api> = Arc::clone(&inner) as Arc<dyn Api>;
+        let has_admin = admin_socket.is_some() || control_socket.is_some();
+        let admin = has_admin.then(|| Admin::start(admin_socket, control_socket, api)).transpose()?;
+        (inner.events)(Event::Ready { took: started.elapsed() });
+        Ok(Running { inner, _admin: admin })
+    }
+}
+
+impl Running {
+    /// Bound addresses, in the order of the listeners.
+    pub fn addresses(&self) -> Vec<String> {
+        self.inner.addresses()
+    }
+
+    /// Builds a snapshot from what `Options::load` reads, then publishes it. A failure changes nothing.
+    pub fn reload(&self) -> Result<ReloadSummary, String> {
+        self.inner.reload()
+    }
+
+    /// Begins to stop: no new connections, what is in flight is finished within the grace period.
+    pub fn stop(&self) {
+        self.inner.stop();
+    }
+
+    /// Waits until the server has stopped, by whomever; the number of connections that were cut off.
+    pub fn wait(self) -> u64 {
+        let cut_off = self.inner.cores.join();
+        self.inner.lock_trees().stop();
+        (self.inner.events)(Event::Stopped { cut_off });
+        cut_off
+    }
+
+    /// What the server is doing.
+    pub fn status(&self) -> Status {
+        self.inner.status()
+    }
+
+    /// How long a stop waits at most.
+    pub fn grace_period(&self) -> Duration {
+        self.inner.publisher.current().checked.global.grace_period
+    }
+
+    /// What reload, stop and status need, to be called from other threads.
+    pub fn api(&self) -> Arc<dyn Api> {
+        Arc::clone(&self.inner) as Arc<dyn Api>
+    }
+}
+
+impl Inner {
+    fn lock_trees(&self) -> std::sync::MutexGuard<'_, Trees> {
+        self.trees.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn addresses(&self) -> Vec<String> {
+        self.bound.lock().unwrap_or_else(PoisonError::into_inner).iter().flatten().cloned().collect()
+    }
+
+    fn listen(&self, number: usize, socket: Bound) {
+        let (address, url) = match &socket {
+            Bound::Tcp(_, bound) => (bound.to_string(), format!("http://{}", reachable(*bound))),
+            Bound::Unix(socket) => {
+                let path = socket.local_addr().ok().and_then(|a| a.as_pathname().map(PathBuf::from));
+                let path = path.unwrap_or_default().display().to_string();
+                (path.clone(), format!("unix/{path}"))
+            }
+        };
+        self.cores.listen(number, socket);
+        let mut bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        if bound.len() <= number {
+            bound.resize(number + 1, None);
+        }
+        if let Some(place) = bound.get_mut(number) {
+            *place = Some(address.clone());
+        }
+        (self.events)(Event::Listening { url, address });
+    }
+
+    fn try_reload(&self) -> Result<ReloadSummary, String> {
+        let begun = Instant::now();
+        let checked = (self.load)()?;
+        refuse_tls(&checked).map_err(|error| error.to_string())?;
+        let wishes = store_wishes(&checked);
+        let (before, known) = {
+            let current = self.publisher.current();
+            (
+                current.addresses.clone(),
+                current.wishes.iter().cloned().zip(current.stores.clone()).collect::<Vec<_>>(),
+            )
+        };
+        let mut trees = self.lock_trees();
+        let change = trees.plan(&wishes, &known)?;
+        let configured = Configured::new(checked, wishes, change.stores.clone(), before)?;
+        // Whatever can fail has to fail before anything is changed.
+        let mut opened = Vec::new();
+        for (number, address) in configured.addresses.iter().enumerate() {
+            let wanted = configured.checked.listeners.iter().any(|listener| listener.address == *address);
+            let open = self.is_open(number);
+            if wanted && !open {
+                let socket = bind::bind(address, self.cores.count()).map_err(|error| error.to_string())?;
+                opened.push((number, socket));
+            }
+        }
+        let closed: Vec<usize> = configured
+            .addresses
+            .iter()
+            .enumerate()
+            .filter(|(number, address)| {
+                let wanted =
+                    configured.checked.listeners.iter().any(|listener| listener.address == **address);
+                !wanted && self.is_open(*number)
+            })
+            .map(|(number, _)| number)
+            .collect();
+        let sites = configured.checked.sites.len();
+        self.publisher.replace(configured);
+        trees.carry_out(change, &self.publisher);
+        for (number, socket) in opened {
+            self.listen(number, socket);
+        }
+        for number in closed {
+            self.cores.unlisten(number);
+            if let Some(place) = self.bound.lock().unwrap_or_else(PoisonError::into_inner).get_mut(number) {
+                *place = None;
+            }
+        }
+        let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Ok(ReloadSummary { sites, took_ms })
+    }
+
+    fn is_open(&self, number: usize) -> bool {
+        let bound = self.bound.lock().unwrap_or_else(PoisonError::into_inner);
+        bound.get(number).is_some_and(Option::is_some)
+    }
+}
+
+impl Api for Inner {
+    fn status(&self) -> Status {
+        let current = self.publisher.current();
+        let all = self.registry.sites();
+        let requests_of = |label: &str| {
+            let counters = all.iter().find(|(site, _)| &**site == label);
+            counters.map_or(0, |(_, cores)| cores.iter().map(|core| core.requests()).sum())
+        };
+        let sites = current.checked.sites.iter();
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            uptime_seconds: self.started.elapsed().as_secs(),
+            threads: self.cores.count(),
+            listening: self.addresses(),
+            admin: self.admin.clone(),
+            reloads: *self.reloading.lock().unwrap_or_else(PoisonError::into_inner),
+            open_connections: self.shared.open_connections() as u64,
+            requests: all.iter().flat_map(|(_, cores)| cores).map(|core| core.requests()).sum(),
+            sites: sites
+                .map(|site| SiteStatus { site: site.label.clone(), requests: requests_of(&site.label) })
+                .collect(),
+            stores: current.stores.iter().map(|store| StoreStatus::of(store)).collect(),
+        }
+    }
+
+    fn reload(&self) -> Result<ReloadSummary, String> {
+        let mut reloads = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.shared.is_stopping() {
+            return Err("the server is stopping".to_owned());
+        }
+        match self.try_reload() {
+            Ok(summary) => {
+                *reloads += 1;
+                (self.events)(Event::Reloaded { sites: summary.sites });
+                Ok(summary)
+            }
+            Err(reason) => {
+                (self.events)(Event::ReloadFailed { reason: reason.clone() });
+                Err(reason)
+            }
+        }
+    }
+
+    fn stop(&self) {
+        let in_flight = self.shared.open_connections() as u64;
+        let grace = self.publisher.current().checked.global.grace_period;
+        (self.events)(Event::Stopping { in_flight });
+        self.shared.begin_stop();
+        self.cores.stop(grace);
+    }
+
+    fn metrics(&self) -> String {
+        observe::render(&self.registry)
+    }
+}
+
+/// TLS is not there yet, and what means HTTPS is never served in the clear by accident.
+fn refuse_tls(checked: &Checked) -> Result<(), StartError> {
+    let Some(listener) = checked.listeners.iter().find(|listener| listener.tls) else { return Ok(()) };
+    let site = listener.sites.first().and_then(|number| checked.sites.get(*number));
+    let label = site.map_or("a site", |site| site.label.as_str());
+    Err(StartError::TlsNotYet(format!(
+        "{label} means HTTPS, which onehop does not have yet: write http://{label}, give it another port, \
+         or put `auto_https off` into the global block"
+    )))
+}
+
+fn bind_admin(admin: checked::Admin) -> Result<Option<std::net::TcpListener>, StartError> {
+    let checked::Admin::Address(address) = admin else { return Ok(None) };
+    let failed = |error: std::io::Error| StartError::Bind {
+        address: format!("{address} (admin)"),
+        reason: format!("{error}; set `admin ADDRESS` or `admin off` in the global block"),
+    };
+    std::net::TcpListener::bind(address).map(Some).map_err(failed)
+}
+
+/// What the machine allows this process: affinity and cgroup quota count.
+fn cores_allowed() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
+}
+
+/// Every connection needs a descriptor; some are kept for files, watches and logs.
+fn connections_allowed() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let descriptors = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
+    descriptors.saturating_sub(DESCRIPTORS_RESERVED).clamp(1, CONNECTIONS_MAX)
+}
+
+/// An address that a browser can be pointed at.
+fn reachable(bound: std::net::SocketAddr) -> String {
+    if bound.ip().is_unspecified() { format!("localhost:{}", bound.port()) } else { bound.to_string() }
+}

@@ -1,0 +1,156 @@
+//! The trees in memory: read at a start or reload, then kept up to date.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::events::{Event, EventSink, tree_event};
+use super::publish::Publisher;
+use super::store::{self, Keeper, KeeperEvent, MemoryBudget, Progress, StoreError, StoreSpec};
+use crate::request::handle::files::store::Store;
+use crate::request::route::StoreWish;
+
+/// Every tree that is configured, each with its keeper.
+pub(super) struct Trees {
+    budget: MemoryBudget,
+    events: EventSink,
+    kept: Vec<Kept>,
+}
+
+struct Kept {
+    wish: StoreWish,
+    store: Arc<Store>,
+    keeper: Option<Keeper>,
+}
+
+/// What a reload will do to the trees.
+pub(super) struct Change {
+    /// By number, for the next snapshot.
+    pub(super) stores: Vec<Arc<Store>>,
+    wishes: Vec<StoreWish>,
+}
+
+impl Trees {
+    /// Reads every tree.
+    pub(super) fn read(
+        wishes: &[StoreWish],
+        memory_bytes: u64,
+        events: EventSink,
+    ) -> Result<(Self, Vec<Arc<Store>>), String> {
+        let budget = MemoryBudget::new(memory_bytes);
+        let mut trees = Self { budget, events, kept: Vec::new() };
+        for wish in wishes {
+            let store = trees.read_one(wish)?;
+            trees.kept.push(Kept { wish: wish.clone(), store, keeper: None });
+        }
+        let stores = trees.kept.iter().map(|kept| Arc::clone(&kept.store)).collect();
+        Ok((trees, stores))
+    }
+
+    /// Begins to compress and to watch.
+    pub(super) fn watch(&mut self, publisher: &Arc<Publisher>) {
+        for kept in &mut self.kept {
+            if kept.keeper.is_none() {
+                kept.keeper = Some(keep(&kept.wish, &kept.store, &self.budget, &self.events, publisher));
+            }
+        }
+    }
+
+    /// Reads what a reload needs in addition; changes nothing yet. `known` are the stores of now.
+    pub(super) fn plan(
+        &mut self,
+        wishes: &[StoreWish],
+        known: &[(StoreWish, Arc<Store>)],
+    ) -> Result<Change, String> {
+        let mut stores = Vec::new();
+        for wish in wishes {
+            match known.iter().find(|(before, _)| before == wish) {
+                Some((_, store)) => stores.push(Arc::clone(store)),
+                None => stores.push(self.read_one(wish)?),
+            }
+        }
+        Ok(Change { stores, wishes: wishes.to_vec() })
+    }
+
+    /// Keeps the trees of a change, and lets go of all others.
+    pub(super) fn carry_out(&mut self, change: Change, publisher: &Arc<Publisher>) {
+        let mut before = std::mem::take(&mut self.kept);
+        for (wish, store) in change.wishes.into_iter().zip(change.stores) {
+            match before.iter().position(|kept| kept.wish == wish) {
+                Some(place) => self.kept.push(before.swap_remove(place)),
+                None => self.kept.push(Kept { wish, store, keeper: None }),
+            }
+        }
+        drop(before);
+        self.watch(publisher);
+    }
+
+    /// Stops watching.
+    pub(super) fn stop(&mut self) {
+        self.kept.clear();
+    }
+
+    fn read_one(&self, wish: &StoreWish) -> Result<Arc<Store>, String> {
+        let begun = Instant::now();
+        let progress = Report { root: wish.root.clone(), events: Arc::clone(&self.events) };
+        let store =
+            store::read(&spec(wish), None, &self.budget, &progress).map_err(|error| explain(&error))?;
+        let totals = &store.totals;
+        (self.events)(Event::Stored {
+            root: wish.root.clone(),
+            files: totals.files,
+            bytes: totals.bytes,
+            on_disk: totals.on_disk,
+            took: begun.elapsed(),
+        });
+        Ok(Arc::new(store))
+    }
+}
+
+fn explain(error: &StoreError) -> String {
+    match error.hint() {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
+    }
+}
+
+fn spec(wish: &StoreWish) -> StoreSpec {
+    StoreSpec {
+        root: wish.root.clone(),
+        dotfiles: wish.dotfiles,
+        follow_outside: wish.follow_outside,
+        compress: wish.compress.clone(),
+        index: wish.index.clone(),
+    }
+}
+
+fn keep(
+    wish: &StoreWish,
+    store: &Arc<Store>,
+    budget: &MemoryBudget,
+    events: &EventSink,
+    publisher: &Arc<Publisher>,
+) -> Keeper {
+    let root = wish.root.clone();
+    let publisher = Arc::downgrade(publisher);
+    let publish = move |store: Arc<Store>| {
+        if let Some(publisher) = publisher.upgrade() {
+            publisher.replace_store(&root, store);
+        }
+    };
+    let root = wish.root.clone();
+    let events = Arc::clone(events);
+    let tell = move |event: KeeperEvent| events(tree_event(&root, event));
+    Keeper::start(spec(wish), Arc::clone(store), budget.clone(), Arc::new(publish), Arc::new(tell))
+}
+
+struct Report {
+    root: PathBuf,
+    events: EventSink,
+}
+
+impl Progress for Report {
+    fn files(&self, done: usize, bytes: u64) {
+        (self.events)(Event::Reading { root: self.root.clone(), files: done, bytes });
+    }
+}

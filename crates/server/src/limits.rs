@@ -1,0 +1,233 @@
+//! Every bound of the server, with its unit and its reason.
+//!
+//! A bound that is not here does not exist: `cargo xtask tidy` looks for stray ones.
+
+use std::time::Duration;
+
+/// How long a client may take from the first byte of a head to its last. Slow-header attacks cost
+/// their own connection after this; a phone on a bad network sends a head within a second.
+pub const HEAD_DEADLINE: Duration = Duration::from_secs(10);
+
+/// How long a kept connection may be silent between requests. Browsers keep theirs for one to two
+/// minutes; a closed one costs them a handshake, an open one costs us a few kilobytes.
+pub const IDLE_DEADLINE: Duration = Duration::from_secs(60);
+
+/// Longest pause within a request body. Measured from the last byte, not from the first: a large
+/// upload over a slow line is welcome, a silent one is not.
+pub const BODY_PROGRESS_DEADLINE: Duration = Duration::from_secs(20);
+
+/// Longest time in which a client takes nothing of an answer that is ready.
+pub const WRITE_PROGRESS_DEADLINE: Duration = Duration::from_secs(20);
+
+/// How long a connection that is being closed is still read, so that the client sees the answer and
+/// not a reset (RFC 9112 section 9.6).
+pub const LINGER_DEADLINE: Duration = Duration::from_secs(2);
+
+/// Bytes read and thrown away while lingering; more than that is not a mistake but a flood.
+pub const LINGER_BYTES_MAX: usize = 256 * 1024;
+
+/// How often a core looks at its deadlines. A deadline may be late by this much.
+pub const DEADLINE_TICK: Duration = Duration::from_millis(250);
+
+/// The deadlines of connections as one piece of data, so that a test can shorten them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// See [`HEAD_DEADLINE`].
+    pub head: Duration,
+    /// See [`IDLE_DEADLINE`].
+    pub idle: Duration,
+    /// See [`BODY_PROGRESS_DEADLINE`].
+    pub body_progress: Duration,
+    /// See [`WRITE_PROGRESS_DEADLINE`].
+    pub write_progress: Duration,
+    /// See [`LINGER_DEADLINE`].
+    pub linger: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self {
+            head: HEAD_DEADLINE,
+            idle: IDLE_DEADLINE,
+            body_progress: BODY_PROGRESS_DEADLINE,
+            write_progress: WRITE_PROGRESS_DEADLINE,
+            linger: LINGER_DEADLINE,
+        }
+    }
+}
+
+/// Bytes of a request's line and header fields together; beyond it 431. nginx allows 8 + 4 × 8 KiB.
+pub const HEAD_BYTES_MAX: usize = 32 * 1024;
+
+/// Bytes of a request target; beyond it 414. RFC 9112 section 3 asks for at least 8000 octets.
+pub const TARGET_BYTES_MAX: usize = 8 * 1024;
+
+/// Header fields in one head; beyond it 431. Browsers send about 20, proxies add a handful.
+pub const HEADER_FIELDS_MAX: usize = 100;
+
+/// Bytes of one line of chunk framing, its extensions among them; beyond it 400. Real ones have eight
+/// hexadecimal digits; a bound closes the way of CVE-2024-22019.
+pub const CHUNK_LINE_BYTES_MAX: usize = 256;
+
+/// Bytes of the trailers of one request; beyond it 431. They carry checksums and timings.
+pub const TRAILER_BYTES_MAX: usize = 8 * 1024;
+
+/// Bytes of one read from a socket, and the size of a leased buffer. Holds any usual head, and a
+/// pipeline of a hundred small ones.
+pub const READ_BUFFER_BYTES: usize = 8 * 1024;
+
+/// Buffers that a core keeps for the next connection that needs one; the rest goes back to the
+/// allocator. 64 busy connections are the usual load of a core.
+pub const POOLED_BUFFERS_MAX: usize = 64;
+
+/// A buffer that grew beyond this is not kept for the next connection.
+pub const POOLED_BUFFER_BYTES_MAX: usize = 64 * 1024;
+
+/// Pipelined requests answered before other connections get their turn.
+pub const PIPELINE_BATCH_MAX: usize = 32;
+
+/// Bytes of answers gathered before they are written. A pipeline of small answers goes out in one
+/// system call; more would only hold memory.
+pub const WRITE_GATHER_BYTES_MAX: usize = 64 * 1024;
+
+/// A body up to this many bytes is copied behind its head and sent with it in one piece; a larger
+/// one is sent from where it lies. Copying 16 KiB costs less than a second system call.
+pub const COPIED_BODY_BYTES_MAX: usize = 16 * 1024;
+
+/// Bytes of a request body that a handler did not want and that are read so that the connection can
+/// be kept. Beyond it the connection is closed.
+pub const DRAINED_BODY_BYTES_MAX: u64 = 64 * 1024;
+
+/// Open connections of the whole process. Each costs a descriptor and at most 8 KiB while idle; the
+/// real bound is lower where the descriptor limit is lower.
+pub const CONNECTIONS_MAX: usize = 65_536;
+
+/// Descriptors kept free for files, watches and logs when connections are bounded by the
+/// descriptor limit.
+pub const DESCRIPTORS_RESERVED: usize = 64;
+
+/// Connections accepted before requests get their turn again.
+pub const ACCEPT_BATCH_MAX: usize = 64;
+
+/// Connections that the kernel may hold for us to accept. The kernel caps it at net.core.somaxconn.
+pub const ACCEPT_BACKLOG: i32 = 4096;
+
+/// How long a stop waits for requests in flight, where the file says nothing.
+pub const GRACE_PERIOD: Duration = Duration::from_secs(10);
+
+/// Ranges of one request that are answered as multipart/byteranges; beyond it the whole file
+/// (RFC 9110 section 14.2 lets a server ignore excessive ranges). Bounds nginx CVE-2017-7529's kind.
+pub const RANGES_MAX: usize = 16;
+
+/// Bytes of a normalised path. The file system's own bound is 4096.
+pub const PATH_BYTES_MAX: usize = 4096;
+
+/// Files below one root. 50,000 files of an unpruned build still fit; a home directory does not.
+pub const STORE_FILES_MAX: usize = 200_000;
+
+/// Depth of folders below one root.
+pub const STORE_DEPTH_MAX: usize = 64;
+
+/// Bytes of one file that is held in memory; a larger one is streamed from disk.
+pub const STORED_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Symbolic links on the way to one place, as in the kernel (path_resolution(7)).
+pub const LINKS_MAX: usize = 40;
+
+/// Entries that were left out of a store and are named in warnings; the rest is counted.
+pub const SKIPPED_LISTED_MAX: usize = 20;
+
+/// How often a file that changes while it is read is read again before it is left on disk.
+pub const FILE_READS_MAX: usize = 4;
+
+/// How often a tree that changes while it is read is looked at again before it is taken as it is.
+pub const TREE_READS_MAX: usize = 8;
+
+/// A file that was changed this shortly before it was read may change again without a new time
+/// stamp (the kernel's clock ticks every 1 to 10 ms): its stamp is not trusted next time.
+pub const STAMP_TICK: Duration = Duration::from_millis(50);
+
+/// The same where time stamps have no fraction (FAT counts two seconds).
+pub const STAMP_TICK_COARSE: Duration = Duration::from_secs(2);
+
+/// Threads that read a large tree. More only queue at the disk.
+pub const READ_THREADS_MAX: usize = 4;
+
+/// A tree with fewer bytes to read is read by one thread: starting others would take longer.
+pub const READ_ALONE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// Likewise with fewer files.
+pub const READ_ALONE_FILES_MAX: usize = 1_000;
+
+/// Smaller bodies gain nothing from compression: the header fields outweigh it.
+pub const COMPRESS_BYTES_MIN: usize = 256;
+
+/// Bodies that are made for one request are compressed on the core that made them, up to so many
+/// bytes: a quick level takes about 10 ns a byte, and other connections wait for it.
+pub const COMPRESSED_ON_THE_SPOT_BYTES_MAX: usize = 256 * 1024;
+
+/// Files above this are compressed at middle levels: the best ones take a second per mebibyte.
+pub const COMPRESS_BEST_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// A compressed form is kept only if it saves this many bytes: its header fields cost about as many.
+pub const COMPRESS_SAVING_BYTES_MIN: usize = 64;
+
+/// And this share of the file, in percent: less is not worth the client's work and our memory.
+pub const COMPRESS_SAVING_PERCENT_MIN: usize = 5;
+
+/// Files above this are compressed one at a time: their workspaces take tens of mebibytes each.
+pub const COMPRESS_ALONE_BYTES_MIN: usize = 512 * 1024;
+
+/// Threads that compress. Each has workspaces of its own.
+pub const COMPRESS_THREADS_MAX: usize = 4;
+
+/// Bytes handed to a compressor before it is asked whether it should stop.
+pub const COMPRESS_STEP_BYTES: usize = 64 * 1024;
+
+/// How often compressed forms are published while more are being made.
+pub const COMPRESS_BATCH_PERIOD: Duration = Duration::from_millis(250);
+
+/// zstd window, as a power of two: 8 MiB is what browsers must accept (RFC 9659 section 3).
+pub const ZSTD_WINDOW_LOG_MAX: u32 = 23;
+
+/// How long a tree must be quiet before its changes are published.
+pub const QUIET_PERIOD: Duration = Duration::from_millis(200);
+
+/// How long a tree that is never quiet is waited for; then it is published if it stands still for
+/// as long as reading it takes, and after the same time again as it is.
+pub const CHURN_WAIT_MAX: Duration = Duration::from_secs(5);
+
+/// How long a publication is held back because the index or an asset that it names is missing.
+pub const HOLD_BACK_MAX: Duration = Duration::from_secs(10);
+
+/// How often a tree is looked at where the file system reports no changes.
+pub const POLL_PERIOD: Duration = Duration::from_secs(2);
+
+/// Names of assets that are looked for in an index page.
+pub const INDEX_ASSETS_MAX: usize = 1_000;
+
+/// Bytes of an index page that are searched for them; its head is at the front.
+pub const INDEX_SCAN_BYTES_MAX: usize = 1024 * 1024;
+
+/// Entries on one directory page.
+pub const BROWSE_ENTRIES_MAX: usize = 10_000;
+
+/// Bytes of one read of a file that is streamed from disk.
+pub const DISK_READ_BYTES: usize = 64 * 1024;
+
+/// Log lines that wait for the log writer, in batches per core; beyond it they are dropped and
+/// counted, so that a slow log never slows a request.
+pub const LOG_BATCHES_MAX: usize = 64;
+
+/// Bytes of log lines gathered in a core before they are handed over.
+pub const LOG_BATCH_BYTES: usize = 32 * 1024;
+
+/// Bytes of one request to the control socket or the admin endpoint.
+pub const ADMIN_REQUEST_BYTES_MAX: usize = 64 * 1024;
+
+/// Connections to the admin endpoint and control socket at one time.
+pub const ADMIN_CONNECTIONS_MAX: usize = 32;
+
+/// How long the admin endpoint waits before it accepts again after an error. Out of descriptors is the
+/// usual one, and trying at once would only burn a core.
+pub const ADMIN_ACCEPT_PAUSE: Duration = Duration::from_millis(100);

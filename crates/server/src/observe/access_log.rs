@@ -1,0 +1,203 @@
+//! The access log: one JSON line for each request, shaped like Caddy's.
+//!
+//! A core gathers lines and hands them over in batches to a writer thread. A writer that is slow
+//! costs lines, which are counted, and never a request. Cookies and credentials are left out.
+
+use std::cell::RefCell;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use onehop_config::checked::LogOutput;
+use onehop_http1::{RequestHead, Version};
+
+use super::CoreCounters;
+use crate::limits::{LOG_BATCH_BYTES, LOG_BATCHES_MAX};
+use crate::request::answer::Answer;
+use crate::request::origin::Origin;
+use crate::request::route::{Site, host_without_port};
+
+/// Fields whose values are never logged.
+const SECRET: [&str; 4] = ["cookie", "set-cookie", "authorization", "proxy-authorization"];
+
+/// One access log of a site.
+#[derive(Debug, Clone)]
+pub struct LogTarget {
+    /// Who writes it.
+    pub writer: Arc<LogWriter>,
+    /// Only for these hosts; empty means all.
+    pub hosts: Vec<String>,
+}
+
+/// A thread that writes log lines. It ends when the last owner is gone, after the last line.
+#[derive(Debug)]
+pub struct LogWriter {
+    batches: SyncSender<Vec<u8>>,
+}
+
+/// The lines that a core has gathered, by writer.
+#[derive(Default)]
+pub(crate) struct LogBatches {
+    batches: RefCell<Vec<(Arc<LogWriter>, Vec<u8>)>>,
+}
+
+impl LogWriter {
+    /// Opens the output and starts its thread. A file is appended to; its folder must be there.
+    pub fn start(output: &LogOutput) -> io::Result<Self> {
+        let (batches, received) = sync_channel(LOG_BATCHES_MAX);
+        let sink: Box<dyn Write + Send> = match output {
+            LogOutput::Stdout => Box::new(io::stdout()),
+            LogOutput::Stderr => Box::new(io::stderr()),
+            LogOutput::File(path) => Box::new(open(path)?),
+            LogOutput::Discard => Box::new(io::sink()),
+        };
+        std::thread::Builder::new().name("access-log".into()).spawn(move || write_all(&received, sink))?;
+        Ok(Self { batches })
+    }
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    File::options().create(true).append(true).open(path)
+}
+
+fn write_all(batches: &Receiver<Vec<u8>>, mut sink: Box<dyn Write + Send>) {
+    while let Ok(batch) = batches.recv() {
+        // A full disk or a closed pipe loses lines; the next batch may fare better.
+        let _ = sink.write_all(&batch).and_then(|()| sink.flush());
+    }
+}
+
+impl LogBatches {
+    /// Adds a line to every log of the site that wants it.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a line is made of all of them; a struct would be built per request"
+    )]
+    pub(crate) fn add(
+        &self,
+        counters: &CoreCounters,
+        site: &Site,
+        head: &RequestHead,
+        origin: &Origin,
+        answer: &Answer,
+        sent: u64,
+        took: Duration,
+    ) {
+        let mut text = None;
+        for target in &site.logs {
+            let host = host_without_port(head.host().unwrap_or_default());
+            let wanted = |name: &String| name.as_bytes().eq_ignore_ascii_case(host);
+            if !target.hosts.is_empty() && !target.hosts.iter().any(wanted) {
+                continue;
+            }
+            let text = text.get_or_insert_with(|| line(head, origin, answer, sent, took));
+            let mut batches = self.batches.borrow_mut();
+            let number = batches.iter().position(|(writer, _)| Arc::ptr_eq(writer, &target.writer));
+            let number = number.unwrap_or_else(|| {
+                batches.push((Arc::clone(&target.writer), Vec::with_capacity(LOG_BATCH_BYTES)));
+                batches.len() - 1
+            });
+            if let Some((writer, batch)) = batches.get_mut(number) {
+                batch.extend_from_slice(text.as_bytes());
+                if batch.len() >= LOG_BATCH_BYTES {
+                    hand_over(writer, batch, counters);
+                }
+            }
+        }
+    }
+
+    /// Hands over everything that was gathered, and lets go of the writers.
+    pub(crate) fn flush(&self, counters: &CoreCounters) {
+        for (writer, mut batch) in self.batches.borrow_mut().drain(..) {
+            hand_over(&writer, &mut batch, counters);
+        }
+    }
+}
+
+fn hand_over(writer: &LogWriter, batch: &mut Vec<u8>, counters: &CoreCounters) {
+    let full = std::mem::replace(batch, Vec::with_capacity(LOG_BATCH_BYTES));
+    if let Err(refused) = writer.batches.try_send(full) {
+        let (std::sync::mpsc::TrySendError::Full(lost) | std::sync::mpsc::TrySendError::Disconnected(lost)) =
+            refused;
+        counters.log_lines_dropped(lost.iter().filter(|byte| **byte == b'\n').count() as u64);
+    }
+}
+
+fn line(head: &RequestHead, origin: &Origin, answer: &Answer, sent: u64, took: Duration) -> String {
+    let mut out = String::with_capacity(512);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let (ip, port) = match origin.peer {
+        Some(peer) => (peer.ip().to_canonical().to_string(), peer.port().to_string()),
+        None => ("@".to_owned(), String::new()),
+    };
+    let _ = write!(
+        out,
+        "{{\"level\":\"info\",\"ts\":{}.{:06},\"logger\":\"http.log.access\",\"msg\":\"handled request\",\
+         \"request\":{{\"remote_ip\":\"{ip}\",\"remote_port\":\"{port}\",\"client_ip\":\"{ip}\",\"proto\":\"{}\",\"method\":",
+        now.as_secs(),
+        now.subsec_micros(),
+        if head.version() == Version::Http10 { "HTTP/1.0" } else { "HTTP/1.1" },
+    );
+    push_json(&mut out, head.method_bytes());
+    out.push_str(",\"host\":");
+    push_json(&mut out, head.host().unwrap_or_default());
+    out.push_str(",\"uri\":");
+    push_json(&mut out, head.target());
+    out.push_str(",\"headers\":");
+    push_fields(&mut out, head.fields());
+    let seconds = took.as_secs_f64();
+    let _ = write!(
+        out,
+        "}},\"duration\":{seconds:.9},\"size\":{sent},\"status\":{},\"resp_headers\":",
+        answer.status
+    );
+    push_fields(&mut out, answer.fields.iter());
+    out.push_str("}\n");
+    out
+}
+
+/// Fields of one name become one array; a head holds a bounded number of them.
+fn push_fields<'a>(out: &mut String, fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) {
+    let fields: Vec<_> = fields.collect();
+    out.push('{');
+    for (number, (name, _)) in fields.iter().enumerate() {
+        let same = |other: &[u8]| other.eq_ignore_ascii_case(name);
+        if fields.iter().take(number).any(|(earlier, _)| same(earlier)) {
+            continue;
+        }
+        if number > 0 {
+            out.push(',');
+        }
+        push_json(out, name);
+        out.push_str(":[");
+        let is_secret = SECRET.iter().any(|secret| same(secret.as_bytes()));
+        for (place, (_, value)) in fields.iter().filter(|(other, _)| same(other)).enumerate() {
+            if place > 0 {
+                out.push(',');
+            }
+            push_json(out, if is_secret { b"REDACTED" } else { value });
+        }
+        out.push(']');
+    }
+    out.push('}');
+}
+
+/// A JSON string of any bytes; what is not UTF-8 becomes U+FFFD.
+fn push_json(out: &mut String, bytes: &[u8]) {
+    out.push('"');
+    for character in String::from_utf8_lossy(bytes).chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            control if control < ' ' => {
+                let _ = write!(out, "\\u{:04x}", control as u32);
+            }
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+}

@@ -1,0 +1,11 @@
+//! What is counted and logged.
+//!
+//! Each core writes its own counters, with plain loads and stores; `/metrics` adds them up. Labels
+//! come from the configuration only, never from a request.
+
+pub mod access_log;
+mod counters;
+mod prometheus;
+
+pub use counters::{CoreCounters, OTHER, Registry, SiteCounters};
+pub use prometheus::render;

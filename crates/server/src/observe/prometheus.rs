@@ -1,0 +1,117 @@
+//! The counters as Prometheus text (exposition format 0.0.4).
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::{Arc, PoisonError};
+
+use super::counters::{BUCKETS_MICROS, CLASSES, CoreCounters, Counter, HANDLERS, Registry, SiteCounters};
+
+/// All counters, added up over the cores.
+pub fn render(registry: &Registry) -> String {
+    let mut out = String::new();
+    let sites = registry.sites();
+    requests(&mut out, &sites);
+    sent_bytes(&mut out, &sites);
+    durations(&mut out, &sites);
+    process(&mut out, registry);
+    refused(&mut out, registry);
+    out
+}
+
+type Sites = [(Arc<str>, Vec<Arc<SiteCounters>>)];
+
+fn family(out: &mut String, name: &str, kind: &str, help: &str) {
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+}
+
+fn sum<T>(cores: &[Arc<T>], which: impl Fn(&T) -> &Counter) -> u64 {
+    cores.iter().map(|core| which(core).get()).sum()
+}
+
+fn requests(out: &mut String, sites: &Sites) {
+    family(out, "onehop_requests_total", "counter", "Requests answered, by site, handler and status class.");
+    for (site, cores) in sites {
+        let site = escape(site);
+        for (number, (_, handler)) in HANDLERS.iter().enumerate() {
+            for class in 0..CLASSES {
+                let count = sum(cores, |core| &core.requests[number][class]);
+                if count > 0 {
+                    let class = class + 1;
+                    let _ = writeln!(
+                        out,
+                        "onehop_requests_total{{site=\"{site}\",handler=\"{handler}\",class=\"{class}xx\"}} {count}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+fn sent_bytes(out: &mut String, sites: &Sites) {
+    family(out, "onehop_sent_bytes_total", "counter", "Bytes of answers' bodies.");
+    for (site, cores) in sites {
+        let (site, bytes) = (escape(site), sum(cores, |core| &core.sent_bytes));
+        let _ = writeln!(out, "onehop_sent_bytes_total{{site=\"{site}\"}} {bytes}");
+    }
+}
+
+fn durations(out: &mut String, sites: &Sites) {
+    let name = "onehop_request_duration_seconds";
+    family(out, name, "histogram", "From a complete head to an answer that is written or ready to be.");
+    for (site, cores) in sites {
+        let site = escape(site);
+        let mut total = 0;
+        for (number, bound) in BUCKETS_MICROS.iter().enumerate() {
+            total += sum(cores, |core| &core.buckets[number]);
+            let bound = seconds(*bound * 1_000);
+            let _ = writeln!(out, "{name}_bucket{{site=\"{site}\",le=\"{bound}\"}} {total}");
+        }
+        total += sum(cores, |core| &core.buckets[BUCKETS_MICROS.len()]);
+        let spent = seconds(sum(cores, |core| &core.duration_nanos));
+        let _ = writeln!(out, "{name}_bucket{{site=\"{site}\",le=\"+Inf\"}} {total}");
+        let _ =
+            writeln!(out, "{name}_sum{{site=\"{site}\"}} {spent}\n{name}_count{{site=\"{site}\"}} {total}");
+    }
+}
+
+fn process(out: &mut String, registry: &Registry) {
+    let mut single = |name: &str, kind: &str, help: &str, value: u64| {
+        family(out, name, kind, help);
+        let _ = writeln!(out, "{name} {value}");
+    };
+    let (opened, closed) = registry.connections();
+    let cores = &registry.cores;
+    single("onehop_connections_open", "gauge", "Connections that are open.", opened.saturating_sub(closed));
+    single("onehop_connections_total", "counter", "Connections opened since the start.", opened);
+    let failures = sum(cores, |core: &CoreCounters| &core.accept_failures);
+    single("onehop_accept_failures_total", "counter", "Connections that could not be accepted.", failures);
+    let dropped = sum(cores, |core: &CoreCounters| &core.log_lines_dropped);
+    single(
+        "onehop_log_lines_dropped_total",
+        "counter",
+        "Log lines dropped because the log was slow.",
+        dropped,
+    );
+}
+
+fn refused(out: &mut String, registry: &Registry) {
+    family(out, "onehop_refused_total", "counter", "Requests that no handler answered, by cause.");
+    let mut causes: BTreeMap<&str, (u16, u64)> = BTreeMap::new();
+    for core in &registry.cores {
+        for (cause, (status, count)) in core.refused.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            causes.entry(cause).or_insert((*status, 0)).1 += count;
+        }
+    }
+    for (cause, (status, count)) in causes {
+        let _ = writeln!(out, "onehop_refused_total{{cause=\"{cause}\",status=\"{status}\"}} {count}");
+    }
+}
+
+fn seconds(nanos: u64) -> String {
+    let text = format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn escape(label: &str) -> String {
+    label.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}

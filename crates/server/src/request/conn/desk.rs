@@ -1,0 +1,124 @@
+//! What a connection needs while it is busy, and gives back while it is idle.
+//!
+//! An idle connection holds no buffer at all. A core keeps a bounded number of desks for the next
+//! connection that needs one.
+
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use onehop_http1::RequestHead;
+use tokio::io::{AsyncRead, ReadBuf};
+
+use super::socket::Socket;
+use crate::limits::{HEAD_BYTES_MAX, POOLED_BUFFER_BYTES_MAX, POOLED_BUFFERS_MAX, READ_BUFFER_BYTES};
+use crate::request::answer::Answer;
+
+/// The buffers of one busy connection.
+pub(crate) struct Desk {
+    pub(crate) input: Input,
+    /// Answers that wait to be written.
+    pub(crate) output: Vec<u8>,
+    pub(crate) head: RequestHead,
+    pub(crate) answer: Answer,
+}
+
+/// Bytes from a socket that are not yet understood.
+pub(crate) struct Input {
+    bytes: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+/// The desks that a core has in reserve.
+#[derive(Default)]
+pub(crate) struct Desks {
+    #[expect(clippy::vec_box, reason = "desks travel; a box keeps the connection's future small")]
+    free: RefCell<Vec<Box<Desk>>>,
+}
+
+impl Desks {
+    /// An empty desk.
+    pub(crate) fn lease(&self) -> Box<Desk> {
+        self.free.borrow_mut().pop().unwrap_or_else(|| Box::new(Desk::new()))
+    }
+
+    /// Takes a desk back.
+    pub(crate) fn give_back(&self, mut desk: Box<Desk>) {
+        let mut free = self.free.borrow_mut();
+        let held = desk.input.bytes.len() + desk.output.capacity() + desk.head.bytes_held();
+        if free.len() < POOLED_BUFFERS_MAX && held <= POOLED_BUFFER_BYTES_MAX {
+            desk.input.start = 0;
+            desk.input.end = 0;
+            desk.output.clear();
+            desk.answer.clear();
+            free.push(desk);
+        }
+    }
+}
+
+impl Desk {
+    fn new() -> Self {
+        Self {
+            input: Input { bytes: vec![0; READ_BUFFER_BYTES], start: 0, end: 0 },
+            output: Vec::with_capacity(READ_BUFFER_BYTES),
+            head: RequestHead::new(),
+            answer: Answer::default(),
+        }
+    }
+}
+
+impl Input {
+    /// What has come and is not yet consumed.
+    pub(crate) fn unread(&self) -> &[u8] {
+        self.bytes.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// Whether everything was consumed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// These bytes are understood.
+    pub(crate) fn consume(&mut self, bytes: usize) {
+        self.start = self.end.min(self.start + bytes);
+        if self.is_empty() {
+            self.start = 0;
+            self.end = 0;
+        }
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        self.start = 0;
+        self.end = 0;
+    }
+
+    /// Reads once behind what is there; 0 is the end of the stream.
+    pub(crate) fn poll_fill(
+        &mut self,
+        socket: &mut Socket,
+        context: &mut Context<'_>,
+    ) -> Poll<std::io::Result<usize>> {
+        self.make_room();
+        let mut buffer = ReadBuf::new(self.bytes.get_mut(self.end..).unwrap_or_default());
+        ready!(Pin::new(socket).poll_read(context, &mut buffer))?;
+        let filled = buffer.filled().len();
+        self.end += filled;
+        Poll::Ready(Ok(filled))
+    }
+
+    fn make_room(&mut self) {
+        if self.end < self.bytes.len() {
+            return;
+        }
+        if self.start > 0 {
+            self.bytes.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        } else if self.bytes.len() < HEAD_BYTES_MAX * 2 {
+            // A head longer than the codec's bound is refused before this bound is reached.
+            self.bytes.resize(self.bytes.len() * 2, 0);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What one core owns: its view of the snapshot, its buffers, deadlines, counters and log batches.
+//!
+//! Used by one thread only. What several cores share is [`Shared`], and nothing else.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use arc_swap::ArcSwap;
+
+use super::conn::deadline::Deadlines;
+use super::conn::desk::Desks;
+use super::route::Snapshot;
+use crate::limits::Timeouts;
+use crate::observe::access_log::LogBatches;
+use crate::observe::{CoreCounters, SiteCounters};
+
+/// What all cores of the process share. Written rarely, except for the one connection counter.
+pub struct Shared {
+    snapshot: ArcSwap<Snapshot>,
+    /// Raised with every publication, so that a core sees with one load whether there is a new one.
+    generation: AtomicU64,
+    connections: Padded,
+    connections_max: usize,
+    /// Deadlines of connections.
+    pub(crate) timeouts: Timeouts,
+    stopping: AtomicBool,
+}
+
+/// A counter with a cache line (and its neighbour, which is fetched along) of its own.
+#[repr(align(128))]
+struct Padded(AtomicUsize);
+
+impl Shared {
+    /// Shared state that begins with this snapshot.
+    pub fn new(snapshot: Arc<Snapshot>, connections_max: usize, timeouts: Timeouts) -> Self {
+        Self {
+            snapshot: ArcSwap::new(snapshot),
+            generation: AtomicU64::new(1),
+            connections: Padded(AtomicUsize::new(0)),
+            connections_max,
+            timeouts,
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    /// Every request that begins from now on sees this snapshot.
+    pub fn publish(&self, snapshot: Arc<Snapshot>) {
+        self.snapshot.store(snapshot);
+        self.generation.fetch_add(1, Ordering::Release);
+    }
+
+    /// Connections that are open now.
+    pub fn open_connections(&self) -> usize {
+        self.connections.0.load(Ordering::Relaxed)
+    }
+
+    /// From now on kept connections are closed after their answer.
+    pub fn begin_stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+    }
+
+    /// Whether a stop has begun.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+}
+
+/// One core.
+pub struct Core {
+    /// From 0.
+    pub number: usize,
+    /// See [`Shared`].
+    pub shared: Arc<Shared>,
+    /// This core's own counters.
+    pub counters: Arc<CoreCounters>,
+    /// Counters of requests that reached no site.
+    pub other: Arc<SiteCounters>,
+    pub(crate) deadlines: Deadlines,
+    pub(crate) desks: Desks,
+    pub(crate) logs: LogBatches,
+    view: RefCell<Rc<View>>,
+    seen: Cell<u64>,
+    date: RefCell<Date>,
+}
+
+/// A snapshot as one core holds it: requests count references to this, not to what cores share.
+pub(crate) struct View {
+    pub(crate) snapshot: Arc<Snapshot>,
+}
+
+struct Date {
+    unix_seconds: u64,
+    line: Vec<u8>,
+}
+
+impl Core {
+    /// A core at its start.
+    pub fn new(
+        number: usize,
+        shared: Arc<Shared>,
+        counters: Arc<CoreCounters>,
+        other: Arc<SiteCounters>,
+    ) -> Self {
+        let seen = shared.generation.load(Ordering::Acquire);
+        let view = Rc::new(View { snapshot: shared.snapshot.load_full() });
+        let core = Self {
+            number,
+            shared,
+            counters,
+            other,
+            deadlines: Deadlines::default(),
+            desks: Desks::default(),
+            logs: LogBatches::default(),
+            view: RefCell::new(view),
+            seen: Cell::new(seen),
+            date: RefCell::new(Date { unix_seconds: 0, line: Vec::new() }),
+        };
+        core.refresh_date();
+        core
+    }
+
+    /// The newest snapshot: one load where nothing changed.
+    pub(crate) fn view(&self) -> Rc<View> {
+        let newest = self.shared.generation.load(Ordering::Acquire);
+        if newest != self.seen.get() {
+            self.seen.set(newest);
+            *self.view.borrow_mut() = Rc::new(View { snapshot: self.shared.snapshot.load_full() });
+        }
+        Rc::clone(&self.view.borrow())
+    }
+
+    /// Appends to `out` through `write` while handing it the current `Date` line.
+    pub(crate) fn with_date<T>(&self, write: impl FnOnce(&[u8]) -> T) -> T {
+        write(&self.date.borrow().line)
+    }
+
+    /// What is done at every tick, whether or not requests come: deadlines, date, logs, and letting
+    /// go of an old snapshot.
+    pub(crate) fn tick(&self) {
+        self.refresh_date();
+        self.deadlines.tick();
+        self.logs.flush(&self.counters);
+        drop(self.view());
+    }
+
+    fn refresh_date(&self) {
+        let now = std::time::SystemTime::now();
+        let seconds = now.duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let mut date = self.date.borrow_mut();
+        if date.unix_seconds != seconds {
+            date.unix_seconds = seconds;
+            date.line = format!("Date: {}\r\n", httpdate::fmt_http_date(now)).into_bytes();
+        }
+    }
+}
+
+/// One open connection; counted while it lives.
+pub(crate) struct Admission {
+    core: Rc<Core>,
+}
+
+impl Admission {
+    /// Counts a connection, or refuses it where the process has all that it may have.
+    pub(crate) fn take(core: &Rc<Core>) -> Option<Self> {
+        let open = &core.shared.connections.0;
+        if open.fetch_add(1, Ordering::Relaxed) >= core.shared.connections_max {
+            open.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        core.counters.connection_opened();
+        Some(Self { core: Rc::clone(core) })
+    }
+}
+
+impl Drop for Admission {
+    fn drop(&mut self) {
+        self.core.shared.connections.0.fetch_sub(1, Ordering::Relaxed);
+        self.core.counters.connection_closed();
+    }
+}

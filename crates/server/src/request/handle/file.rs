@@ -1,0 +1,104 @@
+//! From a trip to the file handlers: which store, which codings, memory or disk.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use onehop_config::checked::{Encoding, FileServer, Spa};
+
+use super::files::{self, FileRequest, OwnedFileRequest, Served};
+use crate::request::answer::Answer;
+use crate::request::rescue::Fault;
+use crate::request::route::{self, Into, Root};
+use crate::request::trip::{Flow, Halt, Handler, Trip};
+
+/// An `spa` offers every coding that its store may hold, in this order.
+const SPA_ENCODINGS: [Encoding; 3] = [Encoding::Brotli, Encoding::Zstd, Encoding::Gzip];
+
+/// `file_server`
+pub(crate) fn file_server(
+    trip: &mut Trip<'_>,
+    settings: &FileServer,
+    own_root: Option<&Root>,
+    answer: &mut Answer,
+) -> Result<Flow, Halt> {
+    let before = std::mem::replace(&mut trip.handler, Handler::FileServer);
+    let served = match own_root.or(trip.root) {
+        None => return Err(Halt::Fault(Fault::NotFound)),
+        Some(Root::Store(number)) => {
+            let number = *number;
+            let stores = &trip.snapshot.stores;
+            let store = stores.get(number as usize).ok_or(Halt::Fault(Fault::NotFound))?;
+            let (encodings, minimum, types) = match trip.encode {
+                Some(encode) => (&*encode.encodings, encode.minimum_length, &*encode.types),
+                None => (&[][..], 0, &[][..]),
+            };
+            let request = FileRequest {
+                head: trip.head,
+                path: &trip.path,
+                query: trip.query.as_deref(),
+                original_path: trip.head.path(),
+                store,
+                store_number: number,
+                encodings,
+                encode_minimum: minimum,
+                encode_types: types,
+            };
+            files::file_server(settings, &request, answer)?
+        }
+        Some(Root::Disk(template)) => {
+            if !trip.may_block {
+                return Err(Halt::NeedsDisk);
+            }
+            let root = route::expand(template, trip, Into::Text);
+            let request = OwnedFileRequest {
+                head: trip.head.clone(),
+                path: trip.path.to_vec(),
+                query: trip.query.as_deref().map(<[u8]>::to_vec),
+                original_path: trip.head.path().to_vec(),
+            };
+            files::from_disk(settings, Path::new(OsStr::from_bytes(&root)), request, answer)?
+        }
+    };
+    if matches!(served, Served::PassedOn) {
+        trip.handler = before;
+    }
+    finish(trip, served, answer)
+}
+
+/// `spa`
+pub(crate) fn spa(
+    trip: &mut Trip<'_>,
+    settings: &Spa,
+    store_number: u32,
+    answer: &mut Answer,
+) -> Result<Flow, Halt> {
+    trip.handler = Handler::Spa;
+    let stores = &trip.snapshot.stores;
+    let store = stores.get(store_number as usize).ok_or(Halt::Fault(Fault::NotFound))?;
+    let request = FileRequest {
+        head: trip.head,
+        path: &trip.path,
+        query: trip.query.as_deref(),
+        original_path: trip.head.path(),
+        store,
+        store_number,
+        encodings: &SPA_ENCODINGS,
+        encode_minimum: 0,
+        encode_types: &[],
+    };
+    let served = files::spa(settings, &request, answer)?;
+    finish(trip, served, answer)
+}
+
+fn finish(trip: &Trip<'_>, served: Served, answer: &mut Answer) -> Result<Flow, Halt> {
+    match served {
+        Served::Answered => Ok(Flow::Answered),
+        Served::PassedOn => Ok(Flow::On),
+        Served::OnDisk(_) if !trip.may_block => Err(Halt::NeedsDisk),
+        Served::OnDisk(on_disk) => {
+            files::finish_on_disk(on_disk, trip.head, answer)?;
+            Ok(Flow::Answered)
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Files from memory, and from disk where memory is not enough: how a request becomes an answer.
+//!
+//! `file_server.rs` and `spa.rs` decide which file answers, `serve.rs` turns a file into an answer,
+//! `disk.rs` does both below a root that is not in memory. The rest are parsers, pure and small:
+//! `path.rs`, `ranges.rs`, `accept_encoding.rs`, `conditional.rs`. Only `disk.rs` touches the file
+//! system, and only on a thread that may block.
+
+pub mod accept_encoding;
+mod browse;
+pub mod budget;
+mod calendar;
+pub mod candidate;
+pub mod conditional;
+pub mod content_type;
+mod disk;
+mod file_server;
+pub mod form;
+pub mod glob;
+pub mod hashed_name;
+mod hidden;
+mod multipart;
+pub mod path;
+pub mod ranges;
+mod redirect;
+mod serve;
+mod spa;
+pub mod store;
+
+use std::path::PathBuf;
+
+use onehop_config::checked::Encoding;
+use onehop_http1::RequestHead;
+
+pub use candidate::{Candidate, find_candidate, find_candidate_on_disk};
+pub use content_type::{content_type, is_compressible};
+pub use disk::{finish_on_disk, from_disk};
+pub use file_server::file_server;
+pub use hashed_name::is_hashed_name;
+pub use spa::spa;
+
+use store::Store;
+
+/// A request for a file of a store.
+#[derive(Debug, Clone, Copy)]
+pub struct FileRequest<'a> {
+    /// The head as it came.
+    pub head: &'a RequestHead,
+    /// The path as it is now, after rewrites, percent-encoded.
+    pub path: &'a [u8],
+    /// The query as it is now, without its question mark.
+    pub query: Option<&'a [u8]>,
+    /// The path as it came, percent-encoded: what the browser knows, and so the base of redirects.
+    pub original_path: &'a [u8],
+    /// What stands below the root.
+    pub store: &'a Store,
+    /// The number of that store in the view, for [`crate::request::answer::Stored`].
+    pub store_number: u32,
+    /// The codings that may be used, in the server's order of preference; empty: none.
+    pub encodings: &'a [Encoding],
+    /// Smaller files are sent as they are, in bytes.
+    pub encode_minimum: u64,
+    /// Media types that are sent coded, lower case, `*` at the end standing for anything; empty: every
+    /// type that has coded forms.
+    pub encode_types: &'a [String],
+}
+
+/// A request for a file below a root that is not in memory; owned, to be handed to a thread that may
+/// block. Such files are not compressed on the way, so nothing here speaks of codings.
+#[derive(Debug, Clone)]
+pub struct OwnedFileRequest {
+    /// See [`FileRequest::head`].
+    pub head: RequestHead,
+    /// See [`FileRequest::path`].
+    pub path: Vec<u8>,
+    /// See [`FileRequest::query`].
+    pub query: Option<Vec<u8>>,
+    /// See [`FileRequest::original_path`].
+    pub original_path: Vec<u8>,
+}
+
+/// What became of a request for a file.
+#[derive(Debug)]
+pub enum Served {
+    /// The answer is complete.
+    Answered,
+    /// Nothing is there and the next step may answer (`pass_thru`).
+    PassedOn,
+    /// The file is not in memory: [`finish_on_disk`] completes the answer on a thread that may block.
+    OnDisk(OnDisk),
+}
+
+/// A file that is known to the store but not held in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OnDisk {
+    /// The root, absolute.
+    pub root: PathBuf,
+    /// Path below the root, normalised.
+    pub path: Vec<u8>,
+    /// Media type; empty: none.
+    pub content_type: String,
+    /// Sidecar files to look for, best first: configured and accepted by the client.
+    pub sidecars: Vec<Encoding>,
+    /// The answer depends on Accept-Encoding.
+    pub varies: bool,
+    /// A complete Cache-Control line.
+    pub cache_control: Option<&'static [u8]>,
+    /// Status instead of 200.
+    pub status: Option<u16>,
+    /// Symbolic links that leave the root are followed.
+    pub follow_outside: bool,
+}
+
+#[cfg(test)]
+mod tests;

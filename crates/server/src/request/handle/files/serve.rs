@@ -1,0 +1,325 @@
+//! A file becomes an answer: the form that the client takes, its preconditions, its ranges.
+//!
+//! This is the path of nearly every request: a file in memory costs lookups and copies of lines that
+//! were written when the file was read, no allocation and no formatting. Nothing here knows how the
+//! file was found.
+
+use std::ops::Range;
+
+use onehop_config::checked::Encoding;
+use onehop_http1::{Known, Method, RequestHead};
+
+use super::accept_encoding::Accepted;
+use super::conditional::{self, Outcome, Validators};
+use super::content_type::is_compressible;
+use super::form::{etag_line_length, lines, sidecar_ending};
+use super::multipart;
+use super::ranges::{self, Wanted};
+use super::store::{File, Form, Node};
+use super::{FileRequest, OnDisk, Served};
+use crate::request::answer::{Answer, Body, Fields, Stored};
+use crate::request::rescue::Fault;
+
+/// How a handler wants a file to be sent.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Manner<'a> {
+    /// A complete Cache-Control line, for where nothing else has set one.
+    pub(super) cache_control: Option<&'static [u8]>,
+    /// Status instead of 200.
+    pub(super) status: Option<u16>,
+    /// Sidecar files to look for, in order.
+    pub(super) precompressed: &'a [Encoding],
+    /// Symbolic links that leave the root are followed.
+    pub(super) follow_outside: bool,
+}
+
+/// What is sent, in one form.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Representation<'a> {
+    /// Its entity tag and time.
+    pub(super) validators: Validators<'a>,
+    /// Its bytes.
+    pub(super) length: u64,
+    /// The lines of an answer with all of it, the ETag's first.
+    pub(super) lines: &'a [u8],
+    /// It has a coding, or another request may get one.
+    pub(super) coded: bool,
+    /// The answer depends on Accept-Encoding.
+    pub(super) varies: bool,
+    /// Several of its ranges may be sent as parts; otherwise they are the whole.
+    pub(super) in_parts: bool,
+}
+
+/// Which bytes of a representation go out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Content {
+    /// None: 304.
+    Nothing,
+    /// All.
+    Whole,
+    /// These: 206.
+    Part(Range<u64>),
+    /// These, as multipart/byteranges: 206. The caller replaces the Content-Type.
+    Parts(Vec<Range<u64>>),
+}
+
+const VARY: &[u8] = b"Vary: Accept-Encoding\r\n";
+
+/// Answers with a file of the store.
+pub(super) fn stored_file(
+    request: &FileRequest<'_>,
+    number: u32,
+    manner: Manner<'_>,
+    answer: &mut Answer,
+) -> Result<Served, Fault> {
+    let Some(file) = request.store.file(number) else { return Err(Fault::FileUnreadable) };
+    only_get_and_head(request.head)?;
+    if !manner.precompressed.is_empty()
+        && let Some(served) = sidecar(request, file, manner, answer)?
+    {
+        return Ok(served);
+    }
+    let encodings = usable_encodings(request, file);
+    let varies = !encodings.is_empty() || !manner.precompressed.is_empty();
+    let encoding = choose(request.head, file, encodings);
+    let Some(form) = file.form(encoding) else {
+        return Ok(Served::OnDisk(on_disk(request, file, manner, varies)));
+    };
+    let representation = Representation {
+        validators: Validators { etag: form.etag.as_bytes(), modified: conditional::seconds(file.modified) },
+        length: form.bytes.len() as u64,
+        lines: &form.lines,
+        coded: varies,
+        varies,
+        in_parts: true,
+    };
+    let content = begin(request.head, representation, manner, answer)?;
+    let stored = Stored { store: request.store_number, file: number, encoding, range: 0..form.bytes.len() };
+    fill(stored, content, &file.content_type, form, answer);
+    Ok(Served::Answered)
+}
+
+/// GET and HEAD are what files answer (RFC 9110 section 9.1).
+pub(super) fn only_get_and_head(head: &RequestHead) -> Result<(), Fault> {
+    match head.method() {
+        Method::Get | Method::Head => Ok(()),
+        _ => Err(Fault::MethodNotAllowed),
+    }
+}
+
+/// Decides what goes out and writes status and fields.
+pub(super) fn begin(
+    head: &RequestHead,
+    representation: Representation<'_>,
+    manner: Manner<'_>,
+    answer: &mut Answer,
+) -> Result<Content, Fault> {
+    // A `header` step may have set an ETag of the user's own.
+    let own_etag = own_etag(&answer.fields);
+    let validators = match &own_etag {
+        Some(etag) => Validators { etag, ..representation.validators },
+        None => representation.validators,
+    };
+    // Preconditions count only where the answer would be a success (RFC 9110 section 13.2.1).
+    if manner.status.is_none_or(|status| (200..300).contains(&status)) {
+        match conditional::evaluate(head, validators) {
+            Outcome::Proceed => {}
+            Outcome::Failed => return Err(Fault::PreconditionFailed),
+            Outcome::NotModified => {
+                not_modified(representation, manner, answer);
+                return Ok(Content::Nothing);
+            }
+        }
+    }
+    let content = match wanted(head, representation, validators, manner) {
+        Wanted::Whole => Content::Whole,
+        Wanted::Part(range) => Content::Part(range),
+        Wanted::Parts(parts) if representation.in_parts => Content::Parts(parts),
+        Wanted::Parts(_) => Content::Whole,
+        Wanted::None => return Err(Fault::RangeNotSatisfiable { length: representation.length }),
+    };
+    answer.status = manner.status.unwrap_or(if content == Content::Whole { 200 } else { 206 });
+    add_fields(&mut answer.fields, representation.lines, representation.varies, manner.cache_control);
+    if let Content::Part(range) = &content {
+        let value = ranges::content_range(range, representation.length);
+        answer.fields.add("Content-Range", value.as_bytes());
+    }
+    Ok(content)
+}
+
+/// Which bytes the request wants. Only GET has ranges (RFC 9110 section 14.2), and a status that was
+/// configured leaves no room for 206.
+fn wanted(
+    head: &RequestHead,
+    representation: Representation<'_>,
+    validators: Validators<'_>,
+    manner: Manner<'_>,
+) -> Wanted {
+    match head.get(Known::Range) {
+        Some(value)
+            if head.method() == Method::Get
+                && manner.status.is_none()
+                && conditional::range_applies(head, validators, !representation.coded) =>
+        {
+            ranges::parse(value, representation.length)
+        }
+        _ => Wanted::Whole,
+    }
+}
+
+/// 304 says what a cache may update, and nothing of the content (RFC 9110 section 15.4.5).
+fn not_modified(representation: Representation<'_>, manner: Manner<'_>, answer: &mut Answer) {
+    answer.status = 304;
+    if !answer.fields.lines().is_empty() {
+        const OF_CONTENT: [&str; 4] = ["Content-Type", "Content-Encoding", "Content-Range", "Last-Modified"];
+        answer.fields.retain(|name, _| !OF_CONTENT.iter().any(|of| name.eq_ignore_ascii_case(of.as_bytes())));
+    }
+    let etag_line = etag_line_length(representation.validators.etag);
+    let lines = representation.lines.get(..etag_line).unwrap_or_default();
+    add_fields(&mut answer.fields, lines, representation.varies, manner.cache_control);
+}
+
+/// Adds the lines of a form and what the handler says about caches. What a `header` step has set before
+/// stands: it knows better what the file is and how long it is good.
+fn add_fields(fields: &mut Fields, lines: &[u8], varies: bool, cache_control: Option<&'static [u8]>) {
+    if fields.lines().is_empty() {
+        fields.add_lines(lines);
+        if varies {
+            fields.add_lines(VARY);
+        }
+        fields.add_lines(cache_control.unwrap_or_default());
+        return;
+    }
+    if varies {
+        fields.add_lines(VARY);
+    }
+    let cache_control = cache_control.unwrap_or_default();
+    for line in
+        lines.split_inclusive(|b| *b == b'\n').chain((!cache_control.is_empty()).then_some(cache_control))
+    {
+        let name = line.split(|b| *b == b':').next().unwrap_or_default();
+        let Ok(name) = std::str::from_utf8(name) else { continue };
+        if fields.get(name).is_some() {
+            if matches!(name, "ETag" | "Content-Type" | "Cache-Control") {
+                continue;
+            }
+            fields.remove(name);
+        }
+        fields.add_lines(line);
+    }
+}
+
+fn own_etag(fields: &Fields) -> Option<Vec<u8>> {
+    if fields.lines().is_empty() { None } else { fields.get("ETag").map(<[u8]>::to_vec) }
+}
+
+/// The codings in which this file may be sent to someone, now or once it has been compressed.
+fn usable_encodings<'a>(request: &FileRequest<'a>, file: &File) -> &'a [Encoding] {
+    let has_forms = file.brotli.is_some() || file.gzip.is_some() || file.zstd.is_some();
+    let usable = !request.encodings.is_empty()
+        && (has_forms || (!file.settled && is_compressible(&file.content_type)))
+        && file.length >= request.encode_minimum
+        && is_encoded_type(request.encode_types, &file.content_type);
+    if usable { request.encodings } else { &[] }
+}
+
+fn is_encoded_type(types: &[String], content_type: &str) -> bool {
+    types.is_empty()
+        || types.iter().any(|pattern| match pattern.strip_suffix('*') {
+            Some(prefix) => content_type.starts_with(prefix),
+            None => content_type.split(';').next() == Some(pattern.as_str()),
+        })
+}
+
+fn choose(head: &RequestHead, file: &File, encodings: &[Encoding]) -> Option<Encoding> {
+    if encodings.is_empty() {
+        return None;
+    }
+    head.get(Known::AcceptEncoding)?;
+    let accepted = Accepted::parse(head.get_all(Known::AcceptEncoding));
+    accepted.choose(encodings.iter().copied().filter(|encoding| file.form(Some(*encoding)).is_some()))
+}
+
+/// Codings of sidecar files that the client takes, the best first.
+pub(super) fn accepted_sidecars(head: &RequestHead, precompressed: &[Encoding]) -> Vec<Encoding> {
+    let accepted = Accepted::parse(head.get_all(Known::AcceptEncoding));
+    let mut left = precompressed.to_vec();
+    let mut sorted = Vec::with_capacity(left.len());
+    while let Some(best) = accepted.choose(left.iter().copied()) {
+        left.retain(|encoding| *encoding != best);
+        sorted.push(best);
+    }
+    sorted
+}
+
+/// Answers with the sidecar file of a file, where there is one that the client takes. It is not the
+/// hot path: its lines are put together here.
+fn sidecar(
+    request: &FileRequest<'_>,
+    file: &File,
+    manner: Manner<'_>,
+    answer: &mut Answer,
+) -> Result<Option<Served>, Fault> {
+    for encoding in accepted_sidecars(request.head, manner.precompressed) {
+        let name = [&*file.path, sidecar_ending(encoding).as_bytes()].concat();
+        let Some(Node::File(number)) = request.store.get(&name) else { continue };
+        let Some(form) = request.store.file(number).map(|sidecar| sidecar.identity.as_ref()) else {
+            continue;
+        };
+        let Some(form) = form else {
+            return Ok(Some(Served::OnDisk(on_disk(request, file, manner, true))));
+        };
+        let lines = lines(&form.etag, Some(encoding), &file.content_type, file.modified);
+        let representation = Representation {
+            validators: Validators {
+                etag: form.etag.as_bytes(),
+                modified: conditional::seconds(file.modified),
+            },
+            length: form.bytes.len() as u64,
+            lines: &lines,
+            coded: true,
+            varies: true,
+            in_parts: true,
+        };
+        let content = begin(request.head, representation, manner, answer)?;
+        let range = 0..form.bytes.len();
+        let stored = Stored { store: request.store_number, file: number, encoding: None, range };
+        fill(stored, content, &file.content_type, form, answer);
+        return Ok(Some(Served::Answered));
+    }
+    Ok(None)
+}
+
+fn fill(whole: Stored, content: Content, content_type: &str, form: &Form, answer: &mut Answer) {
+    answer.body = match content {
+        Content::Nothing => Body::Empty,
+        Content::Whole => Body::Stored(whole),
+        Content::Part(range) => Body::Stored(Stored { range: narrow(&range), ..whole }),
+        Content::Parts(parts) => {
+            multipart::answer(whole, &parts, content_type, form, answer);
+            return;
+        }
+    };
+}
+
+/// A range of bytes that lie in memory; they were measured against a length in memory.
+pub(super) fn narrow(range: &Range<u64>) -> Range<usize> {
+    let narrow = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+    narrow(range.start)..narrow(range.end)
+}
+
+fn on_disk(request: &FileRequest<'_>, file: &File, manner: Manner<'_>, varies: bool) -> OnDisk {
+    // The folder that was read, and not what a swapped release link leads to now.
+    let resolved = &request.store.resolved_root;
+    let root = if resolved.as_os_str().is_empty() { &request.store.root } else { resolved };
+    OnDisk {
+        root: root.clone(),
+        path: file.path.to_vec(),
+        content_type: file.content_type.to_string(),
+        sidecars: accepted_sidecars(request.head, manner.precompressed),
+        varies,
+        cache_control: manner.cache_control,
+        status: manner.status,
+        follow_outside: manner.follow_outside,
+    }
+}

@@ -1,0 +1,176 @@
+//! The memory store: one directory tree as it was at one moment.
+//!
+//! Owns the bytes that answers are made of. Immutable once published; shared by every core and by
+//! successive snapshots (an unchanged file is the same `Arc`). Never touches the file system: building
+//! one is the control plane's work (`control/store/`).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use hashbrown::HashMap;
+use onehop_config::checked::Encoding;
+
+use super::budget::Held;
+
+/// One directory tree as it was at one moment.
+#[derive(Debug, Default, Clone)]
+pub struct Store {
+    /// The root as configured, absolute.
+    pub root: PathBuf,
+    /// Files by number; a number is only good for this store.
+    pub files: Vec<Arc<File>>,
+    /// Folders by number. 0 is the root.
+    pub folders: Vec<Arc<Folder>>,
+    /// From a normalised path (decoded, no slash at either end, `""` for the root) to what stands there.
+    pub index: HashMap<Box<[u8]>, Node, foldhash::fast::FixedState>,
+    /// Sums.
+    pub totals: Totals,
+    /// The root with every link resolved when the store was read: where files on disk are opened, so
+    /// that a release link that is swapped does not mix two releases.
+    pub resolved_root: PathBuf,
+    /// What was left out.
+    pub skipped: Skipped,
+}
+
+/// What stands at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Node {
+    /// Index into [`Store::files`].
+    File(u32),
+    /// Index into [`Store::folders`].
+    Folder(u32),
+}
+
+/// Sums over a store.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Totals {
+    /// Files.
+    pub files: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Bytes held in memory as they are.
+    pub stored_bytes: u64,
+    /// Bytes held in memory in compressed forms.
+    pub compressed_bytes: u64,
+    /// Files that are streamed from disk because the memory bound or the file bound is reached.
+    pub on_disk: usize,
+}
+
+/// Entries of a tree that are not served.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// How many.
+    pub count: usize,
+    /// The first of them: path below the root and the reason.
+    pub listed: Vec<(PathBuf, SkipReason)>,
+}
+
+/// Why an entry is not served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SkipReason {
+    /// A symbolic link that leaves the root.
+    LeavesRoot,
+    /// A symbolic link to nothing.
+    BrokenLink,
+    /// A symbolic link to a folder that holds it.
+    LinkLoop,
+    /// A socket, pipe or device.
+    Special,
+    /// We may not read it.
+    Unreadable,
+}
+
+/// One file.
+#[derive(Debug, Clone)]
+pub struct File {
+    /// Path below the root, as in [`Store::index`].
+    pub path: Box<[u8]>,
+    /// Media type with charset where it has one.
+    pub content_type: Box<str>,
+    /// Last change, whole seconds.
+    pub modified: SystemTime,
+    /// Bytes as they are.
+    pub length: u64,
+    /// Content hash that tells versions apart; of a file on disk its mtime and length.
+    pub hash: u128,
+    /// The bytes; `None`: streamed from disk.
+    pub identity: Option<Form>,
+    /// Compressed forms, only those that are smaller.
+    pub gzip: Option<Form>,
+    /// See `gzip`.
+    pub brotli: Option<Form>,
+    /// See `gzip`.
+    pub zstd: Option<Form>,
+    /// The name holds a content hash, so that the file never changes under it.
+    pub hashed_name: bool,
+    /// Size, mtime with nanoseconds, inode and device when it was read: whether to read it again.
+    pub stamp: Stamp,
+    /// Compression has been tried; what is absent is not coming.
+    pub settled: bool,
+}
+
+/// One form of a file: its bytes and what its answers carry.
+#[derive(Debug, Clone)]
+pub struct Form {
+    /// The bytes.
+    pub bytes: Arc<[u8]>,
+    /// Strong entity tag with its quotes (RFC 9110 section 8.8.3); differs from form to form.
+    pub etag: Arc<str>,
+    /// Their share of the memory bound.
+    pub held: Option<Arc<Held>>,
+    /// The field lines of its answers, the ETag's first. Made by [`Form::new`] and nowhere else.
+    pub lines: Arc<[u8]>,
+}
+
+/// What tells a changed file from an unchanged one without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stamp {
+    /// Bytes.
+    pub length: u64,
+    /// Seconds and nanoseconds of the last change of content.
+    pub modified: (i64, u32),
+    /// Seconds and nanoseconds of the last change of the inode.
+    pub changed: (i64, u32),
+    /// Device and inode number.
+    pub identity: (u64, u64),
+}
+
+/// One folder.
+#[derive(Debug)]
+pub struct Folder {
+    /// Path below the root, as in [`Store::index`].
+    pub path: Box<[u8]>,
+    /// Last change.
+    pub modified: SystemTime,
+    /// What it holds, by name.
+    pub entries: Vec<(Box<[u8]>, Node)>,
+}
+
+impl Store {
+    /// What stands at a normalised path.
+    pub fn get(&self, path: &[u8]) -> Option<Node> {
+        // Most visits begin at the root, and everybody knows what stands there.
+        if path.is_empty() && !self.folders.is_empty() {
+            return Some(Node::Folder(0));
+        }
+        self.index.get(path).copied()
+    }
+
+    /// A file by number.
+    pub fn file(&self, number: u32) -> Option<&Arc<File>> {
+        self.files.get(number as usize)
+    }
+}
+
+impl File {
+    /// The form in a coding; `None` asks for the bytes as they are.
+    pub fn form(&self, encoding: Option<Encoding>) -> Option<&Form> {
+        match encoding {
+            None => self.identity.as_ref(),
+            Some(Encoding::Gzip) => self.gzip.as_ref(),
+            Some(Encoding::Brotli) => self.brotli.as_ref(),
+            Some(Encoding::Zstd) => self.zstd.as_ref(),
+        }
+    }
+}

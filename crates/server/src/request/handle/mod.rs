@@ -1,0 +1,11 @@
+//! The handlers: where a request ends and an answer begins, and what is done to an answer on its way
+//! out. Each is one folder or file; none knows the protocol version or another handler.
+
+pub mod files;
+
+pub(crate) mod encode;
+pub(crate) mod file;
+pub(crate) mod header;
+pub(crate) mod redirect;
+pub(crate) mod respond;
+pub(crate) mod try_files;

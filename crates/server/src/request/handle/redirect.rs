@@ -1,0 +1,50 @@
+//! `redir`: another address.
+
+use onehop_config::checked::{RedirectKind, Template};
+
+use crate::request::answer::{Answer, Body};
+use crate::request::route::{self, Into};
+use crate::request::trip::{Flow, Handler, Trip};
+
+/// Answers with a Location, or with a page that goes there.
+pub(crate) fn answer(trip: &mut Trip<'_>, to: &Template, kind: RedirectKind, answer: &mut Answer) -> Flow {
+    trip.handler = Handler::Redirect;
+    let to = route::expand(to, trip, Into::HeaderValue);
+    match kind {
+        RedirectKind::Status(status) => {
+            answer.status = status;
+            answer.fields.add("Location", &to);
+        }
+        RedirectKind::Html => {
+            answer.status = 200;
+            answer.fields.add("Content-Type", b"text/html; charset=utf-8");
+            answer.body = Body::Bytes(page(&to));
+        }
+    }
+    Flow::Answered
+}
+
+fn page(to: &[u8]) -> Vec<u8> {
+    let to = escape_html(&String::from_utf8_lossy(to));
+    format!(
+        "<!doctype html>\n<meta charset=\"utf-8\">\n<title>Moved</title>\n\
+         <meta http-equiv=\"refresh\" content=\"0; URL='{to}'\">\n\
+         <p>This page has moved to <a href=\"{to}\">{to}</a>.\n"
+    )
+    .into_bytes()
+}
+
+fn escape_html(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            _ => escaped.push(character),
+        }
+    }
+    escaped
+}

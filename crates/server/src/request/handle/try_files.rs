@@ -1,0 +1,42 @@
+//! `try_files`: which of some files exists below the root.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use onehop_config::checked::FileMatch;
+
+use super::files::{find_candidate, find_candidate_on_disk};
+use crate::request::route::{self, Into, Root};
+use crate::request::trip::{Halt, Trip};
+
+/// The candidate that is taken, relative to the root and decoded; `None` where none exists.
+pub(crate) fn find(wanted: &FileMatch, trip: &Trip<'_>) -> Result<Option<Vec<u8>>, Halt> {
+    let candidates: Vec<Vec<u8>> =
+        wanted.candidates.iter().map(|candidate| route::expand(candidate, trip, Into::Text)).collect();
+    let own = wanted.root.as_ref().map(|template| root_of(template, trip));
+    let found = match own.as_ref().or(trip.root) {
+        None => None,
+        Some(Root::Store(number)) => {
+            let store = trip.snapshot.stores.get(*number as usize);
+            store.and_then(|store| find_candidate(store, &candidates, wanted.policy))
+        }
+        Some(Root::Disk(_)) if !trip.may_block => return Err(Halt::NeedsDisk),
+        Some(Root::Disk(template)) => {
+            let root = route::expand(template, trip, Into::Text);
+            let root = Path::new(OsStr::from_bytes(&root));
+            find_candidate_on_disk(root, &candidates, wanted.policy, false)
+        }
+    };
+    Ok(found.map(|candidate| candidate.relative))
+}
+
+/// A `try_files` root of its own: the store of that path, or the disk.
+fn root_of(template: &onehop_config::checked::Template, trip: &Trip<'_>) -> Root {
+    let path = template.as_text().map(Path::new);
+    let number = trip.snapshot.stores.iter().position(|store| Some(store.root.as_path()) == path);
+    match number.and_then(|number| u32::try_from(number).ok()) {
+        Some(number) => Root::Store(number),
+        None => Root::Disk(template.clone()),
+    }
+}

@@ -1,0 +1,250 @@
+//! A core at work: it accepts, serves what it accepted, and stops when told.
+//!
+//! Every core has its own SO_REUSEPORT socket for each TCP address; a Unix socket has one acceptor
+//! that hands over. What the control plane wants comes through a bounded mailbox.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::io;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::{Notify, mpsc};
+
+use super::conn::h1;
+use super::conn::socket::Socket;
+use super::core::{Admission, Core};
+use super::origin::Origin;
+use crate::limits::{ACCEPT_BATCH_MAX, DEADLINE_TICK};
+
+/// What a core is told.
+pub enum Command {
+    /// Accept here, as listener of that number.
+    Listen(usize, ListenSocket),
+    /// Accept there no more, after taking what has been queued.
+    Unlisten(usize),
+    /// Serve a connection that another core accepted.
+    Adopt(usize, StdUnixStream),
+    /// Accept no more, finish what is in flight, and end within the grace period.
+    Stop(Duration),
+}
+
+/// A bound socket.
+pub enum ListenSocket {
+    /// One of several of the same address.
+    Tcp(std::net::TcpListener),
+    /// The only one of its path, and the cores that it hands connections to.
+    Unix(std::os::unix::net::UnixListener, Vec<mpsc::Sender<Command>>),
+}
+
+/// Runs a core until it has stopped; gives the number of connections that were cut off.
+pub async fn run(core: Rc<Core>, mut commands: mpsc::Receiver<Command>) -> io::Result<usize> {
+    let mut acceptors: HashMap<usize, Rc<Notify>> = HashMap::new();
+    let open_here = Rc::new(Cell::new(0usize));
+    let ticking = tokio::task::spawn_local(tick(Rc::clone(&core)));
+    let grace = loop {
+        match commands.recv().await {
+            Some(Command::Listen(number, socket)) => {
+                let closing = Rc::new(Notify::new());
+                acceptors.insert(number, Rc::clone(&closing));
+                let acceptor =
+                    Acceptor { core: Rc::clone(&core), number, closing, open_here: Rc::clone(&open_here) };
+                match socket {
+                    ListenSocket::Tcp(socket) => {
+                        let socket = TcpListener::from_std(socket)?;
+                        tokio::task::spawn_local(acceptor.accept_tcp(socket));
+                    }
+                    ListenSocket::Unix(socket, cores) => {
+                        let socket = UnixListener::from_std(socket)?;
+                        tokio::task::spawn_local(acceptor.accept_unix(socket, cores));
+                    }
+                }
+            }
+            Some(Command::Unlisten(number)) => {
+                if let Some(closing) = acceptors.remove(&number) {
+                    closing.notify_one();
+                }
+            }
+            Some(Command::Adopt(number, stream)) => adopt(&core, &open_here, number, stream),
+            Some(Command::Stop(grace)) => break grace,
+            None => break Duration::ZERO,
+        }
+    };
+    for closing in acceptors.values() {
+        closing.notify_one();
+    }
+    let cut_off = drain(&core, &open_here, &mut commands, grace).await;
+    ticking.abort();
+    core.logs.flush(&core.counters);
+    Ok(cut_off)
+}
+
+/// Waits until every connection of this core has ended, or the grace period is over.
+async fn drain(
+    core: &Rc<Core>,
+    open_here: &Rc<Cell<usize>>,
+    commands: &mut mpsc::Receiver<Command>,
+    grace: Duration,
+) -> usize {
+    let end = tokio::time::Instant::now() + grace;
+    // Acceptors take what the kernel has queued before they close; they run at the next turn.
+    tokio::task::yield_now().await;
+    loop {
+        core.deadlines.wake_idle();
+        while let Ok(command) = commands.try_recv() {
+            if let Command::Adopt(number, stream) = command {
+                adopt(core, open_here, number, stream);
+            }
+        }
+        tokio::task::yield_now().await;
+        if open_here.get() == 0 || tokio::time::Instant::now() >= end {
+            return open_here.get();
+        }
+        tokio::time::sleep(DRAIN_LOOK.min(grace)).await;
+    }
+}
+
+/// How often a stopping core looks whether its connections have ended.
+const DRAIN_LOOK: Duration = Duration::from_millis(5);
+
+async fn tick(core: Rc<Core>) {
+    let mut interval = tokio::time::interval(DEADLINE_TICK);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        core.tick();
+    }
+}
+
+struct Acceptor {
+    core: Rc<Core>,
+    number: usize,
+    closing: Rc<Notify>,
+    open_here: Rc<Cell<usize>>,
+}
+
+impl Acceptor {
+    async fn accept_tcp(self, socket: TcpListener) {
+        let mut batch = 0;
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                accepted = socket.accept() => accepted,
+                () = self.closing.notified() => break,
+            };
+            match accepted {
+                Ok((stream, peer)) => self.serve_tcp(stream, peer),
+                Err(error) => self.pause_after(&error).await,
+            }
+            batch += 1;
+            if batch % ACCEPT_BATCH_MAX == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        // What the kernel completed before the socket closes belongs to clients that were let in.
+        let Ok(socket) = socket.into_std() else { return };
+        while let Ok((stream, peer)) = socket.accept() {
+            if stream.set_nonblocking(true).is_ok()
+                && let Ok(stream) = TcpStream::from_std(stream)
+            {
+                self.serve_tcp(stream, peer);
+            }
+        }
+    }
+
+    fn serve_tcp(&self, stream: TcpStream, peer: std::net::SocketAddr) {
+        let origin = Origin { peer: Some(peer), listener: self.number, tls: false };
+        spawn(&self.core, &self.open_here, Socket::Tcp(stream), origin);
+    }
+
+    async fn accept_unix(self, socket: UnixListener, cores: Vec<mpsc::Sender<Command>>) {
+        let mut turn = 0usize;
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                accepted = socket.accept() => accepted,
+                () = self.closing.notified() => break,
+            };
+            let stream = match accepted {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    self.pause_after(&error).await;
+                    continue;
+                }
+            };
+            turn = turn.wrapping_add(1);
+            let to = turn % cores.len().max(1);
+            match cores.get(to).filter(|_| to != self.core.number) {
+                None => self.serve_unix(stream),
+                Some(other) => {
+                    let Ok(stream) = stream.into_std() else { continue };
+                    // A core whose mailbox is full is busy: this one serves the connection itself.
+                    if let Err(refused) = other.try_send(Command::Adopt(self.number, stream))
+                        && let Command::Adopt(_, stream) = refused.into_inner()
+                    {
+                        adopt(&self.core, &self.open_here, self.number, stream);
+                    }
+                }
+            }
+        }
+        let Ok(socket) = socket.into_std() else { return };
+        while let Ok((stream, _)) = socket.accept() {
+            if stream.set_nonblocking(true).is_ok() {
+                adopt(&self.core, &self.open_here, self.number, stream);
+            }
+        }
+    }
+
+    fn serve_unix(&self, stream: UnixStream) {
+        let origin = Origin { peer: None, listener: self.number, tls: false };
+        spawn(&self.core, &self.open_here, Socket::Unix(stream), origin);
+    }
+
+    /// Without descriptors or memory, accepting again at once would only spin.
+    async fn pause_after(&self, error: &io::Error) {
+        self.core.counters.accept_failed();
+        let gone_already =
+            matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset);
+        if !gone_already {
+            tokio::time::sleep(DEADLINE_TICK).await;
+        }
+    }
+}
+
+fn adopt(core: &Rc<Core>, open_here: &Rc<Cell<usize>>, number: usize, stream: StdUnixStream) {
+    if let Ok(stream) = UnixStream::from_std(stream) {
+        let origin = Origin { peer: None, listener: number, tls: false };
+        spawn(core, open_here, Socket::Unix(stream), origin);
+    }
+}
+
+fn spawn(core: &Rc<Core>, open_here: &Rc<Cell<usize>>, socket: Socket, origin: Origin) {
+    let Some(admission) = Admission::take(core) else {
+        core.counters.refused(super::rescue::Fault::TooManyConnections);
+        return;
+    };
+    let open = OpenHere::new(open_here);
+    let core = Rc::clone(core);
+    tokio::task::spawn_local(async move {
+        h1::serve(core, socket, origin, admission).await;
+        drop(open);
+    });
+}
+
+/// Counts a connection of this core while it lives, also through a panic.
+struct OpenHere(Rc<Cell<usize>>);
+
+impl OpenHere {
+    fn new(counter: &Rc<Cell<usize>>) -> Self {
+        counter.set(counter.get() + 1);
+        Self(Rc::clone(counter))
+    }
+}
+
+impl Drop for OpenHere {
+    fn drop(&mut self) {
+        self.0.set(self.0.get().saturating_sub(1));
+    }
+}

@@ -1,0 +1,132 @@
+//! The one place where an error becomes a status.
+//!
+//! Every refusal of the server, also the codec's own, passes through here, says who is at fault and
+//! is counted under its name. Nothing internal ever reaches a body.
+
+use onehop_http1::Refusal;
+
+use super::answer::{Answer, Body};
+
+/// Who caused it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtFault {
+    /// What the client sent or asked for.
+    Client,
+    /// The server or its files.
+    Us,
+}
+
+/// Why a request is not answered by its handler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The bytes are not a request that may be answered.
+    Malformed(Refusal),
+    /// No site answers that host.
+    UnknownHost,
+    /// Nothing stands at that path.
+    NotFound,
+    /// Nothing stands at that path, and nothing may remember that: an asset of a build that is gone
+    /// or not there yet. 404 with `Cache-Control: no-store`.
+    MissingAsset,
+    /// Something stands there that is not served: a dotfile, a link that leaves the root.
+    Forbidden,
+    /// The path cannot name a file: escaped slash, NUL, backslash, a way out of the root.
+    BadPath,
+    /// Only GET and HEAD.
+    MethodNotAllowed,
+    /// A precondition failed (RFC 9110 section 13).
+    PreconditionFailed,
+    /// No byte of the range exists (RFC 9110 section 15.5.17); the length that is there.
+    RangeNotSatisfiable {
+        /// Bytes of the file.
+        length: u64,
+    },
+    /// The head took too long.
+    HeadTimeout,
+    /// The body made no progress.
+    BodyTimeout,
+    /// More connections than the process may have.
+    TooManyConnections,
+    /// A status that the configuration asks for (`try_files … =404`).
+    Configured(u16),
+    /// A file that is in the store's index could not be read.
+    FileUnreadable,
+}
+
+/// Turns a fault into its answer. What was on the answer before is gone.
+pub fn rescue(fault: Fault, answer: &mut Answer) {
+    answer.clear();
+    answer.status = fault.status();
+    match fault {
+        // The sender of broken bytes is told which check failed; that is public knowledge.
+        Fault::Malformed(refusal) => {
+            let text = format!("{} ({})\n", refusal.name().replace('_', " "), refusal.section());
+            answer.fields.add("Content-Type", b"text/plain; charset=utf-8");
+            answer.body = Body::Bytes(text.into_bytes());
+            answer.close = true;
+        }
+        Fault::MissingAsset => answer.fields.add("Cache-Control", b"no-store"),
+        Fault::MethodNotAllowed => answer.fields.add("Allow", b"GET, HEAD"),
+        // RFC 9110 section 15.5.17: say how long it is.
+        Fault::RangeNotSatisfiable { length } => {
+            answer.fields.add("Content-Range", format!("bytes */{length}").as_bytes());
+        }
+        Fault::HeadTimeout | Fault::BodyTimeout | Fault::TooManyConnections => answer.close = true,
+        Fault::UnknownHost
+        | Fault::NotFound
+        | Fault::Forbidden
+        | Fault::BadPath
+        | Fault::PreconditionFailed
+        | Fault::Configured(_)
+        | Fault::FileUnreadable => {}
+    }
+}
+
+impl Fault {
+    /// The status that a client gets.
+    pub fn status(self) -> u16 {
+        match self {
+            Fault::Malformed(refusal) => refusal.status(),
+            // RFC 9110 section 15.5.20
+            Fault::UnknownHost => 421,
+            Fault::NotFound | Fault::MissingAsset => 404,
+            Fault::Forbidden => 403,
+            Fault::BadPath => 400,
+            Fault::MethodNotAllowed => 405,
+            Fault::PreconditionFailed => 412,
+            Fault::RangeNotSatisfiable { .. } => 416,
+            Fault::HeadTimeout | Fault::BodyTimeout => 408,
+            Fault::TooManyConnections => 503,
+            Fault::Configured(status) => status,
+            Fault::FileUnreadable => 500,
+        }
+    }
+
+    /// Who caused it.
+    pub fn at_fault(self) -> AtFault {
+        match self {
+            Fault::TooManyConnections | Fault::FileUnreadable => AtFault::Us,
+            _ => AtFault::Client,
+        }
+    }
+
+    /// The `cause` label in metrics and logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fault::Malformed(refusal) => refusal.name(),
+            Fault::UnknownHost => "unknown_host",
+            Fault::NotFound => "not_found",
+            Fault::MissingAsset => "missing_asset",
+            Fault::Forbidden => "forbidden",
+            Fault::BadPath => "bad_path",
+            Fault::MethodNotAllowed => "method_not_allowed",
+            Fault::PreconditionFailed => "precondition_failed",
+            Fault::RangeNotSatisfiable { .. } => "range_not_satisfiable",
+            Fault::HeadTimeout => "head_timeout",
+            Fault::BodyTimeout => "body_timeout",
+            Fault::TooManyConnections => "too_many_connections",
+            Fault::Configured(_) => "configured",
+            Fault::FileUnreadable => "file_unreadable",
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! From checked settings to routes: roots become numbers of stores.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use onehop_config::checked::{self, Checked, Condition, Encoding, FileServer, Matcher, Step, Template};
+
+use super::{Action, Root, Route};
+
+/// Groups of one list of routes are bits of a word while a request walks.
+const GROUPS_MAX: usize = 64;
+
+/// A tree that a configuration wants in memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoreWish {
+    /// Absolute.
+    pub root: PathBuf,
+    /// Names that begin with a dot are kept.
+    pub dotfiles: bool,
+    /// Links that leave the root are followed.
+    pub follow_outside: bool,
+    /// Compressed forms that are wanted.
+    pub compress: Vec<Encoding>,
+    /// The index page of an `spa`.
+    pub index: Option<String>,
+}
+
+/// Every tree that the settings name, each once; its number is its place.
+pub fn store_wishes(checked: &Checked) -> Vec<StoreWish> {
+    let mut wishes = Vec::new();
+    for site in &checked.sites {
+        let mut encodings = Vec::new();
+        gather_encodings(&site.routes, &mut encodings);
+        gather(&site.routes, &encodings, &mut wishes);
+    }
+    // A root that only a matcher or a `root` names is wanted by whoever serves files there.
+    wishes
+}
+
+/// Compiles one site's routes; `wishes` gives stores their numbers.
+pub fn compile(routes: &[checked::Route], wishes: &[StoreWish]) -> Arc<[Route]> {
+    compile_list(routes, wishes).into()
+}
+
+fn compile_list(routes: &[checked::Route], wishes: &[StoreWish]) -> Vec<Route> {
+    let mut groups: Vec<u32> = Vec::new();
+    let number_of = |group: u32, groups: &mut Vec<u32>| -> Option<u32> {
+        let known = groups.iter().position(|known| *known == group);
+        let number = known.unwrap_or_else(|| {
+            groups.push(group);
+            groups.len() - 1
+        });
+        u32::try_from(number).ok().filter(|_| number < GROUPS_MAX)
+    };
+    let compiled = routes.iter().map(|route| Route {
+        matcher: route.matcher.clone(),
+        group: route.group.and_then(|group| number_of(group, &mut groups)),
+        action: action(&route.step, wishes),
+    });
+    compiled.collect()
+}
+
+fn action(step: &Step, wishes: &[StoreWish]) -> Action {
+    match step {
+        Step::Root(template) => Action::Root(root(template, wishes)),
+        Step::Header(header) => Action::Header(header.clone()),
+        Step::Redirect { to, kind } => Action::Redirect { to: to.clone(), kind: *kind },
+        Step::Rewrite(to) => Action::Rewrite(to.clone()),
+        Step::Encode(encode) => Action::Encode(encode.clone()),
+        Step::Handle(routes) => Action::Handle(compile_list(routes, wishes)),
+        Step::HandlePath { prefix, routes } => {
+            Action::HandlePath { prefix: prefix.clone(), routes: compile_list(routes, wishes) }
+        }
+        Step::Respond { status, body, close } => {
+            Action::Respond { status: *status, body: body.clone(), close: *close }
+        }
+        Step::FileServer(settings) => Action::FileServer {
+            settings: Arc::new(settings.clone()),
+            root: settings.root.as_ref().map(|template| root(template, wishes)),
+        },
+        Step::Spa(settings) => {
+            let store = number(&settings.root, wishes).unwrap_or(u32::MAX);
+            Action::Spa { settings: settings.clone(), store }
+        }
+    }
+}
+
+fn root(template: &Template, wishes: &[StoreWish]) -> Root {
+    let stored = template.as_text().and_then(|text| number(Path::new(text), wishes));
+    stored.map_or_else(|| Root::Disk(template.clone()), Root::Store)
+}
+
+fn number(root: &Path, wishes: &[StoreWish]) -> Option<u32> {
+    let place = wishes.iter().position(|wish| wish.root == root)?;
+    u32::try_from(place).ok()
+}
+
+fn gather_encodings(routes: &[checked::Route], encodings: &mut Vec<Encoding>) {
+    for route in routes {
+        match &route.step {
+            Step::Encode(encode) => add_missing(encodings, &encode.encodings),
+            Step::Handle(routes) | Step::HandlePath { routes, .. } => gather_encodings(routes, encodings),
+            _ => {}
+        }
+    }
+}
+
+fn add_missing(encodings: &mut Vec<Encoding>, more: &[Encoding]) {
+    for encoding in more {
+        if !encodings.contains(encoding) {
+            encodings.push(*encoding);
+        }
+    }
+}
+
+fn gather(routes: &[checked::Route], encodings: &[Encoding], wishes: &mut Vec<StoreWish>) {
+    let serves = files_are_served(routes);
+    for route in routes {
+        if let Some(matcher) = &route.matcher {
+            gather_matcher(matcher, wishes);
+        }
+        match &route.step {
+            Step::Root(template) => {
+                // Where nothing of this list or below serves files, only `try_files` may look here.
+                let settings = serves.as_ref();
+                add(template, settings, if settings.is_some() { encodings } else { &[] }, wishes);
+            }
+            Step::FileServer(settings) => {
+                if let Some(template) = &settings.root {
+                    add(template, Some(settings), encodings, wishes);
+                }
+            }
+            Step::Spa(spa) => {
+                let wish = wish_for(&spa.root, wishes);
+                add_missing(&mut wish.compress, &[Encoding::Brotli, Encoding::Zstd, Encoding::Gzip]);
+                wish.dotfiles |= spa.dotfiles;
+                wish.follow_outside |= spa.follow_outside;
+                wish.index.get_or_insert_with(|| spa.index.clone());
+            }
+            Step::Handle(routes) | Step::HandlePath { routes, .. } => gather(routes, encodings, wishes),
+            _ => {}
+        }
+    }
+}
+
+/// The settings of a `file_server` without a root of its own in a list or below it.
+fn files_are_served(routes: &[checked::Route]) -> Option<FileServer> {
+    routes.iter().find_map(|route| match &route.step {
+        Step::FileServer(settings) if settings.root.is_none() => Some(settings.clone()),
+        Step::Handle(routes) | Step::HandlePath { routes, .. } => files_are_served(routes),
+        _ => None,
+    })
+}
+
+fn gather_matcher(matcher: &Matcher, wishes: &mut Vec<StoreWish>) {
+    for condition in &matcher.all {
+        match condition {
+            Condition::File(wanted) => {
+                if let Some(template) = &wanted.root {
+                    add(template, None, &[], wishes);
+                }
+            }
+            Condition::Not(matchers) => matchers.iter().for_each(|matcher| gather_matcher(matcher, wishes)),
+            _ => {}
+        }
+    }
+}
+
+fn add(
+    template: &Template,
+    settings: Option<&FileServer>,
+    encodings: &[Encoding],
+    wishes: &mut Vec<StoreWish>,
+) {
+    let Some(text) = template.as_text() else { return };
+    let wish = wish_for(Path::new(text), wishes);
+    add_missing(&mut wish.compress, encodings);
+    if let Some(settings) = settings {
+        wish.dotfiles |= settings.dotfiles;
+        wish.follow_outside |= settings.follow_outside;
+    }
+}
+
+fn wish_for<'w>(root: &Path, wishes: &'w mut Vec<StoreWish>) -> &'w mut StoreWish {
+    let place = wishes.iter().position(|wish| wish.root == root).unwrap_or(wishes.len());
+    if place == wishes.len() {
+        wishes.push(StoreWish {
+            root: root.to_path_buf(),
+            dotfiles: false,
+            follow_outside: false,
+            compress: Vec::new(),
+            index: None,
+        });
+    }
+    &mut wishes[place]
+}

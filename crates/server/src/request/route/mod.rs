@@ -1,0 +1,90 @@
+//! Which site answers, and what it does: the snapshot that every core reads.
+//!
+//! Owns the compiled form of the checked settings. Immutable once published; a change is a new
+//! snapshot. Never opens a file: stores are handed in by the control plane.
+
+mod compile;
+mod hosts;
+mod matcher;
+mod template;
+mod uri;
+
+use std::sync::Arc;
+
+use onehop_config::checked::{self, Encode, FileServer, HeaderStep, RedirectKind, Spa, Template};
+
+pub use compile::{StoreWish, compile, store_wishes};
+pub use hosts::HostTable;
+pub(crate) use hosts::without_port as host_without_port;
+pub(crate) use matcher::matches;
+pub(crate) use template::{Into, expand};
+pub(crate) use uri::{rewrite, strip_prefix};
+
+use crate::observe::SiteCounters;
+use crate::observe::access_log::LogTarget;
+use crate::request::handle::files::store::Store;
+
+/// Everything that requests need to know, as it is at one moment.
+pub struct Snapshot {
+    /// By number of the listener.
+    pub hosts: Vec<HostTable>,
+    /// By number of the site.
+    pub sites: Vec<Site>,
+    /// Trees in memory, by number.
+    pub stores: Vec<Arc<Store>>,
+}
+
+/// One site, compiled.
+pub struct Site {
+    /// The `site` label.
+    pub label: Arc<str>,
+    /// In acting order.
+    pub routes: Arc<[Route]>,
+    /// This site's counters, one for each core.
+    pub counters: Vec<Arc<SiteCounters>>,
+    /// Where its requests are logged.
+    pub logs: Vec<LogTarget>,
+}
+
+/// A compiled [`checked::Route`].
+#[derive(Debug)]
+pub struct Route {
+    /// `None` matches every request.
+    pub matcher: Option<checked::Matcher>,
+    /// Of a group, only the first that matches is taken.
+    pub group: Option<u32>,
+    /// What is done.
+    pub action: Action,
+}
+
+/// A compiled [`checked::Step`]: roots have become numbers of stores.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "each variant is the step of that name")]
+pub enum Action {
+    Root(Root),
+    Header(HeaderStep),
+    Redirect { to: Template, kind: RedirectKind },
+    Rewrite(Template),
+    Encode(Encode),
+    Handle(Vec<Route>),
+    HandlePath { prefix: String, routes: Vec<Route> },
+    Respond { status: u16, body: Template, close: bool },
+    FileServer { settings: Arc<FileServer>, root: Option<Root> },
+    Spa { settings: Spa, store: u32 },
+}
+
+/// Where files are looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Root {
+    /// In memory; the store's number.
+    Store(u32),
+    /// On disk, because its path is only known with the request.
+    Disk(Template),
+}
+
+impl Snapshot {
+    /// Number of the site that answers `host` at a listener; `None` where nobody does.
+    pub fn site_number(&self, listener: usize, host: Option<&[u8]>) -> Option<usize> {
+        self.hosts.get(listener)?.find(host)
+    }
+}

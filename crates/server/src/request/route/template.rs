@@ -1,0 +1,180 @@
+//! Placeholders filled in for a request.
+
+use onehop_config::checked::{Part, Placeholder, Template};
+
+use super::hosts::without_port;
+use super::uri::{decode_path, escape_path, file_extension, last_segment};
+use crate::request::trip::Trip;
+
+/// Bytes of one expanded template: a few URIs long; more is an attempt to blow answers up.
+const EXPANDED_BYTES_MAX: usize = 128 * 1024;
+
+/// What the text becomes part of, which decides how values are escaped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Into {
+    /// A URI: decoded paths are escaped again.
+    Uri,
+    /// A header value: control characters are dropped.
+    HeaderValue,
+    /// Anything else: as it is.
+    Text,
+}
+
+/// A template's text for this request.
+pub(crate) fn expand(template: &Template, trip: &Trip<'_>, into: Into) -> Vec<u8> {
+    let mut out = Vec::new();
+    for part in &template.parts {
+        match part {
+            Part::Text(text) => out.extend_from_slice(text.as_bytes()),
+            Part::Value(placeholder) => value(placeholder, trip, into, &mut out),
+        }
+        if out.len() > EXPANDED_BYTES_MAX {
+            out.truncate(EXPANDED_BYTES_MAX);
+            break;
+        }
+    }
+    if into == Into::HeaderValue {
+        // A value from the request can hold an encoded line break; it never begins a new field.
+        out.retain(|byte| !matches!(byte, 0..=8 | 10..=31 | 127));
+    }
+    out
+}
+
+fn value(placeholder: &Placeholder, trip: &Trip<'_>, into: Into, out: &mut Vec<u8>) {
+    use Placeholder as P;
+    let head = trip.head;
+    let host = head.host().unwrap_or_default();
+    match placeholder {
+        P::Method => out.extend_from_slice(head.method_bytes()),
+        P::Uri => push_uri(&trip.path, trip.query.as_deref(), out),
+        P::Path => push_path(&decode_path(&trip.path), into, out),
+        P::PathDir => push_path(folder_of(&decode_path(&trip.path)), into, out),
+        P::PathFile => push_path(last_segment(&decode_path(&trip.path)), into, out),
+        P::PathFileBase => {
+            let path = decode_path(&trip.path);
+            let name = last_segment(&path);
+            push_path(&name[..name.len() - file_extension(&path).len()], into, out);
+        }
+        P::PathFileExt => push_path(file_extension(&decode_path(&trip.path)), into, out),
+        P::PathSegment(number) => {
+            let path = decode_path(&trip.path);
+            let trimmed = path.strip_prefix(b"/").unwrap_or(&path);
+            push_path(trimmed.split(|b| *b == b'/').nth(*number).unwrap_or_default(), into, out);
+        }
+        P::Query => out.extend_from_slice(trip.query.as_deref().unwrap_or_default()),
+        P::PrefixedQuery => push_query(trip.query.as_deref(), out),
+        P::QueryValue(name) => push_query_value(trip.query.as_deref(), name, out),
+        P::OriginalUri => push_uri(head.path(), head.query(), out),
+        P::OriginalPath => push_path(&decode_path(head.path()), into, out),
+        P::OriginalQuery => out.extend_from_slice(head.query().unwrap_or_default()),
+        P::Host => out.extend_from_slice(without_port(host)),
+        P::HostPort => out.extend_from_slice(host),
+        P::Port => push_port(host, trip, out),
+        P::HostLabel(number) => {
+            let label = without_port(host).rsplit(|b| *b == b'.').nth(*number);
+            out.extend_from_slice(label.unwrap_or_default());
+        }
+        P::Scheme => out.extend_from_slice(trip.origin.scheme().as_bytes()),
+        P::Protocol => out.extend_from_slice(match head.version() {
+            onehop_http1::Version::Http10 => b"HTTP/1.0",
+            onehop_http1::Version::Http11 => b"HTTP/1.1",
+        }),
+        P::Remote => push_text(trip.origin.peer.map(|peer| peer.to_string()), out),
+        P::RemoteHost => push_text(trip.origin.peer.map(|peer| peer.ip().to_canonical().to_string()), out),
+        P::RemotePort => push_text(trip.origin.peer.map(|peer| peer.port().to_string()), out),
+        P::Header(name) => push_joined(head.find_all(name), out),
+        P::Cookie(name) => push_cookie(trip, name, out),
+        P::Root => out.extend_from_slice(&trip.root_text()),
+        P::FileMatchRelative => push_path(trip.file_match.as_deref().unwrap_or_default(), into, out),
+        P::TimeUnix => push_text(unix_seconds(), out),
+        P::Uuid => push_text(Some(random_id()), out),
+    }
+}
+
+fn push_uri(path: &[u8], query: Option<&[u8]>, out: &mut Vec<u8>) {
+    out.extend_from_slice(path);
+    push_query(query, out);
+}
+
+fn push_query(query: Option<&[u8]>, out: &mut Vec<u8>) {
+    if let Some(query) = query.filter(|query| !query.is_empty()) {
+        out.push(b'?');
+        out.extend_from_slice(query);
+    }
+}
+
+fn push_path(decoded: &[u8], into: Into, out: &mut Vec<u8>) {
+    match into {
+        Into::Uri => escape_path(decoded, out),
+        Into::HeaderValue | Into::Text => out.extend_from_slice(decoded),
+    }
+}
+
+fn push_text(text: Option<String>, out: &mut Vec<u8>) {
+    out.extend_from_slice(text.unwrap_or_default().as_bytes());
+}
+
+fn push_joined<'a>(values: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
+    for (number, value) in values.enumerate() {
+        if number > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(value);
+    }
+}
+
+fn push_port(host: &[u8], trip: &Trip<'_>, out: &mut Vec<u8>) {
+    let name = without_port(host);
+    let port = host.rsplit(|b| *b == b':').next().filter(|port| {
+        !port.is_empty() && port.len() < host.len() - name.len() && port.iter().all(u8::is_ascii_digit)
+    });
+    match port {
+        Some(port) => out.extend_from_slice(port),
+        None => out.extend_from_slice(if trip.origin.tls { b"443" } else { b"80" }),
+    }
+}
+
+fn push_query_value(query: Option<&[u8]>, name: &str, out: &mut Vec<u8>) {
+    for pair in query.unwrap_or_default().split(|b| *b == b'&') {
+        let mut halves = pair.splitn(2, |b| *b == b'=');
+        let (key, value) = (halves.next().unwrap_or_default(), halves.next().unwrap_or_default());
+        if *decode_path(key) == *name.as_bytes() {
+            let spaced: Vec<u8> = value.iter().map(|b| if *b == b'+' { b' ' } else { *b }).collect();
+            out.extend_from_slice(&decode_path(&spaced));
+            return;
+        }
+    }
+}
+
+fn push_cookie(trip: &Trip<'_>, name: &str, out: &mut Vec<u8>) {
+    let cookies = trip.head.get_all(onehop_http1::Known::Cookie);
+    for pair in cookies.flat_map(|line| line.split(|b| *b == b';')) {
+        let mut halves = pair.trim_ascii().splitn(2, |b| *b == b'=');
+        if halves.next() == Some(name.as_bytes()) {
+            out.extend_from_slice(halves.next().unwrap_or_default());
+            return;
+        }
+    }
+}
+
+fn folder_of(path: &[u8]) -> &[u8] {
+    match path.iter().rposition(|b| *b == b'/') {
+        Some(slash) => &path[..=slash],
+        None => path,
+    }
+}
+
+fn unix_seconds() -> Option<String> {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).ok()?;
+    Some(since.as_secs().to_string())
+}
+
+/// A version 4 UUID (RFC 9562 section 5.4) from the process's seeded hasher: unique, not secret.
+fn random_id() -> String {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    let draw = || RandomState::new().build_hasher().finish();
+    let bits = (u128::from(draw()) << 64) | u128::from(draw());
+    let bits = (bits & !(0xf << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
+    let hex = format!("{bits:032x}");
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}

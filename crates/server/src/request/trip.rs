@@ -1,0 +1,181 @@
+//! A request's way through the routes of its site.
+//!
+//! Plain calls, in the order in which the compiled routes stand. Never waits: what needs the disk
+//! stops with [`Halt::NeedsDisk`], and the same trip is made again on a thread that may block.
+
+use std::borrow::Cow;
+
+use onehop_config::checked::{Encode, HeaderStep};
+use onehop_http1::RequestHead;
+
+use super::answer::Answer;
+use super::handle::{encode, file, header, redirect, respond};
+use super::origin::Origin;
+use super::rescue::Fault;
+use super::route::{self, Action, Root, Route, Snapshot};
+
+/// A request on its way.
+pub struct Trip<'a> {
+    /// As it came.
+    pub head: &'a RequestHead,
+    /// Where it came in.
+    pub origin: Origin,
+    /// What it sees.
+    pub snapshot: &'a Snapshot,
+    /// The path as it is now, escaped.
+    pub path: Cow<'a, [u8]>,
+    /// The query as it is now.
+    pub query: Option<Cow<'a, [u8]>>,
+    /// Where files are looked for.
+    pub root: Option<&'a Root>,
+    /// What `try_files` found, decoded, relative to the root.
+    pub file_match: Option<Vec<u8>>,
+    /// What `encode` allows.
+    pub encode: Option<&'a Encode>,
+    /// Field changes that wait for the answer.
+    pub headers: Vec<&'a HeaderStep>,
+    /// Who answered.
+    pub handler: Handler,
+    /// This thread may wait for the disk.
+    pub may_block: bool,
+}
+
+/// Who answered: the `handler` label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(missing_docs, reason = "each variant is the directive of that name")]
+pub enum Handler {
+    /// Nobody: refused before a handler, or no route matched.
+    None,
+    Respond,
+    Redirect,
+    FileServer,
+    Spa,
+}
+
+/// Why a trip ends early.
+#[derive(Debug)]
+pub enum Halt {
+    /// The answer is an error.
+    Fault(Fault),
+    /// The disk is needed and this thread may not wait for it.
+    NeedsDisk,
+}
+
+/// What a step did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    /// There is an answer.
+    Answered,
+    /// The next step is taken.
+    On,
+}
+
+impl From<Fault> for Halt {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl<'a> Trip<'a> {
+    /// A request at the beginning of its site's routes.
+    pub fn new(head: &'a RequestHead, origin: Origin, snapshot: &'a Snapshot) -> Self {
+        Self {
+            head,
+            origin,
+            snapshot,
+            path: Cow::Borrowed(head.path()),
+            query: head.query().map(Cow::Borrowed),
+            root: None,
+            file_match: None,
+            encode: None,
+            headers: Vec::new(),
+            handler: Handler::None,
+            may_block: false,
+        }
+    }
+
+    /// Takes the steps of `routes` until one answers, then what waits for the answer.
+    pub fn make(&mut self, routes: &'a [Route], answer: &mut Answer) -> Result<(), Halt> {
+        // Where no route answers, the answer stays what it is: an empty 200, as Caddy has it.
+        self.walk(routes, answer)?;
+        encode::apply(self, answer);
+        header::apply(self, answer);
+        Ok(())
+    }
+
+    /// As in Caddy, fields that were set before the handler ran stay on an error's answer.
+    pub fn amend_error(&self, answer: &mut Answer) {
+        header::apply_to_error(self, answer);
+    }
+
+    fn walk(&mut self, routes: &'a [Route], answer: &mut Answer) -> Result<Flow, Halt> {
+        let mut taken_groups = 0u64;
+        for route in routes {
+            let group_bit = route.group.map_or(0, |group| 1 << group);
+            if taken_groups & group_bit != 0 {
+                continue;
+            }
+            if let Some(matcher) = &route.matcher
+                && !route::matches(matcher, self)?
+            {
+                continue;
+            }
+            taken_groups |= group_bit;
+            if self.step(&route.action, answer)? == Flow::Answered {
+                return Ok(Flow::Answered);
+            }
+        }
+        Ok(Flow::On)
+    }
+
+    fn step(&mut self, action: &'a Action, answer: &mut Answer) -> Result<Flow, Halt> {
+        match action {
+            Action::Root(root) => self.root = Some(root),
+            Action::Header(step) => self.headers.push(step),
+            Action::Encode(encode) => self.encode = Some(encode),
+            Action::Rewrite(to) => {
+                let to = route::expand(to, self, route::Into::Uri);
+                let (path, query) = (std::mem::take(&mut self.path), self.query.take());
+                (self.path, self.query) = route::rewrite(&to, path, query);
+            }
+            Action::Handle(routes) => return self.walk(routes, answer),
+            Action::HandlePath { prefix, routes } => {
+                if let Some(path) = route::strip_prefix(&self.path, prefix) {
+                    self.path = Cow::Owned(path);
+                }
+                return self.walk(routes, answer);
+            }
+            Action::Redirect { to, kind } => return Ok(redirect::answer(self, to, *kind, answer)),
+            Action::Respond { status, body, close } => {
+                return Ok(respond::answer(self, *status, body, *close, answer));
+            }
+            Action::FileServer { settings, root } => {
+                return file::file_server(self, settings, root.as_ref(), answer);
+            }
+            Action::Spa { settings, store } => return file::spa(self, settings, *store, answer),
+        }
+        Ok(Flow::On)
+    }
+
+    /// The root that applies, as text.
+    pub(crate) fn root_text(&self) -> Vec<u8> {
+        match self.root {
+            Some(Root::Store(number)) => {
+                self.snapshot.stores.get(*number as usize).map_or_else(Vec::new, |s| {
+                    use std::os::unix::ffi::OsStrExt;
+                    s.root.as_os_str().as_bytes().to_vec()
+                })
+            }
+            // A root may name placeholders, but not itself.
+            Some(Root::Disk(template)) if !template_names_root(template) => {
+                route::expand(template, self, route::Into::Text)
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn template_names_root(template: &onehop_config::checked::Template) -> bool {
+    use onehop_config::checked::{Part, Placeholder};
+    template.parts.iter().any(|part| matches!(part, Part::Value(Placeholder::Root)))
+}

@@ -1,0 +1,4 @@
+import{n as e,t}from"./jsxRuntime-BzFiBigY.js";function n(){return t(e,{children:[t(`h1`,{children:`About this example`}),t(`p`,{class:`lead`,children:`A single-page app as build tools make it today: one HTML page, scripts and styles with hashes in their names, chunks that are fetched when they are needed.`}),t(`h2`,{children:`The whole configuration`}),t(`pre`,{tabindex:`0`,children:t(`code`,{children:`http://localhost:8080 {
+	spa ./dist
+	log
+}`})}),t(`h2`,{children:`Try it`}),t(`ol`,{children:[t(`li`,{children:`Reload this page: its address exists only in the app, and the server still answers it.`}),t(`li`,{children:[`Open `,t(`a`,{href:`/assets/gone-00000000.js`,target:`_blank`,rel:`noopener`,children:`a chunk that does not exist`}),`: that is a 404, not this app in disguise.`]}),t(`li`,{children:[`Change something and run `,t(`code`,{children:`npm run build`}),`: the next load has it.`]})]})]})}export{n as default};

@@ -1,0 +1,11 @@
+import { defineConfig } from "vite";
+
+export default defineConfig({
+  oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
+  build: {
+    // Every asset becomes a file of its own with a hash in its name, also small ones: an inlined
+    // image would be fetched again with every page.
+    assetsInlineLimit: 0,
+    reportCompressedSize: false,
+  },
+});

@@ -1,0 +1,142 @@
+//! `cargo xtask bench idle`: what a server at rest holds, and what each idle kept connection adds.
+//!
+//! The connections are ours, in this process; the server runs in its own. Every connection has had one
+//! answer and stays open.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::ground::Options;
+use crate::{Outcome, ground, install};
+
+use super::arms::{self, Arm};
+use super::probe;
+use super::process::{self, Memory, Server};
+use super::report::write_result;
+
+const ARMS: &[&str] = &["onehop", "nginx", "caddy", "static-web-server", "axum-servedir", "axum-embed"];
+
+/// Descriptors of ours that are no connections.
+const DESCRIPTORS_RESERVED: u64 = 200;
+
+/// Memory counts as settled when it has not changed for this long.
+const SETTLED_FOR: Duration = Duration::from_secs(2);
+/// It is taken as it is after this long.
+const SETTLE_DEADLINE: Duration = Duration::from_secs(15);
+
+/// Runs what the options ask for.
+pub(crate) fn run(words: &[&str]) -> Outcome {
+    let mut options = Options::new(words);
+    let smoke = options.flag("--smoke");
+    let wanted = options.number("--connections", if smoke { 500 } else { 10_000 })?.max(1);
+    let names =
+        options.names("--arms", ARMS, if smoke { &["onehop"] } else { &["onehop", "nginx", "caddy"] })?;
+    options.finish()?;
+    let room = install::raise_descriptor_limit().saturating_sub(DESCRIPTORS_RESERVED);
+    if room < wanted {
+        return Err(format!("only {room} descriptors are allowed here: raise `ulimit -n`").into());
+    }
+    let (site, _) = arms::make_site()?;
+    process::move_to_load_core();
+
+    println!(
+        "{:<18} {:>14} {:>14} {:>16} {:>12}",
+        "arm", "at rest KiB", "with them KiB", "KiB/connection", "connections"
+    );
+    let mut rows = Vec::new();
+    for name in &names {
+        let arm = Arm::prepare(name)?;
+        let row = measure(&arm, &site, wanted)?;
+        println!(
+            "{name:<18} {:>14} {:>14} {:>16.2} {wanted:>12}",
+            row["at_rest_kib"],
+            row["with_connections_kib"],
+            row["kib_per_connection"].as_f64().unwrap_or(f64::NAN)
+        );
+        rows.push(row);
+    }
+    let value = json!({ "what": "idle", "date": ground::date(), "machine": ground::machine(), "connections": wanted, "rows": rows });
+    println!("written to {}", write_result("idle", smoke, &value)?.display());
+    Ok(())
+}
+
+fn measure(arm: &Arm, site: &Path, wanted: u64) -> Outcome<Value> {
+    let running = arm.start(site, Path::new(""))?;
+    let rest = settled(&running.server);
+    let expected = probe::get(running.address, "/", &[])?.bytes.len();
+    let mut connections = Vec::new();
+    for _ in 0..wanted {
+        connections.push(one_answer(running.address, expected).map_err(|error| {
+            format!("{}: connection {} of {wanted}: {error}", arm.name, connections.len() + 1)
+        })?);
+    }
+    let with = settled(&running.server);
+    // They must all be alive still: a server that closed them would look frugal.
+    for connection in &mut connections {
+        connection.set_nonblocking(true)?;
+        if connection.read(&mut [0]).map_err(|error| error.kind()) != Err(std::io::ErrorKind::WouldBlock) {
+            return Err(format!("{} closed idle connections during the measurement", arm.name).into());
+        }
+    }
+    let added = with.resident_kib.saturating_sub(rest.resident_kib);
+    Ok(json!({
+        "arm": arm.name,
+        "version": arm.version,
+        "at_rest_kib": rest.resident_kib,
+        "at_rest_proportional_kib": rest.proportional_kib,
+        "with_connections_kib": with.resident_kib,
+        "peak_kib": with.peak_kib,
+        "kib_per_connection": added as f64 / wanted as f64,
+        "site_bytes": bytes_below(site),
+        "stored_bytes": stored_bytes(running.admin),
+    }))
+}
+
+fn one_answer(address: SocketAddr, expected: usize) -> Outcome<TcpStream> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    stream.write_all(format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n").as_bytes())?;
+    let mut answer = vec![0; expected];
+    stream.read_exact(&mut answer)?;
+    if !answer.starts_with(b"HTTP/1.1 200") {
+        return Err("no 200".into());
+    }
+    Ok(stream)
+}
+
+/// Memory once it has stopped changing.
+fn settled(server: &Server) -> Memory {
+    let begun = Instant::now();
+    let mut last = server.memory();
+    let mut since = Instant::now();
+    while since.elapsed() < SETTLED_FOR && begun.elapsed() < SETTLE_DEADLINE {
+        std::thread::sleep(Duration::from_millis(100));
+        let now = server.memory();
+        if now.resident_kib != last.resident_kib {
+            since = Instant::now();
+        }
+        last = now;
+    }
+    last
+}
+
+/// Bytes that onehop says it holds, all codings together; `None` for the others.
+fn stored_bytes(admin: SocketAddr) -> Option<u64> {
+    let text = String::from_utf8(probe::get(admin, "/metrics", &[]).ok()?.body).ok()?;
+    let lines = text.lines().filter(|line| line.starts_with("onehop_stored_bytes"));
+    Some(lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum::<f64>() as u64)
+}
+
+fn bytes_below(folder: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
+    let sizes = entries.flatten().map(|entry| match entry.metadata() {
+        Ok(facts) if facts.is_dir() => bytes_below(&entry.path()),
+        Ok(facts) => facts.len(),
+        Err(_) => 0,
+    });
+    sizes.sum()
+}

@@ -1,0 +1,94 @@
+//! One request, one answer, on a connection of its own: to see that an arm answers as it should
+//! before it is measured, and to learn its bytes.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use crate::Outcome;
+
+/// A server that takes longer for one small file has hung.
+const ANSWER_DEADLINE: Duration = Duration::from_secs(10);
+
+/// An answer, whole.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    /// Status code.
+    pub(crate) status: u16,
+    /// Status line and header fields, with the empty line.
+    pub(crate) head: String,
+    /// Content as sent.
+    pub(crate) body: Vec<u8>,
+    /// Everything, as received.
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Answer {
+    /// The value of a header field.
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (field, value) = line.split_once(':')?;
+            field.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+}
+
+/// Asks with GET and the given header lines. The connection is kept as far as the server sees, so that
+/// the bytes are those of a kept connection.
+pub(crate) fn get(address: SocketAddr, path: &str, fields: &[(&str, String)]) -> Outcome<Answer> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(ANSWER_DEADLINE))?;
+    stream.set_nodelay(true)?;
+    let mut request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n");
+    for (name, value) in fields {
+        request.push_str(&format!("{name}: {value}\r\n"));
+    }
+    request.push_str("\r\n");
+    stream.write_all(request.as_bytes())?;
+
+    let mut bytes = Vec::new();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        let count = stream.read(&mut buffer)?;
+        bytes.extend_from_slice(&buffer[..count]);
+        if let Some(answer) = whole(&bytes) {
+            return Ok(answer);
+        }
+        if count == 0 {
+            return Err(format!("{path}: the answer broke off after {} bytes", bytes.len()).into());
+        }
+    }
+}
+
+/// The answer in these bytes, once it is complete.
+fn whole(bytes: &[u8]) -> Option<Answer> {
+    let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
+    let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+    let status = head.split_whitespace().nth(1)?.parse().ok()?;
+    let mut answer = Answer { status, head, body: Vec::new(), bytes: bytes.to_vec() };
+    let length = match answer.field("content-length") {
+        _ if status == 304 || status == 204 => 0,
+        Some(length) => length.parse().ok()?,
+        // Chunked: whole when the last chunk is there. Good enough to compare, not to parse.
+        None => bytes.ends_with(b"0\r\n\r\n").then_some(bytes.len() - end)?,
+    };
+    answer.body = bytes.get(end..end + length)?.to_vec();
+    Some(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_whole_when_its_content_is_there() {
+        let bytes = b"HTTP/1.1 200 OK\r\nETag: \"a\"\r\nContent-Length: 3\r\n\r\nabc";
+        assert!(whole(&bytes[..bytes.len() - 1]).is_none());
+        let answer = whole(bytes).unwrap();
+        assert_eq!(
+            (answer.status, answer.field("etag"), answer.body.as_slice()),
+            (200, Some("\"a\""), &b"abc"[..])
+        );
+        assert!(whole(b"HTTP/1.1 304 Not Modified\r\nContent-Length: 788\r\n\r\n").is_some());
+    }
+}

@@ -1,0 +1,136 @@
+//! `cargo xtask bench tree`: how soon a site of 200 files answers, and how much memory it takes at its
+//! peak to replace some of a tree of 200 MiB.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::ground::Options;
+use crate::{Outcome, ground};
+
+use super::arms::Arm;
+use super::probe;
+use super::process;
+use super::report::{median, write_result};
+
+const FILES: usize = 200;
+const MEBIBYTE: usize = 1024 * 1024;
+/// Files of the large tree that are replaced.
+const CHANGED: usize = 5;
+/// A change is visible within the watcher's quiet time and the reading; this long means never.
+const SWAP_DEADLINE: Duration = Duration::from_secs(30);
+
+/// Runs what the options ask for.
+pub(crate) fn run(words: &[&str]) -> Outcome {
+    let mut options = Options::new(words);
+    let smoke = options.flag("--smoke");
+    let large = options.number("--mebibytes", if smoke { 20 } else { 200 })?;
+    options.finish()?;
+    process::move_to_load_core();
+    let arm = Arm::prepare("onehop")?;
+    let folder = ground::target_folder("bench")?.join("tree");
+
+    make_tree(&folder, MEBIBYTE / FILES, "js")?;
+    let ready: Vec<f64> =
+        (0..if smoke { 2 } else { 10 }).map(|_| time_to_ready(&arm, &folder)).collect::<Outcome<_>>()?;
+    let slowest = ready.iter().copied().fold(0.0, f64::max);
+    println!(
+        "{FILES} files of 1 MiB together: first 200 after {:.1} ms (median), {slowest:.1} ms (slowest)",
+        median(ready.clone())
+    );
+
+    make_tree(&folder, usize::try_from(large)? * MEBIBYTE / FILES, "jpg")?;
+    let swap = swap(&arm, &folder)?;
+    println!("{large} MiB: {swap:#}");
+    let value = json!({
+        "what": "tree", "date": ground::date(), "machine": ground::machine(), "version": arm.version,
+        "ready_ms": ready, "ready_ms_median": median(ready.clone()), "tree_mebibytes": large, "swap": swap,
+    });
+    println!("written to {}", write_result("tree", smoke, &value)?.display());
+    std::fs::remove_dir_all(&folder)?;
+    Ok(())
+}
+
+/// 200 files of equal size beside a small index page.
+fn make_tree(folder: &Path, size: usize, extension: &str) -> Outcome {
+    let _ = std::fs::remove_dir_all(folder);
+    std::fs::create_dir_all(folder.join("assets"))?;
+    std::fs::write(folder.join("index.html"), "<!doctype html><title>A tree</title>\n")?;
+    for index in 0..FILES {
+        std::fs::write(tree_file(folder, index, extension), content(index as u64, size, extension))?;
+    }
+    Ok(())
+}
+
+fn tree_file(folder: &Path, index: usize, extension: &str) -> PathBuf {
+    folder.join(format!("assets/part-{index:03}.{extension}"))
+}
+
+/// Text that compresses for scripts, noise that does not for images.
+fn content(seed: u64, size: usize, extension: &str) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut bytes = Vec::with_capacity(size + 16);
+    while bytes.len() < size {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        match extension {
+            "js" => bytes.extend(format!("export const v{}=f({});\n", state % 4096, state % 97).bytes()),
+            _ => bytes.extend(state.to_le_bytes()),
+        }
+    }
+    bytes.truncate(size);
+    bytes
+}
+
+fn time_to_ready(arm: &Arm, folder: &Path) -> Outcome<f64> {
+    let begun = Instant::now();
+    let running = arm.launch(folder, Path::new(""))?;
+    loop {
+        match probe::get(running.address, "/assets/part-199.js", &[]) {
+            Ok(answer) if answer.status == 200 => return Ok(begun.elapsed().as_secs_f64() * 1e3),
+            Err(error) if begun.elapsed() > SWAP_DEADLINE => return Err(error),
+            _ => std::thread::sleep(Duration::from_micros(100)),
+        }
+    }
+}
+
+fn swap(arm: &Arm, folder: &Path) -> Outcome<serde_json::Value> {
+    let running = arm.start(folder, Path::new(""))?;
+    let path = format!("/assets/part-{:03}.jpg", CHANGED - 1);
+    let old = probe::get(running.address, &path, &[])?;
+    let before = running.server.memory();
+    running.server.forget_peak();
+
+    let size = old.body.len();
+    for index in 0..CHANGED {
+        std::fs::write(tree_file(folder, index, "jpg"), content(1_000 + index as u64, size, "jpg"))?;
+    }
+    let expected = content(1_000 + CHANGED as u64 - 1, size, "jpg");
+    let begun = Instant::now();
+    loop {
+        let answer = probe::get(running.address, &path, &[])?;
+        if answer.body == expected {
+            break;
+        }
+        if answer.body != old.body {
+            return Err("a torn file was served during the swap".into());
+        }
+        if begun.elapsed() > SWAP_DEADLINE {
+            return Err("the change never showed".into());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let seen_after = begun.elapsed();
+    let after = running.server.memory();
+    Ok(json!({
+        "resident_before_kib": before.resident_kib,
+        "peak_kib": after.peak_kib,
+        "resident_after_kib": after.resident_kib,
+        "changed_kib": size * CHANGED / 1024,
+        "peak_beyond_store_and_change_kib":
+            i64::try_from(after.peak_kib)? - i64::try_from(before.resident_kib + (size * CHANGED / 1024) as u64)?,
+        "seen_after_ms": seen_after.as_millis() as u64,
+    }))
+}

@@ -1,0 +1,151 @@
+//! `cargo xtask test`: the whole check, step by step, with what it needs installed on the way.
+//!
+//! It orders the steps and says which of them need the built program. What a step checks is known
+//! elsewhere: cargo, `tidy/`, `tests/e2e`, `fuzz/`, `bench/`.
+
+use std::path::PathBuf;
+
+use crate::ground::Options;
+use crate::steps::{Skip, Steps, command, quiet, shown};
+use crate::{Outcome, bench, ground, install, tidy};
+
+const STEPS: &[&str] = &[
+    "install",
+    "format",
+    "clippy",
+    "tidy",
+    "licences",
+    "tests",
+    "build",
+    "end-to-end",
+    "fuzz",
+    "bench-files",
+    "bench-idle",
+    "bench-tree",
+];
+
+/// Debian packages that the tests use.
+const PACKAGES: &[&str] = &[
+    "chromium",
+    "curl",
+    "strace",
+    "fonts-dejavu-core",
+    "nginx-light",
+    "libnginx-mod-http-brotli-static",
+    "wrk",
+];
+
+/// How long each fuzz target runs here; `suites` runs them longer.
+const FUZZ_SECONDS: u64 = 5;
+
+/// Runs all steps, or those named by `--only`.
+pub(crate) fn run(words: &[&str]) -> Outcome {
+    let mut options = Options::new(words);
+    if options.flag("--list") {
+        println!("{}", STEPS.join("\n"));
+        return options.finish();
+    }
+    let only = options.value("--only")?;
+    options.finish()?;
+    let only: Option<Vec<String>> = only.map(|list| list.split(',').map(str::to_owned).collect());
+    if let Some(unknown) = only.iter().flatten().find(|name| !STEPS.contains(&name.as_str())) {
+        return Err(ground::WrongUsage(format!("no such step: {unknown}")).into());
+    }
+
+    let mut steps = Steps::new("cargo xtask test", only);
+    steps.step("install", || {
+        install::debian(PACKAGES)?;
+        install::npm("tests/e2e")?;
+        install::npm("examples/quickstart")
+    });
+    steps.step("format", || quiet(&mut command("cargo", &["fmt", "--all", "--check"])));
+    steps.step("clippy", || {
+        let words = ["clippy", "--quiet", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
+        quiet(&mut command("cargo", &words))
+    });
+    steps.step("tidy", tidy::run);
+    steps.step("licences", licences);
+    steps.step("tests", || shown(&mut command("cargo", &["test", "--workspace", "--locked"])));
+    steps.step("build", || {
+        quiet(&mut command("cargo", &["build", "--release", "--locked", "--package", "onehop"]))
+    });
+    let built = !steps.failed("build");
+    let with_program = |work: fn() -> Outcome| match built {
+        true => work(),
+        false => Err(Skip("the program was not built".to_owned()).into()),
+    };
+    steps.step("end-to-end", || with_program(|| end_to_end(&[])));
+    steps.step("fuzz", || fuzz(FUZZ_SECONDS));
+    steps.step("bench-files", || with_program(|| bench::files(&["--smoke"])));
+    steps.step("bench-idle", || with_program(|| bench::idle(&["--smoke"])));
+    steps.step("bench-tree", || with_program(|| bench::tree(&["--smoke"])));
+    steps.finish()
+}
+
+/// Bans, licences and sources. The advisory database is a git repository of its own; it is asked only
+/// when it can be reached, and `suites` says so when it cannot.
+fn licences() -> Outcome {
+    let deny = install::cargo_deny()?;
+    println!("    (advisories are a part of `cargo xtask suites`: their database needs the open network)");
+    quiet(&mut command(deny, &["--all-features", "check", "bans", "licenses", "sources"]))
+}
+
+/// The tests of tests/e2e against the release build. `variables` lengthen them.
+pub(crate) fn end_to_end(variables: &[(&str, &str)]) -> Outcome {
+    install::npm("tests/e2e")?;
+    install::npm("examples/quickstart")?;
+    let pictures = ground::target_folder("e2e")?;
+    // Node's runner takes files; the list is the folder's, so that a new test needs no second place.
+    let folder = ground::root().join("tests/e2e");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)?.flatten().map(|entry| entry.path()).collect();
+    files.retain(|path| path.to_string_lossy().ends_with(".test.mjs"));
+    files.sort();
+    install::raise_descriptor_limit();
+    let mut node = command("node", &["--test", "--test-reporter=spec", "--test-concurrency=1"]);
+    node.args(&files).env("ONEHOP_PROGRAM", ground::program()).env("ONEHOP_E2E_OUTPUT", pictures);
+    match install::caddy() {
+        Ok(path) => drop(node.env("ONEHOP_CADDY", path)),
+        Err(error) if error.is::<Skip>() => println!("    without Caddy: {error}"),
+        Err(error) => return Err(error),
+    }
+    shown(node.envs(variables.iter().copied()))
+}
+
+/// Every fuzz target for some seconds, without a sanitizer: the code has no unsafe to find fault with,
+/// and the stable compiler can build it.
+pub(crate) fn fuzz(seconds: u64) -> Outcome {
+    if !ground::root().join("fuzz/Cargo.toml").exists() {
+        return Err(Skip("there is no fuzz folder".to_owned()).into());
+    }
+    install::cargo_fuzz()?;
+    let tools = install::tools()?;
+    let path = std::env::var("PATH").unwrap_or_default();
+    let cargo = |words: &[&str]| {
+        let mut cargo = command("cargo", words);
+        cargo.env("RUSTC_BOOTSTRAP", "1").env("PATH", format!("{}:{path}", tools.display()));
+        cargo.env("CARGO_TARGET_DIR", ground::target().join("fuzz"));
+        cargo
+    };
+    let list = cargo(&["fuzz", "list"]).output()?;
+    let targets = String::from_utf8_lossy(&list.stdout).into_owned();
+    if targets.trim().is_empty() {
+        return Err(format!("no fuzz targets: {}", String::from_utf8_lossy(&list.stderr)).into());
+    }
+    let length = format!("-max_total_time={seconds}");
+    for target in targets.split_whitespace() {
+        println!("    {target}: {seconds} s");
+        let words = [
+            "fuzz",
+            "run",
+            "--sanitizer",
+            "none",
+            target,
+            "--",
+            &length,
+            "-rss_limit_mb=2048",
+            "-verbosity=0",
+        ];
+        quiet(&mut cargo(&words)).map_err(|error| format!("{target}: {error}"))?;
+    }
+    Ok(())
+}

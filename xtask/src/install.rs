@@ -1,0 +1,145 @@
+//! Installs what tests and benchmarks need, and nothing that is there already.
+//!
+//! Sources are the ordinary ones only: Debian's packages, crates.io, npm, the Go module proxy. What
+//! is built lands in `target/tools`; nothing is changed outside the checkout but Debian's packages.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::steps::{Skip, command, quiet};
+use crate::{Outcome, ground};
+
+/// Version of Caddy that answers are compared with.
+pub(crate) const CADDY_VERSION: &str = "v2.11.9";
+
+const CARGO_DENY_VERSION: &str = "0.20.2";
+const CARGO_FUZZ_VERSION: &str = "0.13.2";
+
+/// Version of static-web-server that is measured. 2.44 has its memory cache behind `experimental`.
+pub(crate) const STATIC_WEB_SERVER_VERSION: &str = "2.44.1";
+
+/// Debian packages; those that are there are not touched.
+pub(crate) fn debian(packages: &[&str]) -> Outcome {
+    let missing: Vec<&str> = packages.iter().copied().filter(|package| !debian_has(package)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    println!("    installing from Debian: {}", missing.join(" "));
+    let is_root = ground::output_of("id", &["-u"]).as_deref() == Some("0");
+    let apt = |arguments: &[&str]| {
+        let mut line: Vec<&str> = if is_root { vec![] } else { vec!["sudo", "-n"] };
+        line.extend(["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]);
+        line.extend(arguments);
+        quiet(&mut command(line[0], &line[1..]))
+    };
+    let mut install = vec!["install", "-y", "--no-install-recommends"];
+    install.extend(&missing);
+    apt(&["update"]).and_then(|()| apt(&install)).map_err(|error| {
+        format!("cannot install {} (root, or sudo without a password, is needed): {error}", missing.join(" "))
+            .into()
+    })
+}
+
+fn debian_has(package: &str) -> bool {
+    ground::output_of("dpkg-query", &["-W", "-f", "${db:Status-Status}", package]).as_deref()
+        == Some("installed")
+}
+
+/// Where tools that we build are put.
+pub(crate) fn tools() -> Outcome<PathBuf> {
+    ground::target_folder("tools/bin")
+}
+
+/// cargo-deny, built without optimisation: that takes half a minute instead of four.
+pub(crate) fn cargo_deny() -> Outcome<PathBuf> {
+    cargo_tool("cargo-deny", CARGO_DENY_VERSION, &["--debug", "--config", "profile.dev.debug=false"], &[])
+}
+
+/// cargo-fuzz, the same way; one that is installed for the user is taken.
+pub(crate) fn cargo_fuzz() -> Outcome<PathBuf> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
+    if let Some(present) = home.map(|home| home.join("bin/cargo-fuzz")).filter(|path| path.exists()) {
+        return Ok(present);
+    }
+    cargo_tool("cargo-fuzz", CARGO_FUZZ_VERSION, &["--debug", "--config", "profile.dev.debug=false"], &[])
+}
+
+/// static-web-server with its memory cache, without TLS.
+pub(crate) fn static_web_server() -> Outcome<PathBuf> {
+    let features = "compression,directory-listing,fallback-page,experimental";
+    cargo_tool(
+        "static-web-server",
+        STATIC_WEB_SERVER_VERSION,
+        &["--no-default-features", "--features", features],
+        // Its `experimental` feature insists on this.
+        &[("RUSTFLAGS", "--cfg tokio_unstable")],
+    )
+}
+
+fn cargo_tool(name: &str, version: &str, options: &[&str], environment: &[(&str, &str)]) -> Outcome<PathBuf> {
+    let path = tools()?.join(name);
+    if path.exists() {
+        return Ok(path);
+    }
+    println!("    building {name} {version}");
+    let place = ground::target().join("tools");
+    let build = ground::target().join("tools-build");
+    let mut install = command("cargo", &["install", &format!("{name}@{version}"), "--locked"]);
+    install.args(options).arg("--root").arg(&place).env("CARGO_TARGET_DIR", &build);
+    install.envs(environment.iter().copied());
+    quiet(&mut install)?;
+    Ok(path)
+}
+
+/// Caddy, built from its module. `ONEHOP_CADDY` names one that is there.
+pub(crate) fn caddy() -> Outcome<PathBuf> {
+    if let Some(path) = std::env::var_os("ONEHOP_CADDY") {
+        return Ok(PathBuf::from(path));
+    }
+    let path = tools()?.join("caddy");
+    if path.exists() {
+        return Ok(path);
+    }
+    let Some(go) = go() else {
+        return Err(Skip(
+            "Caddy is built with Go 1.25 or later, which is neither here nor in Debian 12".to_owned(),
+        )
+        .into());
+    };
+    println!("    building Caddy {CADDY_VERSION}");
+    let module = format!("github.com/caddyserver/caddy/v2/cmd/caddy@{CADDY_VERSION}");
+    quiet(command(go, &["install", "-trimpath", "-ldflags=-s -w", &module]).env("GOBIN", tools()?))?;
+    Ok(path)
+}
+
+fn go() -> Option<&'static str> {
+    ["go", "/usr/local/go/bin/go"].into_iter().find(|go| {
+        let minor = ground::output_of(go, &["env", "GOVERSION"])
+            .and_then(|version| version.split('.').nth(1)?.parse::<u32>().ok());
+        minor.is_some_and(|minor| minor >= 25)
+    })
+}
+
+/// The packages of a folder's lockfile; done again only when the lockfile is newer than they are.
+pub(crate) fn npm(folder: &str) -> Outcome {
+    let folder = ground::root().join(folder);
+    let stamp = folder.join("node_modules/.package-lock.json");
+    if modified(&stamp) >= modified(&folder.join("package-lock.json")) && stamp.exists() {
+        return Ok(());
+    }
+    println!("    npm ci in {}", folder.display());
+    quiet(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(&folder))
+}
+
+fn modified(path: &Path) -> Option<std::time::SystemTime> {
+    path.metadata().and_then(|facts| facts.modified()).ok()
+}
+
+/// As many descriptors as this user may have, for us and for what we start.
+pub(crate) fn raise_descriptor_limit() -> u64 {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}

@@ -1,0 +1,83 @@
+//! `cargo xtask`: everything that is done to onehop rather than by it.
+//!
+//! This file knows the commands and their words. It must never do a command's work: `check.rs` runs
+//! the tests, `tidy/` reads the source, `bench/` measures, `suites.rs` runs what takes long.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod check;
+mod dist;
+mod ground;
+mod install;
+mod steps;
+mod suites;
+mod tidy;
+
+use std::process::ExitCode;
+
+/// What every command gives back: an error is a sentence for the person who typed it.
+pub(crate) type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+const HELP: &str = "\
+The project's own commands.
+
+Usage: cargo xtask COMMAND [OPTIONS]
+
+Commands:
+  test            Check everything, installing what is missing: formatting, lints, tidy, licences,
+                  all tests, end-to-end tests with real clients, short fuzzing, short benchmarks.
+                  Under 20 minutes on two cores. --only NAME[,NAME] runs some of the steps,
+                  --list names them.
+  tidy            Check the design's rules in the source (also a part of `test`).
+  bench files     Compare with other servers: CPU per request, rate, latency, memory.
+                  --smoke            one short round, to see that it works
+                  --rounds N         rounds, each with another order of the arms (default 3)
+                  --seconds N        length of one measurement (default 5)
+                  --arms A,B         only these arms   --cases A,B   only these cases
+                  --list             names of arms and cases
+  bench idle      Memory of 10,000 idle connections, and of a server at rest. Takes --smoke,
+                  --connections N, --arms A,B.
+  bench tree      Time to ready for 200 small files; peak memory when a 200 MiB tree changes.
+  dist            Build the static program for Linux into target/dist.
+  suites          Long runs: 20 rebuilds, 50,000 requests, long fuzzing, suites by others. Writes
+                  tests/suites/results. --smoke runs a short form, --only NAME[,NAME] some of them.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage.
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match words.as_slice() {
+        [] | ["help" | "--help" | "-h", ..] => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        [.., "--help" | "-h"] => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        ["test", options @ ..] => check::run(options),
+        ["tidy"] => tidy::run(),
+        ["bench", "files", options @ ..] => bench::files(options),
+        ["bench", "idle", options @ ..] => bench::idle(options),
+        ["bench", "tree", options @ ..] => bench::tree(options),
+        ["dist"] => dist::run(),
+        ["suites", options @ ..] => suites::run(options),
+        _ => {
+            eprintln!("error: no such command: cargo xtask {}\n\n{HELP}", words.join(" "));
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<ground::WrongUsage>() => {
+            eprintln!("error: {error}\n\nSee `cargo xtask --help`.");
+            ExitCode::from(2)
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

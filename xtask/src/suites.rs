@@ -1,0 +1,99 @@
+//! `cargo xtask suites`: what takes long or needs more than a test machine has. Results are written to
+//! tests/suites/results with their date, to be committed.
+
+use std::fmt::Write as _;
+use std::time::Instant;
+
+use crate::ground::Options;
+use crate::steps::{Skip, command};
+use crate::{Outcome, check, ground, install};
+
+const SUITES: &[&str] = &["end-to-end", "fuzz", "advisories", "httplint", "bench-tree"];
+
+/// Seconds per fuzz target.
+const FUZZ_SECONDS: u64 = 300;
+
+/// Runs all suites, or those named by `--only`; `--smoke` shortens them.
+pub(crate) fn run(words: &[&str]) -> Outcome {
+    let mut options = Options::new(words);
+    let smoke = options.flag("--smoke");
+    let names = options.names("--only", SUITES, SUITES)?;
+    options.finish()?;
+    let build = ["build", "--release", "--locked", "--package", "onehop"];
+    crate::steps::quiet(&mut command("cargo", &build))?;
+
+    let mut record = format!("date: {}\nmachine: {:#}\n", ground::date(), ground::machine());
+    let mut failed = 0;
+    for name in &names {
+        println!("==> {name}");
+        let begun = Instant::now();
+        let outcome = match name.as_str() {
+            "end-to-end" => long_end_to_end(smoke),
+            "fuzz" => check::fuzz(if smoke { 5 } else { FUZZ_SECONDS }),
+            "advisories" => advisories(),
+            "httplint" => httplint(),
+            _ => crate::bench::tree(if smoke { &["--smoke"] } else { &[] }),
+        };
+        let word = match &outcome {
+            Ok(()) => "passed".to_owned(),
+            Err(error) if error.is::<Skip>() => format!("SKIPPED: {error}"),
+            Err(error) => {
+                failed += 1;
+                format!("FAILED: {error}")
+            }
+        };
+        println!("    {name}: {word}");
+        writeln!(record, "{name}: {word} ({:.0} s)", begun.elapsed().as_secs_f64())?;
+    }
+    let folder = match smoke {
+        true => ground::target_folder("suites")?,
+        false => ground::root().join("tests/suites/results"),
+    };
+    std::fs::create_dir_all(&folder)?;
+    let path = folder.join(format!("{}.txt", ground::date()));
+    std::fs::write(&path, record)?;
+    println!("written to {}", path.display());
+    if failed > 0 {
+        return Err(format!("{failed} of {} suites failed", names.len()).into());
+    }
+    Ok(())
+}
+
+/// The end-to-end tests at the length that the design promises, with Caddy itself beside us.
+fn long_end_to_end(smoke: bool) -> Outcome {
+    if smoke {
+        return check::end_to_end(&[]);
+    }
+    check::end_to_end(&[
+        ("ONEHOP_REBUILDS", "20"),
+        ("ONEHOP_RELOAD_REQUESTS", "200000"),
+        ("ONEHOP_RELOADS", "100"),
+    ])
+}
+
+fn advisories() -> Outcome {
+    let deny = install::cargo_deny()?;
+    let output = command(deny, &["--all-features", "check", "advisories"]).output()?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() {
+        return Ok(());
+    }
+    if text.contains("failed to fetch advisory database") {
+        return Err(Skip("the advisory database cannot be reached from here".to_owned()).into());
+    }
+    Err(text.into_owned().into())
+}
+
+/// httplint (PyPI) reads our answers as a reviewer of HTTP would.
+fn httplint() -> Outcome {
+    let place = ground::target().join("tools/python");
+    let python = place.join("bin/python");
+    if !place.join("bin/httplint").exists() {
+        crate::steps::quiet(command("python3", &["-m", "venv"]).arg(&place))?;
+        crate::steps::quiet(&mut command(&python, &["-m", "pip", "install", "--quiet", "httplint"]))?;
+    }
+    let script = ground::root().join("tests/suites/httplint.mjs");
+    let mut node = command("node", &[&script.display().to_string()]);
+    node.env("ONEHOP_PROGRAM", ground::program()).env("HTTPLINT", place.join("bin/httplint"));
+    crate::steps::shown(&mut node)
+}
