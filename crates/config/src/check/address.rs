@@ -48,8 +48,13 @@ impl Address {
         };
         if !path.is_empty() {
             let message = "a path in an address is a feature of Caddy that onehop does not have yet";
-            return Err(Problem::error("not-yet", &place.narrowed_to(path), message)
-                .help(format!("write the address without it, and `handle {path}* {{ … }}` inside")));
+            let problem = Problem::error("not-yet", &place.narrowed_to(path), message);
+            return Err(match path {
+                "/" => problem.help("take the slash away"),
+                _ => {
+                    problem.help(format!("write the address without it, and `handle {path} {{ … }}` inside"))
+                }
+            });
         }
         let (host, port) = split_port(authority);
         let port = match port.filter(|port| !port.is_empty()) {
@@ -66,6 +71,18 @@ impl Address {
             );
         }
         Ok(Address { label: text.clone(), place: place.clone(), scheme, host, port })
+    }
+
+    /// `0.0.0.0` and `::` are names of interfaces, which no request asks for.
+    pub(crate) fn warn_of_unspecified(&self, cx: &mut Context<'_>) {
+        let Some(HostPattern::Exact(host)) = &self.host else { return };
+        if host == "0.0.0.0" || host == "::" {
+            let message = format!("only requests that name the host `{host}` are answered");
+            cx.problems.push(
+                Problem::warning("host", &self.place, message)
+                    .help(format!("leave the host out, and add `bind {host}` to name the interface")),
+            );
+        }
     }
 
     /// Where it is reached. An address that means HTTPS in Caddy and is served without TLS here

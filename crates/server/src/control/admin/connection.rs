@@ -210,7 +210,9 @@ async fn carry_out(asked: Ask, api: &Arc<dyn Api>) -> Reply {
             None => Reply::lost(),
         },
         Ask::Stop => Reply::json(202, &json!({ "stopping": true })),
-        Ask::Refused(Refused::NotFound) => Reply::error(404, "there is no such path here; see docs/control-api.md"),
+        Ask::Refused(Refused::NotFound) => {
+            Reply::error(404, "there is no such path here; see docs/control-api.md")
+        }
         Ask::Refused(Refused::Method(wanted)) => Reply {
             fields: if wanted == "POST" { "Allow: POST\r\n" } else { "Allow: GET, HEAD\r\n" },
             ..Reply::error(405, &format!("this path wants {wanted}"))
@@ -224,6 +226,7 @@ async fn carry_out(asked: Ask, api: &Arc<dyn Api>) -> Reply {
 }
 
 /// Off the runtime's thread, since a reload may read a large tree. `None` where the call panicked.
+#[expect(clippy::disallowed_methods, reason = "the control plane's own thread, not a core's")]
 async fn call<T: Send + 'static>(
     api: &Arc<dyn Api>,
     what: impl FnOnce(&dyn Api) -> T + Send + 'static,

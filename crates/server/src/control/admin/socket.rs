@@ -71,13 +71,18 @@ impl Drop for SocketFile {
 /// A lock on the folder itself: it leaves no file behind, and ends with the process.
 fn lock(folder: &Path) -> io::Result<File> {
     let handle = File::open(folder).map_err(|error| {
-        io::Error::new(error.kind(), format!("the folder of the control socket, {}: {error}", folder.display()))
+        io::Error::new(
+            error.kind(),
+            format!("the folder of the control socket, {}: {error}", folder.display()),
+        )
     })?;
     let begun = Instant::now();
     loop {
         match flock(&handle, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(handle),
-            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) if begun.elapsed() < LOCK_DEADLINE => {
+            Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR)
+                if begun.elapsed() < LOCK_DEADLINE =>
+            {
                 std::thread::sleep(Duration::from_millis(5));
             }
             Err(error) => return Err(error.into()),
@@ -97,8 +102,10 @@ fn remove_dead(path: &Path) -> io::Result<()> {
     }
     match UnixStream::connect(path) {
         Ok(stream) => {
-            let pid = socket_peercred(&stream).map(|peer| peer.pid.as_raw_nonzero().get()).unwrap_or_default();
-            let reason = format!("already running with process id {pid}, which listens at {}", path.display());
+            let pid =
+                socket_peercred(&stream).map(|peer| peer.pid.as_raw_nonzero().get()).unwrap_or_default();
+            let reason =
+                format!("already running with process id {pid}, which listens at {}", path.display());
             Err(io::Error::new(io::ErrorKind::AddrInUse, reason))
         }
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),

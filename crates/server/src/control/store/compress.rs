@@ -14,8 +14,9 @@ use onehop_config::checked::Encoding;
 
 use super::assemble::totals;
 use super::forms::compressed;
-use super::{MemoryBudget, StoreSpec, hash, media};
+use super::{MemoryBudget, StoreSpec};
 use crate::limits::{COMPRESS_ALONE_BYTES_MIN, COMPRESS_BATCH_PERIOD, COMPRESS_BYTES_MIN};
+use crate::request::handle::files::is_compressible;
 use crate::request::handle::files::store::{File, Form, Store};
 
 /// Makes the compressed forms that are still to be made, and publishes them in batches and at the end.
@@ -50,7 +51,7 @@ pub fn compress(
 pub(super) fn may_shrink(spec: &StoreSpec, file: &File) -> bool {
     !spec.compress.is_empty()
         && file.length >= COMPRESS_BYTES_MIN as u64
-        && media::is_compressible(&file.content_type)
+        && is_compressible(&file.content_type)
 }
 
 /// Results that wait to be published; a worker that is ahead of that waits.
@@ -104,20 +105,7 @@ impl Workshop<'_> {
         let gzip = form(Encoding::Gzip, &file.gzip);
         let zstd = form(Encoding::Zstd, &file.zstd);
         let brotli = form(Encoding::Brotli, &file.brotli);
-        Some(Arc::new(File {
-            path: file.path.clone(),
-            content_type: file.content_type.clone(),
-            modified: file.modified,
-            length: file.length,
-            hash: file.hash,
-            identity: Some(identity),
-            gzip,
-            brotli,
-            zstd,
-            hashed_name: file.hashed_name,
-            stamp: file.stamp,
-            settled: true,
-        }))
+        Some(Arc::new(File { gzip, brotli, zstd, settled: true, ..file.clone() }))
     }
 }
 
@@ -169,14 +157,20 @@ fn with(store: &Store, files: impl Iterator<Item = (u32, Arc<File>)>) -> Store {
 }
 
 /// Files still to be compressed: what a page needs first, and of that the smallest.
-fn in_order(store: &Store, spec: &StoreSpec) -> Vec<u32> {
+pub(super) fn in_order(store: &Store, spec: &StoreSpec) -> Vec<u32> {
     let unsettled = |file: &File| !file.settled && file.identity.is_some();
     let mut jobs: Vec<u32> = (0..).zip(&store.files).filter(|(_, f)| unsettled(f)).map(|(n, _)| n).collect();
     jobs.sort_by_cached_key(|number| {
         let Some(file) = store.file(*number) else { return (u8::MAX, 0) };
         let kind = &*file.content_type;
         let class = match () {
-            () if spec.index.as_ref().is_some_and(|index| index.as_bytes() == &*file.path) => 0,
+            () if spec
+                .index
+                .as_ref()
+                .is_some_and(|index| index.trim_matches('/').as_bytes() == &*file.path) =>
+            {
+                0
+            }
             () if kind.starts_with("text/html") => 1,
             () if kind.contains("javascript") || kind.starts_with("text/css") => 2,
             () => 3,

@@ -46,15 +46,19 @@ enum Mode {
 impl Eyes {
     /// Looks at the root's file system and chooses.
     pub(super) fn open(spec: &StoreSpec, stop: Arc<Stop>, events: &Events) -> Self {
-        let mut eyes = Self { stop, mode: Mode::Polling { known: 0 } };
         if let Some(name) = deaf(&spec.root) {
-            eyes.poll(&format!("{name} does not report changes"), events);
-            return eyes;
+            return Self::blind(&format!("{name} does not report changes"), stop, events);
         }
         match Watch::new() {
-            Ok(watch) => eyes.mode = Mode::Watching(watch),
-            Err(error) => eyes.poll(&reason(&error), events),
+            Ok(watch) => Self { stop, mode: Mode::Watching(watch) },
+            Err(error) => Self::blind(&reason(&error), stop, events),
         }
+    }
+
+    /// Looks from time to time.
+    pub(super) fn blind(reason: &str, stop: Arc<Stop>, events: &Events) -> Self {
+        let mut eyes = Self { stop, mode: Mode::Polling { known: 0 } };
+        eyes.poll(reason, events);
         eyes
     }
 

@@ -6,6 +6,7 @@
 //! the file.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use brotli::enc::BrotliEncoderParams;
@@ -17,6 +18,7 @@ use crate::limits::{
     COMPRESS_BEST_BYTES_MAX, COMPRESS_SAVING_BYTES_MIN, COMPRESS_SAVING_PERCENT_MIN, COMPRESS_STEP_BYTES,
     ZSTD_WINDOW_LOG_MAX,
 };
+use crate::request::handle::files::store::{File, Form};
 
 /// The form of `bytes` in a coding; `None` if it is not small enough or the work was cancelled.
 pub(super) fn compressed(bytes: &[u8], encoding: Encoding, cancelled: &AtomicBool) -> Option<Vec<u8>> {
@@ -28,6 +30,25 @@ pub(super) fn compressed(bytes: &[u8], encoding: Encoding, cancelled: &AtomicBoo
         Encoding::Zstd => zstd(bytes, best, room, cancelled),
     };
     done.ok().map(|room| room.written)
+}
+
+/// Gives a file the forms of an earlier one with the same content.
+pub(super) fn take_over(file: &mut File, earlier: &File) {
+    let same_lines = file.modified == earlier.modified && file.content_type == earlier.content_type;
+    let renewed = |form: &Option<Form>, encoding: Option<Encoding>| {
+        let form = form.as_ref()?;
+        if same_lines {
+            return Some(form.clone());
+        }
+        let bytes = Arc::clone(&form.bytes);
+        let renewed = Form::new(bytes, encoding, &file.content_type, file.modified, file.hash);
+        Some(Form { held: form.held.clone(), ..renewed })
+    };
+    file.identity = renewed(&earlier.identity, None);
+    file.gzip = renewed(&earlier.gzip, Some(Encoding::Gzip));
+    file.brotli = renewed(&earlier.brotli, Some(Encoding::Brotli));
+    file.zstd = renewed(&earlier.zstd, Some(Encoding::Zstd));
+    file.settled = earlier.settled;
 }
 
 /// Bytes that a form may have to be kept.

@@ -91,14 +91,37 @@ impl Keeper {
         publish: Publish,
         events: Events,
     ) -> Self {
+        let root = spec.clone();
+        Self::start_with(spec, first, budget, publish, events, |stop, events| Eyes::open(&root, stop, events))
+    }
+
+    /// The same with eyes of one's own.
+    pub(super) fn start_with(
+        spec: StoreSpec,
+        first: Arc<Store>,
+        budget: MemoryBudget,
+        publish: Publish,
+        events: Events,
+        eyes: impl FnOnce(Arc<Stop>, &Events) -> Eyes,
+    ) -> Self {
         let stop = Arc::new(Stop::new());
         let mut hold = Hold::default();
         hold.published(&first, spec.index.as_deref());
         let skipped = first.skipped.clone();
         let shelf = Shelf::new(first, publish, Arc::clone(&events), Arc::clone(&stop));
-        let eyes = Eyes::open(&spec, Arc::clone(&stop), &events);
-        let mut work =
-            Work { spec, budget, events, shelf, eyes, hold, skipped, candidate: None, gone: false };
+        let eyes = eyes(Arc::clone(&stop), &events);
+        let mut work = Work {
+            spec,
+            budget,
+            events,
+            shelf,
+            eyes,
+            hold,
+            skipped,
+            candidate: None,
+            awaited: Vec::new(),
+            gone: false,
+        };
         let run = move || {
             // A thread that may not be nicer works all the same.
             let _ = rustix::process::setpriority_process(None, NICENESS);
@@ -134,6 +157,8 @@ struct Work {
     skipped: Skipped,
     /// A store that was read and not published; spares reading its files again.
     candidate: Option<Store>,
+    /// What was missing when that was last said.
+    awaited: Vec<String>,
     /// The root is missing.
     gone: bool,
 }
@@ -144,8 +169,7 @@ type Next = ControlFlow<(), Option<Instant>>;
 impl Work {
     fn run(&mut self) {
         self.shelf.compress(&self.spec, &self.budget);
-        // The tree may have changed between its first read and its first watch.
-        let mut next = self.update(Instant::now());
+        let mut next = self.first_look();
         while let ControlFlow::Continue(until) = next {
             next = match self.eyes.wait(&self.spec, until) {
                 Woken::Stopped => return,
@@ -160,15 +184,36 @@ impl Work {
         }
     }
 
+    /// Begins to watch. The tree may have changed since it was first read, and may still be changing.
+    fn first_look(&mut self) -> Next {
+        match self.read() {
+            Ok(outcome) if self.shelf.changed(&outcome.store) == 0 => {
+                ControlFlow::Continue(self.judge(outcome.store, Instant::now()))
+            }
+            Ok(outcome) => {
+                self.candidate = Some(outcome.store);
+                self.update_when_quiet()
+            }
+            Err(StoreError::Cancelled) => ControlFlow::Break(()),
+            Err(error) => ControlFlow::Continue(self.unreadable(error)),
+        }
+    }
+
     /// Waits for the tree to be quiet, or for long enough, and brings the store up to date.
     fn update_when_quiet(&mut self) -> Next {
         let begun = Instant::now();
-        let latest = begun + CHURN_WAIT_MAX;
+        self.quiet(begun)?;
+        self.update(begun)
+    }
+
+    /// Waits until nothing changes any more, or until it has been changing for too long.
+    fn quiet(&mut self, begun: Instant) -> ControlFlow<()> {
+        let latest = (begun + CHURN_WAIT_MAX).max(Instant::now() + QUIET_PERIOD);
         loop {
             match self.eyes.wait(&self.spec, Some(latest.min(Instant::now() + QUIET_PERIOD))) {
                 Woken::Stopped => return ControlFlow::Break(()),
                 Woken::Changed { .. } if Instant::now() < latest => {}
-                Woken::Changed { .. } | Woken::Late => return self.update(begun),
+                Woken::Changed { .. } | Woken::Late => return ControlFlow::Continue(()),
             }
         }
     }
@@ -189,10 +234,8 @@ impl Work {
             let touched = self.eyes.look(&self.spec);
             if (touched && age < CHURN_WAIT_MAX) || (!outcome.settled && age < 2 * CHURN_WAIT_MAX) {
                 self.candidate = Some(outcome.store);
-                match self.eyes.wait(&self.spec, Some(Instant::now() + QUIET_PERIOD)) {
-                    Woken::Stopped => return ControlFlow::Break(()),
-                    Woken::Changed { .. } | Woken::Late => continue,
-                }
+                self.quiet(begun)?;
+                continue;
             }
             return ControlFlow::Continue(self.judge(outcome.store, begun));
         }
@@ -218,7 +261,10 @@ impl Work {
         match self.hold.judge(&store, index, Instant::now()) {
             Verdict::Complete => {}
             Verdict::Incomplete { missing, until } => {
-                (self.events)(KeeperEvent::HeldBack { missing });
+                if missing != self.awaited {
+                    self.awaited.clone_from(&missing);
+                    (self.events)(KeeperEvent::HeldBack { missing });
+                }
                 self.candidate = Some(store);
                 return Some(until);
             }
@@ -227,6 +273,7 @@ impl Work {
             }
         }
         self.candidate = None;
+        self.awaited.clear();
         if store.skipped != self.skipped {
             self.skipped = store.skipped.clone();
             (self.events)(KeeperEvent::Skipped(self.skipped.clone()));
@@ -234,7 +281,10 @@ impl Work {
         self.hold.published(&store, index);
         let files = store.totals.files;
         if let Some(changed) = self.shelf.publish(store) {
-            (self.events)(KeeperEvent::Published { files, changed, took: begun.elapsed() });
+            // Files that were only touched are not worth a line.
+            if changed > 0 {
+                (self.events)(KeeperEvent::Published { files, changed, took: begun.elapsed() });
+            }
             self.shelf.compress(&self.spec, &self.budget);
         }
         None

@@ -15,7 +15,6 @@ mod hash;
 mod hold;
 mod index_assets;
 mod keeper;
-mod media;
 mod read;
 mod resolve;
 mod scan;
@@ -135,20 +134,4 @@ impl StoreError {
 const BUILD_FOLDERS: [&str; 6] = ["dist", "build", "out", "public", "_site", "www"];
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_missing_build_folder_asks_whether_the_build_was_run() {
-        let error = StoreError::MissingRoot {
-            root: "/srv/app/dist".into(),
-            nearest: "/srv/app".into(),
-            missing: "dist".into(),
-        };
-        assert_eq!(
-            error.to_string(),
-            "there is no folder /srv/app/dist: /srv/app exists, but nothing named \"dist\" is in it"
-        );
-        assert!(error.hint().expect("a hint").contains("did you run it"));
-    }
-}
+mod tests;

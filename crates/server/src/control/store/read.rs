@@ -19,14 +19,16 @@ use rustix::io::Errno;
 
 use super::assemble::{Got, assemble};
 use super::compress::may_shrink;
+use super::forms::take_over;
 use super::scan::{Found, Tree, modified, scan, stamp};
-use super::{MemoryBudget, Progress, StoreError, StoreSpec, hash, media};
+use super::{MemoryBudget, Progress, StoreError, StoreSpec, hash};
 use crate::limits::{
     FILE_READS_MAX, READ_ALONE_BYTES_MAX, READ_ALONE_FILES_MAX, READ_THREADS_MAX, STAMP_TICK,
     STAMP_TICK_COARSE, STORED_FILE_BYTES_MAX, TREE_READS_MAX,
 };
 use crate::request::handle::files::budget::Held;
 use crate::request::handle::files::store::{File, Form, Node, Stamp, Store};
+use crate::request::handle::files::{content_type, is_hashed_name};
 
 /// Reads a tree. What `previous` holds unchanged is shared with it.
 pub fn read(
@@ -98,29 +100,29 @@ impl Reading<'_> {
         // The smallest come first: they gain most from memory, and get it while there is some.
         wanted.sort_by_key(|number| tree.files[*number].stamp.length);
         let returning = self.returning(&files);
-        let wanted: Vec<Wanted> = wanted
-            .into_iter()
-            .map(|number| {
-                let found = &tree.files[number];
-                Wanted { number, found, held: self.hold(found.stamp.length, returning), returning }
-            })
-            .collect();
-        for (number, got) in self.read_all(tree, &wanted, bytes)? {
+        let mut reads = Vec::with_capacity(wanted.len());
+        for number in wanted {
+            let found = &tree.files[number];
+            let held = self.hold(found.stamp.length, returning);
+            let earlier = fresh.get(&found.path).into_iter().chain(self.earlier(&found.path));
+            match earlier.into_iter().find(|file| held.is_none() && file.stamp == found.stamp) {
+                Some(on_disk) => files[number] = Got::Ready(Arc::clone(on_disk), found.stamp),
+                None => reads.push(Wanted { number, found, held, returning }),
+            }
+        }
+        for (number, got) in self.read_all(tree, &reads, bytes)? {
             files[number] = got;
         }
         Ok(files)
     }
 
-    /// The file as an earlier store has it, if it is the same.
+    /// The file as an earlier store has it in memory, if it is the same.
     fn unchanged(&self, found: &Found, fresh: &Fresh) -> Got {
         let earlier = fresh.get(&found.path).into_iter().chain(self.earlier(&found.path));
-        for file in earlier {
-            let fits = || self.budget.left() >= file.length && file.length <= STORED_FILE_BYTES_MAX;
-            if file.stamp == found.stamp && (file.identity.is_some() || !fits()) {
-                return Got::Ready(Arc::clone(file), found.stamp);
-            }
+        match earlier.into_iter().find(|file| file.identity.is_some() && file.stamp == found.stamp) {
+            Some(file) => Got::Ready(Arc::clone(file), found.stamp),
+            None => Got::Gone,
         }
-        Got::Gone
     }
 
     /// Files at the same path in earlier stores, the newest first.
@@ -225,13 +227,7 @@ impl Reading<'_> {
             earlier.hash == hash && earlier.length == stamp.length && earlier.identity.is_some()
         });
         match same {
-            Some(earlier) => {
-                file.identity.clone_from(&earlier.identity);
-                file.gzip.clone_from(&earlier.gzip);
-                file.brotli.clone_from(&earlier.brotli);
-                file.zstd.clone_from(&earlier.zstd);
-                file.settled = earlier.settled;
-            }
+            Some(earlier) => take_over(&mut file, earlier),
             None => {
                 let form = Form::new(bytes, None, &file.content_type, file.modified, hash);
                 file.identity = Some(form.holding(held));
@@ -292,7 +288,7 @@ fn refused(error: io::Error) -> io::Result<Got> {
 fn on_disk(found: &Found, stamp: Stamp) -> File {
     File {
         path: found.path.clone(),
-        content_type: media::content_type(&found.path),
+        content_type: content_type(&found.path).into(),
         modified: modified(&stamp),
         length: stamp.length,
         hash: hash::of_stamp(&stamp),
@@ -300,7 +296,7 @@ fn on_disk(found: &Found, stamp: Stamp) -> File {
         gzip: None,
         brotli: None,
         zstd: None,
-        hashed_name: media::is_hashed_name(&found.path),
+        hashed_name: is_hashed_name(&found.path),
         stamp,
         settled: true,
     }

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use super::assemble::totals;
 use super::compress::compress;
+use super::forms::take_over;
 use super::keeper::{Events, KeeperEvent, Publish};
 use super::stop::Stop;
 use super::{MemoryBudget, StoreSpec};
@@ -47,6 +48,11 @@ impl Shelf {
 
     pub(super) fn stop(&self) -> &Stop {
         &self.stop
+    }
+
+    /// How many files of a store are new or different in it, or gone.
+    pub(super) fn changed(&self, store: &Store) -> usize {
+        changed(store, &self.place.lock())
     }
 
     /// Publishes the store of a changed tree; returns how many files are new, different or gone, or
@@ -135,10 +141,10 @@ fn adopt(store: &mut Store, latest: &Store) {
         }
         if let Some(known) = at(latest, &file.path)
             && known.settled
-            && known.stamp == file.stamp
             && known.hash == file.hash
+            && known.identity.is_some()
         {
-            *file = Arc::clone(known);
+            take_over(Arc::make_mut(file), known);
             adopted = true;
         }
     }

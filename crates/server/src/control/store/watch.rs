@@ -234,6 +234,26 @@ mod tests {
     }
 
     #[test]
+    fn lost_events_are_noticed() {
+        let folder = tempfile::tempdir().expect("folder");
+        let spec = spec(folder.path());
+        let mut watch = Watch::new().expect("inotify");
+        watch.follow(&scan(&spec).expect("a tree")).expect("watches");
+        let limit = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").expect("a limit");
+        let limit: usize = limit.trim().parse().expect("a number");
+        // Each rename is two events.
+        for number in 0..=limit / 2 {
+            let name = |number: usize| folder.path().join(format!("{}", number % 2));
+            if number == 0 {
+                fs::write(name(0), "x").expect("write");
+            }
+            fs::rename(name(number), name(number + 1)).expect("rename");
+        }
+        assert_eq!(watch.look(&spec).expect("events"), Seen { change: true, overflow: true });
+        assert_eq!(watch.look(&spec).expect("events"), Seen::default());
+    }
+
+    #[test]
     fn the_file_system_of_processes_is_not_called_deaf() {
         assert_eq!(deaf(Path::new("/proc")), None);
     }

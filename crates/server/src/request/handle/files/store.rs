@@ -82,7 +82,7 @@ pub enum SkipReason {
 }
 
 /// One file.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct File {
     /// Path below the root, as in [`Store::index`].
     pub path: Box<[u8]>,
@@ -150,6 +150,10 @@ pub struct Folder {
 impl Store {
     /// What stands at a normalised path.
     pub fn get(&self, path: &[u8]) -> Option<Node> {
+        // Most visits begin at the root, and everybody knows what stands there.
+        if path.is_empty() && !self.folders.is_empty() {
+            return Some(Node::Folder(0));
+        }
         self.index.get(path).copied()
     }
 
