@@ -28,6 +28,10 @@ pub const BLOCK_DEPTH_MAX: usize = 64;
 /// time of a load; large redirect lists have a few thousand entries.
 pub const DIRECTIVES_PER_BLOCK_MAX: usize = 20_000;
 
+/// Groups of mutually exclusive routes in one block. A request keeps one bit for each; `handle`,
+/// `rewrite` and `root` take one a kind, and only `try_files` with queries take more.
+pub const GROUPS_PER_BLOCK_MAX: usize = 64;
+
 /// Problems kept of one load. Nobody reads more, and one slip can cause thousands.
 pub const PROBLEMS_MAX: usize = 100;
 

@@ -6,6 +6,8 @@
 use super::Context;
 use super::sort::sort_like_go;
 use crate::checked::{Route, Step};
+use crate::limits::GROUPS_PER_BLOCK_MAX;
+use crate::problem::{Place, Problem};
 use crate::vocabulary::DIRECTIVE_ORDER;
 
 /// Kinds of which only the first that matches acts.
@@ -33,7 +35,12 @@ impl Placed {
 
 /// Puts what the directives of a block made into acting order. A `route` block keeps the written
 /// order.
-pub(crate) fn arrange(cx: &mut Context<'_>, mut placed: Vec<Placed>, sorted: bool) -> Vec<Route> {
+pub(crate) fn arrange(
+    cx: &mut Context<'_>,
+    block: &Place,
+    mut placed: Vec<Placed>,
+    sorted: bool,
+) -> Vec<Route> {
     if sorted {
         sort_like_go(&mut placed, &acts_before);
     }
@@ -45,7 +52,30 @@ pub(crate) fn arrange(cx: &mut Context<'_>, mut placed: Vec<Placed>, sorted: boo
             members.for_each(|one| one.route.group = group);
         }
     }
-    placed.into_iter().map(|one| one.route).collect()
+    let mut routes: Vec<Route> = placed.into_iter().map(|one| one.route).collect();
+    if number_groups(&mut routes) > GROUPS_PER_BLOCK_MAX {
+        let message =
+            format!("more than {GROUPS_PER_BLOCK_MAX} `try_files` with queries stand in this block");
+        cx.problems
+            .push(Problem::error("too-large", block, message).help("put some of them into `handle` blocks"));
+    }
+    routes
+}
+
+/// Numbers the groups of a list from 0, so that a request can note in a few bits which are taken.
+fn number_groups(routes: &mut [Route]) -> usize {
+    let mut known: Vec<u32> = Vec::new();
+    for group in routes.iter_mut().filter_map(|route| route.group.as_mut()) {
+        let number = known.iter().position(|other| other == group).unwrap_or_else(|| {
+            known.push(*group);
+            known.len() - 1
+        });
+        *group = u32::try_from(number).unwrap_or(u32::MAX);
+        if known.len() > GROUPS_PER_BLOCK_MAX {
+            break;
+        }
+    }
+    known.len()
 }
 
 /// Of the exclusive kinds, neighbours with the very same matcher are one to Caddy, whose steps all

@@ -2,7 +2,7 @@
 
 use super::address::Address;
 use super::listen::Listeners;
-use super::matcher::{Scope, is_definition};
+use super::matcher::Scope;
 use super::{Context, global};
 use crate::checked::{Checked, Condition, Global, Route, Site, Step, Template};
 use crate::directives::{self, SiteSettings};
@@ -50,8 +50,7 @@ fn site(cx: &mut Context<'_>, global: &Global, block: &Block, listeners: &mut Li
     }
     let scope = Scope::of_block(cx, &block.lines, None);
     let mut settings = SiteSettings::default();
-    let lines = block.lines.iter().filter(|line| !is_definition(line));
-    let mut routes = directives::site(cx, &scope, lines, block.braces, &mut settings);
+    let mut routes = directives::site(cx, &scope, block, &mut settings);
     if needs_root(&routes) && !routes.iter().any(|route| is_root(&route.step) && route.matcher.is_none()) {
         let root = Template::text(cx.base.to_string_lossy());
         routes.insert(0, Route { matcher: None, group: None, step: Step::Root(root), line: 0 });

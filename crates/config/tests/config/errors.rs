@@ -95,3 +95,4 @@ errors!(
     "http://a.example {\n\tbind unix//a|0660\n\trespond a\n}\nhttp://b.example {\n\tbind unix//a\n\trespond b\n}\n"
 );
 errors!(a_field_value_over_two_lines, ":80\nheader X-A \"a\nb\"\n");
+errors!(more_groups_than_a_block_may_have, &format!(":80 {{\n{}}}\n", "\ttry_files a /b?c\n".repeat(65)));

@@ -127,3 +127,19 @@ fn changes_of_fields_act_by_kind_and_defaults_last() {
 		header Late=x deferred",
     );
 }
+
+#[test]
+fn groups_are_numbered_within_their_block() {
+    let handles =
+        "\thandle /a {\n\t\troot /x\n\t\troot /b /y\n\t}\n\thandle {\n\t\troot /x\n\t\troot /b /y\n\t}\n";
+    let sites: String = (0..50).map(|number| format!("http://{number}.example {{\n{handles}}}\n")).collect();
+    let loaded = Memory::main(&sites).sound();
+    fn highest(routes: &[onehop_config::checked::Route]) -> u32 {
+        let inner = |route: &onehop_config::checked::Route| match &route.step {
+            onehop_config::checked::Step::Handle(routes) => highest(routes),
+            _ => 0,
+        };
+        routes.iter().map(|route| route.group.unwrap_or(0).max(inner(route))).max().unwrap_or(0)
+    }
+    assert_eq!(loaded.checked.sites.iter().map(|site| highest(&site.routes)).max(), Some(0));
+}

@@ -223,6 +223,7 @@ async fn carry_out(asked: Ask, api: &Arc<dyn Api>) -> Reply {
 }
 
 /// Off the runtime's thread, since a reload may read a large tree. `None` where the call panicked.
+#[expect(clippy::disallowed_methods, reason = "the control plane's own thread, not a core's")]
 async fn call<T: Send + 'static>(
     api: &Arc<dyn Api>,
     what: impl FnOnce(&dyn Api) -> T + Send + 'static,
