@@ -127,7 +127,7 @@ impl ClientCodec {
     /// Sends a request's head with the framing that follows from its body.
     ///
     /// # Errors
-    /// [`Refusal::OutOfOrder`] while the connection is not [`ClientCodec::reusable`].
+    /// [`Refusal::OutOfOrder`] on a connection that is neither new nor made ready by [`ClientCodec::reuse`].
     pub fn write_request_head(&mut self, out: &mut Vec<u8>, ask: AskHead<'_>) -> Result<(), Refusal> {
         if self.stage != Stage::Idle {
             return Err(Refusal::OutOfOrder);

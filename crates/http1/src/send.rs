@@ -5,8 +5,9 @@
 
 use crate::{BodyLength, Known, grammar};
 
-/// Bytes beside status line, fields and date that an ordinary head needs: Content-Length, Connection, CRLF.
-pub(crate) const HEAD_ROOM: usize = 96;
+/// Bytes that a head needs beside the caller's fields: the longest start line's own part, Content-Length,
+/// Connection and the empty line. With it an answer's buffer grows once at most.
+pub(crate) const HEAD_ROOM: usize = 128;
 
 /// A body that is being sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +17,7 @@ pub(crate) enum BodyWriter {
     /// This much is still owed.
     Known(u64),
     Chunked,
-    /// A chunk's size line went out, its data comes from elsewhere.
+    /// A chunk's size line went out; its data is the caller's to send, in exactly that length.
     InChunk,
     UntilClose,
 }

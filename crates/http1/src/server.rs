@@ -8,14 +8,10 @@
 //! ([`ServerCodec::at_eof`]); one that closes inside a head or body gets no answer.
 
 use crate::body::BodyReader;
-use crate::limits::Limits;
+use crate::limits::{EMPTY_LINES_MAX, Limits};
 use crate::scan::{Bounds, Scan};
 use crate::send::{self, BodyWriter, Kept};
 use crate::{BodyLength, BodyRead, Known, Method, Refusal, RequestHead, Version, framing, target, tokenise};
-
-/// Empty lines before a request line that are skipped: RFC 9112 section 2.2 asks for one at least, since old
-/// clients send it after a body.
-const EMPTY_LINES_MAX: usize = 4;
 
 /// The head of an answer. `fields` are whole lines, `Name: value` and CRLF each, already checked; they hold
 /// none of Content-Length, Transfer-Encoding, Connection and Keep-Alive, which are the codec's to decide.
@@ -127,7 +123,8 @@ impl ServerCodec {
     }
 
     /// Reads a head from the beginning of `input`. `Ok(Some(consumed))` fills `head`; `Ok(None)` asks for
-    /// more bytes after these same ones, and never beyond the limits. Empty lines before it are skipped.
+    /// more bytes after these same ones, never beyond [`Limits::input_bytes`]; `head` then holds nothing of use.
+    /// Empty lines before it are skipped.
     ///
     /// # Errors
     /// The request's first fault. The codec is then ready to write one answer, after which it closes.

@@ -1,5 +1,9 @@
 //! A proxy's connection and a server's, back to back: what one sends, the other reads.
 
+#[path = "drive/feed.rs"]
+mod feed;
+
+use feed::Feed;
 use onehop_http1::{
     AnswerHead, AnswerRead, AskHead, BodyLength, BodyRead, ClientCodec, Limits, Next, Refusal, RequestHead,
     ResponseHead, ServerCodec,
@@ -40,25 +44,24 @@ fn bodies() -> impl Strategy<Value = Body> {
     })
 }
 
-/// Reads a whole body of which `step` more bytes are there at each call; returns it and its length on the
-/// wire.
+/// Reads a whole body that comes by `step` bytes; returns it and its length on the wire.
 fn read_all(
     input: &[u8],
     step: usize,
     mut read: impl FnMut(&[u8]) -> Result<BodyRead, Refusal>,
 ) -> (Vec<u8>, usize) {
-    let (mut at, mut end, mut body) = (0, 0, Vec::new());
+    let (mut feed, mut body) = (Feed::new(input, 0, step), Vec::new());
     loop {
-        match read(&input[at..end]).expect("our own framing is good") {
-            BodyRead::NeedMore => {
-                assert!(end < input.len(), "the body is whole");
-                end = (end + step).min(input.len());
+        match read(feed.here()).expect("our own framing is good") {
+            BodyRead::NeedMore => assert!(feed.more(), "the body is whole"),
+            BodyRead::Data { at, consumed } => {
+                body.extend_from_slice(&feed.here()[at]);
+                feed.consume(consumed);
             }
-            BodyRead::Data { at: data, consumed } => {
-                body.extend_from_slice(&input[at..end][data]);
-                at += consumed;
+            BodyRead::End { consumed } => {
+                feed.consume(consumed);
+                return (body, input.len() - feed.left());
             }
-            BodyRead::End { consumed } => return (body, at + consumed),
         }
     }
 }

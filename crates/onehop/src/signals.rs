@@ -27,6 +27,10 @@ pub(crate) enum Wish {
 
 /// Listens from now on. Until `serving` is set, SIGTERM and SIGINT end the process at once: nothing is
 /// in flight yet, and reading a large tree cannot be interrupted otherwise.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a person who interrupts twice, or before anything is served, wants the end now"
+)]
 pub(crate) fn listen(wishes: Sender<Wish>, serving: Arc<AtomicBool>) -> io::Result<()> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     thread::Builder::new().name("signals".into()).spawn(move || {

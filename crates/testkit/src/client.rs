@@ -232,11 +232,16 @@ impl Client {
 
     fn more(&mut self) -> std::io::Result<()> {
         let mut buffer = [0; 16 * 1024];
-        match self.stream.read(&mut buffer)? {
-            0 => Err(ErrorKind::UnexpectedEof.into()),
-            count => {
-                self.rest.extend_from_slice(buffer.get(..count).unwrap_or_default());
-                Ok(())
+        loop {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(count) => {
+                    self.rest.extend_from_slice(buffer.get(..count).unwrap_or_default());
+                    return Ok(());
+                }
+                // A debugger or a stopped machine, not the server.
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
         }
     }

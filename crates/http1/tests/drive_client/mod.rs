@@ -1,5 +1,9 @@
 //! Drives a client codec over an answer that comes in any cut, and records what a proxy would have seen.
 
+#[path = "../drive/feed.rs"]
+mod feed;
+
+use feed::Feed;
 use onehop_http1::{AnswerRead, AskHead, BodyLength, BodyRead, ClientCodec, Limits, Refusal, ResponseHead};
 
 /// What came of an answer.
@@ -36,6 +40,7 @@ pub(crate) fn asked(method: &str, upgrade: bool) -> ClientCodec {
 /// connection.
 pub(crate) fn read(codec: &mut ClientCodec, input: &[u8], cut: usize, step: usize) -> Got {
     let mut head = ResponseHead::new();
+    let mut feed = Feed::new(input, cut, step);
     let mut got = Got {
         informational: Vec::new(),
         status: 0,
@@ -44,62 +49,66 @@ pub(crate) fn read(codec: &mut ClientCodec, input: &[u8], cut: usize, step: usiz
         end: End::Whole,
         reusable: false,
     };
-    let (mut at, mut end) = (0, cut.min(input.len()));
-    let mut in_body = false;
+    let read = read_head(codec, &mut head, &mut feed, &mut got).and_then(|end| match end {
+        Some(End::Whole) => read_body(codec, &mut feed, &mut got),
+        end => Ok(end),
+    });
+    got.status = head.status();
+    got.end = match read {
+        Ok(Some(end)) => {
+            got.trailers = codec.trailers().to_vec();
+            got.reusable = codec.reusable(feed.left());
+            end
+        }
+        Ok(None) => codec.read_eof(feed.left()).map_or_else(End::Refused, |()| End::Whole),
+        Err(refusal) => {
+            assert!(!codec.reusable(0), "a refusal ends the connection");
+            End::Refused(refusal)
+        }
+    };
+    got
+}
+
+/// All heads up to the final one; `None` where the input ends before it does.
+fn read_head(
+    codec: &mut ClientCodec,
+    head: &mut ResponseHead,
+    feed: &mut Feed<'_>,
+    got: &mut Got,
+) -> Result<Option<End>, Refusal> {
     loop {
-        let here = &input[at..end];
-        let result = if in_body {
-            codec.read_body(here).map(|read| match read {
-                BodyRead::NeedMore => None,
-                BodyRead::Data { at, consumed } => {
-                    got.body.extend_from_slice(&here[at]);
-                    Some((consumed, false))
-                }
-                BodyRead::End { consumed } => Some((consumed, true)),
-            })
-        } else {
-            codec.read_head(here, &mut head).map(|read| {
-                read.map(|read| match read {
-                    AnswerRead::Informational { consumed } => {
-                        got.informational.push(head.status());
-                        (consumed, false)
-                    }
-                    AnswerRead::Final { consumed } => {
-                        in_body = true;
-                        (consumed, false)
-                    }
-                    AnswerRead::Tunnel { consumed } => {
-                        got.end = End::Tunnel;
-                        (consumed, true)
-                    }
-                })
-            })
-        };
-        match result {
-            Ok(Some((consumed, over))) => {
-                at += consumed;
-                assert!(at <= end);
-                if over {
-                    break;
-                }
+        match codec.read_head(feed.here(), head)? {
+            Some(AnswerRead::Informational { consumed }) => {
+                feed.consume(consumed);
+                got.informational.push(head.status());
             }
-            Ok(None) if end < input.len() => end = (end + step.max(1)).min(input.len()),
-            Ok(None) => {
-                got.status = head.status();
-                if let Err(refusal) = codec.read_eof(end - at) {
-                    got.end = End::Refused(refusal);
-                }
-                return got;
+            Some(AnswerRead::Final { consumed }) => {
+                feed.consume(consumed);
+                return Ok(Some(End::Whole));
             }
-            Err(refusal) => {
-                got.end = End::Refused(refusal);
-                assert!(!codec.reusable(0));
-                return got;
+            Some(AnswerRead::Tunnel { consumed }) => {
+                feed.consume(consumed);
+                return Ok(Some(End::Tunnel));
             }
+            None if feed.more() => {}
+            None => return Ok(None),
         }
     }
-    got.status = head.status();
-    got.trailers = codec.trailers().to_vec();
-    got.reusable = codec.reusable(input.len() - at);
-    got
+}
+
+fn read_body(codec: &mut ClientCodec, feed: &mut Feed<'_>, got: &mut Got) -> Result<Option<End>, Refusal> {
+    loop {
+        match codec.read_body(feed.here())? {
+            BodyRead::Data { at, consumed } => {
+                got.body.extend_from_slice(&feed.here()[at]);
+                feed.consume(consumed);
+            }
+            BodyRead::End { consumed } => {
+                feed.consume(consumed);
+                return Ok(Some(End::Whole));
+            }
+            BodyRead::NeedMore if feed.more() => {}
+            BodyRead::NeedMore => return Ok(None),
+        }
+    }
 }

@@ -63,7 +63,7 @@ fn settings(arguments: &Serve, root: &Path) -> Result<Checked, Failure> {
         (false, false) => "file_server",
     };
     let text = format!(":8080 {{\n\tencode zstd br gzip\n\t{directive}\n}}\n");
-    let loaded = onehop_config::load(Path::new("Onehopfile"), FileKind::Onehopfile, &InMemory(text));
+    let loaded = onehop_config::load(Path::new("Onehopfile"), FileKind::Onehopfile, &InMemory { text, root });
     let mut checked = loaded
         .map_err(|problems| Failure::failed(format!("the built-in settings are not sound: {problems:?}")))?
         .checked;
@@ -78,6 +78,7 @@ fn settings(arguments: &Serve, root: &Path) -> Result<Checked, Failure> {
         site.label = show_address(&address);
         for route in &mut site.routes {
             match &mut route.step {
+                Step::Root(root) => *root = Template::text(text),
                 Step::FileServer(files) => files.root = Some(Template::text(text)),
                 Step::Spa(spa) => spa.root = root.to_path_buf(),
                 _ => {}
@@ -91,11 +92,14 @@ fn settings(arguments: &Serve, root: &Path) -> Result<Checked, Failure> {
 }
 
 /// A configuration that is no file.
-struct InMemory(String);
+struct InMemory<'a> {
+    text: String,
+    root: &'a Path,
+}
 
-impl Source for InMemory {
+impl Source for InMemory<'_> {
     fn read(&self, _: &Path) -> std::io::Result<String> {
-        Ok(self.0.clone())
+        Ok(self.text.clone())
     }
 
     fn glob(&self, _: &Path) -> std::io::Result<Vec<PathBuf>> {
@@ -107,7 +111,7 @@ impl Source for InMemory {
     }
 
     fn working_directory(&self) -> PathBuf {
-        PathBuf::from("/")
+        self.root.to_path_buf()
     }
 }
 

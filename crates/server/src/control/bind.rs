@@ -122,7 +122,9 @@ fn open(address: SocketAddr, shared: bool) -> io::Result<std::os::fd::OwnedFd> {
 fn bind_unix(path: &Path, mode: u32) -> io::Result<UnixListener> {
     match std::fs::symlink_metadata(path) {
         Ok(there) if !there.file_type().is_socket() => {
-            return Err(io::Error::other("a file that is no socket stands there; remove it or choose another path"));
+            return Err(io::Error::other(
+                "a file that is no socket stands there; remove it or choose another path",
+            ));
         }
         Ok(_) if UnixStream::connect(path).is_ok() => return Err(io::ErrorKind::AddrInUse.into()),
         // Left behind by a process that is gone.

@@ -99,8 +99,8 @@ impl Server {
         let registry = Arc::new(Registry::new(cores));
 
         let wishes = store_wishes(&checked);
-        let (mut trees, stores) =
-            Trees::read(&wishes, checked.global.memory_bytes, Arc::clone(&events)).map_err(StartError::Store)?;
+        let (mut trees, stores) = Trees::read(&wishes, checked.global.memory_bytes, Arc::clone(&events))
+            .map_err(StartError::Store)?;
         let admin_address = checked.global.admin;
         let configured = Configured::new(checked, wishes, stores, Vec::new()).map_err(StartError::Store)?;
         let connections = connections_max.map_or_else(connections_allowed, NonZeroUsize::get);
@@ -112,7 +112,8 @@ impl Server {
         }
         let admin_socket = bind_admin(admin_address)?;
         let control_socket = control_socket.map(|path| bind::bind_control(&path)).transpose()?;
-        let admin = admin_socket.as_ref().and_then(|socket| socket.local_addr().ok()).map(|at| at.to_string());
+        let admin =
+            admin_socket.as_ref().and_then(|socket| socket.local_addr().ok()).map(|at| at.to_string());
 
         let core_threads = Cores::start(cores, &shared, &registry)?;
         let publisher = Arc::new(Publisher::new(configured, Arc::clone(&registry), Arc::clone(&shared)));
@@ -220,7 +221,10 @@ impl Inner {
         let wishes = store_wishes(&checked);
         let (before, known) = {
             let current = self.publisher.current();
-            (current.addresses.clone(), current.wishes.iter().cloned().zip(current.stores.clone()).collect::<Vec<_>>())
+            (
+                current.addresses.clone(),
+                current.wishes.iter().cloned().zip(current.stores.clone()).collect::<Vec<_>>(),
+            )
         };
         let mut trees = self.lock_trees();
         let change = trees.plan(&wishes, &known)?;
@@ -235,10 +239,17 @@ impl Inner {
                 opened.push((number, socket));
             }
         }
-        let closed: Vec<usize> = configured.addresses.iter().enumerate().filter(|(number, address)| {
-            let wanted = configured.checked.listeners.iter().any(|listener| listener.address == **address);
-            !wanted && self.is_open(*number)
-        }).map(|(number, _)| number).collect();
+        let closed: Vec<usize> = configured
+            .addresses
+            .iter()
+            .enumerate()
+            .filter(|(number, address)| {
+                let wanted =
+                    configured.checked.listeners.iter().any(|listener| listener.address == **address);
+                !wanted && self.is_open(*number)
+            })
+            .map(|(number, _)| number)
+            .collect();
         let sites = configured.checked.sites.len();
         self.publisher.replace(configured);
         trees.carry_out(change, &self.publisher);

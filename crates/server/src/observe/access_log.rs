@@ -73,7 +73,10 @@ fn write_all(batches: &Receiver<Vec<u8>>, mut sink: Box<dyn Write + Send>) {
 
 impl LogBatches {
     /// Adds a line to every log of the site that wants it.
-    #[expect(clippy::too_many_arguments, reason = "a line is made of all of them; a struct would be built per request")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a line is made of all of them; a struct would be built per request"
+    )]
     pub(crate) fn add(
         &self,
         counters: &CoreCounters,
@@ -147,7 +150,11 @@ fn line(head: &RequestHead, origin: &Origin, answer: &Answer, sent: u64, took: D
     out.push_str(",\"headers\":");
     push_fields(&mut out, head.fields());
     let seconds = took.as_secs_f64();
-    let _ = write!(out, "}},\"duration\":{seconds:.9},\"size\":{sent},\"status\":{},\"resp_headers\":", answer.status);
+    let _ = write!(
+        out,
+        "}},\"duration\":{seconds:.9},\"size\":{sent},\"status\":{},\"resp_headers\":",
+        answer.status
+    );
     push_fields(&mut out, answer.fields.iter());
     out.push_str("}\n");
     out

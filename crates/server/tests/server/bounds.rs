@@ -14,7 +14,10 @@ fn status_of(request: String) -> u16 {
 
 #[test]
 fn a_head_over_its_bound_is_431() {
-    assert_eq!(status_of(format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(40_000))), 431);
+    assert_eq!(
+        status_of(format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}\r\n\r\n", "x".repeat(40_000))),
+        431
+    );
 }
 
 #[test]
@@ -24,7 +27,10 @@ fn a_head_without_end_is_431_and_not_read_for_ever() {
 
 #[test]
 fn too_many_fields_are_431() {
-    assert_eq!(status_of(format!("GET / HTTP/1.1\r\nHost: localhost\r\n{}\r\n", "A: b\r\n".repeat(200))), 431);
+    assert_eq!(
+        status_of(format!("GET / HTTP/1.1\r\nHost: localhost\r\n{}\r\n", "A: b\r\n".repeat(200))),
+        431
+    );
 }
 
 #[test]

@@ -16,7 +16,9 @@ fn a_missing_asset_is_not_the_index_page() {
     let mut client = server.connect();
     let navigation = ask(&mut client, "/deep/link", "Accept: text/html,*/*;q=0.8\r\n");
     assert!(navigation.status == 200 && navigation.text().contains("app"));
-    for (path, accept) in [("/assets/gone-B3xKq9aZ.js", "*/*"), ("/api/users", "application/json"), ("/x.png", "text/html")] {
+    for (path, accept) in
+        [("/assets/gone-B3xKq9aZ.js", "*/*"), ("/api/users", "application/json"), ("/x.png", "text/html")]
+    {
         let answer = ask(&mut client, path, &format!("Accept: {accept}\r\n"));
         assert_eq!((answer.status, answer.field("Cache-Control")), (404, Some("no-store")), "{path}");
     }
@@ -95,7 +97,8 @@ fn with_secrets() -> tempfile::TempDir {
     let folder = application();
     write(folder.path(), "secret.txt", b"secret");
     write(folder.path(), "dist/.env", b"secret");
-    std::os::unix::fs::symlink(folder.path().join("secret.txt"), folder.path().join("dist/link.txt")).unwrap();
+    std::os::unix::fs::symlink(folder.path().join("secret.txt"), folder.path().join("dist/link.txt"))
+        .unwrap();
     folder
 }
 
@@ -104,7 +107,8 @@ fn a_root_with_a_placeholder_is_served_from_disk() {
     let folder = tempfile::TempDir::new().unwrap();
     write(folder.path(), "localhost/page.html", b"from disk");
     write(folder.path(), "secret.txt", b"secret");
-    let text = format!("http://localhost:0 {{\n\troot * {}/{{host}}\n\tfile_server\n}}\n", folder.path().display());
+    let text =
+        format!("http://localhost:0 {{\n\troot * {}/{{host}}\n\tfile_server\n}}\n", folder.path().display());
     let server = TestServer::start(folder, &text, Wishes::default());
     let mut client = server.connect();
     let answer = client.get("/page.html");

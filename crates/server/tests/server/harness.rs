@@ -37,7 +37,11 @@ impl Default for Wishes {
 /// A folder with a small built application.
 pub(crate) fn application() -> TempDir {
     let folder = TempDir::new().unwrap();
-    write(folder.path(), "dist/index.html", b"<!doctype html><script src=/assets/index-B3xKq9aZ.js></script>app");
+    write(
+        folder.path(),
+        "dist/index.html",
+        b"<!doctype html><script src=/assets/index-B3xKq9aZ.js></script>app",
+    );
     write(folder.path(), "dist/assets/index-B3xKq9aZ.js", "console.log('hello');".repeat(100).as_bytes());
     write(folder.path(), "dist/assets/large-C4yLr0bA.bin", &vec![b'x'; 3 << 20]);
     write(folder.path(), "dist/robots.txt", b"User-agent: *\n");
@@ -133,9 +137,8 @@ impl Drop for TestServer {
 
 fn read(file: &Path) -> Result<Checked, String> {
     let loaded = load(file, FileKind::Onehopfile, &FileSource);
-    let loaded = loaded.map_err(|problems| {
-        problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
-    })?;
+    let loaded =
+        loaded.map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))?;
     let mut checked = loaded.checked;
     checked.global.admin = Admin::Off;
     checked.global.grace_period = Duration::from_secs(5);

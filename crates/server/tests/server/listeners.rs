@@ -71,7 +71,8 @@ fn a_live_unix_socket_is_not_taken_over_and_a_dead_one_is_replaced() {
 
 #[test]
 fn an_address_that_means_https_is_refused_and_not_served_in_the_clear() {
-    let started = TestServer::try_start(application(), "example.com {\n\trespond hello\n}\n", Wishes::default());
+    let started =
+        TestServer::try_start(application(), "example.com {\n\trespond hello\n}\n", Wishes::default());
     let Err(StartError::TlsNotYet(text)) = started else { panic!("it started") };
     for way_out in ["http://example.com", "another port", "auto_https off"] {
         assert!(text.contains(way_out), "{text}");

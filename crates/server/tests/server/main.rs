@@ -12,5 +12,8 @@ mod harness;
 mod hosts;
 mod listeners;
 mod observed;
+mod refusals;
 mod routes;
+#[path = "../../../http1/tests/rows/mod.rs"]
+mod rows;
 mod stopping;

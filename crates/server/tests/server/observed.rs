@@ -36,7 +36,9 @@ fn a_request_is_one_json_line_without_its_secrets() {
     let text = "http://localhost:0 {\n\tlog {\n\t\toutput file ./access.log\n\t}\n\trespond hello\n}\n";
     let server = TestServer::start(application(), text, Wishes::default());
     let mut client = server.connect();
-    client.send("GET /a?b='c'&d=%22 HTTP/1.1\r\nHost: localhost\r\nCookie: session=secret\r\nX: 1\r\nX: 2\r\n\r\n");
+    client.send(
+        "GET /a?b='c'&d=%22 HTTP/1.1\r\nHost: localhost\r\nCookie: session=secret\r\nX: 1\r\nX: 2\r\n\r\n",
+    );
     assert_eq!(client.answer().status, 200);
     let path = server.folder.path().join("access.log");
     let begun = Instant::now();

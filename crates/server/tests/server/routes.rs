@@ -13,7 +13,9 @@ fn get(server: &TestServer, path: &str) -> Answer {
 
 #[test]
 fn only_the_first_handle_that_matches_is_taken() {
-    let server = server("handle /api/* {\nrespond api\n}\nhandle_path /strip/* {\nrespond {path}\n}\nhandle {\nrespond rest\n}");
+    let server = server(
+        "handle /api/* {\nrespond api\n}\nhandle_path /strip/* {\nrespond {path}\n}\nhandle {\nrespond rest\n}",
+    );
     assert_eq!(get(&server, "/api/x").text(), "api");
     assert_eq!(get(&server, "/strip/a/b").text(), "/a/b");
     assert_eq!(get(&server, "/other").text(), "rest");
@@ -36,7 +38,8 @@ fn a_rewrite_changes_what_comes_after_it() {
 
 #[test]
 fn fields_are_set_added_and_removed() {
-    let server = server("header X-One 1\nheader +X-One 2\nheader -Content-Type\nheader ?X-Two 2\nrespond hello");
+    let server =
+        server("header X-One 1\nheader +X-One 2\nheader -Content-Type\nheader ?X-Two 2\nrespond hello");
     let answer = get(&server, "/");
     assert_eq!(answer.head.matches("X-One").count(), 2);
     assert_eq!(answer.field("X-Two"), Some("2"));

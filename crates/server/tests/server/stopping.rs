@@ -116,7 +116,11 @@ fn a_reload_with_an_error_changes_nothing_and_says_why() {
 fn a_reload_opens_and_closes_listeners() {
     let server = serve_application(Wishes::default());
     let before = server.address();
-    write(server.folder.path(), "Onehopfile", b"http://localhost:0 {\n\tbind 127.0.0.2\n\trespond other\n}\n");
+    write(
+        server.folder.path(),
+        "Onehopfile",
+        b"http://localhost:0 {\n\tbind 127.0.0.2\n\trespond other\n}\n",
+    );
     server.running().reload().unwrap();
     assert!(server.address().starts_with("127.0.0.2:"));
     assert_eq!(server.connect().get("/").text(), "other");

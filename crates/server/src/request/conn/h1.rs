@@ -18,9 +18,8 @@ use super::desk::Desk;
 use super::socket::Socket;
 use super::write::{write_both, write_disk};
 use crate::limits::{
-    CHUNK_LINE_BYTES_MAX, COPIED_BODY_BYTES_MAX, DRAINED_BODY_BYTES_MAX, HEAD_BYTES_MAX,
-    HEADER_FIELDS_MAX, LINGER_BYTES_MAX, PIPELINE_BATCH_MAX,
-    TARGET_BYTES_MAX, TRAILER_BYTES_MAX, WRITE_GATHER_BYTES_MAX,
+    CHUNK_LINE_BYTES_MAX, COPIED_BODY_BYTES_MAX, DRAINED_BODY_BYTES_MAX, HEAD_BYTES_MAX, HEADER_FIELDS_MAX,
+    LINGER_BYTES_MAX, PIPELINE_BATCH_MAX, TARGET_BYTES_MAX, TRAILER_BYTES_MAX, WRITE_GATHER_BYTES_MAX,
 };
 use crate::request::answer::{Body, Piece, Stored};
 use crate::request::core::{Admission, Core, View};
@@ -39,8 +38,7 @@ const CODEC_LIMITS: Limits = Limits {
 /// Serves a connection to its end.
 pub(crate) async fn serve(core: Rc<Core>, socket: Socket, origin: Origin, admission: Admission) {
     let deadline = Deadline::new(&core);
-    let mut connection =
-        Connection { codec: ServerCodec::new(CODEC_LIMITS), core, socket, origin, deadline };
+    let mut connection = Connection { codec: ServerCodec::new(CODEC_LIMITS), core, socket, origin, deadline };
     while let Some(mut desk) = connection.wait_for_bytes().await {
         let ended = connection.serve_batch(&mut desk).await;
         connection.core.desks.give_back(desk);

@@ -5,9 +5,9 @@
 //! `path.rs`, `ranges.rs`, `accept_encoding.rs`, `conditional.rs`. Only `disk.rs` touches the file
 //! system, and only on a thread that may block.
 
-pub mod budget;
 pub mod accept_encoding;
 mod browse;
+pub mod budget;
 mod calendar;
 pub mod candidate;
 pub mod conditional;
