@@ -18,6 +18,10 @@ pub const IMPORT_DEPTH_MAX: usize = 32;
 /// snippets grow exponentially; a thousand sites with a shared snippet stay below a tenth of it.
 pub const IMPORTED_BYTES_MAX: usize = 128 * 1024 * 1024;
 
+/// Imports of one load, each of which reads and copies what it names. A thousand sites with ten
+/// snippets each stay at the half.
+pub const IMPORTS_MAX: usize = 20_000;
+
 /// Files read for one configuration. A glob over a folder of sites stays far below it.
 pub const FILES_MAX: usize = 4096;
 
@@ -27,6 +31,10 @@ pub const BLOCK_DEPTH_MAX: usize = 64;
 /// Directives side by side in one block. Sorting compares neighbours pairwise, so this bounds the
 /// time of a load; large redirect lists have a few thousand entries.
 pub const DIRECTIVES_PER_BLOCK_MAX: usize = 20_000;
+
+/// Groups of mutually exclusive routes in one block. A request keeps one bit for each; `handle`,
+/// `rewrite` and `root` take one a kind, and only `try_files` with queries take more.
+pub const GROUPS_PER_BLOCK_MAX: usize = 64;
 
 /// Problems kept of one load. Nobody reads more, and one slip can cause thousands.
 pub const PROBLEMS_MAX: usize = 100;

@@ -92,6 +92,14 @@ impl Problem {
         self
     }
 
+    /// Whether both say the same of the same place. The files' texts are not compared: they are long.
+    fn is_same(&self, other: &Problem) -> bool {
+        self.span == other.span
+            && self.code == other.code
+            && self.file.name == other.file.name
+            && self.message == other.message
+    }
+
     fn at(severity: Severity, code: &'static str, place: &Place, message: String) -> Box<Problem> {
         let (line, column) = place.file.line_and_column(place.span.start);
         Box::new(Problem {
@@ -144,16 +152,21 @@ impl std::error::Error for Problem {}
 /// All that was found so far, bounded.
 #[derive(Debug, Default)]
 pub(crate) struct Problems {
-    found: Vec<Problem>,
+    /// Bounded apart from the warnings: however many of those there are, an error is never lost.
+    errors: Vec<Problem>,
+    warnings: Vec<Problem>,
 }
 
 impl Problems {
     /// Adds one, unless the bound is reached or the same stands there already.
-    #[expect(clippy::boxed_local, reason = "errors travel boxed, so that a Result stays small")]
     pub(crate) fn push(&mut self, problem: Box<Problem>) {
+        let list = match problem.severity {
+            Severity::Error => &mut self.errors,
+            Severity::Warning => &mut self.warnings,
+        };
         // A snippet that is imported many times would repeat its error as often.
-        if self.found.len() < PROBLEMS_MAX && !self.found.contains(&*problem) {
-            self.found.push(*problem);
+        if list.len() < PROBLEMS_MAX && !list.iter().any(|known| known.is_same(&problem)) {
+            list.push(*problem);
         }
     }
 
@@ -162,22 +175,24 @@ impl Problems {
         result.map_err(|problem| self.push(problem)).ok()
     }
 
-    /// Errors and warnings apart, each in the order of the files' text.
-    pub(crate) fn split(self) -> (Vec<Problem>, Vec<Problem>) {
-        let mut names: Vec<String> = Vec::new();
-        for problem in &self.found {
-            if !names.contains(&problem.file.name) {
-                names.push(problem.file.name.clone());
-            }
-        }
-        let (mut errors, mut warnings): (Vec<_>, Vec<_>) =
-            self.found.into_iter().partition(|problem| problem.severity == Severity::Error);
-        for list in [&mut errors, &mut warnings] {
-            list.sort_by_key(|problem| {
-                let file = names.iter().position(|name| *name == problem.file.name);
-                (file, problem.span.start)
-            });
-        }
-        (errors, warnings)
+    /// Errors and warnings, each in the order of the files' text.
+    pub(crate) fn split(mut self) -> (Vec<Problem>, Vec<Problem>) {
+        in_order(&mut self.errors);
+        in_order(&mut self.warnings);
+        (self.errors, self.warnings)
     }
+}
+
+/// By file, in the order in which the files first appear, and by place within each.
+fn in_order(problems: &mut [Problem]) {
+    let mut names: Vec<String> = Vec::new();
+    for problem in problems.iter() {
+        if !names.contains(&problem.file.name) {
+            names.push(problem.file.name.clone());
+        }
+    }
+    problems.sort_by_key(|problem| {
+        let file = names.iter().position(|name| *name == problem.file.name);
+        (file, problem.span.start)
+    });
 }

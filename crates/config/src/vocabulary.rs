@@ -133,7 +133,7 @@ pub(crate) const MATCHERS: [&str; 17] = [
 ];
 
 /// Caddy's placeholders by their long names; one that ends in a dot takes any name after it.
-pub(crate) const PLACEHOLDERS: [&str; 66] = [
+pub(crate) const PLACEHOLDERS: [&str; 67] = [
     "http.auth.",
     "http.error",
     "http.error.",
@@ -190,6 +190,7 @@ pub(crate) const PLACEHOLDERS: [&str; 66] = [
     "http.route.",
     "http.shutting_down",
     "http.time_until_shutdown",
+    "http.url_pattern.",
     "http.vars.",
     "system.arch",
     "system.hostname",

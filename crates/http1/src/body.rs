@@ -31,7 +31,8 @@ pub enum BodyLength {
 /// What stands at the beginning of the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BodyRead {
-    /// Nothing that could be used yet. The next call's input must begin with the same bytes.
+    /// Nothing that could be used yet. The next call's input must begin with the same bytes; a buffer of
+    /// [`Limits::input_bytes`] is never too small for it.
     NeedMore,
     /// Data, never empty.
     Data {
@@ -105,11 +106,6 @@ impl BodyReader {
 
     pub(crate) fn ends_with_connection(&self) -> bool {
         self.state == State::UntilClose
-    }
-
-    /// Ends a body that ends with its connection.
-    pub(crate) fn end(&mut self) {
-        self.state = State::Done;
     }
 
     /// The next piece. A trailer section's lines are left in `trailers`.
@@ -242,17 +238,13 @@ fn chunk_size(line: &[u8]) -> Result<(u64, usize), Refusal> {
         return Err(Refusal::BadChunkSize);
     }
     let (number, extensions) = line.split_at(digits);
-    if extensions.iter().any(|byte| !is_extension_byte(*byte)) || !extensions_are_good(extensions) {
+    if !extensions.iter().all(|byte| grammar::is_value_byte(*byte)) || !extensions_are_good(extensions) {
         // White space alone after a size is refused with the rest: only an extension may have it before.
         let none = !extensions.contains(&b';');
         return Err(if none { Refusal::BadChunkSize } else { Refusal::BadChunkExtension });
     }
     let size = core::str::from_utf8(number).ok().and_then(|number| u64::from_str_radix(number, 16).ok());
     Ok((size.ok_or(Refusal::BadChunkSize)?, extensions.len()))
-}
-
-fn is_extension_byte(byte: u8) -> bool {
-    grammar::is_value_byte(byte)
 }
 
 /// chunk-ext = *( BWS ";" BWS name [ BWS "=" BWS value ] ) (RFC 9112 section 7.1.1).

@@ -73,9 +73,10 @@ impl Fields {
         self.bytes.capacity() + self.list.capacity() * size_of::<Field>()
     }
 
-    /// Takes a copy of a whole head, whose field lines are `lines`.
-    pub(crate) fn fill(&mut self, head: &[u8], lines: Span) {
+    /// Takes a copy of a whole head, whose `count` field lines are `lines`.
+    pub(crate) fn fill(&mut self, head: &[u8], lines: Span, count: usize) {
         self.clear();
+        self.list.reserve(count);
         self.bytes.extend_from_slice(head);
         self.lines = lines;
     }

@@ -83,9 +83,15 @@ impl RequestHead {
 
     /// Forgets the request and keeps the room that it took.
     pub fn clear(&mut self) {
-        let fields = std::mem::replace(&mut self.fields, Fields::new());
-        *self = RequestHead { fields, ..RequestHead::new() };
         self.fields.clear();
+        self.version = Version::Http11;
+        self.method = Method::Other;
+        self.method_span = Span::default();
+        self.target = Span::default();
+        self.form = Form::Origin;
+        self.path = Span::default();
+        self.query = None;
+        self.host = None;
     }
 
     /// Bytes of memory that are held, for accounting.

@@ -17,16 +17,20 @@ mod send;
 mod target;
 mod tokenise;
 
+pub mod client;
 pub mod head;
 pub mod known;
 pub mod limits;
 pub mod refuse;
+pub mod response;
 pub mod server;
 
 pub use body::{BodyLength, BodyRead};
+pub use client::{AnswerBody, AnswerRead, AskHead, ClientCodec};
 pub use fields::{Field, Span};
 pub use head::{Method, RequestHead, Version};
 pub use known::Known;
 pub use limits::Limits;
 pub use refuse::Refusal;
+pub use response::ResponseHead;
 pub use server::{AnswerHead, EofMeaning, Next, ServerCodec};

@@ -3,6 +3,10 @@
 //! Owns the numbers only. Bounds that no one has a reason to change are constants beside the code that
 //! keeps them.
 
+/// Empty lines before a request line that are skipped: RFC 9112 section 2.2 asks for one at least, since old
+/// clients send it after a body.
+pub(crate) const EMPTY_LINES_MAX: usize = 4;
+
 /// What a peer may make one message cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -24,6 +28,15 @@ pub struct Limits {
 impl Limits {
     /// Fields that the tokeniser has room for on the stack.
     pub const FIELDS_MAX: usize = 128;
+
+    /// Bytes that a connection's input buffer must be able to hold: with that many there, a codec always
+    /// takes some, or refuses. A buffer that is smaller could fill up and never be emptied.
+    pub const fn input_bytes(&self) -> usize {
+        // The byte after the last that is allowed shows that a section is too long.
+        let head = self.head_bytes.saturating_add(EMPTY_LINES_MAX * 2 + 1);
+        let last_chunk = self.chunk_line_bytes.saturating_add(self.trailer_bytes).saturating_add(2 + 1);
+        if head > last_chunk { head } else { last_chunk }
+    }
 }
 
 impl Default for Limits {

@@ -54,18 +54,15 @@ impl Scan {
                     Some(_) => return Err(Refusal::BareCr),
                 },
                 b'\n' => {
-                    // The CR was looked at with this byte in sight, so only a line's first byte needs care.
-                    let before = self.looked.checked_sub(1).filter(|before| *before >= self.line);
-                    if before.and_then(|before| input.get(before)) != Some(&b'\r') {
+                    let line = input.get(self.line..self.looked).unwrap_or_default();
+                    if line.last() != Some(&b'\r') {
                         return Err(Refusal::BareLf);
                     }
-                    let empty = before == Some(self.line);
-                    self.looked += 1;
-                    self.line = self.looked;
-                    if empty {
+                    self.line = self.looked + 1;
+                    if line.len() == 1 {
+                        self.looked = self.line;
                         return Ok(Some(self.looked));
                     }
-                    continue;
                 }
                 0 => return Err(Refusal::Nul),
                 _ => {}

@@ -5,8 +5,9 @@
 
 use crate::{BodyLength, Known, grammar};
 
-/// Bytes beside status line, fields and date that an ordinary head needs: Content-Length, Connection, CRLF.
-pub(crate) const HEAD_ROOM: usize = 96;
+/// Bytes that a head needs beside the caller's fields: the longest start line's own part, Content-Length,
+/// Connection and the empty line. With it an answer's buffer grows once at most.
+pub(crate) const HEAD_ROOM: usize = 128;
 
 /// A body that is being sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +17,7 @@ pub(crate) enum BodyWriter {
     /// This much is still owed.
     Known(u64),
     Chunked,
-    /// A chunk's size line went out, its data comes from elsewhere.
+    /// A chunk's size line went out; its data is the caller's to send, in exactly that length.
     InChunk,
     UntilClose,
 }
@@ -236,4 +237,31 @@ status_lines! {
     503 "Service Unavailable",
     504 "Gateway Timeout",
     505 "HTTP Version Not Supported",
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_than_the_promised_length_is_sent() {
+        let mut writer = BodyWriter::new(BodyLength::Known(3));
+        let mut out = Vec::new();
+        assert_eq!(writer.data(&mut out, b"ab"), Kept::Yes);
+        assert_eq!(writer.data(&mut out, b"cd"), Kept::TooMuch);
+        assert_eq!(writer.frame(&mut out, 1), Kept::TooMuch);
+        assert_eq!(out, b"abc");
+    }
+
+    #[test]
+    fn lengths_are_written_in_full() {
+        for length in [0, 9, 10, 788, 102_400, u64::MAX] {
+            let mut out = Vec::new();
+            content_length(&mut out, length);
+            assert_eq!(out, format!("Content-Length: {length}\r\n").as_bytes());
+            out.clear();
+            chunk_line(&mut out, length);
+            assert_eq!(out, format!("{length:x}\r\n").as_bytes());
+        }
+    }
 }

@@ -8,14 +8,10 @@
 //! ([`ServerCodec::at_eof`]); one that closes inside a head or body gets no answer.
 
 use crate::body::BodyReader;
-use crate::limits::Limits;
+use crate::limits::{EMPTY_LINES_MAX, Limits};
 use crate::scan::{Bounds, Scan};
 use crate::send::{self, BodyWriter, Kept};
-use crate::{BodyLength, BodyRead, Known, Method, Refusal, RequestHead, Version, framing, tokenise};
-
-/// Empty lines before a request line that are skipped: RFC 9112 section 2.2 asks for one at least, since old
-/// clients send it after a body.
-const EMPTY_LINES_MAX: usize = 4;
+use crate::{BodyLength, BodyRead, Known, Method, Refusal, RequestHead, Version, framing, target, tokenise};
 
 /// The head of an answer. `fields` are whole lines, `Name: value` and CRLF each, already checked; they hold
 /// none of Content-Length, Transfer-Encoding, Connection and Keep-Alive, which are the codec's to decide.
@@ -61,17 +57,32 @@ pub struct ServerCodec {
     stage: Stage,
     scan: Scan,
     reader: BodyReader,
-    request_body: BodyLength,
+    request: Request,
     trailers: Vec<u8>,
     writer: BodyWriter,
-    version: Version,
-    /// Whether the client asked to go on after this request.
-    keep_alive: bool,
     /// Whether we want to close after this answer.
     closing: bool,
+}
+
+/// What the answer needs to know of the current request. Replaced as a whole, so that nothing of one request
+/// is left for the next.
+#[derive(Debug, Clone, Copy)]
+struct Request {
+    version: Version,
+    /// As the head declared it.
+    body: BodyLength,
+    /// Whether the client asked to go on after this request.
+    keep_alive: bool,
     expectation: Expectation,
-    is_head: bool,
-    is_connect: bool,
+    kind: Kind,
+}
+
+/// Methods whose answers are framed in a way of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Ordinary,
+    Head,
+    Connect,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,25 +115,22 @@ impl ServerCodec {
             stage: Stage::Idle,
             scan: Scan::new(),
             reader: BodyReader::done(),
-            request_body: BodyLength::None,
+            request: Request::unread(Kind::Ordinary),
             trailers: Vec::new(),
             writer: BodyWriter::Nothing,
-            version: Version::Http11,
-            keep_alive: false,
             closing: false,
-            expectation: Expectation::None,
-            is_head: false,
-            is_connect: false,
         }
     }
 
     /// Reads a head from the beginning of `input`. `Ok(Some(consumed))` fills `head`; `Ok(None)` asks for
-    /// more bytes after these same ones, and never beyond the limits. Empty lines before it are skipped.
+    /// more bytes after these same ones, never beyond [`Limits::input_bytes`]; `head` then holds nothing of use.
+    /// Empty lines before it are skipped.
     ///
     /// # Errors
     /// The request's first fault. The codec is then ready to write one answer, after which it closes.
     pub fn read_head(&mut self, input: &[u8], head: &mut RequestHead) -> Result<Option<usize>, Refusal> {
         if self.stage != Stage::Idle {
+            self.closing = true;
             return Err(Refusal::OutOfOrder);
         }
         let result = self.try_read_head(input, head);
@@ -132,20 +140,21 @@ impl ServerCodec {
             self.closing = true;
             self.reader = BodyReader::failed(refusal);
             // A refused HEAD request's answer has no body either.
-            self.is_head =
-                input.get(leading_empty_lines(input)..).is_some_and(|rest| rest.starts_with(b"HEAD "));
+            let rest = input.get(leading_empty_lines(input)..).unwrap_or_default();
+            self.request =
+                Request::unread(if rest.starts_with(b"HEAD ") { Kind::Head } else { Kind::Ordinary });
         }
         result
     }
 
     /// The length of the current request's body.
     pub fn request_body(&self) -> BodyLength {
-        self.request_body
+        self.request.body
     }
 
     /// Whether the client waits for 100 before it sends its body: HTTP/1.1, with nothing of the body read.
     pub fn expects_continue(&self) -> bool {
-        self.expectation == Expectation::Waiting && !self.reader.is_done()
+        self.request.expectation == Expectation::Waiting && !self.reader.is_done()
     }
 
     /// The next piece of the request's body at the beginning of `input`.
@@ -156,7 +165,7 @@ impl ServerCodec {
         let read = self.reader.read(input, &self.limits, &mut self.trailers);
         match read {
             Ok(BodyRead::NeedMore) => {}
-            Ok(_) => self.expectation = Expectation::None,
+            Ok(_) => self.request.expectation = Expectation::None,
             Err(_) => self.closing = true,
         }
         read
@@ -175,7 +184,7 @@ impl ServerCodec {
     /// Tells a client that waits to send its body (100).
     pub fn write_continue(&mut self, out: &mut Vec<u8>) {
         if self.expects_continue() && self.stage == Stage::Asked {
-            self.expectation = Expectation::None;
+            self.request.expectation = Expectation::None;
             send::status_line(out, 100);
             out.extend_from_slice(b"\r\n");
         }
@@ -185,7 +194,7 @@ impl ServerCodec {
     /// section 15.2), and nothing once the final head is out.
     pub fn write_informational(&mut self, out: &mut Vec<u8>, status: u16, fields: &[u8]) {
         debug_assert!((102..200).contains(&status), "100 and 101 have methods of their own");
-        if self.version == Version::Http11 && self.stage == Stage::Asked {
+        if self.request.version == Version::Http11 && self.stage == Stage::Asked {
             send::status_line(out, status);
             out.extend_from_slice(fields);
             out.extend_from_slice(b"\r\n");
@@ -194,16 +203,24 @@ impl ServerCodec {
 
     /// Sends the answer's head with the framing that follows from its body and from the request.
     pub fn write_head(&mut self, out: &mut Vec<u8>, answer: AnswerHead<'_>) {
-        debug_assert!(matches!(self.stage, Stage::Asked | Stage::Idle), "one final head for each request");
+        let in_order = matches!(self.stage, Stage::Asked | Stage::Idle);
+        debug_assert!(in_order, "one final head for each request");
+        if !in_order {
+            // A second head would be read as another request's answer.
+            self.closing = true;
+            return;
+        }
         debug_assert!(send::lines_are_good(answer.fields), "the codec's own fields, or no whole lines");
-        // Before any request, as for one that never came (408) or had no room (503): nothing may follow.
-        self.closing |= self.stage == Stage::Idle;
-        self.is_head &= self.stage != Stage::Idle;
+        if self.stage == Stage::Idle {
+            // Before any request, as for one that never came (408) or had no room (503).
+            self.closing = true;
+            self.request = Request::unread(Kind::Ordinary);
+        }
         out.reserve(answer.fields.len() + answer.date.len() + send::HEAD_ROOM);
         send::status_line(out, answer.status);
         out.extend_from_slice(answer.date);
         out.extend_from_slice(answer.fields);
-        if answer.upgrade || (self.is_connect && (200..300).contains(&answer.status)) {
+        if answer.upgrade || (self.request.kind == Kind::Connect && (200..300).contains(&answer.status)) {
             self.switch(out, answer.status);
         } else {
             self.frame(out, &answer);
@@ -243,9 +260,13 @@ impl ServerCodec {
         let complete = self.writer.finish(out, trailers);
         self.trailers = Vec::new();
         let next = match self.stage {
-            Stage::Switching => Next::Tunnel,
+            // RFC 9110 section 7.8: the new protocol begins after the request; bytes of an unread body
+            // must not be taken for it.
+            Stage::Switching if self.reader.is_done() => Next::Tunnel,
             // RFC 9112 section 9.3: an unread body would be read as the next request.
-            Stage::Answering if complete && !self.closing && self.keep_alive && self.reader.is_done() => {
+            Stage::Answering
+                if complete && !self.closing && self.request.keep_alive && self.reader.is_done() =>
+            {
                 Next::KeepAlive
             }
             _ => Next::Close,
@@ -302,19 +323,9 @@ impl ServerCodec {
 
     fn take_head(&mut self, head: &mut RequestHead) -> Result<(), Refusal> {
         self.scan = Scan::new();
-        self.version = head.version;
-        tokenise::resolve_target(head)?;
-        let length = framing::declared_length(&head.fields, head.version)?;
-        self.request_body = length;
-        self.reader = BodyReader::new(length);
-        self.keep_alive = framing::keeps_alive(&head.fields, head.version);
-        self.is_head = head.method == Method::Head;
-        self.is_connect = head.method == Method::Connect;
-        // RFC 9110 section 10.1.1: MUST be ignored in HTTP/1.0.
-        let waits = head.version == Version::Http11
-            && head.get(Known::Expect).is_some()
-            && head.fields.lists(Known::Expect, b"100-continue");
-        self.expectation = if waits { Expectation::Waiting } else { Expectation::None };
+        target::resolve(head)?;
+        self.request = Request::of(head)?;
+        self.reader = BodyReader::new(self.request.body);
         self.writer = BodyWriter::Nothing;
         self.stage = Stage::Asked;
         Ok(())
@@ -332,7 +343,7 @@ impl ServerCodec {
 
     /// Framing (RFC 9112 section 6) and Connection (section 9.6) of an ordinary answer.
     fn frame(&mut self, out: &mut Vec<u8>, answer: &AnswerHead<'_>) {
-        let bodiless = self.is_head || matches!(answer.status, 100..200 | 204 | 304);
+        let bodiless = self.request.kind == Kind::Head || matches!(answer.status, 100..200 | 204 | 304);
         self.writer = BodyWriter::Nothing;
         match answer.body {
             // RFC 9110 section 8.6: never in 1xx and 204; in 304 only what 200 would have said.
@@ -341,23 +352,23 @@ impl ServerCodec {
             BodyLength::None => send::content_length(out, 0),
             BodyLength::Known(length) => send::content_length(out, length),
             BodyLength::Chunked if bodiless => {}
-            BodyLength::Chunked if self.version == Version::Http11 => {
+            BodyLength::Chunked if self.request.version == Version::Http11 => {
                 out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
             }
             BodyLength::Chunked => self.closing = true,
         }
         if !bodiless {
             self.writer = match answer.body {
-                BodyLength::Chunked if self.version == Version::Http10 => BodyWriter::UntilClose,
+                BodyLength::Chunked if self.request.version == Version::Http10 => BodyWriter::UntilClose,
                 length => BodyWriter::new(length),
             };
         }
         // A client that was not told to continue may or may not send its body: what comes next is
         // ambiguous (RFC 9110 section 10.1.1).
         self.closing |= self.expects_continue();
-        if self.closing || !self.keep_alive {
+        if self.closing || !self.request.keep_alive {
             out.extend_from_slice(b"Connection: close\r\n");
-        } else if self.version == Version::Http10 {
+        } else if self.request.version == Version::Http10 {
             out.extend_from_slice(b"Connection: keep-alive\r\n");
         }
         self.stage = Stage::Answering;
@@ -366,6 +377,35 @@ impl ServerCodec {
     fn keep(&mut self, kept: Kept) {
         debug_assert!(kept == Kept::Yes, "more data than the answer's length");
         self.closing |= kept == Kept::TooMuch;
+    }
+}
+
+impl Request {
+    fn of(head: &RequestHead) -> Result<Request, Refusal> {
+        // RFC 9110 section 10.1.1: MUST be ignored in HTTP/1.0.
+        let waits = head.version == Version::Http11 && head.fields.lists(Known::Expect, b"100-continue");
+        Ok(Request {
+            version: head.version,
+            body: framing::declared_length(&head.fields, head.version)?,
+            keep_alive: framing::keeps_alive(&head.fields, head.version),
+            expectation: if waits { Expectation::Waiting } else { Expectation::None },
+            kind: match head.method {
+                Method::Head => Kind::Head,
+                Method::Connect => Kind::Connect,
+                _ => Kind::Ordinary,
+            },
+        })
+    }
+
+    /// A request that could not be read: as little is supposed of its client as of HTTP/1.0's.
+    fn unread(kind: Kind) -> Request {
+        Request {
+            version: Version::Http10,
+            body: BodyLength::None,
+            keep_alive: false,
+            expectation: Expectation::None,
+            kind,
+        }
     }
 }
 

@@ -5,7 +5,8 @@
 use core::net::Ipv6Addr;
 use core::ops::Range;
 
-use crate::{Method, Refusal, grammar};
+use crate::fields::Span;
+use crate::{Known, Method, Refusal, RequestHead, Version, grammar};
 
 /// Digits of a port; more cannot be a number below 65536 without padding that no one needs.
 const PORT_DIGITS_MAX: usize = 5;
@@ -21,22 +22,36 @@ pub(crate) enum Form {
 
 /// Where the parts of a target stand in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Parts {
-    pub form: Form,
-    pub authority: Option<Range<usize>>,
-    pub path: Range<usize>,
-    pub query: Option<Range<usize>>,
+struct Parts {
+    form: Form,
+    authority: Option<Range<usize>>,
+    path: Range<usize>,
+    query: Option<Range<usize>>,
+}
+
+/// The parts of the target and the effective host (RFC 9112 sections 3.2 and 3.3).
+pub(crate) fn resolve(head: &mut RequestHead) -> Result<(), Refusal> {
+    let parts = parts(head.method, head.target())?;
+    let at = head.target.start as usize;
+    let host = check_host(head, parts.authority.clone())?;
+    let span = |range: Range<usize>| Span::new(at + range.start, at + range.end);
+    head.form = parts.form;
+    head.path = span(parts.path);
+    head.query = parts.query.map(span);
+    head.host = parts.authority.map(span).or(host);
+    Ok(())
 }
 
 /// The parts of `target`, or what is wrong with it.
-pub(crate) fn parts(method: Method, target: &[u8]) -> Result<Parts, Refusal> {
-    if !target.iter().all(|byte| is_target_byte(*byte)) {
+fn parts(method: Method, target: &[u8]) -> Result<Parts, Refusal> {
+    let mut before_query = target.iter().take_while(|byte| **byte != b'?');
+    if !target.iter().all(|byte| is_target_byte(*byte)) || before_query.any(|byte| *byte == b'`') {
         return Err(Refusal::BadTarget);
     }
     if method == Method::Connect {
         // RFC 9112 section 3.2.3: authority-form is CONNECT's only one; the port is not optional in it.
         check_authority(target)?;
-        if port(target).is_none() {
+        if split_port(target).1.is_none() {
             return Err(Refusal::BadTarget);
         }
         let end = target.len();
@@ -64,7 +79,7 @@ pub(crate) fn parts(method: Method, target: &[u8]) -> Result<Parts, Refusal> {
 /// Refuses an authority that is not `host [ ":" port ]`: no user information (RFC 9110 section 4.2.4), no
 /// empty host (section 4.2.1). A percent-encoded host is refused too, since it is a second spelling of a
 /// site's name, and a comma, since it is what joined fields look like.
-pub(crate) fn check_authority(authority: &[u8]) -> Result<(), Refusal> {
+fn check_authority(authority: &[u8]) -> Result<(), Refusal> {
     if authority.is_empty() {
         return Err(Refusal::EmptyHost);
     }
@@ -89,7 +104,7 @@ pub(crate) fn check_authority(authority: &[u8]) -> Result<(), Refusal> {
 
 /// Whether two authorities name the same place: case does not matter (RFC 9110 section 4.2.3), nor does a
 /// port that is the default of its scheme.
-pub(crate) fn same_authority(scheme_port: &[u8], one: &[u8], other: &[u8]) -> bool {
+fn same_authority(scheme_port: &[u8], one: &[u8], other: &[u8]) -> bool {
     let (one_host, one_port) = split_port(one);
     let (other_host, other_port) = split_port(other);
     one_host.eq_ignore_ascii_case(other_host)
@@ -97,8 +112,30 @@ pub(crate) fn same_authority(scheme_port: &[u8], one: &[u8], other: &[u8]) -> bo
             == grammar::decimal(other_port.unwrap_or(scheme_port))
 }
 
+/// Where the Host field's value stands, after it was checked (RFC 9112 section 3.2).
+fn check_host(head: &RequestHead, authority: Option<Range<usize>>) -> Result<Option<Span>, Refusal> {
+    let mut hosts = head.field_list().iter().filter(|field| field.known == Some(Known::Host));
+    let Some(host) = hosts.next() else {
+        // HTTP/1.0 had no Host; in 1.1 its absence MUST be refused.
+        return if head.version == Version::Http11 { Err(Refusal::MissingHost) } else { Ok(None) };
+    };
+    if hosts.next().is_some() {
+        return Err(Refusal::DoubledHost);
+    }
+    let value = head.slice(host.value);
+    check_authority(value)?;
+    if let Some(authority) = authority {
+        // RFC 9112 section 3.2.2 would let the target win; a peer before us may have let the field win.
+        let named = head.target().get(authority).unwrap_or_default();
+        if !same_authority(default_port(head.target()), named, value) {
+            return Err(Refusal::HostDisagrees);
+        }
+    }
+    Ok(Some(host.value))
+}
+
 /// The default port of an absolute form's scheme.
-pub(crate) fn default_port(target: &[u8]) -> &'static [u8] {
+fn default_port(target: &[u8]) -> &'static [u8] {
     if has_prefix(target, b"https://") { b"443" } else { b"80" }
 }
 
@@ -111,10 +148,6 @@ fn split_port(authority: &[u8]) -> (&[u8], Option<&[u8]>) {
         }
         _ => (authority, None),
     }
-}
-
-fn port(authority: &[u8]) -> Option<&[u8]> {
-    split_port(authority).1
 }
 
 fn path_and_query(target: &[u8], start: usize) -> (Range<usize>, Option<Range<usize>>) {
@@ -134,7 +167,7 @@ fn has_prefix(target: &[u8], prefix: &[u8]) -> bool {
 }
 
 /// Printable ASCII but for a fragment's mark and the delimiters that every client escapes. Wider than
-/// RFC 3986: browsers send `|`, `{`, `[`, `^`, a backtick and a backslash as they are.
+/// RFC 3986: browsers send `|`, `{`, `[`, `^`, a backslash and, in a query, a backtick as they are.
 fn is_target_byte(byte: u8) -> bool {
     byte.is_ascii_graphic() && !matches!(byte, b'#' | b'<' | b'>' | b'"')
 }

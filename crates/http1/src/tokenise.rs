@@ -2,13 +2,13 @@
 //!
 //! Owns the use of httparse and the closing of its leniencies: it takes a lone LF for a line's end, which
 //! shows as a gap between two fields that is not white space and CRLF. A head that httparse or a gap
-//! rejects is read a second time by `fault`, line by line, only to name what is wrong with it.
+//! rejects is read a second time by [`request_fault`], line by line, only to name what is wrong with it.
 
 use core::mem::MaybeUninit;
 
 use crate::fields::{Fields, Span};
 use crate::limits::Limits;
-use crate::{Method, Refusal, RequestHead, Version, grammar, target};
+use crate::{Method, Refusal, RequestHead, ResponseHead, Version, grammar};
 
 /// Bytes of a method; the longest registered one has 18. RFC 9112 section 3 asks for 501 above.
 pub(crate) const METHOD_BYTES_MAX: usize = 32;
@@ -36,7 +36,7 @@ pub(crate) fn request(
     let (Some(method), Some(target), Some(minor)) = (request.method, request.path, request.version) else {
         return Ok(None);
     };
-    if method.as_ptr().addr() != input.as_ptr().addr() {
+    if place(input, method.as_bytes()) != Some(0) {
         // httparse skips empty lines before the head; the caller has skipped those that are allowed.
         return Ok(None);
     }
@@ -48,8 +48,8 @@ pub(crate) fn request(
     if length > limits.head_bytes || lines > request_line_bytes(limits) {
         return Ok(None);
     }
-    head.clear();
     if !fill(&mut head.fields, bytes, lines, request.headers) {
+        head.clear();
         return Ok(None);
     }
     if request.headers.len() > limits.fields {
@@ -68,23 +68,43 @@ pub(crate) fn request(
     Ok(Some(length))
 }
 
+/// Reads an answer's whole head into `head`. The lines are known to end in CRLF.
+pub(crate) fn answer(bytes: &[u8], limits: &Limits, head: &mut ResponseHead) -> Result<(), Refusal> {
+    let line = head_lines(bytes).next().unwrap_or_default();
+    let (version, status, reason) = status_line(line)?;
+    if let Some(refusal) = field_fault(head_lines(bytes).skip(1), limits) {
+        return Err(refusal);
+    }
+    let lines = line.len() + 2;
+    let mut room = [const { MaybeUninit::uninit() }; Limits::FIELDS_MAX];
+    let mut answer = httparse::Response::new(&mut []);
+    let parser = httparse::ParserConfig::default();
+    let parsed = parser.parse_response_with_uninit_headers(&mut answer, bytes, &mut room);
+    if parsed != Ok(httparse::Status::Complete(bytes.len())) {
+        return Err(Refusal::BadStatusLine);
+    }
+    if !fill(&mut head.fields, bytes, lines, answer.headers) {
+        return Err(Refusal::BadStatusLine);
+    }
+    head.version = version;
+    head.status = status;
+    head.reason = Span::new(line.len() - reason, line.len());
+    Ok(())
+}
+
 /// Copies a head and notes its fields; `false` where a line does not end in CRLF.
 fn fill(fields: &mut Fields, head: &[u8], lines: usize, headers: &[httparse::Header<'_>]) -> bool {
-    let base = head.as_ptr().addr();
-    fields.fill(head, Span::new(lines, head.len().saturating_sub(2)));
+    fields.fill(head, Span::new(lines, head.len().saturating_sub(2)), headers.len());
     let mut next = lines;
     for header in headers {
-        // httparse gives slices of `head`: their addresses are their places.
-        let name = header.name.as_ptr().addr().wrapping_sub(base);
-        let mut value = header.value.as_ptr().addr().wrapping_sub(base);
-        if header.value.is_empty() {
-            value = name + header.name.len() + 1;
-        }
-        let end = value + header.value.len();
-        if name != next {
+        let name_end = next + header.name.len();
+        // An empty value has no place of its own.
+        let value = if header.value.is_empty() { Some(name_end + 1) } else { place(head, header.value) };
+        let Some(value) = value.filter(|_| place(head, header.name.as_bytes()) == Some(next)) else {
             return false;
-        }
-        fields.push(Span::new(name, name + header.name.len()), Span::new(value, end));
+        };
+        let end = value + header.value.len();
+        fields.push(Span::new(next, name_end), Span::new(value, end));
         match crlf_after(head, end) {
             Some(after) => next = after,
             None => return false,
@@ -93,7 +113,13 @@ fn fill(fields: &mut Fields, head: &[u8], lines: usize, headers: &[httparse::Hea
     crlf_after(head, next) == Some(head.len()) && head.get(next) == Some(&b'\r')
 }
 
+/// Where in `head` the `part` stands that httparse cut out of it.
+fn place(head: &[u8], part: &[u8]) -> Option<usize> {
+    part.as_ptr().addr().checked_sub(head.as_ptr().addr()).filter(|place| *place < head.len())
+}
+
 /// The place after optional white space and CRLF at `from`.
+#[inline]
 fn crlf_after(head: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     while head.get(at).is_some_and(|byte| grammar::is_ows(*byte)) {
@@ -164,40 +190,29 @@ fn request_line(line: &[u8]) -> Result<(), Refusal> {
     if printable { Ok(()) } else { Err(Refusal::BadTarget) }
 }
 
-/// The parts of the target and the effective host (RFC 9112 sections 3.2 and 3.3).
-pub(crate) fn resolve_target(head: &mut RequestHead) -> Result<(), Refusal> {
-    let parts = target::parts(head.method, head.target())?;
-    let at = head.target.start as usize;
-    let host = check_host(head, parts.authority.clone())?;
-    let span = |range: core::ops::Range<usize>| Span::new(at + range.start, at + range.end);
-    head.form = parts.form;
-    head.path = span(parts.path);
-    head.query = parts.query.map(span);
-    head.host = parts.authority.map(span).or(host);
-    Ok(())
-}
-
-/// Where the Host field's value stands, after it was checked (RFC 9112 section 3.2).
-fn check_host(
-    head: &RequestHead,
-    authority: Option<core::ops::Range<usize>>,
-) -> Result<Option<Span>, Refusal> {
-    let mut hosts = head.field_list().iter().filter(|field| field.known == Some(crate::Known::Host));
-    let Some(host) = hosts.next() else {
-        // HTTP/1.0 had no Host; in 1.1 its absence MUST be refused.
-        return if head.version == Version::Http11 { Err(Refusal::MissingHost) } else { Ok(None) };
-    };
-    if hosts.next().is_some() {
-        return Err(Refusal::DoubledHost);
-    }
-    let value = head.slice(host.value);
-    target::check_authority(value)?;
-    if let Some(authority) = authority {
-        // RFC 9112 section 3.2.2 would let the target win; a peer before us may have let the field win.
-        let named = head.target().get(authority).unwrap_or_default();
-        if !target::same_authority(target::default_port(head.target()), named, value) {
-            return Err(Refusal::HostDisagrees);
+/// Version, status and the reason's length. A missing space before an empty reason is taken: upstreams in
+/// wide use send it, and it can be read in one way only (RFC 9112 section 4).
+fn status_line(line: &[u8]) -> Result<(Version, u16, usize), Refusal> {
+    let (version, rest) = match line {
+        [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'0', b' ', rest @ ..] => (Version::Http10, rest),
+        [b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'1', b' ', rest @ ..] => (Version::Http11, rest),
+        [b'H', b'T', b'T', b'P', b'/', major, b'.', minor, b' ', ..]
+            if major.is_ascii_digit() && minor.is_ascii_digit() =>
+        {
+            return Err(Refusal::UnsupportedVersion);
         }
+        _ => return Err(Refusal::BadStatusLine),
+    };
+    let (digits, reason) = match rest {
+        [_, _, _] => (rest, &b""[..]),
+        [_, _, _, b' ', reason @ ..] => (rest.get(..3).unwrap_or_default(), reason),
+        _ => return Err(Refusal::BadStatusLine),
+    };
+    let status = grammar::decimal(digits).and_then(|status| u16::try_from(status).ok());
+    match status {
+        Some(status) if status >= 100 && reason.iter().all(|byte| grammar::is_value_byte(*byte)) => {
+            Ok((version, status, reason.len()))
+        }
+        _ => Err(Refusal::BadStatusLine),
     }
-    Ok(Some(host.value))
 }

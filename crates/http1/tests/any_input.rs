@@ -3,8 +3,11 @@
 
 mod drive;
 
-use onehop_http1::Limits;
+use onehop_http1::{BodyRead, Limits, RequestHead, ServerCodec};
 use proptest::prelude::*;
+
+const SMALL: Limits =
+    Limits { head_bytes: 60, target_bytes: 2, fields: 3, chunk_line_bytes: 6, trailer_bytes: 8 };
 
 /// Pieces of which messages are made, whole and broken.
 const PIECES: &[&str] = &[
@@ -40,20 +43,33 @@ fn messages() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn random_bytes_never_panic(input in proptest::collection::vec(any::<u8>(), 0..300)) {
-        drive::serve_whole(&input);
+        drive::serve_at_once(&input, Limits::default());
+    }
+
+    #[test]
+    fn a_full_input_buffer_is_always_taken_from_or_refused(input in messages(), rest in any::<u8>()) {
+        let limits = SMALL;
+        let full: Vec<u8> = input.into_iter().chain(std::iter::repeat(rest)).take(limits.input_bytes()).collect();
+        let mut codec = ServerCodec::new(limits);
+        prop_assert_ne!(codec.read_head(&full, &mut RequestHead::new()), Ok(None));
+        let mut codec = ServerCodec::new(Limits::default());
+        let chunked = b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
+        prop_assert_eq!(codec.read_head(chunked, &mut RequestHead::new()), Ok(Some(chunked.len())));
+        let full = [&full[..], &[rest; 10_000]].concat();
+        prop_assert_ne!(codec.read_body(&full), Ok(BodyRead::NeedMore));
     }
 
     #[test]
     fn messages_are_read_alike_however_they_are_cut(input in messages(), cut in 0usize..400, step in 1usize..40) {
         for limits in [
             Limits::default(),
-            Limits { head_bytes: 60, target_bytes: 2, fields: 3, chunk_line_bytes: 6, trailer_bytes: 8 },
+            SMALL,
         ] {
-            let whole = drive::serve(&input, limits, usize::MAX, 1);
+            let whole = drive::serve_at_once(&input, limits);
             prop_assert_eq!(&drive::serve(&input, limits, cut, step), &whole);
             prop_assert_eq!(&drive::serve(&input, limits, 0, 1), &whole);
         }

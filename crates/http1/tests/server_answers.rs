@@ -51,9 +51,8 @@ fn an_ordinary_answer_is_framed_by_its_length_and_keeps_the_connection() {
 fn keep_alive_follows_version_connection_and_the_answers_framing() {
     use BodyLength::{Chunked, Known, None};
     let (keep, close) = (Next::KeepAlive, Next::Close);
-    let said = |line: &'static str| line;
     let rows = [
-        ("1.1", "", Known(2), keep, said("")),
+        ("1.1", "", Known(2), keep, ""),
         ("1.1", "", Chunked, keep, ""),
         ("1.1", "", None, keep, ""),
         ("1.1", "Connection: close\r\n", Known(2), close, "Connection: close\r\n"),
@@ -184,6 +183,24 @@ fn a_final_answer_to_a_client_that_still_waits_closes_and_says_so() {
 }
 
 #[test]
+fn a_refused_request_inherits_nothing_from_the_one_before() {
+    let first = "POST / HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 0\r\n\r\n";
+    let (mut codec, mut head) = ask(first);
+    let mut out = Vec::new();
+    codec.write_head(&mut out, plain(204, BodyLength::None));
+    assert_eq!(codec.finish(&mut out, b""), Next::KeepAlive);
+    assert_eq!(codec.read_head(b"GET / HTTP/1.1\r\n\r\n", &mut head), Err(Refusal::MissingHost));
+    assert!(!codec.expects_continue() && !codec.body_is_read());
+    assert_eq!(codec.read_body(b"GET / HTTP/1.1\r\n"), Err(Refusal::MissingHost));
+    out.clear();
+    codec.write_continue(&mut out);
+    codec.write_head(&mut out, plain(400, BodyLength::Chunked));
+    codec.write_data(&mut out, b"no");
+    assert_eq!(codec.finish(&mut out, b""), Next::Close);
+    assert_eq!(out, b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\nno");
+}
+
+#[test]
 fn expectations_of_http_1_0_and_of_requests_without_body_are_ignored() {
     for request in [
         "POST / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n",
@@ -221,6 +238,8 @@ fn an_upgrade_and_a_connect_become_tunnels_without_a_length() {
     codec.write_head(&mut out, answer);
     assert_eq!(codec.finish(&mut out, b""), Next::Tunnel);
     assert_eq!(out, b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n");
+    let unread = "GET / HTTP/1.1\r\nHost: h\r\nUpgrade: a\r\nContent-Length: 5\r\n\r\n";
+    assert_eq!(exchange(unread, answer, "").1, Next::Close, "its body is not the new protocol's");
     let connect = "CONNECT h:443 HTTP/1.1\r\nHost: h:443\r\n\r\n";
     assert_eq!(
         exchange(connect, plain(200, BodyLength::None), ""),
@@ -275,12 +294,13 @@ fn statuses_without_a_known_reason_are_sent_with_an_empty_one() {
 #[test]
 fn every_form_of_target_is_taken_apart() {
     let host = Some(&b"h"[..]);
-    let rows: [(&str, &[u8], Option<&[u8]>, Option<&[u8]>); 14] = [
+    type Row<'a> = (&'a str, &'a [u8], Option<&'a [u8]>, Option<&'a [u8]>);
+    let rows: &[Row<'_>] = &[
         ("GET / HTTP/1.1\r\nHost: h", b"/", None, host),
         ("GET /? HTTP/1.1\r\nHost: h", b"/", Some(b""), host),
         ("GET /a%2Fb?c?d HTTP/1.1\r\nHost: h", b"/a%2Fb", Some(b"c?d"), host),
         ("GET //a/../b HTTP/1.1\r\nHost: h", b"//a/../b", None, host),
-        ("GET /|{}[]^`\\ HTTP/1.1\r\nHost: h", b"/|{}[]^`\\", None, host),
+        ("GET /|{}[]^\\?`|{} HTTP/1.1\r\nHost: h", b"/|{}[]^\\", Some(b"`|{}"), host),
         ("GET http://h HTTP/1.1\r\nHost: h", b"/", None, host),
         ("GET http://H/a HTTP/1.1\r\nHost: h", b"/a", None, Some(b"H")),
         ("GET HTTP://h?a HTTP/1.1\r\nHost: h:80", b"/", Some(b"a"), host),
@@ -293,7 +313,7 @@ fn every_form_of_target_is_taken_apart() {
     ];
     for (request, path, query, host) in rows {
         let (_, head) = ask(&format!("{request}\r\n\r\n"));
-        assert_eq!((head.path(), head.query(), head.host()), (path, query, host), "{request}");
+        assert_eq!((head.path(), head.query(), head.host()), (*path, *query, *host), "{request}");
         assert_eq!(head.target(), request.split(' ').nth(1).unwrap_or_default().as_bytes());
     }
 }
@@ -352,7 +372,7 @@ fn pipelined_requests_are_seen_one_by_one_at_every_cut() {
         POST /3 HTTP/1.1\r\nHost: h\r\ntransfer-encoding: CHUNKED\r\n\r\n\
         5;a;b=c;d=\"e\\\"f\" ; g = h\r\nhello\r\n0006\r\n world\r\n000\r\nA: b\r\nC:\r\n\r\n\
         HEAD /4 HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\nGET /5";
-    let whole = drive::serve_whole(input);
+    let whole = drive::serve_at_once(input, Limits::default());
     let targets: Vec<_> = whole.seen.iter().map(|seen| seen.target.as_slice()).collect();
     assert_eq!(targets, [b"/1", b"/2", b"/3", b"/4"]);
     assert_eq!((&whole.seen[1].body[..], &whole.seen[2].body[..]), (&b"hello"[..], &b"hello world"[..]));

@@ -31,30 +31,23 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
 }
 
-/// What to do.
+/// What to do; each command's own struct holds its help.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve the sites of an Onehopfile
     Run(Run),
-    /// Serve one folder, without a file
     Serve(Serve),
-    /// Check an Onehopfile and say everything that is wrong with it
     Validate(Validate),
-    /// Let a running onehop read its Onehopfile again
     Reload(Control),
-    /// Let a running onehop finish what is in flight and end
     Stop(Stop),
-    /// Show what a running onehop is doing
     Status(Status),
-    /// Print the completions for a shell
     Completions(Completions),
-    /// Print the manual page
     Man(Man),
 }
 
 /// `onehop run`
 #[derive(Debug, Args)]
 #[command(
+    about = "Serve the sites of an Onehopfile",
     long_about = "Serve the sites of an Onehopfile.\n\n\
         Without a file, ./Onehopfile is taken, else ./Caddyfile. A file whose name is Caddyfile, or ends in it, \
         is read as Caddy reads it: relative paths start in the working directory. In an Onehopfile they start \
@@ -83,6 +76,7 @@ pub(crate) struct Run {
 /// `onehop serve`
 #[derive(Debug, Args)]
 #[command(
+    about = "Serve one folder, without a file",
     long_about = "Serve one folder, without a file.\n\n\
         Files come from memory with ETag, ranges and compression. With --spa, a navigation to a path that is no \
         file is answered with index.html, and a missing asset is still a 404.\n\n\
@@ -119,6 +113,7 @@ pub(crate) struct Serve {
 /// `onehop validate`
 #[derive(Debug, Args)]
 #[command(
+    about = "Check an Onehopfile and say everything that is wrong with it",
     long_about = "Check an Onehopfile and say everything that is wrong with it.\n\n\
         All mistakes are shown at once, each with its file, line and column and the line itself. Nothing is \
         started, no port is opened.",
@@ -135,6 +130,7 @@ pub(crate) struct Validate {
 /// `onehop reload`
 #[derive(Debug, Args)]
 #[command(
+    about = "Let a running onehop read its Onehopfile again",
     long_about = "Let a running onehop read its Onehopfile again.\n\n\
         The new settings are built in full before they are published; what is in flight is answered by the old \
         ones. If anything is wrong, nothing changes and this command says why.",
@@ -151,6 +147,7 @@ pub(crate) struct Control {
 /// `onehop stop`
 #[derive(Debug, Args)]
 #[command(
+    about = "Let a running onehop finish what is in flight and end",
     long_about = "Let a running onehop finish what is in flight and end.\n\n\
         Waits until the process is gone.",
     after_help = "Examples:\n  \
@@ -169,7 +166,12 @@ pub(crate) struct Stop {
 /// `onehop status`
 #[derive(Debug, Args)]
 #[command(
-    long_about = "Show what a running onehop is doing: addresses, sites, requests, files in memory.",
+    about = "Show what a running onehop is doing",
+    long_about = "Show what a running onehop is doing: addresses, sites, requests, files in memory.\n\n\
+        Every onehop has a control socket, a Unix socket that only its user may open. Its name follows from the \
+        configuration file (for `serve`, from the folder), so in the folder where onehop was started nothing \
+        needs to be named. It lies in $XDG_RUNTIME_DIR/onehop, else /run/user/UID/onehop, else /tmp/onehop-UID; \
+        root's in /run/onehop.",
     after_help = "Examples:\n  \
         onehop status                        the onehop that was started in this folder\n  \
         onehop status --json | jq .requests\n\n\
@@ -185,10 +187,14 @@ pub(crate) struct Status {
 
 /// `onehop completions`
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    about = "Print the completions for a shell",
+    long_about = "Print the completions for a shell.",
+    after_help = "Examples:\n  \
         onehop completions bash > ~/.local/share/bash-completion/completions/onehop\n  \
         onehop completions zsh > ~/.zfunc/_onehop\n  \
-        onehop completions fish > ~/.config/fish/completions/onehop.fish")]
+        onehop completions fish > ~/.config/fish/completions/onehop.fish"
+)]
 pub(crate) struct Completions {
     /// The shell
     #[arg(value_name = "SHELL")]
@@ -197,10 +203,14 @@ pub(crate) struct Completions {
 
 /// `onehop man`
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(
+    about = "Print the manual page",
+    long_about = "Print the manual page.",
+    after_help = "Examples:\n  \
         onehop man | man -l -\n  \
         onehop man | gzip > /usr/local/share/man/man1/onehop.1.gz\n  \
-        onehop man run | man -l -           the page of one command")]
+        onehop man run | man -l -           the page of one command"
+)]
 pub(crate) struct Man {
     /// The page of one command; the whole program's where it is left out
     #[arg(value_name = "COMMAND")]
@@ -233,7 +243,7 @@ pub(crate) struct Target {
     #[arg(long, short, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Its control socket
-    #[arg(long, value_name = "PATH", env = "ONEHOP_CONTROL")]
+    #[arg(long, value_name = "PATH", env = "ONEHOP_CONTROL", hide_env_values = true)]
     pub(crate) control: Option<PathBuf>,
 }
 
@@ -247,7 +257,7 @@ pub(crate) struct Process {
     #[arg(long, value_name = "FORM", value_enum, default_value_t = LogForm::Plain)]
     pub(crate) log: LogForm,
     /// The control socket, or `off` [default: one per configuration file, see `onehop status --help`]
-    #[arg(long, value_name = "PATH", env = "ONEHOP_CONTROL")]
+    #[arg(long, value_name = "PATH", env = "ONEHOP_CONTROL", hide_env_values = true)]
     pub(crate) control: Option<PathBuf>,
 }
 
@@ -279,5 +289,7 @@ fn parse_admin(text: &str) -> Result<Admin, String> {
     if text == "off" {
         return Ok(Admin::Off);
     }
-    text.parse().map(Admin::Address).map_err(|_| "write an IP address and a port (127.0.0.1:2020), or off".into())
+    text.parse()
+        .map(Admin::Address)
+        .map_err(|_| "write an IP address and a port (127.0.0.1:2020), or off".into())
 }

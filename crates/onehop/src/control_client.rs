@@ -46,11 +46,14 @@ pub(crate) fn ask(socket: &Path, method: &str, path: &str) -> Result<Answer, Cli
         _ => failed(error),
     })?;
     stream.set_read_timeout(Some(ANSWER_DEADLINE)).map_err(failed)?;
-    let request = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+    );
     stream.write_all(request.as_bytes()).map_err(failed)?;
     let mut answer = Vec::new();
     stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).map_err(failed)?;
-    parse(&answer).ok_or_else(|| ClientError::Failed("what answers there is no onehop, or it was cut off".into()))
+    parse(&answer)
+        .ok_or_else(|| ClientError::Failed("what answers there is no onehop, or it was cut off".into()))
 }
 
 /// Process id of whoever listens on a socket; none where nobody does.
@@ -102,7 +105,8 @@ mod tests {
 
     #[test]
     fn something_else_on_the_socket_is_no_answer() {
-        for bytes in [&b""[..], b"SSH-2.0-x\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n{\"cut", b"HTTP/1.1 \r\n\r\n"] {
+        for bytes in [&b""[..], b"SSH-2.0-x\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n{\"cut", b"HTTP/1.1 \r\n\r\n"]
+        {
             assert!(parse(bytes).is_none(), "{bytes:?}");
         }
     }

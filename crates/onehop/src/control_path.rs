@@ -66,7 +66,10 @@ fn check_folder(folder: &Path) -> io::Result<()> {
     }
     Err(io::Error::new(
         io::ErrorKind::PermissionDenied,
-        format!("{} is not a folder of this user alone (mode 0700); name another socket with --control", folder.display()),
+        format!(
+            "{} is not a folder of this user alone (mode 0700); name another socket with --control",
+            folder.display()
+        ),
     ))
 }
 
@@ -80,7 +83,9 @@ fn name_for(subject: &Path) -> String {
 /// FNV-1a, 64 bits: the name must be the same in every version of the program, which the standard
 /// library's hasher does not promise. Not a secret and no defence: the folder's mode is.
 fn fnv1a(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 #[cfg(test)]

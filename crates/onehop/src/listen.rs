@@ -25,7 +25,9 @@ pub(crate) fn parse(text: &str) -> Result<Address, String> {
     }
     let Some((host, port)) = text.rsplit_once(':') else {
         return Err(match text.parse::<u16>() {
-            Ok(port) => format!("write 127.0.0.1:{port} for this machine only, or :{port} for the whole network"),
+            Ok(port) => {
+                format!("write 127.0.0.1:{port} for this machine only, or :{port} for the whole network")
+            }
             Err(_) => format!("the port is missing: write {text}:{DEFAULT_PORT}"),
         });
     };
@@ -33,7 +35,11 @@ pub(crate) fn parse(text: &str) -> Result<Address, String> {
     let host = match host {
         "" | "*" => None,
         "localhost" => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-        _ => return Err(format!("{host:?} is not an IP address of this machine; a name would have to be looked up")),
+        _ => {
+            return Err(format!(
+                "{host:?} is not an IP address of this machine; a name would have to be looked up"
+            ));
+        }
     };
     Ok(Address(ListenAddress::Tcp { host, port }))
 }

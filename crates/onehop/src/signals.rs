@@ -5,9 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+
+/// A second interrupt counts only after this: a wrapper often passes on the one that the terminal has
+/// already sent to everybody, and nobody presses twice as fast as this.
+const SAME_INTERRUPT: Duration = Duration::from_millis(150);
 
 /// What the main thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,10 +27,14 @@ pub(crate) enum Wish {
 
 /// Listens from now on. Until `serving` is set, SIGTERM and SIGINT end the process at once: nothing is
 /// in flight yet, and reading a large tree cannot be interrupted otherwise.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a person who interrupts twice, or before anything is served, wants the end now"
+)]
 pub(crate) fn listen(wishes: Sender<Wish>, serving: Arc<AtomicBool>) -> io::Result<()> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     thread::Builder::new().name("signals".into()).spawn(move || {
-        let mut stop_was_asked = false;
+        let mut stop_was_asked: Option<Instant> = None;
         for signal in signals.forever() {
             if signal == SIGHUP {
                 // An error means that the main thread is past listening: it is stopping.
@@ -35,11 +44,11 @@ pub(crate) fn listen(wishes: Sender<Wish>, serving: Arc<AtomicBool>) -> io::Resu
             if !serving.load(Ordering::Acquire) {
                 std::process::exit(0);
             }
-            if stop_was_asked && signal == SIGINT {
+            if signal == SIGINT && stop_was_asked.is_some_and(|asked| asked.elapsed() > SAME_INTERRUPT) {
                 crate::report::write_line("interrupted again: ending at once");
                 std::process::exit(1);
             }
-            stop_was_asked = true;
+            stop_was_asked.get_or_insert_with(Instant::now);
             let _ = wishes.send(Wish::Stop);
         }
     })?;

@@ -42,14 +42,22 @@ mod tests {
 
     #[test]
     fn sizes_and_times_are_short() {
-        for (count, expected) in
-            [(0, "0 bytes"), (1023, "1023 bytes"), (1536, "1.5 KiB"), (3 << 20, "3.0 MiB"), (1 << 40, "1.0 TiB")]
-        {
+        for (count, expected) in [
+            (0, "0 bytes"),
+            (1023, "1023 bytes"),
+            (1536, "1.5 KiB"),
+            (3 << 20, "3.0 MiB"),
+            (1 << 40, "1.0 TiB"),
+        ] {
             assert_eq!(bytes(count), expected);
         }
-        for (ms, expected) in
-            [(14, "14 ms"), (2300, "2.3 s"), (200_000, "3 min 20 s"), (18_180_000, "5 h 3 min"), (90_000_000, "1 d 1 h")]
-        {
+        for (ms, expected) in [
+            (14, "14 ms"),
+            (2300, "2.3 s"),
+            (200_000, "3 min 20 s"),
+            (18_180_000, "5 h 3 min"),
+            (90_000_000, "1 d 1 h"),
+        ] {
             assert_eq!(duration(Duration::from_millis(ms)), expected);
         }
     }

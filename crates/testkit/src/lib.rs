@@ -1,1 +1,34 @@
-//! Starts the real program.
+//! Dev only: starts the real program on a free port and speaks to it byte by byte.
+//!
+//! Owns child processes, folders that vanish and a client that shows what stood on the wire. It must
+//! never be kinder than a real client: nothing is repeated, corrected or guessed.
+#![forbid(unsafe_code)]
+
+mod client;
+mod folder;
+mod program;
+
+pub use client::{Client, Response};
+pub use folder::Folder;
+pub use program::{Finished, Onehop, Program, Started};
+
+use std::time::{Duration, Instant};
+
+/// How long a test waits for something that must happen: long enough for a busy machine, short enough
+/// for a test that fails.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits until the check gives a value.
+///
+/// # Panics
+/// With `what`, after [`PATIENCE`].
+pub fn wait_for<T>(what: &str, mut check: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(value) = check() {
+            return value;
+        }
+        assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

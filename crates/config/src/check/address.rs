@@ -6,6 +6,7 @@ use super::Context;
 use super::template::fixed;
 use crate::checked::{Global, HostPattern};
 use crate::problem::{Place, Problem};
+use crate::source::FileKind;
 use crate::syntax::Token;
 
 /// An address as written, taken apart.
@@ -48,8 +49,13 @@ impl Address {
         };
         if !path.is_empty() {
             let message = "a path in an address is a feature of Caddy that onehop does not have yet";
-            return Err(Problem::error("not-yet", &place.narrowed_to(path), message)
-                .help(format!("write the address without it, and `handle {path}* {{ … }}` inside")));
+            let problem = Problem::error("not-yet", &place.narrowed_to(path), message);
+            return Err(match path {
+                "/" => problem.help("take the slash away"),
+                _ => {
+                    problem.help(format!("write the address without it, and `handle {path} {{ … }}` inside"))
+                }
+            });
         }
         let (host, port) = split_port(authority);
         let port = match port.filter(|port| !port.is_empty()) {
@@ -68,6 +74,18 @@ impl Address {
         Ok(Address { label: text.clone(), place: place.clone(), scheme, host, port })
     }
 
+    /// `0.0.0.0` and `::` are names of interfaces, which no request asks for.
+    pub(crate) fn warn_of_unspecified(&self, cx: &mut Context<'_>) {
+        let Some(HostPattern::Exact(host)) = &self.host else { return };
+        if host == "0.0.0.0" || host == "::" {
+            let message = format!("only requests that name the host `{host}` are answered");
+            cx.problems.push(
+                Problem::warning("host", &self.place, message)
+                    .help(format!("leave the host out, and add `bind {host}` to name the interface")),
+            );
+        }
+    }
+
     /// Where it is reached. An address that means HTTPS in Caddy and is served without TLS here
     /// gets a warning; none is where Caddy would not use TLS either.
     pub(crate) fn endpoint(&self, cx: &mut Context<'_>, global: &Global) -> Result<Endpoint, Box<Problem>> {
@@ -79,17 +97,25 @@ impl Address {
             (Some(Scheme::Https), port) => Ok(Endpoint { port: port.unwrap_or(https), tls: true }),
             (None, Some(port)) if port == https => Ok(Endpoint { port, tls: true }),
             (None, Some(port)) => {
-                if self.host.is_some() && port != http && global.auto_https {
-                    self.warn_of_plain(cx, port);
+                if self.host.is_some() && port != http {
+                    self.warn_of_plain(cx, global, port);
                 }
                 Ok(Endpoint { port, tls: false })
             }
             (None, None) if global.auto_https => Ok(Endpoint { port: https, tls: true }),
-            (None, None) => Ok(Endpoint { port: http, tls: false }),
+            (None, None) => {
+                self.warn_of_plain(cx, global, http);
+                Ok(Endpoint { port: http, tls: false })
+            }
         }
     }
 
-    fn warn_of_plain(&self, cx: &mut Context<'_>, port: u16) {
+    /// An Onehopfile with `auto_https off` means it; in a Caddyfile those words only mean that
+    /// nobody obtains certificates.
+    fn warn_of_plain(&self, cx: &mut Context<'_>, global: &Global, port: u16) {
+        if !global.auto_https && cx.kind == FileKind::Onehopfile {
+            return;
+        }
         let message = format!("`{}` is served without TLS on port {port}", self.label);
         cx.problems.push(
             Problem::warning("plain-http", &self.place, message)

@@ -43,12 +43,14 @@ pub(crate) fn global(cx: &mut Context<'_>, lines: &[Line]) -> Global {
     let mut seen: Vec<&Token> = Vec::new();
     for line in lines {
         let name = line.name.text.as_str();
-        if let Some(earlier) = seen.iter().find(|earlier| earlier.text == name) {
+        let result = option(cx, &mut global, line);
+        if result.is_ok()
+            && let Some(earlier) = seen.iter().find(|earlier| earlier.text == name)
+        {
             let message = format!("`{name}` is set twice; line {} has it already", earlier.place.line());
             cx.problems.push(Problem::error("duplicate-option", &line.name.place, message));
         }
         seen.push(&line.name);
-        let result = option(cx, &mut global, line);
         cx.keep(result);
     }
     if global.http_port == global.https_port {

@@ -79,6 +79,22 @@ impl Listeners {
         let index = match self.known.get(&listen) {
             Some(index) => *index,
             None => {
+                if let ListenAddress::Unix { path, .. } = &listen
+                    && self.known.keys().any(
+                        |known| matches!(known, ListenAddress::Unix { path: other, .. } if other == path),
+                    )
+                {
+                    let message = format!(
+                        "`{}` binds to {} with other permissions than before",
+                        address.label,
+                        path.display()
+                    );
+                    cx.problems.push(
+                        Problem::error("bind", &address.place, message)
+                            .help("write the same bits wherever the socket stands"),
+                    );
+                    return None;
+                }
                 let index = self.listeners.len();
                 self.listeners.push(Listener {
                     address: listen.clone(),
@@ -95,10 +111,11 @@ impl Listeners {
             return Some(index);
         }
         let (here, there) = if endpoint.tls { ("with", "without") } else { ("without", "with") };
-        let line = self.first.get(index).map_or(0, Place::line);
-        let message = format!("`{}` is served {here} TLS where line {line} is served {there}", address.label);
+        let message = format!("`{}` is served {here} TLS on a port that is served {there}", address.label);
+        let earlier = self.first.get(index).map_or_else(String::new, described);
         cx.problems.push(
             Problem::error("mixed-tls", &address.place, message)
+                .label(format!("{earlier} is served {there}"))
                 .help("one port speaks either HTTP or HTTPS: use another port, or one scheme for both"),
         );
         None
@@ -112,14 +129,17 @@ impl Listeners {
             return true;
         };
         let message = format!("the address `{}` is used twice", address.label);
-        let line = earlier.line();
         cx.problems.push(
             Problem::error("duplicate-address", &address.place, message)
-                .label(format!("line {line} of {} answers it already", earlier.file.name))
+                .label(format!("{} answers it already", described(earlier)))
                 .help("put both into one site, or give one of them another host or port"),
         );
         false
     }
+}
+
+fn described(place: &Place) -> String {
+    format!("line {} of {}", place.line(), place.file.name)
 }
 
 fn listen_addresses(binds: &[Bind], port: u16) -> Vec<ListenAddress> {

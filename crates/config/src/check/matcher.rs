@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 
-use super::template::{fixed, read, template};
+use super::file_match::file_condition;
+use super::path_pattern::path_pattern;
+use super::template::fixed;
 use super::value::field_name;
 use super::{Context, host_pattern};
-use crate::checked::{
-    Condition, FileMatch, HeaderTest, Matcher, Part, PathPattern, Placeholder, Template, TryPolicy,
-};
+use crate::checked::{Condition, HeaderTest, Matcher};
 use crate::limits::BLOCK_DEPTH_MAX;
 use crate::nearest::nearest;
-use crate::problem::{Place, Problem};
+use crate::problem::Problem;
 use crate::syntax::{Line, Quote, Token};
 use crate::vocabulary::MATCHERS;
 
@@ -160,6 +160,7 @@ fn merge(all: &mut Vec<Condition>, new: Condition) {
                 known.candidates.extend(new.candidates.iter().cloned());
                 known.root = new.root.clone().or(known.root.take());
                 known.otherwise_status = new.otherwise_status.or(known.otherwise_status);
+                known.policy = new.policy;
                 return;
             }
             (
@@ -192,7 +193,8 @@ fn condition(cx: &mut Context<'_>, line: &Line, depth: usize) -> Result<Conditio
         let message = "an expression is a matcher of Caddy that onehop does not have yet";
         return Err(Problem::error("not-yet", &name.place, message));
     }
-    if line.block.is_some() && !["not", "file"].contains(&name.text.as_str()) {
+    let takes_no_block = ["path", "method", "host", "header"].contains(&name.text.as_str());
+    if line.block.is_some() && takes_no_block {
         return Err(Problem::error("block", &name.place, format!("`{}` takes no block", name.text)));
     }
     match name.text.as_str() {
@@ -200,7 +202,7 @@ fn condition(cx: &mut Context<'_>, line: &Line, depth: usize) -> Result<Conditio
         "method" => method(cx, line),
         "host" => host(cx, line),
         "header" => header(cx, line),
-        "file" => file(cx, line),
+        "file" => file_condition(cx, line),
         "not" => set(cx, line, depth + 1).map(|inner| Condition::Not(vec![inner])),
         word if MATCHERS.contains(&word) => {
             let message = format!("`{word}` is a Caddy matcher that onehop does not have yet");
@@ -278,153 +280,4 @@ fn header(cx: &mut Context<'_>, line: &Line) -> Result<Condition, Box<Problem>> 
         },
     };
     Ok(Condition::Header { name, value })
-}
-
-fn file(cx: &mut Context<'_>, line: &Line) -> Result<Condition, Box<Problem>> {
-    let mut found = FileMatch {
-        root: None,
-        candidates: Vec::new(),
-        otherwise_status: None,
-        policy: TryPolicy::FirstExist,
-    };
-    add_candidates(cx, &mut found, &line.args)?;
-    for option in line.block.as_deref().unwrap_or_default() {
-        match (option.name.text.as_str(), option.args.as_slice()) {
-            ("root", [root]) => {
-                let root = template(cx.source, root)?;
-                found.root = Some(cx.absolute_template(root));
-            }
-            ("try_files", files @ [_, ..]) => add_candidates(cx, &mut found, files)?,
-            ("try_policy", [policy]) => found.policy = try_policy(policy)?,
-            ("root" | "try_files" | "try_policy", _) => {
-                let message = format!("`{}` has too few or too many arguments", option.name.text);
-                return Err(Problem::error("arguments", &option.name.place, message));
-            }
-            ("split_path", _) => {
-                let message = "`split_path` is an option of Caddy that onehop does not have yet";
-                return Err(Problem::error("not-yet", &option.name.place, message));
-            }
-            (word, _) => {
-                let message = format!("`file` has no option `{word}`");
-                return Err(Problem::error("unknown-option", &option.name.place, message)
-                    .help("there are `root`, `try_files` and `try_policy`"));
-            }
-        }
-    }
-    if found.candidates.is_empty() {
-        found.candidates.push(Template { parts: vec![Part::Value(Placeholder::Path)] });
-    }
-    Ok(Condition::File(found))
-}
-
-/// Adds the files of a `try_files` list. `=404` may end it.
-pub(crate) fn add_candidates(
-    cx: &mut Context<'_>,
-    found: &mut FileMatch,
-    files: &[Token],
-) -> Result<(), Box<Problem>> {
-    for token in files {
-        if found.otherwise_status.is_some() {
-            return Err(Problem::error("try-files", &token.place, "nothing is tried after a status")
-                .help("put the `=` status at the end of the list"));
-        }
-        if let Some(status) = otherwise_status(token) {
-            found.otherwise_status = Some(status);
-            continue;
-        }
-        found.candidates.push(candidate(cx, &token.text, &token.place)?);
-    }
-    Ok(())
-}
-
-/// `=404`
-fn otherwise_status(token: &Token) -> Option<u16> {
-    token.text.strip_prefix('=')?.parse().ok().filter(|status| (200..=999).contains(status))
-}
-
-/// One file to try.
-pub(crate) fn candidate(cx: &Context<'_>, text: &str, place: &Place) -> Result<Template, Box<Problem>> {
-    let candidate = read(cx.source, text, place)?;
-    let has_pattern =
-        candidate.parts.iter().any(|part| matches!(part, Part::Text(text) if text.contains(['*', '['])));
-    if has_pattern {
-        let message = "a pattern in `try_files` is a feature of Caddy that onehop does not have yet";
-        return Err(Problem::error("not-yet", place, message).help("name the files themselves"));
-    }
-    Ok(candidate)
-}
-
-/// Which existing file is taken.
-pub(crate) fn try_policy(token: &Token) -> Result<TryPolicy, Box<Problem>> {
-    const POLICIES: [(&str, TryPolicy); 5] = [
-        ("first_exist", TryPolicy::FirstExist),
-        ("first_exist_fallback", TryPolicy::FirstExistFallback),
-        ("smallest_size", TryPolicy::SmallestSize),
-        ("largest_size", TryPolicy::LargestSize),
-        ("most_recently_modified", TryPolicy::MostRecentlyModified),
-    ];
-    if let Some((_, policy)) = POLICIES.iter().find(|(name, _)| *name == token.text) {
-        return Ok(*policy);
-    }
-    let near = nearest(&token.text, POLICIES.map(|(name, _)| name)).unwrap_or("first_exist");
-    let problem = Problem::error("policy", &token.place, format!("there is no policy `{}`", token.text));
-    Err(problem.help(format!("did you mean `{near}`?")))
-}
-
-/// A path pattern. How it is compared follows from where its stars stand, as in Caddy.
-pub(crate) fn path_pattern(cx: &mut Context<'_>, token: &Token) -> Result<PathPattern, Box<Problem>> {
-    let pattern = fixed(cx.source, token, "a path to match")?.to_lowercase();
-    if !pattern.starts_with(['/', '*']) {
-        let problem = Problem::warning("path", &token.place, format!("no path is like `{pattern}`"));
-        cx.problems
-            .push(problem.help(format!("paths begin with a slash: write `/{pattern}` or `*{pattern}`")));
-    }
-    let stars = pattern.matches('*').count();
-    if pattern == "*" {
-        return Ok(PathPattern::Any);
-    }
-    if pattern.contains('%') {
-        return Ok(PathPattern::Escaped(pattern));
-    }
-    if stars == 2
-        && let Some(middle) = pattern.strip_prefix('*').and_then(|rest| rest.strip_suffix('*'))
-    {
-        return Ok(PathPattern::Contains(middle.to_owned()));
-    }
-    if stars == 1 {
-        if let Some(suffix) = pattern.strip_prefix('*') {
-            return Ok(PathPattern::Suffix(suffix.to_owned()));
-        }
-        if let Some(prefix) = pattern.strip_suffix('*') {
-            return Ok(PathPattern::Prefix(prefix.to_owned()));
-        }
-    }
-    if pattern.contains('[') && !has_closed_class(&pattern) {
-        return Err(Problem::error("path", &token.place, "the `[` of this pattern is not closed")
-            .help("close it, or escape it as `\\[`"));
-    }
-    if pattern.contains(['*', '?', '[', '\\']) {
-        return Ok(PathPattern::Glob(pattern));
-    }
-    Ok(PathPattern::Exact(pattern))
-}
-
-/// Whether each `[` that is not escaped has its `]`, with at least one character between them.
-fn has_closed_class(pattern: &str) -> bool {
-    let mut characters = pattern.chars();
-    let mut inside: Option<usize> = None;
-    while let Some(character) = characters.next() {
-        inside = match (inside, character) {
-            (_, '\\') => match characters.next() {
-                Some(_) => inside.map(|count| count + 1),
-                None => return false,
-            },
-            (None, '[') => Some(0),
-            (None, _) => None,
-            (Some(count), ']') if count > 0 => None,
-            (Some(0), '^') => Some(0),
-            (Some(count), _) => Some(count + 1),
-        };
-    }
-    inside.is_none()
 }

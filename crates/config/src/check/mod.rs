@@ -6,12 +6,15 @@
 //! `order` puts routes into acting order, `value` reads numbers and the like.
 
 mod address;
+pub(crate) mod file_match;
 mod global;
 mod listen;
 pub(crate) mod matcher;
 pub(crate) mod order;
+pub(crate) mod path_pattern;
 mod placeholder;
 mod sites;
+mod sort;
 pub(crate) mod template;
 pub(crate) mod value;
 

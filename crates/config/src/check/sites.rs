@@ -2,9 +2,9 @@
 
 use super::address::Address;
 use super::listen::Listeners;
-use super::matcher::{Scope, is_definition};
+use super::matcher::Scope;
 use super::{Context, global};
-use crate::checked::{Checked, Global, Site};
+use crate::checked::{Checked, Condition, Global, Route, Site, Step, Template};
 use crate::directives::{self, SiteSettings};
 use crate::problem::Problem;
 use crate::syntax::{Block, Parsed};
@@ -43,12 +43,44 @@ fn site(cx: &mut Context<'_>, global: &Global, block: &Block, listeners: &mut Li
             return;
         }
         let parsed = Address::parse(cx, key);
-        addresses.extend(cx.keep(parsed));
+        if let Some(address) = cx.keep(parsed) {
+            address.warn_of_unspecified(cx);
+            addresses.push(address);
+        }
     }
     let scope = Scope::of_block(cx, &block.lines, None);
     let mut settings = SiteSettings::default();
-    let lines = block.lines.iter().filter(|line| !is_definition(line));
-    let routes = directives::site(cx, &scope, lines, block.braces, &mut settings);
+    let mut routes = directives::site(cx, &scope, block, &mut settings);
+    if needs_root(&routes) && !routes.iter().any(|route| is_root(&route.step) && route.matcher.is_none()) {
+        let root = Template::text(cx.base.to_string_lossy());
+        routes.insert(0, Route { matcher: None, group: None, step: Step::Root(root), line: 0 });
+    }
     let site = Site { label: String::new(), hosts: Vec::new(), routes, logs: settings.logs };
     listeners.add(cx, global, &addresses, &settings.binds, &site);
+}
+
+/// Whether a route looks for files below a root that it does not name itself. Without any `root`
+/// that is the folder where relative paths start.
+fn needs_root(routes: &[Route]) -> bool {
+    let conditions = |route: &Route| route.matcher.iter().flat_map(|matcher| &matcher.all).any(asks_for_file);
+    routes.iter().any(|route| {
+        conditions(route)
+            || match &route.step {
+                Step::FileServer(settings) => settings.root.is_none(),
+                Step::Handle(routes) | Step::HandlePath { routes, .. } => needs_root(routes),
+                _ => false,
+            }
+    })
+}
+
+fn asks_for_file(condition: &Condition) -> bool {
+    match condition {
+        Condition::File(found) => found.root.is_none(),
+        Condition::Not(matchers) => matchers.iter().flat_map(|matcher| &matcher.all).any(asks_for_file),
+        _ => false,
+    }
+}
+
+fn is_root(step: &Step) -> bool {
+    matches!(step, Step::Root(_))
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::checked::Encoding;
+use crate::checked::{Encoding, Part, Template};
 use crate::nearest::nearest;
 use crate::problem::Problem;
 use crate::syntax::Token;
@@ -109,6 +109,20 @@ pub(crate) fn field_name<'a>(token: &Token, name: &'a str) -> Result<&'a str, Bo
     let problem =
         Problem::error("field-name", &token.place, format!("`{name}` is no name of a header field"));
     Err(problem.help("letters, digits and `-` make a name, as in `Cache-Control`"))
+}
+
+/// Text that becomes the value of a field: it must not break the line (RFC 9110 section 5.5).
+pub(crate) fn field_value(token: &Token, value: Template) -> Result<Template, Box<Problem>> {
+    let breaks = |part: &Part| matches!(part, Part::Text(text) if text.contains(['\r', '\n', '\0']));
+    if value.parts.iter().any(breaks) {
+        return Err(Problem::error(
+            "field-value",
+            &token.place,
+            "the value of a header field has a line end",
+        )
+        .help("write it on one line"));
+    }
+    Ok(value)
 }
 
 /// A content coding by Caddy's name.

@@ -2,8 +2,9 @@
 
 use super::{nested, placed};
 use crate::check::Context;
-use crate::check::matcher::{Chosen, Scope, path_pattern, split};
+use crate::check::matcher::{Chosen, Scope, split};
 use crate::check::order::Placed;
+use crate::check::path_pattern::path_pattern;
 use crate::check::template::fixed;
 use crate::checked::{Condition, Matcher, Step};
 use crate::problem::Problem;

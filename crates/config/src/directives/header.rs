@@ -5,7 +5,7 @@ use crate::check::Context;
 use crate::check::matcher::{Scope, split};
 use crate::check::order::Placed;
 use crate::check::template::template;
-use crate::check::value::field_name;
+use crate::check::value::{field_name, field_value};
 use crate::checked::{HeaderOp, HeaderStep, Step};
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
@@ -87,7 +87,7 @@ fn change(
     let sign = field.chars().next().filter(|_| bare.len() < field.len());
     let name = field_name(token, bare)?;
     let value = |position: usize| match values.get(position) {
-        Some(token) => template(cx.source, token),
+        Some(token) => field_value(token, template(cx.source, token)?),
         None => Ok(crate::checked::Template::default()),
     };
     if values.len() > 2 {
@@ -112,7 +112,7 @@ fn change(
         }
         (_, 2) => HeaderOp::Replace {
             name: name.to_ascii_lowercase(),
-            find: regular_expression(line, values)?,
+            find: regular_expression(cx, line, values)?,
             replace: value(1)?,
         },
         (Some('+'), _) => HeaderOp::Add { name: name.to_owned(), value: value(0)? },
@@ -133,8 +133,18 @@ fn delete(token: &Token, name: &str) -> Result<Change, Box<Problem>> {
     Ok(Change { op: HeaderOp::Delete { name: name.to_ascii_lowercase() }, deferred: true })
 }
 
-fn regular_expression(line: &Line, values: &[Token]) -> Result<String, Box<Problem>> {
+fn regular_expression(cx: &Context<'_>, line: &Line, values: &[Token]) -> Result<String, Box<Problem>> {
     let Some(find) = values.first() else { return Err(wrong_arguments(line, USAGE)) };
+    // Only to find placeholders: what a template makes of escapes is not what an expression means.
+    match template(cx.source, find) {
+        Err(problem) if problem.code == "not-yet" => return Err(problem),
+        Ok(template) if template.as_text().is_none() => {
+            let message =
+                "a placeholder in what is looked for is a feature of Caddy that onehop does not have yet";
+            return Err(Problem::error("not-yet", &find.place, message));
+        }
+        _ => {}
+    }
     match regex_lite::Regex::new(&find.text) {
         Ok(_) => Ok(find.text.clone()),
         Err(error) => {

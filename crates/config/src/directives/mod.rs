@@ -22,7 +22,7 @@ use crate::check::order::{Placed, arrange};
 use crate::checked::{AccessLog, Route, Step};
 use crate::nearest::nearest;
 use crate::problem::Problem;
-use crate::syntax::{Line, Token};
+use crate::syntax::{Block, Line, Token};
 use crate::vocabulary::{DIRECTIVE_ORDER, PLANNED_DIRECTIVES};
 
 pub(crate) use bind::Bind;
@@ -60,15 +60,14 @@ pub(crate) fn is_known(word: &str) -> bool {
 }
 
 /// The routes of a site, in acting order.
-pub(crate) fn site<'l>(
+pub(crate) fn site(
     cx: &mut Context<'_>,
     scope: &Scope<'_>,
-    lines: impl Iterator<Item = &'l Line>,
-    braces: bool,
+    block: &Block,
     settings: &mut SiteSettings,
 ) -> Vec<Route> {
     let mut placed = Vec::new();
-    for line in lines {
+    for line in block.lines.iter().filter(|line| !is_definition(line)) {
         let result = match line.name.text.as_str() {
             "log" => log::log(cx, line).map(|log| settings.logs.push(log)),
             "bind" => bind::bind(cx, line).map(|binds| settings.binds.extend(binds)),
@@ -76,14 +75,14 @@ pub(crate) fn site<'l>(
         };
         let result = result.map_err(|problem| match problem.help {
             // A second address in a file without braces reads as a directive.
-            None if !braces && problem.code == "unknown-directive" => {
+            None if !block.braces && problem.code == "unknown-directive" => {
                 problem.help("to define several sites, put braces around each of them")
             }
             _ => problem,
         });
         cx.keep(result);
     }
-    arrange(cx, placed, true)
+    arrange(cx, &block.place, placed, true)
 }
 
 /// The routes of a directive's block, in acting order or as written.
@@ -102,7 +101,7 @@ fn nested(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line, sorted: bool) ->
         };
         placed.extend(cx.keep(result).into_iter().flatten());
     }
-    arrange(cx, placed, sorted)
+    arrange(cx, &line.name.place, placed, sorted)
 }
 
 fn directive(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Result<Vec<Placed>, Box<Problem>> {
@@ -127,7 +126,7 @@ fn unknown(line: &Line) -> Box<Problem> {
     let (word, place) = (line.name.text.as_str(), &line.name.place);
     if DIRECTIVE_ORDER.contains(&word) {
         let message = format!("`{word}` is a Caddy directive that onehop does not have yet");
-        return Problem::error("not-yet", place, message);
+        return Problem::error("not-yet", place, message).help("docs/onehopfile.md lists what there is");
     }
     if PLANNED_DIRECTIVES.contains(&word) {
         return Problem::error(
@@ -149,9 +148,8 @@ fn unknown(line: &Line) -> Box<Problem> {
 /// One route at its place.
 fn placed(directive: &'static str, chosen: Chosen, line: &Line, step: Step) -> Placed {
     let Chosen { matcher, single_path } = chosen;
-    let has_matcher = matcher.is_some();
     let route = Route { matcher, group: None, step, line: line.name.place.line() };
-    Placed { directive, path: single_path, has_matcher, routes: vec![route] }
+    Placed::new(directive, single_path, route)
 }
 
 /// The options of a directive's block, each handed to `read`; every problem is kept.
@@ -196,11 +194,11 @@ fn listed(words: &[&str]) -> String {
 
 /// Wrong arguments, with how the directive is written.
 fn wrong_arguments(line: &Line, usage: &str) -> Box<Problem> {
-    let message = format!(
-        "`{}` has {} arguments",
-        line.name.text,
-        if line.args.is_empty() { "too few" } else { "other" }
-    );
+    let name = &line.name.text;
+    let message = match line.args.as_slice() {
+        [] => format!("`{name}` has no argument"),
+        _ => format!("the arguments of `{name}` do not fit"),
+    };
     Problem::error("arguments", &line.name.place, message).help(format!("it is written `{usage}`"))
 }
 

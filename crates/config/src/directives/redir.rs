@@ -5,6 +5,7 @@ use crate::check::Context;
 use crate::check::matcher::{Scope, split};
 use crate::check::order::Placed;
 use crate::check::template::template;
+use crate::check::value::field_value;
 use crate::checked::{RedirectKind, Step};
 use crate::nearest::nearest;
 use crate::problem::Problem;
@@ -31,7 +32,7 @@ pub(super) fn redir(
         }
         _ => return Err(wrong_arguments(line, USAGE)),
     };
-    let to = template(cx.source, to)?;
+    let to = field_value(to, template(cx.source, to)?)?;
     Ok(vec![placed("redir", chosen, line, Step::Redirect { to, kind })])
 }
 

@@ -3,8 +3,9 @@
 use super::file_server::symlinks_follow;
 use super::{matcher_and_value, no_arguments, one_argument, options, placed, some_arguments, unknown_option};
 use crate::check::Context;
-use crate::check::matcher::{Scope, path_pattern};
+use crate::check::matcher::Scope;
 use crate::check::order::Placed;
+use crate::check::path_pattern::path_pattern;
 use crate::check::template::fixed;
 use crate::checked::{Spa, Step};
 use crate::problem::Problem;

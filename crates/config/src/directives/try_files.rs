@@ -2,10 +2,11 @@
 
 use super::{one_argument, options, unknown_option, wrong_arguments};
 use crate::check::Context;
-use crate::check::matcher::{add_candidates, candidate, try_policy};
+use crate::check::file_match::{add_candidates, candidate, try_policy};
+use crate::check::matcher::Chosen;
 use crate::check::order::Placed;
 use crate::check::template::read;
-use crate::checked::{Condition, FileMatch, Matcher, Part, Placeholder, Route, Step, Template, TryPolicy};
+use crate::checked::{Condition, FileMatch, Matcher, Part, Placeholder, Step, Template, TryPolicy};
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
 
@@ -21,7 +22,7 @@ pub(super) fn try_files(cx: &mut Context<'_>, line: &Line) -> Result<Vec<Placed>
         _ => Err(unknown_option("try_files", option, &["policy"], &[])),
     });
     let found = Template { parts: vec![Part::Value(Placeholder::FileMatchRelative)] };
-    let mut routes = Vec::new();
+    let mut placed = Vec::new();
     // A file with a query of its own is rewritten to differently: it becomes a route of its own.
     let has_query = |token: &Token| token.text.contains('?');
     for run in line.args.chunk_by(|left, right| !has_query(left) && !has_query(right)) {
@@ -34,13 +35,13 @@ pub(super) fn try_files(cx: &mut Context<'_>, line: &Line) -> Result<Vec<Placed>
             }
             files => add_candidates(cx, &mut wanted, files)?,
         }
-        let matcher = Some(Matcher { all: vec![Condition::File(wanted)] });
-        let step = Step::Rewrite(target);
-        routes.push(Route { matcher, group: None, step, line: line.name.place.line() });
+        let chosen =
+            Chosen { matcher: Some(Matcher { all: vec![Condition::File(wanted)] }), single_path: None };
+        placed.push(super::placed("try_files", chosen, line, Step::Rewrite(target)));
     }
-    if routes.len() > 1 {
+    if placed.len() > 1 {
         let group = Some(cx.next_group());
-        routes.iter_mut().for_each(|route| route.group = group);
+        placed.iter_mut().for_each(|one| one.route.group = group);
     }
-    Ok(vec![Placed { directive: "try_files", path: None, has_matcher: true, routes }])
+    Ok(placed)
 }

@@ -25,7 +25,9 @@ pub(crate) fn tokens(file: &Arc<SourceText>, source: &dyn Source, problems: &mut
             .help(format!("set it, or give a default: `{{${name}:default}}`")),
         );
     }
-    let mut lexer = Lexer { file, expanded: &expanded, at: 0, starts_line: true, tokens: Vec::new() };
+    // Some editors begin a file with a byte order mark.
+    let at = if expanded.text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    let mut lexer = Lexer { file, expanded: &expanded, at, starts_line: true, tokens: Vec::new() };
     while lexer.skip_to_token() {
         if lexer.tokens.len() >= TOKENS_MAX {
             problems.push(lexer.problem(
@@ -88,6 +90,8 @@ impl Lexer<'_> {
         }
     }
 
+    /// Reads one token. A broken one is kept as well as it can be, so that what follows from it (a
+    /// missing argument) is not reported, too.
     fn token(&mut self) -> Result<(), Box<Problem>> {
         match self.rest().as_bytes().first() {
             Some(b'"') => self.quoted('"', Quote::Double),
@@ -119,6 +123,7 @@ impl Lexer<'_> {
             text.push(character);
         }
         self.at = self.expanded.text.len();
+        self.push(text, quote, start..self.at);
         Err(self
             .problem("open-quote", start..start + 1, format!("this quote `{mark}` is never closed"))
             .label("opened here")
@@ -183,6 +188,7 @@ impl Lexer<'_> {
         self.at = start + length;
         if mark.is_empty() || !mark.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
         {
+            self.push(opening.to_owned(), Quote::None, opening_span.clone());
             return Err(self
                 .problem("heredoc-mark", opening_span, format!("`{opening}` does not begin a heredoc"))
                 .label("letters, digits, `-` and `_` may follow the two `<`")
@@ -196,16 +202,20 @@ impl Lexer<'_> {
             let trimmed = line.trim_start();
             if trimmed.starts_with(mark) {
                 let padding = line.get(..line.len() - trimmed.len()).unwrap_or_default();
-                let end = offset + padding.len() + mark.len();
                 let text = self.without_padding(&lines, padding, mark);
-                self.at = end;
-                self.push(text?, Quote::Heredoc, start..end);
-                return Ok(());
+                self.at = offset + padding.len() + mark.len();
+                let (text, problem) = match text {
+                    Ok(text) => (text, Ok(())),
+                    Err(problem) => (body.to_owned(), Err(problem)),
+                };
+                self.push(text, Quote::Heredoc, start..self.at);
+                return problem;
             }
             lines.push((offset, line));
             offset += line.len();
         }
         self.at = self.expanded.text.len();
+        self.push(body.to_owned(), Quote::Heredoc, start..self.at);
         Err(self
             .problem("open-heredoc", opening_span, format!("the heredoc `{opening}` is never closed"))
             .label("opened here")

@@ -5,6 +5,7 @@
 //! directive other than `import`.
 
 mod environment;
+mod fill;
 mod import;
 mod lexer;
 mod parse;

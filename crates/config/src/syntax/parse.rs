@@ -28,6 +28,7 @@ pub(crate) fn parse(main: &Arc<SourceText>, source: &dyn Source, problems: &mut 
         source,
         pending,
         taken: 0,
+        imports: 0,
         imported_bytes: 0,
         snippets: HashMap::new(),
         files: vec![PathBuf::from(&main.name)],
@@ -48,7 +49,8 @@ pub(super) struct Parser<'a> {
     pub(super) pending: Vec<Token>,
     /// Tokens read so far, to bound what imports can multiply.
     taken: usize,
-    /// Memory that imports took so far, for the same reason.
+    /// Imports so far, and the memory that they took, for the same reason.
+    pub(super) imports: usize,
     pub(super) imported_bytes: usize,
     pub(super) snippets: HashMap<String, Vec<Token>>,
     pub(super) files: Vec<PathBuf>,
@@ -104,6 +106,9 @@ impl Parser<'_> {
                 return None;
             }
         }
+        if keys.is_empty() && opening.is_none() {
+            return None;
+        }
         let braces = opening.is_some();
         let lines = self.lines(opening.as_ref().map(|brace| &brace.place), 0);
         if keys.is_empty() && lines.is_empty() { None } else { Some(Block { keys, lines, braces, place }) }
@@ -133,17 +138,15 @@ impl Parser<'_> {
                 return (keys, self.take());
             }
             let Some(token) = self.take() else { break };
-            first = false;
             if let Err(problem) = self.address(token, &mut keys, &mut comma) {
                 self.problems.push(problem);
             }
+            // What was broken begins no site: the next line may.
+            first = keys.is_empty();
         }
         if let (None, Some(place)) = (self.peek(), comma) {
-            self.problems.push(Problem::error(
-                "address-comma",
-                &place,
-                "another address must follow this comma",
-            ));
+            let message = "another address must follow this comma";
+            self.problems.push(Problem::error("address-comma", &place, message));
         }
         (keys, None)
     }
@@ -161,12 +164,8 @@ impl Parser<'_> {
         }
         if token.text.starts_with('@') {
             self.skip_line();
-            return Err(Problem::error(
-                "matcher-place",
-                &place,
-                format!("`{}` is defined outside of a site", token.text),
-            )
-            .help("put the matcher into the site's block"));
+            let message = format!("`{}` is defined outside of a site", token.text);
+            return Err(Problem::error("matcher-place", &place, message).help("put it into the site's block"));
         }
         if token.quote == Quote::None && token.text.len() > 1 && token.text.ends_with('{') {
             // Read on as if the space were there, so that the block's own errors show as well.

@@ -1,5 +1,8 @@
 //! Drives a server codec over bytes that come in any cut, and records what a handler would have seen.
 
+mod feed;
+
+use feed::Feed;
 use onehop_http1::{
     AnswerHead, BodyLength, BodyRead, EofMeaning, Limits, Next, Refusal, RequestHead, ServerCodec,
 };
@@ -33,26 +36,13 @@ pub(crate) struct Outcome {
 pub(crate) fn serve(input: &[u8], limits: Limits, cut: usize, step: usize) -> Outcome {
     let mut codec = ServerCodec::new(limits);
     let mut head = RequestHead::new();
+    let mut feed = Feed::new(input, cut, step);
     let mut outcome = Outcome { seen: Vec::new(), refused: None, truncated: false, left: 0, out: Vec::new() };
-    let mut at = 0;
-    let mut have = cut.min(input.len());
-    let mut grow = |at: usize| {
-        assert!(at <= have, "more was consumed than was there");
-        let more = have < input.len();
-        have = (have + step.max(1)).min(input.len());
-        (more, have)
-    };
-    let mut end = cut.min(input.len());
     loop {
-        match codec.read_head(&input[at..end], &mut head) {
-            Ok(Some(consumed)) => at += consumed,
+        match read_request(&mut codec, &mut head, &mut feed) {
+            Ok(Some(seen)) => outcome.seen.push(seen),
             Ok(None) => {
-                let (more, have) = grow(at);
-                end = have;
-                if more {
-                    continue;
-                }
-                outcome.truncated = codec.at_eof(end - at) == EofMeaning::Truncated;
+                outcome.truncated = codec.at_eof(feed.here().len()) == EofMeaning::Truncated;
                 break;
             }
             Err(refusal) => {
@@ -60,56 +50,53 @@ pub(crate) fn serve(input: &[u8], limits: Limits, cut: usize, step: usize) -> Ou
                 break;
             }
         }
-        let mut seen = record(&head);
-        let body = loop {
-            match codec.read_body(&input[at..end]) {
-                Ok(BodyRead::NeedMore) => {
-                    let (more, have) = grow(at);
-                    end = have;
-                    if !more {
-                        break Ok(false);
-                    }
-                }
-                Ok(BodyRead::Data { at: data, consumed }) => {
-                    assert!(!data.is_empty() && data.end <= consumed);
-                    seen.body.extend_from_slice(&input[at..end][data]);
-                    at += consumed;
-                }
-                Ok(BodyRead::End { consumed }) => {
-                    at += consumed;
-                    break Ok(true);
-                }
-                Err(refusal) => break Err(refusal),
-            }
-        };
-        assert!(at <= end);
-        match body {
-            Ok(true) => {}
-            Ok(false) => {
-                assert_eq!(codec.at_eof(end - at), EofMeaning::Truncated);
-                outcome.truncated = true;
-                break;
-            }
-            Err(refusal) => {
-                refuse(&mut codec, refusal, &mut outcome);
-                break;
-            }
-        }
-        seen.trailers = codec.trailers().to_vec();
-        outcome.seen.push(seen);
         codec.write_head(&mut outcome.out, answer(200));
         codec.write_data(&mut outcome.out, b"ok");
         if codec.finish(&mut outcome.out, b"") != Next::KeepAlive {
             break;
         }
     }
-    outcome.left = input.len() - at;
+    outcome.left = feed.left();
     outcome
 }
 
 /// The whole input at once.
-pub(crate) fn serve_whole(input: &[u8]) -> Outcome {
-    serve(input, Limits::default(), usize::MAX, 1)
+pub(crate) fn serve_at_once(input: &[u8], limits: Limits) -> Outcome {
+    serve(input, limits, usize::MAX, 1)
+}
+
+/// One request with its body; `None` where the input ends before it does.
+fn read_request(
+    codec: &mut ServerCodec,
+    head: &mut RequestHead,
+    feed: &mut Feed<'_>,
+) -> Result<Option<Seen>, Refusal> {
+    loop {
+        if let Some(consumed) = codec.read_head(feed.here(), head)? {
+            feed.consume(consumed);
+            break;
+        }
+        if !feed.more() {
+            return Ok(None);
+        }
+    }
+    let mut seen = record(head);
+    loop {
+        match codec.read_body(feed.here())? {
+            BodyRead::Data { at, consumed } => {
+                assert!(!at.is_empty() && at.end <= consumed);
+                seen.body.extend_from_slice(&feed.here()[at]);
+                feed.consume(consumed);
+            }
+            BodyRead::End { consumed } => {
+                feed.consume(consumed);
+                seen.trailers = codec.trailers().to_vec();
+                return Ok(Some(seen));
+            }
+            BodyRead::NeedMore if feed.more() => {}
+            BodyRead::NeedMore => return Ok(None),
+        }
+    }
 }
 
 fn answer(status: u16) -> AnswerHead<'static> {

@@ -47,7 +47,8 @@ pub(super) fn ask(target: &Target, method: &str, path: &str) -> Result<Answer, F
     if (200..300).contains(&answer.status) {
         return Ok(answer);
     }
-    let reason = answer.body.get("error").and_then(serde_json::Value::as_str).unwrap_or("no reason was given");
+    let reason =
+        answer.body.get("error").and_then(serde_json::Value::as_str).unwrap_or("no reason was given");
     Err(Failure::failed(format!("nothing was changed\n{}", reason.trim_end())))
 }
 

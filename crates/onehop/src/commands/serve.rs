@@ -3,11 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use onehop_config::checked::{
-    Admin as CheckedAdmin, Checked, Encode, Encoding, FileServer, Global, Listener, Route, Site, Spa, Step,
-    Template,
-};
-use onehop_server::limits;
+use onehop_config::checked::{Admin as CheckedAdmin, Checked, Step, Template};
+use onehop_config::{FileKind, Source};
 
 use super::serving::{Serving, serve_until_stopped};
 use crate::arguments::{Admin, Serve};
@@ -15,32 +12,6 @@ use crate::configuration::show_address;
 use crate::failure::Failure;
 use crate::listen;
 use crate::report::Reporter;
-
-/// Bound on what is held in memory, in bytes; the same as an Onehopfile's default. Larger folders are
-/// served all the same, the rest from disk.
-const MEMORY_BYTES: u64 = 512 * 1024 * 1024;
-
-/// Smaller bodies are left as they are, in bytes; Caddy's default.
-const ENCODE_BYTES_MIN: u64 = 512;
-
-/// What `encode` compresses where nothing else is said; the kinds of text that a build or a folder of
-/// documents holds.
-const ENCODED_TYPES: [&str; 14] = [
-    "application/javascript*",
-    "application/json*",
-    "application/ld+json*",
-    "application/manifest+json*",
-    "application/rss+xml*",
-    "application/atom+xml*",
-    "application/wasm*",
-    "application/xhtml+xml*",
-    "application/xml*",
-    "font/otf*",
-    "font/ttf*",
-    "image/svg+xml*",
-    "image/vnd.microsoft.icon*",
-    "text/*",
-];
 
 pub(crate) fn serve(arguments: &Serve) -> Result<(), Failure> {
     let form = arguments.process.log;
@@ -79,73 +50,103 @@ fn folder(directory: &Path) -> Result<PathBuf, Failure> {
     }
 }
 
+/// Settings as an Onehopfile of three lines would give them, so that every default is the same; then
+/// the folder and the address are put in as they are, since a path may hold what a file would expand.
 fn settings(arguments: &Serve, root: &Path) -> Result<Checked, Failure> {
     let address = match &arguments.listen {
         Some(listen::Address(address)) => address.clone(),
         None => listen::from_environment(std::env::var_os("PORT")).map_err(Failure::wrong)?,
     };
-    let step = |step| Route { matcher: None, group: None, step, line: 0 };
-    let last = if arguments.spa {
-        Step::Spa(Spa {
-            root: root.to_path_buf(),
-            index: "index.html".into(),
-            immutable: Vec::new(),
-            dotfiles: false,
-            follow_outside: false,
-        })
-    } else {
-        Step::FileServer(files(arguments.browse))
+    let directive = match (arguments.spa, arguments.browse) {
+        (true, _) => "spa .",
+        (false, true) => "file_server browse",
+        (false, false) => "file_server",
     };
-    let root = Template::text(root.to_str().ok_or_else(|| {
-        Failure::wrong(format!("{} is not UTF-8, and a root must be", root.display()))
-    })?);
-    let site = Site {
-        label: show_address(&address),
-        hosts: Vec::new(),
-        routes: vec![step(Step::Root(root)), step(Step::Encode(encode())), step(last)],
-        logs: Vec::new(),
+    let text = format!(":8080 {{\n\tencode zstd br gzip\n\t{directive}\n}}\n");
+    let loaded = onehop_config::load(Path::new("Onehopfile"), FileKind::Onehopfile, &InMemory { text, root });
+    let mut checked = loaded
+        .map_err(|problems| Failure::failed(format!("the built-in settings are not sound: {problems:?}")))?
+        .checked;
+    let Some(text) = root.to_str() else {
+        return Err(Failure::wrong(format!("{} is not UTF-8, and a root must be", root.display())));
     };
-    Ok(Checked {
-        global: global(arguments.admin),
-        listeners: vec![Listener { address, tls: false, sites: vec![0] }],
-        sites: vec![site],
-    })
+    checked.global.admin = match arguments.admin {
+        Admin::Off => CheckedAdmin::Off,
+        Admin::Address(address) => CheckedAdmin::Address(address),
+    };
+    for site in &mut checked.sites {
+        site.label = show_address(&address);
+        for route in &mut site.routes {
+            match &mut route.step {
+                Step::Root(root) => *root = Template::text(text),
+                Step::FileServer(files) => files.root = Some(Template::text(text)),
+                Step::Spa(spa) => spa.root = root.to_path_buf(),
+                _ => {}
+            }
+        }
+    }
+    for listener in &mut checked.listeners {
+        listener.address = address.clone();
+    }
+    Ok(checked)
 }
 
-fn files(browse: bool) -> FileServer {
-    FileServer {
-        root: None,
-        hide: Vec::new(),
-        index: vec!["index.html".into(), "index.txt".into()],
-        precompressed: Vec::new(),
-        browse,
-        status: None,
-        pass_through: false,
-        canonical_uris: true,
-        dotfiles: false,
-        follow_outside: false,
+/// A configuration that is no file.
+struct InMemory<'a> {
+    text: String,
+    root: &'a Path,
+}
+
+impl Source for InMemory<'_> {
+    fn read(&self, _: &Path) -> std::io::Result<String> {
+        Ok(self.text.clone())
+    }
+
+    fn glob(&self, _: &Path) -> std::io::Result<Vec<PathBuf>> {
+        Ok(Vec::new())
+    }
+
+    fn env(&self, _: &str) -> Option<String> {
+        None
+    }
+
+    fn working_directory(&self) -> PathBuf {
+        self.root.to_path_buf()
     }
 }
 
-fn encode() -> Encode {
-    Encode {
-        encodings: vec![Encoding::Zstd, Encoding::Brotli, Encoding::Gzip],
-        minimum_length: ENCODE_BYTES_MIN,
-        types: ENCODED_TYPES.map(String::from).to_vec(),
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
 
-fn global(admin: Admin) -> Global {
-    Global {
-        admin: match admin {
-            Admin::Off => CheckedAdmin::Off,
-            Admin::Address(address) => CheckedAdmin::Address(address),
-        },
-        memory_bytes: MEMORY_BYTES,
-        threads: None,
-        grace_period: limits::GRACE_PERIOD,
-        auto_https: false,
-        http_port: 80,
-        https_port: 443,
+    fn settings_of(line: &str, root: &str) -> Checked {
+        let arguments = crate::arguments::Arguments::parse_from(line.split(' '));
+        let crate::arguments::Command::Serve(serve) = arguments.command else { panic!("another command") };
+        settings(&serve, Path::new(root)).expect("sound settings")
+    }
+
+    #[test]
+    fn a_folder_whose_name_looks_like_a_placeholder_is_taken_as_it_is() {
+        let checked = settings_of("onehop serve x --listen :0", "/srv/{host}/a b");
+        let Some(Step::FileServer(files)) = checked.sites[0].routes.last().map(|route| &route.step) else {
+            panic!("{checked:?}")
+        };
+        assert_eq!(files.root, Some(Template::text("/srv/{host}/a b")));
+        assert!(!files.browse);
+        assert!(!checked.listeners[0].tls);
+    }
+
+    #[test]
+    fn spa_serves_the_folder_as_an_application() {
+        let checked = settings_of("onehop serve x --spa --listen 127.0.0.1:3000 --admin off", "/srv/dist");
+        assert_eq!(checked.global.admin, CheckedAdmin::Off);
+        assert_eq!(checked.sites[0].label, "127.0.0.1:3000");
+        let spa = checked.sites[0].routes.iter().find_map(|route| match &route.step {
+            Step::Spa(spa) => Some(spa),
+            _ => None,
+        });
+        let spa = spa.expect("a spa");
+        assert_eq!((spa.root.as_path(), spa.index.as_str()), (Path::new("/srv/dist"), "index.html"));
     }
 }

@@ -45,21 +45,30 @@ pub(super) fn serve_until_stopped(serving: Serving<'_>) -> Result<(), Failure> {
 
     let events = {
         let send = send.clone();
-        reporter.sink(move |event| {
-            if matches!(event, Event::Stopping { .. } | Event::Stopped { .. }) {
+        reporter.sink(move |event| match event {
+            // Whoever has read this event may send a signal at once, and requests are in flight.
+            Event::Ready { .. } => is_serving.store(true, Ordering::Release),
+            Event::Stopping { .. } | Event::Stopped { .. } => {
                 let _ = send.send(Wish::Stopping);
             }
+            _ => {}
         })
     };
-    let options =
-        Options { threads: process.threads, events, control_socket, load, timeouts: Timeouts::default() };
-    let running = Server::start(checked, options).map_err(start_failure)?;
-    is_serving.store(true, Ordering::Release);
+    // From what was just read on: a file that changes while the trees are read is read again afterwards.
     if let Some(files) = watch
         && let Err(error) = watch::start(files, send)
     {
         reporter.warn(format!("--watch does not work: {error}"));
     }
+    let options = Options {
+        threads: process.threads,
+        events,
+        control_socket,
+        load,
+        timeouts: Timeouts::default(),
+        connections_max: None,
+    };
+    let running = Server::start(checked, options).map_err(start_failure)?;
     obey(&running, &wishes);
     running.wait();
     Ok(())
@@ -80,7 +89,11 @@ fn obey(running: &Running, wishes: &Receiver<Wish>) {
 
 /// The control socket's path. One that was named must work; the usual one may be missing, since a
 /// read-only container serves pages all the same.
-fn control_socket(process: &Process, subject: &Path, reporter: &Reporter) -> Result<Option<PathBuf>, Failure> {
+fn control_socket(
+    process: &Process,
+    subject: &Path,
+    reporter: &Reporter,
+) -> Result<Option<PathBuf>, Failure> {
     let (path, was_named) = match &process.control {
         Some(path) if path.as_os_str() == "off" => return Ok(None),
         Some(path) => (path.clone(), true),
@@ -108,6 +121,8 @@ fn control_socket(process: &Process, subject: &Path, reporter: &Reporter) -> Res
 fn start_failure(error: StartError) -> Failure {
     match error {
         StartError::TlsNotYet(_) => Failure::wrong(error.to_string()),
-        StartError::Bind { .. } | StartError::Store(_) | StartError::System(_) => Failure::failed(error.to_string()),
+        StartError::Bind { .. } | StartError::Store(_) | StartError::System(_) => {
+            Failure::failed(error.to_string())
+        }
     }
 }

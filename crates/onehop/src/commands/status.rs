@@ -39,7 +39,9 @@ fn page(status: &Value) -> String {
         counted(number(status, "open_connections"), "connection"),
         counted(number(status, "reloads"), "reload"),
     ));
-    let sites = list(status, "sites").iter().map(|site| vec![text(site, "site").to_owned(), number(site, "requests").to_string()]);
+    let sites = list(status, "sites")
+        .iter()
+        .map(|site| vec![text(site, "site").to_owned(), number(site, "requests").to_string()]);
     page.push_str(&table(&["SITE", "REQUESTS"], sites.collect()));
     let stores = list(status, "stores").iter().map(|store| {
         vec![

@@ -29,11 +29,6 @@ impl Reporter {
         Self { form, progress: Arc::new(Mutex::new(Progress::new(form == LogForm::Plain))) }
     }
 
-    /// The form.
-    pub(crate) fn form(&self) -> LogForm {
-        self.form
-    }
-
     /// The first line: who is this, and what does it read.
     pub(crate) fn starting(&self, reads: &str) {
         let version = env!("CARGO_PKG_VERSION");
@@ -60,12 +55,13 @@ impl Reporter {
         }
     }
 
-    /// A sink for the server that shows each event and then hands it on.
-    pub(crate) fn sink(&self, then: impl Fn(&Event) + Send + Sync + 'static) -> EventSink {
+    /// A sink for the server that hands each event on and then shows it, so that whoever reads it finds
+    /// the program prepared.
+    pub(crate) fn sink(&self, first: impl Fn(&Event) + Send + Sync + 'static) -> EventSink {
         let reporter = self.clone();
         Arc::new(move |event| {
+            first(&event);
             reporter.show(&event);
-            then(&event);
         })
     }
 

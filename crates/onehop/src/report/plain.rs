@@ -9,7 +9,8 @@ pub(crate) fn line(event: &Event) -> Option<String> {
     Some(match event {
         Event::Reading { .. } | Event::Compressing { .. } => return None,
         Event::Stored { root, files, bytes: size, on_disk, took } => {
-            let on_disk = if *on_disk == 0 { String::new() } else { format!(", {on_disk} of them stay on disk") };
+            let on_disk =
+                if *on_disk == 0 { String::new() } else { format!(", {on_disk} of them stay on disk") };
             format!(
                 "  holds      {}: {}, {}{on_disk} (read in {})",
                 root.display(),

@@ -10,13 +10,11 @@ use onehop_config::checked::ListenAddress;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 
 use super::StartError;
+use super::admin::bind_control_socket;
 use crate::limits::ACCEPT_BACKLOG;
 
 /// Permissions of a Unix socket where the file says nothing: Caddy's.
 const UNIX_MODE: u32 = 0o200;
-
-/// Permissions of the control socket: whoever may write to it may stop the server.
-const CONTROL_MODE: u32 = 0o600;
 
 /// Bound sockets of one address.
 pub(super) enum Bound {
@@ -40,10 +38,10 @@ pub(super) fn bind(address: &ListenAddress, cores: usize) -> Result<Bound, Start
 
 /// Binds the control socket, which only its owner may use.
 pub(super) fn bind_control(path: &Path) -> Result<UnixListener, StartError> {
-    bind_unix(path, CONTROL_MODE).map_err(|error| StartError::Bind {
+    bind_control_socket(path).map_err(|error| StartError::Bind {
         address: format!("{} (control socket)", path.display()),
         reason: match error.kind() {
-            io::ErrorKind::AddrInUse => "onehop already runs with this configuration; `onehop status` asks it".into(),
+            io::ErrorKind::AddrInUse => format!("{error}; `onehop status` asks it"),
             _ => error.to_string(),
         },
     })
@@ -124,7 +122,9 @@ fn open(address: SocketAddr, shared: bool) -> io::Result<std::os::fd::OwnedFd> {
 fn bind_unix(path: &Path, mode: u32) -> io::Result<UnixListener> {
     match std::fs::symlink_metadata(path) {
         Ok(there) if !there.file_type().is_socket() => {
-            return Err(io::Error::other("a file that is no socket stands there; remove it or choose another path"));
+            return Err(io::Error::other(
+                "a file that is no socket stands there; remove it or choose another path",
+            ));
         }
         Ok(_) if UnixStream::connect(path).is_ok() => return Err(io::ErrorKind::AddrInUse.into()),
         // Left behind by a process that is gone.

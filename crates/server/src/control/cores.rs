@@ -95,12 +95,11 @@ impl Cores {
     }
 }
 
-fn run(
-    number: usize,
-    shared: Arc<Shared>,
-    registry: &Registry,
-    commands: mpsc::Receiver<Command>,
-) -> usize {
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a server without one of its cores must end, whoever waits for what"
+)]
+fn run(number: usize, shared: Arc<Shared>, registry: &Registry, commands: mpsc::Receiver<Command>) -> usize {
     let _end = EndTheProcess;
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder
@@ -131,6 +130,10 @@ fn run(
 struct EndTheProcess;
 
 impl Drop for EndTheProcess {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a server without one of its cores must end, whoever waits for what"
+    )]
     fn drop(&mut self) {
         if std::thread::panicking() {
             std::process::exit(1);

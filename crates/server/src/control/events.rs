@@ -130,12 +130,12 @@ pub(super) fn tree_event(root: &Path, event: KeeperEvent) -> Event {
             warning(format!("{place} is gone: what it held last is served until it is back"))
         }
         KeeperEvent::RootBack => warning(format!("{place} is back and is served again")),
-        KeeperEvent::Overflow => {
-            warning(format!("{place} changed faster than its changes were read: all of it is looked at again"))
-        }
-        KeeperEvent::Polling { reason } => {
-            warning(format!("{place} cannot be watched ({reason}): it is looked at every two seconds instead"))
-        }
+        KeeperEvent::Overflow => warning(format!(
+            "{place} changed faster than its changes were read: all of it is looked at again"
+        )),
+        KeeperEvent::Polling { reason } => warning(format!(
+            "{place} cannot be watched ({reason}): it is looked at every two seconds instead"
+        )),
         KeeperEvent::Failed { error } => {
             warning(format!("{place} could not be read ({error}): the former version is served"))
         }

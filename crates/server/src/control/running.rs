@@ -37,6 +37,8 @@ pub struct Options {
     pub load: Load,
     /// Deadlines of connections.
     pub timeouts: Timeouts,
+    /// Bound on open connections; `None` takes what limits and descriptors allow.
+    pub connections_max: Option<NonZeroUsize>,
 }
 
 /// The server before it runs.
@@ -92,16 +94,17 @@ impl Server {
     pub fn start(checked: Checked, options: Options) -> Result<Running, StartError> {
         let started = Instant::now();
         refuse_tls(&checked)?;
-        let Options { threads, events, control_socket, load, timeouts } = options;
+        let Options { threads, events, control_socket, load, timeouts, connections_max } = options;
         let cores = threads.or(checked.global.threads).map_or_else(cores_allowed, NonZeroUsize::get);
         let registry = Arc::new(Registry::new(cores));
 
         let wishes = store_wishes(&checked);
-        let (mut trees, stores) =
-            Trees::read(&wishes, checked.global.memory_bytes, Arc::clone(&events)).map_err(StartError::Store)?;
+        let (mut trees, stores) = Trees::read(&wishes, checked.global.memory_bytes, Arc::clone(&events))
+            .map_err(StartError::Store)?;
         let admin_address = checked.global.admin;
         let configured = Configured::new(checked, wishes, stores, Vec::new()).map_err(StartError::Store)?;
-        let shared = Arc::new(Shared::new(configured.snapshot(&registry), connections_allowed(), timeouts));
+        let connections = connections_max.map_or_else(connections_allowed, NonZeroUsize::get);
+        let shared = Arc::new(Shared::new(configured.snapshot(&registry), connections, timeouts));
 
         let mut sockets = Vec::new();
         for address in &configured.addresses {
@@ -109,7 +112,8 @@ impl Server {
         }
         let admin_socket = bind_admin(admin_address)?;
         let control_socket = control_socket.map(|path| bind::bind_control(&path)).transpose()?;
-        let admin = admin_socket.as_ref().and_then(|socket| socket.local_addr().ok()).map(|at| at.to_string());
+        let admin =
+            admin_socket.as_ref().and_then(|socket| socket.local_addr().ok()).map(|at| at.to_string());
 
         let core_threads = Cores::start(cores, &shared, &registry)?;
         let publisher = Arc::new(Publisher::new(configured, Arc::clone(&registry), Arc::clone(&shared)));
@@ -217,7 +221,10 @@ impl Inner {
         let wishes = store_wishes(&checked);
         let (before, known) = {
             let current = self.publisher.current();
-            (current.addresses.clone(), current.wishes.iter().cloned().zip(current.stores.clone()).collect::<Vec<_>>())
+            (
+                current.addresses.clone(),
+                current.wishes.iter().cloned().zip(current.stores.clone()).collect::<Vec<_>>(),
+            )
         };
         let mut trees = self.lock_trees();
         let change = trees.plan(&wishes, &known)?;
@@ -232,10 +239,17 @@ impl Inner {
                 opened.push((number, socket));
             }
         }
-        let closed: Vec<usize> = configured.addresses.iter().enumerate().filter(|(number, address)| {
-            let wanted = configured.checked.listeners.iter().any(|listener| listener.address == **address);
-            !wanted && self.is_open(*number)
-        }).map(|(number, _)| number).collect();
+        let closed: Vec<usize> = configured
+            .addresses
+            .iter()
+            .enumerate()
+            .filter(|(number, address)| {
+                let wanted =
+                    configured.checked.listeners.iter().any(|listener| listener.address == **address);
+                !wanted && self.is_open(*number)
+            })
+            .map(|(number, _)| number)
+            .collect();
         let sites = configured.checked.sites.len();
         self.publisher.replace(configured);
         trees.carry_out(change, &self.publisher);

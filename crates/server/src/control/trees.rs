@@ -93,7 +93,8 @@ impl Trees {
     fn read_one(&self, wish: &StoreWish) -> Result<Arc<Store>, String> {
         let begun = Instant::now();
         let progress = Report { root: wish.root.clone(), events: Arc::clone(&self.events) };
-        let store = store::read(&spec(wish), None, &self.budget, &progress).map_err(|error| explain(&error))?;
+        let store =
+            store::read(&spec(wish), None, &self.budget, &progress).map_err(|error| explain(&error))?;
         let totals = &store.totals;
         (self.events)(Event::Stored {
             root: wish.root.clone(),

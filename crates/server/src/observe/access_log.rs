@@ -73,7 +73,10 @@ fn write_all(batches: &Receiver<Vec<u8>>, mut sink: Box<dyn Write + Send>) {
 
 impl LogBatches {
     /// Adds a line to every log of the site that wants it.
-    #[expect(clippy::too_many_arguments, reason = "a line is made of all of them; a struct would be built per request")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a line is made of all of them; a struct would be built per request"
+    )]
     pub(crate) fn add(
         &self,
         counters: &CoreCounters,
@@ -147,25 +150,36 @@ fn line(head: &RequestHead, origin: &Origin, answer: &Answer, sent: u64, took: D
     out.push_str(",\"headers\":");
     push_fields(&mut out, head.fields());
     let seconds = took.as_secs_f64();
-    let _ = write!(out, "}},\"duration\":{seconds:.9},\"size\":{sent},\"status\":{},\"resp_headers\":", answer.status);
+    let _ = write!(
+        out,
+        "}},\"duration\":{seconds:.9},\"size\":{sent},\"status\":{},\"resp_headers\":",
+        answer.status
+    );
     push_fields(&mut out, answer.fields.iter());
     out.push_str("}\n");
     out
 }
 
+/// Fields of one name become one array; a head holds a bounded number of them.
 fn push_fields<'a>(out: &mut String, fields: impl Iterator<Item = (&'a [u8], &'a [u8])>) {
+    let fields: Vec<_> = fields.collect();
     out.push('{');
-    let mut first = true;
-    for (name, value) in fields {
-        if !std::mem::take(&mut first) {
+    for (number, (name, _)) in fields.iter().enumerate() {
+        let same = |other: &[u8]| other.eq_ignore_ascii_case(name);
+        if fields.iter().take(number).any(|(earlier, _)| same(earlier)) {
+            continue;
+        }
+        if number > 0 {
             out.push(',');
         }
         push_json(out, name);
         out.push_str(":[");
-        if SECRET.iter().any(|secret| secret.as_bytes().eq_ignore_ascii_case(name)) {
-            out.push_str("\"REDACTED\"");
-        } else {
-            push_json(out, value);
+        let is_secret = SECRET.iter().any(|secret| same(secret.as_bytes()));
+        for (place, (_, value)) in fields.iter().filter(|(other, _)| same(other)).enumerate() {
+            if place > 0 {
+                out.push(',');
+            }
+            push_json(out, if is_secret { b"REDACTED" } else { value });
         }
         out.push(']');
     }

@@ -153,7 +153,8 @@ impl Registry {
 
     /// Connections opened and closed until now.
     pub fn connections(&self) -> (u64, u64) {
-        let sum = |which: fn(&CoreCounters) -> &Counter| self.cores.iter().map(|core| which(core).get()).sum();
+        let sum =
+            |which: fn(&CoreCounters) -> &Counter| self.cores.iter().map(|core| which(core).get()).sum();
         (sum(|core| &core.opened), sum(|core| &core.closed))
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::{Arc, PoisonError};
 
-use super::counters::{BUCKETS_MICROS, CLASSES, Counter, CoreCounters, HANDLERS, Registry, SiteCounters};
+use super::counters::{BUCKETS_MICROS, CLASSES, CoreCounters, Counter, HANDLERS, Registry, SiteCounters};
 
 /// All counters, added up over the cores.
 pub fn render(registry: &Registry) -> String {
@@ -69,7 +69,8 @@ fn durations(out: &mut String, sites: &Sites) {
         total += sum(cores, |core| &core.buckets[BUCKETS_MICROS.len()]);
         let spent = seconds(sum(cores, |core| &core.duration_nanos));
         let _ = writeln!(out, "{name}_bucket{{site=\"{site}\",le=\"+Inf\"}} {total}");
-        let _ = writeln!(out, "{name}_sum{{site=\"{site}\"}} {spent}\n{name}_count{{site=\"{site}\"}} {total}");
+        let _ =
+            writeln!(out, "{name}_sum{{site=\"{site}\"}} {spent}\n{name}_count{{site=\"{site}\"}} {total}");
     }
 }
 
@@ -85,7 +86,12 @@ fn process(out: &mut String, registry: &Registry) {
     let failures = sum(cores, |core: &CoreCounters| &core.accept_failures);
     single("onehop_accept_failures_total", "counter", "Connections that could not be accepted.", failures);
     let dropped = sum(cores, |core: &CoreCounters| &core.log_lines_dropped);
-    single("onehop_log_lines_dropped_total", "counter", "Log lines dropped because the log was slow.", dropped);
+    single(
+        "onehop_log_lines_dropped_total",
+        "counter",
+        "Log lines dropped because the log was slow.",
+        dropped,
+    );
 }
 
 fn refused(out: &mut String, registry: &Registry) {

@@ -49,12 +49,8 @@ pub async fn run(core: Rc<Core>, mut commands: mpsc::Receiver<Command>) -> io::R
             Some(Command::Listen(number, socket)) => {
                 let closing = Rc::new(Notify::new());
                 acceptors.insert(number, Rc::clone(&closing));
-                let acceptor = Acceptor {
-                    core: Rc::clone(&core),
-                    number,
-                    closing,
-                    open_here: Rc::clone(&open_here),
-                };
+                let acceptor =
+                    Acceptor { core: Rc::clone(&core), number, closing, open_here: Rc::clone(&open_here) };
                 match socket {
                     ListenSocket::Tcp(socket) => {
                         let socket = TcpListener::from_std(socket)?;

@@ -65,6 +65,10 @@ pub fn serve_request(
 
 impl NeedsDisk {
     /// Makes the trip again on a thread that may wait for the disk, with everything it needs owned.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "files that are not in memory are what a core's few blocking threads are for"
+    )]
     pub(crate) async fn on_blocking_thread(
         self,
         snapshot: &Arc<Snapshot>,

@@ -160,10 +160,12 @@ impl<'a> Trip<'a> {
     /// The root that applies, as text.
     pub(crate) fn root_text(&self) -> Vec<u8> {
         match self.root {
-            Some(Root::Store(number)) => self.snapshot.stores.get(*number as usize).map_or_else(Vec::new, |s| {
-                use std::os::unix::ffi::OsStrExt;
-                s.root.as_os_str().as_bytes().to_vec()
-            }),
+            Some(Root::Store(number)) => {
+                self.snapshot.stores.get(*number as usize).map_or_else(Vec::new, |s| {
+                    use std::os::unix::ffi::OsStrExt;
+                    s.root.as_os_str().as_bytes().to_vec()
+                })
+            }
             // A root may name placeholders, but not itself.
             Some(Root::Disk(template)) if !template_names_root(template) => {
                 route::expand(template, self, route::Into::Text)

@@ -74,7 +74,9 @@ fn may_be_meant(host: Option<&[u8]>, local: Option<IpAddr>) -> bool {
     if name.eq_ignore_ascii_case("localhost") {
         return true;
     }
-    let Ok(address) = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() else { return false };
+    let Ok(address) = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() else {
+        return false;
+    };
     address.is_loopback() || local.is_some_and(|local| local.to_canonical() == address.to_canonical())
 }
 
@@ -108,7 +110,11 @@ mod tests {
             (ADMIN, "GET", "/status", Ask::Refused(Refused::NotFound)),
             (ADMIN, "GET", "/metrics/", Ask::Refused(Refused::NotFound)),
         ] {
-            assert_eq!(read(door, method.as_bytes(), path.as_bytes(), Some(b"localhost")), expected, "{method} {path}");
+            assert_eq!(
+                read(door, method.as_bytes(), path.as_bytes(), Some(b"localhost")),
+                expected,
+                "{method} {path}"
+            );
         }
     }
 

@@ -12,12 +12,9 @@ use tokio::time::timeout;
 use super::Api;
 use super::ask::{self, Ask, Door, Refused};
 use crate::limits::{
-    ADMIN_REQUEST_BYTES_MAX, BODY_PROGRESS_DEADLINE, HEAD_DEADLINE, HEADER_FIELDS_MAX, IDLE_DEADLINE,
-    TARGET_BYTES_MAX, WRITE_PROGRESS_DEADLINE,
+    ADMIN_READ_BYTES, ADMIN_REQUEST_BYTES_MAX, BODY_PROGRESS_DEADLINE, HEAD_DEADLINE, HEADER_FIELDS_MAX,
+    IDLE_DEADLINE, TARGET_BYTES_MAX, WRITE_PROGRESS_DEADLINE,
 };
-
-/// Bytes that are read at once; a request to a door is a few hundred.
-const READ_BYTES: usize = 2 * 1024;
 
 const JSON: &str = "application/json";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -133,7 +130,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if self.input.len() > ADMIN_REQUEST_BYTES_MAX {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
-        self.input.reserve(READ_BYTES);
+        self.input.reserve(ADMIN_READ_BYTES);
         let read = timeout(deadline, self.stream.read_buf(&mut self.input)).await;
         Ok(read.map_err(|_| io::ErrorKind::TimedOut)?? > 0)
     }
@@ -210,7 +207,9 @@ async fn carry_out(asked: Ask, api: &Arc<dyn Api>) -> Reply {
             None => Reply::lost(),
         },
         Ask::Stop => Reply::json(202, &json!({ "stopping": true })),
-        Ask::Refused(Refused::NotFound) => Reply::error(404, "there is no such path here; see docs/control-api.md"),
+        Ask::Refused(Refused::NotFound) => {
+            Reply::error(404, "there is no such path here; see docs/control-api.md")
+        }
         Ask::Refused(Refused::Method(wanted)) => Reply {
             fields: if wanted == "POST" { "Allow: POST\r\n" } else { "Allow: GET, HEAD\r\n" },
             ..Reply::error(405, &format!("this path wants {wanted}"))
@@ -224,6 +223,7 @@ async fn carry_out(asked: Ask, api: &Arc<dyn Api>) -> Reply {
 }
 
 /// Off the runtime's thread, since a reload may read a large tree. `None` where the call panicked.
+#[expect(clippy::disallowed_methods, reason = "the control plane's own thread, not a core's")]
 async fn call<T: Send + 'static>(
     api: &Arc<dyn Api>,
     what: impl FnOnce(&dyn Api) -> T + Send + 'static,

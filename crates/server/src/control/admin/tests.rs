@@ -54,7 +54,11 @@ impl Api for Remembering {
             gate.recv_timeout(PATIENCE).expect("the gate opens");
         }
         self.reloads.fetch_add(1, Ordering::Relaxed);
-        if self.reload_fails { Err("line 3: no such word".into()) } else { Ok(ReloadSummary { sites: 2, took_ms: 1 }) }
+        if self.reload_fails {
+            Err("line 3: no such word".into())
+        } else {
+            Ok(ReloadSummary { sites: 2, took_ms: 1 })
+        }
     }
 
     fn stop(&self) {

@@ -18,9 +18,8 @@ use super::desk::Desk;
 use super::socket::Socket;
 use super::write::{write_both, write_disk};
 use crate::limits::{
-    CHUNK_LINE_BYTES_MAX, COPIED_BODY_BYTES_MAX, DRAINED_BODY_BYTES_MAX, HEAD_BYTES_MAX,
-    HEADER_FIELDS_MAX, LINGER_BYTES_MAX, PIPELINE_BATCH_MAX,
-    TARGET_BYTES_MAX, TRAILER_BYTES_MAX, WRITE_GATHER_BYTES_MAX,
+    CHUNK_LINE_BYTES_MAX, COPIED_BODY_BYTES_MAX, DRAINED_BODY_BYTES_MAX, HEAD_BYTES_MAX, HEADER_FIELDS_MAX,
+    LINGER_BYTES_MAX, PIPELINE_BATCH_MAX, TARGET_BYTES_MAX, TRAILER_BYTES_MAX, WRITE_GATHER_BYTES_MAX,
 };
 use crate::request::answer::{Body, Piece, Stored};
 use crate::request::core::{Admission, Core, View};
@@ -39,8 +38,7 @@ const CODEC_LIMITS: Limits = Limits {
 /// Serves a connection to its end.
 pub(crate) async fn serve(core: Rc<Core>, socket: Socket, origin: Origin, admission: Admission) {
     let deadline = Deadline::new(&core);
-    let mut connection =
-        Connection { codec: ServerCodec::new(CODEC_LIMITS), core, socket, origin, deadline };
+    let mut connection = Connection { codec: ServerCodec::new(CODEC_LIMITS), core, socket, origin, deadline };
     while let Some(mut desk) = connection.wait_for_bytes().await {
         let ended = connection.serve_batch(&mut desk).await;
         connection.core.desks.give_back(desk);
@@ -51,8 +49,14 @@ pub(crate) async fn serve(core: Rc<Core>, socket: Socket, origin: Origin, admiss
                 connection.linger().await;
                 break;
             }
-            // The client is gone or takes nothing: there is nobody to tell.
-            Err(_) => break,
+            Err(error) => {
+                // The client is gone or takes nothing: there is nobody to tell, and what it does not
+                // take must not stay in the kernel's buffers.
+                if error.kind() == io::ErrorKind::TimedOut {
+                    connection.socket.reset_when_closed();
+                }
+                break;
+            }
         }
     }
     drop(admission);
@@ -100,10 +104,10 @@ impl Connection {
                 }
                 Poll::Pending => {
                     core.desks.give_back(desk);
-                    if core.shared.is_stopping() || deadline.poll_over(context) {
-                        return Poll::Ready(None);
-                    }
-                    Poll::Pending
+                    let over = deadline.poll_over(context);
+                    // A request that the kernel already has was sent in time: its event is to come.
+                    let leave = core.shared.is_stopping() && !socket.has_unread();
+                    if over || leave { Poll::Ready(None) } else { Poll::Pending }
                 }
             }
         })

@@ -4,6 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use rustix::net::RecvFlags;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -11,6 +12,27 @@ use tokio::net::{TcpStream, UnixStream};
 pub(crate) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
+}
+
+impl Socket {
+    /// Closing will drop what the client has not taken, with a reset.
+    pub(crate) fn reset_when_closed(&self) {
+        if let Self::Tcp(stream) = self {
+            let _ = rustix::net::sockopt::set_socket_linger(stream, Some(std::time::Duration::ZERO));
+        }
+    }
+
+    /// Whether the kernel holds bytes that were not read, asked of itself and not of the event loop,
+    /// which may not have heard of them yet.
+    pub(crate) fn has_unread(&self) -> bool {
+        let mut byte = [0u8; 1];
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        let peeked = match self {
+            Self::Tcp(stream) => rustix::net::recv(stream, &mut byte, flags),
+            Self::Unix(stream) => rustix::net::recv(stream, &mut byte, flags),
+        };
+        peeked.is_ok_and(|(count, _)| count > 0)
+    }
 }
 
 impl AsyncRead for Socket {

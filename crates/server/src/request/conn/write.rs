@@ -61,6 +61,10 @@ pub(crate) async fn write_both(
 }
 
 /// Streams bytes of a file, read on a thread that may wait for the disk.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "files that are not in memory are what a core's few blocking threads are for"
+)]
 pub(crate) async fn write_disk(socket: &mut Socket, deadline: &Deadline, disk: Disk) -> io::Result<()> {
     use std::os::unix::fs::FileExt;
     let Disk { file, mut offset, mut length } = disk;

@@ -8,8 +8,8 @@ use onehop_config::checked::{Encoding, FileServer, Spa};
 
 use super::files::{self, FileRequest, OwnedFileRequest, Served};
 use crate::request::answer::Answer;
-use crate::request::route::{self, Into, Root};
 use crate::request::rescue::Fault;
+use crate::request::route::{self, Into, Root};
 use crate::request::trip::{Flow, Halt, Handler, Trip};
 
 /// An `spa` offers every coding that its store may hold, in this order.

@@ -142,7 +142,14 @@ mod tests {
 
     #[test]
     fn a_cleaned_path_has_no_empty_or_dot_segments_and_keeps_its_final_slash() {
-        let cases = [("//a", "/a"), ("/a/./b", "/a/b"), ("/a/../b/", "/b/"), ("/../..", "/"), ("/a/..", "/"), ("/.x", "/.x")];
+        let cases = [
+            ("//a", "/a"),
+            ("/a/./b", "/a/b"),
+            ("/a/../b/", "/b/"),
+            ("/../..", "/"),
+            ("/a/..", "/"),
+            ("/.x", "/.x"),
+        ];
         for (path, expected) in cases {
             assert_eq!(clean(path.as_bytes()), expected.as_bytes(), "{path}");
         }
@@ -152,7 +159,11 @@ mod tests {
     fn a_rewrite_without_a_question_mark_keeps_the_query() {
         let apply = |to: &str| {
             let (path, query) = rewrite(to.as_bytes(), Cow::Borrowed(b"/old"), Some(Cow::Borrowed(b"q=1")));
-            format!("{}?{}", String::from_utf8_lossy(&path), String::from_utf8_lossy(&query.unwrap_or_default()))
+            format!(
+                "{}?{}",
+                String::from_utf8_lossy(&path),
+                String::from_utf8_lossy(&query.unwrap_or_default())
+            )
         };
         assert_eq!(apply("/new"), "/new?q=1");
         assert_eq!(apply("/new?"), "/new?");

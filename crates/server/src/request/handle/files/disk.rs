@@ -163,15 +163,10 @@ fn send(
     Ok(())
 }
 
-/// A tag from what the file system says, to the nanosecond, as the content has not been read.
+/// A tag from what the file system says, to the nanosecond, as the content has not been read. Without
+/// the inode number: the same file on another machine has the same tag.
 fn entity_tag(metadata: &Metadata) -> String {
-    format!(
-        "\"{:x}.{:x}-{:x}-{:x}\"",
-        metadata.mtime(),
-        metadata.mtime_nsec(),
-        metadata.len(),
-        metadata.ino()
-    )
+    format!("\"{:x}.{:x}-{:x}\"", metadata.mtime(), metadata.mtime_nsec(), metadata.len())
 }
 
 fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {

@@ -8,8 +8,8 @@ use std::time::SystemTime;
 
 use onehop_config::checked::Encoding;
 
-use super::conditional::{http_date, seconds};
 use super::budget::Held;
+use super::conditional::{http_date, seconds};
 use super::store::Form;
 
 impl Form {

@@ -3,8 +3,14 @@
 //! A wrong yes makes browsers keep a stale file for a year, a wrong no costs a revalidation: whatever
 //! could be a word, a date, a version or a size is not a hash. Pure.
 
-/// Folders whose builders put nothing but versioned files there: Next.js and SvelteKit.
-const VERSIONED_FOLDERS: [&[u8]; 2] = [b"_next/static/", b"_app/immutable/"];
+/// Folders into which builders put nothing but versioned files: Next.js, SvelteKit, Astro, Nuxt.
+const VERSIONED_FOLDERS: [&[u8]; 4] = [b"_next/static/", b"_app/immutable/", b"_astro/", b"_nuxt/"];
+
+/// The exception: Nuxt names its newest build there.
+const UNVERSIONED_FOLDER: &[u8] = b"_nuxt/builds/";
+
+/// Where Vite puts its scripts and style sheets, all of them with a hash.
+const VITE_FOLDER: &[u8] = b"assets/";
 
 /// Endings that stand behind the hash (`main.8e0d62a3.chunk.js.map`).
 const AFTER_HASH: [&[u8]; 8] =
@@ -29,13 +35,14 @@ pub fn is_hashed_name(path: &[u8]) -> bool {
         return false;
     }
     if VERSIONED_FOLDERS.iter().any(|folder| in_folder(path, folder)) {
-        return true;
+        return !in_folder(path, UNVERSIONED_FOLDER);
     }
     let code = matches!(extension, b"js" | b"mjs" | b"css" | b"map");
+    let place = Place { code, vite: code && in_folder(path, VITE_FOLDER) };
     let mut stem = &name[..dot];
     // Bounded by the length of the stem: every turn shortens it.
     loop {
-        if ends_in_hash(stem, code) {
+        if ends_in_hash(stem, place) {
             return true;
         }
         let Some(dot) = stem.iter().rposition(|b| *b == b'.') else { return false };
@@ -55,9 +62,17 @@ fn in_folder(path: &[u8], folder: &[u8]) -> bool {
             .any(|window| window.first() == Some(&b'/') && &window[1..] == folder)
 }
 
-/// Whether a name without its extension is a hash, or ends in one behind `-` or `.`. `code`: it is a
-/// script or a style sheet.
-fn ends_in_hash(stem: &[u8], code: bool) -> bool {
+/// What is known of a file besides its name.
+#[derive(Clone, Copy)]
+struct Place {
+    /// It is a script, a style sheet or a source map.
+    code: bool,
+    /// And stands where Vite puts those.
+    vite: bool,
+}
+
+/// Whether a name without its extension is a hash, or ends in one behind `-` or `.`.
+fn ends_in_hash(stem: &[u8], place: Place) -> bool {
     // A base64url hash may itself hold a dash, so the last eight bytes are looked at as they stand.
     if let Some(at) = stem.len().checked_sub(SHORT) {
         let (before, last) = stem.split_at(at);
@@ -67,7 +82,8 @@ fn ends_in_hash(stem: &[u8], code: bool) -> bool {
             _ => None,
         };
         if let Some(name) = name
-            && (is_short_hash(last) || (code && ANGULAR_NAMES.contains(&name) && is_base32_upper(last)))
+            && (is_short_hash(last, place)
+                || (place.code && ANGULAR_NAMES.contains(&name) && is_base32_upper(last)))
         {
             return true;
         }
@@ -85,19 +101,19 @@ fn is_hexadecimal_hash(text: &[u8]) -> bool {
     (SHORT..=LONG).contains(&text.len()) && (lower || upper) && changes >= 2
 }
 
-/// Eight characters of base64url, base62 or base32 that read like no word.
-fn is_short_hash(text: &[u8]) -> bool {
+/// Eight characters of base64url, base62 or base32 that read like no word: digits stand within it, or
+/// letters follow each other that hardly do in a language.
+fn is_short_hash(text: &[u8], place: Place) -> bool {
     if !text.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_')) {
         return false;
     }
     let shape = Shape::of(text);
     if shape.lower && shape.upper {
-        // Words in CamelCase change case twice a word; numbers stand at their end.
-        return (shape.inner_digit && shape.digit_runs + shape.case_changes >= 4)
-            || (shape.case_changes >= 4 && shape.consonants >= 4);
+        let enough = if place.vite { 1 } else { 2 };
+        return shape.inner_digits + shape.odd_pairs >= enough;
     }
     let plain = text.iter().all(u8::is_ascii_alphanumeric);
-    plain && (shape.lower || shape.upper) && shape.inner_digit && shape.consonants >= 4
+    plain && (shape.lower || shape.upper) && shape.inner_digits > 0 && shape.consonants >= 4
 }
 
 /// Longer mixtures of both cases and digits (base62 digests).
@@ -118,11 +134,14 @@ fn is_base32_upper(text: &[u8]) -> bool {
 struct Shape {
     lower: bool,
     upper: bool,
-    /// A digit with a letter somewhere behind it.
-    inner_digit: bool,
     digit_runs: usize,
+    /// Runs of digits that have a letter somewhere behind them: numbers stand at the end of names.
+    inner_digits: usize,
     /// Neighbouring letters of different case.
     case_changes: usize,
+    /// Neighbouring letters that hardly follow each other within a word. Where a small letter is
+    /// followed by a capital a word ends, and three capitals are an acronym.
+    odd_pairs: usize,
     /// The longest run of consonants.
     consonants: usize,
 }
@@ -130,17 +149,20 @@ struct Shape {
 impl Shape {
     fn of(text: &[u8]) -> Self {
         let mut shape = Self::default();
-        let mut before = 0_u8;
-        let mut consonants = 0;
+        let (mut before, mut capitals, mut consonants) = (0_u8, 0_usize, 0_usize);
         for byte in text {
             shape.lower |= byte.is_ascii_lowercase();
             shape.upper |= byte.is_ascii_uppercase();
             shape.digit_runs += usize::from(byte.is_ascii_digit() && !before.is_ascii_digit());
+            capitals = if byte.is_ascii_uppercase() { capitals + 1 } else { 0 };
             if byte.is_ascii_alphabetic() {
-                shape.inner_digit |= shape.digit_runs > 0;
-                let changed =
-                    before.is_ascii_alphabetic() && before.is_ascii_lowercase() != byte.is_ascii_lowercase();
-                shape.case_changes += usize::from(changed);
+                shape.inner_digits = shape.digit_runs;
+                if before.is_ascii_alphabetic() {
+                    let word_ends = before.is_ascii_lowercase() && byte.is_ascii_uppercase();
+                    let changed = before.is_ascii_lowercase() != byte.is_ascii_lowercase();
+                    shape.case_changes += usize::from(changed);
+                    shape.odd_pairs += usize::from(!word_ends && capitals < 3 && is_odd_pair(before, *byte));
+                }
             }
             let vowel = matches!(byte.to_ascii_lowercase(), b'a' | b'e' | b'i' | b'o' | b'u' | b'y');
             consonants = if byte.is_ascii_alphabetic() && !vowel { consonants + 1 } else { 0 };
@@ -151,6 +173,41 @@ impl Shape {
     }
 }
 
+/// Letters that follow `a`, `b`, … within words of names that programs are made of.
+const FOLLOWERS: [&[u8]; 26] = [
+    b"bcdefgiklmnprstuvwxyz",
+    b"abeijlorsuy",
+    b"acehiklorstuy",
+    b"abdegilmorsuvwy",
+    b"abcdefgilmnopqrstuvwxy",
+    b"aefilorstuy",
+    b"aeghilnorsuy",
+    b"aeimnorttuy",
+    b"abcdefgklmnopqrstvxz",
+    b"aeiosu",
+    b"aeiklnosy",
+    b"abdefiklmnopstuvy",
+    b"abeilmnopsuy",
+    b"acdefgikmnostuvy",
+    b"abcdefgiklmnoprstuvwxy",
+    b"adehilnoprstuy",
+    b"lru",
+    b"abcdefgiklmnoprstuvwy",
+    b"acehiklmnopqstuvwy",
+    b"acehilmoprstuwyz",
+    b"abcdefgilmnoprstxyz",
+    b"aegiou",
+    b"adehiklnors",
+    b"acehimoptuy",
+    b"abcdeilmnoprstw",
+    b"aeioyz",
+];
+
+fn is_odd_pair(first: u8, second: u8) -> bool {
+    let at = usize::from(first.to_ascii_lowercase().wrapping_sub(b'a'));
+    FOLLOWERS.get(at).is_some_and(|followers| !followers.contains(&second.to_ascii_lowercase()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,8 +216,10 @@ mod tests {
     fn the_hashes_of_builders_are_found() {
         for path in [
             "assets/index-B3xKq9aZ.js",
-            "assets/index-C-3x_9aZ.css",
+            "assets/index-C-3xK9aZ.css",
             "assets/index-DiwrgTda.css.map",
+            "index-DiwrgTda.css",
+            "_nuxt/entry.js",
             "assets/react-CHdo91hT.svg",
             "assets/inter-latin-C5dxW9vm.woff2",
             "_nuxt/CNt3Ktvp.js",
@@ -229,6 +288,22 @@ mod tests {
             "song-Mp3Audio.js",
             "lib-I18nText.js",
             "lib-Base64Js.js",
+            "_nuxt/builds/latest.json",
+            "assets/lazy-DataGrid.js",
+            "assets/lazy-SemiBold.css",
+            "assets/fonts/Inter-SemiBold.woff2",
+            "assets/song-Mp3Audio.mp3",
+            "assets/theme-DarkMode.css",
+            "assets/settings.js",
+            "assets/my-settings.js",
+            "lazy-DropDown.js",
+            "lazy-CheckBox.js",
+            "lazy-NightSky.js",
+            "lazy-MyURLBar.js",
+            "lazy-userList.js",
+            "lazy-LoginApp.js",
+            "lazy-HomePage.js",
+            "lazy-AuthForm.js",
             "app-win32x64.zip",
             "app-x86win64.exe",
             "tool-linux-amd64.tar.gz",
@@ -256,6 +331,47 @@ mod tests {
             "8e0d62a3",
         ] {
             assert!(!is_hashed_name(path.as_bytes()), "{path}");
+        }
+    }
+
+    /// How many of a thousand random hashes are found.
+    fn found(alphabet: &[u8], length: usize, name: &str, extension: &str) -> usize {
+        let mut state = 0x2545_f491_4f6c_dd1d_u64;
+        let hash = |state: &mut u64| -> String {
+            (0..length)
+                .map(|_| {
+                    *state =
+                        state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    let at = usize::try_from(*state >> 33).unwrap_or(0) % alphabet.len();
+                    char::from(alphabet[at])
+                })
+                .collect()
+        };
+        (0..1000)
+            .filter(|_| is_hashed_name(format!("{name}{}{extension}", hash(&mut state)).as_bytes()))
+            .count()
+    }
+
+    #[test]
+    fn most_random_hashes_are_found() {
+        const BASE64: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+        const BASE32: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+        const HEX: &[u8] = b"0123456789abcdef";
+        const BUN: &[u8] = b"0123456789abcdefghjkmnpqrstvwxyz";
+        for (alphabet, length, name, extension, least) in [
+            (BASE64, 8, "assets/index-", ".js", 900),
+            (BASE64, 8, "assets/inter-", ".woff2", 700),
+            (BASE32, 8, "main-", ".js", 990),
+            (BASE64, 8, "index-", ".js", 700),
+            (BUN, 8, "chunk-", ".js", 150),
+            (HEX, 8, "main.", ".js", 850),
+            (HEX, 12, "base.", ".css", 950),
+            (HEX, 20, "main.", ".js", 990),
+            (HEX, 32, "app-", ".js", 990),
+        ] {
+            let found = found(alphabet, length, name, extension);
+            println!("{name}HASH{extension} of {length}: {found} of 1000");
+            assert!(found >= least, "{name}{extension}: {found} of 1000");
         }
     }
 }

@@ -12,20 +12,41 @@ pub(super) fn is_hidden(root: &Path, path: &[u8], patterns: &[String]) -> bool {
     if patterns.is_empty() {
         return false;
     }
-    let mut absolute: Option<Vec<u8>> = None;
+    let root = root.as_os_str().as_bytes();
+    let root = root.strip_suffix(b"/").unwrap_or(root);
     patterns.iter().any(|pattern| {
         let pattern = pattern.as_bytes();
         if !pattern.contains(&b'/') {
-            return path.split(|b| *b == b'/').any(|name| glob::matches(pattern, name));
+            path.split(|b| *b == b'/').any(|name| glob::matches(pattern, name))
+        } else {
+            is_at_or_below(root, path, pattern) || (is_glob(pattern) && matches_absolute(root, path, pattern))
         }
-        let absolute = absolute.get_or_insert_with(|| {
-            let root = root.as_os_str().as_bytes();
-            let root = root.strip_suffix(b"/").unwrap_or(root);
-            if path.is_empty() { root.to_vec() } else { [root, b"/", path].concat() }
-        });
-        let below = absolute.strip_prefix(pattern).is_some_and(|rest| rest.starts_with(b"/"));
-        below || glob::matches(pattern, absolute)
     })
+}
+
+/// Whether `root/path` is this absolute path or lies below it. Compared in two pieces: the file of the
+/// configuration is hidden in every site, so this runs for nearly every request.
+fn is_at_or_below(root: &[u8], path: &[u8], pattern: &[u8]) -> bool {
+    match pattern.strip_prefix(root) {
+        Some([]) => true,
+        Some([b'/', hidden @ ..]) => is_below(path, hidden),
+        _ => is_below(root, pattern),
+    }
+}
+
+fn is_below(path: &[u8], folder: &[u8]) -> bool {
+    path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+}
+
+fn is_glob(pattern: &[u8]) -> bool {
+    pattern.iter().any(|b| matches!(b, b'*' | b'?' | b'[' | b'\\'))
+}
+
+fn matches_absolute(root: &[u8], path: &[u8], pattern: &[u8]) -> bool {
+    if path.is_empty() {
+        return glob::matches(pattern, root);
+    }
+    glob::matches(pattern, &[root, b"/", path].concat())
 }
 
 #[cfg(test)]
@@ -52,6 +73,12 @@ mod tests {
             ("/srv/*/private", "private", true),
             ("/srv/www", "anything", true),
             ("/srv/www", "", true),
+            ("/srv", "anything", true),
+            ("/sr", "anything", false),
+            ("/srv/www/a", "", false),
+            ("/srv/wwww", "", false),
+            ("/other/secret", "secret", false),
+            ("/srv/www/[s]ecret", "secret", true),
         ] {
             let patterns = [pattern.to_owned()];
             assert_eq!(

@@ -5,9 +5,9 @@
 //! `path.rs`, `ranges.rs`, `accept_encoding.rs`, `conditional.rs`. Only `disk.rs` touches the file
 //! system, and only on a thread that may block.
 
-pub mod budget;
 pub mod accept_encoding;
 mod browse;
+pub mod budget;
 mod calendar;
 pub mod candidate;
 pub mod conditional;
@@ -109,3 +109,6 @@ pub struct OnDisk {
     /// Symbolic links that leave the root are followed.
     pub follow_outside: bool,
 }
+
+#[cfg(test)]
+mod tests;

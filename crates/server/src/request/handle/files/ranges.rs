@@ -10,8 +10,8 @@ use crate::limits::RANGES_MAX;
 /// What a Range field asks of a representation of a given length.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
-    /// The field is ignored: another unit (RFC 9110 section 14.2), too many or overlapping parts,
-    /// or an empty file.
+    /// The field is ignored: another unit (RFC 9110 section 14.2), no parts, too many or overlapping
+    /// ones, or an empty file.
     Whole,
     /// These bytes; never empty.
     Part(Range<u64>),
@@ -57,6 +57,7 @@ pub fn parse(value: &[u8], length: u64) -> Wanted {
     }
     match single {
         Some(range) => Wanted::Part(range),
+        None if seen == 0 => Wanted::Whole,
         None if parts.is_empty() => Wanted::None,
         None => gather(parts, length),
     }
@@ -159,7 +160,8 @@ mod tests {
             ("bytes=10-", 10, Wanted::None),
             ("bytes=99999999999999999999-", 10, Wanted::None),
             ("bytes=-0", 10, Wanted::None),
-            ("bytes=", 10, Wanted::None),
+            ("bytes=", 10, Wanted::Whole),
+            ("bytes=, ,", 10, Wanted::Whole),
             ("bytes=-", 10, Wanted::None),
             ("bytes=a-b", 10, Wanted::None),
             ("bytes=1", 10, Wanted::None),

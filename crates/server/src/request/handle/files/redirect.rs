@@ -3,6 +3,7 @@
 //! The base is the path that the browser sent, since that is what it resolves relative links against;
 //! and nothing is redirected whose last segment was rewritten, or a redirect could lead back to itself.
 
+use super::browse;
 use super::path::{percent_decode, percent_encode};
 use crate::request::answer::{Answer, Body};
 
@@ -24,7 +25,10 @@ pub(super) fn permanent(path: &[u8], query: Option<&[u8]>, answer: &mut Answer) 
     }
     answer.status = 308;
     answer.fields.set("Location", &location);
-    answer.body = Body::Empty;
+    // For clients that do not follow by themselves (RFC 9110 section 15.4.9).
+    answer.fields.set("Content-Type", b"text/html; charset=utf-8");
+    let target = browse::escape(&String::from_utf8_lossy(&location));
+    answer.body = Body::Bytes(format!("<a href=\"{target}\">Permanent Redirect</a>.\n\n").into_bytes());
 }
 
 /// The path with a slash at its end.
@@ -73,6 +77,14 @@ mod tests {
         assert_eq!(location("/a%20b/", None), "/a%20b/");
         assert_eq!(location("/é\\\r\n/", Some("\"")), "/%C3%A9%5C%0D%0A/?%22");
         assert_eq!(location("/", None), "/");
+    }
+
+    #[test]
+    fn a_redirect_says_where_to_in_a_page_too() {
+        let mut answer = Answer::default();
+        permanent(b"/a'b/", Some(b"c&d"), &mut answer);
+        let Body::Bytes(body) = answer.body else { panic!("a page") };
+        assert_eq!(body, b"<a href=\"/a&#39;b/?c&amp;d\">Permanent Redirect</a>.\n\n");
     }
 
     #[test]

@@ -309,8 +309,11 @@ pub(super) fn narrow(range: &Range<u64>) -> Range<usize> {
 }
 
 fn on_disk(request: &FileRequest<'_>, file: &File, manner: Manner<'_>, varies: bool) -> OnDisk {
+    // The folder that was read, and not what a swapped release link leads to now.
+    let resolved = &request.store.resolved_root;
+    let root = if resolved.as_os_str().is_empty() { &request.store.root } else { resolved };
     OnDisk {
-        root: request.store.root.clone(),
+        root: root.clone(),
         path: file.path.to_vec(),
         content_type: file.content_type.to_string(),
         sidecars: accepted_sidecars(request.head, manner.precompressed),

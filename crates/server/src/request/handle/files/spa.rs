@@ -5,16 +5,16 @@
 //! remember. Decided here: how long each kind of file is good.
 
 use onehop_config::checked::{PathPattern, Spa};
-use onehop_http1::{Known, Method, RequestHead};
+use onehop_http1::{Known, RequestHead};
 
 use super::accept_encoding::split_quality;
 use super::file_server::with_joined;
+use super::glob;
 use super::path;
 use super::serve::{self, Manner};
 use super::store::{File, Node};
 use super::{FileRequest, Served};
 use crate::request::answer::Answer;
-use crate::request::handle::files::glob;
 use crate::request::rescue::Fault;
 
 /// The name says what the content is: it never has to be asked for again (RFC 8246).
@@ -75,9 +75,7 @@ fn cache_control(settings: &Spa, file: &File) -> &'static [u8] {
 /// not there: the client names HTML among what it takes, and the last segment does not look like the
 /// name of a file.
 fn is_navigation(head: &RequestHead, name: &[u8]) -> bool {
-    matches!(head.method(), Method::Get | Method::Head)
-        && !has_form_of_asset(name)
-        && head.get_all(Known::Accept).any(takes_html)
+    !has_form_of_asset(name) && head.get_all(Known::Accept).any(takes_html)
 }
 
 /// `text/html` by name and not refused; `*/*` is what scripts, images and command lines send.

@@ -132,7 +132,7 @@ fn size(bytes: u64) -> String {
 
 /// Text for a place in HTML, between tags or in a quoted attribute. Control characters, which a name
 /// may hold and HTML may not, become the replacement character.
-pub(super) fn escape(text: &str) -> String {
+pub(in crate::request::handle::files) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

@@ -1,0 +1,43 @@
+//! The examples of docs/onehopfile.md are whole files that load.
+
+use crate::memory::{Memory, text_of};
+
+const PAGE: &str = include_str!("../../../../docs/onehopfile.md");
+
+#[test]
+fn every_example_of_the_page_loads_without_a_warning() {
+    let mut count = 0;
+    for example in PAGE.split("```caddyfile\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+        count += 1;
+        match Memory::main(example).load() {
+            Ok(loaded) => assert_eq!(text_of(&loaded.warnings), "", "{example}"),
+            Err(problems) => panic!("{example}\n{}", text_of(&problems)),
+        }
+    }
+    assert!(count >= 18, "only {count} examples were found");
+}
+
+#[test]
+fn every_directive_has_its_chapter() {
+    let directives = [
+        "bind",
+        "encode",
+        "file_server",
+        "handle",
+        "handle_path",
+        "header",
+        "log",
+        "redir",
+        "respond",
+        "rewrite",
+        "root",
+        "route",
+        "spa",
+        "try_files",
+    ];
+    let chapters: Vec<&str> =
+        PAGE.lines().filter_map(|line| line.strip_prefix("### ")).flat_map(|line| line.split(", ")).collect();
+    for directive in directives {
+        assert!(chapters.contains(&directive), "{directive}");
+    }
+}

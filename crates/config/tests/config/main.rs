@@ -1,0 +1,10 @@
+//! The crate as its users see it: text in, settings or problems out.
+
+mod documentation;
+mod errors;
+mod grammar;
+mod memory;
+mod order;
+mod outline;
+mod robust;
+mod settings;

@@ -1,0 +1,139 @@
+//! Whatever a file holds, a load ends, and its problems point into the text.
+
+use crate::memory::Memory;
+use onehop_config::Problem;
+use proptest::prelude::*;
+
+fn check(text: &str) {
+    let memory = Memory::main(text).file("a.conf", text).variable("A", "x {\n}").variable("B", "\"");
+    let problems: Vec<Problem> = match memory.load() {
+        Ok(loaded) => loaded.warnings,
+        Err(errors) => errors,
+    };
+    for problem in problems {
+        assert!(problem.file.text.get(problem.span.clone()).is_some(), "{problem:?}");
+        assert!(problem.line >= 1 && problem.column >= 1);
+        assert!(!problem.to_string().is_empty());
+    }
+}
+
+/// Pieces that mean something, so that most texts get past the first lines.
+const PIECES: [&str; 72] = [
+    "{",
+    "}",
+    "{\n",
+    "}\n",
+    "\n",
+    "\n",
+    "\n",
+    " ",
+    " ",
+    "\t",
+    ":8080",
+    "http://a.example",
+    "https://a.example:8443",
+    "example.com",
+    "*.example.com,",
+    "[::1]:80",
+    "unix//a|0660",
+    "\"",
+    "`",
+    "<<END\n",
+    "END",
+    "\\",
+    "\\\n",
+    "#",
+    "{$A}",
+    "{$B:c}",
+    "{$",
+    "{args[0]}",
+    "{args[:]}",
+    "{args[1:2]}",
+    "{block}",
+    "{blocks.a}",
+    "(a)",
+    "(a) {\n",
+    "import a",
+    "import a.conf",
+    "import *.conf",
+    "&(a)",
+    "@a",
+    "@b",
+    "path",
+    "not",
+    "not",
+    "header",
+    "host",
+    "method",
+    "/a*",
+    "*",
+    "root",
+    "file_server",
+    "spa",
+    "try_files",
+    "=404",
+    "a?b={query}",
+    "encode",
+    "gzip",
+    "handle",
+    "handle_path",
+    "route",
+    "header",
+    "+X-A",
+    "-*",
+    "redir",
+    "html",
+    "rewrite",
+    "respond",
+    "200",
+    "log",
+    "output",
+    "file",
+    "bind",
+    "{path}",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_text_is_answered(text in "\\PC*") {
+        check(&text);
+    }
+
+    #[test]
+    fn any_row_of_pieces_is_answered(pieces in proptest::collection::vec((0..PIECES.len(), any::<bool>()), 0..80)) {
+        let text: String = pieces
+            .into_iter()
+            .flat_map(|(piece, space)| [PIECES[piece], if space { " " } else { "" }])
+            .collect();
+        check(&text);
+    }
+}
+
+#[test]
+fn deep_nesting_ends_in_an_error() {
+    for text in [
+        format!(":80 {{\n{}", "handle {\n".repeat(50_000)),
+        format!(":80 {{\n{}", "{\n".repeat(50_000)),
+        format!(":80 {{\n@a {}\n}}", "not ".repeat(50_000)),
+    ] {
+        assert!(Memory::main(&text).load().is_err());
+    }
+}
+
+#[test]
+fn snippets_that_multiply_end_in_an_error() {
+    let mut text = String::from("(s0) {\n\trespond hi\n}\n");
+    for level in 1..30 {
+        text += &format!("(s{level}) {{\n{}}}\n", format!("\timport s{}\n", level - 1).repeat(10));
+    }
+    text += ":80 {\n\timport s29\n}\n";
+    assert!(Memory::main(&text).load().is_err());
+    let long = format!(
+        "(a) {{\n\timport b {0}\n}}\n(b) {{\n\trespond {0}\n}}\n:80 {{\n\timport a {1}\n}}\n",
+        "{args[0]}".repeat(3_000),
+        "x".repeat(3_000)
+    );
+    assert!(Memory::main(&long).load().is_err());
+}

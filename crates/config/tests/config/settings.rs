@@ -1,0 +1,243 @@
+//! What settings and addresses mean.
+
+use std::time::Duration;
+
+use crate::memory::{Memory, text_of};
+use crate::outline::{conditions, host, outline};
+use onehop_config::checked::{Admin, FileServer, ListenAddress, LogOutput, Step};
+use onehop_config::{FileKind, Loaded, load};
+
+/// Listeners as `address tls: hosts; hosts`.
+fn listeners(loaded: &Loaded) -> Vec<String> {
+    let checked = &loaded.checked;
+    let site = |index: &usize| checked.sites[*index].hosts.iter().map(host).collect::<Vec<_>>().join(" ");
+    checked
+        .listeners
+        .iter()
+        .map(|listener| {
+            let address = match &listener.address {
+                ListenAddress::Tcp { host: None, port } => format!("*:{port}"),
+                ListenAddress::Tcp { host: Some(host), port } => format!("{host}:{port}"),
+                ListenAddress::Unix { path, mode } => {
+                    format!("{} {:?}", path.display(), mode.map(|mode| format!("{mode:o}")))
+                }
+            };
+            let tls = if listener.tls { " tls" } else { "" };
+            format!("{address}{tls}: {}", listener.sites.iter().map(site).collect::<Vec<_>>().join("; "))
+        })
+        .collect()
+}
+
+#[test]
+fn an_address_means_a_listener() {
+    for (address, listener, warnings) in [
+        (":8080", "*:8080: ", 0),
+        (":80", "*:80: ", 0),
+        (":443", "*:443 tls: ", 0),
+        ("http://", "*:80: ", 0),
+        ("https://", "*:443 tls: ", 0),
+        ("example.com", "*:443 tls: example.com", 0),
+        ("Example.COM:80", "*:80: example.com", 0),
+        ("http://example.com", "*:80: example.com", 0),
+        ("http://example.com:8080", "*:8080: example.com", 0),
+        ("https://example.com:8443", "*:8443 tls: example.com", 0),
+        ("example.com:443", "*:443 tls: example.com", 0),
+        ("example.com:8080", "*:8080: example.com", 1),
+        ("localhost", "*:443 tls: localhost", 0),
+        ("localhost:8080", "*:8080: localhost", 1),
+        ("*.example.com", "*:443 tls: *.example.com", 0),
+        ("http://[::1]:8080", "*:8080: ::1", 0),
+        ("http://[0:0::1]", "*:80: ::1", 0),
+        (":0", "*:0: ", 0),
+    ] {
+        let loaded = Memory::main(&format!("{address} {{\n\trespond a\n}}\n")).sound();
+        assert_eq!(listeners(&loaded), [listener], "{address}");
+        assert_eq!(loaded.warnings.len(), warnings, "{address}");
+    }
+}
+
+#[test]
+fn without_auto_https_a_bare_host_is_served_on_the_http_port() {
+    let text = "{\n\tauto_https off\n\thttp_port 8000\n}\nexample.com, http://a.example {\n\trespond a\n}\n";
+    assert_eq!(listeners(&Memory::main(text).sound()), ["*:8000: example.com a.example"]);
+}
+
+#[test]
+fn a_caddyfile_without_auto_https_is_told_that_caddy_would_still_use_tls() {
+    let memory = Memory::main(
+        "{\n\tauto_https off\n}\nexample.com, a.example:8080, http://b.example {\n\trespond a\n}\n",
+    );
+    let loaded = load("Onehopfile".as_ref(), FileKind::Caddyfile, &memory).unwrap();
+    assert_eq!(loaded.warnings.len(), 2);
+    assert_eq!(memory.sound().warnings.len(), 0);
+}
+
+#[test]
+fn the_ports_of_http_and_https_can_be_set() {
+    let text = "{\n\thttp_port 8000\n\thttps_port 8443\n}\nexample.com, http://example.com, :8443 {\n\trespond a\n}\n";
+    let loaded = Memory::main(text).sound();
+    assert_eq!(listeners(&loaded), ["*:8443 tls: ", "*:8000: example.com"]);
+}
+
+#[test]
+fn a_host_is_not_answered_on_a_port_where_it_was_not_written() {
+    let text = "http://a.example, http://b.example:8080 {\n\trespond a\n}\nhttp://c.example:8080 {\n\trespond c\n}\n";
+    assert_eq!(listeners(&Memory::main(text).sound()), ["*:80: a.example", "*:8080: b.example; c.example"]);
+}
+
+#[test]
+fn bind_names_interfaces_and_sockets() {
+    let text = "http://a.example:8080 {\n\tbind 127.0.0.1 [::1] unix//run/a.sock|0660 unix/b.sock localhost\n\trespond a\n}\n";
+    let expected = [
+        "127.0.0.1:8080: a.example",
+        "::1:8080: a.example",
+        "/run/a.sock Some(\"660\"): a.example",
+        "/work/b.sock None: a.example",
+    ];
+    assert_eq!(listeners(&Memory::main(text).sound()), expected);
+}
+
+#[test]
+fn what_is_served_without_tls_where_caddy_would_use_it_is_said() {
+    insta::assert_snapshot!(text_of(&Memory::main("localhost:8080\nrespond a\n").sound().warnings));
+}
+
+#[test]
+fn the_global_block_sets_the_process() {
+    let text =
+        "{\n\tadmin localhost:2019\n\tmemory 1.5GiB\n\tthreads 4\n\tgrace_period 1m30s\n}\n:80\nrespond a\n";
+    let global = Memory::main(text).sound().checked.global;
+    assert_eq!(global.admin, Admin::Address("127.0.0.1:2019".parse().unwrap()));
+    assert_eq!(global.memory_bytes, 1_610_612_736);
+    assert_eq!(global.threads.map(usize::from), Some(4));
+    assert_eq!(global.grace_period, Duration::from_secs(90));
+    assert_eq!(Memory::main("{\n\tadmin off\n}\n:80\nrespond a\n").sound().checked.global.admin, Admin::Off);
+}
+
+#[test]
+fn matchers_of_one_kind_are_merged_and_kinds_must_all_hold() {
+    let text = ":80 {\n\t@a {\n\t\tpath /A/* *.PNG\n\t\tpath *mid* /a*b /x%2fy\n\t\tmethod GET\n\t\thost a.example *.b.example\n\t\theader X-A *\n\t\theader !X-B\n\t\theader X-C a*\n\t\theader X-C *b\n\t\tnot path /no\n\t\tnot {\n\t\t\tmethod PUT\n\t\t\theader X-D d\n\t\t}\n\t}\n\trespond @a hi\n}\n";
+    let loaded = Memory::main(text).sound();
+    let matcher = loaded.checked.sites[0].routes[0].matcher.clone().unwrap();
+    let expected = "path /a/* *.png *mid* glob /a*b escaped /x%2fy and method GET and host a.example *.b.example \
+                    and header x-a and header !x-b and header x-c a* *b \
+                    and not (path /no or method PUT and header x-d d)";
+    assert_eq!(conditions(&matcher), expected);
+}
+
+#[test]
+fn an_inner_block_sees_the_matchers_around_it() {
+    let text =
+        ":80 {\n\t@a path /a\n\thandle {\n\t\t@b path /b\n\t\trespond @a a\n\t\trespond @b b\n\t}\n}\n";
+    let outlined = outline(&Memory::main(text).sound().checked.sites[0].routes);
+    assert_eq!(outlined, "handle\n  respond 200 \"a\" path /a\n  respond 200 \"b\" path /b\n");
+}
+
+fn file_server(loaded: &Loaded) -> FileServer {
+    match &loaded.checked.sites[0].routes.last().unwrap().step {
+        Step::FileServer(settings) => settings.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_file_server_has_caddys_options_and_hides_the_configuration() {
+    let text = ":80 {\n\tfile_server {\n\t\troot /srv/{host}\n\t\thide .git secret/*.txt\n\t\tindex a.html b.html\n\t\tbrowse\n\t\tprecompressed\n\t\tstatus 203\n\t\tdisable_canonical_uris\n\t\tpass_thru\n\t\tdotfiles\n\t\tsymlinks follow\n\t}\n}\n";
+    let settings = file_server(&Memory::main(text).sound());
+    assert_eq!(crate::outline::template(&settings.root.unwrap()), "/srv/<Host>");
+    assert_eq!(settings.hide, ["/work/Onehopfile", ".git", "/work/secret/*.txt"]);
+    assert_eq!(settings.index, ["a.html", "b.html"]);
+    assert_eq!(settings.precompressed.len(), 3);
+    assert_eq!(settings.status, Some(203));
+    assert!(settings.browse && settings.pass_through && settings.dotfiles && settings.follow_outside);
+    assert!(!settings.canonical_uris);
+}
+
+#[test]
+fn relative_paths_start_at_the_onehopfile_or_at_caddys_working_directory() {
+    let memory = Memory::default().file("sub/file", ":80 {\n\troot ./dist/../out\n\tfile_server\n}\n");
+    for (kind, root, warnings) in
+        [(FileKind::Onehopfile, "root /work/sub/out", 0), (FileKind::Caddyfile, "root /work/out", 1)]
+    {
+        let loaded = load("sub/file".as_ref(), kind, &memory).unwrap();
+        assert_eq!(outline(&loaded.checked.sites[0].routes).lines().next(), Some(root));
+        assert_eq!(file_server(&loaded).hide, ["/work/sub/file"]);
+        assert_eq!(loaded.warnings.len(), warnings, "{kind:?}");
+    }
+}
+
+#[test]
+fn what_a_caddyfile_would_serve_besides_is_said() {
+    let memory = Memory::main(":80\nroot /srv\nfile_server\n");
+    let loaded = load("Onehopfile".as_ref(), FileKind::Caddyfile, &memory).unwrap();
+    insta::assert_snapshot!(text_of(&loaded.warnings));
+}
+
+#[test]
+fn spa_has_its_options() {
+    let text = ":80 {\n\tspa dist {\n\t\tindex app.html\n\t\timmutable /assets/* *.wasm\n\t\tdotfiles\n\t\tsymlinks follow\n\t}\n}\n";
+    let loaded = Memory::main(text).sound();
+    let Step::Spa(settings) = &loaded.checked.sites[0].routes[0].step else { panic!() };
+    assert_eq!(settings.root.to_str(), Some("/work/dist"));
+    assert_eq!(settings.index, "app.html");
+    assert_eq!(settings.immutable.len(), 2);
+    assert!(settings.dotfiles && settings.follow_outside);
+}
+
+#[test]
+fn logs_go_where_the_file_says() {
+    let text = ":80 {\n\tlog {\n\t\toutput file logs/a.log\n\t\tformat json\n\t\thostnames a.example\n\t}\n\tlog\n\trespond a\n}\n";
+    let logs = Memory::main(text).sound().checked.sites[0].logs.clone();
+    assert_eq!(logs[0].output, LogOutput::File("/work/logs/a.log".into()));
+    assert_eq!(logs[0].hosts, ["a.example"]);
+    assert_eq!(logs[1].output, LogOutput::Stderr);
+}
+
+#[test]
+fn the_forms_of_redir_and_respond() {
+    for (line, expected) in [
+        ("redir https://{host}{uri}", "redir https://<Host><Uri> 302"),
+        ("redir * /a permanent", "redir /a 301"),
+        ("redir /old /new html", "redir /new html path /old"),
+        ("redir * /a 308", "redir /a 308"),
+        ("respond 404", "respond 404 \"\""),
+        ("respond 40", "respond 200 \"40\""),
+        ("respond /a gone 410 {\n\tclose\n}", "respond 410 \"gone\" close path /a"),
+        ("respond 200 {\n\tbody hi\n}", "respond 200 \"hi\""),
+    ] {
+        let result = Memory::main(&format!(":80 {{\n{line}\n}}\n")).load();
+        match result {
+            Ok(loaded) => assert_eq!(outline(&loaded.checked.sites[0].routes).trim_end(), expected, "{line}"),
+
+            Err(problems) => panic!("{line}: {}", text_of(&problems)),
+        }
+    }
+}
+
+#[test]
+fn without_a_root_files_are_looked_for_where_relative_paths_start() {
+    for (lines, first) in [
+        ("file_server", "root /work"),
+        ("root /docs/* /srv\nfile_server", "root /work"),
+        ("handle {\n\ttry_files {path} /x\n}", "root /work"),
+        ("root /srv\nfile_server", "root /srv"),
+        ("respond hi", "respond 200 \"hi\""),
+        ("spa dist", "spa /work/dist"),
+    ] {
+        let loaded = Memory::main(&format!(":80 {{\n{lines}\n}}\n")).sound();
+        assert_eq!(outline(&loaded.checked.sites[0].routes).lines().next(), Some(first), "{lines}");
+    }
+}
+
+#[test]
+fn an_interface_in_the_place_of_a_host_is_said() {
+    insta::assert_snapshot!(text_of(&Memory::main("http://0.0.0.0:8080\nrespond a\n").sound().warnings));
+}
+
+#[test]
+fn a_large_file_is_read_in_little_time() {
+    let redirects: String =
+        (0..10_000).map(|number| format!("\tredir /old/{number}* /new/{number}\n")).collect();
+    let loaded = Memory::main(&format!(":80 {{\n{redirects}}}\n")).sound();
+    assert_eq!(loaded.checked.sites[0].routes.len(), 10_000);
+}

@@ -1,0 +1,246 @@
+//! What each command prints and how it ends, run as the real program.
+
+use onehop_testkit::{Finished, Folder, Onehop, Program};
+
+fn onehop(arguments: &[&str]) -> Finished {
+    Program::new(arguments).with_env("ONEHOP_CONTROL", "/nonexistent/onehop.sock").finish()
+}
+
+fn finish_in(folder: &Folder, arguments: &[&str]) -> Finished {
+    Program::new(arguments).inside(folder.path()).control_in(folder.path()).finish()
+}
+
+#[test]
+fn every_help_teaches_with_an_example() {
+    for command in ["", "run", "serve", "validate", "reload", "stop", "status", "completions", "man"] {
+        let arguments: Vec<&str> = [command, "--help"].into_iter().filter(|part| !part.is_empty()).collect();
+        // The environment would show in the help.
+        let help = Program::new(&arguments).finish();
+        assert_eq!(help.code, Some(0), "{command}");
+        assert!(help.stdout.contains("Examples:\n"), "{command}: {}", help.stdout);
+        let name = if command.is_empty() { "help" } else { command };
+        insta::assert_snapshot!(format!("help_{name}"), help.stdout);
+    }
+}
+
+#[test]
+fn the_version_is_one_line() {
+    let version = onehop(&["--version"]);
+    assert_eq!((version.code, version.stdout), (Some(0), format!("onehop {}\n", env!("CARGO_PKG_VERSION"))));
+}
+
+#[test]
+fn wrong_usage_ends_with_2() {
+    for arguments in [
+        &[][..],
+        &["fly"],
+        &["run", "--no-such-option"],
+        &["run", "a", "--config", "b"],
+        &["run", "--threads", "0"],
+        &["run", "no-such-file"],
+        &["serve", "--listen", "8080"],
+        &["serve", "--spa", "--browse"],
+        &["serve", "no-such-folder"],
+        &["completions", "no-such-shell"],
+        &["man", "no-such-command"],
+    ] {
+        let finished = onehop(arguments);
+        assert_eq!(finished.code, Some(2), "{arguments:?}: {}", finished.stderr);
+        assert!(!finished.stderr.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_folder_without_a_configuration_says_what_to_do() {
+    let folder = Folder::new();
+    let finished = finish_in(&folder, &["run"]);
+    assert_eq!(finished.code, Some(2));
+    insta::assert_snapshot!(finished.stderr);
+}
+
+#[test]
+fn a_missing_folder_asks_whether_the_application_was_built() {
+    let folder = Folder::new();
+    let finished = finish_in(&folder, &["serve", "dist"]);
+    assert_eq!(finished.code, Some(2));
+    assert!(
+        finished.stderr.contains("there is no folder dist\n  has the application been built?"),
+        "{}",
+        finished.stderr
+    );
+}
+
+#[test]
+fn a_missing_root_names_the_folder_and_fails() {
+    let folder =
+        Folder::with(&[("Onehopfile", "{\n\tadmin off\n}\nhttp://127.0.0.1:0 {\n\tspa ./dist\n}\n")]);
+    let finished = finish_in(&folder, &["run"]);
+    assert_eq!(finished.code, Some(1), "{}", finished.stderr);
+    let root = folder.join("dist").display().to_string();
+    assert!(finished.stderr.contains(&root), "{}", finished.stderr);
+    assert!(finished.stderr.contains("buil"), "asks whether it was built: {}", finished.stderr);
+}
+
+const BROKEN: &str =
+    "http://localhost:8080 {\n\trooot ./dist\n\tfile_servr\n\tencode gzipp\n\treverse_proxy :3000\n}\n";
+
+#[test]
+fn all_errors_of_a_file_are_shown_at_once_with_their_places() {
+    let folder = Folder::with(&[("Onehopfile", BROKEN)]);
+    for command in ["validate", "run"] {
+        let finished = finish_in(&folder, &[command]);
+        assert_eq!(finished.code, Some(2), "{command}");
+        for line in 2..=5 {
+            assert!(
+                finished.stderr.contains(&format!("Onehopfile:{line}:")),
+                "line {line}: {}",
+                finished.stderr
+            );
+        }
+        assert!(finished.stdout.is_empty());
+    }
+    insta::assert_snapshot!(finish_in(&folder, &["validate"]).stderr);
+}
+
+#[test]
+fn a_broken_file_is_one_json_line_where_json_was_asked_for() {
+    let folder = Folder::with(&[("Onehopfile", BROKEN)]);
+    let finished = finish_in(&folder, &["run", "--log", "json"]);
+    assert_eq!(finished.code, Some(2));
+    let last = finished.stderr.lines().last().expect("a line");
+    let event: serde_json::Value = serde_json::from_str(last).expect("JSON");
+    assert_eq!(event["event"], "failed");
+    assert!(event["reason"].as_str().expect("text").contains("Onehopfile:2:"), "{event}");
+}
+
+#[test]
+fn a_sound_file_is_validated_by_either_spelling() {
+    let folder = Folder::with_app();
+    folder.write("Onehopfile", "http://localhost:8080 {\n\tspa ./dist\n}\n");
+    for arguments in
+        [&["validate"][..], &["validate", "Onehopfile"], &["validate", "--config", "./Onehopfile"]]
+    {
+        let finished = finish_in(&folder, arguments);
+        assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+        assert!(finished.stdout.contains("is sound: 1 site, listening on :8080"), "{}", finished.stdout);
+    }
+}
+
+#[test]
+fn an_address_that_means_https_is_sound_and_run_refuses_it_with_the_ways_out() {
+    let folder = Folder::with(&[("Onehopfile", "app.example.com {\n\trespond hello\n}\n")]);
+    let validated = finish_in(&folder, &["validate"]);
+    assert_eq!(validated.code, Some(0), "{}", validated.stderr);
+    let finished = finish_in(&folder, &["run"]);
+    assert_eq!(finished.code, Some(2));
+    insta::assert_snapshot!(finished.stderr);
+    for way_out in [
+        "http://app.example.com {\n\trespond hello\n}\n",
+        "{\n\tauto_https off\n}\napp.example.com {\n\trespond hello\n}\n",
+    ] {
+        folder.write("Onehopfile", way_out);
+        assert_eq!(finish_in(&folder, &["validate"]).stderr, "", "{way_out}");
+    }
+}
+
+#[test]
+fn a_caddyfile_is_taken_where_there_is_no_onehopfile_and_its_paths_start_where_one_stands() {
+    let folder = Folder::with(&[
+        ("conf/Caddyfile", "{\n\tadmin off\n}\nhttp://127.0.0.1:0 {\n\troot * site\n\tfile_server\n}\n"),
+        ("site/index.html", "from the working directory"),
+    ]);
+    let onehop = Program::new(["run", "conf/Caddyfile", "--log", "json"])
+        .inside(folder.path())
+        .control_in(folder.path())
+        .serve();
+    assert_eq!(onehop.connect().get("/").text(), "from the working directory");
+    let what = onehop.process.wait_for_event("starting")["what"].to_string();
+    assert!(what.contains("conf/Caddyfile as a Caddyfile"), "{what}");
+}
+
+#[test]
+fn completions_and_the_manual_are_generated() {
+    for (shell, sign) in
+        [("bash", "complete -F _onehop"), ("zsh", "#compdef onehop"), ("fish", "complete -c onehop")]
+    {
+        let finished = onehop(&["completions", shell]);
+        assert_eq!(finished.code, Some(0));
+        assert!(finished.stdout.contains(sign), "{shell}");
+    }
+    let finished = onehop(&["man"]);
+    assert!(finished.stdout.contains(".TH onehop 1"), "{}", finished.stdout);
+    let finished = onehop(&["man", "serve"]);
+    assert!(finished.stdout.contains(".TH onehop-serve 1"), "{}", finished.stdout);
+}
+
+#[test]
+fn nobody_there_is_a_failure_that_says_so() {
+    let folder = Folder::new();
+    for command in ["reload", "stop", "status"] {
+        let finished =
+            Program::new([command]).inside(folder.path()).with_env("XDG_RUNTIME_DIR", folder.path()).finish();
+        assert_eq!(finished.code, Some(1), "{command}");
+        assert!(
+            finished.stderr.starts_with("error: no onehop was started in this folder\n"),
+            "{}",
+            finished.stderr
+        );
+    }
+}
+
+#[test]
+fn the_start_is_told_line_by_line() {
+    let folder = Folder::with_app();
+    folder.write("Onehopfile", "{\n\tadmin 127.0.0.1:0\n}\nhttp://127.0.0.1:0 {\n\tspa ./dist\n}\n");
+    let started = Program::new(["run"]).inside(folder.path()).control_in(folder.path()).start();
+    started.wait_for_text("  ready ");
+    let text = started.stderr().replace(&folder.path().display().to_string(), "[folder]");
+    insta::assert_snapshot!(without_figures(&text));
+}
+
+#[test]
+fn running_it_twice_with_one_file_is_an_error_that_names_the_process() {
+    let folder =
+        Folder::with(&[("Onehopfile", "{\n\tadmin off\n}\nhttp://127.0.0.1:0 {\n\trespond one\n}\n")]);
+    let first = Onehop::start_in(folder.path());
+    let second = finish_in(&folder, &["run"]);
+    assert_eq!(second.code, Some(1));
+    let expected = format!("error: already running with process id {}", first.process.pid());
+    assert!(second.stderr.contains(&expected), "{}", second.stderr);
+    assert_eq!(first.connect().get("/").text(), "one");
+}
+
+#[test]
+fn an_address_that_is_taken_says_how_to_find_who_has_it() {
+    let first = Onehop::start("http://127.0.0.1:0 {\n\trespond one\n}\n");
+    let port = first.address.rsplit(':').next().expect("a port");
+    let configuration = format!("{{\n\tadmin off\n}}\nhttp://127.0.0.1:{port} {{\n\trespond two\n}}\n");
+    let folder = Folder::with(&[("Onehopfile", &configuration)]);
+    let second = finish_in(&folder, &["run"]);
+    assert_eq!(second.code, Some(1), "{}", second.stderr);
+    assert!(second.stderr.contains(&format!("ss -ltnp 'sport = :{port}'")), "{}", second.stderr);
+    assert_eq!(first.connect().get("/").text(), "one");
+}
+
+/// The lines without what differs from run to run: ports and times. Compression goes on behind and tells
+/// its end whenever it comes.
+fn without_figures(text: &str) -> String {
+    let lines = text
+        .lines()
+        .filter(|line| !line.starts_with("  compressed") && !line.starts_with("published"))
+        .map(|line| {
+            let line = line
+                .split_once("(read in")
+                .map_or(line.to_owned(), |(line, _)| format!("{line}(read in [time])"));
+            let line =
+                line.split_once(" after ").map_or(line.clone(), |(line, _)| format!("{line} after [time]"));
+            ["127.0.0.1:", "localhost:"].iter().fold(line, |line, host| match line.split_once(host) {
+                Some((before, after)) => {
+                    let after = after.trim_start_matches(|c: char| c.is_ascii_digit());
+                    format!("{before}{host}[port]{after}")
+                }
+                None => line,
+            })
+        });
+    lines.collect::<Vec<_>>().join("\n")
+}

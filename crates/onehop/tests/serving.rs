@@ -1,0 +1,342 @@
+//! A server's life: start, reload, signals, stop, seen through its sockets.
+
+use onehop_testkit::{Client, Folder, Onehop, Program, wait_for};
+use rustix::process::Signal;
+
+fn configuration(answer: &str) -> String {
+    format!("{{\n\tadmin 127.0.0.1:0\n}}\nhttp://127.0.0.1:0 {{\n\trespond {answer}\n}}\n")
+}
+
+#[test]
+fn port_0_takes_a_free_port_and_tells_it_in_one_json_line() {
+    let onehop = Onehop::start("http://127.0.0.1:0 {\n\trespond hello\n}\n");
+    let event = onehop.process.wait_for_event("listening");
+    let port = onehop.address.rsplit(':').next().expect("a port");
+    assert_ne!(port, "0");
+    for field in ["url", "address"] {
+        assert!(event[field].as_str().expect("text").ends_with(&format!(":{port}")), "{event}");
+    }
+    assert_eq!(onehop.connect().get("/").text(), "hello");
+}
+
+#[test]
+fn serve_answers_files_and_spa_answers_navigations() {
+    let folder = Folder::with_app();
+    let onehop = Onehop::serve(&folder.join("dist"), &["--spa"]);
+    let mut client = onehop.connect();
+    let page = client.ask("GET", "/deep/link", "Accept: text/html\r\n");
+    assert_eq!((page.status, page.field("Cache-Control")), (200, Some("no-cache")));
+    assert!(page.text().contains("<title>app</title>"));
+    let asset = client.get("/assets/index-B3kq9zXw.js");
+    assert_eq!(asset.status, 200);
+    assert_eq!(asset.field("Cache-Control"), Some("public, max-age=31536000, immutable"));
+    let missing = client.ask("GET", "/assets/gone-00000000.js", "Accept: */*\r\n");
+    assert_eq!((missing.status, missing.field("Cache-Control")), (404, Some("no-store")));
+}
+
+#[test]
+fn serve_without_spa_has_no_fallback_and_browse_lists_a_folder() {
+    let folder = Folder::with(&[("a/one.txt", "1"), ("a/two.txt", "2")]);
+    let plain = Onehop::serve(folder.path(), &[]);
+    assert_eq!(plain.connect().get("/nothing").status, 404);
+    assert_eq!(plain.connect().get("/a/").status, 404);
+    assert_eq!(plain.connect().get("/a/one.txt").text(), "1");
+    let browsing = Onehop::serve(folder.path(), &["--browse"]);
+    let page = browsing.connect().ask("GET", "/a/", "Accept: text/html\r\n");
+    assert_eq!(page.status, 200);
+    assert!(page.text().contains("one.txt") && page.text().contains("two.txt"), "{}", page.text());
+}
+
+#[test]
+fn serve_honours_port_unless_an_address_was_given() {
+    let folder = Folder::with_app();
+    // A free port, given back just before it is used: nothing else on this machine asks for it by number.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = free.local_addr().expect("an address").port().to_string();
+    drop(free);
+    let arguments = ["serve", "dist", "--log", "json", "--control", "off"];
+    let onehop = Program::new(arguments).inside(folder.path()).with_env("PORT", &port).serve();
+    assert_eq!(onehop.address, format!("127.0.0.1:{port}"));
+    let event = onehop.process.wait_for_event("listening");
+    assert!(!event["address"].as_str().expect("text").starts_with("127."), "every interface: {event}");
+    assert_eq!(onehop.connect().get("/").status, 200);
+
+    let arguments = ["serve", "dist", "--listen", "127.0.0.1:0", "--log", "json", "--control", "off"];
+    let other = Program::new(arguments).inside(folder.path()).with_env("PORT", &port).serve();
+    assert_ne!(other.address, onehop.address);
+
+    let wrong = Program::new(["serve", "dist"]).inside(folder.path()).with_env("PORT", "http").finish();
+    assert_eq!(wrong.code, Some(2));
+    assert!(wrong.stderr.contains("$PORT"), "{}", wrong.stderr);
+}
+
+#[test]
+fn serve_listens_on_a_unix_socket() {
+    let folder = Folder::with_app();
+    let socket = folder.join("site.sock");
+    let listen = format!("unix/{}|0600", socket.display());
+    let arguments = ["serve", "dist", "--listen", &listen, "--log", "json", "--control", "off"];
+    let onehop = Program::new(arguments).inside(folder.path()).serve();
+    assert_eq!(onehop.address, socket.display().to_string());
+    assert_eq!(Client::connect_unix(&socket).get("/").status, 200);
+}
+
+#[test]
+fn an_unknown_host_is_refused_and_learns_nothing() {
+    let onehop = Onehop::start("http://known.example:0 {\n\trespond secret\n}\n");
+    let mut client = onehop.connect();
+    client.send("GET / HTTP/1.1\r\nHost: unknown.example\r\n\r\n");
+    let answer = client.read();
+    assert!([404, 421].contains(&answer.status), "{answer:?}");
+    assert!(!answer.head.contains("known.example") && !answer.text().contains("secret"), "{answer:?}");
+    let mut client = onehop.connect();
+    client.send("GET / HTTP/1.1\r\nHost: known.example\r\n\r\n");
+    assert_eq!(client.read().text(), "secret");
+}
+
+#[test]
+fn status_shows_the_process_as_a_page_and_as_json() {
+    let folder = Folder::with_app();
+    folder.write("Onehopfile", "{\n\tadmin 127.0.0.1:0\n}\nhttp://127.0.0.1:0 {\n\tspa ./dist\n}\n");
+    let onehop = Onehop::start_in(folder.path());
+    assert_eq!(onehop.connect().get("/").status, 200);
+    let ask =
+        |arguments: &[&str]| Program::new(arguments).inside(folder.path()).control_in(folder.path()).finish();
+    let status = wait_for("the request to be counted", || {
+        let answer = ask(&["status", "--json"]);
+        assert_eq!(answer.code, Some(0), "{}", answer.stderr);
+        let status: serde_json::Value = serde_json::from_str(&answer.stdout).expect("JSON");
+        (status["requests"] == 1).then_some(status)
+    });
+    assert_eq!(status["pid"], onehop.process.pid());
+    let event = onehop.process.wait_for_event("listening");
+    assert_eq!(status["listening"][0], event["address"]);
+    assert_eq!(status["stores"][0]["files"], 2);
+    assert_eq!(status["admin"].as_str(), onehop.admin.as_deref());
+    let page = ask(&["status"]).stdout;
+    assert!(page.contains(&format!("process {}", onehop.process.pid())), "{page}");
+    assert!(page.contains("ROOT"), "{page}");
+}
+
+#[test]
+fn metrics_count_by_site_and_are_no_ones_but_this_machines() {
+    let onehop = Onehop::start("http://127.0.0.1:0 {\n\trespond hello\n}\n");
+    assert_eq!(onehop.connect().get("/").status, 200);
+    wait_for("the request in the metrics", || {
+        onehop.metrics().contains("onehop_requests_total").then_some(())
+    });
+    let admin = onehop.admin.as_deref().expect("an admin endpoint");
+    let mut client = Client::connect(admin);
+    client.send("GET /metrics HTTP/1.1\r\nHost: rebound.example\r\n\r\n");
+    assert_eq!(client.read().status, 421);
+    assert_eq!(Client::connect(admin).ask("POST", "/stop", "").status, 404);
+}
+
+#[test]
+fn a_reload_publishes_the_new_file_and_a_broken_one_changes_nothing() {
+    let folder = Folder::with(&[("Onehopfile", &configuration("one"))]);
+    let onehop = Onehop::start_in(folder.path());
+    let mut client = onehop.connect();
+    assert_eq!(client.get("/").text(), "one");
+    let reload = || Program::new(["reload"]).inside(folder.path()).control_in(folder.path()).finish();
+
+    folder.write("Onehopfile", configuration("two"));
+    let reloaded = reload();
+    assert_eq!(reloaded.code, Some(0), "{}", reloaded.stderr);
+    assert!(reloaded.stdout.starts_with("reloaded: 1 site in "), "{}", reloaded.stdout);
+    // The port is the same and the connection was kept.
+    assert_eq!(client.get("/").text(), "two");
+
+    folder.write("Onehopfile", configuration("\"two\"\n\trespnd"));
+    let refused = reload();
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.stderr.contains("nothing was changed\nOnehopfile:6:2: error"), "{}", refused.stderr);
+    let event = onehop.process.wait_for_event("reload_failed");
+    assert!(event["reason"].as_str().expect("text").contains("Onehopfile:6:2"), "{event}");
+    assert_eq!(client.get("/").text(), "two");
+}
+
+#[test]
+fn sighup_reads_the_file_again() {
+    let folder = Folder::with(&[("Onehopfile", &configuration("one"))]);
+    let onehop = Onehop::start_in(folder.path());
+    folder.write("Onehopfile", configuration("two"));
+    onehop.process.signal(Signal::HUP);
+    onehop.process.wait_for_event("reloaded");
+    assert_eq!(onehop.connect().get("/").text(), "two");
+}
+
+#[test]
+fn watch_reads_the_file_again_after_each_change_and_survives_a_broken_one() {
+    let folder = Folder::with(&[
+        ("Onehopfile", "{\n\tadmin off\n}\nhttp://127.0.0.1:0 {\n\timport answer.conf\n}\n"),
+        ("answer.conf", "respond one\n"),
+    ]);
+    let onehop = Program::new(["run", "--watch", "--log", "json"])
+        .inside(folder.path())
+        .control_in(folder.path())
+        .serve();
+    folder.write("answer.conf", "respond two\n");
+    onehop.process.wait_for_event("reloaded");
+    assert_eq!(onehop.connect().get("/").text(), "two");
+    folder.write("answer.conf", "respnd three\n");
+    onehop.process.wait_for_event("reload_failed");
+    assert_eq!(onehop.connect().get("/").text(), "two");
+    // As editors save: beside it, then over it.
+    folder.write("answer.conf~", "respond four\n");
+    std::fs::rename(folder.join("answer.conf~"), folder.join("answer.conf")).expect("renamed");
+    onehop.process.wait_for_events("reloaded", 2);
+    assert_eq!(onehop.connect().get("/").text(), "four");
+}
+
+#[test]
+fn sigterm_finishes_the_request_in_flight_and_ends_with_0() {
+    let mut onehop = Onehop::start("http://127.0.0.1:0 {\n\trespond hello\n}\n");
+    let mut client = onehop.connect();
+    // The first answer proves that the connection was accepted; the second request is in flight.
+    assert_eq!(client.get("/").text(), "hello");
+    client.send("POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 4\r\n\r\nab");
+    onehop.process.signal(Signal::TERM);
+    onehop.process.wait_for_event("stopping");
+    wait_for("the listener to close", || Client::try_connect(&onehop.address).err());
+    client.send("cd");
+    assert_eq!(client.read().status, 200);
+    let status = onehop.process.wait().expect("it ends");
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(onehop.process.wait_for_event("stopped")["cut_off"], 0);
+}
+
+#[test]
+fn an_idle_connection_does_not_hold_up_a_stop() {
+    let mut onehop =
+        Onehop::start("{\n\tadmin off\n\tgrace_period 60s\n}\nhttp://127.0.0.1:0 {\n\trespond hello\n}\n");
+    let mut client = onehop.connect();
+    assert_eq!(client.get("/").text(), "hello");
+    onehop.process.signal(Signal::INT);
+    assert_eq!(onehop.process.wait().expect("it ends long before the grace period").code(), Some(0));
+    assert!(client.read_to_end().is_empty());
+}
+
+#[test]
+fn a_second_interrupt_ends_at_once() {
+    let mut onehop =
+        Onehop::start("{\n\tadmin off\n\tgrace_period 600s\n}\nhttp://127.0.0.1:0 {\n\trespond hello\n}\n");
+    let mut client = onehop.connect();
+    client.send("POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 4\r\n\r\nab");
+    assert_eq!(onehop.connect().get("/").text(), "hello");
+    onehop.process.signal(Signal::INT);
+    onehop.process.wait_for_event("stopping");
+    // One that comes in the same moment is the same one, passed on by a wrapper.
+    let status = wait_for("the end", || {
+        onehop.process.signal(Signal::INT);
+        onehop.process.has_ended()
+    });
+    assert_eq!(status.code(), Some(1));
+}
+
+#[test]
+fn stop_returns_when_the_process_is_gone_and_its_socket_with_it() {
+    let folder = Folder::with(&[("Onehopfile", &configuration("one"))]);
+    let mut onehop = Onehop::start_in(folder.path());
+    let stopped = Program::new(["stop"]).inside(folder.path()).control_in(folder.path()).finish();
+    assert_eq!((stopped.code, stopped.stdout.as_str()), (Some(0), "stopped\n"), "{}", stopped.stderr);
+    assert_eq!(onehop.process.wait().expect("gone").code(), Some(0));
+    assert!(!folder.join("onehop.sock").exists());
+}
+
+#[test]
+fn each_folder_finds_its_own_server_through_the_usual_place() {
+    let session = Folder::new();
+    let folders = [Folder::with_app(), Folder::with_app()];
+    let servers: Vec<Onehop> = folders
+        .iter()
+        .map(|folder| {
+            Program::new(["serve", ".", "--listen", "127.0.0.1:0", "--log", "json"])
+                .inside(folder.path())
+                .with_env("XDG_RUNTIME_DIR", session.path())
+                .serve()
+        })
+        .collect();
+    for (folder, server) in folders.iter().zip(&servers) {
+        let status = Program::new(["status", "--json"])
+            .inside(folder.path())
+            .with_env("XDG_RUNTIME_DIR", session.path())
+            .finish();
+        let status: serde_json::Value = serde_json::from_str(&status.stdout).expect("JSON");
+        assert_eq!(status["pid"], server.process.pid());
+    }
+    // Elsewhere, the ones that run are named.
+    let elsewhere =
+        Program::new(["status"]).inside(session.path()).with_env("XDG_RUNTIME_DIR", session.path()).finish();
+    assert_eq!(elsewhere.code, Some(1));
+    for server in &servers {
+        assert!(
+            elsewhere.stderr.contains(&format!("process {}:", server.process.pid())),
+            "{}",
+            elsewhere.stderr
+        );
+    }
+}
+
+#[test]
+fn an_access_log_on_standard_output_has_it_for_itself() {
+    let onehop = Onehop::start("http://127.0.0.1:0 {\n\tlog {\n\t\toutput stdout\n\t}\n\trespond hello\n}\n");
+    assert_eq!(onehop.connect().get("/logged").status, 200);
+    let line = wait_for("the log line", || {
+        onehop.process.stdout().lines().find(|line| line.contains("/logged")).map(str::to_owned)
+    });
+    serde_json::from_str::<serde_json::Value>(&line).expect("a JSON line");
+    assert!(!onehop.process.stdout().contains("\"event\""));
+}
+
+#[test]
+fn four_threads_answer_as_one_does() {
+    let folder = Folder::with_app();
+    let onehop = Onehop::serve(&folder.join("dist"), &["--threads", "4"]);
+    let mut clients: Vec<Client> = (0..32).map(|_| onehop.connect()).collect();
+    for _ in 0..4 {
+        for client in &mut clients {
+            assert_eq!(client.get("/").status, 200);
+        }
+    }
+    drop(clients);
+    wait_for("the connections to be gone", || {
+        let metrics = onehop.metrics();
+        let open = metrics.lines().find(|line| line.starts_with("onehop_connections_open"))?;
+        open.ends_with(" 0").then_some(())
+    });
+}
+
+/// The reload of a long-lived server under load: nobody notices.
+#[test]
+fn twenty_reloads_under_load_fail_no_request() {
+    let folder = Folder::with(&[("Onehopfile", &configuration("hello"))]);
+    let onehop = Onehop::start_in(folder.path());
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    let answered = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let mut count = 0_u32;
+                    let mut client = onehop.connect();
+                    while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                        // New connections and kept ones alike.
+                        if count.is_multiple_of(50) {
+                            client = onehop.connect();
+                        }
+                        assert_eq!(client.get("/").text(), "hello");
+                        count += 1;
+                    }
+                    count
+                })
+            })
+            .collect();
+        for number in 1..=20 {
+            onehop.process.signal(Signal::HUP);
+            onehop.process.wait_for_events("reloaded", number);
+        }
+        stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        clients.into_iter().map(|client| client.join().expect("no failed request")).sum::<u32>()
+    });
+    assert!(answered > 20, "{answered}");
+}

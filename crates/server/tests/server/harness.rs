@@ -1,0 +1,152 @@
+//! Starts servers from Onehopfile text.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use onehop_config::checked::{Admin, Checked, ListenAddress};
+use onehop_config::{FileKind, FileSource, load};
+use onehop_server::limits::Timeouts;
+use onehop_server::{Event, Options, Running, Server, StartError};
+use tempfile::TempDir;
+
+use crate::client::Client;
+
+pub(crate) struct TestServer {
+    running: Option<Running>,
+    pub(crate) folder: TempDir,
+    events: Mutex<Receiver<Event>>,
+}
+
+/// What a test wants besides the text.
+#[derive(Clone)]
+pub(crate) struct Wishes {
+    pub(crate) threads: usize,
+    pub(crate) timeouts: Timeouts,
+    pub(crate) connections_max: Option<usize>,
+}
+
+impl Default for Wishes {
+    fn default() -> Self {
+        Self { threads: 1, timeouts: Timeouts::default(), connections_max: None }
+    }
+}
+
+/// A folder with a small built application.
+pub(crate) fn application() -> TempDir {
+    let folder = TempDir::new().unwrap();
+    write(
+        folder.path(),
+        "dist/index.html",
+        b"<!doctype html><script src=/assets/index-B3xKq9aZ.js></script>app",
+    );
+    write(folder.path(), "dist/assets/index-B3xKq9aZ.js", "console.log('hello');".repeat(100).as_bytes());
+    write(folder.path(), "dist/assets/large-C4yLr0bA.bin", &vec![b'x'; 3 << 20]);
+    write(folder.path(), "dist/robots.txt", b"User-agent: *\n");
+    folder
+}
+
+pub(crate) fn write(folder: &Path, name: &str, bytes: &[u8]) {
+    let path = folder.join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, bytes).unwrap();
+}
+
+/// A server of the application, on a free port.
+pub(crate) fn serve_application(wishes: Wishes) -> TestServer {
+    TestServer::start(application(), "http://localhost:0 {\n\tbind 127.0.0.1\n\tspa ./dist\n}\n", wishes)
+}
+
+impl TestServer {
+    pub(crate) fn start(folder: TempDir, text: &str, wishes: Wishes) -> Self {
+        Self::try_start(folder, text, wishes).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    pub(crate) fn try_start(folder: TempDir, text: &str, wishes: Wishes) -> Result<Self, StartError> {
+        let file = folder.path().join("Onehopfile");
+        std::fs::write(&file, text).unwrap();
+        let checked = read(&file).unwrap_or_else(|problems| panic!("{problems}"));
+        let (sender, events) = channel();
+        let options = Options {
+            threads: NonZeroUsize::new(wishes.threads),
+            events: Arc::new(move |event| drop(sender.send(event))),
+            control_socket: None,
+            load: Arc::new(move || read(&file)),
+            timeouts: wishes.timeouts,
+            connections_max: wishes.connections_max.and_then(NonZeroUsize::new),
+        };
+        let running = Server::start(checked, options)?;
+        Ok(Self { running: Some(running), folder, events: Mutex::new(events) })
+    }
+
+    pub(crate) fn running(&self) -> &Running {
+        self.running.as_ref().unwrap()
+    }
+
+    pub(crate) fn address(&self) -> String {
+        self.running().addresses()[0].clone()
+    }
+
+    pub(crate) fn connect(&self) -> Client {
+        Client::connect(&self.address())
+    }
+
+    pub(crate) fn metrics(&self) -> String {
+        self.running().api().metrics()
+    }
+
+    /// The value of a metric line that begins so; 0 where there is none.
+    pub(crate) fn metric(&self, begin: &str) -> u64 {
+        let text = self.metrics();
+        let lines = text.lines().filter(|line| line.starts_with(begin));
+        lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
+    }
+
+    /// Waits for an event that fits.
+    pub(crate) fn wait_for<T>(&self, fits: impl Fn(&Event) -> Option<T>) -> T {
+        let events = self.events.lock().unwrap();
+        loop {
+            let event = events.recv_timeout(Duration::from_secs(20)).expect("the event comes");
+            if let Some(found) = fits(&event) {
+                return found;
+            }
+        }
+    }
+
+    /// Stops, and gives the number of connections that were cut off.
+    pub(crate) fn stop(mut self) -> u64 {
+        let running = self.running.take().unwrap();
+        running.stop();
+        running.wait()
+    }
+
+    pub(crate) fn into_running(mut self) -> (Running, PathBuf) {
+        (self.running.take().unwrap(), self.folder.path().to_path_buf())
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        if let Some(running) = self.running.take() {
+            running.stop();
+        }
+    }
+}
+
+fn read(file: &Path) -> Result<Checked, String> {
+    let loaded = load(file, FileKind::Onehopfile, &FileSource);
+    let loaded =
+        loaded.map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))?;
+    let mut checked = loaded.checked;
+    checked.global.admin = Admin::Off;
+    checked.global.grace_period = Duration::from_secs(5);
+    for listener in &mut checked.listeners {
+        // Tests that name no interface still stay on this machine.
+        if let ListenAddress::Tcp { host: host @ None, .. } = &mut listener.address {
+            *host = Some(std::net::Ipv4Addr::LOCALHOST.into());
+        }
+    }
+    Ok(checked)
+}

@@ -1,0 +1,19 @@
+//! The server from outside: real sockets, real files, an Onehopfile for each test.
+//!
+//! Everything runs in one process, so that deadlines can be shortened. Nothing here sleeps to wait for
+//! a state.
+
+mod bounds;
+mod client;
+mod connections;
+mod deadlines;
+mod files;
+mod harness;
+mod hosts;
+mod listeners;
+mod observed;
+mod refusals;
+mod routes;
+#[path = "../../../http1/tests/rows/mod.rs"]
+mod rows;
+mod stopping;

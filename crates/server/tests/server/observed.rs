@@ -1,0 +1,60 @@
+//! Counters and logs.
+
+use std::time::{Duration, Instant};
+
+use crate::harness::{TestServer, Wishes, application, serve_application};
+
+#[test]
+fn requests_are_counted_by_site_handler_and_class_over_all_cores() {
+    let server = serve_application(Wishes { threads: 4, ..Wishes::default() });
+    for _ in 0..10 {
+        let mut client = server.connect();
+        client.get("/");
+        client.get("/missing.js");
+    }
+    let site = "onehop_requests_total{site=\"http://localhost:0\",handler=\"spa\"";
+    assert_eq!(server.metric(&format!("{site},class=\"2xx\"")), 10);
+    assert_eq!(server.metric(&format!("{site},class=\"4xx\"")), 10);
+    assert_eq!(server.metric("onehop_refused_total{cause=\"missing_asset\",status=\"404\"}"), 10);
+    assert_eq!(server.metric("onehop_request_duration_seconds_count{site=\"http://localhost:0\"}"), 20);
+}
+
+#[test]
+fn hosts_that_clients_invent_create_no_series() {
+    let server = serve_application(Wishes::default());
+    let before = server.metrics().lines().count();
+    for number in 0..50 {
+        let mut client = server.connect();
+        client.send(format!("GET / HTTP/1.1\r\nHost: invented-{number}.test\r\n\r\n"));
+        client.answer();
+    }
+    assert!(server.metrics().lines().count() <= before + 2);
+}
+
+#[test]
+fn a_request_is_one_json_line_without_its_secrets() {
+    let text = "http://localhost:0 {\n\tlog {\n\t\toutput file ./access.log\n\t}\n\trespond hello\n}\n";
+    let server = TestServer::start(application(), text, Wishes::default());
+    let mut client = server.connect();
+    client.send(
+        "GET /a?b='c'&d=%22 HTTP/1.1\r\nHost: localhost\r\nCookie: session=secret\r\nX: 1\r\nX: 2\r\n\r\n",
+    );
+    assert_eq!(client.answer().status, 200);
+    let path = server.folder.path().join("access.log");
+    let begun = Instant::now();
+    let line = loop {
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        if text.ends_with('\n') {
+            break text;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10), "no line came");
+        std::thread::yield_now();
+    };
+    assert!(!line.contains("secret"), "{line}");
+    let json: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(json["status"], 200);
+    assert_eq!(json["size"], 5);
+    assert_eq!(json["request"]["uri"], "/a?b='c'&d=%22");
+    assert_eq!(json["request"]["headers"]["Cookie"][0], "REDACTED");
+    assert_eq!(json["request"]["headers"]["X"], serde_json::json!(["1", "2"]));
+}
