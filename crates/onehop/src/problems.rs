@@ -58,7 +58,6 @@ fn framed(problem: &Problem, theme: GraphicalTheme) -> String {
     };
     let label = if problem.label.is_empty() { "here" } else { &problem.label };
     let mut diagnostic = MietteDiagnostic::new(problem.message.clone())
-        .with_code(problem.code)
         .with_severity(severity)
         .with_label(LabeledSpan::at(problem.span.clone(), label));
     if let Some(help) = &problem.help {
@@ -71,5 +70,62 @@ fn framed(problem: &Problem, theme: GraphicalTheme) -> String {
     match GraphicalReportHandler::new_themed(theme).render_report(&mut text, report.as_ref()) {
         Ok(()) => text,
         Err(_) => format!("{problem}\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use onehop_config::{FileKind, Source, load};
+
+    use super::*;
+
+    struct OneFile(&'static str);
+
+    impl Source for OneFile {
+        fn read(&self, _: &Path) -> std::io::Result<String> {
+            Ok(self.0.to_owned())
+        }
+
+        fn glob(&self, _: &Path) -> std::io::Result<Vec<PathBuf>> {
+            Ok(Vec::new())
+        }
+
+        fn env(&self, _: &str) -> Option<String> {
+            None
+        }
+
+        fn working_directory(&self) -> PathBuf {
+            PathBuf::from("/srv")
+        }
+    }
+
+    fn drawn(text: &'static str, look: Look) -> String {
+        let problems = load(Path::new("Onehopfile"), FileKind::Onehopfile, &OneFile(text));
+        draw(&problems.expect_err("a broken file"), look)
+    }
+
+    #[test]
+    fn a_terminal_sees_frames() {
+        let text = "http://localhost:8080 {\n\trooot ./dist\n\tencode gzipp\n}\n";
+        insta::assert_snapshot!(drawn(text, Look::Frames));
+    }
+
+    #[test]
+    fn without_colour_there_is_no_escape_sequence() {
+        let text = "http://localhost:8080 {\n\trooot ./dist\n";
+        for (look, escapes) in [(Look::Plain, false), (Look::Frames, false), (Look::Colour, true)] {
+            assert_eq!(drawn(text, look).contains('\x1b'), escapes, "{look:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_ends_in_the_middle_is_drawn_too() {
+        for text in ["", ":8080 {", ":8080 {\n\trespond \"", "\u{feff}é {\n\trooot é\u{1f980}"] {
+            for look in [Look::Plain, Look::Frames, Look::Colour] {
+                assert!(drawn(text, look).contains("in the configuration"), "{text:?}");
+            }
+        }
     }
 }

@@ -231,3 +231,13 @@ pub const ADMIN_CONNECTIONS_MAX: usize = 32;
 /// How long the admin endpoint waits before it accepts again after an error. Out of descriptors is the
 /// usual one, and trying at once would only burn a core.
 pub const ADMIN_ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Bytes of one read from a client of the admin endpoint; its requests are a few hundred.
+pub const ADMIN_READ_BYTES: usize = 2 * 1024;
+
+/// How long another process that is just making its control socket in the same folder is waited for.
+/// Making one takes a millisecond.
+pub const CONTROL_LOCK_DEADLINE: Duration = Duration::from_secs(2);
+
+/// How often a control socket's folder is tried to be locked.
+pub const CONTROL_LOCK_PAUSE: Duration = Duration::from_millis(5);

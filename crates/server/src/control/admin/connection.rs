@@ -12,12 +12,9 @@ use tokio::time::timeout;
 use super::Api;
 use super::ask::{self, Ask, Door, Refused};
 use crate::limits::{
-    ADMIN_REQUEST_BYTES_MAX, BODY_PROGRESS_DEADLINE, HEAD_DEADLINE, HEADER_FIELDS_MAX, IDLE_DEADLINE,
-    TARGET_BYTES_MAX, WRITE_PROGRESS_DEADLINE,
+    ADMIN_READ_BYTES, ADMIN_REQUEST_BYTES_MAX, BODY_PROGRESS_DEADLINE, HEAD_DEADLINE, HEADER_FIELDS_MAX,
+    IDLE_DEADLINE, TARGET_BYTES_MAX, WRITE_PROGRESS_DEADLINE,
 };
-
-/// Bytes that are read at once; a request to a door is a few hundred.
-const READ_BYTES: usize = 2 * 1024;
 
 const JSON: &str = "application/json";
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -133,7 +130,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if self.input.len() > ADMIN_REQUEST_BYTES_MAX {
             return Err(io::ErrorKind::OutOfMemory.into());
         }
-        self.input.reserve(READ_BYTES);
+        self.input.reserve(ADMIN_READ_BYTES);
         let read = timeout(deadline, self.stream.read_buf(&mut self.input)).await;
         Ok(read.map_err(|_| io::ErrorKind::TimedOut)?? > 0)
     }

@@ -6,19 +6,16 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-use crate::limits::ADMIN_CONNECTIONS_MAX;
+use crate::limits::{ADMIN_CONNECTIONS_MAX, CONTROL_LOCK_DEADLINE, CONTROL_LOCK_PAUSE};
 
 /// Only the user, and root.
 const MODE: u32 = 0o600;
-
-/// How long another process that is just making its own socket in the same folder is waited for.
-const LOCK_DEADLINE: Duration = Duration::from_secs(2);
 
 /// Binds the control socket with mode 0600. One that a dead process left is replaced.
 ///
@@ -81,9 +78,9 @@ fn lock(folder: &Path) -> io::Result<File> {
         match flock(&handle, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(handle),
             Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR)
-                if begun.elapsed() < LOCK_DEADLINE =>
+                if begun.elapsed() < CONTROL_LOCK_DEADLINE =>
             {
-                std::thread::sleep(Duration::from_millis(5));
+                std::thread::sleep(CONTROL_LOCK_PAUSE);
             }
             Err(error) => return Err(error.into()),
         }
