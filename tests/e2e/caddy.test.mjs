@@ -31,6 +31,9 @@ const FIELDS = [
   ...["set", "add", "replace", "late", "text", "path", "route", "uri", "query", "folder", "all", "from", "also"].map((name) => `x-${name}`),
 ];
 
+/** Compressing the small tree takes a fraction of this. */
+const COMPRESSED_MS = 5_000;
+
 const used = new Set();
 const sites = readdirSync(SITES)
   .filter((name) => name.endsWith(".Caddyfile") && (!process.env.ONEHOP_SITES || process.env.ONEHOP_SITES.split(",").includes(name.split(".")[0])))
@@ -56,17 +59,20 @@ for (const site of sites) {
     });
     const faults = [];
     let differing = 0;
+    let open = 0;
+    await compressed(onehop.port, site === "precompressed" ? ["/assets/app.js"] : ["/assets/app.js", "/docs/guide.txt", "/index.html"]);
     const requests = requestsFor(site);
     const [left, right] = [new Asker(caddy.port), new Asker(onehop.port)];
     for (const request of requests) {
       const [expected, actual] = [await left.ask(request), await right.ask(request)];
       for (const what of differences(expected, actual)) {
         const line = written(request);
-        const difference = { site, line, request, what: what.name, caddy: what.expected, onehop: what.actual };
+        const difference = { site, line, request, status: actual.status, what: what.name, caddy: what.expected, onehop: what.actual };
         const known = DIFFERENCES.find((entry) => covers(entry, difference));
         if (known) {
           used.add(known);
-          differing += 1;
+          if (known.open) open += 1;
+          else differing += 1;
         } else {
           faults.push(`${line}\n    ${what.name}: Caddy ${show(what.expected)}\n    ${" ".repeat(what.name.length)}  onehop ${show(what.actual)}`);
         }
@@ -75,15 +81,32 @@ for (const site of sites) {
     left.close();
     right.close();
     writeFileSync(join(OUTPUT, `caddy-${site}.txt`), faults.join("\n"));
-    context.diagnostic(`${requests.length} requests, ${differing} known differences`);
+    context.diagnostic(`${requests.length} requests, ${differing} intended differences, ${open} to mend`);
     assert.equal(faults.length, 0, `${faults.length} differences that are not on the list:\n${faults.slice(0, 12).join("\n")}`);
   });
 }
 
 test("every difference on the list exists", { skip: (!CADDY || process.env.ONEHOP_SITES) && "not all were compared" }, () => {
-  const unused = DIFFERENCES.filter((entry) => !used.has(entry)).map((entry) => entry.reason);
+  const unused = DIFFERENCES.filter((entry) => !used.has(entry)).map((entry) => `${entry.open ? "mended, take it off the list: " : ""}${entry.reason}`);
   assert.deepEqual(unused, []);
 });
+
+/** Compression goes on behind the first answers: waits until it has come to these files. */
+async function compressed(port, targets) {
+  const asker = new Asker(port);
+  const fields = { "Accept-Encoding": "gzip, br, zstd" };
+  const begun = Date.now();
+  for (const target of targets) {
+    for (;;) {
+      const answer = await asker.ask({ target, fields });
+      const never = answer.status !== 200 || !answer.field("vary")?.includes("Accept-Encoding");
+      if (never || answer.field("content-encoding")) break;
+      assert.ok(Date.now() - begun < COMPRESSED_MS, `${target} was never compressed`);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+  asker.close();
+}
 
 /** Asks over one kept connection, opened again when the server closes it. */
 class Asker {
@@ -122,9 +145,12 @@ function differences(expected, actual) {
   const found = [];
   const compare = (name, one, other) => one !== other && found.push({ name, expected: one, actual: other });
   compare("status", expected.status, actual.status);
+  // Another status is another answer: its fields would only repeat that.
+  if (found.length > 0) return found;
   for (const name of FIELDS) {
     // The length of an encoded body is the encoder's business.
     if (name === "content-length" && expected.fields.has("content-encoding") && actual.fields.has("content-encoding")) continue;
+    if (name === "content-length" && expected.body.length > 0 && !expected.fields.has(name)) continue;
     compare(name, expected.fields.get(name), actual.fields.get(name));
   }
   const kind = (answer) => (answer.fields.has("etag") ? (answer.fields.get("etag").startsWith("W/") ? "weak" : "strong") : "none");
@@ -149,16 +175,16 @@ function readable(answer) {
   let text = body.toString("latin1");
   const boundary = /boundary=(\S+)/.exec(type)?.[1];
   if (boundary) text = text.replaceAll(boundary, "BOUNDARY");
-  if (type.startsWith("text/html") && text.includes("<h1>") && text.length > 5000) return "a directory page";
   return text;
 }
 
 function covers(entry, difference) {
-  const fits = (pattern, value) => pattern === undefined || (pattern instanceof RegExp ? pattern.test(value) : pattern === value);
+  const fits = (pattern, value) => pattern === undefined || (pattern instanceof RegExp ? pattern.test(String(value)) : pattern === value);
   return (
     fits(entry.site, difference.site) &&
     fits(entry.request, difference.line) &&
     fits(entry.what, difference.what) &&
+    fits(entry.status, difference.status) &&
     (entry.if === undefined || entry.if(difference))
   );
 }
