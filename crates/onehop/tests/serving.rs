@@ -307,6 +307,35 @@ fn four_threads_answer_as_one_does() {
     });
 }
 
+#[test]
+fn of_several_that_start_at_once_with_one_file_exactly_one_serves() {
+    let folder =
+        Folder::with(&[("Onehopfile", "{\n\tadmin off\n}\nhttp://127.0.0.1:0 {\n\trespond one\n}\n")]);
+    // What a process that was killed has left behind.
+    drop(std::os::unix::net::UnixListener::bind(folder.join("onehop.sock")).expect("a socket"));
+    let started: Vec<_> = (0..6)
+        .map(|_| {
+            Program::new(["run", "--log", "json"]).inside(folder.path()).control_in(folder.path()).start()
+        })
+        .collect();
+    let mut ready = 0;
+    for process in &started {
+        let verdict = wait_for("ready or failed", || {
+            let events = process.events();
+            let verdict = events.iter().find(|event| event["event"] == "ready" || event["event"] == "failed");
+            verdict.cloned()
+        });
+        if verdict["event"] == "ready" {
+            ready += 1;
+        } else {
+            assert!(verdict["reason"].as_str().expect("text").contains("already running"), "{verdict}");
+        }
+    }
+    assert_eq!(ready, 1);
+    let status = Program::new(["status"]).inside(folder.path()).control_in(folder.path()).finish();
+    assert_eq!(status.code, Some(0), "{}", status.stderr);
+}
+
 /// The reload of a long-lived server under load: nobody notices.
 #[test]
 fn twenty_reloads_under_load_fail_no_request() {
