@@ -11,7 +11,11 @@ fuzz_target!(|input: (u8, u8, u8, &[u8])| {
     let method = ["GET", "HEAD", "POST", "CONNECT"][usize::from(kind % 4)];
     let upgrade = kind & 4 != 0;
     let whole = drive_client::read(&mut drive_client::asked(method, upgrade), bytes, usize::MAX, 1);
-    let again =
-        drive_client::read(&mut drive_client::asked(method, upgrade), bytes, usize::from(cut), usize::from(step));
+    let again = drive_client::read(
+        &mut drive_client::asked(method, upgrade),
+        bytes,
+        usize::from(cut),
+        usize::from(step),
+    );
     assert_eq!(whole, again);
 });

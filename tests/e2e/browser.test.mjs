@@ -19,7 +19,9 @@ const FLAGS = [
 
 let browser;
 let server;
-const suite = { after };
+// What lives as long as this file; a hook's own `after` would end it with the hook.
+const endings = [];
+const suite = { after: (ending) => endings.push(ending) };
 
 before(async () => {
   const folder = workFolder(suite);
@@ -29,7 +31,10 @@ before(async () => {
   server = await startOnehop(suite, { folder, text: `{\n\tadmin off\n}\n${text}` });
   browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: FLAGS });
 });
-after(() => browser?.close());
+after(async () => {
+  await browser?.close();
+  for (const ending of endings) await ending();
+});
 
 /** A page that keeps every answer and every complaint of the console. */
 async function open(path, context) {

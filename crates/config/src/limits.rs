@@ -18,6 +18,10 @@ pub const IMPORT_DEPTH_MAX: usize = 32;
 /// snippets grow exponentially; a thousand sites with a shared snippet stay below a tenth of it.
 pub const IMPORTED_BYTES_MAX: usize = 128 * 1024 * 1024;
 
+/// Imports of one load, each of which reads and copies what it names. A thousand sites with ten
+/// snippets each stay at the half.
+pub const IMPORTS_MAX: usize = 20_000;
+
 /// Files read for one configuration. A glob over a folder of sites stays far below it.
 pub const FILES_MAX: usize = 4096;
 

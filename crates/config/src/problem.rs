@@ -92,6 +92,14 @@ impl Problem {
         self
     }
 
+    /// Whether both say the same of the same place. The files' texts are not compared: they are long.
+    fn is_same(&self, other: &Problem) -> bool {
+        self.span == other.span
+            && self.code == other.code
+            && self.file.name == other.file.name
+            && self.message == other.message
+    }
+
     fn at(severity: Severity, code: &'static str, place: &Place, message: String) -> Box<Problem> {
         let (line, column) = place.file.line_and_column(place.span.start);
         Box::new(Problem {
@@ -151,14 +159,13 @@ pub(crate) struct Problems {
 
 impl Problems {
     /// Adds one, unless the bound is reached or the same stands there already.
-    #[expect(clippy::boxed_local, reason = "errors travel boxed, so that a Result stays small")]
     pub(crate) fn push(&mut self, problem: Box<Problem>) {
         let list = match problem.severity {
             Severity::Error => &mut self.errors,
             Severity::Warning => &mut self.warnings,
         };
         // A snippet that is imported many times would repeat its error as often.
-        if list.len() < PROBLEMS_MAX && !list.contains(&*problem) {
+        if list.len() < PROBLEMS_MAX && !list.iter().any(|known| known.is_same(&problem)) {
             list.push(*problem);
         }
     }

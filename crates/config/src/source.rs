@@ -154,7 +154,23 @@ pub(crate) fn name_fits(pattern: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::name_fits;
+    use super::{FILE_BYTES_MAX, FileSource, Source, name_fits};
+
+    #[test]
+    fn a_pattern_finds_sorted_files_and_a_file_too_large_is_not_read() {
+        let folder = std::env::temp_dir().join(format!("onehop-config-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("sites")).unwrap();
+        for name in ["b.conf", "a.conf", "c.txt"] {
+            std::fs::write(folder.join("sites").join(name), name).unwrap();
+        }
+        let found = FileSource.glob(&folder.join("sites/*.conf")).unwrap();
+        assert_eq!(found, [folder.join("sites/a.conf"), folder.join("sites/b.conf")]);
+        assert_eq!(FileSource.glob(&folder.join("nowhere/*.conf")).unwrap().len(), 0);
+        assert_eq!(FileSource.read(&found[0]).unwrap(), "a.conf");
+        std::fs::File::create(folder.join("large")).unwrap().set_len(FILE_BYTES_MAX as u64 + 1).unwrap();
+        assert!(FileSource.read(&folder.join("large")).is_err());
+        std::fs::remove_dir_all(folder).unwrap();
+    }
 
     #[test]
     fn a_star_stands_for_any_text_and_a_question_mark_for_one_character() {

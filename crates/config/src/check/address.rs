@@ -6,6 +6,7 @@ use super::Context;
 use super::template::fixed;
 use crate::checked::{Global, HostPattern};
 use crate::problem::{Place, Problem};
+use crate::source::FileKind;
 use crate::syntax::Token;
 
 /// An address as written, taken apart.
@@ -96,17 +97,25 @@ impl Address {
             (Some(Scheme::Https), port) => Ok(Endpoint { port: port.unwrap_or(https), tls: true }),
             (None, Some(port)) if port == https => Ok(Endpoint { port, tls: true }),
             (None, Some(port)) => {
-                if self.host.is_some() && port != http && global.auto_https {
-                    self.warn_of_plain(cx, port);
+                if self.host.is_some() && port != http {
+                    self.warn_of_plain(cx, global, port);
                 }
                 Ok(Endpoint { port, tls: false })
             }
             (None, None) if global.auto_https => Ok(Endpoint { port: https, tls: true }),
-            (None, None) => Ok(Endpoint { port: http, tls: false }),
+            (None, None) => {
+                self.warn_of_plain(cx, global, http);
+                Ok(Endpoint { port: http, tls: false })
+            }
         }
     }
 
-    fn warn_of_plain(&self, cx: &mut Context<'_>, port: u16) {
+    /// An Onehopfile with `auto_https off` means it; in a Caddyfile those words only mean that
+    /// nobody obtains certificates.
+    fn warn_of_plain(&self, cx: &mut Context<'_>, global: &Global, port: u16) {
+        if !global.auto_https && cx.kind == FileKind::Onehopfile {
+            return;
+        }
         let message = format!("`{}` is served without TLS on port {port}", self.label);
         cx.problems.push(
             Problem::warning("plain-http", &self.place, message)

@@ -27,15 +27,24 @@ impl Given {
 /// Imported tokens on the way to what the import makes of them.
 pub(super) struct Filling<'a> {
     given: &'a Given,
+    /// For what is imported.
     origin: Arc<Origin>,
+    /// For what stands in the import's own block. It counts as imported, too, so that imports in it
+    /// are one level deeper and circles end.
+    block_origin: Arc<Origin>,
     filled: Vec<Token>,
     /// Taken by all imports of this load so far.
     bytes: &'a mut usize,
 }
 
 impl<'a> Filling<'a> {
-    pub(super) fn new(given: &'a Given, origin: Arc<Origin>, bytes: &'a mut usize) -> Self {
-        Self { given, origin, filled: Vec::new(), bytes }
+    pub(super) fn new(
+        given: &'a Given,
+        origin: Arc<Origin>,
+        block_origin: Arc<Origin>,
+        bytes: &'a mut usize,
+    ) -> Self {
+        Self { given, origin, block_origin, filled: Vec::new(), bytes }
     }
 
     pub(super) fn fill(mut self, tokens: Vec<Token>, top_level: bool) -> Result<Vec<Token>, Box<Problem>> {
@@ -64,18 +73,22 @@ impl<'a> Filling<'a> {
         Ok(self.filled)
     }
 
-    fn push_all(&mut self, tokens: &[Token]) -> Result<(), Box<Problem>> {
-        tokens.iter().try_for_each(|token| self.push(token.clone()))
+    fn push_all(&mut self, block: &[Token]) -> Result<(), Box<Problem>> {
+        let origin = Arc::clone(&self.block_origin);
+        block.iter().try_for_each(|token| self.add(token.clone(), &origin))
     }
 
-    /// Adds a token. One from the import's own block counts as imported, too: an import in it must
-    /// be one level deeper for circles to end.
-    fn push(&mut self, mut token: Token) -> Result<(), Box<Problem>> {
+    fn push(&mut self, token: Token) -> Result<(), Box<Problem>> {
+        let origin = Arc::clone(&self.origin);
+        self.add(token, &origin)
+    }
+
+    fn add(&mut self, mut token: Token, origin: &Arc<Origin>) -> Result<(), Box<Problem>> {
         *self.bytes += size_of::<Token>() + token.text.len();
         if *self.bytes > IMPORTED_BYTES_MAX {
             return Err(too_large(&token));
         }
-        token.origin = Some(Arc::clone(&self.origin));
+        token.origin = Some(Arc::clone(origin));
         self.filled.push(token);
         Ok(())
     }

@@ -8,7 +8,7 @@ use super::Token;
 use super::fill::{Filling, Given};
 use super::lexer::tokens;
 use super::parse::Parser;
-use crate::limits::{FILE_BYTES_MAX, FILES_MAX, IMPORT_DEPTH_MAX};
+use crate::limits::{FILE_BYTES_MAX, FILES_MAX, IMPORT_DEPTH_MAX, IMPORTS_MAX};
 use crate::nearest::nearest;
 use crate::problem::{Place, Problem};
 use crate::source::SourceText;
@@ -27,6 +27,17 @@ impl Parser<'_> {
     pub(super) fn import(&mut self, top_level: bool) {
         let Some(word) = self.take() else { return };
         let given = self.given();
+        self.imports += 1;
+        if self.imports > IMPORTS_MAX {
+            let message = format!("more than {IMPORTS_MAX} imports are made");
+            self.problems.push(
+                Problem::error("too-large", &word.place, message)
+                    .help("look for files or snippets that import one another many times"),
+            );
+            // What is left would import on.
+            self.pending.clear();
+            return;
+        }
         let Some(what) = given.args.first() else {
             let help = "name a snippet, a file or a pattern: `import sites/*.conf`";
             self.problems
@@ -84,8 +95,9 @@ impl Parser<'_> {
                 return Err(Problem::error("import-circle", &what.place, message)
                     .help("follow the imports from here; one of them must go"));
             }
-            let origin = Arc::new(Origin { what: label, outer: word.origin.clone(), depth });
-            let filled = Filling::new(given, origin, &mut self.imported_bytes);
+            let of = |what| Arc::new(Origin { what, outer: word.origin.clone(), depth });
+            // What stands in the import's own block may import the same again without a circle.
+            let filled = Filling::new(given, of(label), of(String::new()), &mut self.imported_bytes);
             expanded.extend(filled.fill(tokens, top_level)?);
         }
         if let Some(first) = expanded.first_mut() {

@@ -28,6 +28,7 @@ pub(crate) fn parse(main: &Arc<SourceText>, source: &dyn Source, problems: &mut 
         source,
         pending,
         taken: 0,
+        imports: 0,
         imported_bytes: 0,
         snippets: HashMap::new(),
         files: vec![PathBuf::from(&main.name)],
@@ -48,7 +49,8 @@ pub(super) struct Parser<'a> {
     pub(super) pending: Vec<Token>,
     /// Tokens read so far, to bound what imports can multiply.
     taken: usize,
-    /// Memory that imports took so far, for the same reason.
+    /// Imports so far, and the memory that they took, for the same reason.
+    pub(super) imports: usize,
     pub(super) imported_bytes: usize,
     pub(super) snippets: HashMap<String, Vec<Token>>,
     pub(super) files: Vec<PathBuf>,

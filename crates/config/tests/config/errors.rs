@@ -96,3 +96,12 @@ errors!(
 );
 errors!(a_field_value_over_two_lines, ":80\nheader X-A \"a\nb\"\n");
 errors!(more_groups_than_a_block_may_have, &format!(":80 {{\n{}}}\n", "\ttry_files a /b?c\n".repeat(65)));
+
+#[test]
+fn imports_without_end_are_stopped() {
+    let text: String = (1..21)
+        .map(|level| format!("(s{level}) {{\n\timport s{}\n\timport s{}\n}}\n", level - 1, level - 1))
+        .collect();
+    let errors = Memory::main(&format!("(s0) {{\n}}\n{text}:80 {{\n\timport s20\n}}\n")).errors();
+    assert!(errors.contains("imports are made"), "{errors}");
+}

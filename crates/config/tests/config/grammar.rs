@@ -108,6 +108,13 @@ fn snippets_take_arguments_and_blocks() {
 }
 
 #[test]
+fn a_snippet_may_stand_in_its_own_block() {
+    let wrap = "(wrap) {\n\thandle {args[0]} {\n\t\t{block}\n\t}\n}\n";
+    let site = ":80 {\n\timport wrap /a/* {\n\t\timport wrap /a/b/* {\n\t\t\trespond inner\n\t\t}\n\t}\n}\n";
+    check(&format!("{wrap}{site}"), &["inner"]);
+}
+
+#[test]
 fn files_are_imported_relative_to_the_file_that_names_them() {
     let memory = Memory::main("import parts/all.conf\nimport sites/*\n")
         .file("parts/all.conf", "import more/snippets.conf\n")

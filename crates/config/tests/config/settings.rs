@@ -63,6 +63,16 @@ fn without_auto_https_a_bare_host_is_served_on_the_http_port() {
 }
 
 #[test]
+fn a_caddyfile_without_auto_https_is_told_that_caddy_would_still_use_tls() {
+    let memory = Memory::main(
+        "{\n\tauto_https off\n}\nexample.com, a.example:8080, http://b.example {\n\trespond a\n}\n",
+    );
+    let loaded = load("Onehopfile".as_ref(), FileKind::Caddyfile, &memory).unwrap();
+    assert_eq!(loaded.warnings.len(), 2);
+    assert_eq!(memory.sound().warnings.len(), 0);
+}
+
+#[test]
 fn the_ports_of_http_and_https_can_be_set() {
     let text = "{\n\thttp_port 8000\n\thttps_port 8443\n}\nexample.com, http://example.com, :8443 {\n\trespond a\n}\n";
     let loaded = Memory::main(text).sound();

@@ -87,7 +87,7 @@ fn explain(ours: &Outcome, theirs: &[Taken], shown: &str) {
 /// hyper writes an absolute form's path out; the rest is compared to the byte.
 fn same_target(theirs: &str, ours: &[u8]) -> bool {
     let ours = String::from_utf8_lossy(ours);
-    let without_slash = ours.replace("?", "/?");
+    let without_slash = ours.replacen('?', "/?", 1);
     theirs.eq_ignore_ascii_case(&ours)
         || theirs.eq_ignore_ascii_case(&format!("{ours}/"))
         || theirs.eq_ignore_ascii_case(&without_slash)
@@ -105,7 +105,6 @@ fn hyper_may_take(refusal: Refusal) -> bool {
             | Refusal::DifferingContentLength
             | Refusal::UnknownTransferCoding
             | Refusal::TransferEncodingNotChunked
-            | Refusal::ChunkedInHttp10
             // hyper leaves Host and the target's form to its user.
             | Refusal::MissingHost
             | Refusal::EmptyHost
@@ -119,7 +118,6 @@ fn hyper_may_take(refusal: Refusal) -> bool {
             // hyper does not look into extensions, takes white space after a size, and leading zeros.
             | Refusal::BadChunkSize
             | Refusal::BadChunkExtension
-            | Refusal::BareCr
             | Refusal::ForbiddenTrailer
             // Bounds of ours.
             | Refusal::HeadTooLarge
@@ -135,7 +133,6 @@ fn is_grammar_of_heads(refusal: Refusal) -> bool {
     matches!(
         refusal,
         Refusal::ObsoleteFold
-            | Refusal::BareCr
             | Refusal::SpaceBeforeColon
             | Refusal::BadFieldName
             | Refusal::BadMethod

@@ -67,6 +67,10 @@ fn missing(store: &Store, index: Option<&str>) -> Vec<Vec<u8>> {
     let Some(Node::File(number)) = store.get(index) else { return vec![index.to_vec()] };
     // An index page on disk cannot be looked into.
     let Some(page) = store.file(number).and_then(|file| file.identity.as_ref()) else { return Vec::new() };
+    // A page that was just opened for writing is empty for a moment.
+    if page.bytes.is_empty() {
+        return vec![index.to_vec()];
+    }
     named_assets(&page.bytes, index).into_iter().filter(|path| !is_there(store, path)).collect()
 }
 

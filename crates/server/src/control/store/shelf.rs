@@ -58,14 +58,15 @@ impl Shelf {
     /// Publishes the store of a changed tree; returns how many files are new, different or gone, or
     /// `None` if nothing is.
     pub(super) fn publish(&mut self, mut store: Store) -> Option<usize> {
-        if let Some(background) = &self.background {
-            background.cancelled.store(true, Ordering::Release);
-        }
         let mut latest = self.place.lock();
         adopt(&mut store, &latest);
         if same(&store, &latest) {
-            drop(latest);
             return None;
+        }
+        // Under the lock, where compression asks before it publishes; and only now, because nobody
+        // begins it again for a tree that is the same.
+        if let Some(background) = &self.background {
+            background.cancelled.store(true, Ordering::Release);
         }
         let changed = changed(&store, &latest);
         *latest = Arc::new(store);
@@ -119,7 +120,7 @@ impl Place {
         let mut bytes = None;
         compress(&first, spec, budget, threads, cancelled, &mut |store| {
             let mut latest = self.lock();
-            // Under the lock: who supersedes a store cancels it before taking the lock.
+            // Under the lock, in which a store is also superseded.
             if !cancelled.load(Ordering::Acquire) {
                 bytes = Some(store.totals.compressed_bytes);
                 *latest = Arc::clone(&store);

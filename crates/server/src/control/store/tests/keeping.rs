@@ -207,6 +207,22 @@ fn unchanged_files_keep_their_forms_and_changed_ones_get_new_ones() {
 }
 
 #[test]
+fn a_look_that_finds_nothing_new_leaves_compression_running() {
+    let mut site = Site::new();
+    site.spec.compress = EVERY_ENCODING.to_vec();
+    for number in 0..20 {
+        site.write(&format!("{number}.js"), text(60_000, number));
+    }
+    // The first look of the keeper then finds the very same files.
+    let kept = site.keep_from(Arc::new(site.read_aged()));
+    site.write("removed.js", "");
+    fs::remove_file(site.path("removed.js")).expect("remove");
+    kept.event(|event| matches!(event, KeeperEvent::Compressed { .. }));
+    let last = kept.published.try_iter().last().expect("published");
+    assert!(last.files.iter().all(|file| file.settled && file.brotli.is_some()));
+}
+
+#[test]
 fn stores_that_are_superseded_while_they_are_compressed_never_come_later() {
     let mut site = Site::new();
     site.spec.compress = EVERY_ENCODING.to_vec();
