@@ -218,7 +218,7 @@ pub enum Step {
     Rewrite(Template),
     /// `encode`: compress the answer where the client and the answer allow it.
     Encode(Encode),
-    /// `handle`: its routes, and nothing after it.
+    /// `handle`: its routes; where none of them answers, what stands after it.
     Handle(Vec<Route>),
     /// `handle_path`: as `handle`, with the matched prefix taken off the path.
     HandlePath {

@@ -13,6 +13,8 @@
 //! # std::fs::remove_file(file).unwrap();
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod check;
 pub mod checked;
 mod directives;

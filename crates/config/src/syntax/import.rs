@@ -136,21 +136,25 @@ impl Parser<'_> {
         Ok(found)
     }
 
+    /// The tokens of a file, which is read once however often it is imported.
     fn file(&mut self, path: &Path, place: &Place) -> Result<Vec<Token>, Box<Problem>> {
+        if let Some(known) = self.imported_files.get(path) {
+            return Ok(known.clone());
+        }
         let text = self.source.read(path).map_err(|error| self.unreadable(path, place, &error))?;
         if text.len() > FILE_BYTES_MAX {
             let message = format!("`{}` is too large for a configuration", path.display());
             return Err(Problem::error("too-large", place, message));
         }
-        if !self.files.iter().any(|known| known == path) {
-            if self.files.len() >= FILES_MAX {
-                let message = format!("more than {FILES_MAX} files are imported");
-                return Err(Problem::error("too-large", place, message));
-            }
-            self.files.push(path.to_owned());
+        if self.files.len() >= FILES_MAX {
+            let message = format!("more than {FILES_MAX} files are imported");
+            return Err(Problem::error("too-large", place, message));
         }
+        self.files.push(path.to_owned());
         let file = Arc::new(SourceText::new(path.display().to_string(), text));
-        Ok(tokens(&file, self.source, self.problems))
+        let tokens = tokens(&file, self.source, self.problems);
+        self.imported_files.insert(path.to_owned(), tokens.clone());
+        Ok(tokens)
     }
 
     fn unreadable(&self, path: &Path, place: &Place, error: &std::io::Error) -> Box<Problem> {

@@ -32,6 +32,7 @@ pub(crate) fn parse(main: &Arc<SourceText>, source: &dyn Source, problems: &mut 
         imported_bytes: 0,
         snippets: HashMap::new(),
         files: vec![PathBuf::from(&main.name)],
+        imported_files: HashMap::new(),
         problems,
     };
     let mut blocks = Vec::new();
@@ -54,6 +55,7 @@ pub(super) struct Parser<'a> {
     pub(super) imported_bytes: usize,
     pub(super) snippets: HashMap<String, Vec<Token>>,
     pub(super) files: Vec<PathBuf>,
+    pub(super) imported_files: HashMap<PathBuf, Vec<Token>>,
     pub(super) problems: &'a mut Problems,
 }
 
