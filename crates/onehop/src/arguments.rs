@@ -251,7 +251,7 @@ pub(crate) struct Target {
 #[derive(Debug, Args)]
 pub(crate) struct Process {
     /// Core threads [default: one per core that this process may use]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_threads)]
     pub(crate) threads: Option<NonZeroUsize>,
     /// How events are written to standard error
     #[arg(long, value_name = "FORM", value_enum, default_value_t = LogForm::Plain)]
@@ -284,6 +284,16 @@ const RUN_EXIT_CODES: &str = "Examples:\n  \
     onehop run                  the sites of ./Onehopfile\n  \
     onehop run --help           more about one command\n\n\
     Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.";
+
+/// More threads than any machine has cores, so that a slip is found; an Onehopfile has the same bound.
+const THREADS_MAX: usize = 1024;
+
+fn parse_threads(text: &str) -> Result<NonZeroUsize, String> {
+    match text.parse::<NonZeroUsize>() {
+        Ok(threads) if threads.get() <= THREADS_MAX => Ok(threads),
+        _ => Err(format!("write a number from 1 to {THREADS_MAX}")),
+    }
+}
 
 fn parse_admin(text: &str) -> Result<Admin, String> {
     if text == "off" {

@@ -37,6 +37,7 @@ fn wrong_usage_ends_with_2() {
         &["run", "--no-such-option"],
         &["run", "a", "--config", "b"],
         &["run", "--threads", "0"],
+        &["serve", "--threads", "5000"],
         &["run", "no-such-file"],
         &["serve", "--listen", "8080"],
         &["serve", "--spa", "--browse"],

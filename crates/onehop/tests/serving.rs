@@ -307,6 +307,153 @@ fn four_threads_answer_as_one_does() {
     });
 }
 
+#[test]
+fn of_several_that_start_at_once_with_one_file_exactly_one_serves() {
+    let folder =
+        Folder::with(&[("Onehopfile", "{\n\tadmin off\n}\nhttp://127.0.0.1:0 {\n\trespond one\n}\n")]);
+    // What a process that was killed has left behind.
+    drop(std::os::unix::net::UnixListener::bind(folder.join("onehop.sock")).expect("a socket"));
+    let started: Vec<_> = (0..6)
+        .map(|_| {
+            Program::new(["run", "--log", "json"]).inside(folder.path()).control_in(folder.path()).start()
+        })
+        .collect();
+    let mut ready = 0;
+    for process in &started {
+        let verdict = wait_for("ready or failed", || {
+            let events = process.events();
+            let verdict = events.iter().find(|event| event["event"] == "ready" || event["event"] == "failed");
+            verdict.cloned()
+        });
+        if verdict["event"] == "ready" {
+            ready += 1;
+        } else {
+            assert!(verdict["reason"].as_str().expect("text").contains("already running"), "{verdict}");
+        }
+    }
+    assert_eq!(ready, 1);
+    let status = Program::new(["status"]).inside(folder.path()).control_in(folder.path()).finish();
+    assert_eq!(status.code, Some(0), "{}", status.stderr);
+}
+
+fn free_port() -> u16 {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    free.local_addr().expect("an address").port()
+}
+
+fn reload_in(folder: &Folder) -> onehop_testkit::Finished {
+    Program::new(["reload"]).inside(folder.path()).control_in(folder.path()).finish()
+}
+
+#[test]
+fn a_reload_opens_new_addresses_and_closes_those_that_are_gone() {
+    let folder = Folder::new();
+    let (first, second) = (free_port(), free_port());
+    let site = |port: u16, answer: &str| format!("http://127.0.0.1:{port} {{\n\trespond {answer}\n}}\n");
+    let global = "{\n\tadmin off\n}\n";
+    folder.write("Onehopfile", format!("{global}{}", site(first, "one")));
+    let onehop = Onehop::start_in(folder.path());
+    let mut kept = onehop.connect();
+    assert_eq!(kept.get("/").text(), "one");
+
+    folder.write("Onehopfile", format!("{global}{}{}", site(first, "one"), site(second, "two")));
+    assert_eq!(reload_in(&folder).code, Some(0));
+    assert_eq!(Client::connect(&format!("127.0.0.1:{second}")).get("/").text(), "two");
+    assert_eq!(kept.get("/").text(), "one");
+
+    folder.write("Onehopfile", format!("{global}{}", site(second, "three")));
+    assert_eq!(reload_in(&folder).code, Some(0));
+    wait_for("the first address to close", || Client::try_connect(&format!("127.0.0.1:{first}")).err());
+    assert_eq!(Client::connect(&format!("127.0.0.1:{second}")).get("/").text(), "three");
+}
+
+#[test]
+fn a_reload_that_cannot_have_an_address_or_a_root_changes_nothing() {
+    let other = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = other.local_addr().expect("an address").port();
+    let folder = Folder::with(&[("Onehopfile", &configuration("one"))]);
+    let onehop = Onehop::start_in(folder.path());
+    let taken_address = format!("{}http://127.0.0.1:{taken} {{\n\trespond x\n}}\n", configuration("two"));
+    let missing_root = format!("{}http://127.0.0.2:0 {{\n\tspa ./dist\n}}\n", configuration("two"));
+    for (text, reason) in [(taken_address, format!("sport = :{taken}")), (missing_root, "dist".to_owned())] {
+        folder.write("Onehopfile", &text);
+        let refused = reload_in(&folder);
+        assert_eq!(refused.code, Some(1), "{text}: {}", refused.stdout);
+        assert!(refused.stderr.contains(&reason), "{}", refused.stderr);
+        assert_eq!(onehop.connect().get("/").text(), "one");
+    }
+    // And it is as able as before.
+    folder.write("Onehopfile", configuration("three"));
+    assert_eq!(reload_in(&folder).code, Some(0));
+    assert_eq!(onehop.connect().get("/").text(), "three");
+}
+
+#[test]
+fn a_new_build_is_served_without_a_reload_and_a_vanished_folder_keeps_its_last_one() {
+    let folder = Folder::with_app();
+    let onehop = Onehop::serve(&folder.join("dist"), &["--spa"]);
+    let mut client = onehop.connect();
+    let before = client.get("/");
+    folder.write("dist/index.html", before.text().replace("<title>app", "<title>next"));
+    let after = wait_for("the new build", || {
+        let page = client.get("/");
+        (page.body != before.body).then_some(page)
+    });
+    assert!(after.text().contains("<title>next"));
+    assert_ne!(after.field("ETag"), before.field("ETag"));
+    std::fs::remove_dir_all(folder.join("dist")).expect("removed");
+    onehop.process.wait_for_event("warning");
+    assert_eq!(client.get("/").body, after.body);
+}
+
+#[test]
+fn a_download_in_flight_is_finished_before_the_end() {
+    let folder = Folder::new();
+    // More than the sockets of both ends hold.
+    let large: Vec<u8> = (0..24 * 1024 * 1024_u32).map(|number| (number % 251) as u8).collect();
+    folder.write("large.bin", &large);
+    let mut onehop = Onehop::serve(folder.path(), &[]);
+    let mut client = onehop.connect();
+    client.send("GET /large.bin HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    wait_for("the request to be begun", || {
+        onehop.metrics().contains("onehop_connections_open 1").then_some(())
+    });
+    onehop.process.signal(Signal::TERM);
+    onehop.process.wait_for_event("stopping");
+    let answer = client.read();
+    assert_eq!((answer.status, answer.body.len()), (200, large.len()));
+    assert_eq!(answer.body, large);
+    assert_eq!(onehop.process.wait().expect("it ends").code(), Some(0));
+}
+
+#[test]
+fn connections_that_wait_to_be_accepted_are_answered_before_the_end() {
+    for _ in 0..5 {
+        let mut onehop = Onehop::start("{\n\tadmin off\n}\nhttp://127.0.0.1:0 {\n\trespond hello\n}\n");
+        let mut clients: Vec<Client> = (0..64).map(|_| onehop.connect()).collect();
+        for client in &mut clients {
+            client.send("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+        }
+        onehop.process.signal(Signal::TERM);
+        for client in &mut clients {
+            assert_eq!(client.read().text(), "hello");
+        }
+        assert_eq!(onehop.process.wait().expect("it ends").code(), Some(0));
+    }
+}
+
+#[test]
+fn a_grace_period_that_is_over_cuts_off_and_still_ends_with_0() {
+    let mut onehop =
+        Onehop::start("{\n\tadmin off\n\tgrace_period 1s\n}\nhttp://127.0.0.1:0 {\n\trespond hello\n}\n");
+    let mut client = onehop.connect();
+    client.send("POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 4\r\n\r\nab");
+    assert_eq!(onehop.connect().get("/").text(), "hello");
+    onehop.process.signal(Signal::TERM);
+    assert_eq!(onehop.process.wait().expect("it ends").code(), Some(0));
+    assert_eq!(onehop.process.wait_for_event("stopped")["cut_off"], 1);
+}
+
 /// The reload of a long-lived server under load: nobody notices.
 #[test]
 fn twenty_reloads_under_load_fail_no_request() {

@@ -27,6 +27,7 @@ pub(crate) fn manual(arguments: &Man) -> Result<(), Failure> {
     };
     let mut page = Vec::new();
     clap_mangen::Man::new(command)
+        .source(concat!("onehop ", env!("CARGO_PKG_VERSION")))
         .render(&mut page)
         .map_err(|error| Failure::failed(format!("cannot write the page: {error}")))?;
     print_bytes(&page);

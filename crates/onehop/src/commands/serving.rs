@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
+use std::thread;
 
 use onehop_config::checked::Checked;
 use onehop_server::limits::Timeouts;
@@ -76,13 +77,26 @@ pub(super) fn serve_until_stopped(serving: Serving<'_>) -> Result<(), Failure> {
 
 /// Until a stop has begun. What a reload did is told by the server's own events.
 fn obey(running: &Running, wishes: &Receiver<Wish>) {
+    // Beside this thread, so that a stop need not wait for a large tree. One more reload may wait its
+    // turn; it reads what is there then, so further wishes add nothing.
+    let (ask, asked) = mpsc::sync_channel::<()>(1);
+    let api = running.api();
+    let reloads = thread::Builder::new().name("reload".into()).spawn(move || {
+        for () in asked {
+            let _ = api.reload();
+        }
+    });
     for wish in wishes {
-        match wish {
-            Wish::Reload => {
+        match (wish, &reloads) {
+            (Wish::Reload, Ok(_)) => {
+                let _ = ask.try_send(());
+            }
+            // Without a thread it is done here.
+            (Wish::Reload, Err(_)) => {
                 let _ = running.reload();
             }
-            Wish::Stop => return running.stop(),
-            Wish::Stopping => return,
+            (Wish::Stop, _) => return running.stop(),
+            (Wish::Stopping, _) => return,
         }
     }
 }
