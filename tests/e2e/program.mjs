@@ -66,7 +66,11 @@ export async function startOnehop(test, { text, folder, name = "Onehopfile", thr
       return new Promise((resolve) => waiting.push({ fits, resolve }));
     },
   };
-  test.after(() => child.exitCode === null && child.signalCode === null && child.kill("SIGKILL"));
+  // Under a prefix (strace) the child is not onehop: the process that said it was starting is.
+  test.after(() => {
+    const { pid } = events.find((event) => event.event === "starting") ?? child;
+    if (child.exitCode === null && child.signalCode === null) process.kill(pid, "SIGKILL");
+  });
   child.stdout.resume();
   createInterface({ input: child.stderr }).on("line", (text) => {
     const event = eventIn(text);

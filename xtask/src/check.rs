@@ -38,6 +38,9 @@ const PACKAGES: &[&str] = &[
 /// How long each fuzz target runs here; `suites` runs them longer.
 const FUZZ_SECONDS: u64 = 5;
 
+/// The end-to-end tests take two minutes here; `suites` runs them ten times as long.
+const END_TO_END_SECONDS: &str = "1800";
+
 /// Runs all steps, or those named by `--only`.
 pub(crate) fn run(words: &[&str]) -> Outcome {
     let mut options = Options::new(words);
@@ -101,7 +104,10 @@ pub(crate) fn end_to_end(variables: &[(&str, &str)]) -> Outcome {
     files.retain(|path| path.to_string_lossy().ends_with(".test.mjs"));
     files.sort();
     install::raise_descriptor_limit();
-    let mut node = command("node", &["--test", "--test-reporter=spec", "--test-concurrency=1"]);
+    // A process that outlives its test would keep the runner waiting for ever.
+    let mut words = vec!["--kill-after=5", END_TO_END_SECONDS, "node"];
+    words.extend(["--test", "--test-reporter=spec", "--test-concurrency=1"]);
+    let mut node = command("timeout", &words);
     node.args(&files).env("ONEHOP_PROGRAM", ground::program()).env("ONEHOP_E2E_OUTPUT", pictures);
     match install::caddy() {
         Ok(path) => drop(node.env("ONEHOP_CADDY", path)),

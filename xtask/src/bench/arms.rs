@@ -38,8 +38,8 @@ pub(crate) struct Running {
     pub(crate) address: SocketAddr,
     /// How it was started, for the record.
     pub(crate) line: Vec<String>,
-    /// Where onehop shows its figures; nobody answers there in other arms.
-    pub(crate) admin: SocketAddr,
+    /// onehop's control socket; other arms have none.
+    pub(crate) control: PathBuf,
 }
 
 /// The folder that is served, made anew, and the path of its script.
@@ -141,15 +141,16 @@ impl Arm {
             "floor" => vec![program, address.to_string(), answer.display().to_string()],
             _ => vec![program, address.to_string(), folder.clone()],
         };
+        let control = work.join(format!("control-{port}"));
         let environment = [
+            ("ONEHOP_CONTROL".to_owned(), control.display().to_string()),
             ("BENCH_PORT".to_owned(), port.to_string()),
             ("BENCH_ADMIN_PORT".to_owned(), admin_port.to_string()),
             ("BENCH_SITE".to_owned(), folder),
             ("BENCH_LOG".to_owned(), work.join("access.log").display().to_string()),
         ];
         let server = Server::start(&words, &environment, &log_path(self.name))?;
-        let admin = SocketAddr::from((Ipv4Addr::LOCALHOST, admin_port));
-        Ok(Running { server, address, line: words, admin })
+        Ok(Running { server, address, line: words, control })
     }
 }
 

@@ -82,6 +82,14 @@ fn measure(arm: &Arm, site: &Path, wanted: u64) -> Outcome<Value> {
             return Err(format!("{} closed idle connections during the measurement", arm.name).into());
         }
     }
+    let stored = stored_bytes(&running.control);
+    if let Some(bytes) = stored {
+        println!(
+            "{:<18} {:>14.0} KiB at rest beyond {bytes} stored bytes",
+            "",
+            rest.resident_kib as f64 - bytes as f64 / 1024.0
+        );
+    }
     let added = with.resident_kib.saturating_sub(rest.resident_kib);
     Ok(json!({
         "arm": arm.name,
@@ -92,7 +100,7 @@ fn measure(arm: &Arm, site: &Path, wanted: u64) -> Outcome<Value> {
         "peak_kib": with.peak_kib,
         "kib_per_connection": added as f64 / wanted as f64,
         "site_bytes": bytes_below(site),
-        "stored_bytes": stored_bytes(running.admin),
+        "stored_bytes": stored,
     }))
 }
 
@@ -124,11 +132,13 @@ fn settled(server: &Server) -> Memory {
     last
 }
 
-/// Bytes that onehop says it holds, all codings together; `None` for the others.
-fn stored_bytes(admin: SocketAddr) -> Option<u64> {
-    let text = String::from_utf8(probe::get(admin, "/metrics", &[]).ok()?.body).ok()?;
-    let lines = text.lines().filter(|line| line.starts_with("onehop_stored_bytes"));
-    Some(lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum::<f64>() as u64)
+/// Bytes that onehop says it holds, in all forms together; `None` for the others.
+fn stored_bytes(control: &Path) -> Option<u64> {
+    let words = ["status", "--json", "--control", &control.display().to_string()];
+    let status: Value = serde_json::from_str(&ground::output_of(ground::program(), &words)?).ok()?;
+    let stores = status.get("stores")?.as_array()?;
+    let forms = stores.iter().flat_map(|store| [&store["stored_bytes"], &store["compressed_bytes"]]);
+    Some(forms.filter_map(Value::as_u64).sum())
 }
 
 fn bytes_below(folder: &Path) -> u64 {
