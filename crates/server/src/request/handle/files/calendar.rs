@@ -50,9 +50,11 @@ impl Moment {
 fn date(day_number: i64) -> (i64, u32, u32) {
     /// Days from 1 March of the year 0 to 1 January 1970.
     const EPOCH: i64 = 719_468;
+    /// Days of an era.
     const ERA: i64 = 146_097;
     let days = day_number + EPOCH;
     let (era, day_of_era) = (days.div_euclid(ERA), days.rem_euclid(ERA));
+    // tidy: not a bound, because these are the days of 4, 100 and 400 years
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let march_month = (5 * day_of_year + 2) / 153;

@@ -7,9 +7,15 @@ use crate::request::handle::files::calendar::Moment;
 
 const STYLE: &str = include_str!("page.css");
 
+/// Bytes of a page without entries: room that is set aside at once.
+const PAGE_BYTES_USUAL: usize = 4096;
+
+/// Bytes of an entry with usual names.
+const ENTRY_BYTES_USUAL: usize = 256;
+
 /// The page. `path` is the folder's, decoded, without slashes at its ends.
 pub(super) fn html(listing: &Listing, path: &[u8], sorting: Sorting) -> String {
-    let mut page = String::with_capacity(4096 + listing.entries.len() * 256);
+    let mut page = String::with_capacity(PAGE_BYTES_USUAL + listing.entries.len() * ENTRY_BYTES_USUAL);
     let title = escape(&format!("/{}", String::from_utf8_lossy(path)));
     // Writing into a String cannot fail; the results are dropped for that reason alone.
     let _ = write!(
@@ -117,7 +123,7 @@ fn size(bytes: u64) -> String {
     }
     let (mut tenths, mut unit) = (u128::from(bytes) * 10 / 1024, UNITS[0]);
     for larger in &UNITS[1..] {
-        if tenths < 10_240 {
+        if tenths < 10 * 1024 {
             break;
         }
         tenths /= 1024;
