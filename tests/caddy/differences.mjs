@@ -17,7 +17,6 @@ export const DIFFERENCES = [
   { reason: "names that begin with a dot are absent", request: /\/\.dotfile/, what: "status", status: 404 },
   { reason: "names that begin with a dot are absent, so that the app's page answers", site: "single-page", request: /\/\.dotfile/, what: /^(body|content-type|content-length)$/ },
   { reason: "no control character gets into a header field", site: "header", request: /%00/, what: "x-path" },
-  { reason: "names that begin with a dot are absent", site: "browse", request: /\/\.(dotfile|well-known)/, what: "status", status: 404 },
 
   // Ranges.
   { reason: "Range has a meaning with GET alone (RFC 9110 section 14.2)", request: /^HEAD .*Range: bytes/, what: "status", status: 200 },

@@ -15,8 +15,10 @@ struct Connection {
     stream: TcpStream,
     /// How much of the `\r\n\r\n` at a head's end has been seen.
     matched: usize,
-    /// Bytes that the socket would not take yet.
-    unsent: Vec<u8>,
+    /// Answers that are owed, the one under way too.
+    owed: usize,
+    /// Bytes of the first of them that the socket has taken.
+    sent: usize,
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -66,14 +68,14 @@ fn accept_all(
         }
         let interest = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ET;
         epoll::add(poll, &stream, epoll::EventData::new_u64(slot as u64), interest)?;
-        connections[slot] = Some(Connection { stream, matched: 0, unsent: Vec::new() });
+        connections[slot] = Some(Connection { stream, matched: 0, owed: 0, sent: 0 });
     }
     Ok(())
 }
 
 /// Answers what has arrived; false when the connection is over.
 fn serve(connection: &mut Connection, buffer: &mut [u8], answer: &[u8]) -> bool {
-    if !flush(connection) {
+    if !send_owed(connection, answer) {
         return false;
     }
     loop {
@@ -83,7 +85,6 @@ fn serve(connection: &mut Connection, buffer: &mut [u8], answer: &[u8]) -> bool 
             Err(rustix::io::Errno::AGAIN) => return true,
             Err(_) => return false,
         };
-        let mut complete = 0;
         for &byte in &buffer[..count] {
             connection.matched = match (connection.matched, byte) {
                 (0 | 2, b'\r') | (1 | 3, b'\n') => connection.matched + 1,
@@ -92,13 +93,11 @@ fn serve(connection: &mut Connection, buffer: &mut [u8], answer: &[u8]) -> bool 
             };
             if connection.matched == 4 {
                 connection.matched = 0;
-                complete += 1;
+                connection.owed += 1;
             }
         }
-        for _ in 0..complete {
-            if !write(connection, answer) {
-                return false;
-            }
+        if !send_owed(connection, answer) {
+            return false;
         }
         // A short read means that the socket is empty: no second `recv` to hear it say so.
         if count < buffer.len() {
@@ -107,26 +106,17 @@ fn serve(connection: &mut Connection, buffer: &mut [u8], answer: &[u8]) -> bool 
     }
 }
 
-fn write(connection: &mut Connection, answer: &[u8]) -> bool {
-    let sent = if connection.unsent.is_empty() {
-        match send(&connection.stream, answer, SendFlags::NOSIGNAL) {
-            Ok(sent) => sent,
-            Err(rustix::io::Errno::AGAIN) => 0,
-            Err(_) => return false,
-        }
-    } else {
-        0
-    };
-    connection.unsent.extend_from_slice(&answer[sent..]);
-    true
-}
-
-fn flush(connection: &mut Connection) -> bool {
-    while !connection.unsent.is_empty() {
-        match send(&connection.stream, &connection.unsent, SendFlags::NOSIGNAL) {
-            Ok(sent) => drop(connection.unsent.drain(..sent)),
+/// Sends until nothing is owed or the socket takes no more; false when the connection is over.
+fn send_owed(connection: &mut Connection, answer: &[u8]) -> bool {
+    while connection.owed > 0 {
+        match send(&connection.stream, &answer[connection.sent..], SendFlags::NOSIGNAL) {
+            Ok(sent) => connection.sent += sent,
             Err(rustix::io::Errno::AGAIN) => return true,
             Err(_) => return false,
+        }
+        if connection.sent == answer.len() {
+            connection.sent = 0;
+            connection.owed -= 1;
         }
     }
     true

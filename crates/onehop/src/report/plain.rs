@@ -8,6 +8,8 @@ use crate::units::{bytes, counted, duration};
 pub(crate) fn line(event: &Event) -> Option<String> {
     Some(match event {
         Event::Reading { .. } | Event::Compressing { .. } => return None,
+        // A build that wrote the same files again.
+        Event::TreePublished { changed: 0, .. } => return None,
         Event::Stored { root, files, bytes: size, on_disk, took } => {
             let on_disk =
                 if *on_disk == 0 { String::new() } else { format!(", {on_disk} of them stay on disk") };
