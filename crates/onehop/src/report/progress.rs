@@ -30,16 +30,10 @@ impl Progress {
     /// Moves, shows or removes the bar. Whether a log should hear of this event.
     pub(crate) fn note(&mut self, event: &Event) -> bool {
         match event {
-            Event::Reading { files, bytes: size, .. } => {
-                if let Some(bar) = self.shown(None) {
-                    bar.set_message(format!("reading: {files} files, {}", bytes(*size)));
-                }
-                self.is_due()
-            }
-            Event::Compressing { done, total, .. } => {
-                if let Some(bar) = self.shown(Some(*total as u64)) {
-                    bar.set_message("compressing");
-                    bar.set_position(*done as u64);
+            Event::Reading { files, of_files, bytes: size, .. } => {
+                if let Some(bar) = self.shown(*of_files as u64) {
+                    bar.set_message(format!("files read, {}", bytes(*size)));
+                    bar.set_position(*files as u64);
                 }
                 self.is_due()
             }
@@ -60,13 +54,12 @@ impl Progress {
     }
 
     /// The bar, if somebody looks and the work has taken long enough.
-    fn shown(&mut self, total: Option<u64>) -> Option<&ProgressBar> {
+    fn shown(&mut self, total: u64) -> Option<&ProgressBar> {
         let now = Instant::now();
         let (begun, _) = *self.since.get_or_insert((now, now));
         if self.wanted && self.bar.is_none() && begun.elapsed() >= PATIENCE {
-            let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
-            let template = if total.is_some() { "  {bar:30} {pos}/{len} {msg}" } else { "  {spinner} {msg}" };
-            if let Ok(style) = ProgressStyle::with_template(template) {
+            let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+            if let Ok(style) = ProgressStyle::with_template("  {bar:30} {pos}/{len} {msg}") {
                 bar.set_style(style);
             }
             self.bar = Some(bar);
@@ -99,12 +92,22 @@ mod tests {
     fn a_tree_that_is_read_at_once_fills_no_log() {
         let mut progress = Progress::new(false);
         for files in 0..1000 {
-            assert!(!progress.note(&Event::Reading { root: "/srv".into(), files, bytes: 0 }));
+            assert!(!progress.note(&Event::Reading { root: "/srv".into(), files, of_files: 1002, bytes: 0 }));
         }
         let long_ago = Instant::now().checked_sub(2 * PATIENCE).expect("the machine runs for two seconds");
         progress.since = Some((long_ago, long_ago));
-        assert!(progress.note(&Event::Reading { root: "/srv".into(), files: 1000, bytes: 0 }));
-        assert!(!progress.note(&Event::Reading { root: "/srv".into(), files: 1001, bytes: 0 }));
+        assert!(progress.note(&Event::Reading {
+            root: "/srv".into(),
+            files: 1000,
+            of_files: 1002,
+            bytes: 0
+        }));
+        assert!(!progress.note(&Event::Reading {
+            root: "/srv".into(),
+            files: 1001,
+            of_files: 1002,
+            bytes: 0
+        }));
         assert!(progress.note(&Event::Reloaded { sites: 1 }));
     }
 }
