@@ -107,7 +107,12 @@ impl Known {
             (19, b'i') => &[Known::IfUnmodifiedSince],
             _ => &[],
         };
-        candidates.iter().copied().find(|known| name.eq_ignore_ascii_case(known.name().as_bytes()))
+        // The usual spelling is one comparison of words; any other is compared letter by letter.
+        let is = |known: &Known| {
+            let usual = known.name().as_bytes();
+            name == usual || name.eq_ignore_ascii_case(usual)
+        };
+        candidates.iter().copied().find(is)
     }
 }
 

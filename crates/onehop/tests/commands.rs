@@ -226,22 +226,19 @@ fn an_address_that_is_taken_says_how_to_find_who_has_it() {
 /// The lines without what differs from run to run: ports and times. Compression goes on behind and tells
 /// its end whenever it comes.
 fn without_figures(text: &str) -> String {
-    let lines = text
-        .lines()
-        .filter(|line| !line.starts_with("  compressed") && !line.starts_with("published"))
-        .map(|line| {
-            let line = line
-                .split_once("(read in")
-                .map_or(line.to_owned(), |(line, _)| format!("{line}(read in [time])"));
-            let line =
-                line.split_once(" after ").map_or(line.clone(), |(line, _)| format!("{line} after [time]"));
-            ["127.0.0.1:", "localhost:"].iter().fold(line, |line, host| match line.split_once(host) {
-                Some((before, after)) => {
-                    let after = after.trim_start_matches(|c: char| c.is_ascii_digit());
-                    format!("{before}{host}[port]{after}")
-                }
-                None => line,
-            })
-        });
+    let lines = text.lines().filter(|line| !line.starts_with("  compressed")).map(|line| {
+        let line = line
+            .split_once("(read in")
+            .map_or(line.to_owned(), |(line, _)| format!("{line}(read in [time])"));
+        let line =
+            line.split_once(" after ").map_or(line.clone(), |(line, _)| format!("{line} after [time]"));
+        ["127.0.0.1:", "localhost:"].iter().fold(line, |line, host| match line.split_once(host) {
+            Some((before, after)) => {
+                let after = after.trim_start_matches(|c: char| c.is_ascii_digit());
+                format!("{before}{host}[port]{after}")
+            }
+            None => line,
+        })
+    });
     lines.collect::<Vec<_>>().join("\n")
 }

@@ -265,6 +265,13 @@ fn each_folder_finds_its_own_server_through_the_usual_place() {
         let status: serde_json::Value = serde_json::from_str(&status.stdout).expect("JSON");
         assert_eq!(status["pid"], server.process.pid());
     }
+    // A file that came later does not hide the folder that is served.
+    folders[0].write("Onehopfile", configuration("one"));
+    let status = Program::new(["status"])
+        .inside(folders[0].path())
+        .with_env("XDG_RUNTIME_DIR", session.path())
+        .finish();
+    assert!(status.stdout.contains(&format!("process {}", servers[0].process.pid())), "{}", status.stderr);
     // Elsewhere, the ones that run are named.
     let elsewhere =
         Program::new(["status"]).inside(session.path()).with_env("XDG_RUNTIME_DIR", session.path()).finish();

@@ -241,3 +241,7 @@ pub const CONTROL_LOCK_DEADLINE: Duration = Duration::from_secs(2);
 
 /// How often a control socket's folder is tried to be locked.
 pub const CONTROL_LOCK_PAUSE: Duration = Duration::from_millis(5);
+
+/// Control sockets of one folder that are looked at when the dead ones are removed. Each look is a
+/// connection; what is left is removed by the next start.
+pub const CONTROL_SOCKETS_SWEPT_MAX: usize = 256;

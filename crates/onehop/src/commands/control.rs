@@ -57,12 +57,20 @@ pub(super) fn socket(target: &Target) -> PathBuf {
     if let Some(control) = &target.control {
         return control.clone();
     }
-    let subject = target
-        .config
-        .clone()
-        .or_else(|| configuration::find_here().map(|file| file.path))
-        .unwrap_or_else(|| PathBuf::from("."));
-    control_path::for_subject(&subject)
+    if let Some(subject) = &target.config {
+        return control_path::for_subject(subject);
+    }
+    let here = control_path::for_subject(std::path::Path::new("."));
+    match configuration::find_here() {
+        // The folder may be served by `onehop serve` although a file stands in it.
+        Some(file) => {
+            let by_file = control_path::for_subject(&file.path);
+            let served = control_client::listener_pid(&by_file).is_none()
+                && control_client::listener_pid(&here).is_some();
+            if served { here } else { by_file }
+        }
+        None => here,
+    }
 }
 
 fn nobody(target: &Target, socket: &std::path::Path) -> Failure {

@@ -7,6 +7,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
 use onehop_config::checked::Checked;
+use onehop_server::control::admin::remove_dead_control_sockets;
 use onehop_server::limits::Timeouts;
 use onehop_server::{Event, Options, Running, Server, StartError};
 
@@ -119,6 +120,10 @@ fn control_socket(
             path.display()
         ));
         return Ok(None);
+    }
+    if !was_named && let Some(folder) = path.parent() {
+        // What others have left behind is no reason not to start.
+        let _ = remove_dead_control_sockets(folder);
     }
     if let Some(pid) = control_client::listener_pid(&path) {
         return Err(Failure::failed(format!(

@@ -9,16 +9,13 @@ use serde_json::{Value, json};
 /// One event.
 pub(crate) fn line(event: &Event) -> String {
     let value = match event {
-        Event::Reading { root, files, bytes } => {
-            json!({"event": "reading", "root": text(root), "files": files, "bytes": bytes})
-        }
+        Event::Reading { root, files, of_files, bytes } => json!({
+            "event": "reading", "root": text(root), "files": files, "of_files": of_files, "bytes": bytes,
+        }),
         Event::Stored { root, files, bytes, on_disk, took } => json!({
             "event": "stored", "root": text(root), "files": files, "bytes": bytes, "on_disk": on_disk,
             "took_ms": milliseconds(*took),
         }),
-        Event::Compressing { root, done, total } => {
-            json!({"event": "compressing", "root": text(root), "done": done, "total": total})
-        }
         Event::Compressed { root, compressed_bytes, took } => json!({
             "event": "compressed", "root": text(root), "compressed_bytes": compressed_bytes,
             "took_ms": milliseconds(*took),

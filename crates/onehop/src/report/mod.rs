@@ -45,7 +45,9 @@ impl Reporter {
 
     /// Shows one event.
     pub(crate) fn show(&self, event: &Event) {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner).note(event);
+        if !self.progress.lock().unwrap_or_else(PoisonError::into_inner).note(event) {
+            return;
+        }
         let line = match self.form {
             LogForm::Plain => plain::line(event),
             LogForm::Json => Some(json::line(event)),

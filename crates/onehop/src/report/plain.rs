@@ -7,7 +7,9 @@ use crate::units::{bytes, counted, duration};
 /// One event, or nothing where only a progress bar cares.
 pub(crate) fn line(event: &Event) -> Option<String> {
     Some(match event {
-        Event::Reading { .. } | Event::Compressing { .. } => return None,
+        Event::Reading { .. } => return None,
+        // A build that wrote the same files again.
+        Event::TreePublished { changed: 0, .. } => return None,
         Event::Stored { root, files, bytes: size, on_disk, took } => {
             let on_disk =
                 if *on_disk == 0 { String::new() } else { format!(", {on_disk} of them stay on disk") };

@@ -8,13 +8,15 @@ use onehop_server::Event;
 
 use crate::units::bytes;
 
-/// Shorter preparations show no bar: it would only flicker.
+/// Shorter preparations show no bar, which would only flicker, and no events: a tree is read file by
+/// file, and a log wants to know no more often than this how far it is.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The bar, once there is one.
+/// How far the work at hand is, and the bar for it once there is one.
 pub(crate) struct Progress {
-    /// When the work that is going on began; `None` while there is none, or nobody looks.
-    since: Option<Instant>,
+    /// When the work that is going on began, and when a log last heard of it.
+    since: Option<(Instant, Instant)>,
+    /// Whether a person looks.
     wanted: bool,
     bar: Option<ProgressBar>,
 }
@@ -25,25 +27,21 @@ impl Progress {
         Self { since: None, wanted: for_a_person && std::io::stderr().is_terminal(), bar: None }
     }
 
-    /// Moves, shows or removes the bar.
-    pub(crate) fn note(&mut self, event: &Event) {
-        if !self.wanted {
-            return;
-        }
+    /// Moves, shows or removes the bar. Whether a log should hear of this event.
+    pub(crate) fn note(&mut self, event: &Event) -> bool {
         match event {
-            Event::Reading { files, bytes: size, .. } => {
-                if let Some(bar) = self.shown(None) {
-                    bar.set_message(format!("reading: {files} files, {}", bytes(*size)));
+            Event::Reading { files, of_files, bytes: size, .. } => {
+                if let Some(bar) = self.shown(*of_files as u64) {
+                    bar.set_message(format!("files read, {}", bytes(*size)));
+                    bar.set_position(*files as u64);
                 }
+                self.is_due()
             }
-            Event::Compressing { done, total, .. } => {
-                if let Some(bar) = self.shown(Some(*total as u64)) {
-                    bar.set_message("compressing");
-                    bar.set_position(*done as u64);
-                }
+            Event::Stored { .. } | Event::Compressed { .. } | Event::Stopping { .. } => {
+                self.remove();
+                true
             }
-            Event::Stored { .. } | Event::Compressed { .. } | Event::Stopping { .. } => self.remove(),
-            _ => {}
+            _ => true,
         }
     }
 
@@ -55,13 +53,13 @@ impl Progress {
         }
     }
 
-    /// The bar, if the work has taken long enough.
-    fn shown(&mut self, total: Option<u64>) -> Option<&ProgressBar> {
-        let since = *self.since.get_or_insert_with(Instant::now);
-        if self.bar.is_none() && since.elapsed() >= PATIENCE {
-            let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
-            let template = if total.is_some() { "  {bar:30} {pos}/{len} {msg}" } else { "  {spinner} {msg}" };
-            if let Ok(style) = ProgressStyle::with_template(template) {
+    /// The bar, if somebody looks and the work has taken long enough.
+    fn shown(&mut self, total: u64) -> Option<&ProgressBar> {
+        let now = Instant::now();
+        let (begun, _) = *self.since.get_or_insert((now, now));
+        if self.wanted && self.bar.is_none() && begun.elapsed() >= PATIENCE {
+            let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+            if let Ok(style) = ProgressStyle::with_template("  {bar:30} {pos}/{len} {msg}") {
                 bar.set_style(style);
             }
             self.bar = Some(bar);
@@ -69,10 +67,47 @@ impl Progress {
         self.bar.as_ref()
     }
 
+    fn is_due(&mut self) -> bool {
+        let Some((_, told)) = &mut self.since else { return false };
+        let due = told.elapsed() >= PATIENCE;
+        if due {
+            *told = Instant::now();
+        }
+        due
+    }
+
     fn remove(&mut self) {
         self.since = None;
         if let Some(bar) = self.bar.take() {
             bar.finish_and_clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_that_is_read_at_once_fills_no_log() {
+        let mut progress = Progress::new(false);
+        for files in 0..1000 {
+            assert!(!progress.note(&Event::Reading { root: "/srv".into(), files, of_files: 1002, bytes: 0 }));
+        }
+        let long_ago = Instant::now().checked_sub(2 * PATIENCE).expect("the machine runs for two seconds");
+        progress.since = Some((long_ago, long_ago));
+        assert!(progress.note(&Event::Reading {
+            root: "/srv".into(),
+            files: 1000,
+            of_files: 1002,
+            bytes: 0
+        }));
+        assert!(!progress.note(&Event::Reading {
+            root: "/srv".into(),
+            files: 1001,
+            of_files: 1002,
+            bytes: 0
+        }));
+        assert!(progress.note(&Event::Reloaded { sites: 1 }));
     }
 }

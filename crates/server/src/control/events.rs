@@ -19,6 +19,8 @@ pub enum Event {
         root: PathBuf,
         /// Files until now.
         files: usize,
+        /// Files that are to be read.
+        of_files: usize,
         /// Bytes until now.
         bytes: u64,
     },
@@ -34,15 +36,6 @@ pub enum Event {
         on_disk: usize,
         /// How long it took.
         took: Duration,
-    },
-    /// Compression of a root goes on behind: so many files of so many.
-    Compressing {
-        /// The root.
-        root: PathBuf,
-        /// Files done.
-        done: usize,
-        /// Files in all.
-        total: usize,
     },
     /// All forms of a root are ready.
     Compressed {

@@ -5,6 +5,7 @@
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -62,7 +63,9 @@ struct Inner {
     events: EventSink,
     load: Load,
     /// One reload at a time.
-    reloading: Mutex<u64>,
+    reloading: Mutex<()>,
+    /// Until now.
+    reloads: AtomicU64,
     started: Instant,
     admin: Option<String>,
 }
@@ -127,7 +130,8 @@ impl Server {
             bound: Mutex::default(),
             events,
             load,
-            reloading: Mutex::new(0),
+            reloading: Mutex::new(()),
+            reloads: AtomicU64::new(0),
             started,
             admin,
         });
@@ -288,7 +292,7 @@ impl Api for Inner {
             threads: self.cores.count(),
             listening: self.addresses(),
             admin: self.admin.clone(),
-            reloads: *self.reloading.lock().unwrap_or_else(PoisonError::into_inner),
+            reloads: self.reloads.load(Ordering::Relaxed),
             open_connections: self.shared.open_connections() as u64,
             requests: all.iter().flat_map(|(_, cores)| cores).map(|core| core.requests()).sum(),
             sites: sites
@@ -299,13 +303,13 @@ impl Api for Inner {
     }
 
     fn reload(&self) -> Result<ReloadSummary, String> {
-        let mut reloads = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         if self.shared.is_stopping() {
             return Err("the server is stopping".to_owned());
         }
         match self.try_reload() {
             Ok(summary) => {
-                *reloads += 1;
+                self.reloads.fetch_add(1, Ordering::Relaxed);
                 (self.events)(Event::Reloaded { sites: summary.sites });
                 Ok(summary)
             }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use super::events::{Event, EventSink, tree_event};
@@ -92,7 +93,8 @@ impl Trees {
 
     fn read_one(&self, wish: &StoreWish) -> Result<Arc<Store>, String> {
         let begun = Instant::now();
-        let progress = Report { root: wish.root.clone(), events: Arc::clone(&self.events) };
+        let progress =
+            Report { root: wish.root.clone(), found: AtomicUsize::new(0), events: Arc::clone(&self.events) };
         let store =
             store::read(&spec(wish), None, &self.budget, &progress).map_err(|error| explain(&error))?;
         let totals = &store.totals;
@@ -146,11 +148,17 @@ fn keep(
 
 struct Report {
     root: PathBuf,
+    found: AtomicUsize,
     events: EventSink,
 }
 
 impl Progress for Report {
+    fn found(&self, files: usize, _: u64) {
+        self.found.store(files, Ordering::Relaxed);
+    }
+
     fn files(&self, done: usize, bytes: u64) {
-        (self.events)(Event::Reading { root: self.root.clone(), files: done, bytes });
+        let of_files = self.found.load(Ordering::Relaxed);
+        (self.events)(Event::Reading { root: self.root.clone(), files: done, of_files, bytes });
     }
 }

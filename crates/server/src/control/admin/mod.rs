@@ -24,7 +24,7 @@ use super::{ReloadSummary, Status};
 use crate::limits::{ADMIN_ACCEPT_PAUSE, ADMIN_CONNECTIONS_MAX};
 use ask::Door;
 
-pub use socket::bind_control_socket;
+pub use socket::{bind_control_socket, remove_dead_control_sockets};
 
 /// What the doors lead to. Each call may block, a reload for long.
 pub trait Api: Send + Sync {

@@ -12,7 +12,9 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-use crate::limits::{ADMIN_CONNECTIONS_MAX, CONTROL_LOCK_DEADLINE, CONTROL_LOCK_PAUSE};
+use crate::limits::{
+    ADMIN_CONNECTIONS_MAX, CONTROL_LOCK_DEADLINE, CONTROL_LOCK_PAUSE, CONTROL_SOCKETS_SWEPT_MAX,
+};
 
 /// Only the user, and root.
 const MODE: u32 = 0o600;
@@ -36,6 +38,23 @@ pub fn bind_control_socket(path: &Path) -> io::Result<UnixListener> {
     fs::set_permissions(&path, Permissions::from_mode(MODE))?;
     net::listen(&socket, i32::try_from(ADMIN_CONNECTIONS_MAX).unwrap_or(i32::MAX))?;
     Ok(UnixListener::from(socket))
+}
+
+/// Removes the control sockets (`*.sock`) in a folder of ours that nobody listens on any more: a process
+/// that is killed leaves its own behind.
+///
+/// # Errors
+/// Where the folder cannot be locked or read.
+pub fn remove_dead_control_sockets(folder: &Path) -> io::Result<()> {
+    let _lock = lock(folder)?;
+    for entry in fs::read_dir(folder)?.flatten().take(CONTROL_SOCKETS_SWEPT_MAX) {
+        let path = entry.path();
+        if path.extension().is_some_and(|extension| extension == "sock") {
+            // An error means that somebody lives there, or that it is no socket.
+            let _ = remove_dead(&path);
+        }
+    }
+    Ok(())
 }
 
 /// The file of a bound socket. Removed when this is dropped, if it is still the same file.

@@ -267,6 +267,19 @@ fn a_dead_socket_is_replaced_and_a_live_one_is_an_error_with_its_process() {
 }
 
 #[test]
+fn only_dead_sockets_are_swept_away() {
+    let running = Running::start(Remembering::default());
+    let dead = running.folder.join("dead.sock");
+    drop(UnixListener::bind(&dead).expect("bound"));
+    let file = running.folder.join("notes.sock");
+    std::fs::write(&file, "mine").expect("written");
+    remove_dead_control_sockets(&running.folder).expect("swept");
+    assert!(!dead.exists());
+    assert!(file.exists() && running.control.exists());
+    assert!(running.control(&ask("GET /status")).starts_with("HTTP/1.1 200"));
+}
+
+#[test]
 fn a_server_that_ends_leaves_its_successors_socket_alone() {
     let mut running = Running::start(Remembering::default());
     std::fs::remove_file(&running.control).expect("removed");
