@@ -30,8 +30,11 @@ pub(crate) fn declared_length(fields: &Fields, version: Version) -> Result<BodyL
 
 /// Whether the sender of this head allows another message on the connection (RFC 9112 section 9.3).
 pub(crate) fn keeps_alive(fields: &Fields, version: Version) -> bool {
-    if fields.get(Known::Connection).is_none() {
-        return version == Version::Http11;
+    let mut values = fields.get_all(Known::Connection);
+    let Some(first) = values.next() else { return version == Version::Http11 };
+    // What browsers send with every request is not taken apart.
+    if first.eq_ignore_ascii_case(b"keep-alive") && values.next().is_none() {
+        return true;
     }
     if fields.lists(Known::Connection, b"close") {
         return false;
