@@ -43,6 +43,7 @@ fn main() -> ExitCode {
         Command::Status(status) => commands::status::status(status),
         Command::Completions(completions) => commands::pages::completions(completions),
         Command::Man(man) => commands::pages::manual(man),
+        Command::PrepareForms => commands::forms::prepare_forms(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

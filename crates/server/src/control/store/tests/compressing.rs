@@ -1,13 +1,25 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::super::compress;
+use super::super::compress::{Compression, compress};
+use super::super::worker::Crew;
 use super::*;
 
 fn compressed(site: &Site, store: &Arc<Store>) -> Vec<Arc<Store>> {
     let mut published = Vec::new();
     let never = AtomicBool::new(false);
-    compress(store, &site.spec, &site.budget, 2, &never, &mut |store| published.push(store));
+    compress_until(site, store, &never, &mut |store| published.push(store));
     published
+}
+
+fn compress_until(
+    site: &Site,
+    store: &Arc<Store>,
+    cancelled: &AtomicBool,
+    publish: &mut dyn FnMut(Arc<Store>),
+) {
+    let crew = Crew::new(None, Arc::new(|event| panic!("{event:?}")));
+    let (spec, budget) = (&site.spec, &site.budget);
+    compress(&Compression { store, spec, budget, crew: &crew, threads: 2, cancelled }, publish);
 }
 
 fn site() -> Site {
@@ -69,14 +81,14 @@ fn nothing_is_published_once_it_is_cancelled() {
     site.write("app.js", text(30_000, 2));
     let first = Arc::new(site.read().expect("a store"));
     let cancelled = AtomicBool::new(true);
-    compress(&first, &site.spec, &site.budget, 2, &cancelled, &mut |_| panic!("published"));
+    compress_until(&site, &first, &cancelled, &mut |_| panic!("published"));
     for number in 0..100 {
         site.write(&format!("{number}.js"), text(200_000, number));
     }
     let many = Arc::new(site.read().expect("a store"));
     let cancelled = AtomicBool::new(false);
     let mut published = 0;
-    compress(&many, &site.spec, &site.budget, 2, &cancelled, &mut |_| {
+    compress_until(&site, &many, &cancelled, &mut |_| {
         published += 1;
         cancelled.store(true, Ordering::Relaxed);
     });
