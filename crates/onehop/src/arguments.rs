@@ -42,9 +42,6 @@ pub(crate) enum Command {
     Status(Status),
     Completions(Completions),
     Man(Man),
-    /// What a server starts for itself: compresses what comes from standard input
-    #[command(hide = true)]
-    PrepareForms,
 }
 
 /// `onehop run`
