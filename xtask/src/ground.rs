@@ -82,9 +82,10 @@ pub(crate) fn cpu_model() -> String {
         .map_or_else(|| "unknown cpu".to_owned(), |(_, model)| model.trim().to_owned())
 }
 
-/// Cores of the machine.
+/// Cores of the machine, also those that this process has left to the servers.
 pub(crate) fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    text.lines().filter(|line| line.starts_with("processor")).count().max(1)
 }
 
 /// What describes the machine in a result.
