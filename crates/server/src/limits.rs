@@ -12,8 +12,8 @@ pub const HEAD_DEADLINE: Duration = Duration::from_secs(10);
 /// minutes; a closed one costs them a handshake, an open one costs us a few kilobytes.
 pub const IDLE_DEADLINE: Duration = Duration::from_secs(60);
 
-/// Longest pause within a request body. Measured from the last byte, not from the first: a large
-/// upload over a slow line is welcome, a silent one is not.
+/// Longest pause within a request body that a handler reads, and the longest time in which a body is read
+/// that no handler wants.
 pub const BODY_PROGRESS_DEADLINE: Duration = Duration::from_secs(20);
 
 /// Longest time in which a client takes nothing of an answer that is ready.
@@ -114,6 +114,16 @@ pub const ACCEPT_BACKLOG: i32 = 4096;
 
 /// How long a stop waits for requests in flight, where the file says nothing.
 pub const GRACE_PERIOD: Duration = Duration::from_secs(10);
+
+/// The longest grace period that is kept to: a day. A longer one is a mistake in its unit.
+pub const GRACE_PERIOD_MAX: Duration = Duration::from_secs(86_400);
+
+/// How long a stop spares a connection that has not sent its first request yet: the client connected
+/// before it could know.
+pub const FRESH_CONNECTION_GRACE: Duration = Duration::from_secs(1);
+
+/// How long the end of a stop waits for each log to be written.
+pub const LOG_FINISH_DEADLINE: Duration = Duration::from_secs(2);
 
 /// Ranges of one request that are answered as multipart/byteranges; beyond it the whole file
 /// (RFC 9110 section 14.2 lets a server ignore excessive ranges). Bounds nginx CVE-2017-7529's kind.

@@ -51,7 +51,7 @@ fn site(cx: &mut Context<'_>, global: &Global, block: &Block, listeners: &mut Li
     let scope = Scope::of_block(cx, &block.lines, None);
     let mut settings = SiteSettings::default();
     let mut routes = directives::site(cx, &scope, block, &mut settings);
-    if needs_root(&routes) && !routes.iter().any(|route| is_root(&route.step) && route.matcher.is_none()) {
+    if needs_root(&routes) {
         let root = Template::text(cx.base.to_string_lossy());
         routes.insert(0, Route { matcher: None, group: None, step: Step::Root(root), line: 0 });
     }
@@ -62,6 +62,9 @@ fn site(cx: &mut Context<'_>, global: &Global, block: &Block, listeners: &mut Li
 /// Whether a route looks for files below a root that it does not name itself. Without any `root`
 /// that is the folder where relative paths start.
 fn needs_root(routes: &[Route]) -> bool {
+    if routes.iter().any(|route| is_root(&route.step) && route.matcher.is_none()) {
+        return false;
+    }
     let conditions = |route: &Route| route.matcher.iter().flat_map(|matcher| &matcher.all).any(asks_for_file);
     routes.iter().any(|route| {
         conditions(route)

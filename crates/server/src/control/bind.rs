@@ -24,10 +24,24 @@ pub(super) enum Bound {
     Unix(UnixListener),
 }
 
-/// Binds an address for so many cores.
-pub(super) fn bind(address: &ListenAddress, cores: usize) -> Result<Bound, StartError> {
+/// Brings an address that stays in use up to date.
+pub(super) fn adjust(address: &ListenAddress) -> io::Result<()> {
     match address {
-        ListenAddress::Tcp { host, port } => bind_tcp(*host, *port, cores)
+        ListenAddress::Unix { path, mode } => {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode.unwrap_or(UNIX_MODE)))
+        }
+        ListenAddress::Tcp { .. } => Ok(()),
+    }
+}
+
+/// Binds an address for so many cores. `ours` are the addresses of now.
+pub(super) fn bind(
+    address: &ListenAddress,
+    cores: usize,
+    ours: &[ListenAddress],
+) -> Result<Bound, StartError> {
+    match address {
+        ListenAddress::Tcp { host, port } => bind_tcp(*host, *port, cores, shares_port(*port, ours))
             .map(|(sockets, bound)| Bound::Tcp(sockets, bound))
             .map_err(|error| refused(&name(address), &error, *port)),
         ListenAddress::Unix { path, mode } => bind_unix(path, mode.unwrap_or(UNIX_MODE))
@@ -70,10 +84,21 @@ fn refused(address: &str, error: &io::Error, port: u16) -> StartError {
     StartError::Bind { address: address.to_owned(), reason: next }
 }
 
-fn bind_tcp(host: Option<IpAddr>, port: u16, cores: usize) -> io::Result<(Vec<TcpListener>, SocketAddr)> {
+/// Whether this process already listens on that port, at whichever interface: then a probe would only
+/// find ourselves.
+fn shares_port(port: u16, ours: &[ListenAddress]) -> bool {
+    ours.iter().any(|own| matches!(own, ListenAddress::Tcp { port: own, .. } if *own == port))
+}
+
+fn bind_tcp(
+    host: Option<IpAddr>,
+    port: u16,
+    cores: usize,
+    is_shared: bool,
+) -> io::Result<(Vec<TcpListener>, SocketAddr)> {
     let host = host.unwrap_or_else(every_interface);
     let wanted = SocketAddr::new(host, port);
-    if port != 0 {
+    if port != 0 && !is_shared {
         // SO_REUSEPORT would let a second process of the same user share the address in silence. A
         // socket without it is refused as long as anybody listens there.
         let probe = open(wanted, false)?;

@@ -83,8 +83,8 @@ impl Cores {
     /// Stop within the grace period.
     pub(super) fn stop(&self, grace: Duration) {
         for mailbox in &self.mailboxes {
-            // A core that has ended already needs no telling.
-            let _ = mailbox.try_send(Command::Stop(grace));
+            // A core that has ended already needs no telling; one that is busy is waited for.
+            let _ = mailbox.blocking_send(Command::Stop(grace));
         }
     }
 
@@ -111,10 +111,13 @@ fn run(number: usize, shared: Arc<Shared>, registry: &Registry, commands: mpsc::
     let ended = builder.build_local(tokio::runtime::LocalOptions::default()).and_then(|runtime| {
         let counters = registry.cores.get(number).cloned().unwrap_or_default();
         let other = registry.site(OTHER).get(number).cloned().unwrap_or_default();
-        runtime.block_on(async {
+        let ended = runtime.block_on(async {
             let core = Rc::new(Core::new(number, shared, counters, other));
             listen::run(core, commands).await
-        })
+        });
+        // A read that hangs on a lost network must not outlast the grace period.
+        runtime.shutdown_background();
+        ended
     });
     match ended {
         Ok(cut_off) => cut_off,

@@ -3,10 +3,9 @@
 //! Owns what is configured now: the settings, their compiled routes and the newest store of each root.
 //! Every change builds a whole new snapshot; requests in flight keep the one they began with.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use onehop_config::checked::{Checked, ListenAddress};
+use onehop_config::checked::{Checked, ListenAddress, Listener};
 
 use crate::observe::Registry;
 use crate::observe::access_log::{LogTarget, LogWriter};
@@ -45,11 +44,22 @@ impl Configured {
         let routes = checked.sites.iter().map(|site| compile(&site.routes, &wishes)).collect();
         let logs = open_logs(&checked)?;
         for listener in &checked.listeners {
-            if !addresses.contains(&listener.address) {
+            if !addresses.iter().any(|known| is_same_place(known, &listener.address)) {
                 addresses.push(listener.address.clone());
             }
         }
         Ok(Self { checked, wishes, stores, addresses, routes, logs })
+    }
+
+    /// The listener that is configured at an address.
+    pub(super) fn listener(&self, address: &ListenAddress) -> Option<&Listener> {
+        self.checked.listeners.iter().find(|listener| is_same_place(&listener.address, address))
+    }
+
+    /// Whether an answer may come from disk.
+    pub(super) fn needs_disk(&self) -> bool {
+        self.stores.iter().any(|store| store.totals.on_disk > 0)
+            || self.routes.iter().any(|routes| routes.iter().any(Route::may_need_disk))
     }
 
     /// A snapshot of all this.
@@ -62,8 +72,8 @@ impl Configured {
             logs: logs.clone(),
         });
         let hosts = self.addresses.iter().map(|address| {
-            let listener = self.checked.listeners.iter().find(|listener| listener.address == *address);
-            let numbers = listener.map(|listener| listener.sites.as_slice()).unwrap_or_default();
+            let numbers =
+                self.listener(address).map(|listener| listener.sites.as_slice()).unwrap_or_default();
             HostTable::new(numbers.iter().filter_map(|number| {
                 self.checked.sites.get(*number).map(|site| (*number, site.hosts.as_slice()))
             }))
@@ -83,6 +93,13 @@ impl Publisher {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Waits, within a bound, until the lines that were handed over are written.
+    pub(super) fn finish_logs(&self) {
+        for target in self.current().logs.iter().flatten() {
+            target.writer.finish();
+        }
+    }
+
     /// Publishes other settings.
     pub(super) fn replace(&self, mut configured: Configured) {
         let mut current = self.current();
@@ -98,14 +115,23 @@ impl Publisher {
         self.shared.publish(current.snapshot(&self.registry));
     }
 
-    /// Publishes a newer store of a root; a root that is no longer configured is passed over.
-    pub(super) fn replace_store(&self, root: &Path, store: Arc<Store>) {
+    /// Publishes a newer store of a tree; one that is no longer configured so is passed over.
+    pub(super) fn replace_store(&self, wish: &StoreWish, store: Arc<Store>) {
         let mut current = self.current();
-        let Some(number) = current.wishes.iter().position(|wish| wish.root == root) else { return };
+        let Some(number) = current.wishes.iter().position(|known| known == wish) else { return };
         if let Some(place) = current.stores.get_mut(number) {
             *place = store;
             self.shared.publish(current.snapshot(&self.registry));
         }
+    }
+}
+
+/// Whether two addresses cannot be listened on at once. The permissions of a Unix socket are no part of
+/// its place.
+fn is_same_place(one: &ListenAddress, other: &ListenAddress) -> bool {
+    match (one, other) {
+        (ListenAddress::Unix { path, .. }, ListenAddress::Unix { path: other, .. }) => path == other,
+        _ => one == other,
     }
 }
 

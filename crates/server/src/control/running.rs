@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use onehop_config::checked::{self, Checked};
+use onehop_config::checked::{self, Checked, ListenAddress};
 
 use super::admin::{Admin, Api};
 use super::bind::{self, Bound};
@@ -19,7 +19,7 @@ use super::publish::{Configured, Publisher};
 use super::status::{ReloadSummary, SiteStatus, Status, StoreStatus};
 use super::store::CompressorProgram;
 use super::trees::Trees;
-use crate::limits::{CONNECTIONS_MAX, DESCRIPTORS_RESERVED, Timeouts};
+use crate::limits::{CONNECTIONS_MAX, DESCRIPTORS_RESERVED, GRACE_PERIOD_MAX, Timeouts};
 use crate::observe::{self, Registry};
 use crate::request::core::Shared;
 use crate::request::route::store_wishes;
@@ -100,6 +100,7 @@ impl Server {
     pub fn start(checked: Checked, options: Options) -> Result<Running, StartError> {
         let started = Instant::now();
         refuse_tls(&checked)?;
+        raise_descriptor_limit();
         let Options { threads, events, control_socket, load, compressor, timeouts, connections_max } =
             options;
         let cores = threads.or(checked.global.threads).map_or_else(cores_allowed, NonZeroUsize::get);
@@ -111,12 +112,14 @@ impl Server {
                 .map_err(StartError::Store)?;
         let admin_address = checked.global.admin;
         let configured = Configured::new(checked, wishes, stores, Vec::new()).map_err(StartError::Store)?;
-        let connections = connections_max.map_or_else(connections_allowed, NonZeroUsize::get);
+        let listeners = configured.addresses.len() * cores;
+        let connections = connections_max
+            .map_or_else(|| connections_allowed(listeners, configured.needs_disk()), NonZeroUsize::get);
         let shared = Arc::new(Shared::new(configured.snapshot(&registry), connections, timeouts));
 
         let mut sockets = Vec::new();
         for address in &configured.addresses {
-            sockets.push(bind::bind(address, cores)?);
+            sockets.push(bind::bind(address, cores, &[])?);
         }
         let admin_socket = bind_admin(admin_address)?;
         let control_socket = control_socket.map(|path| bind::bind_control(&path)).transpose()?;
@@ -173,7 +176,12 @@ impl Running {
     /// Waits until the server has stopped, by whomever; the number of connections that were cut off.
     pub fn wait(self) -> u64 {
         let cut_off = self.inner.cores.join();
-        self.inner.lock_trees().stop();
+        self.inner.publisher.finish_logs();
+        self.inner.remove_unix_sockets();
+        // A reload that still reads a tree holds the lock; the process ends without waiting for it.
+        if let Ok(mut trees) = self.inner.trees.try_lock() {
+            trees.stop();
+        }
         (self.inner.events)(Event::Stopped { cut_off });
         cut_off
     }
@@ -236,29 +244,24 @@ impl Inner {
             )
         };
         let mut trees = self.lock_trees();
-        let change = trees.plan(&wishes, &known)?;
-        let configured = Configured::new(checked, wishes, change.stores.clone(), before)?;
+        let change = trees.plan(&wishes, &known, checked.global.memory_bytes)?;
+        let configured = Configured::new(checked, wishes, change.stores.clone(), before.clone())?;
         // Whatever can fail has to fail before anything is changed.
         let mut opened = Vec::new();
         for (number, address) in configured.addresses.iter().enumerate() {
-            let wanted = configured.checked.listeners.iter().any(|listener| listener.address == *address);
-            let open = self.is_open(number);
-            if wanted && !open {
-                let socket = bind::bind(address, self.cores.count()).map_err(|error| error.to_string())?;
+            let wanted = configured.listener(address);
+            if let Some(wanted) = wanted.filter(|_| self.is_open(number)) {
+                bind::adjust(&wanted.address).map_err(|error| error.to_string())?;
+            } else if wanted.is_some() {
+                let socket =
+                    bind::bind(address, self.cores.count(), &before).map_err(|error| error.to_string())?;
                 opened.push((number, socket));
             }
         }
-        let closed: Vec<usize> = configured
-            .addresses
-            .iter()
-            .enumerate()
-            .filter(|(number, address)| {
-                let wanted =
-                    configured.checked.listeners.iter().any(|listener| listener.address == **address);
-                !wanted && self.is_open(*number)
-            })
-            .map(|(number, _)| number)
-            .collect();
+        let numbers = configured.addresses.iter().enumerate();
+        let closed = numbers
+            .filter(|(number, address)| configured.listener(address).is_none() && self.is_open(*number));
+        let closed: Vec<usize> = closed.map(|(number, _)| number).collect();
         let sites = configured.checked.sites.len();
         self.publisher.replace(configured);
         trees.carry_out(change, &self.publisher);
@@ -273,6 +276,18 @@ impl Inner {
         }
         let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok(ReloadSummary { sites, took_ms })
+    }
+
+    /// A path that nobody listens behind misleads whoever connects to it.
+    fn remove_unix_sockets(&self) {
+        let current = self.publisher.current();
+        for (number, address) in current.addresses.iter().enumerate() {
+            if let ListenAddress::Unix { path, .. } = address
+                && self.is_open(number)
+            {
+                let _ = std::fs::remove_file(path);
+            }
+        }
     }
 
     fn is_open(&self, number: usize) -> bool {
@@ -327,7 +342,7 @@ impl Api for Inner {
 
     fn stop(&self) {
         let in_flight = self.shared.open_connections() as u64;
-        let grace = self.publisher.current().checked.global.grace_period;
+        let grace = self.publisher.current().checked.global.grace_period.min(GRACE_PERIOD_MAX);
         (self.events)(Event::Stopping { in_flight });
         self.shared.begin_stop();
         self.cores.stop(grace);
@@ -363,11 +378,21 @@ fn cores_allowed() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
-/// Every connection needs a descriptor; some are kept for files, watches and logs.
-fn connections_allowed() -> usize {
+/// The soft limit is what programs with select(2) need; this one may have what the hard limit allows.
+fn raise_descriptor_limit() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // Refused or not: what is allowed in the end bounds the connections.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
+/// Every connection needs a descriptor, and a second one where its answer may come from disk; some are
+/// kept for files, watches and logs.
+fn connections_allowed(listeners: usize, needs_disk: bool) -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let descriptors = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
-    descriptors.saturating_sub(DESCRIPTORS_RESERVED).clamp(1, CONNECTIONS_MAX)
+    let left = descriptors.saturating_sub(DESCRIPTORS_RESERVED).saturating_sub(listeners);
+    (if needs_disk { left / 2 } else { left }).clamp(1, CONNECTIONS_MAX)
 }
 
 /// An address that a browser can be pointed at.

@@ -16,6 +16,7 @@ use crate::request::route::StoreWish;
 /// Every tree that is configured, each with its keeper.
 pub(super) struct Trees {
     budget: MemoryBudget,
+    memory_bytes: u64,
     compressor: Option<CompressorProgram>,
     events: EventSink,
     kept: Vec<Kept>,
@@ -23,7 +24,8 @@ pub(super) struct Trees {
 
 struct Kept {
     wish: StoreWish,
-    store: Arc<Store>,
+    /// What was read first, until the keeper has it: a tree that has changed must not stay in memory.
+    first: Option<Arc<Store>>,
     keeper: Option<Keeper>,
 }
 
@@ -43,20 +45,23 @@ impl Trees {
         events: EventSink,
     ) -> Result<(Self, Vec<Arc<Store>>), String> {
         let budget = MemoryBudget::new(memory_bytes);
-        let mut trees = Self { budget, compressor, events, kept: Vec::new() };
+        let mut trees = Self { budget, memory_bytes, compressor, events, kept: Vec::new() };
+        let mut stores = Vec::new();
         for wish in wishes {
             let store = trees.read_one(wish)?;
-            trees.kept.push(Kept { wish: wish.clone(), store, keeper: None });
+            stores.push(Arc::clone(&store));
+            trees.kept.push(Kept { wish: wish.clone(), first: Some(store), keeper: None });
         }
-        let stores = trees.kept.iter().map(|kept| Arc::clone(&kept.store)).collect();
         Ok((trees, stores))
     }
 
     /// Begins to compress and to watch.
     pub(super) fn watch(&mut self, publisher: &Arc<Publisher>) {
         let mut kept = std::mem::take(&mut self.kept);
-        for kept in kept.iter_mut().filter(|kept| kept.keeper.is_none()) {
-            kept.keeper = Some(self.keep(&kept.wish, &kept.store, publisher));
+        for kept in &mut kept {
+            if let Some(first) = kept.first.take() {
+                kept.keeper = Some(self.keep(&kept.wish, first, publisher));
+            }
         }
         self.kept = kept;
     }
@@ -66,7 +71,10 @@ impl Trees {
         &mut self,
         wishes: &[StoreWish],
         known: &[(StoreWish, Arc<Store>)],
+        memory_bytes: u64,
     ) -> Result<Change, String> {
+        self.budget.resize(self.memory_bytes, memory_bytes);
+        self.memory_bytes = memory_bytes;
         let mut stores = Vec::new();
         for wish in wishes {
             match known.iter().find(|(before, _)| before == wish) {
@@ -83,7 +91,7 @@ impl Trees {
         for (wish, store) in change.wishes.into_iter().zip(change.stores) {
             match before.iter().position(|kept| kept.wish == wish) {
                 Some(place) => self.kept.push(before.swap_remove(place)),
-                None => self.kept.push(Kept { wish, store, keeper: None }),
+                None => self.kept.push(Kept { wish, first: Some(store), keeper: None }),
             }
         }
         drop(before);
@@ -112,12 +120,12 @@ impl Trees {
         Ok(Arc::new(store))
     }
 
-    fn keep(&self, wish: &StoreWish, store: &Arc<Store>, publisher: &Arc<Publisher>) -> Keeper {
-        let root = wish.root.clone();
+    fn keep(&self, wish: &StoreWish, first: Arc<Store>, publisher: &Arc<Publisher>) -> Keeper {
+        let own = wish.clone();
         let publisher = Arc::downgrade(publisher);
         let publish = move |store: Arc<Store>| {
             if let Some(publisher) = publisher.upgrade() {
-                publisher.replace_store(&root, store);
+                publisher.replace_store(&own, store);
             }
         };
         let root = wish.root.clone();
@@ -125,7 +133,7 @@ impl Trees {
         let tell = move |event: KeeperEvent| events(tree_event(&root, event));
         Keeper::start(
             spec(wish),
-            Arc::clone(store),
+            first,
             self.budget.clone(),
             self.compressor.clone(),
             Arc::new(publish),

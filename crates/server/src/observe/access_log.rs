@@ -10,14 +10,14 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use onehop_config::checked::LogOutput;
 use onehop_http1::{RequestHead, Version};
 
 use super::CoreCounters;
-use crate::limits::{LOG_BATCH_BYTES, LOG_BATCHES_MAX};
+use crate::limits::{LOG_BATCH_BYTES, LOG_BATCHES_MAX, LOG_FINISH_DEADLINE};
 use crate::request::answer::Answer;
 use crate::request::origin::Origin;
 use crate::request::rescue::Fault;
@@ -46,12 +46,22 @@ pub(crate) struct Exchange<'a> {
     pub(crate) took: Duration,
     /// Why no handler answered.
     pub(crate) fault: Option<Fault>,
+    /// The client went away, or took nothing, before it had the whole answer.
+    pub(crate) aborted: bool,
 }
 
 /// A thread that writes log lines. It ends when the last owner is gone, after the last line.
 #[derive(Debug)]
 pub struct LogWriter {
-    batches: SyncSender<Vec<u8>>,
+    orders: SyncSender<Order>,
+}
+
+/// What the writer's thread is told.
+enum Order {
+    /// Write these lines.
+    Write(Vec<u8>),
+    /// Say when everything before this is written.
+    Say(SyncSender<()>),
 }
 
 /// The lines that a core has gathered, by writer.
@@ -71,7 +81,7 @@ impl LogTarget {
 impl LogWriter {
     /// Opens the output and starts its thread. A file is appended to; its folder must be there.
     pub fn start(output: &LogOutput) -> io::Result<Self> {
-        let (batches, received) = sync_channel(LOG_BATCHES_MAX);
+        let (orders, received) = sync_channel(LOG_BATCHES_MAX);
         let sink: Box<dyn Write + Send> = match output {
             LogOutput::Stdout => Box::new(io::stdout()),
             LogOutput::Stderr => Box::new(io::stderr()),
@@ -79,7 +89,15 @@ impl LogWriter {
             LogOutput::Discard => Box::new(io::sink()),
         };
         std::thread::Builder::new().name("access-log".into()).spawn(move || write_all(&received, sink))?;
-        Ok(Self { batches })
+        Ok(Self { orders })
+    }
+
+    /// Waits, within a bound, until everything that was handed over is written.
+    pub(crate) fn finish(&self) {
+        let (done, said) = sync_channel(1);
+        if self.orders.try_send(Order::Say(done)).is_ok() {
+            let _ = said.recv_timeout(LOG_FINISH_DEADLINE);
+        }
     }
 }
 
@@ -87,10 +105,13 @@ fn open(path: &Path) -> io::Result<File> {
     File::options().create(true).append(true).open(path)
 }
 
-fn write_all(batches: &Receiver<Vec<u8>>, mut sink: Box<dyn Write + Send>) {
-    while let Ok(batch) = batches.recv() {
-        // A full disk or a closed pipe loses lines; the next batch may fare better.
-        let _ = sink.write_all(&batch).and_then(|()| sink.flush());
+fn write_all(orders: &Receiver<Order>, mut sink: Box<dyn Write + Send>) {
+    while let Ok(order) = orders.recv() {
+        match order {
+            // A full disk or a closed pipe loses lines; the next batch may fare better.
+            Order::Write(batch) => drop(sink.write_all(&batch).and_then(|()| sink.flush())),
+            Order::Say(done) => drop(done.send(())),
+        }
     }
 }
 
@@ -112,7 +133,8 @@ impl LogBatches {
             if let Some((writer, batch)) = batches.get_mut(number) {
                 batch.extend_from_slice(text.as_bytes());
                 if batch.len() >= LOG_BATCH_BYTES {
-                    hand_over(writer, batch, counters);
+                    let full = std::mem::replace(batch, Vec::with_capacity(LOG_BATCH_BYTES));
+                    hand_over(writer, full, counters);
                 }
             }
         }
@@ -120,17 +142,19 @@ impl LogBatches {
 
     /// Hands over everything that was gathered, and lets go of the writers.
     pub(crate) fn flush(&self, counters: &CoreCounters) {
-        for (writer, mut batch) in self.batches.borrow_mut().drain(..) {
-            hand_over(&writer, &mut batch, counters);
+        for (writer, batch) in self.batches.borrow_mut().drain(..) {
+            hand_over(&writer, batch, counters);
         }
     }
 }
 
-fn hand_over(writer: &LogWriter, batch: &mut Vec<u8>, counters: &CoreCounters) {
-    let full = std::mem::replace(batch, Vec::with_capacity(LOG_BATCH_BYTES));
-    if let Err(refused) = writer.batches.try_send(full) {
-        let (std::sync::mpsc::TrySendError::Full(lost) | std::sync::mpsc::TrySendError::Disconnected(lost)) =
-            refused;
+fn hand_over(writer: &LogWriter, batch: Vec<u8>, counters: &CoreCounters) {
+    let (TrySendError::Full(lost) | TrySendError::Disconnected(lost)) =
+        match writer.orders.try_send(Order::Write(batch)) {
+            Ok(()) => return,
+            Err(refused) => refused,
+        };
+    if let Order::Write(lost) = lost {
         counters.log_lines_dropped(lost.iter().filter(|byte| **byte == b'\n').count() as u64);
     }
 }
@@ -162,6 +186,9 @@ fn line(exchange: &Exchange<'_>) -> String {
     );
     if let Some(fault) = exchange.fault {
         let _ = write!(out, ",\"refused\":\"{}\"", fault.name());
+    }
+    if exchange.aborted {
+        out.push_str(",\"aborted\":true");
     }
     out.push_str(",\"resp_headers\":");
     push_fields(&mut out, exchange.answer.fields.iter());

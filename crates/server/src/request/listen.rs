@@ -43,9 +43,18 @@ pub enum ListenSocket {
 pub async fn run(core: Rc<Core>, mut commands: mpsc::Receiver<Command>) -> io::Result<usize> {
     let mut acceptors: HashMap<usize, Rc<Notify>> = HashMap::new();
     let open_here = Rc::new(Cell::new(0usize));
-    let ticking = tokio::task::spawn_local(tick(Rc::clone(&core)));
+    let mut ticks = tokio::time::interval(DEADLINE_TICK);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let grace = loop {
-        match commands.recv().await {
+        // Not a task of its own: a core without its ticks has no deadlines, and must end.
+        let command = tokio::select! {
+            command = commands.recv() => command,
+            _ = ticks.tick() => {
+                core.tick();
+                continue;
+            }
+        };
+        match command {
             Some(Command::Listen(number, socket)) => {
                 let closing = Rc::new(Notify::new());
                 acceptors.insert(number, Rc::clone(&closing));
@@ -75,8 +84,7 @@ pub async fn run(core: Rc<Core>, mut commands: mpsc::Receiver<Command>) -> io::R
     for closing in acceptors.values() {
         closing.notify_one();
     }
-    let cut_off = drain(&core, &open_here, &mut commands, grace).await;
-    ticking.abort();
+    let cut_off = drain(&core, &open_here, &mut commands, &mut ticks, grace).await;
     core.logs.flush(&core.counters);
     Ok(cut_off)
 }
@@ -86,6 +94,7 @@ async fn drain(
     core: &Rc<Core>,
     open_here: &Rc<Cell<usize>>,
     commands: &mut mpsc::Receiver<Command>,
+    ticks: &mut tokio::time::Interval,
     grace: Duration,
 ) -> usize {
     let end = tokio::time::Instant::now() + grace;
@@ -102,21 +111,20 @@ async fn drain(
         if open_here.get() == 0 || tokio::time::Instant::now() >= end {
             return open_here.get();
         }
-        tokio::time::sleep(DRAIN_LOOK.min(grace)).await;
+        tokio::select! {
+            () = tokio::time::sleep(DRAIN_LOOK.min(grace)) => {}
+            _ = ticks.tick() => core.tick(),
+        }
     }
 }
+
+/// What a connection over the bound is told, without reading its request. [`super::rescue`] has the same
+/// status for the counters.
+const TOO_MANY_CONNECTIONS: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
 /// How often a stopping core looks whether its connections have ended.
 const DRAIN_LOOK: Duration = Duration::from_millis(5);
-
-async fn tick(core: Rc<Core>) {
-    let mut interval = tokio::time::interval(DEADLINE_TICK);
-    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    loop {
-        interval.tick().await;
-        core.tick();
-    }
-}
 
 struct Acceptor {
     core: Rc<Core>,
@@ -176,7 +184,9 @@ impl Acceptor {
             };
             turn = turn.wrapping_add(1);
             let to = turn % cores.len().max(1);
-            match cores.get(to).filter(|_| to != self.core.number) {
+            // A stopping core may not look into its mailbox again.
+            let others_listen = !self.core.shared.is_stopping();
+            match cores.get(to).filter(|_| to != self.core.number && others_listen) {
                 None => self.serve_unix(stream),
                 Some(other) => {
                     let Ok(stream) = stream.into_std() else { continue };
@@ -223,6 +233,7 @@ fn adopt(core: &Rc<Core>, open_here: &Rc<Cell<usize>>, number: usize, stream: St
 fn spawn(core: &Rc<Core>, open_here: &Rc<Cell<usize>>, socket: Socket, origin: Origin) {
     let Some(admission) = Admission::take(core) else {
         core.counters.refused(super::rescue::Fault::TooManyConnections);
+        socket.send_at_once(TOO_MANY_CONNECTIONS);
         return;
     };
     let open = OpenHere::new(open_here);

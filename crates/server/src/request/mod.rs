@@ -16,7 +16,7 @@ pub mod trip;
 
 use std::sync::Arc;
 
-use onehop_http1::RequestHead;
+use onehop_http1::{Method, RequestHead};
 
 use answer::Answer;
 use origin::Origin;
@@ -48,6 +48,11 @@ pub fn serve_request(
     origin: Origin,
     answer: &mut Answer,
 ) -> Result<Served, NeedsDisk> {
+    // RFC 9110 section 9.3.6: a 2xx would promise a tunnel.
+    if head.method() == Method::Connect {
+        rescue::rescue(Fault::MethodNotAllowed, answer);
+        return Ok(Served { site: None, handler: Handler::None, fault: Some(Fault::MethodNotAllowed) });
+    }
     // The host decides everything that follows; one that nobody answers learns nothing, not even
     // whether a path exists elsewhere.
     let Some(site) = snapshot.site_number(origin.listener, head.host()) else {

@@ -4,8 +4,9 @@
 //! stops with [`Halt::NeedsDisk`], and the same trip is made again on a thread that may block.
 
 use std::borrow::Cow;
+use std::os::unix::ffi::OsStrExt;
 
-use onehop_config::checked::{Encode, HeaderStep};
+use onehop_config::checked::Encode;
 use onehop_http1::RequestHead;
 
 use super::answer::Answer;
@@ -33,7 +34,7 @@ pub struct Trip<'a> {
     /// What `encode` allows.
     pub encode: Option<&'a Encode>,
     /// Field changes that wait for the answer.
-    pub headers: Vec<&'a HeaderStep>,
+    pub(crate) headers: Vec<header::Changes<'a>>,
     /// Who answered.
     pub handler: Handler,
     /// This thread may wait for the disk.
@@ -131,7 +132,7 @@ impl<'a> Trip<'a> {
     fn step(&mut self, action: &'a Action, answer: &mut Answer) -> Result<Flow, Halt> {
         match action {
             Action::Root(root) => self.root = Some(root),
-            Action::Header(step) => self.headers.push(step),
+            Action::Header(step, expressions) => self.headers.push((step, expressions)),
             Action::Encode(encode) => self.encode = Some(encode),
             Action::Rewrite(to) => {
                 let to = route::expand(to, self, route::Into::Uri);
@@ -140,7 +141,9 @@ impl<'a> Trip<'a> {
             }
             Action::Handle(routes) => return self.walk(routes, answer),
             Action::HandlePath { prefix, routes } => {
-                if let Some(path) = route::strip_prefix(&self.path, prefix) {
+                // The matcher that led here saw the path without doubled slashes and dot segments.
+                let cleaned = route::clean(&self.path);
+                if let Some(path) = route::strip_prefix(&cleaned, prefix) {
                     self.path = Cow::Owned(path);
                 }
                 return self.walk(routes, answer);
@@ -160,11 +163,10 @@ impl<'a> Trip<'a> {
     /// The root that applies, as text.
     pub(crate) fn root_text(&self) -> Vec<u8> {
         match self.root {
-            Some(Root::Store(number)) => {
-                self.snapshot.stores.get(*number as usize).map_or_else(Vec::new, |s| {
-                    use std::os::unix::ffi::OsStrExt;
-                    s.root.as_os_str().as_bytes().to_vec()
-                })
+            Some(root @ Root::Stores { .. }) => {
+                let number = root.store(false).or_else(|| root.store(true));
+                let store = number.and_then(|number| self.snapshot.stores.get(number as usize));
+                store.map_or_else(Vec::new, |store| store.root.as_os_str().as_bytes().to_vec())
             }
             // A root may name placeholders, but not itself.
             Some(Root::Disk(template)) if !template_names_root(template) => {

@@ -48,13 +48,15 @@ fn a_head_just_below_its_bound_is_served() {
 }
 
 #[test]
-fn connections_over_the_bound_are_closed_and_counted() {
+fn connections_over_the_bound_are_told_503_and_counted() {
     let server = serve_application(Wishes { connections_max: Some(3), ..Wishes::default() });
     let mut served: Vec<_> = (0..3).map(|_| server.connect()).collect();
     for client in &mut served {
         assert_eq!(client.get("/").status, 200);
     }
-    assert!(server.connect().is_closed());
+    let mut refused = server.connect();
+    assert_eq!(refused.answer().status, 503);
+    assert!(refused.is_closed());
     assert_eq!(server.metric("onehop_refused_total{cause=\"too_many_connections\""), 1);
     drop(served.pop());
     // The place is free again as soon as the server has seen the end of the third.

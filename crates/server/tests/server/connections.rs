@@ -165,3 +165,27 @@ fn every_answer_carries_its_own_path_with_many_clients_on_four_cores() {
         }
     });
 }
+
+#[test]
+fn bytes_that_come_after_the_last_request_do_not_take_its_answer_back() {
+    let server = serve_application(Wishes::default());
+    let mut client = server.connect();
+    let large = "GET /assets/large-C4yLr0bA.bin HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    client.send(large);
+    // The answer has begun; what comes now is read by nobody.
+    std::io::Read::read_exact(&mut client.stream, &mut [0; 1]).unwrap();
+    client.send(GET);
+    let mut rest = Vec::new();
+    std::io::Read::read_to_end(&mut client.stream, &mut rest).unwrap();
+    assert!(rest.len() > 3 << 20, "{} bytes came", rest.len());
+}
+
+#[test]
+fn a_line_end_too_many_is_no_beginning_of_a_request() {
+    let server = serve_application(Wishes::default());
+    let mut client = server.connect();
+    client.send(format!("{GET}\r\n"));
+    assert_eq!(client.answer().status, 200);
+    client.finish_sending();
+    assert!(client.is_closed(), "the line end was answered");
+}

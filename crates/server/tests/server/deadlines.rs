@@ -85,3 +85,20 @@ fn others_are_served_while_a_thousand_clients_are_silent() {
     assert!(begun.elapsed() < Duration::from_secs(2));
     drop(silent);
 }
+
+#[test]
+fn a_body_that_nobody_wants_does_not_win_time_with_every_byte() {
+    let server = server();
+    let mut client = server.connect();
+    client.stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+    let begun = Instant::now();
+    client.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60000\r\n\r\n");
+    let answer = loop {
+        client.send("x");
+        if let Ok(answer) = client.try_answer(true) {
+            break answer;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10), "the drip keeps the connection");
+    };
+    assert_eq!(answer.status, 408);
+}

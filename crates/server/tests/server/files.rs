@@ -117,3 +117,51 @@ fn a_root_with_a_placeholder_is_served_from_disk() {
     assert_eq!(client.get("/missing").status, 404);
     assert!(client.get("/%2e%2e/secret.txt").status >= 400);
 }
+
+#[test]
+fn a_host_is_no_way_out_of_a_root_with_placeholders() {
+    let folder = tempfile::TempDir::new().unwrap();
+    write(folder.path(), "outside.txt", b"secret");
+    write(folder.path(), "sites/.git/config", b"secret");
+    write(folder.path(), "sites/other.test/page.txt", b"secret");
+    write(folder.path(), "sites/own.test/page.txt", b"own");
+    let text =
+        format!("http://:0 {{\n\troot * {}/sites/{{host}}\n\tfile_server\n}}\n", folder.path().display());
+    let server = TestServer::start(folder, &text, Wishes::default());
+    let ask = |host: &str, path: &str| {
+        let mut client = server.connect();
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        client.answer()
+    };
+    assert_eq!(ask("own.test", "/page.txt").text(), "own");
+    for (host, path) in
+        [("..", "/outside.txt"), (".", "/other.test/page.txt"), (".git", "/config"), ("...", "/x")]
+    {
+        let answer = ask(host, path);
+        assert!(answer.status >= 400, "{host}{path}: {}", answer.status);
+    }
+}
+
+#[test]
+fn a_site_that_does_not_follow_links_is_not_shown_what_another_follows() {
+    let text = "http://follows.test:0 {\n\tbind 127.0.0.1\n\troot * ./dist\n\tfile_server {\n\t\tsymlinks follow\n\t}\n}\n\
+                http://plain.test:0 {\n\tbind 127.0.0.1\n\troot * ./dist\n\tfile_server\n}\n";
+    let server = TestServer::start(with_secrets(), text, Wishes::default());
+    let ask = |host: &str| {
+        let mut client = server.connect();
+        client.send(format!("GET /link.txt HTTP/1.1\r\nHost: {host}\r\n\r\n"));
+        client.answer().status
+    };
+    assert_eq!((ask("follows.test"), ask("plain.test")), (200, 404));
+}
+
+#[test]
+fn each_file_server_of_a_list_has_its_own_say_about_dotfiles() {
+    let text = "http://localhost:0 {\n\troot * ./dist\n\thandle /.env {\n\t\tfile_server {\n\t\t\tdotfiles\n\t\t}\n\t}\n\
+                \thandle {\n\t\tfile_server\n\t}\n}\n";
+    let folder = with_secrets();
+    write(folder.path(), "dist/.other", b"secret");
+    let server = TestServer::start(folder, text, Wishes::default());
+    assert_eq!(server.connect().get("/.env").status, 200);
+    assert_eq!(server.connect().get("/.other").status, 404);
+}

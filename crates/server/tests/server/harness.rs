@@ -1,7 +1,7 @@
 //! Starts servers from Onehopfile text.
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -123,8 +123,10 @@ impl TestServer {
         running.wait()
     }
 
-    pub(crate) fn into_running(mut self) -> (Running, PathBuf) {
-        (self.running.take().unwrap(), self.folder.path().to_path_buf())
+    /// The server and its folder, which is removed when it is dropped.
+    pub(crate) fn into_running(mut self) -> (Running, TempDir) {
+        let running = self.running.take().unwrap();
+        (running, std::mem::replace(&mut self.folder, TempDir::new().unwrap()))
     }
 }
 

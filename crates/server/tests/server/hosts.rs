@@ -44,3 +44,21 @@ fn the_host_of_an_absolute_target_counts() {
     client.send("GET http://a.example.com/ HTTP/1.1\r\nHost: a.example.com\r\n\r\n");
     assert_eq!(client.answer().text(), "wildcard");
 }
+
+#[test]
+fn a_final_dot_or_a_port_evades_no_host_matcher() {
+    let text = "http://admin.test:0, http://pub.test:0 {\n\tbind 127.0.0.1\n\t@admin host admin.test\n\trespond @admin forbidden 403\n\trespond public\n}\n";
+    let server = TestServer::start(application(), text, Wishes::default());
+    for host in ["admin.test", "admin.test.", "ADMIN.test.:80", "admin.test:80"] {
+        assert_eq!(ask(&server, host).0, 403, "{host}");
+    }
+    assert_eq!(ask(&server, "pub.test.").1, "public");
+}
+
+#[test]
+fn connect_is_never_answered_as_if_a_tunnel_were_open() {
+    let server = TestServer::start(application(), SITES, Wishes::default());
+    let mut client = server.connect();
+    client.send("CONNECT localhost:443 HTTP/1.1\r\nHost: localhost:443\r\n\r\n");
+    assert_eq!(client.answer().status, 405);
+}

@@ -57,11 +57,10 @@ fn a_live_unix_socket_is_not_taken_over_and_a_dead_one_is_replaced() {
         TestServer::try_start(application(), &text, Wishes::default()),
         Err(StartError::Bind { .. })
     ));
-    let (running, _) = first.into_running();
+    let (running, _folder) = first.into_running();
     running.stop();
     running.wait();
-    let folder = path.parent().unwrap();
-    std::fs::create_dir_all(folder).unwrap();
+    assert!(!path.exists(), "a stopped server leaves no socket behind");
     drop(std::os::unix::net::UnixListener::bind(&path));
     assert!(path.exists(), "a socket that nobody answers");
     let _second = TestServer::start(application(), &text, Wishes::default());

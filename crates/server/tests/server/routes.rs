@@ -93,3 +93,23 @@ fn where_no_route_answers_the_answer_is_an_empty_200() {
     assert_eq!(get(&server, "/only").text(), "here");
     assert_eq!((get(&server, "/x").status, get(&server, "/x").body.len()), (200, 0));
 }
+
+#[test]
+fn a_prefix_is_taken_off_however_the_path_is_written() {
+    let server = server("handle_path /static/* {\nrespond {path}\n}\nrespond outside");
+    for path in ["/static/a", "//static/a", "/x/../static/a", "/%73tatic/a"] {
+        assert_eq!(get(&server, path).text(), "/a", "{path}");
+    }
+}
+
+#[test]
+fn a_value_in_a_rewrite_stays_a_part_of_the_path() {
+    let server = server("rewrite /go /srv/{query.p}\nrespond {uri}");
+    assert_eq!(get(&server, "/go?p=a%0d%0ab%3fx%252e").text(), "/srv/a%0D%0Ab%3Fx%252e?p=a%0d%0ab%3fx%252e");
+}
+
+#[test]
+fn a_replacement_takes_groups_from_the_configuration_only() {
+    let server = server("header X-A one-two\nheader >X-A (\\w+)-(\\w+) $2-{query.x}\nrespond hello");
+    assert_eq!(get(&server, "/?x=$1").field("X-A"), Some("two-$1"));
+}

@@ -129,3 +129,33 @@ fn a_reload_opens_and_closes_listeners() {
         assert!(begun.elapsed() < Duration::from_secs(10), "the old address still answers");
     }
 }
+
+#[test]
+fn a_connection_that_is_new_when_a_stop_begins_still_gets_its_first_answer() {
+    let server = serve_application(Wishes::default());
+    let address = server.address();
+    let mut fresh = Client::connect(&address);
+    while server.metric("onehop_connections_open") == 0 {
+        std::thread::yield_now();
+    }
+    let stopping = std::thread::spawn(move || server.stop());
+    while std::net::TcpStream::connect(&address).is_ok() {
+        std::thread::yield_now();
+    }
+    assert_eq!(fresh.get("/").status, 200);
+    assert_eq!(stopping.join().unwrap(), 0);
+}
+
+#[test]
+fn the_last_line_of_a_log_is_written_before_the_end() {
+    let text = "http://localhost:0 {\n\tlog {\n\t\toutput file ./access.log\n\t}\n\trespond hello\n}\n";
+    let server = crate::harness::TestServer::start(crate::harness::application(), text, Wishes::default());
+    let path = server.folder.path().join("access.log");
+    let mut client = server.connect();
+    client.get("/");
+    drop(client);
+    let (running, _folder) = server.into_running();
+    running.stop();
+    running.wait();
+    assert_eq!(std::fs::read_to_string(path).unwrap().lines().count(), 1);
+}

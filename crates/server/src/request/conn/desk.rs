@@ -88,6 +88,13 @@ impl Input {
         }
     }
 
+    /// Drops a line end that is all there is.
+    pub(crate) fn drop_stray_line_end(&mut self) {
+        if self.unread() == b"\r\n" {
+            self.clear();
+        }
+    }
+
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
         self.start = 0;

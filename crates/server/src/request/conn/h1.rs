@@ -18,8 +18,9 @@ use super::desk::Desk;
 use super::socket::Socket;
 use super::write::{write_both, write_disk};
 use crate::limits::{
-    CHUNK_LINE_BYTES_MAX, COPIED_BODY_BYTES_MAX, DRAINED_BODY_BYTES_MAX, HEAD_BYTES_MAX, HEADER_FIELDS_MAX,
-    LINGER_BYTES_MAX, PIPELINE_BATCH_MAX, TARGET_BYTES_MAX, TRAILER_BYTES_MAX, WRITE_GATHER_BYTES_MAX,
+    CHUNK_LINE_BYTES_MAX, COPIED_BODY_BYTES_MAX, DRAINED_BODY_BYTES_MAX, FRESH_CONNECTION_GRACE,
+    HEAD_BYTES_MAX, HEADER_FIELDS_MAX, LINGER_BYTES_MAX, PIPELINE_BATCH_MAX, TARGET_BYTES_MAX,
+    TRAILER_BYTES_MAX, WRITE_GATHER_BYTES_MAX,
 };
 use crate::observe::access_log::Exchange;
 use crate::request::answer::{Body, Piece, Stored};
@@ -40,13 +41,19 @@ const CODEC_LIMITS: Limits = Limits {
 /// Serves a connection to its end.
 pub(crate) async fn serve(core: Rc<Core>, socket: Socket, origin: Origin, admission: Admission) {
     let deadline = Deadline::new(&core);
-    let mut connection = Connection { codec: ServerCodec::new(CODEC_LIMITS), core, socket, origin, deadline };
+    let mut connection = Connection {
+        codec: ServerCodec::new(CODEC_LIMITS),
+        core,
+        socket,
+        origin,
+        deadline,
+        patience: Patience::Fresh,
+    };
     while let Some(mut desk) = connection.wait_for_bytes().await {
         let ended = connection.serve_batch(&mut desk).await;
         connection.core.desks.give_back(desk);
         match ended {
             Ok(After::Idle) => {}
-            Ok(After::Close) => break,
             Ok(After::Linger) => {
                 connection.linger().await;
                 break;
@@ -70,6 +77,18 @@ struct Connection {
     origin: Origin,
     codec: ServerCodec,
     deadline: Deadline,
+    patience: Patience,
+}
+
+/// What a stop owes a connection that waits for a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    /// It has not sent anything: its client connected before it could know of the stop.
+    Fresh,
+    /// A stop has begun and it has a moment left.
+    Counting,
+    /// It has had its chance.
+    Used,
 }
 
 /// What becomes of a connection when its input is used up.
@@ -77,10 +96,8 @@ struct Connection {
 enum After {
     /// It waits for the next request.
     Idle,
-    /// It is closed; everything that came was read.
-    Close,
-    /// It is closed once the client has seen the answer: bytes may be unread, and closing over them
-    /// would reset the connection and take the answer back (RFC 9112 section 9.6).
+    /// It is closed once the client has seen the answer: bytes may be unread or still come, and closing
+    /// over them would reset the connection and take the answer back (RFC 9112 section 9.6).
     Linger,
 }
 
@@ -95,21 +112,24 @@ impl Connection {
     /// Waits, without a buffer, for the next request to begin. `None`: the connection is over.
     async fn wait_for_bytes(&mut self) -> Option<Box<Desk>> {
         self.deadline.set(Waiting::Idle, self.core.shared.timeouts.idle);
-        let Self { core, socket, deadline, .. } = self;
+        let Self { core, socket, deadline, patience, .. } = self;
         poll_fn(|context| {
             let mut desk = core.desks.lease();
             match desk.input.poll_fill(socket, context) {
-                Poll::Ready(Ok(count)) if count > 0 => Poll::Ready(Some(desk)),
+                Poll::Ready(Ok(count)) if count > 0 => {
+                    *patience = Patience::Used;
+                    Poll::Ready(Some(desk))
+                }
                 Poll::Ready(_) => {
                     core.desks.give_back(desk);
                     Poll::Ready(None)
                 }
                 Poll::Pending => {
                     core.desks.give_back(desk);
-                    let over = deadline.poll_over(context);
-                    // A request that the kernel already has was sent in time: its event is to come.
-                    let leave = core.shared.is_stopping() && !socket.has_unread();
-                    if over || leave { Poll::Ready(None) } else { Poll::Pending }
+                    if core.shared.is_stopping() && !stays_through_stop(socket, deadline, patience) {
+                        return Poll::Ready(None);
+                    }
+                    if deadline.poll_over(context) { Poll::Ready(None) } else { Poll::Pending }
                 }
             }
         })
@@ -138,6 +158,8 @@ impl Connection {
                 write_both(&mut self.socket, &self.deadline, &desk.output, &[]).await?;
                 desk.output.clear();
             }
+            // Old clients end a request with one line end too many (RFC 9112 section 2.2).
+            desk.input.drop_stray_line_end();
             if desk.input.is_empty() {
                 return Ok(After::Idle);
             }
@@ -196,11 +218,17 @@ impl Connection {
             codec.write_head(output, AnswerHead { status, fields, date, body: length, upgrade: false });
         });
         let sent = if codec.sends_body() { bytes_of(length) } else { 0 };
-        if sent > 0 {
-            self.send_body(&mut desk.output, view, body).await?;
-        }
-        let next = self.codec.finish(&mut desk.output, &[]);
-        let took = started.elapsed();
+        let written = if sent > 0 { self.send_body(&mut desk.output, view, body).await } else { Ok(()) };
+        self.record(desk, view, served, sent, started.elapsed(), written.is_err());
+        written?;
+        Ok(match self.codec.finish(&mut desk.output, &[]) {
+            Next::KeepAlive => None,
+            Next::Close | Next::Tunnel => Some(After::Linger),
+        })
+    }
+
+    /// Counts and logs an answer, whether or not the client took all of it.
+    fn record(&self, desk: &Desk, view: &View, served: Served, sent: u64, took: Duration, aborted: bool) {
         let site = served.site.and_then(|number| view.snapshot.sites.get(number));
         let counters = site.and_then(|site| site.counters.get(self.core.number)).unwrap_or(&self.core.other);
         counters.answered(served.handler, desk.answer.status, sent, took);
@@ -210,14 +238,9 @@ impl Connection {
         let logs = site.map_or_else(|| view.snapshot.logs_at(self.origin.listener), |site| &*site.logs);
         if !logs.is_empty() {
             let (head, origin, answer) = (Some(&desk.head), &self.origin, &desk.answer);
-            let exchange = Exchange { head, origin, answer, sent, took, fault: served.fault };
+            let exchange = Exchange { head, origin, answer, sent, took, fault: served.fault, aborted };
             self.core.logs.add(&self.core.counters, logs, &exchange);
         }
-        Ok(match next {
-            Next::KeepAlive => None,
-            Next::Close if desk.input.is_empty() && self.codec.body_is_read() => Some(After::Close),
-            Next::Close | Next::Tunnel => Some(After::Linger),
-        })
     }
 
     async fn send_body(&mut self, output: &mut Vec<u8>, view: &Rc<View>, body: Body) -> io::Result<()> {
@@ -274,6 +297,7 @@ impl Connection {
         // Answers to earlier requests must not wait for this body.
         write_both(&mut self.socket, &self.deadline, &desk.output, &[]).await?;
         desk.output.clear();
+        // The whole time, not the longest pause: nobody wants these bytes.
         let mut dropped = 0u64;
         self.deadline.set(Waiting::Body, self.core.shared.timeouts.body_progress);
         loop {
@@ -295,7 +319,7 @@ impl Connection {
                 Ok(BodyRead::NeedMore) => {}
             }
             match self.read_more(desk).await? {
-                More::Bytes => self.deadline.set(Waiting::Body, self.core.shared.timeouts.body_progress),
+                More::Bytes => {}
                 More::End => return Ok(Err(Fault::Malformed(Refusal::UnexpectedEnd))),
                 More::Late => return Ok(Err(Fault::BodyTimeout)),
             }
@@ -344,7 +368,8 @@ impl Connection {
         self.core.other.answered(Handler::None, desk.answer.status, sent, took);
         let view = self.core.view();
         let (origin, answer) = (&self.origin, &desk.answer);
-        let exchange = Exchange { head: None, origin, answer, sent, took, fault: Some(fault) };
+        let exchange =
+            Exchange { head: None, origin, answer, sent, took, fault: Some(fault), aborted: false };
         self.core.logs.add(&self.core.counters, view.snapshot.logs_at(origin.listener), &exchange);
     }
 
@@ -367,6 +392,16 @@ impl Connection {
         }
         self.core.desks.give_back(desk);
     }
+}
+
+/// Whether a waiting connection stays although the server stops.
+fn stays_through_stop(socket: &Socket, deadline: &Deadline, patience: &mut Patience) -> bool {
+    if *patience == Patience::Fresh {
+        *patience = Patience::Counting;
+        deadline.set(Waiting::Idle, FRESH_CONNECTION_GRACE);
+    }
+    // A request that the kernel already has was sent in time: its event is to come.
+    *patience == Patience::Counting || socket.has_unread()
 }
 
 fn body_length(body: &Body) -> BodyLength {

@@ -4,7 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use rustix::net::RecvFlags;
+use rustix::net::{RecvFlags, SendFlags};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
@@ -15,6 +15,15 @@ pub(crate) enum Socket {
 }
 
 impl Socket {
+    /// Sends what the kernel takes at once, and no more.
+    pub(crate) fn send_at_once(&self, bytes: &[u8]) {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let _ = match self {
+            Self::Tcp(stream) => rustix::net::send(stream, bytes, flags),
+            Self::Unix(stream) => rustix::net::send(stream, bytes, flags),
+        };
+    }
+
     /// Closing will drop what the client has not taken, with a reset.
     pub(crate) fn reset_when_closed(&self) {
         if let Self::Tcp(stream) = self {

@@ -1,15 +1,11 @@
 //! From a trip to the file handlers: which store, which codings, memory or disk.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
-
 use onehop_config::checked::{Encoding, FileServer, Spa};
 
 use super::files::{self, FileRequest, OwnedFileRequest, Served};
 use crate::request::answer::Answer;
 use crate::request::rescue::Fault;
-use crate::request::route::{self, Into, Root};
+use crate::request::route::{self, Root};
 use crate::request::trip::{Flow, Halt, Handler, Trip};
 
 /// An `spa` offers every coding that its store may hold, in this order.
@@ -25,10 +21,9 @@ pub(crate) fn file_server(
     let before = std::mem::replace(&mut trip.handler, Handler::FileServer);
     let served = match own_root.or(trip.root) {
         None => return Err(Halt::Fault(Fault::NotFound)),
-        Some(Root::Store(number)) => {
-            let number = *number;
-            let stores = &trip.snapshot.stores;
-            let store = stores.get(number as usize).ok_or(Halt::Fault(Fault::NotFound))?;
+        Some(root @ Root::Stores { .. }) => {
+            let number = root.store(settings.follow_outside).ok_or(Fault::NotFound)?;
+            let store = trip.snapshot.stores.get(number as usize).ok_or(Fault::NotFound)?;
             let (encodings, minimum, types) = match trip.encode {
                 Some(encode) => (&*encode.encodings, encode.minimum_length, &*encode.types),
                 None => (&[][..], 0, &[][..]),
@@ -50,14 +45,14 @@ pub(crate) fn file_server(
             if !trip.may_block {
                 return Err(Halt::NeedsDisk);
             }
-            let root = route::expand(template, trip, Into::Text);
+            let root = route::expand_root(template, trip).ok_or(Fault::NotFound)?;
             let request = OwnedFileRequest {
                 head: trip.head.clone(),
                 path: trip.path.to_vec(),
                 query: trip.query.as_deref().map(<[u8]>::to_vec),
                 original_path: trip.head.path().to_vec(),
             };
-            files::from_disk(settings, Path::new(OsStr::from_bytes(&root)), request, answer)?
+            files::from_disk(settings, &root, request, answer)?
         }
     };
     if matches!(served, Served::PassedOn) {

@@ -9,30 +9,33 @@ use crate::request::trip::Trip;
 
 /// Fields that follow from the body and the connection; a configuration that sets them would frame
 /// the answer twice (RFC 9112 section 6).
-const FRAMING: [&str; 4] = ["content-length", "transfer-encoding", "connection", "date"];
+const FRAMING: [&str; 5] = ["content-length", "transfer-encoding", "connection", "keep-alive", "date"];
+
+/// A step with the compiled expressions of its replacements, one for each change.
+pub(crate) type Changes<'a> = (&'a HeaderStep, &'a [Option<Regex>]);
 
 /// Makes the changes that were gathered on the way, in order. What the configuration sets wins over
 /// what the handler set.
 pub(crate) fn apply(trip: &Trip<'_>, answer: &mut Answer) {
-    for step in &trip.headers {
-        apply_step(step, trip, &mut answer.fields);
+    for changes in &trip.headers {
+        apply_step(changes, trip, &mut answer.fields);
     }
 }
 
 /// Makes only the changes that do not wait for a handler's answer.
 pub(crate) fn apply_to_error(trip: &Trip<'_>, answer: &mut Answer) {
-    for step in trip.headers.iter().filter(|step| !step.deferred) {
-        apply_step(step, trip, &mut answer.fields);
+    for changes in trip.headers.iter().filter(|(step, _)| !step.deferred) {
+        apply_step(changes, trip, &mut answer.fields);
     }
 }
 
-fn apply_step(step: &HeaderStep, trip: &Trip<'_>, fields: &mut Fields) {
-    for op in &step.ops {
-        apply_op(op, trip, fields);
+fn apply_step((step, expressions): &Changes<'_>, trip: &Trip<'_>, fields: &mut Fields) {
+    for (op, expression) in step.ops.iter().zip(*expressions) {
+        apply_op(op, expression.as_ref(), trip, fields);
     }
 }
 
-fn apply_op(op: &HeaderOp, trip: &Trip<'_>, fields: &mut Fields) {
+fn apply_op(op: &HeaderOp, expression: Option<&Regex>, trip: &Trip<'_>, fields: &mut Fields) {
     let expand = |value| route::expand(value, trip, Into::HeaderValue);
     match op {
         HeaderOp::Set { name, .. } | HeaderOp::Add { name, .. } | HeaderOp::Default { name, .. }
@@ -45,8 +48,11 @@ fn apply_op(op: &HeaderOp, trip: &Trip<'_>, fields: &mut Fields) {
             }
         }
         HeaderOp::Delete { name } => fields.retain(|field, _| !name_is_like(name.as_bytes(), field)),
-        HeaderOp::Replace { name, find, replace } => {
-            replace_values(fields, name, find, &expand(replace));
+        HeaderOp::Replace { name, replace, .. } => {
+            let replace = route::expand(replace, trip, Into::Replacement);
+            if let Some(expression) = expression {
+                replace_values(fields, name, expression, &replace);
+            }
         }
     }
 }
@@ -64,10 +70,7 @@ fn name_is_like(pattern: &[u8], name: &[u8]) -> bool {
     }
 }
 
-/// The expression was compiled by the checker already; compiling it here again keeps the settings
-/// plain data, and the directive is rare.
-fn replace_values(fields: &mut Fields, name: &str, find: &str, replace: &[u8]) {
-    let Ok(expression) = Regex::new(find) else { return };
+fn replace_values(fields: &mut Fields, name: &str, expression: &Regex, replace: &[u8]) {
     let replace = String::from_utf8_lossy(replace);
     let mut replaced = Fields::default();
     for (field, value) in fields.iter() {

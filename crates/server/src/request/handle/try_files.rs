@@ -1,7 +1,5 @@
 //! `try_files`: which of some files exists below the root.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use onehop_config::checked::FileMatch;
@@ -17,16 +15,14 @@ pub(crate) fn find(wanted: &FileMatch, trip: &Trip<'_>) -> Result<Option<Vec<u8>
     let own = wanted.root.as_ref().map(|template| root_of(template, trip));
     let found = match own.as_ref().or(trip.root) {
         None => None,
-        Some(Root::Store(number)) => {
-            let store = trip.snapshot.stores.get(*number as usize);
+        Some(root @ Root::Stores { .. }) => {
+            let number = root.store(false).or_else(|| root.store(true));
+            let store = number.and_then(|number| trip.snapshot.stores.get(number as usize));
             store.and_then(|store| find_candidate(store, &candidates, wanted.policy))
         }
         Some(Root::Disk(_)) if !trip.may_block => return Err(Halt::NeedsDisk),
-        Some(Root::Disk(template)) => {
-            let root = route::expand(template, trip, Into::Text);
-            let root = Path::new(OsStr::from_bytes(&root));
-            find_candidate_on_disk(root, &candidates, wanted.policy, false)
-        }
+        Some(Root::Disk(template)) => route::expand_root(template, trip)
+            .and_then(|root| find_candidate_on_disk(&root, &candidates, wanted.policy, false)),
     };
     Ok(found.map(|candidate| candidate.relative))
 }
@@ -36,7 +32,7 @@ fn root_of(template: &onehop_config::checked::Template, trip: &Trip<'_>) -> Root
     let path = template.as_text().map(Path::new);
     let number = trip.snapshot.stores.iter().position(|store| Some(store.root.as_path()) == path);
     match number.and_then(|number| u32::try_from(number).ok()) {
-        Some(number) => Root::Store(number),
+        Some(number) => Root::Stores { inside: Some(number), following: None },
         None => Root::Disk(template.clone()),
     }
 }

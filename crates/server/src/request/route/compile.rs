@@ -3,7 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use onehop_config::checked::{self, Checked, Condition, Encoding, FileServer, Matcher, Step, Template};
+use regex_lite::Regex;
+
+use onehop_config::checked::{
+    self, Checked, Condition, Encoding, FileServer, HeaderOp, Matcher, Step, Template,
+};
 
 use super::{Action, Root, Route};
 
@@ -33,7 +37,6 @@ pub fn store_wishes(checked: &Checked) -> Vec<StoreWish> {
         gather_encodings(&site.routes, &mut encodings);
         gather(&site.routes, &encodings, &mut wishes);
     }
-    // A root that only a matcher or a `root` names is wanted by whoever serves files there.
     wishes
 }
 
@@ -63,7 +66,14 @@ fn compile_list(routes: &[checked::Route], wishes: &[StoreWish]) -> Vec<Route> {
 fn action(step: &Step, wishes: &[StoreWish]) -> Action {
     match step {
         Step::Root(template) => Action::Root(root(template, wishes)),
-        Step::Header(header) => Action::Header(header.clone()),
+        Step::Header(header) => {
+            let expressions = header.ops.iter().map(|op| match op {
+                // The checker has compiled it already.
+                HeaderOp::Replace { find, .. } => Regex::new(find).ok(),
+                _ => None,
+            });
+            Action::Header(header.clone(), expressions.collect())
+        }
         Step::Redirect { to, kind } => Action::Redirect { to: to.clone(), kind: *kind },
         Step::Rewrite(to) => Action::Rewrite(to.clone()),
         Step::Encode(encode) => Action::Encode(encode.clone()),
@@ -79,19 +89,22 @@ fn action(step: &Step, wishes: &[StoreWish]) -> Action {
             root: settings.root.as_ref().map(|template| root(template, wishes)),
         },
         Step::Spa(settings) => {
-            let store = number(&settings.root, wishes).unwrap_or(u32::MAX);
+            let store = number(&settings.root, settings.follow_outside, wishes).unwrap_or(u32::MAX);
             Action::Spa { settings: settings.clone(), store }
         }
     }
 }
 
 fn root(template: &Template, wishes: &[StoreWish]) -> Root {
-    let stored = template.as_text().and_then(|text| number(Path::new(text), wishes));
-    stored.map_or_else(|| Root::Disk(template.clone()), Root::Store)
+    let number = |follow| number(Path::new(template.as_text()?), follow, wishes);
+    match (number(false), number(true)) {
+        (None, None) => Root::Disk(template.clone()),
+        (inside, following) => Root::Stores { inside, following },
+    }
 }
 
-fn number(root: &Path, wishes: &[StoreWish]) -> Option<u32> {
-    let place = wishes.iter().position(|wish| wish.root == root)?;
+fn number(root: &Path, follow_outside: bool, wishes: &[StoreWish]) -> Option<u32> {
+    let place = wishes.iter().position(|wish| wish.root == root && wish.follow_outside == follow_outside)?;
     u32::try_from(place).ok()
 }
 
@@ -114,27 +127,30 @@ fn add_missing(encodings: &mut Vec<Encoding>, more: &[Encoding]) {
 }
 
 fn gather(routes: &[checked::Route], encodings: &[Encoding], wishes: &mut Vec<StoreWish>) {
-    let serves = files_are_served(routes);
+    let mut serving = Vec::new();
+    gather_serving(routes, &mut serving);
     for route in routes {
         if let Some(matcher) = &route.matcher {
             gather_matcher(matcher, wishes);
         }
         match &route.step {
-            Step::Root(template) => {
-                // Where nothing of this list or below serves files, only `try_files` may look here.
-                let settings = serves.as_ref();
-                add(template, settings, if settings.is_some() { encodings } else { &[] }, wishes);
+            // Whoever serves files below this list may serve them from here.
+            Step::Root(template) if !serving.is_empty() => {
+                for settings in &serving {
+                    add(template, Some(settings), encodings, wishes);
+                }
             }
+            // Only `try_files` looks here.
+            Step::Root(template) => add(template, None, &[], wishes),
             Step::FileServer(settings) => {
                 if let Some(template) = &settings.root {
                     add(template, Some(settings), encodings, wishes);
                 }
             }
             Step::Spa(spa) => {
-                let wish = wish_for(&spa.root, wishes);
+                let wish = wish_for(&spa.root, spa.follow_outside, wishes);
                 add_missing(&mut wish.compress, &[Encoding::Brotli, Encoding::Zstd, Encoding::Gzip]);
                 wish.dotfiles |= spa.dotfiles;
-                wish.follow_outside |= spa.follow_outside;
                 wish.index.get_or_insert_with(|| spa.index.clone());
             }
             Step::Handle(routes) | Step::HandlePath { routes, .. } => gather(routes, encodings, wishes),
@@ -143,13 +159,15 @@ fn gather(routes: &[checked::Route], encodings: &[Encoding], wishes: &mut Vec<St
     }
 }
 
-/// The settings of a `file_server` without a root of its own in a list or below it.
-fn files_are_served(routes: &[checked::Route]) -> Option<FileServer> {
-    routes.iter().find_map(|route| match &route.step {
-        Step::FileServer(settings) if settings.root.is_none() => Some(settings.clone()),
-        Step::Handle(routes) | Step::HandlePath { routes, .. } => files_are_served(routes),
-        _ => None,
-    })
+/// Every `file_server` without a root of its own in a list or below it.
+fn gather_serving<'r>(routes: &'r [checked::Route], serving: &mut Vec<&'r FileServer>) {
+    for route in routes {
+        match &route.step {
+            Step::FileServer(settings) if settings.root.is_none() => serving.push(settings),
+            Step::Handle(routes) | Step::HandlePath { routes, .. } => gather_serving(routes, serving),
+            _ => {}
+        }
+    }
 }
 
 fn gather_matcher(matcher: &Matcher, wishes: &mut Vec<StoreWish>) {
@@ -173,21 +191,21 @@ fn add(
     wishes: &mut Vec<StoreWish>,
 ) {
     let Some(text) = template.as_text() else { return };
-    let wish = wish_for(Path::new(text), wishes);
+    let follow_outside = settings.is_some_and(|settings| settings.follow_outside);
+    let wish = wish_for(Path::new(text), follow_outside, wishes);
     add_missing(&mut wish.compress, encodings);
-    if let Some(settings) = settings {
-        wish.dotfiles |= settings.dotfiles;
-        wish.follow_outside |= settings.follow_outside;
-    }
+    wish.dotfiles |= settings.is_some_and(|settings| settings.dotfiles);
 }
 
-fn wish_for<'w>(root: &Path, wishes: &'w mut Vec<StoreWish>) -> &'w mut StoreWish {
-    let place = wishes.iter().position(|wish| wish.root == root).unwrap_or(wishes.len());
+/// What leaves the root is in a store of its own: a site that does not follow links never sees it.
+fn wish_for<'w>(root: &Path, follow_outside: bool, wishes: &'w mut Vec<StoreWish>) -> &'w mut StoreWish {
+    let fits = |wish: &StoreWish| wish.root == root && wish.follow_outside == follow_outside;
+    let place = wishes.iter().position(fits).unwrap_or(wishes.len());
     if place == wishes.len() {
         wishes.push(StoreWish {
             root: root.to_path_buf(),
             dotfiles: false,
-            follow_outside: false,
+            follow_outside,
             compress: Vec::new(),
             index: None,
         });

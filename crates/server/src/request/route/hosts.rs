@@ -56,8 +56,7 @@ impl HostTable {
         let lower = &mut lower[..host.len()];
         lower.copy_from_slice(host);
         lower.make_ascii_lowercase();
-        let lower = lower.strip_suffix(b".").unwrap_or(lower);
-        if let Some(site) = self.exact.get(lower) {
+        if let Some(site) = self.exact.get(&*lower) {
             return Some(*site);
         }
         let wild = self.wildcards.iter().find(|(labels, _)| labels_match(labels, lower));
@@ -65,15 +64,17 @@ impl HostTable {
     }
 }
 
-/// A host without its port; the brackets of an IPv6 literal go too.
+/// A host without its port; the brackets of an IPv6 literal go too, and the dot that ends a name which
+/// is written out to the root. Every comparison of hosts begins here, so that none can be evaded.
 pub(crate) fn without_port(host: &[u8]) -> &[u8] {
     if let Some(rest) = host.strip_prefix(b"[") {
         return rest.split(|b| *b == b']').next().unwrap_or(rest);
     }
-    match host.iter().rposition(|b| *b == b':') {
+    let name = match host.iter().rposition(|b| *b == b':') {
         Some(colon) => &host[..colon],
         None => host,
-    }
+    };
+    name.strip_suffix(b".").unwrap_or(name)
 }
 
 /// Whether a pattern fits a host, without regard to case.

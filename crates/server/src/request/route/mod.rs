@@ -11,14 +11,16 @@ mod uri;
 
 use std::sync::Arc;
 
+use regex_lite::Regex;
+
 use onehop_config::checked::{self, Encode, FileServer, HeaderStep, RedirectKind, Spa, Template};
 
 pub use compile::{StoreWish, compile, store_wishes};
 pub use hosts::HostTable;
 pub(crate) use hosts::without_port as host_without_port;
 pub(crate) use matcher::matches;
-pub(crate) use template::{Into, expand};
-pub(crate) use uri::{rewrite, strip_prefix};
+pub(crate) use template::{Into, expand, expand_root};
+pub(crate) use uri::{clean, rewrite, strip_prefix};
 
 use crate::observe::SiteCounters;
 use crate::observe::access_log::LogTarget;
@@ -62,7 +64,7 @@ pub struct Route {
 #[expect(missing_docs, reason = "each variant is the step of that name")]
 pub enum Action {
     Root(Root),
-    Header(HeaderStep),
+    Header(HeaderStep, Vec<Option<Regex>>),
     Redirect { to: Template, kind: RedirectKind },
     Rewrite(Template),
     Encode(Encode),
@@ -76,10 +78,39 @@ pub enum Action {
 /// Where files are looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Root {
-    /// In memory; the store's number.
-    Store(u32),
+    /// In memory: the numbers of the stores of that root, without and with links that leave it.
+    Stores {
+        /// As served by default.
+        inside: Option<u32>,
+        /// As served with `symlinks follow`.
+        following: Option<u32>,
+    },
     /// On disk, because its path is only known with the request.
     Disk(Template),
+}
+
+impl Route {
+    /// Whether its answer may come from a root that is not in memory.
+    pub(crate) fn may_need_disk(&self) -> bool {
+        match &self.action {
+            Action::Root(Root::Disk(_)) | Action::FileServer { root: Some(Root::Disk(_)), .. } => true,
+            Action::Handle(routes) | Action::HandlePath { routes, .. } => {
+                routes.iter().any(Route::may_need_disk)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Root {
+    /// The store to look into; the other one where only that is there.
+    pub(crate) fn store(&self, follow_outside: bool) -> Option<u32> {
+        match self {
+            Self::Stores { inside, .. } if !follow_outside => *inside,
+            Self::Stores { inside, following } => following.or(*inside),
+            Self::Disk(_) => None,
+        }
+    }
 }
 
 impl Snapshot {

@@ -1,9 +1,14 @@
 //! Placeholders filled in for a request.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
 use onehop_config::checked::{Part, Placeholder, Template};
 
 use super::hosts::without_port;
 use super::uri::{decode_path, escape_path, file_extension, last_segment};
+use crate::limits::PATH_BYTES_MAX;
 use crate::request::trip::Trip;
 
 /// Bytes of one expanded template: a few URIs long; more is an attempt to blow answers up.
@@ -16,8 +21,34 @@ pub(crate) enum Into {
     Uri,
     /// A header value: control characters are dropped.
     HeaderValue,
+    /// The replacement of a regular expression: a dollar sign in a value is only that.
+    Replacement,
     /// Anything else: as it is.
     Text,
+}
+
+/// The folder that a `root` with placeholders names for this request; `None` where a value could lead
+/// anywhere but one folder down: `Host: ..` must not be a way out.
+pub(crate) fn expand_root(template: &Template, trip: &Trip<'_>) -> Option<PathBuf> {
+    let mut out = Vec::new();
+    for part in &template.parts {
+        match part {
+            Part::Text(text) => out.extend_from_slice(text.as_bytes()),
+            Part::Value(placeholder) => {
+                let begin = out.len();
+                value(placeholder, trip, Into::Text, &mut out);
+                let value = out.get(begin..)?;
+                let is_name = !value.is_empty()
+                    && !value.starts_with(b".")
+                    && !value.iter().any(|byte| matches!(byte, b'/' | b'\\' | 0))
+                    && value.len() <= PATH_BYTES_MAX;
+                if !is_name {
+                    return None;
+                }
+            }
+        }
+    }
+    Some(PathBuf::from(OsString::from_vec(out)))
 }
 
 /// A template's text for this request.
@@ -26,18 +57,45 @@ pub(crate) fn expand(template: &Template, trip: &Trip<'_>, into: Into) -> Vec<u8
     for part in &template.parts {
         match part {
             Part::Text(text) => out.extend_from_slice(text.as_bytes()),
-            Part::Value(placeholder) => value(placeholder, trip, into, &mut out),
+            Part::Value(placeholder) => {
+                let begin = out.len();
+                value(placeholder, trip, into, &mut out);
+                escape_from(begin, placeholder, into, &mut out);
+            }
         }
         if out.len() > EXPANDED_BYTES_MAX {
             out.truncate(EXPANDED_BYTES_MAX);
             break;
         }
     }
-    if into == Into::HeaderValue {
+    if matches!(into, Into::HeaderValue | Into::Replacement) {
         // A value from the request can hold an encoded line break; it never begins a new field.
         out.retain(|byte| !matches!(byte, 0..=8 | 10..=31 | 127));
     }
     out
+}
+
+/// What a value must be turned into where it becomes part of something with a grammar of its own.
+fn escape_from(begin: usize, placeholder: &Placeholder, into: Into, out: &mut Vec<u8>) {
+    use Placeholder as P;
+    match into {
+        Into::Uri
+            if matches!(placeholder, P::QueryValue(_) | P::Header(_) | P::Cookie(_) | P::HostLabel(_)) =>
+        {
+            let raw = out.split_off(begin);
+            escape_path(&raw, out);
+        }
+        Into::Replacement => {
+            let raw = out.split_off(begin);
+            for byte in raw {
+                if byte == b'$' {
+                    out.push(b'$');
+                }
+                out.push(byte);
+            }
+        }
+        Into::Uri | Into::HeaderValue | Into::Text => {}
+    }
 }
 
 fn value(placeholder: &Placeholder, trip: &Trip<'_>, into: Into, out: &mut Vec<u8>) {
@@ -106,7 +164,7 @@ fn push_query(query: Option<&[u8]>, out: &mut Vec<u8>) {
 fn push_path(decoded: &[u8], into: Into, out: &mut Vec<u8>) {
     match into {
         Into::Uri => escape_path(decoded, out),
-        Into::HeaderValue | Into::Text => out.extend_from_slice(decoded),
+        Into::HeaderValue | Into::Replacement | Into::Text => out.extend_from_slice(decoded),
     }
 }
 

@@ -29,6 +29,12 @@ impl MemoryBudget {
         u64::try_from(self.0.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
+    /// The bound is another one from now on. What is held above a smaller one stays until it is replaced.
+    pub fn resize(&self, before: u64, now: u64) {
+        let signed = |bytes| i64::try_from(bytes).unwrap_or(i64::MAX);
+        self.0.fetch_add(signed(now).saturating_sub(signed(before)), Ordering::Relaxed);
+    }
+
     /// Takes `bytes` if they are left. `returning` counts as left too: bytes of the store that is
     /// being replaced, which come back as soon as its last reader is done with it.
     pub fn take(&self, bytes: u64, returning: u64) -> Option<Arc<Held>> {
