@@ -109,7 +109,6 @@ fn resident_kib(pid: u32) -> u64 {
 fn a_compressing_process_that_is_killed_costs_one_file_its_forms_and_nothing_else() {
     let folder = site(1);
     let onehop = serve(&folder);
-    let mut client = onehop.connect();
     let message = loop {
         let child = a_child(&onehop);
         // It may have ended by itself, or not be wanted any more: files that are so young are read once
@@ -121,11 +120,12 @@ fn a_compressing_process_that_is_killed_costs_one_file_its_forms_and_nothing_els
         }
     };
     assert!(message.contains("was lost at ") && message.contains("signal: 9"), "{message}");
-    assert_eq!(client.get("/index.html").status, 200);
+    assert_eq!(onehop.connect().get("/index.html").status, 200);
     wait_until_compressed(&onehop);
     let lost = losses(&onehop).len();
     let mut paths: Vec<String> = (0..SMALL_FILES).map(|number| format!("/small/{number}.js")).collect();
     paths.extend(["/large.js".to_owned(), "/index.html".to_owned()]);
+    let mut client = onehop.connect();
     // Some forms of a lost file may have been ready before.
     let plain = paths.iter().filter(|path| coding_of(&mut client, path).is_none()).count();
     assert!(plain <= lost, "{plain} files without a form after {lost} losses");
