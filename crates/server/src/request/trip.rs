@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use onehop_config::checked::{Encode, HeaderStep};
+use onehop_config::checked::Encode;
 use onehop_http1::RequestHead;
 
 use super::answer::Answer;
@@ -33,7 +33,7 @@ pub struct Trip<'a> {
     /// What `encode` allows.
     pub encode: Option<&'a Encode>,
     /// Field changes that wait for the answer.
-    pub headers: Vec<&'a HeaderStep>,
+    pub headers: Vec<header::Gathered<'a>>,
     /// Who answered.
     pub handler: Handler,
     /// This thread may wait for the disk.
@@ -100,6 +100,10 @@ impl<'a> Trip<'a> {
         self.walk(routes, answer)?;
         encode::apply(self, answer);
         header::apply(self, answer);
+        if answer.status == 304 {
+            // What the client holds has a type already (RFC 9110 section 15.4.5).
+            answer.fields.remove("content-type");
+        }
         Ok(())
     }
 
@@ -131,7 +135,10 @@ impl<'a> Trip<'a> {
     fn step(&mut self, action: &'a Action, answer: &mut Answer) -> Result<Flow, Halt> {
         match action {
             Action::Root(root) => self.root = Some(root),
-            Action::Header(step) => self.headers.push(step),
+            Action::Header(step) => {
+                let gathered = header::gather(step, self);
+                self.headers.push(gathered);
+            }
             Action::Encode(encode) => self.encode = Some(encode),
             Action::Rewrite(to) => {
                 let to = route::expand(to, self, route::Into::Uri);
