@@ -23,6 +23,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::arguments::{Arguments, Command};
+use crate::failure::Failure;
 
 /// glibc's allocator stays: idle it holds a third of what mimalloc holds here (7.6 against 22.9 MiB
 /// resident after the best-level compression of one small site), and a request hardly allocates. The
@@ -32,9 +33,17 @@ use crate::arguments::{Arguments, Command};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    let done = if commands::forms::is_asked_for() { commands::forms::prepare_forms() } else { obey() };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.show(),
+    }
+}
+
+fn obey() -> Result<(), Failure> {
     // A wrong option ends here, with exit code 2.
     let arguments = Arguments::parse();
-    let done = match &arguments.command {
+    match &arguments.command {
         Command::Run(run) => commands::run::run(run),
         Command::Serve(serve) => commands::serve::serve(serve),
         Command::Validate(validate) => commands::validate::validate(validate),
@@ -43,9 +52,5 @@ fn main() -> ExitCode {
         Command::Status(status) => commands::status::status(status),
         Command::Completions(completions) => commands::pages::completions(completions),
         Command::Man(man) => commands::pages::manual(man),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.show(),
     }
 }

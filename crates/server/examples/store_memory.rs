@@ -13,11 +13,16 @@ use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use onehop_config::checked::Encoding;
-use onehop_server::control::store::{Keeper, KeeperEvent, MemoryBudget, Silent, StoreSpec, read};
+use onehop_server::control::store::{
+    CompressorProgram, Keeper, KeeperEvent, MemoryBudget, Silent, StoreSpec, prepare_forms_for_server, read,
+};
 
 const FILE_BYTES: usize = 100 * 1024;
 
 fn main() -> Result<(), Box<dyn Error>> {
+    if std::env::args().nth(1).as_deref() == Some(PREPARE_FORMS) {
+        return Ok(prepare_forms_for_server()?);
+    }
     let mebibytes: usize = std::env::args().nth(1).map_or(Ok(200), |argument| argument.parse())?;
     let folder = std::env::temp_dir().join(format!("onehop-store-memory-{}", std::process::id()));
     let result = swap(&folder.join("tree"), mebibytes).and_then(|()| compression(&folder.join("site")));
@@ -45,6 +50,7 @@ fn swap(root: &Path, mebibytes: usize) -> Result<(), Box<dyn Error>> {
         spec,
         Arc::clone(&latest),
         budget,
+        Some(compressor()),
         Arc::new(move |store| drop(publish.send(store))),
         Arc::new(move |event| drop(say.send(event))),
     );
@@ -91,6 +97,7 @@ fn compression(root: &Path) -> Result<(), Box<dyn Error>> {
         spec,
         Arc::clone(&latest),
         budget,
+        Some(compressor()),
         Arc::new(move |store| drop(publish.send(store))),
         Arc::new(move |event| drop(say.send(event))),
     );
@@ -109,6 +116,13 @@ fn compression(root: &Path) -> Result<(), Box<dyn Error>> {
     drop(keeper);
     Ok(())
 }
+
+/// As the program does it: the memory of compression is another process's.
+fn compressor() -> CompressorProgram {
+    CompressorProgram { path: "/proc/self/exe".into(), arguments: vec![PREPARE_FORMS.into()] }
+}
+
+const PREPARE_FORMS: &str = "prepare-forms";
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

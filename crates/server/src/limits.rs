@@ -181,6 +181,13 @@ pub const COMPRESS_ALONE_BYTES_MIN: usize = 512 * 1024;
 /// Threads that compress. Each has workspaces of its own.
 pub const COMPRESS_THREADS_MAX: usize = 4;
 
+/// Processes that compress and end too early, for one state of a tree, before the rest of it is left as
+/// it is. One file that no compressor survives should not cost the others; more is the system's refusal.
+pub const COMPRESSOR_LOSSES_MAX: usize = 3;
+
+/// How often a thread that waits for the process that compresses asks whether it should stop.
+pub const COMPRESS_CANCEL_PERIOD: Duration = Duration::from_millis(20);
+
 /// Bytes handed to a compressor before it is asked whether it should stop.
 pub const COMPRESS_STEP_BYTES: usize = 64 * 1024;
 

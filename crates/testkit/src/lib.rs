@@ -22,13 +22,21 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 ///
 /// # Panics
 /// With `what`, after [`PATIENCE`].
-pub fn wait_for<T>(what: &str, mut check: impl FnMut() -> Option<T>) -> T {
+pub fn wait_for<T>(what: &str, check: impl FnMut() -> Option<T>) -> T {
+    wait_at_most(PATIENCE, what, check)
+}
+
+/// The same for what may take longer.
+///
+/// # Panics
+/// With `what`, after that time.
+pub fn wait_at_most<T>(patience: Duration, what: &str, mut check: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
         if let Some(value) = check() {
             return value;
         }
-        assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}");
+        assert!(begun.elapsed() < patience, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -11,6 +11,7 @@ use onehop_server::control::admin::remove_dead_control_sockets;
 use onehop_server::limits::Timeouts;
 use onehop_server::{Event, Options, Running, Server, StartError};
 
+use super::forms;
 use crate::arguments::Process;
 use crate::control_client;
 use crate::control_path;
@@ -67,6 +68,7 @@ pub(super) fn serve_until_stopped(serving: Serving<'_>) -> Result<(), Failure> {
         events,
         control_socket,
         load,
+        compressor: Some(forms::compressor()),
         timeouts: Timeouts::default(),
         connections_max: None,
     };

@@ -110,6 +110,17 @@ pub(super) fn tree_event(root: &Path, event: KeeperEvent) -> Event {
         KeeperEvent::Compressed { bytes, took } => {
             Event::Compressed { root: root.to_path_buf(), compressed_bytes: bytes, took }
         }
+        KeeperEvent::CompressorMissing { reason } => warning(format!(
+            "no process could be started to compress {place} ({reason}): the server does it itself, and keeps \
+             more memory"
+        )),
+        KeeperEvent::CompressorLost { path, reason, goes_on } => {
+            let rest = if goes_on { "" } else { ", and so is the rest of it until it changes" };
+            warning(format!(
+                "the process that compresses {place} was lost at {path} ({reason}): this file is served as it \
+                 is{rest}"
+            ))
+        }
         KeeperEvent::HeldBack { missing } => warning(format!(
             "{place} has changed, but {} is missing: the former version is served until it is there",
             missing.join(", ")

@@ -17,6 +17,7 @@ use super::cores::Cores;
 use super::events::{Event, EventSink};
 use super::publish::{Configured, Publisher};
 use super::status::{ReloadSummary, SiteStatus, Status, StoreStatus};
+use super::store::CompressorProgram;
 use super::trees::Trees;
 use crate::limits::{CONNECTIONS_MAX, DESCRIPTORS_RESERVED, Timeouts};
 use crate::observe::{self, Registry};
@@ -36,6 +37,8 @@ pub struct Options {
     pub control_socket: Option<PathBuf>,
     /// Reads the configuration anew for a reload.
     pub load: Load,
+    /// The process that compresses files; `None` lets the server do it, and keep the memory.
+    pub compressor: Option<CompressorProgram>,
     /// Deadlines of connections.
     pub timeouts: Timeouts,
     /// Bound on open connections; `None` takes what limits and descriptors allow.
@@ -97,13 +100,15 @@ impl Server {
     pub fn start(checked: Checked, options: Options) -> Result<Running, StartError> {
         let started = Instant::now();
         refuse_tls(&checked)?;
-        let Options { threads, events, control_socket, load, timeouts, connections_max } = options;
+        let Options { threads, events, control_socket, load, compressor, timeouts, connections_max } =
+            options;
         let cores = threads.or(checked.global.threads).map_or_else(cores_allowed, NonZeroUsize::get);
         let registry = Arc::new(Registry::new(cores));
 
         let wishes = store_wishes(&checked);
-        let (mut trees, stores) = Trees::read(&wishes, checked.global.memory_bytes, Arc::clone(&events))
-            .map_err(StartError::Store)?;
+        let (mut trees, stores) =
+            Trees::read(&wishes, checked.global.memory_bytes, compressor, Arc::clone(&events))
+                .map_err(StartError::Store)?;
         let admin_address = checked.global.admin;
         let configured = Configured::new(checked, wishes, stores, Vec::new()).map_err(StartError::Store)?;
         let connections = connections_max.map_or_else(connections_allowed, NonZeroUsize::get);

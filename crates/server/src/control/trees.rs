@@ -7,13 +7,16 @@ use std::time::Instant;
 
 use super::events::{Event, EventSink, tree_event};
 use super::publish::Publisher;
-use super::store::{self, Keeper, KeeperEvent, MemoryBudget, Progress, StoreError, StoreSpec};
+use super::store::{
+    self, CompressorProgram, Keeper, KeeperEvent, MemoryBudget, Progress, StoreError, StoreSpec,
+};
 use crate::request::handle::files::store::Store;
 use crate::request::route::StoreWish;
 
 /// Every tree that is configured, each with its keeper.
 pub(super) struct Trees {
     budget: MemoryBudget,
+    compressor: Option<CompressorProgram>,
     events: EventSink,
     kept: Vec<Kept>,
 }
@@ -36,10 +39,11 @@ impl Trees {
     pub(super) fn read(
         wishes: &[StoreWish],
         memory_bytes: u64,
+        compressor: Option<CompressorProgram>,
         events: EventSink,
     ) -> Result<(Self, Vec<Arc<Store>>), String> {
         let budget = MemoryBudget::new(memory_bytes);
-        let mut trees = Self { budget, events, kept: Vec::new() };
+        let mut trees = Self { budget, compressor, events, kept: Vec::new() };
         for wish in wishes {
             let store = trees.read_one(wish)?;
             trees.kept.push(Kept { wish: wish.clone(), store, keeper: None });
@@ -50,11 +54,11 @@ impl Trees {
 
     /// Begins to compress and to watch.
     pub(super) fn watch(&mut self, publisher: &Arc<Publisher>) {
-        for kept in &mut self.kept {
-            if kept.keeper.is_none() {
-                kept.keeper = Some(keep(&kept.wish, &kept.store, &self.budget, &self.events, publisher));
-            }
+        let mut kept = std::mem::take(&mut self.kept);
+        for kept in kept.iter_mut().filter(|kept| kept.keeper.is_none()) {
+            kept.keeper = Some(self.keep(&kept.wish, &kept.store, publisher));
         }
+        self.kept = kept;
     }
 
     /// Reads what a reload needs in addition; changes nothing yet. `known` are the stores of now.
@@ -107,6 +111,27 @@ impl Trees {
         });
         Ok(Arc::new(store))
     }
+
+    fn keep(&self, wish: &StoreWish, store: &Arc<Store>, publisher: &Arc<Publisher>) -> Keeper {
+        let root = wish.root.clone();
+        let publisher = Arc::downgrade(publisher);
+        let publish = move |store: Arc<Store>| {
+            if let Some(publisher) = publisher.upgrade() {
+                publisher.replace_store(&root, store);
+            }
+        };
+        let root = wish.root.clone();
+        let events = Arc::clone(&self.events);
+        let tell = move |event: KeeperEvent| events(tree_event(&root, event));
+        Keeper::start(
+            spec(wish),
+            Arc::clone(store),
+            self.budget.clone(),
+            self.compressor.clone(),
+            Arc::new(publish),
+            Arc::new(tell),
+        )
+    }
 }
 
 fn explain(error: &StoreError) -> String {
@@ -124,26 +149,6 @@ fn spec(wish: &StoreWish) -> StoreSpec {
         compress: wish.compress.clone(),
         index: wish.index.clone(),
     }
-}
-
-fn keep(
-    wish: &StoreWish,
-    store: &Arc<Store>,
-    budget: &MemoryBudget,
-    events: &EventSink,
-    publisher: &Arc<Publisher>,
-) -> Keeper {
-    let root = wish.root.clone();
-    let publisher = Arc::downgrade(publisher);
-    let publish = move |store: Arc<Store>| {
-        if let Some(publisher) = publisher.upgrade() {
-            publisher.replace_store(&root, store);
-        }
-    };
-    let root = wish.root.clone();
-    let events = Arc::clone(events);
-    let tell = move |event: KeeperEvent| events(tree_event(&root, event));
-    Keeper::start(spec(wish), Arc::clone(store), budget.clone(), Arc::new(publish), Arc::new(tell))
 }
 
 struct Report {

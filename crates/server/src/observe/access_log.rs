@@ -1,7 +1,8 @@
 //! The access log: one JSON line for each request, shaped like Caddy's.
 //!
 //! A core gathers lines and hands them over in batches to a writer thread. A writer that is slow
-//! costs lines, which are counted, and never a request. Cookies and credentials are left out.
+//! costs lines, which are counted, and never a request. Cookies and credentials are left out. What
+//! reached no site (bytes that are no request, an unknown host) goes to the logs of the listener's first.
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
@@ -19,7 +20,8 @@ use super::CoreCounters;
 use crate::limits::{LOG_BATCH_BYTES, LOG_BATCHES_MAX};
 use crate::request::answer::Answer;
 use crate::request::origin::Origin;
-use crate::request::route::{Site, host_without_port};
+use crate::request::rescue::Fault;
+use crate::request::route::host_without_port;
 
 /// Fields whose values are never logged.
 const SECRET: [&str; 4] = ["cookie", "set-cookie", "authorization", "proxy-authorization"];
@@ -33,6 +35,19 @@ pub struct LogTarget {
     pub hosts: Vec<String>,
 }
 
+/// A request and what became of it.
+pub(crate) struct Exchange<'a> {
+    /// `None` where the bytes were no request.
+    pub(crate) head: Option<&'a RequestHead>,
+    pub(crate) origin: &'a Origin,
+    pub(crate) answer: &'a Answer,
+    /// Bytes of the body.
+    pub(crate) sent: u64,
+    pub(crate) took: Duration,
+    /// Why no handler answered.
+    pub(crate) fault: Option<Fault>,
+}
+
 /// A thread that writes log lines. It ends when the last owner is gone, after the last line.
 #[derive(Debug)]
 pub struct LogWriter {
@@ -43,6 +58,14 @@ pub struct LogWriter {
 #[derive(Default)]
 pub(crate) struct LogBatches {
     batches: RefCell<Vec<(Arc<LogWriter>, Vec<u8>)>>,
+}
+
+impl LogTarget {
+    fn wants(&self, exchange: &Exchange<'_>) -> bool {
+        let Some(head) = exchange.head.filter(|_| !self.hosts.is_empty()) else { return true };
+        let host = host_without_port(head.host().unwrap_or_default());
+        self.hosts.iter().any(|name| name.as_bytes().eq_ignore_ascii_case(host))
+    }
 }
 
 impl LogWriter {
@@ -72,29 +95,14 @@ fn write_all(batches: &Receiver<Vec<u8>>, mut sink: Box<dyn Write + Send>) {
 }
 
 impl LogBatches {
-    /// Adds a line to every log of the site that wants it.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "a line is made of all of them; a struct would be built per request"
-    )]
-    pub(crate) fn add(
-        &self,
-        counters: &CoreCounters,
-        site: &Site,
-        head: &RequestHead,
-        origin: &Origin,
-        answer: &Answer,
-        sent: u64,
-        took: Duration,
-    ) {
+    /// Adds a line to every log that wants it.
+    pub(crate) fn add(&self, counters: &CoreCounters, targets: &[LogTarget], exchange: &Exchange<'_>) {
         let mut text = None;
-        for target in &site.logs {
-            let host = host_without_port(head.host().unwrap_or_default());
-            let wanted = |name: &String| name.as_bytes().eq_ignore_ascii_case(host);
-            if !target.hosts.is_empty() && !target.hosts.iter().any(wanted) {
+        for target in targets {
+            if !target.wants(exchange) {
                 continue;
             }
-            let text = text.get_or_insert_with(|| line(head, origin, answer, sent, took));
+            let text = text.get_or_insert_with(|| line(exchange));
             let mut batches = self.batches.borrow_mut();
             let number = batches.iter().position(|(writer, _)| Arc::ptr_eq(writer, &target.writer));
             let number = number.unwrap_or_else(|| {
@@ -127,37 +135,50 @@ fn hand_over(writer: &LogWriter, batch: &mut Vec<u8>, counters: &CoreCounters) {
     }
 }
 
-fn line(head: &RequestHead, origin: &Origin, answer: &Answer, sent: u64, took: Duration) -> String {
+fn line(exchange: &Exchange<'_>) -> String {
     let mut out = String::with_capacity(512);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (ip, port) = match origin.peer {
+    let (ip, port) = match exchange.origin.peer {
         Some(peer) => (peer.ip().to_canonical().to_string(), peer.port().to_string()),
         None => ("@".to_owned(), String::new()),
     };
+    let message = if exchange.head.is_some() { "handled request" } else { "refused request" };
     let _ = write!(
         out,
-        "{{\"level\":\"info\",\"ts\":{}.{:06},\"logger\":\"http.log.access\",\"msg\":\"handled request\",\
-         \"request\":{{\"remote_ip\":\"{ip}\",\"remote_port\":\"{port}\",\"client_ip\":\"{ip}\",\"proto\":\"{}\",\"method\":",
+        "{{\"level\":\"info\",\"ts\":{}.{:06},\"logger\":\"http.log.access\",\"msg\":\"{message}\",\
+         \"request\":{{\"remote_ip\":\"{ip}\",\"remote_port\":\"{port}\",\"client_ip\":\"{ip}\"",
         now.as_secs(),
         now.subsec_micros(),
-        if head.version() == Version::Http10 { "HTTP/1.0" } else { "HTTP/1.1" },
     );
-    push_json(&mut out, head.method_bytes());
-    out.push_str(",\"host\":");
-    push_json(&mut out, head.host().unwrap_or_default());
-    out.push_str(",\"uri\":");
-    push_json(&mut out, head.target());
-    out.push_str(",\"headers\":");
-    push_fields(&mut out, head.fields());
-    let seconds = took.as_secs_f64();
+    if let Some(head) = exchange.head {
+        push_head(&mut out, head);
+    }
     let _ = write!(
         out,
-        "}},\"duration\":{seconds:.9},\"size\":{sent},\"status\":{},\"resp_headers\":",
-        answer.status
+        "}},\"duration\":{:.9},\"size\":{},\"status\":{}",
+        exchange.took.as_secs_f64(),
+        exchange.sent,
+        exchange.answer.status,
     );
-    push_fields(&mut out, answer.fields.iter());
+    if let Some(fault) = exchange.fault {
+        let _ = write!(out, ",\"refused\":\"{}\"", fault.name());
+    }
+    out.push_str(",\"resp_headers\":");
+    push_fields(&mut out, exchange.answer.fields.iter());
     out.push_str("}\n");
     out
+}
+
+fn push_head(out: &mut String, head: &RequestHead) {
+    let version = if head.version() == Version::Http10 { "HTTP/1.0" } else { "HTTP/1.1" };
+    let _ = write!(out, ",\"proto\":\"{version}\",\"method\":");
+    push_json(out, head.method_bytes());
+    out.push_str(",\"host\":");
+    push_json(out, head.host().unwrap_or_default());
+    out.push_str(",\"uri\":");
+    push_json(out, head.target());
+    out.push_str(",\"headers\":");
+    push_fields(out, head.fields());
 }
 
 /// Fields of one name become one array; a head holds a bounded number of them.

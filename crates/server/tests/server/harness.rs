@@ -74,6 +74,7 @@ impl TestServer {
             events: Arc::new(move |event| drop(sender.send(event))),
             control_socket: None,
             load: Arc::new(move || read(&file)),
+            compressor: None,
             timeouts: wishes.timeouts,
             connections_max: wishes.connections_max.and_then(NonZeroUsize::new),
         };

@@ -40,16 +40,7 @@ fn a_request_is_one_json_line_without_its_secrets() {
         "GET /a?b='c'&d=%22 HTTP/1.1\r\nHost: localhost\r\nCookie: session=secret\r\nX: 1\r\nX: 2\r\n\r\n",
     );
     assert_eq!(client.answer().status, 200);
-    let path = server.folder.path().join("access.log");
-    let begun = Instant::now();
-    let line = loop {
-        let text = std::fs::read_to_string(&path).unwrap_or_default();
-        if text.ends_with('\n') {
-            break text;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(10), "no line came");
-        std::thread::yield_now();
-    };
+    let line = logged(&server, 1).remove(0);
     assert!(!line.contains("secret"), "{line}");
     let json: serde_json::Value = serde_json::from_str(&line).unwrap();
     assert_eq!(json["status"], 200);
@@ -57,4 +48,35 @@ fn a_request_is_one_json_line_without_its_secrets() {
     assert_eq!(json["request"]["uri"], "/a?b='c'&d=%22");
     assert_eq!(json["request"]["headers"]["Cookie"][0], "REDACTED");
     assert_eq!(json["request"]["headers"]["X"], serde_json::json!(["1", "2"]));
+}
+
+#[test]
+fn refusals_are_logged_with_their_cause_also_those_of_the_codec() {
+    let text = "http://localhost:0 {\n\tlog {\n\t\toutput file ./access.log\n\t}\n\tfile_server\n}\n";
+    let server = TestServer::start(application(), text, Wishes::default());
+    server.connect().get("/missing");
+    server.connect().send("GET / HTTP/1.1\r\nHost: other.test\r\n\r\n").answer();
+    server.connect().send("GET / HTTP/1.1\r\nHost: h\r\nContent-Length: x\r\n\r\n").answer();
+    let lines = logged(&server, 3);
+    let refused = |line: &String| {
+        let json: serde_json::Value = serde_json::from_str(line).unwrap();
+        (json["status"].as_u64().unwrap(), json["refused"].as_str().unwrap().to_owned())
+    };
+    let refused: Vec<_> = lines.iter().map(refused).collect();
+    let expected = [(404, "not_found"), (421, "unknown_host"), (400, "bad_content_length")];
+    assert_eq!(refused, expected.map(|(status, cause)| (status, cause.to_owned())));
+}
+
+/// The first lines of the access log, once there are so many.
+fn logged(server: &TestServer, count: usize) -> Vec<String> {
+    let path = server.folder.path().join("access.log");
+    let begun = Instant::now();
+    loop {
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        if text.ends_with('\n') && text.lines().count() >= count {
+            return text.lines().map(str::to_owned).collect();
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10), "only this came: {text}");
+        std::thread::yield_now();
+    }
 }

@@ -15,6 +15,7 @@ use super::hold::{Hold, Verdict};
 use super::read::{Outcome, Reading};
 use super::shelf::Shelf;
 use super::stop::Stop;
+use super::worker::CompressorProgram;
 use super::{MemoryBudget, Silent, StoreError, StoreSpec};
 use crate::limits::{CHURN_WAIT_MAX, POLL_PERIOD, QUIET_PERIOD};
 use crate::request::handle::files::store::{Skipped, Store};
@@ -37,6 +38,20 @@ pub enum KeeperEvent {
         bytes: u64,
         /// How long it took.
         took: Duration,
+    },
+    /// The process that compresses could not be started: the server does it itself.
+    CompressorMissing {
+        /// Why.
+        reason: String,
+    },
+    /// The process that compresses ended too early, or answered nonsense. The file stays as it is.
+    CompressorLost {
+        /// The file, below the root.
+        path: String,
+        /// How it ended.
+        reason: String,
+        /// Another one goes on with the rest; otherwise it waits until the tree changes.
+        goes_on: bool,
     },
     /// A changed tree is not served yet, because these paths are missing.
     HeldBack {
@@ -83,16 +98,18 @@ pub struct Keeper {
 
 impl Keeper {
     /// Begins with a store that was read (and is already published), compresses it, and publishes
-    /// whatever comes after it.
+    /// whatever comes after it. Without a `compressor`, it compresses in this process.
     pub fn start(
         spec: StoreSpec,
         first: Arc<Store>,
         budget: MemoryBudget,
+        compressor: Option<CompressorProgram>,
         publish: Publish,
         events: Events,
     ) -> Self {
         let root = spec.clone();
-        Self::start_with(spec, first, budget, publish, events, |stop, events| Eyes::open(&root, stop, events))
+        let eyes = |stop, events: &Events| Eyes::open(&root, stop, events);
+        Self::start_with(spec, first, budget, compressor, publish, events, eyes)
     }
 
     /// The same with eyes of one's own.
@@ -100,6 +117,7 @@ impl Keeper {
         spec: StoreSpec,
         first: Arc<Store>,
         budget: MemoryBudget,
+        compressor: Option<CompressorProgram>,
         publish: Publish,
         events: Events,
         eyes: impl FnOnce(Arc<Stop>, &Events) -> Eyes,
@@ -108,7 +126,7 @@ impl Keeper {
         let mut hold = Hold::default();
         hold.published(&first, spec.index.as_deref());
         let skipped = first.skipped.clone();
-        let shelf = Shelf::new(first, publish, Arc::clone(&events), Arc::clone(&stop));
+        let shelf = Shelf::new(first, publish, Arc::clone(&events), Arc::clone(&stop), compressor);
         let eyes = eyes(Arc::clone(&stop), &events);
         let mut work = Work {
             spec,

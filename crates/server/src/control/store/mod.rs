@@ -1,8 +1,8 @@
 //! Builds stores out of directory trees and keeps them up to date.
 //!
 //! Owns everything between the file system and a published [`Store`](crate::request::handle::files::store::Store): what is served of a tree
-//! (`scan.rs`), its bytes (`read.rs`), compressed forms (`compress.rs`, `forms.rs`), and the thread that
-//! watches a tree and publishes its changes as one store (`keeper.rs`). Never publishes bytes that no
+//! (`scan.rs`), its bytes (`read.rs`), compressed forms (`compress.rs`, `forms.rs`, in a process of their
+//! own: `worker.rs` and `workshop.rs`), and the thread that watches a tree and publishes its changes as one store (`keeper.rs`). Never publishes bytes that no
 //! file had, a tree that no moment had, or a file outside the root; never makes a request wait.
 //!
 //! Read next: `read.rs`, then `keeper.rs`.
@@ -11,6 +11,7 @@ mod assemble;
 mod compress;
 mod eyes;
 mod forms;
+mod frames;
 mod hash;
 mod hold;
 mod index_assets;
@@ -21,15 +22,18 @@ mod scan;
 mod shelf;
 mod stop;
 mod watch;
+mod worker;
+mod workshop;
 
 use std::io;
 use std::path::PathBuf;
 
 use onehop_config::checked::Encoding;
 
-pub use self::compress::compress;
 pub use self::keeper::{Events, Keeper, KeeperEvent, Publish};
 pub use self::read::read;
+pub use self::worker::CompressorProgram;
+pub use self::workshop::{prepare_forms, prepare_forms_for_server};
 pub use crate::request::handle::files::budget::MemoryBudget;
 
 /// Which tree is served, and how.

@@ -9,10 +9,11 @@ use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
 use super::assemble::totals;
-use super::compress::compress;
+use super::compress::{Compression, compress};
 use super::forms::take_over;
 use super::keeper::{Events, KeeperEvent, Publish};
 use super::stop::Stop;
+use super::worker::{CompressorProgram, Crew};
 use super::{MemoryBudget, StoreSpec};
 use crate::limits::COMPRESS_THREADS_MAX;
 use crate::request::handle::files::store::{File, Node, Store};
@@ -29,6 +30,7 @@ struct Place {
     latest: Mutex<Arc<Store>>,
     publish: Publish,
     events: Events,
+    crew: Crew,
 }
 
 struct Background {
@@ -37,8 +39,15 @@ struct Background {
 }
 
 impl Shelf {
-    pub(super) fn new(first: Arc<Store>, publish: Publish, events: Events, stop: Arc<Stop>) -> Self {
-        let place = Arc::new(Place { latest: Mutex::new(first), publish, events });
+    pub(super) fn new(
+        first: Arc<Store>,
+        publish: Publish,
+        events: Events,
+        stop: Arc<Stop>,
+        compressor: Option<CompressorProgram>,
+    ) -> Self {
+        let crew = Crew::new(compressor, Arc::clone(&events));
+        let place = Arc::new(Place { latest: Mutex::new(first), publish, events, crew });
         Self { place, stop, background: None }
     }
 
@@ -118,7 +127,8 @@ impl Place {
         let first = Arc::clone(&self.lock());
         let threads = thread::available_parallelism().map_or(1, usize::from).min(COMPRESS_THREADS_MAX);
         let mut bytes = None;
-        compress(&first, spec, budget, threads, cancelled, &mut |store| {
+        let wanted = Compression { store: &first, spec, budget, crew: &self.crew, threads, cancelled };
+        compress(&wanted, &mut |store| {
             let mut latest = self.lock();
             // Under the lock, in which a store is also superseded.
             if !cancelled.load(Ordering::Acquire) {

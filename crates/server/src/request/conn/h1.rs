@@ -8,7 +8,7 @@ use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use onehop_http1::{AnswerHead, BodyLength, BodyRead, Limits, Next, Refusal, ServerCodec};
 use tokio::io::AsyncWriteExt;
@@ -21,10 +21,12 @@ use crate::limits::{
     CHUNK_LINE_BYTES_MAX, COPIED_BODY_BYTES_MAX, DRAINED_BODY_BYTES_MAX, HEAD_BYTES_MAX, HEADER_FIELDS_MAX,
     LINGER_BYTES_MAX, PIPELINE_BATCH_MAX, TARGET_BYTES_MAX, TRAILER_BYTES_MAX, WRITE_GATHER_BYTES_MAX,
 };
+use crate::observe::access_log::Exchange;
 use crate::request::answer::{Body, Piece, Stored};
 use crate::request::core::{Admission, Core, View};
 use crate::request::origin::Origin;
 use crate::request::rescue::{self, Fault};
+use crate::request::trip::Handler;
 use crate::request::{Served, serve_request};
 
 const CODEC_LIMITS: Limits = Limits {
@@ -201,12 +203,15 @@ impl Connection {
         let took = started.elapsed();
         let site = served.site.and_then(|number| view.snapshot.sites.get(number));
         let counters = site.and_then(|site| site.counters.get(self.core.number)).unwrap_or(&self.core.other);
-        counters.answered(served.handler, answer_status(desk), sent, took);
+        counters.answered(served.handler, desk.answer.status, sent, took);
         if let Some(fault) = served.fault {
             self.core.counters.refused(fault);
         }
-        if let Some(site) = site.filter(|site| !site.logs.is_empty()) {
-            self.core.logs.add(&self.core.counters, site, &desk.head, &self.origin, &desk.answer, sent, took);
+        let logs = site.map_or_else(|| view.snapshot.logs_at(self.origin.listener), |site| &*site.logs);
+        if !logs.is_empty() {
+            let (head, origin, answer) = (Some(&desk.head), &self.origin, &desk.answer);
+            let exchange = Exchange { head, origin, answer, sent, took, fault: served.fault };
+            self.core.logs.add(&self.core.counters, logs, &exchange);
         }
         Ok(match next {
             Next::KeepAlive => None,
@@ -326,17 +331,21 @@ impl Connection {
         {
             codec.write_data(output, text);
         }
-        self.core.counters.refused(fault);
-        self.core.other.answered(
-            crate::request::trip::Handler::None,
-            answer_status(desk),
-            bytes_of(body_length(&body)),
-            std::time::Duration::ZERO,
-        );
+        self.record_refusal(desk, fault, bytes_of(body_length(&body)));
         write_both(&mut self.socket, &self.deadline, &desk.output, &[]).await?;
         desk.output.clear();
         desk.input.clear();
         Ok(After::Linger)
+    }
+
+    fn record_refusal(&self, desk: &Desk, fault: Fault, sent: u64) {
+        let took = Duration::ZERO;
+        self.core.counters.refused(fault);
+        self.core.other.answered(Handler::None, desk.answer.status, sent, took);
+        let view = self.core.view();
+        let (origin, answer) = (&self.origin, &desk.answer);
+        let exchange = Exchange { head: None, origin, answer, sent, took, fault: Some(fault) };
+        self.core.logs.add(&self.core.counters, view.snapshot.logs_at(origin.listener), &exchange);
     }
 
     /// Says that nothing more comes and reads, within bounds, until the client has closed.
@@ -358,10 +367,6 @@ impl Connection {
         }
         self.core.desks.give_back(desk);
     }
-}
-
-fn answer_status(desk: &Desk) -> u16 {
-    desk.answer.status
 }
 
 fn body_length(body: &Body) -> BodyLength {

@@ -13,6 +13,7 @@ pub struct HostTable {
     exact: HashMap<Box<[u8]>, usize, foldhash::fast::RandomState>,
     wildcards: Vec<(Vec<Option<String>>, usize)>,
     rest: Option<usize>,
+    first: Option<usize>,
 }
 
 impl HostTable {
@@ -20,6 +21,7 @@ impl HostTable {
     pub fn new<'a>(sites: impl IntoIterator<Item = (usize, &'a [HostPattern])>) -> Self {
         let mut table = Self::default();
         for (site, hosts) in sites {
+            table.first.get_or_insert(site);
             if hosts.is_empty() {
                 table.rest.get_or_insert(site);
             }
@@ -35,6 +37,11 @@ impl HostTable {
         let exact_labels = |labels: &[Option<String>]| labels.iter().flatten().count();
         table.wildcards.sort_by_key(|(labels, _)| std::cmp::Reverse((labels.len(), exact_labels(labels))));
         table
+    }
+
+    /// The first site of the listener.
+    pub fn first(&self) -> Option<usize> {
+        self.first
     }
 
     /// The site for an effective host as the head has it, with or without a port.

@@ -83,6 +83,12 @@ pub enum Root {
 }
 
 impl Snapshot {
+    /// Where a listener's requests are logged that reach no site.
+    pub fn logs_at(&self, listener: usize) -> &[LogTarget] {
+        let first = self.hosts.get(listener).and_then(HostTable::first);
+        first.and_then(|number| self.sites.get(number)).map(|site| &*site.logs).unwrap_or_default()
+    }
+
     /// Number of the site that answers `host` at a listener; `None` where nobody does.
     pub fn site_number(&self, listener: usize, host: Option<&[u8]>) -> Option<usize> {
         self.hosts.get(listener)?.find(host)

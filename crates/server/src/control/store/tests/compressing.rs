@@ -1,13 +1,25 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::super::compress;
+use super::super::compress::{Compression, compress};
+use super::super::worker::{CompressorProgram, Crew};
 use super::*;
 
 fn compressed(site: &Site, store: &Arc<Store>) -> Vec<Arc<Store>> {
     let mut published = Vec::new();
     let never = AtomicBool::new(false);
-    compress(store, &site.spec, &site.budget, 2, &never, &mut |store| published.push(store));
+    compress_until(site, store, &never, &mut |store| published.push(store));
     published
+}
+
+fn compress_until(
+    site: &Site,
+    store: &Arc<Store>,
+    cancelled: &AtomicBool,
+    publish: &mut dyn FnMut(Arc<Store>),
+) {
+    let crew = Crew::new(None, Arc::new(|event| panic!("{event:?}")));
+    let (spec, budget) = (&site.spec, &site.budget);
+    compress(&Compression { store, spec, budget, crew: &crew, threads: 2, cancelled }, publish);
 }
 
 fn site() -> Site {
@@ -69,14 +81,14 @@ fn nothing_is_published_once_it_is_cancelled() {
     site.write("app.js", text(30_000, 2));
     let first = Arc::new(site.read().expect("a store"));
     let cancelled = AtomicBool::new(true);
-    compress(&first, &site.spec, &site.budget, 2, &cancelled, &mut |_| panic!("published"));
+    compress_until(&site, &first, &cancelled, &mut |_| panic!("published"));
     for number in 0..100 {
         site.write(&format!("{number}.js"), text(200_000, number));
     }
     let many = Arc::new(site.read().expect("a store"));
     let cancelled = AtomicBool::new(false);
     let mut published = 0;
-    compress(&many, &site.spec, &site.budget, 2, &cancelled, &mut |_| {
+    compress_until(&site, &many, &cancelled, &mut |_| {
         published += 1;
         cancelled.store(true, Ordering::Relaxed);
     });
@@ -110,4 +122,94 @@ fn forms_beyond_the_budget_are_dropped_and_not_tried_again() {
     let file = file(&last, "app.js").expect("listed");
     assert!(file.settled && file.gzip.is_none() && file.brotli.is_none() && file.zstd.is_none());
     assert_eq!(site.budget.left(), 100);
+}
+
+/// Compresses with a program on one thread; what it published, and what was heard.
+fn compressed_by(
+    site: &Site,
+    store: &Arc<Store>,
+    program: &[&str],
+    cancelled: &AtomicBool,
+) -> (Arc<Store>, Vec<KeeperEvent>) {
+    let program = CompressorProgram {
+        path: program[0].into(),
+        arguments: program[1..].iter().map(Into::into).collect(),
+    };
+    let (tell, events) = channel();
+    let crew = Crew::new(Some(program), Arc::new(move |event| drop(tell.send(event))));
+    let (spec, budget) = (&site.spec, &site.budget);
+    let mut last = Arc::clone(store);
+    let wanted = Compression { store, spec, budget, crew: &crew, threads: 1, cancelled };
+    compress(&wanted, &mut |store| last = store);
+    (last, events.try_iter().collect())
+}
+
+fn six_scripts() -> (Site, Arc<Store>) {
+    let site = site();
+    for number in 0..6 {
+        site.write(&format!("{number}.js"), text(9_000 + number as usize, number));
+    }
+    let store = Arc::new(site.read().expect("a store"));
+    (site, store)
+}
+
+#[test]
+fn a_program_that_cannot_be_started_is_done_without_and_that_is_said_once() {
+    let (site, first) = six_scripts();
+    let (last, events) = compressed_by(&site, &first, &["/nonexistent/onehop"], &AtomicBool::new(false));
+    assert!(matches!(&events[..], [KeeperEvent::CompressorMissing { .. }]), "{events:?}");
+    assert!(
+        last.files.iter().all(|file| file.gzip.is_some() && file.brotli.is_some() && file.zstd.is_some())
+    );
+}
+
+#[test]
+fn a_program_that_ends_or_answers_nonsense_costs_a_file_its_forms_and_is_given_up_in_the_end() {
+    for (program, cause) in [("/bin/false", "exit status: 1"), ("/bin/cat", "not smaller")] {
+        let (site, first) = six_scripts();
+        let (last, events) = compressed_by(&site, &first, &[program], &AtomicBool::new(false));
+        let lost: Vec<_> = events
+            .iter()
+            .map(|event| match event {
+                KeeperEvent::CompressorLost { path, reason, goes_on } if reason.contains(cause) => {
+                    (path.as_str(), *goes_on)
+                }
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(lost, [("0.js", true), ("1.js", true), ("2.js", true), ("3.js", false)]);
+        for (number, file) in last.files.iter().enumerate() {
+            assert!(file.gzip.is_none() && file.brotli.is_none() && file.zstd.is_none());
+            assert_eq!(file.settled, number < 4, "the rest may be tried again");
+        }
+    }
+}
+
+#[test]
+fn a_program_that_takes_nothing_is_ended_when_the_work_is_cancelled() {
+    let site = site();
+    // More than a pipe holds.
+    site.write("app.js", text(300_000, 1));
+    let first = Arc::new(site.read().expect("a store"));
+    let cancelled = AtomicBool::new(false);
+    // By its argument it is found among the processes.
+    let seconds = format!("100000.{}", std::process::id());
+    let runs = || {
+        fs::read_dir("/proc").expect("/proc").flatten().any(|entry| {
+            let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+            line.split(|byte| *byte == 0).any(|argument| argument == seconds.as_bytes())
+        })
+    };
+    std::thread::scope(|scope| {
+        let work = scope.spawn(|| compressed_by(&site, &first, &["/bin/sleep", &seconds], &cancelled));
+        let begun = Instant::now();
+        while !runs() {
+            assert!(begun.elapsed() < PATIENCE, "it was never started");
+            std::thread::yield_now();
+        }
+        cancelled.store(true, Ordering::Relaxed);
+        let (last, events) = work.join().expect("no panic");
+        assert!(events.is_empty() && Arc::ptr_eq(&last, &first), "{events:?}");
+    });
+    assert!(!runs());
 }

@@ -86,6 +86,7 @@ impl Site {
             self.spec.clone(),
             Arc::clone(&first),
             self.budget.clone(),
+            None,
             Arc::new(move |store| drop(stores.send(store))),
             Arc::new(move |event| drop(says.send(event))),
             eyes,
