@@ -60,6 +60,8 @@ export const DIFFERENCES = [
   // Lengths that Caddy leaves out.
   { reason: "an answer to HEAD tells the length that GET would have", what: "content-length", if: (difference) => isHead(difference) && difference.caddy === undefined },
 
+  { reason: "an empty query leaves no question mark in {uri}", site: "rewrite", request: /^\w+ \/query\?( |$)/, what: "x-uri" },
+
   // Pages of our own.
   { reason: "a directory page is our own", site: "browse", what: /^(body|content-length|cache-control|last-modified|etag)$/, request: /^\w+ \/(list|assets|empty)\// },
   { reason: "a directory page is made anew, never 304", site: "browse", what: "status", status: 200, request: /If-Modified-Since/ },
@@ -75,10 +77,4 @@ export const DIFFERENCES = [
 
   // Types.
   { reason: "more types are known", what: "content-type", if: ({ caddy, onehop }) => caddy === undefined && onehop !== undefined && /^application\/(manifest\+)?json$/.test(onehop) },
-
-  // To mend.
-  { open: true, reason: "placeholders in `header` see the request as it is after the rewrite, not when the header is set", site: "rewrite", what: /^x-(uri|query)$/ },
-  { open: true, reason: "deferred `header` operations are not applied to 412 and 416", site: "header", status: /^41[26]$/, what: /^x-(late|text)$/ },
-  { open: true, reason: "try_files {path} takes a folder where the path ends in a slash: Caddy goes on to the next candidate", site: "single-page", request: /\/(docs|assets|empty|list|list\/sub)\/(\?| |$)/, what: /^(status|body|content-length)$/ },
-  { open: true, reason: "`header` sets Content-Type on 304 too", site: "header", status: 304, what: "content-type" },
 ];

@@ -34,7 +34,7 @@ pub struct Trip<'a> {
     /// What `encode` allows.
     pub encode: Option<&'a Encode>,
     /// Field changes that wait for the answer.
-    pub(crate) headers: Vec<header::Changes<'a>>,
+    pub headers: Vec<header::Gathered<'a>>,
     /// Who answered.
     pub handler: Handler,
     /// This thread may wait for the disk.
@@ -101,6 +101,10 @@ impl<'a> Trip<'a> {
         self.walk(routes, answer)?;
         encode::apply(self, answer);
         header::apply(self, answer);
+        if answer.status == 304 {
+            // What the client holds has a type already (RFC 9110 section 15.4.5).
+            answer.fields.remove("content-type");
+        }
         Ok(())
     }
 
@@ -132,7 +136,10 @@ impl<'a> Trip<'a> {
     fn step(&mut self, action: &'a Action, answer: &mut Answer) -> Result<Flow, Halt> {
         match action {
             Action::Root(root) => self.root = Some(root),
-            Action::Header(step, expressions) => self.headers.push((step, expressions)),
+            Action::Header(step, expressions) => {
+                let gathered = header::gather(step, expressions, self);
+                self.headers.push(gathered);
+            }
             Action::Encode(encode) => self.encode = Some(encode),
             Action::Rewrite(to) => {
                 let to = route::expand(to, self, route::Into::Uri);

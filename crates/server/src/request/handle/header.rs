@@ -1,6 +1,6 @@
 //! `header`: changes to the fields of an answer.
 
-use onehop_config::checked::{HeaderOp, HeaderStep};
+use onehop_config::checked::{HeaderOp, HeaderStep, Template};
 use regex_lite::Regex;
 
 use crate::request::answer::{Answer, Fields};
@@ -11,47 +11,89 @@ use crate::request::trip::Trip;
 /// the answer twice (RFC 9112 section 6).
 const FRAMING: [&str; 5] = ["content-length", "transfer-encoding", "connection", "keep-alive", "date"];
 
-/// A step with the compiled expressions of its replacements, one for each change.
-pub(crate) type Changes<'a> = (&'a HeaderStep, &'a [Option<Regex>]);
+/// A step on the way, with the values that are not what they will be when the answer is there.
+#[derive(Debug)]
+pub struct Gathered<'a> {
+    step: &'a HeaderStep,
+    /// The compiled expressions of its replacements, one for each change.
+    expressions: &'a [Option<Regex>],
+    /// The value of each change, filled in when the step was taken; empty where that can wait.
+    values: Vec<Vec<u8>>,
+}
+
+/// Takes a step. One that does not wait for the answer sees the request as it is now, before a later
+/// rewrite: its placeholders are filled in here. Most have none, and cost nothing.
+pub(crate) fn gather<'a>(
+    step: &'a HeaderStep,
+    expressions: &'a [Option<Regex>],
+    trip: &Trip<'_>,
+) -> Gathered<'a> {
+    let names_request = |op| value_of(op).is_some_and(|value| value.as_text().is_none());
+    let values = match !step.deferred && step.ops.iter().any(names_request) {
+        true => step.ops.iter().map(|op| expand(op, trip)).collect(),
+        false => Vec::new(),
+    };
+    Gathered { step, expressions, values }
+}
 
 /// Makes the changes that were gathered on the way, in order. What the configuration sets wins over
 /// what the handler set.
 pub(crate) fn apply(trip: &Trip<'_>, answer: &mut Answer) {
-    for changes in &trip.headers {
-        apply_step(changes, trip, &mut answer.fields);
+    for gathered in &trip.headers {
+        apply_step(gathered, trip, &mut answer.fields);
     }
 }
 
-/// Makes only the changes that do not wait for a handler's answer.
+/// Makes only the changes that do not wait for a handler's answer, or all where the error is the
+/// answer of a handler about a file that it has: a condition that fails, a range beyond its end.
 pub(crate) fn apply_to_error(trip: &Trip<'_>, answer: &mut Answer) {
-    for changes in trip.headers.iter().filter(|(step, _)| !step.deferred) {
-        apply_step(changes, trip, &mut answer.fields);
+    let is_about_a_file = matches!(answer.status, 412 | 416);
+    for gathered in trip.headers.iter().filter(|gathered| is_about_a_file || !gathered.step.deferred) {
+        apply_step(gathered, trip, &mut answer.fields);
     }
 }
 
-fn apply_step((step, expressions): &Changes<'_>, trip: &Trip<'_>, fields: &mut Fields) {
-    for (op, expression) in step.ops.iter().zip(*expressions) {
-        apply_op(op, expression.as_ref(), trip, fields);
+fn apply_step(gathered: &Gathered<'_>, trip: &Trip<'_>, fields: &mut Fields) {
+    for (index, op) in gathered.step.ops.iter().enumerate() {
+        let expression = gathered.expressions.get(index).and_then(Option::as_ref);
+        match gathered.values.get(index) {
+            Some(value) => apply_op(op, expression, value, fields),
+            None => apply_op(op, expression, &expand(op, trip), fields),
+        }
     }
 }
 
-fn apply_op(op: &HeaderOp, expression: Option<&Regex>, trip: &Trip<'_>, fields: &mut Fields) {
-    let expand = |value| route::expand(value, trip, Into::HeaderValue);
+/// The text that a change brings; removing brings none.
+fn value_of(op: &HeaderOp) -> Option<&Template> {
+    match op {
+        HeaderOp::Set { value, .. } | HeaderOp::Add { value, .. } | HeaderOp::Default { value, .. } => {
+            Some(value)
+        }
+        HeaderOp::Replace { replace, .. } => Some(replace),
+        HeaderOp::Delete { .. } => None,
+    }
+}
+
+fn expand(op: &HeaderOp, trip: &Trip<'_>) -> Vec<u8> {
+    let into = if matches!(op, HeaderOp::Replace { .. }) { Into::Replacement } else { Into::HeaderValue };
+    value_of(op).map(|value| route::expand(value, trip, into)).unwrap_or_default()
+}
+
+fn apply_op(op: &HeaderOp, expression: Option<&Regex>, value: &[u8], fields: &mut Fields) {
     match op {
         HeaderOp::Set { name, .. } | HeaderOp::Add { name, .. } | HeaderOp::Default { name, .. }
             if FRAMING.iter().any(|framing| name.eq_ignore_ascii_case(framing)) => {}
-        HeaderOp::Set { name, value } => fields.set(name, &expand(value)),
-        HeaderOp::Add { name, value } => fields.add(name, &expand(value)),
-        HeaderOp::Default { name, value } => {
+        HeaderOp::Set { name, .. } => fields.set(name, value),
+        HeaderOp::Add { name, .. } => fields.add(name, value),
+        HeaderOp::Default { name, .. } => {
             if fields.get(name).is_none() {
-                fields.add(name, &expand(value));
+                fields.add(name, value);
             }
         }
         HeaderOp::Delete { name } => fields.retain(|field, _| !name_is_like(name.as_bytes(), field)),
-        HeaderOp::Replace { name, replace, .. } => {
-            let replace = route::expand(replace, trip, Into::Replacement);
+        HeaderOp::Replace { name, .. } => {
             if let Some(expression) = expression {
-                replace_values(fields, name, expression, &replace);
+                replace_values(fields, name, expression, value);
             }
         }
     }

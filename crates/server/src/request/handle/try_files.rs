@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use onehop_config::checked::FileMatch;
+use onehop_config::checked::{FileMatch, Part, Template};
 
 use super::files::{find_candidate, find_candidate_on_disk};
 use crate::request::route::{self, Into, Root};
@@ -11,7 +11,7 @@ use crate::request::trip::{Halt, Trip};
 /// The candidate that is taken, relative to the root and decoded; `None` where none exists.
 pub(crate) fn find(wanted: &FileMatch, trip: &Trip<'_>) -> Result<Option<Vec<u8>>, Halt> {
     let candidates: Vec<Vec<u8>> =
-        wanted.candidates.iter().map(|candidate| route::expand(candidate, trip, Into::Text)).collect();
+        wanted.candidates.iter().filter_map(|candidate| candidate_of(candidate, trip)).collect();
     let own = wanted.root.as_ref().map(|template| root_of(template, trip));
     let found = match own.as_ref().or(trip.root) {
         None => None,
@@ -27,8 +27,16 @@ pub(crate) fn find(wanted: &FileMatch, trip: &Trip<'_>) -> Result<Option<Vec<u8>
     Ok(found.map(|candidate| candidate.relative))
 }
 
+/// A candidate for this request. The file says with a slash at its end that it means a folder; where
+/// only the request's path ends in one, `{path}` is nothing that can exist, as in Caddy.
+fn candidate_of(candidate: &Template, trip: &Trip<'_>) -> Option<Vec<u8>> {
+    let path = route::expand(candidate, trip, Into::Text);
+    let means_folder = matches!(candidate.parts.last(), Some(Part::Text(text)) if text.ends_with('/'));
+    (means_folder || path.last() != Some(&b'/')).then_some(path)
+}
+
 /// A `try_files` root of its own: the store of that path, or the disk.
-fn root_of(template: &onehop_config::checked::Template, trip: &Trip<'_>) -> Root {
+fn root_of(template: &Template, trip: &Trip<'_>) -> Root {
     let path = template.as_text().map(Path::new);
     let number = trip.snapshot.stores.iter().position(|store| Some(store.root.as_path()) == path);
     match number.and_then(|number| u32::try_from(number).ok()) {
