@@ -39,7 +39,7 @@ fn output(cx: &Context<'_>, option: &Line) -> Result<LogOutput, Box<Problem>> {
     let Some((kind, rest)) = option.args.split_first() else {
         return Err(super::wrong_arguments(option, "output stdout|stderr|discard|file <path>"));
     };
-    if kind.text != "file"
+    if matches!(kind.text.as_str(), "stdout" | "stderr" | "discard")
         && let Some(extra) = rest.first()
     {
         return Err(Problem::error(

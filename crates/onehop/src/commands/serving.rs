@@ -127,7 +127,16 @@ fn control_socket(
         // What others have left behind is no reason not to start.
         let _ = remove_dead_control_sockets(folder);
     }
-    if let Some(pid) = control_client::listener_pid(&path) {
+    let holder = control_client::listener_pid(&path);
+    if let Some(pid) = holder.filter(|_| !was_named && subject.is_dir()) {
+        // The same folder at another address is an ordinary wish.
+        reporter.warn(format!(
+            "process {pid} serves this folder too and has its control socket: `onehop stop` ends that one; \
+             --control PATH gives this one its own"
+        ));
+        return Ok(None);
+    }
+    if let Some(pid) = holder {
         return Err(Failure::failed(format!(
             "already running with process id {pid}\n  \
              let it read its configuration again:  onehop reload --control {path}\n  \

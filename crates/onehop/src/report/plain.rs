@@ -27,7 +27,11 @@ pub(crate) fn line(event: &Event) -> Option<String> {
             bytes(*compressed_bytes),
             duration(*took)
         ),
-        Event::Listening { url, .. } => format!("  listens    {url}"),
+        Event::Listening { url, address } => {
+            let everywhere = address.starts_with("[::]:") || address.starts_with("0.0.0.0:");
+            let whom = if everywhere { " (every interface)" } else { "" };
+            format!("  listens    {url}{whom}")
+        }
         Event::AdminListening { address } => format!("  metrics    http://{address}/metrics"),
         Event::Ready { took } => format!("  ready      after {}", duration(*took)),
         Event::TreePublished { root, changed, files } => format!(

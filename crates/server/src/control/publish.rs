@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use onehop_config::checked::{Checked, ListenAddress, Listener};
+use onehop_config::checked::{Checked, ListenAddress, Listener, LogOutput};
 
 use crate::observe::Registry;
 use crate::observe::access_log::{LogTarget, LogWriter};
@@ -148,7 +148,11 @@ fn open_logs(checked: &Checked) -> Result<Vec<Vec<LogTarget>>, String> {
                 None => {
                     let started = LogWriter::start(&log.output);
                     let writer = Arc::new(started.map_err(|error| {
-                        format!("cannot open the access log of {}: {:?}: {error}", site.label, log.output)
+                        let output = match &log.output {
+                            LogOutput::File(path) => path.display().to_string(),
+                            other => format!("{other:?}").to_lowercase(),
+                        };
+                        format!("cannot open the access log of {}: {output}: {error}", site.label)
                     })?);
                     writers.push((&log.output, Arc::clone(&writer)));
                     writer

@@ -117,6 +117,16 @@ impl Trees {
             on_disk: totals.on_disk,
             took: begun.elapsed(),
         });
+        if let Some(index) = &wish.index
+            && store.get(index.trim_matches('/').as_bytes()).is_none()
+        {
+            (self.events)(Event::Warning {
+                message: format!(
+                    "{} has no {index}: navigations are answered 404 until it is there; did the build run?",
+                    wish.root.display()
+                ),
+            });
+        }
         Ok(Arc::new(store))
     }
 

@@ -6,8 +6,9 @@
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -25,6 +26,10 @@ use crate::request::route::host_without_port;
 
 /// Fields whose values are never logged.
 const SECRET: [&str; 4] = ["cookie", "set-cookie", "authorization", "proxy-authorization"];
+
+/// Permissions of a log file and of a folder that is made for it: Caddy's.
+const FILE_MODE: u32 = 0o600;
+const FOLDER_MODE: u32 = 0o700;
 
 /// One access log of a site.
 #[derive(Debug, Clone)]
@@ -79,7 +84,7 @@ impl LogTarget {
 }
 
 impl LogWriter {
-    /// Opens the output and starts its thread. A file is appended to; its folder must be there.
+    /// Opens the output and starts its thread. A file is appended to.
     pub fn start(output: &LogOutput) -> io::Result<Self> {
         let (orders, received) = sync_channel(LOG_BATCHES_MAX);
         let sink: Box<dyn Write + Send> = match output {
@@ -101,8 +106,13 @@ impl LogWriter {
     }
 }
 
+/// The file and its folder are made where they are missing, for nobody else's eyes: lines hold addresses
+/// and header values of clients.
 fn open(path: &Path) -> io::Result<File> {
-    File::options().create(true).append(true).open(path)
+    if let Some(folder) = path.parent() {
+        DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder)?;
+    }
+    File::options().create(true).append(true).mode(FILE_MODE).open(path)
 }
 
 fn write_all(orders: &Receiver<Order>, mut sink: Box<dyn Write + Send>) {

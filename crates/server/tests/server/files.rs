@@ -165,3 +165,15 @@ fn each_file_server_of_a_list_has_its_own_say_about_dotfiles() {
     assert_eq!(server.connect().get("/.env").status, 200);
     assert_eq!(server.connect().get("/.other").status, 404);
 }
+
+#[test]
+fn an_application_without_its_index_says_so_at_the_start() {
+    let folder = tempfile::TempDir::new().unwrap();
+    write(folder.path(), "dist/robots.txt", b"x");
+    let server = TestServer::start(folder, "http://localhost:0 {\n\tspa ./dist\n}\n", Wishes::default());
+    let warned = server.wait_for(|event| match event {
+        Event::Warning { message } => Some(message.clone()),
+        _ => None,
+    });
+    assert!(warned.contains("has no index.html"), "{warned}");
+}

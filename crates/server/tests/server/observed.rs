@@ -52,12 +52,12 @@ fn a_request_is_one_json_line_without_its_secrets() {
 
 #[test]
 fn refusals_are_logged_with_their_cause_also_those_of_the_codec() {
-    let text = "http://localhost:0 {\n\tlog {\n\t\toutput file ./access.log\n\t}\n\tfile_server\n}\n";
+    let text = "http://localhost:0 {\n\tlog {\n\t\toutput file ./logs/access.log\n\t}\n\tfile_server\n}\n";
     let server = TestServer::start(application(), text, Wishes::default());
     server.connect().get("/missing");
     server.connect().send("GET / HTTP/1.1\r\nHost: other.test\r\n\r\n").answer();
     server.connect().send("GET / HTTP/1.1\r\nHost: h\r\nContent-Length: x\r\n\r\n").answer();
-    let lines = logged(&server, 3);
+    let lines = logged_in(&server, "logs/access.log", 3);
     let refused = |line: &String| {
         let json: serde_json::Value = serde_json::from_str(line).unwrap();
         (json["status"].as_u64().unwrap(), json["refused"].as_str().unwrap().to_owned())
@@ -67,9 +67,13 @@ fn refusals_are_logged_with_their_cause_also_those_of_the_codec() {
     assert_eq!(refused, expected.map(|(status, cause)| (status, cause.to_owned())));
 }
 
-/// The first lines of the access log, once there are so many.
 fn logged(server: &TestServer, count: usize) -> Vec<String> {
-    let path = server.folder.path().join("access.log");
+    logged_in(server, "access.log", count)
+}
+
+/// The first lines of an access log, once there are so many.
+fn logged_in(server: &TestServer, name: &str, count: usize) -> Vec<String> {
+    let path = server.folder.path().join(name);
     let begun = Instant::now();
     loop {
         let text = std::fs::read_to_string(&path).unwrap_or_default();
