@@ -16,6 +16,7 @@ use onehop_config::checked::Encoding;
 use onehop_server::control::store::{
     CompressorProgram, Keeper, KeeperEvent, MemoryBudget, Silent, StoreSpec, prepare_forms_for_server, read,
 };
+use onehop_server::limits::HOLD_BACK_MAX;
 
 const FILE_BYTES: usize = 100 * 1024;
 
@@ -127,7 +128,14 @@ const PREPARE_FORMS: &str = "prepare-forms";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn spec(root: &Path, compress: Vec<Encoding>) -> StoreSpec {
-    StoreSpec { root: root.to_path_buf(), dotfiles: false, follow_outside: false, compress, index: None }
+    StoreSpec {
+        root: root.to_path_buf(),
+        dotfiles: false,
+        follow_outside: false,
+        compress,
+        index: None,
+        hold_back: HOLD_BACK_MAX,
+    }
 }
 
 fn stored(store: &onehop_server::request::handle::files::store::Store) -> i64 {

@@ -10,6 +10,7 @@ use super::publish::Publisher;
 use super::store::{
     self, CompressorProgram, Keeper, KeeperEvent, MemoryBudget, Progress, StoreError, StoreSpec,
 };
+use crate::limits::HOLD_BACK_MAX;
 use crate::request::handle::files::store::Store;
 use crate::request::route::StoreWish;
 
@@ -166,6 +167,7 @@ fn spec(wish: &StoreWish) -> StoreSpec {
         follow_outside: wish.follow_outside,
         compress: wish.compress.clone(),
         index: wish.index.clone(),
+        hold_back: HOLD_BACK_MAX,
     }
 }
 

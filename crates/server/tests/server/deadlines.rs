@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use onehop_server::limits::Timeouts;
 
+use crate::client::{Answer, Client};
 use crate::harness::{TestServer, Wishes, serve_application};
 
 const SHORT: Duration = Duration::from_millis(400);
@@ -28,17 +29,21 @@ fn a_head_that_is_never_finished_is_answered_408() {
 fn a_head_that_drips_does_not_win_time_with_every_byte() {
     let server = server();
     let mut client = server.connect();
+    client.send("GET / HTTP/1.1\r\nHost: localhost\r\nX: ");
+    assert_eq!(drip(client).status, 408);
+}
+
+/// Sends a byte now and then until there is an answer.
+fn drip(mut client: Client) -> Answer {
     client.stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     let begun = Instant::now();
-    client.send("GET / HTTP/1.1\r\nHost: localhost\r\nX: ");
-    let answer = loop {
+    loop {
         client.send("x");
         if let Ok(answer) = client.try_answer(true) {
-            break answer;
+            return answer;
         }
         assert!(begun.elapsed() < Duration::from_secs(10), "the drip keeps the connection");
-    };
-    assert_eq!(answer.status, 408);
+    }
 }
 
 #[test]
@@ -90,15 +95,6 @@ fn others_are_served_while_a_thousand_clients_are_silent() {
 fn a_body_that_nobody_wants_does_not_win_time_with_every_byte() {
     let server = server();
     let mut client = server.connect();
-    client.stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-    let begun = Instant::now();
     client.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 60000\r\n\r\n");
-    let answer = loop {
-        client.send("x");
-        if let Ok(answer) = client.try_answer(true) {
-            break answer;
-        }
-        assert!(begun.elapsed() < Duration::from_secs(10), "the drip keeps the connection");
-    };
-    assert_eq!(answer.status, 408);
+    assert_eq!(drip(client).status, 408);
 }

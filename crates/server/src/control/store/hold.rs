@@ -6,10 +6,9 @@
 //! waited for again: it is answered by something else, or by nothing.
 
 use std::collections::HashSet;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::index_assets::named_assets;
-use crate::limits::HOLD_BACK_MAX;
 use crate::request::handle::files::store::{Node, Store};
 
 /// What is waited for.
@@ -41,8 +40,14 @@ pub(super) enum Verdict {
 }
 
 impl Hold {
-    /// Judges a tree that was just read.
-    pub(super) fn judge(&mut self, store: &Store, index: Option<&str>, now: Instant) -> Verdict {
+    /// Judges a tree that was just read; an incomplete one is put off for as long as `patience` lasts.
+    pub(super) fn judge(
+        &mut self,
+        store: &Store,
+        index: Option<&str>,
+        patience: Duration,
+        now: Instant,
+    ) -> Verdict {
         let new = |path: &Vec<u8>| !self.known.contains(path);
         let missing: Vec<_> = missing(store, index).into_iter().filter(new).collect();
         if missing.is_empty() {
@@ -50,7 +55,7 @@ impl Hold {
             return Verdict::Complete;
         }
         let missing = missing.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
-        let until = *self.since.get_or_insert(now) + HOLD_BACK_MAX;
+        let until = *self.since.get_or_insert(now) + patience;
         if now < until { Verdict::Incomplete { missing, until } } else { Verdict::Overdue { missing } }
     }
 

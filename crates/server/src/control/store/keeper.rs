@@ -276,7 +276,7 @@ impl Work {
     /// Publishes a store, or puts it aside; returns when to look again if nothing happens.
     fn judge(&mut self, store: Store, begun: Instant) -> Option<Instant> {
         let index = self.spec.index.as_deref();
-        match self.hold.judge(&store, index, Instant::now()) {
+        match self.hold.judge(&store, index, self.spec.hold_back, Instant::now()) {
             Verdict::Complete => {}
             Verdict::Incomplete { missing, until } => {
                 if missing != self.awaited {

@@ -27,6 +27,7 @@ mod workshop;
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use onehop_config::checked::Encoding;
 
@@ -50,6 +51,8 @@ pub struct StoreSpec {
     /// A single-page app's index page, below the root. Changes are not published while it, or an asset
     /// that it names, is missing.
     pub index: Option<String>,
+    /// How long changes are held back at most; [`crate::limits::HOLD_BACK_MAX`] unless a test says otherwise.
+    pub hold_back: Duration,
 }
 
 /// Hears how far a read is; for a progress bar. Called from several threads.

@@ -205,11 +205,19 @@ fn matters(spec: &StoreSpec, want: &Want, name: &[u8]) -> bool {
 mod tests {
     use super::super::scan::scan;
     use super::*;
+    use crate::limits::HOLD_BACK_MAX;
     use std::fs;
 
     fn spec(root: &Path) -> StoreSpec {
         let root = root.to_path_buf();
-        StoreSpec { root, dotfiles: false, follow_outside: false, compress: vec![], index: None }
+        StoreSpec {
+            root,
+            dotfiles: false,
+            follow_outside: false,
+            compress: vec![],
+            index: None,
+            hold_back: HOLD_BACK_MAX,
+        }
     }
 
     #[test]

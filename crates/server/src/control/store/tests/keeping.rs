@@ -98,12 +98,16 @@ fn patience_with_an_incomplete_build_ends() {
     let missing = vec!["config.js".to_owned()];
     let until = now + HOLD_BACK_MAX;
     let incomplete = Verdict::Incomplete { missing: missing.clone(), until };
-    assert_eq!(hold.judge(&store, index, now), incomplete);
-    assert_eq!(hold.judge(&store, index, until - Duration::from_millis(1)), incomplete);
-    assert_eq!(hold.judge(&store, index, until), Verdict::Overdue { missing });
+    assert_eq!(hold.judge(&store, index, HOLD_BACK_MAX, now), incomplete);
+    assert_eq!(hold.judge(&store, index, HOLD_BACK_MAX, until - Duration::from_millis(1)), incomplete);
+    assert_eq!(hold.judge(&store, index, HOLD_BACK_MAX, until), Verdict::Overdue { missing });
     hold.published(&store, index);
-    assert_eq!(hold.judge(&store, index, until), Verdict::Complete, "it is known to be missing");
-    assert_eq!(hold.judge(&store, None, until), Verdict::Complete);
+    assert_eq!(
+        hold.judge(&store, index, HOLD_BACK_MAX, until),
+        Verdict::Complete,
+        "it is known to be missing"
+    );
+    assert_eq!(hold.judge(&store, None, HOLD_BACK_MAX, until), Verdict::Complete);
 }
 
 #[test]

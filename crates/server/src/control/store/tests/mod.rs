@@ -38,7 +38,14 @@ impl Site {
         let around = fs::canonicalize(folder.path()).expect("it exists");
         let root = around.join("root");
         fs::create_dir(&root).expect("create");
-        let spec = StoreSpec { root, dotfiles: false, follow_outside: false, compress: vec![], index: None };
+        let spec = StoreSpec {
+            root,
+            dotfiles: false,
+            follow_outside: false,
+            compress: vec![],
+            index: None,
+            hold_back: 2 * PATIENCE,
+        };
         Self { around, spec, budget: MemoryBudget::new(1 << 30), _folder: folder }
     }
 
