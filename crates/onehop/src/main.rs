@@ -25,13 +25,6 @@ use clap::Parser;
 use crate::arguments::{Arguments, Command};
 use crate::failure::Failure;
 
-/// glibc's allocator stays: idle it holds a third of what mimalloc holds here (7.6 against 22.9 MiB
-/// resident after the best-level compression of one small site), and a request hardly allocates. The
-/// static build has musl's, which is slow under contention, and takes this one.
-#[cfg(target_env = "musl")]
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let done = if commands::forms::is_asked_for() { commands::forms::prepare_forms() } else { obey() };
     match done {
