@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use onehop_config::checked::{self, Checked, ListenAddress};
 
@@ -189,11 +189,6 @@ impl Running {
     /// What the server is doing.
     pub fn status(&self) -> Status {
         self.inner.status()
-    }
-
-    /// How long a stop waits at most.
-    pub fn grace_period(&self) -> Duration {
-        self.inner.publisher.current().checked.global.grace_period
     }
 
     /// What reload, stop and status need, to be called from other threads.

@@ -21,7 +21,7 @@ use super::CoreCounters;
 use crate::limits::{LOG_BATCH_BYTES, LOG_BATCHES_MAX, LOG_FINISH_DEADLINE};
 use crate::request::answer::Answer;
 use crate::request::origin::Origin;
-use crate::request::rescue::Fault;
+use crate::request::rescue::{AtFault, Fault};
 use crate::request::route::host_without_port;
 
 /// Fields whose values are never logged.
@@ -176,10 +176,13 @@ fn line(exchange: &Exchange<'_>) -> String {
         Some(peer) => (peer.ip().to_canonical().to_string(), peer.port().to_string()),
         None => ("@".to_owned(), String::new()),
     };
+    // As in Caddy: what a client asks for is information, what fails here is an error.
+    let ours = exchange.fault.is_some_and(|fault| fault.at_fault() == AtFault::Us);
+    let level = if ours { "error" } else { "info" };
     let message = if exchange.head.is_some() { "handled request" } else { "refused request" };
     let _ = write!(
         out,
-        "{{\"level\":\"info\",\"ts\":{}.{:06},\"logger\":\"http.log.access\",\"msg\":\"{message}\",\
+        "{{\"level\":\"{level}\",\"ts\":{}.{:06},\"logger\":\"http.log.access\",\"msg\":\"{message}\",\
          \"request\":{{\"remote_ip\":\"{ip}\",\"remote_port\":\"{port}\",\"client_ip\":\"{ip}\"",
         now.as_secs(),
         now.subsec_micros(),
