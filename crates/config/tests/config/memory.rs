@@ -59,6 +59,7 @@ pub(crate) fn text_of(problems: &[Problem]) -> String {
 
 impl Source for Memory {
     fn read(&self, path: &Path) -> io::Result<String> {
+        let path = path.strip_prefix("/work").unwrap_or(path);
         self.files.get(path).cloned().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
     }
 

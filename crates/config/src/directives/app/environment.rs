@@ -41,6 +41,7 @@ pub(super) fn env(
             set(cx, environment, name, value)
         }
         [name, _, ..] => Err(not_a_pair(name)),
+        [name] if name.text.contains('=') => Err(not_a_pair(name)),
         _ => Err(wrong_arguments(option, "env <NAME> <value>")),
     }
 }

@@ -69,8 +69,9 @@ pub(super) fn app(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Resul
     let written = options::read(cx, line);
     let in_block = written.command_or_address();
     let (chosen, args) = arguments(cx, scope, line, in_block)?;
-    if is_contradictory(cx, &written, args) {
-        // Which of the two is meant is not known: what follows from one would mislead.
+    let is_unknown = written.is_broken && written.command.is_empty() && written.address.is_none();
+    if is_contradictory(cx, &written, args) || (in_block.is_some() && is_unknown) {
+        // What is meant is not known: what follows from a guess would mislead.
         return Ok(Vec::new());
     }
     let program = program::program(cx, line, args, &written);

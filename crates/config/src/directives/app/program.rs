@@ -56,7 +56,7 @@ pub(super) fn program(
     let Some((file, rest)) = args.split_first() else {
         return Err(no_file(cx, line));
     };
-    let file = handler_file(cx, file, written)?;
+    let file = handler_file(cx, file, written).map_err(|problem| matcher_is_file(cx, line, problem))?;
     let directory = chosen.unwrap_or_else(|| project_folder(cx, &file));
     let (runtime, runtime_arguments) = match &written.runtime {
         Some((runtime, arguments)) => (Some(runtime.clone()), arguments.clone()),
@@ -64,6 +64,16 @@ pub(super) fn program(
     };
     let arguments = words(cx, rest)?;
     Ok((AppRun::Handler { file, runtime, runtime_arguments, arguments }, directory))
+}
+
+/// Where the matcher is the file that was meant, the help says so.
+fn matcher_is_file(cx: &Context<'_>, line: &Line, problem: Box<Problem>) -> Box<Problem> {
+    match line.args.as_slice() {
+        [first, _, ..] if cx.source.entry(&cx.absolute(&first.text)) == Some(Entry::File) => {
+            problem.help(format!("`{0}` was read as a matcher: write `app * {0}`", first.text))
+        }
+        _ => problem,
+    }
 }
 
 fn no_program(option: &Token) -> Box<Problem> {
@@ -76,7 +86,7 @@ fn no_file(cx: &Context<'_>, line: &Line) -> Box<Problem> {
     let problem = Problem::error("arguments", place, "`app` does not say what is run");
     match line.args.first() {
         Some(only) if cx.source.entry(&cx.absolute(&only.text)) == Some(Entry::File) => {
-            problem.help(format!("`{}` was read as a matcher: write `app * {}`", only.text, only.text))
+            problem.help(format!("`{0}` was read as a matcher: write `app * {0}`", only.text))
         }
         _ => problem.help("write a file behind the matcher, or `command` in the block"),
     }
@@ -256,7 +266,11 @@ fn missing_file(cx: &Context<'_>, token: &Token, text: &str, path: &Path) -> Box
     }
     let folder = path.parent().unwrap_or(path);
     if cx.source.entry(folder) != Some(Entry::Folder) {
-        return problem.help(format!("there is no folder `{}` either", folder.display()));
+        return problem.help(format!(
+            "there is no folder `{}` either; relative paths start in {}",
+            folder.display(),
+            cx.base.display()
+        ));
     }
     let beside = cx.source.glob(&folder.join("*")).unwrap_or_default();
     let names: Vec<String> =
