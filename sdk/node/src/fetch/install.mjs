@@ -1,0 +1,1 @@
+export function install() { globalThis.onehop = { Response, version: '0' }; }
