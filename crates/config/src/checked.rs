@@ -7,7 +7,12 @@
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+
+pub use app::{App, AppAddress, AppEnvironment, AppResources, AppRun, Recycle, WorkerCount};
+
+mod app;
 
 /// A whole configuration, ready to be built into a snapshot.
 #[derive(Debug, Clone, PartialEq)]
@@ -240,6 +245,8 @@ pub enum Step {
     FileServer(FileServer),
     /// `spa`
     Spa(Spa),
+    /// `app`
+    App(Arc<App>),
 }
 
 /// How `redir` redirects.

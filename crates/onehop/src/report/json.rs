@@ -32,6 +32,27 @@ pub(crate) fn line(event: &Event) -> String {
         Event::ReloadFailed { reason } => json!({"event": "reload_failed", "reason": reason}),
         Event::Stopping { in_flight } => json!({"event": "stopping", "in_flight": in_flight}),
         Event::Stopped { cut_off } => json!({"event": "stopped", "cut_off": cut_off}),
+        Event::AppReady { app, runtime, workers, took } => json!({
+            "event": "app_ready", "app": app, "runtime": runtime, "workers": workers,
+            "took_ms": milliseconds(*took),
+        }),
+        Event::WorkerEnded { app, pid, reason, restart_in, failed } => json!({
+            "event": "worker_ended", "app": app, "pid": pid, "reason": reason, "failed": failed,
+            "restart_in_ms": restart_in.map(milliseconds),
+        }),
+        Event::AppFailing { app, reason, retry_in } => json!({
+            "event": "app_failing", "app": app, "reason": reason, "retry_in_ms": milliseconds(*retry_in),
+        }),
+        Event::AppRolled { app, workers, took } => json!({
+            "event": "app_rolled", "app": app, "workers": workers, "took_ms": milliseconds(*took),
+        }),
+        Event::WorkerStuck { app, pid, since, stack } => json!({
+            "event": "worker_stuck", "app": app, "pid": pid, "since_ms": milliseconds(*since), "stack": stack,
+        }),
+        Event::AppOutput { app, pid, is_error, line } => json!({
+            "event": "app_output", "app": app, "pid": pid,
+            "stream": if *is_error { "stderr" } else { "stdout" }, "line": line,
+        }),
         Event::Warning { message } => json!({"event": "warning", "message": message}),
     };
     value.to_string()

@@ -49,6 +49,20 @@ pub(crate) fn line(event: &Event) -> Option<String> {
         }
         Event::Stopped { cut_off: 0 } => "stopped".to_owned(),
         Event::Stopped { cut_off } => format!("stopped; {} cut off", counted(*cut_off, "connection")),
+        Event::AppReady { app, runtime, workers, took } => {
+            format!("  runs       {app}: {workers} × {runtime} (ready after {})", duration(*took))
+        }
+        Event::WorkerEnded { app, pid, reason, .. } => format!("{app}[{pid}] ended: {reason}"),
+        Event::AppFailing { app, reason, retry_in } => {
+            format!("{app} does not run, next try in {}: {reason}", duration(*retry_in))
+        }
+        Event::AppRolled { app, workers, took } => {
+            format!("{app}: {} replaced in {}", counted(*workers as u64, "worker"), duration(*took))
+        }
+        Event::WorkerStuck { app, pid, since, stack } => {
+            format!("{app}[{pid}] has not turned for {}:\n{stack}", duration(*since))
+        }
+        Event::AppOutput { app, pid, line, .. } => format!("{app}[{pid}] {line}"),
         Event::Warning { message } => format!("warning: {message}"),
     })
 }

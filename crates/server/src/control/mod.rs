@@ -16,4 +16,4 @@ mod trees;
 
 pub use events::{Event, EventSink};
 pub use running::{Load, Options, Running, Server, StartError};
-pub use status::{ReloadSummary, SiteStatus, Status, StoreStatus};
+pub use status::{AppStatus, ReloadSummary, SiteStatus, Status, StoreStatus, WorkerStatus};

@@ -16,13 +16,14 @@ use super::bind::{self, Bound};
 use super::cores::Cores;
 use super::events::{Event, EventSink};
 use super::publish::{Configured, Publisher};
-use super::status::{ReloadSummary, SiteStatus, Status, StoreStatus};
+use super::status::{AppStatus, ReloadSummary, SiteStatus, Status, StoreStatus};
 use super::store::CompressorProgram;
 use super::trees::Trees;
 use crate::limits::{CONNECTIONS_MAX, DESCRIPTORS_RESERVED, GRACE_PERIOD_MAX, Timeouts};
 use crate::observe::{self, Registry};
 use crate::request::core::Shared;
-use crate::request::route::store_wishes;
+use crate::request::handle::app::pool::Pool;
+use crate::request::route::{app_wishes, store_wishes};
 
 /// Reads the configuration anew; the error is for a person.
 pub type Load = Arc<dyn Fn() -> Result<Checked, String> + Send + Sync>;
@@ -111,7 +112,9 @@ impl Server {
             Trees::read(&wishes, checked.global.memory_bytes, compressor, Arc::clone(&events))
                 .map_err(StartError::Store)?;
         let admin_address = checked.global.admin;
-        let configured = Configured::new(checked, wishes, stores, Vec::new()).map_err(StartError::Store)?;
+        let pools = app_wishes(&checked).into_iter().map(Pool::new).collect();
+        let configured =
+            Configured::new(checked, wishes, stores, pools, Vec::new()).map_err(StartError::Store)?;
         let listeners = configured.addresses.len() * cores;
         let connections = connections_max
             .map_or_else(|| connections_allowed(listeners, configured.needs_disk()), NonZeroUsize::get);
@@ -240,7 +243,8 @@ impl Inner {
         };
         let mut trees = self.lock_trees();
         let change = trees.plan(&wishes, &known, checked.global.memory_bytes)?;
-        let configured = Configured::new(checked, wishes, change.stores.clone(), before.clone())?;
+        let pools = app_wishes(&checked).into_iter().map(Pool::new).collect();
+        let configured = Configured::new(checked, wishes, change.stores.clone(), pools, before.clone())?;
         // Whatever can fail has to fail before anything is changed.
         let mut opened = Vec::new();
         for (number, address) in configured.addresses.iter().enumerate() {
@@ -314,6 +318,7 @@ impl Api for Inner {
                 .map(|site| SiteStatus { site: site.label.clone(), requests: requests_of(&site.label) })
                 .collect(),
             stores: current.stores.iter().map(|store| StoreStatus::of(store)).collect(),
+            apps: Vec::new(),
         }
     }
 
@@ -333,6 +338,10 @@ impl Api for Inner {
                 Err(reason)
             }
         }
+    }
+
+    fn workers(&self, app: &str, _wanted: Option<usize>) -> Result<AppStatus, String> {
+        Err(format!("there is no application `{app}`"))
     }
 
     fn stop(&self) {

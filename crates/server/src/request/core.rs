@@ -21,7 +21,7 @@ pub struct Shared {
     snapshot: ArcSwap<Snapshot>,
     /// Raised with every publication, so that a core sees with one load whether there is a new one.
     generation: AtomicU64,
-    connections: Padded,
+    connections: Padded<AtomicUsize>,
     connections_max: usize,
     /// Deadlines of connections.
     pub(crate) timeouts: Timeouts,
@@ -30,7 +30,7 @@ pub struct Shared {
 
 /// A counter with a cache line (and its neighbour, which is fetched along) of its own.
 #[repr(align(128))]
-struct Padded(AtomicUsize);
+pub(crate) struct Padded<T>(pub(crate) T);
 
 impl Shared {
     /// Shared state that begins with this snapshot.

@@ -162,6 +162,7 @@ impl<'a> Trip<'a> {
             Action::FileServer { settings, root } => {
                 return file::file_server(self, settings, root.as_ref(), answer);
             }
+            Action::App(_) => return Err(Halt::Fault(Fault::NotFound)),
             Action::Spa { settings, store } => return file::spa(self, settings, *store, answer),
         }
         Ok(Flow::On)
