@@ -1,1 +1,0 @@
-export function install() { globalThis.onehop = { Response, version: '0' }; }
