@@ -6,7 +6,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { dataFrame, requestFrame, startWorker, wire } from '../test/support/peer.mjs';
+import { creditFrame, dataFrame, requestFrame, startWorker, wire } from '../test/support/peer.mjs';
 
 const HANDLERS = {
   sync: 'export default { fetch() { return new onehop.Response("hello, world") } }',
@@ -39,7 +39,7 @@ if (values.runtime) process.env.ONEHOP_TEST_RUNTIME = values.runtime;
 async function measure(inFlight) {
   const nodeArgs = values.profile ? ['--cpu-prof', `--cpu-prof-dir=${values.profile}`] : [];
   const peer = await startWorker(HANDLERS[values.handler], { nodeArgs });
-  await peer.greet({ laneWindow: 4_000_000 });
+  await peer.greet({ laneWindow: 1_000_000 });
   const load = new Load(peer.lane.socket, inFlight, values.handler === 'post');
   load.start();
   await pause(WARM_MILLISECONDS);
@@ -96,6 +96,7 @@ class Load {
       at = end;
     }
     this.#rest = Buffer.from(input.subarray(at));
+    if (next.length > 0) next.push(creditFrame(wire.LANE_SLOT, 0, next.length * 64));
     if (next.length > 0 && !this.#stopped) this.#socket.write(Buffer.concat(next));
   }
 
