@@ -9,8 +9,8 @@ import { Outbound } from './outbound.mjs';
 import { report } from './report.mjs';
 import { Tunnel } from './tunnel.mjs';
 import {
-  FACT_UPGRADE, FACT_WAITS_FOR_CONTINUE, HANDLER_FAILED, HEAD_BLOCK_BYTES_MAX, METHODS, METHOD_HEAD, ProtocolError,
-  REFUSED, REQUEST_FIXED_BYTES, TIMEOUT,
+  FACT_UPGRADE, FACT_WAITS_FOR_CONTINUE, FIELD_COUNT_MAX, HANDLER_FAILED, HEAD_BLOCK_BYTES_MAX, METHODS, METHOD_HEAD,
+  PATH_BYTES_MAX, ProtocolError, REFUSED, REQUEST_FIXED_BYTES, TIMEOUT,
 } from './wire.mjs';
 
 /** Waits for its turn; nothing of the application has run. */
@@ -164,8 +164,10 @@ export class Exchange {
       return;
     }
     const { status, fields, body } = answer;
-    if (fields.length > HEAD_BLOCK_BYTES_MAX) {
-      this.fail(new TypeError(`the answer's head has ${fields.length} bytes, at most ${HEAD_BLOCK_BYTES_MAX} may be sent`));
+    const problem = impossible(answer);
+    if (problem !== null) {
+      discardBody(body);
+      this.fail(new TypeError(problem));
       return;
     }
     if (typeof body === 'string' && this.head.charCodeAt(0) !== METHOD_HEAD && status !== 204 && status !== 304) {
@@ -260,6 +262,7 @@ export class Exchange {
   #upgrade(status, fields, upgrade) {
     if ((this.head.charCodeAt(1) & FACT_UPGRADE) === 0) {
       this.#state = BEGUN;
+      upgrade(null);
       this.fail(new TypeError('the client did not ask for an upgrade'));
       return;
     }
@@ -276,6 +279,7 @@ export class Exchange {
       return;
     }
     this.#inbound.flowTo(tunnel);
+    if (this.lane.runtime.leaving) this.retire();
   }
 
   /** The slot is free from here on. */
@@ -291,6 +295,24 @@ export class Exchange {
   }
 }
 
+/** What would break the protocol is the handler's error, not the lane's. */
+function impossible({ status, fields, file, upgrade }) {
+  if (status < 200 && !upgrade) return `${status} is no status of an answer`;
+  // The shortest record has two bytes: few answers are long enough to be counted.
+  if (fields.length > FIELD_COUNT_MAX * 2) {
+    if (fields.length > HEAD_BLOCK_BYTES_MAX) return `the fields have more than ${HEAD_BLOCK_BYTES_MAX} bytes`;
+    if (fields.split('\n', FIELD_COUNT_MAX + 2).length > FIELD_COUNT_MAX + 1) {
+      return `there are more than ${FIELD_COUNT_MAX} fields`;
+    }
+  }
+  if (!file) return null;
+  if (Buffer.byteLength(file.path) > PATH_BYTES_MAX) return `a path has at most ${PATH_BYTES_MAX} bytes`;
+  if (status === 200 && (file.offset !== 0 || file.length !== -1)) {
+    return 'with status 200 the server answers ranges itself: leave out offset and length, or use another status';
+  }
+  return null;
+}
+
 function bodylessLength(status, bodyless, length, body) {
   if (!bodyless) return 0;
   if (length > 0) return length;
@@ -301,13 +323,14 @@ function bodylessLength(status, bodyless, length, body) {
 
 /** Nobody will get this answer; what stands behind its body must still hear of it. */
 function discard(response) {
-  let body = null;
+  let answer;
   try {
-    ({ body } = toAnswer(response));
+    answer = toAnswer(response);
   } catch {
     return;
   }
-  discardBody(body);
+  discardBody(answer.body);
+  answer.upgrade?.(null);
 }
 
 function discardBody(body) {

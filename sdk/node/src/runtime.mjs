@@ -64,6 +64,11 @@ export class Runtime {
     if (this.#onIdle !== null) this.#leaveIfIdle();
   }
 
+  /** Whether the worker leaves as soon as it has nothing to do. */
+  get leaving() {
+    return this.#onIdle !== null;
+  }
+
   /** Keeps the worker alive until `promise` is settled. */
   waitUntil(promise, exchange) {
     this.#waiting += 1;

@@ -14,6 +14,10 @@ export const PAYLOAD_BYTES_MAX = 135_168;
 export const BODY_BYTES_MAX = 65_536;
 /** Longest head block. */
 export const HEAD_BLOCK_BYTES_MAX = 65_536;
+/** Fields of a head block. */
+export const FIELD_COUNT_MAX = 200;
+/** Bytes of the path in a FILE frame: with the longest head block the frame still keeps to its bound. */
+export const PATH_BYTES_MAX = 2048;
 /** Bytes of a REQUEST's payload in front of its head block. */
 export const REQUEST_FIXED_BYTES = 44;
 /** Bytes of a RESPONSE's payload in front of its head block. */

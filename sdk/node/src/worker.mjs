@@ -12,6 +12,7 @@ import { describe, report } from './report.mjs';
 import { Runtime } from './runtime.mjs';
 import { VERSION as PROTOCOL } from './wire.mjs';
 import { VERSION } from './version.mjs';
+import { upgradeWebSocket } from './websocket.mjs';
 
 /** After SIGTERM without RETIRE: how long no request must have come before the worker leaves. */
 const QUIET_MILLISECONDS = 500;
@@ -26,7 +27,7 @@ const file = takeAppFile();
 let runtime = null;
 let retiring = false;
 let settings = null;
-const greeted = Promise.withResolvers?.() ?? deferred();
+const greeted = deferred();
 
 const control = new Control({
   hello(hello) {
@@ -57,6 +58,7 @@ const control = new Control({
 
 installSignals();
 install({ platformResponse });
+Object.assign(globalThis.onehop, { upgradeWebSocket, version: VERSION });
 await control.open(descriptors[0]);
 try {
   // The application loads while HELLO is on its way; both are needed to be ready.
