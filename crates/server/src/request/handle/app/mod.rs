@@ -6,6 +6,7 @@
 //! had not begun it, or where the configuration allows that for requests that change nothing.
 
 mod download;
+mod failure_page;
 mod file;
 mod head;
 pub(crate) mod lane;
@@ -69,6 +70,12 @@ pub(crate) async fn call(
     download: &mut Download<'_, '_>,
     answer: &mut Answer,
 ) -> Result<Ended, Fault> {
+    if let Some(failure) = &*pool.failure()
+        && failure_page::is_navigation(trip.head)
+    {
+        failure_page::fill(&pool.app.name, failure, answer);
+        return Ok(Ended::Complete);
+    }
     let mut call = Call { pool, core, opening: Vec::new(), is_complete: true };
     if upload.length() != BodyLength::None {
         // A client that waits to be asked for its body has sent none.
