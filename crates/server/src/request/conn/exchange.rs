@@ -17,9 +17,7 @@ use super::deadline::{Deadline, Waiting};
 use super::desk::Input;
 use super::socket::Socket;
 use super::write::Writing;
-use crate::limits::{
-    COPIED_BODY_BYTES_MAX, READ_BUFFER_BYTES, UPLOAD_PIECE_BYTES_MIN, WRITE_GATHER_BYTES_MAX,
-};
+use crate::limits::{COPIED_BODY_BYTES_MAX, READ_BUFFER_BYTES, UPLOAD_PIECE_BYTES_MIN};
 use crate::request::answer::Answer;
 use crate::request::core::Core;
 use crate::request::rescue::Fault;

@@ -70,7 +70,7 @@ pub(crate) async fn call(
     download: &mut Download<'_, '_>,
     answer: &mut Answer,
 ) -> Result<Ended, Fault> {
-    if let Some(failure) = &*pool.failure()
+    if let Some(failure) = &**pool.failure()
         && failure_page::is_navigation(trip.head)
     {
         failure_page::fill(&pool.app.name, failure, answer);
