@@ -122,8 +122,8 @@ pub(crate) struct Serve {
         FILE has a handler: `export default { fetch(request) { … } }`. What stands behind `--` are its arguments. \
         Without FILE, what stands behind `--` is a program that speaks HTTP, on the Unix socket $ONEHOP_SOCKET or \
         on $PORT of 127.0.0.1.\n\n\
-        Its processes see of the environment only PATH, HOME, LANG, LC_*, TZ, TMPDIR and USER, and what --env and \
-        --env-file name.\n\n\
+        Its processes see of the environment only PATH, HOME, LANG, LC_*, TZ, TMPDIR, USER, LOGNAME, \
+        SHELL, and what --env and --env-file name.\n\n\
         The address is --listen, else every interface at $PORT where that is set, else 127.0.0.1:8080.",
     after_help = "Examples:\n  \
         onehop app server.mjs                     at http://127.0.0.1:8080\n  \

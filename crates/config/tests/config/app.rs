@@ -30,9 +30,10 @@ fn site(lines: &str) -> Memory {
 #[track_caller]
 fn apps(lines: &str) -> Vec<Arc<App>> {
     let mut apps = Vec::new();
-    site(lines).sound().checked.each_step(|step| match step {
-        Step::App(app) => apps.push(Arc::clone(app)),
-        _ => {}
+    site(lines).sound().checked.each_step(|step| {
+        if let Step::App(app) = step {
+            apps.push(Arc::clone(app));
+        }
     });
     apps
 }
@@ -324,7 +325,7 @@ errors!(
     contradictions_of_an_app,
     "app /a/* api/server.mjs {\n\tcommand node api/server.mjs\n}
 app /b/* {\n\tsupervise off :3000\n\tworkers 2\n\tenv A b\n}
-app /c/* {\n\tcommand node api/server.mjs\n\tstuck_after 1s\n\tresponse platform\n}
+app /c/* {\n\tcommand node api/server.mjs\n\tstuck_after 1s\n\tresponse platform\n\tenv PORT 3000\n}
 app /d/* api/server.mjs {\n\tone_at_a_time\n\tconcurrency 3\n}
 app /e/* api/server.mjs {\n\tworkers 2\n\tworkers 3\n\tenv A b\n\tenv A c\n}"
 );
