@@ -1,6 +1,7 @@
 //! One file per command; `serving.rs` is what `run` and `serve` share.
 
 pub(crate) mod control;
+pub(crate) mod exec_worker;
 pub(crate) mod forms;
 pub(crate) mod pages;
 pub(crate) mod run;
