@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::memory::Memory;
 use crate::outline::outline;
 use onehop_config::checked::{
-    App, AppAddress, AppEnvironment, AppResources, AppRun, Recycle, Route, Step, WorkerCount,
+    App, AppAddress, AppEnvironment, AppResources, AppRun, Recycle, Step, WorkerCount,
 };
 
 const HANDLER: &str = "export default { fetch() { return new Response('hi') } }\n";
@@ -26,20 +26,14 @@ fn site(lines: &str) -> Memory {
         .file("shop/.env", "A=b\n")
 }
 
-fn gather(routes: &[Route], apps: &mut Vec<Arc<App>>) {
-    for route in routes {
-        match &route.step {
-            Step::App(app) => apps.push(Arc::clone(app)),
-            Step::Handle(routes) | Step::HandlePath { routes, .. } => gather(routes, apps),
-            _ => {}
-        }
-    }
-}
-
+/// In the order in which they act, as often as they are named.
 #[track_caller]
 fn apps(lines: &str) -> Vec<Arc<App>> {
     let mut apps = Vec::new();
-    gather(&site(lines).sound().checked.sites[0].routes, &mut apps);
+    site(lines).sound().checked.each_step(|step| match step {
+        Step::App(app) => apps.push(Arc::clone(app)),
+        _ => {}
+    });
     apps
 }
 
@@ -243,6 +237,15 @@ fn different_applications_have_different_names_and_equal_ones_are_one() {
     assert_eq!(names, ["both", "both", "api", "api-2", "api"]);
     assert!(Arc::ptr_eq(&apps[0], &apps[1]));
     assert!(Arc::ptr_eq(&apps[2], &apps[4]));
+}
+
+#[test]
+fn a_configuration_names_each_of_its_applications_once() {
+    let loaded =
+        site("app /a/* api/server.mjs\nhandle_path /b/* {\n\tapp api/server.mjs\n\tapp /c api/routes.ts\n}")
+            .sound();
+    let names: Vec<&str> = loaded.checked.apps().iter().map(|app| app.name.as_str()).collect();
+    assert_eq!(names, ["routes", "api"]);
 }
 
 #[test]
