@@ -27,7 +27,13 @@ use crate::arguments::{Arguments, Command};
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
-    let done = if commands::forms::is_asked_for() { commands::forms::prepare_forms() } else { obey() };
+    let done = if commands::forms::is_asked_for() {
+        commands::forms::prepare_forms()
+    } else if let Some(arguments) = commands::exec_worker::asked_for() {
+        commands::exec_worker::become_worker(&arguments)
+    } else {
+        obey()
+    };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.show(),
