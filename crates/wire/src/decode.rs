@@ -21,7 +21,7 @@ use crate::limits::{
 pub(crate) const FLAG_END: u8 = 1;
 
 /// The highest number of a method: TRACE.
-const METHOD_CODE_MAX: u8 = 9;
+pub(crate) const METHOD_CODE_MAX: u8 = 9;
 
 /// The first frame of `input`, which `from` sent on such a lane, and how many bytes it takes. `None`: more
 /// bytes are needed.
@@ -176,13 +176,7 @@ fn read_client(reader: &mut Reader<'_>) -> Result<Option<SocketAddr>, Broken> {
 
 fn read_response<'a>(reader: &mut Reader<'a>, end: bool) -> Result<Response<'a>, Broken> {
     let status = reader.u16()?;
-    if !matches!(status, 101 | 200..=999) {
-        return Err(Broken::Status(status));
-    }
-    // After 101 both directions are open: it cannot be the end of one.
-    if status == 101 && end {
-        return Err(Broken::EndNotAllowed);
-    }
+    check_response(status, end)?;
     reader.zeros(2)?;
     let head_bytes = reader.u32()?;
     let length = known(reader.u64()?);
@@ -193,9 +187,7 @@ fn read_response<'a>(reader: &mut Reader<'a>, end: bool) -> Result<Response<'a>,
 
 fn read_informational<'a>(reader: &mut Reader<'a>) -> Result<Informational<'a>, Broken> {
     let status = reader.u16()?;
-    if !matches!(status, 100 | 102..=199) {
-        return Err(Broken::Status(status));
-    }
+    check_informational(status)?;
     reader.zeros(2)?;
     let head_bytes = reader.u32()?;
     let head = reader.head(head_bytes)?;
@@ -204,18 +196,13 @@ fn read_informational<'a>(reader: &mut Reader<'a>) -> Result<Informational<'a>, 
 
 fn read_file<'a>(reader: &mut Reader<'a>) -> Result<File<'a>, Broken> {
     let status = reader.u16()?;
-    if !matches!(status, 200..=999) {
-        return Err(Broken::Status(status));
-    }
     reader.zeros(2)?;
     let head_bytes = reader.u32()?;
     let _ignored_length = reader.u64()?;
     let head = reader.head(head_bytes)?;
     let offset = reader.u64()?;
     let length = known(reader.u64()?);
-    if status == 200 && (offset != 0 || length.is_some()) {
-        return Err(Broken::FileRange);
-    }
+    check_file(status, offset, length)?;
     let path_bytes = reader.u32()?;
     let path = reader.take(path_bytes as usize)?;
     Ok(File { status, head, offset, length, path })
@@ -234,6 +221,30 @@ fn read_data<'a>(reader: &mut Reader<'a>, end: bool) -> Result<&'a [u8], Broken>
 
 fn known(length: u64) -> Option<u64> {
     (length != UNKNOWN_LENGTH).then_some(length)
+}
+
+pub(crate) fn check_response(status: u16, end: bool) -> Result<(), Broken> {
+    match status {
+        // After 101 both directions are open: it cannot be the end of one.
+        101 if end => Err(Broken::EndNotAllowed),
+        101 | 200..=999 => Ok(()),
+        _ => Err(Broken::Status(status)),
+    }
+}
+
+pub(crate) fn check_informational(status: u16) -> Result<(), Broken> {
+    match status {
+        100 | 102..=199 => Ok(()),
+        _ => Err(Broken::Status(status)),
+    }
+}
+
+pub(crate) fn check_file(status: u16, offset: u64, length: Option<u64>) -> Result<(), Broken> {
+    match status {
+        200 if offset != 0 || length.is_some() => Err(Broken::FileRange),
+        200..=999 => Ok(()),
+        _ => Err(Broken::Status(status)),
+    }
 }
 
 /// What of a payload has not been read yet.

@@ -6,7 +6,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use crate::Broken;
-use crate::decode::FLAG_END;
+use crate::decode::{FLAG_END, METHOD_CODE_MAX, check_file, check_informational, check_response};
 use crate::frame::{Facts, Hello, Kind, Pong, Ready, ResetCode};
 use crate::head::{is_token, is_value};
 use crate::limits::{
@@ -116,7 +116,8 @@ pub fn retire(out: &mut Vec<u8>) {
 /// the fields. With `end`, `body` is all of it.
 ///
 /// # Errors
-/// The head or the body has more than a frame may carry; `out` is as it was.
+/// The head or the body has more than a frame may carry, or a number is none that the frame can have; `out`
+/// is as it was.
 pub fn request(
     out: &mut Vec<u8>,
     slot: u16,
@@ -126,6 +127,9 @@ pub fn request(
     head: impl FnOnce(&mut HeadWriter<'_>),
     body: &[u8],
 ) -> Result<(), Broken> {
+    if parts.method_code > METHOD_CODE_MAX {
+        return Err(Broken::MethodCode(parts.method_code));
+    }
     let start = begin(out, Kind::Request, slot, generation, end);
     let facts_at = out.len() + 1;
     out.extend_from_slice(&[parts.method_code, parts.facts.0]);
@@ -158,6 +162,7 @@ pub fn response(
     head: impl FnOnce(&mut HeadWriter<'_>),
     body: &[u8],
 ) -> Result<(), Broken> {
+    check_response(parts.status, end)?;
     let start = begin(out, Kind::Response, slot, generation, end);
     let written =
         answer_head(out, parts.status, Some(parts.length), head).and_then(|()| inline_body(out, body));
@@ -175,6 +180,7 @@ pub fn informational(
     status: u16,
     head: impl FnOnce(&mut HeadWriter<'_>),
 ) -> Result<(), Broken> {
+    check_informational(status)?;
     let start = begin(out, Kind::Informational, slot, generation, false);
     let written = answer_head(out, status, None, head);
     finish_or_undo(out, start, written)
@@ -191,6 +197,7 @@ pub fn file(
     parts: &FileParts<'_>,
     head: impl FnOnce(&mut HeadWriter<'_>),
 ) -> Result<(), Broken> {
+    check_file(parts.status, parts.offset, parts.length)?;
     let start = begin(out, Kind::File, slot, generation, true);
     let mut written = answer_head(out, parts.status, Some(None), head);
     out.extend_from_slice(&parts.offset.to_le_bytes());

@@ -6,7 +6,7 @@ use onehop_wire::{Broken, Lane, Payload, Pong, Sender, decode, encode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
-use crate::limits::{LANE_SLOTS, LANE_WINDOW_BYTES, STREAM_WINDOW_BYTES, WORKER_BEGINS_PER_TURN};
+use crate::limits::{LANE_SLOTS_MAX, LANE_WINDOW_BYTES, STREAM_WINDOW_BYTES, WORKER_BEGINS_PER_TURN};
 
 /// Holds at most one frame and one read.
 pub(super) struct ControlLane {
@@ -58,7 +58,7 @@ impl ControlLane {
             version_min: onehop_wire::limits::VERSION,
             version_max: onehop_wire::limits::VERSION,
             lanes: u16::try_from(cores).unwrap_or(u16::MAX),
-            slots: LANE_SLOTS,
+            slots: LANE_SLOTS_MAX,
             stream_window: STREAM_WINDOW_BYTES,
             lane_window: LANE_WINDOW_BYTES,
             begins_per_turn: WORKER_BEGINS_PER_TURN,
