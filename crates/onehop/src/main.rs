@@ -15,6 +15,7 @@ mod listen;
 mod problems;
 mod report;
 mod signals;
+mod table;
 mod units;
 mod watch;
 
@@ -45,10 +46,12 @@ fn obey() -> Result<(), Failure> {
     match &arguments.command {
         Command::Run(run) => commands::run::run(run),
         Command::Serve(serve) => commands::serve::serve(serve),
+        Command::App(app) => commands::app::app(app),
         Command::Validate(validate) => commands::validate::validate(validate),
         Command::Reload(reload) => commands::control::reload(reload),
         Command::Stop(stop) => commands::control::stop(stop),
         Command::Status(status) => commands::status::status(status),
+        Command::Workers(workers) => commands::workers::workers(workers),
         Command::Completions(completions) => commands::pages::completions(completions),
         Command::Man(man) => commands::pages::manual(man),
     }

@@ -1,5 +1,6 @@
-//! One file per command; `serving.rs` is what `run` and `serve` share.
+//! One file per command; `serving.rs` is what `run`, `serve` and `app` share.
 
+pub(crate) mod app;
 pub(crate) mod control;
 pub(crate) mod exec_worker;
 pub(crate) mod forms;
@@ -9,3 +10,4 @@ pub(crate) mod serve;
 mod serving;
 pub(crate) mod status;
 pub(crate) mod validate;
+pub(crate) mod workers;

@@ -19,7 +19,7 @@ use crate::control_path;
 use crate::failure::Failure;
 use crate::report::Reporter;
 use crate::signals::{self, Wish};
-use crate::watch::{self, WatchedFiles};
+use crate::watch::{self, Watching};
 
 /// What is served, and how.
 pub(super) struct Serving<'a> {
@@ -32,7 +32,7 @@ pub(super) struct Serving<'a> {
     /// Reads the settings anew.
     pub(super) load: Arc<dyn Fn() -> Result<Checked, String> + Send + Sync>,
     /// Files whose change means a reload.
-    pub(super) watch: Option<WatchedFiles>,
+    pub(super) watch: Option<Watching>,
     /// Where events are shown.
     pub(super) reporter: Reporter,
 }

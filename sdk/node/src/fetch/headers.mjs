@@ -2,6 +2,7 @@
 // block and takes it apart only when it must. Owns the order, joining and checking of fields. Whatever is wrong or
 // unusual is given to a Headers object of the platform, whose errors are then ours.
 
+import { ownText } from './head.mjs';
 import { INTERNED_BYTE_MIN, LOWER, nameOf } from './names.mjs';
 import { PlatformHeaders, emptyHeaders, immutableHeaders, likePlatform } from './platform.mjs';
 
@@ -168,7 +169,7 @@ class FieldHeaders {
       this.#takeApart();
       return this.#join(name.lower);
     }
-    return this.#block.slice(first + 1, this.#block.indexOf('\n', first));
+    return ownText(this.#block.slice(first + 1, this.#block.indexOf('\n', first)));
   }
 
   /**
@@ -215,7 +216,8 @@ class FieldHeaders {
       if (joined === null) joined = value;
       else joined += (lower === 'cookie' ? '; ' : ', ') + value;
     }
-    return joined;
+    // Only single values are made independent: who keeps all fields keeps about the head's size anyway.
+    return joined === null ? null : ownText(joined);
   }
 
   /**

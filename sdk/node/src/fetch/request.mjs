@@ -2,6 +2,7 @@
 // prototype behind its own. Everything is decoded when it is asked for, and must never throw for what a client sent.
 // Read next: head.mjs for the bytes, headers.mjs for the fields, install.mjs for what platform functions see.
 
+import { isDisturbed } from 'node:stream';
 import { bodyStream, decode, gather, gatherStream, isUnusable, readStream } from './body.mjs';
 import { FACT, authority, facts, fieldsAt, method, target } from './head.mjs';
 import { headersOver, toBlock } from './headers.mjs';
@@ -76,7 +77,7 @@ class LazyRequest {
   }
 
   get bodyUsed() {
-    return this.#used || (this.#body !== null && isUnusable(this.#body));
+    return this.#used || (this.#body !== null && isDisturbed(/** @type {any} */ (this.#body)));
   }
 
   async text() {
@@ -111,7 +112,7 @@ class LazyRequest {
   }
 
   clone() {
-    if (this.bodyUsed || this.#body?.locked) return usedRequest.clone();
+    if (this.#isUnusable()) return usedRequest.clone();
     const copy = new LazyRequest(INSIDE, this.#head, this.#source);
     if (this.#headers !== null) copy.#headers = headersOver(toBlock(this.#headers), 0);
     if (this.#body !== null || (this.#hasBody() && this.#source.complete === null)) {
@@ -188,7 +189,8 @@ class LazyRequest {
 
   #openHeaders() {
     const head = this.#head;
-    return (this.#headers = headersOver(head, fieldsAt(head), (facts(head) & FACT.ownSpelling) !== 0));
+    const how = (facts(head) & FACT.ownSpelling) === 0 ? undefined : UNSURE;
+    return (this.#headers = headersOver(head, fieldsAt(head), how));
   }
 
   /** The standard allows a body to all methods but these, and platform code refuses what breaks this. */
@@ -197,13 +199,17 @@ class LazyRequest {
     return this.#source.complete?.length !== 0 && code !== CODE.GET && code !== CODE.HEAD;
   }
 
+  #isUnusable() {
+    return this.#used || (this.#body !== null && isUnusable(this.#body));
+  }
+
   /**
    * Takes the body away: all bytes, a promise of them, or null where they are taken already.
    * @returns {Uint8Array | Promise<Uint8Array> | null}
    */
   #take() {
-    if (this.#used) return null;
-    if (this.#body !== null) return isUnusable(this.#body) ? null : gatherStream(this.#body);
+    if (this.#isUnusable()) return null;
+    if (this.#body !== null) return gatherStream(this.#body);
     if (!this.#hasBody()) return NO_BYTES;
     this.#used = true;
     return this.#source.complete ?? gather(this.#source);
@@ -228,7 +234,7 @@ class LazyRequest {
     /** @type {any} */
     const init = { method: request.method, headers: request.headers, signal: request.signal };
     if (withBody && request.#hasBody()) {
-      if (request.#used || (request.#body !== null && isUnusable(request.#body))) return usedRequest;
+      if (request.#isUnusable()) return usedRequest;
       init.body = (request.#body === null && request.#source.complete) || request.body;
       init.duplex = 'half';
       request.#used = true;
@@ -236,6 +242,8 @@ class LazyRequest {
     return new PlatformRequest(request.url, init);
   }
 }
+
+const UNSURE = { unsure: true };
 
 /** The payload's numbers of the methods that have no body. */
 const CODE = { GET: 1, HEAD: 2 };
