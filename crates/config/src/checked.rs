@@ -7,7 +7,12 @@
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+
+pub use app::{App, AppAddress, AppEnvironment, AppResources, AppRun, Recycle, WorkerCount};
+
+mod app;
 
 /// A whole configuration, ready to be built into a snapshot.
 #[derive(Debug, Clone, PartialEq)]
@@ -240,6 +245,8 @@ pub enum Step {
     FileServer(FileServer),
     /// `spa`
     Spa(Spa),
+    /// `app`
+    App(Arc<App>),
 }
 
 /// How `redir` redirects.
@@ -461,6 +468,34 @@ pub enum Placeholder {
     TimeUnix,
     /// `{http.request.uuid}`: a random id
     Uuid,
+}
+
+impl Checked {
+    /// Visits every step of every site, those inside of others too, in the order in which they act.
+    pub fn each_step<'a>(&'a self, mut visit: impl FnMut(&'a Step)) {
+        for site in &self.sites {
+            each_step_of(&site.routes, &mut visit);
+        }
+    }
+
+    /// Every application once, in the order in which they act.
+    pub fn apps(&self) -> Vec<&Arc<App>> {
+        let mut apps: Vec<&Arc<App>> = Vec::new();
+        self.each_step(|step| match step {
+            Step::App(app) if !apps.contains(&app) => apps.push(app),
+            _ => {}
+        });
+        apps
+    }
+}
+
+fn each_step_of<'a>(routes: &'a [Route], visit: &mut impl FnMut(&'a Step)) {
+    for route in routes {
+        visit(&route.step);
+        if let Step::Handle(inner) | Step::HandlePath { routes: inner, .. } = &route.step {
+            each_step_of(inner, visit);
+        }
+    }
 }
 
 impl Template {

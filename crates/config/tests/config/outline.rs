@@ -50,6 +50,7 @@ fn step(step: &Step) -> (String, &[Route]) {
             format!("respond {status} {:?}{}", template(body), if *close { " close" } else { "" })
         }
         Step::FileServer(settings) => format!("file_server{}", if settings.browse { " browse" } else { "" }),
+        Step::App(app) => format!("app {}", app.name),
         Step::Spa(settings) => format!("spa {}", settings.root.display()),
     };
     (name, &[])

@@ -32,6 +32,34 @@ pub(crate) fn line(event: &Event) -> String {
         Event::ReloadFailed { reason } => json!({"event": "reload_failed", "reason": reason}),
         Event::Stopping { in_flight } => json!({"event": "stopping", "in_flight": in_flight}),
         Event::Stopped { cut_off } => json!({"event": "stopped", "cut_off": cut_off}),
+        Event::AppReady { app, runtime, workers, took } => json!({
+            "event": "app_ready", "app": app, "runtime": runtime, "workers": workers,
+            "took_ms": milliseconds(*took),
+        }),
+        Event::WorkerEnded { app, pid, reason, restart_in, failed } => json!({
+            "event": "worker_ended", "app": app, "pid": pid, "reason": reason, "failed": failed,
+            "restart_in_ms": restart_in.map(milliseconds),
+        }),
+        Event::AppFailing { app, reason, retry_in } => json!({
+            "event": "app_failing", "app": app, "reason": reason, "retry_in_ms": milliseconds(*retry_in),
+        }),
+        Event::AppRolled { app, workers, took } => json!({
+            "event": "app_rolled", "app": app, "workers": workers, "took_ms": milliseconds(*took),
+        }),
+        Event::WorkerStuck { app, pid, since, stack } => json!({
+            "event": "worker_stuck", "app": app, "pid": pid, "since_ms": milliseconds(*since), "stack": stack,
+        }),
+        Event::AppOutput { app, pid, is_error, line } => {
+            let stream = if *is_error { "stderr" } else { "stdout" };
+            match object(line) {
+                Some(fields) => {
+                    json!({"event": "app_output", "app": app, "pid": pid, "stream": stream, "fields": fields})
+                }
+                None => {
+                    json!({"event": "app_output", "app": app, "pid": pid, "stream": stream, "line": line})
+                }
+            }
+        }
         Event::Warning { message } => json!({"event": "warning", "message": message}),
     };
     value.to_string()
@@ -45,6 +73,15 @@ pub(crate) fn starting(version: &str, reads: &str) -> String {
 /// The last line of a process that did not do what was asked.
 pub(crate) fn failed(reason: &str) -> String {
     json!({"event": "failed", "reason": reason.trim_end()}).to_string()
+}
+
+/// What an application logs as a JSON object stays one, so that nobody has to read it twice.
+fn object(line: &str) -> Option<Value> {
+    // Most lines are seen here to be none.
+    if !line.trim_start().starts_with('{') {
+        return None;
+    }
+    serde_json::from_str::<Value>(line).ok().filter(Value::is_object)
 }
 
 /// A path that is no text is shown as well as it can be.

@@ -11,6 +11,7 @@ use tokio::sync::mpsc;
 use super::bind::Bound;
 use crate::observe::{OTHER, Registry};
 use crate::request::core::{Core, Shared};
+use crate::request::handle::app::pool::Worker;
 use crate::request::listen::{self, Command, ListenSocket};
 
 /// Commands that wait for a core. The control plane sends a handful at a start or reload; handed-over
@@ -73,6 +74,11 @@ impl Cores {
         }
     }
 
+    /// The way by which lanes reach the cores.
+    pub(super) fn lane_doors(&self) -> LaneDoors {
+        LaneDoors { mailboxes: self.mailboxes.clone() }
+    }
+
     /// Accept there no more.
     pub(super) fn unlisten(&self, number: usize) {
         for mailbox in &self.mailboxes {
@@ -92,6 +98,27 @@ impl Cores {
     pub(super) fn join(&self) -> u64 {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         threads.drain(..).map(|thread| thread.join().map_or(0, |cut_off| cut_off as u64)).sum()
+    }
+}
+
+/// Hands lanes of workers to the cores that serve them.
+#[derive(Clone)]
+pub(super) struct LaneDoors {
+    mailboxes: Vec<mpsc::Sender<Command>>,
+}
+
+impl LaneDoors {
+    /// How many lanes a worker has.
+    pub(super) fn count(&self) -> usize {
+        self.mailboxes.len()
+    }
+
+    /// Hands over a worker's lane to each core, in their order. The worker reports when each has it.
+    pub(super) async fn attach(&self, worker: &Arc<Worker>, lanes: Vec<std::os::unix::net::UnixStream>) {
+        for (mailbox, lane) in self.mailboxes.iter().zip(lanes) {
+            // A core that has ended serves nobody any more.
+            let _ = mailbox.send(Command::Attach(Arc::clone(worker), lane)).await;
+        }
     }
 }
 

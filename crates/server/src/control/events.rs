@@ -82,6 +82,70 @@ pub enum Event {
         /// For a person.
         reason: String,
     },
+    /// An application answers requests: its first worker is ready.
+    AppReady {
+        /// The application.
+        app: String,
+        /// `node 20.20.2`, or the program.
+        runtime: String,
+        /// Workers that are wanted.
+        workers: usize,
+        /// Since the first of them was started.
+        took: Duration,
+    },
+    /// A worker has ended, or was ended.
+    WorkerEnded {
+        /// The application.
+        app: String,
+        /// Its process id.
+        pid: u32,
+        /// For a person: what happened, with the last lines that it wrote to standard error if it failed.
+        reason: String,
+        /// How long it is waited before another one is started; none where none is.
+        restart_in: Option<Duration>,
+        /// Nobody wanted it to end.
+        failed: bool,
+    },
+    /// An application does not run; requests are answered 503.
+    AppFailing {
+        /// The application.
+        app: String,
+        /// For a person: cause and next step.
+        reason: String,
+        /// How long it is waited before the next try.
+        retry_in: Duration,
+    },
+    /// All workers of an application were replaced by new ones.
+    AppRolled {
+        /// The application.
+        app: String,
+        /// Workers.
+        workers: usize,
+        /// How long it took.
+        took: Duration,
+    },
+    /// A worker's event loop does not turn.
+    WorkerStuck {
+        /// The application.
+        app: String,
+        /// Its process id.
+        pid: u32,
+        /// How long it has not turned.
+        since: Duration,
+        /// Where it is, a line each, if that could be found out.
+        stack: String,
+    },
+    /// A worker wrote a line.
+    AppOutput {
+        /// The application.
+        app: String,
+        /// Its process id.
+        pid: u32,
+        /// To standard error instead of standard output.
+        is_error: bool,
+        /// Without its line end.
+        line: String,
+    },
     /// A stop has begun; so many requests are in flight.
     Stopping {
         /// Requests in flight.

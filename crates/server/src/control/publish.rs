@@ -10,6 +10,7 @@ use onehop_config::checked::{Checked, ListenAddress, Listener, LogOutput};
 use crate::observe::Registry;
 use crate::observe::access_log::{LogTarget, LogWriter};
 use crate::request::core::Shared;
+use crate::request::handle::app::pool::Pool;
 use crate::request::handle::files::store::Store;
 use crate::request::route::{HostTable, Route, Site, Snapshot, StoreWish, compile};
 
@@ -26,6 +27,8 @@ pub(super) struct Configured {
     pub(super) checked: Checked,
     pub(super) wishes: Vec<StoreWish>,
     pub(super) stores: Vec<Arc<Store>>,
+    /// One for each of `app_wishes`, in that order.
+    pub(super) pools: Vec<Arc<Pool>>,
     /// Addresses by number of the listener, as long as the process runs: a number is never used for
     /// another address, because connections remember it.
     pub(super) addresses: Vec<ListenAddress>,
@@ -39,16 +42,18 @@ impl Configured {
         checked: Checked,
         wishes: Vec<StoreWish>,
         stores: Vec<Arc<Store>>,
+        pools: Vec<Arc<Pool>>,
         mut addresses: Vec<ListenAddress>,
     ) -> Result<Self, String> {
-        let routes = checked.sites.iter().map(|site| compile(&site.routes, &wishes)).collect();
+        let apps: Vec<_> = pools.iter().map(|pool| Arc::clone(&pool.app)).collect();
+        let routes = checked.sites.iter().map(|site| compile(&site.routes, &wishes, &apps)).collect();
         let logs = open_logs(&checked)?;
         for listener in &checked.listeners {
             if !addresses.iter().any(|known| is_same_place(known, &listener.address)) {
                 addresses.push(listener.address.clone());
             }
         }
-        Ok(Self { checked, wishes, stores, addresses, routes, logs })
+        Ok(Self { checked, wishes, stores, pools, addresses, routes, logs })
     }
 
     /// The listener that is configured at an address.
@@ -78,7 +83,12 @@ impl Configured {
                 self.checked.sites.get(*number).map(|site| (*number, site.hosts.as_slice()))
             }))
         });
-        Arc::new(Snapshot { hosts: hosts.collect(), sites: sites.collect(), stores: self.stores.clone() })
+        Arc::new(Snapshot {
+            hosts: hosts.collect(),
+            sites: sites.collect(),
+            stores: self.stores.clone(),
+            apps: self.pools.clone(),
+        })
     }
 }
 

@@ -31,6 +31,46 @@ pub struct Status {
     pub sites: Vec<SiteStatus>,
     /// Each root in memory.
     pub stores: Vec<StoreStatus>,
+    /// Each application.
+    pub apps: Vec<AppStatus>,
+}
+
+/// An application in [`Status`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AppStatus {
+    /// Its name.
+    pub app: String,
+    /// `starting`, `serving` or `failing`.
+    pub state: &'static str,
+    /// Why it fails, if it does.
+    pub reason: Option<String>,
+    /// Workers that are wanted.
+    pub wanted: usize,
+    /// Requests that wait for a worker.
+    pub queued: usize,
+    /// Workers that ended without being told to, since the start.
+    pub failures: u64,
+    /// Each process.
+    pub workers: Vec<WorkerStatus>,
+}
+
+/// A process in [`AppStatus`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct WorkerStatus {
+    /// Process id.
+    pub pid: u32,
+    /// `starting`, `serving`, `draining` or `stuck`.
+    pub state: &'static str,
+    /// Requests that it has.
+    pub in_flight: usize,
+    /// Requests that it was ever handed.
+    pub requests: u64,
+    /// Seconds since its start.
+    pub age_seconds: u64,
+    /// Resident bytes, as it last said.
+    pub resident_bytes: u64,
+    /// Longest delay of its event loop at the last look, in milliseconds.
+    pub lag_ms: f64,
 }
 
 /// A site in [`Status`].

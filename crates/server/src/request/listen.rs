@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::io;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
@@ -16,6 +17,8 @@ use tokio::sync::{Notify, mpsc};
 use super::conn::h1;
 use super::conn::socket::Socket;
 use super::core::{Admission, Core};
+use super::handle::app::lane;
+use super::handle::app::pool::Worker;
 use super::origin::Origin;
 use crate::limits::{ACCEPT_BATCH_MAX, DEADLINE_TICK};
 
@@ -27,6 +30,8 @@ pub enum Command {
     Unlisten(usize),
     /// Serve a connection that another core accepted.
     Adopt(usize, StdUnixStream),
+    /// Serve this lane of a worker.
+    Attach(Arc<Worker>, StdUnixStream),
     /// Accept no more, finish what is in flight, and end within the grace period.
     Stop(Duration),
 }
@@ -77,6 +82,7 @@ pub async fn run(core: Rc<Core>, mut commands: mpsc::Receiver<Command>) -> io::R
                 }
             }
             Some(Command::Adopt(number, stream)) => adopt(&core, &open_here, number, stream),
+            Some(Command::Attach(worker, socket)) => lane::attach(&core, worker, socket),
             Some(Command::Stop(grace)) => break grace,
             None => break Duration::ZERO,
         }

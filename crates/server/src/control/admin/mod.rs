@@ -37,6 +37,13 @@ pub trait Api: Send + Sync {
     /// Why nothing was changed, for a person.
     fn reload(&self) -> Result<ReloadSummary, String>;
 
+    /// Changes the number of workers of an application until the next reload, and gives what it has then;
+    /// without a number, what it has.
+    ///
+    /// # Errors
+    /// There is no such application, or the number is out of bounds; for a person.
+    fn workers(&self, app: &str, wanted: Option<usize>) -> Result<super::AppStatus, String>;
+
     /// Begins to stop; returns at once.
     fn stop(&self);
 

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::*;
-use crate::control::{SiteStatus, StoreStatus};
+use crate::control::{AppStatus, SiteStatus, StoreStatus};
 
 /// Long enough for any machine, short enough for a test that fails.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -46,7 +46,12 @@ impl Api for Remembering {
                 compressed_bytes: 4,
                 on_disk: 0,
             }],
+            apps: Vec::new(),
         }
+    }
+
+    fn workers(&self, app: &str, _wanted: Option<usize>) -> Result<AppStatus, String> {
+        Err(format!("there is no application `{app}`"))
     }
 
     fn reload(&self) -> Result<ReloadSummary, String> {

@@ -1,6 +1,7 @@
 //! The handlers: where a request ends and an answer begins, and what is done to an answer on its way
 //! out. Each is one folder or file; none knows the protocol version or another handler.
 
+pub mod app;
 pub mod files;
 
 pub(crate) mod encode;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use regex_lite::Regex;
 
 use onehop_config::checked::{
-    self, Checked, Condition, Encoding, FileServer, HeaderOp, Matcher, Step, Template,
+    self, App, Checked, Condition, Encoding, FileServer, HeaderOp, Matcher, Step, Template,
 };
 
 use super::{Action, Root, Route};
@@ -40,12 +40,31 @@ pub fn store_wishes(checked: &Checked) -> Vec<StoreWish> {
     wishes
 }
 
-/// Compiles one site's routes; `wishes` gives stores their numbers.
-pub fn compile(routes: &[checked::Route], wishes: &[StoreWish]) -> Arc<[Route]> {
-    compile_list(routes, wishes).into()
+/// Every application that the settings name, each once; its number is its place.
+pub fn app_wishes(checked: &Checked) -> Vec<Arc<App>> {
+    let mut apps = Vec::new();
+    for site in &checked.sites {
+        gather_apps(&site.routes, &mut apps);
+    }
+    apps
 }
 
-fn compile_list(routes: &[checked::Route], wishes: &[StoreWish]) -> Vec<Route> {
+fn gather_apps(routes: &[checked::Route], apps: &mut Vec<Arc<App>>) {
+    for route in routes {
+        match &route.step {
+            Step::App(app) if !apps.contains(app) => apps.push(Arc::clone(app)),
+            Step::Handle(routes) | Step::HandlePath { routes, .. } => gather_apps(routes, apps),
+            _ => {}
+        }
+    }
+}
+
+/// Compiles one site's routes; `wishes` gives stores their numbers, `apps` applications.
+pub fn compile(routes: &[checked::Route], wishes: &[StoreWish], apps: &[Arc<App>]) -> Arc<[Route]> {
+    compile_list(routes, wishes, apps).into()
+}
+
+fn compile_list(routes: &[checked::Route], wishes: &[StoreWish], apps: &[Arc<App>]) -> Vec<Route> {
     let mut groups: Vec<u32> = Vec::new();
     let number_of = |group: u32, groups: &mut Vec<u32>| -> Option<u32> {
         let known = groups.iter().position(|known| *known == group);
@@ -58,12 +77,12 @@ fn compile_list(routes: &[checked::Route], wishes: &[StoreWish]) -> Vec<Route> {
     let compiled = routes.iter().map(|route| Route {
         matcher: route.matcher.clone(),
         group: route.group.and_then(|group| number_of(group, &mut groups)),
-        action: action(&route.step, wishes),
+        action: action(&route.step, wishes, apps),
     });
     compiled.collect()
 }
 
-fn action(step: &Step, wishes: &[StoreWish]) -> Action {
+fn action(step: &Step, wishes: &[StoreWish], apps: &[Arc<App>]) -> Action {
     match step {
         Step::Root(template) => Action::Root(root(template, wishes)),
         Step::Header(header) => {
@@ -77,9 +96,9 @@ fn action(step: &Step, wishes: &[StoreWish]) -> Action {
         Step::Redirect { to, kind } => Action::Redirect { to: to.clone(), kind: *kind },
         Step::Rewrite(to) => Action::Rewrite(to.clone()),
         Step::Encode(encode) => Action::Encode(encode.clone()),
-        Step::Handle(routes) => Action::Handle(compile_list(routes, wishes)),
+        Step::Handle(routes) => Action::Handle(compile_list(routes, wishes, apps)),
         Step::HandlePath { prefix, routes } => {
-            Action::HandlePath { prefix: prefix.clone(), routes: compile_list(routes, wishes) }
+            Action::HandlePath { prefix: prefix.clone(), routes: compile_list(routes, wishes, apps) }
         }
         Step::Respond { status, body, close } => {
             Action::Respond { status: *status, body: body.clone(), close: *close }
@@ -91,6 +110,10 @@ fn action(step: &Step, wishes: &[StoreWish]) -> Action {
         Step::Spa(settings) => {
             let store = number(&settings.root, settings.follow_outside, wishes).unwrap_or(u32::MAX);
             Action::Spa { settings: settings.clone(), store }
+        }
+        Step::App(app) => {
+            let place = apps.iter().position(|known| known == app);
+            Action::App(place.and_then(|place| u32::try_from(place).ok()).unwrap_or(u32::MAX))
         }
     }
 }

@@ -15,7 +15,7 @@ use regex_lite::Regex;
 
 use onehop_config::checked::{self, Encode, FileServer, HeaderStep, RedirectKind, Spa, Template};
 
-pub use compile::{StoreWish, compile, store_wishes};
+pub use compile::{StoreWish, app_wishes, compile, store_wishes};
 pub use hosts::HostTable;
 pub(crate) use hosts::without_port as host_without_port;
 pub(crate) use matcher::matches;
@@ -24,6 +24,7 @@ pub(crate) use uri::{clean, rewrite, strip_prefix};
 
 use crate::observe::SiteCounters;
 use crate::observe::access_log::LogTarget;
+use crate::request::handle::app::pool::Pool;
 use crate::request::handle::files::store::Store;
 
 /// Everything that requests need to know, as it is at one moment.
@@ -34,6 +35,8 @@ pub struct Snapshot {
     pub sites: Vec<Site>,
     /// Trees in memory, by number.
     pub stores: Vec<Arc<Store>>,
+    /// Applications, by number.
+    pub apps: Vec<Arc<Pool>>,
 }
 
 /// One site, compiled.
@@ -65,14 +68,32 @@ pub struct Route {
 pub enum Action {
     Root(Root),
     Header(HeaderStep, Vec<Option<Regex>>),
-    Redirect { to: Template, kind: RedirectKind },
+    Redirect {
+        to: Template,
+        kind: RedirectKind,
+    },
     Rewrite(Template),
     Encode(Encode),
     Handle(Vec<Route>),
-    HandlePath { prefix: String, routes: Vec<Route> },
-    Respond { status: u16, body: Template, close: bool },
-    FileServer { settings: Arc<FileServer>, root: Option<Root> },
-    Spa { settings: Spa, store: u32 },
+    HandlePath {
+        prefix: String,
+        routes: Vec<Route>,
+    },
+    Respond {
+        status: u16,
+        body: Template,
+        close: bool,
+    },
+    FileServer {
+        settings: Arc<FileServer>,
+        root: Option<Root>,
+    },
+    Spa {
+        settings: Spa,
+        store: u32,
+    },
+    /// Its number.
+    App(u32),
 }
 
 /// Where files are looked for.
