@@ -76,6 +76,25 @@ fn the_example_serves_its_page_and_its_api() {
 }
 
 #[test]
+fn every_handler_of_the_page_about_them_can_be_loaded() {
+    let page = include_str!("../../../docs/handlers.md");
+    let blocks = page.split("```js\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let handlers: Vec<&str> = blocks.filter(|block| block.contains("export default")).collect();
+    assert!(handlers.len() >= 6, "only {} handlers were found", handlers.len());
+    let folder = Folder::new();
+    let mut text = "{\n\tadmin off\n}\nhttp://127.0.0.1:0 {\n".to_owned();
+    for (number, source) in handlers.iter().enumerate() {
+        folder.write(&format!("{number}.mjs"), source);
+        text += &format!("\tapp /{number}/* {number}.mjs {{\n\t\tname example-{number}\n\t}}\n");
+    }
+    folder.write("Onehopfile", text + "}\n");
+    let onehop = Onehop::start_in(folder.path());
+    onehop.process.wait_for_events("app_ready", handlers.len());
+    assert_eq!(onehop.connect().get("/0/path").text(), "hello from /0/path\n");
+    assert_eq!(onehop.connect().get("/5/").status, 426, "no WebSocket was asked for");
+}
+
+#[test]
 fn the_examples_clock_ticks_and_takes_no_place_from_others() {
     let folder = example();
     let onehop = Onehop::start_in(folder.path());
