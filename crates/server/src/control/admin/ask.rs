@@ -15,7 +15,7 @@ pub(super) enum Door {
 }
 
 /// What to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Ask {
     /// `GET /status`
     Status,
@@ -23,6 +23,15 @@ pub(super) enum Ask {
     Reload,
     /// `POST /stop`
     Stop,
+    /// `GET /workers`
+    Workers,
+    /// `POST /workers/APP/COUNT`
+    SetWorkers {
+        /// The application.
+        app: String,
+        /// How many it is to have.
+        wanted: usize,
+    },
     /// `GET /metrics`
     Metrics,
     /// `GET /healthz`
@@ -53,6 +62,11 @@ pub(super) fn read(door: Door, method: &[u8], path: &[u8], host: Option<&[u8]>) 
         (Door::Control, b"/status") => (Ask::Status, "GET"),
         (Door::Control, b"/reload") => (Ask::Reload, "POST"),
         (Door::Control, b"/stop") => (Ask::Stop, "POST"),
+        (Door::Control, b"/workers") => (Ask::Workers, "GET"),
+        (Door::Control, path) if path.starts_with(WORKERS) => match wanted_workers(path) {
+            Some(ask) => (ask, "POST"),
+            None => return Ask::Refused(Refused::NotFound),
+        },
         (Door::Admin { .. }, b"/metrics") => (Ask::Metrics, "GET"),
         (Door::Admin { .. }, b"/healthz") => (Ask::Health, "GET"),
         _ => return Ask::Refused(Refused::NotFound),
@@ -62,6 +76,14 @@ pub(super) fn read(door: Door, method: &[u8], path: &[u8], host: Option<&[u8]>) 
         _ if method == wanted.as_bytes() => ask,
         _ => Ask::Refused(Refused::Method(wanted)),
     }
+}
+
+const WORKERS: &[u8] = b"/workers/";
+
+/// `/workers/APP/COUNT`. Names of applications need no escapes.
+fn wanted_workers(path: &[u8]) -> Option<Ask> {
+    let (app, count) = std::str::from_utf8(path.strip_prefix(WORKERS)?).ok()?.split_once('/')?;
+    Some(Ask::SetWorkers { app: app.to_owned(), wanted: count.parse().ok()? })
 }
 
 /// A web page of a stranger can make its own name point at this machine (DNS rebinding) and read what it
@@ -103,6 +125,12 @@ mod tests {
             (Door::Control, "GET", "/reload", Ask::Refused(Refused::Method("POST"))),
             (Door::Control, "HEAD", "/stop", Ask::Refused(Refused::Method("POST"))),
             (Door::Control, "GET", "/metrics", Ask::Refused(Refused::NotFound)),
+            (Door::Control, "GET", "/workers", Ask::Workers),
+            (Door::Control, "POST", "/workers/api/4", Ask::SetWorkers { app: "api".into(), wanted: 4 }),
+            (Door::Control, "GET", "/workers/api/4", Ask::Refused(Refused::Method("POST"))),
+            (Door::Control, "POST", "/workers/api", Ask::Refused(Refused::NotFound)),
+            (Door::Control, "POST", "/workers/api/-1", Ask::Refused(Refused::NotFound)),
+            (ADMIN, "POST", "/workers/api/4", Ask::Refused(Refused::NotFound)),
             (ADMIN, "GET", "/metrics", Ask::Metrics),
             (ADMIN, "GET", "/healthz", Ask::Health),
             (ADMIN, "POST", "/metrics", Ask::Refused(Refused::Method("GET"))),

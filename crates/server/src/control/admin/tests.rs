@@ -50,8 +50,19 @@ impl Api for Remembering {
         }
     }
 
-    fn workers(&self, app: &str, _wanted: Option<usize>) -> Result<AppStatus, String> {
-        Err(format!("there is no application `{app}`"))
+    fn workers(&self, app: &str, wanted: Option<usize>) -> Result<AppStatus, String> {
+        if app != "api" {
+            return Err(format!("there is no application `{app}`"));
+        }
+        Ok(AppStatus {
+            app: app.to_owned(),
+            state: "serving",
+            reason: None,
+            wanted: wanted.unwrap_or(1),
+            queued: 0,
+            failures: 0,
+            workers: vec![],
+        })
     }
 
     fn reload(&self) -> Result<ReloadSummary, String> {
@@ -167,6 +178,17 @@ fn a_stop_is_answered_before_it_begins_and_only_posted() {
     assert!(answer.starts_with("HTTP/1.1 202") && answer.ends_with("{\"stopping\":true}"), "{answer}");
     // The connection ends only after the call.
     assert_eq!(running.api.stops.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn the_number_of_workers_is_changed_and_shown_at_the_control_socket() {
+    let running = Running::start(Remembering::default());
+    let answer = running.control(&ask("POST /workers/api/3"));
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"wanted\":3"), "{answer}");
+    let answer = running.control(&ask("POST /workers/other/3"));
+    assert!(answer.starts_with("HTTP/1.1 422") && answer.contains("there is no application"), "{answer}");
+    let answer = running.control(&ask("GET /workers"));
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("{\"apps\":[]}"), "{answer}");
 }
 
 #[test]
