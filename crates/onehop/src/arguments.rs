@@ -252,7 +252,7 @@ pub(crate) struct Status {
     about = "Show the workers of a running onehop's applications, or change their number",
     override_usage = "onehop workers [OPTIONS] [APP] [N]",
     long_about = "Show the workers of a running onehop's applications, or change their number.\n\n\
-        A new number holds until the next reload. New workers take requests as soon as they are ready; those that \
+        A new number holds until the settings of the application change. New workers take requests as soon as they are ready; those that \
         are too many finish what they have.",
     after_help = "Examples:\n  \
         onehop workers                   every worker of the onehop that was started in this folder\n  \
