@@ -320,6 +320,9 @@ pub const WORKER_OUTPUT_END_DEADLINE: Duration = Duration::from_millis(200);
 /// How long finding out where a stuck worker stands may take; it is killed afterwards in any case.
 pub const WORKER_STACK_DEADLINE: Duration = Duration::from_secs(2);
 
+/// Bytes of one message of a stuck worker's inspector; each script that it knows is one of a few hundred.
+pub const WORKER_STACK_BYTES_MAX: usize = 16 * 1024 * 1024;
+
 /// Frames of a stuck worker's stack that are told.
 pub const WORKER_STACK_FRAMES_MAX: usize = 20;
 

@@ -4,7 +4,7 @@
 
 import { ownText } from './head.mjs';
 import { INTERNED_BYTE_MIN, LOWER, nameOf } from './names.mjs';
-import { PlatformHeaders, emptyHeaders, immutableHeaders, likePlatform } from './platform.mjs';
+import { PlatformHeaders, borrowMembers, emptyHeaders, immutableHeaders, likePlatform, refuseCloning } from './platform.mjs';
 
 /** Fetch standard, "header value": no NUL, CR or LF; nothing beyond a byte. */
 const BAD_VALUE = /[\0\r\n\u0100-\uffff]/;
@@ -50,6 +50,7 @@ class FieldHeaders {
     this.#at = at;
     this.#unsure = unsure;
     this.#immutable = immutable;
+    refuseCloning?.(this);
   }
 
   /** @param {string} name */
@@ -333,6 +334,9 @@ Object.defineProperty(FieldHeaders.prototype, Symbol.iterator, {
 });
 Object.setPrototypeOf(FieldHeaders.prototype, PlatformHeaders.prototype);
 Reflect.deleteProperty(FieldHeaders.prototype, 'constructor');
+borrowMembers(FieldHeaders.prototype, PlatformHeaders.prototype, (self) =>
+  isFieldHeaders(self) ? new PlatformHeaders(self) : self,
+);
 likePlatform(FieldHeaders.prototype, PlatformHeaders.prototype);
 
 /**

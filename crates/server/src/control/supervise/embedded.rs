@@ -3,6 +3,7 @@
 //! Nothing has to be installed: the files are unpacked once, found again by their content, and looked at
 //! before every start, since cleaners of temporary folders come by.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,7 +19,45 @@ pub(super) fn unpacked() -> Result<PathBuf, String> {
 /// A file by name and content.
 type File = (&'static str, &'static str);
 
-const FILES: &[File] = &[];
+/// The sources, each once.
+macro_rules! sources {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../../../sdk/node/src/", $name)))),*]
+    };
+}
+
+const FILES: &[File] = sources![
+    "channel.mjs",
+    "context.mjs",
+    "control.mjs",
+    "exchange.mjs",
+    "fetch/answer.mjs",
+    "fetch/body.mjs",
+    "fetch/head.mjs",
+    "fetch/headers.mjs",
+    "fetch/install.mjs",
+    "fetch/location.mjs",
+    "fetch/names.mjs",
+    "fetch/platform.mjs",
+    "fetch/request.mjs",
+    "fetch/response.mjs",
+    "handler.mjs",
+    "inbound.mjs",
+    "isolate.mjs",
+    "lag.mjs",
+    "lane.mjs",
+    "load.mjs",
+    "outbound.mjs",
+    "output.mjs",
+    "report.mjs",
+    "runtime.mjs",
+    "tunnel.mjs",
+    "version.mjs",
+    "websocket-frames.mjs",
+    "websocket.mjs",
+    "wire.mjs",
+    "worker.mjs",
+];
 
 fn unpack_in(base: &Path, files: &[File]) -> Result<PathBuf, String> {
     let name = format!("onehop-node-{}-{:032x}", own_user(), hash(files));
@@ -50,7 +89,14 @@ fn write(folder: &Path, files: &[File]) -> std::io::Result<()> {
     // Its content is public; that nobody else may write there is what matters. Workers of other users read it.
     make(folder, 0o755)?;
     for (name, content) in files {
-        std::fs::write(folder.join(name), content)?;
+        let path = folder.join(name);
+        if let Some(parent) = path.parent()
+            && !parent.is_dir()
+        {
+            make(parent, 0o755)?;
+        }
+        std::fs::write(&path, content)?;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644))?;
     }
     Ok(())
 }
@@ -59,6 +105,7 @@ fn is_sound(folder: &Path, files: &[File]) -> bool {
     is_ours(folder, true)
         && files.iter().all(|(name, content)| {
             let path = folder.join(name);
+            // Folders within it are made and kept by whoever owns it.
             is_ours(&path, false) && std::fs::read(&path).is_ok_and(|found| found == content.as_bytes())
         })
 }
@@ -79,6 +126,28 @@ mod tests {
     use super::*;
 
     const SOME: &[File] = &[("worker.mjs", "import './a.mjs';\n"), ("a.mjs", "1;\n")];
+
+    #[test]
+    fn every_source_of_the_library_is_in_the_binary() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sdk/node/src");
+        let mut there = Vec::new();
+        let mut folders = vec![root.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("listed") {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "mjs") {
+                    let name = path.strip_prefix(&root).expect("below");
+                    there.push(name.to_str().expect("text").to_owned());
+                }
+            }
+        }
+        there.sort();
+        let mut known: Vec<_> = FILES.iter().map(|(name, _)| (*name).to_owned()).collect();
+        known.sort();
+        assert_eq!(known, there);
+    }
 
     #[test]
     fn the_library_is_unpacked_once_and_found_again() {
