@@ -262,3 +262,36 @@ pub const CONTROL_LOCK_PAUSE: Duration = Duration::from_millis(5);
 /// Control sockets of one folder that are looked at when the dead ones are removed. Each look is a
 /// connection; what is left is removed by the next start.
 pub const CONTROL_SOCKETS_SWEPT_MAX: usize = 256;
+
+/// Requests that one core may have at one worker; more wait. Each takes a few hundred bytes on both sides.
+pub const LANE_SLOTS_MAX: u16 = 4096;
+
+/// Bytes of bodies that may be on their way in one direction of one exchange. A round trip over the lane
+/// takes about 50 us, so this is no bound on speed; it is what a slow client makes either side hold.
+pub const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
+
+/// The same for a whole lane: what all slow clients of one core and worker together can make either side
+/// hold. 128 of them may stand still before others are slowed down.
+pub const LANE_WINDOW_BYTES: u32 = 32 * 1024 * 1024;
+
+/// Bytes of one read from a lane, and of a frame that is not whole yet.
+pub const LANE_BUFFER_BYTES: usize = 192 * 1024;
+
+/// Reads from one lane before others get their turn.
+pub const LANE_READS_PER_TURN: usize = 4;
+
+/// A buffer for the frames of an exchange that grew beyond this is not kept for the next one.
+pub const LANE_INBOX_KEPT_BYTES_MAX: usize = 16 * 1024;
+
+/// Bytes of a request body that are sent to a worker in one piece.
+pub const UPLOAD_PIECE_BYTES_MAX: usize = 64 * 1024;
+
+/// Less room than this for a body is waited for: a chunk's framing has to fit besides.
+pub const UPLOAD_PIECE_BYTES_MIN: usize = 1024;
+
+/// Workers that a request is handed to, one after the other, where the first ones did not begin it.
+pub const APP_ATTEMPTS_MAX: usize = 3;
+
+/// Seconds after which a client should ask again that found an application's queue full. Queues of
+/// seconds' length empty in about that time or not at all.
+pub const APP_RETRY_AFTER_SECONDS: u32 = 1;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use onehop_config::checked::{Admin as CheckedAdmin, Checked, Step, Template};
-use onehop_config::{FileKind, Source};
+use onehop_config::{Entry, FileKind, Source};
 
 use super::serving::{Serving, serve_until_stopped};
 use crate::arguments::{Admin, Serve};
@@ -100,6 +100,10 @@ struct InMemory<'a> {
 impl Source for InMemory<'_> {
     fn read(&self, _: &Path) -> std::io::Result<String> {
         Ok(self.text.clone())
+    }
+
+    fn entry(&self, _: &Path) -> Option<Entry> {
+        None
     }
 
     fn glob(&self, _: &Path) -> std::io::Result<Vec<PathBuf>> {

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll, ready};
 
 use tokio::io::AsyncWrite;
 
@@ -13,22 +13,28 @@ use super::socket::Socket;
 use crate::limits::DISK_READ_BYTES;
 use crate::request::answer::Disk;
 
-/// Writes `first` and then `second`, in as few calls as the socket allows. A client that takes nothing
-/// for [`crate::limits::WRITE_PROGRESS_DEADLINE`] is given up.
-pub(crate) async fn write_both(
-    socket: &mut Socket,
-    deadline: &Deadline,
-    first: &[u8],
-    second: &[u8],
-) -> io::Result<()> {
-    let total = first.len() + second.len();
-    let mut written = 0;
-    let mut waiting = false;
-    let mut has_waited = false;
-    while written < total {
-        let count = poll_fn(|context| {
-            let head = first.get(written..).unwrap_or_default();
-            let body = second.get(written.saturating_sub(first.len())..).unwrap_or_default();
+/// One write of two pieces, which may take several calls.
+#[derive(Default)]
+pub(crate) struct Writing {
+    written: usize,
+    is_waiting: bool,
+    has_waited: bool,
+}
+
+impl Writing {
+    /// Writes `first` and then `second`, in as few calls as the socket allows. A client that takes nothing
+    /// for [`crate::limits::WRITE_PROGRESS_DEADLINE`] is given up. The pieces must be the same each time.
+    pub(crate) fn poll(
+        &mut self,
+        socket: &mut Socket,
+        deadline: &Deadline,
+        context: &mut Context<'_>,
+        first: &[u8],
+        second: &[u8],
+    ) -> Poll<io::Result<()>> {
+        while self.written < first.len() + second.len() {
+            let head = first.get(self.written..).unwrap_or_default();
+            let body = second.get(self.written.saturating_sub(first.len())..).unwrap_or_default();
             let stream = Pin::new(&mut *socket);
             let polled = match (head.is_empty(), body.is_empty()) {
                 (false, true) => stream.poll_write(context, head),
@@ -38,26 +44,36 @@ pub(crate) async fn write_both(
                 }
             };
             if polled.is_pending() {
-                if !std::mem::replace(&mut waiting, true) {
+                if !std::mem::replace(&mut self.is_waiting, true) {
                     deadline.set_write();
                 }
                 if deadline.poll_over(context) {
                     return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
                 }
             }
-            polled
-        })
-        .await?;
-        if count == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
+            let count = ready!(polled)?;
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.written += count;
+            self.has_waited |= std::mem::take(&mut self.is_waiting);
         }
-        written += count;
-        has_waited |= std::mem::take(&mut waiting);
+        if self.has_waited {
+            deadline.clear();
+        }
+        Poll::Ready(Ok(()))
     }
-    if has_waited {
-        deadline.clear();
-    }
-    Ok(())
+}
+
+/// Writes `first` and then `second`; see [`Writing::poll`].
+pub(crate) async fn write_both(
+    socket: &mut Socket,
+    deadline: &Deadline,
+    first: &[u8],
+    second: &[u8],
+) -> io::Result<()> {
+    let mut writing = Writing::default();
+    poll_fn(|context| writing.poll(socket, deadline, context, first, second)).await
 }
 
 /// Streams bytes of a file, read on a thread that may wait for the disk.

@@ -150,8 +150,8 @@ impl Pool {
     }
 
     /// What browsers are shown.
-    pub fn failure(&self) -> Arc<Option<String>> {
-        self.failure.load_full()
+    pub fn failure(&self) -> arc_swap::Guard<Arc<Option<String>>> {
+        self.failure.load()
     }
 
     /// The workers that requests are handed to.

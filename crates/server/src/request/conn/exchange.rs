@@ -1,0 +1,286 @@
+//! One request that its handler answers piece by piece: the body as it comes, the way back to the client.
+//!
+//! What handlers that wait for others see of a connection; they do not know the protocol version. Both
+//! halves may be polled by one task in turn, so a body can come while an answer goes. Nothing is read
+//! that nobody asked for, except to learn that the client has gone.
+
+use std::cell::RefCell;
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use onehop_http1::{AnswerHead, BodyLength, BodyRead, ServerCodec};
+
+use super::deadline::{Deadline, Waiting};
+use super::desk::Input;
+use super::socket::Socket;
+use super::write::Writing;
+use crate::limits::{COPIED_BODY_BYTES_MAX, READ_BUFFER_BYTES, UPLOAD_PIECE_BYTES_MIN};
+use crate::request::answer::Answer;
+use crate::request::core::Core;
+use crate::request::rescue::Fault;
+
+/// What both halves share.
+pub(crate) struct Line<'c> {
+    pub(super) core: &'c Rc<Core>,
+    pub(super) socket: RefCell<&'c mut Socket>,
+    pub(super) codec: RefCell<&'c mut ServerCodec>,
+    pub(super) deadline: &'c Deadline,
+}
+
+/// The request's body on its way from the client.
+pub(crate) struct Upload<'l, 'c> {
+    line: &'l Line<'c>,
+    input: &'l mut Input,
+    /// Apart from the connection's own, which waits for the answer's way back at the same time.
+    deadline: Option<Deadline>,
+    is_tunnel: bool,
+}
+
+/// The way to the client.
+pub(crate) struct Download<'l, 'c> {
+    line: &'l Line<'c>,
+    output: &'l mut Vec<u8>,
+    state: Sent,
+    trailers: Vec<u8>,
+    /// Bytes of the body that were handed over.
+    pub(crate) sent: u64,
+}
+
+/// How far an answer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// The client has not been told anything final.
+    Nothing,
+    /// The head is out, the body is not at its end.
+    Head,
+    /// All of it.
+    Whole,
+    /// The head of an upgrade: what follows is another protocol.
+    Upgrade,
+}
+
+impl<'l, 'c> Upload<'l, 'c> {
+    pub(super) fn new(line: &'l Line<'c>, input: &'l mut Input) -> Self {
+        Self { line, input, deadline: None, is_tunnel: false }
+    }
+
+    /// As the head declared it.
+    pub(crate) fn length(&self) -> BodyLength {
+        self.line.codec.borrow().request_body()
+    }
+
+    /// Whether the client waits for 100 before it sends its body.
+    pub(crate) fn expects_continue(&self) -> bool {
+        self.line.codec.borrow().expects_continue()
+    }
+
+    /// Appends what has arrived already, at most `room` bytes; `true` when the body is at its end.
+    pub(crate) fn take_ready(&mut self, into: &mut Vec<u8>, room: usize) -> Result<bool, Fault> {
+        let mut left = room;
+        loop {
+            if self.is_tunnel {
+                let taken = self.input.unread().len().min(left);
+                into.extend_from_slice(self.input.unread().get(..taken).unwrap_or_default());
+                self.input.consume(taken);
+                return Ok(false);
+            }
+            let mut codec = self.line.codec.borrow_mut();
+            // A body's end needs no room.
+            if left < UPLOAD_PIECE_BYTES_MIN && !codec.body_is_read() {
+                return Ok(false);
+            }
+            // So that no more than the room is taken. Data begins within that, so where none does, what is
+            // missing is the end of the trailers.
+            let unread = self.input.unread();
+            let offered = unread.get(..left).unwrap_or(unread);
+            let read = match codec.read_body(offered) {
+                Ok(BodyRead::NeedMore) if offered.len() < unread.len() => codec.read_body(unread),
+                read => read,
+            };
+            match read.map_err(Fault::Malformed)? {
+                BodyRead::End { consumed } => {
+                    self.input.consume(consumed);
+                    return Ok(true);
+                }
+                BodyRead::Data { at, consumed } => {
+                    let data = unread.get(at).unwrap_or_default();
+                    into.extend_from_slice(data);
+                    left = left.saturating_sub(data.len());
+                    self.input.consume(consumed);
+                }
+                BodyRead::NeedMore => return Ok(false),
+            }
+        }
+    }
+
+    /// Waits for more of the body and appends at most `room` bytes, which must be at least
+    /// [`UPLOAD_PIECE_BYTES_MIN`]; `true` when it is at its end. In a tunnel the end is the client's closing of its side.
+    pub(crate) async fn next(&mut self, into: &mut Vec<u8>, room: usize) -> Result<bool, Fault> {
+        let before = into.len();
+        loop {
+            if self.take_ready(into, room)? {
+                return Ok(true);
+            }
+            if into.len() > before {
+                return Ok(false);
+            }
+            let waiting = if self.is_tunnel { Waiting::Nothing } else { Waiting::Body };
+            let deadline = self.deadline.get_or_insert_with(|| Deadline::new(self.line.core));
+            deadline.set(waiting, self.line.core.shared.timeouts.body_progress);
+            let count = poll_fn(|context| {
+                let polled = self.input.poll_fill(&mut self.line.socket.borrow_mut(), context);
+                if polled.is_pending() && deadline.poll_over(context) {
+                    return Poll::Ready(Err(Fault::BodyTimeout));
+                }
+                polled.map_err(|_| Fault::ClientGone)
+            })
+            .await?;
+            deadline.clear();
+            match count {
+                0 if self.is_tunnel => return Ok(true),
+                0 => return Err(Fault::ClientGone),
+                _ => {}
+            }
+        }
+    }
+
+    /// Ends when the client has closed its side or is gone. Bytes that come meanwhile are kept, as many
+    /// as the connection's buffer takes; then nobody looks any more.
+    pub(crate) async fn gone(&mut self) {
+        poll_fn(|context| self.poll_gone(context)).await;
+    }
+
+    fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        while self.input.unread().len() < READ_BUFFER_BYTES {
+            match ready!(self.input.poll_fill(&mut self.line.socket.borrow_mut(), context)) {
+                Ok(0) | Err(_) => return Poll::Ready(()),
+                Ok(_) => {}
+            }
+        }
+        Poll::Pending
+    }
+
+    /// The trailer fields' lines, once the body is at its end.
+    pub(crate) fn with_trailers<T>(&self, read: impl FnOnce(&[u8]) -> T) -> T {
+        read(self.line.codec.borrow().trailers())
+    }
+
+    /// From now on the client's bytes are another protocol's.
+    pub(crate) fn become_tunnel(&mut self) {
+        self.is_tunnel = true;
+    }
+}
+
+impl<'l, 'c> Download<'l, 'c> {
+    pub(super) fn new(line: &'l Line<'c>, output: &'l mut Vec<u8>) -> Self {
+        Self { line, output, state: Sent::Nothing, trailers: Vec::new(), sent: 0 }
+    }
+
+    /// How far the answer is.
+    pub(crate) fn state(&self) -> Sent {
+        self.state
+    }
+
+    /// From now on the handler is waited for, at most so long; [`Download::poll_late`] tells.
+    pub(crate) fn expect_handler_within(&self, time: Duration) {
+        self.line.deadline.set(Waiting::Handler, time);
+    }
+
+    /// Whether the handler is late.
+    pub(crate) fn poll_late(&self, context: &mut Context<'_>) -> bool {
+        self.line.deadline.poll_over(context)
+    }
+
+    /// Tells a client that waits for it to send its body.
+    pub(crate) async fn send_continue(&mut self) -> io::Result<()> {
+        self.line.codec.borrow_mut().write_continue(self.output);
+        self.flush().await
+    }
+
+    /// Sends an informational answer, 102 to 199 but 101, with whole field lines.
+    pub(crate) async fn informational(&mut self, status: u16, fields: &[u8]) -> io::Result<()> {
+        self.line.codec.borrow_mut().write_informational(self.output, status, fields);
+        self.flush().await
+    }
+
+    /// Puts the answer's head on its way; its body is not looked at. `true` where a body follows.
+    pub(crate) fn head(&mut self, answer: &Answer, length: BodyLength) -> bool {
+        let mut codec = self.line.codec.borrow_mut();
+        let upgrade = answer.status == 101;
+        if answer.close || self.line.core.shared.is_stopping() {
+            codec.close_after_answer();
+        }
+        let has_date = answer.fields.get("date").is_some();
+        self.line.deadline.clear();
+        self.line.core.with_date(|date| {
+            let date = if has_date { &[][..] } else { date };
+            let (status, fields) = (answer.status, answer.fields.lines());
+            codec.write_head(self.output, AnswerHead { status, fields, date, body: length, upgrade });
+        });
+        self.state = if upgrade { Sent::Upgrade } else { Sent::Head };
+        codec.sends_body()
+    }
+
+    /// Sends bytes of the body. Few are gathered, many are written from where they lie; waits until the
+    /// client has taken what is written.
+    pub(crate) async fn data(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.sent += bytes.len() as u64;
+        if self.state == Sent::Upgrade {
+            return self.write(bytes).await;
+        }
+        if self.output.len() + bytes.len() <= COPIED_BODY_BYTES_MAX {
+            self.line.codec.borrow_mut().write_data(self.output, bytes);
+            return Ok(());
+        }
+        self.line.codec.borrow_mut().write_data_frame(self.output, bytes.len() as u64);
+        self.write(bytes).await?;
+        self.line.codec.borrow_mut().write_data_frame_end(self.output);
+        Ok(())
+    }
+
+    /// The body is at its end, with these trailer lines; the connection writes the end.
+    pub(crate) fn whole(&mut self, trailers: &[u8]) {
+        self.trailers.extend_from_slice(trailers);
+        self.state = Sent::Whole;
+    }
+
+    /// The lines that [`Download::whole`] was given.
+    pub(super) fn into_trailers(self) -> Vec<u8> {
+        self.trailers
+    }
+
+    /// Ends when the server stops; for what would go on for ever.
+    pub(crate) fn stopping(&self) -> impl Future<Output = ()> + use<'c> {
+        let core = self.line.core;
+        let deadline = Deadline::new(core);
+        async move {
+            // A stop wakes whoever waits for a next request.
+            deadline.set(Waiting::Idle, Duration::from_secs(u64::from(u32::MAX)));
+            poll_fn(|context| {
+                let over = deadline.poll_over(context);
+                if over || core.shared.is_stopping() { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
+        }
+    }
+
+    /// Writes what was gathered.
+    pub(crate) async fn flush(&mut self) -> io::Result<()> {
+        if self.output.is_empty() { Ok(()) } else { self.write(&[]).await }
+    }
+
+    async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut writing = Writing::default();
+        let Self { line, output, .. } = self;
+        poll_fn(|context| {
+            let mut socket = line.socket.borrow_mut();
+            writing.poll(&mut socket, line.deadline, context, output, bytes)
+        })
+        .await?;
+        output.clear();
+        Ok(())
+    }
+}

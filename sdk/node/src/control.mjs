@@ -1,0 +1,137 @@
+/**
+ * The control lane: handshake, health, drain and retire. Its end is the end of this process.
+ */
+import { openChannel } from './channel.mjs';
+import { Output } from './output.mjs';
+import {
+  DRAIN, FAILED, FRAME_HEAD_BYTES, FrameReader, HELLO, PAYLOAD_BYTES_MAX, PING, PONG, ProtocolError, READY, readU16,
+  readU32, RETIRE, VERSION, writeFrameHead, writeU16, writeU32, writeU64,
+} from './wire.mjs';
+
+export class Control {
+  #listener;
+  #output = new Output();
+  #reader = new FrameReader(this);
+  #greeted = false;
+
+  /**
+   * @param {{hello(settings: object): void, ping(): object, drain(): void, retire(): void, broken(error: Error): void,
+   * gone(): void}} listener
+   */
+  constructor(listener) {
+    this.#listener = listener;
+  }
+
+  async open(descriptor) {
+    this.#output.attach(await openChannel(descriptor, this));
+  }
+
+  ready(library) {
+    const bun = process.versions.bun;
+    const text = bun ? `bun\n${bun}\n${library}\n` : `node\n${process.versions.node}\n${library}\n`;
+    const payload = Buffer.alloc(8 + text.length);
+    writeU16(payload, 0, VERSION);
+    writeU32(payload, 4, text.length);
+    payload.latin1Write(text, 8, text.length);
+    this.#write(READY, payload);
+  }
+
+  /** Says why the application could not be loaded; `written` is called when that is on its way. */
+  failed(text, written) {
+    this.#write(FAILED, Buffer.from(text).subarray(0, PAYLOAD_BYTES_MAX));
+    this.#output.whenEmpty = written;
+    this.#output.flush();
+  }
+
+  drain() {
+    this.#write(DRAIN, Buffer.alloc(0));
+    this.#output.flush();
+  }
+
+  // What the channel says.
+
+  received(bytes, length) {
+    try {
+      this.#reader.feed(bytes, length);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.#listener.broken(error);
+    }
+  }
+
+  drained() {
+    this.#output.drained();
+  }
+
+  ended() {
+    this.#listener.gone();
+  }
+
+  // Frames that come.
+
+  frame(kind, flags, slot, generation, bytes, start, end) {
+    if (slot !== 0 || generation !== 0) throw new ProtocolError('a frame of the control lane names a slot');
+    if (this.#greeted === (kind === HELLO)) throw new ProtocolError('HELLO is not the first frame, or not the only one');
+    const length = end - start;
+    switch (kind) {
+      case HELLO:
+        this.#greeted = true;
+        this.#listener.hello(readHello(bytes, start, length));
+        break;
+      case PING:
+        expectLength('PING', length, 8);
+        this.#pong(bytes.subarray(start, end));
+        break;
+      case DRAIN:
+        expectLength('DRAIN', length, 0);
+        this.#listener.drain();
+        break;
+      case RETIRE:
+        expectLength('RETIRE', length, 0);
+        this.#listener.retire();
+        break;
+      default:
+        throw new ProtocolError(`a frame of kind 0x${kind.toString(16)} has no place on the control lane`);
+    }
+  }
+
+  #pong(token) {
+    const { lag, inFlight, begun, heap, resident } = this.#listener.ping();
+    const payload = Buffer.alloc(40);
+    payload.set(token, 0);
+    writeU32(payload, 8, lag);
+    writeU32(payload, 12, inFlight);
+    writeU64(payload, 16, begun);
+    writeU64(payload, 24, heap);
+    writeU64(payload, 32, resident);
+    this.#write(PONG, payload);
+  }
+
+  #write(kind, payload) {
+    const output = this.#output;
+    const at = output.reserve(FRAME_HEAD_BYTES + payload.length);
+    writeFrameHead(output.buffer, at, payload.length, kind, 0, 0, 0);
+    output.buffer.set(payload, at + FRAME_HEAD_BYTES);
+    output.used = at + FRAME_HEAD_BYTES + payload.length;
+  }
+}
+
+function readHello(bytes, start, length) {
+  if (length < 24 || length !== 24 + readU32(bytes, start + 20)) throw new ProtocolError(`HELLO with ${length} bytes`);
+  const [server = '', app = ''] = bytes.utf8Slice(start + 24, start + length).split('\n');
+  return {
+    lowest: readU16(bytes, start),
+    highest: readU16(bytes, start + 2),
+    lanes: readU16(bytes, start + 4),
+    slots: readU16(bytes, start + 6),
+    streamWindow: readU32(bytes, start + 8),
+    laneWindow: readU32(bytes, start + 12),
+    perTurn: readU32(bytes, start + 16),
+    server,
+    app,
+  };
+}
+
+function expectLength(name, length, expected) {
+  if (length !== expected) throw new ProtocolError(`${name} with ${length} bytes`);
+}

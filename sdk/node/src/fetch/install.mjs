@@ -1,0 +1,58 @@
+// Puts the fetch objects in the place of the platform's, so that code which never heard of them works on: platform
+// functions are given real objects, and `instanceof` and `constructor` hold for both kinds. Must run before the
+// application is loaded.
+
+import { PlatformRequest, PlatformResponse, platformFetch } from './platform.mjs';
+import { isLazyRequest, toPlatform } from './request.mjs';
+import { Response, createUpgradeResponse, sendFile } from './response.mjs';
+
+/**
+ * Installs the fetch objects; a second call changes only which Response is the global one.
+ * @param {{ platformResponse?: boolean }} [options] platformResponse: leave the global Response alone
+ */
+export function install({ platformResponse = false } = {}) {
+  put('Request', RequestForAll);
+  put('fetch', fetchForAll);
+  put('Response', platformResponse ? PlatformResponse : Response);
+  PlatformRequest.prototype.constructor = RequestForAll;
+  PlatformResponse.prototype.constructor = globalThis.Response;
+  const own = /** @type {any} */ (globalThis).onehop ?? {};
+  Object.assign(own, { Response, createUpgradeResponse, sendFile });
+  Object.defineProperty(globalThis, 'onehop', { value: own, configurable: true, writable: true, enumerable: false });
+}
+
+/**
+ * The platform's class in all respects, but that a lazy request is turned into a real one first. A proxy and no
+ * subclass: name, prototype, statics, subclasses and `instanceof` are then the platform's own.
+ */
+const RequestForAll = new Proxy(PlatformRequest, {
+  construct(platform, given, newTarget) {
+    return Reflect.construct(platform, real(given), newTarget);
+  },
+});
+
+const fetchForAll = new Proxy(platformFetch, {
+  async apply(platform, self, given) {
+    return Reflect.apply(platform, self, real(given));
+  },
+});
+
+/**
+ * The arguments of Request and fetch, with a real request in the place of a lazy one.
+ * @param {any[]} given
+ */
+function real(given) {
+  const [input, init] = given;
+  if (!isLazyRequest(input)) return given;
+  return [toPlatform(input, init?.body === undefined || init.body === null), ...given.slice(1)];
+}
+
+/**
+ * @param {string} name
+ * @param {any} value
+ */
+function put(name, value) {
+  const before = Object.getOwnPropertyDescriptor(globalThis, name);
+  const enumerable = before?.enumerable === true;
+  Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable });
+}

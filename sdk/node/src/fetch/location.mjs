@@ -1,0 +1,83 @@
+// Builds the absolute URL of a request from scheme, authority and target, as `new URL(..).href` would write it.
+// The usual ones are joined; whatever is not plainly in its final form goes through URL.
+
+/** Targets that URL leaves as they are, but for dot segments, which are looked for apart. */
+const PLAIN_TARGET = /^\/[\w\-.~!$&()*+,;=:@%/|[\]]*(?:\?[\w\-.~!$&()*+,;=:@%/|[\]?]*)?$/;
+
+/** Something that may be a dot segment once it is decoded. */
+const MAYBE_DOTS = /\/(?:\.|%2e)/i;
+
+/** Bytes that are no ASCII; they are percent-encoded one by one, since the head is Latin-1 for bytes. */
+const NOT_ASCII = /[\x80-\xff]/g;
+
+/** Authorities whose origin is remembered; a server has few, clients may make up many. */
+const ORIGINS_MAX = 64;
+
+/** @type {Map<string, string>} */
+const secure = new Map();
+/** @type {Map<string, string>} */
+const plain = new Map();
+
+/**
+ * The URL of a request.
+ * @param {boolean} tls
+ * @param {string} authority
+ * @param {string} target
+ * @returns {string}
+ */
+export function locate(tls, authority, target) {
+  const origins = tls ? secure : plain;
+  const origin = origins.get(authority) ?? learn(origins, tls ? 'https://' : 'http://', authority);
+  if (PLAIN_TARGET.test(target) && !MAYBE_DOTS.test(target)) return origin + target;
+  return normalised(origin, target);
+}
+
+/**
+ * @param {string} origin
+ * @param {string} target
+ */
+function normalised(origin, target) {
+  const ascii = target.replace(NOT_ASCII, (byte) => `%${byte.charCodeAt(0).toString(16).toUpperCase()}`);
+  if (ascii.startsWith('/')) return hrefOf(origin + ascii) ?? `${origin}/`;
+  // RFC 9112 section 3.2: absolute-form, and '*' of OPTIONS, for which a URL has no form of its own.
+  if (/^https?:\/\//i.test(ascii)) return hrefOf(ascii) ?? `${origin}/`;
+  return hrefOf(`${origin}/${ascii}`) ?? `${origin}/`;
+}
+
+/**
+ * @param {Map<string, string>} origins
+ * @param {string} scheme
+ * @param {string} authority
+ */
+function learn(origins, scheme, authority) {
+  const origin = originOf(scheme, authority);
+  if (origins.size >= ORIGINS_MAX) origins.clear();
+  origins.set(authority, origin);
+  return origin;
+}
+
+/**
+ * @param {string} scheme
+ * @param {string} authority
+ */
+function originOf(scheme, authority) {
+  // HTTP/1.0 needs no Host; a URL needs one.
+  if (authority === '') return `${scheme}localhost`;
+  // User information and the like never pass the server; the name is one that nobody can own (RFC 6761).
+  if (/[@/?#\\]/.test(authority)) return `${scheme}unknown.invalid`;
+  try {
+    const url = new URL(`${scheme}${authority}/`);
+    return `${url.protocol}//${url.host}`;
+  } catch {
+    return `${scheme}unknown.invalid`;
+  }
+}
+
+/** @param {string} text */
+function hrefOf(text) {
+  try {
+    return new URL(text).href;
+  } catch {
+    return undefined;
+  }
+}

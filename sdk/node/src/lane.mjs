@@ -1,0 +1,317 @@
+/**
+ * One data lane: its slots, its credits, the frames that come and the frames that go. What arrives in one read is
+ * dispatched in a row; what becomes ready in one turn of the event loop goes out in one write.
+ */
+import { openChannel } from './channel.mjs';
+import { Exchange } from './exchange.mjs';
+import { LaneCredit } from './inbound.mjs';
+import { Output } from './output.mjs';
+import {
+  BODY_BYTES_MAX, CREDIT, DATA, END, FILE, FRAME_HEAD_BYTES, FrameReader, HEAD_BLOCK_BYTES_MAX, INFORMATIONAL, LANE_SLOT,
+  ProtocolError, readU32, REQUEST, REQUEST_FIXED_BYTES, RESET, RESPONSE, RESPONSE_FIXED_BYTES, TRAILERS, writeFrameHead,
+  writeU16, writeU32, writeU64,
+} from './wire.mjs';
+
+/** Characters of a body that is written without being measured first: at most three times as many bytes. */
+const SHORT_TEXT = 16_384;
+const EMPTY = new Uint8Array(0);
+const NEVER = 0;
+const GIVEN = 1;
+
+export class Lane {
+  /** Exchanges whose answer is a stream or a tunnel; they are told when the lane has credit again. */
+  streams = new Set();
+  bodyBytesWithHead = BODY_BYTES_MAX;
+  #slots;
+  #generations;
+  #given;
+  #credit;
+  #received;
+  #output = new Output();
+  #reader = new FrameReader(this);
+
+  /**
+   * @param {import('./runtime.mjs').Runtime} runtime
+   * @param {{slots: number, streamWindow: number, laneWindow: number}} settings from HELLO
+   */
+  constructor(runtime, settings) {
+    this.runtime = runtime;
+    this.streamWindow = settings.streamWindow;
+    this.#credit = settings.laneWindow;
+    this.#received = new LaneCredit(this, settings.laneWindow);
+    this.#slots = new Array(settings.slots).fill(null);
+    this.#generations = new Uint32Array(settings.slots);
+    this.#given = new Uint8Array(settings.slots);
+  }
+
+  async open(descriptor) {
+    this.#output.attach(await openChannel(descriptor, this));
+  }
+
+  // What the channel says.
+
+  received(bytes, length) {
+    try {
+      this.#reader.feed(bytes, length);
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      this.runtime.laneBroken(error);
+    }
+  }
+
+  drained() {
+    this.#output.drained();
+    if (!this.#output.blocked) this.#resumeStreams();
+  }
+
+  ended(error) {
+    this.runtime.laneEnded(error);
+  }
+
+  // What an exchange asks for.
+
+  /** Bytes of the exchange's body that credit allows now; zero while the socket takes nothing. */
+  sendable(exchange) {
+    if (this.#output.blocked) return 0;
+    return Math.min(exchange.credit, this.#credit);
+  }
+
+  maySend(exchange) {
+    return this.sendable(exchange) > 0;
+  }
+
+  consumed(bytes) {
+    this.#received.consumed(bytes);
+  }
+
+  over(exchange, begun) {
+    this.#slots[exchange.slot] = null;
+    this.streams.delete(exchange);
+    if (begun) this.runtime.ended();
+  }
+
+  /** A whole answer with a short text, where credit allows it. The hot path: one reservation, two writes. */
+  writeWholeText(exchange, status, fields, text) {
+    if (text.length > SHORT_TEXT || fields.length > HEAD_BLOCK_BYTES_MAX) return false;
+    const bytesMax = text.length * 3;
+    if (bytesMax > exchange.credit || bytesMax > this.#credit) return false;
+    const output = this.#output;
+    const at = output.reserve(FRAME_HEAD_BYTES + RESPONSE_FIXED_BYTES + fields.length + bytesMax);
+    const { buffer } = output;
+    const fieldsAt = at + FRAME_HEAD_BYTES + RESPONSE_FIXED_BYTES;
+    buffer.latin1Write(fields, fieldsAt, fields.length);
+    const bodyAt = fieldsAt + fields.length;
+    const bodyBytes = text.length === 0 ? 0 : buffer.utf8Write(text, bodyAt, bytesMax);
+    const end = bodyAt + bodyBytes;
+    writeFrameHead(
+      buffer, at, end - at - FRAME_HEAD_BYTES, RESPONSE, END, exchange.slot, exchange.generation,
+    );
+    writeU32(buffer, at + FRAME_HEAD_BYTES, status);
+    writeU32(buffer, at + FRAME_HEAD_BYTES + 4, fields.length);
+    writeU32(buffer, at + FRAME_HEAD_BYTES + 8, bodyBytes);
+    writeU32(buffer, at + FRAME_HEAD_BYTES + 12, 0);
+    this.#credit -= bodyBytes;
+    output.used = end;
+    return true;
+  }
+
+  /** The head of an answer with the first `count` bytes of its body. A length of -1 is not known. */
+  writeHead(exchange, status, fields, length, bytes, count, whole) {
+    const payload = RESPONSE_FIXED_BYTES + fields.length + count;
+    const at = this.#frame(exchange, RESPONSE, whole ? END : 0, payload);
+    const { buffer } = this.#output;
+    this.#writeFixed(at, status, fields, length);
+    if (count > 0) {
+      buffer.set(count === bytes.length ? bytes : bytes.subarray(0, count), at + RESPONSE_FIXED_BYTES + fields.length);
+      this.#spend(exchange, count);
+    }
+    this.#output.flushEarly();
+  }
+
+  writeFile(exchange, status, fields, { path, offset = 0, length = -1 }) {
+    const name = Buffer.from(path);
+    const at = this.#frame(exchange, FILE, END, RESPONSE_FIXED_BYTES + fields.length + 20 + name.length);
+    const { buffer } = this.#output;
+    this.#writeFixed(at, status, fields, -1);
+    const fileAt = at + RESPONSE_FIXED_BYTES + fields.length;
+    writeU64(buffer, fileAt, offset);
+    writeU64(buffer, fileAt + 8, length);
+    writeU32(buffer, fileAt + 16, name.length);
+    buffer.set(name, fileAt + 20);
+  }
+
+  writeInformational(exchange, status, fields) {
+    const at = this.#frame(exchange, INFORMATIONAL, 0, 8 + fields.length);
+    const { buffer } = this.#output;
+    writeU16(buffer, at, status);
+    writeU16(buffer, at + 2, 0);
+    writeU32(buffer, at + 4, fields.length);
+    buffer.latin1Write(fields, at + 8, fields.length);
+  }
+
+  writeData(exchange, bytes, from, to, ended) {
+    const at = this.#frame(exchange, DATA, ended ? END : 0, to - from);
+    if (to > from) this.#output.buffer.set(bytes.subarray(from, to), at);
+    this.#spend(exchange, to - from);
+    this.#output.flushEarly();
+  }
+
+  writeReset(exchange, code) {
+    const at = this.#frame(exchange, RESET, 0, 4);
+    writeU32(this.#output.buffer, at, code);
+  }
+
+  writeCredit(slot, generation, bytes) {
+    const output = this.#output;
+    const at = output.reserve(FRAME_HEAD_BYTES + 4);
+    writeFrameHead(output.buffer, at, 4, CREDIT, 0, slot, generation);
+    writeU32(output.buffer, at + FRAME_HEAD_BYTES, bytes);
+    output.used += FRAME_HEAD_BYTES + 4;
+  }
+
+  // What the runtime asks for.
+
+  /** Asks every tunnel to close in its protocol's own way. */
+  retire() {
+    for (const exchange of this.streams) exchange.retire();
+  }
+
+  /** Calls back when everything is written. */
+  whenWritten(call) {
+    this.#output.whenEmpty = call;
+    this.#output.flush();
+  }
+
+  // Frames that come.
+
+  frame(kind, flags, slot, generation, bytes, start, end, kept) {
+    if (kind === CREDIT) {
+      this.#credited(slot, generation, bytes, start, end);
+      return;
+    }
+    if (slot >= this.#slots.length) throw new ProtocolError(`slot ${slot} is not below ${this.#slots.length}`);
+    if (kind === REQUEST) {
+      this.#request(flags, slot, generation, bytes, start, end);
+      return;
+    }
+    const exchange = this.#find(slot, generation);
+    switch (kind) {
+      case DATA:
+        this.#data(exchange, flags, bytes, start, end, kept);
+        break;
+      case TRAILERS:
+        // There is no place for trailers in a fetch Request; the body ends with them.
+        if (flags !== END) throw new ProtocolError('TRAILERS without END');
+        exchange?.bodyPiece(EMPTY, true);
+        break;
+      case RESET:
+        if (end - start !== 4) throw new ProtocolError(`RESET with ${end - start} bytes`);
+        exchange?.reset(readU32(bytes, start));
+        break;
+      default:
+        throw new ProtocolError(`a frame of kind 0x${kind.toString(16)} has no place on a data lane`);
+    }
+  }
+
+  #request(flags, slot, generation, bytes, start, end) {
+    if (this.#slots[slot] !== null) throw new ProtocolError(`slot ${slot} is given out twice`);
+    if (this.#given[slot] !== NEVER && generation !== (this.#generations[slot] + 1) >>> 0) {
+      throw new ProtocolError(`slot ${slot} skips from generation ${this.#generations[slot]} to ${generation}`);
+    }
+    const blockAt = start + REQUEST_FIXED_BYTES;
+    if (blockAt > end) throw new ProtocolError(`REQUEST with ${end - start} bytes`);
+    const blockBytes = readU32(bytes, blockAt - 4);
+    const bodyAt = blockAt + blockBytes;
+    if (blockBytes > HEAD_BLOCK_BYTES_MAX || bodyAt > end || end - bodyAt > BODY_BYTES_MAX) {
+      throw new ProtocolError(`REQUEST with a head block of ${blockBytes} bytes in ${end - start}`);
+    }
+    this.#given[slot] = GIVEN;
+    this.#generations[slot] = generation;
+    const head = bytes.latin1Slice(start, bodyAt);
+    let body = EMPTY;
+    if (end > bodyAt) {
+      body = new Uint8Array(bytes.subarray(bodyAt, end));
+      this.#received.received(body.length);
+    }
+    let exchange;
+    if (flags === END) {
+      exchange = new Exchange(this, slot, generation, head, body);
+      if (body.length > 0) this.#received.consumed(body.length);
+    } else {
+      exchange = new Exchange(this, slot, generation, head, null);
+      exchange.expectBody(body);
+    }
+    this.#slots[slot] = exchange;
+    this.runtime.arrived(exchange);
+  }
+
+  #data(exchange, flags, bytes, start, end, kept) {
+    const length = end - start;
+    if (length > BODY_BYTES_MAX || (length === 0 && flags !== END)) throw new ProtocolError(`DATA with ${length} bytes`);
+    this.#received.received(length);
+    if (exchange === null) {
+      this.#received.consumed(length);
+      return;
+    }
+    const piece = kept
+      ? new Uint8Array(bytes.buffer, bytes.byteOffset + start, length)
+      : new Uint8Array(bytes.subarray(start, end));
+    exchange.bodyPiece(piece, flags === END);
+  }
+
+  #credited(slot, generation, bytes, start, end) {
+    if (end - start !== 4) throw new ProtocolError(`CREDIT with ${end - start} bytes`);
+    const count = readU32(bytes, start);
+    if (slot === LANE_SLOT) {
+      this.#credit += count;
+      this.#resumeStreams();
+      return;
+    }
+    if (slot >= this.#slots.length) throw new ProtocolError(`slot ${slot} is not below ${this.#slots.length}`);
+    this.#find(slot, generation)?.credited(count);
+  }
+
+  /** The exchange that a frame belongs to, or null where it is late. */
+  #find(slot, generation) {
+    const last = this.#generations[slot];
+    if (this.#given[slot] === NEVER || (generation !== last && (last - generation) >>> 0 > 0x7fff_ffff)) {
+      throw new ProtocolError(`generation ${generation} of slot ${slot} was never given out`);
+    }
+    return generation === last ? this.#slots[slot] : null;
+  }
+
+  // Frames that go.
+
+  /** Writes a frame's head and returns where its payload begins; the payload must be written before anything else. */
+  #frame(exchange, kind, flags, payload) {
+    const output = this.#output;
+    const at = output.reserve(FRAME_HEAD_BYTES + payload);
+    writeFrameHead(output.buffer, at, payload, kind, flags, exchange.slot, exchange.generation);
+    output.used = at + FRAME_HEAD_BYTES + payload;
+    return at + FRAME_HEAD_BYTES;
+  }
+
+  #writeFixed(at, status, fields, length) {
+    const { buffer } = this.#output;
+    writeU16(buffer, at, status);
+    writeU16(buffer, at + 2, 0);
+    writeU32(buffer, at + 4, fields.length);
+    writeU64(buffer, at + 8, length);
+    buffer.latin1Write(fields, at + RESPONSE_FIXED_BYTES, fields.length);
+  }
+
+  #spend(exchange, bytes) {
+    exchange.credit -= bytes;
+    this.#credit -= bytes;
+  }
+
+  /** Streams take turns: who was served goes behind the others. */
+  #resumeStreams() {
+    for (const exchange of [...this.streams]) {
+      if (this.#credit <= 0 || this.#output.blocked) return;
+      this.streams.delete(exchange);
+      this.streams.add(exchange);
+      exchange.resume();
+    }
+  }
+}

@@ -1,0 +1,147 @@
+/**
+ * What the lanes of one worker share: which requests may begin in this turn of the event loop, how many are in
+ * flight, and when the worker may leave. It knows no frame.
+ */
+import { fromRoot } from './isolate.mjs';
+import { Lag } from './lag.mjs';
+import { report } from './report.mjs';
+
+export class Runtime {
+  /** Exchanges that have begun and are not over. */
+  inFlight = 0;
+  /** Requests begun since the start. */
+  begun = 0;
+  /** Requests that were given back to the server unbegun. */
+  refused = 0;
+  lag = new Lag();
+  lanes = [];
+  #call;
+  #perTurn;
+  #left;
+  #queue = [];
+  #turnScheduled = false;
+  #waiting = 0;
+  #refusing = false;
+  #onIdle = null;
+  #turn = () => {
+    this.#turnScheduled = false;
+    this.#left = this.#perTurn;
+    // The context of whoever asked for this turn must not become that of the requests that begin now.
+    if (this.#queue.length > 0) fromRoot(this.#beginQueued, this);
+  };
+
+  /**
+   * @param {(exchange: import('./exchange.mjs').Exchange) => void} call calls the handler
+   * @param {number} perTurn requests that may begin in one turn of the event loop
+   */
+  constructor(call, perTurn) {
+    this.#call = call;
+    this.#perTurn = Math.max(1, perTurn);
+    this.#left = this.#perTurn;
+  }
+
+  /** A request has arrived: begin it, or let it wait for the next turn. */
+  arrived(exchange) {
+    if (this.#refusing) {
+      this.refused += 1;
+      exchange.refuse();
+      return;
+    }
+    if (!this.#turnScheduled) {
+      this.#turnScheduled = true;
+      setImmediate(this.#turn);
+    }
+    if (this.#left > 0 && this.#queue.length === 0) {
+      this.#begin(exchange);
+    } else {
+      this.#queue.push(exchange);
+    }
+  }
+
+  /** An exchange that had begun is over. */
+  ended() {
+    this.inFlight -= 1;
+    if (this.#onIdle !== null) this.#leaveIfIdle();
+  }
+
+  /** Whether the worker leaves as soon as it has nothing to do. */
+  get leaving() {
+    return this.#onIdle !== null;
+  }
+
+  /** Keeps the worker alive until `promise` is settled. */
+  waitUntil(promise, exchange) {
+    this.#waiting += 1;
+    Promise.resolve(promise).catch((error) => report(`waitUntil of ${exchange.title}`, error)).then(() => {
+      this.#waiting -= 1;
+      if (this.#onIdle !== null) this.#leaveIfIdle();
+    });
+  }
+
+  /** From now on no request begins; those that wait for their turn go back to the server. */
+  refuse() {
+    this.#refusing = true;
+    const queue = this.#queue;
+    this.#queue = [];
+    for (const exchange of queue) {
+      if (exchange.over) continue;
+      this.refused += 1;
+      exchange.refuse();
+    }
+  }
+
+  /** Calls `leave` when nothing is in flight, nothing waits and everything is written. Tunnels are asked to close. */
+  whenIdle(leave) {
+    this.#onIdle = leave;
+    for (const lane of this.lanes) lane.retire();
+    this.#leaveIfIdle();
+  }
+
+  laneBroken(error) {
+    report('the server broke the worker protocol', error);
+    process.exit(1);
+  }
+
+  laneEnded(error) {
+    // The control lane's end follows where the server is gone; else the server has given up this worker.
+    if (error) report('a lane to the server failed', error);
+    process.exit(1);
+  }
+
+  #begin(exchange) {
+    this.#left -= 1;
+    this.inFlight += 1;
+    this.begun += 1;
+    if (!this.lag.watching) this.lag.watch(this);
+    exchange.begin();
+    this.#call(exchange);
+  }
+
+  #beginQueued() {
+    const queue = this.#queue;
+    let at = 0;
+    while (at < queue.length && this.#left > 0) {
+      const exchange = queue[at];
+      at += 1;
+      if (!exchange.over) this.#begin(exchange);
+    }
+    queue.splice(0, at);
+    if (queue.length === 0 || this.#turnScheduled) return;
+    this.#turnScheduled = true;
+    setImmediate(this.#turn);
+  }
+
+  #leaveIfIdle() {
+    if (this.inFlight > 0 || this.#waiting > 0 || this.#queue.length > 0) return;
+    const leave = this.#onIdle;
+    this.#onIdle = null;
+    let unwritten = this.lanes.length;
+    if (unwritten === 0) leave();
+    for (const lane of this.lanes) {
+      lane.whenWritten(() => {
+        unwritten -= 1;
+        if (unwritten === 0) leave();
+      });
+    }
+  }
+}
