@@ -228,33 +228,31 @@ impl Pool {
     fn take_place(&self, turn: usize) -> Option<Arc<Worker>> {
         let workers = self.workers.load();
         let bound = self.app.concurrency as usize;
-        // Others take places meanwhile; each round that fails means that somebody got one.
-        for _ in 0..CHOICE_ROUNDS_MAX {
+        // A round that fails means that another thread got a place or gave one back in between.
+        loop {
             let count = workers.len();
             let in_turn = (0..count).filter_map(|step| workers.get((turn + step) % count));
+            let serving = in_turn.filter(|worker| !worker.is_withdrawn.load(Ordering::SeqCst));
             let (fewest, worker) =
-                in_turn.map(|worker| (worker.in_flight(), worker)).min_by_key(|(in_flight, _)| *in_flight)?;
+                serving.map(|worker| (worker.in_flight(), worker)).min_by_key(|(in_flight, _)| *in_flight)?;
             if fewest >= bound {
                 return None;
             }
-            if worker.in_flight.0.fetch_add(1, Ordering::SeqCst) < bound
-                && !worker.is_withdrawn.load(Ordering::SeqCst)
-            {
+            // Never above the bound, not even for an instant: who gives a place back would take that for
+            // full and leave those who wait alone.
+            let raised =
+                worker.in_flight.0.compare_exchange(fewest, fewest + 1, Ordering::SeqCst, Ordering::SeqCst);
+            if raised.is_ok() {
                 worker.begun.fetch_add(1, Ordering::Relaxed);
                 return Some(Arc::clone(worker));
             }
-            worker.in_flight.0.fetch_sub(1, Ordering::SeqCst);
         }
-        None
     }
 
     fn lock_queue(&self) -> std::sync::MutexGuard<'_, VecDeque<oneshot::Sender<Grant>>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-/// How often a worker is chosen anew because others were quicker.
-const CHOICE_ROUNDS_MAX: usize = 8;
 
 impl Worker {
     /// A process that is ready.
@@ -299,3 +297,6 @@ impl Drop for Grant {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
