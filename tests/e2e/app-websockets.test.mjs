@@ -14,6 +14,7 @@ const SOCKETS = Number(process.env.ONEHOP_WEBSOCKETS ?? 50);
 const MESSAGES = 10;
 const WORKERS = 2;
 const QUIET_DEADLINE_MS = 10_000;
+const MESSAGE_DEADLINE_MS = 20_000;
 
 const HANDLER = `
 export default {
@@ -33,8 +34,7 @@ test(`${SOCKETS} WebSockets on ${WORKERS} workers: each of ${MESSAGES} messages 
   writeFileSync(join(folder, "server.mjs"), HANDLER);
   const server = await startOnehop(context, {
     folder,
-    // A socket has its place at a worker for as long as it is open.
-    text: `{\n\tadmin off\n}\nhttp://localhost:0 {\n\tapp /api/* ./server.mjs {\n\t\tworkers ${WORKERS}\n\t\tconcurrency ${SOCKETS}\n\t}\n}\n`,
+    text: `{\n\tadmin off\n}\nhttp://localhost:0 {\n\tapp /api/* ./server.mjs {\n\t\tworkers ${WORKERS}\n\t}\n}\n`,
   });
   const sockets = await Promise.all(Array.from({ length: SOCKETS }, (_, index) => open(server.port, index)));
   const pids = new Set(sockets.map(({ pid }) => pid));
@@ -106,10 +106,20 @@ async function close(state) {
 
 /** The next message. */
 async function message(state) {
-  while (state.received.length === 0) {
-    if (state.failure) throw state.failure;
-    if (state.socket.readyState === WebSocket.CLOSED) throw new Error(`socket ${state.index} was closed`);
-    await new Promise((resolve) => (state.wake = resolve));
+  let isLate = false;
+  const timer = setTimeout(() => {
+    isLate = true;
+    state.wake?.();
+  }, MESSAGE_DEADLINE_MS);
+  try {
+    while (state.received.length === 0) {
+      if (state.failure) throw state.failure;
+      if (isLate) throw new Error(`socket ${state.index} waited ${MESSAGE_DEADLINE_MS} ms for a message`);
+      if (state.socket.readyState === WebSocket.CLOSED) throw new Error(`socket ${state.index} was closed`);
+      await new Promise((resolve) => (state.wake = resolve));
+    }
+    return state.received.shift();
+  } finally {
+    clearTimeout(timer);
   }
-  return state.received.shift();
 }
