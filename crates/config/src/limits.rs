@@ -45,12 +45,12 @@ pub const PROBLEMS_MAX: usize = 100;
 /// are no slips of known ones, and the comparison is quadratic.
 pub const NEAREST_WORD_CHARACTERS_MAX: usize = 40;
 
-/// Processes of one application. More than any machine has cores, so that a slip is found.
-pub const APP_WORKERS_MAX: u64 = 1024;
+/// Processes of one application. Each has a lane, and so a descriptor, for every core.
+pub const APP_WORKERS_MAX: u64 = 256;
 
 /// Requests that one process of an application is handed at a time. Each takes a slot in the tables of
-/// both sides and a stream's window of memory; what answers more at once answers all of them late.
-pub const APP_CONCURRENCY_MAX: u64 = 16_384;
+/// both sides, of which a lane has as many as this.
+pub const APP_CONCURRENCY_MAX: u64 = 4096;
 
 /// Requests that wait for an application. Each holds a client's connection open.
 pub const APP_QUEUE_MAX: u64 = 100_000;

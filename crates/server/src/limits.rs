@@ -295,3 +295,81 @@ pub const APP_ATTEMPTS_MAX: usize = 3;
 /// Seconds after which a client should ask again that found an application's queue full. Queues of
 /// seconds' length empty in about that time or not at all.
 pub const APP_RETRY_AFTER_SECONDS: u32 = 1;
+
+/// Requests that a worker begins in one turn of its event loop; the rest of a read waits for the next one.
+pub const WORKER_BEGINS_PER_TURN: u32 = 128;
+
+/// Processes of one application. Each has a lane, and so a descriptor, for every core.
+pub const WORKERS_MAX: usize = 256;
+
+/// How often a worker is asked how it is. Its answer is some microseconds of its event loop.
+pub const WORKER_PING_PERIOD: Duration = Duration::from_secs(1);
+
+/// How often a worker that finishes what it has is looked at.
+pub const WORKER_DRAIN_LOOK_PERIOD: Duration = Duration::from_millis(10);
+
+/// How long a process that was sent SIGTERM may take until SIGKILL.
+pub const WORKER_TERMINATE_DEADLINE: Duration = Duration::from_secs(5);
+
+/// How long the exit status of a worker whose lane is at its end is waited for: it explains more.
+pub const WORKER_EXIT_EXPLAINED_DEADLINE: Duration = Duration::from_millis(500);
+
+/// How long the outputs of a process that has ended are read: a process of its own may hold them open.
+pub const WORKER_OUTPUT_END_DEADLINE: Duration = Duration::from_millis(200);
+
+/// How long finding out where a stuck worker stands may take; it is killed afterwards in any case.
+pub const WORKER_STACK_DEADLINE: Duration = Duration::from_secs(2);
+
+/// Bytes of one message of a stuck worker's inspector; each script that it knows is one of a few hundred.
+pub const WORKER_STACK_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Frames of a stuck worker's stack that are told.
+pub const WORKER_STACK_FRAMES_MAX: usize = 20;
+
+/// Bytes of a line that a worker writes; what is longer becomes several lines.
+pub const WORKER_LINE_BYTES_MAX: usize = 8 * 1024;
+
+/// Lines of one output of a worker that are handed on in a second; the rest is counted.
+pub const WORKER_LINES_PER_SECOND_MAX: u32 = 1_000;
+
+/// Lines of all workers that wait to be written; a slow log loses lines, it never stops a worker.
+pub const WORKER_LINES_WAITING_MAX: usize = 4_096;
+
+/// Last lines of standard error that are told when a worker fails.
+pub const WORKER_LAST_LINES_MAX: usize = 20;
+
+/// The first pause before a worker that failed again is started again; it doubles from there.
+pub const RESTART_PAUSE_MIN: Duration = Duration::from_millis(100);
+
+/// The longest pause: a database that is back after a minute should not be waited for another one.
+pub const RESTART_PAUSE_MAX: Duration = Duration::from_secs(10);
+
+/// A worker that served so long was healthy: the next pause is none.
+pub const WORKER_HEALTHY_AFTER: Duration = Duration::from_secs(10);
+
+/// A worker that ends sooner than this after it was ready counts as one that never was.
+pub const CRASH_LOOP_LIFE: Duration = Duration::from_secs(1);
+
+/// So many such starts in a row are a crash loop: requests are refused instead of kept waiting.
+pub const CRASH_LOOP_STARTS: u32 = 3;
+
+/// How often it is tried to connect to a program that starts.
+pub const PROGRAM_PROBE_PERIOD: Duration = Duration::from_millis(10);
+
+/// How often it is tried to connect to a program that somebody else starts.
+pub const ELSEWHERE_PROBE_PERIOD: Duration = Duration::from_secs(2);
+
+/// How long one such try may take; it is on this machine.
+pub const PROBE_DEADLINE: Duration = Duration::from_secs(1);
+
+/// How long an application's folder must be quiet before its workers are replaced.
+pub const APP_QUIET_PERIOD: Duration = Duration::from_millis(100);
+
+/// Folders below an application's own that are watched; the rest of them changes unseen.
+pub const APP_FOLDERS_WATCHED_MAX: usize = 4_096;
+
+/// Bytes of a file with environment variables.
+pub const ENVIRONMENT_FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Messages that wait for the owner of an application's state.
+pub const APP_MESSAGES_MAX: usize = 64;

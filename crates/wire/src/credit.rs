@@ -96,3 +96,76 @@ impl Meter {
         self.window - self.left - self.pending
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_window_grants_what_is_left_of_it() {
+        let mut window = Window::new(10);
+        assert_eq!([window.take(4), window.take(7), window.take(1)], [4, 6, 0]);
+        assert_eq!(window.add(3), Ok(()));
+        assert_eq!((window.left(), window.take(usize::MAX)), (3, 3));
+    }
+
+    #[test]
+    fn a_streams_window_and_its_lanes_grant_the_same() {
+        let (mut stream, mut lane) = (Window::new(10), Window::new(6));
+        assert_eq!(stream.take_with(&mut lane, 100), 6);
+        assert_eq!((stream.left(), lane.left()), (4, 0));
+        assert_eq!(stream.take_with(&mut lane, 1), 0);
+    }
+
+    #[test]
+    fn credit_beyond_four_bytes_is_refused() {
+        let mut window = Window::new(1);
+        assert_eq!(window.add(u32::MAX - 1), Ok(()));
+        assert_eq!(window.add(1), Err(Broken::CreditOverflow));
+        assert_eq!(window.left(), u32::MAX);
+    }
+
+    #[test]
+    fn more_than_was_granted_is_refused() {
+        let mut meter = Meter::new(10);
+        assert_eq!(meter.received(10), Ok(()));
+        assert_eq!(meter.received(1), Err(Broken::CreditExceeded));
+        assert_eq!(meter.received(usize::MAX), Err(Broken::CreditExceeded));
+        assert_eq!(meter.received(0), Ok(()));
+        assert_eq!(Meter::new(0).received(1), Err(Broken::CreditExceeded));
+    }
+
+    #[test]
+    fn credit_is_given_once_half_of_the_window_is_consumed() {
+        let mut meter = Meter::new(9);
+        assert_eq!(meter.received(9), Ok(()));
+        assert_eq!([meter.consumed(4), meter.consumed(1), meter.consumed(0)], [None, Some(5), None]);
+        assert_eq!((meter.unread(), meter.received(6)), (4, Err(Broken::CreditExceeded)));
+        assert_eq!(Meter::new(0).consumed(0), None);
+        let mut one = Meter::new(1);
+        assert_eq!((one.received(1), one.consumed(1)), (Ok(()), Some(1)));
+    }
+
+    proptest! {
+        #[test]
+        fn both_sides_agree_and_never_wait_for_each_other(
+            size in 1..100_u32,
+            steps in prop::collection::vec((0..60_usize, 0..60_usize), 0..200),
+        ) {
+            let (mut window, mut meter) = (Window::new(size), Meter::new(size));
+            for (wanted, read) in steps {
+                let sent = window.take(wanted);
+                prop_assert_eq!(meter.received(sent), Ok(()));
+                let read = read.min(meter.unread() as usize);
+                if let Some(credit) = meter.consumed(read) {
+                    prop_assert_eq!(window.add(credit), Ok(()));
+                }
+                prop_assert!(window.left() <= size);
+                // A receiver that has read everything has left the sender something to send.
+                prop_assert!(meter.unread() > 0 || window.left() > 0);
+            }
+        }
+    }
+}

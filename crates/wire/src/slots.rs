@@ -90,3 +90,71 @@ impl Slots {
 const fn generation_of(uses: u64) -> u32 {
     uses.wrapping_sub(1) as u32
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_dense_and_the_last_one_that_was_closed_comes_first() {
+        let mut slots = Slots::new(3);
+        assert_eq!([slots.open(), slots.open(), slots.open()], [Some((0, 0)), Some((1, 0)), Some((2, 0))]);
+        assert_eq!(slots.open(), None);
+        assert!(slots.close(0) && slots.close(2));
+        assert_eq!(slots.live(), 1);
+        assert_eq!([slots.open(), slots.open(), slots.open()], [Some((2, 1)), Some((0, 1)), None]);
+    }
+
+    #[test]
+    fn what_was_never_given_out_is_told_from_what_is_over() {
+        let mut slots = Slots::new(2);
+        assert_eq!(slots.check(0, 0), Known::Never);
+        slots.open();
+        assert_eq!(
+            [slots.check(0, 0), slots.check(0, 1), slots.check(1, 0)],
+            [Known::Live, Known::Never, Known::Never]
+        );
+        assert_eq!(slots.check(0, u32::MAX), Known::Never);
+        slots.close(0);
+        assert_eq!([slots.check(0, 0), slots.check(0, 1)], [Known::Late, Known::Never]);
+        slots.open();
+        assert_eq!(
+            [slots.check(0, 0), slots.check(0, 1), slots.check(0, 2)],
+            [Known::Late, Known::Live, Known::Never]
+        );
+    }
+
+    #[test]
+    fn a_slot_is_closed_once() {
+        let mut slots = Slots::new(1);
+        assert!(!slots.close(0) && !slots.close(u16::MAX));
+        slots.open();
+        assert!(slots.close(0));
+        assert!(!slots.close(0));
+        assert_eq!((slots.live(), slots.open(), slots.open()), (0, Some((0, 1)), None));
+    }
+
+    #[test]
+    fn generations_begin_anew_after_the_last_one() {
+        let mut slots = Slots::new(1);
+        slots.open();
+        slots.close(0);
+        // As if it had been used so often: the next use is the last generation.
+        slots.uses[0] = u64::from(u32::MAX);
+        assert_eq!(slots.open(), Some((0, u32::MAX)));
+        assert_eq!([slots.check(0, 0), slots.check(0, u32::MAX)], [Known::Late, Known::Live]);
+        slots.close(0);
+        assert_eq!(slots.open(), Some((0, 0)));
+        assert_eq!([slots.check(0, 0), slots.check(0, u32::MAX)], [Known::Live, Known::Late]);
+        // It was given out four billion uses ago.
+        assert_eq!(slots.check(0, 1), Known::Late);
+    }
+
+    #[test]
+    fn no_number_of_slots_gives_out_the_one_of_the_lane() {
+        let mut slots = Slots::new(u16::MAX);
+        let last = std::iter::from_fn(|| slots.open()).last();
+        assert_eq!(last, Some((crate::limits::LANE_SLOT - 1, 0)));
+        assert_eq!(Slots::new(0).open(), None);
+    }
+}

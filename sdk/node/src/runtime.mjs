@@ -23,11 +23,19 @@ export class Runtime {
   #waiting = 0;
   #refusing = false;
   #onIdle = null;
-  #turn = () => {
+  /** Runs at the end of a turn in which a request has begun: the next turn's count begins behind this one's. */
+  #endTurn = () => {
+    this.#turnScheduled = false;
+    this.#left = this.#perTurn;
+    // Not now: between two turns the event loop looks for what else there is to do.
+    if (this.#queue.length > 0) this.#schedule(this.#queuedTurn);
+  };
+  #queuedTurn = () => {
     this.#turnScheduled = false;
     this.#left = this.#perTurn;
     // The context of whoever asked for this turn must not become that of the requests that begin now.
-    if (this.#queue.length > 0) fromRoot(this.#beginQueued, this);
+    fromRoot(this.#beginQueued, this);
+    this.#schedule(this.#queue.length > 0 ? this.#queuedTurn : this.#endTurn);
   };
 
   /**
@@ -47,10 +55,7 @@ export class Runtime {
       exchange.refuse();
       return;
     }
-    if (!this.#turnScheduled) {
-      this.#turnScheduled = true;
-      setImmediate(this.#turn);
-    }
+    if (!this.#turnScheduled) this.#schedule(this.#endTurn);
     if (this.#left > 0 && this.#queue.length === 0) {
       this.#begin(exchange);
     } else {
@@ -126,9 +131,11 @@ export class Runtime {
       if (!exchange.over) this.#begin(exchange);
     }
     queue.splice(0, at);
-    if (queue.length === 0 || this.#turnScheduled) return;
+  }
+
+  #schedule(turn) {
     this.#turnScheduled = true;
-    setImmediate(this.#turn);
+    setImmediate(turn);
   }
 
   #leaveIfIdle() {

@@ -72,7 +72,8 @@ async function start(app) {
   runtime = new Runtime(caller(app, Object.freeze({ ...process.env })), settings.perTurn);
   runtime.lanes = descriptors.slice(1).map(() => new Lane(runtime, settings));
   await Promise.all(runtime.lanes.map((lane, index) => lane.open(descriptors[index + 1])));
-  control.ready(VERSION);
+  const { bun, node } = process.versions;
+  control.ready(bun ? 'bun' : 'node', bun ?? node, VERSION);
 }
 
 function checkVersion() {

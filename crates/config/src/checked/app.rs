@@ -92,7 +92,7 @@ pub enum WorkerCount {
 }
 
 /// What an application's processes see of the environment. Of onehop's own, only PATH, HOME, LANG, LC_*,
-/// TZ, TMPDIR and USER are passed on by themselves.
+/// TZ, TMPDIR, USER, LOGNAME and SHELL are passed on by themselves.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct AppEnvironment {
     /// Files of `NAME=value` lines, absolute; later ones win, and `set` wins over all.

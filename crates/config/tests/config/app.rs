@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::memory::Memory;
 use crate::outline::outline;
 use onehop_config::checked::{
-    App, AppAddress, AppEnvironment, AppResources, AppRun, Recycle, Route, Step, WorkerCount,
+    App, AppAddress, AppEnvironment, AppResources, AppRun, Recycle, Step, WorkerCount,
 };
 
 const HANDLER: &str = "export default { fetch() { return new Response('hi') } }\n";
@@ -26,20 +26,15 @@ fn site(lines: &str) -> Memory {
         .file("shop/.env", "A=b\n")
 }
 
-fn gather(routes: &[Route], apps: &mut Vec<Arc<App>>) {
-    for route in routes {
-        match &route.step {
-            Step::App(app) => apps.push(Arc::clone(app)),
-            Step::Handle(routes) | Step::HandlePath { routes, .. } => gather(routes, apps),
-            _ => {}
-        }
-    }
-}
-
+/// In the order in which they act, as often as they are named.
 #[track_caller]
 fn apps(lines: &str) -> Vec<Arc<App>> {
     let mut apps = Vec::new();
-    gather(&site(lines).sound().checked.sites[0].routes, &mut apps);
+    site(lines).sound().checked.each_step(|step| {
+        if let Step::App(app) = step {
+            apps.push(Arc::clone(app));
+        }
+    });
     apps
 }
 
@@ -246,6 +241,15 @@ fn different_applications_have_different_names_and_equal_ones_are_one() {
 }
 
 #[test]
+fn a_configuration_names_each_of_its_applications_once() {
+    let loaded =
+        site("app /a/* api/server.mjs\nhandle_path /b/* {\n\tapp api/server.mjs\n\tapp /c api/routes.ts\n}")
+            .sound();
+    let names: Vec<&str> = loaded.checked.apps().iter().map(|app| app.name.as_str()).collect();
+    assert_eq!(names, ["routes", "api"]);
+}
+
+#[test]
 fn app_acts_behind_respond_and_before_files() {
     let loaded = site("file_server\nspa /app/* ./dist\napp api/server.mjs\napp /api/* api/routes.ts\nrespond /r hi\nencode\nhandle /h {\n\tapp api/server.mjs\n}").sound();
     assert_eq!(
@@ -321,7 +325,7 @@ errors!(
     contradictions_of_an_app,
     "app /a/* api/server.mjs {\n\tcommand node api/server.mjs\n}
 app /b/* {\n\tsupervise off :3000\n\tworkers 2\n\tenv A b\n}
-app /c/* {\n\tcommand node api/server.mjs\n\tstuck_after 1s\n\tresponse platform\n}
+app /c/* {\n\tcommand node api/server.mjs\n\tstuck_after 1s\n\tresponse platform\n\tenv PORT 3000\n}
 app /d/* api/server.mjs {\n\tone_at_a_time\n\tconcurrency 3\n}
 app /e/* api/server.mjs {\n\tworkers 2\n\tworkers 3\n\tenv A b\n\tenv A c\n}"
 );

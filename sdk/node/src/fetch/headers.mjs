@@ -2,8 +2,9 @@
 // block and takes it apart only when it must. Owns the order, joining and checking of fields. Whatever is wrong or
 // unusual is given to a Headers object of the platform, whose errors are then ours.
 
+import { ownText } from './head.mjs';
 import { INTERNED_BYTE_MIN, LOWER, nameOf } from './names.mjs';
-import { PlatformHeaders, emptyHeaders, immutableHeaders, likePlatform } from './platform.mjs';
+import { PlatformHeaders, borrowMembers, emptyHeaders, immutableHeaders, likePlatform, refuseCloning } from './platform.mjs';
 
 /** Fetch standard, "header value": no NUL, CR or LF; nothing beyond a byte. */
 const BAD_VALUE = /[\0\r\n\u0100-\uffff]/;
@@ -49,6 +50,7 @@ class FieldHeaders {
     this.#at = at;
     this.#unsure = unsure;
     this.#immutable = immutable;
+    refuseCloning?.(this);
   }
 
   /** @param {string} name */
@@ -168,7 +170,7 @@ class FieldHeaders {
       this.#takeApart();
       return this.#join(name.lower);
     }
-    return this.#block.slice(first + 1, this.#block.indexOf('\n', first));
+    return ownText(this.#block.slice(first + 1, this.#block.indexOf('\n', first)));
   }
 
   /**
@@ -215,7 +217,8 @@ class FieldHeaders {
       if (joined === null) joined = value;
       else joined += (lower === 'cookie' ? '; ' : ', ') + value;
     }
-    return joined;
+    // Only single values are made independent: who keeps all fields keeps about the head's size anyway.
+    return joined === null ? null : ownText(joined);
   }
 
   /**
@@ -331,6 +334,9 @@ Object.defineProperty(FieldHeaders.prototype, Symbol.iterator, {
 });
 Object.setPrototypeOf(FieldHeaders.prototype, PlatformHeaders.prototype);
 Reflect.deleteProperty(FieldHeaders.prototype, 'constructor');
+borrowMembers(FieldHeaders.prototype, PlatformHeaders.prototype, (self) =>
+  isFieldHeaders(self) ? new PlatformHeaders(self) : self,
+);
 likePlatform(FieldHeaders.prototype, PlatformHeaders.prototype);
 
 /**

@@ -1,6 +1,8 @@
 // Builds the absolute URL of a request from scheme, authority and target, as `new URL(..).href` would write it.
 // The usual ones are joined; whatever is not plainly in its final form goes through URL.
 
+import { ownText } from './head.mjs';
+
 /** Targets that URL leaves as they are, but for dot segments, which are looked for apart. */
 const PLAIN_TARGET = /^\/[\w\-.~!$&()*+,;=:@%/|[\]]*(?:\?[\w\-.~!$&()*+,;=:@%/|[\]?]*)?$/;
 
@@ -28,7 +30,7 @@ const plain = new Map();
 export function locate(tls, authority, target) {
   const origins = tls ? secure : plain;
   const origin = origins.get(authority) ?? learn(origins, tls ? 'https://' : 'http://', authority);
-  if (PLAIN_TARGET.test(target) && !MAYBE_DOTS.test(target)) return origin + target;
+  if (PLAIN_TARGET.test(target) && !MAYBE_DOTS.test(target)) return ownText(origin + target);
   return normalised(origin, target);
 }
 

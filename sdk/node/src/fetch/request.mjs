@@ -2,11 +2,12 @@
 // prototype behind its own. Everything is decoded when it is asked for, and must never throw for what a client sent.
 // Read next: head.mjs for the bytes, headers.mjs for the fields, install.mjs for what platform functions see.
 
+import { isDisturbed } from 'node:stream';
 import { bodyStream, decode, gather, gatherStream, isUnusable, readStream } from './body.mjs';
 import { FACT, authority, facts, fieldsAt, method, target } from './head.mjs';
 import { headersOver, toBlock } from './headers.mjs';
 import { locate } from './location.mjs';
-import { PlatformRequest, PlatformResponse, likePlatform, usedRequest } from './platform.mjs';
+import { PlatformRequest, PlatformResponse, borrowMembers, likePlatform, refuseCloning, usedRequest } from './platform.mjs';
 
 export { clientAddress, method, requestId, target, tlsFacts } from './head.mjs';
 
@@ -50,6 +51,7 @@ class LazyRequest {
     if (inside !== INSIDE) throw new TypeError('Illegal constructor');
     this.#head = head;
     this.#source = source;
+    refuseCloning?.(this);
   }
 
   get method() {
@@ -76,7 +78,7 @@ class LazyRequest {
   }
 
   get bodyUsed() {
-    return this.#used || (this.#body !== null && isUnusable(this.#body));
+    return this.#used || (this.#body !== null && isDisturbed(/** @type {any} */ (this.#body)));
   }
 
   async text() {
@@ -111,61 +113,13 @@ class LazyRequest {
   }
 
   clone() {
-    if (this.bodyUsed || this.#body?.locked) return usedRequest.clone();
+    if (this.#isUnusable()) return usedRequest.clone();
     const copy = new LazyRequest(INSIDE, this.#head, this.#source);
     if (this.#headers !== null) copy.#headers = headersOver(toBlock(this.#headers), 0);
     if (this.#body !== null || (this.#hasBody() && this.#source.complete === null)) {
       [this.#body, copy.#body] = /** @type {ReadableStream} */ (this.body).tee();
     }
     return copy;
-  }
-
-  get destination() {
-    return '';
-  }
-
-  get referrer() {
-    return 'about:client';
-  }
-
-  get referrerPolicy() {
-    return '';
-  }
-
-  get mode() {
-    return 'cors';
-  }
-
-  get credentials() {
-    return 'same-origin';
-  }
-
-  get cache() {
-    return 'default';
-  }
-
-  get redirect() {
-    return 'follow';
-  }
-
-  get integrity() {
-    return '';
-  }
-
-  get keepalive() {
-    return false;
-  }
-
-  get isReloadNavigation() {
-    return false;
-  }
-
-  get isHistoryNavigation() {
-    return false;
-  }
-
-  get duplex() {
-    return 'half';
   }
 
   /**
@@ -177,7 +131,7 @@ class LazyRequest {
     if (!(#head in this)) return this;
     /** @type {Record<string, unknown>} */
     const shown = {};
-    for (const key of SHOWN) shown[key] = /** @type {any} */ (this)[key];
+    for (const key of SHOWN) if (key in this) shown[key] = /** @type {any} */ (this)[key];
     return `Request ${inspect(shown, options)}`;
   }
 
@@ -188,7 +142,8 @@ class LazyRequest {
 
   #openHeaders() {
     const head = this.#head;
-    return (this.#headers = headersOver(head, fieldsAt(head), (facts(head) & FACT.ownSpelling) !== 0));
+    const how = (facts(head) & FACT.ownSpelling) === 0 ? undefined : UNSURE;
+    return (this.#headers = headersOver(head, fieldsAt(head), how));
   }
 
   /** The standard allows a body to all methods but these, and platform code refuses what breaks this. */
@@ -197,13 +152,17 @@ class LazyRequest {
     return this.#source.complete?.length !== 0 && code !== CODE.GET && code !== CODE.HEAD;
   }
 
+  #isUnusable() {
+    return this.#used || (this.#body !== null && isUnusable(this.#body));
+  }
+
   /**
    * Takes the body away: all bytes, a promise of them, or null where they are taken already.
    * @returns {Uint8Array | Promise<Uint8Array> | null}
    */
   #take() {
-    if (this.#used) return null;
-    if (this.#body !== null) return isUnusable(this.#body) ? null : gatherStream(this.#body);
+    if (this.#isUnusable()) return null;
+    if (this.#body !== null) return gatherStream(this.#body);
     if (!this.#hasBody()) return NO_BYTES;
     this.#used = true;
     return this.#source.complete ?? gather(this.#source);
@@ -228,7 +187,7 @@ class LazyRequest {
     /** @type {any} */
     const init = { method: request.method, headers: request.headers, signal: request.signal };
     if (withBody && request.#hasBody()) {
-      if (request.#used || (request.#body !== null && isUnusable(request.#body))) return usedRequest;
+      if (request.#isUnusable()) return failLikeUsed();
       init.body = (request.#body === null && request.#source.complete) || request.body;
       init.duplex = 'half';
       request.#used = true;
@@ -236,6 +195,8 @@ class LazyRequest {
     return new PlatformRequest(request.url, init);
   }
 }
+
+const UNSURE = { unsure: true };
 
 /** The payload's numbers of the methods that have no body. */
 const CODE = { GET: 1, HEAD: 2 };
@@ -259,9 +220,26 @@ export const {
 Reflect.deleteProperty(LazyRequest, 'isOne');
 Reflect.deleteProperty(LazyRequest, 'toPlatform');
 
+/** A request as it is when only its address is given: what a client never says is in ours as in this one. */
+const usual = new PlatformRequest('http://usual.invalid/');
+for (const key of Object.keys(PlatformRequest.prototype)) {
+  const value = Reflect.get(usual, key);
+  if (Object.hasOwn(LazyRequest.prototype, key) || !['string', 'boolean'].includes(typeof value)) continue;
+  const constant = { get [key]() { return isLazyRequest(this) ? value : Reflect.get(PlatformRequest.prototype, key, this); } };
+  const { get } = /** @type {PropertyDescriptor} */ (Object.getOwnPropertyDescriptor(constant, key));
+  Object.defineProperty(LazyRequest.prototype, key, { get, enumerable: true, configurable: true });
+}
+
 Object.setPrototypeOf(LazyRequest.prototype, PlatformRequest.prototype);
 Reflect.deleteProperty(LazyRequest.prototype, 'constructor');
+borrowMembers(LazyRequest.prototype, PlatformRequest.prototype, toPlatform);
 likePlatform(LazyRequest.prototype, PlatformRequest.prototype);
+
+/** Throws what the platform throws for a request that is made of one whose body is gone. @returns {never} */
+function failLikeUsed() {
+  new PlatformRequest(usedRequest);
+  throw new TypeError('Cannot construct a Request with a Request object that has already been used.');
+}
 
 /**
  * The request of a REQUEST payload.

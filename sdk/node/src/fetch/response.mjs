@@ -6,7 +6,15 @@
 import { readStream } from './body.mjs';
 import { blockOf, headersOver, toBlock } from './headers.mjs';
 import { nameOf } from './names.mjs';
-import { PlatformHeaders, PlatformResponse, likePlatform, sourceOf, usedResponse } from './platform.mjs';
+import {
+  PlatformHeaders,
+  PlatformResponse,
+  borrowMembers,
+  likePlatform,
+  refuseCloning,
+  sourceOf,
+  usedResponse,
+} from './platform.mjs';
 
 const INSPECT = Symbol.for('nodejs.util.inspect.custom');
 
@@ -16,10 +24,13 @@ const INSIDE = Symbol('inside');
 const CONTENT_TYPE = recordOf('content-type');
 const CONTENT_LENGTH = recordOf('content-length');
 
-/** Fetch standard, "extract a body": the types of bodies that say none themselves. */
+/**
+ * The types of bodies that say none themselves, in the platform's spelling; but a text always has its type, which
+ * Bun adds only when its own server answers.
+ */
 const TEXT = `${CONTENT_TYPE}text/plain;charset=UTF-8\n`;
-const FORM = `${CONTENT_TYPE}application/x-www-form-urlencoded;charset=UTF-8\n`;
-const JSON_TYPE = `${CONTENT_TYPE}application/json\n`;
+const FORM = typeRecord(new PlatformResponse(new URLSearchParams()));
+const JSON_TYPE = typeRecord(PlatformResponse.json(null));
 
 /** Fetch standard, "reason-phrase": what a status text may not hold. */
 const BAD_STATUS_TEXT = /[^\t\x20-\x7e\x80-\xff]/;
@@ -60,6 +71,7 @@ class Response {
    * @param {any} [init]
    */
   constructor(body = null, init = undefined) {
+    refuseCloning?.(this);
     if (body === INSIDE) return;
     let type = '';
     if (typeof body === 'string') {
@@ -242,7 +254,8 @@ class Response {
     this.#status = real.status;
     this.#statusText = real.statusText;
     this.#block = /** @type {string} */ (blockOf(real.headers));
-    if (body instanceof Blob) this.#extras = { ...NOTHING, length: body.size };
+    const length = body instanceof Blob ? body.size : -1;
+    if (length >= 0 || real.type !== 'default') this.#extras = { ...NOTHING, length, type: real.type };
   }
 
   /** The response of the platform that has the body; made now, where there is none. */
@@ -303,6 +316,11 @@ class Response {
     return { ...answerOfBody(real, fields, this.#extras.length), status: this.#status };
   }
 
+  /** @param {Response} response */
+  static real(response) {
+    return response.#typed();
+  }
+
   /**
    * @param {number} status
    * @param {any} headers
@@ -320,7 +338,7 @@ class Response {
 /**
  * What few responses have.
  * @typedef {object} Extras
- * @property {'default' | 'error'} type
+ * @property {string} type
  * @property {boolean} immutable nobody may change the fields
  * @property {number} length bytes of a body that the platform has, -1 if unknown
  * @property {Answer['file']} file
@@ -341,10 +359,13 @@ export const {
   isOne: isFastResponse,
   /** Takes one of them apart; its body is used then. @type {(response: any) => Answer} */
   answer: answerOf,
+  /** The response of the platform that has the body of one of them, and its type. @type {(response: any) => any} */
+  real: realResponse,
 } = Response;
-for (const key of ['special', 'isOne', 'answer']) Reflect.deleteProperty(Response, key);
+for (const key of ['special', 'isOne', 'answer', 'real']) Reflect.deleteProperty(Response, key);
 
 Object.setPrototypeOf(Response.prototype, PlatformResponse.prototype);
+borrowMembers(Response.prototype, PlatformResponse.prototype, (self) => (isFastResponse(self) ? realResponse(self) : self));
 likePlatform(Response.prototype, PlatformResponse.prototype);
 likePlatform(Response, PlatformResponse);
 
@@ -449,6 +470,12 @@ function seek(block, record) {
   let at = block.indexOf(record);
   while (at > 0 && block.charCodeAt(at - 1) !== 10) at = block.indexOf(record, at + 1);
   return at;
+}
+
+/** @param {globalThis.Response} response */
+function typeRecord(response) {
+  const type = response.headers.get('content-type');
+  return type === null ? '' : `${CONTENT_TYPE}${type}\n`;
 }
 
 /** @param {string} name */

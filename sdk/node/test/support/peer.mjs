@@ -145,7 +145,7 @@ export class Peer {
  * @param {string} source
  */
 export async function startWorker(source, options = {}) {
-  const { name = 'app.mjs', lanes = 1, env = {}, args = [], nodeArgs = [], worker = WORKER } = options;
+  const { name = 'app.mjs', file = name, lanes = 1, env = {}, args = [], nodeArgs = [], worker = WORKER } = options;
   const folder = await mkdtemp(path.join(os.tmpdir(), 'onehop-worker-'));
   await writeFile(path.join(folder, name), source);
   const address = path.join(folder, 'lanes');
@@ -155,7 +155,7 @@ export async function startWorker(source, options = {}) {
   await once(server, 'listening');
   const runtime = process.env.ONEHOP_TEST_RUNTIME ?? process.execPath;
   const child = spawn(
-    'python3', [LAUNCHER, address, String(lanes + 1), runtime, ...nodeArgs, worker, name, ...args],
+    'python3', [LAUNCHER, address, String(lanes + 1), runtime, ...nodeArgs, worker, file, ...args],
     { cwd: folder, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] },
   );
   while (sockets.length <= lanes) await once(server, 'connection');

@@ -62,6 +62,8 @@ const OF_PROCESSES: [&str; 14] = [
     "response",
     "command",
 ];
+/// Variables that tell a program where to listen.
+const OF_ONEHOP: [&str; 2] = ["HOST", "PORT"];
 /// Options that make no sense for a program that speaks HTTP.
 const OF_HANDLERS: [&str; 3] = ["runtime", "stuck_after", "response"];
 
@@ -125,6 +127,17 @@ fn is_contradictory(cx: &mut Context<'_>, written: &Written<'_>, args: &[Token])
     for token in written.seen.iter().filter(|token| others.contains(&token.text.as_str())) {
         let message = format!("`{}` has no meaning beside {why}", token.text);
         push(Problem::error("contradiction", &token.place, message).help("take it away"));
+    }
+    let set = &written.environment.set;
+    for name in OF_ONEHOP.iter().filter(|name| set.iter().any(|(known, _)| known == *name)) {
+        if let Some(command) = written.token("command") {
+            let message =
+                format!("`env {name}` has no meaning beside `command`: onehop chooses where it listens");
+            push(
+                Problem::error("contradiction", &command.place, message)
+                    .help("the program reads it from its environment; give it nothing of its own"),
+            );
+        }
     }
     if let (Some(_), Some(token)) = (written.token("one_at_a_time"), written.token("concurrency")) {
         let message = "`concurrency` and `one_at_a_time` contradict each other";

@@ -243,6 +243,11 @@ impl Pool {
             let raised =
                 worker.in_flight.0.compare_exchange(fewest, fewest + 1, Ordering::SeqCst, Ordering::SeqCst);
             if raised.is_ok() {
+                // Whoever withdraws a worker looks at its counter afterwards: one of both sees the other.
+                if worker.is_withdrawn.load(Ordering::SeqCst) {
+                    worker.in_flight.0.fetch_sub(1, Ordering::SeqCst);
+                    continue;
+                }
                 worker.begun.fetch_add(1, Ordering::Relaxed);
                 return Some(Arc::clone(worker));
             }
