@@ -13,7 +13,10 @@ import { appStatus, startOnehop, workFolder } from "./program.mjs";
 
 const RUNS = Number(process.env.ONEHOP_KILL_RUNS ?? 25);
 const QUEUED = 100;
+/** Bound of the median, and in long runs, which nothing disturbs, of each. */
 const RESTART_MS_MAX = 500;
+/** Bound of each: a pause that is longer than the first means that a restart was held back. */
+const SLOWEST_RESTART_MS = Number(process.env.ONEHOP_SLOWEST_RESTART_MS ?? 5_000);
 const QUEUE_FULL_DEADLINE_MS = 15_000;
 
 const HANDLER = `
@@ -53,8 +56,9 @@ test(`${RUNS} workers kill themselves with ${QUEUED} requests waiting: none runs
     await context.test(name, async (inner) => restarts.push(await oneKill(inner, kind, 1 + (number % 2))));
   }
   restarts.sort((one, other) => one - other);
-  const at = (share) => restarts[Math.floor((restarts.length - 1) * share)]?.toFixed(0);
+  const at = (share) => Math.round(restarts[Math.floor((restarts.length - 1) * share)] ?? Number.NaN);
   context.diagnostic(`from a kill to the next worker's first answer: median ${at(0.5)} ms, longest ${at(1)} ms`);
+  assert.ok(at(0.5) < RESTART_MS_MAX, `the median took ${at(0.5)} ms`);
 });
 
 /** A server of its own for each kill: a second one soon after the first would be waited out. */
@@ -122,7 +126,7 @@ http://localhost:0 {
   const next = answers.filter(({ status, body, at }) => status === 200 && at > killedAt && !body.startsWith(`${pidOfKilled} `));
   assert.ok(next.length > 0, "no other worker answered");
   const restartMs = Math.min(...next.map(({ at }) => Number(at - killedAt) / 1e6));
-  assert.ok(restartMs < RESTART_MS_MAX, `the next answer took ${restartMs.toFixed(0)} ms`);
+  assert.ok(restartMs < SLOWEST_RESTART_MS, `the next answer took ${restartMs.toFixed(0)} ms`);
 
   server.child.kill("SIGTERM");
   assert.deepEqual(await server.exited, { code: 0, signal: null });
