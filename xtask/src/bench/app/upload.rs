@@ -74,6 +74,9 @@ fn send_until(address: SocketAddr, end: Instant, expected: &[u8]) -> Outcome<Vec
             return Err(format!("an upload was answered {} {text}", answer.status).into());
         }
         times.push(begun.elapsed());
+        if answer.field("connection").is_some_and(|value| value.eq_ignore_ascii_case("close")) {
+            return Err("the connection is closed after an upload".into());
+        }
     }
     Ok(times)
 }
