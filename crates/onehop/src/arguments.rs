@@ -40,6 +40,7 @@ pub(crate) enum Command {
     Serve(Serve),
     App(App),
     Validate(Validate),
+    Routes(Routes),
     Reload(Control),
     Stop(Stop),
     Status(Status),
@@ -184,6 +185,24 @@ pub(crate) struct App {
         Exit codes: 0 sound, 2 not sound."
 )]
 pub(crate) struct Validate {
+    #[command(flatten)]
+    pub(crate) file: File,
+}
+
+/// `onehop routes`
+#[derive(Debug, Args)]
+#[command(
+    about = "Show what acts for the requests of each site, in which order",
+    long_about = "Show what acts for the requests of each site, in which order.\n\n\
+        Directives are sorted as Caddy sorts them, whatever their order in the file. Each line has the line of the \
+        file, the directive, for which requests it acts, and what it does. Values of applications' variables are \
+        not shown.",
+    after_help = "Examples:\n  \
+        onehop routes                        the Onehopfile of this folder\n  \
+        onehop routes /etc/onehop/Onehopfile\n\n\
+        Exit codes: 0 shown, 2 not sound."
+)]
+pub(crate) struct Routes {
     #[command(flatten)]
     pub(crate) file: File,
 }
