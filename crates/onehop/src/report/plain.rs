@@ -27,7 +27,8 @@ impl Lines {
                     self.recent.pop_front();
                 }
                 self.recent.push_back(line.trim().to_owned());
-                line_of(event)
+                // An empty line says nothing under a name in front of it.
+                if line.trim().is_empty() { None } else { line_of(event) }
             }
             Event::WorkerEnded { app, pid, reason, restart_in, failed } => {
                 let (app, pid, restart_in, failed) = (app.clone(), *pid, *restart_in, *failed);
@@ -37,6 +38,7 @@ impl Lines {
                 let (app, retry_in) = (app.clone(), *retry_in);
                 line_of(&Event::AppFailing { app, reason: self.untold(reason), retry_in })
             }
+            Event::ReloadFailed { reason } => line_of(&Event::ReloadFailed { reason: self.untold(reason) }),
             _ => line_of(event),
         }
     }
