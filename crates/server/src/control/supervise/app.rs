@@ -147,7 +147,7 @@ impl Owner {
                 State::Serving => member.is_old = true,
                 // It may have read what was there before.
                 State::Starting => member.leave(State::Draining, Command::Kill),
-                State::Draining | State::Stuck => {}
+                State::Draining | State::Stuck | State::Ending => {}
             }
         }
     }
@@ -198,7 +198,10 @@ impl Owner {
                         let reason = "nobody answers there; it is tried again every two seconds".to_owned();
                         self.fails(reason, ELSEWHERE_PROBE_PERIOD, None);
                     }
-                    Withdrawal::Lost => member.state = State::Draining,
+                    Withdrawal::Lost if matches!(member.state, State::Starting | State::Serving) => {
+                        member.state = State::Ending;
+                    }
+                    Withdrawal::Lost => {}
                 }
             }
             News::Ended(end) => self.ended(told.id, end),
@@ -308,7 +311,8 @@ impl Owner {
     /// How many may be started as soon as the pause allows.
     fn missing(&self) -> usize {
         let (starting, old) = (self.count(State::Starting), self.old());
-        let new = self.count(State::Serving) - old + starting;
+        // Who is ending is replaced when it has told how: that decides about the pause.
+        let new = self.count(State::Serving) - old + starting + self.count(State::Ending);
         let missing = self.wanted.saturating_sub(new);
         // While others serve, one at a time: replacing must not take the memory of twice as many.
         if old > 0 { missing.min(1_usize.saturating_sub(starting)) } else { missing }
@@ -417,7 +421,7 @@ impl Member {
     }
 
     fn leave(&mut self, state: State, command: Command) {
-        if self.state != State::Stuck {
+        if !matches!(self.state, State::Stuck | State::Ending) {
             self.state = state;
         }
         self.command(command);
