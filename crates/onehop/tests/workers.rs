@@ -130,7 +130,10 @@ fn a_worker_that_exits_at_start_is_told_with_its_last_lines_and_requests_are_ref
         assert!(reason(event).contains("before it was ready: exit code 7"), "{event}");
         assert!(reason(event).contains("\n  no database here"), "{event}");
         assert_eq!(event["failed"], true);
-        assert!(event["restart_in_ms"].as_f64().is_some_and(|pause| (80.0..=400.0).contains(&pause)), "{event}");
+        assert!(
+            event["restart_in_ms"].as_f64().is_some_and(|pause| (80.0..=400.0).contains(&pause)),
+            "{event}"
+        );
     }
     onehop.process.wait_for_event("app_failing");
     let answer = Client::connect(&onehop.address).get("/anything");
@@ -294,7 +297,10 @@ fn changed_settings_are_published_once_their_workers_are_ready_and_removed_appli
     assert_eq!(which(), "second");
     wait_until_gone(pid);
     let last = pids(&folder)[0];
-    folder.write("Onehopfile", "{\n\tadmin 127.0.0.1:0\n}\nhttp://127.0.0.1:0 {\n\tbind 127.0.0.1\n\trespond /file here\n}\n");
+    folder.write(
+        "Onehopfile",
+        "{\n\tadmin 127.0.0.1:0\n}\nhttp://127.0.0.1:0 {\n\tbind 127.0.0.1\n\trespond /file here\n}\n",
+    );
     assert_eq!(control(&folder, &["reload"]).code, Some(0));
     wait_until_gone(last);
     assert_eq!(get(&onehop, "/file").0, 200);
@@ -348,7 +354,8 @@ fn the_number_of_workers_goes_up_and_down_while_requests_are_answered() {
             serving(&folder, wanted)
         });
     }
-    let answer = ask_control(&folder, "POST /workers/api/257 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    let answer =
+        ask_control(&folder, "POST /workers/api/257 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     assert!(answer.starts_with("HTTP/1.1 422") && answer.contains("from 1 to 256"), "{answer}");
     let metrics = onehop.metrics();
     assert!(metrics.contains("onehop_app_workers{app=\"api\",state=\"serving\"} 2\n"), "{metrics}");
@@ -357,7 +364,8 @@ fn the_number_of_workers_goes_up_and_down_while_requests_are_answered() {
 
 fn ask_control(folder: &Folder, request: &str) -> String {
     use std::io::{Read, Write};
-    let mut stream = std::os::unix::net::UnixStream::connect(folder.path().join("onehop.sock")).expect("connected");
+    let mut stream =
+        std::os::unix::net::UnixStream::connect(folder.path().join("onehop.sock")).expect("connected");
     stream.write_all(request.as_bytes()).expect("sent");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");
@@ -418,10 +426,12 @@ fn a_program_is_ready_once_it_can_be_connected_to_and_its_end_is_told() {
     assert!(words[1].ends_with(".sock") && words[2].parse::<u16>().is_ok(), "{line}");
     assert_eq!(words[3], "127.0.0.1");
     let pid = pids(&folder)[0];
-    kill_process(Pid::from_raw(i32::try_from(pid).expect("small")).expect("a process"), Signal::TERM).expect("sent");
+    kill_process(Pid::from_raw(i32::try_from(pid).expect("small")).expect("a process"), Signal::TERM)
+        .expect("sent");
     let ended = onehop.process.wait_for_event("worker_ended");
     assert!(reason(&ended).contains("SIGTERM"), "{ended}");
-    let second = wait_for("another one", || pids(&folder).into_iter().find(|other| *other != pid && *other != 0));
+    let second =
+        wait_for("another one", || pids(&folder).into_iter().find(|other| *other != pid && *other != 0));
     onehop.process.signal(Signal::TERM);
     assert!(onehop.process.wait().is_some_and(|status| status.success()));
     assert!(has_gone(second));

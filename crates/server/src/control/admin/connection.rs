@@ -211,11 +211,13 @@ async fn carry_out(asked: Ask, api: &Arc<dyn Api>) -> Reply {
             Some(status) => Reply::json(200, &json!({ "apps": status.apps })),
             None => Reply::lost(),
         },
-        Ask::SetWorkers { app, wanted } => match call(api, move |api| api.workers(&app, Some(wanted))).await {
-            Some(Ok(status)) => Reply::json(200, &status),
-            Some(Err(reason)) => Reply::error(422, &reason),
-            None => Reply::lost(),
-        },
+        Ask::SetWorkers { app, wanted } => {
+            match call(api, move |api| api.workers(&app, Some(wanted))).await {
+                Some(Ok(status)) => Reply::json(200, &status),
+                Some(Err(reason)) => Reply::error(422, &reason),
+                None => Reply::lost(),
+            }
+        }
         Ask::Stop => Reply::json(202, &json!({ "stopping": true })),
         Ask::Refused(Refused::NotFound) => {
             Reply::error(404, "there is no such path here; see docs/control-api.md")

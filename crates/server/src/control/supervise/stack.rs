@@ -16,7 +16,9 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use super::output::INSPECTOR_LINE;
 use super::process::Process;
-use crate::limits::{WORKER_STACK_BYTES_MAX, WORKER_STACK_DEADLINE, WORKER_STACK_FRAMES_MAX, WORKER_STACK_SCRIPTS_MAX};
+use crate::limits::{
+    WORKER_STACK_BYTES_MAX, WORKER_STACK_DEADLINE, WORKER_STACK_FRAMES_MAX, WORKER_STACK_SCRIPTS_MAX,
+};
 
 /// Its stack, a line for each frame, or why there is none.
 pub(super) async fn of(process: &mut Process) -> String {
