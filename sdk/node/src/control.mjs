@@ -23,12 +23,17 @@ export class Control {
   }
 
   async open(descriptor) {
-    this.#output.attach(await openChannel(descriptor, this));
+    this.attach(await openChannel(descriptor, this));
   }
 
-  ready(library) {
-    const bun = process.versions.bun;
-    const text = bun ? `bun\n${bun}\n${library}\n` : `node\n${process.versions.node}\n${library}\n`;
+  /** What is written goes to `channel`. @param {{write(buffer: Uint8Array, length: number): boolean}} channel */
+  attach(channel) {
+    this.#output.attach(channel);
+  }
+
+  /** @param {string} runtime @param {string} version the runtime's @param {string} library this library's version */
+  ready(runtime, version, library) {
+    const text = `${runtime}\n${version}\n${library}\n`;
     const payload = Buffer.alloc(8 + text.length);
     writeU16(payload, 0, VERSION);
     writeU32(payload, 4, text.length);
@@ -70,6 +75,7 @@ export class Control {
   // Frames that come.
 
   frame(kind, flags, slot, generation, bytes, start, end) {
+    if (flags !== 0) throw new ProtocolError('a frame of the control lane has END');
     if (slot !== 0 || generation !== 0) throw new ProtocolError('a frame of the control lane names a slot');
     if (this.#greeted === (kind === HELLO)) throw new ProtocolError('HELLO is not the first frame, or not the only one');
     const length = end - start;
@@ -118,7 +124,8 @@ export class Control {
 
 function readHello(bytes, start, length) {
   if (length < 24 || length !== 24 + readU32(bytes, start + 20)) throw new ProtocolError(`HELLO with ${length} bytes`);
-  const [server = '', app = ''] = bytes.utf8Slice(start + 24, start + length).split('\n');
+  const [server, app, rest, ...more] = bytes.utf8Slice(start + 24, start + length).split('\n');
+  if (rest !== '' || more.length > 0) throw new ProtocolError('HELLO whose text is not two records');
   return {
     lowest: readU16(bytes, start),
     highest: readU16(bytes, start + 2),

@@ -3,14 +3,15 @@
  * It never touches a slot that it has given back: once over, it only settles what the application still holds.
  */
 import { toAnswer } from './fetch/answer.mjs';
+import { method, requestId, target } from './fetch/request.mjs';
 import { Inbound } from './inbound.mjs';
 import { isolated } from './isolate.mjs';
 import { Outbound } from './outbound.mjs';
 import { report } from './report.mjs';
 import { Tunnel } from './tunnel.mjs';
 import {
-  FACT_UPGRADE, FACT_WAITS_FOR_CONTINUE, FIELD_COUNT_MAX, HANDLER_FAILED, HEAD_BLOCK_BYTES_MAX, METHODS, METHOD_HEAD,
-  PATH_BYTES_MAX, ProtocolError, REFUSED, REQUEST_FIXED_BYTES, TIMEOUT,
+  FACT_UPGRADE, FACT_WAITS_FOR_CONTINUE, FIELD_COUNT_MAX, HANDLER_FAILED, HEAD_BLOCK_BYTES_MAX, METHOD_HEAD,
+  PATH_BYTES_MAX, ProtocolError, REFUSED, TIMEOUT, WINDOW_BYTES_MAX,
 } from './wire.mjs';
 
 /** Waits for its turn; nothing of the application has run. */
@@ -54,29 +55,10 @@ export class Exchange {
     return this.#state === OVER;
   }
 
-  get queued() {
-    return this.#state === QUEUED;
-  }
-
   /** For people: the request as one would speak of it. */
   get title() {
-    const { method, target } = this;
-    return `${this.requestId} ${method} ${target}`;
-  }
-
-  get method() {
-    const number = this.head.charCodeAt(0);
-    return METHODS[number] || this.head.slice(REQUEST_FIXED_BYTES).split('\n', 4)[3];
-  }
-
-  get target() {
-    return this.head.slice(REQUEST_FIXED_BYTES, this.head.indexOf('\n', REQUEST_FIXED_BYTES));
-  }
-
-  get requestId() {
-    let id = '';
-    for (let at = 31; at >= 24; at -= 1) id += this.head.charCodeAt(at).toString(16).padStart(2, '0');
-    return id;
+    const { head } = this;
+    return `${requestId(head)} ${method(head)} ${target(head)}`;
   }
 
   // What the server sends.
@@ -95,6 +77,7 @@ export class Exchange {
 
   credited(bytes) {
     this.credit += bytes;
+    if (this.credit > WINDOW_BYTES_MAX) throw new ProtocolError('the server raised a window above its bound');
     this.#outbound?.resume();
   }
 

@@ -8,13 +8,17 @@ import { LaneCredit } from './inbound.mjs';
 import { Output } from './output.mjs';
 import {
   BODY_BYTES_MAX, CREDIT, DATA, END, FILE, FRAME_HEAD_BYTES, FrameReader, HEAD_BLOCK_BYTES_MAX, INFORMATIONAL, LANE_SLOT,
+  METHOD_NUMBER_MAX,
   ProtocolError, readU32, REQUEST, REQUEST_FIXED_BYTES, RESET, RESPONSE, RESPONSE_FIXED_BYTES, TRAILERS, writeFrameHead,
-  writeU16, writeU32, writeU64,
+  WINDOW_BYTES_MAX, writeU16, writeU32, writeU64,
 } from './wire.mjs';
 
 /** Characters of a body that is written without being measured first: at most three times as many bytes. */
 const SHORT_TEXT = 16_384;
 const EMPTY = new Uint8Array(0);
+const LINE_FEED = 10;
+/** Target, authority, TLS facts and method: in front of the fields, each at least a line feed. */
+const LEADING_RECORDS = 4;
 const NEVER = 0;
 const GIVEN = 1;
 
@@ -45,7 +49,12 @@ export class Lane {
   }
 
   async open(descriptor) {
-    this.#output.attach(await openChannel(descriptor, this));
+    this.attach(await openChannel(descriptor, this));
+  }
+
+  /** What is written goes to `channel`. @param {{write(buffer: Uint8Array, length: number): boolean}} channel */
+  attach(channel) {
+    this.#output.attach(channel);
   }
 
   // What the channel says.
@@ -185,28 +194,26 @@ export class Lane {
   // Frames that come.
 
   frame(kind, flags, slot, generation, bytes, start, end, kept) {
-    if (kind === CREDIT) {
-      this.#credited(slot, generation, bytes, start, end);
-      return;
-    }
-    if (slot >= this.#slots.length) throw new ProtocolError(`slot ${slot} is not below ${this.#slots.length}`);
-    if (kind === REQUEST) {
-      this.#request(flags, slot, generation, bytes, start, end);
-      return;
-    }
-    const exchange = this.#find(slot, generation);
     switch (kind) {
+      case REQUEST:
+        this.#request(flags, slot, generation, bytes, start, end);
+        break;
       case DATA:
-        this.#data(exchange, flags, bytes, start, end, kept);
+        this.#data(this.#find(slot, generation), flags, bytes, start, end, kept);
+        break;
+      case CREDIT:
+        if (flags !== 0) throw new ProtocolError('CREDIT with END');
+        this.#credited(slot, generation, bytes, start, end);
         break;
       case TRAILERS:
-        // There is no place for trailers in a fetch Request; the body ends with them.
         if (flags !== END) throw new ProtocolError('TRAILERS without END');
-        exchange?.bodyPiece(EMPTY, true);
+        if (end > start && bytes[end - 1] !== LINE_FEED) throw new ProtocolError('TRAILERS whose last record is not ended');
+        // There is no place for trailers in a fetch Request; the body ends with them.
+        this.#find(slot, generation)?.bodyPiece(EMPTY, true);
         break;
       case RESET:
-        if (end - start !== 4) throw new ProtocolError(`RESET with ${end - start} bytes`);
-        exchange?.reset(readU32(bytes, start));
+        if (end - start !== 4 || flags !== 0) throw new ProtocolError(`RESET with ${end - start} bytes, flags ${flags}`);
+        this.#find(slot, generation)?.reset(readU32(bytes, start));
         break;
       default:
         throw new ProtocolError(`a frame of kind 0x${kind.toString(16)} has no place on a data lane`);
@@ -214,16 +221,21 @@ export class Lane {
   }
 
   #request(flags, slot, generation, bytes, start, end) {
+    if (slot >= this.#slots.length) throw new ProtocolError(`slot ${slot} is not below ${this.#slots.length}`);
     if (this.#slots[slot] !== null) throw new ProtocolError(`slot ${slot} is given out twice`);
     if (this.#given[slot] !== NEVER && generation !== (this.#generations[slot] + 1) >>> 0) {
       throw new ProtocolError(`slot ${slot} skips from generation ${this.#generations[slot]} to ${generation}`);
     }
     const blockAt = start + REQUEST_FIXED_BYTES;
     if (blockAt > end) throw new ProtocolError(`REQUEST with ${end - start} bytes`);
+    checkFixedPart(bytes, start);
     const blockBytes = readU32(bytes, blockAt - 4);
     const bodyAt = blockAt + blockBytes;
     if (blockBytes > HEAD_BLOCK_BYTES_MAX || bodyAt > end || end - bodyAt > BODY_BYTES_MAX) {
       throw new ProtocolError(`REQUEST with a head block of ${blockBytes} bytes in ${end - start}`);
+    }
+    if (blockBytes < LEADING_RECORDS || bytes[bodyAt - 1] !== LINE_FEED) {
+      throw new ProtocolError('REQUEST whose head block lacks records');
     }
     this.#given[slot] = GIVEN;
     this.#generations[slot] = generation;
@@ -262,17 +274,19 @@ export class Lane {
   #credited(slot, generation, bytes, start, end) {
     if (end - start !== 4) throw new ProtocolError(`CREDIT with ${end - start} bytes`);
     const count = readU32(bytes, start);
-    if (slot === LANE_SLOT) {
-      this.#credit += count;
-      this.#resumeStreams();
+    if (slot !== LANE_SLOT) {
+      this.#find(slot, generation)?.credited(count);
       return;
     }
-    if (slot >= this.#slots.length) throw new ProtocolError(`slot ${slot} is not below ${this.#slots.length}`);
-    this.#find(slot, generation)?.credited(count);
+    if (generation !== 0) throw new ProtocolError(`CREDIT for the lane with generation ${generation}`);
+    this.#credit += count;
+    if (this.#credit > WINDOW_BYTES_MAX) throw new ProtocolError('the server raised the window of a lane above its bound');
+    this.#resumeStreams();
   }
 
   /** The exchange that a frame belongs to, or null where it is late. */
   #find(slot, generation) {
+    if (slot >= this.#slots.length) throw new ProtocolError(`slot ${slot} is not below ${this.#slots.length}`);
     const last = this.#generations[slot];
     if (this.#given[slot] === NEVER || (generation !== last && (last - generation) >>> 0 > 0x7fff_ffff)) {
       throw new ProtocolError(`generation ${generation} of slot ${slot} was never given out`);
@@ -314,4 +328,15 @@ export class Lane {
       exchange.resume();
     }
   }
+}
+
+/** What must be 0 is 0, and what is counted is in its range. */
+function checkFixedPart(bytes, at) {
+  const family = bytes[at + 2];
+  if (bytes[at] > METHOD_NUMBER_MAX) throw new ProtocolError(`REQUEST with the method ${bytes[at]}`);
+  if (family !== 4 && family !== 6 && family !== 0) throw new ProtocolError(`REQUEST with an address of kind ${family}`);
+  let rest = bytes[at + 3] | bytes[at + 6] | bytes[at + 7];
+  if (family === 0) rest |= bytes[at + 4] | bytes[at + 5] | bytes[at + 8] | bytes[at + 9] | bytes[at + 10] | bytes[at + 11];
+  if (family !== 6) for (let index = at + 12; index < at + 24; index += 1) rest |= bytes[index];
+  if (rest !== 0) throw new ProtocolError('REQUEST with bytes that must be 0 and are not');
 }

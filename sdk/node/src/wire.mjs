@@ -24,8 +24,8 @@ export const REQUEST_FIXED_BYTES = 44;
 export const RESPONSE_FIXED_BYTES = 16;
 /** The slot that means the lane itself in a CREDIT frame. */
 export const LANE_SLOT = 0xffff;
-/** INFORMATIONAL frames that one exchange may have. */
-export const INFORMATIONAL_COUNT_MAX = 16;
+/** No window may be raised above what four bytes can say. */
+export const WINDOW_BYTES_MAX = 0xffff_ffff;
 
 /** The only flag: this frame is its direction's last. */
 export const END = 1;
@@ -64,6 +64,7 @@ export const METHODS = Object.freeze([
   '', 'GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH', 'CONNECT', 'TRACE',
 ]);
 export const METHOD_HEAD = 2;
+export const METHOD_NUMBER_MAX = METHODS.length - 1;
 
 /** The other side broke the protocol: its lane is given up. */
 export class ProtocolError extends Error {

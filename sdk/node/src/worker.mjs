@@ -72,7 +72,8 @@ async function start(app) {
   runtime = new Runtime(caller(app, Object.freeze({ ...process.env })), settings.perTurn);
   runtime.lanes = descriptors.slice(1).map(() => new Lane(runtime, settings));
   await Promise.all(runtime.lanes.map((lane, index) => lane.open(descriptors[index + 1])));
-  control.ready(VERSION);
+  const { bun, node } = process.versions;
+  control.ready(bun ? 'bun' : 'node', bun ?? node, VERSION);
 }
 
 function checkVersion() {
@@ -89,6 +90,13 @@ function checkVersion() {
 }
 
 function giveUp(error) {
+  // Where a syntax error stands is known to Node alone, which writes it for what nobody has caught.
+  if (error instanceof SyntaxError && !process.versions.bun) {
+    setImmediate(() => {
+      throw error;
+    });
+    return;
+  }
   const text = error instanceof AppError ? error.message : describe(error);
   process.stderr.write(`${text}\n`);
   control.failed(text, () => process.exit(1));

@@ -104,7 +104,7 @@ test('the context tells the client, the request id and the encryption', () => wi
       [{ id: 0x0123_4567_89ab_cdefn }, { client: { address: '127.0.0.1', port: 40_000 }, id: '0123456789abcdef', tls: null }],
       [{ address: ipv6, port: 65_535, id: 1n }, { client: { address: '2001:db8::1', port: 65_535 }, id: '0000000000000001', tls: null }],
       [{ address: mapped, port: 1 }, { client: { address: '::ffff:192.0.2.7', port: 1 }, id: '0000000000000001', tls: null }],
-      [{ address: [], port: 0 }, { client: { address: '', port: 0 }, id: '0000000000000001', tls: null }],
+      [{ address: [], port: 0 }, { client: null, id: '0000000000000001', tls: null }],
       [{ facts: 1, tls: 'TLSv1.3' }, { client: { address: '127.0.0.1', port: 40_000 }, id: '0000000000000001', tls: { facts: 'TLSv1.3' } }],
     ];
     for (const [generation, [request, expected]] of cases.entries()) {

@@ -108,12 +108,16 @@ function version4(head) {
 }
 
 /**
- * RFC 5952: lower case, no leading zeros, the first longest run of two or more zero groups is '::'.
+ * RFC 5952: lower case, no leading zeros, the first longest run of two or more zero groups is '::'; a mapped IPv4
+ * address (section 5) keeps its dots.
  * @param {string} head
  */
 function version6(head) {
   const groups = [];
   for (let at = 8; at < 24; at += 2) groups.push((head.charCodeAt(at) << 8) | head.charCodeAt(at + 1));
+  if (groups[5] === 0xffff && groups.slice(0, 5).every((group) => group === 0)) {
+    return `::ffff:${groups[6] >> 8}.${groups[6] & 255}.${groups[7] >> 8}.${groups[7] & 255}`;
+  }
   let start = -1;
   let length = 1;
   for (let from = 0; from < groups.length; from++) {

@@ -64,11 +64,7 @@ struct Roll {
 impl Owner {
     pub(super) fn new(app: Arc<App>, pool: Arc<Pool>, surroundings: Arc<Surroundings>, view: View) -> Self {
         let (tell, told) = mpsc::channel(APP_MESSAGES_MAX);
-        let wanted = match (&app.run, app.workers) {
-            (AppRun::Elsewhere { .. }, _) => 1,
-            (_, WorkerCount::Auto) => surroundings.cores,
-            (_, WorkerCount::Exactly(count)) => usize::from(count.get()),
-        };
+        let wanted = configured(&app, surroundings.cores);
         let now = Instant::now();
         Self {
             app,
@@ -77,7 +73,7 @@ impl Owner {
             view,
             tell,
             told,
-            wanted: wanted.clamp(1, WORKERS_MAX),
+            wanted,
             members: BTreeMap::new(),
             pause: Pause::default(),
             next_start: now,
@@ -119,7 +115,9 @@ impl Owner {
     fn obey(&mut self, order: Order) {
         match order {
             Order::Workers(count, taken) => {
-                self.wanted = count.clamp(1, WORKERS_MAX);
+                if !matches!(self.app.run, AppRun::Elsewhere { .. }) {
+                    self.wanted = count.clamp(1, WORKERS_MAX);
+                }
                 self.settle();
                 self.show();
                 let _ = taken.send(());
@@ -138,6 +136,7 @@ impl Owner {
             // Whoever starts it replaces it.
             return waiting.into_iter().for_each(|waiting| drop(waiting.send(Ok(()))));
         }
+        self.wanted = configured(&self.app, self.surroundings.cores);
         let roll = self.roll.get_or_insert_with(|| Roll { begun: Instant::now(), waiting: Vec::new() });
         roll.waiting.extend(waiting);
         self.pause.forget();
@@ -409,6 +408,16 @@ impl Owner {
         });
         self.view.show(self.wanted, members);
     }
+}
+
+/// As many workers as the settings want.
+fn configured(app: &App, cores: usize) -> usize {
+    let wanted = match (&app.run, app.workers) {
+        (AppRun::Elsewhere { .. }, _) => 1,
+        (_, WorkerCount::Auto) => cores,
+        (_, WorkerCount::Exactly(count)) => usize::from(count.get()),
+    };
+    wanted.clamp(1, WORKERS_MAX)
 }
 
 /// Commands that a worker's task is sent in its life: to drain, and to end at once.

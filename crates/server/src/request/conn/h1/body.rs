@@ -19,6 +19,9 @@ impl Connection {
         input: &mut Input,
         output: &mut Vec<u8>,
     ) -> io::Result<Result<(), Fault>> {
+        if self.codec.body_is_read() {
+            return Ok(Ok(()));
+        }
         match self.codec.request_body() {
             BodyLength::None => return Ok(Ok(())),
             BodyLength::Known(length) if length > DRAINED_BODY_BYTES_MAX => {

@@ -75,6 +75,8 @@ pub enum LaneReport {
         core: usize,
         /// For a person.
         reason: String,
+        /// The worker broke the protocol; else its end of the lane is gone.
+        is_broken: bool,
     },
     /// A request was not answered in time.
     TimedOut,
@@ -280,6 +282,11 @@ impl Worker {
     /// Requests that it was ever handed.
     pub fn begun(&self) -> u64 {
         self.begun.load(Ordering::Relaxed)
+    }
+
+    /// Whether it takes no more requests.
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        self.is_withdrawn.load(Ordering::Relaxed)
     }
 
     /// Tells the supervisor.
