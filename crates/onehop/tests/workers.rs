@@ -147,7 +147,7 @@ fn a_worker_that_exits_at_start_is_told_with_its_last_lines_and_requests_are_ref
 fn garbage_in_the_place_of_a_handshake_ends_the_worker_and_not_the_server() {
     let (onehop, _folder) = with_script("printf 'HTTP/1.1 200 OK\\r\\n\\r\\n' >&3\nsleep 1000\n", "");
     let ended = onehop.process.wait_for_event("worker_ended");
-    assert!(reason(&ended).contains("its first frame is none: "), "{ended}");
+    assert!(reason(&ended).contains("its first frame is none of the worker protocol: "), "{ended}");
     wait_until_gone(ended["pid"].as_u64().expect("a number"));
     assert_eq!(get(&onehop, "/file").0, 200);
 }
@@ -395,12 +395,16 @@ fn a_server_that_is_killed_leaves_no_process() {
     onehop.process.wait().expect("it has ended");
     workers.into_iter().for_each(wait_until_gone);
 
-    // Nor one that knows nothing of the worker protocol.
-    let (mut onehop, folder) = with_script("exec sleep 1000\n", "");
+    // Nor one that knows nothing of the worker protocol, nor what that one started.
+    let (mut onehop, folder) = with_script("sleep 1000 &\necho $!\nwait\n", "");
+    let line = onehop.process.wait_for_event("app_output");
+    let grandchild = line["line"].as_str().and_then(|pid| pid.parse().ok()).expect("a process id");
     let worker = wait_for("a worker", || pids(&folder).into_iter().find(|pid| *pid != 0));
+    assert!(!has_gone(worker) && !has_gone(grandchild));
     onehop.process.signal(Signal::KILL);
     onehop.process.wait().expect("it has ended");
     wait_until_gone(worker);
+    wait_until_gone(grandchild);
 }
 
 #[test]
@@ -440,6 +444,50 @@ fn a_program_is_ready_once_it_can_be_connected_to_and_its_end_is_told() {
 }
 
 #[test]
+fn a_program_that_somebody_else_starts_is_asked_as_soon_as_it_is_there() {
+    let folder = Folder::new();
+    let address = {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        free.local_addr().expect("an address")
+    };
+    let text = format!(
+        "{{\n\tadmin 127.0.0.1:0\n}}\nhttp://127.0.0.1:0 {{\n\tbind 127.0.0.1\n\tapp {{\n\t\tname api\n\
+         \t\tsupervise off {address}\n\t}}\n}}\n"
+    );
+    folder.write("Onehopfile", text);
+    let onehop = Onehop::start_in(folder.path());
+    let failing = onehop.process.wait_for_event("app_failing");
+    assert!(reason(&failing).contains("nobody answers there"), "{failing}");
+    assert_eq!(app_status(&folder)["state"], "failing");
+    let _there = std::net::TcpListener::bind(address).expect("still free");
+    wait_for("an application that serves", || (app_status(&folder)["state"] == "serving").then_some(()));
+    assert_eq!(control(&folder, &["reload"]).code, Some(0));
+}
+
+#[test]
+fn browsers_see_why_new_code_does_not_start_while_somebody_works_on_it() {
+    let Some((_, folder)) = with_node("") else { return };
+    let onehop = Program::new(["run", "--watch", "--log", "json"])
+        .inside(folder.path())
+        .control_in(folder.path())
+        .serve();
+    onehop.process.wait_for_event("app_ready");
+    let browse = || {
+        let mut client = Client::connect(&onehop.address);
+        let answer = client.ask("GET", "/", "Accept: text/html\r\nSec-Fetch-Mode: navigate\r\n");
+        (answer.status, answer.text().to_owned())
+    };
+    assert_eq!(browse().0, 200);
+    folder.write("app.mjs", "throw new Error('the brace is missing');\n");
+    onehop.process.wait_for_event("reload_failed");
+    let (status, page) = browse();
+    assert!(status >= 500 && page.contains("the brace is missing"), "{status} {page}");
+    folder.write("app.mjs", HANDLER);
+    onehop.process.wait_for_event("reloaded");
+    assert_eq!(browse().0, 200);
+}
+
+#[test]
 fn a_start_that_fails_leaves_no_process() {
     let folder = Folder::with(&[("app.mjs", "")]);
     folder.write("fake.sh", "echo $$ > started\nsleep 1000\n");
@@ -452,9 +500,8 @@ fn a_start_that_fails_leaves_no_process() {
     let finished = Program::new(["run"]).inside(folder.path()).control_in(folder.path()).finish();
     assert_eq!(finished.code, Some(1), "{}", finished.stderr);
     // It may not even have come that far.
-    if let Ok(pid) = std::fs::read_to_string(folder.path().join("started")) {
-        if let Ok(pid) = pid.trim().parse() {
-            wait_until_gone(pid);
-        }
+    let started = std::fs::read_to_string(folder.path().join("started"));
+    if let Some(pid) = started.ok().and_then(|pid| pid.trim().parse().ok()) {
+        wait_until_gone(pid);
     }
 }
