@@ -288,6 +288,8 @@ impl Owner {
         self.pool.set_failing(seconds, shown);
         self.view.fails(Some(reason.clone()));
         if !std::mem::replace(&mut self.is_failing, true) {
+            // That it is well again is worth saying too.
+            self.said_ready.get_or_insert_with(Instant::now);
             let app = self.app.name.clone();
             self.surroundings.say(Event::AppFailing { app, reason, retry_in });
         }

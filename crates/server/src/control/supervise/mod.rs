@@ -222,6 +222,9 @@ impl Supervisor {
         if let Some(Some(guard)) = self.surroundings.guard.get() {
             guard.end();
         }
+        if let Some(Ok(shown)) = self.surroundings.shown.get() {
+            shown.finish();
+        }
         // Whoever still holds this holds it until the process ends, where nothing is dropped.
         if let Some(Ok(folder)) = self.surroundings.folder.get() {
             folder.remove();
