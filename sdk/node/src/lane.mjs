@@ -265,10 +265,7 @@ export class Lane {
       this.#received.consumed(length);
       return;
     }
-    const piece = kept
-      ? new Uint8Array(bytes.buffer, bytes.byteOffset + start, length)
-      : new Uint8Array(bytes.subarray(start, end));
-    exchange.bodyPiece(piece, flags === END);
+    exchange.bodyPiece(kept ? bytes : new Uint8Array(bytes.subarray(start, end)), flags === END);
   }
 
   #credited(slot, generation, bytes, start, end) {
