@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use libfuzzer_sys::fuzz_target;
-use onehop_config::{FileKind, Source, load};
+use onehop_config::{Entry, FileKind, Source, load};
 
 /// Every file that is asked for has this text.
 struct Everywhere<'a>(&'a str);
@@ -15,6 +15,16 @@ impl Source for Everywhere<'_> {
     fn read(&self, path: &Path) -> io::Result<String> {
         // A few names exist, so that both branches of an import are taken.
         if path.to_string_lossy().len() < 12 { Ok(self.0.to_owned()) } else { Err(io::ErrorKind::NotFound.into()) }
+    }
+
+    fn entry(&self, path: &Path) -> Option<Entry> {
+        // All that can be there, and nothing.
+        match path.to_string_lossy().len() % 4 {
+            0 => None,
+            1 => Some(Entry::Folder),
+            2 => Some(Entry::Special),
+            _ => Some(Entry::File),
+        }
     }
 
     fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {

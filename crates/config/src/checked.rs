@@ -470,6 +470,34 @@ pub enum Placeholder {
     Uuid,
 }
 
+impl Checked {
+    /// Visits every step of every site, those inside of others too, in the order in which they act.
+    pub fn each_step<'a>(&'a self, mut visit: impl FnMut(&'a Step)) {
+        for site in &self.sites {
+            each_step_of(&site.routes, &mut visit);
+        }
+    }
+
+    /// Every application once, in the order in which they act.
+    pub fn apps(&self) -> Vec<&Arc<App>> {
+        let mut apps: Vec<&Arc<App>> = Vec::new();
+        self.each_step(|step| match step {
+            Step::App(app) if !apps.contains(&app) => apps.push(app),
+            _ => {}
+        });
+        apps
+    }
+}
+
+fn each_step_of<'a>(routes: &'a [Route], visit: &mut impl FnMut(&'a Step)) {
+    for route in routes {
+        visit(&route.step);
+        if let Step::Handle(inner) | Step::HandlePath { routes: inner, .. } = &route.step {
+            each_step_of(inner, visit);
+        }
+    }
+}
+
 impl Template {
     /// The text, where the template has no placeholder.
     pub fn as_text(&self) -> Option<&str> {

@@ -34,7 +34,7 @@ use limits::FILE_BYTES_MAX;
 use problem::{Place, Problems};
 
 pub use problem::{Problem, Severity};
-pub use source::{FileKind, FileSource, Source, SourceText};
+pub use source::{Entry, FileKind, FileSource, Source, SourceText};
 
 /// A configuration that can be used.
 #[derive(Debug, Clone, PartialEq)]

@@ -3,6 +3,8 @@
 //! A configuration is written by the machine's owner, but it may be generated, and a mistake in it
 //! (an import of itself, a log file named as an import) must end in a message, not in swap space.
 
+use std::time::Duration;
+
 /// Bytes of one configuration file. A thousand sites fit in a tenth of it; what is larger is
 /// almost certainly not a configuration.
 pub const FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -42,3 +44,51 @@ pub const PROBLEMS_MAX: usize = 100;
 /// Characters of a word that are compared when looking for the nearest known word. Longer words
 /// are no slips of known ones, and the comparison is quadratic.
 pub const NEAREST_WORD_CHARACTERS_MAX: usize = 40;
+
+/// Processes of one application. Each has a lane, and so a descriptor, for every core.
+pub const APP_WORKERS_MAX: u64 = 256;
+
+/// Requests that one process of an application is handed at a time. Each takes a slot in the tables of
+/// both sides, of which a lane has as many as this.
+pub const APP_CONCURRENCY_MAX: u64 = 4096;
+
+/// Requests that wait for an application. Each holds a client's connection open.
+pub const APP_QUEUE_MAX: u64 = 100_000;
+
+/// Shortest time that an application can be given for anything: below it, the operating system's own delays
+/// would fail what is well.
+pub const APP_TIME_MIN: Duration = Duration::from_millis(1);
+
+/// Longest time that a request may wait for a place, or that an application may take to start or to stop.
+pub const APP_WAIT_MAX: Duration = Duration::from_secs(60 * 60);
+
+/// Longest time that an answer's head may take. Whatever takes longer than a day is no request.
+pub const APP_TIMEOUT_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Shortest time after which an event loop can count as stuck. Collecting garbage alone can take a part of it.
+pub const APP_STUCK_MIN: Duration = Duration::from_millis(100);
+
+/// Least resident bytes at which a process can be replaced, and least memory that it can be limited to: no
+/// runtime starts within less, and it would be replaced for ever.
+pub const APP_MEMORY_BYTES_MIN: u64 = 16 * 1024 * 1024;
+
+/// Least requests after which a process can be replaced. Each replacement costs a start.
+pub const APP_RECYCLE_REQUESTS_MIN: u64 = 10;
+
+/// Shortest age at which a process can be replaced, for the same reason.
+pub const APP_RECYCLE_AGE_MIN: Duration = Duration::from_secs(10);
+
+/// Longest age at which a process can be replaced: ten years.
+pub const APP_RECYCLE_AGE_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+
+/// Least open files that a process can be limited to: its three standard streams, its lanes and a few more.
+pub const APP_OPEN_FILES_MIN: u64 = 32;
+
+/// Characters of an application's name. It stands in every line of its log.
+pub const APP_NAME_CHARACTERS_MAX: usize = 64;
+
+/// Words of a command, and variables of an environment, of one application each.
+pub const APP_WORDS_MAX: usize = 1024;
+
+/// Bytes of one word or variable: what Linux takes as one (MAX_ARG_STRLEN, 32 pages).
+pub const APP_WORD_BYTES_MAX: usize = 128 * 1024 - 1;

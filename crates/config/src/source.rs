@@ -17,10 +17,23 @@ pub enum FileKind {
     Caddyfile,
 }
 
+/// What stands at a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Entry {
+    /// A file.
+    File,
+    /// A folder.
+    Folder,
+    /// A socket, a device and the like.
+    Special,
+}
+
 /// What a load may ask of its surroundings.
 pub trait Source {
     /// The whole text of a file.
     fn read(&self, path: &Path) -> io::Result<String>;
+    /// What stands at a path, links followed; nothing where there is nothing or it cannot be seen.
+    fn entry(&self, path: &Path) -> Option<Entry>;
     /// The files whose paths fit a pattern with `*` and `?`, sorted; empty where none does.
     fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>>;
     /// The value of an environment variable.
@@ -79,6 +92,15 @@ impl Source for FileSource {
             ));
         }
         std::fs::read_to_string(path)
+    }
+
+    fn entry(&self, path: &Path) -> Option<Entry> {
+        let kind = std::fs::metadata(path).ok()?;
+        Some(match () {
+            () if kind.is_file() => Entry::File,
+            () if kind.is_dir() => Entry::Folder,
+            () => Entry::Special,
+        })
     }
 
     fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {

@@ -3,7 +3,7 @@
 //! Lists only; what a word does stands with its directive.
 
 /// Caddy's directives that make routes, in the order in which they act.
-/// `spa` acts where `file_server` does.
+/// `spa` acts where `file_server` does, `app` where `reverse_proxy` does.
 pub(crate) const DIRECTIVE_ORDER: [&str; 47] = [
     "tracing",
     "map",
@@ -57,7 +57,7 @@ pub(crate) const DIRECTIVE_ORDER: [&str; 47] = [
 ];
 
 /// Directives that onehop is going to have and Caddy does not.
-pub(crate) const PLANNED_DIRECTIVES: [&str; 3] = ["app", "limit", "pool"];
+pub(crate) const PLANNED_DIRECTIVES: [&str; 2] = ["limit", "pool"];
 
 /// Caddy's global options.
 pub(crate) const GLOBAL_OPTIONS: [&str; 46] = [

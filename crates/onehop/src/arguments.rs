@@ -9,6 +9,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use onehop_config::limits::APP_WORKERS_MAX;
+
 use crate::listen;
 
 /// A web server that runs your application: pages from memory, one hop to your users.
@@ -36,10 +38,12 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     Run(Run),
     Serve(Serve),
+    App(App),
     Validate(Validate),
     Reload(Control),
     Stop(Stop),
     Status(Status),
+    Workers(Workers),
     Completions(Completions),
     Man(Man),
 }
@@ -57,7 +61,7 @@ pub(crate) enum Command {
     after_help = "Examples:\n  \
         onehop run                              the Onehopfile of this folder\n  \
         onehop run examples/quickstart/Onehopfile\n  \
-        onehop run --watch                      read it again whenever it changes\n  \
+        onehop run --watch                      read it again whenever it or a source of its apps changes\n  \
         onehop run --log json 2>events.jsonl    one JSON object per event\n\n\
         The smallest Onehopfile:\n  \
         http://localhost:8080 {\n      spa ./dist\n  }\n\n\
@@ -66,7 +70,7 @@ pub(crate) enum Command {
 pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) file: File,
-    /// Read the configuration again whenever a file that it was read from changes
+    /// Read the configuration again whenever one of its files changes, or a source of its applications
     #[arg(long)]
     pub(crate) watch: bool,
     #[command(flatten)]
@@ -103,6 +107,63 @@ pub(crate) struct Serve {
     /// Show directory pages
     #[arg(long, conflicts_with = "spa")]
     pub(crate) browse: bool,
+    /// Where /metrics is served, or `off`; port 0 takes a free one
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", value_parser = parse_admin)]
+    pub(crate) admin: Admin,
+    #[command(flatten)]
+    pub(crate) process: Process,
+}
+
+/// `onehop app`
+#[derive(Debug, Args)]
+#[command(
+    about = "Run one application, without an Onehopfile",
+    long_about = "Run one application, without an Onehopfile.\n\n\
+        FILE has a handler: `export default { fetch(request) { … } }`. What stands behind `--` are its arguments. \
+        Without FILE, what stands behind `--` is a program that speaks HTTP, on the Unix socket $ONEHOP_SOCKET or \
+        on $PORT of 127.0.0.1.\n\n\
+        Its processes see of the environment only PATH, HOME, LANG, LC_*, TZ, TMPDIR, USER, LOGNAME, \
+        SHELL, and what --env and --env-file name.\n\n\
+        The address is --listen, else every interface at $PORT where that is set, else 127.0.0.1:8080.",
+    after_help = "Examples:\n  \
+        onehop app server.mjs                     at http://127.0.0.1:8080\n  \
+        onehop app server.mjs --watch             start it anew whenever its sources change\n  \
+        onehop app server.mjs --workers auto --listen :3000\n  \
+        onehop app server.ts --runtime bun --env DATABASE_URL --env MODE=demo\n  \
+        onehop app server.mjs -- --verbose        with an argument of its own\n  \
+        onehop app -- npx next start              any program that speaks HTTP\n\n\
+        The smallest handler:\n  \
+        export default { fetch: (request) => new Response(`hello from ${request.url}`) }\n\n\
+        Exit codes: 0 stopped as asked, 1 failed, 2 wrong usage."
+)]
+pub(crate) struct App {
+    /// The file with the handler
+    #[arg(value_name = "FILE", required_unless_present = "words")]
+    pub(crate) file: Option<PathBuf>,
+    /// Arguments of the application; without FILE, the program that is run and its arguments
+    #[arg(value_name = "ARGS", last = true)]
+    pub(crate) words: Vec<String>,
+    /// Where to listen: `host:port`, `:port` for every interface, `unix//path`; port 0 takes a free one
+    #[arg(long, short, value_name = "ADDR", value_parser = listen::parse)]
+    pub(crate) listen: Option<listen::Address>,
+    /// Processes; `auto` starts one for each core
+    #[arg(long, value_name = "N|auto", default_value = "1", value_parser = parse_workers)]
+    pub(crate) workers: String,
+    /// What runs FILE: `node`, `bun` or a path [default: node]
+    #[arg(long, value_name = "PROGRAM")]
+    pub(crate) runtime: Option<String>,
+    /// What it is called in logs [default: made of the file's name and folder]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// A variable for the application: `NAME=VALUE`, or `NAME` to pass on onehop's own (`AWS_*`: all that begin so)
+    #[arg(long, short, value_name = "NAME[=VALUE]")]
+    pub(crate) env: Vec<String>,
+    /// A file of `NAME=VALUE` lines
+    #[arg(long, value_name = "FILE")]
+    pub(crate) env_file: Vec<PathBuf>,
+    /// Start it anew, without losing a request, whenever its sources change
+    #[arg(long)]
+    pub(crate) watch: bool,
     /// Where /metrics is served, or `off`; port 0 takes a free one
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", value_parser = parse_admin)]
     pub(crate) admin: Admin,
@@ -167,7 +228,7 @@ pub(crate) struct Stop {
 #[derive(Debug, Args)]
 #[command(
     about = "Show what a running onehop is doing",
-    long_about = "Show what a running onehop is doing: addresses, sites, requests, files in memory.\n\n\
+    long_about = "Show what a running onehop is doing: addresses, sites, requests, files in memory, applications.\n\n\
         Every onehop has a control socket, a Unix socket that only its user may open. Its name follows from the \
         configuration file (for `serve`, from the folder), so in the folder where onehop was started nothing \
         needs to be named. It lies in $XDG_RUNTIME_DIR/onehop, else /run/user/UID/onehop, else /tmp/onehop-UID; \
@@ -181,6 +242,33 @@ pub(crate) struct Status {
     #[command(flatten)]
     pub(crate) target: Target,
     /// Print the answer of the control socket as it is (docs/control-api.md)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `onehop workers`
+#[derive(Debug, Args)]
+#[command(
+    about = "Show the workers of a running onehop's applications, or change their number",
+    override_usage = "onehop workers [OPTIONS] [APP] [N]",
+    long_about = "Show the workers of a running onehop's applications, or change their number.\n\n\
+        A new number holds until the next reload. New workers take requests as soon as they are ready; those that \
+        are too many finish what they have.",
+    after_help = "Examples:\n  \
+        onehop workers                   every worker of the onehop that was started in this folder\n  \
+        onehop workers api               those of one application\n  \
+        onehop workers api 4             as many as that from now on\n  \
+        onehop workers 4                 the same where there is one application only\n  \
+        onehop workers --json | jq '.[].workers[].pid'\n\n\
+        Exit codes: 0 done, 1 not running, no such application or nothing changed, 2 wrong usage."
+)]
+pub(crate) struct Workers {
+    /// The application, and how many workers it is to have
+    #[arg(value_name = "APP|N", num_args = 0..=2)]
+    pub(crate) words: Vec<String>,
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Print what the control socket says of them (docs/control-api.md)
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -281,6 +369,7 @@ pub(crate) enum Admin {
 
 const RUN_EXIT_CODES: &str = "Examples:\n  \
     onehop serve dist --spa     a built single-page app at http://127.0.0.1:8080\n  \
+    onehop app server.mjs       a handler in JavaScript\n  \
     onehop run                  the sites of ./Onehopfile\n  \
     onehop run --help           more about one command\n\n\
     Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.";
@@ -292,6 +381,14 @@ fn parse_threads(text: &str) -> Result<NonZeroUsize, String> {
     match text.parse::<NonZeroUsize>() {
         Ok(threads) if threads.get() <= THREADS_MAX => Ok(threads),
         _ => Err(format!("write a number from 1 to {THREADS_MAX}")),
+    }
+}
+
+fn parse_workers(text: &str) -> Result<String, String> {
+    match text.parse::<u64>() {
+        _ if text == "auto" => Ok(text.to_owned()),
+        Ok(workers) if (1..=APP_WORKERS_MAX).contains(&workers) => Ok(workers.to_string()),
+        _ => Err(format!("write a number from 1 to {APP_WORKERS_MAX}, or auto for one on each core")),
     }
 }
 

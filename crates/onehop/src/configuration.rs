@@ -10,7 +10,7 @@ use onehop_config::{FileKind, FileSource, Loaded};
 
 use crate::failure::Failure;
 use crate::problems::{self, Look};
-use crate::watch::WatchedFiles;
+use crate::watch::{Watched, Watching};
 
 /// Names that are looked for in the working directory, in this order.
 const NAMES: [&str; 2] = ["Onehopfile", "Caddyfile"];
@@ -66,10 +66,11 @@ pub(crate) fn load(file: &ConfigurationFile) -> Result<Loaded, Failure> {
 
 /// Reads and checks the file for a reload; what is wrong comes back as plain text, since it also goes
 /// through the control socket.
-pub(crate) fn load_again(file: &ConfigurationFile, watched: &WatchedFiles) -> Result<Checked, String> {
+pub(crate) fn load_again(file: &ConfigurationFile, watching: &Watching) -> Result<Checked, String> {
     let loaded = onehop_config::load(&file.path, file.kind, &FileSource)
         .map_err(|errors| problems::draw(&errors, Look::Plain))?;
-    *watched.lock().unwrap_or_else(PoisonError::into_inner) = loaded.files;
+    let watched = Watched::of(loaded.files, &loaded.checked);
+    *watching.lock().unwrap_or_else(PoisonError::into_inner) = watched;
     refuse_tls(&loaded.checked)?;
     Ok(loaded.checked)
 }

@@ -15,6 +15,7 @@ mod listen;
 mod problems;
 mod report;
 mod signals;
+mod table;
 mod units;
 mod watch;
 
@@ -26,7 +27,13 @@ use crate::arguments::{Arguments, Command};
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
-    let done = if commands::forms::is_asked_for() { commands::forms::prepare_forms() } else { obey() };
+    let done = if commands::forms::is_asked_for() {
+        commands::forms::prepare_forms()
+    } else if let Some(arguments) = commands::exec_worker::asked_for() {
+        commands::exec_worker::become_worker(&arguments)
+    } else {
+        obey()
+    };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.show(),
@@ -39,10 +46,12 @@ fn obey() -> Result<(), Failure> {
     match &arguments.command {
         Command::Run(run) => commands::run::run(run),
         Command::Serve(serve) => commands::serve::serve(serve),
+        Command::App(app) => commands::app::app(app),
         Command::Validate(validate) => commands::validate::validate(validate),
         Command::Reload(reload) => commands::control::reload(reload),
         Command::Stop(stop) => commands::control::stop(stop),
         Command::Status(status) => commands::status::status(status),
+        Command::Workers(workers) => commands::workers::workers(workers),
         Command::Completions(completions) => commands::pages::completions(completions),
         Command::Man(man) => commands::pages::manual(man),
     }

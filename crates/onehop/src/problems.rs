@@ -77,7 +77,7 @@ fn framed(problem: &Problem, theme: GraphicalTheme) -> String {
 mod tests {
     use std::path::{Path, PathBuf};
 
-    use onehop_config::{FileKind, Source, load};
+    use onehop_config::{Entry, FileKind, Source, load};
 
     use super::*;
 
@@ -86,6 +86,10 @@ mod tests {
     impl Source for OneFile {
         fn read(&self, _: &Path) -> std::io::Result<String> {
             Ok(self.0.to_owned())
+        }
+
+        fn entry(&self, _: &Path) -> Option<Entry> {
+            None
         }
 
         fn glob(&self, _: &Path) -> std::io::Result<Vec<PathBuf>> {

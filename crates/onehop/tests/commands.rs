@@ -12,7 +12,9 @@ fn finish_in(folder: &Folder, arguments: &[&str]) -> Finished {
 
 #[test]
 fn every_help_teaches_with_an_example() {
-    for command in ["", "run", "serve", "validate", "reload", "stop", "status", "completions", "man"] {
+    for command in
+        ["", "run", "serve", "app", "validate", "reload", "stop", "status", "workers", "completions", "man"]
+    {
         let arguments: Vec<&str> = [command, "--help"].into_iter().filter(|part| !part.is_empty()).collect();
         // The environment would show in the help.
         let help = Program::new(&arguments).finish();
@@ -42,6 +44,13 @@ fn wrong_usage_ends_with_2() {
         &["serve", "--listen", "8080"],
         &["serve", "--spa", "--browse"],
         &["serve", "no-such-folder"],
+        &["app"],
+        &["app", "no-such-file.mjs"],
+        &["app", "a", "b"],
+        &["app", "a", "--workers", "0"],
+        &["app", "--watch", "--"],
+        &["workers", "api", "many"],
+        &["workers", "a", "1", "2"],
         &["completions", "no-such-shell"],
         &["man", "no-such-command"],
     ] {

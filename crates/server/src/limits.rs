@@ -262,3 +262,133 @@ pub const CONTROL_LOCK_PAUSE: Duration = Duration::from_millis(5);
 /// Control sockets of one folder that are looked at when the dead ones are removed. Each look is a
 /// connection; what is left is removed by the next start.
 pub const CONTROL_SOCKETS_SWEPT_MAX: usize = 256;
+
+/// Requests that one core may have at one worker; more wait. Each takes a few hundred bytes on both sides.
+pub const LANE_SLOTS_MAX: u16 = 4096;
+
+/// Bytes of bodies that may be on their way in one direction of one exchange. A round trip over the lane
+/// takes about 50 us, so this is no bound on speed; it is what a slow client makes either side hold.
+pub const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
+
+/// The same for a whole lane: what all slow clients of one core and worker together can make either side
+/// hold. 128 of them may stand still before others are slowed down.
+pub const LANE_WINDOW_BYTES: u32 = 32 * 1024 * 1024;
+
+/// Bytes of one read from a lane, and of a frame that is not whole yet.
+pub const LANE_BUFFER_BYTES: usize = 192 * 1024;
+
+/// Reads from one lane before others get their turn.
+pub const LANE_READS_PER_TURN: usize = 4;
+
+/// A buffer for the frames of an exchange that grew beyond this is not kept for the next one.
+pub const LANE_INBOX_KEPT_BYTES_MAX: usize = 16 * 1024;
+
+/// Bytes of a request body that are sent to a worker in one piece.
+pub const UPLOAD_PIECE_BYTES_MAX: usize = 64 * 1024;
+
+/// Less room than this for a body is waited for: a chunk's framing has to fit besides.
+pub const UPLOAD_PIECE_BYTES_MIN: usize = 1024;
+
+/// Workers that a request is handed to, one after the other, where the first ones did not begin it.
+pub const APP_ATTEMPTS_MAX: usize = 3;
+
+/// Seconds after which a client should ask again that found an application's queue full. Queues of
+/// seconds' length empty in about that time or not at all.
+pub const APP_RETRY_AFTER_SECONDS: u32 = 1;
+
+/// Requests that a worker begins in one turn of its event loop; the rest of a read waits for the next one.
+pub const WORKER_BEGINS_PER_TURN: u32 = 128;
+
+/// Processes of one application. Each has a lane, and so a descriptor, for every core.
+pub const WORKERS_MAX: usize = 256;
+
+/// How often a worker is asked how it is. Its answer is some microseconds of its event loop.
+pub const WORKER_PING_PERIOD: Duration = Duration::from_secs(1);
+
+/// How often a worker that finishes what it has is looked at.
+pub const WORKER_DRAIN_LOOK_PERIOD: Duration = Duration::from_millis(10);
+
+/// How long a process that was sent SIGTERM may take until SIGKILL.
+pub const WORKER_TERMINATE_DEADLINE: Duration = Duration::from_secs(5);
+
+/// How long the exit status of a worker whose lane is at its end is waited for: it explains more.
+pub const WORKER_EXIT_EXPLAINED_DEADLINE: Duration = Duration::from_millis(500);
+
+/// How long the outputs of a process that has ended are read: a process of its own may hold them open.
+pub const WORKER_OUTPUT_END_DEADLINE: Duration = Duration::from_millis(200);
+
+/// How long finding out where a stuck worker stands may take; it is killed afterwards in any case.
+pub const WORKER_STACK_DEADLINE: Duration = Duration::from_secs(2);
+
+/// Bytes of one message of a stuck worker's inspector; each script that it knows is one of a few hundred.
+pub const WORKER_STACK_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Frames of a stuck worker's stack that are told.
+pub const WORKER_STACK_FRAMES_MAX: usize = 20;
+
+/// Bytes of a line that a worker writes; what is longer becomes several lines.
+pub const WORKER_LINE_BYTES_MAX: usize = 8 * 1024;
+
+/// Lines of one output of a worker that are handed on in a second; the rest is counted.
+pub const WORKER_LINES_PER_SECOND_MAX: u32 = 1_000;
+
+/// Lines of all workers that wait to be written; a slow log loses lines, it never stops a worker.
+pub const WORKER_LINES_WAITING_MAX: usize = 4_096;
+
+/// Last lines of standard error that are told when a worker fails.
+pub const WORKER_LAST_LINES_MAX: usize = 20;
+
+/// The first pause before a worker that failed again is started again; it doubles from there.
+pub const RESTART_PAUSE_MIN: Duration = Duration::from_millis(100);
+
+/// The longest pause: a database that is back after a minute should not be waited for another one.
+pub const RESTART_PAUSE_MAX: Duration = Duration::from_secs(10);
+
+/// A worker that served so long was healthy: the next pause is none.
+pub const WORKER_HEALTHY_AFTER: Duration = Duration::from_secs(10);
+
+/// A worker that ends sooner than this after it was ready counts as one that never was.
+pub const CRASH_LOOP_LIFE: Duration = Duration::from_secs(1);
+
+/// So many such starts in a row are a crash loop: requests are refused instead of kept waiting.
+pub const CRASH_LOOP_STARTS: u32 = 3;
+
+/// How often it is tried to connect to a program that starts.
+pub const PROGRAM_PROBE_PERIOD: Duration = Duration::from_millis(10);
+
+/// How often it is tried to connect to a program that somebody else starts.
+pub const ELSEWHERE_PROBE_PERIOD: Duration = Duration::from_secs(2);
+
+/// How long one such try may take; it is on this machine.
+pub const PROBE_DEADLINE: Duration = Duration::from_secs(1);
+
+/// Bytes of a file with environment variables.
+pub const ENVIRONMENT_FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Messages that wait for the owner of an application's state.
+pub const APP_MESSAGES_MAX: usize = 64;
+
+/// Connections to one program that one core keeps without a request. As many as busy connections that a
+/// core keeps buffers for: what is beyond that at rest was a burst.
+pub const UPSTREAM_IDLE_MAX: usize = 64;
+
+/// How long a connection to a program is kept without a request, where the program does not say less.
+pub const UPSTREAM_IDLE_DEADLINE: Duration = Duration::from_secs(30);
+
+/// So much earlier than the program says that it closes an idle connection, we do (`Keep-Alive: timeout=`,
+/// in whole seconds): a request must not meet its closing on the way.
+pub const UPSTREAM_IDLE_MARGIN: Duration = Duration::from_secs(1);
+
+/// A request that may be sent once only takes no connection that was idle for longer: programs that close
+/// idle ones without having said so do it after two seconds or more, and a new connection to this machine
+/// costs 50 us.
+pub const UPSTREAM_IDLE_ONCE_ONLY: Duration = Duration::from_secs(1);
+
+/// How long a program's kernel may take to accept a connection. Beyond it its backlog is full.
+pub const UPSTREAM_DIAL_DEADLINE: Duration = Duration::from_secs(5);
+
+/// How often a Unix socket whose backlog is full is tried again.
+pub const UPSTREAM_BACKLOG_PAUSE: Duration = Duration::from_millis(5);
+
+/// Bytes of one read of an answer that is too long for the usual buffer.
+pub const UPSTREAM_READ_BYTES: usize = 64 * 1024;

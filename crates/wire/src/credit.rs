@@ -19,9 +19,18 @@ pub struct Meter {
     window: u32,
     /// May still come.
     left: u32,
-    /// Consumed and not credited yet.
+    /// Consumed and not credited yet: less than `worth_a_frame`.
     pending: u32,
+    worth_a_frame: u32,
 }
+
+/// A stream's credit is given once half of its window was consumed: the other half lets the sender go on in
+/// the meantime, and frames stay few.
+const PART_OF_STREAM: u32 = 2;
+
+/// A lane's credit is given after a sixteenth of its window. Bodies that nobody reads hold a part of the
+/// window for as long as they like, and the more is held back the fewer of them stop all others of the lane.
+const PART_OF_LANE: u32 = 16;
 
 impl Window {
     /// A window of so many bytes.
@@ -62,9 +71,14 @@ impl Window {
 }
 
 impl Meter {
-    /// A window of so many bytes, all of which may come.
+    /// A stream's window of so many bytes, all of which may come.
     pub const fn new(window: u32) -> Meter {
-        Meter { window, left: window, pending: 0 }
+        Meter { window, left: window, pending: 0, worth_a_frame: window.div_ceil(PART_OF_STREAM) }
+    }
+
+    /// A lane's window of so many bytes, all of which may come.
+    pub const fn for_lane(window: u32) -> Meter {
+        Meter { window, left: window, pending: 0, worth_a_frame: window.div_ceil(PART_OF_LANE) }
     }
 
     /// Bytes came.
@@ -78,12 +92,12 @@ impl Meter {
     }
 
     /// Bytes that came were passed on, or counted for nothing. Returns the credit to give, once it is worth
-    /// a frame: half of the window. The other half lets the sender go on in the meantime.
+    /// a frame: half of a stream's window, a sixteenth of a lane's.
     pub fn consumed(&mut self, bytes: usize) -> Option<u32> {
         let unread = self.unread();
         debug_assert!(bytes <= unread as usize, "more bytes were consumed than came");
         self.pending += u32::try_from(bytes).unwrap_or(u32::MAX).min(unread);
-        if self.pending == 0 || self.pending < self.window.div_ceil(2) {
+        if self.pending == 0 || self.pending < self.worth_a_frame {
             return None;
         }
         let credit = std::mem::take(&mut self.pending);
@@ -148,13 +162,25 @@ mod tests {
         assert_eq!((one.received(1), one.consumed(1)), (Ok(()), Some(1)));
     }
 
+    #[test]
+    fn bodies_that_nobody_reads_leave_the_rest_of_the_lane_in_use() {
+        let mut lane = Meter::for_lane(160);
+        assert_eq!(lane.received(150), Ok(()));
+        for _ in 0..100 {
+            assert_eq!((lane.received(10), lane.consumed(10)), (Ok(()), Some(10)));
+        }
+        assert_eq!(lane.unread(), 150);
+    }
+
     proptest! {
         #[test]
         fn both_sides_agree_and_never_wait_for_each_other(
             size in 1..100_u32,
+            is_lane: bool,
             steps in prop::collection::vec((0..60_usize, 0..60_usize), 0..200),
         ) {
-            let (mut window, mut meter) = (Window::new(size), Meter::new(size));
+            let mut window = Window::new(size);
+            let mut meter = if is_lane { Meter::for_lane(size) } else { Meter::new(size) };
             for (wanted, read) in steps {
                 let sent = window.take(wanted);
                 prop_assert_eq!(meter.received(sent), Ok(()));

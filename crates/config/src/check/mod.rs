@@ -21,6 +21,7 @@ pub(crate) mod value;
 use std::path::{Component, Path, PathBuf};
 
 use crate::checked::{Part, Template};
+use crate::directives::KnownApps;
 use crate::problem::{Problem, Problems};
 use crate::source::{FileKind, Source};
 
@@ -36,6 +37,8 @@ pub(crate) struct Context<'a> {
     /// The configuration's own files, absolute: no file server shows them.
     pub(crate) hidden: Vec<String>,
     pub(crate) problems: &'a mut Problems,
+    /// The applications so far.
+    pub(crate) apps: KnownApps,
     /// Groups of mutually exclusive routes so far.
     groups: u32,
     /// Whether the warning about what Caddy would serve was given.
@@ -49,7 +52,8 @@ impl<'a> Context<'a> {
         base: PathBuf,
         problems: &'a mut Problems,
     ) -> Self {
-        Self { source, kind, base, hidden: Vec::new(), problems, groups: 0, warned_of_caddy: false }
+        let apps = KnownApps::default();
+        Self { source, kind, base, hidden: Vec::new(), problems, apps, groups: 0, warned_of_caddy: false }
     }
 
     /// The value, or nothing and the problem kept.

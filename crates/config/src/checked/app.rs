@@ -1,5 +1,6 @@
 //! The checked settings of `app`: what runs, how often, in which surroundings and within which bounds.
 
+use std::fmt;
 use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -91,8 +92,8 @@ pub enum WorkerCount {
 }
 
 /// What an application's processes see of the environment. Of onehop's own, only PATH, HOME, LANG, LC_*,
-/// TZ, TMPDIR and USER are passed on by themselves.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// TZ, TMPDIR, USER, LOGNAME and SHELL are passed on by themselves.
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct AppEnvironment {
     /// Files of `NAME=value` lines, absolute; later ones win, and `set` wins over all.
     pub files: Vec<PathBuf>,
@@ -100,6 +101,19 @@ pub struct AppEnvironment {
     pub set: Vec<(String, String)>,
     /// Names of onehop's own environment that are passed on besides; `*` at the end matches the rest.
     pub pass: Vec<String>,
+}
+
+/// Values are often secrets: what is written for debugging holds their names alone.
+impl fmt::Debug for AppEnvironment {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.set.iter().map(|(name, _)| name.as_str()).collect();
+        formatter
+            .debug_struct("AppEnvironment")
+            .field("files", &self.files)
+            .field("set", &names)
+            .field("pass", &self.pass)
+            .finish()
+    }
 }
 
 /// Limits of each process of an application (setrlimit(2)).

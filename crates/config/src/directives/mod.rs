@@ -3,6 +3,7 @@
 //! This file knows their names and how to read a block of them. A directive makes routes with what
 //! their place in the order depends on; it must not care about where it stands.
 
+mod app;
 mod bind;
 mod encode;
 mod file_server;
@@ -25,10 +26,12 @@ use crate::problem::Problem;
 use crate::syntax::{Block, Line, Token};
 use crate::vocabulary::{DIRECTIVE_ORDER, PLANNED_DIRECTIVES};
 
+pub(crate) use app::KnownApps;
 pub(crate) use bind::Bind;
 
 /// The directives that work.
-const DIRECTIVES: [&str; 15] = [
+const DIRECTIVES: [&str; 16] = [
+    "app",
     "bind",
     "encode",
     "file_server",
@@ -106,6 +109,7 @@ fn nested(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line, sorted: bool) ->
 
 fn directive(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Result<Vec<Placed>, Box<Problem>> {
     match line.name.text.as_str() {
+        "app" => app::app(cx, scope, line),
         "encode" => encode::encode(cx, scope, line),
         "file_server" => file_server::file_server(cx, scope, line),
         "handle" => handle::handle(cx, scope, line),

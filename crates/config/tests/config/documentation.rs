@@ -9,17 +9,25 @@ fn every_example_of_the_page_loads_without_a_warning() {
     let mut count = 0;
     for example in PAGE.split("```caddyfile\n").skip(1).filter_map(|rest| rest.split("```").next()) {
         count += 1;
-        match Memory::main(example).load() {
+        match with_what_examples_name(Memory::main(example)).load() {
             Ok(loaded) => assert_eq!(text_of(&loaded.warnings), "", "{example}"),
             Err(problems) => panic!("{example}\n{}", text_of(&problems)),
         }
     }
-    assert!(count >= 18, "only {count} examples were found");
+    assert!(count >= 23, "only {count} examples were found");
+}
+
+/// The files that an example's application needs.
+fn with_what_examples_name(memory: Memory) -> Memory {
+    ["api/server.mjs", "bin/orders", "web/package.json", ".env", "downloads/report.pdf"]
+        .into_iter()
+        .fold(memory, |memory, path| memory.file(path, ""))
 }
 
 #[test]
 fn every_directive_has_its_chapter() {
     let directives = [
+        "app",
         "bind",
         "encode",
         "file_server",

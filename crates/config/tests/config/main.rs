@@ -1,5 +1,6 @@
 //! The crate as its users see it: text in, settings or problems out.
 
+mod app;
 mod documentation;
 mod errors;
 mod grammar;

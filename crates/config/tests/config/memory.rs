@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use onehop_config::{FileKind, Loaded, Problem, Source, load};
+use onehop_config::{Entry, FileKind, Loaded, Problem, Source, load};
 
 /// Files by path, and variables.
 #[derive(Debug, Default)]
@@ -59,11 +59,21 @@ pub(crate) fn text_of(problems: &[Problem]) -> String {
 
 impl Source for Memory {
     fn read(&self, path: &Path) -> io::Result<String> {
+        let path = path.strip_prefix("/work").unwrap_or(path);
         self.files.get(path).cloned().ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
     }
 
+    fn entry(&self, path: &Path) -> Option<Entry> {
+        let path = path.strip_prefix("/work").unwrap_or(path);
+        if self.files.contains_key(path) {
+            return Some(Entry::File);
+        }
+        let holds_files = path == Path::new("/") || self.files.keys().any(|file| file.starts_with(path));
+        holds_files.then_some(Entry::Folder)
+    }
+
     fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
-        let pattern = pattern.to_string_lossy();
+        let pattern = pattern.strip_prefix("/work").unwrap_or(pattern).to_string_lossy();
         let (before, after) = pattern.split_once('*').unwrap_or((&pattern, ""));
         let fits = |path: &&PathBuf| {
             let path = path.to_string_lossy();

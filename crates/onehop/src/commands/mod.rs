@@ -1,6 +1,8 @@
-//! One file per command; `serving.rs` is what `run` and `serve` share.
+//! One file per command; `serving.rs` is what `run`, `serve` and `app` share.
 
+pub(crate) mod app;
 pub(crate) mod control;
+pub(crate) mod exec_worker;
 pub(crate) mod forms;
 pub(crate) mod pages;
 pub(crate) mod run;
@@ -8,3 +10,4 @@ pub(crate) mod serve;
 mod serving;
 pub(crate) mod status;
 pub(crate) mod validate;
+pub(crate) mod workers;

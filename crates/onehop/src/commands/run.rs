@@ -10,7 +10,7 @@ use crate::configuration::{self, ConfigurationFile};
 use crate::failure::Failure;
 use crate::problems::{self, Look};
 use crate::report::Reporter;
-use crate::watch::WatchedFiles;
+use crate::watch::{Watched, Watching};
 
 pub(crate) fn run(arguments: &Run) -> Result<(), Failure> {
     let form = arguments.process.log;
@@ -33,17 +33,17 @@ fn start(arguments: &Run) -> Result<(), Failure> {
         }
     }
     configuration::refuse_tls(&loaded.checked).map_err(Failure::wrong)?;
-    let watched: WatchedFiles = Arc::new(Mutex::new(loaded.files));
+    let watching: Watching = Arc::new(Mutex::new(Watched::of(loaded.files, &loaded.checked)));
     let load = {
-        let (file, watched) = (file.clone(), Arc::clone(&watched));
-        Arc::new(move || configuration::load_again(&file, &watched))
+        let (file, watching) = (file.clone(), Arc::clone(&watching));
+        Arc::new(move || configuration::load_again(&file, &watching))
     };
     serve_until_stopped(Serving {
         checked: loaded.checked,
         process: &arguments.process,
         subject: &file.path,
         load,
-        watch: arguments.watch.then_some(watched),
+        watch: arguments.watch.then_some(watching),
         reporter,
     })
 }

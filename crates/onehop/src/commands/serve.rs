@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use onehop_config::checked::{Admin as CheckedAdmin, Checked, Step, Template};
-use onehop_config::{FileKind, Source};
+use onehop_config::checked::{Admin as CheckedAdmin, Checked, ListenAddress, Step, Template};
+use onehop_config::{Entry, FileKind, Source};
 
 use super::serving::{Serving, serve_until_stopped};
 use crate::arguments::{Admin, Serve};
@@ -70,12 +70,8 @@ fn settings(arguments: &Serve, root: &Path) -> Result<Checked, Failure> {
     let Some(text) = root.to_str() else {
         return Err(Failure::wrong(format!("{} is not UTF-8, and a root must be", root.display())));
     };
-    checked.global.admin = match arguments.admin {
-        Admin::Off => CheckedAdmin::Off,
-        Admin::Address(address) => CheckedAdmin::Address(address),
-    };
+    reach_at(&mut checked, &address, arguments.admin);
     for site in &mut checked.sites {
-        site.label = show_address(&address);
         for route in &mut site.routes {
             match &mut route.step {
                 Step::Root(root) => *root = Template::text(text),
@@ -85,10 +81,21 @@ fn settings(arguments: &Serve, root: &Path) -> Result<Checked, Failure> {
             }
         }
     }
+    Ok(checked)
+}
+
+/// Puts the addresses in that were asked for.
+pub(super) fn reach_at(checked: &mut Checked, address: &ListenAddress, admin: Admin) {
+    checked.global.admin = match admin {
+        Admin::Off => CheckedAdmin::Off,
+        Admin::Address(address) => CheckedAdmin::Address(address),
+    };
+    for site in &mut checked.sites {
+        site.label = show_address(address);
+    }
     for listener in &mut checked.listeners {
         listener.address = address.clone();
     }
-    Ok(checked)
 }
 
 /// A configuration that is no file.
@@ -100,6 +107,10 @@ struct InMemory<'a> {
 impl Source for InMemory<'_> {
     fn read(&self, _: &Path) -> std::io::Result<String> {
         Ok(self.text.clone())
+    }
+
+    fn entry(&self, _: &Path) -> Option<Entry> {
+        None
     }
 
     fn glob(&self, _: &Path) -> std::io::Result<Vec<PathBuf>> {

@@ -7,18 +7,19 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
 use onehop_config::checked::Checked;
+use onehop_server::control::SuperviseOptions;
 use onehop_server::control::admin::remove_dead_control_sockets;
 use onehop_server::limits::Timeouts;
 use onehop_server::{Event, Options, Running, Server, StartError};
 
-use super::forms;
+use super::{exec_worker, forms};
 use crate::arguments::Process;
 use crate::control_client;
 use crate::control_path;
 use crate::failure::Failure;
 use crate::report::Reporter;
 use crate::signals::{self, Wish};
-use crate::watch::{self, WatchedFiles};
+use crate::watch::{self, Watching};
 
 /// What is served, and how.
 pub(super) struct Serving<'a> {
@@ -31,7 +32,7 @@ pub(super) struct Serving<'a> {
     /// Reads the settings anew.
     pub(super) load: Arc<dyn Fn() -> Result<Checked, String> + Send + Sync>,
     /// Files whose change means a reload.
-    pub(super) watch: Option<WatchedFiles>,
+    pub(super) watch: Option<Watching>,
     /// Where events are shown.
     pub(super) reporter: Reporter,
 }
@@ -57,6 +58,7 @@ pub(super) fn serve_until_stopped(serving: Serving<'_>) -> Result<(), Failure> {
             _ => {}
         })
     };
+    let watches = watch.is_some();
     // From what was just read on: a file that changes while the trees are read is read again afterwards.
     if let Some(files) = watch
         && let Err(error) = watch::start(files, send)
@@ -69,6 +71,7 @@ pub(super) fn serve_until_stopped(serving: Serving<'_>) -> Result<(), Failure> {
         control_socket,
         load,
         compressor: Some(forms::compressor()),
+        supervise: SuperviseOptions { launcher: Some(exec_worker::launcher()), watch: watches },
         timeouts: Timeouts::default(),
         connections_max: None,
     };

@@ -7,6 +7,8 @@ use serde_json::Value;
 use super::control::ask;
 use crate::arguments::Status;
 use crate::failure::Failure;
+use crate::table::Column::{Left, Right};
+use crate::table::table;
 use crate::units::{bytes, counted, duration};
 
 pub(crate) fn status(arguments: &Status) -> Result<(), Failure> {
@@ -42,7 +44,8 @@ fn page(status: &Value) -> String {
     let sites = list(status, "sites")
         .iter()
         .map(|site| vec![text(site, "site").to_owned(), number(site, "requests").to_string()]);
-    page.push_str(&table(&["SITE", "REQUESTS"], sites.collect()));
+    page.push_str(&table(&[Left("SITE"), Right("REQUESTS")], &sites.collect::<Vec<_>>()));
+    page.push_str(&apps(list(status, "apps")));
     let stores = list(status, "stores").iter().map(|store| {
         vec![
             text(store, "root").to_owned(),
@@ -53,46 +56,54 @@ fn page(status: &Value) -> String {
             number(store, "on_disk").to_string(),
         ]
     });
-    page.push_str(&table(&["ROOT", "FILES", "SIZE", "IN MEMORY", "COMPRESSED", "ON DISK"], stores.collect()));
+    let columns = [
+        Left("ROOT"),
+        Right("FILES"),
+        Right("SIZE"),
+        Right("IN MEMORY"),
+        Right("COMPRESSED"),
+        Right("ON DISK"),
+    ];
+    page.push_str(&table(&columns, &stores.collect::<Vec<_>>()));
     page
 }
 
-/// Columns as wide as their widest cell: the first to the left, numbers to the right.
-fn table(heads: &[&str], rows: Vec<Vec<String>>) -> String {
-    if rows.is_empty() {
-        return String::new();
-    }
-    let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
-        cells.chain(heads.get(column).map(|head| head.len())).max().unwrap_or_default()
-    };
-    let line = |cells: Vec<&str>| {
-        let mut line = String::new();
-        for (column, cell) in cells.into_iter().enumerate() {
-            match column {
-                0 => line.push_str(&format!("{cell:<0$}", width(0))),
-                _ => line.push_str(&format!("  {cell:>0$}", width(column))),
-            }
-        }
-        line.push('\n');
-        line
-    };
-    let mut text = format!("\n{}", line(heads.to_vec()));
-    for row in &rows {
-        text.push_str(&line(row.iter().map(String::as_str).collect()));
-    }
-    text
+/// Applications as a whole; `onehop workers` shows their processes.
+fn apps(apps: &[Value]) -> String {
+    let rows = apps.iter().map(|app| {
+        let workers = list(app, "workers");
+        let sum = |field: &str| workers.iter().map(|worker| number(worker, field)).sum::<u64>();
+        vec![
+            text(app, "app").to_owned(),
+            text(app, "state").to_owned(),
+            format!("{}/{}", workers.len(), number(app, "wanted")),
+            sum("in_flight").to_string(),
+            number(app, "queued").to_string(),
+            number(app, "failures").to_string(),
+            bytes(sum("resident_bytes")),
+        ]
+    });
+    let columns = [
+        Left("APP"),
+        Left("STATE"),
+        Right("WORKERS"),
+        Right("IN FLIGHT"),
+        Right("WAITING"),
+        Right("FAILURES"),
+        Right("MEMORY"),
+    ];
+    table(&columns, &rows.collect::<Vec<_>>())
 }
 
-fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+pub(super) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-fn number(value: &Value, field: &str) -> u64 {
+pub(super) fn number(value: &Value, field: &str) -> u64 {
     value.get(field).and_then(Value::as_u64).unwrap_or_default()
 }
 
-fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
+pub(super) fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
     value.get(field).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
@@ -110,6 +121,13 @@ mod tests {
                 {"site": "http://localhost:8080", "requests": 12_000},
                 {"site": "_other", "requests": 345},
             ],
+            "apps": [{
+                "app": "api", "state": "serving", "reason": null, "wanted": 2, "queued": 0, "failures": 1,
+                "workers": [
+                    {"pid": 1, "state": "serving", "in_flight": 3, "requests": 7, "age_seconds": 9,
+                     "resident_bytes": 50_123_456, "lag_ms": 0.3},
+                ],
+            }],
             "stores": [{
                 "root": "/srv/app/dist", "files": 204, "bytes": 1_258_291, "stored_bytes": 1_200_000,
                 "compressed_bytes": 402_000, "on_disk": 1,

@@ -16,8 +16,10 @@ pub(crate) fn validate(arguments: &Validate) -> Result<(), Failure> {
     let checked = &loaded.checked;
     let addresses: Vec<String> =
         checked.listeners.iter().map(|listener| configuration::show_address(&listener.address)).collect();
+    let apps: Vec<&str> = checked.apps().iter().map(|app| app.name.as_str()).collect();
+    let apps = if apps.is_empty() { String::new() } else { format!(", running {}", apps.join(", ")) };
     super::pages::print(&format!(
-        "{} is sound: {}, listening on {}\n",
+        "{} is sound: {}, listening on {}{apps}\n",
         file.path.display(),
         counted(checked.sites.len() as u64, "site"),
         addresses.join(", ")

@@ -49,10 +49,17 @@ pub(crate) fn line(event: &Event) -> String {
         Event::WorkerStuck { app, pid, since, stack } => json!({
             "event": "worker_stuck", "app": app, "pid": pid, "since_ms": milliseconds(*since), "stack": stack,
         }),
-        Event::AppOutput { app, pid, is_error, line } => json!({
-            "event": "app_output", "app": app, "pid": pid,
-            "stream": if *is_error { "stderr" } else { "stdout" }, "line": line,
-        }),
+        Event::AppOutput { app, pid, is_error, line } => {
+            let stream = if *is_error { "stderr" } else { "stdout" };
+            match object(line) {
+                Some(fields) => {
+                    json!({"event": "app_output", "app": app, "pid": pid, "stream": stream, "fields": fields})
+                }
+                None => {
+                    json!({"event": "app_output", "app": app, "pid": pid, "stream": stream, "line": line})
+                }
+            }
+        }
         Event::Warning { message } => json!({"event": "warning", "message": message}),
     };
     value.to_string()
@@ -66,6 +73,15 @@ pub(crate) fn starting(version: &str, reads: &str) -> String {
 /// The last line of a process that did not do what was asked.
 pub(crate) fn failed(reason: &str) -> String {
     json!({"event": "failed", "reason": reason.trim_end()}).to_string()
+}
+
+/// What an application logs as a JSON object stays one, so that nobody has to read it twice.
+fn object(line: &str) -> Option<Value> {
+    // Most lines are seen here to be none.
+    if !line.trim_start().starts_with('{') {
+        return None;
+    }
+    serde_json::from_str::<Value>(line).ok().filter(Value::is_object)
 }
 
 /// A path that is no text is shown as well as it can be.

@@ -1,11 +1,56 @@
 //! Events as lines for a person.
 
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::time::Duration;
+
 use onehop_server::Event;
 
 use crate::units::{bytes, counted, duration};
 
-/// One event, or nothing where only a progress bar cares.
-pub(crate) fn line(event: &Event) -> Option<String> {
+/// Lines of applications that are remembered: more than a reason repeats of them.
+const REMEMBERED_LINES_MAX: usize = 64;
+
+/// Writes events as lines, and remembers what applications wrote last: the reason of an end repeats it for
+/// those who do not see it, and a person has just read it.
+#[derive(Default)]
+pub(crate) struct Lines {
+    recent: VecDeque<String>,
+}
+
+impl Lines {
+    /// One event, or nothing where only a progress bar cares.
+    pub(crate) fn line(&mut self, event: &Event) -> Option<String> {
+        match event {
+            Event::AppOutput { line, .. } => {
+                if self.recent.len() == REMEMBERED_LINES_MAX {
+                    self.recent.pop_front();
+                }
+                self.recent.push_back(line.trim().to_owned());
+                line_of(event)
+            }
+            Event::WorkerEnded { app, pid, reason, restart_in, failed } => {
+                let (app, pid, restart_in, failed) = (app.clone(), *pid, *restart_in, *failed);
+                line_of(&Event::WorkerEnded { app, pid, reason: self.untold(reason), restart_in, failed })
+            }
+            Event::AppFailing { app, reason, retry_in } => {
+                let (app, retry_in) = (app.clone(), *retry_in);
+                line_of(&Event::AppFailing { app, reason: self.untold(reason), retry_in })
+            }
+            _ => line_of(event),
+        }
+    }
+
+    /// A reason without the lines that were just shown.
+    fn untold(&self, reason: &str) -> String {
+        let lines = reason.lines().enumerate();
+        let untold =
+            lines.filter(|(number, line)| *number == 0 || !self.recent.contains(&line.trim().to_owned()));
+        untold.map(|(_, line)| line).collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn line_of(event: &Event) -> Option<String> {
     Some(match event {
         Event::Reading { .. } => return None,
         // A build that wrote the same files again.
@@ -50,19 +95,170 @@ pub(crate) fn line(event: &Event) -> Option<String> {
         Event::Stopped { cut_off: 0 } => "stopped".to_owned(),
         Event::Stopped { cut_off } => format!("stopped; {} cut off", counted(*cut_off, "connection")),
         Event::AppReady { app, runtime, workers, took } => {
-            format!("  runs       {app}: {workers} × {runtime} (ready after {})", duration(*took))
+            let times = if *workers == 1 { String::new() } else { format!("{workers} × ") };
+            format!("  runs       {app}: {times}{runtime} (ready after {})", duration(*took))
         }
-        Event::WorkerEnded { app, pid, reason, .. } => format!("{app}[{pid}] ended: {reason}"),
+        Event::WorkerEnded { app, pid, reason, restart_in, failed } => {
+            let next = match restart_in {
+                Some(Duration::ZERO) => "; another one starts".to_owned(),
+                Some(wait) => format!("; another one starts in {}", duration(*wait)),
+                None => String::new(),
+            };
+            let how = if *failed { "failed" } else { "ended" };
+            first_and_rest(&format!("{app}[{pid}] {how}: "), reason, &next)
+        }
         Event::AppFailing { app, reason, retry_in } => {
-            format!("{app} does not run, next try in {}: {reason}", duration(*retry_in))
+            let head = format!("warning: {app} does not run and is answered 503: ");
+            first_and_rest(&head, reason, &format!("; next try in {}", duration(*retry_in)))
         }
         Event::AppRolled { app, workers, took } => {
             format!("{app}: {} replaced in {}", counted(*workers as u64, "worker"), duration(*took))
         }
         Event::WorkerStuck { app, pid, since, stack } => {
-            format!("{app}[{pid}] has not turned for {}:\n{stack}", duration(*since))
+            let place = if stack.trim().is_empty() { "" } else { ". Where it is:" };
+            let head = format!(
+                "warning: {app}[{pid}] has not turned its event loop for {}; it is replaced{place}",
+                duration(*since)
+            );
+            first_and_rest(&head, &format!("\n{stack}"), "")
         }
-        Event::AppOutput { app, pid, line, .. } => format!("{app}[{pid}] {line}"),
+        Event::AppOutput { app, pid, is_error, line } => {
+            let mark = if *is_error { '!' } else { '|' };
+            format!("{app}[{pid}] {mark} {}", printable(line)).trim_end().to_owned()
+        }
         Event::Warning { message } => format!("warning: {message}"),
     })
+}
+
+/// A text whose first line ends a sentence, and whose further lines (of a log, of a stack) stand below it.
+fn first_and_rest(head: &str, text: &str, after_first: &str) -> String {
+    let mut lines = text.trim_end().lines();
+    let first = lines.next().unwrap_or_default();
+    let mut shown = format!("{head}{}{after_first}", printable(first));
+    for line in lines.filter(|line| !line.trim().is_empty()) {
+        shown.push_str("\n    ");
+        shown.push_str(&printable(line));
+    }
+    shown
+}
+
+/// A line of an application may hold what a stranger sent to it: characters that would move the cursor or
+/// colour a terminal are spelled out.
+fn printable(line: &str) -> Cow<'_, str> {
+    let acts = |character: char| character.is_control() && character != '\t';
+    if !line.contains(acts) {
+        return Cow::Borrowed(line);
+    }
+    let mut shown = String::with_capacity(line.len());
+    for character in line.chars() {
+        if acts(character) {
+            shown.extend(character.escape_default());
+        } else {
+            shown.push(character);
+        }
+    }
+    Cow::Owned(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::json;
+
+    /// What the server says about applications.
+    fn events() -> Vec<Event> {
+        let app = || "api".to_owned();
+        let output = |is_error, line: &str| Event::AppOutput {
+            app: app(),
+            pid: 4711,
+            is_error,
+            line: line.to_owned(),
+        };
+        let stderr = "exited with code 1\nTypeError: Cannot read properties of undefined\n\n    at load (/srv/api/server.mjs:3:9)";
+        let ended = |reason: &str, restart_in, failed| Event::WorkerEnded {
+            app: app(),
+            pid: 4711,
+            reason: reason.to_owned(),
+            restart_in,
+            failed,
+        };
+        vec![
+            Event::AppReady {
+                app: app(),
+                runtime: "node 20.20.2".into(),
+                workers: 1,
+                took: Duration::from_millis(143),
+            },
+            Event::AppReady {
+                app: app(),
+                runtime: "bun 1.2.0".into(),
+                workers: 4,
+                took: Duration::from_millis(1430),
+            },
+            ended(stderr, Some(Duration::from_millis(250)), true),
+            ended("killed by SIGKILL", Some(Duration::ZERO), true),
+            ended("finished what it had, as asked", None, false),
+            Event::AppFailing { app: app(), reason: stderr.to_owned(), retry_in: Duration::from_secs(4) },
+            Event::AppRolled { app: app(), workers: 2, took: Duration::from_millis(430) },
+            Event::WorkerStuck {
+                app: app(),
+                pid: 4711,
+                since: Duration::from_millis(5200),
+                stack: "at spin (/srv/api/server.mjs:9:3)\nat fetch (/srv/api/server.mjs:20:5)\n".into(),
+            },
+            Event::WorkerStuck {
+                app: app(),
+                pid: 4711,
+                since: Duration::from_millis(5200),
+                stack: String::new(),
+            },
+            output(false, "listening"),
+            output(true, "warning: \u{1b}[31mred\u{1b}[0m\tand\rover"),
+            output(false, r#"{"level":30,"msg":"hello","id":18446744073709551615}"#),
+            output(false, r#"{"almost": JSON}"#),
+            output(false, "[1]"),
+        ]
+    }
+
+    #[test]
+    fn applications_are_told_of_in_lines_for_a_person() {
+        let lines: Vec<String> = events().iter().filter_map(line_of).collect();
+        insta::assert_snapshot!(lines.join("\n"));
+    }
+
+    #[test]
+    fn a_reason_does_not_repeat_what_was_just_shown() {
+        let mut lines = Lines::default();
+        let output = |line: &str| Event::AppOutput {
+            app: "api".into(),
+            pid: 1,
+            is_error: true,
+            line: line.to_owned(),
+        };
+        let ended = Event::WorkerEnded {
+            app: "api".into(),
+            pid: 1,
+            reason: "exit code 1\n  Error: boom\n      at x\n  of which nobody has heard".into(),
+            restart_in: None,
+            failed: true,
+        };
+        for shown in ["Error: boom", "    at x"] {
+            lines.line(&output(shown));
+        }
+        assert_eq!(
+            lines.line(&ended).as_deref(),
+            Some("api[1] failed: exit code 1\n      of which nobody has heard")
+        );
+        for number in 0..=REMEMBERED_LINES_MAX {
+            lines.line(&output(&number.to_string()));
+        }
+        assert!(lines.line(&ended).is_some_and(|line| line.contains("boom")));
+    }
+
+    #[test]
+    fn applications_are_told_of_in_json() {
+        let lines: Vec<String> = events().iter().map(json::line).collect();
+        assert!(lines.iter().all(|line| !line.contains('\n')));
+        insta::assert_snapshot!(lines.join("\n"));
+    }
 }

@@ -108,11 +108,6 @@ pub(super) struct LaneDoors {
 }
 
 impl LaneDoors {
-    /// How many lanes a worker has.
-    pub(super) fn count(&self) -> usize {
-        self.mailboxes.len()
-    }
-
     /// Hands over a worker's lane to each core, in their order. The worker reports when each has it.
     pub(super) async fn attach(&self, worker: &Arc<Worker>, lanes: Vec<std::os::unix::net::UnixStream>) {
         for (mailbox, lane) in self.mailboxes.iter().zip(lanes) {

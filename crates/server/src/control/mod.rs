@@ -12,8 +12,10 @@ mod publish;
 mod running;
 mod status;
 pub mod store;
+mod supervise;
 mod trees;
 
 pub use events::{Event, EventSink};
 pub use running::{Load, Options, Running, Server, StartError};
 pub use status::{AppStatus, ReloadSummary, SiteStatus, Status, StoreStatus, WorkerStatus};
+pub use supervise::SuperviseOptions;

@@ -18,11 +18,11 @@ use super::events::{Event, EventSink};
 use super::publish::{Configured, Publisher};
 use super::status::{AppStatus, ReloadSummary, SiteStatus, Status, StoreStatus};
 use super::store::CompressorProgram;
+use super::supervise::{SuperviseOptions, Supervisor};
 use super::trees::Trees;
 use crate::limits::{CONNECTIONS_MAX, DESCRIPTORS_RESERVED, GRACE_PERIOD_MAX, Timeouts};
 use crate::observe::{self, Registry};
 use crate::request::core::Shared;
-use crate::request::handle::app::pool::Pool;
 use crate::request::route::{app_wishes, store_wishes};
 
 /// Reads the configuration anew; the error is for a person.
@@ -40,6 +40,8 @@ pub struct Options {
     pub load: Load,
     /// The process that compresses files; `None` lets the server do it, and keep the memory.
     pub compressor: Option<CompressorProgram>,
+    /// How workers of applications are started.
+    pub supervise: SuperviseOptions,
     /// Deadlines of connections.
     pub timeouts: Timeouts,
     /// Bound on open connections; `None` takes what limits and descriptors allow.
@@ -62,6 +64,7 @@ struct Inner {
     registry: Arc<Registry>,
     cores: Cores,
     trees: Mutex<Trees>,
+    supervisor: Supervisor,
     /// By number of the listener; `None` once it is closed.
     bound: Mutex<Vec<Option<String>>>,
     events: EventSink,
@@ -102,17 +105,27 @@ impl Server {
         let started = Instant::now();
         refuse_tls(&checked)?;
         raise_descriptor_limit();
-        let Options { threads, events, control_socket, load, compressor, timeouts, connections_max } =
-            options;
+        let Options {
+            threads,
+            events,
+            control_socket,
+            load,
+            compressor,
+            supervise,
+            timeouts,
+            connections_max,
+        } = options;
         let cores = threads.or(checked.global.threads).map_or_else(cores_allowed, NonZeroUsize::get);
         let registry = Arc::new(Registry::new(cores));
 
+        // Workers start while the trees are read; requests wait for them, listening does not.
+        let supervisor = Supervisor::new(supervise, cores, Arc::clone(&events));
+        let pools = supervisor.start(app_wishes(&checked))?;
         let wishes = store_wishes(&checked);
         let (mut trees, stores) =
             Trees::read(&wishes, checked.global.memory_bytes, compressor, Arc::clone(&events))
                 .map_err(StartError::Store)?;
         let admin_address = checked.global.admin;
-        let pools = app_wishes(&checked).into_iter().map(Pool::new).collect();
         let configured =
             Configured::new(checked, wishes, stores, pools, Vec::new()).map_err(StartError::Store)?;
         let listeners = configured.addresses.len() * cores;
@@ -130,6 +143,7 @@ impl Server {
             admin_socket.as_ref().and_then(|socket| socket.local_addr().ok()).map(|at| at.to_string());
 
         let core_threads = Cores::start(cores, &shared, &registry)?;
+        supervisor.open(core_threads.lane_doors());
         let publisher = Arc::new(Publisher::new(configured, Arc::clone(&registry), Arc::clone(&shared)));
         trees.watch(&publisher);
         let inner = Arc::new(Inner {
@@ -138,6 +152,7 @@ impl Server {
             registry,
             cores: core_threads,
             trees: Mutex::new(trees),
+            supervisor,
             bound: Mutex::default(),
             events,
             load,
@@ -179,6 +194,8 @@ impl Running {
     /// Waits until the server has stopped, by whomever; the number of connections that were cut off.
     pub fn wait(self) -> u64 {
         let cut_off = self.inner.cores.join();
+        // Nobody asks them anything any more; none outlives the server.
+        self.inner.supervisor.stop();
         self.inner.publisher.finish_logs();
         self.inner.remove_unix_sockets();
         // A reload that still reads a tree holds the lock; the process ends without waiting for it.
@@ -243,26 +260,24 @@ impl Inner {
         };
         let mut trees = self.lock_trees();
         let change = trees.plan(&wishes, &known, checked.global.memory_bytes)?;
-        let pools = app_wishes(&checked).into_iter().map(Pool::new).collect();
-        let configured = Configured::new(checked, wishes, change.stores.clone(), pools, before.clone())?;
         // Whatever can fail has to fail before anything is changed.
-        let mut opened = Vec::new();
-        for (number, address) in configured.addresses.iter().enumerate() {
-            let wanted = configured.listener(address);
-            if let Some(wanted) = wanted.filter(|_| self.is_open(number)) {
-                bind::adjust(&wanted.address).map_err(|error| error.to_string())?;
-            } else if wanted.is_some() {
-                let socket =
-                    bind::bind(address, self.cores.count(), &before).map_err(|error| error.to_string())?;
-                opened.push((number, socket));
+        let apps = self.supervisor.prepare(&app_wishes(&checked))?;
+        let made = Configured::new(checked, wishes, change.stores.clone(), apps.pools(), before.clone());
+        let made = made.and_then(|configured| Ok((self.open(&configured, &before)?, configured)));
+        let (opened, configured) = match made {
+            Ok(made) => made,
+            Err(reason) => {
+                self.supervisor.abandon(apps);
+                return Err(reason);
             }
-        }
+        };
         let numbers = configured.addresses.iter().enumerate();
         let closed = numbers
             .filter(|(number, address)| configured.listener(address).is_none() && self.is_open(*number));
         let closed: Vec<usize> = closed.map(|(number, _)| number).collect();
         let sites = configured.checked.sites.len();
         self.publisher.replace(configured);
+        self.supervisor.carry_out(apps);
         trees.carry_out(change, &self.publisher);
         for (number, socket) in opened {
             self.listen(number, socket);
@@ -275,6 +290,22 @@ impl Inner {
         }
         let took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok(ReloadSummary { sites, took_ms })
+    }
+
+    /// Binds what is configured and not bound yet.
+    fn open(&self, configured: &Configured, before: &[ListenAddress]) -> Result<Vec<(usize, Bound)>, String> {
+        let mut opened = Vec::new();
+        for (number, address) in configured.addresses.iter().enumerate() {
+            let wanted = configured.listener(address);
+            if let Some(wanted) = wanted.filter(|_| self.is_open(number)) {
+                bind::adjust(&wanted.address).map_err(|error| error.to_string())?;
+            } else if wanted.is_some() {
+                let socket =
+                    bind::bind(address, self.cores.count(), before).map_err(|error| error.to_string())?;
+                opened.push((number, socket));
+            }
+        }
+        Ok(opened)
     }
 
     /// A path that nobody listens behind misleads whoever connects to it.
@@ -318,7 +349,7 @@ impl Api for Inner {
                 .map(|site| SiteStatus { site: site.label.clone(), requests: requests_of(&site.label) })
                 .collect(),
             stores: current.stores.iter().map(|store| StoreStatus::of(store)).collect(),
-            apps: Vec::new(),
+            apps: self.supervisor.status(),
         }
     }
 
@@ -340,8 +371,8 @@ impl Api for Inner {
         }
     }
 
-    fn workers(&self, app: &str, _wanted: Option<usize>) -> Result<AppStatus, String> {
-        Err(format!("there is no application `{app}`"))
+    fn workers(&self, app: &str, wanted: Option<usize>) -> Result<AppStatus, String> {
+        self.supervisor.workers(app, wanted)
     }
 
     fn stop(&self) {
@@ -353,7 +384,7 @@ impl Api for Inner {
     }
 
     fn metrics(&self) -> String {
-        observe::render(&self.registry)
+        observe::render(&self.registry) + &observe::render_apps(&self.supervisor.status())
     }
 }
 

@@ -177,7 +177,7 @@ fn line(exchange: &Exchange<'_>) -> String {
         None => ("@".to_owned(), String::new()),
     };
     // As in Caddy: what a client asks for is information, what fails here is an error.
-    let ours = exchange.fault.is_some_and(|fault| fault.at_fault() == AtFault::Us);
+    let ours = exchange.fault.is_some_and(|fault| fault.at_fault() != AtFault::Client);
     let level = if ours { "error" } else { "info" };
     let message = if exchange.head.is_some() { "handled request" } else { "refused request" };
     let _ = write!(
@@ -199,6 +199,9 @@ fn line(exchange: &Exchange<'_>) -> String {
     );
     if let Some(fault) = exchange.fault {
         let _ = write!(out, ",\"refused\":\"{}\"", fault.name());
+        if let Some(detail) = fault.detail() {
+            let _ = write!(out, ",\"detail\":\"{detail}\"");
+        }
     }
     if exchange.aborted {
         out.push_str(",\"aborted\":true");

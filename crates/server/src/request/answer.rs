@@ -30,6 +30,8 @@ pub enum Body {
     /// No bytes.
     #[default]
     Empty,
+    /// Only spoken of, as for HEAD and 304: its length, if that is known.
+    Withheld(Option<u64>),
     /// Made for this answer.
     Bytes(Vec<u8>),
     /// Bytes of a file in a store of the view that the request sees.
@@ -79,6 +81,19 @@ impl Fields {
         debug_assert!(!value.iter().any(|b| matches!(b, b'\r' | b'\n' | 0)));
         self.lines.extend_from_slice(name.as_bytes());
         self.lines.extend_from_slice(b": ");
+        self.lines.extend_from_slice(value);
+        self.lines.extend_from_slice(b"\r\n");
+    }
+
+    /// Adds a checked name, in whatever case, and a checked value.
+    pub(crate) fn add_bytes(&mut self, name: &[u8], value: &[u8]) {
+        self.lines.extend_from_slice(name);
+        self.add_parts(b": ", value);
+    }
+
+    /// Adds a line whose beginning, `Name: `, was prepared before.
+    pub(crate) fn add_parts(&mut self, line_start: &[u8], value: &[u8]) {
+        self.lines.extend_from_slice(line_start);
         self.lines.extend_from_slice(value);
         self.lines.extend_from_slice(b"\r\n");
     }

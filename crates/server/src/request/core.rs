@@ -11,7 +11,9 @@ use arc_swap::ArcSwap;
 
 use super::conn::deadline::Deadlines;
 use super::conn::desk::Desks;
+use super::handle::app::lane::Lanes;
 use super::route::Snapshot;
+use super::upstream::idle::Upstreams;
 use crate::limits::Timeouts;
 use crate::observe::access_log::LogBatches;
 use crate::observe::{CoreCounters, SiteCounters};
@@ -80,6 +82,13 @@ pub struct Core {
     pub(crate) deadlines: Deadlines,
     pub(crate) desks: Desks,
     pub(crate) logs: LogBatches,
+    /// To workers of applications.
+    pub(crate) lanes: Lanes,
+    /// To programs that speak HTTP.
+    pub(crate) upstreams: Upstreams,
+    turn: Cell<usize>,
+    /// Unique in the process, and hard to guess.
+    request_id: Cell<u64>,
     view: RefCell<Rc<View>>,
     seen: Cell<u64>,
     date: RefCell<Date>,
@@ -113,6 +122,10 @@ impl Core {
             deadlines: Deadlines::default(),
             desks: Desks::default(),
             logs: LogBatches::default(),
+            lanes: Lanes::default(),
+            upstreams: Upstreams::default(),
+            turn: Cell::new(number),
+            request_id: Cell::new(first_request_id(number)),
             view: RefCell::new(view),
             seen: Cell::new(seen),
             date: RefCell::new(Date { unix_seconds: 0, line: Vec::new() }),
@@ -131,6 +144,16 @@ impl Core {
         Rc::clone(&self.view.borrow())
     }
 
+    /// A number that goes on with each call, so that equals take turns.
+    pub(crate) fn next_turn(&self) -> usize {
+        self.turn.replace(self.turn.get().wrapping_add(1))
+    }
+
+    /// A request's number.
+    pub(crate) fn next_request_id(&self) -> u64 {
+        self.request_id.replace(self.request_id.get().wrapping_add(1))
+    }
+
     /// Appends to `out` through `write` while handing it the current `Date` line.
     pub(crate) fn with_date<T>(&self, write: impl FnOnce(&[u8]) -> T) -> T {
         write(&self.date.borrow().line)
@@ -141,6 +164,7 @@ impl Core {
     pub(crate) fn tick(&self) {
         self.refresh_date();
         self.deadlines.tick();
+        self.upstreams.tick();
         self.logs.flush(&self.counters);
         drop(self.view());
     }
@@ -154,6 +178,14 @@ impl Core {
             date.line = format!("Date: {}\r\n", httpdate::fmt_http_date(now)).into_bytes();
         }
     }
+}
+
+/// Random above, so that two runs do not share numbers, then the core, then room for 2^40 requests.
+fn first_request_id(core: usize) -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    let random = std::hash::RandomState::new().build_hasher().finish();
+    let core = core as u64 & 0xff;
+    (random & 0xffff_0000_0000_0000) | (core << 40)
 }
 
 /// One open connection; counted while it lives.

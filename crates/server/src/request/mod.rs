@@ -13,6 +13,7 @@ pub mod origin;
 pub mod rescue;
 pub mod route;
 pub mod trip;
+pub(crate) mod upstream;
 
 use std::sync::Arc;
 
@@ -41,30 +42,62 @@ pub struct NeedsDisk {
     site: usize,
 }
 
+/// What comes of a request's head.
+pub enum Outcome<'a> {
+    /// There is an answer.
+    Served(Served),
+    /// There is none without the disk.
+    NeedsDisk(NeedsDisk),
+    /// An application answers.
+    Call(Call<'a>),
+}
+
+/// A request that an application answers.
+pub struct Call<'a> {
+    /// Number of the site.
+    pub site: usize,
+    /// The request as the routes have made it, and what is done to its answer.
+    pub trip: Trip<'a>,
+    /// Number of the application.
+    pub app: u32,
+}
+
+/// A request that needs the disk on its way to an application.
+pub(crate) struct NeedsApp {
+    site: usize,
+}
+
 /// The whole trip of a request, from its head to an answer.
-pub fn serve_request(
-    snapshot: &Snapshot,
-    head: &RequestHead,
+pub fn serve_request<'a>(
+    snapshot: &'a Snapshot,
+    head: &'a RequestHead,
     origin: Origin,
     answer: &mut Answer,
-) -> Result<Served, NeedsDisk> {
+) -> Outcome<'a> {
     // RFC 9110 section 9.3.6: a 2xx would promise a tunnel.
     if head.method() == Method::Connect {
         rescue::rescue(Fault::MethodNotAllowed, answer);
-        return Ok(Served { site: None, handler: Handler::None, fault: Some(Fault::MethodNotAllowed) });
+        let fault = Some(Fault::MethodNotAllowed);
+        return Outcome::Served(Served { site: None, handler: Handler::None, fault });
     }
     // The host decides everything that follows; one that nobody answers learns nothing, not even
     // whether a path exists elsewhere.
-    let Some(site) = snapshot.site_number(origin.listener, head.host()) else {
+    let found = snapshot.site_number(origin.listener, head.host());
+    let Some((number, site)) = found.and_then(|number| Some((number, snapshot.sites.get(number)?))) else {
         rescue::rescue(Fault::UnknownHost, answer);
-        return Ok(Served { site: None, handler: Handler::None, fault: Some(Fault::UnknownHost) });
+        return Outcome::Served(Served {
+            site: None,
+            handler: Handler::None,
+            fault: Some(Fault::UnknownHost),
+        });
     };
-    let Some(routes) = snapshot.sites.get(site).map(|site| &site.routes) else {
-        return Err(NeedsDisk { site });
-    };
-    match travel(snapshot, routes, head, origin, false, answer) {
-        Ok((handler, fault)) => Ok(Served { site: Some(site), handler, fault }),
-        Err(()) => Err(NeedsDisk { site }),
+    let mut trip = Trip::new(head, origin, snapshot);
+    match travel(&mut trip, &site.routes, answer) {
+        Travelled::Answered(fault) => {
+            Outcome::Served(Served { site: Some(number), handler: trip.handler, fault })
+        }
+        Travelled::NeedsDisk => Outcome::NeedsDisk(NeedsDisk { site: number }),
+        Travelled::Call(app) => Outcome::Call(Call { site: number, trip, app }),
     }
 }
 
@@ -80,51 +113,75 @@ impl NeedsDisk {
         head: &RequestHead,
         origin: Origin,
         answer: &mut Answer,
-    ) -> Served {
+    ) -> Result<Served, NeedsApp> {
         let snapshot = Arc::clone(snapshot);
         let head = head.clone();
         let made = tokio::task::spawn_blocking(move || {
             let mut answer = Answer::default();
             answer.clear();
             let routes = snapshot.sites.get(self.site).map(|site| Arc::clone(&site.routes));
-            let ended = travel(&snapshot, &routes.unwrap_or_default(), &head, origin, true, &mut answer);
-            (answer, ended)
+            let routes = routes.unwrap_or_default();
+            let mut trip = Trip::new(&head, origin, &snapshot);
+            trip.may_block = true;
+            let travelled = travel(&mut trip, &routes, &mut answer);
+            let handler = trip.handler;
+            drop(trip);
+            (answer, travelled, handler)
         });
-        let (made, (handler, fault)) = match made.await {
-            Ok((made, Ok(ended))) => (made, ended),
+        let (made, handler, fault) = match made.await {
+            Ok((made, Travelled::Answered(fault), handler)) => (made, handler, fault),
+            Ok((_, Travelled::Call(_), _)) => return Err(NeedsApp { site: self.site }),
             // The thread is gone, or asked for what it already has: a defect of ours.
-            Ok((_, Err(()))) | Err(_) => {
+            Ok((_, Travelled::NeedsDisk, _)) | Err(_) => {
                 let mut made = Answer::default();
                 rescue::rescue(Fault::FileUnreadable, &mut made);
-                (made, (Handler::None, Some(Fault::FileUnreadable)))
+                (made, Handler::None, Some(Fault::FileUnreadable))
             }
         };
         *answer = made;
-        Served { site: Some(self.site), handler, fault }
+        Ok(Served { site: Some(self.site), handler, fault })
     }
 }
 
-/// Sends a request through a site's routes. `Err`: it needs the disk and may not wait for it.
-fn travel(
-    snapshot: &Snapshot,
-    routes: &[Route],
-    head: &RequestHead,
-    origin: Origin,
-    may_block: bool,
-    answer: &mut Answer,
-) -> Result<(Handler, Option<Fault>), ()> {
-    let mut trip = Trip::new(head, origin, snapshot);
-    trip.may_block = may_block;
+impl NeedsApp {
+    /// Makes the trip once more, on the core: it has just been made, so what it looks for on disk is in the
+    /// kernel's memory.
+    pub(crate) fn call<'a>(&self, snapshot: &'a Snapshot, head: &'a RequestHead, origin: Origin) -> Call<'a> {
+        let mut trip = Trip::new(head, origin, snapshot);
+        trip.may_block = true;
+        let routes = snapshot.sites.get(self.site).map(|site| &*site.routes).unwrap_or_default();
+        let app = match travel(&mut trip, routes, &mut Answer::default()) {
+            Travelled::Call(app) => app,
+            // The disk has changed in between; nobody has that number.
+            Travelled::Answered(_) | Travelled::NeedsDisk => u32::MAX,
+        };
+        Call { site: self.site, trip, app }
+    }
+}
+
+/// Where a trip has led.
+enum Travelled {
+    Answered(Option<Fault>),
+    NeedsDisk,
+    Call(u32),
+}
+
+/// Sends a request through a site's routes.
+fn travel<'a>(trip: &mut Trip<'a>, routes: &'a [Route], answer: &mut Answer) -> Travelled {
     match trip.make(routes, answer) {
-        Ok(()) => Ok((trip.handler, None)),
+        Ok(()) => Travelled::Answered(None),
         Err(Halt::Fault(fault)) => {
             rescue::rescue(fault, answer);
             trip.amend_error(answer);
-            Ok((trip.handler, Some(fault)))
+            Travelled::Answered(Some(fault))
         }
         Err(Halt::NeedsDisk) => {
             answer.clear();
-            Err(())
+            Travelled::NeedsDisk
+        }
+        Err(Halt::Call(app)) => {
+            answer.clear();
+            Travelled::Call(app)
         }
     }
 }

@@ -12,6 +12,8 @@ use super::answer::{Answer, Body};
 pub enum AtFault {
     /// What the client sent or asked for.
     Client,
+    /// The application.
+    Worker,
     /// The server or its files.
     Us,
 }
@@ -51,6 +53,40 @@ pub enum Fault {
     Configured(u16),
     /// A file that is in the store's index could not be read.
     FileUnreadable,
+    /// The client has gone, or closed its side, before there was an answer. Nobody sees this one's status;
+    /// logs know it as nginx's 499.
+    ClientGone,
+    /// The client took nothing of its answer for too long. Nobody sees its status either.
+    ClientStalled,
+    /// The application does not run.
+    AppFailing {
+        /// Seconds after which asking again makes sense.
+        retry_after: u32,
+    },
+    /// As many requests wait for the application as may.
+    AppQueueFull {
+        /// Seconds after which asking again makes sense.
+        retry_after: u32,
+    },
+    /// The request waited too long for the application to have room.
+    AppQueueTimeout {
+        /// Seconds after which asking again makes sense.
+        retry_after: u32,
+    },
+    /// The worker died, or its connection did, after it was handed the request.
+    WorkerDied,
+    /// The worker handed the request back without having begun it.
+    WorkerRefused,
+    /// What the worker sent is no answer to this request.
+    WorkerBroken,
+    /// What a program sent is no HTTP answer: the check that refused it.
+    AnswerRefused(Refusal),
+    /// The worker did not answer in time.
+    WorkerTimeout,
+    /// The handler failed and its runtime said so.
+    HandlerFailed,
+    /// The application names a file and no folder for such files is configured.
+    FilesNotConfigured,
 }
 
 /// Turns a fault into its answer. What was on the answer before is gone.
@@ -72,13 +108,27 @@ pub fn rescue(fault: Fault, answer: &mut Answer) {
             answer.fields.add("Content-Range", format!("bytes */{length}").as_bytes());
         }
         Fault::HeadTimeout | Fault::BodyTimeout | Fault::TooManyConnections => answer.close = true,
+        Fault::AppFailing { retry_after }
+        | Fault::AppQueueFull { retry_after }
+        | Fault::AppQueueTimeout { retry_after } => {
+            answer.fields.add("Retry-After", retry_after.to_string().as_bytes());
+        }
+        Fault::WorkerRefused => answer.fields.add("Retry-After", b"1"),
         Fault::UnknownHost
         | Fault::NotFound
         | Fault::Forbidden
         | Fault::BadPath
         | Fault::PreconditionFailed
         | Fault::Configured(_)
-        | Fault::FileUnreadable => {}
+        | Fault::FileUnreadable
+        | Fault::ClientGone
+        | Fault::ClientStalled
+        | Fault::WorkerDied
+        | Fault::WorkerBroken
+        | Fault::AnswerRefused(_)
+        | Fault::WorkerTimeout
+        | Fault::HandlerFailed
+        | Fault::FilesNotConfigured => {}
     }
 }
 
@@ -98,14 +148,30 @@ impl Fault {
             Fault::HeadTimeout | Fault::BodyTimeout => 408,
             Fault::TooManyConnections => 503,
             Fault::Configured(status) => status,
-            Fault::FileUnreadable => 500,
+            Fault::ClientGone | Fault::ClientStalled => 499,
+            Fault::AppFailing { .. }
+            | Fault::AppQueueFull { .. }
+            | Fault::AppQueueTimeout { .. }
+            | Fault::WorkerRefused => 503,
+            Fault::WorkerDied | Fault::WorkerBroken | Fault::AnswerRefused(_) => 502,
+            Fault::WorkerTimeout => 504,
+            Fault::FileUnreadable | Fault::HandlerFailed | Fault::FilesNotConfigured => 500,
         }
     }
 
     /// Who caused it.
     pub fn at_fault(self) -> AtFault {
         match self {
-            Fault::TooManyConnections | Fault::FileUnreadable => AtFault::Us,
+            Fault::TooManyConnections | Fault::FileUnreadable | Fault::FilesNotConfigured => AtFault::Us,
+            Fault::AppFailing { .. }
+            | Fault::AppQueueFull { .. }
+            | Fault::AppQueueTimeout { .. }
+            | Fault::WorkerDied
+            | Fault::WorkerRefused
+            | Fault::WorkerBroken
+            | Fault::AnswerRefused(_)
+            | Fault::WorkerTimeout
+            | Fault::HandlerFailed => AtFault::Worker,
             _ => AtFault::Client,
         }
     }
@@ -127,6 +193,25 @@ impl Fault {
             Fault::TooManyConnections => "too_many_connections",
             Fault::Configured(_) => "configured",
             Fault::FileUnreadable => "file_unreadable",
+            Fault::ClientGone => "client_gone",
+            Fault::ClientStalled => "client_stalled",
+            Fault::AppFailing { .. } => "app_failing",
+            Fault::AppQueueFull { .. } => "app_queue_full",
+            Fault::AppQueueTimeout { .. } => "app_queue_timeout",
+            Fault::WorkerDied => "worker_died",
+            Fault::WorkerRefused => "worker_refused",
+            Fault::WorkerBroken | Fault::AnswerRefused(_) => "worker_broken",
+            Fault::WorkerTimeout => "worker_timeout",
+            Fault::HandlerFailed => "handler_failed",
+            Fault::FilesNotConfigured => "files_not_configured",
+        }
+    }
+
+    /// What exactly was wrong, where the name does not say it.
+    pub fn detail(self) -> Option<&'static str> {
+        match self {
+            Fault::AnswerRefused(refusal) => Some(refusal.name()),
+            _ => None,
         }
     }
 }

@@ -51,6 +51,7 @@ pub enum Handler {
     Redirect,
     FileServer,
     Spa,
+    App,
 }
 
 /// Why a trip ends early.
@@ -60,6 +61,8 @@ pub enum Halt {
     Fault(Fault),
     /// The disk is needed and this thread may not wait for it.
     NeedsDisk,
+    /// An application answers, which takes its time: its number.
+    Call(u32),
 }
 
 /// What a step did.
@@ -99,13 +102,18 @@ impl<'a> Trip<'a> {
     pub fn make(&mut self, routes: &'a [Route], answer: &mut Answer) -> Result<(), Halt> {
         // Where no route answers, the answer stays what it is: an empty 200, as Caddy has it.
         self.walk(routes, answer)?;
+        self.finish(answer);
+        Ok(())
+    }
+
+    /// What waits for the answer, once its head is there: coding, changes of fields.
+    pub(crate) fn finish(&self, answer: &mut Answer) {
         encode::apply(self, answer);
         header::apply(self, answer);
         if answer.status == 304 {
             // What the client holds has a type already (RFC 9110 section 15.4.5).
             answer.fields.remove("content-type");
         }
-        Ok(())
     }
 
     /// As in Caddy, fields that were set before the handler ran stay on an error's answer.
@@ -162,7 +170,10 @@ impl<'a> Trip<'a> {
             Action::FileServer { settings, root } => {
                 return file::file_server(self, settings, root.as_ref(), answer);
             }
-            Action::App(_) => return Err(Halt::Fault(Fault::NotFound)),
+            Action::App(number) => {
+                self.handler = Handler::App;
+                return Err(Halt::Call(*number));
+            }
             Action::Spa { settings, store } => return file::spa(self, settings, *store, answer),
         }
         Ok(Flow::On)

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use onehop_config::checked::{Admin, Checked, ListenAddress};
 use onehop_config::{FileKind, FileSource, load};
+use onehop_server::control::SuperviseOptions;
 use onehop_server::limits::Timeouts;
 use onehop_server::{Event, Options, Running, Server, StartError};
 use tempfile::TempDir;
@@ -75,6 +76,7 @@ impl TestServer {
             control_socket: None,
             load: Arc::new(move || read(&file)),
             compressor: None,
+            supervise: SuperviseOptions::default(),
             timeouts: wishes.timeouts,
             connections_max: wishes.connections_max.and_then(NonZeroUsize::new),
         };

@@ -17,3 +17,4 @@ mod routes;
 #[path = "../../../http1/tests/rows/mod.rs"]
 mod rows;
 mod stopping;
+mod workers;

@@ -71,7 +71,7 @@ pub(crate) fn is_canonical(frame: &Frame<'_>, bytes: &[u8], from: Sender) -> boo
         Payload::Request(request) => {
             let Ok(line) = request.line() else { return false };
             let is_odd = literal_names(line.fields).any(Interned::is_known_in_any_case);
-            has_short_names(line.fields) && is_odd == request.facts.has(Facts::ODD_SPELLING)
+            has_short_names(line.fields) && (!is_odd || request.facts.has(Facts::ODD_SPELLING))
         }
         Payload::Response(response) => has_short_names(response.head),
         Payload::Informational(early) => has_short_names(early.head),

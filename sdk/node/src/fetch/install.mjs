@@ -4,7 +4,7 @@
 
 import { PlatformRequest, PlatformResponse, platformFetch } from './platform.mjs';
 import { isLazyRequest, toPlatform } from './request.mjs';
-import { Response, createUpgradeResponse, sendFile } from './response.mjs';
+import { Response, createUpgradeResponse, isFastResponse, realResponse, sendFile } from './response.mjs';
 
 /**
  * Installs the fetch objects; a second call changes only which Response is the global one.
@@ -16,8 +16,9 @@ export function install({ platformResponse = false } = {}) {
   put('Response', platformResponse ? PlatformResponse : Response);
   PlatformRequest.prototype.constructor = RequestForAll;
   PlatformResponse.prototype.constructor = globalThis.Response;
+  for (const name of ['compileStreaming', 'instantiateStreaming']) wrapStreaming(name);
   const own = /** @type {any} */ (globalThis).onehop ?? {};
-  Object.assign(own, { Response, createUpgradeResponse, sendFile });
+  Object.assign(own, { Response, createUpgradeResponse, isFastResponse, realResponse, sendFile });
   Object.defineProperty(globalThis, 'onehop', { value: own, configurable: true, writable: true, enumerable: false });
 }
 
@@ -46,6 +47,26 @@ function real(given) {
   if (!isLazyRequest(input)) return given;
   return [toPlatform(input, init?.body === undefined || init.body === null), ...given.slice(1)];
 }
+
+/**
+ * WebAssembly's functions that take a response. Bun's look into it.
+ * @param {string} name
+ */
+function wrapStreaming(name) {
+  const functions = /** @type {any} */ (globalThis.WebAssembly);
+  const platform = functions?.[name];
+  if (typeof platform !== 'function' || wrapped.has(platform)) return;
+  functions[name] = new Proxy(platform, {
+    apply(_, self, [source, ...rest]) {
+      if (typeof source !== 'object') return Reflect.apply(platform, self, [source, ...rest]);
+      const response = Promise.resolve(source).then((value) => (isFastResponse(value) ? realResponse(value) : value));
+      return Reflect.apply(platform, self, [response, ...rest]);
+    },
+  });
+  wrapped.add(functions[name]);
+}
+
+const wrapped = new WeakSet();
 
 /**
  * @param {string} name

@@ -2,6 +2,8 @@
 // Everything here is found by trying it once at load, so that a platform that changed is served by the slow,
 // documented way instead of a wrong fast one.
 
+import * as threads from 'node:worker_threads';
+
 export const PlatformRequest = globalThis.Request;
 export const PlatformResponse = globalThis.Response;
 export const PlatformHeaders = globalThis.Headers;
@@ -18,6 +20,30 @@ export const immutableHeaders = PlatformResponse.error().headers;
 
 /** Headers without a field: for what checks its arguments and finds nothing. */
 export const emptyHeaders = new PlatformHeaders();
+
+/**
+ * Makes structuredClone and postMessage refuse an object, where the platform refuses its own (Node from 22.10 on).
+ * @type {((value: object) => void) | undefined}
+ */
+export const refuseCloning = /** @type {any} */ (threads).markAsUncloneable;
+
+/**
+ * Gives `own` the members that only the platform's prototype has (a later platform has more), by asking an object of
+ * the platform.
+ * @param {any} own
+ * @param {any} platform
+ * @param {(self: any, isMethod: boolean) => any} stand a platform object that stands for `self`
+ */
+export function borrowMembers(own, platform, stand) {
+  for (const [key, theirs] of Object.entries(Object.getOwnPropertyDescriptors(platform))) {
+    if (Object.hasOwn(own, key) || key === 'constructor' || (!theirs.get && typeof theirs.value !== 'function')) continue;
+    const ours = theirs.get
+      ? { get [key]() { return stand(this, false)[key]; } }
+      : { [key](/** @type {any[]} */ ...given) { return stand(this, true)[key](...given); } };
+    const descriptor = /** @type {PropertyDescriptor} */ (Object.getOwnPropertyDescriptor(ours, key));
+    Object.defineProperty(own, key, { ...descriptor, enumerable: theirs.enumerable });
+  }
+}
 
 /**
  * Marks the members of `own` enumerable where the platform's are, so that `for in` and spread see the same.

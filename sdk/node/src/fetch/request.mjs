@@ -7,7 +7,7 @@ import { bodyStream, decode, gather, gatherStream, isUnusable, readStream } from
 import { FACT, authority, facts, fieldsAt, method, target } from './head.mjs';
 import { headersOver, toBlock } from './headers.mjs';
 import { locate } from './location.mjs';
-import { PlatformRequest, PlatformResponse, likePlatform, usedRequest } from './platform.mjs';
+import { PlatformRequest, PlatformResponse, borrowMembers, likePlatform, refuseCloning, usedRequest } from './platform.mjs';
 
 export { clientAddress, method, requestId, target, tlsFacts } from './head.mjs';
 
@@ -51,6 +51,7 @@ class LazyRequest {
     if (inside !== INSIDE) throw new TypeError('Illegal constructor');
     this.#head = head;
     this.#source = source;
+    refuseCloning?.(this);
   }
 
   get method() {
@@ -121,54 +122,6 @@ class LazyRequest {
     return copy;
   }
 
-  get destination() {
-    return '';
-  }
-
-  get referrer() {
-    return 'about:client';
-  }
-
-  get referrerPolicy() {
-    return '';
-  }
-
-  get mode() {
-    return 'cors';
-  }
-
-  get credentials() {
-    return 'same-origin';
-  }
-
-  get cache() {
-    return 'default';
-  }
-
-  get redirect() {
-    return 'follow';
-  }
-
-  get integrity() {
-    return '';
-  }
-
-  get keepalive() {
-    return false;
-  }
-
-  get isReloadNavigation() {
-    return false;
-  }
-
-  get isHistoryNavigation() {
-    return false;
-  }
-
-  get duplex() {
-    return 'half';
-  }
-
   /**
    * @param {number} _depth
    * @param {any} options
@@ -178,7 +131,7 @@ class LazyRequest {
     if (!(#head in this)) return this;
     /** @type {Record<string, unknown>} */
     const shown = {};
-    for (const key of SHOWN) shown[key] = /** @type {any} */ (this)[key];
+    for (const key of SHOWN) if (key in this) shown[key] = /** @type {any} */ (this)[key];
     return `Request ${inspect(shown, options)}`;
   }
 
@@ -234,7 +187,7 @@ class LazyRequest {
     /** @type {any} */
     const init = { method: request.method, headers: request.headers, signal: request.signal };
     if (withBody && request.#hasBody()) {
-      if (request.#isUnusable()) return usedRequest;
+      if (request.#isUnusable()) return failLikeUsed();
       init.body = (request.#body === null && request.#source.complete) || request.body;
       init.duplex = 'half';
       request.#used = true;
@@ -267,9 +220,26 @@ export const {
 Reflect.deleteProperty(LazyRequest, 'isOne');
 Reflect.deleteProperty(LazyRequest, 'toPlatform');
 
+/** A request as it is when only its address is given: what a client never says is in ours as in this one. */
+const usual = new PlatformRequest('http://usual.invalid/');
+for (const key of Object.keys(PlatformRequest.prototype)) {
+  const value = Reflect.get(usual, key);
+  if (Object.hasOwn(LazyRequest.prototype, key) || !['string', 'boolean'].includes(typeof value)) continue;
+  const constant = { get [key]() { return isLazyRequest(this) ? value : Reflect.get(PlatformRequest.prototype, key, this); } };
+  const { get } = /** @type {PropertyDescriptor} */ (Object.getOwnPropertyDescriptor(constant, key));
+  Object.defineProperty(LazyRequest.prototype, key, { get, enumerable: true, configurable: true });
+}
+
 Object.setPrototypeOf(LazyRequest.prototype, PlatformRequest.prototype);
 Reflect.deleteProperty(LazyRequest.prototype, 'constructor');
+borrowMembers(LazyRequest.prototype, PlatformRequest.prototype, toPlatform);
 likePlatform(LazyRequest.prototype, PlatformRequest.prototype);
+
+/** Throws what the platform throws for a request that is made of one whose body is gone. @returns {never} */
+function failLikeUsed() {
+  new PlatformRequest(usedRequest);
+  throw new TypeError('Cannot construct a Request with a Request object that has already been used.');
+}
 
 /**
  * The request of a REQUEST payload.

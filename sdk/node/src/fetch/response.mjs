@@ -4,9 +4,17 @@
 // are then ours. Read next: answer.mjs, which takes it apart.
 
 import { readStream } from './body.mjs';
-import { blockOf, headersOver, toBlock } from './headers.mjs';
+import { blockOf, headersOver, refuseControls, toBlock } from './headers.mjs';
 import { nameOf } from './names.mjs';
-import { PlatformHeaders, PlatformResponse, likePlatform, sourceOf, usedResponse } from './platform.mjs';
+import {
+  PlatformHeaders,
+  PlatformResponse,
+  borrowMembers,
+  likePlatform,
+  refuseCloning,
+  sourceOf,
+  usedResponse,
+} from './platform.mjs';
 
 const INSPECT = Symbol.for('nodejs.util.inspect.custom');
 
@@ -16,10 +24,13 @@ const INSIDE = Symbol('inside');
 const CONTENT_TYPE = recordOf('content-type');
 const CONTENT_LENGTH = recordOf('content-length');
 
-/** Fetch standard, "extract a body": the types of bodies that say none themselves. */
+/**
+ * The types of bodies that say none themselves, in the platform's spelling; but a text always has its type, which
+ * Bun adds only when its own server answers.
+ */
 const TEXT = `${CONTENT_TYPE}text/plain;charset=UTF-8\n`;
-const FORM = `${CONTENT_TYPE}application/x-www-form-urlencoded;charset=UTF-8\n`;
-const JSON_TYPE = `${CONTENT_TYPE}application/json\n`;
+const FORM = typeRecord(new PlatformResponse(new URLSearchParams()));
+const JSON_TYPE = typeRecord(PlatformResponse.json(null));
 
 /** Fetch standard, "reason-phrase": what a status text may not hold. */
 const BAD_STATUS_TEXT = /[^\t\x20-\x7e\x80-\xff]/;
@@ -32,8 +43,8 @@ const LENGTH_TEXT = /^\d{1,15}$/;
  * @typedef {object} Answer
  * @property {number} status
  * @property {string} fields a head block
- * @property {number} length bytes of the body, -1 if unknown. With `body` null: what Content-Length says, which
- *   counts for HEAD and 304 alone, else 0
+ * @property {number} length bytes of the body; -1 if unknown, and for a string, which has its length only once it is
+ *   encoded. With `body` null: what Content-Length says, which counts for HEAD and 304 alone, else 0
  * @property {string | Uint8Array | ReadableStream | null} body a string is sent as UTF-8
  * @property {{ path: string, offset: number, length: number } | null} file length -1: the rest
  * @property {Function | null} upgrade
@@ -60,6 +71,7 @@ class Response {
    * @param {any} [init]
    */
   constructor(body = null, init = undefined) {
+    refuseCloning?.(this);
     if (body === INSIDE) return;
     let type = '';
     if (typeof body === 'string') {
@@ -242,7 +254,8 @@ class Response {
     this.#status = real.status;
     this.#statusText = real.statusText;
     this.#block = /** @type {string} */ (blockOf(real.headers));
-    if (body instanceof Blob) this.#extras = { ...NOTHING, length: body.size };
+    const length = body instanceof Blob ? body.size : -1;
+    if (length >= 0 || real.type !== 'default') this.#extras = { ...NOTHING, length, type: real.type };
   }
 
   /** The response of the platform that has the body; made now, where there is none. */
@@ -279,14 +292,15 @@ class Response {
    */
   static answer(response) {
     const fields = response.#fields();
-    const { file, upgrade } = response.#extras;
-    let body = response.#body;
-    let length = 0;
+    refuseControls(fields);
     if (response.#real !== null || response.#taken) return response.#answerOfReal(fields);
+    const { file, upgrade } = response.#extras;
+    const body = response.#body;
+    let length = -1;
     if (body === null) length = Math.max(declaredLength(fields), 0);
     else {
       response.#taken = true;
-      length = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
+      if (typeof body !== 'string') length = body.byteLength;
     }
     return { status: response.#status, fields, length, body, file, upgrade };
   }
@@ -301,6 +315,11 @@ class Response {
     if (this.#extras.type === 'error') throw new TypeError(ERROR_RESPONSE);
     if (real.body !== null) this.#taken = true;
     return { ...answerOfBody(real, fields, this.#extras.length), status: this.#status };
+  }
+
+  /** @param {Response} response */
+  static real(response) {
+    return response.#typed();
   }
 
   /**
@@ -320,7 +339,7 @@ class Response {
 /**
  * What few responses have.
  * @typedef {object} Extras
- * @property {'default' | 'error'} type
+ * @property {string} type
  * @property {boolean} immutable nobody may change the fields
  * @property {number} length bytes of a body that the platform has, -1 if unknown
  * @property {Answer['file']} file
@@ -341,10 +360,13 @@ export const {
   isOne: isFastResponse,
   /** Takes one of them apart; its body is used then. @type {(response: any) => Answer} */
   answer: answerOf,
+  /** The response of the platform that has the body of one of them, and its type. @type {(response: any) => any} */
+  real: realResponse,
 } = Response;
-for (const key of ['special', 'isOne', 'answer']) Reflect.deleteProperty(Response, key);
+for (const key of ['special', 'isOne', 'answer', 'real']) Reflect.deleteProperty(Response, key);
 
 Object.setPrototypeOf(Response.prototype, PlatformResponse.prototype);
+borrowMembers(Response.prototype, PlatformResponse.prototype, (self) => (isFastResponse(self) ? realResponse(self) : self));
 likePlatform(Response.prototype, PlatformResponse.prototype);
 likePlatform(Response, PlatformResponse);
 
@@ -390,7 +412,7 @@ export function sendFile(path, { status = 200, headers, offset = 0, length = -1 
 export function answerOfBody(real, fields, length = -1) {
   const body = sourceOf?.(real) ?? real.body;
   const answer = { status: real.status, fields, length, body, file: null, upgrade: null };
-  if (typeof body === 'string') answer.length = Buffer.byteLength(body);
+  if (typeof body === 'string') answer.length = -1;
   else if (body instanceof Uint8Array) answer.length = body.byteLength;
   else if (body === null) answer.length = Math.max(declaredLength(fields), 0);
   else if (length < 0) answer.length = declaredLength(fields);
@@ -449,6 +471,12 @@ function seek(block, record) {
   let at = block.indexOf(record);
   while (at > 0 && block.charCodeAt(at - 1) !== 10) at = block.indexOf(record, at + 1);
   return at;
+}
+
+/** @param {globalThis.Response} response */
+function typeRecord(response) {
+  const type = response.headers.get('content-type');
+  return type === null ? '' : `${CONTENT_TYPE}${type}\n`;
 }
 
 /** @param {string} name */

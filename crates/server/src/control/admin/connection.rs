@@ -56,9 +56,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     return self.stream.shutdown().await;
                 }
             };
+            let stops = asked == Ask::Stop;
             let reply = carry_out(asked, api).await;
             let next = self.write(&reply).await?;
-            if asked == Ask::Stop {
+            if stops {
                 // Only once the answer is out: the process may end at any moment after this.
                 call(api, |api| api.stop()).await;
             }
@@ -203,6 +204,11 @@ async fn carry_out(asked: Ask, api: &Arc<dyn Api>) -> Reply {
         },
         Ask::Reload => match call(api, |api| api.reload()).await {
             Some(Ok(summary)) => Reply::json(200, &summary),
+            Some(Err(reason)) => Reply::error(422, &reason),
+            None => Reply::lost(),
+        },
+        Ask::Workers { app, wanted } => match call(api, move |api| api.workers(&app, wanted)).await {
+            Some(Ok(status)) => Reply::json(200, &status),
             Some(Err(reason)) => Reply::error(422, &reason),
             None => Reply::lost(),
         },

@@ -50,8 +50,19 @@ impl Api for Remembering {
         }
     }
 
-    fn workers(&self, app: &str, _wanted: Option<usize>) -> Result<AppStatus, String> {
-        Err(format!("there is no application `{app}`"))
+    fn workers(&self, app: &str, wanted: Option<usize>) -> Result<AppStatus, String> {
+        if app != "api" {
+            return Err(format!("there is no application `{app}`"));
+        }
+        Ok(AppStatus {
+            app: app.to_owned(),
+            state: "serving",
+            reason: None,
+            wanted: wanted.unwrap_or(1),
+            queued: 0,
+            failures: 0,
+            workers: Vec::new(),
+        })
     }
 
     fn reload(&self) -> Result<ReloadSummary, String> {
@@ -141,6 +152,20 @@ fn the_control_socket_shows_the_status_as_json() {
     assert_eq!(value["pid"], 7);
     assert_eq!(value["sites"][0]["site"], "a \"quoted\" site");
     assert_eq!(value["stores"][0]["root"], "/srv/dist");
+}
+
+#[test]
+fn workers_are_shown_and_changed_by_the_name_of_their_application() {
+    let running = Running::start(Remembering::default());
+    for (line, status, part) in [
+        ("GET /workers/api", "200", "\"wanted\":1"),
+        ("POST /workers/api/4", "200", "\"wanted\":4"),
+        ("POST /workers/other/4", "422", "there is no application `other`"),
+    ] {
+        let answer = running.control(&ask(line));
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{line}: {answer}");
+        assert!(answer.contains(part), "{line}: {answer}");
+    }
 }
 
 #[test]

@@ -24,6 +24,8 @@ pub(crate) enum Waiting {
     Head,
     /// For more of a body.
     Body,
+    /// For a handler.
+    Handler,
     /// For the client to take more of an answer.
     Write,
     /// For the client to close.

@@ -9,14 +9,15 @@ use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
-use onehop_http1::{AnswerHead, BodyLength, BodyRead, Refusal, ServerCodec};
+use onehop_http1::{AnswerHead, BodyLength, BodyRead, ServerCodec};
 
 use super::deadline::{Deadline, Waiting};
 use super::desk::Input;
 use super::socket::Socket;
 use super::write::Writing;
-use crate::limits::{COPIED_BODY_BYTES_MAX, READ_BUFFER_BYTES, WRITE_GATHER_BYTES_MAX};
+use crate::limits::{COPIED_BODY_BYTES_MAX, READ_BUFFER_BYTES, UPLOAD_PIECE_BYTES_MIN};
 use crate::request::answer::Answer;
 use crate::request::core::Core;
 use crate::request::rescue::Fault;
@@ -43,6 +44,7 @@ pub(crate) struct Download<'l, 'c> {
     line: &'l Line<'c>,
     output: &'l mut Vec<u8>,
     state: Sent,
+    trailers: Vec<u8>,
     /// Bytes of the body that were handed over.
     pub(crate) sent: u64,
 }
@@ -87,12 +89,18 @@ impl<'l, 'c> Upload<'l, 'c> {
             }
             let mut codec = self.line.codec.borrow_mut();
             // A body's end needs no room.
-            if left == 0 && !codec.body_is_read() {
+            if left < UPLOAD_PIECE_BYTES_MIN && !codec.body_is_read() {
                 return Ok(false);
             }
-            // Framing around the data is at most a few bytes, so what is offered is cut to the room.
+            // So that no more than the room is taken. Data begins within that, so where none does, what is
+            // missing is the end of the trailers.
             let unread = self.input.unread();
-            match codec.read_body(unread).map_err(Fault::Malformed)? {
+            let offered = unread.get(..left).unwrap_or(unread);
+            let read = match codec.read_body(offered) {
+                Ok(BodyRead::NeedMore) if offered.len() < unread.len() => codec.read_body(unread),
+                read => read,
+            };
+            match read.map_err(Fault::Malformed)? {
                 BodyRead::End { consumed } => {
                     self.input.consume(consumed);
                     return Ok(true);
@@ -108,8 +116,8 @@ impl<'l, 'c> Upload<'l, 'c> {
         }
     }
 
-    /// Waits for more of the body and appends it; `true` when it is at its end. `room` may be exceeded by
-    /// one buffer of the connection. In a tunnel the end is the client's closing of its side.
+    /// Waits for more of the body and appends at most `room` bytes, which must be at least
+    /// [`UPLOAD_PIECE_BYTES_MIN`]; `true` when it is at its end. In a tunnel the end is the client's closing of its side.
     pub(crate) async fn next(&mut self, into: &mut Vec<u8>, room: usize) -> Result<bool, Fault> {
         let before = into.len();
         loop {
@@ -137,6 +145,20 @@ impl<'l, 'c> Upload<'l, 'c> {
                 _ => {}
             }
         }
+    }
+
+    /// Waits until something of the body has come, however long that takes.
+    pub(crate) async fn begun(&mut self) -> Result<(), Fault> {
+        poll_fn(|context| {
+            if !self.input.is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            match ready!(self.input.poll_fill(&mut self.line.socket.borrow_mut(), context)) {
+                Ok(0) | Err(_) => Poll::Ready(Err(Fault::ClientGone)),
+                Ok(_) => Poll::Ready(Ok(())),
+            }
+        })
+        .await
     }
 
     /// Ends when the client has closed its side or is gone. Bytes that come meanwhile are kept, as many
@@ -168,7 +190,7 @@ impl<'l, 'c> Upload<'l, 'c> {
 
 impl<'l, 'c> Download<'l, 'c> {
     pub(super) fn new(line: &'l Line<'c>, output: &'l mut Vec<u8>) -> Self {
-        Self { line, output, state: Sent::Nothing, sent: 0 }
+        Self { line, output, state: Sent::Nothing, trailers: Vec::new(), sent: 0 }
     }
 
     /// How far the answer is.
@@ -177,7 +199,7 @@ impl<'l, 'c> Download<'l, 'c> {
     }
 
     /// From now on the handler is waited for, at most so long; [`Download::poll_late`] tells.
-    pub(crate) fn expect_handler_within(&self, time: std::time::Duration) {
+    pub(crate) fn expect_handler_within(&self, time: Duration) {
         self.line.deadline.set(Waiting::Handler, time);
     }
 
@@ -233,19 +255,35 @@ impl<'l, 'c> Download<'l, 'c> {
         Ok(())
     }
 
-    /// The body is at its end; the codec's own end follows when the exchange is closed.
-    pub(crate) fn whole(&mut self) {
+    /// The body is at its end, with these trailer lines; the connection writes the end.
+    pub(crate) fn whole(&mut self, trailers: &[u8]) {
+        self.trailers.extend_from_slice(trailers);
         self.state = Sent::Whole;
+    }
+
+    /// The lines that [`Download::whole`] was given.
+    pub(super) fn into_trailers(self) -> Vec<u8> {
+        self.trailers
+    }
+
+    /// Ends when the server stops; for what would go on for ever.
+    pub(crate) fn stopping(&self) -> impl Future<Output = ()> + use<'c> {
+        let core = self.line.core;
+        let deadline = Deadline::new(core);
+        async move {
+            // A stop wakes whoever waits for a next request.
+            deadline.set(Waiting::Idle, Duration::from_secs(u64::from(u32::MAX)));
+            poll_fn(|context| {
+                let over = deadline.poll_over(context);
+                if over || core.shared.is_stopping() { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
+        }
     }
 
     /// Writes what was gathered.
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
         if self.output.is_empty() { Ok(()) } else { self.write(&[]).await }
-    }
-
-    /// The same where more would only hold memory.
-    pub(crate) async fn flush_if_much(&mut self) -> io::Result<()> {
-        if self.output.len() < WRITE_GATHER_BYTES_MAX { Ok(()) } else { self.flush().await }
     }
 
     async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -260,6 +298,3 @@ impl<'l, 'c> Download<'l, 'c> {
         Ok(())
     }
 }
-
-/// The fault of a body that ended too early.
-pub(crate) const CUT_SHORT: Fault = Fault::Malformed(Refusal::UnexpectedEnd);

@@ -5,6 +5,7 @@
 
 pub(crate) mod deadline;
 pub(crate) mod desk;
+pub(crate) mod exchange;
 pub(crate) mod h1;
 pub(crate) mod socket;
 mod write;

@@ -29,7 +29,7 @@ const ATTRIBUTES = [
 const post = { method: 'POST', body: 'hello', fields: [['Content-Type', 'text/plain'], ['X-One', '1']] };
 
 export const cases = [
-  ...PATHS.map((target) => [`url of path ${target}`, (w) => w.request({ target }).url]),
+  ...PATHS.map((target) => [`url of path ${escape(target)}`, (w) => w.request({ target }).url]),
   ...QUERIES.map((target) => [`url of query ${target}`, (w) => w.request({ target }).url]),
   ...AUTHORITIES.map((authority) => [`url of ${authority}`, (w) => w.request({ authority, target: '/x' }).url]),
   ...AUTHORITIES.map((authority) => [`url of ${authority} with TLS`, (w) => w.request({ authority, tls: 'TLSv1.3' }).url]),

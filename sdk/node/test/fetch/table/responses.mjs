@@ -24,7 +24,7 @@ export const cases = [
     [`status ${typeof status} ${String(status)} with an empty text`, () => seen(new Response('', { status }))],
     [`status ${typeof status} ${String(status)} of json`, () => seen(Response.json(1, { status }))],
   ]),
-  ...STATUS_TEXTS.map((statusText) => [`status text ${String(statusText)}`, () => seen(new Response(null, { statusText }))]),
+  ...STATUS_TEXTS.map((statusText) => [`status text ${escape(String(statusText))}`, () => seen(new Response(null, { statusText }))]),
   ...INITS.flatMap((init, place) => [
     [`new Response('x', init ${place})`, () => seen(new Response('x', init))],
     [`new Response(null, init ${place})`, () => seen(new Response(null, init))],

@@ -1,4 +1,242 @@
 //! `app`: calls an application's handlers in its worker processes.
+//!
+//! A request gets a place at a worker ([`pool`]), goes out on this core's lane to it ([`lane`], [`stream`],
+//! [`head`]) while its body follows ([`upload`]), and its answer comes back ([`download`]). A request that
+//! was handed over counts as begun: it is given to another worker only where the first one said that it
+//! had not begun it, or where the configuration allows that for requests that change nothing. Programs that
+//! speak HTTP instead are called by [`program`].
 
+mod download;
+mod failure_page;
+mod file;
+mod head;
 pub(crate) mod lane;
 pub mod pool;
+mod program;
+mod stream;
+mod tunnel;
+mod upload;
+
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::Poll;
+
+use onehop_http1::{BodyLength, Method};
+use onehop_wire::limits::INLINE_BODY_BYTES_MAX;
+use onehop_wire::{self as wire, ResetCode};
+
+use super::super::conn::exchange::{Download, Sent, Upload};
+use crate::limits::{APP_ATTEMPTS_MAX, APP_RETRY_AFTER_SECONDS};
+use crate::request::answer::{Answer, Body};
+use crate::request::core::Core;
+use crate::request::rescue::Fault;
+use crate::request::trip::Trip;
+use lane::Lane;
+use pool::{Choice, LaneReport, Pool, Transport, Worker};
+use stream::Stream;
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// The answer is there as a whole; nothing was sent.
+    Complete,
+    /// The answer was sent, with these trailer lines to follow; `false`: it broke off.
+    Sent(bool),
+    /// The connection was a tunnel, and the tunnel is over.
+    Tunnelled,
+}
+
+/// What all parts of one call have in common.
+struct Call<'a> {
+    pool: &'a Arc<Pool>,
+    core: &'a Rc<Core>,
+    /// As much of the request's body as was there at the beginning.
+    opening: Vec<u8>,
+    /// That was all of it.
+    is_complete: bool,
+}
+
+/// A place at a worker, given back when this is dropped.
+struct Place<'a> {
+    pool: &'a Arc<Pool>,
+    worker: Arc<Worker>,
+}
+
+/// Calls the application. An error means that nothing final was sent.
+pub(crate) async fn call(
+    trip: &mut Trip<'_>,
+    pool: &Arc<Pool>,
+    core: &Rc<Core>,
+    upload: &mut Upload<'_, '_>,
+    download: &mut Download<'_, '_>,
+    answer: &mut Answer,
+) -> Result<Ended, Fault> {
+    if let Some(failure) = &**pool.failure()
+        && failure_page::is_navigation(trip.head)
+    {
+        failure_page::fill(&pool.app.name, failure, answer);
+        return Ok(Ended::Complete);
+    }
+    let mut call = Call { pool, core, opening: Vec::new(), is_complete: true };
+    if upload.length() != BodyLength::None {
+        // A client that waits to be asked for its body has sent none.
+        call.is_complete =
+            !upload.expects_continue() && upload.take_ready(&mut call.opening, INLINE_BODY_BYTES_MAX)?;
+    }
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let place = call.place(upload, download).await?;
+        if let Transport::Http(address) = &place.worker.transport {
+            let address = address.clone();
+            let ended = program::exchange(&call, trip, place, &address, upload, download, answer).await;
+            match ended {
+                Ok(ended) => return Ok(ended),
+                // Nothing of the request has left.
+                Err(program::Failed::Unreachable) if attempts < APP_ATTEMPTS_MAX => continue,
+                Err(program::Failed::Unreachable) => return Err(Fault::WorkerDied),
+                Err(program::Failed::Fault(fault))
+                    if attempts < APP_ATTEMPTS_MAX && call.may_go_elsewhere(trip, fault, download) =>
+                {
+                    answer.clear();
+                    continue;
+                }
+                Err(program::Failed::Fault(fault)) => return Err(fault),
+            }
+        }
+        let Some(lane) = core.lanes.find(place.worker.id) else {
+            // Its loss is known here and not yet everywhere.
+            pool.withdraw(place.worker.id);
+            if attempts >= APP_ATTEMPTS_MAX { return Err(Fault::WorkerDied) } else { continue }
+        };
+        let ended = call.attempt(trip, place, &lane, upload, download, answer).await;
+        match ended {
+            Err(fault) if attempts < APP_ATTEMPTS_MAX && call.may_go_elsewhere(trip, fault, download) => {
+                answer.clear();
+            }
+            ended => return ended,
+        }
+    }
+}
+
+impl Call<'_> {
+    /// Whether a request may be given to another worker.
+    fn may_go_elsewhere(&self, trip: &Trip<'_>, fault: Fault, download: &Download<'_, '_>) -> bool {
+        let nothing_is_lost = self.is_complete && download.state() == Sent::Nothing;
+        let is_safe = matches!(trip.head.method(), Method::Get | Method::Head) && self.opening.is_empty();
+        nothing_is_lost
+            && match fault {
+                Fault::WorkerRefused => true,
+                Fault::WorkerDied => self.pool.app.retry && is_safe,
+                _ => false,
+            }
+    }
+
+    /// Waits for a place at a worker.
+    async fn place(
+        &self,
+        upload: &mut Upload<'_, '_>,
+        download: &Download<'_, '_>,
+    ) -> Result<Place<'_>, Fault> {
+        let waiting = match self.pool.choose(self.core.next_turn()) {
+            Choice::Now(worker) => return Ok(Place { pool: self.pool, worker }),
+            Choice::QueueFull => return Err(Fault::AppQueueFull { retry_after: APP_RETRY_AFTER_SECONDS }),
+            Choice::Failing(retry_after) => return Err(Fault::AppFailing { retry_after }),
+            Choice::Later(waiting) => waiting,
+        };
+        download.expect_handler_within(self.pool.app.queue_wait);
+        let late =
+            poll_fn(|context| if download.poll_late(context) { Poll::Ready(()) } else { Poll::Pending });
+        tokio::select! {
+            biased;
+            grant = waiting => {
+                let worker = grant.ok().and_then(pool::Grant::into_worker);
+                let failing = Fault::AppFailing { retry_after: self.pool.failing().unwrap_or(1) };
+                worker.map(|worker| Place { pool: self.pool, worker }).ok_or(failing)
+            }
+            () = upload.gone(), if self.is_complete => Err(Fault::ClientGone),
+            () = late => Err(Fault::AppQueueTimeout { retry_after: APP_RETRY_AFTER_SECONDS }),
+        }
+    }
+
+    /// Hands a request to a worker and takes its answer.
+    async fn attempt(
+        &self,
+        trip: &mut Trip<'_>,
+        place: Place<'_>,
+        lane: &Rc<Lane>,
+        upload: &mut Upload<'_, '_>,
+        download: &mut Download<'_, '_>,
+        answer: &mut Answer,
+    ) -> Result<Ended, Fault> {
+        let Some(stream) = lane.open() else {
+            return Err(Fault::AppQueueFull { retry_after: APP_RETRY_AFTER_SECONDS });
+        };
+        self.open(trip, &stream, upload)?;
+        let continued = tokio::sync::Notify::new();
+        let ended = {
+            let uploading = upload::send(upload, &stream, self.is_complete, &continued);
+            let downloading =
+                download::receive(trip, self.pool, &stream, download, answer, &continued, place);
+            tokio::select! {
+                biased;
+                ended = downloading => ended,
+                fault = uploading => Err(fault),
+            }
+        };
+        match ended {
+            Ok(download::Received::Ended(ended)) => Ok(ended),
+            Ok(download::Received::Upgraded) => {
+                tunnel::run(&stream, upload, download).await;
+                Ok(Ended::Tunnelled)
+            }
+            Err(fault) => {
+                stream.reason.set(match fault {
+                    Fault::WorkerTimeout => ResetCode::Timeout,
+                    Fault::WorkerBroken => ResetCode::Broken,
+                    _ => ResetCode::ClientGone,
+                });
+                if fault == Fault::WorkerTimeout {
+                    lane.worker.report(LaneReport::TimedOut);
+                }
+                // After the head an error can only be a break.
+                if download.state() == Sent::Nothing { Err(fault) } else { Ok(Ended::Sent(false)) }
+            }
+        }
+    }
+
+    /// Sends the request's head, and the body that is there.
+    fn open(&self, trip: &Trip<'_>, stream: &Stream, upload: &Upload<'_, '_>) -> Result<(), Fault> {
+        let parts =
+            head::parts(trip, upload.length(), upload.expects_continue(), self.core.next_request_id());
+        // The window of a stream is larger than this, the lane's may be used up.
+        let room = stream.take_room(self.opening.len());
+        let (now, later) = self.opening.split_at_checked(room).unwrap_or_default();
+        let end = self.is_complete && later.is_empty();
+        let written = stream.write(end, |out, slot, generation| {
+            let write = |writer: &mut wire::HeadWriter<'_>| head::write_request(trip, writer);
+            wire::encode::request(out, slot, generation, end, &parts, write, now)
+        });
+        if !later.is_empty() {
+            // Nothing that is refused here is worth a queue of its own: the lane is far beyond its bounds.
+            return Err(Fault::AppQueueFull { retry_after: APP_RETRY_AFTER_SECONDS });
+        }
+        written.map_err(|_| Fault::Malformed(onehop_http1::Refusal::HeadTooLarge))
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.pool.give_back(&self.worker);
+    }
+}
+
+/// An answer whose body is there as a whole.
+fn whole(answer: &mut Answer, body: &[u8], length: Option<u64>, is_withheld: bool) {
+    answer.body = match (body.is_empty(), is_withheld) {
+        (_, true) => Body::Withheld(length.or(Some(body.len() as u64).filter(|length| *length > 0))),
+        (true, false) => Body::Empty,
+        (false, false) => Body::Bytes(body.to_vec()),
+    };
+}

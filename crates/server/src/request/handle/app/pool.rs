@@ -75,6 +75,8 @@ pub enum LaneReport {
         core: usize,
         /// For a person.
         reason: String,
+        /// The worker broke the protocol; else its end of the lane is gone.
+        is_broken: bool,
     },
     /// A request was not answered in time.
     TimedOut,
@@ -150,8 +152,8 @@ impl Pool {
     }
 
     /// What browsers are shown.
-    pub fn failure(&self) -> Arc<Option<String>> {
-        self.failure.load_full()
+    pub fn failure(&self) -> arc_swap::Guard<Arc<Option<String>>> {
+        self.failure.load()
     }
 
     /// The workers that requests are handed to.
@@ -228,33 +230,36 @@ impl Pool {
     fn take_place(&self, turn: usize) -> Option<Arc<Worker>> {
         let workers = self.workers.load();
         let bound = self.app.concurrency as usize;
-        // Others take places meanwhile; each round that fails means that somebody got one.
-        for _ in 0..CHOICE_ROUNDS_MAX {
+        // A round that fails means that another thread got a place or gave one back in between.
+        loop {
             let count = workers.len();
             let in_turn = (0..count).filter_map(|step| workers.get((turn + step) % count));
+            let serving = in_turn.filter(|worker| !worker.is_withdrawn.load(Ordering::SeqCst));
             let (fewest, worker) =
-                in_turn.map(|worker| (worker.in_flight(), worker)).min_by_key(|(in_flight, _)| *in_flight)?;
+                serving.map(|worker| (worker.in_flight(), worker)).min_by_key(|(in_flight, _)| *in_flight)?;
             if fewest >= bound {
                 return None;
             }
-            if worker.in_flight.0.fetch_add(1, Ordering::SeqCst) < bound
-                && !worker.is_withdrawn.load(Ordering::SeqCst)
-            {
+            // Never above the bound, not even for an instant: who gives a place back would take that for
+            // full and leave those who wait alone.
+            let raised =
+                worker.in_flight.0.compare_exchange(fewest, fewest + 1, Ordering::SeqCst, Ordering::SeqCst);
+            if raised.is_ok() {
+                // Whoever withdraws a worker looks at its counter afterwards: one of both sees the other.
+                if worker.is_withdrawn.load(Ordering::SeqCst) {
+                    worker.in_flight.0.fetch_sub(1, Ordering::SeqCst);
+                    continue;
+                }
                 worker.begun.fetch_add(1, Ordering::Relaxed);
                 return Some(Arc::clone(worker));
             }
-            worker.in_flight.0.fetch_sub(1, Ordering::SeqCst);
         }
-        None
     }
 
     fn lock_queue(&self) -> std::sync::MutexGuard<'_, VecDeque<oneshot::Sender<Grant>>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
-
-/// How often a worker is chosen anew because others were quicker.
-const CHOICE_ROUNDS_MAX: usize = 8;
 
 impl Worker {
     /// A process that is ready.
@@ -279,6 +284,11 @@ impl Worker {
         self.begun.load(Ordering::Relaxed)
     }
 
+    /// Whether it takes no more requests.
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        self.is_withdrawn.load(Ordering::Relaxed)
+    }
+
     /// Tells the supervisor.
     pub(crate) fn report(&self, report: LaneReport) {
         (self.report)(self.id, report);
@@ -299,3 +309,6 @@ impl Drop for Grant {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -96,6 +96,15 @@ pub fn finish_on_disk(on_disk: OnDisk, head: &RequestHead, answer: &mut Answer) 
     send(&on_disk, file, &metadata, head, answer)
 }
 
+/// Completes an answer, to whatever method, with a file that the answer's maker named. Blocks.
+pub fn finish_named_file(on_disk: OnDisk, head: &RequestHead, answer: &mut Answer) -> Result<(), Fault> {
+    let (file, metadata) = open(&on_disk.root, &on_disk.path, on_disk.follow_outside)?;
+    if metadata.is_dir() {
+        return Err(Fault::NotFound);
+    }
+    send_open(&on_disk, file, &metadata, head, answer)
+}
+
 /// What stands at a path below a root.
 pub(super) fn look(root: &Path, path: &[u8], follow_outside: bool) -> Option<Found> {
     let (_, metadata) = open(root, path, follow_outside).ok()?;
@@ -126,6 +135,16 @@ fn send(
     answer: &mut Answer,
 ) -> Result<(), Fault> {
     serve::only_get_and_head(head)?;
+    send_open(on_disk, file, metadata, head, answer)
+}
+
+fn send_open(
+    on_disk: &OnDisk,
+    file: File,
+    metadata: &Metadata,
+    head: &RequestHead,
+    answer: &mut Answer,
+) -> Result<(), Fault> {
     let modified = metadata.modified().unwrap_or(UNIX_EPOCH);
     let sidecar = on_disk.sidecars.iter().find_map(|encoding| {
         let name = [on_disk.path.as_slice(), sidecar_ending(*encoding).as_bytes()].concat();

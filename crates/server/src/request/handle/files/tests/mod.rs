@@ -169,7 +169,7 @@ fn body(store: &Store, answer: &Answer) -> String {
         form.bytes[stored.range.clone()].to_vec()
     };
     let bytes = match &answer.body {
-        Body::Empty => Vec::new(),
+        Body::Empty | Body::Withheld(_) => Vec::new(),
         Body::Bytes(bytes) => bytes.clone(),
         Body::Stored(piece) => stored(piece),
         Body::Pieces(pieces) => pieces

@@ -1,0 +1,187 @@
+//! `app`: an application that onehop runs in processes of its own and hands requests to. A directive of
+//! onehop's own.
+//!
+//! `options` reads the block into what was written, `program` finds out what is run, `environment` what
+//! it sees, `name` what it is called; this file puts them together and finds what contradicts itself.
+//! Starts nothing: whether a program is there in `PATH` shows when it is started.
+
+mod environment;
+mod name;
+mod options;
+mod program;
+
+use std::num::NonZeroU16;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::placed;
+use crate::check::Context;
+use crate::check::matcher::{Chosen, Scope, split};
+use crate::check::order::Placed;
+use crate::checked::{App, AppRun, Step, WorkerCount};
+use crate::problem::Problem;
+use crate::syntax::{Line, Token};
+
+pub(crate) use name::KnownApps;
+use options::Written;
+
+const USAGE: &str = "app [<matcher>] <file> [<argument>…]";
+
+/// Requests that a process is handed at a time where the file does not say. A handler mostly waits for
+/// others; this many waiting at once cost it a few megabytes.
+const CONCURRENCY: u32 = 256;
+/// Requests that wait where the file does not say: some four seconds of work at 256 a second.
+const QUEUE: u32 = 1024;
+/// How long a request waits where the file does not say: as long as a person does at most.
+const QUEUE_WAIT: Duration = Duration::from_secs(30);
+/// How long an answer may take where the file does not say: as nginx has it for a proxied one.
+const TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a start may take where the file does not say: a large framework takes ten seconds on a small machine.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a stop may take where the file does not say: as the whole server's `grace_period`.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+/// When an event loop counts as stuck where the file does not say. A handler that computes for so long
+/// without a pause has failed everybody else.
+const STUCK_AFTER: Duration = Duration::from_secs(5);
+
+/// Options that make no sense where somebody else starts the program.
+const OF_PROCESSES: [&str; 14] = [
+    "workers",
+    "runtime",
+    "start_timeout",
+    "stop_timeout",
+    "stuck_after",
+    "recycle",
+    "cwd",
+    "user",
+    "resources",
+    "env",
+    "env_file",
+    "env_pass",
+    "response",
+    "command",
+];
+/// Variables that tell a program where to listen.
+const OF_ONEHOP: [&str; 2] = ["HOST", "PORT"];
+/// Options that make no sense for a program that speaks HTTP.
+const OF_HANDLERS: [&str; 3] = ["runtime", "stuck_after", "response"];
+
+pub(super) fn app(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Result<Vec<Placed>, Box<Problem>> {
+    let written = options::read(cx, line);
+    let in_block = written.command_or_address();
+    let (chosen, args) = arguments(cx, scope, line, in_block)?;
+    let is_unknown = written.is_broken && written.command.is_empty() && written.address.is_none();
+    if is_contradictory(cx, &written, args) || (in_block.is_some() && is_unknown) {
+        // What is meant is not known: what follows from a guess would mislead.
+        return Ok(Vec::new());
+    }
+    let program = program::program(cx, line, args, &written);
+    if written.is_broken {
+        cx.keep(program);
+        return Ok(Vec::new());
+    }
+    let (run, directory) = program?;
+    let app = name::named(cx, settings(written, run, directory), line)?;
+    Ok(vec![placed("reverse_proxy", chosen, line, Step::App(app))])
+}
+
+/// The matcher, and what stands behind it. One argument is the file even where it looks like a path,
+/// as with `spa`, unless the block says what is run.
+fn arguments<'l>(
+    cx: &mut Context<'_>,
+    scope: &Scope<'_>,
+    line: &'l Line,
+    in_block: Option<&Token>,
+) -> Result<(Chosen, &'l [Token]), Box<Problem>> {
+    match (line.args.as_slice(), in_block) {
+        ([], None) => Err(super::wrong_arguments(line, USAGE)),
+        ([only], None) if only.text.starts_with('@') || only.text == "*" => {
+            let message = format!("`app {}` does not say what is run", only.text);
+            Err(Problem::error("arguments", &only.place, message)
+                .help(format!("write a file, `app {} ./api/server.mjs`, or `command` in a block", only.text)))
+        }
+        ([_], None) => Ok((Chosen::default(), &line.args)),
+        _ => split(cx, scope, &line.args),
+    }
+}
+
+/// Whether something was written that cannot be meant; every problem is kept.
+fn is_contradictory(cx: &mut Context<'_>, written: &Written<'_>, args: &[Token]) -> bool {
+    let mut found = false;
+    let mut push = |problem| {
+        found = true;
+        cx.problems.push(problem);
+    };
+    if let (Some(word), Some(file)) = (written.command_or_address(), args.first()) {
+        let message = format!("`app` runs either the file `{}` or what `{}` says", file.text, word.text);
+        push(Problem::error("contradiction", &file.place, message).help("take one of the two away"));
+    }
+    let (others, why) = if let Some(word) = written.token("supervise") {
+        (OF_PROCESSES.as_slice(), format!("`{} off`: somebody else starts this program", word.text))
+    } else if written.token("command").is_some() {
+        (OF_HANDLERS.as_slice(), "`command`: it is for files with a handler".to_owned())
+    } else {
+        (&[][..], String::new())
+    };
+    for token in written.seen.iter().filter(|token| others.contains(&token.text.as_str())) {
+        let message = format!("`{}` has no meaning beside {why}", token.text);
+        push(Problem::error("contradiction", &token.place, message).help("take it away"));
+    }
+    let set = &written.environment.set;
+    for name in OF_ONEHOP.iter().filter(|name| set.iter().any(|(known, _)| known == *name)) {
+        if let Some(command) = written.token("command") {
+            let message =
+                format!("`env {name}` has no meaning beside `command`: onehop chooses where it listens");
+            push(
+                Problem::error("contradiction", &command.place, message)
+                    .help("the program reads it from its environment; give it nothing of its own"),
+            );
+        }
+    }
+    if let (Some(_), Some(token)) = (written.token("one_at_a_time"), written.token("concurrency")) {
+        let message = "`concurrency` and `one_at_a_time` contradict each other";
+        push(
+            Problem::error("contradiction", &token.place, message)
+                .help("`one_at_a_time` is `concurrency 1`: take one of the two away"),
+        );
+    }
+    found
+}
+
+/// Every default spelled out. The name is still to be made unique.
+fn settings(written: Written<'_>, run: AppRun, directory: PathBuf) -> App {
+    let (queue, queue_wait) = written.queue.unwrap_or((QUEUE, QUEUE_WAIT));
+    App {
+        name: written.name.unwrap_or_default(),
+        run,
+        workers: written.workers.unwrap_or(WorkerCount::Exactly(NonZeroU16::MIN)),
+        directory,
+        environment: written.environment,
+        user: written.user,
+        resources: written.resources,
+        recycle: written.recycle,
+        concurrency: written.concurrency.unwrap_or(CONCURRENCY),
+        queue,
+        queue_wait,
+        timeout: written.timeout.unwrap_or(TIMEOUT),
+        start_timeout: written.start_timeout.unwrap_or(START_TIMEOUT),
+        stop_timeout: written.stop_timeout.unwrap_or(STOP_TIMEOUT),
+        stuck_after: written.stuck_after.unwrap_or(STUCK_AFTER),
+        retry: written.retry,
+        files: written.files,
+        platform_response: written.platform_response,
+    }
+}
+
+impl KnownApps {
+    /// One `Arc` for applications that are the same in everything.
+    fn shared(&mut self, app: App) -> Arc<App> {
+        let known = self.apps.iter().find(|known| ***known == app).map(Arc::clone);
+        known.unwrap_or_else(|| {
+            let app = Arc::new(app);
+            self.apps.push(Arc::clone(&app));
+            app
+        })
+    }
+}

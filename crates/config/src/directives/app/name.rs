@@ -1,0 +1,133 @@
+//! What an application is called in logs, metrics and `onehop workers`.
+//!
+//! A name that nobody wrote is made of what is run, and a number is added where another application has
+//! it already. Knows nothing of what the settings mean.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::check::Context;
+use crate::check::template::fixed;
+use crate::checked::{App, AppAddress, AppRun};
+use crate::limits::APP_NAME_CHARACTERS_MAX;
+use crate::problem::Problem;
+use crate::syntax::{Line, Token};
+
+/// Names of files and folders that say nothing: the folder around them says more.
+const SAYS_NOTHING: [&str; 14] = [
+    "app", "bin", "build", "debug", "dist", "handler", "index", "lib", "main", "out", "release", "server",
+    "src", "target",
+];
+
+/// Words at the beginning of a command that run something else.
+const RUNNERS: [&str; 18] = [
+    "bun", "bunx", "bundle", "deno", "env", "exec", "node", "npm", "npx", "pnpm", "pnpx", "poetry", "python",
+    "python3", "ruby", "run", "uv", "yarn",
+];
+
+/// The applications of a configuration so far.
+#[derive(Debug, Default)]
+pub(crate) struct KnownApps {
+    pub(super) apps: Vec<Arc<App>>,
+    /// Those without a name, beside the name that each was given.
+    unnamed: Vec<(App, String)>,
+}
+
+/// A name as a person wrote it.
+pub(super) fn written_name(cx: &Context<'_>, token: &Token) -> Result<String, Box<Problem>> {
+    let name = fixed(cx.source, token, "the name of an application")?;
+    let wrong = |message: String| {
+        Err(Problem::error("name", &token.place, message)
+            .help("letters, digits, `-`, `_`, `.` and `:` make a name, as in `name shop-api`"))
+    };
+    if name.is_empty() || !name.chars().all(fits) {
+        return wrong(format!("`{name}` is no name of an application"));
+    }
+    if name.chars().count() > APP_NAME_CHARACTERS_MAX {
+        return wrong(format!("a name has at most {APP_NAME_CHARACTERS_MAX} characters"));
+    }
+    if is_number(&name) {
+        return wrong(format!("`{name}` would be read as a number of workers by `onehop workers`"));
+    }
+    Ok(name)
+}
+
+/// The application under a name that no other one has. The very same settings twice are one application.
+pub(super) fn named(cx: &mut Context<'_>, mut app: App, line: &Line) -> Result<Arc<App>, Box<Problem>> {
+    let is_taken = |cx: &Context<'_>, name: &str| cx.apps.apps.iter().any(|known| known.name == name);
+    if app.name.is_empty() {
+        if let Some((_, name)) = cx.apps.unnamed.iter().find(|(known, _)| *known == app) {
+            app.name.clone_from(name);
+            return Ok(cx.apps.shared(app));
+        }
+        let base = name_of(&app);
+        let numbered = (2_u32..).map(|number| format!("{base}-{number}"));
+        let name = std::iter::once(base.clone()).chain(numbered).find(|name| !is_taken(cx, name));
+        let name = name.unwrap_or(base);
+        cx.apps.unnamed.push((app.clone(), name.clone()));
+        app.name = name;
+        return Ok(cx.apps.shared(app));
+    }
+    if is_taken(cx, &app.name) && !cx.apps.apps.iter().any(|known| **known == app) {
+        let place = line.block.iter().flatten().find(|option| option.name.text == "name");
+        let place = place.map_or(&line.name.place, |option| &option.name.place);
+        let message = format!("two applications with different settings are called `{}`", app.name);
+        return Err(Problem::error("name", place, message).help("give one of the two another name"));
+    }
+    Ok(cx.apps.shared(app))
+}
+
+/// A name made of what is run.
+fn name_of(app: &App) -> String {
+    let found = match &app.run {
+        AppRun::Handler { file, .. } => name_of_path(file),
+        AppRun::Command { line } => name_of_command(line, &app.directory),
+        AppRun::Elsewhere { address: AppAddress::Unix(path) } => name_of_path(path),
+        AppRun::Elsewhere { address: AppAddress::Tcp(address) } if address.is_ipv4() => address.to_string(),
+        AppRun::Elsewhere { address: AppAddress::Tcp(address) } => format!("port-{}", address.port()),
+    };
+    let name: String = found.chars().take(APP_NAME_CHARACTERS_MAX / 2).map(name_character).collect();
+    match name.as_str() {
+        "" => "app".to_owned(),
+        number if is_number(number) => format!("app-{number}"),
+        _ => name,
+    }
+}
+
+/// The last part of a path that says something: `shop` of `/srv/shop/dist/server.mjs`.
+fn name_of_path(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let folders = path.ancestors().skip(1).filter_map(Path::file_name);
+    let folders = folders.map(|name| name.to_string_lossy().into_owned());
+    let found = std::iter::once(stem.clone()).chain(folders).find(|name| says_something(name));
+    found.unwrap_or(stem)
+}
+
+/// The first word that is neither an option nor what runs others: `next` of `npx next start`.
+fn name_of_command(line: &[String], directory: &Path) -> String {
+    let program = |word: &String| Path::new(word).file_name().map(|name| name.to_string_lossy().into_owned());
+    let told = |word: &&String| {
+        let runs_another = program(word).is_some_and(|name| RUNNERS.contains(&name.as_str()));
+        !word.starts_with('-') && !runs_another
+    };
+    match line.iter().find(told).or(line.first()) {
+        Some(word) => name_of_path(&directory.join(word)),
+        None => String::new(),
+    }
+}
+
+fn says_something(name: &str) -> bool {
+    !SAYS_NOTHING.contains(&name.to_ascii_lowercase().as_str())
+}
+
+fn is_number(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn fits(character: char) -> bool {
+    character.is_ascii_alphanumeric() || "-_.:".contains(character)
+}
+
+fn name_character(character: char) -> char {
+    if fits(character) { character } else { '-' }
+}

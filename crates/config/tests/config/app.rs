@@ -1,0 +1,345 @@
+//! `app`: what its lines mean, and what a person reads where they mean nothing.
+
+use std::num::NonZeroU16;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::memory::Memory;
+use crate::outline::outline;
+use onehop_config::checked::{
+    App, AppAddress, AppEnvironment, AppResources, AppRun, Recycle, Step, WorkerCount,
+};
+
+const HANDLER: &str = "export default { fetch() { return new Response('hi') } }\n";
+
+/// A site with these lines, beside files that an application may have.
+fn site(lines: &str) -> Memory {
+    Memory::main(&format!(":8080 {{\n{lines}\n}}\n"))
+        .file("api/server.mjs", HANDLER)
+        .file("api/routes.ts", HANDLER)
+        .file("shop/package.json", "{ \"name\": \"shop\", \"main\" : \"./src/start.js\" }")
+        .file("shop/src/start.js", HANDLER)
+        .file("shop/src/page.tsx", HANDLER)
+        .file("shop/server.py", "")
+        .file("shop/bin/serve", "")
+        .file("shop/.env", "A=b\n")
+}
+
+/// In the order in which they act, as often as they are named.
+#[track_caller]
+fn apps(lines: &str) -> Vec<Arc<App>> {
+    let mut apps = Vec::new();
+    site(lines).sound().checked.each_step(|step| {
+        if let Step::App(app) = step {
+            apps.push(Arc::clone(app));
+        }
+    });
+    apps
+}
+
+#[track_caller]
+fn app(lines: &str) -> App {
+    let apps = apps(lines);
+    assert_eq!(apps.len(), 1, "{apps:?}");
+    App::clone(&apps[0])
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_file_alone_is_an_application_with_every_default() {
+    let run = AppRun::Handler {
+        file: "/work/api/server.mjs".into(),
+        runtime: None,
+        runtime_arguments: Vec::new(),
+        arguments: Vec::new(),
+    };
+    let expected = App {
+        name: "api".into(),
+        run,
+        workers: WorkerCount::Exactly(NonZeroU16::MIN),
+        directory: "/work/api".into(),
+        environment: AppEnvironment::default(),
+        user: None,
+        resources: AppResources::default(),
+        recycle: Recycle::default(),
+        concurrency: 256,
+        queue: 1024,
+        queue_wait: Duration::from_secs(30),
+        timeout: Duration::from_secs(60),
+        start_timeout: Duration::from_secs(30),
+        stop_timeout: Duration::from_secs(10),
+        stuck_after: Duration::from_secs(5),
+        retry: false,
+        files: None,
+        platform_response: false,
+    };
+    for line in [
+        "app ./api/server.mjs",
+        "app * api/server.mjs",
+        "app /api/* ./api/server.mjs",
+        "app /work/api/server.mjs",
+    ] {
+        assert_eq!(app(line), expected, "{line}");
+    }
+}
+
+#[test]
+fn every_setting_of_a_handler_has_its_place() {
+    let app = app("app /api/* ./shop/src/start.js --port 1 {
+        name orders
+        runtime bun --smol
+        workers 4
+        concurrency 64
+        queue 100 2s
+        timeout 90s
+        start_timeout 1m
+        stop_timeout 5s
+        stuck_after 500ms
+        recycle rss 512MiB requests 10000 age 1d
+        retry
+        cwd shop/src
+        user www-data www
+        resources {
+            memory 4GiB
+            open_files 1024
+            processes 64
+            cpu 1h
+        }
+        env MODE production
+        env {
+            GREETING \"good day\"
+            EMPTY \"\"
+        }
+        env_file shop/.env
+        env_pass DATABASE_URL AWS_*
+        files shop
+        response platform
+    }");
+    let expected = App {
+        name: "orders".into(),
+        run: AppRun::Handler {
+            file: "/work/shop/src/start.js".into(),
+            runtime: Some("bun".into()),
+            runtime_arguments: words("--smol"),
+            arguments: words("--port 1"),
+        },
+        workers: WorkerCount::Exactly(NonZeroU16::new(4).unwrap()),
+        directory: "/work/shop/src".into(),
+        environment: AppEnvironment {
+            files: vec!["/work/shop/.env".into()],
+            set: vec![
+                ("MODE".into(), "production".into()),
+                ("GREETING".into(), "good day".into()),
+                ("EMPTY".into(), String::new()),
+            ],
+            pass: words("DATABASE_URL AWS_*"),
+        },
+        user: Some(("www-data".into(), Some("www".into()))),
+        resources: AppResources {
+            memory_bytes: Some(4 << 30),
+            open_files: Some(1024),
+            processes: Some(64),
+            cpu_seconds: Some(3600),
+        },
+        recycle: Recycle {
+            resident_bytes: Some(512 << 20),
+            requests: Some(10_000),
+            age: Some(Duration::from_secs(86_400)),
+        },
+        concurrency: 64,
+        queue: 100,
+        queue_wait: Duration::from_secs(2),
+        timeout: Duration::from_secs(90),
+        start_timeout: Duration::from_secs(60),
+        stop_timeout: Duration::from_secs(5),
+        stuck_after: Duration::from_millis(500),
+        retry: true,
+        files: Some("/work/shop".into()),
+        platform_response: true,
+    };
+    assert_eq!(app, expected);
+}
+
+#[test]
+fn a_command_runs_where_the_onehopfile_is() {
+    for (lines, line, directory) in [
+        ("command npx next start", "npx next start", "/work"),
+        ("command npx next start\ncwd shop", "npx next start", "/work/shop"),
+        ("command ./shop/bin/serve --flag", "/work/shop/bin/serve --flag", "/work"),
+        ("command ./bin/serve\ncwd shop", "/work/shop/bin/serve", "/work/shop"),
+    ] {
+        let app = app(&format!("app /api/* {{\n{lines}\n}}"));
+        assert_eq!(app.run, AppRun::Command { line: words(line) }, "{lines}");
+        assert_eq!(app.directory, Path::new(directory), "{lines}");
+        assert_eq!(app.workers, WorkerCount::Exactly(NonZeroU16::MIN));
+    }
+}
+
+#[test]
+fn an_unsupervised_program_is_an_address() {
+    let tcp = |text: &str| AppAddress::Tcp(text.parse().unwrap());
+    for (written, address) in [
+        ("127.0.0.1:3000", tcp("127.0.0.1:3000")),
+        ("10.0.0.7:3000", tcp("10.0.0.7:3000")),
+        ("localhost:3000", tcp("127.0.0.1:3000")),
+        (":3000", tcp("127.0.0.1:3000")),
+        ("http://127.0.0.1:3000/", tcp("127.0.0.1:3000")),
+        ("[::1]:3000", tcp("[::1]:3000")),
+        ("unix//run/api.sock", AppAddress::Unix("/run/api.sock".into())),
+        ("unix/api.sock", AppAddress::Unix("/work/api.sock".into())),
+    ] {
+        let app = app(&format!("app /api/* {{\nsupervise off {written}\n}}"));
+        assert_eq!(app.run, AppRun::Elsewhere { address }, "{written}");
+    }
+}
+
+#[test]
+fn the_folder_of_the_nearest_package_is_the_working_directory() {
+    assert_eq!(app("app shop/src/start.js").directory, Path::new("/work/shop"));
+    assert_eq!(app("app api/server.mjs").directory, Path::new("/work/api"));
+}
+
+#[test]
+fn a_name_says_what_is_run() {
+    for (line, name) in [
+        ("app api/server.mjs", "api"),
+        ("app api/routes.ts", "routes"),
+        ("app shop/src/start.js", "start"),
+        ("app {\ncommand npx next start\n}", "next"),
+        ("app {\ncommand node --enable-source-maps shop/src/start.js\n}", "start"),
+        ("app {\ncommand shop/bin/serve\n}", "serve"),
+        ("app {\nsupervise off unix//run/orders.sock\n}", "orders"),
+        ("app {\nsupervise off 127.0.0.1:3000\n}", "127.0.0.1:3000"),
+        ("app {\nsupervise off [::1]:3000\n}", "port-3000"),
+        ("app api/server.mjs {\nname a.b_c-d:1\n}", "a.b_c-d:1"),
+    ] {
+        assert_eq!(app(line).name, name, "{line}");
+    }
+}
+
+#[test]
+fn different_applications_have_different_names_and_equal_ones_are_one() {
+    let apps = apps(
+        "app /a/* api/server.mjs
+        app /bb/* api/server.mjs --other
+        app /ccc/* api/server.mjs
+        app /dddd/* api/server.mjs {
+            name both
+        }
+        app /eeeee/* api/server.mjs {
+            name both
+        }",
+    );
+    let names: Vec<&str> = apps.iter().map(|app| app.name.as_str()).collect();
+    assert_eq!(names, ["both", "both", "api", "api-2", "api"]);
+    assert!(Arc::ptr_eq(&apps[0], &apps[1]));
+    assert!(Arc::ptr_eq(&apps[2], &apps[4]));
+}
+
+#[test]
+fn a_configuration_names_each_of_its_applications_once() {
+    let loaded =
+        site("app /a/* api/server.mjs\nhandle_path /b/* {\n\tapp api/server.mjs\n\tapp /c api/routes.ts\n}")
+            .sound();
+    let names: Vec<&str> = loaded.checked.apps().iter().map(|app| app.name.as_str()).collect();
+    assert_eq!(names, ["routes", "api"]);
+}
+
+#[test]
+fn app_acts_behind_respond_and_before_files() {
+    let loaded = site("file_server\nspa /app/* ./dist\napp api/server.mjs\napp /api/* api/routes.ts\nrespond /r hi\nencode\nhandle /h {\n\tapp api/server.mjs\n}").sound();
+    assert_eq!(
+        outline(&loaded.checked.sites[0].routes),
+        "root /work
+encode [Zstd, Gzip] from 512
+handle path /h
+  app api
+respond 200 \"hi\" path /r
+app routes path /api/*
+app api
+spa /work/dist path /app/*
+file_server
+"
+    );
+}
+
+#[test]
+fn values_of_the_environment_are_not_shown_for_debugging() {
+    let app = app("app api/server.mjs {\nenv TOKEN much-secret\n}");
+    let shown = format!("{app:?}");
+    assert!(shown.contains("TOKEN") && !shown.contains("much-secret"), "{shown}");
+}
+
+macro_rules! errors {
+    ($name:ident, $text:expr) => {
+        #[test]
+        fn $name() {
+            insta::assert_snapshot!(site($text).errors());
+        }
+    };
+}
+
+errors!(app_without_anything_to_run, "app\napp /api/* {\n\tworkers 2\n}\napp @api\napp /api/*");
+errors!(
+    a_handler_that_is_not_there,
+    "app api/sever.mjs\napp nowhere/server.mjs\napp /api/* api/other\napp /work/api/server.mjs --flag"
+);
+errors!(a_folder_in_place_of_a_handler, "app ./api/\napp /x/* shop\napp /y/* shop/bin");
+errors!(a_file_that_is_no_handler, "app shop/server.py\napp /x/* shop/src/page.tsx\napp /y/* shop/.env");
+errors!(
+    every_wrong_value_of_an_app_at_once,
+    "app api/server.mjs {
+	name \"a b\"
+	runtime nod
+	workers 0
+	concurrency many
+	queue 0
+	timeout 0
+	start_timeout 2d
+	stop_timeout soon
+	stuck_after 1ms
+	recycle rss 1MiB
+	retry twice
+	cwd nowhere
+	user a:b
+	resources memry 1GiB
+	env A=b
+	env ONEHOP_LANES 3
+	env_file nowhere
+	env_pass A*B
+	files api/server.mjs
+	response fast
+	worker 3
+	instances 4
+}"
+);
+errors!(
+    a_program_that_is_not_there,
+    "app {\n\tcommand ./nowhere --flag\n}\napp /x/* api/server.mjs {\n\truntime ./nowhere\n}\napp /y/* api/server.mjs {\n\truntime deno\n}"
+);
+errors!(
+    contradictions_of_an_app,
+    "app /a/* api/server.mjs {\n\tcommand node api/server.mjs\n}
+app /b/* {\n\tsupervise off :3000\n\tworkers 2\n\tenv A b\n}
+app /c/* {\n\tcommand node api/server.mjs\n\tstuck_after 1s\n\tresponse platform\n\tenv PORT 3000\n}
+app /d/* api/server.mjs {\n\tone_at_a_time\n\tconcurrency 3\n}
+app /e/* api/server.mjs {\n\tworkers 2\n\tworkers 3\n\tenv A b\n\tenv A c\n}"
+);
+errors!(
+    a_wrong_address_of_a_program,
+    "app {\n\tsupervise off\n}\napp /b {\n\tsupervise on\n}\napp /c {\n\tsupervise off example.com\n}\napp /d {\n\tsupervise off 127.0.0.1:0\n}"
+);
+errors!(what_app_is_going_to_have, "app api/server.mjs {\n\tlimit 10\n\tsticky\n\texec a\n}");
+errors!(
+    placeholders_have_no_meaning_before_a_request,
+    "app api/server.mjs {path}\napp /b {\n\tcommand echo {uri}\n}\napp /c api/server.mjs {\n\tenv A {host}\n}"
+);
+errors!(
+    two_applications_of_one_name,
+    "app /a api/server.mjs {\n\tname one\n}\napp /b api/routes.ts {\n\tname one\n}\napp /c api/routes.ts {\n\tname 12\n}"
+);
+errors!(a_secret_is_not_repeated, "app api/server.mjs {\n\tenv \"TOKEN=secret\" x\n\tworkers 0\n}");

@@ -1,0 +1,425 @@
+//! The owner of one application: orders all that happens to its workers.
+//!
+//! One task, messages only. What is wanted and what is there are compared after each message, and what is
+//! missing is started, what is too much drained. Replacing a worker (a reload, a change of the folder, the
+//! settings' `recycle`) marks it as old: a new one serves before an old one goes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use onehop_config::checked::{App, AppRun, WorkerCount};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep_until};
+
+use super::Surroundings;
+use super::messages::{Command, End, News, Order, Task, Told, Withdrawal};
+use super::pause::Pause;
+use super::view::{Member as Seen, State, View};
+use super::{handler, program};
+use crate::control::events::Event;
+use crate::limits::{APP_MESSAGES_MAX, ELSEWHERE_PROBE_PERIOD, WORKERS_MAX};
+use crate::request::handle::app::pool::{Pool, Worker, WorkerId};
+
+/// The state of an application.
+pub(super) struct Owner {
+    app: Arc<App>,
+    pool: Arc<Pool>,
+    surroundings: Arc<Surroundings>,
+    view: View,
+    tell: mpsc::Sender<Told>,
+    told: mpsc::Receiver<Told>,
+    wanted: usize,
+    members: BTreeMap<WorkerId, Member>,
+    pause: Pause,
+    /// Nobody is started before.
+    next_start: Instant,
+    roll: Option<Roll>,
+    waiting: Vec<oneshot::Sender<Result<(), String>>>,
+    /// When the first worker was started, until the application was said to be ready.
+    said_ready: Option<Instant>,
+    is_failing: bool,
+    stopping: Option<Vec<oneshot::Sender<()>>>,
+}
+
+/// A worker, as its owner sees it.
+struct Member {
+    state: State,
+    /// It is to be replaced.
+    is_old: bool,
+    round: u64,
+    begun: Instant,
+    ready: Option<Instant>,
+    pid: u32,
+    worker: Option<Arc<Worker>>,
+    commands: mpsc::Sender<Command>,
+}
+
+/// All workers are being replaced.
+struct Roll {
+    begun: Instant,
+    waiting: Vec<oneshot::Sender<Result<(), String>>>,
+}
+
+impl Owner {
+    pub(super) fn new(app: Arc<App>, pool: Arc<Pool>, surroundings: Arc<Surroundings>, view: View) -> Self {
+        let (tell, told) = mpsc::channel(APP_MESSAGES_MAX);
+        let wanted = match (&app.run, app.workers) {
+            (AppRun::Elsewhere { .. }, _) => 1,
+            (_, WorkerCount::Auto) => surroundings.cores,
+            (_, WorkerCount::Exactly(count)) => usize::from(count.get()),
+        };
+        let now = Instant::now();
+        Self {
+            app,
+            pool,
+            surroundings,
+            view,
+            tell,
+            told,
+            wanted: wanted.clamp(1, WORKERS_MAX),
+            members: BTreeMap::new(),
+            pause: Pause::default(),
+            next_start: now,
+            roll: None,
+            waiting: Vec::new(),
+            said_ready: Some(now),
+            is_failing: false,
+            stopping: None,
+        }
+    }
+
+    /// Until it has been stopped and its last worker has ended.
+    pub(super) async fn run(mut self, mut orders: mpsc::Receiver<Order>) {
+        let mut has_orders = true;
+        loop {
+            self.settle();
+            self.show();
+            if self.stopping.is_some() && self.members.is_empty() {
+                break;
+            }
+            let waits = self.stopping.is_none() && self.missing() > 0;
+            tokio::select! {
+                order = orders.recv(), if has_orders => match order {
+                    Some(order) => self.obey(order),
+                    None => {
+                        has_orders = false;
+                        self.stop();
+                    }
+                },
+                Some(told) = self.told.recv() => self.hear(told),
+                () = sleep_until(self.next_start), if waits => {}
+            }
+        }
+        for waiting in self.stopping.take().into_iter().flatten() {
+            let _ = waiting.send(());
+        }
+    }
+
+    fn obey(&mut self, order: Order) {
+        match order {
+            Order::Workers(count, taken) => {
+                self.wanted = count.clamp(1, WORKERS_MAX);
+                self.settle();
+                self.show();
+                let _ = taken.send(());
+            }
+            Order::Roll(waiting) => self.begin_roll(Some(waiting)),
+            Order::AwaitReady(waiting) => self.waiting.push(waiting),
+            Order::Stop(waiting) => {
+                self.stop();
+                self.stopping.get_or_insert_default().push(waiting);
+            }
+        }
+    }
+
+    fn begin_roll(&mut self, waiting: Option<oneshot::Sender<Result<(), String>>>) {
+        if matches!(self.app.run, AppRun::Elsewhere { .. }) {
+            // Whoever starts it replaces it.
+            return waiting.into_iter().for_each(|waiting| drop(waiting.send(Ok(()))));
+        }
+        let roll = self.roll.get_or_insert_with(|| Roll { begun: Instant::now(), waiting: Vec::new() });
+        roll.waiting.extend(waiting);
+        self.pause.forget();
+        self.next_start = Instant::now();
+        for member in self.members.values_mut() {
+            match member.state {
+                State::Serving => member.is_old = true,
+                // It may have read what was there before.
+                State::Starting => member.leave(State::Draining, Command::Kill),
+                State::Draining | State::Stuck => {}
+            }
+        }
+    }
+
+    fn stop(&mut self) {
+        self.stopping.get_or_insert_default();
+        let gone = || Err("the application is being stopped".to_owned());
+        let rolling = self.roll.take().map(|roll| roll.waiting).unwrap_or_default();
+        for waiting in rolling.into_iter().chain(self.waiting.drain(..)) {
+            let _ = waiting.send(gone());
+        }
+        for (id, member) in &mut self.members {
+            let command = if member.worker.is_some() { Command::Drain } else { Command::Kill };
+            self.pool.withdraw(*id);
+            member.leave(State::Draining, command);
+        }
+    }
+
+    fn hear(&mut self, told: Told) {
+        let Some(member) = self.members.get_mut(&told.id) else { return };
+        match told.what {
+            News::Started { pid } => member.pid = pid,
+            News::Health { resident_bytes, lag, is_due } => {
+                self.view.health(told.id, resident_bytes, lag);
+                member.is_old |=
+                    is_due && member.state == State::Serving && Instant::now() >= self.next_start;
+            }
+            News::Ready { worker, runtime } => {
+                member.worker = Some(Arc::clone(&worker));
+                if member.state == State::Starting {
+                    member.state = State::Serving;
+                    member.ready = Some(Instant::now());
+                    self.pool.admit(worker);
+                    self.is_ready(runtime);
+                } else {
+                    // It was told to end meanwhile.
+                    member.command(Command::Drain);
+                }
+            }
+            News::Withdraw(why) => {
+                self.pool.withdraw(told.id);
+                match why {
+                    Withdrawal::Asked => member.leave(State::Draining, Command::Drain),
+                    Withdrawal::Stuck => member.state = State::Stuck,
+                    // One that somebody else starts may come back; a process of ours tells its end.
+                    Withdrawal::Lost if matches!(self.app.run, AppRun::Elsewhere { .. }) => {
+                        member.state = State::Starting;
+                        let reason = "nobody answers there; it is tried again every two seconds".to_owned();
+                        self.fails(reason, ELSEWHERE_PROBE_PERIOD, None);
+                    }
+                    Withdrawal::Lost => member.state = State::Draining,
+                }
+            }
+            News::Ended(end) => self.ended(told.id, end),
+        }
+    }
+
+    fn is_ready(&mut self, runtime: String) {
+        if let Some(begun) = self.said_ready.take() {
+            let (app, workers) = (self.app.name.clone(), self.wanted);
+            self.surroundings.say(Event::AppReady { app, runtime, workers, took: begun.elapsed() });
+        }
+        self.is_failing = false;
+        self.view.fails(None);
+    }
+
+    fn ended(&mut self, id: WorkerId, end: End) {
+        let Some(member) = self.members.remove(&id) else { return };
+        self.pool.withdraw(id);
+        if self.stopping.is_some() || !end.failed {
+            return self.say_ended(end, None);
+        }
+        self.view.failed();
+        let was_serving = member.ready.is_some();
+        if member.state == State::Stuck {
+            // Another was started when it stood still.
+            return self.say_ended(end, None);
+        }
+        let life = member.ready.map(|ready| ready.elapsed());
+        let pause = self.pause.ended(member.round, life, self.surroundings.chance());
+        self.next_start = Instant::now() + pause;
+        let serving = self.count(State::Serving);
+        let reason = end.reason.clone();
+        let never_ran = end.never_ran;
+        if !was_serving {
+            self.roll_failed(&reason);
+        }
+        let is_missed = self.missing() > 0;
+        self.say_ended(end, Some(pause).filter(|_| is_missed));
+        if !was_serving {
+            for waiting in self.waiting.drain(..) {
+                let _ = waiting.send(Err(reason.clone()));
+            }
+        }
+        self.consider_failing(&reason, pause, serving, was_serving, never_ran);
+    }
+
+    /// The new ones do not start: the old ones serve on.
+    fn roll_failed(&mut self, reason: &str) {
+        if let Some(roll) = self.roll.take() {
+            for waiting in roll.waiting {
+                let _ = waiting.send(Err(reason.to_owned()));
+            }
+        }
+        for member in self.members.values_mut() {
+            member.is_old = false;
+        }
+    }
+
+    fn consider_failing(
+        &mut self,
+        reason: &str,
+        pause: Duration,
+        serving: usize,
+        was_serving: bool,
+        never_ran: bool,
+    ) {
+        let watch = self.surroundings.options.watch;
+        let shown = watch.then(|| reason.to_owned());
+        let is_hopeless = self.pause.is_crash_loop() || never_ran || (watch && !was_serving);
+        if serving > 0 {
+            if watch && !was_serving {
+                self.pool.set_failing(0, shown);
+                self.view.fails(Some(reason.to_owned()));
+            }
+            return;
+        }
+        if !is_hopeless {
+            return;
+        }
+        self.fails(reason.to_owned(), pause, shown);
+    }
+
+    fn fails(&mut self, reason: String, retry_in: Duration, shown: Option<String>) {
+        let seconds = u32::try_from(retry_in.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
+        self.pool.set_failing(seconds, shown);
+        self.view.fails(Some(reason.clone()));
+        if !std::mem::replace(&mut self.is_failing, true) {
+            let app = self.app.name.clone();
+            self.surroundings.say(Event::AppFailing { app, reason, retry_in });
+        }
+    }
+
+    fn say_ended(&self, end: End, restart_in: Option<Duration>) {
+        let End { pid, reason, failed, .. } = end;
+        let app = self.app.name.clone();
+        self.surroundings.say(Event::WorkerEnded { app, pid, reason, restart_in, failed });
+    }
+
+    fn count(&self, state: State) -> usize {
+        self.members.values().filter(|member| member.state == state).count()
+    }
+
+    fn old(&self) -> usize {
+        self.members.values().filter(|member| member.is_old && member.state == State::Serving).count()
+    }
+
+    /// How many may be started as soon as the pause allows.
+    fn missing(&self) -> usize {
+        let (starting, old) = (self.count(State::Starting), self.old());
+        let new = self.count(State::Serving) - old + starting;
+        let missing = self.wanted.saturating_sub(new);
+        // While others serve, one at a time: replacing must not take the memory of twice as many.
+        if old > 0 { missing.min(1_usize.saturating_sub(starting)) } else { missing }
+    }
+
+    /// Makes what is there what is wanted.
+    fn settle(&mut self) {
+        if self.stopping.is_some() {
+            return;
+        }
+        if Instant::now() >= self.next_start {
+            for _ in 0..self.missing() {
+                self.start();
+            }
+        }
+        let serving = self.count(State::Serving);
+        for _ in self.wanted..serving {
+            // Old ones first, then the ones that were started first.
+            let all = self.members.iter_mut().filter(|(_, member)| member.state == State::Serving);
+            let Some((id, member)) = all.min_by_key(|(id, member)| (!member.is_old, **id)) else { break };
+            self.pool.withdraw(*id);
+            member.leave(State::Draining, Command::Drain);
+        }
+        let (old, serving) = (self.old(), self.count(State::Serving));
+        let starting = self.count(State::Starting);
+        for _ in self.wanted..(serving - old + starting).max(self.wanted) {
+            // The number was lowered while they start.
+            let Some((_, member)) = self.members.iter_mut().find(|(_, m)| m.state == State::Starting) else {
+                break;
+            };
+            member.leave(State::Draining, Command::Kill);
+        }
+        if old == 0 && serving >= self.wanted {
+            self.all_serve();
+        }
+    }
+
+    fn all_serve(&mut self) {
+        if let Some(roll) = self.roll.take() {
+            let (app, workers) = (self.app.name.clone(), self.wanted);
+            self.surroundings.say(Event::AppRolled { app, workers, took: roll.begun.elapsed() });
+            for waiting in roll.waiting {
+                let _ = waiting.send(Ok(()));
+            }
+        }
+        for waiting in self.waiting.drain(..) {
+            let _ = waiting.send(Ok(()));
+        }
+    }
+
+    fn start(&mut self) {
+        let id = self.surroundings.next_id();
+        let (commands, receiver) = mpsc::channel(COMMANDS_MAX);
+        let task = Task {
+            id,
+            app: Arc::clone(&self.app),
+            surroundings: Arc::clone(&self.surroundings),
+            tell: self.tell.clone(),
+            commands: receiver,
+        };
+        let round = self.pause.round();
+        let begun = Instant::now();
+        let member = Member {
+            state: State::Starting,
+            is_old: false,
+            round,
+            begun,
+            ready: None,
+            pid: 0,
+            worker: None,
+            commands,
+        };
+        self.members.insert(id, member);
+        match &self.app.run {
+            AppRun::Handler { .. } => drop(tokio::spawn(handler::live(task))),
+            AppRun::Command { .. } => drop(tokio::spawn(program::live(task))),
+            AppRun::Elsewhere { address } => {
+                drop(tokio::spawn(program::live_elsewhere(task, address.clone())));
+            }
+        }
+    }
+
+    fn show(&self) {
+        let members = self.members.iter().map(|(id, member)| {
+            (
+                *id,
+                Seen {
+                    pid: member.pid,
+                    state: member.state,
+                    begun: member.begun,
+                    worker: member.worker.clone(),
+                },
+            )
+        });
+        self.view.show(self.wanted, members);
+    }
+}
+
+/// Commands that a worker's task is sent in its life: to drain, and to end at once.
+const COMMANDS_MAX: usize = 4;
+
+impl Member {
+    fn command(&self, command: Command) {
+        // Full, it has heard enough.
+        let _ = self.commands.try_send(command);
+    }
+
+    fn leave(&mut self, state: State, command: Command) {
+        if self.state != State::Stuck {
+            self.state = state;
+        }
+        self.command(command);
+    }
+}

@@ -1,0 +1,107 @@
+//! The control lane of a worker, as the supervisor has it: frames out, frames in.
+
+use std::os::unix::net::UnixStream as StdUnixStream;
+
+use onehop_wire::{Broken, Lane, Payload, Pong, Sender, decode, encode};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+
+use crate::limits::{LANE_SLOTS_MAX, LANE_WINDOW_BYTES, STREAM_WINDOW_BYTES, WORKER_BEGINS_PER_TURN};
+
+/// Holds at most one frame and one read.
+pub(super) struct ControlLane {
+    stream: UnixStream,
+    input: Vec<u8>,
+}
+
+/// What a worker says.
+#[derive(Debug, PartialEq)]
+pub(super) enum Heard {
+    /// Its runtime and version, `node 20.20.2`.
+    Ready(String),
+    /// Why not, for a person.
+    Failed(String),
+    Pong(Pong),
+    Drain,
+    /// The lane is at its end.
+    End,
+}
+
+impl ControlLane {
+    pub(super) fn new(stream: StdUnixStream) -> std::io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        Ok(Self { stream: UnixStream::from_std(stream)?, input: Vec::new() })
+    }
+
+    /// The next frame, or what is wrong with it. May be cancelled and called again.
+    pub(super) async fn hear(&mut self) -> Result<Heard, Broken> {
+        loop {
+            if let Some((frame, consumed)) = decode(&self.input, Sender::Worker, Lane::Control)? {
+                let heard = understand(frame.payload);
+                self.input.drain(..consumed);
+                if let Some(heard) = heard {
+                    return Ok(heard);
+                }
+                continue;
+            }
+            self.input.reserve(READ_BYTES);
+            // An error of a socket pair means what its end means.
+            if !matches!(self.stream.read_buf(&mut self.input).await, Ok(1..)) {
+                return Ok(Heard::End);
+            }
+        }
+    }
+
+    pub(super) async fn hello(&mut self, cores: usize, app: &str) {
+        let server = concat!("onehop/", env!("CARGO_PKG_VERSION"));
+        let hello = onehop_wire::Hello {
+            version_min: onehop_wire::limits::VERSION,
+            version_max: onehop_wire::limits::VERSION,
+            lanes: u16::try_from(cores).unwrap_or(u16::MAX),
+            slots: LANE_SLOTS_MAX,
+            stream_window: STREAM_WINDOW_BYTES,
+            lane_window: LANE_WINDOW_BYTES,
+            begins_per_turn: WORKER_BEGINS_PER_TURN,
+            server: server.as_bytes(),
+            application: app.as_bytes(),
+        };
+        self.send(|out| encode::hello(out, &hello)).await;
+    }
+
+    pub(super) async fn ping(&mut self, token: u64) {
+        self.send(|out| encode::ping(out, token)).await;
+    }
+
+    pub(super) async fn drain(&mut self) {
+        self.send(encode::drain).await;
+    }
+
+    pub(super) async fn retire(&mut self) {
+        self.send(encode::retire).await;
+    }
+
+    /// What cannot be sent is lost with the worker, which its end will tell. Never waits: a few dozen frames
+    /// in the life of a worker that does not read fit into any socket's buffer, and one PING is open at most.
+    async fn send(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
+        let mut out = Vec::new();
+        encode(&mut out);
+        let _ = self.stream.write_all(&out).await;
+    }
+}
+
+/// Bytes of one read; a PONG has 52.
+const READ_BYTES: usize = 4 * 1024;
+
+fn understand(payload: Payload<'_>) -> Option<Heard> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match payload {
+        Payload::Ready(ready) => {
+            Some(Heard::Ready(format!("{} {}", text(ready.runtime), text(ready.runtime_version))))
+        }
+        Payload::Failed(why) => Some(Heard::Failed(text(why))),
+        Payload::Pong(pong) => Some(Heard::Pong(pong)),
+        Payload::Drain => Some(Heard::Drain),
+        // The decoder lets no other kind pass from a worker on this lane.
+        _ => None,
+    }
+}

@@ -1,0 +1,180 @@
+//! The worker's library for Node and Bun, as it is in this binary, and its way to a folder.
+//!
+//! Nothing has to be installed: the files are unpacked once, found again by their content, and looked at
+//! before every start, since cleaners of temporary folders come by.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::folder::{in_first_place, is_ours, make, own_user};
+
+/// Where the library lies; unpacks it if it does not lie there yet. The entry is `worker.mjs`.
+pub(super) fn unpacked() -> Result<PathBuf, String> {
+    in_first_place(|base| unpack_in(base, FILES))
+}
+
+/// A file by name and content.
+type File = (&'static str, &'static str);
+
+/// The sources, each once.
+macro_rules! sources {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../../../sdk/node/src/", $name)))),*]
+    };
+}
+
+const FILES: &[File] = sources![
+    "channel.mjs",
+    "context.mjs",
+    "control.mjs",
+    "exchange.mjs",
+    "fetch/answer.mjs",
+    "fetch/body.mjs",
+    "fetch/head.mjs",
+    "fetch/headers.mjs",
+    "fetch/install.mjs",
+    "fetch/location.mjs",
+    "fetch/names.mjs",
+    "fetch/platform.mjs",
+    "fetch/request.mjs",
+    "fetch/response.mjs",
+    "handler.mjs",
+    "inbound.mjs",
+    "isolate.mjs",
+    "lag.mjs",
+    "lane.mjs",
+    "load.mjs",
+    "outbound.mjs",
+    "output.mjs",
+    "report.mjs",
+    "runtime.mjs",
+    "tunnel.mjs",
+    "version.mjs",
+    "websocket-frames.mjs",
+    "websocket.mjs",
+    "wire.mjs",
+    "worker.mjs",
+];
+
+fn unpack_in(base: &Path, files: &[File]) -> Result<PathBuf, String> {
+    let name = format!("onehop-node-{}-{:032x}", own_user(), hash(files));
+    let path = base.join(&name);
+    if is_sound(&path, files) {
+        return Ok(path);
+    }
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let fresh = base.join(format!("{name}-{}-{count}", std::process::id()));
+    let written = write(&fresh, files).and_then(|()| std::fs::rename(&fresh, &path));
+    if written.is_ok() {
+        return Ok(path);
+    }
+    if is_sound(&path, files) {
+        // Another process was quicker.
+        let _ = std::fs::remove_dir_all(&fresh);
+        return Ok(path);
+    }
+    // What stands in the way is not ours, or not what it says: it is left alone, and not used.
+    if is_sound(&fresh, files) {
+        Ok(fresh)
+    } else {
+        Err(written.err().map_or_else(String::new, |e| e.to_string()))
+    }
+}
+
+fn write(folder: &Path, files: &[File]) -> std::io::Result<()> {
+    // Its content is public; that nobody else may write there is what matters. Workers of other users read it.
+    make(folder, 0o755)?;
+    for (name, content) in files {
+        let path = folder.join(name);
+        if let Some(parent) = path.parent()
+            && !parent.is_dir()
+        {
+            make(parent, 0o755)?;
+        }
+        std::fs::write(&path, content)?;
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644))?;
+    }
+    Ok(())
+}
+
+fn is_sound(folder: &Path, files: &[File]) -> bool {
+    is_ours(folder, true)
+        && files.iter().all(|(name, content)| {
+            let path = folder.join(name);
+            // Folders within it are made and kept by whoever owns it.
+            is_ours(&path, false) && std::fs::read(&path).is_ok_and(|found| found == content.as_bytes())
+        })
+}
+
+fn hash(files: &[File]) -> u128 {
+    let mut all = Vec::new();
+    for (name, content) in files {
+        for part in [name, content] {
+            all.extend_from_slice(&(part.len() as u64).to_le_bytes());
+            all.extend_from_slice(part.as_bytes());
+        }
+    }
+    xxh3_128(&all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOME: &[File] = &[("worker.mjs", "import './a.mjs';\n"), ("a.mjs", "1;\n")];
+
+    #[test]
+    fn every_source_of_the_library_is_in_the_binary() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sdk/node/src");
+        let mut there = Vec::new();
+        let mut folders = vec![root.clone()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("listed") {
+                let path = entry.expect("an entry").path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|extension| extension == "mjs") {
+                    let name = path.strip_prefix(&root).expect("below");
+                    there.push(name.to_str().expect("text").to_owned());
+                }
+            }
+        }
+        there.sort();
+        let mut known: Vec<_> = FILES.iter().map(|(name, _)| (*name).to_owned()).collect();
+        known.sort();
+        assert_eq!(known, there);
+    }
+
+    #[test]
+    fn the_library_is_unpacked_once_and_found_again() {
+        let base = tempfile::tempdir().expect("a folder");
+        let first = unpack_in(base.path(), SOME).expect("unpacked");
+        assert_eq!(std::fs::read_to_string(first.join("a.mjs")).expect("there"), "1;\n");
+        assert_eq!(unpack_in(base.path(), SOME).expect("found"), first);
+        assert_eq!(std::fs::read_dir(base.path()).expect("listed").count(), 1);
+    }
+
+    #[test]
+    fn a_folder_whose_content_was_changed_is_not_used() {
+        let base = tempfile::tempdir().expect("a folder");
+        let first = unpack_in(base.path(), SOME).expect("unpacked");
+        std::fs::write(first.join("a.mjs"), "2;\n").expect("written");
+        let second = unpack_in(base.path(), SOME).expect("unpacked");
+        assert_ne!(first, second);
+        assert_eq!(std::fs::read_to_string(second.join("a.mjs")).expect("there"), "1;\n");
+    }
+
+    #[test]
+    fn a_link_in_its_place_is_not_followed() {
+        let base = tempfile::tempdir().expect("a folder");
+        let first = unpack_in(base.path(), SOME).expect("unpacked");
+        let moved = base.path().join("moved");
+        std::fs::rename(&first, &moved).expect("moved");
+        std::os::unix::fs::symlink(&moved, &first).expect("linked");
+        assert_ne!(unpack_in(base.path(), SOME).expect("unpacked"), first);
+    }
+}

@@ -1,0 +1,143 @@
+//! Folders that nobody else can have prepared: for the runtime's files, and for the sockets of programs.
+//!
+//! A folder is used only where it is our own, nobody else may write in it, and its parent does not let others
+//! rename what is ours. Never follows a link that it finds in the place of a folder.
+
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A folder that is removed with its content when this is dropped.
+#[derive(Debug)]
+pub(super) struct PrivateFolder {
+    path: PathBuf,
+}
+
+impl PrivateFolder {
+    /// A new folder in the first place that allows it.
+    pub(super) fn create() -> Result<Self, String> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let name = |count| format!("onehop-apps-{}-{}-{count}", own_user(), std::process::id());
+        in_first_place(|base| {
+            for _ in 0..NAMES_TRIED_MAX {
+                let path = base.join(name(COUNT.fetch_add(1, Ordering::Relaxed)));
+                match make(&path, 0o711) {
+                    Ok(()) => return Ok(Self { path }),
+                    // A process of the same number that has gone left it, or somebody is in our way.
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                    Err(error) => return Err(error.to_string()),
+                }
+            }
+            Err("every name is taken".to_owned())
+        })
+    }
+
+    /// A folder in it that only this user may enter.
+    pub(super) fn subfolder(&self, name: &str, owner: Option<(u32, u32)>) -> io::Result<PathBuf> {
+        let path = self.path.join(name);
+        match make(&path, 0o700) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        if let Some((uid, gid)) = owner {
+            std::os::unix::fs::chown(&path, Some(uid), Some(gid))?;
+        }
+        Ok(path)
+    }
+}
+
+impl PrivateFolder {
+    /// Removes it with its content.
+    pub(super) fn remove(&self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// Runs this in the places for such folders until one of them works.
+pub(super) fn in_first_place<T>(mut make: impl FnMut(&Path) -> Result<T, String>) -> Result<T, String> {
+    let mut reasons = Vec::new();
+    for base in places() {
+        let tried =
+            if keeps_what_is_ours(&base) { make(&base) } else { Err("others may rename there".into()) };
+        match tried {
+            Ok(made) => return Ok(made),
+            Err(reason) => reasons.push(format!("{}: {reason}", base.display())),
+        }
+    }
+    Err(format!("no place for a private folder ({}); set TMPDIR to one", reasons.join("; ")))
+}
+
+/// Makes a folder that was not there, with exactly this mode.
+pub(super) fn make(path: &Path, mode: u32) -> io::Result<()> {
+    std::fs::DirBuilder::new().mode(0o700).create(path)?;
+    // Beyond what the umask allowed.
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+}
+
+/// Whether this is a folder (`true`) or file of our own in which nobody else may write.
+pub(super) fn is_ours(path: &Path, is_folder: bool) -> bool {
+    let Ok(found) = std::fs::symlink_metadata(path) else { return false };
+    let kind = if is_folder { found.is_dir() } else { found.is_file() };
+    kind && found.uid() == own_user() && found.mode() & 0o022 == 0
+}
+
+pub(super) fn own_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// How often a folder's name is chosen anew.
+const NAMES_TRIED_MAX: usize = 64;
+
+fn places() -> Vec<PathBuf> {
+    let named = |name| std::env::var_os(name).map(PathBuf::from);
+    // root's runtime folder is closed to the users that it runs applications as.
+    let runtime = named("XDG_RUNTIME_DIR").filter(|_| own_user() != 0);
+    let all = [runtime, Some("/dev/shm".into()), named("TMPDIR"), Some("/tmp".into())];
+    all.into_iter().flatten().filter(|path| path.is_absolute()).collect()
+}
+
+/// Where others may write, the sticky bit must keep them from renaming what is not theirs.
+fn keeps_what_is_ours(base: &Path) -> bool {
+    let Ok(found) = std::fs::metadata(base) else { return false };
+    let owner = found.uid();
+    let is_trusted = owner == own_user() || owner == 0;
+    found.is_dir() && is_trusted && (found.mode() & 0o022 == 0 || found.mode() & 0o1000 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_new_closed_to_others_and_gone_in_the_end() {
+        let folder = PrivateFolder::create().expect("a place");
+        let other = PrivateFolder::create().expect("a place");
+        assert_ne!(folder.path, other.path);
+        let inner = folder.subfolder("app-0", None).expect("made");
+        assert_eq!(inner.metadata().expect("there").mode() & 0o777, 0o700);
+        assert!(is_ours(&inner, true) && !is_ours(&inner, false));
+        let path = folder.path.clone();
+        drop(folder);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_link_or_a_folder_in_which_others_may_write_is_not_ours() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (open, link) = (folder.path().join("open"), folder.path().join("link"));
+        make(&open, 0o777).expect("made");
+        std::os::unix::fs::symlink(folder.path(), &link).expect("made");
+        assert!(!is_ours(&open, true));
+        assert!(!is_ours(&link, true));
+        assert!(!keeps_what_is_ours(&open));
+        std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o1777)).expect("set");
+        assert!(keeps_what_is_ours(&open));
+    }
+}

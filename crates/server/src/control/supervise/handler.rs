@@ -1,0 +1,350 @@
+//! The life of one worker that speaks the worker protocol, from its start to its end.
+//!
+//! Follows docs/worker-protocol.md on the control lane. Decides nothing about other workers: it tells the
+//! owner of the application (`app.rs`) what happens, and obeys it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use onehop_wire::Pong;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+
+use super::control_lane::{ControlLane, Heard};
+use super::launch::{self, Lanes};
+use super::messages::{Command, End, News, Task, Withdrawal, reports};
+use super::process::{Process, ended_within, explain};
+use super::stack;
+use crate::control::events::Event;
+use crate::limits::{
+    WORKER_DRAIN_LOOK_PERIOD, WORKER_EXIT_EXPLAINED_DEADLINE, WORKER_OUTPUT_END_DEADLINE, WORKER_PING_PERIOD,
+};
+use crate::request::handle::app::pool::{LaneReport, Transport, Worker};
+
+/// Lives until the process has ended.
+pub(super) async fn live(mut task: Task) {
+    let end = match begin(&task) {
+        Ok((process, lanes)) => {
+            let begun = Instant::now();
+            let pid = process.pid();
+            task.tell(News::Started { pid }).await;
+            let mut life = Life { process, begun, report: None };
+            let why = life.run(&mut task, lanes).await;
+            life.end(&task, why).await
+        }
+        Err(reason) => End { pid: 0, reason, failed: true, never_ran: true },
+    };
+    task.tell(News::Ended(end)).await;
+}
+
+fn begin(task: &Task) -> Result<(Process, Lanes), String> {
+    let surroundings = &task.surroundings;
+    let options = &surroundings.options;
+    let (launch, lanes) = launch::handler(&task.app, surroundings.cores, options.watch)?;
+    let shown = surroundings.shown()?;
+    let process = Process::start(launch, options, &task.app.resources, &task.app.name, &shown)?;
+    Ok((process, lanes))
+}
+
+struct Life {
+    process: Process,
+    begun: Instant,
+    report: Option<mpsc::Receiver<LaneReport>>,
+}
+
+/// Why a life ends.
+enum Why {
+    /// By itself; the status is asked for.
+    Exited,
+    /// It was not ready in time.
+    TooSlow,
+    /// It says so.
+    Failed(String),
+    /// It does not keep to the protocol; for a person.
+    Broken(String),
+    /// A core has lost its lane; for a person.
+    LaneLost(String),
+    /// It did not turn for so long.
+    Stuck(Duration),
+    /// It did what it was told.
+    Retired,
+    /// It was told to end, and did not in time.
+    Overdue,
+    /// It was not wanted any more.
+    Killed,
+}
+
+impl Life {
+    async fn run(&mut self, task: &mut Task, lanes: Lanes) -> Why {
+        match self.stages(task, lanes).await {
+            Ok(why) | Err(why) => why,
+        }
+    }
+
+    async fn stages(&mut self, task: &mut Task, lanes: Lanes) -> Result<Why, Why> {
+        let deadline = self.begun + task.app.start_timeout;
+        let mut control = ControlLane::new(lanes.control)
+            .map_err(|error| Why::Broken(format!("its control lane cannot be used: {error}")))?;
+        control.hello(lanes.data.len(), &task.app.name).await;
+        let runtime = self.handshake(task, &mut control, deadline).await?;
+        let (report, mut reported) = reports(lanes.data.len());
+        let worker = Worker::new(task.id, Transport::Lanes, report);
+        let surroundings = Arc::clone(&task.surroundings);
+        tokio::select! {
+            attached = attach(surroundings, &worker, lanes.data, &mut reported) => attached.map_err(Why::Broken)?,
+            _ = self.process.ended() => return Err(Why::Exited),
+            _ = task.command() => return Err(Why::Killed),
+        }
+        self.report = Some(reported);
+        task.tell(News::Ready { worker: Arc::clone(&worker), runtime }).await;
+        self.serve(task, &mut control, &worker).await?;
+        self.drain(task, &mut control, &worker).await
+    }
+
+    async fn handshake(
+        &mut self,
+        task: &mut Task,
+        control: &mut ControlLane,
+        deadline: Instant,
+    ) -> Result<String, Why> {
+        loop {
+            tokio::select! {
+                heard = control.hear() => match heard {
+                    Ok(Heard::Ready(runtime)) => return Ok(runtime),
+                    Ok(Heard::Failed(why)) => return Err(Why::Failed(why)),
+                    Ok(Heard::End) => return Err(Why::Exited),
+                    Ok(Heard::Pong(_) | Heard::Drain) => {
+                        return Err(Why::Broken("it broke the worker protocol: it spoke before it was ready".into()));
+                    }
+                    Err(broken) => return Err(not_a_frame(broken)),
+                },
+                _ = self.process.ended() => {
+                    // What it said last may not have been heard yet.
+                    let last = tokio::time::timeout(WORKER_OUTPUT_END_DEADLINE, control.hear()).await;
+                    return Err(match last {
+                        Ok(Ok(Heard::Failed(why))) => Why::Failed(why),
+                        Ok(Err(broken)) => not_a_frame(broken),
+                        _ => Why::Exited,
+                    });
+                }
+                () = sleep_until(deadline) => return Err(Why::TooSlow),
+                // There is nothing to finish yet.
+                _ = task.command() => return Err(Why::Killed),
+            }
+        }
+    }
+
+    /// Until it is told to drain.
+    async fn serve(
+        &mut self,
+        task: &mut Task,
+        control: &mut ControlLane,
+        worker: &Worker,
+    ) -> Result<(), Why> {
+        let mut period = interval(WORKER_PING_PERIOD);
+        period.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut token = 0;
+        let mut asked: Option<Instant> = None;
+        loop {
+            let stuck_at = asked.map(|asked| asked + task.app.stuck_after);
+            tokio::select! {
+                heard = control.hear() => match understood(heard)? {
+                    Some(pong) => {
+                        if asked.take().is_none() || pong.token != token {
+                            return Err(Why::Broken("it answered a PING that was not asked".into()));
+                        }
+                        task.tell(self.health(task, &pong, worker)).await;
+                    }
+                    None => task.tell(News::Withdraw(Withdrawal::Asked)).await,
+                },
+                _ = self.process.ended() => return Err(Why::Exited),
+                (reason, is_broken) = lost(&mut self.report) => {
+                    return Err(if is_broken { Why::Broken(reason) } else { Why::LaneLost(reason) });
+                }
+                command = task.command() => match command {
+                    Command::Drain => return Ok(()),
+                    Command::Kill => return Err(Why::Killed),
+                },
+                () = until(stuck_at) => {
+                    return Err(Why::Stuck(asked.map_or(Duration::ZERO, |asked| asked.elapsed())));
+                }
+                _ = period.tick() => if asked.is_none() {
+                    token += 1;
+                    asked = Some(Instant::now());
+                    control.ping(token).await;
+                },
+            }
+        }
+    }
+
+    fn health(&self, task: &Task, pong: &Pong, worker: &Worker) -> News {
+        let recycle = &task.app.recycle;
+        let is_due = recycle.resident_bytes.is_some_and(|bound| pong.resident_bytes >= bound)
+            || recycle.requests.is_some_and(|bound| worker.begun().max(pong.begun) >= bound)
+            || recycle.age.is_some_and(|bound| self.begun.elapsed() >= bound);
+        let lag = Duration::from_micros(pong.delay_us.into());
+        News::Health { resident_bytes: pong.resident_bytes, lag, is_due }
+    }
+
+    /// It has been withdrawn: what it was handed is finished, then it ends.
+    async fn drain(
+        &mut self,
+        task: &mut Task,
+        control: &mut ControlLane,
+        worker: &Worker,
+    ) -> Result<Why, Why> {
+        let deadline = Instant::now() + task.app.stop_timeout;
+        control.drain().await;
+        let mut look = interval(WORKER_DRAIN_LOOK_PERIOD);
+        while worker.in_flight() > 0 {
+            tokio::select! {
+                heard = control.hear() => drop(understood(heard)?),
+                _ = self.process.ended() => return Err(Why::Exited),
+                (reason, is_broken) = lost(&mut self.report) => {
+                    return Err(if is_broken { Why::Broken(reason) } else { Why::LaneLost(reason) });
+                }
+                () = sleep_until(deadline) => return Err(Why::Overdue),
+                command = task.command() => if command == Command::Kill { return Err(Why::Killed) },
+                _ = look.tick() => {}
+            }
+        }
+        control.retire().await;
+        loop {
+            tokio::select! {
+                // Whatever it says now, its end is what counts; cores may lose its lanes before.
+                heard = control.hear() => if matches!(heard, Ok(Heard::End) | Err(_)) {
+                    tokio::select! {
+                        _ = self.process.ended() => return Ok(Why::Retired),
+                        () = sleep_until(deadline) => return Err(Why::Overdue),
+                    }
+                },
+                _ = self.process.ended() => return Ok(Why::Retired),
+                () = sleep_until(deadline) => return Err(Why::Overdue),
+                command = task.command() => if command == Command::Kill { return Err(Why::Killed) },
+            }
+        }
+    }
+
+    async fn end(&mut self, task: &Task, why: Why) -> End {
+        let pid = self.process.pid();
+        let was_ready = self.report.is_some();
+        let before = if was_ready { "" } else { " before it was ready" };
+        let (reason, failed) = match why {
+            Why::Retired => {
+                let status = self.process.ended().await;
+                (format!("finished what it had, {}", explain(status)), false)
+            }
+            Why::Killed => {
+                self.process.end().await;
+                ("it was not wanted any more".to_owned(), false)
+            }
+            Why::Overdue => {
+                task.tell(News::Withdraw(Withdrawal::Lost)).await;
+                let status = self.process.terminate().await;
+                (format!("did not finish within {:?}: {}", task.app.stop_timeout, explain(status)), false)
+            }
+            Why::Failed(why) => {
+                let _ = ended_within(&mut self.process, WORKER_EXIT_EXPLAINED_DEADLINE).await;
+                self.process.end().await;
+                // What it says holds what it also wrote to standard error.
+                return End { pid, reason: why, failed: true, never_ran: false };
+            }
+            Why::TooSlow => {
+                self.process.end().await;
+                (format!("was not ready within {:?}", task.app.start_timeout), true)
+            }
+            Why::Stuck(since) => {
+                task.tell(News::Withdraw(Withdrawal::Stuck)).await;
+                let stack = stack::of(&mut self.process).await;
+                let app = task.app.name.clone();
+                task.surroundings.say(Event::WorkerStuck { app, pid, since, stack });
+                self.process.end().await;
+                (format!("its event loop did not turn for {:.1} s", since.as_secs_f64()), true)
+            }
+            Why::Exited | Why::Broken(_) | Why::LaneLost(_) => {
+                task.tell(News::Withdraw(Withdrawal::Lost)).await;
+                let found = ended_within(&mut self.process, WORKER_EXIT_EXPLAINED_DEADLINE).await;
+                self.process.end().await;
+                let broken = match &why {
+                    Why::Broken(reason) => Some(reason.clone()),
+                    // It ends when its lane is closed: the reason came before its end.
+                    _ => self.report.as_mut().and_then(already_broken),
+                };
+                match (broken, found, why) {
+                    (Some(reason), _, _) => (reason, true),
+                    (None, Some(status), _) => (format!("ended{before}: {}", explain(status)), true),
+                    (None, None, Why::LaneLost(reason)) => (reason, true),
+                    (None, None, _) => (format!("closed its control lane{before}"), true),
+                }
+            }
+        };
+        let last_lines = if failed { self.process.last_lines().await } else { String::new() };
+        End { pid, reason: reason + &last_lines, failed, never_ran: false }
+    }
+}
+
+fn not_a_frame(broken: onehop_wire::Broken) -> Why {
+    Why::Broken(format!("its first frame is none of the worker protocol: {broken}"))
+}
+
+/// Hands the lanes over, once the cores are there.
+async fn attach(
+    surroundings: Arc<super::Surroundings>,
+    worker: &Arc<Worker>,
+    lanes: Vec<std::os::unix::net::UnixStream>,
+    reported: &mut mpsc::Receiver<LaneReport>,
+) -> Result<(), String> {
+    let cores = lanes.len();
+    // None only where the server does not start after all.
+    let Some(doors) = surroundings.doors().await else { return std::future::pending().await };
+    doors.attach(worker, lanes).await;
+    let mut attached = 0;
+    while attached < cores {
+        match reported.recv().await {
+            Some(LaneReport::Attached { .. }) => attached += 1,
+            Some(LaneReport::Lost { reason, .. }) => return Err(reason),
+            Some(LaneReport::TimedOut) => {}
+            None => break,
+        }
+    }
+    Ok(())
+}
+
+/// A PONG, or `None` where it asks for no more requests.
+fn understood(heard: Result<Heard, onehop_wire::Broken>) -> Result<Option<Pong>, Why> {
+    match heard {
+        Ok(Heard::Pong(pong)) => Ok(Some(pong)),
+        Ok(Heard::Drain) => Ok(None),
+        Ok(Heard::End) => Err(Why::Exited),
+        Ok(Heard::Ready(_) | Heard::Failed(_)) => Err(Why::Broken("it was ready a second time".into())),
+        Err(broken) => Err(Why::Broken(format!("its control lane is broken: {broken}"))),
+    }
+}
+
+/// Waits until a core has lost a lane; why, and whether the worker broke the protocol.
+pub(super) async fn lost(reported: &mut Option<mpsc::Receiver<LaneReport>>) -> (String, bool) {
+    let Some(reported) = reported else { return std::future::pending().await };
+    loop {
+        match reported.recv().await {
+            Some(LaneReport::Lost { reason, is_broken, .. }) => return (reason, is_broken),
+            Some(_) => {}
+            None => return std::future::pending().await,
+        }
+    }
+}
+
+/// How the worker broke the protocol, if a core has said so.
+fn already_broken(reported: &mut mpsc::Receiver<LaneReport>) -> Option<String> {
+    loop {
+        if let LaneReport::Lost { reason, is_broken: true, .. } = reported.try_recv().ok()? {
+            return Some(reason);
+        }
+    }
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,180 @@
+//! From settings to a command that can be started: program, arguments, environment, descriptors.
+//!
+//! Owns how a worker's process is put together. Starts nothing: `process.rs` does.
+
+use std::ffi::OsString;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use onehop_config::checked::{App, AppRun};
+
+use super::account::{self, Account};
+use super::embedded;
+use super::environment::{self, Variables};
+use super::folder::PrivateFolder;
+
+/// All that a process is started with.
+pub(super) struct Launch {
+    pub(super) program: PathBuf,
+    pub(super) arguments: Vec<OsString>,
+    pub(super) environment: Variables,
+    pub(super) directory: PathBuf,
+    pub(super) account: Option<Account>,
+    /// For descriptors 3 and up.
+    pub(super) descriptors: Vec<OwnedFd>,
+    /// Whether the process may be asked for its stack.
+    pub(super) has_inspector: bool,
+}
+
+/// Our ends of a worker's lanes.
+pub(super) struct Lanes {
+    pub(super) control: UnixStream,
+    /// One for each core.
+    pub(super) data: Vec<UnixStream>,
+}
+
+/// Where a program may listen.
+pub(super) struct Doors {
+    pub(super) socket: PathBuf,
+    pub(super) port: SocketAddr,
+}
+
+/// A handler's process, with a lane for each of so many cores.
+pub(super) fn handler(app: &App, cores: usize, watch: bool) -> Result<(Launch, Lanes), String> {
+    let AppRun::Handler { file, runtime, runtime_arguments, arguments } = &app.run else {
+        return Err("this application has no handler".to_owned());
+    };
+    let (mut environment, account) = surroundings(app)?;
+    if environment::get(&environment, "NODE_ENV").is_none() {
+        environment::set(&mut environment, "NODE_ENV", if watch { "development" } else { "production" });
+    }
+    if app.platform_response {
+        environment::set(&mut environment, "ONEHOP_PLATFORM_RESPONSE", "1");
+    }
+    environment::set(
+        &mut environment,
+        "ONEHOP_LANES",
+        format!("{FIRST_DESCRIPTOR}-{}", FIRST_DESCRIPTOR + cores),
+    );
+    let program = find_runtime(runtime.as_deref(), &environment, &app.directory)?;
+    let is_node = program.file_name().is_some_and(|name| name.to_string_lossy().starts_with("node"));
+    let worker = embedded::unpacked()?.join("worker.mjs");
+    let mut all: Vec<OsString> = Vec::new();
+    if is_node {
+        // Says only where the inspector listens should it be woken: on a free port, not on 9229.
+        all.push("--inspect-port=127.0.0.1:0".into());
+    }
+    all.extend(runtime_arguments.iter().map(OsString::from));
+    all.push(worker.into());
+    all.push(file.into());
+    all.extend(arguments.iter().map(OsString::from));
+    let failed = |error: std::io::Error| format!("cannot make lanes: {error}");
+    let (control, theirs) = UnixStream::pair().map_err(failed)?;
+    let mut descriptors = vec![theirs.into()];
+    let mut data = Vec::new();
+    for _ in 0..cores {
+        let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+        ours.set_nonblocking(true).map_err(failed)?;
+        data.push(ours);
+        descriptors.push(theirs.into());
+    }
+    control.set_nonblocking(true).map_err(failed)?;
+    let launch = Launch {
+        program,
+        arguments: all,
+        environment,
+        directory: app.directory.clone(),
+        account,
+        descriptors,
+        has_inspector: is_node,
+    };
+    Ok((launch, Lanes { control, data }))
+}
+
+/// A program that speaks HTTP; `number` tells it from others in the folder.
+pub(super) fn program(app: &App, folder: &PrivateFolder, number: u64) -> Result<(Launch, Doors), String> {
+    let AppRun::Command { line } = &app.run else {
+        return Err("this application is no program".to_owned());
+    };
+    let (mut environment, account) = surroundings(app)?;
+    let owner = account.as_ref().map(|account| (account.uid, account.gid));
+    let folder = folder
+        .subfolder(&format!("user-{}", owner.map_or(0, |(uid, _)| uid)), owner)
+        .map_err(|error| format!("cannot make a folder for its socket: {error}"))?;
+    let doors = Doors { socket: folder.join(format!("app-{number}.sock")), port: free_port()? };
+    environment::set(&mut environment, "ONEHOP_SOCKET", &doors.socket);
+    environment::set(&mut environment, "PORT", doors.port.port().to_string());
+    environment::set(&mut environment, "HOST", doors.port.ip().to_string());
+    let (name, arguments) = line.split_first().ok_or("the command is empty")?;
+    let program = find_program(name, &environment, &app.directory).ok_or_else(|| {
+        format!("`{name}` is not found: it is no program in {} and not on PATH", app.directory.display())
+    })?;
+    let launch = Launch {
+        program,
+        arguments: arguments.iter().map(OsString::from).collect(),
+        environment,
+        directory: app.directory.clone(),
+        account,
+        descriptors: Vec::new(),
+        has_inspector: false,
+    };
+    Ok((launch, doors))
+}
+
+/// The first descriptor after standard input, output and error: the control lane.
+const FIRST_DESCRIPTOR: usize = 3;
+
+/// Environment and account, which is what can be wrong in the settings.
+fn surroundings(app: &App) -> Result<(Variables, Option<Account>), String> {
+    let account = match &app.user {
+        Some((user, group)) => Some(account::look_up(user, group.as_deref())?),
+        None => None,
+    };
+    let mut own: Variables = std::env::vars_os().collect();
+    if let Some((name, home, shell)) = account.as_ref().and_then(|account| account.entry.as_ref()) {
+        environment::set(&mut own, "USER", name);
+        environment::set(&mut own, "LOGNAME", name);
+        environment::set(&mut own, "HOME", home);
+        environment::set(&mut own, "SHELL", shell);
+    }
+    if !app.directory.is_dir() {
+        return Err(format!("its folder {} is missing", app.directory.display()));
+    }
+    Ok((environment::of_worker(&app.environment, own)?, account))
+}
+
+fn find_runtime(named: Option<&str>, environment: &Variables, directory: &Path) -> Result<PathBuf, String> {
+    let find = |name: &str| find_program(name, environment, directory);
+    match named {
+        Some(name) => find(name).ok_or_else(|| {
+            format!("its runtime `{name}` is not found: install it, or name the path of one that is there")
+        }),
+        None => find("node").or_else(|| find("bun")).ok_or_else(|| {
+            "neither `node` nor `bun` is on PATH: install Node.js 20 or later, or name the runtime's path"
+                .to_owned()
+        }),
+    }
+}
+
+/// As a shell would find it, with the worker's own PATH and from its own folder.
+fn find_program(name: &str, environment: &Variables, directory: &Path) -> Option<PathBuf> {
+    if name.contains('/') {
+        return Some(directory.join(name)).filter(|path| is_program(path));
+    }
+    let path = environment::get(environment, "PATH")?;
+    std::env::split_paths(path).map(|folder| directory.join(folder).join(name)).find(|path| is_program(path))
+}
+
+fn is_program(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+/// A port of loopback that nobody has at this moment.
+fn free_port() -> Result<SocketAddr, String> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .and_then(|listener| listener.local_addr())
+        .map_err(|error| format!("no free port on loopback: {error}"))
+}

@@ -1,0 +1,287 @@
+//! What workers write to standard output and standard error becomes events.
+//!
+//! Always reads, so that a worker never waits for its own log: lines are cut, counted where there are too
+//! many, and dropped where whoever shows them is slow.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::control::events::{Event, EventSink};
+use crate::limits::{
+    WORKER_LAST_LINES_MAX, WORKER_LINE_BYTES_MAX, WORKER_LINES_PER_SECOND_MAX, WORKER_LINES_WAITING_MAX,
+};
+
+/// Shows events on a thread of its own, so that a terminal that stands still stops nobody.
+#[derive(Clone)]
+pub(super) struct Shown {
+    lines: SyncSender<Event>,
+}
+
+impl Shown {
+    /// Starts the thread; it ends with the last of its senders.
+    pub(super) fn start(events: EventSink) -> std::io::Result<Self> {
+        let (lines, waiting) = sync_channel(WORKER_LINES_WAITING_MAX);
+        std::thread::Builder::new().name("app-output".into()).spawn(move || {
+            for event in waiting {
+                events(event);
+            }
+        })?;
+        Ok(Self { lines })
+    }
+
+    /// Whether it will be shown.
+    fn show(&self, event: Event) -> bool {
+        !matches!(self.lines.try_send(event), Err(TrySendError::Full(_)))
+    }
+}
+
+/// The last lines that a worker wrote to standard error.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LastLines(Arc<Mutex<VecDeque<String>>>);
+
+impl LastLines {
+    fn push(&self, line: String) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() >= WORKER_LAST_LINES_MAX {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+
+    /// Them, each after a line end and two spaces.
+    pub(super) fn indented(&self) -> String {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().flat_map(|line| ["\n  ", line]).collect()
+    }
+}
+
+/// Whose output, and which.
+#[derive(Debug, Clone)]
+pub(super) struct Source {
+    pub(super) app: String,
+    pub(super) pid: u32,
+    pub(super) is_error: bool,
+}
+
+/// Reads an output to its end.
+pub(super) async fn drain(
+    mut output: impl AsyncRead + Unpin,
+    source: Source,
+    shown: Shown,
+    last: Option<LastLines>,
+    inspector: Inspector,
+) {
+    let mut buffer = vec![0; WORKER_LINE_BYTES_MAX];
+    let mut lines = Lines::default();
+    let mut rate = Rate::new();
+    loop {
+        // Lines that were counted are told a second later, even if nothing follows them.
+        let read = tokio::time::timeout_at(rate.told_at(), output.read(&mut buffer)).await;
+        let say = |line: String| {
+            let Source { app, pid, is_error } = source.clone();
+            shown.show(Event::AppOutput { app, pid, is_error, line })
+        };
+        let is_at_end = matches!(read, Ok(Ok(0) | Err(_)));
+        let bytes = match read {
+            Ok(Ok(count)) => buffer.get(..count).unwrap_or_default(),
+            _ => &[],
+        };
+        let mut take = |line: String| {
+            if inspector.takes(&line) {
+                return;
+            }
+            if let Some(last) = &last {
+                last.push(line.clone());
+            }
+            if !rate.may_show() || !say(line) {
+                rate.dropped += 1;
+            }
+        };
+        lines.push(bytes, &mut take);
+        if is_at_end {
+            lines.finish(&mut take);
+        }
+        if let Some(dropped) = rate.tell(is_at_end) {
+            say(format!("({dropped} more lines were not shown: they came too fast)"));
+        }
+        if is_at_end {
+            return;
+        }
+    }
+}
+
+/// Listens for what Node's inspector says.
+#[derive(Debug, Clone)]
+pub(super) struct Inspector {
+    lines: mpsc::Sender<String>,
+    is_woken: Arc<AtomicBool>,
+}
+
+impl Inspector {
+    /// It, and where its lines come out.
+    pub(super) fn new() -> (Self, mpsc::Receiver<String>) {
+        // It says where it listens when it is woken, which is once, and where the application asked for it.
+        let (lines, received) = mpsc::channel(4);
+        (Self { lines, is_woken: Arc::default() }, received)
+    }
+
+    /// What it says from now on is our business, and not the application's.
+    pub(super) fn wakes(&self) {
+        self.is_woken.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a line is not to be shown.
+    fn takes(&self, line: &str) -> bool {
+        let is_address = line.starts_with(INSPECTOR_LINE);
+        if is_address {
+            let _ = self.lines.try_send(line.to_owned());
+        }
+        let is_its = is_address || line.starts_with(INSPECTOR_HELP) || line == "Debugger attached.";
+        is_its && self.is_woken.load(Ordering::Relaxed)
+    }
+}
+
+const INSPECTOR_HELP: &str = "For help, see: https://nodejs.org/en/docs/inspector";
+
+/// What precedes the inspector's address.
+pub(super) const INSPECTOR_LINE: &str = "Debugger listening on ";
+
+/// Bytes to lines, none longer than [`WORKER_LINE_BYTES_MAX`].
+#[derive(Debug, Default)]
+struct Lines {
+    begun: Vec<u8>,
+}
+
+impl Lines {
+    fn push(&mut self, mut bytes: &[u8], take: &mut impl FnMut(String)) {
+        while !bytes.is_empty() {
+            let room = WORKER_LINE_BYTES_MAX.saturating_sub(self.begun.len()).max(1);
+            let window = bytes.get(..room.min(bytes.len())).unwrap_or(bytes);
+            let end = window.iter().position(|byte| *byte == b'\n');
+            let (line, rest) = bytes.split_at(end.unwrap_or(window.len()));
+            self.begun.extend_from_slice(line);
+            bytes = if end.is_some() { rest.get(1..).unwrap_or_default() } else { rest };
+            if end.is_some() || self.begun.len() >= WORKER_LINE_BYTES_MAX {
+                take(readable(&self.begun));
+                self.begun.clear();
+            }
+        }
+    }
+
+    fn finish(&mut self, take: &mut impl FnMut(String)) {
+        if !self.begun.is_empty() {
+            take(readable(&self.begun));
+            self.begun.clear();
+        }
+    }
+}
+
+/// Text that no terminal takes for a command: a log may show what a stranger sent. Colours go too.
+fn readable(line: &[u8]) -> String {
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let text = String::from_utf8_lossy(line);
+    let mut readable = String::with_capacity(text.len());
+    let mut rest = text.as_ref();
+    while let Some(first) = rest.chars().next() {
+        if let Some(after) = rest.strip_prefix("\u{1b}[")
+            && let Some(end) = after.find(|sign: char| !matches!(sign, '0'..='9' | ';'))
+            && let Some(next) = after.get(end..).and_then(|after| after.strip_prefix('m'))
+        {
+            rest = next;
+            continue;
+        }
+        if first.is_control() && first != '\t' {
+            readable.extend(first.escape_default());
+        } else {
+            readable.push(first);
+        }
+        rest = rest.get(first.len_utf8()..).unwrap_or_default();
+    }
+    readable
+}
+
+/// How many lines were shown in this second, and how many were not.
+struct Rate {
+    begun: Instant,
+    shown: u32,
+    dropped: u64,
+}
+
+impl Rate {
+    fn new() -> Self {
+        Self { begun: Instant::now(), shown: 0, dropped: 0 }
+    }
+
+    fn may_show(&mut self) -> bool {
+        if self.begun.elapsed() >= SECOND && self.dropped == 0 {
+            *self = Self::new();
+        }
+        self.shown += 1;
+        self.shown <= WORKER_LINES_PER_SECOND_MAX
+    }
+
+    fn told_at(&self) -> Instant {
+        if self.dropped > 0 { self.begun + SECOND } else { Instant::now() + A_LONG_TIME }
+    }
+
+    fn tell(&mut self, is_at_end: bool) -> Option<u64> {
+        if self.dropped == 0 || (!is_at_end && self.begun.elapsed() < SECOND) {
+            return None;
+        }
+        let dropped = self.dropped;
+        *self = Self::new();
+        Some(dropped)
+    }
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Nothing is to be told.
+const A_LONG_TIME: Duration = Duration::from_secs(3_600);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines_of(pieces: &[&[u8]]) -> Vec<String> {
+        let (mut lines, mut all) = (Lines::default(), Vec::new());
+        for piece in pieces {
+            lines.push(piece, &mut |line| all.push(line));
+        }
+        lines.finish(&mut |line| all.push(line));
+        all
+    }
+
+    #[test]
+    fn lines_come_whole_however_they_were_written() {
+        assert_eq!(lines_of(&[b"a\nb", b"c\r\n", b"\n", b"d"]), ["a", "bc", "", "d"]);
+        assert_eq!(lines_of(&[]), [""; 0]);
+    }
+
+    #[test]
+    fn a_line_without_end_becomes_lines_of_the_longest_length() {
+        let long = vec![b'x'; 2 * WORKER_LINE_BYTES_MAX + 1];
+        let lengths: Vec<_> = lines_of(&[&long, b"\n"]).iter().map(String::len).collect();
+        assert_eq!(lengths, [WORKER_LINE_BYTES_MAX, WORKER_LINE_BYTES_MAX, 1]);
+    }
+
+    #[test]
+    fn what_a_terminal_would_obey_is_written_out() {
+        for (line, expected) in [
+            (&b"\x1b[31mred\x1b[0m"[..], "red"),
+            (b"\x1b]0;title\x07", "\\u{1b}]0;title\\u{7}"),
+            (b"a\tb\x08", "a\tb\\u{8}"),
+            (b"\xff\xc3\xa4", "\u{fffd}\u{e4}"),
+            (b"\x1b[", "\\u{1b}["),
+        ] {
+            assert_eq!(readable(line), expected);
+        }
+    }
+}

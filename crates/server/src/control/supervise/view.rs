@@ -1,0 +1,119 @@
+//! What others see of an application: a copy that its owner keeps up to date.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::control::status::{AppStatus, WorkerStatus};
+use crate::request::handle::app::pool::{Pool, Worker, WorkerId};
+
+/// A copy of an application's state. Locked for moments only.
+#[derive(Clone, Default)]
+pub(super) struct View {
+    inner: Arc<Mutex<Inner>>,
+}
+
+#[derive(Default)]
+struct Inner {
+    wanted: usize,
+    failures: u64,
+    reason: Option<String>,
+    members: BTreeMap<WorkerId, (Member, Health)>,
+}
+
+/// A worker.
+pub(super) struct Member {
+    pub(super) pid: u32,
+    pub(super) state: State,
+    pub(super) begun: Instant,
+    pub(super) worker: Option<Arc<Worker>>,
+}
+
+#[derive(Default, Clone, Copy)]
+struct Health {
+    resident_bytes: u64,
+    lag: Duration,
+}
+
+/// Where a worker stands in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Starting,
+    Serving,
+    Draining,
+    Stuck,
+}
+
+impl State {
+    fn name(self) -> &'static str {
+        match self {
+            State::Starting => "starting",
+            State::Serving => "serving",
+            State::Draining => "draining",
+            State::Stuck => "stuck",
+        }
+    }
+}
+
+impl View {
+    pub(super) fn show(&self, wanted: usize, members: impl Iterator<Item = (WorkerId, Member)>) {
+        let mut inner = self.lock();
+        inner.wanted = wanted;
+        let before = std::mem::take(&mut inner.members);
+        let health = |id: &WorkerId| before.get(id).map(|(_, health)| *health).unwrap_or_default();
+        inner.members = members.map(|(id, member)| (id, (member, health(&id)))).collect();
+    }
+
+    pub(super) fn health(&self, id: WorkerId, resident_bytes: u64, lag: Duration) {
+        if let Some((_, health)) = self.lock().members.get_mut(&id) {
+            *health = Health { resident_bytes, lag };
+        }
+    }
+
+    /// Why the application fails, if it does.
+    pub(super) fn fails(&self, reason: Option<String>) {
+        self.lock().reason = reason;
+    }
+
+    /// A worker ended without being told to.
+    pub(super) fn failed(&self) {
+        self.lock().failures += 1;
+    }
+
+    pub(super) fn status(&self, pool: &Pool) -> AppStatus {
+        let inner = self.lock();
+        let serves = inner.members.values().any(|(member, _)| member.state == State::Serving);
+        let state = match (serves, &inner.reason) {
+            (true, _) => "serving",
+            (false, Some(_)) => "failing",
+            (false, None) => "starting",
+        };
+        AppStatus {
+            app: pool.app.name.clone(),
+            state,
+            reason: inner.reason.clone(),
+            wanted: inner.wanted,
+            queued: pool.queued(),
+            failures: inner.failures,
+            workers: inner.members.values().map(|(member, health)| worker(member, *health)).collect(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn worker(member: &Member, health: Health) -> WorkerStatus {
+    WorkerStatus {
+        pid: member.pid,
+        state: member.state.name(),
+        in_flight: member.worker.as_ref().map_or(0, |worker| worker.in_flight()),
+        requests: member.worker.as_ref().map_or(0, |worker| worker.begun()),
+        age_seconds: member.begun.elapsed().as_secs(),
+        resident_bytes: health.resident_bytes,
+        lag_ms: health.lag.as_secs_f64() * 1_000.0,
+    }
+}

@@ -1,0 +1,68 @@
+//! Request bodies that no handler wants: read and dropped within bounds, so that the connection can be kept.
+
+use std::io;
+
+use onehop_http1::{BodyLength, BodyRead, Refusal};
+
+use super::super::deadline::Waiting;
+use super::super::desk::Input;
+use super::super::write::write_both;
+use super::{Connection, More};
+use crate::limits::DRAINED_BODY_BYTES_MAX;
+use crate::request::rescue::Fault;
+
+impl Connection {
+    /// Reads a request body that no handler wants, within bounds, so that the connection can be kept.
+    /// A client that waits for `100 Continue` is not asked for a body; its connection is closed.
+    pub(super) async fn drop_body(
+        &mut self,
+        input: &mut Input,
+        output: &mut Vec<u8>,
+    ) -> io::Result<Result<(), Fault>> {
+        if self.codec.body_is_read() {
+            return Ok(Ok(()));
+        }
+        match self.codec.request_body() {
+            BodyLength::None => return Ok(Ok(())),
+            BodyLength::Known(length) if length > DRAINED_BODY_BYTES_MAX => {
+                self.codec.close_after_answer();
+                return Ok(Ok(()));
+            }
+            BodyLength::Known(_) | BodyLength::Chunked if self.codec.expects_continue() => {
+                self.codec.close_after_answer();
+                return Ok(Ok(()));
+            }
+            BodyLength::Known(_) | BodyLength::Chunked => {}
+        }
+        // Answers to earlier requests must not wait for this body.
+        write_both(&mut self.socket, &self.deadline, output, &[]).await?;
+        output.clear();
+        // The whole time, not the longest pause: nobody wants these bytes.
+        let mut dropped = 0u64;
+        self.deadline.set(Waiting::Body, self.core.shared.timeouts.body_progress);
+        loop {
+            match self.codec.read_body(input.unread()) {
+                Err(refusal) => return Ok(Err(Fault::Malformed(refusal))),
+                Ok(BodyRead::End { consumed }) => {
+                    input.consume(consumed);
+                    return Ok(Ok(()));
+                }
+                Ok(BodyRead::Data { at, consumed }) => {
+                    dropped += at.len() as u64;
+                    input.consume(consumed);
+                    if dropped > DRAINED_BODY_BYTES_MAX {
+                        self.codec.close_after_answer();
+                        return Ok(Ok(()));
+                    }
+                    continue;
+                }
+                Ok(BodyRead::NeedMore) => {}
+            }
+            match self.read_more(input).await? {
+                More::Bytes => {}
+                More::End => return Ok(Err(Fault::Malformed(Refusal::UnexpectedEnd))),
+                More::Late => return Ok(Err(Fault::BodyTimeout)),
+            }
+        }
+    }
+}

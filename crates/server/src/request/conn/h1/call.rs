@@ -1,0 +1,98 @@
+//! A request whose handler waits for others: the connection is lent to it piece by piece.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::time::Instant;
+
+use onehop_http1::{Next, Version};
+
+use super::super::exchange::{Download, Line, Upload};
+use super::super::write::write_both;
+use super::{After, Busy, Connection};
+use crate::request::answer::Body;
+use crate::request::core::View;
+use crate::request::handle::app::{self, Ended};
+use crate::request::rescue::{self, Fault};
+use crate::request::{Call, Served};
+
+impl Connection {
+    /// Calls an application and sends what it answers. `Some`: the connection ends afterwards.
+    pub(super) async fn call(
+        &mut self,
+        call: Call<'_>,
+        busy: Busy<'_>,
+        view: &Rc<View>,
+        started: Instant,
+    ) -> io::Result<Option<After>> {
+        let Busy { input, output, head, answer } = busy;
+        // Answers to earlier requests must not wait for this one.
+        if !output.is_empty() {
+            write_both(&mut self.socket, &self.deadline, output, &[]).await?;
+            output.clear();
+        }
+        let Call { site, mut trip, app } = call;
+        let (ended, sent, trailers) = {
+            let line = Line {
+                core: &self.core,
+                socket: RefCell::new(&mut self.socket),
+                codec: RefCell::new(&mut self.codec),
+                deadline: &self.deadline,
+            };
+            let mut upload = Upload::new(&line, input);
+            let mut download = Download::new(&line, output);
+            let ended = match view.snapshot.apps.get(app as usize) {
+                Some(pool) => {
+                    app::call(&mut trip, pool, &self.core, &mut upload, &mut download, answer).await
+                }
+                None => Err(Fault::AppFailing { retry_after: 1 }),
+            };
+            (ended, download.sent, download.into_trailers())
+        };
+        self.deadline.clear();
+        let mut served = Served { site: Some(site), handler: trip.handler, fault: ended.err() };
+        match ended {
+            Ok(Ended::Complete) => {}
+            Ok(Ended::Sent(true)) => {
+                self.record(head, answer, view, served, sent, started.elapsed(), false);
+                return Ok(match self.codec.finish(output, &trailers) {
+                    Next::KeepAlive => None,
+                    Next::Close | Next::Tunnel => Some(After::Linger),
+                });
+            }
+            Ok(Ended::Tunnelled) => {
+                self.record(head, answer, view, served, sent, started.elapsed(), false);
+                return Ok(Some(After::Linger));
+            }
+            Ok(Ended::Sent(false)) => {
+                self.record(head, answer, view, served, sent, started.elapsed(), true);
+                let flushed = write_both(&mut self.socket, &self.deadline, output, &[]).await;
+                // Where only the connection's end ends the body, a plain end would make it look whole.
+                if head.version() == Version::Http10 || flushed.is_err() {
+                    self.socket.reset_when_closed();
+                }
+                return Err(io::ErrorKind::ConnectionAborted.into());
+            }
+            Err(fault @ (Fault::ClientGone | Fault::ClientStalled)) => {
+                rescue::rescue(fault, answer);
+                self.record(head, answer, view, served, 0, started.elapsed(), true);
+                return Err(io::ErrorKind::ConnectionAborted.into());
+            }
+            Err(fault) => {
+                rescue::rescue(fault, answer);
+                trip.amend_error(answer);
+            }
+        }
+        drop(trip);
+        if let Err(fault) = self.drop_body(input, output).await? {
+            // Its answer is there already; what follows of the body cannot be read.
+            served.fault = served.fault.or(Some(fault));
+            self.codec.close_after_answer();
+        }
+        if matches!(answer.body, Body::Disk(_)) && !output.is_empty() {
+            write_both(&mut self.socket, &self.deadline, output, &[]).await?;
+            output.clear();
+        }
+        self.send(output, head, answer, view, served, started).await
+    }
+}

@@ -1,0 +1,180 @@
+//! Answers on their way out, and what is noted of them.
+
+use std::io;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use onehop_http1::{AnswerHead, BodyLength, Next, RequestHead};
+
+use super::super::desk::Desk;
+use super::super::write::{write_both, write_disk};
+use super::{After, Connection};
+use crate::limits::COPIED_BODY_BYTES_MAX;
+use crate::observe::access_log::Exchange;
+use crate::request::Served;
+use crate::request::answer::{Answer, Body, Piece, Stored};
+use crate::request::core::View;
+use crate::request::rescue::{self, Fault};
+use crate::request::trip::Handler;
+
+impl Connection {
+    /// Sends an answer that is there as a whole.
+    pub(super) async fn send(
+        &mut self,
+        output: &mut Vec<u8>,
+        head: &RequestHead,
+        answer: &mut Answer,
+        view: &Rc<View>,
+        served: Served,
+        started: Instant,
+    ) -> io::Result<Option<After>> {
+        let body = std::mem::take(&mut answer.body);
+        let length = body_length(&body);
+        if answer.close {
+            self.codec.close_after_answer();
+        }
+        let codec = &mut self.codec;
+        self.core.with_date(|date| {
+            let (fields, status) = (answer.fields.lines(), answer.status);
+            let date = if answer.fields.get("date").is_some() { &[][..] } else { date };
+            codec.write_head(output, AnswerHead { status, fields, date, body: length, upgrade: false });
+        });
+        let sent = if codec.sends_body() { bytes_of(length) } else { 0 };
+        let written = if sent > 0 { self.send_body(output, view, body).await } else { Ok(()) };
+        self.record(head, answer, view, served, sent, started.elapsed(), written.is_err());
+        written?;
+        Ok(match self.codec.finish(output, &[]) {
+            Next::KeepAlive => None,
+            Next::Close | Next::Tunnel => Some(After::Linger),
+        })
+    }
+
+    /// Counts and logs an answer, whether or not the client took all of it.
+    #[expect(clippy::too_many_arguments, reason = "what a log line says is just so much")]
+    pub(super) fn record(
+        &self,
+        head: &RequestHead,
+        answer: &Answer,
+        view: &View,
+        served: Served,
+        sent: u64,
+        took: Duration,
+        aborted: bool,
+    ) {
+        let site = served.site.and_then(|number| view.snapshot.sites.get(number));
+        let counters = site.and_then(|site| site.counters.get(self.core.number)).unwrap_or(&self.core.other);
+        counters.answered(served.handler, answer.status, sent, took);
+        if let Some(fault) = served.fault {
+            self.core.counters.refused(fault);
+        }
+        let logs = site.map_or_else(|| view.snapshot.logs_at(self.origin.listener), |site| &*site.logs);
+        if !logs.is_empty() {
+            let (head, origin) = (Some(head), &self.origin);
+            let exchange = Exchange { head, origin, answer, sent, took, fault: served.fault, aborted };
+            self.core.logs.add(&self.core.counters, logs, &exchange);
+        }
+    }
+
+    async fn send_body(&mut self, output: &mut Vec<u8>, view: &Rc<View>, body: Body) -> io::Result<()> {
+        match body {
+            Body::Empty | Body::Withheld(_) => Ok(()),
+            Body::Bytes(bytes) => self.send_bytes(output, &bytes).await,
+            Body::Stored(stored) => self.send_bytes(output, stored_bytes(view, &stored)).await,
+            Body::Pieces(pieces) => {
+                for piece in &pieces {
+                    let bytes = match piece {
+                        Piece::Bytes(bytes) => bytes,
+                        Piece::Stored(stored) => stored_bytes(view, stored),
+                    };
+                    self.send_bytes(output, bytes).await?;
+                }
+                Ok(())
+            }
+            Body::Disk(disk) => {
+                write_both(&mut self.socket, &self.deadline, output, &[]).await?;
+                output.clear();
+                self.codec.note_data_written_elsewhere(disk.length);
+                write_disk(&mut self.socket, &self.deadline, disk).await
+            }
+        }
+    }
+
+    /// A small body is copied behind its head; a large one goes out from where it lies.
+    async fn send_bytes(&mut self, output: &mut Vec<u8>, bytes: &[u8]) -> io::Result<()> {
+        if bytes.len() <= COPIED_BODY_BYTES_MAX {
+            self.codec.write_data(output, bytes);
+            return Ok(());
+        }
+        self.codec.note_data_written_elsewhere(bytes.len() as u64);
+        write_both(&mut self.socket, &self.deadline, output, bytes).await?;
+        output.clear();
+        Ok(())
+    }
+
+    /// Answers what is no request, and ends the connection: where the next one would begin is unknown.
+    pub(super) async fn refuse(&mut self, desk: &mut Desk, fault: Fault) -> io::Result<After> {
+        desk.answer.clear();
+        rescue::rescue(fault, &mut desk.answer);
+        self.codec.close_after_answer();
+        let body = std::mem::take(&mut desk.answer.body);
+        let (codec, output, answer) = (&mut self.codec, &mut desk.output, &desk.answer);
+        self.core.with_date(|date| {
+            let (status, fields) = (answer.status, answer.fields.lines());
+            let body = body_length(&body);
+            codec.write_head(output, AnswerHead { status, fields, date, body, upgrade: false });
+        });
+        if let Body::Bytes(text) = &body
+            && codec.sends_body()
+        {
+            codec.write_data(output, text);
+        }
+        self.record_refusal(desk, fault, bytes_of(body_length(&body)));
+        write_both(&mut self.socket, &self.deadline, &desk.output, &[]).await?;
+        desk.output.clear();
+        desk.input.clear();
+        Ok(After::Linger)
+    }
+
+    fn record_refusal(&self, desk: &Desk, fault: Fault, sent: u64) {
+        let took = Duration::ZERO;
+        self.core.counters.refused(fault);
+        self.core.other.answered(Handler::None, desk.answer.status, sent, took);
+        let view = self.core.view();
+        let (origin, answer) = (&self.origin, &desk.answer);
+        let exchange =
+            Exchange { head: None, origin, answer, sent, took, fault: Some(fault), aborted: false };
+        self.core.logs.add(&self.core.counters, view.snapshot.logs_at(origin.listener), &exchange);
+    }
+}
+
+fn body_length(body: &Body) -> BodyLength {
+    match body {
+        Body::Empty => BodyLength::None,
+        Body::Withheld(None) => BodyLength::Chunked,
+        Body::Withheld(Some(length)) => BodyLength::Known(*length),
+        Body::Bytes(bytes) => BodyLength::Known(bytes.len() as u64),
+        Body::Stored(stored) => BodyLength::Known(stored.range.len() as u64),
+        Body::Pieces(pieces) => {
+            let lengths = pieces.iter().map(|piece| match piece {
+                Piece::Bytes(bytes) => bytes.len(),
+                Piece::Stored(stored) => stored.range.len(),
+            });
+            BodyLength::Known(lengths.sum::<usize>() as u64)
+        }
+        Body::Disk(disk) => BodyLength::Known(disk.length),
+    }
+}
+
+fn bytes_of(length: BodyLength) -> u64 {
+    match length {
+        BodyLength::Known(bytes) => bytes,
+        BodyLength::None | BodyLength::Chunked => 0,
+    }
+}
+
+/// Bytes of a store; the numbers come from the same view, so they are there.
+fn stored_bytes<'v>(view: &'v View, stored: &Stored) -> &'v [u8] {
+    let store = view.snapshot.stores.get(stored.store as usize);
+    let form = store.and_then(|store| store.file(stored.file)).and_then(|file| file.form(stored.encoding));
+    form.and_then(|form| form.bytes.get(stored.range.clone())).unwrap_or_default()
+}

@@ -1,0 +1,216 @@
+//! The worker's answer on its way to the client.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+
+use onehop_http1::BodyLength;
+use onehop_http1::Method;
+use onehop_wire::{self as wire, Payload, ResetCode};
+use tokio::sync::Notify;
+
+use super::head;
+use super::pool::Pool;
+use super::stream::{Stream, next_frame};
+use super::{Ended, Place, whole};
+use crate::request::answer::Answer;
+use crate::request::conn::exchange::{Download, Sent};
+use crate::request::rescue::Fault;
+use crate::request::trip::Trip;
+
+/// What came of an answer.
+pub(super) enum Received {
+    /// It is over.
+    Ended(Ended),
+    /// The head of an upgrade is out; a tunnel follows.
+    Upgraded,
+}
+
+/// The state of one answer.
+struct Receiving<'a, 't, 'h, 'l, 'c> {
+    trip: &'a mut Trip<'t>,
+    pool: &'a Arc<Pool>,
+    stream: &'a Stream,
+    download: &'a mut Download<'l, 'c>,
+    answer: &'h mut Answer,
+    continued: &'a Notify,
+    /// Given back early by answers that may go on for ever.
+    place: Option<Place<'a>>,
+    /// What the body still owes, where its length is known.
+    owed: Option<u64>,
+    /// The answer has no body, whatever the worker sends.
+    is_bodiless: bool,
+}
+
+/// Takes the answer's frames and sends what they say. Ends with a whole answer that was not sent, with one
+/// that was, or with a fault.
+pub(super) async fn receive(
+    trip: &mut Trip<'_>,
+    pool: &Arc<Pool>,
+    stream: &Stream,
+    download: &mut Download<'_, '_>,
+    answer: &mut Answer,
+    continued: &Notify,
+    place: Place<'_>,
+) -> Result<Received, Fault> {
+    download.expect_handler_within(pool.app.timeout);
+    let place = Some(place);
+    let mut receiving =
+        Receiving { trip, pool, stream, download, answer, continued, place, owed: None, is_bodiless: false };
+    let mut frames = Vec::new();
+    loop {
+        receiving.wait(&mut frames).await?;
+        let mut rest = &frames[..];
+        while let Some((frame, used)) = next_frame(rest) {
+            if let Some(received) = receiving.take(frame).await? {
+                stream.return_buffer(frames);
+                return Ok(received);
+            }
+            rest = rest.get(used..).unwrap_or_default();
+        }
+        receiving.download.flush().await.map_err(gone)?;
+    }
+}
+
+impl Receiving<'_, '_, '_, '_, '_> {
+    async fn wait(&self, frames: &mut Vec<u8>) -> Result<(), Fault> {
+        poll_fn(|context| {
+            if let Poll::Ready(ready) = self.stream.poll_frames(frames, context) {
+                return Poll::Ready(ready.map_err(|_| Fault::WorkerDied));
+            }
+            if self.download.state() == Sent::Nothing && self.download.poll_late(context) {
+                return Poll::Ready(Err(Fault::WorkerTimeout));
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// One frame; `Some` where it was the last one of interest.
+    async fn take(&mut self, frame: wire::Frame<'_>) -> Result<Option<Received>, Fault> {
+        match frame.payload {
+            Payload::Response(response) => self.take_head(response, frame.end).await,
+            Payload::Data(data) => self.take_data(data, frame.end).await,
+            Payload::Trailers(block) => {
+                let lines = head::plain_lines(block).map_err(|_| Fault::WorkerBroken)?;
+                self.download.whole(lines.lines());
+                Ok(Some(self.over()))
+            }
+            Payload::Informational(informational) if informational.status == 100 => {
+                self.download.send_continue().await.map_err(gone)?;
+                self.continued.notify_one();
+                Ok(None)
+            }
+            Payload::Informational(informational) => {
+                let lines = head::plain_lines(informational.head).map_err(|_| Fault::WorkerBroken)?;
+                let sent = self.download.informational(informational.status, lines.lines()).await;
+                sent.map_err(gone)?;
+                Ok(None)
+            }
+            Payload::File(file) => {
+                self.answer.clear();
+                head::read_answer(file.head, &mut self.answer.fields, false)
+                    .map_err(|_| Fault::WorkerBroken)?;
+                let wanted = super::file::Wanted {
+                    status: file.status,
+                    offset: file.offset,
+                    length: file.length,
+                    path: file.path.to_vec(),
+                };
+                super::file::open(self.trip, self.pool, wanted, self.answer).await?;
+                self.trip.finish(self.answer);
+                Ok(Some(Received::Ended(Ended::Complete)))
+            }
+            Payload::Reset(ResetCode::Refused) => Err(Fault::WorkerRefused),
+            Payload::Reset(_) => Err(Fault::HandlerFailed),
+            // The lane lets nothing else through.
+            _ => Err(Fault::WorkerBroken),
+        }
+    }
+
+    async fn take_head(
+        &mut self,
+        response: wire::Response<'_>,
+        end: bool,
+    ) -> Result<Option<Received>, Fault> {
+        let answer = &mut *self.answer;
+        answer.clear();
+        answer.status = response.status;
+        let is_upgrade = response.status == 101;
+        let field_length = head::read_answer(response.head, &mut answer.fields, is_upgrade)
+            .map_err(|_| Fault::WorkerBroken)?;
+        if is_upgrade {
+            return self.upgrade().await;
+        }
+        let is_head = self.trip.head.method() == Method::Head;
+        let is_withheld = is_head || response.status == 304;
+        self.is_bodiless = is_withheld || response.status == 204;
+        let length = response.length.or(field_length.filter(|_| is_withheld));
+        if end {
+            if let Some(wanted) = super::file::Wanted::by_field(answer, self.pool) {
+                self.stream.consumed(response.body.len());
+                super::file::open(self.trip, self.pool, wanted, answer).await?;
+            } else {
+                whole(answer, response.body, length, is_withheld);
+                self.stream.consumed(response.body.len());
+            }
+            self.trip.finish(answer);
+            return Ok(Some(Received::Ended(Ended::Complete)));
+        }
+        self.trip.finish(answer);
+        if answer.fields.get("content-type").is_some_and(|value| value.starts_with(b"text/event-stream")) {
+            // It may go on for ever; the worker has room for others meanwhile.
+            self.place = None;
+        }
+        self.owed = length;
+        let length = length.map_or(BodyLength::Chunked, BodyLength::Known);
+        self.download.head(answer, length);
+        self.pass_on(response.body).await?;
+        Ok(None)
+    }
+
+    async fn take_data(&mut self, data: &[u8], end: bool) -> Result<Option<Received>, Fault> {
+        self.pass_on(data).await?;
+        if !end {
+            return Ok(None);
+        }
+        if self.owed.is_some_and(|owed| owed > 0) && !self.is_bodiless {
+            return Err(Fault::WorkerBroken);
+        }
+        self.download.whole(&[]);
+        Ok(Some(self.over()))
+    }
+
+    /// Sends bytes of the body and lets the worker send as many more.
+    async fn pass_on(&mut self, data: &[u8]) -> Result<(), Fault> {
+        if !self.is_bodiless && !data.is_empty() {
+            if let Some(owed) = &mut self.owed {
+                // More than was promised would be read as the next answer.
+                *owed = owed.checked_sub(data.len() as u64).ok_or(Fault::WorkerBroken)?;
+            }
+            self.download.data(data).await.map_err(gone)?;
+        }
+        self.stream.consumed(data.len());
+        Ok(())
+    }
+
+    async fn upgrade(&mut self) -> Result<Option<Received>, Fault> {
+        // RFC 9110 section 15.2.2: only what was asked for.
+        if !head::asks_for_upgrade(self.trip.head) || self.answer.fields.get("upgrade").is_none() {
+            return Err(Fault::WorkerBroken);
+        }
+        self.trip.finish(self.answer);
+        self.place = None;
+        self.download.head(self.answer, BodyLength::None);
+        self.download.flush().await.map_err(gone)?;
+        Ok(Some(Received::Upgraded))
+    }
+
+    fn over(&self) -> Received {
+        Received::Ended(Ended::Sent(true))
+    }
+}
+
+fn gone(error: std::io::Error) -> Fault {
+    if error.kind() == std::io::ErrorKind::TimedOut { Fault::ClientStalled } else { Fault::ClientGone }
+}

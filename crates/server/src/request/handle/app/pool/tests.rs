@@ -1,0 +1,163 @@
+use std::sync::atomic::AtomicUsize;
+
+use onehop_config::checked::{AppEnvironment, AppResources, AppRun, Recycle, WorkerCount};
+
+use super::*;
+
+fn app(concurrency: u32, queue: u32) -> Arc<App> {
+    use std::time::Duration;
+    Arc::new(App {
+        name: "api".into(),
+        run: AppRun::Command { line: vec!["true".into()] },
+        workers: WorkerCount::Auto,
+        directory: "/".into(),
+        environment: AppEnvironment::default(),
+        user: None,
+        resources: AppResources::default(),
+        recycle: Recycle::default(),
+        concurrency,
+        queue,
+        queue_wait: Duration::from_secs(1),
+        timeout: Duration::from_secs(1),
+        start_timeout: Duration::from_secs(1),
+        stop_timeout: Duration::from_secs(1),
+        stuck_after: Duration::from_secs(1),
+        retry: false,
+        files: None,
+        platform_response: false,
+    })
+}
+
+fn worker(number: u64) -> Arc<Worker> {
+    Worker::new(WorkerId(number), Transport::Lanes, Arc::new(|_, _| {}))
+}
+
+fn now(choice: Choice) -> Arc<Worker> {
+    match choice {
+        Choice::Now(worker) => worker,
+        _ => panic!("no place"),
+    }
+}
+
+fn later(choice: Choice) -> oneshot::Receiver<Grant> {
+    match choice {
+        Choice::Later(receiver) => receiver,
+        _ => panic!("no waiting"),
+    }
+}
+
+#[test]
+fn the_worker_with_the_fewest_requests_is_chosen() {
+    let pool = Pool::new(app(4, 4));
+    let (one, two) = (worker(1), worker(2));
+    pool.admit(Arc::clone(&one));
+    pool.admit(Arc::clone(&two));
+    for turn in 0..6 {
+        now(pool.choose(turn));
+    }
+    assert_eq!((one.in_flight(), two.in_flight()), (3, 3));
+    pool.give_back(&two);
+    assert_eq!(now(pool.choose(0)).id, two.id);
+    assert_eq!((one.begun(), two.begun()), (3, 4));
+}
+
+#[test]
+fn who_came_first_gets_the_first_place_that_is_free() {
+    let pool = Pool::new(app(1, 4));
+    let only = worker(1);
+    pool.admit(Arc::clone(&only));
+    let first = now(pool.choose(0));
+    let (mut second, mut third) = (later(pool.choose(0)), later(pool.choose(0)));
+    assert!(second.try_recv().is_err());
+    pool.give_back(&first);
+    // A newcomer does not overtake who waits.
+    let mut fourth = later(pool.choose(0));
+    let grant = second.try_recv().expect("the first one who waited");
+    assert!(third.try_recv().is_err());
+    drop(grant);
+    let grant = third.try_recv().expect("the next");
+    assert!(fourth.try_recv().is_err());
+    assert_eq!(grant.into_worker().map(|worker| worker.id), Some(only.id));
+    assert_eq!((only.in_flight(), pool.queued()), (1, 1));
+}
+
+#[test]
+fn who_has_gone_is_passed_over_and_makes_room() {
+    let pool = Pool::new(app(1, 2));
+    let only = worker(1);
+    pool.admit(Arc::clone(&only));
+    let first = now(pool.choose(0));
+    let gone = later(pool.choose(0));
+    let mut stays = later(pool.choose(0));
+    assert!(matches!(pool.choose(0), Choice::QueueFull));
+    drop(gone);
+    let mut newcomer = later(pool.choose(0));
+    pool.give_back(&first);
+    let grant = stays.try_recv().expect("a place");
+    drop(stays.try_recv());
+    assert!(newcomer.try_recv().is_err());
+    drop(grant);
+    assert!(newcomer.try_recv().is_ok());
+    assert_eq!((only.in_flight(), pool.queued()), (0, 0));
+}
+
+#[test]
+fn requests_wait_for_the_first_worker_and_for_the_next_one_after_a_death() {
+    let pool = Pool::new(app(1, 8));
+    let mut waiting = later(pool.choose(0));
+    assert!(waiting.try_recv().is_err());
+    pool.admit(worker(1));
+    let one = waiting.try_recv().expect("a place").into_worker().expect("a worker");
+    let mut waiting = later(pool.choose(0));
+    pool.withdraw(one.id);
+    pool.give_back(&one);
+    assert!(waiting.try_recv().is_err());
+    pool.admit(worker(2));
+    assert_eq!(waiting.try_recv().expect("a place").into_worker().map(|worker| worker.id), Some(WorkerId(2)));
+}
+
+#[test]
+fn an_application_that_fails_refuses_those_who_wait_and_those_who_come() {
+    let pool = Pool::new(app(1, 8));
+    let mut waiting = later(pool.choose(0));
+    pool.set_failing(7, None);
+    assert!(matches!(waiting.try_recv(), Err(oneshot::error::TryRecvError::Closed)));
+    assert!(matches!(pool.choose(0), Choice::Failing(7)));
+    pool.admit(worker(1));
+    assert_eq!(now(pool.choose(0)).id, WorkerId(1));
+}
+
+#[test]
+fn many_threads_never_exceed_the_bound_and_lose_nobody() {
+    let pool = Pool::new(app(3, 10_000));
+    let workers = [worker(1), worker(2)];
+    for worker in &workers {
+        pool.admit(Arc::clone(worker));
+    }
+    let most = AtomicUsize::new(0);
+    let done = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (pool, workers, most, done) = (&pool, &workers, &most, &done);
+            scope.spawn(move || {
+                for turn in 0..5_000 {
+                    let worker = match pool.choose(thread + turn) {
+                        Choice::Now(worker) => worker,
+                        Choice::Later(receiver) => {
+                            receiver.blocking_recv().expect("a place").into_worker().expect("a worker")
+                        }
+                        _ => panic!("refused"),
+                    };
+                    let highest = workers.iter().map(|worker| worker.in_flight()).max();
+                    most.fetch_max(highest.unwrap_or(0), Ordering::SeqCst);
+                    pool.give_back(&worker);
+                    done.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+    });
+    assert_eq!(done.into_inner(), 20_000);
+    assert!(most.into_inner() <= 3);
+    assert_eq!(workers.iter().map(|worker| worker.in_flight()).sum::<usize>(), 0);
+    assert_eq!(pool.queued(), 0);
+}

@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+"""A worker of docs/worker-protocol.md that does what its file says: its first word is a behaviour.
+
+Started in place of a JavaScript runtime: `scripted.py WORKER.MJS FILE`. It keeps the protocol except where the
+behaviour is to break it.
+"""
+
+import os
+import select
+import socket
+import struct
+import sys
+import time
+
+HELLO, READY, FAILED, PING, PONG, DRAIN, RETIRE = 1, 2, 3, 4, 5, 6, 7
+REQUEST, RESPONSE, INFORMATIONAL, FILE, DATA, TRAILERS, RESET, CREDIT = range(0x10, 0x18)
+END = 1
+UNKNOWN = 0xFFFFFFFFFFFFFFFF
+
+
+def frame(kind, payload=b"", slot=0, generation=0, end=False):
+    return struct.pack("<IBBHI", len(payload), kind, END if end else 0, slot, generation) + payload
+
+
+def response(slot, generation, body=b"", status=200, fields=b"", length=UNKNOWN, end=True):
+    payload = struct.pack("<HHIQ", status, 0, len(fields), length) + fields + body
+    return frame(RESPONSE, payload, slot, generation, end)
+
+
+class Lane:
+    def __init__(self, descriptor):
+        self.socket = socket.socket(fileno=descriptor)
+        self.socket.setblocking(True)
+        self.unread = b""
+
+    def frames(self):
+        """What has arrived, as (kind, end, slot, generation, payload); None at the end."""
+        received = self.socket.recv(1 << 20)
+        if not received:
+            return None
+        self.unread += received
+        found = []
+        while len(self.unread) >= 12:
+            length, kind, flags, slot, generation = struct.unpack_from("<IBBHI", self.unread)
+            if len(self.unread) < 12 + length:
+                break
+            found.append((kind, flags & END, slot, generation, self.unread[12 : 12 + length]))
+            self.unread = self.unread[12 + length :]
+        return found
+
+    def send(self, data):
+        self.socket.sendall(data)
+
+
+class Worker:
+    def __init__(self, behaviour, argument):
+        self.behaviour = behaviour
+        self.argument = argument
+        first, last = map(int, os.environ["ONEHOP_LANES"].split("-"))
+        self.control = Lane(first)
+        self.lanes = [Lane(number) for number in range(first + 1, last + 1)]
+        self.bodies = {}
+        self.begun = 0
+        self.draining = False
+
+    def run(self):
+        while True:
+            lanes = [self.control, *self.lanes]
+            ready, _, _ = select.select([lane.socket for lane in lanes], [], [])
+            for lane in lanes:
+                if lane.socket not in ready:
+                    continue
+                frames = lane.frames()
+                if frames is None:
+                    os._exit(0)
+                for received in frames:
+                    if lane is self.control:
+                        self.on_control(*received)
+                    else:
+                        self.on_data(lane, *received)
+
+    def on_control(self, kind, end, slot, generation, payload):
+        if kind == HELLO:
+            if self.behaviour == "never_ready":
+                return
+            if self.behaviour == "garbage_handshake":
+                self.control.send(b"Debugger listening on ws://127.0.0.1\n")
+                return
+            if self.behaviour == "fails":
+                self.control.send(frame(FAILED, b"SyntaxError: Unexpected token\n    at server.mjs:3:1"))
+                os._exit(1)
+            text = b"scripted\n1.0\n0\n"
+            self.control.send(frame(READY, struct.pack("<HHI", 1, 0, len(text)) + text))
+        elif kind == PING:
+            if self.behaviour == "mute" and self.begun:
+                return
+            token = payload[:8]
+            self.control.send(frame(PONG, token + struct.pack("<IIQQQ", 0, 0, self.begun, 1 << 20, 8 << 20)))
+        elif kind == RETIRE:
+            os._exit(0)
+
+    def on_data(self, lane, kind, end, slot, generation, payload):
+        if kind == REQUEST:
+            self.begun += 1
+            (head_length,) = struct.unpack_from("<I", payload, 40)
+            head, body = payload[44 : 44 + head_length], payload[44 + head_length :]
+            self.bodies[lane, slot] = body
+            if end or self.behaviour not in ("echo_body",):
+                self.answer(lane, slot, generation, payload, head)
+        elif kind in (DATA, TRAILERS) and self.behaviour == "echo_body":
+            if kind == DATA:
+                self.bodies[lane, slot] = self.bodies.get((lane, slot), b"") + payload
+                if payload:
+                    credit = struct.pack("<I", len(payload))
+                    lane.send(frame(CREDIT, credit, slot, generation) + frame(CREDIT, credit, 0xFFFF, 0))
+            if end:
+                lane.send(response(slot, generation, str(len(self.bodies[lane, slot])).encode()))
+
+    def answer(self, lane, slot, generation, payload, head):
+        records = head.split(b"\n")
+        target = records[0].decode("latin-1")
+        request_id = payload[24:32][::-1].hex()
+        behave = getattr(self, "do_" + self.behaviour, self.do_answer)
+        behave(lane, slot, generation, target, request_id, records)
+
+    def do_answer(self, lane, slot, generation, target, request_id, records):
+        fields = b"\xd6text/plain\nX-Own-Case: yes\n"
+        lane.send(response(slot, generation, f"{os.getpid()} {target}".encode(), fields=fields))
+
+    def do_echo_body(self, lane, slot, generation, *_):
+        lane.send(response(slot, generation, str(len(self.bodies[lane, slot])).encode()))
+
+    def do_show_head(self, lane, slot, generation, target, request_id, records):
+        lane.send(response(slot, generation, b"\n".join(records), fields=b"\xd6text/plain\n"))
+
+    def do_garbage(self, lane, *_):
+        lane.send(b"HTTP/1.1 200 OK\r\n\r\n" * 4)
+
+    def do_huge_frame(self, lane, slot, generation, *_):
+        lane.send(struct.pack("<IBBHI", 0xFFFFFFFF, RESPONSE, END, slot, generation))
+
+    def do_answers_twice(self, lane, slot, generation, *_):
+        lane.send(response(slot, generation, b"one") + response(slot, generation, b"two"))
+
+    def do_two_heads(self, lane, slot, generation, *_):
+        lane.send(response(slot, generation, end=False) + response(slot, generation, b"two"))
+
+    def do_gone_slot(self, lane, slot, generation, *_):
+        lane.send(response(slot + 77, 5, b"nobody asked"))
+
+    def do_data_first(self, lane, slot, generation, *_):
+        lane.send(frame(DATA, b"early", slot, generation))
+
+    def do_too_much_data(self, lane, slot, generation, *_):
+        lane.send(response(slot, generation, end=False))
+        for _ in range(256):
+            lane.send(frame(DATA, b"x" * 65536, slot, generation))
+
+    def do_never(self, *_):
+        pass
+
+    def do_late(self, lane, slot, generation, target, *_):
+        if "slow" in target:
+            time.sleep(float(self.argument))
+        lane.send(response(slot, generation, target.encode()))
+
+    def do_closes_lane(self, lane, *_):
+        lane.socket.close()
+        time.sleep(60)
+
+    def do_dies(self, lane, slot, generation, target, *_):
+        if "die" in target:
+            sys.stderr.write("the handler is about to die\n")
+            sys.stderr.flush()
+            os._exit(7)
+        self.do_answer(lane, slot, generation, target, "", [])
+
+    def do_dies_in_the_middle(self, lane, slot, generation, *_):
+        lane.send(response(slot, generation, b"half of", length=100, end=False))
+        # The first half has to be on its way before the end is seen.
+        time.sleep(0.2)
+        os._exit(7)
+
+    def do_more_than_promised(self, lane, slot, generation, *_):
+        lane.send(response(slot, generation, b"12", length=5, end=False))
+        lane.send(frame(DATA, b"3456789", slot, generation, True))
+
+    def do_less_than_promised(self, lane, slot, generation, *_):
+        lane.send(response(slot, generation, b"12", length=5, end=False) + frame(DATA, b"", slot, generation, True))
+
+    def do_bad_field(self, lane, slot, generation, *_):
+        lane.send(response(slot, generation, b"x", fields=b"bad name: x\n"))
+
+    def do_splits_field(self, lane, slot, generation, *_):
+        lane.send(response(slot, generation, b"x", fields=b"a: b\r\rSet-Cookie: c=d\n"))
+
+    def do_own_framing(self, lane, slot, generation, *_):
+        fields = b"Transfer-Encoding: chunked\nConnection: keep-alive, close\nKeep-Alive: timeout=9\nContent-Length: 7\n"
+        lane.send(response(slot, generation, b"body", fields=fields))
+
+    def do_hints(self, lane, slot, generation, *_):
+        link = b"Link: </app.css>; rel=preload\n"
+        lane.send(frame(INFORMATIONAL, struct.pack("<HHI", 103, 0, len(link)) + link, slot, generation))
+        lane.send(response(slot, generation, b"after hints"))
+
+    def do_trailers(self, lane, slot, generation, *_):
+        lane.send(response(slot, generation, b"part ", end=False) + frame(DATA, b"two", slot, generation))
+        lane.send(frame(TRAILERS, b"Checksum: abc\n", slot, generation, True))
+
+    def do_refuses(self, lane, slot, generation, target, *rest):
+        marker = self.argument
+        try:
+            os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return self.do_answer(lane, slot, generation, target, *rest)
+        lane.send(frame(RESET, struct.pack("<I", 4), slot, generation))
+
+    def do_handler_fails(self, lane, slot, generation, *_):
+        lane.send(frame(RESET, struct.pack("<I", 3), slot, generation))
+
+    def do_unasked_upgrade(self, lane, slot, generation, *_):
+        lane.send(response(slot, generation, status=101, fields=b"Upgrade: websocket\n", end=False))
+
+    def do_sends_file(self, lane, slot, generation, target, *_):
+        path = target.split("path=")[1].encode()
+        head = struct.pack("<HHIQ", 200, 0, 0, UNKNOWN)
+        payload = head + struct.pack("<QQI", 0, UNKNOWN, len(path)) + path
+        lane.send(frame(FILE, payload, slot, generation, True))
+
+    def do_names_file(self, lane, slot, generation, target, *_):
+        field = target.split("field=")[1].replace("=", ": ")
+        lane.send(response(slot, generation, fields=field.encode() + b"\n"))
+
+
+def main():
+    words = open(sys.argv[-1], encoding="utf-8").read().split()
+    behaviour, argument = words[0], words[1] if len(words) > 1 else ""
+    if behaviour == "exits_at_start":
+        sys.stderr.write("Error: Cannot find module 'express'\n")
+        os._exit(3)
+    Worker(behaviour, argument).run()
+
+
+if __name__ == "__main__":
+    main()
