@@ -64,6 +64,14 @@ export function nameOf(spelling) {
   return known.get(spelling) ?? learn(spelling);
 }
 
+/**
+ * How a record of an interned name begins where it is sent.
+ * @param {string} lower
+ */
+export function recordOf(lower) {
+  return /** @type {Name} */ (known.get(lower)).record;
+}
+
 /** @param {string} spelling */
 function learn(spelling) {
   if (typeof spelling !== 'string' || !TOKEN.test(spelling)) return undefined;
