@@ -214,7 +214,7 @@ class FieldHeaders {
       if (names[place] !== lower) continue;
       const value = this.#values[place];
       if (joined === null) joined = value;
-      else joined += (lower === 'cookie' ? '; ' : ', ') + value;
+      else joined += separator(lower) + value;
     }
     // Only single values are made independent: who keeps all fields keeps about the head's size anyway.
     return joined === null ? null : ownText(joined);
@@ -253,17 +253,25 @@ class FieldHeaders {
     return /** @type {[string, string]} */ (field);
   }
 
-  /** The fields as the standard wants to see them: sorted, joined, each Set-Cookie alone. @returns {[string, string][]} */
+  /**
+   * The fields as the standard wants to see them: sorted, joined, each Set-Cookie alone.
+   * @param {FieldHeaders} headers
+   */
   static sorted(headers) {
     if (headers.#names === null) headers.#takeApart();
     const names = /** @type {string[]} */ (headers.#names);
+    /** @type {Map<string, string>} */
+    const joined = new Map();
     /** @type {[string, string][]} */
-    const fields = [];
-    for (const name of [...new Set(names)].sort()) {
-      if (name === 'set-cookie') for (const value of headers.getSetCookie()) fields.push([name, value]);
-      else fields.push([name, headers.#join(name)]);
+    const cookies = [];
+    for (let place = 0; place < names.length; place++) {
+      const name = names[place];
+      const value = headers.#values[place];
+      const before = joined.get(name);
+      if (name === 'set-cookie') cookies.push([name, value]);
+      else joined.set(name, before === undefined ? value : before + separator(name) + value);
     }
-    return fields;
+    return [...joined, ...cookies].sort(byName);
   }
 
   /** @param {FieldHeaders} headers */
@@ -286,6 +294,20 @@ class FieldHeaders {
     }
     return block;
   }
+}
+
+/** Fetch standard, "combine": Cookie has a separator of its own. @param {string} lower */
+function separator(lower) {
+  return lower === 'cookie' ? '; ' : ', ';
+}
+
+/**
+ * @param {[string, string]} one
+ * @param {[string, string]} other
+ */
+function byName([one], [other]) {
+  if (one === other) return 0;
+  return one < other ? -1 : 1;
 }
 
 const { sorted, version } = FieldHeaders;
