@@ -367,3 +367,28 @@ pub const ENVIRONMENT_FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Messages that wait for the owner of an application's state.
 pub const APP_MESSAGES_MAX: usize = 64;
+
+/// Connections to one program that one core keeps without a request. As many as busy connections that a
+/// core keeps buffers for: what is beyond that at rest was a burst.
+pub const UPSTREAM_IDLE_MAX: usize = 64;
+
+/// How long a connection to a program is kept without a request, where the program does not say less.
+pub const UPSTREAM_IDLE_DEADLINE: Duration = Duration::from_secs(30);
+
+/// So much earlier than the program says that it closes an idle connection, we do (`Keep-Alive: timeout=`,
+/// in whole seconds): a request must not meet its closing on the way.
+pub const UPSTREAM_IDLE_MARGIN: Duration = Duration::from_secs(1);
+
+/// A request that may be sent once only takes no connection that was idle for longer: programs that close
+/// idle ones without having said so do it after two seconds or more, and a new connection to this machine
+/// costs 50 us.
+pub const UPSTREAM_IDLE_ONCE_ONLY: Duration = Duration::from_secs(1);
+
+/// How long a program's kernel may take to accept a connection. Beyond it its backlog is full.
+pub const UPSTREAM_DIAL_DEADLINE: Duration = Duration::from_secs(5);
+
+/// How often a Unix socket whose backlog is full is tried again.
+pub const UPSTREAM_BACKLOG_PAUSE: Duration = Duration::from_millis(5);
+
+/// Bytes of one read of an answer that is too long for the usual buffer.
+pub const UPSTREAM_READ_BYTES: usize = 64 * 1024;

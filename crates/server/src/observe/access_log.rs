@@ -199,6 +199,9 @@ fn line(exchange: &Exchange<'_>) -> String {
     );
     if let Some(fault) = exchange.fault {
         let _ = write!(out, ",\"refused\":\"{}\"", fault.name());
+        if let Some(detail) = fault.detail() {
+            let _ = write!(out, ",\"detail\":\"{detail}\"");
+        }
     }
     if exchange.aborted {
         out.push_str(",\"aborted\":true");

@@ -43,14 +43,21 @@ pub fn render_apps(apps: &[AppStatus]) -> String {
     each("onehop_app_restarts_total", "counter", "Workers that ended without being told to.", &|app| {
         app.failures.to_string()
     });
-    each("onehop_app_queue_length", "gauge", "Requests that wait for a worker.", &|app| app.queued.to_string());
+    each("onehop_app_queue_length", "gauge", "Requests that wait for a worker.", &|app| {
+        app.queued.to_string()
+    });
     each("onehop_app_in_flight", "gauge", "Requests that workers have.", &|app| {
         app.workers.iter().map(|worker| worker.in_flight).sum::<usize>().to_string()
     });
-    each("onehop_app_worker_lag_seconds", "gauge", "Longest delay of a worker's event loop, as last said.", &|app| {
-        let longest = app.workers.iter().map(|worker| worker.lag_ms).fold(0.0, f64::max);
-        format!("{:.6}", longest / 1_000.0)
-    });
+    each(
+        "onehop_app_worker_lag_seconds",
+        "gauge",
+        "Longest delay of a worker's event loop, as last said.",
+        &|app| {
+            let longest = app.workers.iter().map(|worker| worker.lag_ms).fold(0.0, f64::max);
+            format!("{:.6}", longest / 1_000.0)
+        },
+    );
     each("onehop_app_resident_bytes", "gauge", "Resident bytes of the workers, as last said.", &|app| {
         app.workers.iter().map(|worker| worker.resident_bytes).sum::<u64>().to_string()
     });

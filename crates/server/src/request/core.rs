@@ -13,6 +13,7 @@ use super::conn::deadline::Deadlines;
 use super::conn::desk::Desks;
 use super::handle::app::lane::Lanes;
 use super::route::Snapshot;
+use super::upstream::idle::Upstreams;
 use crate::limits::Timeouts;
 use crate::observe::access_log::LogBatches;
 use crate::observe::{CoreCounters, SiteCounters};
@@ -83,6 +84,8 @@ pub struct Core {
     pub(crate) logs: LogBatches,
     /// To workers of applications.
     pub(crate) lanes: Lanes,
+    /// To programs that speak HTTP.
+    pub(crate) upstreams: Upstreams,
     turn: Cell<usize>,
     /// Unique in the process, and hard to guess.
     request_id: Cell<u64>,
@@ -120,6 +123,7 @@ impl Core {
             desks: Desks::default(),
             logs: LogBatches::default(),
             lanes: Lanes::default(),
+            upstreams: Upstreams::default(),
             turn: Cell::new(number),
             request_id: Cell::new(first_request_id(number)),
             view: RefCell::new(view),
@@ -160,6 +164,7 @@ impl Core {
     pub(crate) fn tick(&self) {
         self.refresh_date();
         self.deadlines.tick();
+        self.upstreams.tick();
         self.logs.flush(&self.counters);
         drop(self.view());
     }

@@ -13,6 +13,7 @@ pub mod origin;
 pub mod rescue;
 pub mod route;
 pub mod trip;
+pub(crate) mod upstream;
 
 use std::sync::Arc;
 

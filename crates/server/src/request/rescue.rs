@@ -79,6 +79,8 @@ pub enum Fault {
     WorkerRefused,
     /// What the worker sent is no answer to this request.
     WorkerBroken,
+    /// What a program sent is no HTTP answer: the check that refused it.
+    AnswerRefused(Refusal),
     /// The worker did not answer in time.
     WorkerTimeout,
     /// The handler failed and its runtime said so.
@@ -123,6 +125,7 @@ pub fn rescue(fault: Fault, answer: &mut Answer) {
         | Fault::ClientStalled
         | Fault::WorkerDied
         | Fault::WorkerBroken
+        | Fault::AnswerRefused(_)
         | Fault::WorkerTimeout
         | Fault::HandlerFailed
         | Fault::FilesNotConfigured => {}
@@ -150,7 +153,7 @@ impl Fault {
             | Fault::AppQueueFull { .. }
             | Fault::AppQueueTimeout { .. }
             | Fault::WorkerRefused => 503,
-            Fault::WorkerDied | Fault::WorkerBroken => 502,
+            Fault::WorkerDied | Fault::WorkerBroken | Fault::AnswerRefused(_) => 502,
             Fault::WorkerTimeout => 504,
             Fault::FileUnreadable | Fault::HandlerFailed | Fault::FilesNotConfigured => 500,
         }
@@ -166,6 +169,7 @@ impl Fault {
             | Fault::WorkerDied
             | Fault::WorkerRefused
             | Fault::WorkerBroken
+            | Fault::AnswerRefused(_)
             | Fault::WorkerTimeout
             | Fault::HandlerFailed => AtFault::Worker,
             _ => AtFault::Client,
@@ -196,10 +200,18 @@ impl Fault {
             Fault::AppQueueTimeout { .. } => "app_queue_timeout",
             Fault::WorkerDied => "worker_died",
             Fault::WorkerRefused => "worker_refused",
-            Fault::WorkerBroken => "worker_broken",
+            Fault::WorkerBroken | Fault::AnswerRefused(_) => "worker_broken",
             Fault::WorkerTimeout => "worker_timeout",
             Fault::HandlerFailed => "handler_failed",
             Fault::FilesNotConfigured => "files_not_configured",
+        }
+    }
+
+    /// What exactly was wrong, where the name does not say it.
+    pub fn detail(self) -> Option<&'static str> {
+        match self {
+            Fault::AnswerRefused(refusal) => Some(refusal.name()),
+            _ => None,
         }
     }
 }

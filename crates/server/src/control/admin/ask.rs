@@ -23,14 +23,12 @@ pub(super) enum Ask {
     Reload,
     /// `POST /stop`
     Stop,
-    /// `GET /workers`
-    Workers,
-    /// `POST /workers/APP/COUNT`
-    SetWorkers {
+    /// `GET /workers/APP`, and `POST /workers/APP/N` to change their number
+    Workers {
         /// The application.
         app: String,
         /// How many it is to have.
-        wanted: usize,
+        wanted: Option<usize>,
     },
     /// `GET /metrics`
     Metrics,
@@ -62,13 +60,12 @@ pub(super) fn read(door: Door, method: &[u8], path: &[u8], host: Option<&[u8]>) 
         (Door::Control, b"/status") => (Ask::Status, "GET"),
         (Door::Control, b"/reload") => (Ask::Reload, "POST"),
         (Door::Control, b"/stop") => (Ask::Stop, "POST"),
-        (Door::Control, b"/workers") => (Ask::Workers, "GET"),
-        (Door::Control, path) if path.starts_with(WORKERS) => match wanted_workers(path) {
-            Some(ask) => (ask, "POST"),
-            None => return Ask::Refused(Refused::NotFound),
-        },
         (Door::Admin { .. }, b"/metrics") => (Ask::Metrics, "GET"),
         (Door::Admin { .. }, b"/healthz") => (Ask::Health, "GET"),
+        (Door::Control, path) => match workers(path) {
+            Some(asked) => asked,
+            None => return Ask::Refused(Refused::NotFound),
+        },
         _ => return Ask::Refused(Refused::NotFound),
     };
     match method {
@@ -78,12 +75,15 @@ pub(super) fn read(door: Door, method: &[u8], path: &[u8], host: Option<&[u8]>) 
     }
 }
 
-const WORKERS: &[u8] = b"/workers/";
-
-/// `/workers/APP/COUNT`. Names of applications need no escapes.
-fn wanted_workers(path: &[u8]) -> Option<Ask> {
-    let (app, count) = std::str::from_utf8(path.strip_prefix(WORKERS)?).ok()?.split_once('/')?;
-    Some(Ask::SetWorkers { app: app.to_owned(), wanted: count.parse().ok()? })
+/// `/workers/APP` or `/workers/APP/N`; names of applications hold no slash.
+fn workers(path: &[u8]) -> Option<(Ask, &'static str)> {
+    let rest = std::str::from_utf8(path).ok()?.strip_prefix("/workers/")?;
+    let (app, wanted) = match rest.split_once('/') {
+        Some((app, wanted)) => (app, Some(wanted.parse().ok()?)),
+        None => (rest, None),
+    };
+    let method = if wanted.is_some() { "POST" } else { "GET" };
+    (!app.is_empty()).then(|| (Ask::Workers { app: app.to_owned(), wanted }, method))
 }
 
 /// A web page of a stranger can make its own name point at this machine (DNS rebinding) and read what it
@@ -116,6 +116,10 @@ mod tests {
 
     const ADMIN: Door = Door::Admin { local: Some(IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 5))) };
 
+    fn asked(wanted: Option<usize>) -> Ask {
+        Ask::Workers { app: "api".to_owned(), wanted }
+    }
+
     #[test]
     fn each_door_answers_its_own_paths_only() {
         for (door, method, path, expected) in [
@@ -125,12 +129,14 @@ mod tests {
             (Door::Control, "GET", "/reload", Ask::Refused(Refused::Method("POST"))),
             (Door::Control, "HEAD", "/stop", Ask::Refused(Refused::Method("POST"))),
             (Door::Control, "GET", "/metrics", Ask::Refused(Refused::NotFound)),
-            (Door::Control, "GET", "/workers", Ask::Workers),
-            (Door::Control, "POST", "/workers/api/4", Ask::SetWorkers { app: "api".into(), wanted: 4 }),
+            (Door::Control, "GET", "/workers/api", asked(None)),
+            (Door::Control, "POST", "/workers/api/4", asked(Some(4))),
             (Door::Control, "GET", "/workers/api/4", Ask::Refused(Refused::Method("POST"))),
-            (Door::Control, "POST", "/workers/api", Ask::Refused(Refused::NotFound)),
+            (Door::Control, "POST", "/workers/api", Ask::Refused(Refused::Method("GET"))),
             (Door::Control, "POST", "/workers/api/-1", Ask::Refused(Refused::NotFound)),
-            (ADMIN, "POST", "/workers/api/4", Ask::Refused(Refused::NotFound)),
+            (Door::Control, "POST", "/workers/api/4/5", Ask::Refused(Refused::NotFound)),
+            (Door::Control, "GET", "/workers/", Ask::Refused(Refused::NotFound)),
+            (ADMIN, "GET", "/workers/api", Ask::Refused(Refused::NotFound)),
             (ADMIN, "GET", "/metrics", Ask::Metrics),
             (ADMIN, "GET", "/healthz", Ask::Health),
             (ADMIN, "POST", "/metrics", Ask::Refused(Refused::Method("GET"))),

@@ -56,10 +56,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     return self.stream.shutdown().await;
                 }
             };
-            let is_stop = asked == Ask::Stop;
+            let stops = asked == Ask::Stop;
             let reply = carry_out(asked, api).await;
             let next = self.write(&reply).await?;
-            if is_stop {
+            if stops {
                 // Only once the answer is out: the process may end at any moment after this.
                 call(api, |api| api.stop()).await;
             }
@@ -207,11 +207,7 @@ async fn carry_out(asked: Ask, api: &Arc<dyn Api>) -> Reply {
             Some(Err(reason)) => Reply::error(422, &reason),
             None => Reply::lost(),
         },
-        Ask::Workers => match call(api, |api| api.status()).await {
-            Some(status) => Reply::json(200, &json!({ "apps": status.apps })),
-            None => Reply::lost(),
-        },
-        Ask::SetWorkers { app, wanted } => match call(api, move |api| api.workers(&app, Some(wanted))).await {
+        Ask::Workers { app, wanted } => match call(api, move |api| api.workers(&app, wanted)).await {
             Some(Ok(status)) => Reply::json(200, &status),
             Some(Err(reason)) => Reply::error(422, &reason),
             None => Reply::lost(),

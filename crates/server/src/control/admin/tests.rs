@@ -61,7 +61,7 @@ impl Api for Remembering {
             wanted: wanted.unwrap_or(1),
             queued: 0,
             failures: 0,
-            workers: vec![],
+            workers: Vec::new(),
         })
     }
 
@@ -155,6 +155,20 @@ fn the_control_socket_shows_the_status_as_json() {
 }
 
 #[test]
+fn workers_are_shown_and_changed_by_the_name_of_their_application() {
+    let running = Running::start(Remembering::default());
+    for (line, status, part) in [
+        ("GET /workers/api", "200", "\"wanted\":1"),
+        ("POST /workers/api/4", "200", "\"wanted\":4"),
+        ("POST /workers/other/4", "422", "there is no application `other`"),
+    ] {
+        let answer = running.control(&ask(line));
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{line}: {answer}");
+        assert!(answer.contains(part), "{line}: {answer}");
+    }
+}
+
+#[test]
 fn a_reload_tells_what_it_did_or_why_it_did_nothing() {
     let running = Running::start(Remembering::default());
     let answer = running.control(&ask("POST /reload"));
@@ -178,17 +192,6 @@ fn a_stop_is_answered_before_it_begins_and_only_posted() {
     assert!(answer.starts_with("HTTP/1.1 202") && answer.ends_with("{\"stopping\":true}"), "{answer}");
     // The connection ends only after the call.
     assert_eq!(running.api.stops.load(Ordering::Relaxed), 1);
-}
-
-#[test]
-fn the_number_of_workers_is_changed_and_shown_at_the_control_socket() {
-    let running = Running::start(Remembering::default());
-    let answer = running.control(&ask("POST /workers/api/3"));
-    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("\"wanted\":3"), "{answer}");
-    let answer = running.control(&ask("POST /workers/other/3"));
-    assert!(answer.starts_with("HTTP/1.1 422") && answer.contains("there is no application"), "{answer}");
-    let answer = running.control(&ask("GET /workers"));
-    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("{\"apps\":[]}"), "{answer}");
 }
 
 #[test]

@@ -60,7 +60,7 @@ impl Desks {
 impl Desk {
     fn new() -> Self {
         Self {
-            input: Input { bytes: vec![0; READ_BUFFER_BYTES], start: 0, end: 0 },
+            input: Input::new(),
             output: Vec::with_capacity(READ_BUFFER_BYTES),
             head: RequestHead::new(),
             answer: Answer::default(),
@@ -69,6 +69,23 @@ impl Desk {
 }
 
 impl Input {
+    /// An empty one.
+    pub(crate) fn new() -> Self {
+        Self { bytes: vec![0; READ_BUFFER_BYTES], start: 0, end: 0 }
+    }
+
+    /// Bytes of memory that are held.
+    pub(crate) fn bytes_held(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Makes room for at least so many bytes in one read.
+    pub(crate) fn widen(&mut self, bytes: usize) {
+        if self.bytes.len() < bytes {
+            self.bytes.resize(bytes, 0);
+        }
+    }
+
     /// What has come and is not yet consumed.
     pub(crate) fn unread(&self) -> &[u8] {
         self.bytes.get(self.start..self.end).unwrap_or_default()

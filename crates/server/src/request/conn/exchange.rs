@@ -147,6 +147,20 @@ impl<'l, 'c> Upload<'l, 'c> {
         }
     }
 
+    /// Waits until something of the body has come, however long that takes.
+    pub(crate) async fn begun(&mut self) -> Result<(), Fault> {
+        poll_fn(|context| {
+            if !self.input.is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+            match ready!(self.input.poll_fill(&mut self.line.socket.borrow_mut(), context)) {
+                Ok(0) | Err(_) => Poll::Ready(Err(Fault::ClientGone)),
+                Ok(_) => Poll::Ready(Ok(())),
+            }
+        })
+        .await
+    }
+
     /// Ends when the client has closed its side or is gone. Bytes that come meanwhile are kept, as many
     /// as the connection's buffer takes; then nobody looks any more.
     pub(crate) async fn gone(&mut self) {

@@ -31,16 +31,25 @@ impl Socket {
         }
     }
 
+    /// Whether the other side has neither sent anything that was not read nor closed.
+    pub(crate) fn is_silent(&self) -> bool {
+        matches!(self.peek(), Err(rustix::io::Errno::AGAIN))
+    }
+
     /// Whether the kernel holds bytes that were not read, asked of itself and not of the event loop,
     /// which may not have heard of them yet.
     pub(crate) fn has_unread(&self) -> bool {
+        self.peek().is_ok_and(|count| count > 0)
+    }
+
+    fn peek(&self) -> rustix::io::Result<usize> {
         let mut byte = [0u8; 1];
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         let peeked = match self {
             Self::Tcp(stream) => rustix::net::recv(stream, &mut byte, flags),
             Self::Unix(stream) => rustix::net::recv(stream, &mut byte, flags),
         };
-        peeked.is_ok_and(|(count, _)| count > 0)
+        peeked.map(|(count, _)| count)
     }
 }
 

@@ -79,6 +79,17 @@ pub(super) fn passed_on(head: &RequestHead, upgrade: bool) -> impl Iterator<Item
     fields.map(|field| (head.slice(field.name), head.slice(field.value)))
 }
 
+/// A trailer section's lines that are passed on: not those that would say who the client is, should the
+/// other side add trailers to its fields.
+pub(super) fn passed_on_trailers(lines: &[u8], mut pass_on: impl FnMut(&[u8])) {
+    for line in lines.split_inclusive(|byte| *byte == b'\n') {
+        let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
+        if !is_about_connection(name) && !is_ours(name) {
+            pass_on(line);
+        }
+    }
+}
+
 /// RFC 9110 section 7.8: named in Connection too, HTTP/1.1, and without a body before it.
 pub(super) fn asks_for_upgrade(head: &RequestHead) -> bool {
     head.get(Known::Upgrade).is_some()
@@ -148,7 +159,7 @@ pub(super) fn read_answer(
 }
 
 /// Fields that the server decides about.
-fn is_dropped(name: &[u8], is_upgrade: bool) -> bool {
+pub(super) fn is_dropped(name: &[u8], is_upgrade: bool) -> bool {
     let is = |own: &str| name.eq_ignore_ascii_case(own.as_bytes());
     match (name.len(), name.first().map(u8::to_ascii_lowercase)) {
         (10, Some(b'c')) => is("connection"),
@@ -181,7 +192,7 @@ pub(super) fn write_lines(lines: &[u8], writer: &mut HeadWriter<'_>) {
 }
 
 /// An IPv4 client of a socket for both kinds.
-fn canonical(address: SocketAddr) -> SocketAddr {
+pub(super) fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 

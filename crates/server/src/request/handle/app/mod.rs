@@ -3,7 +3,8 @@
 //! A request gets a place at a worker ([`pool`]), goes out on this core's lane to it ([`lane`], [`stream`],
 //! [`head`]) while its body follows ([`upload`]), and its answer comes back ([`download`]). A request that
 //! was handed over counts as begun: it is given to another worker only where the first one said that it
-//! had not begun it, or where the configuration allows that for requests that change nothing.
+//! had not begun it, or where the configuration allows that for requests that change nothing. Programs that
+//! speak HTTP instead are called by [`program`].
 
 mod download;
 mod failure_page;
@@ -11,6 +12,7 @@ mod file;
 mod head;
 pub(crate) mod lane;
 pub mod pool;
+mod program;
 mod stream;
 mod tunnel;
 mod upload;
@@ -86,7 +88,23 @@ pub(crate) async fn call(
     loop {
         attempts += 1;
         let place = call.place(upload, download).await?;
-        let Transport::Lanes = &place.worker.transport else { return Err(Fault::WorkerDied) };
+        if let Transport::Http(address) = &place.worker.transport {
+            let address = address.clone();
+            let ended = program::exchange(&call, trip, place, &address, upload, download, answer).await;
+            match ended {
+                Ok(ended) => return Ok(ended),
+                // Nothing of the request has left.
+                Err(program::Failed::Unreachable) if attempts < APP_ATTEMPTS_MAX => continue,
+                Err(program::Failed::Unreachable) => return Err(Fault::WorkerDied),
+                Err(program::Failed::Fault(fault))
+                    if attempts < APP_ATTEMPTS_MAX && call.may_go_elsewhere(trip, fault, download) =>
+                {
+                    answer.clear();
+                    continue;
+                }
+                Err(program::Failed::Fault(fault)) => return Err(fault),
+            }
+        }
         let Some(lane) = core.lanes.find(place.worker.id) else {
             // Its loss is known here and not yet everywhere.
             pool.withdraw(place.worker.id);

@@ -284,6 +284,11 @@ impl Worker {
         self.begun.load(Ordering::Relaxed)
     }
 
+    /// Whether it takes no more requests.
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        self.is_withdrawn.load(Ordering::Relaxed)
+    }
+
     /// Tells the supervisor.
     pub(crate) fn report(&self, report: LaneReport) {
         (self.report)(self.id, report);

@@ -1,0 +1,86 @@
+//! A request's head on its way to a program.
+//!
+//! The URI as the routes have made it, the fields as the client sent them; what says who the client is, is
+//! written here and never passed on. `Via` is not sent: RFC 9110 section 7.6.3 asks it of gateways, and to
+//! its own application onehop is the server, not one more hop. Caddy sends `Via: 1.1 Caddy` both ways.
+
+use std::io::Write;
+
+use onehop_http1::{AskHead, BodyLength, Known, Refusal, RequestHead};
+
+use super::super::head;
+use crate::request::conn::exchange::Upload;
+use crate::request::trip::Trip;
+use crate::request::upstream::connection::{Buffers, Connection};
+
+/// Writes the head to the connection's output.
+pub(super) fn write(
+    trip: &Trip<'_>,
+    connection: &Connection,
+    upload: &Upload<'_, '_>,
+    buffers: &mut Buffers,
+) -> Result<(), Refusal> {
+    let Buffers { output, scratch: lines, .. } = buffers;
+    let body = upload.length();
+    // Bytes that follow an upgrade belong to the other protocol; with a body before them, both sides would
+    // have to agree where it ends and whether it was read. Ignoring `Upgrade` is allowed (section 7.8).
+    let upgrade = body == BodyLength::None && head::asks_for_upgrade(trip.head);
+    write_target(trip, lines);
+    let target_bytes = lines.len();
+    write_fields(trip, upgrade, lines);
+    if upload.expects_continue() {
+        lines.extend_from_slice(b"Expect: 100-continue\r\n");
+    }
+    let (target, fields) = lines.split_at_checked(target_bytes).unwrap_or_default();
+    let method = trip.head.method_bytes();
+    connection.codec().write_request_head(output, AskHead { method, target, fields, body, upgrade })
+}
+
+fn write_target(trip: &Trip<'_>, out: &mut Vec<u8>) {
+    // What the routes have left of a path may begin anywhere; a target may not (RFC 9112 section 3.2).
+    if !trip.path.starts_with(b"/") && *trip.path != b"*"[..] {
+        out.push(b'/');
+    }
+    out.extend_from_slice(&trip.path);
+    if let Some(query) = trip.query.as_deref() {
+        out.push(b'?');
+        out.extend_from_slice(query);
+    }
+}
+
+fn write_fields(trip: &Trip<'_>, upgrade: bool, out: &mut Vec<u8>) {
+    // The effective authority: a Host field that the target has overruled is not passed on (RFC 9112
+    // section 3.2.2). Empty for an HTTP/1.0 client without one, as section 3.2 has it.
+    let host = trip.head.host().unwrap_or_default();
+    write_line(out, b"Host", host);
+    for (name, value) in head::passed_on(trip.head, upgrade) {
+        // The codec writes the length.
+        if !name.eq_ignore_ascii_case(b"host") && !name.eq_ignore_ascii_case(b"content-length") {
+            write_line(out, name, value);
+        }
+    }
+    if accepts_trailers(trip.head) {
+        out.extend_from_slice(b"TE: trailers\r\n");
+    }
+    if let Some(peer) = trip.origin.peer {
+        // Writing to memory does not fail.
+        let _ = write!(out, "X-Forwarded-For: {}\r\n", head::canonical(peer).ip());
+    }
+    write_line(out, b"X-Forwarded-Proto", if trip.origin.tls { b"https" } else { b"http" });
+    if !host.is_empty() {
+        write_line(out, b"X-Forwarded-Host", host);
+    }
+}
+
+/// Of `TE` this much holds for every hop: trailers are passed on.
+fn accepts_trailers(head: &RequestHead) -> bool {
+    let codings = head.get_all(Known::Te).flat_map(|value| value.split(|byte| *byte == b','));
+    codings.map(<[u8]>::trim_ascii).any(|coding| coding.eq_ignore_ascii_case(b"trailers"))
+}
+
+fn write_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+    out.extend_from_slice(name);
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}

@@ -1,0 +1,57 @@
+//! An upgraded connection to a program: bytes both ways, each as fast as the other side takes them.
+
+use std::future::poll_fn;
+
+use crate::limits::UPLOAD_PIECE_BYTES_MAX;
+use crate::request::conn::desk::Input;
+use crate::request::conn::exchange::{Download, Upload};
+use crate::request::upstream::connection::Connection;
+
+/// Moves bytes until the program has ended, or one of the two is gone. `input` may hold the program's first
+/// bytes already.
+pub(super) async fn run(
+    connection: &Connection,
+    input: &mut Input,
+    upload: &mut Upload<'_, '_>,
+    download: &mut Download<'_, '_>,
+) {
+    upload.become_tunnel();
+    let stopping = download.stopping();
+    let to_program = async {
+        let mut piece = Vec::new();
+        loop {
+            piece.clear();
+            let ended = upload.next(&mut piece, UPLOAD_PIECE_BYTES_MAX).await;
+            let Ok(is_end) = ended else { return };
+            if connection.write(&piece, &[]).await.is_err() {
+                return;
+            }
+            if is_end {
+                // The client has closed its side; the program may have more to say.
+                if connection.finish_sending().await.is_err() {
+                    return;
+                }
+                std::future::pending::<()>().await;
+            }
+        }
+    };
+    let to_client = async {
+        loop {
+            if !input.is_empty() {
+                if download.data(input.unread()).await.is_err() {
+                    return;
+                }
+                input.clear();
+            }
+            match poll_fn(|context| connection.poll_fill(input, context)).await {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            }
+        }
+    };
+    tokio::select! {
+        () = to_program => {}
+        () = to_client => {}
+        () = stopping => {}
+    }
+}

@@ -1,0 +1,191 @@
+//! One connection to an upstream: its socket, and the codec that knows whether it may be used again.
+//!
+//! Both halves may be polled by one task in turn, so a request's body can go while its answer comes.
+//! Holds no buffer; those are leased for the time of one exchange. Never sends anything by itself.
+
+use std::cell::{Cell, RefCell, RefMut};
+use std::future::poll_fn;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+
+use onehop_config::checked::AppAddress;
+use onehop_http1::{ClientCodec, Known, Limits, ResponseHead};
+use tokio::io::AsyncWrite;
+use tokio::net::{TcpStream, UnixStream};
+
+use crate::limits::{
+    CHUNK_LINE_BYTES_MAX, HEAD_BYTES_MAX, HEADER_FIELDS_MAX, TARGET_BYTES_MAX, TRAILER_BYTES_MAX,
+    UPSTREAM_BACKLOG_PAUSE,
+};
+use crate::request::conn::desk::Input;
+use crate::request::conn::socket::Socket;
+
+/// The same as for clients: an answer's head is held in memory like a request's.
+const CODEC_LIMITS: Limits = Limits {
+    head_bytes: HEAD_BYTES_MAX,
+    target_bytes: TARGET_BYTES_MAX,
+    fields: HEADER_FIELDS_MAX,
+    chunk_line_bytes: CHUNK_LINE_BYTES_MAX,
+    trailer_bytes: TRAILER_BYTES_MAX,
+};
+
+/// A connection. Dropped, it is closed.
+pub(crate) struct Connection {
+    socket: RefCell<Socket>,
+    codec: RefCell<ClientCodec>,
+    /// It has carried a request before this one.
+    is_used: Cell<bool>,
+    /// How long the upstream keeps it without a request, where it said so.
+    kept_for: Cell<Option<Duration>>,
+}
+
+/// What one exchange needs besides its connection.
+pub(crate) struct Buffers {
+    /// Bytes of the upstream that are not yet understood.
+    pub(crate) input: Input,
+    /// Bytes of the request that wait to be written.
+    pub(crate) output: Vec<u8>,
+    /// For putting lines together.
+    pub(crate) scratch: Vec<u8>,
+    /// The answer's head.
+    pub(crate) head: ResponseHead,
+}
+
+impl Connection {
+    /// A new connection. Waits as long as the upstream's kernel lets it: the deadline is the caller's.
+    pub(crate) async fn dial(address: &AppAddress) -> io::Result<Self> {
+        let socket = match address {
+            AppAddress::Tcp(address) => {
+                let stream = TcpStream::connect(address).await?;
+                // A head and the first piece of its body are one write already.
+                stream.set_nodelay(true)?;
+                Socket::Tcp(stream)
+            }
+            AppAddress::Unix(path) => loop {
+                match UnixStream::connect(path).await {
+                    // The listener's backlog is full. Unlike TCP's the kernel does not wait by itself.
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        tokio::time::sleep(UPSTREAM_BACKLOG_PAUSE).await;
+                    }
+                    connected => break Socket::Unix(connected?),
+                }
+            },
+        };
+        Ok(Self {
+            socket: RefCell::new(socket),
+            codec: RefCell::new(ClientCodec::new(CODEC_LIMITS)),
+            is_used: Cell::new(false),
+            kept_for: Cell::new(None),
+        })
+    }
+
+    /// Whether it has carried a request before: then the upstream may have closed it meanwhile.
+    pub(crate) fn is_used(&self) -> bool {
+        self.is_used.get()
+    }
+
+    /// The codec, for the time of one call.
+    pub(crate) fn codec(&self) -> RefMut<'_, ClientCodec> {
+        self.codec.borrow_mut()
+    }
+
+    /// How long the upstream says that it keeps the connection.
+    pub(crate) fn kept_for(&self) -> Option<Duration> {
+        self.kept_for.get()
+    }
+
+    /// Notes what an answer's head says about the connection (`Keep-Alive: timeout=5`).
+    pub(crate) fn note_keep_alive(&self, head: &ResponseHead) {
+        let Some(value) = head.get(Known::KeepAlive) else { return };
+        let timeouts = value.split(|byte| *byte == b',').filter_map(|parameter| {
+            let (name, seconds) = parameter.split_at_checked(parameter.iter().position(|b| *b == b'=')?)?;
+            let is_timeout = name.trim_ascii().eq_ignore_ascii_case(b"timeout");
+            let seconds = std::str::from_utf8(seconds.get(1..)?).ok()?.trim();
+            is_timeout.then(|| seconds.parse().ok().map(Duration::from_secs))?
+        });
+        self.kept_for.set(timeouts.min().or(self.kept_for.get()));
+    }
+
+    /// Makes it ready for another request; `false` where it is of no more use. `unread` bytes of the
+    /// upstream were not understood.
+    pub(crate) fn reuse(&self, unread: usize) -> bool {
+        self.is_used.set(true);
+        self.codec.borrow_mut().reuse(unread)
+    }
+
+    /// Whether the upstream has said nothing, not even that it closes, while nothing was asked. Asks the
+    /// kernel.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.socket.borrow().is_silent()
+    }
+
+    /// The same, but asks the kernel only where the event loop has heard of something.
+    pub(crate) fn seems_silent(&self) -> bool {
+        let mut context = Context::from_waker(Waker::noop());
+        let polled = match &*self.socket.borrow() {
+            Socket::Tcp(stream) => stream.poll_read_ready(&mut context),
+            Socket::Unix(stream) => stream.poll_read_ready(&mut context),
+        };
+        polled.is_pending() || self.is_silent()
+    }
+
+    /// Reads once; 0 is the end.
+    pub(crate) fn poll_fill(&self, input: &mut Input, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        input.poll_fill(&mut self.socket.borrow_mut(), context)
+    }
+
+    /// Writes `first` and then `second`. Without a deadline: an upstream that takes nothing does not
+    /// answer either, and for that there is one.
+    pub(crate) async fn write(&self, first: &[u8], second: &[u8]) -> io::Result<()> {
+        let mut written = 0;
+        poll_fn(|context| {
+            let mut socket = self.socket.borrow_mut();
+            while written < first.len() + second.len() {
+                let head = first.get(written..).unwrap_or_default();
+                let body = second.get(written.saturating_sub(first.len())..).unwrap_or_default();
+                let stream = Pin::new(&mut *socket);
+                let count = match (head.is_empty(), body.is_empty()) {
+                    (false, true) => ready!(stream.poll_write(context, head))?,
+                    (true, _) => ready!(stream.poll_write(context, body))?,
+                    (false, false) => {
+                        let pieces = [IoSlice::new(head), IoSlice::new(body)];
+                        ready!(stream.poll_write_vectored(context, &pieces))?
+                    }
+                };
+                if count == 0 {
+                    return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+                }
+                written += count;
+            }
+            Poll::Ready(Ok(()))
+        })
+        .await
+    }
+
+    /// Says that nothing more is sent; the upstream may go on.
+    pub(crate) async fn finish_sending(&self) -> io::Result<()> {
+        poll_fn(|context| Pin::new(&mut *self.socket.borrow_mut()).poll_shutdown(context)).await
+    }
+}
+
+impl Buffers {
+    pub(super) fn new() -> Self {
+        Self { input: Input::new(), output: Vec::new(), scratch: Vec::new(), head: ResponseHead::new() }
+    }
+
+    /// Forgets everything but the memory.
+    pub(super) fn clear(&mut self) {
+        self.input.clear();
+        self.output.clear();
+        self.scratch.clear();
+        self.head.clear();
+    }
+
+    /// Bytes of memory that are held.
+    pub(super) fn bytes_held(&self) -> usize {
+        let lines = self.output.capacity() + self.scratch.capacity();
+        self.input.bytes_held() + lines + self.head.bytes_held()
+    }
+}
