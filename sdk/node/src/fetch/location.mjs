@@ -15,6 +15,9 @@ const NOT_ASCII = /[\x80-\xff]/g;
 /** Authorities whose origin is remembered; a server has few, clients may make up many. */
 const ORIGINS_MAX = 64;
 
+/** Characters of the longest authority that is remembered: a host of 253 (RFC 1035) and a port. */
+const AUTHORITY_CHARACTERS_MAX = 259;
+
 /** @type {Map<string, string>} */
 const secure = new Map();
 /** @type {Map<string, string>} */
@@ -53,8 +56,9 @@ function normalised(origin, target) {
  */
 function learn(origins, scheme, authority) {
   const origin = originOf(scheme, authority);
+  if (authority.length > AUTHORITY_CHARACTERS_MAX) return origin;
   if (origins.size >= ORIGINS_MAX) origins.clear();
-  origins.set(authority, origin);
+  origins.set(ownText(authority), ownText(origin));
   return origin;
 }
 
