@@ -354,13 +354,17 @@ test('an unread tunnel beyond its window breaks the protocol', () => withEcho(as
   assert.equal((await peer.exit).code, 1);
 }, { hello: { streamWindow: 2000 } }));
 
-test('a worker that retires says 1001 to its sockets', () => withEcho(async (lane, peer) => {
+test('a worker that is drained says 1001 to its sockets, those that come too', () => withEcho(async (lane, peer) => {
   const client = await Client.open(lane);
-  peer.control.send(frame(wire.RETIRE, 0, 0, 0));
+  peer.control.send(frame(wire.DRAIN, 0, 0, 0));
   assert.equal((await client.take()).payload.readUInt16BE(0), 1001);
   client.send(clientFrame(CLOSE, closePayload(1001)));
   assert.equal(await client.take(), null);
   client.end();
+  const late = await Client.open(lane, { slot: 1 });
+  assert.equal((await late.take()).payload.readUInt16BE(0), 1001);
+  lane.send(resetFrame(1, 0, wire.CLIENT_GONE));
+  peer.control.send(frame(wire.RETIRE, 0, 0, 0));
   assert.equal((await peer.exit).code, 0);
 }));
 
