@@ -179,6 +179,15 @@ test('a close frame is answered with its code, and the exchange ends', () => wit
   await Client.open(lane, { generation: 1 });
 }));
 
+test('a slot may be used again once the worker has ended its tunnel', () => withEcho(async (lane) => {
+  for (let generation = 0; generation < 3; generation += 1) {
+    const client = await Client.open(lane, { generation });
+    client.send(clientFrame(CLOSE, closePayload(1000)));
+    assert.equal((await client.take()).payload.readUInt16BE(0), 1000);
+    assert.equal(await client.take(), null);
+  }
+}));
+
 test('a close frame without a code is 1005', () => withEcho(async (lane) => {
   const client = await Client.open(lane);
   client.send(clientFrame(CLOSE, ''));
