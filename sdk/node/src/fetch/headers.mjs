@@ -10,7 +10,6 @@ import {
   emptyHeaders,
   immutableHeaders,
   likePlatform,
-  refuseCloning,
 } from './platform.mjs';
 import { note, plainValue } from './values.mjs';
 
@@ -49,7 +48,6 @@ class FieldHeaders {
     this.#at = at;
     this.#unsure = unsure;
     this.#immutable = immutable;
-    refuseCloning?.(this);
   }
 
   /** @param {string} name */

@@ -6,8 +6,8 @@ import { ownText } from './head.mjs';
 /** Targets that URL leaves as they are, but for dot segments, which are looked for apart. */
 const PLAIN_TARGET = /^\/[\w\-.~!$&()*+,;=:@%/|[\]]*(?:\?[\w\-.~!$&()*+,;=:@%/|[\]?]*)?$/;
 
-/** Something that may be a dot segment once it is decoded. */
-const MAYBE_DOTS = /\/(?:\.|%2e)/i;
+/** A dot that is percent-encoded: URL takes it for one where it makes a dot segment. */
+const ENCODED_DOT = /%2e/i;
 
 /** Bytes that are no ASCII; they are percent-encoded one by one, since the head is Latin-1 for bytes. */
 const NOT_ASCII = /[\x80-\xff]/g;
@@ -33,8 +33,13 @@ const plain = new Map();
 export function locate(tls, authority, target) {
   const origins = tls ? secure : plain;
   const origin = origins.get(authority) ?? learn(origins, tls ? 'https://' : 'http://', authority);
-  if (PLAIN_TARGET.test(target) && !MAYBE_DOTS.test(target)) return ownText(origin + target);
+  if (PLAIN_TARGET.test(target) && !hasDots(target)) return ownText(origin + target);
   return normalised(origin, target);
+}
+
+/** True where there may be a dot segment. @param {string} target */
+function hasDots(target) {
+  return target.indexOf('/.') >= 0 || (target.indexOf('%2') >= 0 && ENCODED_DOT.test(target));
 }
 
 /**

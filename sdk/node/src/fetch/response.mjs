@@ -13,7 +13,6 @@ import {
   PlatformResponse,
   borrowMembers,
   likePlatform,
-  refuseCloning,
   usedResponse,
 } from './platform.mjs';
 
@@ -56,7 +55,6 @@ class Response {
    * @param {any} [init]
    */
   constructor(body = null, init = undefined) {
-    refuseCloning?.(this);
     if (body === INSIDE) return;
     let type = '';
     if (typeof body === 'string') {
