@@ -1,9 +1,10 @@
 // Takes a response apart into what the worker writes: of our own class, of the platform's, or of a library's that
 // behaves like it. Owns what counts as a response and the errors for what does not.
 
-import { blockOf, refuseControls } from './headers.mjs';
+import { answerOfBody, usedError } from './answer-body.mjs';
+import { blockOf, refuseControls } from './block.mjs';
 import { PlatformHeaders, PlatformResponse } from './platform.mjs';
-import { answerOf, answerOfBody, isFastResponse, usedError } from './response.mjs';
+import { answerOf, isFastResponse } from './response.mjs';
 
 /** Responses of the platform whose body went into an answer: it leaves no trace in them where it is not a stream. */
 const answered = new WeakSet();
@@ -11,7 +12,7 @@ const answered = new WeakSet();
 /**
  * What the worker writes for a response. The response's body is used then.
  * @param {any} response what the handler returned
- * @returns {import('./response.mjs').Answer}
+ * @returns {import('./answer-body.mjs').Answer}
  * @throws {TypeError} where it is no response, or one whose body is gone
  */
 export function toAnswer(response) {
