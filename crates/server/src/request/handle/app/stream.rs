@@ -185,6 +185,14 @@ impl Stream {
         Poll::Ready(Ok(()))
     }
 
+    /// Puts frames back that belong to what follows.
+    pub(super) fn unread(&self, frames: &[u8]) {
+        let mut state = self.lane.state.borrow_mut();
+        if let Some(stream) = state.stream(self.slot) {
+            stream.inbox.splice(..0, frames.iter().copied());
+        }
+    }
+
     /// Gives the memory of frames back for the next ones.
     pub(super) fn return_buffer(&self, mut buffer: Vec<u8>) {
         let mut state = self.lane.state.borrow_mut();
