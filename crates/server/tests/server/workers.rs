@@ -59,7 +59,10 @@ fn a_worker_that_keeps_to_the_protocol_is_answered_for() {
     assert!(answer.text().ends_with(" /api/one?two=3"), "{}", answer.text());
     assert_eq!(answer.field("Content-Type"), Some("text/plain"));
     assert!(answer.head.contains("X-Own-Case: yes"), "{}", answer.head);
-    assert_eq!(server.metric("onehop_requests_total{site=\"localhost:0\",handler=\"app\",status=\"2xx\"}"), 1);
+    assert_eq!(
+        server.metric("onehop_requests_total{site=\"localhost:0\",handler=\"app\",status=\"2xx\"}"),
+        1
+    );
 }
 
 #[test]
@@ -334,7 +337,8 @@ fn a_file_that_the_application_names_is_sent_by_the_server_and_none_outside_of_i
         "GET /api/x?path=report.txt HTTP/1.1\r\nHost: localhost\r\nIf-None-Match: {etag}\r\n\r\n"
     ));
     assert_eq!(client.answer().status, 304);
-    for path in ["../secret.txt", "/../secret.txt", "link.txt", "missing.txt", "", ".", "a/../../secret.txt"] {
+    for path in ["../secret.txt", "/../secret.txt", "link.txt", "missing.txt", "", ".", "a/../../secret.txt"]
+    {
         let answer = client.get(&format!("/api/x?path={path}"));
         assert!(answer.status >= 400 && !answer.text().contains("secret"), "{path}: {}", answer.status);
     }

@@ -29,9 +29,12 @@ fn a_connection_on_which_more_came_than_was_asked_for_is_not_used_again() {
         "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
     ];
     for bytes in answers {
-        let program = Program::start(move |talk, head| {
-            if head.contains("/first") { talk.say(bytes) } else { talk.answer("mine") }
-        });
+        let program =
+            Program::start(
+                move |talk, head| {
+                    if head.contains("/first") { talk.say(bytes) } else { talk.answer("mine") }
+                },
+            );
         let server = serve(&program);
         let mut client = server.connect();
         assert!(client.get("/first").text().len() <= 2);
