@@ -57,12 +57,13 @@ export class Connection {
     this.#socket.destroy();
   }
 
-  /** Sends one request and reads its answer. */
-  async request(target, { method = "GET", fields = {}, host = "localhost" } = {}) {
+  /** Sends one request, with a body where there is one, and reads its answer. */
+  async request(target, { method = "GET", fields = {}, host = "localhost", body } = {}) {
     if (this.isOver) throw new Failure("unsent", `${method} ${target}: the connection was ${this.#end}`);
     let head = `${method} ${target} HTTP/1.1\r\nHost: ${host}\r\n`;
     for (const [name, value] of Object.entries(fields)) head += `${name}: ${value}\r\n`;
-    this.#socket.write(`${head}\r\n`);
+    if (body !== undefined) head += `Content-Length: ${Buffer.byteLength(body)}\r\n`;
+    this.#socket.write(`${head}\r\n${body ?? ""}`);
     const timer = setTimeout(() => {
       this.#end ??= `silent for ${ANSWER_MS} ms`;
       this.#wake?.();

@@ -99,6 +99,13 @@ function eventIn(text) {
   }
 }
 
+/** What `onehop status` says about the first application. */
+export async function appStatus(server) {
+  const { code, stdout, stderr } = await run(ONEHOP, ["status", "--json", "--control", server.control]);
+  if (code !== 0) throw new Error(stderr);
+  return JSON.parse(stdout).apps[0];
+}
+
 /** Starts Caddy with a Caddyfile and waits until it accepts at `port`. */
 export async function startCaddy(test, { file, folder, port, env = {} }) {
   const child = spawn(CADDY, ["run", "--adapter", "caddyfile", "--config", file], {

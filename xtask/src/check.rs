@@ -20,6 +20,7 @@ const STEPS: &[&str] = &[
     "end-to-end",
     "fuzz",
     "bench-files",
+    "bench-app",
     "bench-idle",
     "bench-tree",
 ];
@@ -80,6 +81,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     steps.step("end-to-end", || with_program(|| end_to_end(&[])));
     steps.step("fuzz", || fuzz(FUZZ_SECONDS));
     steps.step("bench-files", || with_program(|| bench::files(&["--smoke"])));
+    steps.step("bench-app", || with_program(|| bench::app(&["--smoke"])));
     steps.step("bench-idle", || with_program(|| bench::idle(&["--smoke"])));
     steps.step("bench-tree", || with_program(|| bench::tree(&["--smoke"])));
     steps.finish()

@@ -132,6 +132,25 @@ pub(crate) fn npm(folder: &str) -> Outcome {
     quiet(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(&folder))
 }
 
+/// The packages of a folder below benchmarks/rivals, installed below the target folder; says where.
+pub(crate) fn javascript_rival(name: &str) -> Outcome<PathBuf> {
+    let from = ground::root().join("benchmarks/rivals").join(name);
+    let place = ground::target_folder(&format!("rivals/javascript/{name}"))?;
+    let is_current = std::fs::read(from.join("package-lock.json"))?
+        == std::fs::read(place.join("installed-lock.json")).unwrap_or_default();
+    if is_current {
+        return Ok(place);
+    }
+    println!("    installing {name} from npm");
+    for file in ["package.json", "package-lock.json", ".npmrc"] {
+        std::fs::copy(from.join(file), place.join(file))?;
+    }
+    quiet(Command::new("npm").args(["ci", "--no-audit", "--no-fund"]).current_dir(&place))?;
+    // Written last: what is there without it was interrupted.
+    std::fs::copy(from.join("package-lock.json"), place.join("installed-lock.json"))?;
+    Ok(place)
+}
+
 fn modified(path: &Path) -> Option<std::time::SystemTime> {
     path.metadata().and_then(|facts| facts.modified()).ok()
 }

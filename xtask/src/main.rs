@@ -35,6 +35,9 @@ Commands:
                   --seconds N        length of one measurement (default 5)
                   --arms A,B         only these arms   --cases A,B   only these cases
                   --list             names of arms and cases
+  bench app       A small application: called by onehop, on Fastify, node:http and Bun alone, and on
+                  Fastify behind nginx and Caddy. Takes the same options as `bench files`, and
+                  --node PATH        the Node that runs it everywhere (default: `node`)
   bench idle      Memory of 10,000 idle connections, and of a server at rest. Takes --smoke,
                   --connections N, --arms A,B.
   bench tree      Time to ready for 200 small files; peak memory when a 200 MiB tree changes.
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         ["test", options @ ..] => check::run(options),
         ["tidy"] => tidy::run(),
         ["bench", "files", options @ ..] => bench::files(options),
+        ["bench", "app", options @ ..] => bench::app(options),
         ["bench", "idle", options @ ..] => bench::idle(options),
         ["bench", "tree", options @ ..] => bench::tree(options),
         ["dist"] => dist::run(),

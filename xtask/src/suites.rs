@@ -68,6 +68,11 @@ fn long_end_to_end(smoke: bool) -> Outcome {
         ("ONEHOP_REBUILDS", "20"),
         ("ONEHOP_RELOAD_REQUESTS", "200000"),
         ("ONEHOP_RELOADS", "100"),
+        ("ONEHOP_KILL_RUNS", "1000"),
+        ("ONEHOP_SLOWEST_RESTART_MS", "500"),
+        ("ONEHOP_ROLLING_REQUESTS", "50000"),
+        ("ONEHOP_ROLLING_RELOADS", "50"),
+        ("ONEHOP_WEBSOCKETS", "1000"),
     ])
 }
 

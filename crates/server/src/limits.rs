@@ -362,12 +362,6 @@ pub const ELSEWHERE_PROBE_PERIOD: Duration = Duration::from_secs(2);
 /// How long one such try may take; it is on this machine.
 pub const PROBE_DEADLINE: Duration = Duration::from_secs(1);
 
-/// How long an application's folder must be quiet before its workers are replaced.
-pub const APP_QUIET_PERIOD: Duration = Duration::from_millis(100);
-
-/// Folders below an application's own that are watched; the rest of them changes unseen.
-pub const APP_FOLDERS_WATCHED_MAX: usize = 4_096;
-
 /// Bytes of a file with environment variables.
 pub const ENVIRONMENT_FILE_BYTES_MAX: u64 = 1024 * 1024;
 

@@ -10,5 +10,8 @@ export function report(about, error) {
 
 /** An error with its stack and its causes. @param {unknown} error */
 export function describe(error) {
-  return inspect(error, { colors: false, depth: 4 });
+  const text = inspect(error, { colors: false, depth: 4 });
+  // Bun's errors about source text say their place nowhere else.
+  const place = error?.position;
+  return place?.file ? `${text}\n    at ${place.file}:${place.line}:${place.column}` : text;
 }

@@ -90,6 +90,13 @@ function checkVersion() {
 }
 
 function giveUp(error) {
+  // Where a syntax error stands is known to Node alone, which writes it for what nobody has caught.
+  if (error instanceof SyntaxError && !process.versions.bun) {
+    setImmediate(() => {
+      throw error;
+    });
+    return;
+  }
   const text = error instanceof AppError ? error.message : describe(error);
   process.stderr.write(`${text}\n`);
   control.failed(text, () => process.exit(1));

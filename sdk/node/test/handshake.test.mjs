@@ -62,7 +62,7 @@ test('an application that throws says so with its stack and its cause', () => fa
   'throw new Error("no database", { cause: new Error("no such host") });', /no database[\s\S]*app\.mjs[\s\S]*no such host/,
 ));
 
-test('a syntax error is told with its file', () => failsToLoad('export default {', /SyntaxError/));
+test('a syntax error is told with its file', () => failsToLoad('export default {', /app\.mjs:1/));
 
 test('a missing file is told by its name', () => withStarting(HELLO, { name: 'app.mjs', file: 'other.mjs' }, async (peer) => {
   peer.hello();

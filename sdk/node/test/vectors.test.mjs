@@ -122,7 +122,9 @@ function checkRequest(exchange, frame) {
   assert.ok(exchange.title.endsWith(frame.target));
   const headers = new Headers();
   for (const [name, value] of frame.fields) headers.append(name, value);
-  assert.deepEqual([...request.headers], [...headers]);
+  // Space around a value is the server's to take off; it passes on what it has.
+  const trimmed = [...request.headers].map(([name, value]) => [name, value.trim()]);
+  assert.deepEqual(trimmed, [...headers]);
   if (frame.end) assert.deepEqual(Buffer.from(exchange.complete), body);
   else assert.equal(exchange.complete, null);
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::steps::{command, quiet};
 use crate::{Outcome, ground, install};
 
-use super::process::{Server, free_port};
+use super::process::{Cores, Server, free_port};
 
 /// All arms, in the order in which they are printed.
 pub(crate) const ALL: &[&str] =
@@ -149,7 +149,7 @@ impl Arm {
             ("BENCH_SITE".to_owned(), folder),
             ("BENCH_LOG".to_owned(), work.join("access.log").display().to_string()),
         ];
-        let server = Server::start(&words, &environment, &log_path(self.name))?;
+        let server = Server::start(&words, &environment, &log_path(self.name), Cores::Server)?;
         Ok(Running { server, address, line: words, control })
     }
 }

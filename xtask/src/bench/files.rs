@@ -13,7 +13,7 @@ use super::arms::{self, Arm};
 use super::load::Load;
 use super::probe::{self, Answer};
 use super::process::{self, spent_between};
-use super::report::{Measured, Report};
+use super::report::{Comparison, Measured, Report};
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +100,9 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     install::raise_descriptor_limit();
     process::move_to_load_core();
 
-    let mut report = Report::new("files", smoke, &arms);
+    let comparison = Comparison { name: "files", arms: arms::ALL, bases: ["floor", "nginx"] };
+    let versions = arms.iter().map(|arm| (arm.name.to_owned(), arm.version.clone())).collect();
+    let mut report = Report::new(comparison, smoke, versions);
     let plan = Plan { smoke, rounds, seconds, site, asset, arms };
     for case in CASES.iter().filter(|case| cases.iter().any(|name| name == case.name)) {
         let answer = plan.floor_answer(case)?;
@@ -140,6 +142,9 @@ impl Plan {
             connections: case.connections,
             threads: case.threads,
             seconds: WARM_UP_SECONDS,
+            body: None,
+            cores: None,
+            is_brief: false,
         };
         load.run(running.address)?;
         load.seconds = match case.seconds {
@@ -154,8 +159,11 @@ impl Plan {
         Ok(Measured {
             cpu_us: spent as f64 / 1e3 / seen.requests.max(1) as f64,
             core_share: spent as f64 / wall.as_nanos().max(1) as f64,
+            load_share: 0.0,
             seen: Some(seen),
             memory: Some(running.server.memory()),
+            front_peak_kib: None,
+            moved_bytes: None,
             answer_bytes: probed.bytes.len(),
             complaint,
             start_ms: None,
@@ -186,8 +194,11 @@ impl Plan {
                     Measured {
                         cpu_us: spent_between(&process::Times::new(), &running.server.times()) as f64 / 1e3,
                         core_share: 0.0,
+                        load_share: 0.0,
                         seen: None,
                         memory: Some(running.server.memory()),
+                        front_peak_kib: None,
+                        moved_bytes: None,
                         answer_bytes: probed.bytes.len(),
                         complaint: self.complaint(Wanted::Index, &probed)?,
                         start_ms: Some(start_ms),

@@ -2,9 +2,10 @@
 //!
 //! `arms.rs` names who is measured and how each is started, `process.rs` starts, pins and weighs them,
 //! `load.rs` makes the load, `probe.rs` asks one question at a time, `report.rs` prints and keeps
-//! the figures; `files.rs`, `idle.rs` and `tree.rs` are the measurements.
+//! the figures; `files.rs`, `app/`, `idle.rs` and `tree.rs` are the measurements.
 //! No measurement may start while another one runs: there are two cores, one for each side.
 
+mod app;
 mod arms;
 mod files;
 mod idle;
@@ -14,6 +15,7 @@ mod process;
 mod report;
 mod tree;
 
+pub(crate) use app::run as app;
 pub(crate) use files::run as files;
 pub(crate) use idle::run as idle;
 pub(crate) use tree::run as tree;

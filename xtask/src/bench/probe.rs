@@ -36,16 +36,35 @@ impl Answer {
 /// Asks with GET and the given header lines. The connection is kept as far as the server sees, so that
 /// the bytes are those of a kept connection.
 pub(crate) fn get(address: SocketAddr, path: &str, fields: &[(&str, String)]) -> Outcome<Answer> {
+    ask(address, "GET", path, fields, None)
+}
+
+/// Asks with any method, and with a body where there is one.
+pub(crate) fn ask(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    fields: &[(&str, String)],
+    body: Option<&[u8]>,
+) -> Outcome<Answer> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(ANSWER_DEADLINE))?;
     stream.set_nodelay(true)?;
-    let mut request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n");
+    let mut request = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\n");
     for (name, value) in fields {
         request.push_str(&format!("{name}: {value}\r\n"));
     }
+    if let Some(body) = body {
+        request.push_str(&format!("Content-Length: {}\r\n", body.len()));
+    }
     request.push_str("\r\n");
     stream.write_all(request.as_bytes())?;
+    stream.write_all(body.unwrap_or_default())?;
+    answer_from(&mut stream, path)
+}
 
+/// Reads one answer.
+pub(crate) fn answer_from(stream: &mut TcpStream, path: &str) -> Outcome<Answer> {
     let mut bytes = Vec::new();
     let mut buffer = vec![0; 64 * 1024];
     loop {
@@ -69,11 +88,28 @@ fn whole(bytes: &[u8]) -> Option<Answer> {
     let length = match answer.field("content-length") {
         _ if status == 304 || status == 204 => 0,
         Some(length) => length.parse().ok()?,
-        // Chunked: whole when the last chunk is there. Good enough to compare, not to parse.
-        None => bytes.ends_with(b"0\r\n\r\n").then_some(bytes.len() - end)?,
+        None => {
+            answer.body = content_of_chunks(&bytes[end..])?;
+            return Some(answer);
+        }
     };
     answer.body = bytes.get(end..end + length)?.to_vec();
     Some(answer)
+}
+
+/// The content of a chunked body, once its last chunk is there. Good enough to compare, not to judge.
+fn content_of_chunks(mut bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut content = Vec::new();
+    loop {
+        let line = bytes.windows(2).position(|window| window == b"\r\n")?;
+        let size = usize::from_str_radix(std::str::from_utf8(&bytes[..line]).ok()?.trim(), 16).ok()?;
+        let chunk = bytes.get(line + 2..)?;
+        content.extend_from_slice(chunk.get(..size)?);
+        bytes = chunk.get(size + 2..)?;
+        if size == 0 {
+            return Some(content);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -89,6 +125,9 @@ mod tests {
             (answer.status, answer.field("etag"), answer.body.as_slice()),
             (200, Some("\"a\""), &b"abc"[..])
         );
+        let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n1\r\nd\r\n0\r\n\r\n";
+        assert!(whole(&chunked[..chunked.len() - 1]).is_none());
+        assert_eq!(whole(chunked).unwrap().body, b"abcd");
         assert!(whole(b"HTTP/1.1 304 Not Modified\r\nContent-Length: 788\r\n\r\n").is_some());
     }
 }

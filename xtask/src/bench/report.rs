@@ -9,20 +9,28 @@ use serde_json::{Value, json};
 
 use crate::{Outcome, ground};
 
-use super::arms::{self, Arm};
 use super::load::Seen;
 use super::process::Memory;
+
+/// Bytes.
+const MEBIBYTE: f64 = 1024.0 * 1024.0;
 
 /// One arm in one case in one round.
 pub(crate) struct Measured {
     /// CPU time per request over all processes of the arm.
     pub(crate) cpu_us: f64,
-    /// Share of its core that the arm used.
+    /// Share of one core that the arm used.
     pub(crate) core_share: f64,
+    /// Share of one core that the load used; 0 where that was not measured.
+    pub(crate) load_share: f64,
     /// What the load saw.
     pub(crate) seen: Option<Seen>,
     /// Memory after the load.
     pub(crate) memory: Option<Memory>,
+    /// Highest resident size of what the clients speak to, without the processes behind it.
+    pub(crate) front_peak_kib: Option<u64>,
+    /// Bytes of content that one request moves, where that is what the case is about.
+    pub(crate) moved_bytes: Option<u64>,
     /// Bytes of one whole answer.
     pub(crate) answer_bytes: usize,
     /// Why the figure is void, if it is.
@@ -42,15 +50,33 @@ struct Row {
     measured: Measured,
 }
 
+/// What a run compares.
+pub(crate) struct Comparison {
+    /// Its name; the result's file is called so.
+    pub(crate) name: &'static str,
+    /// All arms, in the order in which they are printed.
+    pub(crate) arms: &'static [&'static str],
+    /// The arms that the others are measured by.
+    pub(crate) bases: [&'static str; 2],
+}
+
 /// All figures of a run.
 pub(crate) struct Report {
-    name: &'static str,
+    comparison: Comparison,
     smoke: bool,
     versions: BTreeMap<String, String>,
     rows: Vec<Row>,
 }
 
 impl Measured {
+    fn mebibytes_per_second(&self) -> Option<f64> {
+        Some(self.moved_bytes? as f64 / MEBIBYTE * self.seen?.rate)
+    }
+
+    fn cpu_us_per_mebibyte(&self) -> Option<f64> {
+        Some(self.cpu_us * MEBIBYTE / self.moved_bytes? as f64)
+    }
+
     fn complaint(&self) -> Option<String> {
         let errors = self.seen.map_or(0, |seen| seen.errors);
         self.complaint.clone().or_else(|| (errors > 0).then(|| format!("{errors} errors under load")))
@@ -58,10 +84,9 @@ impl Measured {
 }
 
 impl Report {
-    /// A report without figures.
-    pub(crate) fn new(name: &'static str, smoke: bool, arms: &[Arm]) -> Report {
-        let versions = arms.iter().map(|arm| (arm.name.to_owned(), arm.version.clone())).collect();
-        Report { name, smoke, versions, rows: Vec::new() }
+    /// A report without figures. `versions` are those of the arms, by their names.
+    pub(crate) fn new(comparison: Comparison, smoke: bool, versions: BTreeMap<String, String>) -> Report {
+        Report { comparison, smoke, versions, rows: Vec::new() }
     }
 
     /// Adds one measurement.
@@ -72,34 +97,21 @@ impl Report {
     /// Prints the medians of one case.
     pub(crate) fn print_case(&self, case: &str) {
         println!("\n{case}");
-        let header =
-            ["arm", "CPU us/req", "of floor", "of nginx", "req/s", "p50 us", "p99 us", "RSS MiB", "core %"];
         if self.is_start(case) {
             println!(
-                "  {:<18} {:>10} {:>10} {:>10} {:>9}",
+                "  {:<22} {:>10} {:>10} {:>10} {:>9}",
                 "arm", "ms (p50)", "ms (max)", "CPU ms", "RSS MiB"
             );
         } else {
-            println!(
-                "  {:<18} {:>10} {:>9} {:>9} {:>9} {:>8} {:>8} {:>8} {:>7}",
-                header[0],
-                header[1],
-                header[2],
-                header[3],
-                header[4],
-                header[5],
-                header[6],
-                header[7],
-                header[8]
-            );
+            self.print_header(case);
         }
-        for arm in arms::ALL {
+        for arm in self.comparison.arms {
             let rows: Vec<&Measured> = self.of(case, arm).map(|row| &row.measured).collect();
             if rows.is_empty() {
                 continue;
             }
             if let Some(complaint) = rows.iter().find_map(|measured| measured.complaint()) {
-                println!("  {arm:<18} VOID: {complaint}");
+                println!("  {arm:<22} VOID: {complaint}");
             } else if self.is_start(case) {
                 print_start(arm, &rows);
             } else {
@@ -108,23 +120,80 @@ impl Report {
         }
     }
 
+    fn print_header(&self, case: &str) {
+        let [one, other] = self.comparison.bases.map(|base| format!("of {base}"));
+        let width = one.len().max(other.len()).max(9);
+        print!("  {:<22} {:>10} {one:>width$} {other:>width$} {:>9}", "arm", "CPU us/req", "req/s");
+        print!(" {:>8} {:>8} {:>8} {:>7}", "p50 us", "p99 us", "RSS MiB", "core %");
+        if self.has(case, |row| row.front_peak_kib.is_some()) {
+            print!(" {:>14} {:>7}", "front peak MiB", "load %");
+        }
+        if self.has(case, |row| row.moved_bytes.is_some()) {
+            print!(" {:>9} {:>10}", "MiB/s", "CPU us/MiB");
+        }
+        println!();
+    }
+
     fn print_load(&self, case: &str, arm: &str, rows: &[&Measured]) {
         let of = |figure: fn(&Measured) -> f64| median(rows.iter().map(|row| figure(row)).collect());
-        let ratio = |other: &str| match self.ratio(case, arm, other) {
-            Some(ratio) => format!("{ratio:.2}"),
-            None => "-".to_owned(),
-        };
-        println!(
-            "  {arm:<18} {:>10.2} {:>9} {:>9} {:>9.0} {:>8.0} {:>8.0} {:>8.1} {:>7.0}",
-            of(|row| row.cpu_us),
-            ratio("floor"),
-            ratio("nginx"),
+        let width = self.comparison.bases.map(|base| base.len() + 3).into_iter().max().unwrap_or(0).max(9);
+        print!("  {arm:<22} {:>10.2}", of(|row| row.cpu_us));
+        for base in self.comparison.bases {
+            match self.ratio(case, arm, base) {
+                Some(ratio) => print!(" {ratio:>width$.2}"),
+                None => print!(" {:>width$}", "-"),
+            }
+        }
+        print!(
+            " {:>9.0} {:>8.0} {:>8.0} {:>8.1} {:>7.0}",
             of(|row| row.seen.map_or(0.0, |seen| seen.rate)),
             of(|row| row.seen.map_or(0.0, |seen| seen.p50_us as f64)),
             of(|row| row.seen.map_or(0.0, |seen| seen.p99_us as f64)),
             of(|row| row.memory.map_or(0.0, |memory| memory.resident_kib as f64 / 1024.0)),
             of(|row| row.core_share * 100.0),
         );
+        if self.has(case, |row| row.front_peak_kib.is_some()) {
+            print!(
+                " {:>14.1} {:>7.0}",
+                of(|row| row.front_peak_kib.unwrap_or(0) as f64 / 1024.0),
+                of(|row| row.load_share * 100.0)
+            );
+        }
+        if self.has(case, |row| row.moved_bytes.is_some()) {
+            print!(
+                " {:>9.0} {:>10.0}",
+                of(|row| row.mebibytes_per_second().unwrap_or(0.0)),
+                of(|row| row.cpu_us_per_mebibyte().unwrap_or(0.0))
+            );
+        }
+        println!();
+    }
+
+    fn has(&self, case: &str, what: fn(&Measured) -> bool) -> bool {
+        self.rows.iter().any(|row| row.case == case && what(&row.measured))
+    }
+
+    /// Answers per second of one case by those of another, of the same arm in the same round.
+    pub(crate) fn print_rates_of(&self, case: &str, base: &str) {
+        println!("\n{case}: requests per second by those of {base}, within a round");
+        for arm in self.comparison.arms {
+            let ratios = self.rates_of(case, base, arm);
+            if !ratios.is_empty() {
+                let all: Vec<String> = ratios.iter().map(|ratio| format!("{ratio:.2}")).collect();
+                println!("  {arm:<22} {:>10.2}   ({})", median(ratios), all.join(" "));
+            }
+        }
+    }
+
+    fn rates_of(&self, case: &str, base: &str, arm: &str) -> Vec<f64> {
+        let rate = |row: &Row| {
+            row.measured.seen.filter(|_| row.measured.complaint().is_none()).map(|seen| seen.rate)
+        };
+        let ratio = |row: &Row| {
+            let beside = self.of(base, arm).find(|beside| beside.round == row.round)?;
+            Some(rate(row)? / rate(beside).filter(|&rate| rate > 0.0)?)
+        };
+        self.of(case, arm).filter_map(ratio).collect()
     }
 
     /// Median over the rounds of the ratio of two arms' CPU time within a round.
@@ -153,15 +222,19 @@ impl Report {
 
     /// Writes everything to its place. A smoke run is no record: it goes to the target folder.
     pub(crate) fn keep(&self) -> Outcome {
-        let mut cases: Vec<&str> = self.rows.iter().map(|row| row.case.as_str()).collect();
-        cases.dedup();
+        let mut cases: Vec<&str> = Vec::new();
+        for row in &self.rows {
+            if !cases.contains(&row.case.as_str()) {
+                cases.push(&row.case);
+            }
+        }
         let medians: Vec<Value> = cases
             .iter()
-            .flat_map(|case| arms::ALL.iter().map(move |arm| (*case, *arm)))
+            .flat_map(|case| self.comparison.arms.iter().map(move |arm| (*case, *arm)))
             .filter_map(|(case, arm)| self.median_of(case, arm))
             .collect();
         let value = json!({
-            "what": self.name,
+            "what": self.comparison.name,
             "date": ground::date(),
             "machine": ground::machine(),
             "versions": self.versions,
@@ -169,7 +242,7 @@ impl Report {
             "medians": medians,
             "rows": self.rows.iter().map(Row::json).collect::<Vec<_>>(),
         });
-        let path = write_result(self.name, self.smoke, &value)?;
+        let path = write_result(self.comparison.name, self.smoke, &value)?;
         println!("\nwritten to {}", path.display());
         let void = self.rows.iter().filter(|row| row.measured.complaint().is_some()).count();
         if void > 0 {
@@ -187,21 +260,26 @@ impl Report {
             let figures: Vec<f64> = rows.iter().filter_map(|row| figure(row)).collect();
             (!figures.is_empty()).then(|| rounded(median(figures)))
         };
-        Some(json!({
+        let mut value = json!({
             "case": case,
             "arm": arm,
             "void": rows.iter().find_map(|row| row.complaint()),
             "cpu_us_per_request": of(|row| row.seen.map(|_| row.cpu_us)),
-            "cpu_of_floor": self.ratios(case, arm, "floor").into_iter().map(|ratio| ratio.map(rounded)).collect::<Vec<_>>(),
-            "cpu_of_floor_median": self.ratio(case, arm, "floor").map(rounded),
-            "cpu_of_nginx": self.ratios(case, arm, "nginx").into_iter().map(|ratio| ratio.map(rounded)).collect::<Vec<_>>(),
-            "cpu_of_nginx_median": self.ratio(case, arm, "nginx").map(rounded),
             "requests_per_second": of(|row| row.seen.map(|seen| seen.rate)),
             "p50_us": of(|row| row.seen.map(|seen| seen.p50_us as f64)),
             "p99_us": of(|row| row.seen.map(|seen| seen.p99_us as f64)),
             "start_ms": of(|row| row.start_ms),
             "resident_kib": of(|row| row.memory.map(|memory| memory.resident_kib as f64)),
-        }))
+            "front_peak_kib": of(|row| row.front_peak_kib.map(|kib| kib as f64)),
+            "mebibytes_per_second": of(Measured::mebibytes_per_second),
+            "cpu_us_per_mebibyte": of(Measured::cpu_us_per_mebibyte),
+        });
+        for base in self.comparison.bases {
+            let ratios = self.ratios(case, arm, base).into_iter().map(|ratio| ratio.map(rounded));
+            value[format!("cpu_of_{base}")] = json!(ratios.collect::<Vec<_>>());
+            value[format!("cpu_of_{base}_median")] = json!(self.ratio(case, arm, base).map(rounded));
+        }
+        Some(value)
     }
 }
 
@@ -215,6 +293,7 @@ impl Row {
             "void": self.measured.complaint(),
             "cpu_us_per_request": rounded(self.measured.cpu_us),
             "core_share": rounded(self.measured.core_share),
+            "load_share": rounded(self.measured.load_share),
             "requests": seen.map(|seen| seen.requests),
             "requests_per_second": seen.map(|seen| rounded(seen.rate)),
             "p50_us": seen.map(|seen| seen.p50_us),
@@ -223,6 +302,9 @@ impl Row {
             "start_ms": self.measured.start_ms.map(rounded),
             "resident_kib": memory.map(|memory| memory.resident_kib),
             "proportional_kib": memory.map(|memory| memory.proportional_kib),
+            "front_peak_kib": self.measured.front_peak_kib,
+            "mebibytes_per_second": self.measured.mebibytes_per_second().map(rounded),
+            "cpu_us_per_mebibyte": self.measured.cpu_us_per_mebibyte().map(rounded),
             "answer_bytes": self.measured.answer_bytes,
             "server": without_folders(&self.measured.server_line),
             "load": without_folders(&self.measured.load_line),
@@ -235,7 +317,7 @@ fn print_start(arm: &str, rows: &[&Measured]) {
     let slowest = times.iter().copied().fold(0.0, f64::max);
     let resident = rows.iter().filter_map(|row| row.memory).map(|memory| memory.resident_kib as f64 / 1024.0);
     println!(
-        "  {arm:<18} {:>10.1} {slowest:>10.1} {:>10.1} {:>9.1}",
+        "  {arm:<22} {:>10.1} {slowest:>10.1} {:>10.1} {:>9.1}",
         median(times),
         median(rows.iter().map(|row| row.cpu_us / 1e3).collect()),
         median(resident.collect()),
@@ -291,12 +373,15 @@ mod tests {
     }
 
     fn measured(cpu_us: f64, errors: u64) -> Measured {
-        let seen = Seen { requests: 1, rate: 1.0, p50_us: 1, p99_us: 1, errors };
+        let seen = Seen { requests: 1, rate: 1.0, p50_us: 1, p99_us: 1, load_cpu_seconds: 0.0, errors };
         Measured {
             cpu_us,
             core_share: 1.0,
+            load_share: 0.0,
             seen: Some(seen),
             memory: None,
+            front_peak_kib: None,
+            moved_bytes: None,
             answer_bytes: 1,
             complaint: None,
             start_ms: None,
@@ -307,7 +392,8 @@ mod tests {
 
     #[test]
     fn ratios_are_taken_within_a_round_and_errors_make_them_void() {
-        let mut report = Report::new("x", true, &[]);
+        let comparison = Comparison { name: "x", arms: &["onehop", "floor"], bases: ["floor", "nginx"] };
+        let mut report = Report::new(comparison, true, BTreeMap::new());
         for (round, onehop, floor, errors) in [(0, 6.0, 5.0, 0), (1, 12.0, 6.0, 0), (2, 1.0, 1.0, 4)] {
             report.add("c", round, "onehop", measured(onehop, errors));
             report.add("c", round, "floor", measured(floor, 0));

@@ -99,7 +99,11 @@ fn row(app: &Value, worker: &Value) -> Vec<String> {
     let lag = worker.get("lag_ms").and_then(Value::as_f64).unwrap_or_default();
     vec![
         text(app, "app").to_owned(),
-        number(worker, "pid").to_string(),
+        match number(worker, "pid") {
+            // Not started yet.
+            0 => "-".to_owned(),
+            pid => pid.to_string(),
+        },
         text(worker, "state").to_owned(),
         number(worker, "in_flight").to_string(),
         number(worker, "requests").to_string(),

@@ -21,12 +21,14 @@ use progress::Progress;
 pub(crate) struct Reporter {
     form: LogForm,
     progress: Arc<Mutex<Progress>>,
+    lines: Arc<Mutex<plain::Lines>>,
 }
 
 impl Reporter {
     /// In this form; the progress bar is for a terminal and for persons only.
     pub(crate) fn new(form: LogForm) -> Self {
-        Self { form, progress: Arc::new(Mutex::new(Progress::new(form == LogForm::Plain))) }
+        let progress = Arc::new(Mutex::new(Progress::new(form == LogForm::Plain)));
+        Self { form, progress, lines: Arc::default() }
     }
 
     /// The first line: who is this, and what does it read.
@@ -49,7 +51,7 @@ impl Reporter {
             return;
         }
         let line = match self.form {
-            LogForm::Plain => plain::line(event),
+            LogForm::Plain => self.lines.lock().unwrap_or_else(PoisonError::into_inner).line(event),
             LogForm::Json => Some(json::line(event)),
         };
         if let Some(line) = line {

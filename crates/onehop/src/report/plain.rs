@@ -1,14 +1,56 @@
 //! Events as lines for a person.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use onehop_server::Event;
 
 use crate::units::{bytes, counted, duration};
 
-/// One event, or nothing where only a progress bar cares.
-pub(crate) fn line(event: &Event) -> Option<String> {
+/// Lines of applications that are remembered: more than a reason repeats of them.
+const REMEMBERED_LINES_MAX: usize = 64;
+
+/// Writes events as lines, and remembers what applications wrote last: the reason of an end repeats it for
+/// those who do not see it, and a person has just read it.
+#[derive(Default)]
+pub(crate) struct Lines {
+    recent: VecDeque<String>,
+}
+
+impl Lines {
+    /// One event, or nothing where only a progress bar cares.
+    pub(crate) fn line(&mut self, event: &Event) -> Option<String> {
+        match event {
+            Event::AppOutput { line, .. } => {
+                if self.recent.len() == REMEMBERED_LINES_MAX {
+                    self.recent.pop_front();
+                }
+                self.recent.push_back(line.trim().to_owned());
+                line_of(event)
+            }
+            Event::WorkerEnded { app, pid, reason, restart_in, failed } => {
+                let (app, pid, restart_in, failed) = (app.clone(), *pid, *restart_in, *failed);
+                line_of(&Event::WorkerEnded { app, pid, reason: self.untold(reason), restart_in, failed })
+            }
+            Event::AppFailing { app, reason, retry_in } => {
+                let (app, retry_in) = (app.clone(), *retry_in);
+                line_of(&Event::AppFailing { app, reason: self.untold(reason), retry_in })
+            }
+            _ => line_of(event),
+        }
+    }
+
+    /// A reason without the lines that were just shown.
+    fn untold(&self, reason: &str) -> String {
+        let lines = reason.lines().enumerate();
+        let untold =
+            lines.filter(|(number, line)| *number == 0 || !self.recent.contains(&line.trim().to_owned()));
+        untold.map(|(_, line)| line).collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn line_of(event: &Event) -> Option<String> {
     Some(match event {
         Event::Reading { .. } => return None,
         // A build that wrote the same files again.
@@ -81,7 +123,8 @@ pub(crate) fn line(event: &Event) -> Option<String> {
             first_and_rest(&head, &format!("\n{stack}"), "")
         }
         Event::AppOutput { app, pid, is_error, line } => {
-            format!("{app}[{pid}] {} {}", if *is_error { '!' } else { '|' }, printable(line))
+            let mark = if *is_error { '!' } else { '|' };
+            format!("{app}[{pid}] {mark} {}", printable(line)).trim_end().to_owned()
         }
         Event::Warning { message } => format!("warning: {message}"),
     })
@@ -179,8 +222,37 @@ mod tests {
 
     #[test]
     fn applications_are_told_of_in_lines_for_a_person() {
-        let lines: Vec<String> = events().iter().filter_map(line).collect();
+        let lines: Vec<String> = events().iter().filter_map(line_of).collect();
         insta::assert_snapshot!(lines.join("\n"));
+    }
+
+    #[test]
+    fn a_reason_does_not_repeat_what_was_just_shown() {
+        let mut lines = Lines::default();
+        let output = |line: &str| Event::AppOutput {
+            app: "api".into(),
+            pid: 1,
+            is_error: true,
+            line: line.to_owned(),
+        };
+        let ended = Event::WorkerEnded {
+            app: "api".into(),
+            pid: 1,
+            reason: "exit code 1\n  Error: boom\n      at x\n  of which nobody has heard".into(),
+            restart_in: None,
+            failed: true,
+        };
+        for shown in ["Error: boom", "    at x"] {
+            lines.line(&output(shown));
+        }
+        assert_eq!(
+            lines.line(&ended).as_deref(),
+            Some("api[1] failed: exit code 1\n      of which nobody has heard")
+        );
+        for number in 0..=REMEMBERED_LINES_MAX {
+            lines.line(&output(&number.to_string()));
+        }
+        assert!(lines.line(&ended).is_some_and(|line| line.contains("boom")));
     }
 
     #[test]

@@ -384,7 +384,7 @@ impl Api for Inner {
     }
 
     fn metrics(&self) -> String {
-        observe::render(&self.registry)
+        observe::render(&self.registry) + &observe::render_apps(&self.supervisor.status())
     }
 }
 

@@ -8,4 +8,4 @@ mod counters;
 mod prometheus;
 
 pub use counters::{CoreCounters, OTHER, Registry, SiteCounters};
-pub use prometheus::render;
+pub use prometheus::{render, render_apps};

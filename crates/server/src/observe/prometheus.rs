@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::{Arc, PoisonError};
 
+use crate::control::AppStatus;
+
 use super::counters::{BUCKETS_MICROS, CLASSES, CoreCounters, Counter, HANDLERS, Registry, SiteCounters};
 
 /// All counters, added up over the cores.
@@ -15,6 +17,50 @@ pub fn render(registry: &Registry) -> String {
     durations(&mut out, &sites);
     process(&mut out, registry);
     refused(&mut out, registry);
+    out
+}
+
+/// Applications and their workers, as they are now.
+pub fn render_apps(apps: &[AppStatus]) -> String {
+    let mut out = String::new();
+    if apps.is_empty() {
+        return out;
+    }
+    family(&mut out, "onehop_app_workers", "gauge", "Workers of an application, by state.");
+    for app in apps {
+        for state in ["starting", "serving", "draining", "stuck"] {
+            let count = app.workers.iter().filter(|worker| worker.state == state).count();
+            let app = escape(&app.app);
+            let _ = writeln!(out, "onehop_app_workers{{app=\"{app}\",state=\"{state}\"}} {count}");
+        }
+    }
+    let mut each = |name: &str, kind: &str, help: &str, value: &dyn Fn(&AppStatus) -> String| {
+        family(&mut out, name, kind, help);
+        for app in apps {
+            let _ = writeln!(out, "{name}{{app=\"{}\"}} {}", escape(&app.app), value(app));
+        }
+    };
+    each("onehop_app_restarts_total", "counter", "Workers that ended without being told to.", &|app| {
+        app.failures.to_string()
+    });
+    each("onehop_app_queue_length", "gauge", "Requests that wait for a worker.", &|app| {
+        app.queued.to_string()
+    });
+    each("onehop_app_in_flight", "gauge", "Requests that workers have.", &|app| {
+        app.workers.iter().map(|worker| worker.in_flight).sum::<usize>().to_string()
+    });
+    each(
+        "onehop_app_worker_lag_seconds",
+        "gauge",
+        "Longest delay of a worker's event loop, as last said.",
+        &|app| {
+            let longest = app.workers.iter().map(|worker| worker.lag_ms).fold(0.0, f64::max);
+            format!("{:.6}", longest / 1_000.0)
+        },
+    );
+    each("onehop_app_resident_bytes", "gauge", "Resident bytes of the workers, as last said.", &|app| {
+        app.workers.iter().map(|worker| worker.resident_bytes).sum::<u64>().to_string()
+    });
     out
 }
 

@@ -1,7 +1,7 @@
 // Takes a response apart into what the worker writes: of our own class, of the platform's, or of a library's that
 // behaves like it. Owns what counts as a response and the errors for what does not.
 
-import { blockOf } from './headers.mjs';
+import { blockOf, refuseControls } from './headers.mjs';
 import { PlatformHeaders, PlatformResponse } from './platform.mjs';
 import { answerOf, answerOfBody, isFastResponse, usedError } from './response.mjs';
 
@@ -26,6 +26,7 @@ function answerOfOther(response) {
   }
   if (answered.has(response) || response.bodyUsed || response.body?.locked) throw usedError();
   const fields = blockOf(response.headers) ?? blockOf(new PlatformHeaders([...response.headers]));
+  refuseControls(/** @type {string} */ (fields));
   const answer = answerOfBody(response, /** @type {string} */ (fields));
   if (answer.body !== null) answered.add(response);
   return answer;

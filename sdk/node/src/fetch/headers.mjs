@@ -6,8 +6,17 @@ import { ownText } from './head.mjs';
 import { INTERNED_BYTE_MIN, LOWER, nameOf } from './names.mjs';
 import { PlatformHeaders, borrowMembers, emptyHeaders, immutableHeaders, likePlatform, refuseCloning } from './platform.mjs';
 
+/** What is not in nearly every value: beyond a byte, or a control character. */
+const UNUSUAL_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
+
 /** Fetch standard, "header value": no NUL, CR or LF; nothing beyond a byte. */
 const BAD_VALUE = /[\0\r\n\u0100-\uffff]/;
+
+/** RFC 9110 section 5.5 knows no such value, and the worker protocol carries none; the fetch standard allows it. */
+const CONTROL = /[\x01-\x08\x0b\x0c\x0e-\x1f\x7f]/;
+
+/** True once any value with a control character was seen: only then is a block searched for one. */
+let mayHaveControls = false;
 
 /** HTTP whitespace at either end, which the standard takes off. */
 const BLANK_ENDS = /^[\t\n\r ]+|[\t\n\r ]+$/g;
@@ -249,7 +258,9 @@ class FieldHeaders {
     if (name !== undefined && value !== undefined) return [name.lower, value];
     const platform = new PlatformHeaders();
     platform[change](...given);
-    return platform.entries().next().value;
+    const [field] = platform;
+    mayHaveControls ||= CONTROL.test(field[1]);
+    return /** @type {[string, string]} */ (field);
   }
 
   /** The fields as the standard wants to see them: sorted, joined, each Set-Cookie alone. @returns {[string, string][]} */
@@ -281,7 +292,7 @@ class FieldHeaders {
     const names = /** @type {string[]} */ (headers.#names);
     let block = '';
     for (let place = 0; place < names.length; place++) {
-      block += `${/** @type {import('./names.mjs').Name} */ (nameOf(names[place])).record}${headers.#values[place]}\n`;
+      block += `${nameOf(names[place])?.record ?? `${names[place]}:`}${headers.#values[place]}\n`;
     }
     return block;
   }
@@ -361,7 +372,26 @@ export function plainValue(value) {
   if (length > 0 && (value.charCodeAt(0) <= BLANK_MAX || value.charCodeAt(length - 1) <= BLANK_MAX)) {
     value = value.replace(BLANK_ENDS, '');
   }
-  return BAD_VALUE.test(/** @type {string} */ (value)) ? undefined : /** @type {string} */ (value);
+  const text = /** @type {string} */ (value);
+  return UNUSUAL_VALUE.test(text) ? unusualValue(text) : text;
+}
+
+/** @param {string} value */
+function unusualValue(value) {
+  if (BAD_VALUE.test(value)) return undefined;
+  mayHaveControls = true;
+  return value;
+}
+
+/**
+ * Throws where a value has a character that cannot be sent: the server would give the whole worker up.
+ * @param {string} block
+ */
+export function refuseControls(block) {
+  if (!mayHaveControls || !CONTROL.test(block)) return;
+  for (const [name, value] of headersOver(block, 0)) {
+    if (CONTROL.test(value)) throw new TypeError(`The value of the field ${name} has a control character.`);
+  }
 }
 
 /**

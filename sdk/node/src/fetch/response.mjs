@@ -4,7 +4,7 @@
 // are then ours. Read next: answer.mjs, which takes it apart.
 
 import { readStream } from './body.mjs';
-import { blockOf, headersOver, toBlock } from './headers.mjs';
+import { blockOf, headersOver, refuseControls, toBlock } from './headers.mjs';
 import { nameOf } from './names.mjs';
 import {
   PlatformHeaders,
@@ -43,8 +43,8 @@ const LENGTH_TEXT = /^\d{1,15}$/;
  * @typedef {object} Answer
  * @property {number} status
  * @property {string} fields a head block
- * @property {number} length bytes of the body, -1 if unknown. With `body` null: what Content-Length says, which
- *   counts for HEAD and 304 alone, else 0
+ * @property {number} length bytes of the body; -1 if unknown, and for a string, which has its length only once it is
+ *   encoded. With `body` null: what Content-Length says, which counts for HEAD and 304 alone, else 0
  * @property {string | Uint8Array | ReadableStream | null} body a string is sent as UTF-8
  * @property {{ path: string, offset: number, length: number } | null} file length -1: the rest
  * @property {Function | null} upgrade
@@ -292,14 +292,15 @@ class Response {
    */
   static answer(response) {
     const fields = response.#fields();
-    const { file, upgrade } = response.#extras;
-    let body = response.#body;
-    let length = 0;
+    refuseControls(fields);
     if (response.#real !== null || response.#taken) return response.#answerOfReal(fields);
+    const { file, upgrade } = response.#extras;
+    const body = response.#body;
+    let length = -1;
     if (body === null) length = Math.max(declaredLength(fields), 0);
     else {
       response.#taken = true;
-      length = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength;
+      if (typeof body !== 'string') length = body.byteLength;
     }
     return { status: response.#status, fields, length, body, file, upgrade };
   }
@@ -411,7 +412,7 @@ export function sendFile(path, { status = 200, headers, offset = 0, length = -1 
 export function answerOfBody(real, fields, length = -1) {
   const body = sourceOf?.(real) ?? real.body;
   const answer = { status: real.status, fields, length, body, file: null, upgrade: null };
-  if (typeof body === 'string') answer.length = Buffer.byteLength(body);
+  if (typeof body === 'string') answer.length = -1;
   else if (body instanceof Uint8Array) answer.length = body.byteLength;
   else if (body === null) answer.length = Math.max(declaredLength(fields), 0);
   else if (length < 0) answer.length = declaredLength(fields);

@@ -9,6 +9,7 @@ import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { INTERNED, LOWER } from '../../src/fetch/names.mjs';
 import * as wire from '../../src/wire.mjs';
 
 export { wire };
@@ -209,7 +210,7 @@ export function requestFrame(slot, generation, request = {}) {
     address = [127, 0, 0, 1], port = 40_000, id = 1n, length = end ? Buffer.byteLength(body) : -1,
   } = request;
   const number = METHOD_NUMBERS.get(method) ?? 0;
-  const records = [target, authority, tls, number === 0 ? method : '', ...fields.map(([name, value]) => `${name}:${value}`)];
+  const records = [target, authority, tls, number === 0 ? method : '', ...fields.map(fieldRecord)];
   const block = Buffer.from(`${records.join('\n')}\n`, 'latin1');
   const fixed = Buffer.alloc(wire.REQUEST_FIXED_BYTES);
   fixed[0] = number;
@@ -221,6 +222,14 @@ export function requestFrame(slot, generation, request = {}) {
   wire.writeU64(fixed, 32, length);
   fixed.writeUInt32LE(block.length, 40);
   return frame(wire.REQUEST, end ? wire.END : 0, slot, generation, Buffer.concat([fixed, block, Buffer.from(body)]));
+}
+
+/** A field as the server writes it: interned where the name has that very spelling, or its lower case. */
+function fieldRecord([name, value]) {
+  const exact = INTERNED.indexOf(name);
+  if (exact >= 0) return `${String.fromCharCode(0x80 | exact)}${value}`;
+  const lower = LOWER.indexOf(name);
+  return lower >= 0 ? `${String.fromCharCode(0xc0 | lower)}${value}` : `${name}:${value}`;
 }
 
 export function dataFrame(slot, generation, bytes, end = false) {

@@ -1,9 +1,9 @@
 //! The control socket and the admin endpoint: one small JSON API over HTTP/1.1 (docs/control-api.md).
 //!
-//! Two doors. The control socket (a Unix socket, mode 0600) shows the status, reloads and stops; whoever
-//! may open it may do that. The admin address (TCP) only shows metrics and health. Runs on a thread and a
-//! runtime of its own: it must never take a core's time, and a client of it can at worst exhaust its own
-//! small bounds. What is asked is decided in `ask.rs`, bytes are moved in `connection.rs`.
+//! Two doors. The control socket (a Unix socket, mode 0600) shows the status, reloads, stops and changes
+//! numbers of workers; whoever may open it may do that. The admin address (TCP) only shows metrics and health.
+//! Runs on a thread and a runtime of its own: it must never take a core's time, and a client of it can at
+//! worst exhaust its own small bounds. What is asked is decided in `ask.rs`, bytes are moved in `connection.rs`.
 
 mod ask;
 mod connection;

@@ -16,7 +16,9 @@ use super::messages::{Command, End, News, Task, Withdrawal, reports};
 use super::process::{Process, ended_within, explain};
 use super::stack;
 use crate::control::events::Event;
-use crate::limits::{WORKER_DRAIN_LOOK_PERIOD, WORKER_EXIT_EXPLAINED_DEADLINE, WORKER_PING_PERIOD};
+use crate::limits::{
+    WORKER_DRAIN_LOOK_PERIOD, WORKER_EXIT_EXPLAINED_DEADLINE, WORKER_OUTPUT_END_DEADLINE, WORKER_PING_PERIOD,
+};
 use crate::request::handle::app::pool::{LaneReport, Transport, Worker};
 
 /// Lives until the process has ended.
@@ -58,8 +60,10 @@ enum Why {
     TooSlow,
     /// It says so.
     Failed(String),
-    /// It does not keep to the protocol, or a lane is lost; for a person.
+    /// It does not keep to the protocol; for a person.
     Broken(String),
+    /// A core has lost its lane; for a person.
+    LaneLost(String),
     /// It did not turn for so long.
     Stuck(Duration),
     /// It did what it was told.
@@ -110,11 +114,19 @@ impl Life {
                     Ok(Heard::Failed(why)) => return Err(Why::Failed(why)),
                     Ok(Heard::End) => return Err(Why::Exited),
                     Ok(Heard::Pong(_) | Heard::Drain) => {
-                        return Err(Why::Broken("it spoke on its control lane before it was ready".into()));
+                        return Err(Why::Broken("it broke the worker protocol: it spoke before it was ready".into()));
                     }
-                    Err(broken) => return Err(Why::Broken(format!("its first frame is none: {broken}"))),
+                    Err(broken) => return Err(not_a_frame(broken)),
                 },
-                _ = self.process.ended() => return Err(Why::Exited),
+                _ = self.process.ended() => {
+                    // What it said last may not have been heard yet.
+                    let last = tokio::time::timeout(WORKER_OUTPUT_END_DEADLINE, control.hear()).await;
+                    return Err(match last {
+                        Ok(Ok(Heard::Failed(why))) => Why::Failed(why),
+                        Ok(Err(broken)) => not_a_frame(broken),
+                        _ => Why::Exited,
+                    });
+                }
                 () = sleep_until(deadline) => return Err(Why::TooSlow),
                 // There is nothing to finish yet.
                 _ = task.command() => return Err(Why::Killed),
@@ -146,7 +158,9 @@ impl Life {
                     None => task.tell(News::Withdraw(Withdrawal::Asked)).await,
                 },
                 _ = self.process.ended() => return Err(Why::Exited),
-                lost = lost(&mut self.report) => return Err(Why::Broken(lost)),
+                (reason, is_broken) = lost(&mut self.report) => {
+                    return Err(if is_broken { Why::Broken(reason) } else { Why::LaneLost(reason) });
+                }
                 command = task.command() => match command {
                     Command::Drain => return Ok(()),
                     Command::Kill => return Err(Why::Killed),
@@ -186,7 +200,9 @@ impl Life {
             tokio::select! {
                 heard = control.hear() => drop(understood(heard)?),
                 _ = self.process.ended() => return Err(Why::Exited),
-                lost = lost(&mut self.report) => return Err(Why::Broken(lost)),
+                (reason, is_broken) = lost(&mut self.report) => {
+                    return Err(if is_broken { Why::Broken(reason) } else { Why::LaneLost(reason) });
+                }
                 () = sleep_until(deadline) => return Err(Why::Overdue),
                 command = task.command() => if command == Command::Kill { return Err(Why::Killed) },
                 _ = look.tick() => {}
@@ -245,20 +261,30 @@ impl Life {
                 self.process.end().await;
                 (format!("its event loop did not turn for {:.1} s", since.as_secs_f64()), true)
             }
-            Why::Exited | Why::Broken(_) => {
+            Why::Exited | Why::Broken(_) | Why::LaneLost(_) => {
                 task.tell(News::Withdraw(Withdrawal::Lost)).await;
                 let found = ended_within(&mut self.process, WORKER_EXIT_EXPLAINED_DEADLINE).await;
                 self.process.end().await;
-                match (found, why) {
-                    (Some(status), _) => (format!("ended{before}: {}", explain(status)), true),
-                    (None, Why::Broken(reason)) => (reason, true),
-                    (None, _) => (format!("closed its control lane{before}"), true),
+                let broken = match &why {
+                    Why::Broken(reason) => Some(reason.clone()),
+                    // It ends when its lane is closed: the reason came before its end.
+                    _ => self.report.as_mut().and_then(already_broken),
+                };
+                match (broken, found, why) {
+                    (Some(reason), _, _) => (reason, true),
+                    (None, Some(status), _) => (format!("ended{before}: {}", explain(status)), true),
+                    (None, None, Why::LaneLost(reason)) => (reason, true),
+                    (None, None, _) => (format!("closed its control lane{before}"), true),
                 }
             }
         };
         let last_lines = if failed { self.process.last_lines().await } else { String::new() };
         End { pid, reason: reason + &last_lines, failed, never_ran: false }
     }
+}
+
+fn not_a_frame(broken: onehop_wire::Broken) -> Why {
+    Why::Broken(format!("its first frame is none of the worker protocol: {broken}"))
 }
 
 /// Hands the lanes over, once the cores are there.
@@ -295,14 +321,23 @@ fn understood(heard: Result<Heard, onehop_wire::Broken>) -> Result<Option<Pong>,
     }
 }
 
-/// Waits until a core has lost a lane; the reason.
-pub(super) async fn lost(reported: &mut Option<mpsc::Receiver<LaneReport>>) -> String {
+/// Waits until a core has lost a lane; why, and whether the worker broke the protocol.
+pub(super) async fn lost(reported: &mut Option<mpsc::Receiver<LaneReport>>) -> (String, bool) {
     let Some(reported) = reported else { return std::future::pending().await };
     loop {
         match reported.recv().await {
-            Some(LaneReport::Lost { reason, .. }) => return reason,
+            Some(LaneReport::Lost { reason, is_broken, .. }) => return (reason, is_broken),
             Some(_) => {}
             None => return std::future::pending().await,
+        }
+    }
+}
+
+/// How the worker broke the protocol, if a core has said so.
+fn already_broken(reported: &mut mpsc::Receiver<LaneReport>) -> Option<String> {
+    loop {
+        if let LaneReport::Lost { reason, is_broken: true, .. } = reported.try_recv().ok()? {
+            return Some(reason);
         }
     }
 }

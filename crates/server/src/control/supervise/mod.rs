@@ -48,7 +48,8 @@ pub struct SuperviseOptions {
     /// The program, and its first arguments, that prepares a worker's process and then becomes it; `None`
     /// starts workers directly, without limits and without a parent whose death they notice.
     pub launcher: Option<(PathBuf, Vec<OsString>)>,
-    /// Workers are replaced when a file of their application changes.
+    /// Somebody works on the applications: browsers are shown why one does not start, and handlers run with
+    /// NODE_ENV=development. A change of their files is a reload, which replaces workers in any case.
     pub watch: bool,
 }
 
@@ -146,6 +147,10 @@ impl Supervisor {
         for (name, receiver) in waiting {
             let ready = receiver.blocking_recv().unwrap_or_else(|_| Err("it is being stopped".to_owned()));
             if let Err(reason) = ready {
+                let old = before.iter().find(|old| old.pool.app.name == name);
+                if let Some(old) = old.filter(|_| self.surroundings.options.watch) {
+                    old.pool.set_failing(old.pool.failing().unwrap_or(0), Some(reason.clone()));
+                }
                 self.abandon(change);
                 return Err(format!("application {name}: {reason}"));
             }

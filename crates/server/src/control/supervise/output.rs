@@ -4,6 +4,7 @@
 //! many, and dropped where whoever shows them is slow.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -75,7 +76,7 @@ pub(super) async fn drain(
     source: Source,
     shown: Shown,
     last: Option<LastLines>,
-    inspector: mpsc::Sender<String>,
+    inspector: Inspector,
 ) {
     let mut buffer = vec![0; WORKER_LINE_BYTES_MAX];
     let mut lines = Lines::default();
@@ -93,8 +94,7 @@ pub(super) async fn drain(
             _ => &[],
         };
         let mut take = |line: String| {
-            if is_inspectors(&line) {
-                let _ = inspector.try_send(line);
+            if inspector.takes(&line) {
                 return;
             }
             if let Some(last) = &last {
@@ -117,12 +117,38 @@ pub(super) async fn drain(
     }
 }
 
-/// What Node's inspector says when it is woken, which is us and not the application.
-fn is_inspectors(line: &str) -> bool {
-    line.starts_with(INSPECTOR_LINE)
-        || line.starts_with("For help, see: https://nodejs.org/en/docs/inspector")
-        || line == "Debugger attached."
+/// Listens for what Node's inspector says.
+#[derive(Debug, Clone)]
+pub(super) struct Inspector {
+    lines: mpsc::Sender<String>,
+    is_woken: Arc<AtomicBool>,
 }
+
+impl Inspector {
+    /// It, and where its lines come out.
+    pub(super) fn new() -> (Self, mpsc::Receiver<String>) {
+        // It says where it listens when it is woken, which is once, and where the application asked for it.
+        let (lines, received) = mpsc::channel(4);
+        (Self { lines, is_woken: Arc::default() }, received)
+    }
+
+    /// What it says from now on is our business, and not the application's.
+    pub(super) fn wakes(&self) {
+        self.is_woken.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a line is not to be shown.
+    fn takes(&self, line: &str) -> bool {
+        let is_address = line.starts_with(INSPECTOR_LINE);
+        if is_address {
+            let _ = self.lines.try_send(line.to_owned());
+        }
+        let is_its = is_address || line.starts_with(INSPECTOR_HELP) || line == "Debugger attached.";
+        is_its && self.is_woken.load(Ordering::Relaxed)
+    }
+}
+
+const INSPECTOR_HELP: &str = "For help, see: https://nodejs.org/en/docs/inspector";
 
 /// What precedes the inspector's address.
 pub(super) const INSPECTOR_LINE: &str = "Debugger listening on ";

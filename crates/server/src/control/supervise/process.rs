@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 
 use super::SuperviseOptions;
 use super::launch::Launch;
-use super::output::{LastLines, Shown, Source, drain};
+use super::output::{Inspector, LastLines, Shown, Source, drain};
 use crate::limits::{WORKER_OUTPUT_END_DEADLINE, WORKER_TERMINATE_DEADLINE};
 
 /// A process that runs, or has ended and not been told yet.
@@ -31,6 +31,7 @@ pub(super) struct Process {
     status: Option<ExitStatus>,
     readers: Vec<JoinHandle<()>>,
     last_lines: LastLines,
+    woken: Inspector,
     /// Lines of its inspector.
     pub(super) inspector: mpsc::Receiver<String>,
     pub(super) has_inspector: bool,
@@ -55,18 +56,17 @@ impl Process {
         let pid = pid.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
         let ended = watched(pid);
         let last_lines = LastLines::default();
-        // Two lines for each time that it is woken, which is once.
-        let (lines, inspector) = mpsc::channel(8);
+        let (woken, inspector) = Inspector::new();
         let source = |is_error| Source { app: app.to_owned(), pid: number, is_error };
         let mut readers = Vec::new();
         if let Some(output) = child.stdout.take() {
-            readers.push(tokio::spawn(drain(output, source(false), shown.clone(), None, lines.clone())));
+            readers.push(tokio::spawn(drain(output, source(false), shown.clone(), None, woken.clone())));
         }
         if let Some(output) = child.stderr.take() {
             let last = Some(last_lines.clone());
-            readers.push(tokio::spawn(drain(output, source(true), shown.clone(), last, lines)));
+            readers.push(tokio::spawn(drain(output, source(true), shown.clone(), last, woken.clone())));
         }
-        Ok(Self { child, pid, ended, status: None, readers, last_lines, inspector, has_inspector })
+        Ok(Self { child, pid, ended, status: None, readers, last_lines, woken, inspector, has_inspector })
     }
 
     pub(super) fn pid(&self) -> u32 {
@@ -106,6 +106,7 @@ impl Process {
     /// Only the process itself, not its group.
     pub(super) fn wake_inspector(&self) {
         if self.status.is_none() {
+            self.woken.wakes();
             let _ = kill_process(self.pid, Signal::USR1);
         }
     }

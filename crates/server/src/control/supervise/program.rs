@@ -86,7 +86,7 @@ impl Life {
         loop {
             tokio::select! {
                 _ = self.process.ended() => return Err(Why::Exited),
-                lost = lost(&mut self.report) => return Err(Why::Lost(lost)),
+                (lost, _) = lost(&mut self.report) => return Err(Why::Lost(lost)),
                 command = task.command() => match command {
                     Command::Drain => return Ok(()),
                     Command::Kill => return Err(Why::Killed),

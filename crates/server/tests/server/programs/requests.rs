@@ -166,6 +166,23 @@ fn an_answer_need_not_wait_for_the_body() {
 }
 
 #[test]
+fn an_answer_without_a_body_does_not_wait_for_a_small_body_either() {
+    let program = Program::start(|talk, _| {
+        talk.say("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n");
+        talk.rest();
+        false
+    });
+    let server = serve(&program);
+    let mut client = server.connect();
+    let began = std::time::Instant::now();
+    client.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nbeginning");
+    let answer = client.answer();
+    assert_eq!((answer.status, answer.field("Connection")), (401, Some("close")));
+    assert!(began.elapsed() < std::time::Duration::from_secs(10), "{:?}", began.elapsed());
+    program.wait_for_ends(1);
+}
+
+#[test]
 fn an_answer_passes_although_the_program_reads_no_body_and_closes() {
     let program = Program::start(|talk, _| {
         talk.say("HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbig");

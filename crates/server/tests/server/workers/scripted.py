@@ -153,7 +153,7 @@ class Worker:
 
     def do_too_much_data(self, lane, slot, generation, *_):
         lane.send(response(slot, generation, end=False))
-        for _ in range(16):
+        for _ in range(256):
             lane.send(frame(DATA, b"x" * 65536, slot, generation))
 
     def do_never(self, *_):

@@ -148,8 +148,11 @@ pub(super) fn read_answer(
             continue;
         }
         match field.name {
-            FieldName::Interned(interned) => fields.add_parts(interned.line_start(), field.value),
-            FieldName::Literal(_) => fields.add_bytes(name, field.value),
+            // RFC 9110 section 5.5: white space around a value is no part of it.
+            FieldName::Interned(interned) => {
+                fields.add_parts(interned.line_start(), field.value.trim_ascii());
+            }
+            FieldName::Literal(_) => fields.add_bytes(name, field.value.trim_ascii()),
         }
     }
     Ok(length)

@@ -56,7 +56,7 @@ pub(crate) fn attach(core: &Rc<Core>, worker: Arc<Worker>, socket: std::os::unix
     let socket = match socket.set_nonblocking(true).and_then(|()| UnixStream::from_std(socket)) {
         Ok(socket) => socket,
         Err(error) => {
-            worker.report(LaneReport::Lost { core: number, reason: error.to_string() });
+            worker.report(LaneReport::Lost { core: number, reason: error.to_string(), is_broken: false });
             return;
         }
     };
@@ -68,7 +68,7 @@ pub(crate) fn attach(core: &Rc<Core>, worker: Arc<Worker>, socket: std::os::unix
             slots: Slots::new(LANE_SLOTS_MAX),
             streams: Vec::new(),
             send: Window::new(LANE_WINDOW_BYTES),
-            receive: Meter::new(LANE_WINDOW_BYTES),
+            receive: Meter::for_lane(LANE_WINDOW_BYTES),
             is_lost: false,
         }),
     });
@@ -77,10 +77,12 @@ pub(crate) fn attach(core: &Rc<Core>, worker: Arc<Worker>, socket: std::os::unix
     let core = Rc::clone(core);
     tokio::task::spawn_local(async move {
         let mut task = LaneTask::new(Rc::clone(&lane), socket);
-        let reason = poll_fn(|context| task.poll(context)).await;
+        let (reason, is_broken) = poll_fn(|context| task.poll(context)).await;
         core.lanes.list.borrow_mut().retain(|known| !Rc::ptr_eq(known, &lane));
         lane.lose();
-        lane.worker.report(LaneReport::Lost { core: number, reason });
+        lane.worker.report(LaneReport::Lost { core: number, reason, is_broken });
+        // Only now: the worker may end as soon as it sees this, and the reason should be known before.
+        drop(task);
     });
 }
 
@@ -268,32 +270,35 @@ impl LaneTask {
         Self { lane, socket, input, filled: 0, writing: Vec::new(), written: 0 }
     }
 
-    /// Moves what can be moved. Ready when the lane is of no more use, with the reason.
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<String> {
-        if let Poll::Ready(reason) = self.poll_read(context) {
-            return Poll::Ready(reason);
+    /// Moves what can be moved. Ready when the lane is of no more use, with the reason and whether the
+    /// protocol was broken.
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<(String, bool)> {
+        if let Poll::Ready(ended) = self.poll_read(context) {
+            return Poll::Ready(ended);
         }
         match self.poll_write(context) {
-            Poll::Ready(error) => Poll::Ready(format!("its lane cannot be written: {error}")),
+            Poll::Ready(error) => Poll::Ready((format!("its lane cannot be written: {error}"), false)),
             Poll::Pending => Poll::Pending,
         }
     }
 
-    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<String> {
+    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<(String, bool)> {
         for _ in 0..LANE_READS_PER_TURN {
             let mut buffer = ReadBuf::new(self.input.get_mut(self.filled..).unwrap_or_default());
             match Pin::new(&mut self.socket).poll_read(context, &mut buffer) {
                 Poll::Pending => return Poll::Pending,
-                Poll::Ready(Err(error)) => return Poll::Ready(format!("its lane cannot be read: {error}")),
+                Poll::Ready(Err(error)) => {
+                    return Poll::Ready((format!("its lane cannot be read: {error}"), false));
+                }
                 Poll::Ready(Ok(())) => {}
             }
             let count = buffer.filled().len();
             if count == 0 {
-                return Poll::Ready("its lane was closed".to_owned());
+                return Poll::Ready(("its lane was closed".to_owned(), false));
             }
             self.filled += count;
             if let Err(reason) = self.take_frames() {
-                return Poll::Ready(format!("it broke the worker protocol: {reason}"));
+                return Poll::Ready((format!("it broke the worker protocol: {reason}"), true));
             }
         }
         // Others get their turn; there may be more.

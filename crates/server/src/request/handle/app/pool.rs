@@ -75,6 +75,8 @@ pub enum LaneReport {
         core: usize,
         /// For a person.
         reason: String,
+        /// The worker broke the protocol; else its end of the lane is gone.
+        is_broken: bool,
     },
     /// A request was not answered in time.
     TimedOut,

@@ -1,0 +1,253 @@
+//! Who answers: the application of benchmarks/servers/app under onehop, on its own, and behind a proxy.
+//!
+//! All listen on a port of the loopback address and write no access log. A proxy's arm is two servers.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use crate::{Outcome, ground, install};
+
+use super::super::process::{Cores, Memory, Server, Times, free_port};
+use super::questions::Asked;
+
+/// All arms, in the order in which they are printed.
+pub(super) const ALL: &[&str] = &[
+    "onehop",
+    "onehop-platform",
+    "fastify",
+    "node-http",
+    "bun-serve",
+    "nginx-fastify",
+    "nginx-fastify-default",
+    "caddy-fastify",
+];
+
+/// The arms of a smoke run.
+pub(super) const SMOKE: &[&str] = &["onehop", "nginx-fastify"];
+
+/// What stands before the application's process.
+#[derive(Debug, Clone)]
+enum Front {
+    /// Nothing: it listens itself.
+    Nothing,
+    /// nginx with this template of its settings.
+    Nginx(&'static str),
+    /// Caddy, this program.
+    Caddy(PathBuf),
+}
+
+/// What runs the application.
+#[derive(Debug, Clone)]
+enum Runner {
+    /// onehop with this file of settings.
+    Onehop(&'static str),
+    /// Node with this script.
+    Node(&'static str),
+    /// Bun, this program.
+    Bun(PathBuf),
+}
+
+/// A way to serve the application.
+pub(super) struct AppArm {
+    /// Its name in tables and files.
+    pub(super) name: &'static str,
+    /// What its parts say about their versions.
+    pub(super) version: String,
+    front: Front,
+    runner: Runner,
+}
+
+/// What is the same for all arms of a run.
+pub(super) struct Surroundings {
+    /// The program that runs JavaScript under onehop and on its own.
+    pub(super) node: String,
+    /// Where logs and filled-in settings go.
+    pub(super) work: PathBuf,
+    /// Steps that a burning request does.
+    pub(super) burn_rounds: u64,
+}
+
+/// An arm that runs. What clients speak to is first; the rest ends after it.
+pub(super) struct Running {
+    servers: Vec<Server>,
+    has_workers: bool,
+    /// Where it answers.
+    pub(super) address: SocketAddr,
+    /// How its servers were started.
+    pub(super) lines: Vec<String>,
+}
+
+impl AppArm {
+    /// Installs what an arm needs.
+    pub(super) fn prepare(name: &str, node: &str) -> Outcome<AppArm> {
+        let name = ALL.iter().find(|&&known| known == name).ok_or("no such arm")?;
+        let front = match *name {
+            "nginx-fastify" => Front::Nginx("nginx.conf"),
+            "nginx-fastify-default" => Front::Nginx("nginx-default.conf"),
+            "caddy-fastify" => Front::Caddy(install::caddy()?),
+            _ => Front::Nothing,
+        };
+        let runner = match *name {
+            "onehop" => Runner::Onehop("Onehopfile"),
+            "onehop-platform" => Runner::Onehop("platform.Onehopfile"),
+            "node-http" => Runner::Node("node-http.mjs"),
+            "bun-serve" => Runner::Bun(
+                install::javascript_rival("bun")?.join("node_modules/@oven/bun-linux-x64/bin/bun"),
+            ),
+            _ => Runner::Node("fastify.mjs"),
+        };
+        if matches!(runner, Runner::Onehop(_)) && !ground::program().exists() {
+            return Err(format!("{} is not there", ground::program().display()).into());
+        }
+        if matches!(front, Front::Nginx(_)) {
+            install::debian(&["nginx-light"])?;
+        }
+        let mut version = Vec::new();
+        match &front {
+            Front::Nothing => {}
+            Front::Nginx(_) => version.push(said("/usr/sbin/nginx", "-v")),
+            Front::Caddy(program) => version.push(said(program, "version")),
+        }
+        match &runner {
+            Runner::Onehop(_) => {
+                version.extend([said(ground::program(), "--version"), said(node, "--version")])
+            }
+            Runner::Node("fastify.mjs") => {
+                let manifest = fastify_folder()?.join("node_modules/fastify/package.json");
+                let facts: serde_json::Value = serde_json::from_slice(&std::fs::read(manifest)?)?;
+                version.push(format!("fastify {}", facts["version"].as_str().unwrap_or("unknown")));
+                version.push(said(node, "--version"));
+            }
+            Runner::Node(_) => version.push(said(node, "--version")),
+            Runner::Bun(program) => version.push(format!("bun {}", said(program, "--version"))),
+        }
+        Ok(AppArm { name, version: version.join(", "), front, runner })
+    }
+
+    /// Bun has no cluster, so that two workers would be another application.
+    pub(super) fn can_run(&self, asked: Asked) -> bool {
+        asked != Asked::Burn || !matches!(self.runner, Runner::Bun(_))
+    }
+
+    /// Starts it and waits until it accepts.
+    pub(super) fn start(&self, around: &Surroundings, workers: u64, cores: Cores) -> Outcome<Running> {
+        let (port, upstream) = (free_port()?, free_port()?);
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let behind = match self.front {
+            Front::Nothing => port,
+            Front::Nginx(_) | Front::Caddy(_) => upstream,
+        };
+        let mut environment = vec![
+            ("BENCH_PORT".to_owned(), behind.to_string()),
+            ("BENCH_UPSTREAM".to_owned(), upstream.to_string()),
+            ("BENCH_ADMIN_PORT".to_owned(), free_port()?.to_string()),
+            ("BENCH_WORKERS".to_owned(), workers.to_string()),
+            ("BENCH_BURN_ROUNDS".to_owned(), around.burn_rounds.to_string()),
+            ("BENCH_HANDLER".to_owned(), server_file("handler.mjs")),
+            ("BENCH_NODE".to_owned(), around.node.clone()),
+            ("ONEHOP_CONTROL".to_owned(), around.work.join(format!("control-{port}")).display().to_string()),
+            ("NODE_ENV".to_owned(), "production".to_owned()),
+        ];
+        if matches!(self.runner, Runner::Node("fastify.mjs")) {
+            environment.push(("BENCH_FASTIFY".to_owned(), fastify_folder()?.display().to_string()));
+        }
+        let line = match &self.runner {
+            Runner::Onehop(file) => {
+                let program = ground::program().display().to_string();
+                vec![program, "run".to_owned(), "--config".to_owned(), server_file(file)]
+            }
+            Runner::Node(file) => vec![around.node.clone(), server_file(file)],
+            Runner::Bun(program) => vec![program.display().to_string(), server_file("bun.mjs")],
+        };
+        let mut lines = vec![line.join(" ")];
+        let runner = self.launch(&line, &environment, behind, &around.work, cores)?;
+        let mut servers = vec![runner];
+        if let Some(line) = self.front_line(around, port, upstream, workers)? {
+            environment[0].1 = port.to_string();
+            servers.insert(0, self.launch(&line, &environment, port, &around.work, cores)?);
+            lines.insert(0, line.join(" "));
+        }
+        Ok(Running { servers, has_workers: matches!(self.runner, Runner::Onehop(_)), address, lines })
+    }
+
+    fn launch(
+        &self,
+        line: &[String],
+        environment: &[(String, String)],
+        port: u16,
+        work: &Path,
+        cores: Cores,
+    ) -> Outcome<Server> {
+        let part = Path::new(&line[0]).file_name().unwrap_or_default().display();
+        let log = work.join(format!("{}-{part}.log", self.name));
+        let mut server = Server::start(line, environment, &log, cores)?;
+        server.wait_until_it_accepts(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).map_err(|error| {
+            let text = std::fs::read_to_string(&log).unwrap_or_default();
+            format!("{}: {error}\n{text}", line.join(" "))
+        })?;
+        Ok(server)
+    }
+
+    fn front_line(
+        &self,
+        around: &Surroundings,
+        port: u16,
+        upstream: u16,
+        workers: u64,
+    ) -> Outcome<Option<Vec<String>>> {
+        let work = around.work.display().to_string();
+        Ok(match &self.front {
+            Front::Nothing => None,
+            Front::Nginx(template) => {
+                let settings = std::fs::read_to_string(server_file(template))?
+                    .replace("@NAMES@", "Names")
+                    .replace("@WORK@", &work)
+                    .replace("@WORKERS@", &workers.to_string())
+                    .replace("@UPSTREAM@", &upstream.to_string())
+                    .replace("@PORT@", &port.to_string());
+                let written = around.work.join(template);
+                std::fs::write(&written, settings)?;
+                let words = ["/usr/sbin/nginx", "-p", &work, "-c", &written.display().to_string()];
+                Some(words.map(str::to_owned).to_vec())
+            }
+            Front::Caddy(program) => {
+                let program = program.display().to_string();
+                let file = server_file("Caddyfile");
+                let words = [&program, "run", "--adapter", "caddyfile", "--config", &file];
+                Some(words.map(str::to_owned).to_vec())
+            }
+        })
+    }
+}
+
+impl Running {
+    /// Time that each thread of each of its processes has spent on a core.
+    pub(super) fn times(&self) -> Times {
+        self.servers.iter().flat_map(Server::times).collect()
+    }
+
+    /// Resident memory of all its processes.
+    pub(super) fn memory(&self) -> Memory {
+        self.servers.iter().map(Server::memory).fold(Memory::NONE, |sum, one| sum + one)
+    }
+
+    /// Highest resident size of what clients speak to: of onehop without its workers, of a proxy without
+    /// what stands behind it.
+    pub(super) fn front_peak_kib(&self) -> u64 {
+        let front = self.servers.first();
+        let memory = if self.has_workers { front.map(Server::own_memory) } else { front.map(Server::memory) };
+        memory.map_or(0, |memory| memory.peak_kib)
+    }
+}
+
+fn server_file(name: &str) -> String {
+    ground::root().join("benchmarks/servers/app").join(name).display().to_string()
+}
+
+fn fastify_folder() -> Outcome<PathBuf> {
+    install::javascript_rival("fastify")
+}
+
+fn said(program: impl AsRef<std::ffi::OsStr>, option: &str) -> String {
+    ground::output_of(program, &[option]).unwrap_or_else(|| "unknown".to_owned())
+}
