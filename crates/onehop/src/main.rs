@@ -29,6 +29,9 @@ use crate::failure::Failure;
 fn main() -> ExitCode {
     let done = if commands::forms::is_asked_for() {
         commands::forms::prepare_forms()
+    } else if commands::guard::is_asked_for() {
+        commands::guard::guard_until_the_end();
+        Ok(())
     } else if let Some(arguments) = commands::exec_worker::asked_for() {
         commands::exec_worker::become_worker(&arguments)
     } else {

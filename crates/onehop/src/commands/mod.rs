@@ -4,6 +4,7 @@ pub(crate) mod app;
 pub(crate) mod control;
 pub(crate) mod exec_worker;
 pub(crate) mod forms;
+pub(crate) mod guard;
 pub(crate) mod pages;
 pub(crate) mod routes;
 pub(crate) mod run;
