@@ -16,6 +16,9 @@ pub(super) fn unpacked() -> Result<PathBuf, String> {
     in_first_place(|base| unpack_in(base, FILES))
 }
 
+/// What the name of its folder begins with.
+pub(super) const LIBRARY_FOLDER: &str = "onehop-node-";
+
 /// A file by name and content.
 type File = (&'static str, &'static str);
 
@@ -60,7 +63,7 @@ const FILES: &[File] = sources![
 ];
 
 fn unpack_in(base: &Path, files: &[File]) -> Result<PathBuf, String> {
-    let name = format!("onehop-node-{}-{:032x}", own_user(), hash(files));
+    let name = format!("{LIBRARY_FOLDER}{}-{:032x}", own_user(), hash(files));
     let path = base.join(&name);
     if is_sound(&path, files) {
         return Ok(path);

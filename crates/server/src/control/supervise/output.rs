@@ -162,12 +162,14 @@ impl Inspector {
         if is_address {
             let _ = self.lines.try_send(line.to_owned());
         }
-        let is_its = is_address || line.starts_with(INSPECTOR_HELP) || line == "Debugger attached.";
+        let is_its = is_address || INSPECTOR_LINES.iter().any(|known| line.starts_with(known));
         is_its && self.is_woken.load(Ordering::Relaxed)
     }
 }
 
-const INSPECTOR_HELP: &str = "For help, see: https://nodejs.org/en/docs/inspector";
+/// What it says besides.
+const INSPECTOR_LINES: [&str; 3] =
+    ["For help, see: https://nodejs.org/", "Debugger attached.", "Debugger ending on "];
 
 /// What precedes the inspector's address.
 pub(super) const INSPECTOR_LINE: &str = "Debugger listening on ";
