@@ -51,6 +51,7 @@ fn obey() -> Result<(), Failure> {
         Command::Serve(serve) => commands::serve::serve(serve),
         Command::App(app) => commands::app::app(app),
         Command::Validate(validate) => commands::validate::validate(validate),
+        Command::Routes(routes) => commands::routes::routes(routes),
         Command::Reload(reload) => commands::control::reload(reload),
         Command::Stop(stop) => commands::control::stop(stop),
         Command::Status(status) => commands::status::status(status),

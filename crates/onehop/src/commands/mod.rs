@@ -6,6 +6,7 @@ pub(crate) mod exec_worker;
 pub(crate) mod forms;
 pub(crate) mod guard;
 pub(crate) mod pages;
+pub(crate) mod routes;
 pub(crate) mod run;
 pub(crate) mod serve;
 mod serving;
