@@ -133,10 +133,8 @@ impl Server {
             .map_or_else(|| connections_allowed(listeners, configured.needs_disk()), NonZeroUsize::get);
         let shared = Arc::new(Shared::new(configured.snapshot(&registry), connections, timeouts));
 
-        let mut sockets = Vec::new();
-        for address in &configured.addresses {
-            sockets.push(bind::bind(address, cores, &[])?);
-        }
+        let sockets = configured.addresses.iter().map(|address| bind::bind(address, cores, &[]));
+        let sockets = sockets.collect::<Result<Vec<_>, _>>()?;
         let admin_socket = bind_admin(admin_address)?;
         let control_socket = control_socket.map(|path| bind::bind_control(&path)).transpose()?;
         let admin =

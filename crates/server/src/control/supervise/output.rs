@@ -249,7 +249,8 @@ impl Rate {
     }
 
     fn told_at(&self) -> Instant {
-        if self.dropped > 0 { self.begun + SECOND } else { Instant::now() + A_LONG_TIME }
+        // Nothing is to be told: this is only looked at again.
+        if self.dropped > 0 { self.begun + SECOND } else { Instant::now() + 60 * SECOND }
     }
 
     fn tell(&mut self, is_at_end: bool) -> Option<u64> {
@@ -263,9 +264,6 @@ impl Rate {
 }
 
 const SECOND: Duration = Duration::from_secs(1);
-
-/// Nothing is to be told.
-const A_LONG_TIME: Duration = Duration::from_secs(3_600);
 
 #[cfg(test)]
 mod tests {
