@@ -250,7 +250,7 @@ impl Rate {
 
     fn told_at(&self) -> Instant {
         // Nothing is to be told: this is only looked at again.
-        if self.dropped > 0 { self.begun + SECOND } else { Instant::now() + 60 * SECOND }
+        if self.dropped > 0 { self.begun + SECOND } else { Instant::now() + A_MINUTE }
     }
 
     fn tell(&mut self, is_at_end: bool) -> Option<u64> {
@@ -263,7 +263,7 @@ impl Rate {
     }
 }
 
-const SECOND: Duration = Duration::from_secs(1);
+const SECOND: Duration = APP_LINES_PERIOD;
 
 #[cfg(test)]
 mod tests {
