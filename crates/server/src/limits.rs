@@ -335,6 +335,9 @@ pub const WORKER_LINE_BYTES_MAX: usize = 8 * 1024;
 /// Lines of one output of a worker that are handed on in a second; the rest is counted.
 pub const WORKER_LINES_PER_SECOND_MAX: u32 = 1_000;
 
+/// How often it is said how many lines were not handed on: the second of the bound above.
+pub const WORKER_LINES_PERIOD: Duration = Duration::from_secs(1);
+
 /// Lines of all workers that wait to be written; a slow log loses lines, it never stops a worker.
 pub const WORKER_LINES_WAITING_MAX: usize = 4_096;
 

@@ -7,7 +7,7 @@ import { Exchange } from './exchange.mjs';
 import { LaneCredit } from './inbound.mjs';
 import { Output } from './output.mjs';
 import {
-  BODY_BYTES_MAX, CREDIT, DATA, END, FILE, FRAME_HEAD_BYTES, FrameReader, HEAD_BLOCK_BYTES_MAX, INFORMATIONAL, LANE_SLOT,
+  BODY_BYTES_MAX, CLIENT_GONE, CREDIT, DATA, END, FILE, FRAME_HEAD_BYTES, FrameReader, HEAD_BLOCK_BYTES_MAX, INFORMATIONAL, LANE_SLOT,
   METHOD_NUMBER_MAX,
   ProtocolError, readU32, REQUEST, REQUEST_FIXED_BYTES, RESET, RESPONSE, RESPONSE_FIXED_BYTES, TRAILERS, writeFrameHead,
   WINDOW_BYTES_MAX, writeU16, writeU32, writeU64,
@@ -74,7 +74,8 @@ export class Lane {
   }
 
   ended(error) {
-    this.runtime.laneEnded(error);
+    this.#output.close();
+    this.runtime.laneEnded(this, error);
   }
 
   // What an exchange asks for.
@@ -183,6 +184,11 @@ export class Lane {
   /** Asks every tunnel to close in its protocol's own way. */
   retire() {
     for (const exchange of this.streams) exchange.retire();
+  }
+
+  /** Nobody waits for answers any more. */
+  giveUp() {
+    for (const exchange of this.#slots) exchange?.reset(CLIENT_GONE);
   }
 
   /** Calls back when everything is written. */

@@ -63,6 +63,12 @@ export class Output {
     this.flush();
   }
 
+  /** Nobody takes anything any more: what is written is gone. */
+  close() {
+    this.#channel = { write: () => true };
+    this.drained();
+  }
+
   #empty() {
     const { whenEmpty } = this;
     this.whenEmpty = null;

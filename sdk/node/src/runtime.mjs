@@ -111,8 +111,12 @@ export class Runtime {
     process.exit(1);
   }
 
-  laneEnded(error) {
-    // The control lane's end follows where the server is gone; else the server has given up this worker.
+  /** A data lane is at its end: the server has given up this worker, unless it is about to leave anyway. */
+  laneEnded(lane, error) {
+    if (this.leaving) {
+      lane.giveUp();
+      return;
+    }
     if (error) report('a lane to the server failed', error);
     process.exit(1);
   }

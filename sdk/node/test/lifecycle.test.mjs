@@ -42,6 +42,21 @@ test('what stood in the data lane before RETIRE is answered', async () => {
   }
 });
 
+test('a worker that is drained leaves in peace when its data lanes end first', () => withWorker(GATED, {}, async (peer, lane) => {
+  lane.send(requestFrame(0, 0, { target: '/wait' }));
+  peer.control.send(DRAIN);
+  peer.control.send(frame(wire.PING, 0, 0, 0, Buffer.alloc(8)));
+  await peer.control.takeKind(wire.PONG);
+  lane.socket.destroy();
+  peer.control.send(RETIRE);
+  assert.deepEqual(await peer.exit, { code: 0, signal: null });
+}));
+
+test('a worker whose data lane ends without a word is given up', () => withWorker(GATED, {}, async (peer, lane) => {
+  lane.socket.destroy();
+  assert.equal((await peer.exit).code, 1);
+}));
+
 test('a worker that retires waits for waitUntil', () => withWorker(GATED, {}, async (peer, lane) => {
   lane.send(requestFrame(0, 0, { target: '/later' }));
   assert.equal((await lane.answer(0)).body.toString(), 'answered');

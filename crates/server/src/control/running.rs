@@ -128,15 +128,13 @@ impl Server {
         let admin_address = checked.global.admin;
         let configured =
             Configured::new(checked, wishes, stores, pools, Vec::new()).map_err(StartError::Store)?;
-        let listeners = configured.addresses.len() * cores;
+        let taken = configured.addresses.len() * cores + supervisor.descriptors();
         let connections = connections_max
-            .map_or_else(|| connections_allowed(listeners, configured.needs_disk()), NonZeroUsize::get);
+            .map_or_else(|| connections_allowed(taken, configured.needs_disk()), NonZeroUsize::get);
         let shared = Arc::new(Shared::new(configured.snapshot(&registry), connections, timeouts));
 
-        let mut sockets = Vec::new();
-        for address in &configured.addresses {
-            sockets.push(bind::bind(address, cores, &[])?);
-        }
+        let sockets = configured.addresses.iter().map(|address| bind::bind(address, cores, &[]));
+        let sockets = sockets.collect::<Result<Vec<_>, _>>()?;
         let admin_socket = bind_admin(admin_address)?;
         let control_socket = control_socket.map(|path| bind::bind_control(&path)).transpose()?;
         let admin =
@@ -423,11 +421,11 @@ fn raise_descriptor_limit() {
 }
 
 /// Every connection needs a descriptor, and a second one where its answer may come from disk; some are
-/// kept for files, watches and logs.
-fn connections_allowed(listeners: usize, needs_disk: bool) -> usize {
+/// kept for files, watches and logs. `taken` are those of listeners and workers.
+fn connections_allowed(taken: usize, needs_disk: bool) -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let descriptors = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
-    let left = descriptors.saturating_sub(DESCRIPTORS_RESERVED).saturating_sub(listeners);
+    let left = descriptors.saturating_sub(DESCRIPTORS_RESERVED).saturating_sub(taken);
     (if needs_disk { left / 2 } else { left }).clamp(1, CONNECTIONS_MAX)
 }
 

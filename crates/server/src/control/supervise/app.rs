@@ -413,7 +413,7 @@ impl Owner {
 }
 
 /// As many workers as the settings want.
-fn configured(app: &App, cores: usize) -> usize {
+pub(super) fn configured(app: &App, cores: usize) -> usize {
     let wanted = match (&app.run, app.workers) {
         (AppRun::Elsewhere { .. }, _) => 1,
         (_, WorkerCount::Auto) => cores,

@@ -16,54 +16,17 @@ pub(super) fn unpacked() -> Result<PathBuf, String> {
     in_first_place(|base| unpack_in(base, FILES))
 }
 
+/// What the name of its folder begins with.
+pub(super) const LIBRARY_FOLDER: &str = "onehop-node-";
+
 /// A file by name and content.
 type File = (&'static str, &'static str);
 
-/// The sources, each once.
-macro_rules! sources {
-    ($($name:literal),* $(,)?) => {
-        &[$(($name, include_str!(concat!("../../../../../sdk/node/src/", $name)))),*]
-    };
-}
-
-const FILES: &[File] = sources![
-    "channel.mjs",
-    "context.mjs",
-    "control.mjs",
-    "exchange.mjs",
-    "fetch/answer-body.mjs",
-    "fetch/answer.mjs",
-    "fetch/block.mjs",
-    "fetch/body.mjs",
-    "fetch/head.mjs",
-    "fetch/headers.mjs",
-    "fetch/install.mjs",
-    "fetch/location.mjs",
-    "fetch/names.mjs",
-    "fetch/platform.mjs",
-    "fetch/request.mjs",
-    "fetch/response.mjs",
-    "fetch/values.mjs",
-    "handler.mjs",
-    "inbound.mjs",
-    "isolate.mjs",
-    "lag.mjs",
-    "lane.mjs",
-    "load.mjs",
-    "outbound.mjs",
-    "output.mjs",
-    "report.mjs",
-    "runtime.mjs",
-    "tunnel.mjs",
-    "version.mjs",
-    "websocket-frames.mjs",
-    "websocket.mjs",
-    "wire.mjs",
-    "worker.mjs",
-];
+/// All of `sdk/node/src`; `build.rs` makes the list.
+const FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/worker_library.rs"));
 
 fn unpack_in(base: &Path, files: &[File]) -> Result<PathBuf, String> {
-    let name = format!("onehop-node-{}-{:032x}", own_user(), hash(files));
+    let name = format!("{LIBRARY_FOLDER}{}-{:032x}", own_user(), hash(files));
     let path = base.join(&name);
     if is_sound(&path, files) {
         return Ok(path);

@@ -134,6 +134,18 @@ impl Supervisor {
         self.doors.send_replace(Some(doors));
     }
 
+    /// Descriptors that workers may take: lanes, outputs and what tells their end, while all are replaced by
+    /// others.
+    pub(super) fn descriptors(&self) -> usize {
+        let cores = self.surroundings.cores;
+        let workers = |app: &Supervised| app::configured(&app.pool.app, cores);
+        2 * self
+            .lock_apps()
+            .iter()
+            .map(|app| workers(app) * (cores + DESCRIPTORS_BESIDE_LANES))
+            .sum::<usize>()
+    }
+
     /// Makes ready what a reload wants: new and changed applications serve, all others have new workers. If
     /// one does not, no application is added or taken away, and the reason is returned.
     pub(super) fn prepare(&self, wishes: &[Arc<App>]) -> Result<Change, String> {
@@ -264,6 +276,9 @@ impl Supervisor {
         self.apps.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// Of each worker: its control lane, two outputs, and two that tell of its end.
+const DESCRIPTORS_BESIDE_LANES: usize = 5;
 
 impl Drop for Supervisor {
     fn drop(&mut self) {

@@ -7,7 +7,6 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
@@ -16,7 +15,7 @@ use tokio::time::Instant;
 use crate::control::events::{Event, EventSink};
 use crate::limits::{
     LOG_FINISH_DEADLINE, WORKER_LAST_LINES_MAX, WORKER_LINE_BYTES_MAX, WORKER_LINES_PER_SECOND_MAX,
-    WORKER_LINES_WAITING_MAX,
+    WORKER_LINES_PERIOD, WORKER_LINES_WAITING_MAX,
 };
 
 /// Shows events on a thread of its own, so that a terminal that stands still stops nobody.
@@ -162,12 +161,14 @@ impl Inspector {
         if is_address {
             let _ = self.lines.try_send(line.to_owned());
         }
-        let is_its = is_address || line.starts_with(INSPECTOR_HELP) || line == "Debugger attached.";
+        let is_its = is_address || INSPECTOR_LINES.iter().any(|known| line.starts_with(known));
         is_its && self.is_woken.load(Ordering::Relaxed)
     }
 }
 
-const INSPECTOR_HELP: &str = "For help, see: https://nodejs.org/en/docs/inspector";
+/// What it says besides.
+const INSPECTOR_LINES: [&str; 3] =
+    ["For help, see: https://nodejs.org/", "Debugger attached.", "Debugger ending on "];
 
 /// What precedes the inspector's address.
 pub(super) const INSPECTOR_LINE: &str = "Debugger listening on ";
@@ -239,7 +240,7 @@ impl Rate {
     }
 
     fn may_show(&mut self) -> bool {
-        if self.begun.elapsed() >= SECOND && self.dropped == 0 {
+        if self.begun.elapsed() >= WORKER_LINES_PERIOD && self.dropped == 0 {
             *self = Self::new();
         }
         self.shown += 1;
@@ -247,11 +248,16 @@ impl Rate {
     }
 
     fn told_at(&self) -> Instant {
-        if self.dropped > 0 { self.begun + SECOND } else { Instant::now() + A_LONG_TIME }
+        // Nothing is to be told: this is only looked at again.
+        if self.dropped > 0 {
+            self.begun + WORKER_LINES_PERIOD
+        } else {
+            Instant::now() + 60 * WORKER_LINES_PERIOD
+        }
     }
 
     fn tell(&mut self, is_at_end: bool) -> Option<u64> {
-        if self.dropped == 0 || (!is_at_end && self.begun.elapsed() < SECOND) {
+        if self.dropped == 0 || (!is_at_end && self.begun.elapsed() < WORKER_LINES_PERIOD) {
             return None;
         }
         let dropped = self.dropped;
@@ -259,11 +265,6 @@ impl Rate {
         Some(dropped)
     }
 }
-
-const SECOND: Duration = Duration::from_secs(1);
-
-/// Nothing is to be told.
-const A_LONG_TIME: Duration = Duration::from_secs(3_600);
 
 #[cfg(test)]
 mod tests {

@@ -14,6 +14,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
+use super::embedded::LIBRARY_FOLDER;
 use super::output::INSPECTOR_LINE;
 use super::process::Process;
 use crate::limits::{
@@ -96,6 +97,12 @@ fn name_script(frame: &mut Value, scripts: &HashMap<String, String>) {
 }
 
 fn describe(frames: &[Value]) -> String {
+    // How the worker's own library came to call the application helps nobody.
+    let is_library = |frame: &Value| {
+        frame.pointer("/url").and_then(Value::as_str).is_some_and(|url| url.contains(LIBRARY_FOLDER))
+    };
+    let own = frames.iter().position(is_library).filter(|own| *own > 0).unwrap_or(frames.len());
+    let frames = frames.get(..own).unwrap_or(frames);
     let mut lines: Vec<String> = frames.iter().take(WORKER_STACK_FRAMES_MAX).map(frame).collect();
     let more = frames.len().saturating_sub(lines.len());
     if more > 0 {
@@ -134,6 +141,11 @@ mod tests {
             describe(&frames),
             "at spin (/srv/api.mjs:5:10)\nat node:internal/timers:1:1\nat <unknown>:0:0"
         );
+        let library =
+            json!({"functionName": "feed", "url": format!("file:///tmp/{LIBRARY_FOLDER}0-1/wire.mjs")});
+        let own = describe(&[frames[0].clone(), library.clone(), frames[0].clone()]);
+        assert_eq!(own, "at spin (/srv/api.mjs:5:10)");
+        assert!(describe(&[library, frames[0].clone()]).contains("wire.mjs"));
         let many = vec![frames[0].clone(); WORKER_STACK_FRAMES_MAX + 3];
         assert!(describe(&many).ends_with("\nand 3 more"));
     }
