@@ -29,6 +29,7 @@ function answerOfOther(response) {
   const fields = blockOf(response.headers) ?? blockOf(new PlatformHeaders([...response.headers]));
   refuseControls(/** @type {string} */ (fields));
   const answer = answerOfBody(response, /** @type {string} */ (fields));
+  if (isForeign(answer.body)) answer.body = ownStream(answer.body);
   if (answer.body !== null) answered.add(response);
   return answer;
 }
@@ -42,7 +43,35 @@ function isLike(value) {
     typeof value === 'object' && value !== null &&
     Number.isInteger(value.status) && value.status >= 101 && value.status <= 999 &&
     typeof value.headers?.get === 'function' && typeof value.headers[Symbol.iterator] === 'function' &&
-    (value.body === null || value.body instanceof ReadableStream)
+    (value.body === null || value.body instanceof ReadableStream || isForeign(value.body))
+  );
+}
+
+/**
+ * True for streams of libraries with classes of their own.
+ * @param {any} body
+ */
+function isForeign(body) {
+  return typeof body?.getReader === 'function' && !(body instanceof ReadableStream);
+}
+
+/**
+ * A stream of the platform over one that only behaves like it.
+ * @param {any} foreign
+ */
+function ownStream(foreign) {
+  const reader = foreign.getReader();
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        const { done, value } = await reader.read();
+        if (done) controller.close();
+        else controller.enqueue(value);
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    // Nothing is read ahead: who sends the answer asks when it has credit.
+    { highWaterMark: 0 },
   );
 }
 
