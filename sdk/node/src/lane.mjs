@@ -7,10 +7,9 @@ import { Exchange } from './exchange.mjs';
 import { LaneCredit } from './inbound.mjs';
 import { Output } from './output.mjs';
 import {
-  BODY_BYTES_MAX, CLIENT_GONE, CREDIT, DATA, END, FILE, FRAME_HEAD_BYTES, FrameReader, HEAD_BLOCK_BYTES_MAX, INFORMATIONAL, LANE_SLOT,
-  METHOD_NUMBER_MAX,
-  ProtocolError, readU32, REQUEST, REQUEST_FIXED_BYTES, RESET, RESPONSE, RESPONSE_FIXED_BYTES, TRAILERS, writeFrameHead,
-  WINDOW_BYTES_MAX, writeU16, writeU32, writeU64,
+  BODY_BYTES_MAX, CLIENT_GONE, CREDIT, DATA, END, FILE, FRAME_HEAD_BYTES, FrameReader, HEAD_BLOCK_BYTES_MAX,
+  INFORMATIONAL, LANE_SLOT, METHOD_NUMBER_MAX, ProtocolError, readU32, REQUEST, REQUEST_FIXED_BYTES, RESET, RESPONSE,
+  RESPONSE_FIXED_BYTES, TRAILERS, WINDOW_BYTES_MAX, writeFrameHead, writeU16, writeU32, writeU64,
 } from './wire.mjs';
 
 /** Characters of a body that is written without being measured first: at most three times as many bytes. */

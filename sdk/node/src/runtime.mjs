@@ -6,6 +6,9 @@ import { fromRoot } from './isolate.mjs';
 import { Lag } from './lag.mjs';
 import { report } from './report.mjs';
 
+/** A server that stops closes all lanes at once: how long the control lane's word may come behind a data lane's end. */
+const LANE_END_MILLISECONDS = 100;
+
 export class Runtime {
   /** Exchanges that have begun and are not over. */
   inFlight = 0;
@@ -111,14 +114,13 @@ export class Runtime {
     process.exit(1);
   }
 
-  /** A data lane is at its end: the server has given up this worker, unless it is about to leave anyway. */
+  /** A data lane is at its end: the server has given up this worker, or it stops and says so in a moment. */
   laneEnded(lane, error) {
-    if (this.leaving) {
-      lane.giveUp();
-      return;
-    }
     if (error) report('a lane to the server failed', error);
-    process.exit(1);
+    lane.giveUp();
+    setTimeout(() => {
+      if (!this.leaving) process.exit(1);
+    }, LANE_END_MILLISECONDS).unref();
   }
 
   #begin(exchange) {

@@ -36,7 +36,10 @@ test('what stood in the data lane before RETIRE is answered', async () => {
     await withWorker(GATED, { hello: { perTurn: 2 } }, async (peer, lane) => {
       lane.send(...Array.from({ length: 30 }, (_, slot) => requestFrame(slot, 0, { target: `/${slot}` })));
       peer.control.send(RETIRE);
-      for (let slot = 0; slot < 30; slot += 1) assert.equal((await lane.answer(slot)).body.toString(), `/${slot}`);
+      // No credit: a write to a worker that has left would throw away what is still to be read.
+      for (let slot = 0; slot < 30; slot += 1) {
+        assert.equal((await lane.answer(slot, { credit: false })).body.toString(), `/${slot}`);
+      }
       assert.deepEqual(await peer.exit, { code: 0, signal: null });
     });
   }
