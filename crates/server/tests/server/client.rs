@@ -17,6 +17,8 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
+    /// The lines after a chunked body.
+    pub(crate) trailers: String,
 }
 
 impl Answer {
@@ -78,9 +80,11 @@ impl<S: Read + Write> Client<S> {
         let head = String::from_utf8_lossy(&self.unread[..end]).into_owned();
         self.unread.drain(..end + 4);
         let status = head[9..12].parse().expect("a status");
-        let mut answer = Answer { status, head, body: Vec::new() };
+        let mut answer = Answer { status, head, body: Vec::new(), trailers: String::new() };
         let bodyless = !has_body || status == 204 || status == 304 || status < 200;
-        if !bodyless {
+        if !bodyless && answer.field("Transfer-Encoding").is_some() {
+            (answer.body, answer.trailers) = self.chunks()?;
+        } else if !bodyless {
             let length: usize = answer.field("Content-Length").map_or(0, |value| value.parse().unwrap());
             while self.unread.len() < length {
                 self.more()?;
@@ -88,6 +92,59 @@ impl<S: Read + Write> Client<S> {
             answer.body = self.unread.drain(..length).collect();
         }
         Ok(answer)
+    }
+
+    fn chunks(&mut self) -> io::Result<(Vec<u8>, String)> {
+        let mut body = Vec::new();
+        loop {
+            let size = usize::from_str_radix(&self.line()?, 16).expect("a chunk's size");
+            if size == 0 {
+                break;
+            }
+            while self.unread.len() < size + 2 {
+                self.more()?;
+            }
+            body.extend(self.unread.drain(..size));
+            assert_eq!(self.line()?, "", "a chunk is as long as its size");
+        }
+        let mut trailers = String::new();
+        loop {
+            let line = self.line()?;
+            if line.is_empty() {
+                return Ok((body, trailers));
+            }
+            trailers.push_str(&line);
+            trailers.push('\n');
+        }
+    }
+
+    fn line(&mut self) -> io::Result<String> {
+        loop {
+            if let Some(end) = self.unread.windows(2).position(|window| window == b"\r\n") {
+                let line = String::from_utf8_lossy(&self.unread[..end]).into_owned();
+                self.unread.drain(..end + 2);
+                return Ok(line);
+            }
+            self.more()?;
+        }
+    }
+
+    /// So many bytes, whatever they are.
+    pub(crate) fn bytes(&mut self, count: usize) -> Vec<u8> {
+        while self.unread.len() < count {
+            self.more().expect("more bytes");
+        }
+        self.unread.drain(..count).collect()
+    }
+
+    /// Everything up to the end, and whether that was a clean one.
+    pub(crate) fn rest(&mut self) -> (Vec<u8>, bool) {
+        loop {
+            if let Err(error) = self.more() {
+                let is_clean = error.kind() == io::ErrorKind::UnexpectedEof;
+                return (std::mem::take(&mut self.unread), is_clean);
+            }
+        }
     }
 
     /// Whether the server has closed, with nothing left to read.

@@ -12,6 +12,7 @@ mod harness;
 mod hosts;
 mod listeners;
 mod observed;
+mod programs;
 mod refusals;
 mod routes;
 #[path = "../../../http1/tests/rows/mod.rs"]

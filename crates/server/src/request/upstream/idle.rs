@@ -47,9 +47,9 @@ pub(crate) enum Wish {
 
 impl Upstreams {
     /// A connection that is good as far as can be known.
-    pub(crate) fn take(&self, worker: &Worker, wish: Wish) -> Option<Connection> {
+    pub(crate) fn take(&self, worker: &Arc<Worker>, wish: Wish) -> Option<Connection> {
         let mut list = self.list.borrow_mut();
-        let upstream = list.iter_mut().find(|upstream| upstream.worker.id == worker.id)?;
+        let upstream = list.iter_mut().find(|upstream| Arc::ptr_eq(&upstream.worker, worker))?;
         let now = Instant::now();
         while let Some(idle) = upstream.idle.back() {
             if wish == Wish::JustUsed && now.duration_since(idle.since) > UPSTREAM_IDLE_ONCE_ONLY {
@@ -72,7 +72,7 @@ impl Upstreams {
         let since = Instant::now();
         let idle = Idle { connection, since, until: since + kept_for };
         let mut list = self.list.borrow_mut();
-        if let Some(upstream) = list.iter_mut().find(|upstream| upstream.worker.id == worker.id) {
+        if let Some(upstream) = list.iter_mut().find(|upstream| Arc::ptr_eq(&upstream.worker, worker)) {
             if upstream.idle.len() >= UPSTREAM_IDLE_MAX {
                 upstream.idle.pop_front();
             }

@@ -1,6 +1,8 @@
 //! Request bodies that no handler wants: read and dropped within bounds, so that the connection can be kept.
 
+use std::future::poll_fn;
 use std::io;
+use std::task::Poll;
 
 use onehop_http1::{BodyLength, BodyRead, Refusal};
 
@@ -64,5 +66,33 @@ impl Connection {
                 More::Late => return Ok(Err(Fault::BodyTimeout)),
             }
         }
+    }
+
+    /// Reads what has come already of a body that nobody wants, within the same bounds. The answer is there
+    /// and must not wait: where the body is not at its end, the connection ends after it.
+    pub(super) async fn drop_ready_body(&mut self, input: &mut Input) -> Result<(), Fault> {
+        let mut dropped = 0u64;
+        while dropped <= DRAINED_BODY_BYTES_MAX {
+            match self.codec.read_body(input.unread()).map_err(Fault::Malformed)? {
+                BodyRead::End { consumed } => {
+                    input.consume(consumed);
+                    return Ok(());
+                }
+                BodyRead::Data { at, consumed } => {
+                    dropped += at.len() as u64;
+                    input.consume(consumed);
+                }
+                BodyRead::NeedMore => {
+                    let socket = &mut self.socket;
+                    let came = poll_fn(|context| Poll::Ready(input.poll_fill(socket, context))).await;
+                    // Gone or not: writing the answer tells.
+                    if !matches!(came, Poll::Ready(Ok(1..))) {
+                        break;
+                    }
+                }
+            }
+        }
+        self.codec.close_after_answer();
+        Ok(())
     }
 }

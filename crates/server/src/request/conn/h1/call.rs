@@ -84,7 +84,7 @@ impl Connection {
             }
         }
         drop(trip);
-        if let Err(fault) = self.drop_body(input, output).await? {
+        if let Err(fault) = self.drop_ready_body(input).await {
             // Its answer is there already; what follows of the body cannot be read.
             served.fault = served.fault.or(Some(fault));
             self.codec.close_after_answer();

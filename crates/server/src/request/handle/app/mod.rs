@@ -88,9 +88,8 @@ pub(crate) async fn call(
     loop {
         attempts += 1;
         let place = call.place(upload, download).await?;
-        if let Transport::Http(address) = &place.worker.transport {
-            let address = address.clone();
-            let ended = program::exchange(&call, trip, place, &address, upload, download, answer).await;
+        if matches!(place.worker.transport, Transport::Http(_)) {
+            let ended = program::exchange(&call, trip, place, upload, download, answer).await;
             match ended {
                 Ok(ended) => return Ok(ended),
                 // Nothing of the request has left.

@@ -125,6 +125,11 @@ impl Stream {
         self.lane.write(|out| write(out, self.slot, self.generation))
     }
 
+    /// Both directions are open from now on: the end of the request was not the end of this one.
+    pub(super) fn become_tunnel(&self) {
+        self.is_sent.set(false);
+    }
+
     /// Sends bytes that [`Stream::poll_room`] granted.
     pub(super) fn send(&self, bytes: &[u8], end: bool) {
         self.write(end, |out, slot, generation| wire::encode::data(out, slot, generation, end, bytes));

@@ -19,7 +19,7 @@ use onehop_config::checked::AppAddress;
 use onehop_http1::Method;
 use tokio::sync::Notify;
 
-use super::pool::LaneReport;
+use super::pool::{LaneReport, Transport};
 use super::{Call, Ended, Place};
 use crate::limits::UPSTREAM_DIAL_DEADLINE;
 use crate::request::answer::Answer;
@@ -66,12 +66,12 @@ pub(super) async fn exchange(
     call: &Call<'_>,
     trip: &Trip<'_>,
     place: Place<'_>,
-    address: &AppAddress,
     upload: &mut Upload<'_, '_>,
     download: &mut Download<'_, '_>,
     answer: &mut Answer,
 ) -> Result<Ended, Failed> {
     let worker = Arc::clone(&place.worker);
+    let Transport::Http(address) = &worker.transport else { return Err(Failed::Unreachable) };
     let mut place = Some(place);
     let upstreams = &call.core.upstreams;
     let may_be_sent_twice = call.is_complete && is_idempotent(trip.head.method());

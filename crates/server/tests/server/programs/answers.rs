@@ -1,0 +1,311 @@
+//! Answers on their way from a program.
+
+use std::sync::mpsc::channel;
+
+use super::program::Program;
+use super::{serve, serve_with};
+use crate::client::Client;
+use crate::harness::write;
+
+#[test]
+fn fields_about_the_programs_connection_stay_behind() {
+    let program = Program::start(|talk, _| {
+        talk.say(
+            "HTTP/1.1 200 Fine\r\nX-Odd-CASE: One\r\nset-cookie: a\r\nset-cookie: b\r\nConnection: x-hop\r\n\
+             X-Hop: 1\r\nKeep-Alive: timeout=5\r\nProxy-Connection: x\r\nUpgrade: h2c\r\nServer: mine\r\n\
+             Date: Thu, 01 Jan 1970 00:00:00 GMT\r\nContent-Length: 2\r\n\r\nok",
+        )
+    });
+    let server = serve(&program);
+    let answer = server.connect().get("/");
+    let expected = "HTTP/1.1 200 OK\r\nX-Odd-CASE: One\r\nset-cookie: a\r\nset-cookie: b\r\nServer: mine\r\n\
+         Date: Thu, 01 Jan 1970 00:00:00 GMT\r\nContent-Length: 2";
+    assert_eq!(answer.head, expected);
+}
+
+#[test]
+fn answers_without_a_body_have_none() {
+    let program = Program::start(|talk, head| {
+        let path = head.split(' ').nth(1).unwrap();
+        talk.say(match path {
+            "/204" => "HTTP/1.1 204 No Content\r\n\r\n",
+            "/304" => "HTTP/1.1 304 Not Modified\r\nETag: \"a\"\r\nContent-Length: 5\r\n\r\n",
+            "/chunked" => "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "/unknown" => "HTTP/1.1 200 OK\r\n\r\n",
+            _ => "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n",
+        })
+    });
+    let server = serve(&program);
+    let mut client = server.connect();
+    let rows = [
+        ("GET", "/204", 204, None),
+        ("GET", "/304", 304, Some("5")),
+        ("HEAD", "/", 200, Some("5")),
+        ("HEAD", "/chunked", 200, None),
+        ("HEAD", "/unknown", 200, None),
+    ];
+    for (method, path, status, length) in rows {
+        client.send(format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        let answer = client.answer_to_head();
+        assert_eq!((answer.status, answer.field("Content-Length")), (status, length), "{method} {path}");
+        assert_eq!(answer.field("Transfer-Encoding"), None);
+    }
+    assert_eq!(program.connections(), 1);
+}
+
+fn large() -> Vec<u8> {
+    (0..1_000_000).map(|at: usize| (at % 251) as u8).collect()
+}
+
+/// A program with one answer in every framing.
+fn framed() -> Program {
+    Program::start(|talk, head| {
+        let (path, body) = (head.split(' ').nth(1).unwrap(), large());
+        match path {
+            "/known" => talk.answer(body),
+            "/chunked" => {
+                talk.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+                for piece in body.chunks(10_007) {
+                    talk.say(format!("{:x};x=y\r\n", piece.len()));
+                    talk.say(piece);
+                    talk.say("\r\n");
+                }
+                talk.say("0\r\n\r\n")
+            }
+            _ => {
+                talk.say("HTTP/1.1 200 OK\r\n\r\n");
+                talk.say(body);
+                false
+            }
+        }
+    })
+}
+
+#[test]
+fn an_answer_arrives_whole_in_every_framing() {
+    let program = framed();
+    let server = serve(&program);
+    let mut client = server.connect();
+    for path in ["/known", "/chunked", "/close", "/known"] {
+        assert!(client.get(path).body == large(), "{path}");
+    }
+}
+
+#[test]
+fn a_client_of_http_1_0_gets_its_answer_up_to_the_connections_end() {
+    let program = framed();
+    let server = serve(&program);
+    for path in ["/chunked", "/close"] {
+        let mut client = server.connect();
+        client.send(format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n"));
+        let head = client.answer_to_head().head;
+        assert!(!head.contains("Transfer-Encoding"), "{head}");
+        assert!(client.rest() == (large(), true), "{path}");
+    }
+}
+
+#[test]
+fn an_answer_that_is_cut_off_looks_cut_off() {
+    let program = Program::start(|talk, head| {
+        talk.say(match head.split(' ').nth(1).unwrap() {
+            "/known" => "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc",
+            "/chunk" => "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nabc",
+            _ => "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+        });
+        false
+    });
+    let server = serve(&program);
+    for path in ["/known", "/chunk", "/chunks"] {
+        let mut client = server.connect();
+        client.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+        assert!(client.try_answer(true).is_err(), "{path}");
+    }
+    let mut client = server.connect();
+    client.send("GET /chunks HTTP/1.0\r\nHost: localhost\r\n\r\n");
+    assert!(!client.rest().1, "only a reset tells a client that knows no chunks");
+}
+
+#[test]
+fn what_is_no_answer_is_a_502_that_says_in_the_log_what_it_was() {
+    let rows = [
+        ("", "worker_died"),
+        ("HTTP/1.1 200 OK\r\nContent-", "worker_died"),
+        ("nonsense\r\n\r\n", "worker_broken"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nabc", "worker_broken"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n", "worker_broken"),
+        ("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", "worker_broken"),
+        ("HTTP/1.1 200 OK\nContent-Length: 2\n\nok", "worker_broken"),
+        ("HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n", "worker_broken"),
+    ];
+    for (bytes, cause) in rows {
+        let program = Program::start(move |talk, _| {
+            talk.say(bytes);
+            false
+        });
+        let server = serve(&program);
+        let answer = server.connect().get("/");
+        assert_eq!((answer.status, answer.body.len()), (502, 0), "{bytes:?}");
+        let counted = server.metric(&format!("onehop_refused_total{{cause=\"{cause}\""));
+        assert_eq!(counted, 1, "{bytes:?}: {}", server.metrics());
+    }
+}
+
+#[test]
+fn where_nobody_listens_there_is_a_502() {
+    let address = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap()
+    };
+    let server = serve_with(address, "", "");
+    let status = server.connect().get("/").status;
+    assert!(matches!(status, 502 | 503), "{status}");
+}
+
+#[test]
+fn a_program_that_is_late_costs_a_504_and_its_connection() {
+    let program = Program::start(|talk, _| {
+        talk.rest();
+        false
+    });
+    let server = serve_with(program.address, "timeout 1s", "");
+    assert_eq!(server.connect().get("/").status, 504);
+    program.wait_for_ends(1);
+}
+
+#[test]
+fn hints_pass_before_the_answer() {
+    let program = Program::start(|talk, _| {
+        talk.say("HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nConnection: close\r\n\r\n");
+        talk.answer("page")
+    });
+    let server = serve(&program);
+    let mut client = server.connect();
+    client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let hints = client.answer_to_head();
+    assert_eq!(hints.head, "HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload");
+    assert_eq!(client.answer().text(), "page");
+    client.send("GET / HTTP/1.0\r\nHost: localhost\r\n\r\n");
+    assert_eq!(client.answer().text(), "page", "HTTP/1.0 knows no hints");
+}
+
+const UPGRADE: &str = "GET /chat HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n";
+
+#[test]
+fn an_upgraded_connection_is_a_tunnel_both_ways() {
+    let program = Program::start(|talk, head| {
+        assert!(head.contains("Upgrade: x\r\n") && head.contains("Connection: upgrade"), "{head}");
+        talk.say("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nfirst");
+        let ping = talk.bytes(4).unwrap();
+        talk.say([b"echo ", &ping[..]].concat());
+        let large = talk.bytes(1_000_000).unwrap();
+        talk.say(large);
+        // The client closes its side; this one goes on.
+        assert!(talk.rest().is_empty());
+        talk.say("last");
+        false
+    });
+    let server = serve(&program);
+    let mut client = server.connect();
+    client.send(UPGRADE);
+    let answer = client.answer_to_head();
+    assert_eq!((answer.status, answer.field("Upgrade")), (101, Some("x")));
+    assert_eq!(client.bytes(5), b"first");
+    assert_eq!(client.send("ping").bytes(9), b"echo ping");
+    assert!(client.send(vec![b'x'; 1_000_000]).bytes(1_000_000).iter().all(|byte| *byte == b'x'));
+    client.finish_sending();
+    assert_eq!(client.rest(), (b"last".to_vec(), true));
+}
+
+#[test]
+fn an_upgrade_that_is_not_granted_is_an_answer_and_ends_the_programs_connection() {
+    let program = Program::start(|talk, _| talk.answer("no"));
+    let server = serve(&program);
+    let mut client = server.connect();
+    // Bytes of the other protocol come before anybody agreed to it: the program must not see them.
+    client.send(UPGRADE).send("GET /next HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!(client.answer().text(), "no");
+    assert_eq!(client.answer().text(), "no");
+    program.wait_for_ends(1);
+    assert_eq!(program.connections(), 2);
+}
+
+#[test]
+fn events_go_out_at_once_and_leave_room_for_other_requests() {
+    let (sender, next) = channel::<()>();
+    let next = std::sync::Mutex::new(next);
+    let program = Program::start(move |talk, head| {
+        if !head.starts_with("GET /events") {
+            return talk.answer("other");
+        }
+        talk.say("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n");
+        next.lock().unwrap().recv().unwrap();
+        talk.say("data: 2\n\n");
+        false
+    });
+    let server = serve_with(program.address, "concurrency 1", "");
+    let mut client = server.connect();
+    client.send("GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    assert_eq!(client.answer_to_head().status, 200);
+    assert_eq!(client.bytes(14), b"9\r\ndata: 1\n\n\r\n");
+    assert_eq!(server.connect().get("/").text(), "other");
+    sender.send(()).unwrap();
+    assert_eq!(client.bytes(19), b"9\r\ndata: 2\n\n\r\n0\r\n\r\n");
+}
+
+#[test]
+fn a_file_that_the_program_names_is_sent_instead() {
+    let program = Program::start(|talk, head| {
+        let name = head.split(' ').nth(1).unwrap().to_owned();
+        talk.say(format!(
+            "HTTP/1.1 200 OK\r\nX-Accel-Redirect: {name}\r\nX-Mine: 1\r\nContent-Length: 2\r\n\r\nno"
+        ))
+    });
+    let server = serve_with(program.address, "files ./dist", "");
+    write(server.folder.path(), "dist/report.txt", b"the report");
+    let mut client = server.connect();
+    let answer = client.get("/report.txt");
+    assert_eq!((answer.text().as_str(), answer.field("X-Mine")), ("the report", Some("1")));
+    assert_eq!(answer.field("X-Accel-Redirect"), None);
+    assert_eq!(client.get("/missing.txt").status, 404);
+    assert_eq!(program.connections(), 1);
+}
+
+#[test]
+fn a_whole_small_answer_is_compressed_and_fields_are_changed() {
+    let program = Program::start(|talk, _| {
+        let body = "{\"key\": \"value\"}".repeat(3_000);
+        talk.say(format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        ))
+    });
+    let server = serve_with(program.address, "", "encode gzip\n\theader X-Ours yes");
+    let mut client = server.connect();
+    client.send("GET / HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip\r\n\r\n");
+    let answer = client.answer();
+    assert_eq!(answer.field("X-Ours"), Some("yes"));
+    assert_eq!(answer.field("Content-Encoding"), Some("gzip"), "{}", answer.head);
+    assert!(answer.body.len() < 1_000);
+}
+
+#[test]
+fn a_slow_client_slows_the_program_down() {
+    let (sender, written) = channel();
+    let program = Program::start(move |talk, _| {
+        talk.say("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n");
+        let piece = vec![b'x'; 1_000_000];
+        talk.stream.set_write_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
+        let mut count = 0;
+        while talk.say(&piece) {
+            count += 1;
+        }
+        sender.send(count).unwrap();
+        false
+    });
+    let server = serve(&program);
+    let mut client: Client = server.connect();
+    client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    // What two pairs of socket buffers hold, and no more.
+    let written = written.recv().unwrap();
+    assert!(written < 40, "{written} MB were taken from the program");
+}

@@ -1,0 +1,240 @@
+//! Requests on their way to a program.
+
+use std::sync::mpsc::channel;
+
+use super::program::{Program, Talk, field};
+use super::{serve, serve_with};
+
+fn echo() -> Program {
+    Program::start(|talk, head| talk.body(head).is_some_and(|body| talk.answer(body)))
+}
+
+#[test]
+fn a_program_sees_the_request_as_the_client_sent_it_and_who_that_is() {
+    let program = Program::start(|talk, _| talk.answer("hello"));
+    let server = serve_with(program.address, "", "rewrite /old/* /new{uri}");
+    let mut client = server.connect();
+    client.send("GET /old/%41?q=1 HTTP/1.1\r\nHost: localhost\r\nX-Odd-CASE: One\r\nCookie: a=b\r\n\r\n");
+    let answer = client.answer();
+    assert_eq!((answer.status, answer.text().as_str()), (200, "hello"));
+    let head = program.heads().remove(0);
+    let expected = "GET /new/old/%41?q=1 HTTP/1.1\r\nHost: localhost\r\nX-Odd-CASE: One\r\nCookie: a=b\r\n\
+         X-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: localhost";
+    assert_eq!(head, expected);
+}
+
+#[test]
+fn what_a_client_says_about_itself_or_the_connection_stays_behind() {
+    let program = Program::start(|talk, _| talk.answer("hello"));
+    let server = serve(&program);
+    let mut client = server.connect();
+    client.send(
+        "GET / HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 6.6.6.6\r\nx_forwarded_for: 6.6.6.6\r\n\
+         X-Real-IP: 6.6.6.6\r\nForwarded: for=6.6.6.6\r\nX_Forwarded_Proto: https\r\nX-Mine: 1\r\n\
+         Connection: X-Forwarded-For, X-Forwarded-Proto, x-mine, Host\r\nKeep-Alive: timeout=9\r\n\
+         Proxy-Connection: keep-alive\r\nTE: gzip, trailers\r\nUpgrade: h2c\r\n\r\n",
+    );
+    assert_eq!(client.answer().status, 200);
+    let head = program.heads().remove(0);
+    let expected = "GET / HTTP/1.1\r\nHost: localhost\r\nTE: trailers\r\nX-Forwarded-For: 127.0.0.1\r\n\
+         X-Forwarded-Proto: http\r\nX-Forwarded-Host: localhost";
+    assert_eq!(head, expected);
+}
+
+#[test]
+fn bodies_of_every_length_and_framing_arrive_whole() {
+    let program = echo();
+    let server = serve(&program);
+    let mut client = server.connect();
+    for length in [0, 1, 1_000, 20_000, 70_000, 3_000_000] {
+        let body: Vec<u8> = (0..length).map(|at: usize| (at % 251) as u8).collect();
+        client.send(format!("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n"));
+        client.send(&body);
+        assert!(client.answer().body == body, "{length} bytes of known length");
+        client.send("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
+        for piece in body.chunks(4_099) {
+            client.send(format!("{:x}\r\n", piece.len())).send(piece).send("\r\n");
+        }
+        client.send("0\r\n\r\n");
+        assert!(client.answer().body == body, "{length} bytes in chunks");
+    }
+    assert_eq!(program.connections(), 1);
+}
+
+#[test]
+fn a_body_goes_on_as_it_comes() {
+    let (sender, arrived) = channel();
+    let program = Program::start(move |talk, _| {
+        for _ in 0..2 {
+            drop(sender.send(talk.bytes(3).unwrap()));
+        }
+        talk.answer("both")
+    });
+    let server = serve(&program);
+    let mut client = server.connect();
+    client.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6\r\n\r\none");
+    assert_eq!(arrived.recv().unwrap(), b"one");
+    client.send("two");
+    assert_eq!(client.answer().text(), "both");
+}
+
+#[test]
+fn trailers_pass_both_ways_but_not_those_that_would_name_the_client() {
+    let (sender, seen) = channel();
+    let program = Program::start(move |talk, _| {
+        sender.send(talk.chunks().unwrap()).unwrap();
+        talk.say(
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum\r\n\r\n\
+             2\r\nok\r\n0\r\nX-Sum: 7\r\n\r\n",
+        )
+    });
+    let server = serve(&program);
+    let mut client = server.connect();
+    client.send(
+        "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n\
+         3\r\nabc\r\n0\r\nX-Check: 1\r\nX_Forwarded_For: 6.6.6.6\r\n\r\n",
+    );
+    let answer = client.answer();
+    assert_eq!(seen.recv().unwrap(), (b"abc".to_vec(), "X-Check: 1\n".to_owned()));
+    assert_eq!((answer.text().as_str(), answer.trailers.as_str()), ("ok", "X-Sum: 7\n"));
+    assert_eq!(answer.field("Trailer"), Some("X-Sum"));
+}
+
+/// What a program does with a request that expects to be told to continue.
+fn expect(talk: &mut Talk, head: &str) -> bool {
+    assert_eq!(field(head, "Expect"), Some("100-continue"));
+    assert!(!talk.has_unread(), "a body before it was asked for");
+    if head.starts_with("POST /no") {
+        return talk.say("HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n");
+    }
+    talk.say("HTTP/1.1 100 Continue\r\n\r\n");
+    talk.body(head).is_some_and(|body| talk.answer(body))
+}
+
+#[test]
+fn a_client_that_waits_to_continue_is_told_when_the_program_says_so() {
+    let program = Program::start(expect);
+    let server = serve(&program);
+    let mut client = server.connect();
+    for _ in 0..2 {
+        let fields = "Host: localhost\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n";
+        client.send(format!("POST /yes HTTP/1.1\r\n{fields}"));
+        assert_eq!(client.answer_to_head().status, 100);
+        client.send("body");
+        assert_eq!(client.answer().text(), "body");
+    }
+    assert_eq!(program.connections(), 1);
+}
+
+#[test]
+fn a_program_that_refuses_a_body_is_not_asked_again_on_that_connection() {
+    let program = Program::start(expect);
+    let server = serve(&program);
+    let mut client = server.connect();
+    client.send("POST /no HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+    let answer = client.answer();
+    assert_eq!((answer.status, answer.field("Connection")), (417, Some("close")));
+    assert!(client.is_closed());
+    program.wait_for_ends(1);
+}
+
+#[test]
+fn a_client_that_does_not_wait_to_be_told_is_not_made_to() {
+    let program = Program::start(|talk, head| talk.body(head).is_some_and(|body| talk.answer(body)));
+    let server = serve(&program);
+    let mut client = server.connect();
+    client.send("POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n");
+    client.send("body");
+    assert_eq!(client.answer().text(), "body");
+    program.wait_for_ends(1);
+}
+
+#[test]
+fn an_answer_need_not_wait_for_the_body() {
+    let program = Program::start(|talk, _| {
+        talk.say("HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\n\r\nbig");
+        talk.rest();
+        false
+    });
+    let server = serve(&program);
+    let mut client = server.connect();
+    client.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nbeginning");
+    let answer = client.answer();
+    assert_eq!((answer.status, answer.text().as_str()), (413, "big"));
+    assert!(client.is_closed());
+    program.wait_for_ends(1);
+}
+
+#[test]
+fn an_answer_without_a_body_does_not_wait_for_a_small_body_either() {
+    let program = Program::start(|talk, _| {
+        talk.say("HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n");
+        talk.rest();
+        false
+    });
+    let server = serve(&program);
+    let mut client = server.connect();
+    let began = std::time::Instant::now();
+    client.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nbeginning");
+    let answer = client.answer();
+    assert_eq!((answer.status, answer.field("Connection")), (401, Some("close")));
+    assert!(began.elapsed() < std::time::Duration::from_secs(10), "{:?}", began.elapsed());
+    program.wait_for_ends(1);
+}
+
+#[test]
+fn an_answer_passes_although_the_program_reads_no_body_and_closes() {
+    let program = Program::start(|talk, _| {
+        talk.say("HTTP/1.1 413 Content Too Large\r\nContent-Length: 3\r\nConnection: close\r\n\r\nbig");
+        false
+    });
+    let server = serve(&program);
+    for _ in 0..20 {
+        let mut client = server.connect();
+        client.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000000\r\n\r\n");
+        client.send(vec![b'x'; 60_000]);
+        assert_eq!(client.answer().status, 413);
+    }
+}
+
+#[test]
+fn a_client_that_leaves_takes_its_request_along() {
+    let (sender, begun) = channel();
+    let program = Program::start(move |talk, _| {
+        sender.send(()).unwrap();
+        talk.rest();
+        false
+    });
+    let server = serve(&program);
+    for (number, request) in [
+        "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nabc",
+        "POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let mut client = server.connect();
+        client.send(request);
+        begun.recv().unwrap();
+        drop(client);
+        program.wait_for_ends(number + 1);
+    }
+}
+
+#[test]
+fn a_body_that_is_none_ends_the_request_at_the_program_too() {
+    let (sender, begun) = channel();
+    let program = Program::start(move |talk, _| {
+        sender.send(talk.bytes(5).unwrap()).unwrap();
+        assert_eq!(talk.rest(), b"\r\n", "the body never ends");
+        false
+    });
+    let server = serve(&program);
+    let mut client = server.connect();
+    client.send("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n");
+    assert_eq!(begun.recv().unwrap(), b"2\r\nab");
+    client.send("nonsense\r\n");
+    assert_eq!(client.answer().status, 400);
+    program.wait_for_ends(1);
+}
