@@ -28,7 +28,8 @@ export const emptyHeaders = new PlatformHeaders();
  */
 export function borrowMembers(own, platform, stand) {
   for (const [key, theirs] of Object.entries(Object.getOwnPropertyDescriptors(platform))) {
-    if (Object.hasOwn(own, key) || key === 'constructor' || (!theirs.get && typeof theirs.value !== 'function')) continue;
+    if (Object.hasOwn(own, key) || key === 'constructor') continue;
+    if (theirs.get === undefined && typeof theirs.value !== 'function') continue;
     const ours = theirs.get
       ? { get [key]() { return stand(this, false)[key]; } }
       : { [key](/** @type {any[]} */ ...given) { return stand(this, true)[key](...given); } };

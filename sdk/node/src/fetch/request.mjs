@@ -97,8 +97,7 @@ class LazyRequest {
   }
 
   async bytes() {
-    const bytes = this.#take();
-    return bytes === null ? /** @type {any} */ (usedRequest).bytes() : new Uint8Array(await bytes);
+    return new Uint8Array(await this.arrayBuffer());
   }
 
   async blob() {
@@ -224,7 +223,11 @@ const usual = new PlatformRequest('http://usual.invalid/');
 for (const key of Object.keys(PlatformRequest.prototype)) {
   const value = Reflect.get(usual, key);
   if (Object.hasOwn(LazyRequest.prototype, key) || !['string', 'boolean'].includes(typeof value)) continue;
-  const constant = { get [key]() { return isLazyRequest(this) ? value : Reflect.get(PlatformRequest.prototype, key, this); } };
+  const constant = {
+    get [key]() {
+      return isLazyRequest(this) ? value : Reflect.get(PlatformRequest.prototype, key, this);
+    },
+  };
   const { get } = /** @type {PropertyDescriptor} */ (Object.getOwnPropertyDescriptor(constant, key));
   Object.defineProperty(LazyRequest.prototype, key, { get, enumerable: true, configurable: true });
 }

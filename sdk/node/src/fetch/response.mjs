@@ -176,9 +176,9 @@ class Response {
     return #body in this ? this.#opened().arrayBuffer() : PlatformResponse.prototype.arrayBuffer.call(this);
   }
 
-  bytes() {
-    const from = /** @type {any} */ (#body in this ? this.#opened() : this);
-    return /** @type {any} */ (PlatformResponse.prototype).bytes.call(from);
+  /** By way of arrayBuffer, since the first versions of Node 20 have no method of this name. */
+  async bytes() {
+    return new Uint8Array(await this.arrayBuffer());
   }
 
   blob() {
@@ -349,7 +349,9 @@ export const {
 for (const key of ['special', 'isOne', 'answer', 'real']) Reflect.deleteProperty(Response, key);
 
 Object.setPrototypeOf(Response.prototype, PlatformResponse.prototype);
-borrowMembers(Response.prototype, PlatformResponse.prototype, (self) => (isFastResponse(self) ? realResponse(self) : self));
+borrowMembers(Response.prototype, PlatformResponse.prototype, (self) => {
+  return isFastResponse(self) ? realResponse(self) : self;
+});
 likePlatform(Response.prototype, PlatformResponse.prototype);
 likePlatform(Response, PlatformResponse);
 
