@@ -1,11 +1,14 @@
 //! Answers on their way from a program.
 
 use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use onehop_server::limits::Timeouts;
 
 use super::program::Program;
-use super::{serve, serve_with};
+use super::{serve, serve_with, text};
 use crate::client::Client;
-use crate::harness::write;
+use crate::harness::{TestServer, Wishes, application, write};
 
 #[test]
 fn fields_about_the_programs_connection_stay_behind() {
@@ -217,6 +220,29 @@ fn an_upgraded_connection_is_a_tunnel_both_ways() {
 }
 
 #[test]
+fn a_tunnel_ends_when_its_client_has_gone_and_the_program_says_nothing() {
+    let (sender, ended) = channel();
+    let program = Program::start(move |talk, _| {
+        talk.say("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n");
+        talk.rest();
+        sender.send(()).unwrap();
+        // Not every program closes because its client does.
+        loop {
+            std::thread::park();
+        }
+    });
+    let timeouts = Timeouts { body_progress: Duration::from_millis(50), ..Timeouts::default() };
+    let text = text(&program.address.to_string(), "", "");
+    let server = TestServer::start(application(), &text, Wishes { timeouts, ..Wishes::default() });
+    let mut client = server.connect();
+    client.send(UPGRADE);
+    assert_eq!(client.answer_to_head().status, 101);
+    client.finish_sending();
+    ended.recv().unwrap();
+    assert_eq!(client.rest(), (Vec::new(), true));
+}
+
+#[test]
 fn an_upgrade_that_is_not_granted_is_an_answer_and_ends_the_programs_connection() {
     let program = Program::start(|talk, _| talk.answer("no"));
     let server = serve(&program);
@@ -294,7 +320,7 @@ fn a_slow_client_slows_the_program_down() {
     let program = Program::start(move |talk, _| {
         talk.say("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n");
         let piece = vec![b'x'; 1_000_000];
-        talk.stream.set_write_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
+        talk.stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
         let mut count = 0;
         while talk.say(&piece) {
             count += 1;

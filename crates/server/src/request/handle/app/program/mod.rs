@@ -151,7 +151,8 @@ async fn attempt<'a>(
     match received? {
         Received::Ended(ended) => Ok(ended),
         Received::Upgraded => {
-            tunnel::run(connection, input, upload, download).await;
+            let patience = call.core.shared.timeouts.body_progress;
+            tunnel::run(connection, input, upload, download, patience).await;
             Ok(Ended::Tunnelled)
         }
     }
