@@ -76,10 +76,12 @@ fn a_connection_that_the_program_closes_is_noticed_without_a_request() {
     });
     let server = serve(&program);
     let mut client = server.connect();
-    for _ in 0..5 {
+    for round in 0..5 {
         assert_eq!(client.get("/").text(), "last");
+        program.wait_for_ends(2 * round + 1);
         client.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n");
         assert_eq!(client.answer().text(), "last");
+        program.wait_for_ends(2 * round + 2);
     }
 }
 
