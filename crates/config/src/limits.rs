@@ -72,6 +72,10 @@ pub const APP_STUCK_MIN: Duration = Duration::from_millis(100);
 /// runtime starts within less, and it would be replaced for ever.
 pub const APP_MEMORY_BYTES_MIN: u64 = 16 * 1024 * 1024;
 
+/// Address space below which Node.js fails at its first `fetch`, or before: it reserves 10 GiB for each
+/// WebAssembly memory, and some more for its heap (measured with Node.js 20, 22 and 24).
+pub const APP_NODE_ADDRESS_BYTES_MIN: u64 = 16 * 1024 * 1024 * 1024;
+
 /// Least requests after which a process can be replaced. Each replacement costs a start.
 pub const APP_RECYCLE_REQUESTS_MIN: u64 = 10;
 

@@ -40,6 +40,7 @@ pub(crate) enum Command {
     Serve(Serve),
     App(App),
     Validate(Validate),
+    Routes(Routes),
     Reload(Control),
     Stop(Stop),
     Status(Status),
@@ -188,6 +189,24 @@ pub(crate) struct Validate {
     pub(crate) file: File,
 }
 
+/// `onehop routes`
+#[derive(Debug, Args)]
+#[command(
+    about = "Show what acts for the requests of each site, in which order",
+    long_about = "Show what acts for the requests of each site, in which order.\n\n\
+        Directives are sorted as Caddy sorts them, whatever their order in the file. Each line has the line of the \
+        file, the directive, for which requests it acts, and what it does. Values of applications' variables are \
+        not shown.",
+    after_help = "Examples:\n  \
+        onehop routes                        the Onehopfile of this folder\n  \
+        onehop routes /etc/onehop/Onehopfile\n\n\
+        Exit codes: 0 shown, 2 not sound."
+)]
+pub(crate) struct Routes {
+    #[command(flatten)]
+    pub(crate) file: File,
+}
+
 /// `onehop reload`
 #[derive(Debug, Args)]
 #[command(
@@ -252,7 +271,7 @@ pub(crate) struct Status {
     about = "Show the workers of a running onehop's applications, or change their number",
     override_usage = "onehop workers [OPTIONS] [APP] [N]",
     long_about = "Show the workers of a running onehop's applications, or change their number.\n\n\
-        A new number holds until the next reload. New workers take requests as soon as they are ready; those that \
+        A new number holds until the settings of the application change. New workers take requests as soon as they are ready; those that \
         are too many finish what they have.",
     after_help = "Examples:\n  \
         onehop workers                   every worker of the onehop that was started in this folder\n  \

@@ -29,6 +29,9 @@ use crate::failure::Failure;
 fn main() -> ExitCode {
     let done = if commands::forms::is_asked_for() {
         commands::forms::prepare_forms()
+    } else if commands::guard::is_asked_for() {
+        commands::guard::guard_until_the_end();
+        Ok(())
     } else if let Some(arguments) = commands::exec_worker::asked_for() {
         commands::exec_worker::become_worker(&arguments)
     } else {
@@ -48,6 +51,7 @@ fn obey() -> Result<(), Failure> {
         Command::Serve(serve) => commands::serve::serve(serve),
         Command::App(app) => commands::app::app(app),
         Command::Validate(validate) => commands::validate::validate(validate),
+        Command::Routes(routes) => commands::routes::routes(routes),
         Command::Reload(reload) => commands::control::reload(reload),
         Command::Stop(stop) => commands::control::stop(stop),
         Command::Status(status) => commands::status::status(status),

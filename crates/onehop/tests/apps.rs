@@ -132,6 +132,17 @@ fn an_application_needs_no_onehopfile() {
 }
 
 #[test]
+fn any_program_that_speaks_http_is_an_application() {
+    let program = "import http from 'node:http';\n\
+        http.createServer((request, response) => response.end(`${request.method} ${request.url}`))\n\
+        .listen(process.env.ONEHOP_SOCKET);\n";
+    let folder = Folder::with(&[("program.mjs", program)]);
+    let onehop = app(&folder, &["--", "node", "program.mjs"]);
+    assert_eq!(onehop.connect().get("/a?b").text(), "GET /a?b");
+    assert_eq!(workers(&folder, &[])["app"], "program");
+}
+
+#[test]
 fn workers_become_as_many_as_was_asked_for() {
     let folder = Folder::with(&[("server.mjs", &answering("process.pid"))]);
     let onehop = app(&folder, &["server.mjs", "--name", "api"]);

@@ -12,9 +12,20 @@ fn finish_in(folder: &Folder, arguments: &[&str]) -> Finished {
 
 #[test]
 fn every_help_teaches_with_an_example() {
-    for command in
-        ["", "run", "serve", "app", "validate", "reload", "stop", "status", "workers", "completions", "man"]
-    {
+    for command in [
+        "",
+        "run",
+        "serve",
+        "app",
+        "validate",
+        "routes",
+        "reload",
+        "stop",
+        "status",
+        "workers",
+        "completions",
+        "man",
+    ] {
         let arguments: Vec<&str> = [command, "--help"].into_iter().filter(|part| !part.is_empty()).collect();
         // The environment would show in the help.
         let help = Program::new(&arguments).finish();

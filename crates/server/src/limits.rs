@@ -312,7 +312,7 @@ pub const WORKER_DRAIN_LOOK_PERIOD: Duration = Duration::from_millis(10);
 pub const WORKER_TERMINATE_DEADLINE: Duration = Duration::from_secs(5);
 
 /// How long the exit status of a worker whose lane is at its end is waited for: it explains more.
-pub const WORKER_EXIT_EXPLAINED_DEADLINE: Duration = Duration::from_millis(500);
+pub const WORKER_EXIT_EXPLAINED_DEADLINE: Duration = Duration::from_millis(100);
 
 /// How long the outputs of a process that has ended are read: a process of its own may hold them open.
 pub const WORKER_OUTPUT_END_DEADLINE: Duration = Duration::from_millis(200);
@@ -322,6 +322,9 @@ pub const WORKER_STACK_DEADLINE: Duration = Duration::from_secs(2);
 
 /// Bytes of one message of a stuck worker's inspector; each script that it knows is one of a few hundred.
 pub const WORKER_STACK_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Scripts of a stuck worker whose names are kept until its stack is known. Large applications have thousands.
+pub const WORKER_STACK_SCRIPTS_MAX: usize = 20_000;
 
 /// Frames of a stuck worker's stack that are told.
 pub const WORKER_STACK_FRAMES_MAX: usize = 20;

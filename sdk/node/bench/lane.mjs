@@ -37,8 +37,7 @@ const { values } = parseArgs({
 if (values.runtime) process.env.ONEHOP_TEST_RUNTIME = values.runtime;
 
 async function measure(inFlight) {
-  const nodeArgs = values.profile ? ['--cpu-prof', `--cpu-prof-dir=${values.profile}`] : [];
-  const peer = await startWorker(HANDLERS[values.handler], { nodeArgs });
+  const peer = await startWorker(HANDLERS[values.handler], { nodeArgs: profiling() });
   await peer.greet({ laneWindow: 1_000_000 });
   const load = new Load(peer.lane.socket, inFlight, values.handler === 'post');
   load.start();
@@ -53,9 +52,7 @@ async function measure(inFlight) {
       + `${wall.toFixed(2)} us wall per request (${answers} answers)`,
   );
   load.stop();
-  peer.control.send(Buffer.from([0, 0, 0, 0, wire.RETIRE, 0, 0, 0, 0, 0, 0, 0]));
-  await pause(300);
-  await peer.stop();
+  await retire(peer);
 }
 
 /** Keeps slots busy: as many new requests as answers came, in one write. */
@@ -122,7 +119,7 @@ async function measureBodies() {
       let left = 2048;
       return new onehop.Response(new ReadableStream({ pull(c) { c.enqueue(piece); if (--left === 0) c.close(); } }));
     } };`;
-  const peer = await startWorker(source);
+  const peer = await startWorker(source, { nodeArgs: profiling() });
   await peer.greet({ streamWindow: 262_144, laneWindow: 4_194_304 });
   const mebibytes = 128;
   await timed(peer, 'answer', mebibytes, async () => {
@@ -130,6 +127,13 @@ async function measureBodies() {
     await peer.lane.answer(0);
   });
   await timed(peer, 'upload', mebibytes, () => upload(peer.lane, mebibytes));
+  await retire(peer);
+}
+
+/** The worker's own end writes its profile. */
+async function retire(peer) {
+  peer.control.send(Buffer.from([0, 0, 0, 0, wire.RETIRE, 0, 0, 0, 0, 0, 0, 0]));
+  await pause(300);
   await peer.stop();
 }
 
@@ -156,6 +160,10 @@ async function upload(lane, mebibytes) {
   }
   const answer = await lane.answer(0);
   if (answer.body.toString() !== String(mebibytes * 1_048_576)) throw new Error(`got ${answer.body}`);
+}
+
+function profiling() {
+  return values.profile ? ['--cpu-prof', `--cpu-prof-dir=${values.profile}`] : [];
 }
 
 function cpuMicroseconds(pid) {

@@ -55,6 +55,11 @@ export class Exchange {
     return this.#state === OVER;
   }
 
+  /** Whether a tunnel has sent its END, and is only waiting for the client's. */
+  get hasSentEnd() {
+    return this.#outbound instanceof Tunnel && this.#outbound.hasSentEnd;
+  }
+
   /** For people: the request as one would speak of it. */
   get title() {
     const { head } = this;

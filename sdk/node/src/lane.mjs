@@ -222,7 +222,7 @@ export class Lane {
 
   #request(flags, slot, generation, bytes, start, end) {
     if (slot >= this.#slots.length) throw new ProtocolError(`slot ${slot} is not below ${this.#slots.length}`);
-    if (this.#slots[slot] !== null) throw new ProtocolError(`slot ${slot} is given out twice`);
+    if (this.#slots[slot] !== null) this.#endPrevious(slot);
     if (this.#given[slot] !== NEVER && generation !== (this.#generations[slot] + 1) >>> 0) {
       throw new ProtocolError(`slot ${slot} skips from generation ${this.#generations[slot]} to ${generation}`);
     }
@@ -257,6 +257,13 @@ export class Lane {
     this.runtime.arrived(exchange);
   }
 
+  /** A tunnel whose worker has ended it may be over for a server that does not end its own direction. */
+  #endPrevious(slot) {
+    const previous = this.#slots[slot];
+    if (!previous.hasSentEnd) throw new ProtocolError(`slot ${slot} is given out twice`);
+    previous.finish();
+  }
+
   #data(exchange, flags, bytes, start, end, kept) {
     const length = end - start;
     if (length > BODY_BYTES_MAX || (length === 0 && flags !== END)) throw new ProtocolError(`DATA with ${length} bytes`);
@@ -265,10 +272,7 @@ export class Lane {
       this.#received.consumed(length);
       return;
     }
-    const piece = kept
-      ? new Uint8Array(bytes.buffer, bytes.byteOffset + start, length)
-      : new Uint8Array(bytes.subarray(start, end));
-    exchange.bodyPiece(piece, flags === END);
+    exchange.bodyPiece(kept ? bytes : new Uint8Array(bytes.subarray(start, end)), flags === END);
   }
 
   #credited(slot, generation, bytes, start, end) {

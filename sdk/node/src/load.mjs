@@ -1,7 +1,11 @@
 /**
  * Loads an application and finds its handler.
  */
+import { spawnSync } from 'node:child_process';
 import { pathToFileURL } from 'node:url';
+
+/** How long Node may take to look at one file. */
+const CHECK_MILLISECONDS = 5_000;
 
 /** What is wrong with an application, said so that its author can mend it. */
 export class AppError extends Error {
@@ -20,7 +24,21 @@ const SHAPES = `An application is a module with one of these as its default expo
  */
 export async function loadApp(file) {
   if (/\.[mc]?tsx?$/.test(file)) checkTypeScript(file);
-  return findHandler(await import(pathToFileURL(file).href), file);
+  let module;
+  try {
+    module = await import(pathToFileURL(file).href);
+  } catch (error) {
+    throw error instanceof SyntaxError ? placed(error, file) : error;
+  }
+  return findHandler(module, file);
+}
+
+/** Node tells the place of a syntax error only where nobody catches it; its own check tells it too. */
+function placed(error, file) {
+  if (process.versions.bun || error.stack.includes(file)) return error;
+  const { stderr } = spawnSync(process.execPath, ['--check', file], { encoding: 'utf8', timeout: CHECK_MILLISECONDS });
+  if (stderr) return new AppError(stderr.trim());
+  return new AppError(`${error.stack}\n\nThe error is in a file that ${file} imports; node --check FILE tells the place.`);
 }
 
 function checkTypeScript(file) {

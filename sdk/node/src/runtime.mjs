@@ -13,6 +13,8 @@ export class Runtime {
   begun = 0;
   /** Requests that were given back to the server unbegun. */
   refused = 0;
+  /** Whether this worker is to leave when it has nothing to do: tunnels have been asked to close. */
+  leaving = false;
   lag = new Lag();
   lanes = [];
   #call;
@@ -69,11 +71,6 @@ export class Runtime {
     if (this.#onIdle !== null) this.#leaveIfIdle();
   }
 
-  /** Whether the worker leaves as soon as it has nothing to do. */
-  get leaving() {
-    return this.#onIdle !== null;
-  }
-
   /** Keeps the worker alive until `promise` is settled. */
   waitUntil(promise, exchange) {
     this.#waiting += 1;
@@ -95,10 +92,17 @@ export class Runtime {
     }
   }
 
-  /** Calls `leave` when nothing is in flight, nothing waits and everything is written. Tunnels are asked to close. */
-  whenIdle(leave) {
-    this.#onIdle = leave;
+  /** Nothing new will come for long: tunnels, which could stay open for ever, are asked to close. */
+  windDown() {
+    if (this.leaving) return;
+    this.leaving = true;
     for (const lane of this.lanes) lane.retire();
+  }
+
+  /** Calls `leave` when nothing is in flight, nothing waits and everything is written. */
+  whenIdle(leave) {
+    this.windDown();
+    this.#onIdle = leave;
     this.#leaveIfIdle();
   }
 

@@ -10,13 +10,14 @@ export class Tunnel {
    * waits any more, `closed()` once, `retire()` when the worker is about to leave.
    */
   listener = null;
+  /** Whether the END of this direction is written. */
+  hasSentEnd = false;
   #exchange;
   #pieces = [];
   #sent = 0;
   #waiting = 0;
   #receivedEnd = false;
   #ending = false;
-  #sentEnd = false;
 
   constructor(exchange) {
     this.#exchange = exchange;
@@ -64,8 +65,8 @@ export class Tunnel {
       this.#sent = 0;
     }
     if (this.#exchange.over) return;
-    if (this.#ending && !this.#sentEnd) {
-      this.#sentEnd = true;
+    if (this.#ending && !this.hasSentEnd) {
+      this.hasSentEnd = true;
       lane.writeData(this.#exchange, EMPTY, 0, 0, true);
       this.#finishIfBothEnded();
     } else if (waited) {
@@ -96,7 +97,7 @@ export class Tunnel {
   }
 
   #finishIfBothEnded() {
-    if (this.#receivedEnd && this.#sentEnd && !this.#exchange.over) this.#exchange.finish();
+    if (this.#receivedEnd && this.hasSentEnd && !this.#exchange.over) this.#exchange.finish();
   }
 }
 

@@ -27,6 +27,9 @@ export const LANE_SLOT = 0xffff;
 /** No window may be raised above what four bytes can say. */
 export const WINDOW_BYTES_MAX = 0xffff_ffff;
 
+/** A frame that was cut into two reads is put together in this much, where that is enough. */
+const SCRATCH_BYTES = 4096;
+
 /** The only flag: this frame is its direction's last. */
 export const END = 1;
 
@@ -119,16 +122,18 @@ export function writeFrameHead(bytes, at, payload, kind, flags, slot, generation
 
 /**
  * Cuts what arrives into frames and hands each to `sink.frame(kind, flags, slot, generation, bytes, start, end,
- * kept)`. `bytes` is only lent for the call, unless `kept` says that nobody else will write to it.
+ * kept)`. `bytes` is only lent for the call, unless `kept` says that they are the payload's alone.
  */
 export class FrameReader {
   #sink;
-  /** A frame that has not arrived as a whole; its first `#held` bytes. */
-  #partial = Buffer.allocUnsafeSlow(4096);
-  #held = 0;
-  /** Bytes until the frame (or its head, while that is not complete) is whole. */
-  #whole = FRAME_HEAD_BYTES;
-  #kept = false;
+  /** The head of a frame that has not arrived as a whole. */
+  #head = Buffer.alloc(FRAME_HEAD_BYTES);
+  #headBytes = 0;
+  /** Its payload: memory of its own for the bytes of a body, which go on to the handler, else `#scratch`. */
+  #payload = null;
+  #payloadBytes = 0;
+  #whole = 0;
+  #scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
 
   constructor(sink) {
     this.#sink = sink;
@@ -136,11 +141,12 @@ export class FrameReader {
 
   /** @param {Uint8Array} bytes only lent @param {number} length bytes that count */
   feed(bytes, length) {
-    let at = this.#held === 0 ? 0 : this.#fill(bytes, 0, length);
+    let at = this.#headBytes === 0 ? 0 : this.#fill(bytes, 0, length);
     while (length - at >= FRAME_HEAD_BYTES) {
-      const end = at + FRAME_HEAD_BYTES + payloadBytes(bytes, at);
+      const start = at + FRAME_HEAD_BYTES;
+      const end = start + payloadBytes(bytes, at);
       if (end > length) break;
-      this.#dispatch(bytes, at, end, false);
+      this.#dispatch(bytes, at, bytes, start, end, false);
       at = end;
     }
     if (at < length) this.#fill(bytes, at, length);
@@ -149,48 +155,44 @@ export class FrameReader {
   /** Adds to the frame that is held in part, and hands it on when it is whole. Returns where the next begins. */
   #fill(bytes, from, length) {
     let at = from;
-    while (at < length) {
-      const count = Math.min(this.#whole - this.#held, length - at);
-      this.#partial.set(bytes.subarray(at, at + count), this.#held);
-      this.#held += count;
-      at += count;
-      if (this.#held < this.#whole) return at;
-      if (this.#whole === FRAME_HEAD_BYTES) this.#makeRoom();
-      if (this.#held < this.#whole) continue;
-      const { frame, end, kept } = this.#release();
-      this.#dispatch(frame, 0, end, kept);
-      return at;
+    while (this.#headBytes < FRAME_HEAD_BYTES) {
+      if (at === length) return at;
+      this.#head[this.#headBytes] = bytes[at];
+      this.#headBytes += 1;
+      at += 1;
     }
+    if (this.#payload === null) this.#makeRoom();
+    const count = Math.min(this.#whole - this.#payloadBytes, length - at);
+    this.#payload.set(bytes.subarray(at, at + count), this.#payloadBytes);
+    this.#payloadBytes += count;
+    at += count;
+    if (this.#payloadBytes === this.#whole) this.#release();
     return at;
   }
 
   #makeRoom() {
-    const whole = FRAME_HEAD_BYTES + payloadBytes(this.#partial, 0);
-    this.#whole = whole;
-    // The bytes of a body go on to the handler: put together in a buffer of their own they need no copy.
-    this.#kept = this.#partial[4] === DATA;
-    if (!this.#kept && whole <= this.#partial.length) return;
-    const roomier = Buffer.allocUnsafeSlow(whole);
-    roomier.set(this.#partial.subarray(0, this.#held));
-    this.#partial = roomier;
+    this.#whole = payloadBytes(this.#head, 0);
+    if (this.#head[4] === DATA) {
+      this.#payload = new Uint8Array(this.#whole);
+      return;
+    }
+    if (this.#whole > this.#scratch.length) this.#scratch = Buffer.allocUnsafeSlow(this.#whole);
+    this.#payload = this.#scratch;
   }
 
   #release() {
-    const released = { frame: this.#partial, end: this.#whole, kept: this.#kept };
-    this.#held = 0;
-    this.#whole = FRAME_HEAD_BYTES;
-    if (this.#kept) this.#partial = Buffer.allocUnsafeSlow(4096);
-    this.#kept = false;
-    return released;
+    const payload = this.#payload;
+    this.#payload = null;
+    this.#payloadBytes = 0;
+    this.#headBytes = 0;
+    this.#dispatch(this.#head, 0, payload, 0, this.#whole, payload !== this.#scratch);
+    if (this.#scratch.length > SCRATCH_BYTES) this.#scratch = Buffer.allocUnsafeSlow(SCRATCH_BYTES);
   }
 
-  #dispatch(bytes, at, end, kept) {
-    const flags = bytes[at + 5];
+  #dispatch(head, at, bytes, start, end, kept) {
+    const flags = head[at + 5];
     if (flags > END) throw new ProtocolError(`a frame has the unknown flags ${flags}`);
-    this.#sink.frame(
-      bytes[at + 4], flags, readU16(bytes, at + 6), readU32(bytes, at + 8),
-      bytes, at + FRAME_HEAD_BYTES, end, kept,
-    );
+    this.#sink.frame(head[at + 4], flags, readU16(head, at + 6), readU32(head, at + 8), bytes, start, end, kept);
   }
 }
 

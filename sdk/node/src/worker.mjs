@@ -44,8 +44,10 @@ const control = new Control({
       resident: rss,
     };
   },
-  // The server sends no more; what already stands in the lanes is still begun.
-  drain() {},
+  // The server sends no more, and RETIRE once it is answered; what already stands in the lanes is still begun.
+  drain() {
+    runtime?.windDown();
+  },
   retire,
   broken(error) {
     report('the server broke the worker protocol', error);

@@ -179,6 +179,15 @@ test('a close frame is answered with its code, and the exchange ends', () => wit
   await Client.open(lane, { generation: 1 });
 }));
 
+test('a slot may be used again once the worker has ended its tunnel', () => withEcho(async (lane) => {
+  for (let generation = 0; generation < 3; generation += 1) {
+    const client = await Client.open(lane, { generation });
+    client.send(clientFrame(CLOSE, closePayload(1000)));
+    assert.equal((await client.take()).payload.readUInt16BE(0), 1000);
+    assert.equal(await client.take(), null);
+  }
+}));
+
 test('a close frame without a code is 1005', () => withEcho(async (lane) => {
   const client = await Client.open(lane);
   client.send(clientFrame(CLOSE, ''));
@@ -354,13 +363,17 @@ test('an unread tunnel beyond its window breaks the protocol', () => withEcho(as
   assert.equal((await peer.exit).code, 1);
 }, { hello: { streamWindow: 2000 } }));
 
-test('a worker that retires says 1001 to its sockets', () => withEcho(async (lane, peer) => {
+test('a worker that is drained says 1001 to its sockets, those that come too', () => withEcho(async (lane, peer) => {
   const client = await Client.open(lane);
-  peer.control.send(frame(wire.RETIRE, 0, 0, 0));
+  peer.control.send(frame(wire.DRAIN, 0, 0, 0));
   assert.equal((await client.take()).payload.readUInt16BE(0), 1001);
   client.send(clientFrame(CLOSE, closePayload(1001)));
   assert.equal(await client.take(), null);
   client.end();
+  const late = await Client.open(lane, { slot: 1 });
+  assert.equal((await late.take()).payload.readUInt16BE(0), 1001);
+  lane.send(resetFrame(1, 0, wire.CLIENT_GONE));
+  peer.control.send(frame(wire.RETIRE, 0, 0, 0));
   assert.equal((await peer.exit).code, 0);
 }));
 

@@ -104,7 +104,7 @@ fn every_setting_of_a_handler_has_its_place() {
         cwd shop/src
         user www-data www
         resources {
-            memory 4GiB
+            memory 16GiB
             open_files 1024
             processes 64
             cpu 1h
@@ -140,7 +140,7 @@ fn every_setting_of_a_handler_has_its_place() {
         },
         user: Some(("www-data".into(), Some("www".into()))),
         resources: AppResources {
-            memory_bytes: Some(4 << 30),
+            memory_bytes: Some(16 << 30),
             open_files: Some(1024),
             processes: Some(64),
             cpu_seconds: Some(3600),
@@ -272,6 +272,18 @@ fn values_of_the_environment_are_not_shown_for_debugging() {
     let app = app("app api/server.mjs {\nenv TOKEN much-secret\n}");
     let shown = format!("{app:?}");
     assert!(shown.contains("TOKEN") && !shown.contains("much-secret"), "{shown}");
+}
+
+#[test]
+fn a_bound_on_addresses_that_node_cannot_live_with_is_a_warning() {
+    for (lines, warnings) in [
+        ("app api/server.mjs {\nresources memory 4GiB\n}", 1),
+        ("app api/server.mjs {\nresources memory 16GiB\n}", 0),
+        ("app api/server.mjs {\nruntime bun\nresources memory 4GiB\n}", 0),
+        ("app {\ncommand shop/bin/serve\nresources memory 1GiB\n}", 0),
+    ] {
+        assert_eq!(site(lines).sound().warnings.len(), warnings, "{lines}");
+    }
 }
 
 macro_rules! errors {

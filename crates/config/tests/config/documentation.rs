@@ -1,27 +1,39 @@
-//! The examples of docs/onehopfile.md are whole files that load.
+//! The examples of the pages about Onehopfiles are whole files that load.
 
 use crate::memory::{Memory, text_of};
 
 const PAGE: &str = include_str!("../../../../docs/onehopfile.md");
+const HANDLERS: &str = include_str!("../../../../docs/handlers.md");
+const GUIDE: &str = include_str!("../../../../docs/guide/from-nginx-pm2-node.md");
 
 #[test]
-fn every_example_of_the_page_loads_without_a_warning() {
+fn every_example_of_the_pages_loads_without_a_warning() {
+    let examples =
+        |page: &'static str| page.split("```caddyfile\n").skip(1).filter_map(|rest| rest.split("```").next());
     let mut count = 0;
-    for example in PAGE.split("```caddyfile\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+    for example in [PAGE, HANDLERS, GUIDE].into_iter().flat_map(examples) {
         count += 1;
         match with_what_examples_name(Memory::main(example)).load() {
             Ok(loaded) => assert_eq!(text_of(&loaded.warnings), "", "{example}"),
             Err(problems) => panic!("{example}\n{}", text_of(&problems)),
         }
     }
-    assert!(count >= 23, "only {count} examples were found");
+    assert!(count >= 27, "only {count} examples were found");
 }
 
 /// The files that an example's application needs.
 fn with_what_examples_name(memory: Memory) -> Memory {
-    ["api/server.mjs", "bin/orders", "web/package.json", ".env", "downloads/report.pdf"]
-        .into_iter()
-        .fold(memory, |memory, path| memory.file(path, ""))
+    [
+        "api/server.mjs",
+        "bin/orders",
+        "web/package.json",
+        ".env",
+        "server/handler.mjs",
+        "/etc/shop/secrets.env",
+        "downloads/report.pdf",
+    ]
+    .into_iter()
+    .fold(memory, |memory, path| memory.file(path, ""))
 }
 
 #[test]

@@ -12,7 +12,7 @@ use onehop_server::control::admin::remove_dead_control_sockets;
 use onehop_server::limits::Timeouts;
 use onehop_server::{Event, Options, Running, Server, StartError};
 
-use super::{exec_worker, forms};
+use super::{exec_worker, forms, guard};
 use crate::arguments::Process;
 use crate::control_client;
 use crate::control_path;
@@ -71,7 +71,11 @@ pub(super) fn serve_until_stopped(serving: Serving<'_>) -> Result<(), Failure> {
         control_socket,
         load,
         compressor: Some(forms::compressor()),
-        supervise: SuperviseOptions { launcher: Some(exec_worker::launcher()), watch: watches },
+        supervise: SuperviseOptions {
+            launcher: Some(exec_worker::launcher()),
+            guard: Some(guard::guard()),
+            watch: watches,
+        },
         timeouts: Timeouts::default(),
         connections_max: None,
     };

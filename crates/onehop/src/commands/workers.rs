@@ -66,12 +66,14 @@ fn choose(apps: &[Value], name: Option<&str>, one: bool) -> Result<Vec<Value>, F
 fn page(apps: &[Value]) -> String {
     let mut page = String::new();
     for app in apps {
-        let workers = list(app, "workers");
+        // Those that finish what they have are none of those that are wanted.
+        let stays = |worker: &&Value| text(worker, "state") != "draining";
+        let staying = list(app, "workers").iter().filter(stays).count();
         page.push_str(&format!(
             "{}: {}, {} of {}, {} waiting, {}\n",
             text(app, "app"),
             text(app, "state"),
-            workers.len(),
+            staying,
             counted(number(app, "wanted"), "worker"),
             counted(number(app, "queued"), "request"),
             counted(number(app, "failures"), "failure"),

@@ -27,7 +27,8 @@ impl Lines {
                     self.recent.pop_front();
                 }
                 self.recent.push_back(line.trim().to_owned());
-                line_of(event)
+                // An empty line says nothing under a name in front of it.
+                if line.trim().is_empty() { None } else { line_of(event) }
             }
             Event::WorkerEnded { app, pid, reason, restart_in, failed } => {
                 let (app, pid, restart_in, failed) = (app.clone(), *pid, *restart_in, *failed);
@@ -37,6 +38,7 @@ impl Lines {
                 let (app, retry_in) = (app.clone(), *retry_in);
                 line_of(&Event::AppFailing { app, reason: self.untold(reason), retry_in })
             }
+            Event::ReloadFailed { reason } => line_of(&Event::ReloadFailed { reason: self.untold(reason) }),
             _ => line_of(event),
         }
     }
@@ -94,6 +96,10 @@ fn line_of(event: &Event) -> Option<String> {
         }
         Event::Stopped { cut_off: 0 } => "stopped".to_owned(),
         Event::Stopped { cut_off } => format!("stopped; {} cut off", counted(*cut_off, "connection")),
+        // A program that somebody else starts.
+        Event::AppReady { app, runtime, took, .. } if app == runtime => {
+            format!("  uses       {app} (answers after {})", duration(*took))
+        }
         Event::AppReady { app, runtime, workers, took } => {
             let times = if *workers == 1 { String::new() } else { format!("{workers} × ") };
             format!("  runs       {app}: {times}{runtime} (ready after {})", duration(*took))
@@ -105,7 +111,8 @@ fn line_of(event: &Event) -> Option<String> {
                 None => String::new(),
             };
             let how = if *failed { "failed" } else { "ended" };
-            first_and_rest(&format!("{app}[{pid}] {how}: "), reason, &next)
+            let process = if *pid == 0 { String::new() } else { format!("[{pid}]") };
+            first_and_rest(&format!("{app}{process} {how}: "), reason, &next)
         }
         Event::AppFailing { app, reason, retry_in } => {
             let head = format!("warning: {app} does not run and is answered 503: ");
@@ -198,6 +205,19 @@ mod tests {
             ended(stderr, Some(Duration::from_millis(250)), true),
             ended("killed by SIGKILL", Some(Duration::ZERO), true),
             ended("finished what it had, as asked", None, false),
+            Event::AppReady {
+                app: "127.0.0.1:3000".into(),
+                runtime: "127.0.0.1:3000".into(),
+                workers: 1,
+                took: Duration::from_millis(3),
+            },
+            Event::WorkerEnded {
+                app: "127.0.0.1:3000".into(),
+                pid: 0,
+                reason: "it is not asked any more".into(),
+                restart_in: None,
+                failed: false,
+            },
             Event::AppFailing { app: app(), reason: stderr.to_owned(), retry_in: Duration::from_secs(4) },
             Event::AppRolled { app: app(), workers: 2, took: Duration::from_millis(430) },
             Event::WorkerStuck {

@@ -2,11 +2,11 @@
 
 use std::io;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc as std_mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::bind::Bound;
 use crate::observe::{OTHER, Registry};
@@ -35,6 +35,10 @@ const BLOCKING_THREAD_IDLE: Duration = Duration::from_secs(5);
 pub(super) struct Cores {
     mailboxes: Vec<mpsc::Sender<Command>>,
     threads: Mutex<Vec<JoinHandle<usize>>>,
+    /// Disconnected once every core has drained.
+    drained: Mutex<std_mpsc::Receiver<()>>,
+    /// Drained cores end when this is true.
+    release: watch::Sender<bool>,
 }
 
 impl Cores {
@@ -42,14 +46,17 @@ impl Cores {
     pub(super) fn start(count: usize, shared: &Arc<Shared>, registry: &Arc<Registry>) -> io::Result<Self> {
         let mut mailboxes = Vec::new();
         let mut threads = Vec::new();
+        let (has_drained, drained) = std_mpsc::channel::<()>();
+        let (release, released) = watch::channel(false);
         for number in 0..count {
             let (sender, commands) = mpsc::channel(MAILBOX_COMMANDS_MAX);
             let (shared, registry) = (Arc::clone(shared), Arc::clone(registry));
+            let end = End { drained: has_drained.clone(), released: released.clone() };
             let thread = std::thread::Builder::new().name(format!("core-{number}"));
-            threads.push(thread.spawn(move || run(number, shared, &registry, commands))?);
+            threads.push(thread.spawn(move || run(number, shared, &registry, commands, end))?);
             mailboxes.push(sender);
         }
-        Ok(Self { mailboxes, threads: Mutex::new(threads) })
+        Ok(Self { mailboxes, threads: Mutex::new(threads), drained: Mutex::new(drained), release })
     }
 
     /// How many.
@@ -94,8 +101,17 @@ impl Cores {
         }
     }
 
+    /// Waits until every core has answered what it had. Their lanes to workers stay open: a worker takes a
+    /// closed one for the end of its server, and others may still be answering.
+    pub(super) fn wait_until_drained(&self) {
+        let drained = self.drained.lock().unwrap_or_else(PoisonError::into_inner);
+        // Nothing is ever sent: the last core to drop its end is what is waited for.
+        let _ = drained.recv();
+    }
+
     /// Waits until all have ended; the number of connections that were cut off.
     pub(super) fn join(&self) -> u64 {
+        self.release.send_replace(true);
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         threads.drain(..).map(|thread| thread.join().map_or(0, |cut_off| cut_off as u64)).sum()
     }
@@ -117,11 +133,24 @@ impl LaneDoors {
     }
 }
 
+/// What a core does when it has drained.
+struct End {
+    /// Dropped then.
+    drained: std_mpsc::Sender<()>,
+    released: watch::Receiver<bool>,
+}
+
 #[expect(
     clippy::disallowed_methods,
     reason = "a server without one of its cores must end, whoever waits for what"
 )]
-fn run(number: usize, shared: Arc<Shared>, registry: &Registry, commands: mpsc::Receiver<Command>) -> usize {
+fn run(
+    number: usize,
+    shared: Arc<Shared>,
+    registry: &Registry,
+    commands: mpsc::Receiver<Command>,
+    mut end: End,
+) -> usize {
     let _end = EndTheProcess;
     let mut builder = tokio::runtime::Builder::new_current_thread();
     builder
@@ -135,7 +164,13 @@ fn run(number: usize, shared: Arc<Shared>, registry: &Registry, commands: mpsc::
         let other = registry.site(OTHER).get(number).cloned().unwrap_or_default();
         let ended = runtime.block_on(async {
             let core = Rc::new(Core::new(number, shared, counters, other));
-            listen::run(core, commands).await
+            let cut_off = listen::run(core, commands).await;
+            drop(end.drained);
+            // Connections that are cut off end with this; nothing else is worth waiting with them.
+            if matches!(cut_off, Ok(0)) {
+                let _ = end.released.wait_for(|is_released| *is_released).await;
+            }
+            cut_off
         });
         // A read that hangs on a lost network must not outlast the grace period.
         runtime.shutdown_background();

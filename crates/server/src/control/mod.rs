@@ -18,4 +18,4 @@ mod trees;
 pub use events::{Event, EventSink};
 pub use running::{Load, Options, Running, Server, StartError};
 pub use status::{AppStatus, ReloadSummary, SiteStatus, Status, StoreStatus, WorkerStatus};
-pub use supervise::SuperviseOptions;
+pub use supervise::{ProgramLine, SuperviseOptions, guard_workers};

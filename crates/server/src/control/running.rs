@@ -193,9 +193,10 @@ impl Running {
 
     /// Waits until the server has stopped, by whomever; the number of connections that were cut off.
     pub fn wait(self) -> u64 {
-        let cut_off = self.inner.cores.join();
-        // Nobody asks them anything any more; none outlives the server.
+        self.inner.cores.wait_until_drained();
+        // Nobody asks workers anything any more: they finish what runs besides, and none outlives the server.
         self.inner.supervisor.stop();
+        let cut_off = self.inner.cores.join();
         self.inner.publisher.finish_logs();
         self.inner.remove_unix_sockets();
         // A reload that still reads a tree holds the lock; the process ends without waiting for it.

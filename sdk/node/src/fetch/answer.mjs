@@ -1,9 +1,10 @@
 // Takes a response apart into what the worker writes: of our own class, of the platform's, or of a library's that
 // behaves like it. Owns what counts as a response and the errors for what does not.
 
-import { blockOf, refuseControls } from './headers.mjs';
+import { answerOfBody, usedError } from './answer-body.mjs';
+import { blockOf, refuseControls } from './block.mjs';
 import { PlatformHeaders, PlatformResponse } from './platform.mjs';
-import { answerOf, answerOfBody, isFastResponse, usedError } from './response.mjs';
+import { answerOf, isFastResponse } from './response.mjs';
 
 /** Responses of the platform whose body went into an answer: it leaves no trace in them where it is not a stream. */
 const answered = new WeakSet();
@@ -11,7 +12,7 @@ const answered = new WeakSet();
 /**
  * What the worker writes for a response. The response's body is used then.
  * @param {any} response what the handler returned
- * @returns {import('./response.mjs').Answer}
+ * @returns {import('./answer-body.mjs').Answer}
  * @throws {TypeError} where it is no response, or one whose body is gone
  */
 export function toAnswer(response) {
@@ -28,6 +29,7 @@ function answerOfOther(response) {
   const fields = blockOf(response.headers) ?? blockOf(new PlatformHeaders([...response.headers]));
   refuseControls(/** @type {string} */ (fields));
   const answer = answerOfBody(response, /** @type {string} */ (fields));
+  if (isForeign(answer.body)) answer.body = ownStream(answer.body);
   if (answer.body !== null) answered.add(response);
   return answer;
 }
@@ -41,7 +43,35 @@ function isLike(value) {
     typeof value === 'object' && value !== null &&
     Number.isInteger(value.status) && value.status >= 101 && value.status <= 999 &&
     typeof value.headers?.get === 'function' && typeof value.headers[Symbol.iterator] === 'function' &&
-    (value.body === null || value.body instanceof ReadableStream)
+    (value.body === null || value.body instanceof ReadableStream || isForeign(value.body))
+  );
+}
+
+/**
+ * True for streams of libraries with classes of their own.
+ * @param {any} body
+ */
+function isForeign(body) {
+  return typeof body?.getReader === 'function' && !(body instanceof ReadableStream);
+}
+
+/**
+ * A stream of the platform over one that only behaves like it.
+ * @param {any} foreign
+ */
+function ownStream(foreign) {
+  const reader = foreign.getReader();
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        const { done, value } = await reader.read();
+        if (done) controller.close();
+        else controller.enqueue(value);
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    // Nothing is read ahead: who sends the answer asks when it has credit.
+    { highWaterMark: 0 },
   );
 }
 

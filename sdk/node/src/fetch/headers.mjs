@@ -4,25 +4,14 @@
 
 import { ownText } from './head.mjs';
 import { INTERNED_BYTE_MIN, LOWER, nameOf } from './names.mjs';
-import { PlatformHeaders, borrowMembers, emptyHeaders, immutableHeaders, likePlatform, refuseCloning } from './platform.mjs';
-
-/** What is not in nearly every value: beyond a byte, or a control character. */
-const UNUSUAL_VALUE = /[^\t\x20-\x7e\x80-\xff]/;
-
-/** Fetch standard, "header value": no NUL, CR or LF; nothing beyond a byte. */
-const BAD_VALUE = /[\0\r\n\u0100-\uffff]/;
-
-/** RFC 9110 section 5.5 knows no such value, and the worker protocol carries none; the fetch standard allows it. */
-const CONTROL = /[\x01-\x08\x0b\x0c\x0e-\x1f\x7f]/;
-
-/** True once any value with a control character was seen: only then is a block searched for one. */
-let mayHaveControls = false;
-
-/** HTTP whitespace at either end, which the standard takes off. */
-const BLANK_ENDS = /^[\t\n\r ]+|[\t\n\r ]+$/g;
-
-/** Highest character that BLANK_ENDS takes off. */
-const BLANK_MAX = 0x20;
+import {
+  PlatformHeaders,
+  borrowMembers,
+  emptyHeaders,
+  immutableHeaders,
+  likePlatform,
+} from './platform.mjs';
+import { note, plainValue } from './values.mjs';
 
 const INSPECT = Symbol.for('nodejs.util.inspect.custom');
 
@@ -59,7 +48,6 @@ class FieldHeaders {
     this.#at = at;
     this.#unsure = unsure;
     this.#immutable = immutable;
-    refuseCloning?.(this);
   }
 
   /** @param {string} name */
@@ -224,7 +212,7 @@ class FieldHeaders {
       if (names[place] !== lower) continue;
       const value = this.#values[place];
       if (joined === null) joined = value;
-      else joined += (lower === 'cookie' ? '; ' : ', ') + value;
+      else joined += separator(lower) + value;
     }
     // Only single values are made independent: who keeps all fields keeps about the head's size anyway.
     return joined === null ? null : ownText(joined);
@@ -259,21 +247,29 @@ class FieldHeaders {
     const platform = new PlatformHeaders();
     platform[change](...given);
     const [field] = platform;
-    mayHaveControls ||= CONTROL.test(field[1]);
+    note(field[1]);
     return /** @type {[string, string]} */ (field);
   }
 
-  /** The fields as the standard wants to see them: sorted, joined, each Set-Cookie alone. @returns {[string, string][]} */
+  /**
+   * The fields as the standard wants to see them: sorted, joined, each Set-Cookie alone.
+   * @param {FieldHeaders} headers
+   */
   static sorted(headers) {
     if (headers.#names === null) headers.#takeApart();
     const names = /** @type {string[]} */ (headers.#names);
+    /** @type {Map<string, string>} */
+    const joined = new Map();
     /** @type {[string, string][]} */
-    const fields = [];
-    for (const name of [...new Set(names)].sort()) {
-      if (name === 'set-cookie') for (const value of headers.getSetCookie()) fields.push([name, value]);
-      else fields.push([name, headers.#join(name)]);
+    const cookies = [];
+    for (let place = 0; place < names.length; place++) {
+      const name = names[place];
+      const value = headers.#values[place];
+      const before = joined.get(name);
+      if (name === 'set-cookie') cookies.push([name, value]);
+      else joined.set(name, before === undefined ? value : before + separator(name) + value);
     }
-    return fields;
+    return [...joined, ...cookies].sort(byName);
   }
 
   /** @param {FieldHeaders} headers */
@@ -296,6 +292,20 @@ class FieldHeaders {
     }
     return block;
   }
+}
+
+/** Fetch standard, "combine": Cookie has a separator of its own. @param {string} lower */
+function separator(lower) {
+  return lower === 'cookie' ? '; ' : ', ';
+}
+
+/**
+ * @param {[string, string]} one
+ * @param {[string, string]} other
+ */
+function byName([one], [other]) {
+  if (one === other) return 0;
+  return one < other ? -1 : 1;
 }
 
 const { sorted, version } = FieldHeaders;
@@ -359,79 +369,4 @@ likePlatform(FieldHeaders.prototype, PlatformHeaders.prototype);
  */
 export function headersOver(block, at, how) {
   return /** @type {any} */ (new FieldHeaders(INSIDE, block, at, how?.unsure === true, how?.immutable === true));
-}
-
-/**
- * A value as the platform would keep it, undefined where the platform has to decide.
- * @param {unknown} value
- * @returns {string | undefined}
- */
-export function plainValue(value) {
-  if (typeof value !== 'string') return undefined;
-  const length = value.length;
-  if (length > 0 && (value.charCodeAt(0) <= BLANK_MAX || value.charCodeAt(length - 1) <= BLANK_MAX)) {
-    value = value.replace(BLANK_ENDS, '');
-  }
-  const text = /** @type {string} */ (value);
-  return UNUSUAL_VALUE.test(text) ? unusualValue(text) : text;
-}
-
-/** @param {string} value */
-function unusualValue(value) {
-  if (BAD_VALUE.test(value)) return undefined;
-  mayHaveControls = true;
-  return value;
-}
-
-/**
- * Throws where a value has a character that cannot be sent: the server would give the whole worker up.
- * @param {string} block
- */
-export function refuseControls(block) {
-  if (!mayHaveControls || !CONTROL.test(block)) return;
-  for (const [name, value] of headersOver(block, 0)) {
-    if (CONTROL.test(value)) throw new TypeError(`The value of the field ${name} has a control character.`);
-  }
-}
-
-/**
- * What an application gave as headers, as a head block; undefined where the platform has to decide (and to throw).
- * @param {any} init
- * @returns {string | undefined}
- */
-export function blockOf(init) {
-  if (init === undefined) return '';
-  if (typeof init !== 'object' || init === null) return undefined;
-  if (isFieldHeaders(init)) return toBlock(init);
-  const prototype = Object.getPrototypeOf(init);
-  if (prototype === Object.prototype || prototype === null) return blockOfRecord(init);
-  if (prototype === Array.prototype || prototype === PlatformHeaders.prototype) return blockOfPairs(init);
-  return undefined;
-}
-
-/** @param {Record<string, unknown>} init */
-function blockOfRecord(init) {
-  // Symbols are refused and getters run by the platform; both are rare enough to let it do so.
-  if (Symbol.iterator in init || Object.getOwnPropertySymbols(init).length > 0) return undefined;
-  let block = '';
-  for (const key of Object.keys(init)) {
-    const name = nameOf(key);
-    const value = plainValue(init[key]);
-    if (name === undefined || value === undefined) return undefined;
-    block += `${name.record}${value}\n`;
-  }
-  return block;
-}
-
-/** @param {Iterable<any>} init */
-function blockOfPairs(init) {
-  let block = '';
-  for (const pair of init) {
-    if (!Array.isArray(pair) || pair.length !== 2) return undefined;
-    const name = nameOf(pair[0]);
-    const value = plainValue(pair[1]);
-    if (name === undefined || value === undefined) return undefined;
-    block += `${name.record}${value}\n`;
-  }
-  return block;
 }

@@ -6,14 +6,17 @@ import { ownText } from './head.mjs';
 /** Targets that URL leaves as they are, but for dot segments, which are looked for apart. */
 const PLAIN_TARGET = /^\/[\w\-.~!$&()*+,;=:@%/|[\]]*(?:\?[\w\-.~!$&()*+,;=:@%/|[\]?]*)?$/;
 
-/** Something that may be a dot segment once it is decoded. */
-const MAYBE_DOTS = /\/(?:\.|%2e)/i;
+/** A dot that is percent-encoded: URL takes it for one where it makes a dot segment. */
+const ENCODED_DOT = /%2e/i;
 
 /** Bytes that are no ASCII; they are percent-encoded one by one, since the head is Latin-1 for bytes. */
 const NOT_ASCII = /[\x80-\xff]/g;
 
 /** Authorities whose origin is remembered; a server has few, clients may make up many. */
 const ORIGINS_MAX = 64;
+
+/** Characters of the longest authority that is remembered: a host of 253 (RFC 1035) and a port. */
+const AUTHORITY_CHARACTERS_MAX = 259;
 
 /** @type {Map<string, string>} */
 const secure = new Map();
@@ -30,8 +33,13 @@ const plain = new Map();
 export function locate(tls, authority, target) {
   const origins = tls ? secure : plain;
   const origin = origins.get(authority) ?? learn(origins, tls ? 'https://' : 'http://', authority);
-  if (PLAIN_TARGET.test(target) && !MAYBE_DOTS.test(target)) return ownText(origin + target);
+  if (PLAIN_TARGET.test(target) && !hasDots(target)) return ownText(origin + target);
   return normalised(origin, target);
+}
+
+/** True where there may be a dot segment. @param {string} target */
+function hasDots(target) {
+  return target.indexOf('/.') >= 0 || (target.indexOf('%2') >= 0 && ENCODED_DOT.test(target));
 }
 
 /**
@@ -53,8 +61,9 @@ function normalised(origin, target) {
  */
 function learn(origins, scheme, authority) {
   const origin = originOf(scheme, authority);
+  if (authority.length > AUTHORITY_CHARACTERS_MAX) return origin;
   if (origins.size >= ORIGINS_MAX) origins.clear();
-  origins.set(authority, origin);
+  origins.set(ownText(authority), ownText(origin));
   return origin;
 }
 

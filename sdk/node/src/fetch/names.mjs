@@ -1,6 +1,8 @@
 // The names of fields as the worker protocol writes them (docs/worker-protocol.md, "Head blocks").
 // Owns the table of interned names and the cache of spellings; knows nothing of values or of objects.
 
+import { ownText } from './head.mjs';
+
 /** The interned names in the protocol's order; the index is the number on the wire. */
 export const INTERNED = [
   'Accept', 'Accept-Encoding', 'Accept-Language', 'Accept-Ranges', 'Access-Control-Allow-Credentials',
@@ -64,15 +66,25 @@ export function nameOf(spelling) {
   return known.get(spelling) ?? learn(spelling);
 }
 
+/**
+ * How a record of an interned name begins where it is sent.
+ * @param {string} lower
+ */
+export function recordOf(lower) {
+  return /** @type {Name} */ (known.get(lower)).record;
+}
+
 /** @param {string} spelling */
 function learn(spelling) {
   if (typeof spelling !== 'string' || !TOKEN.test(spelling)) return undefined;
-  const lower = spelling.toLowerCase();
-  const name = known.get(lower) ?? { lower, record: `${lower}:`, titled: '' };
-  if (spelling.length <= SPELLING_CHARACTERS_MAX) {
+  // What is remembered must not keep the head that it was cut from.
+  const own = ownText(spelling);
+  const lower = own.toLowerCase();
+  const name = known.get(lower) ?? { lower, record: ownText(`${lower}:`), titled: '' };
+  if (own.length <= SPELLING_CHARACTERS_MAX) {
     // Spellings may come from clients: forgetting all but the table is simple, and happens only under abuse.
     if (known.size >= SPELLINGS_MAX) forget();
-    known.set(spelling, name);
+    known.set(own, name);
   }
   return name;
 }

@@ -2,8 +2,6 @@
 // Everything here is found by trying it once at load, so that a platform that changed is served by the slow,
 // documented way instead of a wrong fast one.
 
-import * as threads from 'node:worker_threads';
-
 export const PlatformRequest = globalThis.Request;
 export const PlatformResponse = globalThis.Response;
 export const PlatformHeaders = globalThis.Headers;
@@ -20,12 +18,6 @@ export const immutableHeaders = PlatformResponse.error().headers;
 
 /** Headers without a field: for what checks its arguments and finds nothing. */
 export const emptyHeaders = new PlatformHeaders();
-
-/**
- * Makes structuredClone and postMessage refuse an object, where the platform refuses its own (Node from 22.10 on).
- * @type {((value: object) => void) | undefined}
- */
-export const refuseCloning = /** @type {any} */ (threads).markAsUncloneable;
 
 /**
  * Gives `own` the members that only the platform's prototype has (a later platform has more), by asking an object of

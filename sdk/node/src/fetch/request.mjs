@@ -7,7 +7,7 @@ import { bodyStream, decode, gather, gatherStream, isUnusable, readStream } from
 import { FACT, authority, facts, fieldsAt, method, target } from './head.mjs';
 import { headersOver, toBlock } from './headers.mjs';
 import { locate } from './location.mjs';
-import { PlatformRequest, PlatformResponse, borrowMembers, likePlatform, refuseCloning, usedRequest } from './platform.mjs';
+import { PlatformRequest, PlatformResponse, borrowMembers, likePlatform, usedRequest } from './platform.mjs';
 
 export { clientAddress, method, requestId, target, tlsFacts } from './head.mjs';
 
@@ -51,7 +51,6 @@ class LazyRequest {
     if (inside !== INSIDE) throw new TypeError('Illegal constructor');
     this.#head = head;
     this.#source = source;
-    refuseCloning?.(this);
   }
 
   get method() {

@@ -4,15 +4,15 @@
 // are then ours. Read next: answer.mjs, which takes it apart.
 
 import { readStream } from './body.mjs';
-import { blockOf, headersOver, refuseControls, toBlock } from './headers.mjs';
-import { nameOf } from './names.mjs';
+import { answerOfBody, declaredLength, seek, usedError } from './answer-body.mjs';
+import { blockOf, refuseControls } from './block.mjs';
+import { headersOver, toBlock } from './headers.mjs';
+import { recordOf } from './names.mjs';
 import {
   PlatformHeaders,
   PlatformResponse,
   borrowMembers,
   likePlatform,
-  refuseCloning,
-  sourceOf,
   usedResponse,
 } from './platform.mjs';
 
@@ -22,7 +22,6 @@ const INSPECT = Symbol.for('nodejs.util.inspect.custom');
 const INSIDE = Symbol('inside');
 
 const CONTENT_TYPE = recordOf('content-type');
-const CONTENT_LENGTH = recordOf('content-length');
 
 /**
  * The types of bodies that say none themselves, in the platform's spelling; but a text always has its type, which
@@ -34,21 +33,6 @@ const JSON_TYPE = typeRecord(PlatformResponse.json(null));
 
 /** Fetch standard, "reason-phrase": what a status text may not hold. */
 const BAD_STATUS_TEXT = /[^\t\x20-\x7e\x80-\xff]/;
-
-/** Digits that a number keeps exactly. */
-const LENGTH_TEXT = /^\d{1,15}$/;
-
-/**
- * What the worker writes for a response.
- * @typedef {object} Answer
- * @property {number} status
- * @property {string} fields a head block
- * @property {number} length bytes of the body; -1 if unknown, and for a string, which has its length only once it is
- *   encoded. With `body` null: what Content-Length says, which counts for HEAD and 304 alone, else 0
- * @property {string | Uint8Array | ReadableStream | null} body a string is sent as UTF-8
- * @property {{ path: string, offset: number, length: number } | null} file length -1: the rest
- * @property {Function | null} upgrade
- */
 
 class Response {
   /** A body that was kept aside. @type {string | Uint8Array | null} */
@@ -71,7 +55,6 @@ class Response {
    * @param {any} [init]
    */
   constructor(body = null, init = undefined) {
-    refuseCloning?.(this);
     if (body === INSIDE) return;
     let type = '';
     if (typeof body === 'string') {
@@ -239,7 +222,7 @@ class Response {
     }
     const block = blockOf(headers);
     if (block === undefined) return false;
-    this.#block = type === '' || has(block, CONTENT_TYPE) ? block : block + type;
+    this.#block = type === '' || seek(block, CONTENT_TYPE) >= 0 ? block : block + type;
     return true;
   }
 
@@ -288,7 +271,7 @@ class Response {
 
   /**
    * @param {Response} response
-   * @returns {Answer}
+   * @returns {import('./answer-body.mjs').Answer}
    */
   static answer(response) {
     const fields = response.#fields();
@@ -307,7 +290,7 @@ class Response {
 
   /**
    * @param {string} fields
-   * @returns {Answer}
+   * @returns {import('./answer-body.mjs').Answer}
    */
   #answerOfReal(fields) {
     const real = this.#real;
@@ -342,7 +325,7 @@ class Response {
  * @property {string} type
  * @property {boolean} immutable nobody may change the fields
  * @property {number} length bytes of a body that the platform has, -1 if unknown
- * @property {Answer['file']} file
+ * @property {import('./answer-body.mjs').Answer['file']} file
  * @property {Function | null} upgrade
  */
 
@@ -358,7 +341,7 @@ const { special } = Response;
 export const {
   /** True for responses of this module. @type {(value: any) => boolean} */
   isOne: isFastResponse,
-  /** Takes one of them apart; its body is used then. @type {(response: any) => Answer} */
+  /** Takes one of them apart; its body is used then. @type {(response: any) => import('./answer-body.mjs').Answer} */
   answer: answerOf,
   /** The response of the platform that has the body of one of them, and its type. @type {(response: any) => any} */
   real: realResponse,
@@ -403,42 +386,6 @@ export function sendFile(path, { status = 200, headers, offset = 0, length = -1 
 }
 
 /**
- * The part of an answer that comes from a response of the platform.
- * @param {globalThis.Response} real
- * @param {string} fields
- * @param {number} length bytes of its body where they are known, else -1
- * @returns {Answer}
- */
-export function answerOfBody(real, fields, length = -1) {
-  const body = sourceOf?.(real) ?? real.body;
-  const answer = { status: real.status, fields, length, body, file: null, upgrade: null };
-  if (typeof body === 'string') answer.length = -1;
-  else if (body instanceof Uint8Array) answer.length = body.byteLength;
-  else if (body === null) answer.length = Math.max(declaredLength(fields), 0);
-  else if (length < 0) answer.length = declaredLength(fields);
-  return answer;
-}
-
-/** The error for a response whose body is gone. */
-export function usedError() {
-  return new TypeError(
-    'The handler answered with a Response whose body was used already. ' +
-      'Make a new Response for each request, or answer with response.clone().',
-  );
-}
-
-/**
- * What Content-Length says, -1 where it says nothing that counts.
- * @param {string} fields
- */
-function declaredLength(fields) {
-  const at = seek(fields, CONTENT_LENGTH);
-  if (at < 0) return -1;
-  const text = fields.slice(at + 1, fields.indexOf('\n', at));
-  return LENGTH_TEXT.test(text) ? Number(text) : -1;
-}
-
-/**
  * A body that needs no help of the platform, with its type; undefined for all others.
  * @param {any} body
  * @returns {{ body: string | Uint8Array | null, type: string } | undefined}
@@ -454,34 +401,10 @@ function keep(body) {
   return undefined;
 }
 
-/**
- * @param {string} block
- * @param {string} record
- */
-function has(block, record) {
-  return seek(block, record) >= 0;
-}
-
-/**
- * Where the record of an interned name begins, -1 where there is none.
- * @param {string} block
- * @param {string} record
- */
-function seek(block, record) {
-  let at = block.indexOf(record);
-  while (at > 0 && block.charCodeAt(at - 1) !== 10) at = block.indexOf(record, at + 1);
-  return at;
-}
-
 /** @param {globalThis.Response} response */
 function typeRecord(response) {
   const type = response.headers.get('content-type');
   return type === null ? '' : `${CONTENT_TYPE}${type}\n`;
-}
-
-/** @param {string} name */
-function recordOf(name) {
-  return /** @type {import('./names.mjs').Name} */ (nameOf(name)).record;
 }
 
 /**

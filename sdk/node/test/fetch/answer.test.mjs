@@ -172,6 +172,25 @@ test('the response of a library with a class of its own is an answer', () => {
   assert.deepEqual([answer.status, answer.fields, answer.body], [201, 'a:b\n', null]);
 });
 
+test('a stream of a library with a class of its own is passed on, read as it is asked for, and cancelled', async () => {
+  let reads = 0;
+  let reason;
+  const foreign = {
+    getReader: () => ({
+      read: async () => (reads++ < 2 ? { done: false, value: new Uint8Array([64 + reads]) } : { done: true }),
+      cancel: async (given) => { reason = given; },
+    }),
+  };
+  const make = () => toAnswer({ status: 200, headers: new Headers({ 'content-length': '2' }), body: foreign, bodyUsed: false });
+  const answer = make();
+  assert.equal(answer.length, 2);
+  await new Promise(setImmediate);
+  assert.equal(reads, 0);
+  assert.equal(await new PlatformResponse(/** @type {any} */ (answer.body)).text(), 'AB');
+  await /** @type {ReadableStream} */ (make().body).cancel('gone');
+  assert.equal(reason, 'gone');
+});
+
 test('an upgrade answers with 101 and keeps its function', () => {
   const onTunnel = () => {};
   const response = createUpgradeResponse({ Upgrade: 'websocket', 'Sec-WebSocket-Accept': 'x' }, onTunnel);

@@ -160,7 +160,9 @@ function platformRequest(asked) {
 async function echo(request, response) {
   const pieces = [];
   for await (const piece of request) pieces.push(piece);
-  const { host, ...headers } = request.headers;
+  const { host, ...others } = request.headers;
+  // A copy of headers that are not the platform's own comes in the standard's order.
+  const headers = Object.fromEntries(Object.entries(others).sort());
   // The time would be another on each call.
   response.sendDate = false;
   response.setHeader('content-type', 'application/json');

@@ -20,6 +20,7 @@ use crate::check::Context;
 use crate::check::matcher::{Chosen, Scope, split};
 use crate::check::order::Placed;
 use crate::checked::{App, AppRun, Step, WorkerCount};
+use crate::limits::APP_NODE_ADDRESS_BYTES_MIN;
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
 
@@ -82,6 +83,7 @@ pub(super) fn app(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Resul
         return Ok(Vec::new());
     }
     let (run, directory) = program?;
+    warn_of_small_memory(cx, &written, &run);
     let app = name::named(cx, settings(written, run, directory), line)?;
     Ok(vec![placed("reverse_proxy", chosen, line, Step::App(app))])
 }
@@ -147,6 +149,22 @@ fn is_contradictory(cx: &mut Context<'_>, written: &Written<'_>, args: &[Token])
         );
     }
     found
+}
+
+/// What is meant as a bound on memory in use is one on addresses, and Node.js reserves many.
+fn warn_of_small_memory(cx: &mut Context<'_>, written: &Written<'_>, run: &AppRun) {
+    let AppRun::Handler { runtime, .. } = run else { return };
+    let is_bun = runtime.as_ref().is_some_and(|name| name.ends_with("bun"));
+    let is_small = written.resources.memory_bytes.is_some_and(|bytes| bytes < APP_NODE_ADDRESS_BYTES_MIN);
+    if let Some(token) = written.token("resources").filter(|_| is_small && !is_bun) {
+        let message = format!(
+            "with less than {}GiB of addresses, Node.js fails at its first `fetch`, or before",
+            APP_NODE_ADDRESS_BYTES_MIN >> 30
+        );
+        cx.problems.push(Problem::warning("small-memory", &token.place, message).help(
+            "`memory` counts what is reserved; `recycle rss 512MiB` replaces a process that uses too much",
+        ));
+    }
 }
 
 /// Every default spelled out. The name is still to be made unique.

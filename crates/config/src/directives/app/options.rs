@@ -216,7 +216,7 @@ fn recycle(option: &Line) -> Result<Recycle, Box<Problem>> {
 
 fn resources(option: &Line) -> Result<AppResources, Box<Problem>> {
     let mut resources = AppResources::default();
-    for (word, value) in pairs(option, "resources memory 4GiB open_files 1024")? {
+    for (word, value) in pairs(option, "resources memory 16GiB open_files 1024")? {
         match word.text.as_str() {
             "memory" => resources.memory_bytes = Some(memory(value, "`memory`")?),
             "open_files" => {

@@ -64,11 +64,7 @@ struct Roll {
 impl Owner {
     pub(super) fn new(app: Arc<App>, pool: Arc<Pool>, surroundings: Arc<Surroundings>, view: View) -> Self {
         let (tell, told) = mpsc::channel(APP_MESSAGES_MAX);
-        let wanted = match (&app.run, app.workers) {
-            (AppRun::Elsewhere { .. }, _) => 1,
-            (_, WorkerCount::Auto) => surroundings.cores,
-            (_, WorkerCount::Exactly(count)) => usize::from(count.get()),
-        };
+        let wanted = configured(&app, surroundings.cores);
         let now = Instant::now();
         Self {
             app,
@@ -77,7 +73,7 @@ impl Owner {
             view,
             tell,
             told,
-            wanted: wanted.clamp(1, WORKERS_MAX),
+            wanted,
             members: BTreeMap::new(),
             pause: Pause::default(),
             next_start: now,
@@ -119,7 +115,9 @@ impl Owner {
     fn obey(&mut self, order: Order) {
         match order {
             Order::Workers(count, taken) => {
-                self.wanted = count.clamp(1, WORKERS_MAX);
+                if !matches!(self.app.run, AppRun::Elsewhere { .. }) {
+                    self.wanted = count.clamp(1, WORKERS_MAX);
+                }
                 self.settle();
                 self.show();
                 let _ = taken.send(());
@@ -138,6 +136,7 @@ impl Owner {
             // Whoever starts it replaces it.
             return waiting.into_iter().for_each(|waiting| drop(waiting.send(Ok(()))));
         }
+        self.wanted = configured(&self.app, self.surroundings.cores);
         let roll = self.roll.get_or_insert_with(|| Roll { begun: Instant::now(), waiting: Vec::new() });
         roll.waiting.extend(waiting);
         self.pause.forget();
@@ -147,7 +146,7 @@ impl Owner {
                 State::Serving => member.is_old = true,
                 // It may have read what was there before.
                 State::Starting => member.leave(State::Draining, Command::Kill),
-                State::Draining | State::Stuck => {}
+                State::Draining | State::Stuck | State::Ending => {}
             }
         }
     }
@@ -198,7 +197,10 @@ impl Owner {
                         let reason = "nobody answers there; it is tried again every two seconds".to_owned();
                         self.fails(reason, ELSEWHERE_PROBE_PERIOD, None);
                     }
-                    Withdrawal::Lost => member.state = State::Draining,
+                    Withdrawal::Lost if matches!(member.state, State::Starting | State::Serving) => {
+                        member.state = State::Ending;
+                    }
+                    Withdrawal::Lost => {}
                 }
             }
             News::Ended(end) => self.ended(told.id, end),
@@ -286,6 +288,8 @@ impl Owner {
         self.pool.set_failing(seconds, shown);
         self.view.fails(Some(reason.clone()));
         if !std::mem::replace(&mut self.is_failing, true) {
+            // That it is well again is worth saying too.
+            self.said_ready.get_or_insert_with(Instant::now);
             let app = self.app.name.clone();
             self.surroundings.say(Event::AppFailing { app, reason, retry_in });
         }
@@ -308,7 +312,8 @@ impl Owner {
     /// How many may be started as soon as the pause allows.
     fn missing(&self) -> usize {
         let (starting, old) = (self.count(State::Starting), self.old());
-        let new = self.count(State::Serving) - old + starting;
+        // Who is ending is replaced when it has told how: that decides about the pause.
+        let new = self.count(State::Serving) - old + starting + self.count(State::Ending);
         let missing = self.wanted.saturating_sub(new);
         // While others serve, one at a time: replacing must not take the memory of twice as many.
         if old > 0 { missing.min(1_usize.saturating_sub(starting)) } else { missing }
@@ -407,6 +412,16 @@ impl Owner {
     }
 }
 
+/// As many workers as the settings want.
+fn configured(app: &App, cores: usize) -> usize {
+    let wanted = match (&app.run, app.workers) {
+        (AppRun::Elsewhere { .. }, _) => 1,
+        (_, WorkerCount::Auto) => cores,
+        (_, WorkerCount::Exactly(count)) => usize::from(count.get()),
+    };
+    wanted.clamp(1, WORKERS_MAX)
+}
+
 /// Commands that a worker's task is sent in its life: to drain, and to end at once.
 const COMMANDS_MAX: usize = 4;
 
@@ -417,7 +432,7 @@ impl Member {
     }
 
     fn leave(&mut self, state: State, command: Command) {
-        if self.state != State::Stuck {
+        if !matches!(self.state, State::Stuck | State::Ending) {
             self.state = state;
         }
         self.command(command);

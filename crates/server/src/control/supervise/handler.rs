@@ -27,10 +27,14 @@ pub(super) async fn live(mut task: Task) {
         Ok((process, lanes)) => {
             let begun = Instant::now();
             let pid = process.pid();
+            let surroundings = Arc::clone(&task.surroundings);
+            surroundings.guard().inspect(|guard| guard.add(pid));
             task.tell(News::Started { pid }).await;
             let mut life = Life { process, begun, report: None };
             let why = life.run(&mut task, lanes).await;
-            life.end(&task, why).await
+            let end = life.end(&task, why).await;
+            surroundings.guard().inspect(|guard| guard.remove(pid));
+            end
         }
         Err(reason) => End { pid: 0, reason, failed: true, never_ran: true },
     };
@@ -107,30 +111,28 @@ impl Life {
         control: &mut ControlLane,
         deadline: Instant,
     ) -> Result<String, Why> {
-        loop {
-            tokio::select! {
-                heard = control.hear() => match heard {
-                    Ok(Heard::Ready(runtime)) => return Ok(runtime),
-                    Ok(Heard::Failed(why)) => return Err(Why::Failed(why)),
-                    Ok(Heard::End) => return Err(Why::Exited),
-                    Ok(Heard::Pong(_) | Heard::Drain) => {
-                        return Err(Why::Broken("it broke the worker protocol: it spoke before it was ready".into()));
-                    }
-                    Err(broken) => return Err(not_a_frame(broken)),
-                },
-                _ = self.process.ended() => {
-                    // What it said last may not have been heard yet.
-                    let last = tokio::time::timeout(WORKER_OUTPUT_END_DEADLINE, control.hear()).await;
-                    return Err(match last {
-                        Ok(Ok(Heard::Failed(why))) => Why::Failed(why),
-                        Ok(Err(broken)) => not_a_frame(broken),
-                        _ => Why::Exited,
-                    });
+        tokio::select! {
+            heard = control.hear() => match heard {
+                Ok(Heard::Ready(runtime)) => Ok(runtime),
+                Ok(Heard::Failed(why)) => Err(Why::Failed(why)),
+                Ok(Heard::End) => Err(Why::Exited),
+                Ok(Heard::Pong(_) | Heard::Drain) => {
+                    Err(Why::Broken("it broke the worker protocol: it spoke before it was ready".into()))
                 }
-                () = sleep_until(deadline) => return Err(Why::TooSlow),
-                // There is nothing to finish yet.
-                _ = task.command() => return Err(Why::Killed),
+                Err(broken) => Err(not_a_frame(broken)),
+            },
+            _ = self.process.ended() => {
+                // What it said last may not have been heard yet.
+                let last = tokio::time::timeout(WORKER_OUTPUT_END_DEADLINE, control.hear()).await;
+                Err(match last {
+                    Ok(Ok(Heard::Failed(why))) => Why::Failed(why),
+                    Ok(Err(broken)) => not_a_frame(broken),
+                    _ => Why::Exited,
+                })
             }
+            () = sleep_until(deadline) => Err(Why::TooSlow),
+            // There is nothing to finish yet.
+            _ = task.command() => Err(Why::Killed),
         }
     }
 

@@ -11,6 +11,7 @@ mod control_lane;
 mod embedded;
 mod environment;
 mod folder;
+mod guard;
 mod handler;
 mod launch;
 mod messages;
@@ -38,16 +39,24 @@ use super::status::AppStatus;
 use crate::limits::{APP_MESSAGES_MAX, WORKERS_MAX};
 use crate::request::handle::app::pool::{Pool, WorkerId};
 use folder::PrivateFolder;
+use guard::Guard;
 use messages::Order;
 use output::Shown;
 use view::View;
 
+pub use guard::guard_workers;
+
+/// A program, and its first arguments.
+pub type ProgramLine = (PathBuf, Vec<OsString>);
+
 /// What the program decides about workers.
 #[derive(Debug, Clone, Default)]
 pub struct SuperviseOptions {
-    /// The program, and its first arguments, that prepares a worker's process and then becomes it; `None`
-    /// starts workers directly, without limits and without a parent whose death they notice.
-    pub launcher: Option<(PathBuf, Vec<OsString>)>,
+    /// The program that prepares a worker's process and then becomes it; `None` starts workers directly, without
+    /// limits and without a parent whose death they notice.
+    pub launcher: Option<ProgramLine>,
+    /// The program that runs [`guard_workers`]; `None` does without.
+    pub guard: Option<ProgramLine>,
     /// Somebody works on the applications: browsers are shown why one does not start, and handlers run with
     /// NODE_ENV=development. A change of their files is a reload, which replaces workers in any case.
     pub watch: bool,
@@ -91,6 +100,7 @@ pub(super) struct Surroundings {
     doors: watch::Receiver<Option<LaneDoors>>,
     shown: OnceLock<Result<Shown, String>>,
     folder: OnceLock<Result<PrivateFolder, String>>,
+    guard: OnceLock<Option<Guard>>,
     ids: AtomicU64,
 }
 
@@ -105,6 +115,7 @@ impl Supervisor {
             doors: opened,
             shown: OnceLock::new(),
             folder: OnceLock::new(),
+            guard: OnceLock::new(),
             ids: AtomicU64::new(1),
         };
         Self { surroundings: Arc::new(surroundings), doors, engine: Mutex::default(), apps: Mutex::default() }
@@ -208,6 +219,12 @@ impl Supervisor {
             let _ = close.send(());
             let _ = thread.join();
         }
+        if let Some(Some(guard)) = self.surroundings.guard.get() {
+            guard.end();
+        }
+        if let Some(Ok(shown)) = self.surroundings.shown.get() {
+            shown.finish();
+        }
         // Whoever still holds this holds it until the process ends, where nothing is dropped.
         if let Some(Ok(folder)) = self.surroundings.folder.get() {
             folder.remove();
@@ -293,6 +310,19 @@ impl Surroundings {
 
     fn folder(&self) -> Result<&PrivateFolder, String> {
         self.folder.get_or_init(PrivateFolder::create).as_ref().map_err(String::clone)
+    }
+
+    /// None where there is to be none, or the system refuses one.
+    fn guard(&self) -> Option<&Guard> {
+        let start = || {
+            let started = Guard::start(self.options.guard.as_ref()?);
+            if let Err(error) = &started {
+                let message = format!("nobody ends what workers start should this server be killed: {error}");
+                self.say(Event::Warning { message });
+            }
+            started.ok()
+        };
+        self.guard.get_or_init(start).as_ref()
     }
 
     fn next_id(&self) -> WorkerId {

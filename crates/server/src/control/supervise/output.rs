@@ -15,13 +15,21 @@ use tokio::time::Instant;
 
 use crate::control::events::{Event, EventSink};
 use crate::limits::{
-    WORKER_LAST_LINES_MAX, WORKER_LINE_BYTES_MAX, WORKER_LINES_PER_SECOND_MAX, WORKER_LINES_WAITING_MAX,
+    LOG_FINISH_DEADLINE, WORKER_LAST_LINES_MAX, WORKER_LINE_BYTES_MAX, WORKER_LINES_PER_SECOND_MAX,
+    WORKER_LINES_WAITING_MAX,
 };
 
 /// Shows events on a thread of its own, so that a terminal that stands still stops nobody.
 #[derive(Clone)]
 pub(super) struct Shown {
-    lines: SyncSender<Event>,
+    lines: SyncSender<Showing>,
+}
+
+/// What the thread is told.
+enum Showing {
+    Line(Event),
+    /// Everything before this has been shown.
+    Done(SyncSender<()>),
 }
 
 impl Shown {
@@ -29,8 +37,11 @@ impl Shown {
     pub(super) fn start(events: EventSink) -> std::io::Result<Self> {
         let (lines, waiting) = sync_channel(WORKER_LINES_WAITING_MAX);
         std::thread::Builder::new().name("app-output".into()).spawn(move || {
-            for event in waiting {
-                events(event);
+            for showing in waiting {
+                match showing {
+                    Showing::Line(event) => events(event),
+                    Showing::Done(told) => drop(told.try_send(())),
+                }
             }
         })?;
         Ok(Self { lines })
@@ -38,7 +49,15 @@ impl Shown {
 
     /// Whether it will be shown.
     fn show(&self, event: Event) -> bool {
-        !matches!(self.lines.try_send(event), Err(TrySendError::Full(_)))
+        !matches!(self.lines.try_send(Showing::Line(event)), Err(TrySendError::Full(_)))
+    }
+
+    /// Waits, within a bound, until what was handed over is shown.
+    pub(super) fn finish(&self) {
+        let (told, shown) = sync_channel(1);
+        if self.lines.try_send(Showing::Done(told)).is_ok() {
+            let _ = shown.recv_timeout(LOG_FINISH_DEADLINE);
+        }
     }
 }
 

@@ -25,10 +25,13 @@ pub(super) async fn live(mut task: Task) {
     let end = match begin(&task) {
         Ok((process, doors)) => {
             let begun = Instant::now();
-            task.tell(News::Started { pid: process.pid() }).await;
+            let (surroundings, pid) = (Arc::clone(&task.surroundings), process.pid());
+            surroundings.guard().inspect(|guard| guard.add(pid));
+            task.tell(News::Started { pid }).await;
             let mut life = Life { process, begun, report: None };
             let why = life.stages(&mut task, &doors).await.unwrap_or_else(|why| why);
             let end = life.end(&task, why).await;
+            surroundings.guard().inspect(|guard| guard.remove(pid));
             let _ = std::fs::remove_file(&doors.socket);
             end
         }

@@ -3,6 +3,7 @@
 //! Only ever asks a process that is killed right afterwards, so that no inspector stays open. Bounded by
 //! [`WORKER_STACK_DEADLINE`] whatever the process does.
 
+use std::collections::HashMap;
 use std::net::SocketAddr;
 
 use futures_util::{SinkExt, StreamExt};
@@ -15,7 +16,9 @@ use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use super::output::INSPECTOR_LINE;
 use super::process::Process;
-use crate::limits::{WORKER_STACK_BYTES_MAX, WORKER_STACK_DEADLINE, WORKER_STACK_FRAMES_MAX};
+use crate::limits::{
+    WORKER_STACK_BYTES_MAX, WORKER_STACK_DEADLINE, WORKER_STACK_FRAMES_MAX, WORKER_STACK_SCRIPTS_MAX,
+};
 
 /// Its stack, a line for each frame, or why there is none.
 pub(super) async fn of(process: &mut Process) -> String {
@@ -58,19 +61,38 @@ async fn ask(process: &mut Process) -> Result<String, String> {
     Ok(describe(&frames))
 }
 
-/// The frames, once it stands still. Everything else that the inspector says is passed over.
+/// The frames, once it stands still. The scripts that they stand in are told before.
 async fn paused(inspector: &mut WebSocketStream<TcpStream>) -> Result<Vec<Value>, String> {
+    let mut scripts = HashMap::new();
     while let Some(message) = inspector.next().await {
         let message = message.map_err(|error| error.to_string())?;
         let Ok(text) = message.to_text() else { continue };
         let Ok(mut said) = serde_json::from_str::<Value>(text) else { continue };
-        if said.get("method").and_then(Value::as_str) == Some("Debugger.paused")
-            && let Some(Value::Array(frames)) = said.pointer_mut("/params/callFrames").map(Value::take)
-        {
-            return Ok(frames);
+        match said.get("method").and_then(Value::as_str) {
+            Some("Debugger.scriptParsed") if scripts.len() < WORKER_STACK_SCRIPTS_MAX => {
+                let of = |name: &str| said.pointer(name).and_then(Value::as_str).map(str::to_owned);
+                scripts.extend(of("/params/scriptId").zip(of("/params/url")));
+            }
+            Some("Debugger.paused") => {
+                let frames = said.pointer_mut("/params/callFrames").map(Value::take);
+                let Some(Value::Array(mut frames)) = frames else { return Err("it names no frames".into()) };
+                frames.iter_mut().for_each(|frame| name_script(frame, &scripts));
+                return Ok(frames);
+            }
+            _ => {}
         }
     }
     Err("its inspector closed".to_owned())
+}
+
+/// A frame names its script by number.
+fn name_script(frame: &mut Value, scripts: &HashMap<String, String>) {
+    let number = frame.pointer("/location/scriptId").and_then(Value::as_str);
+    if let Some(url) = number.and_then(|number| scripts.get(number)).cloned()
+        && let Some(frame) = frame.as_object_mut()
+    {
+        frame.insert("url".to_owned(), url.into());
+    }
 }
 
 fn describe(frames: &[Value]) -> String {

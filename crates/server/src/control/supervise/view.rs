@@ -44,6 +44,8 @@ pub(super) enum State {
     Serving,
     Draining,
     Stuck,
+    /// It is ending by itself; how, it is about to tell.
+    Ending,
 }
 
 impl State {
@@ -51,7 +53,7 @@ impl State {
         match self {
             State::Starting => "starting",
             State::Serving => "serving",
-            State::Draining => "draining",
+            State::Draining | State::Ending => "draining",
             State::Stuck => "stuck",
         }
     }

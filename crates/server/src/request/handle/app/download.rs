@@ -63,6 +63,9 @@ pub(super) async fn receive(
         let mut rest = &frames[..];
         while let Some((frame, used)) = next_frame(rest) {
             if let Some(received) = receiving.take(frame).await? {
+                if matches!(received, Received::Upgraded) {
+                    stream.unread(rest.get(used..).unwrap_or_default());
+                }
                 stream.return_buffer(frames);
                 return Ok(received);
             }

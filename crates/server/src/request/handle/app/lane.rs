@@ -78,6 +78,8 @@ pub(crate) fn attach(core: &Rc<Core>, worker: Arc<Worker>, socket: std::os::unix
     tokio::task::spawn_local(async move {
         let mut task = LaneTask::new(Rc::clone(&lane), socket);
         let (reason, is_broken) = poll_fn(|context| task.poll(context)).await;
+        // First: the places of the requests that fail now would be given to others who wait.
+        lane.worker.mark_lost();
         core.lanes.list.borrow_mut().retain(|known| !Rc::ptr_eq(known, &lane));
         lane.lose();
         lane.worker.report(LaneReport::Lost { core: number, reason, is_broken });

@@ -289,6 +289,11 @@ impl Worker {
         self.is_withdrawn.load(Ordering::Relaxed)
     }
 
+    /// It is known here that it is gone, before everybody is told: nobody is handed to it any more.
+    pub(crate) fn mark_lost(&self) {
+        self.is_withdrawn.store(true, Ordering::SeqCst);
+    }
+
     /// Tells the supervisor.
     pub(crate) fn report(&self, report: LaneReport) {
         (self.report)(self.id, report);

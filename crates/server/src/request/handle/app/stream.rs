@@ -125,6 +125,11 @@ impl Stream {
         self.lane.write(|out| write(out, self.slot, self.generation))
     }
 
+    /// Both directions are open from now on: the end of the request was not the end of this one.
+    pub(super) fn become_tunnel(&self) {
+        self.is_sent.set(false);
+    }
+
     /// Sends bytes that [`Stream::poll_room`] granted.
     pub(super) fn send(&self, bytes: &[u8], end: bool) {
         self.write(end, |out, slot, generation| wire::encode::data(out, slot, generation, end, bytes));
@@ -183,6 +188,14 @@ impl Stream {
         into.clear();
         std::mem::swap(&mut stream.inbox, into);
         Poll::Ready(Ok(()))
+    }
+
+    /// Puts frames back that belong to what follows.
+    pub(super) fn unread(&self, frames: &[u8]) {
+        let mut state = self.lane.state.borrow_mut();
+        if let Some(stream) = state.stream(self.slot) {
+            stream.inbox.splice(..0, frames.iter().copied());
+        }
     }
 
     /// Gives the memory of frames back for the next ones.

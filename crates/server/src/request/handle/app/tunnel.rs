@@ -11,6 +11,7 @@ use crate::request::conn::exchange::{Download, Upload};
 /// Moves bytes until both sides have ended, or one of them is gone.
 pub(super) async fn run(stream: &Stream, upload: &mut Upload<'_, '_>, download: &mut Download<'_, '_>) {
     upload.become_tunnel();
+    stream.become_tunnel();
     let stopping = download.stopping();
     let to_worker = async {
         let mut piece = Vec::new();

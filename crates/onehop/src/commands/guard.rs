@@ -1,0 +1,25 @@
+//! `onehop guard-workers`: the process that ends what workers started when the server was killed.
+//!
+//! It is no command for a person: neither help nor completions know it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use onehop_server::control::guard_workers;
+
+/// This very program, and its argument.
+pub(crate) fn guard() -> (PathBuf, Vec<OsString>) {
+    ("/proc/self/exe".into(), vec![NAME.into()])
+}
+
+/// Whether this is that process.
+pub(crate) fn is_asked_for() -> bool {
+    std::env::args_os().skip(1).eq([NAME])
+}
+
+/// Returns when the server is gone.
+pub(crate) fn guard_until_the_end() {
+    guard_workers(std::io::stdin().lock());
+}
+
+const NAME: &str = "guard-workers";

@@ -1,0 +1,175 @@
+//! Checked settings in the words of the file that they came from.
+//!
+//! Not the text itself: a shorthand is written out, a path is absolute. Values of variables are left out.
+
+use onehop_config::checked::{
+    App, AppAddress, AppRun, Condition, Encoding, FileMatch, HeaderOp, HeaderTest, HostPattern, Matcher,
+    Part, PathPattern, Placeholder, RedirectKind, Step, Template, WorkerCount,
+};
+
+/// The directive, and what it does.
+pub(super) fn step(step: &Step) -> (&'static str, String) {
+    match step {
+        Step::Root(root) => ("root", template(root)),
+        Step::Header(header) => {
+            let ops: Vec<String> = header.ops.iter().map(header_op).collect();
+            let deferred = if header.deferred { " (when the answer is written)" } else { "" };
+            ("header", format!("{}{deferred}", ops.join(", ")))
+        }
+        Step::Redirect { to, kind: RedirectKind::Status(status) } => {
+            ("redir", format!("{} {status}", template(to)))
+        }
+        Step::Redirect { to, kind: RedirectKind::Html } => ("redir", format!("{} html", template(to))),
+        Step::Rewrite(to) => ("rewrite", template(to)),
+        Step::Encode(encode) => ("encode", codings(&encode.encodings)),
+        Step::Handle(_) => ("handle", String::new()),
+        Step::HandlePath { prefix, .. } => ("handle_path", format!("takes {prefix} off")),
+        Step::Respond { status, body, .. } => {
+            let body = template(body);
+            ("respond", if body.is_empty() { status.to_string() } else { format!("{status} {body:?}") })
+        }
+        Step::FileServer(files) => {
+            let root =
+                files.root.as_ref().map_or_else(String::new, |root| format!("below {}", template(root)));
+            let browse = if files.browse { " browse" } else { "" };
+            ("file_server", format!("{root}{browse}").trim_start().to_owned())
+        }
+        Step::Spa(spa) => ("spa", format!("{}, {}", spa.root.display(), spa.index)),
+        Step::App(app) => ("app", application(app)),
+    }
+}
+
+/// The conditions of a route.
+pub(super) fn matcher(matcher: &Matcher) -> String {
+    matcher.all.iter().map(condition).collect::<Vec<_>>().join(" and ")
+}
+
+fn application(app: &App) -> String {
+    let many = match app.workers {
+        WorkerCount::Auto => " (workers auto)".to_owned(),
+        WorkerCount::Exactly(count) if count.get() > 1 => format!(" (workers {count})"),
+        WorkerCount::Exactly(_) => String::new(),
+    };
+    let what = match &app.run {
+        AppRun::Handler { file, arguments, runtime, .. } => {
+            let runtime = runtime.as_ref().map_or_else(String::new, |runtime| format!("{runtime} "));
+            let words = std::iter::once(file.display().to_string()).chain(arguments.iter().cloned());
+            format!("{runtime}{}", words.collect::<Vec<_>>().join(" "))
+        }
+        AppRun::Command { line } => line.join(" "),
+        AppRun::Elsewhere { address: AppAddress::Tcp(address) } => format!("somebody else's at {address}"),
+        AppRun::Elsewhere { address: AppAddress::Unix(path) } => {
+            format!("somebody else's at unix/{}", path.display())
+        }
+    };
+    format!("{}: {what}{many}", app.name)
+}
+
+fn condition(condition: &Condition) -> String {
+    match condition {
+        Condition::Path(patterns) => patterns.iter().map(path_pattern).collect::<Vec<_>>().join(" or "),
+        Condition::Method(methods) => methods.join(" or "),
+        Condition::Host(hosts) => {
+            format!("host {}", hosts.iter().map(host).collect::<Vec<_>>().join(" or "))
+        }
+        Condition::Header { name, value: HeaderTest::Present } => format!("{name} is there"),
+        Condition::Header { name, value: HeaderTest::Absent } => format!("no {name}"),
+        Condition::Header { name, value: HeaderTest::Like(values) } => {
+            format!("{name} is {}", values.join(" or "))
+        }
+        Condition::File(found) => file_match(found),
+        Condition::Not(matchers) => {
+            let inner: Vec<String> = matchers.iter().map(matcher).collect();
+            format!("not ({})", inner.join(") and not ("))
+        }
+    }
+}
+
+fn file_match(found: &FileMatch) -> String {
+    let candidates: Vec<String> = found.candidates.iter().map(template).collect();
+    let otherwise = found.otherwise_status.map_or_else(String::new, |status| format!(", else {status}"));
+    format!("a file {}{otherwise}", candidates.join(" or "))
+}
+
+fn path_pattern(pattern: &PathPattern) -> String {
+    match pattern {
+        PathPattern::Any => "*".to_owned(),
+        PathPattern::Exact(path) | PathPattern::Glob(path) | PathPattern::Escaped(path) => path.clone(),
+        PathPattern::Prefix(path) => format!("{path}*"),
+        PathPattern::Suffix(path) => format!("*{path}"),
+        PathPattern::Contains(path) => format!("*{path}*"),
+    }
+}
+
+fn host(pattern: &HostPattern) -> String {
+    match pattern {
+        HostPattern::Exact(host) => host.clone(),
+        HostPattern::Wildcard(labels) => {
+            let labels = labels.iter().map(|label| label.as_deref().unwrap_or("*"));
+            labels.collect::<Vec<_>>().join(".")
+        }
+    }
+}
+
+fn header_op(op: &HeaderOp) -> String {
+    match op {
+        HeaderOp::Set { name, value } => format!("{name} {:?}", template(value)),
+        HeaderOp::Add { name, value } => format!("+{name} {:?}", template(value)),
+        HeaderOp::Default { name, value } => format!("?{name} {:?}", template(value)),
+        HeaderOp::Delete { name } => format!("-{name}"),
+        HeaderOp::Replace { name, find, replace } => format!("{name} {find:?} {:?}", template(replace)),
+    }
+}
+
+fn codings(encodings: &[Encoding]) -> String {
+    let name = |encoding: &Encoding| match encoding {
+        Encoding::Gzip => "gzip",
+        Encoding::Brotli => "br",
+        Encoding::Zstd => "zstd",
+    };
+    encodings.iter().map(name).collect::<Vec<_>>().join(" ")
+}
+
+fn template(template: &Template) -> String {
+    let part = |part: &Part| match part {
+        Part::Text(text) => text.clone(),
+        Part::Value(value) => format!("{{{}}}", placeholder(value)),
+    };
+    template.parts.iter().map(part).collect()
+}
+
+// tidy: table, because each placeholder has one name
+fn placeholder(placeholder: &Placeholder) -> String {
+    let fixed = match placeholder {
+        Placeholder::Method => "method",
+        Placeholder::Uri => "uri",
+        Placeholder::Path => "path",
+        Placeholder::PathDir => "dir",
+        Placeholder::PathFile => "file",
+        Placeholder::PathFileBase => "file.base",
+        Placeholder::PathFileExt => "file.ext",
+        Placeholder::PathSegment(number) => return format!("path.{number}"),
+        Placeholder::Query => "query",
+        Placeholder::PrefixedQuery => "?query",
+        Placeholder::QueryValue(name) => return format!("query.{name}"),
+        Placeholder::OriginalUri => "orig_uri",
+        Placeholder::OriginalPath => "orig_path",
+        Placeholder::OriginalQuery => "orig_query",
+        Placeholder::Host => "host",
+        Placeholder::HostPort => "hostport",
+        Placeholder::Port => "port",
+        Placeholder::HostLabel(number) => return format!("labels.{number}"),
+        Placeholder::Scheme => "scheme",
+        Placeholder::Protocol => "http.request.proto",
+        Placeholder::Remote => "remote",
+        Placeholder::RemoteHost => "remote_host",
+        Placeholder::RemotePort => "remote_port",
+        Placeholder::Header(name) => return format!("header.{name}"),
+        Placeholder::Cookie(name) => return format!("cookie.{name}"),
+        Placeholder::Root => "http.vars.root",
+        Placeholder::FileMatchRelative => "file_match.relative",
+        Placeholder::TimeUnix => "time.now.unix",
+        Placeholder::Uuid => "uuid",
+    };
+    fixed.to_owned()
+}
