@@ -3,6 +3,7 @@
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use onehop_server::Event;
 use onehop_server::limits::Timeouts;
 
 use super::program::Program;
@@ -154,14 +155,30 @@ fn what_is_no_answer_is_a_502_that_says_in_the_log_what_it_was() {
 }
 
 #[test]
-fn where_nobody_listens_there_is_a_502() {
+fn a_program_that_is_not_there_is_not_asked_until_it_is_back() {
     let address = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap()
     };
     let server = serve_with(address, "", "");
-    let status = server.connect().get("/").status;
-    assert!(matches!(status, 502 | 503), "{status}");
+    let mut client = server.connect();
+    let first = client.get("/");
+    // It is looked at by itself too, whichever comes first.
+    assert!(matches!(first.status, 502 | 503), "{}", first.head);
+    server.wait_for(|event| matches!(event, Event::AppFailing { .. }).then_some(()));
+    let second = client.get("/");
+    assert_eq!((second.status, second.field("Retry-After").is_some()), (503, true));
+    let listener = std::net::TcpListener::bind(address).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut program = Client::over(stream.unwrap());
+            if program.try_head().is_ok() {
+                program.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nback");
+            }
+        }
+    });
+    server.wait_for(|event| matches!(event, Event::AppReady { .. }).then_some(()));
+    assert_eq!(client.get("/").text(), "back");
 }
 
 #[test]
@@ -247,12 +264,17 @@ fn an_upgrade_that_is_not_granted_is_an_answer_and_ends_the_programs_connection(
     let program = Program::start(|talk, _| talk.answer("no"));
     let server = serve(&program);
     let mut client = server.connect();
-    // Bytes of the other protocol come before anybody agreed to it: the program must not see them.
-    client.send(UPGRADE).send("GET /next HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    assert_eq!(client.answer().text(), "no");
-    assert_eq!(client.answer().text(), "no");
-    program.wait_for_ends(1);
-    assert_eq!(program.connections(), 2);
+    for (round, upgrade) in
+        [UPGRADE, &UPGRADE.replace("\r\n\r\n", "\r\nContent-Length: 0\r\n\r\n")].into_iter().enumerate()
+    {
+        // What may be the other protocol comes before anybody agreed to it: it is not for that connection.
+        client.send(upgrade).send("GET /next HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        assert_eq!(client.answer().text(), "no");
+        assert_eq!(client.answer().text(), "no");
+        program.wait_for_ends(round + 1);
+    }
+    assert_eq!(program.heads().iter().filter(|head| head.contains("Upgrade: x")).count(), 2);
+    assert_eq!(program.connections(), 3);
 }
 
 #[test]
