@@ -1,5 +1,6 @@
 //! Requests on their way to a program.
 
+use std::io::Write;
 use std::sync::mpsc::channel;
 
 use super::program::{Program, Talk, field};
@@ -236,5 +237,30 @@ fn a_body_that_is_none_ends_the_request_at_the_program_too() {
     assert_eq!(begun.recv().unwrap(), b"2\r\nab");
     client.send("nonsense\r\n");
     assert_eq!(client.answer().status, 400);
+    program.wait_for_ends(1);
+}
+
+#[test]
+fn a_slow_program_slows_the_client_down() {
+    let (sender, go_on) = channel::<()>();
+    let go_on = std::sync::Mutex::new(go_on);
+    let program = Program::start(move |talk, _| {
+        go_on.lock().unwrap().recv().unwrap();
+        talk.rest();
+        false
+    });
+    let server = serve(&program);
+    let mut client = server.connect();
+    client.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\n");
+    client.stream.set_write_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
+    let piece = vec![b'x'; 1_000_000];
+    let mut sent = 0;
+    while client.stream.write_all(&piece).is_ok() {
+        sent += 1;
+    }
+    // What two pairs of socket buffers hold, and no more.
+    assert!(sent < 40, "{sent} MB were taken from the client");
+    drop(client);
+    sender.send(()).unwrap();
     program.wait_for_ends(1);
 }
