@@ -1,5 +1,6 @@
 //! Answers on their way from a program.
 
+use std::sync::Mutex;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -239,14 +240,14 @@ fn an_upgraded_connection_is_a_tunnel_both_ways() {
 #[test]
 fn a_tunnel_ends_when_its_client_has_gone_and_the_program_says_nothing() {
     let (sender, ended) = channel();
+    let (_held, end) = channel::<()>();
+    let end = Mutex::new(end);
     let program = Program::start(move |talk, _| {
         talk.say("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n");
         talk.rest();
         sender.send(()).unwrap();
         // Not every program closes because its client does.
-        loop {
-            std::thread::park();
-        }
+        end.lock().unwrap().recv().is_ok()
     });
     let timeouts = Timeouts { body_progress: Duration::from_millis(50), ..Timeouts::default() };
     let text = text(&program.address.to_string(), "", "");
@@ -280,7 +281,7 @@ fn an_upgrade_that_is_not_granted_is_an_answer_and_ends_the_programs_connection(
 #[test]
 fn events_go_out_at_once_and_leave_room_for_other_requests() {
     let (sender, next) = channel::<()>();
-    let next = std::sync::Mutex::new(next);
+    let next = Mutex::new(next);
     let program = Program::start(move |talk, head| {
         if !head.starts_with("GET /events") {
             return talk.answer("other");

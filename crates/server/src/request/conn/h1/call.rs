@@ -66,12 +66,7 @@ impl Connection {
             }
             Ok(Ended::Sent(false)) => {
                 self.record(head, answer, view, served, sent, started.elapsed(), true);
-                let flushed = write_both(&mut self.socket, &self.deadline, output, &[]).await;
-                // Where only the connection's end ends the body, a plain end would make it look whole.
-                if head.version() == Version::Http10 || flushed.is_err() {
-                    self.socket.reset_when_closed();
-                }
-                return Err(io::ErrorKind::ConnectionAborted.into());
+                return Err(self.break_off(output, head.version()).await);
             }
             Err(fault @ (Fault::ClientGone | Fault::ClientStalled)) => {
                 rescue::rescue(fault, answer);
@@ -94,5 +89,15 @@ impl Connection {
             output.clear();
         }
         self.send(output, head, answer, view, served, started).await
+    }
+
+    /// Sends what there is of an answer that goes no further, so that it looks cut off.
+    async fn break_off(&mut self, output: &[u8], version: Version) -> io::Error {
+        let flushed = write_both(&mut self.socket, &self.deadline, output, &[]).await;
+        // Where only the connection's end ends the body, a plain end would make it look whole.
+        if version == Version::Http10 || flushed.is_err() {
+            self.socket.reset_when_closed();
+        }
+        io::ErrorKind::ConnectionAborted.into()
     }
 }
