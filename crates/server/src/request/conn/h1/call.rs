@@ -27,10 +27,7 @@ impl Connection {
     ) -> io::Result<Option<After>> {
         let Busy { input, output, head, answer } = busy;
         // Answers to earlier requests must not wait for this one.
-        if !output.is_empty() {
-            write_both(&mut self.socket, &self.deadline, output, &[]).await?;
-            output.clear();
-        }
+        self.flush(output).await?;
         let Call { site, mut trip, app } = call;
         let (ended, sent, trailers) = {
             let line = Line {
@@ -82,13 +79,19 @@ impl Connection {
         if let Err(fault) = self.drop_ready_body(input).await {
             // Its answer is there already; what follows of the body cannot be read.
             served.fault = served.fault.or(Some(fault));
-            self.codec.close_after_answer();
         }
-        if matches!(answer.body, Body::Disk(_)) && !output.is_empty() {
+        if matches!(answer.body, Body::Disk(_)) {
+            self.flush(output).await?;
+        }
+        self.send(output, head, answer, view, served, started).await
+    }
+
+    async fn flush(&mut self, output: &mut Vec<u8>) -> io::Result<()> {
+        if !output.is_empty() {
             write_both(&mut self.socket, &self.deadline, output, &[]).await?;
             output.clear();
         }
-        self.send(output, head, answer, view, served, started).await
+        Ok(())
     }
 
     /// Sends what there is of an answer that goes no further, so that it looks cut off.
