@@ -5,6 +5,8 @@ use std::sync::mpsc::channel;
 
 use super::program::{Program, Talk, field};
 use super::{serve, serve_with};
+use crate::client::Client;
+use crate::harness::{TestServer, Wishes, application};
 
 fn echo() -> Program {
     Program::start(|talk, head| talk.body(head).is_some_and(|body| talk.answer(body)))
@@ -263,4 +265,23 @@ fn a_slow_program_slows_the_client_down() {
     drop(client);
     sender.send(()).unwrap();
     program.wait_for_ends(1);
+}
+
+#[test]
+fn a_client_of_a_unix_socket_has_no_address() {
+    let program = Program::start(|talk, _| talk.answer("hello"));
+    let folder = application();
+    let path = folder.path().join("site.sock");
+    let address = program.address;
+    let text = format!(
+        "http://localhost {{\n\tbind unix/{}\n\tapp /* {{\n\t\tsupervise off {address}\n\t}}\n}}\n",
+        path.display()
+    );
+    let _server = TestServer::start(folder, &text, Wishes::default());
+    let mut client = Client::over(std::os::unix::net::UnixStream::connect(&path).unwrap());
+    client.send("GET / HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 6.6.6.6\r\n\r\n");
+    assert_eq!(client.answer().text(), "hello");
+    let expected =
+        "GET / HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: localhost";
+    assert_eq!(program.heads(), [expected]);
 }
