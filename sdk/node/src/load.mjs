@@ -37,8 +37,8 @@ export async function loadApp(file) {
 function placed(error, file) {
   if (process.versions.bun || error.stack.includes(file)) return error;
   const { stderr } = spawnSync(process.execPath, ['--check', file], { encoding: 'utf8', timeout: CHECK_MILLISECONDS });
-  if (stderr) return new AppError(stderr.trim());
-  return new AppError(`${error.stack}\n\nThe error is in a file that ${file} imports; node --check FILE tells the place.`);
+  // In a file that it imports: worker.mjs lets nobody catch it.
+  return stderr ? new AppError(stderr.trim()) : error;
 }
 
 function checkTypeScript(file) {

@@ -5,7 +5,8 @@ use onehop_config::Problem;
 use proptest::prelude::*;
 
 fn check(text: &str) {
-    let memory = Memory::main(text).file("a.conf", text).variable("A", "x {\n}").variable("B", "\"");
+    let memory =
+        Memory::main(text).file("a.conf", text).file("a.mjs", "").variable("A", "x {\n}").variable("B", "\"");
     let problems: Vec<Problem> = match memory.load() {
         Ok(loaded) => loaded.warnings,
         Err(errors) => errors,
@@ -93,6 +94,67 @@ const PIECES: [&str; 72] = [
     "{path}",
 ];
 
+/// Words of an `app` block, each a line's beginning or what follows one.
+const APP_PIECES: &[&str] = &[
+    "command",
+    "supervise",
+    "off",
+    "unix/",
+    "unix//a",
+    ":1",
+    "[::1]:9",
+    "name",
+    "runtime",
+    "bun",
+    "./a.conf",
+    "workers",
+    "auto",
+    "0",
+    "1",
+    "99999999999999999999",
+    "concurrency",
+    "one_at_a_time",
+    "queue",
+    "timeout",
+    "1s",
+    "9999999999d",
+    "start_timeout",
+    "stop_timeout",
+    "stuck_after",
+    "recycle",
+    "rss",
+    "1GiB",
+    "requests",
+    "age",
+    "retry",
+    "cwd",
+    ".",
+    "user",
+    "resources",
+    "{\n",
+    "}\n",
+    "memory",
+    "open_files",
+    "cpu",
+    "env",
+    "A",
+    "A=b",
+    "ONEHOP_A",
+    "\"\"",
+    "{env.A}",
+    "{path}",
+    "env_file",
+    "a.conf",
+    "env_pass",
+    "A*",
+    "*",
+    "files",
+    "response",
+    "platform",
+    "limit",
+    "é",
+];
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -108,6 +170,16 @@ proptest! {
             .flat_map(|(piece, space)| [PIECES[piece], if space { " " } else { "" }])
             .collect();
         check(&text);
+    }
+
+    #[test]
+    fn any_row_of_words_in_an_app_is_answered(
+        words in proptest::collection::vec((0..APP_PIECES.len(), any::<bool>()), 0..20),
+        begin in 0..4_usize,
+    ) {
+        let begin = ["app a.mjs {\n", "app /a/* {\n", "app * a.conf --b {\n", "app / {\n"][begin];
+        let words = words.into_iter().flat_map(|(word, ends)| [APP_PIECES[word], if ends { "\n" } else { " " }]);
+        check(&format!(":80 {{\n{begin}{}\n}}\n}}\n", words.collect::<String>()));
     }
 }
 
