@@ -70,7 +70,8 @@ impl<S: Read + Write> Client<S> {
         self.try_answer(false).expect("an answer")
     }
 
-    pub(crate) fn try_answer(&mut self, has_body: bool) -> io::Result<Answer> {
+    /// The next head, of an answer or a request.
+    pub(crate) fn try_head(&mut self) -> io::Result<String> {
         let end = loop {
             if let Some(end) = self.unread.windows(4).position(|window| window == b"\r\n\r\n") {
                 break end;
@@ -79,6 +80,11 @@ impl<S: Read + Write> Client<S> {
         };
         let head = String::from_utf8_lossy(&self.unread[..end]).into_owned();
         self.unread.drain(..end + 4);
+        Ok(head)
+    }
+
+    pub(crate) fn try_answer(&mut self, has_body: bool) -> io::Result<Answer> {
+        let head = self.try_head()?;
         let status = head[9..12].parse().expect("a status");
         let mut answer = Answer { status, head, body: Vec::new(), trailers: String::new() };
         let bodyless = !has_body || status == 204 || status == 304 || status < 200;

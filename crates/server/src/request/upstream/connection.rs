@@ -98,14 +98,9 @@ impl Connection {
 
     /// Notes what an answer's head says about the connection (`Keep-Alive: timeout=5`).
     pub(crate) fn note_keep_alive(&self, head: &ResponseHead) {
-        let Some(value) = head.get(Known::KeepAlive) else { return };
-        let timeouts = value.split(|byte| *byte == b',').filter_map(|parameter| {
-            let (name, seconds) = parameter.split_at_checked(parameter.iter().position(|b| *b == b'=')?)?;
-            let is_timeout = name.trim_ascii().eq_ignore_ascii_case(b"timeout");
-            let seconds = std::str::from_utf8(seconds.get(1..)?).ok()?.trim();
-            is_timeout.then(|| seconds.parse().ok().map(Duration::from_secs))?
-        });
-        self.kept_for.set(timeouts.min().or(self.kept_for.get()));
+        if let Some(time) = head.get(Known::KeepAlive).and_then(timeout) {
+            self.kept_for.set(Some(time));
+        }
     }
 
     /// Makes it ready for another request; `false` where it is of no more use. `unread` bytes of the
@@ -187,5 +182,37 @@ impl Buffers {
     pub(super) fn bytes_held(&self) -> usize {
         let lines = self.output.capacity() + self.scratch.capacity();
         self.input.bytes_held() + lines + self.head.bytes_held()
+    }
+}
+
+/// The `timeout` parameter of a Keep-Alive field, in seconds; the shortest where there are several.
+fn timeout(value: &[u8]) -> Option<Duration> {
+    let times = value.split(|byte| *byte == b',').filter_map(|parameter| {
+        let (name, seconds) = std::str::from_utf8(parameter).ok()?.split_once('=')?;
+        let is_timeout = name.trim().eq_ignore_ascii_case("timeout");
+        is_timeout.then(|| seconds.trim().parse().ok().map(Duration::from_secs))?
+    });
+    times.min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_keep_alive_field_says_how_long() {
+        let rows: [(&[u8], Option<u64>); 8] = [
+            (b"timeout=5", Some(5)),
+            (b"max=100, Timeout = 5", Some(5)),
+            (b"timeout=9, timeout=3", Some(3)),
+            (b"timeout=18446744073709551615", Some(u64::MAX)),
+            (b"timeout=18446744073709551616", None),
+            (b"timeout", None),
+            (b"timeout=-1,=,", None),
+            (b"\xff=5", None),
+        ];
+        for (value, seconds) in rows {
+            assert_eq!(timeout(value), seconds.map(Duration::from_secs), "{}", value.escape_ascii());
+        }
     }
 }

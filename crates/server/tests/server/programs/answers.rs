@@ -1,11 +1,16 @@
 //! Answers on their way from a program.
 
+use std::sync::Mutex;
 use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use onehop_server::Event;
+use onehop_server::limits::Timeouts;
 
 use super::program::Program;
-use super::{serve, serve_with};
+use super::{serve, serve_with, text};
 use crate::client::Client;
-use crate::harness::write;
+use crate::harness::{TestServer, Wishes, application, write};
 
 #[test]
 fn fields_about_the_programs_connection_stay_behind() {
@@ -151,14 +156,30 @@ fn what_is_no_answer_is_a_502_that_says_in_the_log_what_it_was() {
 }
 
 #[test]
-fn where_nobody_listens_there_is_a_502() {
+fn a_program_that_is_not_there_is_not_asked_until_it_is_back() {
     let address = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap()
     };
     let server = serve_with(address, "", "");
-    let status = server.connect().get("/").status;
-    assert!(matches!(status, 502 | 503), "{status}");
+    let mut client = server.connect();
+    let first = client.get("/");
+    // It is looked at by itself too, whichever comes first.
+    assert!(matches!(first.status, 502 | 503), "{}", first.head);
+    server.wait_for(|event| matches!(event, Event::AppFailing { .. }).then_some(()));
+    let second = client.get("/");
+    assert_eq!((second.status, second.field("Retry-After").is_some()), (503, true));
+    let listener = std::net::TcpListener::bind(address).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut program = Client::over(stream.unwrap());
+            if program.try_head().is_ok() {
+                program.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nback");
+            }
+        }
+    });
+    server.wait_for(|event| matches!(event, Event::AppReady { .. }).then_some(()));
+    assert_eq!(client.get("/").text(), "back");
 }
 
 #[test]
@@ -217,22 +238,50 @@ fn an_upgraded_connection_is_a_tunnel_both_ways() {
 }
 
 #[test]
+fn a_tunnel_ends_when_its_client_has_gone_and_the_program_says_nothing() {
+    let (sender, ended) = channel();
+    let (_held, end) = channel::<()>();
+    let end = Mutex::new(end);
+    let program = Program::start(move |talk, _| {
+        talk.say("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n");
+        talk.rest();
+        sender.send(()).unwrap();
+        // Not every program closes because its client does.
+        end.lock().unwrap().recv().is_ok()
+    });
+    let timeouts = Timeouts { body_progress: Duration::from_millis(50), ..Timeouts::default() };
+    let text = text(&program.address.to_string(), "", "");
+    let server = TestServer::start(application(), &text, Wishes { timeouts, ..Wishes::default() });
+    let mut client = server.connect();
+    client.send(UPGRADE);
+    assert_eq!(client.answer_to_head().status, 101);
+    client.finish_sending();
+    ended.recv().unwrap();
+    assert_eq!(client.rest(), (Vec::new(), true));
+}
+
+#[test]
 fn an_upgrade_that_is_not_granted_is_an_answer_and_ends_the_programs_connection() {
     let program = Program::start(|talk, _| talk.answer("no"));
     let server = serve(&program);
     let mut client = server.connect();
-    // Bytes of the other protocol come before anybody agreed to it: the program must not see them.
-    client.send(UPGRADE).send("GET /next HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    assert_eq!(client.answer().text(), "no");
-    assert_eq!(client.answer().text(), "no");
-    program.wait_for_ends(1);
-    assert_eq!(program.connections(), 2);
+    for (round, upgrade) in
+        [UPGRADE, &UPGRADE.replace("\r\n\r\n", "\r\nContent-Length: 0\r\n\r\n")].into_iter().enumerate()
+    {
+        // What may be the other protocol comes before anybody agreed to it: it is not for that connection.
+        client.send(upgrade).send("GET /next HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        assert_eq!(client.answer().text(), "no");
+        assert_eq!(client.answer().text(), "no");
+        program.wait_for_ends(round + 1);
+    }
+    assert_eq!(program.heads().iter().filter(|head| head.contains("Upgrade: x")).count(), 2);
+    assert_eq!(program.connections(), 3);
 }
 
 #[test]
 fn events_go_out_at_once_and_leave_room_for_other_requests() {
     let (sender, next) = channel::<()>();
-    let next = std::sync::Mutex::new(next);
+    let next = Mutex::new(next);
     let program = Program::start(move |talk, head| {
         if !head.starts_with("GET /events") {
             return talk.answer("other");
@@ -294,7 +343,7 @@ fn a_slow_client_slows_the_program_down() {
     let program = Program::start(move |talk, _| {
         talk.say("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n");
         let piece = vec![b'x'; 1_000_000];
-        talk.stream.set_write_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
+        talk.stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
         let mut count = 0;
         while talk.say(&piece) {
             count += 1;

@@ -6,8 +6,9 @@
 use std::collections::HashMap;
 
 use super::program::{Program, Talk, field};
-use super::serve_with;
+use super::text;
 use crate::client::Client;
+use crate::harness::{TestServer, Wishes, application};
 
 const CLIENTS: u64 = 16;
 const REQUESTS: u64 = 60;
@@ -135,7 +136,8 @@ fn ask(client: &mut Client, token: &str, kind: Kind, method: &str) -> bool {
 #[test]
 fn every_answer_is_its_own_requests_and_nothing_runs_twice() {
     let program = Program::start(script);
-    let server = serve_with(program.address, "concurrency 64", "");
+    let text = text(&program.address.to_string(), "concurrency 64", "");
+    let server = TestServer::start(application(), &text, Wishes { threads: 2, ..Wishes::default() });
     let address = server.address();
     std::thread::scope(|scope| {
         for number in 0..CLIENTS {

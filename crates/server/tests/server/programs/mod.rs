@@ -18,9 +18,13 @@ fn serve(program: &Program) -> TestServer {
 
 /// A server before whatever is there, with options of `app` and directives of the site.
 fn serve_with(address: SocketAddr, options: &str, directives: &str) -> TestServer {
-    let text = format!(
+    let text = text(&address.to_string(), options, directives);
+    TestServer::start(application(), &text, Wishes::default())
+}
+
+fn text(address: &str, options: &str, directives: &str) -> String {
+    format!(
         "http://localhost:0 {{\n\tbind 127.0.0.1\n\t{directives}\n\tapp /* {{\n\t\t\
          supervise off {address}\n\t\t{options}\n\t}}\n}}\n"
-    );
-    TestServer::start(application(), &text, Wishes::default())
+    )
 }

@@ -1,9 +1,12 @@
 //! Requests on their way to a program.
 
+use std::io::Write;
 use std::sync::mpsc::channel;
 
 use super::program::{Program, Talk, field};
 use super::{serve, serve_with};
+use crate::client::Client;
+use crate::harness::{TestServer, Wishes, application};
 
 fn echo() -> Program {
     Program::start(|talk, head| talk.body(head).is_some_and(|body| talk.answer(body)))
@@ -237,4 +240,48 @@ fn a_body_that_is_none_ends_the_request_at_the_program_too() {
     client.send("nonsense\r\n");
     assert_eq!(client.answer().status, 400);
     program.wait_for_ends(1);
+}
+
+#[test]
+fn a_slow_program_slows_the_client_down() {
+    let (sender, go_on) = channel::<()>();
+    let go_on = std::sync::Mutex::new(go_on);
+    let program = Program::start(move |talk, _| {
+        go_on.lock().unwrap().recv().unwrap();
+        talk.rest();
+        false
+    });
+    let server = serve(&program);
+    let mut client = server.connect();
+    client.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\n");
+    client.stream.set_write_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
+    let piece = vec![b'x'; 1_000_000];
+    let mut sent = 0;
+    while client.stream.write_all(&piece).is_ok() {
+        sent += 1;
+    }
+    // What two pairs of socket buffers hold, and no more.
+    assert!(sent < 40, "{sent} MB were taken from the client");
+    drop(client);
+    sender.send(()).unwrap();
+    program.wait_for_ends(1);
+}
+
+#[test]
+fn a_client_of_a_unix_socket_has_no_address() {
+    let program = Program::start(|talk, _| talk.answer("hello"));
+    let folder = application();
+    let path = folder.path().join("site.sock");
+    let address = program.address;
+    let text = format!(
+        "http://localhost {{\n\tbind unix/{}\n\tapp /* {{\n\t\tsupervise off {address}\n\t}}\n}}\n",
+        path.display()
+    );
+    let _server = TestServer::start(folder, &text, Wishes::default());
+    let mut client = Client::over(std::os::unix::net::UnixStream::connect(&path).unwrap());
+    client.send("GET / HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 6.6.6.6\r\n\r\n");
+    assert_eq!(client.answer().text(), "hello");
+    let expected =
+        "GET / HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: localhost";
+    assert_eq!(program.heads(), [expected]);
 }

@@ -3,7 +3,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::program::Program;
-use super::{serve, serve_with};
+use super::{serve, serve_with, text};
+use crate::client::Client;
+use crate::harness::{TestServer, Wishes, application};
 
 #[test]
 fn requests_of_many_clients_share_a_connection() {
@@ -74,10 +76,12 @@ fn a_connection_that_the_program_closes_is_noticed_without_a_request() {
     });
     let server = serve(&program);
     let mut client = server.connect();
-    for _ in 0..5 {
+    for round in 0..5 {
         assert_eq!(client.get("/").text(), "last");
+        program.wait_for_ends(2 * round + 1);
         client.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n");
         assert_eq!(client.answer().text(), "last");
+        program.wait_for_ends(2 * round + 2);
     }
 }
 
@@ -160,4 +164,52 @@ fn a_connection_is_given_up_before_the_program_gives_it_up() {
         assert_eq!(client.get("/").text(), "ok");
     }
     assert_eq!((USED.load(Ordering::SeqCst), program.connections()), (3, 3));
+}
+
+#[test]
+fn an_idle_connection_is_closed_before_the_program_closes_it() {
+    let program = Program::start(|talk, _| {
+        talk.say("HTTP/1.1 200 OK\r\nKeep-Alive: timeout=2\r\nContent-Length: 2\r\n\r\nok")
+    });
+    let server = serve(&program);
+    let mut client = server.connect();
+    assert_eq!(client.get("/").text(), "ok");
+    assert_eq!(client.get("/").text(), "ok");
+    program.wait_for_ends(1);
+    assert_eq!(client.get("/").text(), "ok");
+    assert_eq!(program.connections(), 2);
+}
+
+#[test]
+fn connections_to_a_program_that_is_configured_no_more_are_closed() {
+    let program = Program::start(|talk, _| talk.answer("ok"));
+    let server = serve(&program);
+    assert_eq!(server.connect().get("/").text(), "ok");
+    let without = "http://localhost:0 {\n\tbind 127.0.0.1\n\trespond gone\n}\n";
+    std::fs::write(server.folder.path().join("Onehopfile"), without).unwrap();
+    server.running().reload().unwrap();
+    program.wait_for_ends(1);
+}
+
+#[test]
+fn a_program_may_listen_on_a_unix_socket() {
+    let folder = application();
+    let path = folder.path().join("program.sock");
+    let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut client = Client::over(stream.unwrap());
+            std::thread::spawn(move || {
+                // What reads answers reads requests too.
+                while client.try_head().is_ok() {
+                    client.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nunix");
+                }
+            });
+        }
+    });
+    let text = text(&format!("unix/{}", path.display()), "", "");
+    let server = TestServer::start(folder, &text, Wishes::default());
+    let mut client = server.connect();
+    assert_eq!(client.get("/").text(), "unix");
+    assert_eq!(client.get("/").text(), "unix");
 }

@@ -27,10 +27,7 @@ impl Connection {
     ) -> io::Result<Option<After>> {
         let Busy { input, output, head, answer } = busy;
         // Answers to earlier requests must not wait for this one.
-        if !output.is_empty() {
-            write_both(&mut self.socket, &self.deadline, output, &[]).await?;
-            output.clear();
-        }
+        self.flush(output).await?;
         let Call { site, mut trip, app } = call;
         let (ended, sent, trailers) = {
             let line = Line {
@@ -66,12 +63,7 @@ impl Connection {
             }
             Ok(Ended::Sent(false)) => {
                 self.record(head, answer, view, served, sent, started.elapsed(), true);
-                let flushed = write_both(&mut self.socket, &self.deadline, output, &[]).await;
-                // Where only the connection's end ends the body, a plain end would make it look whole.
-                if head.version() == Version::Http10 || flushed.is_err() {
-                    self.socket.reset_when_closed();
-                }
-                return Err(io::ErrorKind::ConnectionAborted.into());
+                return Err(self.break_off(output, head.version()).await);
             }
             Err(fault @ (Fault::ClientGone | Fault::ClientStalled)) => {
                 rescue::rescue(fault, answer);
@@ -87,12 +79,28 @@ impl Connection {
         if let Err(fault) = self.drop_ready_body(input).await {
             // Its answer is there already; what follows of the body cannot be read.
             served.fault = served.fault.or(Some(fault));
-            self.codec.close_after_answer();
         }
-        if matches!(answer.body, Body::Disk(_)) && !output.is_empty() {
+        if matches!(answer.body, Body::Disk(_)) {
+            self.flush(output).await?;
+        }
+        self.send(output, head, answer, view, served, started).await
+    }
+
+    async fn flush(&mut self, output: &mut Vec<u8>) -> io::Result<()> {
+        if !output.is_empty() {
             write_both(&mut self.socket, &self.deadline, output, &[]).await?;
             output.clear();
         }
-        self.send(output, head, answer, view, served, started).await
+        Ok(())
+    }
+
+    /// Sends what there is of an answer that goes no further, so that it looks cut off.
+    async fn break_off(&mut self, output: &[u8], version: Version) -> io::Error {
+        let flushed = write_both(&mut self.socket, &self.deadline, output, &[]).await;
+        // Where only the connection's end ends the body, a plain end would make it look whole.
+        if version == Version::Http10 || flushed.is_err() {
+            self.socket.reset_when_closed();
+        }
+        io::ErrorKind::ConnectionAborted.into()
     }
 }

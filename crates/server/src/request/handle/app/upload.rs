@@ -21,7 +21,15 @@ pub(super) async fn send(
 ) -> Fault {
     if !is_complete {
         if upload.expects_continue() {
-            continued.notified().await;
+            tokio::select! {
+                biased;
+                () = continued.notified() => {}
+                begun = upload.begun() => match begun {
+                    // It did not wait (RFC 9110 section 10.1.1); the worker still has to ask.
+                    Ok(()) => continued.notified().await,
+                    Err(fault) => return fault,
+                },
+            }
         }
         if let Err(fault) = send_body(upload, stream).await {
             return fault;

@@ -24,7 +24,8 @@ pub(super) fn write(
     let body = upload.length();
     // Bytes that follow an upgrade belong to the other protocol; with a body before them, both sides would
     // have to agree where it ends and whether it was read. Ignoring `Upgrade` is allowed (section 7.8).
-    let upgrade = body == BodyLength::None && head::asks_for_upgrade(trip.head);
+    let has_body = !matches!(body, BodyLength::None | BodyLength::Known(0));
+    let upgrade = !has_body && head::asks_for_upgrade(trip.head);
     write_target(trip, lines);
     let target_bytes = lines.len();
     write_fields(trip, upgrade, lines);

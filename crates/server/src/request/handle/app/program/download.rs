@@ -306,8 +306,10 @@ fn fill(head: &ResponseHead, fields: &mut Fields, kind: Kind) {
     let names_others = members().any(|member| !is_usual(member));
     for (name, value) in head.fields() {
         let is_trailer = kind == Kind::Chunked && name.eq_ignore_ascii_case(b"trailer");
+        let is_named = || names_others && members().any(|member| member.eq_ignore_ascii_case(name));
+        // Named `head` is the answer's own here.
         let is_dropped = !is_trailer && super::super::head::is_dropped(name, kind == Kind::Upgrade);
-        if !is_dropped && !(names_others && members().any(|member| member.eq_ignore_ascii_case(name))) {
+        if !is_dropped && !is_named() {
             fields.add_bytes(name, value);
         }
     }

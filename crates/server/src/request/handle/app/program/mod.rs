@@ -15,11 +15,11 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-use onehop_config::checked::AppAddress;
+use onehop_config::checked::{AppAddress, AppRun};
 use onehop_http1::Method;
 use tokio::sync::Notify;
 
-use super::pool::{LaneReport, Transport};
+use super::pool::{LaneReport, Transport, Worker};
 use super::{Call, Ended, Place};
 use crate::limits::UPSTREAM_DIAL_DEADLINE;
 use crate::request::answer::Answer;
@@ -78,7 +78,13 @@ pub(super) async fn exchange(
     let wish = if may_be_sent_twice { Wish::Any } else { Wish::JustUsed };
     let mut connection = match upstreams.take(&worker, wish) {
         Some(kept) => kept,
-        None => dial(call, address, upload, download).await?,
+        None => {
+            let dialled = dial(call, address, upload, download).await;
+            if matches!(dialled, Err(Failed::Unreachable)) {
+                report_unreachable(call, &worker);
+            }
+            dialled?
+        }
     };
     loop {
         let signals = Signals::default();
@@ -151,7 +157,8 @@ async fn attempt<'a>(
     match received? {
         Received::Ended(ended) => Ok(ended),
         Received::Upgraded => {
-            tunnel::run(connection, input, upload, download).await;
+            let patience = call.core.shared.timeouts.body_progress;
+            tunnel::run(connection, input, upload, download, patience).await;
             Ok(Ended::Tunnelled)
         }
     }
@@ -171,6 +178,15 @@ async fn dial(
         dialled = Connection::dial(address) => dialled.map_err(|_| Failed::Unreachable),
         () = upload.gone(), if call.is_complete => Err(Failed::Fault(Fault::ClientGone)),
         () = late => Err(Failed::Unreachable),
+    }
+}
+
+/// One that somebody else starts is looked at now, and not asked until it is back. One of ours tells its own
+/// end; refusing connections for a moment is no reason to end it.
+fn report_unreachable(call: &Call<'_>, worker: &Worker) {
+    if matches!(call.pool.app.run, AppRun::Elsewhere { .. }) {
+        let reason = "it takes no connections".to_owned();
+        worker.report(LaneReport::Lost { core: call.core.number, reason, is_broken: false });
     }
 }
 

@@ -1,6 +1,8 @@
 //! An upgraded connection to a program: bytes both ways, each as fast as the other side takes them.
 
+use std::cell::Cell;
 use std::future::poll_fn;
+use std::time::Duration;
 
 use crate::limits::UPLOAD_PIECE_BYTES_MAX;
 use crate::request::conn::desk::Input;
@@ -8,14 +10,17 @@ use crate::request::conn::exchange::{Download, Upload};
 use crate::request::upstream::connection::Connection;
 
 /// Moves bytes until the program has ended, or one of the two is gone. `input` may hold the program's first
-/// bytes already.
+/// bytes already. Once the client has closed its side the program may be silent for `patience` and no longer:
+/// a client that has gone looks the same, and not every program ends when it does.
 pub(super) async fn run(
     connection: &Connection,
     input: &mut Input,
     upload: &mut Upload<'_, '_>,
     download: &mut Download<'_, '_>,
+    patience: Duration,
 ) {
     upload.become_tunnel();
+    let has_spoken = Cell::new(false);
     let stopping = download.stopping();
     let to_program = async {
         let mut piece = Vec::new();
@@ -27,11 +32,14 @@ pub(super) async fn run(
                 return;
             }
             if is_end {
-                // The client has closed its side; the program may have more to say.
                 if connection.finish_sending().await.is_err() {
                     return;
                 }
-                std::future::pending::<()>().await;
+                has_spoken.set(true);
+                while has_spoken.take() {
+                    tokio::time::sleep(patience).await;
+                }
+                return;
             }
         }
     };
@@ -45,7 +53,7 @@ pub(super) async fn run(
             }
             match poll_fn(|context| connection.poll_fill(input, context)).await {
                 Ok(0) | Err(_) => return,
-                Ok(_) => {}
+                Ok(_) => has_spoken.set(true),
             }
         }
     };
