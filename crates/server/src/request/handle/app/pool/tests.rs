@@ -1,3 +1,5 @@
+//! The pool without workers: places, the queue, and threads that are quick.
+
 use std::sync::atomic::AtomicUsize;
 
 use onehop_config::checked::{AppEnvironment, AppResources, AppRun, Recycle, WorkerCount};
