@@ -279,6 +279,8 @@ impl LaneTask {
             return Poll::Ready(ended);
         }
         match self.poll_write(context) {
+            // The worker has closed its end. What it said before is still to be read, then its end.
+            Poll::Ready(error) if is_end(&error) => self.poll_read(context),
             Poll::Ready(error) => Poll::Ready((format!("its lane cannot be written: {error}"), false)),
             Poll::Pending => Poll::Pending,
         }
@@ -345,6 +347,10 @@ impl LaneTask {
             }
         }
     }
+}
+
+fn is_end(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
 
 const _: () = assert!(LANE_BUFFER_BYTES > PAYLOAD_BYTES_MAX + 12, "the longest frame fits into the buffer");
