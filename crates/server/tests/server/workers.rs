@@ -304,6 +304,19 @@ fn a_body_of_any_framing_reaches_the_worker_whole() {
 }
 
 #[test]
+fn the_time_for_an_answer_begins_when_the_request_is_whole() {
+    let server = serve("echo_body", "timeout 500ms");
+    let mut client = server.connect();
+    client.send("POST /api/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n");
+    for _ in 0..10 {
+        // A slow client, not a wait for a state.
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        client.send("b");
+    }
+    assert_eq!(client.answer().text(), "10");
+}
+
+#[test]
 fn a_body_that_is_no_body_is_refused_and_the_worker_told() {
     let server = serve("echo_body", "");
     let mut client = server.connect();

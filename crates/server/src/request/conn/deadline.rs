@@ -102,6 +102,16 @@ impl Deadline {
         }
     }
 
+    /// If this is waited for, the time for it begins anew.
+    pub(crate) fn renew(&self, waiting: Waiting, after: Duration) {
+        let entries = self.core.deadlines.entries.borrow();
+        let is_waiting = entries.get(self.key).is_some_and(|entry| entry.waiting == waiting);
+        drop(entries);
+        if is_waiting {
+            self.set(waiting, after);
+        }
+    }
+
     /// From now on the client has to take more of an answer.
     pub(crate) fn set_write(&self) {
         self.set(Waiting::Write, self.core.shared.timeouts.write_progress);

@@ -4,7 +4,7 @@
 //! halves may be polled by one task in turn, so a body can come while an answer goes. Nothing is read
 //! that nobody asked for, except to learn that the client has gone.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::rc::Rc;
@@ -17,7 +17,9 @@ use super::deadline::{Deadline, Waiting};
 use super::desk::Input;
 use super::socket::Socket;
 use super::write::Writing;
-use crate::limits::{COPIED_BODY_BYTES_MAX, READ_BUFFER_BYTES, UPLOAD_PIECE_BYTES_MIN};
+use crate::limits::{
+    COPIED_BODY_BYTES_MAX, READ_BUFFER_BYTES, UPLOAD_PIECE_BYTES_MAX, UPLOAD_PIECE_BYTES_MIN,
+};
 use crate::request::answer::Answer;
 use crate::request::core::Core;
 use crate::request::rescue::Fault;
@@ -28,6 +30,8 @@ pub(crate) struct Line<'c> {
     pub(super) socket: RefCell<&'c mut Socket>,
     pub(super) codec: RefCell<&'c mut ServerCodec>,
     pub(super) deadline: &'c Deadline,
+    /// How long a handler may take from the last byte of its request on.
+    pub(super) handler_time: Cell<Duration>,
 }
 
 /// The request's body on its way from the client.
@@ -127,6 +131,9 @@ impl<'l, 'c> Upload<'l, 'c> {
             if into.len() > before {
                 return Ok(false);
             }
+            if self.is_large() {
+                self.input.widen(UPLOAD_PIECE_BYTES_MAX);
+            }
             let waiting = if self.is_tunnel { Waiting::Nothing } else { Waiting::Body };
             let deadline = self.deadline.get_or_insert_with(|| Deadline::new(self.line.core));
             deadline.set(waiting, self.line.core.shared.timeouts.body_progress);
@@ -142,8 +149,18 @@ impl<'l, 'c> Upload<'l, 'c> {
             match count {
                 0 if self.is_tunnel => return Ok(true),
                 0 => return Err(Fault::ClientGone),
-                _ => {}
+                // A handler cannot answer a request that still comes; a slow one has a deadline of its own.
+                _ => self.line.deadline.renew(Waiting::Handler, self.line.handler_time.get()),
             }
+        }
+    }
+
+    /// Whether reading it in larger pieces pays.
+    fn is_large(&self) -> bool {
+        match self.length() {
+            BodyLength::None => false,
+            BodyLength::Known(length) => length > UPLOAD_PIECE_BYTES_MAX as u64,
+            BodyLength::Chunked => true,
         }
     }
 
@@ -200,6 +217,7 @@ impl<'l, 'c> Download<'l, 'c> {
 
     /// From now on the handler is waited for, at most so long; [`Download::poll_late`] tells.
     pub(crate) fn expect_handler_within(&self, time: Duration) {
+        self.line.handler_time.set(time);
         self.line.deadline.set(Waiting::Handler, time);
     }
 

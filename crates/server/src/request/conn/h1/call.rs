@@ -1,9 +1,9 @@
 //! A request whose handler waits for others: the connection is lent to it piece by piece.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use onehop_http1::{Next, Version};
 
@@ -35,6 +35,7 @@ impl Connection {
                 socket: RefCell::new(&mut self.socket),
                 codec: RefCell::new(&mut self.codec),
                 deadline: &self.deadline,
+                handler_time: Cell::new(Duration::MAX),
             };
             let mut upload = Upload::new(&line, input);
             let mut download = Download::new(&line, output);
