@@ -6,7 +6,7 @@
 /** Bytes of a buffer at rest: more than one turn's small answers. */
 const REST_BYTES = 65_536;
 /** At this many bytes a turn's output is written before the turn is over, so that bodies do not pile up. */
-const EARLY_BYTES = 262_144;
+const EARLY_BYTES = 65_536;
 
 export class Output {
   /** The buffer to be written into; only valid until the next `reserve`. */

@@ -18,7 +18,7 @@ use super::desk::Input;
 use super::socket::Socket;
 use super::write::Writing;
 use crate::limits::{
-    COPIED_BODY_BYTES_MAX, READ_BUFFER_BYTES, UPLOAD_PIECE_BYTES_MAX, UPLOAD_PIECE_BYTES_MIN,
+    READ_BUFFER_BYTES, UPLOAD_PIECE_BYTES_MAX, UPLOAD_PIECE_BYTES_MIN, WRITE_GATHER_BYTES_MAX,
 };
 use crate::request::answer::Answer;
 use crate::request::core::Core;
@@ -256,20 +256,17 @@ impl<'l, 'c> Download<'l, 'c> {
         codec.sends_body()
     }
 
-    /// Sends bytes of the body. Few are gathered, many are written from where they lie; waits until the
-    /// client has taken what is written.
+    /// Sends bytes of the body: they are gathered, and written when they are many. Copying a piece once more
+    /// costs a tenth of a system call of its own. Waits until the client has taken what is written.
     pub(crate) async fn data(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.sent += bytes.len() as u64;
         if self.state == Sent::Upgrade {
             return self.write(bytes).await;
         }
-        if self.output.len() + bytes.len() <= COPIED_BODY_BYTES_MAX {
-            self.line.codec.borrow_mut().write_data(self.output, bytes);
-            return Ok(());
+        if self.output.len() + bytes.len() > WRITE_GATHER_BYTES_MAX {
+            self.flush().await?;
         }
-        self.line.codec.borrow_mut().write_data_frame(self.output, bytes.len() as u64);
-        self.write(bytes).await?;
-        self.line.codec.borrow_mut().write_data_frame_end(self.output);
+        self.line.codec.borrow_mut().write_data(self.output, bytes);
         Ok(())
     }
 
