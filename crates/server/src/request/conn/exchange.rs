@@ -22,7 +22,9 @@ use crate::limits::{
 };
 use crate::request::answer::Answer;
 use crate::request::core::Core;
+use crate::request::handle::encode::{self, Coder};
 use crate::request::rescue::Fault;
+use crate::request::trip::Trip;
 
 /// What both halves share.
 pub(crate) struct Line<'c> {
@@ -49,6 +51,10 @@ pub(crate) struct Download<'l, 'c> {
     output: &'l mut Vec<u8>,
     state: Sent,
     trailers: Vec<u8>,
+    /// Compresses the body on its way.
+    coder: Option<Box<Coder>>,
+    /// The coder holds bytes that were handed to it.
+    is_coding: bool,
     /// Bytes of the body that were handed over.
     pub(crate) sent: u64,
 }
@@ -207,7 +213,15 @@ impl<'l, 'c> Upload<'l, 'c> {
 
 impl<'l, 'c> Download<'l, 'c> {
     pub(super) fn new(line: &'l Line<'c>, output: &'l mut Vec<u8>) -> Self {
-        Self { line, output, state: Sent::Nothing, trailers: Vec::new(), sent: 0 }
+        Self {
+            line,
+            output,
+            state: Sent::Nothing,
+            trailers: Vec::new(),
+            coder: None,
+            is_coding: false,
+            sent: 0,
+        }
     }
 
     /// How far the answer is.
@@ -238,6 +252,17 @@ impl<'l, 'c> Download<'l, 'c> {
         self.flush().await
     }
 
+    /// The body that follows is compressed where `encode` says so and the client accepts it. Before the changes
+    /// of fields that wait for the answer.
+    pub(crate) fn encode(&mut self, trip: &Trip<'_>, answer: &mut Answer, length: BodyLength) {
+        let length = match length {
+            BodyLength::Known(length) => Some(length),
+            BodyLength::Chunked => None,
+            BodyLength::None => return,
+        };
+        self.coder = encode::in_pieces(trip, answer, length).map(Box::new);
+    }
+
     /// Puts the answer's head on its way; its body is not looked at. `true` where a body follows.
     pub(crate) fn head(&mut self, answer: &Answer, length: BodyLength) -> bool {
         let mut codec = self.line.codec.borrow_mut();
@@ -245,6 +270,7 @@ impl<'l, 'c> Download<'l, 'c> {
         if answer.close || self.line.core.shared.is_stopping() {
             codec.close_after_answer();
         }
+        let length = if self.coder.is_some() { BodyLength::Chunked } else { length };
         let has_date = answer.fields.get("date").is_some();
         self.line.deadline.clear();
         self.line.core.with_date(|date| {
@@ -259,12 +285,20 @@ impl<'l, 'c> Download<'l, 'c> {
     /// Sends bytes of the body: they are gathered, and written when they are many. Copying a piece once more
     /// costs a tenth of a system call of its own. Waits until the client has taken what is written.
     pub(crate) async fn data(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.sent += bytes.len() as u64;
         if self.state == Sent::Upgrade {
+            self.sent += bytes.len() as u64;
             return self.write(bytes).await;
         }
+        let Some(coder) = &mut self.coder else { return self.gather(bytes).await };
+        let coded = coder.push(bytes)?;
+        self.is_coding = true;
+        self.gather(&coded).await
+    }
+
+    async fn gather(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.sent += bytes.len() as u64;
         if self.output.len() + bytes.len() > WRITE_GATHER_BYTES_MAX {
-            self.flush().await?;
+            self.write(&[]).await?;
         }
         self.line.codec.borrow_mut().write_data(self.output, bytes);
         Ok(())
@@ -272,6 +306,11 @@ impl<'l, 'c> Download<'l, 'c> {
 
     /// The body is at its end, with these trailer lines; the connection writes the end.
     pub(crate) fn whole(&mut self, trailers: &[u8]) {
+        // Coders fail where memory does, which does not come back here.
+        if let Some(rest) = self.coder.take().and_then(|coder| coder.finish().ok()) {
+            self.sent += rest.len() as u64;
+            self.line.codec.borrow_mut().write_data(self.output, &rest);
+        }
         self.trailers.extend_from_slice(trailers);
         self.state = Sent::Whole;
     }
@@ -298,6 +337,13 @@ impl<'l, 'c> Download<'l, 'c> {
 
     /// Writes what was gathered.
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
+        if self.is_coding
+            && let Some(coder) = &mut self.coder
+        {
+            self.is_coding = false;
+            let coded = coder.flush()?;
+            self.gather(&coded).await?;
+        }
         if self.output.is_empty() { Ok(()) } else { self.write(&[]).await }
     }
 

@@ -160,14 +160,15 @@ impl Receiving<'_, '_, '_, '_, '_> {
             self.trip.finish(answer);
             return Ok(Some(Received::Ended(Ended::Complete)));
         }
+        let body = length.map_or(BodyLength::Chunked, BodyLength::Known);
+        self.download.encode(self.trip, answer, body);
         self.trip.finish(answer);
         if answer.fields.get("content-type").is_some_and(|value| value.starts_with(b"text/event-stream")) {
             // It may go on for ever; the worker has room for others meanwhile.
             self.place = None;
         }
         self.owed = length;
-        let length = length.map_or(BodyLength::Chunked, BodyLength::Known);
-        self.download.head(answer, length);
+        self.download.head(answer, body);
         self.pass_on(response.body).await?;
         Ok(None)
     }

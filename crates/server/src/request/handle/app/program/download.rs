@@ -155,6 +155,7 @@ impl Taking<'_> {
             }
             AnswerBody::Chunked | AnswerBody::UntilClose => BodyLength::Chunked,
         };
+        download.encode(self.trip, answer, length);
         self.trip.finish(answer);
         if answer.fields.get("content-type").is_some_and(|value| value.starts_with(b"text/event-stream")) {
             // It may go on for ever; the program has room for others meanwhile.
