@@ -21,7 +21,7 @@ pub struct Pool {
     pub app: Arc<App>,
     workers: ArcSwap<Vec<Arc<Worker>>>,
     queue: Mutex<VecDeque<oneshot::Sender<Grant>>>,
-    /// Length of the queue, so that nobody locks it to find it empty.
+    /// Length of the queue, so that nobody locks it to find it empty. Changed only by who has locked it.
     queued: AtomicUsize,
     /// Seconds after which asking again makes sense; 0 while the application is well.
     retry_after: AtomicU32,
@@ -141,8 +141,11 @@ impl Pool {
         self.failure.store(Arc::new(failure));
         self.retry_after.store(retry_after_seconds, Ordering::SeqCst);
         if retry_after_seconds > 0 {
-            let waiting = std::mem::take(&mut *self.lock_queue());
-            self.queued.fetch_sub(waiting.len(), Ordering::SeqCst);
+            let mut queue = self.lock_queue();
+            let waiting = std::mem::take(&mut *queue);
+            self.queued.store(0, Ordering::SeqCst);
+            drop(queue);
+            drop(waiting);
         }
     }
 
@@ -166,10 +169,11 @@ impl Pool {
         self.queued.load(Ordering::Relaxed)
     }
 
-    /// A place at the worker that has the fewest requests, or in the queue.
-    pub(crate) fn choose(self: &Arc<Self>, turn: usize) -> Choice {
+    /// A place at the worker that has the fewest requests, or in the queue. `refused_by` is asked only where
+    /// nobody else has room.
+    pub(crate) fn choose(self: &Arc<Self>, turn: usize, refused_by: Option<WorkerId>) -> Choice {
         if self.queued.load(Ordering::SeqCst) == 0
-            && let Some(worker) = self.take_place(turn)
+            && let Some(worker) = self.take_place(turn, refused_by)
         {
             return Choice::Now(worker);
         }
@@ -188,7 +192,7 @@ impl Pool {
                 }
             }
             queue.push_back(sender);
-            self.queued.fetch_add(1, Ordering::SeqCst);
+            self.queued.store(queue.len(), Ordering::SeqCst);
         }
         // A place may have become free before anybody could see that somebody waits.
         self.hand_out();
@@ -206,17 +210,16 @@ impl Pool {
     /// Gives free places to those who wait, first come first served.
     fn hand_out(self: &Arc<Self>) {
         while self.queued.load(Ordering::SeqCst) > 0 {
-            let Some(worker) = self.take_place(0) else { return };
+            let Some(worker) = self.take_place(0, None) else { return };
             let mut grant = Grant { pool: Arc::clone(self), worker: Some(worker) };
             loop {
-                let Some(waiting) = self.lock_queue().pop_front() else {
+                let Some(waiting) = self.next_waiting() else {
                     // Nobody after all; dropping a grant would come back here.
                     if let Some(worker) = grant.worker.take() {
                         worker.in_flight.0.fetch_sub(1, Ordering::SeqCst);
                     }
                     break;
                 };
-                self.queued.fetch_sub(1, Ordering::SeqCst);
                 match waiting.send(grant) {
                     Ok(()) => break,
                     // Its client has gone.
@@ -227,7 +230,7 @@ impl Pool {
     }
 
     /// Raises the counter of the worker with the fewest requests, if one has room.
-    fn take_place(&self, turn: usize) -> Option<Arc<Worker>> {
+    fn take_place(&self, turn: usize, refused_by: Option<WorkerId>) -> Option<Arc<Worker>> {
         let workers = self.workers.load();
         let bound = self.app.concurrency as usize;
         // A round that fails means that another thread got a place or gave one back in between.
@@ -236,7 +239,9 @@ impl Pool {
             let in_turn = (0..count).filter_map(|step| workers.get((turn + step) % count));
             let serving = in_turn.filter(|worker| !worker.is_withdrawn.load(Ordering::SeqCst));
             let (fewest, worker) =
-                serving.map(|worker| (worker.in_flight(), worker)).min_by_key(|(in_flight, _)| *in_flight)?;
+                serving.map(|worker| (worker.in_flight(), worker)).min_by_key(|(in_flight, worker)| {
+                    (*in_flight >= bound, refused_by == Some(worker.id), *in_flight)
+                })?;
             if fewest >= bound {
                 return None;
             }
@@ -254,6 +259,14 @@ impl Pool {
                 return Some(Arc::clone(worker));
             }
         }
+    }
+
+    /// Takes the first one out of the queue. The length is only changed under the lock, so that it is the queue's.
+    fn next_waiting(&self) -> Option<oneshot::Sender<Grant>> {
+        let mut queue = self.lock_queue();
+        let waiting = queue.pop_front();
+        self.queued.store(queue.len(), Ordering::SeqCst);
+        waiting
     }
 
     fn lock_queue(&self) -> std::sync::MutexGuard<'_, VecDeque<oneshot::Sender<Grant>>> {
