@@ -308,6 +308,25 @@ fn changed_settings_are_published_once_their_workers_are_ready_and_removed_appli
 }
 
 #[test]
+fn requests_that_wait_while_changed_settings_are_published_are_answered_by_the_old_workers() {
+    let Some((onehop, folder)) = with_node("\t\tworkers 1\n\t\tone_at_a_time\n\t\tenv WHICH first") else { return };
+    let mut clients: Vec<_> = (0..3).map(|_| Client::connect(&onehop.address)).collect();
+    for client in &mut clients {
+        client.send("GET /slow HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+    }
+    wait_for("two that wait", || (app_status(&folder)["queued"] == 2).then_some(()));
+    let old = pids(&folder)[0].to_string();
+    write_node_site(&folder, "\t\tworkers 1\n\t\tone_at_a_time\n\t\tenv WHICH second");
+    assert_eq!(control(&folder, &["reload"]).code, Some(0));
+    assert_ne!(get(&onehop, "/").1, old);
+    for client in &mut clients {
+        let answer = client.read();
+        assert_eq!((answer.status, answer.text()), (200, old.as_str()));
+    }
+    wait_until_gone(old.parse().expect("a number"));
+}
+
+#[test]
 fn nothing_of_the_servers_environment_leaks_that_was_not_allowed() {
     let options = "\t\tenv SET 1\n\t\tenv_pass ALLOWED_*\n\t\tenv_file names.env";
     let Some((_, folder)) = with_node("") else { return };

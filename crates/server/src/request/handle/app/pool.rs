@@ -141,8 +141,12 @@ impl Pool {
         self.failure.store(Arc::new(failure));
         self.retry_after.store(retry_after_seconds, Ordering::SeqCst);
         if retry_after_seconds > 0 {
-            let waiting = std::mem::take(&mut *self.lock_queue());
-            self.queued.fetch_sub(waiting.len(), Ordering::SeqCst);
+            let waiting = {
+                let mut queue = self.lock_queue();
+                self.queued.store(0, Ordering::SeqCst);
+                std::mem::take(&mut *queue)
+            };
+            drop(waiting);
         }
     }
 
@@ -164,6 +168,11 @@ impl Pool {
     /// Requests that wait for a worker.
     pub fn queued(&self) -> usize {
         self.queued.load(Ordering::Relaxed)
+    }
+
+    /// The same without those whose client has gone; looks at each.
+    pub(crate) fn waiting(&self) -> usize {
+        self.lock_queue().iter().filter(|waiting| !waiting.is_closed()).count()
     }
 
     /// A place at the worker that has the fewest requests, or in the queue.
@@ -209,14 +218,13 @@ impl Pool {
             let Some(worker) = self.take_place(0) else { return };
             let mut grant = Grant { pool: Arc::clone(self), worker: Some(worker) };
             loop {
-                let Some(waiting) = self.lock_queue().pop_front() else {
+                let Some(waiting) = self.next_waiting() else {
                     // Nobody after all; dropping a grant would come back here.
                     if let Some(worker) = grant.worker.take() {
                         worker.in_flight.0.fetch_sub(1, Ordering::SeqCst);
                     }
                     break;
                 };
-                self.queued.fetch_sub(1, Ordering::SeqCst);
                 match waiting.send(grant) {
                     Ok(()) => break,
                     // Its client has gone.
@@ -224,6 +232,14 @@ impl Pool {
                 }
             }
         }
+    }
+
+    /// The count is changed under the lock: done after it, it could be taken off a count that was made anew.
+    fn next_waiting(&self) -> Option<oneshot::Sender<Grant>> {
+        let mut queue = self.lock_queue();
+        let waiting = queue.pop_front();
+        self.queued.store(queue.len(), Ordering::SeqCst);
+        waiting
     }
 
     /// Raises the counter of the worker with the fewest requests, if one has room.
