@@ -2,6 +2,7 @@
 //! when one fails, and that none is left behind. Workers are shell scripts that speak just enough of the worker
 //! protocol, and Node where it is installed.
 
+use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -25,6 +26,7 @@ export default {
     if (pathname === '/die') process.exit(3);
     if (pathname === '/spin') spin();
     if (pathname === '/slow') await pause(1_500);
+    if (pathname === '/socket') return onehop.upgradeWebSocket(request).response;
     if (pathname === '/environment') return Response.json(process.env);
     if (pathname === '/flood') for (let n = 0; n < 100_000; n += 1) process.stderr.write(`line ${n}\n`);
     if (pathname === '/grandchild') return new Response(String(spawn('sleep', ['1000']).pid));
@@ -309,7 +311,9 @@ fn changed_settings_are_published_once_their_workers_are_ready_and_removed_appli
 
 #[test]
 fn requests_that_wait_while_changed_settings_are_published_are_answered_by_the_old_workers() {
-    let Some((onehop, folder)) = with_node("\t\tworkers 1\n\t\tone_at_a_time\n\t\tenv WHICH first") else { return };
+    let Some((onehop, folder)) = with_node("\t\tworkers 1\n\t\tone_at_a_time\n\t\tenv WHICH first") else {
+        return;
+    };
     let mut clients: Vec<_> = (0..3).map(|_| Client::connect(&onehop.address)).collect();
     for client in &mut clients {
         client.send("GET /slow HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
@@ -383,7 +387,6 @@ fn the_number_of_workers_goes_up_and_down_while_requests_are_answered() {
 }
 
 fn ask_control(folder: &Folder, request: &str) -> String {
-    use std::io::{Read, Write};
     let mut stream =
         std::os::unix::net::UnixStream::connect(folder.path().join("onehop.sock")).expect("connected");
     stream.write_all(request.as_bytes()).expect("sent");
@@ -404,6 +407,48 @@ fn a_stop_finishes_what_is_in_flight_and_leaves_no_process() {
     assert_eq!(client.read().status, 200);
     assert!(onehop.process.wait().is_some_and(|status| status.success()));
     assert!(workers.into_iter().all(has_gone));
+}
+
+/// A WebSocket that has been accepted (RFC 6455 section 4.1).
+fn open_socket(onehop: &Onehop) -> std::net::TcpStream {
+    let mut stream = std::net::TcpStream::connect(&onehop.address).expect("connected");
+    stream.set_read_timeout(Some(onehop_testkit::PATIENCE)).expect("a timeout");
+    stream
+        .write_all(
+            b"GET /socket HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+        )
+        .expect("sent");
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).expect("a head");
+        head.extend(byte);
+    }
+    assert!(head.starts_with(b"HTTP/1.1 101 "), "{}", String::from_utf8_lossy(&head));
+    stream
+}
+
+#[test]
+fn a_stop_closes_websockets_with_1001_and_waits_for_those_that_say_nothing_no_longer_than_it_must() {
+    let Some((mut onehop, _folder)) = with_node("") else { return };
+    let mut polite = open_socket(&onehop);
+    let mut silent = open_socket(&onehop);
+    let begun = Instant::now();
+    onehop.process.signal(Signal::TERM);
+    for stream in [&mut polite, &mut silent] {
+        let mut start = [0; 4];
+        stream.read_exact(&mut start).expect("a close frame");
+        assert_eq!((start[0], u16::from_be_bytes([start[2], start[3]])), (0x88, 1001));
+        assert!(begun.elapsed().as_millis() < 1_500, "{:?}", begun.elapsed());
+    }
+    // An answer, masked with zeros (RFC 6455 section 5.5.1).
+    polite.write_all(&[0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe9]).expect("sent");
+    let mut rest = Vec::new();
+    polite.read_to_end(&mut rest).expect("its end");
+    assert!(onehop.process.wait().is_some_and(|status| status.success()));
+    // Its grace period is 20 seconds.
+    assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
 }
 
 #[test]

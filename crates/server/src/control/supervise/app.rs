@@ -21,7 +21,7 @@ use crate::control::events::Event;
 use crate::limits::{
     APP_MESSAGES_MAX, APP_RETRY_AFTER_SECONDS, ELSEWHERE_PROBE_PERIOD, WORKER_DRAIN_LOOK_PERIOD, WORKERS_MAX,
 };
-use crate::request::handle::app::pool::{Pool, Worker, WorkerId};
+use crate::request::handle::app::pool::{Pool, Transport, Worker, WorkerId};
 
 /// The state of an application.
 pub(super) struct Owner {
@@ -44,6 +44,8 @@ pub(super) struct Owner {
     stopping: Option<Vec<oneshot::Sender<()>>>,
     /// It is being stopped, and its workers still serve those who wait; no longer than until then.
     serves_queue_until: Option<Instant>,
+    /// The server has begun to stop.
+    is_leaving: bool,
 }
 
 /// A worker, as its owner sees it.
@@ -87,6 +89,7 @@ impl Owner {
             is_failing: false,
             stopping: None,
             serves_queue_until: None,
+            is_leaving: false,
         }
     }
 
@@ -130,6 +133,10 @@ impl Owner {
             }
             Order::Roll(waiting) => self.begin_roll(Some(waiting)),
             Order::AwaitReady(waiting) => self.waiting.push(waiting),
+            Order::TakeLeave => {
+                self.is_leaving = true;
+                self.members.values().for_each(Member::take_leave);
+            }
             Order::Stop(waiting) => {
                 self.stop();
                 self.stopping.get_or_insert_default().push(waiting);
@@ -202,6 +209,9 @@ impl Owner {
                 if member.state == State::Starting {
                     member.state = State::Serving;
                     member.ready = Some(Instant::now());
+                    if self.is_leaving {
+                        member.take_leave();
+                    }
                     self.pool.admit(worker);
                     self.is_ready(runtime);
                 } else {
@@ -445,13 +455,21 @@ pub(super) fn configured(app: &App, cores: usize) -> usize {
     wanted.clamp(1, WORKERS_MAX)
 }
 
-/// Commands that a worker's task is sent in its life: to drain, and to end at once.
+/// Commands that a worker's task is sent in its life: to take leave, to drain, and to end at once.
 const COMMANDS_MAX: usize = 4;
 
 impl Member {
     fn command(&self, command: Command) {
         // Full, it has heard enough.
         let _ = self.commands.try_send(command);
+    }
+
+    /// Who speaks HTTP hears of it when it is asked to end.
+    fn take_leave(&self) {
+        let speaks = self.worker.as_ref().is_some_and(|worker| worker.transport == Transport::Lanes);
+        if speaks && self.state == State::Serving {
+            self.command(Command::TakeLeave);
+        }
     }
 
     fn leave(&mut self, state: State, command: Command) {

@@ -219,6 +219,13 @@ impl Supervisor {
         Ok(app.view.status(&app.pool))
     }
 
+    /// The server begins to stop: workers close what their clients would keep open for ever, and serve on.
+    pub(super) fn take_leave(&self) {
+        for app in &*self.lock_apps() {
+            let _ = app.orders.blocking_send(Order::TakeLeave);
+        }
+    }
+
     /// Lets every worker finish what it has, and ends all of them; returns when none is left.
     pub(super) fn stop(&self) {
         let apps = std::mem::take(&mut *self.lock_apps());
