@@ -181,6 +181,23 @@ fn a_worker_that_does_not_turn_is_replaced_though_nothing_can_be_said_about_wher
 }
 
 #[test]
+fn a_worker_that_refuses_requests_without_having_said_so_is_replaced() {
+    // RESET, code 4, for slot 0 of whichever lane the first request comes on.
+    let script = format!(
+        "refuse() {{ head -c 1 <&$1 >/dev/null; printf '\\004\\000\\000\\000\\026\\000\\000\\000\\000\\000\\000\\000\\004\\000\\000\\000' >&$1; }}\n\
+         for lane in $(seq 4 ${{ONEHOP_LANES#*-}}); do refuse $lane & done\n{READY}sleep 1000\n"
+    );
+    let (onehop, folder) = with_script(&script, "\t\tworkers 1\n\t\tstop_timeout 200ms");
+    onehop.process.wait_for_event("app_ready");
+    let refusing = pids(&folder)[0];
+    let mut client = Client::connect(&onehop.address);
+    client.send("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+    let ended = onehop.process.wait_for_event("worker_ended");
+    assert_eq!((ended["pid"].as_u64(), ended["failed"].as_bool()), (Some(refusing), Some(false)), "{ended}");
+    wait_for("another one", || pids(&folder).into_iter().find(|pid| *pid != refusing && *pid != 0));
+}
+
+#[test]
 fn a_runtime_that_is_missing_is_said_with_what_to_do() {
     let folder = Folder::with(&[("app.mjs", "")]);
     write_node_site(&folder, "");

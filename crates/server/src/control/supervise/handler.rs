@@ -172,11 +172,17 @@ impl Life {
                 () = until(stuck_at) => {
                     return Err(Why::Stuck(asked.map_or(Duration::ZERO, |asked| asked.elapsed())));
                 }
-                _ = period.tick() => if asked.is_none() {
-                    token += 1;
-                    asked = Some(Instant::now());
-                    control.ping(token).await;
-                },
+                _ = period.tick() => {
+                    if worker.is_withdrawn() {
+                        // A core found that it refuses; it may never say so itself, and would stand idle.
+                        task.tell(News::Withdraw(Withdrawal::Asked)).await;
+                    }
+                    if asked.is_none() {
+                        token += 1;
+                        asked = Some(Instant::now());
+                        control.ping(token).await;
+                    }
+                }
             }
         }
     }

@@ -196,6 +196,10 @@ impl Call<'_> {
                     Fault::WorkerBroken => ResetCode::Broken,
                     _ => ResetCode::ClientGone,
                 });
+                if fault == Fault::WorkerRefused {
+                    // It has few requests because it refuses them: nobody else should be sent there.
+                    self.pool.withdraw(lane.worker.id);
+                }
                 if fault == Fault::WorkerTimeout {
                     lane.worker.report(LaneReport::TimedOut);
                 }

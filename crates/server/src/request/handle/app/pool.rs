@@ -21,7 +21,7 @@ pub struct Pool {
     pub app: Arc<App>,
     workers: ArcSwap<Vec<Arc<Worker>>>,
     queue: Mutex<VecDeque<oneshot::Sender<Grant>>>,
-    /// Length of the queue, so that nobody locks it to find it empty.
+    /// Length of the queue, so that nobody locks it to find it empty. Changed only by who has locked it.
     queued: AtomicUsize,
     /// Seconds after which asking again makes sense; 0 while the application is well.
     retry_after: AtomicU32,
@@ -141,11 +141,10 @@ impl Pool {
         self.failure.store(Arc::new(failure));
         self.retry_after.store(retry_after_seconds, Ordering::SeqCst);
         if retry_after_seconds > 0 {
-            let waiting = {
-                let mut queue = self.lock_queue();
-                self.queued.store(0, Ordering::SeqCst);
-                std::mem::take(&mut *queue)
-            };
+            let mut queue = self.lock_queue();
+            let waiting = std::mem::take(&mut *queue);
+            self.queued.store(0, Ordering::SeqCst);
+            drop(queue);
             drop(waiting);
         }
     }
@@ -197,7 +196,7 @@ impl Pool {
                 }
             }
             queue.push_back(sender);
-            self.queued.fetch_add(1, Ordering::SeqCst);
+            self.queued.store(queue.len(), Ordering::SeqCst);
         }
         // A place may have become free before anybody could see that somebody waits.
         self.hand_out();
@@ -234,14 +233,6 @@ impl Pool {
         }
     }
 
-    /// The count is changed under the lock: done after it, it could be taken off a count that was made anew.
-    fn next_waiting(&self) -> Option<oneshot::Sender<Grant>> {
-        let mut queue = self.lock_queue();
-        let waiting = queue.pop_front();
-        self.queued.store(queue.len(), Ordering::SeqCst);
-        waiting
-    }
-
     /// Raises the counter of the worker with the fewest requests, if one has room.
     fn take_place(&self, turn: usize) -> Option<Arc<Worker>> {
         let workers = self.workers.load();
@@ -270,6 +261,14 @@ impl Pool {
                 return Some(Arc::clone(worker));
             }
         }
+    }
+
+    /// Takes the first one out of the queue. The length is only changed under the lock, so that it is the queue's.
+    fn next_waiting(&self) -> Option<oneshot::Sender<Grant>> {
+        let mut queue = self.lock_queue();
+        let waiting = queue.pop_front();
+        self.queued.store(queue.len(), Ordering::SeqCst);
+        waiting
     }
 
     fn lock_queue(&self) -> std::sync::MutexGuard<'_, VecDeque<oneshot::Sender<Grant>>> {
