@@ -271,6 +271,13 @@ pub const CONTROL_LOCK_PAUSE: Duration = Duration::from_millis(5);
 /// connection; what is left is removed by the next start.
 pub const CONTROL_SOCKETS_SWEPT_MAX: usize = 256;
 
+/// Entries of a place for private folders that are looked at when folders of servers that were killed are
+/// removed; what is left is removed by a later start. Looking at one takes some microseconds.
+pub const SWEPT_ENTRIES_MAX: usize = 10_000;
+
+/// How long the unpacked library of another version of onehop is kept: going back to it is quick.
+pub const LIBRARY_KEPT_FOR: Duration = Duration::from_secs(7 * 86_400);
+
 /// Requests that one core may have at one worker; more wait. Each takes a few hundred bytes on both sides.
 pub const LANE_SLOTS_MAX: u16 = 4096;
 

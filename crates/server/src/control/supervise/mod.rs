@@ -20,6 +20,7 @@ mod pause;
 mod process;
 mod program;
 mod stack;
+mod sweep;
 mod view;
 
 use std::ffi::OsString;
@@ -275,6 +276,8 @@ impl Supervisor {
             let _ = runtime.block_on(closed);
             runtime.shutdown_background();
         })?;
+        // Nobody waits for it: without it folders lie around longer.
+        let _ = std::thread::Builder::new().name("sweep".into()).spawn(sweep::sweep);
         *engine = Some(Engine { handle: handle.clone(), close, thread });
         Ok(handle)
     }
