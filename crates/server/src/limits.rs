@@ -356,6 +356,10 @@ pub const WORKER_LINES_PERIOD: Duration = Duration::from_secs(1);
 /// Lines of all workers that wait to be written; a slow log loses lines, it never stops a worker.
 pub const WORKER_LINES_WAITING_MAX: usize = 4_096;
 
+/// Events of all applications, besides their lines, that wait to be written. An application that crashes
+/// again and again makes one in ten seconds; what is beyond takes the place of older ones of its kind.
+pub const APP_EVENTS_WAITING_MAX: usize = 1_024;
+
 /// Last lines of standard error that are told when a worker fails.
 pub const WORKER_LAST_LINES_MAX: usize = 20;
 

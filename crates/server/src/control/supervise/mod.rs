@@ -19,6 +19,7 @@ mod output;
 mod pause;
 mod process;
 mod program;
+mod shown;
 mod stack;
 mod sweep;
 mod view;
@@ -42,7 +43,7 @@ use crate::request::handle::app::pool::{Pool, WorkerId};
 use folder::PrivateFolder;
 use guard::Guard;
 use messages::Order;
-use output::Shown;
+use shown::Shown;
 use view::View;
 
 pub use guard::guard_workers;
@@ -299,6 +300,9 @@ impl Drop for Supervisor {
             let _ = close.send(());
             let _ = thread.join();
         }
+        if let Some(Ok(shown)) = self.surroundings.shown.get() {
+            shown.finish();
+        }
     }
 }
 
@@ -325,7 +329,10 @@ impl Surroundings {
     }
 
     fn say(&self, event: Event) {
-        (self.events)(event);
+        match self.shown() {
+            Ok(shown) => shown.tell(event),
+            Err(_) => (self.events)(event),
+        }
     }
 
     fn shown(&self) -> Result<Shown, String> {
