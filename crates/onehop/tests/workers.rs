@@ -2,6 +2,7 @@
 //! when one fails, and that none is left behind. Workers are shell scripts that speak just enough of the worker
 //! protocol, and Node where it is installed.
 
+use std::io::{Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -25,6 +26,7 @@ export default {
     if (pathname === '/die') process.exit(3);
     if (pathname === '/spin') spin();
     if (pathname === '/slow') await pause(1_500);
+    if (pathname === '/socket') return onehop.upgradeWebSocket(request).response;
     if (pathname === '/environment') return Response.json(process.env);
     if (pathname === '/flood') for (let n = 0; n < 100_000; n += 1) process.stderr.write(`line ${n}\n`);
     if (pathname === '/grandchild') return new Response(String(spawn('sleep', ['1000']).pid));
@@ -179,6 +181,23 @@ fn a_worker_that_does_not_turn_is_replaced_though_nothing_can_be_said_about_wher
 }
 
 #[test]
+fn a_worker_that_refuses_requests_without_having_said_so_is_replaced() {
+    // RESET, code 4, for slot 0 of whichever lane the first request comes on.
+    let script = format!(
+        "refuse() {{ head -c 1 <&$1 >/dev/null; printf '\\004\\000\\000\\000\\026\\000\\000\\000\\000\\000\\000\\000\\004\\000\\000\\000' >&$1; }}\n\
+         for lane in $(seq 4 ${{ONEHOP_LANES#*-}}); do refuse $lane & done\n{READY}sleep 1000\n"
+    );
+    let (onehop, folder) = with_script(&script, "\t\tworkers 1\n\t\tstop_timeout 200ms");
+    onehop.process.wait_for_event("app_ready");
+    let refusing = pids(&folder)[0];
+    let mut client = Client::connect(&onehop.address);
+    client.send("GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+    let ended = onehop.process.wait_for_event("worker_ended");
+    assert_eq!((ended["pid"].as_u64(), ended["failed"].as_bool()), (Some(refusing), Some(false)), "{ended}");
+    wait_for("another one", || pids(&folder).into_iter().find(|pid| *pid != refusing && *pid != 0));
+}
+
+#[test]
 fn a_runtime_that_is_missing_is_said_with_what_to_do() {
     let folder = Folder::with(&[("app.mjs", "")]);
     write_node_site(&folder, "");
@@ -308,6 +327,27 @@ fn changed_settings_are_published_once_their_workers_are_ready_and_removed_appli
 }
 
 #[test]
+fn requests_that_wait_while_changed_settings_are_published_are_answered_by_the_old_workers() {
+    let Some((onehop, folder)) = with_node("\t\tworkers 1\n\t\tone_at_a_time\n\t\tenv WHICH first") else {
+        return;
+    };
+    let mut clients: Vec<_> = (0..3).map(|_| Client::connect(&onehop.address)).collect();
+    for client in &mut clients {
+        client.send("GET /slow HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+    }
+    wait_for("two that wait", || (app_status(&folder)["queued"] == 2).then_some(()));
+    let old = pids(&folder)[0].to_string();
+    write_node_site(&folder, "\t\tworkers 1\n\t\tone_at_a_time\n\t\tenv WHICH second");
+    assert_eq!(control(&folder, &["reload"]).code, Some(0));
+    assert_ne!(get(&onehop, "/").1, old);
+    for client in &mut clients {
+        let answer = client.read();
+        assert_eq!((answer.status, answer.text()), (200, old.as_str()));
+    }
+    wait_until_gone(old.parse().expect("a number"));
+}
+
+#[test]
 fn nothing_of_the_servers_environment_leaks_that_was_not_allowed() {
     let options = "\t\tenv SET 1\n\t\tenv_pass ALLOWED_*\n\t\tenv_file names.env";
     let Some((_, folder)) = with_node("") else { return };
@@ -364,7 +404,6 @@ fn the_number_of_workers_goes_up_and_down_while_requests_are_answered() {
 }
 
 fn ask_control(folder: &Folder, request: &str) -> String {
-    use std::io::{Read, Write};
     let mut stream =
         std::os::unix::net::UnixStream::connect(folder.path().join("onehop.sock")).expect("connected");
     stream.write_all(request.as_bytes()).expect("sent");
@@ -385,6 +424,48 @@ fn a_stop_finishes_what_is_in_flight_and_leaves_no_process() {
     assert_eq!(client.read().status, 200);
     assert!(onehop.process.wait().is_some_and(|status| status.success()));
     assert!(workers.into_iter().all(has_gone));
+}
+
+/// A WebSocket that has been accepted (RFC 6455 section 4.1).
+fn open_socket(onehop: &Onehop) -> std::net::TcpStream {
+    let mut stream = std::net::TcpStream::connect(&onehop.address).expect("connected");
+    stream.set_read_timeout(Some(onehop_testkit::PATIENCE)).expect("a timeout");
+    stream
+        .write_all(
+            b"GET /socket HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",
+        )
+        .expect("sent");
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).expect("a head");
+        head.extend(byte);
+    }
+    assert!(head.starts_with(b"HTTP/1.1 101 "), "{}", String::from_utf8_lossy(&head));
+    stream
+}
+
+#[test]
+fn a_stop_closes_websockets_with_1001_and_waits_for_those_that_say_nothing_no_longer_than_it_must() {
+    let Some((mut onehop, _folder)) = with_node("") else { return };
+    let mut polite = open_socket(&onehop);
+    let mut silent = open_socket(&onehop);
+    let begun = Instant::now();
+    onehop.process.signal(Signal::TERM);
+    for stream in [&mut polite, &mut silent] {
+        let mut start = [0; 4];
+        stream.read_exact(&mut start).expect("a close frame");
+        assert_eq!((start[0], u16::from_be_bytes([start[2], start[3]])), (0x88, 1001));
+        assert!(begun.elapsed().as_millis() < 1_500, "{:?}", begun.elapsed());
+    }
+    // An answer, masked with zeros (RFC 6455 section 5.5.1).
+    polite.write_all(&[0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe9]).expect("sent");
+    let mut rest = Vec::new();
+    polite.read_to_end(&mut rest).expect("its end");
+    assert!(onehop.process.wait().is_some_and(|status| status.success()));
+    // Its grace period is 20 seconds.
+    assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
 }
 
 #[test]

@@ -118,6 +118,14 @@ pub const GRACE_PERIOD: Duration = Duration::from_secs(10);
 /// The longest grace period that is kept to: a day. A longer one is a mistake in its unit.
 pub const GRACE_PERIOD_MAX: Duration = Duration::from_secs(86_400);
 
+/// How long after the beginning of a stop a worker may take to close its tunnels (a WebSocket: close frames
+/// both ways). One round trip to the far side of the earth takes 0.3 s; a client that is silent ends with it.
+pub const TUNNEL_FAREWELL_MAX: Duration = Duration::from_secs(2);
+
+/// So much before the end of the grace period tunnels are over in any case: what their handlers still do
+/// then has to end within it.
+pub const TUNNEL_FAREWELL_MARGIN: Duration = Duration::from_secs(1);
+
 /// How long a stop spares a connection that has not sent its first request yet: the client connected
 /// before it could know.
 pub const FRESH_CONNECTION_GRACE: Duration = Duration::from_secs(1);
@@ -263,6 +271,13 @@ pub const CONTROL_LOCK_PAUSE: Duration = Duration::from_millis(5);
 /// connection; what is left is removed by the next start.
 pub const CONTROL_SOCKETS_SWEPT_MAX: usize = 256;
 
+/// Entries of a place for private folders that are looked at when folders of servers that were killed are
+/// removed; what is left is removed by a later start. Looking at one takes some microseconds.
+pub const SWEPT_ENTRIES_MAX: usize = 10_000;
+
+/// How long the unpacked library of another version of onehop is kept: going back to it is quick.
+pub const LIBRARY_KEPT_FOR: Duration = Duration::from_secs(7 * 86_400);
+
 /// Requests that one core may have at one worker; more wait. Each takes a few hundred bytes on both sides.
 pub const LANE_SLOTS_MAX: u16 = 4096;
 
@@ -340,6 +355,10 @@ pub const WORKER_LINES_PERIOD: Duration = Duration::from_secs(1);
 
 /// Lines of all workers that wait to be written; a slow log loses lines, it never stops a worker.
 pub const WORKER_LINES_WAITING_MAX: usize = 4_096;
+
+/// Events of all applications, besides their lines, that wait to be written. An application that crashes
+/// again and again makes one in ten seconds; what is beyond takes the place of older ones of its kind.
+pub const APP_EVENTS_WAITING_MAX: usize = 1_024;
 
 /// Last lines of standard error that are told when a worker fails.
 pub const WORKER_LAST_LINES_MAX: usize = 20;

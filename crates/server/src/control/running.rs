@@ -20,7 +20,10 @@ use super::status::{AppStatus, ReloadSummary, SiteStatus, Status, StoreStatus};
 use super::store::CompressorProgram;
 use super::supervise::{SuperviseOptions, Supervisor};
 use super::trees::Trees;
-use crate::limits::{CONNECTIONS_MAX, DESCRIPTORS_RESERVED, GRACE_PERIOD_MAX, Timeouts};
+use crate::limits::{
+    CONNECTIONS_MAX, DESCRIPTORS_RESERVED, GRACE_PERIOD_MAX, TUNNEL_FAREWELL_MARGIN, TUNNEL_FAREWELL_MAX,
+    Timeouts,
+};
 use crate::observe::{self, Registry};
 use crate::request::core::Shared;
 use crate::request::route::{app_wishes, store_wishes};
@@ -378,7 +381,8 @@ impl Api for Inner {
         let in_flight = self.shared.open_connections() as u64;
         let grace = self.publisher.current().checked.global.grace_period.min(GRACE_PERIOD_MAX);
         (self.events)(Event::Stopping { in_flight });
-        self.shared.begin_stop();
+        self.shared.begin_stop(TUNNEL_FAREWELL_MAX.min(grace.saturating_sub(TUNNEL_FAREWELL_MARGIN)));
+        self.supervisor.take_leave();
         self.cores.stop(grace);
     }
 

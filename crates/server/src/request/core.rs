@@ -6,6 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
@@ -28,6 +29,8 @@ pub struct Shared {
     /// Deadlines of connections.
     pub(crate) timeouts: Timeouts,
     stopping: AtomicBool,
+    /// Milliseconds; meaningless before a stop.
+    farewell: AtomicU64,
 }
 
 /// A counter with a cache line (and its neighbour, which is fetched along) of its own.
@@ -44,6 +47,7 @@ impl Shared {
             connections_max,
             timeouts,
             stopping: AtomicBool::new(false),
+            farewell: AtomicU64::new(0),
         }
     }
 
@@ -58,14 +62,21 @@ impl Shared {
         self.connections.0.load(Ordering::Relaxed)
     }
 
-    /// From now on kept connections are closed after their answer.
-    pub fn begin_stop(&self) {
+    /// From now on kept connections are closed after their answer, and tunnels of workers that have not closed
+    /// them by themselves so much later.
+    pub fn begin_stop(&self, farewell: Duration) {
+        self.farewell.store(u64::try_from(farewell.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
         self.stopping.store(true, Ordering::Release);
+    }
+
+    /// How long after the beginning of a stop tunnels may be open.
+    pub(crate) fn farewell(&self) -> Duration {
+        Duration::from_millis(self.farewell.load(Ordering::Relaxed))
     }
 
     /// Whether a stop has begun.
     pub fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Relaxed)
+        self.stopping.load(Ordering::Acquire)
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use onehop_config::checked::{App, AppRun, WorkerCount};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Surroundings;
 use super::messages::{Command, End, News, Order, Task, Told, Withdrawal};
@@ -18,8 +18,10 @@ use super::pause::Pause;
 use super::view::{Member as Seen, State, View};
 use super::{handler, program};
 use crate::control::events::Event;
-use crate::limits::{APP_MESSAGES_MAX, ELSEWHERE_PROBE_PERIOD, WORKERS_MAX};
-use crate::request::handle::app::pool::{Pool, Worker, WorkerId};
+use crate::limits::{
+    APP_MESSAGES_MAX, APP_RETRY_AFTER_SECONDS, ELSEWHERE_PROBE_PERIOD, WORKER_DRAIN_LOOK_PERIOD, WORKERS_MAX,
+};
+use crate::request::handle::app::pool::{Pool, Transport, Worker, WorkerId};
 
 /// The state of an application.
 pub(super) struct Owner {
@@ -40,6 +42,10 @@ pub(super) struct Owner {
     said_ready: Option<Instant>,
     is_failing: bool,
     stopping: Option<Vec<oneshot::Sender<()>>>,
+    /// It is being stopped, and its workers still serve those who wait; no longer than until then.
+    serves_queue_until: Option<Instant>,
+    /// The server has begun to stop.
+    is_leaving: bool,
 }
 
 /// A worker, as its owner sees it.
@@ -82,6 +88,8 @@ impl Owner {
             said_ready: Some(now),
             is_failing: false,
             stopping: None,
+            serves_queue_until: None,
+            is_leaving: false,
         }
     }
 
@@ -105,6 +113,7 @@ impl Owner {
                 },
                 Some(told) = self.told.recv() => self.hear(told),
                 () = sleep_until(self.next_start), if waits => {}
+                () = sleep(WORKER_DRAIN_LOOK_PERIOD), if self.serves_queue_until.is_some() => self.leave_once_empty(),
             }
         }
         for waiting in self.stopping.take().into_iter().flatten() {
@@ -124,6 +133,10 @@ impl Owner {
             }
             Order::Roll(waiting) => self.begin_roll(Some(waiting)),
             Order::AwaitReady(waiting) => self.waiting.push(waiting),
+            Order::TakeLeave => {
+                self.is_leaving = true;
+                self.members.values().for_each(Member::take_leave);
+            }
             Order::Stop(waiting) => {
                 self.stop();
                 self.stopping.get_or_insert_default().push(waiting);
@@ -151,18 +164,35 @@ impl Owner {
         }
     }
 
+    /// The workers stay until nobody waits for one: what was accepted under the old settings is answered.
     fn stop(&mut self) {
-        self.stopping.get_or_insert_default();
+        if self.stopping.is_some() {
+            return;
+        }
+        self.stopping = Some(Vec::new());
+        self.serves_queue_until = Some(Instant::now() + self.app.stop_timeout);
         let gone = || Err("the application is being stopped".to_owned());
         let rolling = self.roll.take().map(|roll| roll.waiting).unwrap_or_default();
         for waiting in rolling.into_iter().chain(self.waiting.drain(..)) {
             let _ = waiting.send(gone());
         }
+    }
+
+    /// Not asked at once, but a look later: a request may be on its way from the old settings to the queue.
+    fn leave_once_empty(&mut self) {
+        let is_over = self.serves_queue_until.is_some_and(|until| Instant::now() >= until);
+        let may_serve = self.count(State::Serving) + self.count(State::Starting) > 0;
+        if self.pool.waiting() > 0 && may_serve && !is_over {
+            return;
+        }
+        self.serves_queue_until = None;
         for (id, member) in &mut self.members {
             let command = if member.worker.is_some() { Command::Drain } else { Command::Kill };
             self.pool.withdraw(*id);
             member.leave(State::Draining, command);
         }
+        // Nobody comes any more: who waits all the same is told so now.
+        self.pool.set_failing(APP_RETRY_AFTER_SECONDS, None);
     }
 
     fn hear(&mut self, told: Told) {
@@ -179,6 +209,9 @@ impl Owner {
                 if member.state == State::Starting {
                     member.state = State::Serving;
                     member.ready = Some(Instant::now());
+                    if self.is_leaving {
+                        member.take_leave();
+                    }
                     self.pool.admit(worker);
                     self.is_ready(runtime);
                 } else {
@@ -422,13 +455,21 @@ pub(super) fn configured(app: &App, cores: usize) -> usize {
     wanted.clamp(1, WORKERS_MAX)
 }
 
-/// Commands that a worker's task is sent in its life: to drain, and to end at once.
+/// Commands that a worker's task is sent in its life: to take leave, to drain, and to end at once.
 const COMMANDS_MAX: usize = 4;
 
 impl Member {
     fn command(&self, command: Command) {
         // Full, it has heard enough.
         let _ = self.commands.try_send(command);
+    }
+
+    /// Who speaks HTTP hears of it when it is asked to end.
+    fn take_leave(&self) {
+        let speaks = self.worker.as_ref().is_some_and(|worker| worker.transport == Transport::Lanes);
+        if speaks && self.state == State::Serving {
+            self.command(Command::TakeLeave);
+        }
     }
 
     fn leave(&mut self, state: State, command: Command) {

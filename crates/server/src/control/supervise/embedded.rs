@@ -6,14 +6,25 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::folder::{in_first_place, is_ours, make, own_user};
+use super::folder::{hold, in_first_place, is_ours, make, own_user};
 
 /// Where the library lies; unpacks it if it does not lie there yet. The entry is `worker.mjs`.
 pub(super) fn unpacked() -> Result<PathBuf, String> {
-    in_first_place(|base| unpack_in(base, FILES))
+    static HELD: Mutex<Option<std::fs::File>> = Mutex::new(None);
+    let path = in_first_place(|base| unpack_in(base, FILES))?;
+    let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
+    // A folder that was made anew needs a lock of its own.
+    *held = hold(&path).ok();
+    Ok(path)
+}
+
+/// The name of its folder.
+pub(super) fn library_name() -> String {
+    folder_name(FILES)
 }
 
 /// What the name of its folder begins with.
@@ -25,8 +36,12 @@ type File = (&'static str, &'static str);
 /// All of `sdk/node/src`; `build.rs` makes the list.
 const FILES: &[File] = include!(concat!(env!("OUT_DIR"), "/worker_library.rs"));
 
+fn folder_name(files: &[File]) -> String {
+    format!("{LIBRARY_FOLDER}{}-{:032x}", own_user(), hash(files))
+}
+
 fn unpack_in(base: &Path, files: &[File]) -> Result<PathBuf, String> {
-    let name = format!("{LIBRARY_FOLDER}{}-{:032x}", own_user(), hash(files));
+    let name = folder_name(files);
     let path = base.join(&name);
     if is_sound(&path, files) {
         return Ok(path);

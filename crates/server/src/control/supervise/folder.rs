@@ -3,6 +3,7 @@
 //! A folder is used only where it is our own, nobody else may write in it, and its parent does not let others
 //! rename what is ours. Never follows a link that it finds in the place of a folder.
 
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -12,18 +13,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Debug)]
 pub(super) struct PrivateFolder {
     path: PathBuf,
+    /// Locked, so that no other server removes the folder as left behind.
+    _lock: File,
 }
 
 impl PrivateFolder {
     /// A new folder in the first place that allows it.
     pub(super) fn create() -> Result<Self, String> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let name = |count| format!("onehop-apps-{}-{}-{count}", own_user(), std::process::id());
+        let name = |count| format!("{APPS_FOLDER}{}-{}-{count}", own_user(), std::process::id());
         in_first_place(|base| {
             for _ in 0..NAMES_TRIED_MAX {
                 let path = base.join(name(COUNT.fetch_add(1, Ordering::Relaxed)));
                 match make(&path, 0o711) {
-                    Ok(()) => return Ok(Self { path }),
+                    Ok(()) => {
+                        let _lock = hold(&path).map_err(|error| error.to_string())?;
+                        return Ok(Self { path, _lock });
+                    }
                     // A process of the same number that has gone left it, or somebody is in our way.
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                     Err(error) => return Err(error.to_string()),
@@ -58,6 +64,17 @@ impl Drop for PrivateFolder {
     fn drop(&mut self) {
         self.remove();
     }
+}
+
+/// What the name of such a folder begins with.
+pub(super) const APPS_FOLDER: &str = "onehop-apps-";
+
+/// A lock on a folder that is used: as long as this lives, nobody takes the folder for left behind.
+pub(super) fn hold(path: &Path) -> io::Result<File> {
+    let folder = File::open(path)?;
+    // Where a file system has no locks, nobody gets one to remove it either.
+    let _ = folder.try_lock_shared();
+    Ok(folder)
 }
 
 /// Runs this in the places for such folders until one of them works.
@@ -95,7 +112,8 @@ pub(super) fn own_user() -> u32 {
 /// How often a folder's name is chosen anew.
 const NAMES_TRIED_MAX: usize = 64;
 
-fn places() -> Vec<PathBuf> {
+/// Where such folders may be, the best first.
+pub(super) fn places() -> Vec<PathBuf> {
     let named = |name| std::env::var_os(name).map(PathBuf::from);
     // root's runtime folder is closed to the users that it runs applications as.
     let runtime = named("XDG_RUNTIME_DIR").filter(|_| own_user() != 0);
@@ -104,7 +122,7 @@ fn places() -> Vec<PathBuf> {
 }
 
 /// Where others may write, the sticky bit must keep them from renaming what is not theirs.
-fn keeps_what_is_ours(base: &Path) -> bool {
+pub(super) fn keeps_what_is_ours(base: &Path) -> bool {
     let Ok(found) = std::fs::metadata(base) else { return false };
     let owner = found.uid();
     let is_trusted = owner == own_user() || owner == 0;

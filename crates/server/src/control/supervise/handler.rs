@@ -30,7 +30,7 @@ pub(super) async fn live(mut task: Task) {
             let surroundings = Arc::clone(&task.surroundings);
             surroundings.guard().inspect(|guard| guard.add(pid));
             task.tell(News::Started { pid }).await;
-            let mut life = Life { process, begun, report: None };
+            let mut life = Life { process, begun, report: None, has_said_drain: false };
             let why = life.run(&mut task, lanes).await;
             let end = life.end(&task, why).await;
             surroundings.guard().inspect(|guard| guard.remove(pid));
@@ -54,6 +54,7 @@ struct Life {
     process: Process,
     begun: Instant,
     report: Option<mpsc::Receiver<LaneReport>>,
+    has_said_drain: bool,
 }
 
 /// Why a life ends.
@@ -164,18 +165,31 @@ impl Life {
                     return Err(if is_broken { Why::Broken(reason) } else { Why::LaneLost(reason) });
                 }
                 command = task.command() => match command {
+                    Command::TakeLeave => self.say_drain(&mut *control).await,
                     Command::Drain => return Ok(()),
                     Command::Kill => return Err(Why::Killed),
                 },
                 () = until(stuck_at) => {
                     return Err(Why::Stuck(asked.map_or(Duration::ZERO, |asked| asked.elapsed())));
                 }
-                _ = period.tick() => if asked.is_none() {
-                    token += 1;
-                    asked = Some(Instant::now());
-                    control.ping(token).await;
-                },
+                _ = period.tick() => {
+                    if worker.is_withdrawn() {
+                        // A core found that it refuses; it may never say so itself, and would stand idle.
+                        task.tell(News::Withdraw(Withdrawal::Asked)).await;
+                    }
+                    if asked.is_none() {
+                        token += 1;
+                        asked = Some(Instant::now());
+                        control.ping(token).await;
+                    }
+                }
             }
+        }
+    }
+
+    async fn say_drain(&mut self, control: &mut ControlLane) {
+        if !std::mem::replace(&mut self.has_said_drain, true) {
+            control.drain().await;
         }
     }
 
@@ -196,7 +210,7 @@ impl Life {
         worker: &Worker,
     ) -> Result<Why, Why> {
         let deadline = Instant::now() + task.app.stop_timeout;
-        control.drain().await;
+        self.say_drain(control).await;
         let mut look = interval(WORKER_DRAIN_LOOK_PERIOD);
         while worker.in_flight() > 0 {
             tokio::select! {

@@ -17,6 +17,8 @@ pub(super) enum Order {
     Roll(oneshot::Sender<Result<(), String>>),
     /// Answered when all workers serve, or one has failed.
     AwaitReady(oneshot::Sender<Result<(), String>>),
+    /// The server begins to stop: workers close what would stay open for ever, and serve on.
+    TakeLeave,
     /// No more workers; answered when the last has ended.
     Stop(oneshot::Sender<()>),
 }
@@ -67,6 +69,8 @@ pub(super) struct End {
 /// From the owner of an application to a worker's task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Command {
+    /// Only to who speaks the worker protocol: close tunnels, serve on.
+    TakeLeave,
     /// Finish what is in flight, then end.
     Drain,
     /// End at once.

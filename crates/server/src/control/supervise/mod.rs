@@ -19,7 +19,9 @@ mod output;
 mod pause;
 mod process;
 mod program;
+mod shown;
 mod stack;
+mod sweep;
 mod view;
 
 use std::ffi::OsString;
@@ -41,7 +43,7 @@ use crate::request::handle::app::pool::{Pool, WorkerId};
 use folder::PrivateFolder;
 use guard::Guard;
 use messages::Order;
-use output::Shown;
+use shown::Shown;
 use view::View;
 
 pub use guard::guard_workers;
@@ -219,6 +221,13 @@ impl Supervisor {
         Ok(app.view.status(&app.pool))
     }
 
+    /// The server begins to stop: workers close what their clients would keep open for ever, and serve on.
+    pub(super) fn take_leave(&self) {
+        for app in &*self.lock_apps() {
+            let _ = app.orders.blocking_send(Order::TakeLeave);
+        }
+    }
+
     /// Lets every worker finish what it has, and ends all of them; returns when none is left.
     pub(super) fn stop(&self) {
         let apps = std::mem::take(&mut *self.lock_apps());
@@ -268,6 +277,8 @@ impl Supervisor {
             let _ = runtime.block_on(closed);
             runtime.shutdown_background();
         })?;
+        // Nobody waits for it: without it folders lie around longer.
+        let _ = std::thread::Builder::new().name("sweep".into()).spawn(sweep::sweep);
         *engine = Some(Engine { handle: handle.clone(), close, thread });
         Ok(handle)
     }
@@ -288,6 +299,9 @@ impl Drop for Supervisor {
         if let Some(Engine { close, thread, .. }) = engine {
             let _ = close.send(());
             let _ = thread.join();
+        }
+        if let Some(Ok(shown)) = self.surroundings.shown.get() {
+            shown.finish();
         }
     }
 }
@@ -315,7 +329,10 @@ impl Surroundings {
     }
 
     fn say(&self, event: Event) {
-        (self.events)(event);
+        match self.shown() {
+            Ok(shown) => shown.tell(event),
+            Err(_) => (self.events)(event),
+        }
     }
 
     fn shown(&self) -> Result<Shown, String> {

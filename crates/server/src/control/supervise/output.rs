@@ -5,60 +5,17 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::control::events::{Event, EventSink};
+use super::shown::Shown;
+use crate::control::events::Event;
 use crate::limits::{
-    LOG_FINISH_DEADLINE, WORKER_LAST_LINES_MAX, WORKER_LINE_BYTES_MAX, WORKER_LINES_PER_SECOND_MAX,
-    WORKER_LINES_PERIOD, WORKER_LINES_WAITING_MAX,
+    WORKER_LAST_LINES_MAX, WORKER_LINE_BYTES_MAX, WORKER_LINES_PER_SECOND_MAX, WORKER_LINES_PERIOD,
 };
-
-/// Shows events on a thread of its own, so that a terminal that stands still stops nobody.
-#[derive(Clone)]
-pub(super) struct Shown {
-    lines: SyncSender<Showing>,
-}
-
-/// What the thread is told.
-enum Showing {
-    Line(Event),
-    /// Everything before this has been shown.
-    Done(SyncSender<()>),
-}
-
-impl Shown {
-    /// Starts the thread; it ends with the last of its senders.
-    pub(super) fn start(events: EventSink) -> std::io::Result<Self> {
-        let (lines, waiting) = sync_channel(WORKER_LINES_WAITING_MAX);
-        std::thread::Builder::new().name("app-output".into()).spawn(move || {
-            for showing in waiting {
-                match showing {
-                    Showing::Line(event) => events(event),
-                    Showing::Done(told) => drop(told.try_send(())),
-                }
-            }
-        })?;
-        Ok(Self { lines })
-    }
-
-    /// Whether it will be shown.
-    fn show(&self, event: Event) -> bool {
-        !matches!(self.lines.try_send(Showing::Line(event)), Err(TrySendError::Full(_)))
-    }
-
-    /// Waits, within a bound, until what was handed over is shown.
-    pub(super) fn finish(&self) {
-        let (told, shown) = sync_channel(1);
-        if self.lines.try_send(Showing::Done(told)).is_ok() {
-            let _ = shown.recv_timeout(LOG_FINISH_DEADLINE);
-        }
-    }
-}
 
 /// The last lines that a worker wrote to standard error.
 #[derive(Debug, Clone, Default)]
@@ -104,7 +61,7 @@ pub(super) async fn drain(
         let read = tokio::time::timeout_at(rate.told_at(), output.read(&mut buffer)).await;
         let say = |line: String| {
             let Source { app, pid, is_error } = source.clone();
-            shown.show(Event::AppOutput { app, pid, is_error, line })
+            shown.show_line(Event::AppOutput { app, pid, is_error, line })
         };
         let is_at_end = matches!(read, Ok(Ok(0) | Err(_)));
         let bytes = match read {

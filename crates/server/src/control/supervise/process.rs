@@ -19,7 +19,8 @@ use tokio::task::JoinHandle;
 
 use super::SuperviseOptions;
 use super::launch::Launch;
-use super::output::{Inspector, LastLines, Shown, Source, drain};
+use super::output::{Inspector, LastLines, Source, drain};
+use super::shown::Shown;
 use crate::limits::{WORKER_OUTPUT_END_DEADLINE, WORKER_TERMINATE_DEADLINE};
 
 /// A process that runs, or has ended and not been told yet.

@@ -91,6 +91,8 @@ impl Life {
                 _ = self.process.ended() => return Err(Why::Exited),
                 (lost, _) = lost(&mut self.report) => return Err(Why::Lost(lost)),
                 command = task.command() => match command {
+                    // It knows nothing of that.
+                    Command::TakeLeave => {}
                     Command::Drain => return Ok(()),
                     Command::Kill => return Err(Why::Killed),
                 },

@@ -340,6 +340,15 @@ impl<'l, 'c> Download<'l, 'c> {
         }
     }
 
+    /// Ends so much after the server begins to stop that a worker, which is told then, has closed its tunnels.
+    pub(crate) fn farewell_over(&self) -> impl Future<Output = ()> + use<'c> {
+        let (core, stopping) = (self.line.core, self.stopping());
+        async move {
+            stopping.await;
+            tokio::time::sleep(core.shared.farewell()).await;
+        }
+    }
+
     /// Writes what was gathered.
     pub(crate) async fn flush(&mut self) -> io::Result<()> {
         if self.is_coding

@@ -207,7 +207,9 @@ impl Call<'_> {
                     _ => ResetCode::ClientGone,
                 });
                 if fault == Fault::WorkerRefused {
+                    // It has few requests because it refuses them: nobody else should be sent there.
                     self.refused_by.set(Some(lane.worker.id));
+                    self.pool.withdraw(lane.worker.id);
                 }
                 if fault == Fault::WorkerTimeout {
                     lane.worker.report(LaneReport::TimedOut);

@@ -169,6 +169,11 @@ impl Pool {
         self.queued.load(Ordering::Relaxed)
     }
 
+    /// The same without those whose client has gone; looks at each.
+    pub(crate) fn waiting(&self) -> usize {
+        self.lock_queue().iter().filter(|waiting| !waiting.is_closed()).count()
+    }
+
     /// A place at the worker that has the fewest requests, or in the queue. `refused_by` is asked only where
     /// nobody else has room.
     pub(crate) fn choose(self: &Arc<Self>, turn: usize, refused_by: Option<WorkerId>) -> Choice {

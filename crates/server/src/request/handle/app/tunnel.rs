@@ -12,7 +12,7 @@ use crate::request::conn::exchange::{Download, Upload};
 pub(super) async fn run(stream: &Stream, upload: &mut Upload<'_, '_>, download: &mut Download<'_, '_>) {
     upload.become_tunnel();
     stream.become_tunnel();
-    let stopping = download.stopping();
+    let farewell_over = download.farewell_over();
     let to_worker = async {
         let mut piece = Vec::new();
         loop {
@@ -48,6 +48,6 @@ pub(super) async fn run(stream: &Stream, upload: &mut Upload<'_, '_>, download: 
     tokio::select! {
         () = to_worker => {}
         () = to_client => {}
-        () = stopping => {}
+        () = farewell_over => {}
     }
 }
