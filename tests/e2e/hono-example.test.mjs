@@ -148,10 +148,7 @@ test("a stop ends the chat, for the handler too, and the server ends cleanly", a
   await server.event(({ event, line }) => event === "app_output" && line.startsWith("a chat was closed with"));
   const end = await server.event(({ event, pid }) => event === "worker_ended" && chat.greeting.includes(`process ${pid}.`));
   assert.equal(end.failed, false);
-  // The server ends upgraded connections itself before it tells the workers to go, so that no close frame is sent.
-  await context.test("with 1001", { todo: "a stop cuts upgraded connections off; a reload closes them" }, () => {
-    assert.equal(closed, 1001);
-  });
+  assert.equal(closed, 1001);
 });
 
 async function fails(response, status, error) {

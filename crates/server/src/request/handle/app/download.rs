@@ -1,6 +1,7 @@
 //! The worker's answer on its way to the client.
 
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -41,6 +42,15 @@ struct Receiving<'a, 't, 'h, 'l, 'c> {
     owed: Option<u64>,
     /// The answer has no body, whatever the worker sends.
     is_bodiless: bool,
+    /// Ends an answer that would go on for ever, some time after the server began to stop.
+    farewell: Option<Pin<Box<dyn Future<Output = ()> + 'c>>>,
+}
+
+/// What came of waiting for an answer's frames.
+enum Came {
+    Frames,
+    /// The server stops, and the answer would go on for ever.
+    Farewell,
 }
 
 /// Takes the answer's frames and sends what they say. Ends with a whole answer that was not sent, with one
@@ -56,11 +66,24 @@ pub(super) async fn receive(
 ) -> Result<Received, Fault> {
     download.expect_handler_within(pool.app.timeout);
     let place = Some(place);
-    let mut receiving =
-        Receiving { trip, pool, stream, download, answer, continued, place, owed: None, is_bodiless: false };
+    let mut receiving = Receiving {
+        trip,
+        pool,
+        stream,
+        download,
+        answer,
+        continued,
+        place,
+        owed: None,
+        is_bodiless: false,
+        farewell: None,
+    };
     let mut frames = Vec::new();
     loop {
-        receiving.wait(&mut frames).await?;
+        if let Came::Farewell = receiving.wait(&mut frames).await? {
+            receiving.download.whole(&[]);
+            return Ok(receiving.over());
+        }
         let mut rest = &frames[..];
         while let Some((frame, used)) = next_frame(rest) {
             if let Some(received) = receiving.take(frame).await? {
@@ -77,10 +100,15 @@ pub(super) async fn receive(
 }
 
 impl Receiving<'_, '_, '_, '_, '_> {
-    async fn wait(&self, frames: &mut Vec<u8>) -> Result<(), Fault> {
+    async fn wait(&mut self, frames: &mut Vec<u8>) -> Result<Came, Fault> {
         poll_fn(|context| {
             if let Poll::Ready(ready) = self.stream.poll_frames(frames, context) {
-                return Poll::Ready(ready.map_err(|_| Fault::WorkerDied));
+                return Poll::Ready(ready.map(|()| Came::Frames).map_err(|_| Fault::WorkerDied));
+            }
+            if let Some(farewell) = &mut self.farewell
+                && farewell.as_mut().poll(context).is_ready()
+            {
+                return Poll::Ready(Ok(Came::Farewell));
             }
             if self.download.state() == Sent::Nothing && self.download.poll_late(context) {
                 return Poll::Ready(Err(Fault::WorkerTimeout));
@@ -173,6 +201,7 @@ impl Receiving<'_, '_, '_, '_, '_> {
         if answer.fields.get("content-type").is_some_and(|value| value.starts_with(b"text/event-stream")) {
             // It may go on for ever; the worker has room for others meanwhile.
             self.place = None;
+            self.farewell = Some(Box::pin(self.download.farewell_over()));
         }
         self.owed = length;
         // Whoever waits to be asked for its body has its final answer: what it sends now is sent on.
