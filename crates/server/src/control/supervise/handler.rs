@@ -17,7 +17,8 @@ use super::process::{Process, ended_within, explain};
 use super::stack;
 use crate::control::events::Event;
 use crate::limits::{
-    WORKER_DRAIN_LOOK_PERIOD, WORKER_EXIT_EXPLAINED_DEADLINE, WORKER_OUTPUT_END_DEADLINE, WORKER_PING_PERIOD,
+    WORKER_DRAIN_LOOK_PERIOD, WORKER_EXIT_EXPLAINED_DEADLINE, WORKER_HEALTHY_AFTER,
+    WORKER_OUTPUT_END_DEADLINE, WORKER_PING_PERIOD,
 };
 use crate::request::handle::app::pool::{LaneReport, Transport, Worker};
 
@@ -195,7 +196,9 @@ impl Life {
 
     fn health(&self, task: &Task, pong: &Pong, worker: &Worker) -> News {
         let recycle = &task.app.recycle;
-        let is_due = recycle.resident_bytes.is_some_and(|bound| pong.resident_bytes >= bound)
+        // A bound below what it needs to begin with must not replace workers without pause.
+        let is_grown = self.begun.elapsed() >= WORKER_HEALTHY_AFTER;
+        let is_due = recycle.resident_bytes.is_some_and(|bound| is_grown && pong.resident_bytes >= bound)
             || recycle.requests.is_some_and(|bound| worker.begun().max(pong.begun) >= bound)
             || recycle.age.is_some_and(|bound| self.begun.elapsed() >= bound);
         let lag = Duration::from_micros(pong.delay_us.into());
