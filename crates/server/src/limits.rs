@@ -286,8 +286,8 @@ pub const LANE_SLOTS_MAX: u16 = 4096;
 pub const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 
 /// The same for a whole lane: what all slow clients of one core and worker together can make either side
-/// hold. 128 of them may stand still before others are slowed down.
-pub const LANE_WINDOW_BYTES: u32 = 32 * 1024 * 1024;
+/// hold. 256 of them may stand still before long bodies of others wait; short ones never do.
+pub const LANE_WINDOW_BYTES: u32 = 64 * 1024 * 1024;
 
 /// Bytes of one read from a lane, and of a frame that is not whole yet.
 pub const LANE_BUFFER_BYTES: usize = 192 * 1024;
@@ -417,3 +417,11 @@ pub const UPSTREAM_BACKLOG_PAUSE: Duration = Duration::from_millis(5);
 
 /// Bytes of one read of an answer that is too long for the usual buffer.
 pub const UPSTREAM_READ_BYTES: usize = 64 * 1024;
+
+/// How often a client is looked at that has sent more than is kept while its request waits: whether it is still
+/// there. Within the 100 ms in which a handler should learn that nobody waits.
+pub const GONE_LOOK_PERIOD: Duration = Duration::from_millis(50);
+
+/// Bytes that wait to be written to one lane before no more requests are handed to it: its worker does not read.
+/// A hundred times what a turn of the core brings under load.
+pub const LANE_OUT_BYTES_MAX: usize = 4 * 1024 * 1024;

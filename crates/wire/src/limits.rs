@@ -36,3 +36,8 @@ pub const LANE_SLOT: u16 = 0xFFFF;
 
 /// In place of a number of bytes: not known (a body), or all that is left (a file).
 pub const UNKNOWN_LENGTH: u64 = u64::MAX;
+
+/// A body of at most so many bytes that comes whole with its REQUEST or RESPONSE is not counted against credit:
+/// what is short goes through where long bodies have used the lane's window up. Slots times this is the bound of
+/// what such bodies can take.
+pub const FREE_BODY_BYTES: usize = 16 * 1024;

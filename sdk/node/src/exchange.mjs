@@ -10,6 +10,7 @@ import { Outbound } from './outbound.mjs';
 import { report } from './report.mjs';
 import { Tunnel } from './tunnel.mjs';
 import {
+  FREE_BODY_BYTES,
   FACT_UPGRADE, FACT_WAITS_FOR_CONTINUE, FIELD_COUNT_MAX, HANDLER_FAILED, HEAD_BLOCK_BYTES_MAX, METHOD_HEAD,
   PATH_BYTES_MAX, ProtocolError, REFUSED, TIMEOUT, WINDOW_BYTES_MAX,
 } from './wire.mjs';
@@ -226,7 +227,8 @@ export class Exchange {
     }
     const bytes = typeof body === 'string' ? Buffer.from(body) : body;
     if (bytes instanceof Uint8Array) {
-      const count = Math.min(bytes.length, lane.bodyBytesWithHead, Math.max(0, lane.sendable(this)));
+      const isFree = bytes.length <= FREE_BODY_BYTES;
+      const count = isFree ? bytes.length : Math.min(bytes.length, lane.bodyBytesWithHead, Math.max(0, lane.sendable(this)));
       const whole = count === bytes.length;
       lane.writeHead(this, status, fields, bytes.length, bytes, count, whole);
       if (whole) {

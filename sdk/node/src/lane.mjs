@@ -7,9 +7,10 @@ import { Exchange } from './exchange.mjs';
 import { LaneCredit } from './inbound.mjs';
 import { Output } from './output.mjs';
 import {
-  BODY_BYTES_MAX, CLIENT_GONE, CREDIT, DATA, END, FILE, FRAME_HEAD_BYTES, FrameReader, HEAD_BLOCK_BYTES_MAX,
-  INFORMATIONAL, LANE_SLOT, METHOD_NUMBER_MAX, ProtocolError, readU32, REQUEST, REQUEST_FIXED_BYTES, RESET, RESPONSE,
-  RESPONSE_FIXED_BYTES, TRAILERS, WINDOW_BYTES_MAX, writeFrameHead, writeU16, writeU32, writeU64,
+  BODY_BYTES_MAX, CLIENT_GONE, CREDIT, DATA, END, FILE, FRAME_HEAD_BYTES, FREE_BODY_BYTES, FrameReader,
+  HEAD_BLOCK_BYTES_MAX, INFORMATIONAL, LANE_SLOT, METHOD_NUMBER_MAX, ProtocolError, REQUEST, REQUEST_FIXED_BYTES,
+  RESET, RESPONSE, RESPONSE_FIXED_BYTES, TRAILERS, WINDOW_BYTES_MAX, readU32, writeFrameHead, writeU16, writeU32,
+  writeU64,
 } from './wire.mjs';
 
 /** Characters of a body that is written without being measured first: at most three times as many bytes. */
@@ -103,7 +104,8 @@ export class Lane {
   writeWholeText(exchange, status, fields, text) {
     if (text.length > SHORT_TEXT || fields.length > HEAD_BLOCK_BYTES_MAX) return false;
     const bytesMax = text.length * 3;
-    if (bytesMax > exchange.credit || bytesMax > this.#credit) return false;
+    const isFree = bytesMax <= FREE_BODY_BYTES;
+    if (!isFree && (bytesMax > exchange.credit || bytesMax > this.#credit)) return false;
     const output = this.#output;
     const at = output.reserve(FRAME_HEAD_BYTES + RESPONSE_FIXED_BYTES + fields.length + bytesMax);
     const { buffer } = output;
@@ -119,7 +121,7 @@ export class Lane {
     writeU32(buffer, at + FRAME_HEAD_BYTES + 4, fields.length);
     writeU32(buffer, at + FRAME_HEAD_BYTES + 8, bodyBytes);
     writeU32(buffer, at + FRAME_HEAD_BYTES + 12, 0);
-    this.#credit -= bodyBytes;
+    if (bodyBytes > FREE_BODY_BYTES) this.#credit -= bodyBytes;
     output.used = end;
     return true;
   }
@@ -132,7 +134,7 @@ export class Lane {
     this.#writeFixed(at, status, fields, length);
     if (count > 0) {
       buffer.set(count === bytes.length ? bytes : bytes.subarray(0, count), at + RESPONSE_FIXED_BYTES + fields.length);
-      this.#spend(exchange, count);
+      if (!whole || count > FREE_BODY_BYTES) this.#spend(exchange, count);
     }
     this.#output.flushEarly();
   }
@@ -248,12 +250,12 @@ export class Lane {
     let body = EMPTY;
     if (end > bodyAt) {
       body = new Uint8Array(bytes.subarray(bodyAt, end));
-      this.#received.received(body.length);
+      if (flags !== END || body.length > FREE_BODY_BYTES) this.#received.received(body.length);
     }
     let exchange;
     if (flags === END) {
       exchange = new Exchange(this, slot, generation, head, body);
-      if (body.length > 0) this.#received.consumed(body.length);
+      if (body.length > FREE_BODY_BYTES) this.#received.consumed(body.length);
     } else {
       exchange = new Exchange(this, slot, generation, head, null);
       exchange.expectBody(body);

@@ -12,6 +12,8 @@ export const FRAME_HEAD_BYTES = 12;
 export const PAYLOAD_BYTES_MAX = 135_168;
 /** Most bytes of a body in one frame. */
 export const BODY_BYTES_MAX = 65_536;
+/** A body of at most so many bytes that comes whole with its head is not counted against credit. */
+export const FREE_BODY_BYTES = 16_384;
 /** Longest head block. */
 export const HEAD_BLOCK_BYTES_MAX = 65_536;
 /** Fields of a head block. */

@@ -109,8 +109,11 @@ async fn drain(
     loop {
         core.deadlines.wake_idle();
         while let Ok(command) = commands.try_recv() {
-            if let Command::Adopt(number, stream) = command {
-                adopt(core, open_here, number, stream);
+            match command {
+                Command::Adopt(number, stream) => adopt(core, open_here, number, stream),
+                // A worker that dies now is replaced: requests wait for it.
+                Command::Attach(worker, socket) => lane::attach(core, worker, socket),
+                Command::Listen(..) | Command::Unlisten(_) | Command::Stop(_) => {}
             }
         }
         tokio::task::yield_now().await;

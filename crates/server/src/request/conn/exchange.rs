@@ -18,7 +18,8 @@ use super::desk::Input;
 use super::socket::Socket;
 use super::write::Writing;
 use crate::limits::{
-    READ_BUFFER_BYTES, UPLOAD_PIECE_BYTES_MAX, UPLOAD_PIECE_BYTES_MIN, WRITE_GATHER_BYTES_MAX,
+    GONE_LOOK_PERIOD, READ_BUFFER_BYTES, UPLOAD_PIECE_BYTES_MAX, UPLOAD_PIECE_BYTES_MIN,
+    WRITE_GATHER_BYTES_MAX,
 };
 use crate::request::answer::Answer;
 use crate::request::core::Core;
@@ -184,20 +185,24 @@ impl<'l, 'c> Upload<'l, 'c> {
         .await
     }
 
-    /// Ends when the client has closed its side or is gone. Bytes that come meanwhile are kept, as many
-    /// as the connection's buffer takes; then nobody looks any more.
+    /// Ends when the client has closed its side or is gone. Bytes that come meanwhile are kept, as many as a
+    /// buffer takes; a client that has sent more is looked at from time to time.
     pub(crate) async fn gone(&mut self) {
-        poll_fn(|context| self.poll_gone(context)).await;
+        let is_gone = poll_fn(|context| self.poll_gone(context)).await;
+        while !is_gone && !self.line.socket.borrow().is_closed_by_peer() {
+            tokio::time::sleep(GONE_LOOK_PERIOD).await;
+        }
     }
 
-    fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()> {
+    /// `true`: the client is gone. `false`: it has sent as much as is kept.
+    fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<bool> {
         while self.input.unread().len() < READ_BUFFER_BYTES {
             match ready!(self.input.poll_fill(&mut self.line.socket.borrow_mut(), context)) {
-                Ok(0) | Err(_) => return Poll::Ready(()),
+                Ok(0) | Err(_) => return Poll::Ready(true),
                 Ok(_) => {}
             }
         }
-        Poll::Pending
+        Poll::Ready(false)
     }
 
     /// The trailer fields' lines, once the body is at its end.

@@ -4,6 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvFlags, SendFlags};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
@@ -34,6 +35,18 @@ impl Socket {
     /// Whether the other side has neither sent anything that was not read nor closed.
     pub(crate) fn is_silent(&self) -> bool {
         matches!(self.peek(), Err(rustix::io::Errno::AGAIN))
+    }
+
+    /// Whether the client has closed its side or is gone, whatever it sent before.
+    pub(crate) fn is_closed_by_peer(&self) -> bool {
+        let flags = PollFlags::RDHUP;
+        let mut polled = match self {
+            Self::Tcp(stream) => [PollFd::new(stream, flags)],
+            Self::Unix(stream) => [PollFd::new(stream, flags)],
+        };
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut polled, Some(&at_once)).is_ok()
+            && polled[0].revents().intersects(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR)
     }
 
     /// Whether the kernel holds bytes that were not read, asked of itself and not of the event loop,

@@ -37,6 +37,8 @@ pub(crate) struct Connection {
     codec: RefCell<ClientCodec>,
     /// It has carried a request before this one.
     is_used: Cell<bool>,
+    /// A write has begun and is not at its end, or will never be: whoever wrote may have been dropped.
+    is_writing: Cell<bool>,
     /// How long the upstream keeps it without a request, where it said so.
     kept_for: Cell<Option<Duration>>,
 }
@@ -77,6 +79,7 @@ impl Connection {
             socket: RefCell::new(socket),
             codec: RefCell::new(ClientCodec::new(CODEC_LIMITS)),
             is_used: Cell::new(false),
+            is_writing: Cell::new(false),
             kept_for: Cell::new(None),
         })
     }
@@ -107,7 +110,9 @@ impl Connection {
     /// upstream were not understood.
     pub(crate) fn reuse(&self, unread: usize) -> bool {
         self.is_used.set(true);
-        self.codec.borrow_mut().reuse(unread)
+        // The codec knows what was to be sent, and only the socket what was. With bytes missing the upstream
+        // would take the next request for the rest of this one.
+        self.codec.borrow_mut().reuse(unread) && !self.is_writing.get()
     }
 
     /// Whether the upstream has said nothing, not even that it closes, while nothing was asked. Asks the
@@ -135,6 +140,7 @@ impl Connection {
     /// answer either, and for that there is one.
     pub(crate) async fn write(&self, first: &[u8], second: &[u8]) -> io::Result<()> {
         let mut written = 0;
+        self.is_writing.set(true);
         poll_fn(|context| {
             let mut socket = self.socket.borrow_mut();
             while written < first.len() + second.len() {
@@ -154,6 +160,7 @@ impl Connection {
                 }
                 written += count;
             }
+            self.is_writing.set(false);
             Poll::Ready(Ok(()))
         })
         .await
@@ -197,7 +204,48 @@ fn timeout(value: &[u8]) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+
+    use onehop_http1::{AskHead, BodyLength, BodyRead};
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_connection_whose_request_was_never_written_whole_is_not_used_again() {
+        for written_whole in [true, false] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("upstream.sock");
+            let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+            let connection = Connection::dial(&AppAddress::Unix(path)).await.unwrap();
+            let (mut peer, _) = listener.accept().unwrap();
+            // More than the kernel takes while nobody reads.
+            let body = vec![b'x'; 4 << 20];
+            let mut output = Vec::new();
+            let length = BodyLength::Known(body.len() as u64);
+            let (fields, target) = (&b"Host: a\r\n"[..], &b"/"[..]);
+            let ask = AskHead { method: b"POST", target, fields, body: length, upgrade: false };
+            connection.codec().write_request_head(&mut output, ask).unwrap();
+            connection.codec().write_data(&mut output, &body);
+            connection.codec().finish(&mut output, &[]);
+            {
+                let mut writing = std::pin::pin!(connection.write(&output, &[]));
+                let mut context = Context::from_waker(Waker::noop());
+                assert!(writing.as_mut().poll(&mut context).is_pending());
+                if written_whole {
+                    let (mut reader, mut read) = (peer.try_clone().unwrap(), vec![0; output.len()]);
+                    let reading = std::thread::spawn(move || reader.read_exact(&mut read));
+                    writing.await.unwrap();
+                    reading.join().unwrap().unwrap();
+                }
+            }
+            peer.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").unwrap();
+            let (mut input, mut head) = (Input::new(), ResponseHead::new());
+            poll_fn(|context| connection.poll_fill(&mut input, context)).await.unwrap();
+            connection.codec().read_head(input.unread(), &mut head).unwrap().unwrap();
+            assert!(matches!(connection.codec().read_body(&[]), Ok(BodyRead::End { consumed: 0 })));
+            assert_eq!(connection.reuse(0), written_whole);
+        }
+    }
 
     #[test]
     fn a_keep_alive_field_says_how_long() {

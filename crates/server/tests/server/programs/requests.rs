@@ -285,3 +285,18 @@ fn a_client_of_a_unix_socket_has_no_address() {
         "GET / HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-Proto: http\r\nX-Forwarded-Host: localhost";
     assert_eq!(program.heads(), [expected]);
 }
+
+#[test]
+fn a_body_that_comes_while_the_way_looks_at_the_disk_is_the_programs() {
+    let program = echo();
+    let server = serve_with(program.address, "", "root * ./x/{host}\n\ttry_files {path}");
+    let mut client = server.connect();
+    for length in [5, 200_000] {
+        let body = vec![b'b'; length];
+        client.send(format!("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n"));
+        client.send(&body);
+        let answer = client.answer();
+        assert_eq!((answer.status, answer.body.len()), (200, length));
+        assert!(answer.body == body);
+    }
+}

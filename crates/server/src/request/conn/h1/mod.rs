@@ -206,27 +206,28 @@ impl Connection {
             self.codec.close_after_answer();
         }
         let view = self.core.view();
-        let outcome = match self.begin(desk, &view, started) {
+        let begun = match self.begin(desk, &view, started) {
             Begun::Served(served) => Ok(served),
             Begun::NeedsDisk(again) => Err(again),
             Begun::Called(call) => return call.await,
         };
         let Desk { input, output, head, answer } = desk;
-        // Whoever answers has not read a body.
-        if let Err(fault) = self.drop_body(input, output).await? {
-            return self.refuse(desk, fault).await.map(Some);
-        }
-        let served = match outcome {
+        let served = match begun {
             Ok(served) => served,
             Err(again) => match again.on_blocking_thread(&view.snapshot, head, self.origin, answer).await {
                 Ok(served) => served,
                 Err(needs_app) => {
-                    // Seldom: what the way looks for on disk is looked for once more.
+                    // Seldom: what the way looks for on disk is looked for once more. The body is the
+                    // application's.
                     let call = needs_app.call(&view.snapshot, head, self.origin);
                     return self.call(call, Busy { input, output, head, answer }, &view, started).await;
                 }
             },
         };
+        // Whoever has answered has not read a body.
+        if let Err(fault) = self.drop_body(input, output).await? {
+            return self.refuse(desk, fault).await.map(Some);
+        }
         self.send(output, head, answer, &view, served, started).await
     }
 

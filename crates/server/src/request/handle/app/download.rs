@@ -6,6 +6,7 @@ use std::task::Poll;
 
 use onehop_http1::BodyLength;
 use onehop_http1::Method;
+use onehop_wire::limits::FREE_BODY_BYTES;
 use onehop_wire::{self as wire, Payload, ResetCode};
 use tokio::sync::Notify;
 
@@ -94,6 +95,7 @@ impl Receiving<'_, '_, '_, '_, '_> {
         match frame.payload {
             Payload::Response(response) => self.take_head(response, frame.end).await,
             Payload::Data(data) => self.take_data(data, frame.end).await,
+            Payload::Trailers(_) if self.owes() => Err(Fault::WorkerBroken),
             Payload::Trailers(block) => {
                 let lines = head::plain_lines(block).map_err(|_| Fault::WorkerBroken)?;
                 self.download.whole(lines.lines());
@@ -149,13 +151,18 @@ impl Receiving<'_, '_, '_, '_, '_> {
         let is_withheld = is_head || response.status == 304;
         self.is_bodiless = is_withheld || response.status == 204;
         let length = response.length.or(field_length.filter(|_| is_withheld));
+        if end && response.body.is_empty() && !self.is_bodiless && length.is_some_and(|length| length > 0) {
+            return Err(Fault::WorkerBroken);
+        }
         if end {
+            // What is short is not counted.
+            let counted = if response.body.len() <= FREE_BODY_BYTES { 0 } else { response.body.len() };
             if let Some(wanted) = super::file::Wanted::by_field(answer, self.pool) {
-                self.stream.consumed(response.body.len());
+                self.stream.consumed(counted);
                 super::file::open(self.trip, self.pool, wanted, answer).await?;
             } else {
                 whole(answer, response.body, length, is_withheld);
-                self.stream.consumed(response.body.len());
+                self.stream.consumed(counted);
             }
             self.trip.finish(answer);
             return Ok(Some(Received::Ended(Ended::Complete)));
@@ -168,6 +175,8 @@ impl Receiving<'_, '_, '_, '_, '_> {
             self.place = None;
         }
         self.owed = length;
+        // Whoever waits to be asked for its body has its final answer: what it sends now is sent on.
+        self.continued.notify_one();
         self.download.head(answer, body);
         self.pass_on(response.body).await?;
         Ok(None)
@@ -178,7 +187,7 @@ impl Receiving<'_, '_, '_, '_, '_> {
         if !end {
             return Ok(None);
         }
-        if self.owed.is_some_and(|owed| owed > 0) && !self.is_bodiless {
+        if self.owes() {
             return Err(Fault::WorkerBroken);
         }
         self.download.whole(&[]);
@@ -208,6 +217,11 @@ impl Receiving<'_, '_, '_, '_, '_> {
         self.download.head(self.answer, BodyLength::None);
         self.download.flush().await.map_err(gone)?;
         Ok(Some(Received::Upgraded))
+    }
+
+    /// Whether less came than was promised.
+    fn owes(&self) -> bool {
+        self.owed.is_some_and(|owed| owed > 0) && !self.is_bodiless
     }
 
     fn over(&self) -> Received {

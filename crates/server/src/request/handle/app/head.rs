@@ -94,6 +94,8 @@ pub(super) fn passed_on_trailers(lines: &[u8], mut pass_on: impl FnMut(&[u8])) {
 pub(super) fn asks_for_upgrade(head: &RequestHead) -> bool {
     head.get(Known::Upgrade).is_some()
         && head.version() == Version::Http11
+        && head.get(Known::TransferEncoding).is_none()
+        && head.get(Known::ContentLength).is_none_or(|length| length == b"0")
         && is_named_by_connection(head, b"upgrade")
 }
 

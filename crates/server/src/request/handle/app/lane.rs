@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use onehop_wire::limits::{INFORMATIONAL_MAX, LANE_SLOT, PAYLOAD_BYTES_MAX};
+use onehop_wire::limits::{FREE_BODY_BYTES, INFORMATIONAL_MAX, LANE_SLOT, PAYLOAD_BYTES_MAX};
 use onehop_wire::{self as wire, Frame, Known, Meter, Payload, Sender, Slots, Window};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixStream;
@@ -20,7 +20,8 @@ use tokio::net::UnixStream;
 use super::pool::{LaneReport, Worker, WorkerId};
 use super::stream::{Progress, Stream, StreamState};
 use crate::limits::{
-    LANE_BUFFER_BYTES, LANE_READS_PER_TURN, LANE_SLOTS_MAX, LANE_WINDOW_BYTES, STREAM_WINDOW_BYTES,
+    LANE_BUFFER_BYTES, LANE_OUT_BYTES_MAX, LANE_READS_PER_TURN, LANE_SLOTS_MAX, LANE_WINDOW_BYTES,
+    STREAM_WINDOW_BYTES,
 };
 use crate::request::core::Core;
 
@@ -99,7 +100,8 @@ impl Lane {
     /// A place for one exchange; none where all are taken or the lane is lost.
     pub(super) fn open(self: &Rc<Self>) -> Option<Stream> {
         let mut state = self.state.borrow_mut();
-        if state.is_lost {
+        // Heads need no credit: a worker that reads nothing must not make this grow.
+        if state.is_lost || state.out.len() > LANE_OUT_BYTES_MAX {
             return None;
         }
         let (slot, generation) = state.slots.open()?;
@@ -172,7 +174,7 @@ impl State {
             self.streams.iter_mut().for_each(StreamState::wake_sender);
             return Ok(());
         }
-        let body = body_bytes(&frame.payload);
+        let body = body_bytes(frame);
         self.receive.received(body).map_err(|broken| broken.to_string())?;
         match self.slots.check(frame.slot, frame.generation) {
             Known::Never => {
@@ -183,7 +185,7 @@ impl State {
                 self.consumed(body);
                 let stream = self.streams.get(usize::from(frame.slot));
                 if stream.is_some_and(|stream| stream.was_ended_by_worker(frame.generation))
-                    && !matches!(frame.payload, Payload::Credit(_))
+                    && !matches!(frame.payload, Payload::Credit(_) | Payload::Reset(_))
                 {
                     return Err("it goes on with an answer that it had ended".to_owned());
                 }
@@ -205,8 +207,16 @@ impl StreamState {
     /// Checks that a frame may come now, and notes what it changes.
     fn advance(&mut self, frame: &Frame<'_>, body: usize) -> Result<(), String> {
         let as_text = |broken: wire::Broken| broken.to_string();
-        if self.progress == Progress::Over && !matches!(frame.payload, Payload::Credit(_)) {
-            return Err("it goes on with an answer that it had ended".to_owned());
+        if matches!(self.progress, Progress::Over | Progress::HalfClosed) {
+            match frame.payload {
+                Payload::Credit(_) => {}
+                // A tunnel is over for both sides with this; after an answer's end it changes nothing.
+                Payload::Reset(_) => {
+                    self.progress = Progress::Over;
+                    return Ok(());
+                }
+                _ => return Err("it goes on with an answer that it had ended".to_owned()),
+            }
         }
         self.receive.received(body).map_err(as_text)?;
         match frame.payload {
@@ -218,8 +228,8 @@ impl StreamState {
             Payload::Response(response) if self.progress == Progress::Asked => {
                 let upgrade = response.status == 101;
                 self.progress = if upgrade { Progress::Tunnel } else { Progress::Answering };
-                if upgrade && frame.end {
-                    return Err("it ends an upgrade with its head".to_owned());
+                if upgrade && (frame.end || !response.body.is_empty()) {
+                    return Err("it sends more than a head to upgrade".to_owned());
                 }
             }
             Payload::File(_) if self.progress == Progress::Asked => {}
@@ -239,15 +249,17 @@ impl StreamState {
             _ => return Err("it sends parts of an answer out of order".to_owned()),
         }
         if frame.end {
-            self.progress = Progress::Over;
+            let is_tunnel = self.progress == Progress::Tunnel;
+            self.progress = if is_tunnel { Progress::HalfClosed } else { Progress::Over };
         }
         Ok(())
     }
 }
 
 /// Bytes that count against credit.
-fn body_bytes(payload: &Payload<'_>) -> usize {
-    match payload {
+pub(super) fn body_bytes(frame: &Frame<'_>) -> usize {
+    match &frame.payload {
+        Payload::Response(response) if frame.end && response.body.len() <= FREE_BODY_BYTES => 0,
         Payload::Response(response) => response.body.len(),
         Payload::Data(data) => data.len(),
         _ => 0,

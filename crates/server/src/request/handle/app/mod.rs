@@ -17,13 +17,14 @@ mod stream;
 mod tunnel;
 mod upload;
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 
 use onehop_http1::{BodyLength, Method};
-use onehop_wire::limits::INLINE_BODY_BYTES_MAX;
+use onehop_wire::limits::{FREE_BODY_BYTES, INLINE_BODY_BYTES_MAX};
 use onehop_wire::{self as wire, ResetCode};
 
 use super::super::conn::exchange::{Download, Sent, Upload};
@@ -33,7 +34,7 @@ use crate::request::core::Core;
 use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
 use lane::Lane;
-use pool::{Choice, LaneReport, Pool, Transport, Worker};
+use pool::{Choice, LaneReport, Pool, Transport, Worker, WorkerId};
 use stream::Stream;
 
 /// How a call ended.
@@ -55,6 +56,8 @@ struct Call<'a> {
     opening: Vec<u8>,
     /// That was all of it.
     is_complete: bool,
+    /// Who did not begin it. It has few requests because it refuses them, so others are asked first.
+    refused_by: Cell<Option<WorkerId>>,
 }
 
 /// A place at a worker, given back when this is dropped.
@@ -78,7 +81,7 @@ pub(crate) async fn call(
         failure_page::fill(&pool.app.name, failure, answer);
         return Ok(Ended::Complete);
     }
-    let mut call = Call { pool, core, opening: Vec::new(), is_complete: true };
+    let mut call = Call { pool, core, opening: Vec::new(), is_complete: true, refused_by: Cell::new(None) };
     if upload.length() != BodyLength::None {
         // A client that waits to be asked for its body has sent none.
         call.is_complete =
@@ -105,9 +108,11 @@ pub(crate) async fn call(
             }
         }
         let Some(lane) = core.lanes.find(place.worker.id) else {
-            // Its loss is known here and not yet everywhere.
+            // Its loss is known here and not yet everywhere. The request was handed to nobody, so this is no
+            // attempt; each such worker is met once.
             pool.withdraw(place.worker.id);
-            if attempts >= APP_ATTEMPTS_MAX { return Err(Fault::WorkerDied) } else { continue }
+            attempts -= 1;
+            continue;
         };
         let ended = call.attempt(trip, place, &lane, upload, download, answer).await;
         match ended {
@@ -138,7 +143,7 @@ impl Call<'_> {
         upload: &mut Upload<'_, '_>,
         download: &Download<'_, '_>,
     ) -> Result<Place<'_>, Fault> {
-        let waiting = match self.pool.choose(self.core.next_turn()) {
+        let waiting = match self.pool.choose(self.core.next_turn(), self.refused_by.get()) {
             Choice::Now(worker) => return Ok(Place { pool: self.pool, worker }),
             Choice::QueueFull => return Err(Fault::AppQueueFull { retry_after: APP_RETRY_AFTER_SECONDS }),
             Choice::Failing(retry_after) => return Err(Fault::AppFailing { retry_after }),
@@ -154,7 +159,7 @@ impl Call<'_> {
                 let failing = Fault::AppFailing { retry_after: self.pool.failing().unwrap_or(1) };
                 worker.map(|worker| Place { pool: self.pool, worker }).ok_or(failing)
             }
-            () = upload.gone(), if self.is_complete => Err(Fault::ClientGone),
+            () = upload.gone() => Err(Fault::ClientGone),
             () = late => Err(Fault::AppQueueTimeout { retry_after: APP_RETRY_AFTER_SECONDS }),
         }
     }
@@ -172,10 +177,15 @@ impl Call<'_> {
         let Some(stream) = lane.open() else {
             return Err(Fault::AppQueueFull { retry_after: APP_RETRY_AFTER_SECONDS });
         };
-        self.open(trip, &stream, upload)?;
+        let sent = self.open(trip, &stream, upload)?;
+        let rest = upload::Rest {
+            piece: self.opening.get(sent..).unwrap_or_default(),
+            is_last: self.is_complete,
+            is_sent: self.is_complete && sent == self.opening.len(),
+        };
         let continued = tokio::sync::Notify::new();
         let ended = {
-            let uploading = upload::send(upload, &stream, self.is_complete, &continued);
+            let uploading = upload::send(upload, &stream, rest, &continued);
             let downloading =
                 download::receive(trip, self.pool, &stream, download, answer, &continued, place);
             tokio::select! {
@@ -198,6 +208,7 @@ impl Call<'_> {
                 });
                 if fault == Fault::WorkerRefused {
                     // It has few requests because it refuses them: nobody else should be sent there.
+                    self.refused_by.set(Some(lane.worker.id));
                     self.pool.withdraw(lane.worker.id);
                 }
                 if fault == Fault::WorkerTimeout {
@@ -209,23 +220,27 @@ impl Call<'_> {
         }
     }
 
-    /// Sends the request's head, and the body that is there.
-    fn open(&self, trip: &Trip<'_>, stream: &Stream, upload: &Upload<'_, '_>) -> Result<(), Fault> {
+    /// Sends the request's head, and of the body that is there what credit allows: so many bytes.
+    fn open(&self, trip: &Trip<'_>, stream: &Stream, upload: &Upload<'_, '_>) -> Result<usize, Fault> {
         let parts =
             head::parts(trip, upload.length(), upload.expects_continue(), self.core.next_request_id());
-        // The window of a stream is larger than this, the lane's may be used up.
-        let room = stream.take_room(self.opening.len());
-        let (now, later) = self.opening.split_at_checked(room).unwrap_or_default();
-        let end = self.is_complete && later.is_empty();
+        let length = self.opening.len();
+        let is_free = self.is_complete && length <= FREE_BODY_BYTES;
+        let room = if is_free { length } else { stream.take_room(length) };
+        let now = self.opening.get(..room).unwrap_or_default();
+        let end = self.is_complete && room == length;
         let written = stream.write(end, |out, slot, generation| {
             let write = |writer: &mut wire::HeadWriter<'_>| head::write_request(trip, writer);
-            wire::encode::request(out, slot, generation, end, &parts, write, now)
+            wire::encode::request(out, slot, generation, end, &parts, write, now).or_else(|broken| {
+                // Only routes that make a head very long get here. The slot's generation is spent, so the worker
+                // has to see it: a request that is over at once.
+                let nothing = |_: &mut wire::HeadWriter<'_>| {};
+                wire::encode::request(out, slot, generation, true, &parts, nothing, &[])?;
+                wire::encode::reset(out, slot, generation, ResetCode::ClientGone);
+                Err(broken)
+            })
         });
-        if !later.is_empty() {
-            // Nothing that is refused here is worth a queue of its own: the lane is far beyond its bounds.
-            return Err(Fault::AppQueueFull { retry_after: APP_RETRY_AFTER_SECONDS });
-        }
-        written.map_err(|_| Fault::Malformed(onehop_http1::Refusal::HeadTooLarge))
+        written.map_err(|_| Fault::Malformed(onehop_http1::Refusal::HeadTooLarge)).map(|()| room)
     }
 }
 

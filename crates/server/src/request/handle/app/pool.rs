@@ -174,10 +174,11 @@ impl Pool {
         self.lock_queue().iter().filter(|waiting| !waiting.is_closed()).count()
     }
 
-    /// A place at the worker that has the fewest requests, or in the queue.
-    pub(crate) fn choose(self: &Arc<Self>, turn: usize) -> Choice {
+    /// A place at the worker that has the fewest requests, or in the queue. `refused_by` is asked only where
+    /// nobody else has room.
+    pub(crate) fn choose(self: &Arc<Self>, turn: usize, refused_by: Option<WorkerId>) -> Choice {
         if self.queued.load(Ordering::SeqCst) == 0
-            && let Some(worker) = self.take_place(turn)
+            && let Some(worker) = self.take_place(turn, refused_by)
         {
             return Choice::Now(worker);
         }
@@ -214,7 +215,7 @@ impl Pool {
     /// Gives free places to those who wait, first come first served.
     fn hand_out(self: &Arc<Self>) {
         while self.queued.load(Ordering::SeqCst) > 0 {
-            let Some(worker) = self.take_place(0) else { return };
+            let Some(worker) = self.take_place(0, None) else { return };
             let mut grant = Grant { pool: Arc::clone(self), worker: Some(worker) };
             loop {
                 let Some(waiting) = self.next_waiting() else {
@@ -234,7 +235,7 @@ impl Pool {
     }
 
     /// Raises the counter of the worker with the fewest requests, if one has room.
-    fn take_place(&self, turn: usize) -> Option<Arc<Worker>> {
+    fn take_place(&self, turn: usize, refused_by: Option<WorkerId>) -> Option<Arc<Worker>> {
         let workers = self.workers.load();
         let bound = self.app.concurrency as usize;
         // A round that fails means that another thread got a place or gave one back in between.
@@ -243,7 +244,9 @@ impl Pool {
             let in_turn = (0..count).filter_map(|step| workers.get((turn + step) % count));
             let serving = in_turn.filter(|worker| !worker.is_withdrawn.load(Ordering::SeqCst));
             let (fewest, worker) =
-                serving.map(|worker| (worker.in_flight(), worker)).min_by_key(|(in_flight, _)| *in_flight)?;
+                serving.map(|worker| (worker.in_flight(), worker)).min_by_key(|(in_flight, worker)| {
+                    (*in_flight >= bound, refused_by == Some(worker.id), *in_flight)
+                })?;
             if fewest >= bound {
                 return None;
             }

@@ -2,13 +2,14 @@
 //!
 //! Dropped before its end it tells the worker that the exchange is over. Never touches a socket.
 
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use onehop_wire::{self as wire, Frame, Meter, ResetCode, Window};
 
 use super::lane::Lane;
-use crate::limits::{LANE_INBOX_KEPT_BYTES_MAX, UPLOAD_PIECE_BYTES_MIN};
+use crate::limits::LANE_INBOX_KEPT_BYTES_MAX;
 
 /// How far an exchange is, as the worker's frames tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -19,6 +20,8 @@ pub(super) enum Progress {
     Answering,
     /// The exchange has become a tunnel.
     Tunnel,
+    /// A tunnel whose worker has ended its direction.
+    HalfClosed,
     /// The worker has ended it.
     #[default]
     Over,
@@ -131,7 +134,7 @@ impl Stream {
     }
 
     /// Sends bytes that [`Stream::poll_room`] granted.
-    pub(super) fn send(&self, bytes: &[u8], end: bool) {
+    fn send(&self, bytes: &[u8], end: bool) {
         self.write(end, |out, slot, generation| wire::encode::data(out, slot, generation, end, bytes));
     }
 
@@ -142,29 +145,38 @@ impl Stream {
         parts.map_or(0, |(stream, lane)| stream.send.take_with(lane, wanted))
     }
 
-    /// Waits until at least [`UPLOAD_PIECE_BYTES_MIN`] bytes may be sent and takes credit for at most `wanted`.
+    /// Waits until credit allows at least one byte, and takes it for at most `wanted`. What is taken is sent at
+    /// once: credit that is held while something else is waited for would be missing to all others.
     pub(super) fn poll_room(&self, wanted: usize, context: &mut Context<'_>) -> Poll<Result<usize, Lost>> {
         let mut state = self.lane.state.borrow_mut();
         if state.is_lost {
             return Poll::Ready(Err(Lost));
         }
         let Some((stream, lane)) = state.stream_and_window(self.slot) else { return Poll::Ready(Err(Lost)) };
-        if (stream.send.left().min(lane.left()) as usize) < UPLOAD_PIECE_BYTES_MIN {
-            stream.sender = Some(context.waker().clone());
-            return Poll::Pending;
+        match stream.send.take_with(lane, wanted) {
+            0 => {
+                stream.sender = Some(context.waker().clone());
+                Poll::Pending
+            }
+            granted => Poll::Ready(Ok(granted)),
         }
-        Poll::Ready(Ok(stream.send.take_with(lane, wanted)))
     }
 
-    /// Gives credit back that was taken and not used.
-    pub(super) fn give_back_room(&self, bytes: usize) {
-        let mut state = self.lane.state.borrow_mut();
-        let bytes = u32::try_from(bytes).unwrap_or(0);
-        if let Some((stream, lane)) = state.stream_and_window(self.slot) {
-            // They came out of these windows, so they fit.
-            let _ = stream.send.add(bytes);
-            let _ = lane.add(bytes);
+    /// Sends bytes of a body as credit allows. With `end` they are the last; the last of none is an empty frame.
+    pub(super) async fn send_all(&self, mut bytes: &[u8], end: bool) -> Result<(), Lost> {
+        while !bytes.is_empty() {
+            let room = poll_fn(|context| self.poll_room(bytes.len(), context)).await?;
+            let (now, later) = bytes.split_at_checked(room).unwrap_or((bytes, &[]));
+            self.send(now, end && later.is_empty());
+            if later.is_empty() {
+                return Ok(());
+            }
+            bytes = later;
         }
+        if end {
+            self.send(&[], true);
+        }
+        Ok(())
     }
 
     /// Takes all frames that have come, as bytes; waits for the first.
@@ -232,7 +244,7 @@ impl Drop for Stream {
     fn drop(&mut self) {
         let progress = self.lane.state.borrow_mut().stream(self.slot).map(|stream| stream.progress);
         let code = match progress {
-            Some(Progress::Over) if self.is_sent.get() => None,
+            Some(Progress::Over | Progress::HalfClosed) if self.is_sent.get() => None,
             // The answer is complete, the rest of the request is not wanted.
             Some(Progress::Over) => Some(ResetCode::NotNeeded),
             _ => Some(self.reason.get()),

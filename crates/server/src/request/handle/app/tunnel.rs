@@ -16,16 +16,13 @@ pub(super) async fn run(stream: &Stream, upload: &mut Upload<'_, '_>, download: 
     let to_worker = async {
         let mut piece = Vec::new();
         loop {
-            let room = poll_fn(|context| stream.poll_room(UPLOAD_PIECE_BYTES_MAX, context)).await;
-            let Ok(room) = room else { return };
             piece.clear();
-            let ended = upload.next(&mut piece, room).await;
-            stream.give_back_room(room.saturating_sub(piece.len()));
-            match ended {
-                Ok(is_end) => stream.send(&piece, is_end),
-                Err(_) => return,
+            // Credit is taken only for what is there: tunnels are silent most of the time.
+            let Ok(is_end) = upload.next(&mut piece, UPLOAD_PIECE_BYTES_MAX).await else { return };
+            if stream.send_all(&piece, is_end).await.is_err() {
+                return;
             }
-            if matches!(ended, Ok(true)) {
+            if is_end {
                 // The client has closed its side; the worker may have more to say.
                 std::future::pending::<()>().await;
             }

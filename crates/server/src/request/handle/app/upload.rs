@@ -1,7 +1,5 @@
 //! The request's body on its way to the worker, as fast as the worker takes it.
 
-use std::future::poll_fn;
-
 use onehop_wire as wire;
 use tokio::sync::Notify;
 
@@ -11,66 +9,84 @@ use crate::limits::UPLOAD_PIECE_BYTES_MAX;
 use crate::request::conn::exchange::Upload;
 use crate::request::rescue::Fault;
 
+/// What is still to be sent of a request when its head is out.
+pub(super) struct Rest<'a> {
+    /// What is there and did not travel with the head.
+    pub(super) piece: &'a [u8],
+    /// Nothing follows that.
+    pub(super) is_last: bool,
+    /// The head said END.
+    pub(super) is_sent: bool,
+}
+
 /// Sends the rest of the body, then watches the client. Ends only when the call has to end: the client is
 /// gone, or its body is no body.
 pub(super) async fn send(
     upload: &mut Upload<'_, '_>,
     stream: &Stream,
-    is_complete: bool,
+    rest: Rest<'_>,
     continued: &Notify,
 ) -> Fault {
-    if !is_complete {
-        if upload.expects_continue() {
-            tokio::select! {
-                biased;
-                () = continued.notified() => {}
-                begun = upload.begun() => match begun {
-                    // It did not wait (RFC 9110 section 10.1.1); the worker still has to ask.
-                    Ok(()) => continued.notified().await,
-                    Err(fault) => return fault,
-                },
-            }
-        }
-        if let Err(fault) = send_body(upload, stream).await {
-            return fault;
-        }
+    if !rest.is_sent
+        && let Err(fault) = send_rest(upload, stream, rest, continued).await
+    {
+        return fault;
     }
     upload.gone().await;
     Fault::ClientGone
 }
 
-async fn send_body(upload: &mut Upload<'_, '_>, stream: &Stream) -> Result<(), Fault> {
+async fn send_rest(
+    upload: &mut Upload<'_, '_>,
+    stream: &Stream,
+    rest: Rest<'_>,
+    continued: &Notify,
+) -> Result<(), Fault> {
+    if upload.expects_continue() {
+        tokio::select! {
+            biased;
+            () = continued.notified() => {}
+            begun = upload.begun() => {
+                begun?;
+                // It did not wait (RFC 9110 section 10.1.1); the worker still has to ask.
+                tokio::select! {
+                    () = continued.notified() => {}
+                    () = upload.gone() => return Err(Fault::ClientGone),
+                }
+            }
+        }
+    }
+    pass_on(upload, stream, rest.piece, rest.is_last).await?;
+    if rest.is_last {
+        return Ok(());
+    }
     let mut piece = Vec::new();
     loop {
-        let room = poll_fn(|context| stream.poll_room(UPLOAD_PIECE_BYTES_MAX, context)).await;
-        let room = room.map_err(|_| Fault::WorkerDied)?;
         piece.clear();
-        let is_complete = match upload.next(&mut piece, room).await {
-            Ok(is_complete) => is_complete,
-            Err(fault) => {
-                stream.give_back_room(room);
-                return Err(fault);
-            }
-        };
-        stream.give_back_room(room.saturating_sub(piece.len()));
-        if !is_complete {
-            stream.send(&piece, false);
-            continue;
-        }
-        let has_trailers = upload.with_trailers(|lines| !lines.is_empty());
+        let is_complete = upload.next(&mut piece, UPLOAD_PIECE_BYTES_MAX).await?;
+        let has_trailers = is_complete && upload.with_trailers(|lines| !lines.is_empty());
+        pass_on(upload, stream, &piece, is_complete && !has_trailers).await?;
         if has_trailers {
-            stream.send(&piece, false);
             let written = upload.with_trailers(|lines| {
                 stream.write(true, |out, slot, generation| {
                     wire::encode::trailers(out, slot, generation, |writer| head::write_lines(lines, writer))
                 })
             });
-            if written.is_ok() {
-                return Ok(());
+            if written.is_err() {
+                pass_on(upload, stream, &[], true).await?;
             }
-            piece.clear();
         }
-        stream.send(&piece, true);
-        return Ok(());
+        if is_complete {
+            return Ok(());
+        }
+    }
+}
+
+/// Sends bytes as the worker takes them, and notices meanwhile that the client leaves.
+async fn pass_on(upload: &mut Upload<'_, '_>, stream: &Stream, bytes: &[u8], end: bool) -> Result<(), Fault> {
+    tokio::select! {
+        biased;
+        sent = stream.send_all(bytes, end) => sent.map_err(|_| Fault::WorkerDied),
+        () = upload.gone() => Err(Fault::ClientGone),
     }
 }

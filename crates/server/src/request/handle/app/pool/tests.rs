@@ -55,11 +55,11 @@ fn the_worker_with_the_fewest_requests_is_chosen() {
     pool.admit(Arc::clone(&one));
     pool.admit(Arc::clone(&two));
     for turn in 0..6 {
-        now(pool.choose(turn));
+        now(pool.choose(turn, None));
     }
     assert_eq!((one.in_flight(), two.in_flight()), (3, 3));
     pool.give_back(&two);
-    assert_eq!(now(pool.choose(0)).id, two.id);
+    assert_eq!(now(pool.choose(0, None)).id, two.id);
     assert_eq!((one.begun(), two.begun()), (3, 4));
 }
 
@@ -68,12 +68,12 @@ fn who_came_first_gets_the_first_place_that_is_free() {
     let pool = Pool::new(app(1, 4));
     let only = worker(1);
     pool.admit(Arc::clone(&only));
-    let first = now(pool.choose(0));
-    let (mut second, mut third) = (later(pool.choose(0)), later(pool.choose(0)));
+    let first = now(pool.choose(0, None));
+    let (mut second, mut third) = (later(pool.choose(0, None)), later(pool.choose(0, None)));
     assert!(second.try_recv().is_err());
     pool.give_back(&first);
     // A newcomer does not overtake who waits.
-    let mut fourth = later(pool.choose(0));
+    let mut fourth = later(pool.choose(0, None));
     let grant = second.try_recv().expect("the first one who waited");
     assert!(third.try_recv().is_err());
     drop(grant);
@@ -88,12 +88,12 @@ fn who_has_gone_is_passed_over_and_makes_room() {
     let pool = Pool::new(app(1, 2));
     let only = worker(1);
     pool.admit(Arc::clone(&only));
-    let first = now(pool.choose(0));
-    let gone = later(pool.choose(0));
-    let mut stays = later(pool.choose(0));
-    assert!(matches!(pool.choose(0), Choice::QueueFull));
+    let first = now(pool.choose(0, None));
+    let gone = later(pool.choose(0, None));
+    let mut stays = later(pool.choose(0, None));
+    assert!(matches!(pool.choose(0, None), Choice::QueueFull));
     drop(gone);
-    let mut newcomer = later(pool.choose(0));
+    let mut newcomer = later(pool.choose(0, None));
     pool.give_back(&first);
     let grant = stays.try_recv().expect("a place");
     drop(stays.try_recv());
@@ -106,11 +106,11 @@ fn who_has_gone_is_passed_over_and_makes_room() {
 #[test]
 fn requests_wait_for_the_first_worker_and_for_the_next_one_after_a_death() {
     let pool = Pool::new(app(1, 8));
-    let mut waiting = later(pool.choose(0));
+    let mut waiting = later(pool.choose(0, None));
     assert!(waiting.try_recv().is_err());
     pool.admit(worker(1));
     let one = waiting.try_recv().expect("a place").into_worker().expect("a worker");
-    let mut waiting = later(pool.choose(0));
+    let mut waiting = later(pool.choose(0, None));
     pool.withdraw(one.id);
     pool.give_back(&one);
     assert!(waiting.try_recv().is_err());
@@ -121,12 +121,12 @@ fn requests_wait_for_the_first_worker_and_for_the_next_one_after_a_death() {
 #[test]
 fn an_application_that_fails_refuses_those_who_wait_and_those_who_come() {
     let pool = Pool::new(app(1, 8));
-    let mut waiting = later(pool.choose(0));
+    let mut waiting = later(pool.choose(0, None));
     pool.set_failing(7, None);
     assert!(matches!(waiting.try_recv(), Err(oneshot::error::TryRecvError::Closed)));
-    assert!(matches!(pool.choose(0), Choice::Failing(7)));
+    assert!(matches!(pool.choose(0, None), Choice::Failing(7)));
     pool.admit(worker(1));
-    assert_eq!(now(pool.choose(0)).id, WorkerId(1));
+    assert_eq!(now(pool.choose(0, None)).id, WorkerId(1));
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn many_threads_never_exceed_the_bound_and_lose_nobody() {
             let (pool, workers, most, done) = (&pool, &workers, &most, &done);
             scope.spawn(move || {
                 for turn in 0..5_000 {
-                    let worker = match pool.choose(thread + turn) {
+                    let worker = match pool.choose(thread + turn, None) {
                         Choice::Now(worker) => worker,
                         Choice::Later(receiver) => {
                             receiver.blocking_recv().expect("a place").into_worker().expect("a worker")
