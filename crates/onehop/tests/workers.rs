@@ -526,6 +526,27 @@ fn a_program_is_ready_once_it_can_be_connected_to_and_its_end_is_told() {
 }
 
 #[test]
+fn what_a_killed_server_left_of_its_sockets_is_removed_by_the_next_one() {
+    let folder = Folder::with(&[("program.sh", "echo $ONEHOP_SOCKET\nsleep 1000\n")]);
+    let text = "{\n\tadmin 127.0.0.1:0\n}\nhttp://127.0.0.1:0 {\n\tbind 127.0.0.1\n\tapp {\n\t\tname api\n\
+                \t\tcommand /bin/sh program.sh\n\t}\n}\n";
+    folder.write("Onehopfile", text);
+    let sockets = |onehop: &Onehop| {
+        let line = onehop.process.wait_for_event("app_output");
+        let socket = std::path::PathBuf::from(line["line"].as_str().expect("a path"));
+        socket.ancestors().nth(2).expect("its folder").to_owned()
+    };
+    let mut first = Onehop::start_in(folder.path());
+    let left = sockets(&first);
+    first.process.signal(Signal::KILL);
+    first.process.wait().expect("it has ended");
+    assert!(left.exists());
+    let second = Onehop::start_in(folder.path());
+    wait_for("the removal of what was left", || (!left.exists()).then_some(()));
+    assert!(sockets(&second).exists());
+}
+
+#[test]
 fn a_program_that_somebody_else_starts_is_asked_as_soon_as_it_is_there() {
     let folder = Folder::new();
     let address = {
