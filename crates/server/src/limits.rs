@@ -123,6 +123,10 @@ pub const CLIENT_KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 /// a phone that is in a tunnel of the other kind.
 pub const CLIENT_KEEP_ALIVE_PROBES: u32 = 4;
 
+/// How often a client whose bytes nobody reads is looked at: without a read no event tells that it has gone.
+/// Only requests with more bytes than a buffer holds pay for it, with a system call each time.
+pub const CLIENT_GONE_LOOK: Duration = Duration::from_secs(1);
+
 /// How long a stop waits for requests in flight, where the file says nothing.
 pub const GRACE_PERIOD: Duration = Duration::from_secs(10);
 

@@ -18,7 +18,8 @@ use super::desk::Input;
 use super::socket::Socket;
 use super::write::Writing;
 use crate::limits::{
-    READ_BUFFER_BYTES, UPLOAD_PIECE_BYTES_MAX, UPLOAD_PIECE_BYTES_MIN, WRITE_GATHER_BYTES_MAX,
+    CLIENT_GONE_LOOK, READ_BUFFER_BYTES, UPLOAD_PIECE_BYTES_MAX, UPLOAD_PIECE_BYTES_MIN,
+    WRITE_GATHER_BYTES_MAX,
 };
 use crate::request::answer::Answer;
 use crate::request::core::Core;
@@ -185,9 +186,20 @@ impl<'l, 'c> Upload<'l, 'c> {
     }
 
     /// Ends when the client has closed its side or is gone. Bytes that come meanwhile are kept, as many
-    /// as the connection's buffer takes; then nobody looks any more.
+    /// as the connection's buffer takes; then the kernel is asked now and then.
     pub(crate) async fn gone(&mut self) {
-        poll_fn(|context| self.poll_gone(context)).await;
+        let is_gone = poll_fn(|context| match self.poll_gone(context) {
+            Poll::Ready(()) => Poll::Ready(true),
+            Poll::Pending if self.input.unread().len() >= READ_BUFFER_BYTES => Poll::Ready(false),
+            Poll::Pending => Poll::Pending,
+        });
+        if is_gone.await {
+            return;
+        }
+        // Bytes that nobody reads stand before the end, so no event tells of it.
+        while !self.line.socket.borrow().is_ended() {
+            tokio::time::sleep(CLIENT_GONE_LOOK).await;
+        }
     }
 
     fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()> {

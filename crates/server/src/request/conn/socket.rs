@@ -4,6 +4,7 @@ use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{RecvFlags, SendFlags};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
@@ -40,6 +41,18 @@ impl Socket {
     /// which may not have heard of them yet.
     pub(crate) fn has_unread(&self) -> bool {
         self.peek().is_ok_and(|count| count > 0)
+    }
+
+    /// Whether the other side has closed or is gone, also behind bytes that were not read.
+    pub(crate) fn is_ended(&self) -> bool {
+        let ended = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+        let mut polled = [match self {
+            Self::Tcp(stream) => PollFd::new(stream, ended),
+            Self::Unix(stream) => PollFd::new(stream, ended),
+        }];
+        // No waiting: what is known now.
+        let _ = rustix::event::poll(&mut polled, Some(&Timespec::default()));
+        polled.iter().any(|socket| socket.revents().intersects(ended))
     }
 
     fn peek(&self) -> rustix::io::Result<usize> {
