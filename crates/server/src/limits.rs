@@ -112,6 +112,17 @@ pub const ACCEPT_BATCH_MAX: usize = 64;
 /// Connections that the kernel may hold for us to accept. The kernel caps it at net.core.somaxconn.
 pub const ACCEPT_BACKLOG: i32 = 4096;
 
+/// How long a client may be silent before the kernel asks whether it is still there. Tunnels and streams of
+/// events have no deadline of their own, and addresses translated on the way are forgotten within a minute.
+pub const CLIENT_KEEP_ALIVE_IDLE: Duration = Duration::from_secs(15);
+
+/// How long the kernel waits before it asks once more.
+pub const CLIENT_KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
+
+/// Questions without an answer after which a client is gone, a minute after the first one. Fewer would cut off
+/// a phone that is in a tunnel of the other kind.
+pub const CLIENT_KEEP_ALIVE_PROBES: u32 = 4;
+
 /// How long a stop waits for requests in flight, where the file says nothing.
 pub const GRACE_PERIOD: Duration = Duration::from_secs(10);
 

@@ -11,7 +11,9 @@ use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 
 use super::StartError;
 use super::admin::bind_control_socket;
-use crate::limits::ACCEPT_BACKLOG;
+use crate::limits::{
+    ACCEPT_BACKLOG, CLIENT_KEEP_ALIVE_IDLE, CLIENT_KEEP_ALIVE_INTERVAL, CLIENT_KEEP_ALIVE_PROBES,
+};
 
 /// Permissions of a Unix socket where the file says nothing: Caddy's.
 const UNIX_MODE: u32 = 0o200;
@@ -136,6 +138,11 @@ fn open(address: SocketAddr, shared: bool) -> io::Result<std::os::fd::OwnedFd> {
     sockopt::set_socket_reuseport(&socket, shared)?;
     // Accepted sockets inherit it: no system call for each connection.
     sockopt::set_tcp_nodelay(&socket, true)?;
+    // The same: clients that vanish in silence must not keep tunnels and streams of events for ever.
+    sockopt::set_socket_keepalive(&socket, true)?;
+    sockopt::set_tcp_keepidle(&socket, CLIENT_KEEP_ALIVE_IDLE)?;
+    sockopt::set_tcp_keepintvl(&socket, CLIENT_KEEP_ALIVE_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(&socket, CLIENT_KEEP_ALIVE_PROBES)?;
     if address.is_ipv6() {
         let every = address.ip() == IpAddr::from(Ipv6Addr::UNSPECIFIED);
         sockopt::set_ipv6_v6only(&socket, !every)?;
@@ -160,4 +167,25 @@ fn bind_unix(path: &Path, mode: u32) -> io::Result<UnixListener> {
     socket.set_nonblocking(true)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?;
     Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accepted_sockets_ask_by_themselves_whether_their_client_is_still_there() {
+        let listener = listening(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let _client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let accepted = loop {
+            match listener.accept() {
+                Ok((accepted, _)) => break accepted,
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            }
+        };
+        assert!(sockopt::socket_keepalive(&accepted).unwrap());
+        assert_eq!(sockopt::tcp_keepidle(&accepted).unwrap(), CLIENT_KEEP_ALIVE_IDLE);
+        assert_eq!(sockopt::tcp_keepintvl(&accepted).unwrap(), CLIENT_KEEP_ALIVE_INTERVAL);
+        assert_eq!(sockopt::tcp_keepcnt(&accepted).unwrap(), CLIENT_KEEP_ALIVE_PROBES);
+    }
 }

@@ -195,6 +195,8 @@ fn an_answer_that_breaks_off_is_seen_to_break_off() {
         let answer = client.try_answer(true);
         assert!(answer.as_ref().map_or(true, |answer| answer.status == 502), "{behaviour}: {answer:?}");
         assert_eq!(get(&server, "/").status, 200, "{behaviour}");
+        let counted = server.metric("onehop_refused_total{cause=\"worker_");
+        assert_eq!(counted, 1, "{behaviour}: {}", server.metrics());
     }
 }
 

@@ -112,6 +112,16 @@ impl Deadline {
         }
     }
 
+    /// What is waited for, and how much time is left for it.
+    pub(crate) fn left(&self) -> Option<(Waiting, Duration)> {
+        let table = &self.core.deadlines;
+        let entries = table.entries.borrow();
+        let entry = entries.get(self.key).filter(|entry| entry.waiting != Waiting::Nothing)?;
+        let is_due = entry.is_due(table.now.get());
+        let ticks = if is_due { 0 } else { entry.due.wrapping_sub(table.now.get()) };
+        Some((entry.waiting, DEADLINE_TICK.saturating_mul(ticks)))
+    }
+
     /// From now on the client has to take more of an answer.
     pub(crate) fn set_write(&self) {
         self.set(Waiting::Write, self.core.shared.timeouts.write_progress);

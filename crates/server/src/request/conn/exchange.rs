@@ -248,13 +248,13 @@ impl<'l, 'c> Download<'l, 'c> {
     /// Tells a client that waits for it to send its body.
     pub(crate) async fn send_continue(&mut self) -> io::Result<()> {
         self.line.codec.borrow_mut().write_continue(self.output);
-        self.flush().await
+        self.flush_before_answer().await
     }
 
     /// Sends an informational answer, 102 to 199 but 101, with whole field lines.
     pub(crate) async fn informational(&mut self, status: u16, fields: &[u8]) -> io::Result<()> {
         self.line.codec.borrow_mut().write_informational(self.output, status, fields);
-        self.flush().await
+        self.flush_before_answer().await
     }
 
     /// The body that follows is compressed where `encode` says so and the client accepts it. Before the changes
@@ -361,15 +361,37 @@ impl<'l, 'c> Download<'l, 'c> {
         if self.output.is_empty() { Ok(()) } else { self.write(&[]).await }
     }
 
+    /// Writes what was gathered, and then `bytes`.
     async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let mut writing = Writing::default();
         let Self { line, output, .. } = self;
+        let mut piece = Piece { output, writing: Writing::default() };
         poll_fn(|context| {
             let mut socket = line.socket.borrow_mut();
-            writing.poll(&mut socket, line.deadline, context, output, bytes)
+            piece.writing.poll(&mut socket, line.deadline, context, piece.output, bytes)
         })
-        .await?;
-        output.clear();
+        .await
+    }
+
+    /// Writes what stands before the answer. The handler's time does not run while the client takes it.
+    async fn flush_before_answer(&mut self) -> io::Result<()> {
+        let left = self.line.deadline.left();
+        self.flush().await?;
+        if let Some((Waiting::Handler, left)) = left {
+            self.line.deadline.set(Waiting::Handler, left);
+        }
         Ok(())
+    }
+}
+
+/// What is being written. However that ends, also where the one who wrote is dropped, nothing is written twice.
+struct Piece<'o> {
+    output: &'o mut Vec<u8>,
+    writing: Writing,
+}
+
+impl Drop for Piece<'_> {
+    fn drop(&mut self) {
+        let written = self.writing.written().min(self.output.len());
+        self.output.drain(..written);
     }
 }

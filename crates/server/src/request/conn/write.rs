@@ -63,6 +63,11 @@ impl Writing {
         }
         Poll::Ready(Ok(()))
     }
+
+    /// Bytes that the socket has taken.
+    pub(crate) fn written(&self) -> usize {
+        self.written
+    }
 }
 
 /// Writes `first` and then `second`; see [`Writing::poll`].

@@ -128,6 +128,7 @@ fn an_answer_that_is_cut_off_looks_cut_off() {
     let mut client = server.connect();
     client.send("GET /chunks HTTP/1.0\r\nHost: localhost\r\n\r\n");
     assert!(!client.rest().1, "only a reset tells a client that knows no chunks");
+    assert_eq!(server.metric("onehop_refused_total{cause=\"worker_died\""), 4, "{}", server.metrics());
 }
 
 #[test]
@@ -357,4 +358,54 @@ fn a_slow_client_slows_the_program_down() {
     // What two pairs of socket buffers hold, and no more.
     let written = written.recv().unwrap();
     assert!(written < 40, "{written} MB were taken from the program");
+}
+
+/// A program that answers without end, whatever it is sent, and says when nobody takes more of it.
+fn endless() -> (Program, std::sync::mpsc::Receiver<()>) {
+    let (sender, is_stuck) = channel();
+    let program = Program::start(move |talk, _| {
+        talk.say("HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n");
+        let piece: Vec<u8> = (0..251 * 1_000).map(|at: usize| (at % 251) as u8).collect();
+        talk.stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+        while talk.say(&piece) {}
+        sender.send(()).unwrap();
+        talk.rest();
+        false
+    });
+    (program, is_stuck)
+}
+
+/// Reads an answer of [`endless`] to its end.
+fn assert_nothing_comes_twice(client: &mut Client) {
+    client.try_head().unwrap();
+    let (body, _) = client.rest();
+    assert!(body.len() > 100_000);
+    let wrong = body.iter().enumerate().find(|(at, byte)| usize::from(**byte) != at % 251);
+    assert_eq!(wrong, None, "of {} bytes", body.len());
+}
+
+#[test]
+fn an_answer_that_breaks_off_while_its_client_takes_nothing_repeats_nothing() {
+    let (program, is_stuck) = endless();
+    let server = serve(&program);
+    let mut client = server.connect();
+    client.send("POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n");
+    is_stuck.recv().unwrap();
+    client.send("no chunk\r\n");
+    assert_nothing_comes_twice(&mut client);
+    assert_eq!(server.metric("onehop_refused_total{cause=\"bad_chunk_size\""), 1, "{}", server.metrics());
+}
+
+#[test]
+fn a_client_that_takes_nothing_loses_its_answer_and_is_counted() {
+    let (program, is_stuck) = endless();
+    let timeouts = Timeouts { write_progress: Duration::from_secs(1), ..Timeouts::default() };
+    let text = text(&program.address.to_string(), "", "");
+    let server = TestServer::start(application(), &text, Wishes { timeouts, ..Wishes::default() });
+    let mut client = server.connect();
+    client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    is_stuck.recv().unwrap();
+    program.wait_for_ends(1);
+    assert_nothing_comes_twice(&mut client);
+    assert_eq!(server.metric("onehop_refused_total{cause=\"client_stalled\""), 1, "{}", server.metrics());
 }

@@ -300,3 +300,31 @@ fn a_body_that_comes_while_the_way_looks_at_the_disk_is_the_programs() {
         assert!(answer.body == body);
     }
 }
+
+#[test]
+fn a_client_that_leaves_while_the_program_takes_nothing_is_noticed() {
+    let (sender, was_noticed) = channel::<()>();
+    let was_noticed = std::sync::Mutex::new(was_noticed);
+    let program = Program::start(move |_, _| {
+        // Nothing of the body is read before the test is over.
+        let _ = was_noticed.lock().unwrap().recv();
+        false
+    });
+    let server = serve(&program);
+    let mut client = server.connect();
+    let length = 1_u64 << 40;
+    client.send(format!("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n"));
+    client.stream.set_write_timeout(Some(std::time::Duration::from_millis(500))).unwrap();
+    while client.stream.write_all(&[b'x'; 64 * 1024]).is_ok() {}
+    // An end would wait behind what the kernel has not sent; a reset does not.
+    let at_once = Some(std::time::Duration::ZERO);
+    rustix::net::sockopt::set_socket_linger(&client.stream, at_once).unwrap();
+    drop(client);
+    let begun = std::time::Instant::now();
+    while server.metric("onehop_refused_total{cause=\"client_gone\"") == 0 {
+        assert!(begun.elapsed() < std::time::Duration::from_secs(10), "it is waited for");
+        std::thread::yield_now();
+    }
+    drop(sender);
+    program.wait_for_ends(1);
+}

@@ -51,7 +51,7 @@ impl Connection {
         let mut served = Served { site: Some(site), handler: trip.handler, fault: ended.err() };
         match ended {
             Ok(Ended::Complete) => {}
-            Ok(Ended::Sent(true)) => {
+            Ok(Ended::Sent) => {
                 self.record(head, answer, view, served, sent, started.elapsed(), false);
                 return Ok(match self.codec.finish(output, &trailers) {
                     Next::KeepAlive => None,
@@ -62,11 +62,15 @@ impl Connection {
                 self.record(head, answer, view, served, sent, started.elapsed(), false);
                 return Ok(Some(After::Linger));
             }
-            Ok(Ended::Sent(false)) => {
+            Ok(Ended::Broken(fault)) => {
+                served.fault = Some(fault);
                 self.record(head, answer, view, served, sent, started.elapsed(), true);
-                return Err(self.break_off(output, head.version()).await);
+                return Err(self.break_off(output, head.version(), fault).await);
             }
             Err(fault @ (Fault::ClientGone | Fault::ClientStalled)) => {
+                if fault == Fault::ClientStalled {
+                    self.socket.reset_when_closed();
+                }
                 rescue::rescue(fault, answer);
                 self.record(head, answer, view, served, 0, started.elapsed(), true);
                 return Err(io::ErrorKind::ConnectionAborted.into());
@@ -96,7 +100,12 @@ impl Connection {
     }
 
     /// Sends what there is of an answer that goes no further, so that it looks cut off.
-    async fn break_off(&mut self, output: &[u8], version: Version) -> io::Error {
+    async fn break_off(&mut self, output: &[u8], version: Version, fault: Fault) -> io::Error {
+        // A client that has had its time to take it gets no more of it, and nobody keeps what it did not take.
+        if fault == Fault::ClientStalled {
+            self.socket.reset_when_closed();
+            return io::ErrorKind::TimedOut.into();
+        }
         let flushed = write_both(&mut self.socket, &self.deadline, output, &[]).await;
         // Where only the connection's end ends the body, a plain end would make it look whole.
         if version == Version::Http10 || flushed.is_err() {

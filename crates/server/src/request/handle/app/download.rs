@@ -254,7 +254,7 @@ impl Receiving<'_, '_, '_, '_, '_> {
     }
 
     fn over(&self) -> Received {
-        Received::Ended(Ended::Sent(true))
+        Received::Ended(Ended::Sent)
     }
 }
 

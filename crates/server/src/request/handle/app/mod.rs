@@ -42,8 +42,10 @@ use stream::Stream;
 pub(crate) enum Ended {
     /// The answer is there as a whole; nothing was sent.
     Complete,
-    /// The answer was sent, with these trailer lines to follow; `false`: it broke off.
-    Sent(bool),
+    /// The answer was sent, with these trailer lines to follow.
+    Sent,
+    /// The answer broke off after its head.
+    Broken(Fault),
     /// The connection was a tunnel, and the tunnel is over.
     Tunnelled,
 }
@@ -215,7 +217,7 @@ impl Call<'_> {
                     lane.worker.report(LaneReport::TimedOut);
                 }
                 // After the head an error can only be a break.
-                if download.state() == Sent::Nothing { Err(fault) } else { Ok(Ended::Sent(false)) }
+                if download.state() == Sent::Nothing { Err(fault) } else { Ok(Ended::Broken(fault)) }
             }
         }
     }

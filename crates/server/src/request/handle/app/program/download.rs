@@ -213,7 +213,7 @@ impl Taking<'_> {
                     let mut trailers = Vec::new();
                     head::passed_on_trailers(codec.trailers(), |line| trailers.extend_from_slice(line));
                     download.whole(&trailers);
-                    return Ok(Ended::Sent(true));
+                    return Ok(Ended::Sent);
                 }
                 BodyRead::NeedMore => {
                     let came = match self.fill_now().await {

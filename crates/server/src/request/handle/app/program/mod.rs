@@ -125,7 +125,7 @@ pub(super) async fn exchange(
         // After the head an error can only be a break.
         return match download.state() {
             Sent::Nothing => Err(Failed::Fault(fault)),
-            _ => Ok(Ended::Sent(false)),
+            _ => Ok(Ended::Broken(fault)),
         };
     }
 }

@@ -1,7 +1,5 @@
 //! The request on its way to a program: its head, then its body as fast as the program takes it.
 
-use std::io;
-
 use super::super::{Call, head};
 use super::Signals;
 use crate::limits::{COPIED_BODY_BYTES_MAX, UPLOAD_PIECE_BYTES_MAX};
@@ -14,12 +12,6 @@ enum Stopped {
     /// The program takes no more. It may have answered already, so that is for the other half to see.
     ByProgram,
     ByClient(Fault),
-}
-
-impl From<io::Error> for Stopped {
-    fn from(_: io::Error) -> Self {
-        Self::ByProgram
-    }
 }
 
 /// Sends what `output` holds, then the body, then watches the client. Ends only when the exchange has to
@@ -74,17 +66,17 @@ async fn send_all(
 
 /// Sends what is in `output` and a piece of the body: little is copied, much is written from where it lies.
 async fn send_piece(
-    upload: &Upload<'_, '_>,
+    upload: &mut Upload<'_, '_>,
     connection: &Connection,
     output: &mut Vec<u8>,
     piece: &[u8],
     is_last: bool,
-) -> io::Result<()> {
+) -> Result<(), Stopped> {
     if piece.len() <= COPIED_BODY_BYTES_MAX {
         connection.codec().write_data(output, piece);
     } else {
         connection.codec().write_data_frame(output, piece.len() as u64);
-        connection.write(output, piece).await?;
+        write(upload, connection, output, piece).await?;
         output.clear();
         connection.codec().write_data_frame_end(output);
     }
@@ -95,7 +87,21 @@ async fn send_piece(
             connection.codec().finish(output, &passed_on);
         });
     }
-    connection.write(output, &[]).await?;
+    write(upload, connection, output, &[]).await?;
     output.clear();
     Ok(())
+}
+
+/// Writes, and watches the client while the program takes nothing: nobody else would see it go.
+async fn write(
+    upload: &mut Upload<'_, '_>,
+    connection: &Connection,
+    first: &[u8],
+    second: &[u8],
+) -> Result<(), Stopped> {
+    tokio::select! {
+        biased;
+        written = connection.write(first, second) => written.map_err(|_| Stopped::ByProgram),
+        () = upload.gone() => Err(Stopped::ByClient(Fault::ClientGone)),
+    }
 }
