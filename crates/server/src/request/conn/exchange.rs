@@ -272,7 +272,10 @@ impl<'l, 'c> Download<'l, 'c> {
     pub(crate) fn head(&mut self, answer: &Answer, length: BodyLength) -> bool {
         let mut codec = self.line.codec.borrow_mut();
         let upgrade = answer.status == 101;
-        if answer.close || self.line.core.shared.is_stopping() {
+        // A request whose body is not there yet may still be answered whole before it is: then what follows of
+        // it cannot be told from a next request, and the client should know before it sends one.
+        let may_end_early = !codec.body_is_read() && !upgrade;
+        if answer.close || may_end_early || self.line.core.shared.is_stopping() {
             codec.close_after_answer();
         }
         let length = if self.coder.is_some() { BodyLength::Chunked } else { length };

@@ -68,12 +68,9 @@ impl Connection {
                 return Err(self.break_off(output, head.version(), fault).await);
             }
             Err(fault @ (Fault::ClientGone | Fault::ClientStalled)) => {
-                if fault == Fault::ClientStalled {
-                    self.socket.reset_when_closed();
-                }
                 rescue::rescue(fault, answer);
                 self.record(head, answer, view, served, 0, started.elapsed(), true);
-                return Err(io::ErrorKind::ConnectionAborted.into());
+                return Err(self.part(fault));
             }
             Err(fault) => {
                 rescue::rescue(fault, answer);
@@ -101,14 +98,21 @@ impl Connection {
 
     /// Sends what there is of an answer that goes no further, so that it looks cut off.
     async fn break_off(&mut self, output: &[u8], version: Version, fault: Fault) -> io::Error {
-        // A client that has had its time to take it gets no more of it, and nobody keeps what it did not take.
         if fault == Fault::ClientStalled {
-            self.socket.reset_when_closed();
-            return io::ErrorKind::TimedOut.into();
+            return self.part(fault);
         }
         let flushed = write_both(&mut self.socket, &self.deadline, output, &[]).await;
         // Where only the connection's end ends the body, a plain end would make it look whole.
         if version == Version::Http10 || flushed.is_err() {
+            self.socket.reset_when_closed();
+        }
+        io::ErrorKind::ConnectionAborted.into()
+    }
+
+    /// Leaves a client to which nothing more is said. One that has had its time to take an answer gets no more of
+    /// it, and nobody keeps what it did not take.
+    fn part(&self, fault: Fault) -> io::Error {
+        if fault == Fault::ClientStalled {
             self.socket.reset_when_closed();
         }
         io::ErrorKind::ConnectionAborted.into()
