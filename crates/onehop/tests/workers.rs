@@ -375,6 +375,20 @@ fn nothing_of_the_servers_environment_leaks_that_was_not_allowed() {
 }
 
 #[test]
+fn descriptors_that_the_server_inherited_do_not_reach_workers() {
+    let script = "exec 77</dev/null 78</dev/null; ONEHOP_LANES=3-78 exec \"$0\" exec-worker \"$1\" -- /bin/sh -c \
+                  'for n in 77 78 79; do if [ -e /proc/$$/fd/$n ]; then echo $n; fi; done' 79</dev/null";
+    let mut command = std::process::Command::new("/bin/bash");
+    let own = std::process::id().to_string();
+    let output = command.args(["-c", script, env!("CARGO_BIN_EXE_onehop"), &own]).output().expect("started");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "77\n78\n", "{output:?}");
+    let script = script.replace("ONEHOP_LANES=3-78 ", "");
+    let mut command = std::process::Command::new("/bin/bash");
+    let output = command.args(["-c", &script, env!("CARGO_BIN_EXE_onehop"), &own]).output().expect("started");
+    assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0), "{output:?}");
+}
+
+#[test]
 fn what_a_worker_started_goes_with_it() {
     let Some((onehop, _folder)) = with_node("") else { return };
     let grandchild: u64 = get(&onehop, "/grandchild").1.parse().expect("a process id");

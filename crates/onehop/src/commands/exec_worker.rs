@@ -38,6 +38,7 @@ pub(crate) fn become_worker(arguments: &[OsString]) -> Result<(), Failure> {
     for limit in limits {
         set_limit(limit).map_err(failed)?;
     }
+    keep_only_lanes();
     let error = Command::new(program).args(arguments).exec();
     Err(Failure::failed(format!("cannot execute {}: {error}", program.display())))
 }
@@ -52,6 +53,14 @@ fn die_with(parent: &OsStr) -> Result<(), String> {
     let now = getppid().map(|pid| pid.as_raw_nonzero().get());
     let expected = parent.to_str().and_then(|parent| parent.parse::<i32>().ok());
     if now == expected { Ok(()) } else { Err("the server is gone".to_owned()) }
+}
+
+/// What the server itself was started with is not for workers: it may be open on what they may not read.
+fn keep_only_lanes() {
+    let lanes = std::env::var("ONEHOP_LANES").ok();
+    let last = lanes.and_then(|lanes| lanes.split_once('-')?.1.parse::<i32>().ok());
+    // Standard input, output and error stay in any case.
+    close_fds::set_fds_cloexec(last.unwrap_or(2).max(2).saturating_add(1), &[]);
 }
 
 fn set_limit(limit: &OsStr) -> Result<(), String> {

@@ -368,6 +368,7 @@ fn a_field_may_name_a_file_where_a_folder_for_such_files_is_configured() {
     let answer = get(&server, &format!("/api/x?field=X-Sendfile={}/missing", root.display()));
     assert_eq!(answer.status, 404);
     assert_eq!(get(&server, "/api/x?field=X-Sendfile=/etc/passwd").status, 404);
+    assert_eq!(get(&server, "/api/x?field=X-Accel-Redirect=/../b.txt").status, 404);
     let without = serve("names_file", "");
     let answer = get(&without, "/api/x?field=X-Sendfile=/etc/passwd");
     assert_eq!((answer.status, answer.field("X-Sendfile")), (200, Some("/etc/passwd")));

@@ -368,6 +368,9 @@ export function createUpgradeResponse(headers, onTunnel) {
   return /** @type {any} */ (special(101, headers, { upgrade: onTunnel }));
 }
 
+/** A segment of a path that leads upwards. */
+const LEAVES = /(^|\/)\.\.(\/|$)/;
+
 /**
  * An answer whose body is a file that the server opens itself, below the folder that its configuration names.
  * @param {string} path relative to that folder
@@ -375,7 +378,7 @@ export function createUpgradeResponse(headers, onTunnel) {
  * @returns {globalThis.Response}
  */
 export function sendFile(path, { status = 200, headers, offset = 0, length = -1 } = {}) {
-  if (typeof path !== 'string' || path === '' || path.startsWith('/') || path.includes('\0')) {
+  if (typeof path !== 'string') {
     throw new TypeError('sendFile needs a path relative to the folder that the configuration names.');
   }
   if (!Number.isInteger(status) || status < 200 || status > 599) {
@@ -383,6 +386,10 @@ export function sendFile(path, { status = 200, headers, offset = 0, length = -1 
   }
   if (!Number.isSafeInteger(offset) || offset < 0 || !Number.isSafeInteger(length) || length < -1) {
     throw new RangeError('sendFile: offset and length must be whole numbers of bytes; length -1 means the rest.');
+  }
+  // Paths come from clients: what can be no file below the folder is not found, and no fault of the handler.
+  if (path === '' || path.startsWith('/') || path.endsWith('/') || path.includes('\0') || LEAVES.test(path)) {
+    return /** @type {any} */ (special(404, undefined, {}));
   }
   return /** @type {any} */ (special(status, headers, { file: { path, offset, length } }));
 }

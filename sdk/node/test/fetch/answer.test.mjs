@@ -208,7 +208,11 @@ test('a file answers with its path and range', () => {
   assert.deepEqual(answer.file, { path: 'a/b.txt', offset: 5, length: 10 });
   assert.deepEqual([answer.status, answer.body, fieldsOf(answer.fields)], [206, null, [['etag', '"x"']]]);
   assert.deepEqual(toAnswer(sendFile('x')).file, { path: 'x', offset: 0, length: -1 });
-  for (const path of ['', '/etc/passwd', 'a\0b', 5]) assert.throws(() => sendFile(/** @type {any} */ (path)), TypeError);
+  for (const path of ['', '/etc/passwd', 'a\0b', 'a/', '..', '../a', 'a/../../b']) {
+    const { status, file } = toAnswer(sendFile(path));
+    assert.deepEqual({ status, file }, { status: 404, file: null }, path);
+  }
+  assert.throws(() => sendFile(/** @type {any} */ (5)), TypeError);
   for (const options of [{ offset: -1 }, { length: 1.5 }, { status: 99 }]) assert.throws(() => sendFile('x', options), RangeError);
 });
 

@@ -10,11 +10,18 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::ProgramLine;
+
+/// How long a stop of the server waits for the guard, which only has to notice the end of a pipe.
+const GUARD_END_DEADLINE: Duration = Duration::from_secs(1);
+
+/// How often it looks whether the guard has ended.
+const GUARD_LOOK_PERIOD: Duration = Duration::from_millis(2);
 
 /// The server's end.
 #[derive(Debug)]
@@ -56,6 +63,12 @@ impl Guard {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((mut child, input)) = running {
             drop(input);
+            let deadline = Instant::now() + GUARD_END_DEADLINE;
+            while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
+                std::thread::sleep(GUARD_LOOK_PERIOD);
+            }
+            // In the way of nobody: there are no groups that it could end.
+            let _ = child.kill();
             let _ = child.wait();
         }
     }

@@ -40,6 +40,8 @@ pub(super) struct Lanes {
 pub(super) struct Doors {
     pub(super) socket: PathBuf,
     pub(super) port: SocketAddr,
+    /// Who must listen on the socket, where it is another than the server's own user.
+    pub(super) uid: Option<u32>,
 }
 
 /// A handler's process, with a lane for each of so many cores.
@@ -104,7 +106,8 @@ pub(super) fn program(app: &App, folder: &PrivateFolder, number: u64) -> Result<
     let folder = folder
         .subfolder(&format!("user-{}", owner.map_or(0, |(uid, _)| uid)), owner)
         .map_err(|error| format!("cannot make a folder for its socket: {error}"))?;
-    let doors = Doors { socket: folder.join(format!("app-{number}.sock")), port: free_port()? };
+    let socket = folder.join(format!("app-{number}.sock"));
+    let doors = Doors { socket, port: free_port()?, uid: owner.map(|(uid, _)| uid) };
     environment::set(&mut environment, "ONEHOP_SOCKET", &doors.socket);
     environment::set(&mut environment, "PORT", doors.port.port().to_string());
     environment::set(&mut environment, "HOST", doors.port.ip().to_string());

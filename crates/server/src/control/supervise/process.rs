@@ -200,7 +200,7 @@ fn limits(resources: &AppResources) -> Vec<String> {
 pub(super) fn explain(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
-        (None, Some(9)) => "SIGKILL (the system sends it where memory runs out)".to_owned(),
+        (None, Some(9)) => "SIGKILL (for instance where memory runs out)".to_owned(),
         (None, Some(number)) => {
             let known = SIGNALS.iter().find(|(known, _)| *known == number);
             known.map_or_else(|| format!("signal {number}"), |(_, name)| (*name).to_owned())

@@ -2,11 +2,12 @@
 //!
 //! Ready is who can be connected to. Decides nothing about other workers, as `handler.rs`.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use onehop_config::checked::{AppAddress, AppRun};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval, sleep, sleep_until, timeout};
 
@@ -19,6 +20,7 @@ use crate::limits::{
     WORKER_EXIT_EXPLAINED_DEADLINE, WORKER_PING_PERIOD,
 };
 use crate::request::handle::app::pool::{LaneReport, Transport, Worker};
+use crate::request::upstream::connection::connect_unix;
 
 /// Lives until the process has ended.
 pub(super) async fn live(mut task: Task) {
@@ -28,7 +30,7 @@ pub(super) async fn live(mut task: Task) {
             let (surroundings, pid) = (Arc::clone(&task.surroundings), process.pid());
             surroundings.guard().inspect(|guard| guard.add(pid));
             task.tell(News::Started { pid }).await;
-            let mut life = Life { process, begun, report: None };
+            let mut life = Life { process, begun, report: None, refused: None };
             let why = life.stages(&mut task, &doors).await.unwrap_or_else(|why| why);
             let end = life.end(&task, why).await;
             surroundings.guard().inspect(|guard| guard.remove(pid));
@@ -52,6 +54,8 @@ struct Life {
     process: Process,
     begun: Instant,
     report: Option<mpsc::Receiver<LaneReport>>,
+    /// Why what lies in the place of its socket is not connected to.
+    refused: Option<String>,
 }
 
 /// Why a life ends.
@@ -69,13 +73,13 @@ impl Life {
     async fn stages(&mut self, task: &mut Task, doors: &Doors) -> Result<Why, Why> {
         let deadline = self.begun + task.app.start_timeout;
         let address = tokio::select! {
-            address = reachable(doors) => address,
+            address = reachable(doors, &mut self.refused) => address,
             _ = self.process.ended() => return Err(Why::Exited),
             () = sleep_until(deadline) => return Err(Why::TooSlow),
             _ = task.command() => return Err(Why::Killed),
         };
         let (report, reported) = reports(task.surroundings.cores);
-        let worker = Worker::new(task.id, Transport::Http(address), report);
+        let worker = Worker::new(task.id, Transport::Http { address, uid: doors.uid }, report);
         self.report = Some(reported);
         let runtime = program_name(&task.app.run);
         task.tell(News::Ready { worker: Arc::clone(&worker), runtime }).await;
@@ -145,8 +149,9 @@ impl Life {
                 self.process.end().await;
                 let reason = format!(
                     "could not be connected to within {:?}: let it listen on the Unix socket $ONEHOP_SOCKET or on \
-                     port $PORT of 127.0.0.1",
-                    task.app.start_timeout
+                     port $PORT of 127.0.0.1{}",
+                    task.app.start_timeout,
+                    self.refused.take().map(|refused| format!(" ({refused})")).unwrap_or_default(),
                 );
                 (reason, true)
             }
@@ -180,7 +185,7 @@ pub(super) async fn live_elsewhere(mut task: Task, address: AppAddress) {
             // A connection that broke says no more than that: a look tells.
             _ = lost(&mut reported) => look.reset_immediately(),
             _ = look.tick() => {
-                let answers = connects(&address).await;
+                let answers = connects(&address, None).await.is_ok();
                 if answers && !is_there {
                     (worker, reported) = elsewhere(&task, &address);
                     task.tell(News::Ready { worker: Arc::clone(&worker), runtime: runtime.clone() }).await;
@@ -205,30 +210,34 @@ pub(super) async fn live_elsewhere(mut task: Task, address: AppAddress) {
 
 fn elsewhere(task: &Task, address: &AppAddress) -> (Arc<Worker>, Option<mpsc::Receiver<LaneReport>>) {
     let (report, reported) = reports(task.surroundings.cores);
-    (Worker::new(task.id, Transport::Http(address.clone()), report), Some(reported))
+    (Worker::new(task.id, Transport::Http { address: address.clone(), uid: None }, report), Some(reported))
 }
 
 /// Whichever of the two answers first.
-async fn reachable(doors: &Doors) -> AppAddress {
+async fn reachable(doors: &Doors, refused: &mut Option<String>) -> AppAddress {
     let (unix, tcp) = (AppAddress::Unix(doors.socket.clone()), AppAddress::Tcp(doors.port));
     loop {
         for address in [&unix, &tcp] {
-            if connects(address).await {
-                return address.clone();
+            match connects(address, doors.uid).await {
+                Ok(()) => return address.clone(),
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    *refused = Some(error.to_string());
+                }
+                Err(_) => {}
             }
         }
         sleep(PROGRAM_PROBE_PERIOD).await;
     }
 }
 
-async fn connects(address: &AppAddress) -> bool {
+async fn connects(address: &AppAddress, uid: Option<u32>) -> io::Result<()> {
     let connected = async {
         match address {
             AppAddress::Tcp(address) => TcpStream::connect(address).await.map(drop),
-            AppAddress::Unix(path) => UnixStream::connect(path).await.map(drop),
+            AppAddress::Unix(path) => connect_unix(path, uid).await.map(drop),
         }
     };
-    matches!(timeout(PROBE_DEADLINE, connected).await, Ok(Ok(())))
+    timeout(PROBE_DEADLINE, connected).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
 fn program_name(run: &AppRun) -> String {

@@ -6,12 +6,14 @@
 use std::cell::{Cell, RefCell, RefMut};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
+use std::path::Path;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use onehop_config::checked::AppAddress;
 use onehop_http1::{ClientCodec, Known, Limits, ResponseHead};
+use rustix::fs::{FileType, lstat};
 use tokio::io::AsyncWrite;
 use tokio::net::{TcpStream, UnixStream};
 
@@ -56,8 +58,9 @@ pub(crate) struct Buffers {
 }
 
 impl Connection {
-    /// A new connection. Waits as long as the upstream's kernel lets it: the deadline is the caller's.
-    pub(crate) async fn dial(address: &AppAddress) -> io::Result<Self> {
+    /// A new connection. Waits as long as the upstream's kernel lets it: the deadline is the caller's. `uid` as
+    /// for [`connect_unix`].
+    pub(crate) async fn dial(address: &AppAddress, uid: Option<u32>) -> io::Result<Self> {
         let socket = match address {
             AppAddress::Tcp(address) => {
                 let stream = TcpStream::connect(address).await?;
@@ -66,7 +69,7 @@ impl Connection {
                 Socket::Tcp(stream)
             }
             AppAddress::Unix(path) => loop {
-                match UnixStream::connect(path).await {
+                match connect_unix(path, uid).await {
                     // The listener's backlog is full. Unlike TCP's the kernel does not wait by itself.
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         tokio::time::sleep(UPSTREAM_BACKLOG_PAUSE).await;
@@ -192,6 +195,27 @@ impl Buffers {
     }
 }
 
+/// Connects to a Unix socket; where a user is given, only to one that lies at the path itself and that a process
+/// of this user listens on.
+pub(crate) async fn connect_unix(path: &Path, uid: Option<u32>) -> io::Result<UnixStream> {
+    let Some(uid) = uid else { return UnixStream::connect(path).await };
+    let refused = |what: String| {
+        let what = format!("{} {what}, which is not connected to", path.display());
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
+    };
+    // So that nobody else's listener sees as much as a connection; what counts is asked afterwards.
+    if FileType::from_raw_mode(lstat(path)?.st_mode) != FileType::Socket {
+        return refused("is no socket but a link or a file".to_owned());
+    }
+    let stream = UnixStream::connect(path).await?;
+    // Who called listen(2), however the path came to lead there (SO_PEERCRED, unix(7)).
+    let listener = stream.peer_cred()?.uid();
+    if listener != uid {
+        return refused(format!("belongs to a process of user {listener} instead of {uid}"));
+    }
+    Ok(stream)
+}
+
 /// The `timeout` parameter of a Keep-Alive field, in seconds; the shortest where there are several.
 fn timeout(value: &[u8]) -> Option<Duration> {
     let times = value.split(|byte| *byte == b',').filter_map(|parameter| {
@@ -216,7 +240,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("upstream.sock");
             let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
-            let connection = Connection::dial(&AppAddress::Unix(path)).await.unwrap();
+            let connection = Connection::dial(&AppAddress::Unix(path), None).await.unwrap();
             let (mut peer, _) = listener.accept().unwrap();
             // More than the kernel takes while nobody reads.
             let body = vec![b'x'; 4 << 20];
@@ -245,6 +269,25 @@ mod tests {
             assert!(matches!(connection.codec().read_body(&[]), Ok(BodyRead::End { consumed: 0 })));
             assert_eq!(connection.reuse(0), written_whole);
         }
+    }
+
+    #[tokio::test]
+    async fn only_a_socket_on_which_the_right_user_listens_is_connected_to() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (socket, link) = (folder.path().join("app.sock"), folder.path().join("link.sock"));
+        let listener = std::os::unix::net::UnixListener::bind(&socket).expect("bound");
+        std::os::unix::fs::symlink(&socket, &link).expect("linked");
+        let own = rustix::process::geteuid().as_raw();
+        let failed = async |path, uid| connect_unix(path, uid).await.err().map(|error| error.to_string());
+        assert_eq!(failed(&socket, Some(own)).await, None);
+        assert_eq!(failed(&link, None).await, None);
+        let other = failed(&socket, Some(own + 1)).await.expect("refused");
+        assert!(other.contains(&format!("a process of user {own} instead of {}", own + 1)), "{other}");
+        listener.set_nonblocking(true).expect("set");
+        while listener.accept().is_ok() {}
+        let linked = failed(&link, Some(own)).await.expect("refused");
+        assert!(linked.contains("is no socket but a link"), "{linked}");
+        assert!(listener.accept().is_err(), "not even connected to");
     }
 
     #[test]

@@ -43,11 +43,15 @@ impl Wanted {
                 below.map_or(value, |below| below.to_string_lossy().into_owned().into_bytes())
             }
             // A path as in a URI.
-            _ => path::parse(&value).ok()?.bytes.into_owned(),
+            // One that is refused is not found either; the program's own body is never sent beside such a field.
+            _ => path::parse(&value).map_or_else(|_| NO_PATH.to_vec(), |path| path.bytes.into_owned()),
         };
         Some(Self { status: answer.status, offset: 0, length: None, path })
     }
 }
+
+/// No path holds this byte.
+const NO_PATH: &[u8] = b"\0";
 
 /// Completes an answer with the file.
 #[expect(

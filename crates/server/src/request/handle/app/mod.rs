@@ -93,7 +93,7 @@ pub(crate) async fn call(
     loop {
         attempts += 1;
         let place = call.place(upload, download).await?;
-        if matches!(place.worker.transport, Transport::Http(_)) {
+        if matches!(place.worker.transport, Transport::Http { .. }) {
             let ended = program::exchange(&call, trip, place, upload, download, answer).await;
             match ended {
                 Ok(ended) => return Ok(ended),

@@ -55,7 +55,14 @@ pub enum Transport {
     /// The worker protocol, on one lane for each core.
     Lanes,
     /// HTTP/1.1.
-    Http(AppAddress),
+    Http {
+        /// Where it listens.
+        address: AppAddress,
+        /// Who must listen there, if it is a Unix socket: the program may put a link to any other in its place,
+        /// and must not reach with the server's rights what it cannot reach with its own. `None` where it has
+        /// the server's rights, or is somebody else's.
+        uid: Option<u32>,
+    },
 }
 
 /// Receives what happens to a worker's lanes.

@@ -71,7 +71,7 @@ pub(super) async fn exchange(
     answer: &mut Answer,
 ) -> Result<Ended, Failed> {
     let worker = Arc::clone(&place.worker);
-    let Transport::Http(address) = &worker.transport else { return Err(Failed::Unreachable) };
+    let Transport::Http { address, uid } = &worker.transport else { return Err(Failed::Unreachable) };
     let mut place = Some(place);
     let upstreams = &call.core.upstreams;
     let may_be_sent_twice = call.is_complete && is_idempotent(trip.head.method());
@@ -79,7 +79,7 @@ pub(super) async fn exchange(
     let mut connection = match upstreams.take(&worker, wish) {
         Some(kept) => kept,
         None => {
-            let dialled = dial(call, address, upload, download).await;
+            let dialled = dial(call, (address, *uid), upload, download).await;
             if matches!(dialled, Err(Failed::Unreachable)) {
                 report_unreachable(call, &worker);
             }
@@ -108,7 +108,7 @@ pub(super) async fn exchange(
         if is_stale && may_be_sent_twice && download.state() == Sent::Nothing {
             answer.clear();
             // It may have been begun, so it goes nowhere else.
-            let fresh = dial(call, address, upload, download).await;
+            let fresh = dial(call, (address, *uid), upload, download).await;
             connection = fresh.map_err(|failed| match failed {
                 Failed::Unreachable => Failed::Fault(Fault::WorkerDied),
                 Failed::Fault(fault) => Failed::Fault(fault),
@@ -167,7 +167,7 @@ async fn attempt<'a>(
 /// A new connection.
 async fn dial(
     call: &Call<'_>,
-    address: &AppAddress,
+    (address, uid): (&AppAddress, Option<u32>),
     upload: &mut Upload<'_, '_>,
     download: &Download<'_, '_>,
 ) -> Result<Connection, Failed> {
@@ -175,7 +175,7 @@ async fn dial(
     let late = poll_fn(|context| if download.poll_late(context) { Poll::Ready(()) } else { Poll::Pending });
     tokio::select! {
         biased;
-        dialled = Connection::dial(address) => dialled.map_err(|_| Failed::Unreachable),
+        dialled = Connection::dial(address, uid) => dialled.map_err(|_| Failed::Unreachable),
         () = upload.gone(), if call.is_complete => Err(Failed::Fault(Fault::ClientGone)),
         () = late => Err(Failed::Unreachable),
     }
