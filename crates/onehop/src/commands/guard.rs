@@ -4,8 +4,10 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use onehop_server::control::guard_workers;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 /// This very program, and its argument.
 pub(crate) fn guard() -> (PathBuf, Vec<OsString>) {
@@ -19,6 +21,10 @@ pub(crate) fn is_asked_for() -> bool {
 
 /// Returns when the server is gone.
 pub(crate) fn guard_until_the_end() {
+    // Whoever stops all processes of a service asks this one too, which has to be the last. Flags that nobody reads.
+    for signal in [SIGTERM, SIGINT, SIGHUP] {
+        let _ = signal_hook::flag::register(signal, Arc::default());
+    }
     guard_workers(std::io::stdin().lock());
 }
 

@@ -152,6 +152,8 @@ impl Life {
         loop {
             let stuck_at = asked.map(|asked| asked + task.app.stuck_after);
             tokio::select! {
+                // What it said counts first: it is not stuck where this server itself stood still.
+                biased;
                 heard = control.hear() => match understood(heard)? {
                     Some(pong) => {
                         if asked.take().is_none() || pong.token != token {
