@@ -72,6 +72,16 @@ pub const CHUNK_LINE_BYTES_MAX: usize = 256;
 /// Bytes of the trailers of one request; beyond it 431. They carry checksums and timings.
 pub const TRAILER_BYTES_MAX: usize = 8 * 1024;
 
+/// The bounds above as the HTTP/1 codec takes them, for clients and for programs alike: an answer's head is held
+/// in memory like a request's.
+pub const CODEC_LIMITS: onehop_http1::Limits = onehop_http1::Limits {
+    head_bytes: HEAD_BYTES_MAX,
+    target_bytes: TARGET_BYTES_MAX,
+    fields: HEADER_FIELDS_MAX,
+    chunk_line_bytes: CHUNK_LINE_BYTES_MAX,
+    trailer_bytes: TRAILER_BYTES_MAX,
+};
+
 /// Bytes of one read from a socket, and the size of a leased buffer. Holds any usual head, and a
 /// pipeline of a hundred small ones.
 pub const READ_BUFFER_BYTES: usize = 8 * 1024;

@@ -149,6 +149,11 @@ impl Fields {
 }
 
 impl Answer {
+    /// Whether its body is server-sent events, which may go on for ever.
+    pub(crate) fn is_event_stream(&self) -> bool {
+        self.fields.get("Content-Type").is_some_and(|value| value.starts_with(b"text/event-stream"))
+    }
+
     /// Ready for the next request, keeping the memory of the fields.
     pub fn clear(&mut self) {
         self.status = 200;

@@ -324,7 +324,6 @@ async fn attach(
         match reported.recv().await {
             Some(LaneReport::Attached { .. }) => attached += 1,
             Some(LaneReport::Lost { reason, .. }) => return Err(reason),
-            Some(LaneReport::TimedOut) => {}
             None => break,
         }
     }

@@ -98,18 +98,10 @@ impl Task {
     }
 }
 
-/// Where cores report, without ever waiting: every lane has room for its end, and what may be said often is
-/// dropped where there is no other room left.
+/// Where cores report, without ever waiting: every lane has room for its beginning and its end. What is said
+/// again of a program elsewhere that does not answer is dropped where it waits to be heard already.
 pub(super) fn reports(cores: usize) -> (Report, mpsc::Receiver<LaneReport>) {
-    let reserved = 2 * cores;
-    let (sender, receiver) = mpsc::channel(reserved + REPORTS_MAX);
-    let report = Arc::new(move |_: WorkerId, report: LaneReport| {
-        if report != LaneReport::TimedOut || sender.capacity() > reserved {
-            let _ = sender.try_send(report);
-        }
-    });
+    let (sender, receiver) = mpsc::channel(2 * cores.max(1));
+    let report = Arc::new(move |_: WorkerId, report: LaneReport| drop(sender.try_send(report)));
     (report, receiver)
 }
-
-/// Reports that may wait besides those that must not be lost.
-const REPORTS_MAX: usize = 64;

@@ -268,8 +268,8 @@ impl<'l, 'c> Download<'l, 'c> {
         self.coder = encode::in_pieces(trip, answer, length).map(Box::new);
     }
 
-    /// Puts the answer's head on its way; its body is not looked at. `true` where a body follows.
-    pub(crate) fn head(&mut self, answer: &Answer, length: BodyLength) -> bool {
+    /// Puts the answer's head on its way; its body is not looked at.
+    pub(crate) fn head(&mut self, answer: &Answer, length: BodyLength) {
         let mut codec = self.line.codec.borrow_mut();
         let upgrade = answer.status == 101;
         // A request whose body is not there yet may still be answered whole before it is: then what follows of
@@ -287,7 +287,6 @@ impl<'l, 'c> Download<'l, 'c> {
             codec.write_head(self.output, AnswerHead { status, fields, date, body: length, upgrade });
         });
         self.state = if upgrade { Sent::Upgrade } else { Sent::Head };
-        codec.sends_body()
     }
 
     /// Sends bytes of the body: they are gathered, and written when they are many. Copying a piece once more

@@ -33,8 +33,10 @@ pub(crate) fn apply(trip: &Trip<'_>, answer: &mut Answer) {
 /// from now on, and its length is not known any more.
 pub(crate) fn in_pieces(trip: &Trip<'_>, answer: &mut Answer, length: Option<u64>) -> Option<Coder> {
     // Events wait for nothing, least of all for more of them.
-    let is_events = answer.fields.get("Content-Type").is_some_and(|t| t.starts_with(b"text/event-stream"));
-    if is_events || matches!(answer.status, 100..200 | 204 | 304) || trip.head.method() == Method::Head {
+    if answer.is_event_stream()
+        || matches!(answer.status, 100..200 | 204 | 304)
+        || trip.head.method() == Method::Head
+    {
         return None;
     }
     let encoding = choose(trip, answer, length)?;

@@ -12,26 +12,14 @@ use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use onehop_config::checked::AppAddress;
-use onehop_http1::{ClientCodec, Known, Limits, ResponseHead};
+use onehop_http1::{ClientCodec, Known, ResponseHead};
 use rustix::fs::{FileType, lstat};
 use tokio::io::AsyncWrite;
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::limits::{
-    CHUNK_LINE_BYTES_MAX, HEAD_BYTES_MAX, HEADER_FIELDS_MAX, TARGET_BYTES_MAX, TRAILER_BYTES_MAX,
-    UPSTREAM_BACKLOG_PAUSE,
-};
+use crate::limits::{CODEC_LIMITS, UPSTREAM_BACKLOG_PAUSE};
 use crate::request::conn::desk::Input;
 use crate::request::conn::socket::Socket;
-
-/// The same as for clients: an answer's head is held in memory like a request's.
-const CODEC_LIMITS: Limits = Limits {
-    head_bytes: HEAD_BYTES_MAX,
-    target_bytes: TARGET_BYTES_MAX,
-    fields: HEADER_FIELDS_MAX,
-    chunk_line_bytes: CHUNK_LINE_BYTES_MAX,
-    trailer_bytes: TRAILER_BYTES_MAX,
-};
 
 /// A connection. Dropped, it is closed.
 pub(crate) struct Connection {

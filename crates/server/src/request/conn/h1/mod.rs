@@ -18,7 +18,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::time::Instant;
 
-use onehop_http1::{Limits, Refusal, RequestHead, ServerCodec};
+use onehop_http1::{Refusal, RequestHead, ServerCodec};
 use tokio::io::AsyncWriteExt;
 
 use super::deadline::{Deadline, Waiting};
@@ -26,22 +26,13 @@ use super::desk::{Desk, Input};
 use super::socket::Socket;
 use super::write::write_both;
 use crate::limits::{
-    CHUNK_LINE_BYTES_MAX, FRESH_CONNECTION_GRACE, HEAD_BYTES_MAX, HEADER_FIELDS_MAX, LINGER_BYTES_MAX,
-    PIPELINE_BATCH_MAX, TARGET_BYTES_MAX, TRAILER_BYTES_MAX, WRITE_GATHER_BYTES_MAX,
+    CODEC_LIMITS, FRESH_CONNECTION_GRACE, LINGER_BYTES_MAX, PIPELINE_BATCH_MAX, WRITE_GATHER_BYTES_MAX,
 };
 use crate::request::answer::Answer;
 use crate::request::core::{Admission, Core, View};
 use crate::request::origin::Origin;
 use crate::request::rescue::Fault;
 use crate::request::{NeedsDisk, Outcome, Served, serve_request};
-
-const CODEC_LIMITS: Limits = Limits {
-    head_bytes: HEAD_BYTES_MAX,
-    target_bytes: TARGET_BYTES_MAX,
-    fields: HEADER_FIELDS_MAX,
-    chunk_line_bytes: CHUNK_LINE_BYTES_MAX,
-    trailer_bytes: TRAILER_BYTES_MAX,
-};
 
 /// Serves a connection to its end.
 pub(crate) async fn serve(core: Rc<Core>, socket: Socket, origin: Origin, admission: Admission) {

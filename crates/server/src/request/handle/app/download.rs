@@ -198,7 +198,7 @@ impl Receiving<'_, '_, '_, '_, '_> {
         let body = length.map_or(BodyLength::Chunked, BodyLength::Known);
         self.download.encode(self.trip, answer, body);
         self.trip.finish(answer);
-        if answer.fields.get("content-type").is_some_and(|value| value.starts_with(b"text/event-stream")) {
+        if answer.is_event_stream() {
             // It may go on for ever; the worker has room for others meanwhile.
             self.place = None;
             self.farewell = Some(Box::pin(self.download.farewell_over()));

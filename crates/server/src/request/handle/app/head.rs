@@ -2,6 +2,7 @@
 //!
 //! A client can send no field that the server vouches for: addresses are told out of band.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 
 use onehop_http1::{BodyLength, Known, Method, RequestHead, Version};
@@ -39,9 +40,14 @@ pub(super) fn parts(trip: &Trip<'_>, body: BodyLength, expects_continue: bool, i
 /// Writes a request's head block: the URI as the routes have made it, the fields as the client sent them,
 /// without those that are about the connection (RFC 9110 section 7.6.1) or that only a proxy may set.
 pub(super) fn write_request(trip: &Trip<'_>, writer: &mut HeadWriter<'_>) {
-    match trip.query.as_deref() {
-        None => writer.target(&trip.path),
-        Some(query) => writer.target(&[&trip.path, &b"?"[..], query].concat()),
+    let as_it_came = trip.head.target();
+    match (&trip.path, &trip.query) {
+        (path, None) => writer.target(path),
+        // Most requests: nothing has to be put together.
+        (Cow::Borrowed(_), Some(Cow::Borrowed(_))) if as_it_came.starts_with(b"/") => {
+            writer.target(as_it_came)
+        }
+        (path, Some(query)) => writer.target(&[path, &b"?"[..], query].concat()),
     }
     writer.authority(trip.head.host().unwrap_or_default());
     writer.tls(b"");

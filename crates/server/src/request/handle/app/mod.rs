@@ -34,7 +34,7 @@ use crate::request::core::Core;
 use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
 use lane::Lane;
-use pool::{Choice, LaneReport, Pool, Transport, Worker, WorkerId};
+use pool::{Choice, Pool, Transport, Worker, WorkerId};
 use stream::Stream;
 
 /// How a call ended.
@@ -212,9 +212,6 @@ impl Call<'_> {
                     // It has few requests because it refuses them: nobody else should be sent there.
                     self.refused_by.set(Some(lane.worker.id));
                     self.pool.withdraw(lane.worker.id);
-                }
-                if fault == Fault::WorkerTimeout {
-                    lane.worker.report(LaneReport::TimedOut);
                 }
                 // After the head an error can only be a break.
                 if download.state() == Sent::Nothing { Err(fault) } else { Ok(Ended::Broken(fault)) }

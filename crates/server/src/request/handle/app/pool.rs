@@ -85,8 +85,6 @@ pub enum LaneReport {
         /// The worker broke the protocol; else its end of the lane is gone.
         is_broken: bool,
     },
-    /// A request was not answered in time.
-    TimedOut,
 }
 
 /// A request's place at a worker, on the way to the core that asked for it. Dropped, it is free again.

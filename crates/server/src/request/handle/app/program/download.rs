@@ -157,7 +157,7 @@ impl Taking<'_> {
         };
         download.encode(self.trip, answer, length);
         self.trip.finish(answer);
-        if answer.fields.get("content-type").is_some_and(|value| value.starts_with(b"text/event-stream")) {
+        if answer.is_event_stream() {
             // It may go on for ever; the program has room for others meanwhile.
             *place = None;
         }

@@ -119,9 +119,6 @@ pub(super) async fn exchange(
             Broke::Silently => Fault::WorkerDied,
             Broke::Fault(fault) => fault,
         };
-        if fault == Fault::WorkerTimeout {
-            worker.report(LaneReport::TimedOut);
-        }
         // After the head an error can only be a break.
         return match download.state() {
             Sent::Nothing => Err(Failed::Fault(fault)),
