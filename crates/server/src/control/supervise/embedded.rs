@@ -14,6 +14,12 @@ use super::folder::{hold, in_first_place, is_ours, make, own_user};
 
 /// Where the library lies; unpacks it if it does not lie there yet. The entry is `worker.mjs`.
 pub(super) fn unpacked() -> Result<PathBuf, String> {
+    // For work on the library itself: a build for debugging takes the sources from there instead.
+    if cfg!(debug_assertions)
+        && let Some(folder) = std::env::var_os("ONEHOP_WORKER_LIBRARY")
+    {
+        return Ok(folder.into());
+    }
     static HELD: Mutex<Option<std::fs::File>> = Mutex::new(None);
     let path = in_first_place(|base| unpack_in(base, FILES))?;
     let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
