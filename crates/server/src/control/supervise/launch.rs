@@ -209,7 +209,10 @@ mod tests {
 
     #[test]
     fn a_preload_is_named_by_a_url_whatever_its_folder_is_called() {
-        assert_eq!(file_url(Path::new("/tmp/onehop-node-0-1f/preload.mjs")), "file:///tmp/onehop-node-0-1f/preload.mjs");
+        assert_eq!(
+            file_url(Path::new("/tmp/onehop-node-0-1f/preload.mjs")),
+            "file:///tmp/onehop-node-0-1f/preload.mjs"
+        );
         assert_eq!(file_url(Path::new("/t p/50%/\u{e9}#?.mjs")), "file:///t%20p/50%25/%C3%A9%23%3F.mjs");
     }
 }
