@@ -187,7 +187,8 @@ export class Worker {
       const [{ dispatcher }, { NodeExchange }] = await Promise.all([
         import('./node-http/dispatcher.mjs'), import('./node-http/exchange.mjs'),
       ]);
-      const { call } = dispatcher(server);
+      const { call, closeAll } = dispatcher(server);
+      this.#adoption.closeAll = closeAll;
       await this.#openLanes(new Runtime(NodeExchange, call, this.#greeting.perTurn));
       this.#ready(OVER_LANES);
       return;

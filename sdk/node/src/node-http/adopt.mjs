@@ -19,6 +19,8 @@ export class Adoption {
   place = null;
   /** What else listens: 'http', 'https', 'http2'. @type {{kind: string, where: string}[]} */
   others = [];
+  /** Destroys what the adopted server has instead of connections; set where it has. @type {() => void} */
+  closeAll = () => {};
   #expected;
   #isNamed;
   #listener;
@@ -50,6 +52,11 @@ export class Adoption {
       else if (kind === null) adoption.#listen2.apply(this, given);
       else adoption.#other(kind, this, given);
     };
+    const { closeAllConnections } = http.Server.prototype;
+    http.Server.prototype.closeAllConnections = function () {
+      Reflect.apply(closeAllConnections, this, []);
+      if (this === adoption.server) adoption.closeAll();
+    };
   }
 
   /** From now on the adopted server stays what it is. */
@@ -73,8 +80,9 @@ export class Adoption {
 
   /** Adopts a server that the application has made, and that nobody told to listen. @param {http.Server} server */
   take(server) {
+    const port = this.#expected ?? 0;
     this.#expected = null;
-    server.listen(this.#expected ?? 0);
+    server.listen(port);
   }
 
   #listens(server, given) {
