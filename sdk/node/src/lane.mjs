@@ -199,6 +199,11 @@ export class Lane {
     for (const exchange of this.streams) exchange.retire();
   }
 
+  /** Requests that are not over. */
+  live() {
+    return this.#slots.filter((exchange) => exchange !== null);
+  }
+
   /** Nobody waits for answers any more. */
   giveUp() {
     for (const exchange of this.#slots) exchange?.reset(CLIENT_GONE);

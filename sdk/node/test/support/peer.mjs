@@ -19,7 +19,7 @@ const LAUNCHER = fileURLToPath(new URL('./launch.py', import.meta.url));
 const PRELOAD = new URL('../../src/preload.mjs', import.meta.url).href;
 const WORKER = fileURLToPath(new URL('../../src/worker.mjs', import.meta.url));
 /** A test that waits longer for a frame has failed. */
-const PATIENCE_MILLISECONDS = 10_000;
+const PATIENCE_MILLISECONDS = 60_000;
 
 const METHOD_NUMBERS = new Map(wire.METHODS.map((name, number) => [name, number]));
 
