@@ -32,6 +32,7 @@ export class Adoption {
   #given = null;
   #decided = false;
   #released = false;
+  #isClosed = false;
 
   /**
    * @param {{port: number|null, portIsNamed: boolean}} settings
@@ -119,6 +120,9 @@ export class Adoption {
   /** Another server for the same door (some frameworks listen on 127.0.0.1 and ::1): requests come to the first. */
   #alias(server, given) {
     const [address, port, , , fd] = given;
+    if (this.#isClosed) {
+      process.stderr.write('onehop: the application has closed its server and listens again: requests go to other workers now\n');
+    }
     this.#standIn(server, new Place(address, port, fd, server._handle ?? null), () => {});
     this.#listen2.apply(server, given);
   }
@@ -126,6 +130,7 @@ export class Adoption {
   #closed(server) {
     if (this.server !== server) return;
     if (this.#decided) {
+      this.#isClosed = true;
       this.#listener.closed();
     } else {
       // It only looked whether the port is free, as it seems: the next one may be the application's.

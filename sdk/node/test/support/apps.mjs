@@ -14,6 +14,7 @@ export function get(options) {
       response.on('end', () => resolve({ status: response.statusCode, body }));
     });
     request.on('error', reject);
+    request.on('timeout', () => request.destroy(new Error('no answer')));
   });
 }
 
@@ -31,7 +32,9 @@ export async function written(peer, stream, expected) {
   const deadline = Date.now() + 15_000;
   while (!expected.test(peer[stream])) {
     if (Date.now() > deadline) throw new Error(`${expected} did not come; there is:\n${peer[stream]}`);
-    await new Promise((resolve) => { peer.child[stream].once('data', resolve); });
+    const more = new Promise((resolve) => { peer.child[stream].once('data', resolve); });
+    const ended = peer.exit.then(() => expected.test(peer[stream]));
+    if (await Promise.race([more, ended]) === false) throw new Error(`the worker ended before ${expected} came`);
   }
 }
 
