@@ -31,11 +31,15 @@ export class Control {
     this.#output.attach(channel);
   }
 
-  /** @param {string} runtime @param {string} version the runtime's @param {string} library this library's version */
-  ready(runtime, version, library) {
+  /**
+   * @param {string} runtime @param {string} version the runtime's @param {string} library this library's version
+   * @param {0 | 1} [transport] 1: requests reach this worker in HTTP, on the socket that ONEHOP_HTTP_SOCKET named
+   */
+  ready(runtime, version, library, transport = 0) {
     const text = `${runtime}\n${version}\n${library}\n`;
     const payload = Buffer.alloc(8 + text.length);
     writeU16(payload, 0, VERSION);
+    writeU16(payload, 2, transport);
     writeU32(payload, 4, text.length);
     payload.latin1Write(text, 8, text.length);
     this.#write(READY, payload);

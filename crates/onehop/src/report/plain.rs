@@ -30,6 +30,10 @@ impl Lines {
                 // An empty line says nothing under a name in front of it.
                 if line.trim().is_empty() { None } else { line_of(event) }
             }
+            Event::AppSpeaksHttp { app, runtime, is_asked } => {
+                let why = if *is_asked { "as its `protocol http` says" } else { "as its worker asks for" };
+                format!("{app}: {runtime} is spoken to in HTTP instead of frames, {why}")
+            }
             Event::WorkerEnded { app, pid, reason, restart_in, failed } => {
                 let (app, pid, restart_in, failed) = (app.clone(), *pid, *restart_in, *failed);
                 line_of(&Event::WorkerEnded { app, pid, reason: self.untold(reason), restart_in, failed })

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicUsize;
 
-use onehop_config::checked::{AppEnvironment, AppResources, AppRun, Recycle, WorkerCount};
+use onehop_config::checked::{AppEnvironment, AppProtocol, AppResources, AppRun, Recycle, WorkerCount};
 
 use super::*;
 
@@ -27,11 +27,14 @@ fn app(concurrency: u32, queue: u32) -> Arc<App> {
         retry: false,
         files: None,
         platform_response: false,
+        protocol: AppProtocol::Frames,
+        port: None,
+        sticky: None,
     })
 }
 
 fn worker(number: u64) -> Arc<Worker> {
-    Worker::new(WorkerId(number), Transport::Lanes, Arc::new(|_, _| {}))
+    Worker::new(WorkerId(number), Seat(0), Transport::Lanes, Arc::new(|_, _| {}))
 }
 
 fn now(choice: Choice) -> Arc<Worker> {
@@ -55,11 +58,11 @@ fn the_worker_with_the_fewest_requests_is_chosen() {
     pool.admit(Arc::clone(&one));
     pool.admit(Arc::clone(&two));
     for turn in 0..6 {
-        now(pool.choose(turn, None));
+        now(pool.choose(turn, None, Wish::Any));
     }
     assert_eq!((one.in_flight(), two.in_flight()), (3, 3));
     pool.give_back(&two);
-    assert_eq!(now(pool.choose(0, None)).id, two.id);
+    assert_eq!(now(pool.choose(0, None, Wish::Any)).id, two.id);
     assert_eq!((one.begun(), two.begun()), (3, 4));
 }
 
@@ -68,12 +71,13 @@ fn who_came_first_gets_the_first_place_that_is_free() {
     let pool = Pool::new(app(1, 4));
     let only = worker(1);
     pool.admit(Arc::clone(&only));
-    let first = now(pool.choose(0, None));
-    let (mut second, mut third) = (later(pool.choose(0, None)), later(pool.choose(0, None)));
+    let first = now(pool.choose(0, None, Wish::Any));
+    let (mut second, mut third) =
+        (later(pool.choose(0, None, Wish::Any)), later(pool.choose(0, None, Wish::Any)));
     assert!(second.try_recv().is_err());
     pool.give_back(&first);
     // A newcomer does not overtake who waits.
-    let mut fourth = later(pool.choose(0, None));
+    let mut fourth = later(pool.choose(0, None, Wish::Any));
     let grant = second.try_recv().expect("the first one who waited");
     assert!(third.try_recv().is_err());
     drop(grant);
@@ -88,12 +92,12 @@ fn who_has_gone_is_passed_over_and_makes_room() {
     let pool = Pool::new(app(1, 2));
     let only = worker(1);
     pool.admit(Arc::clone(&only));
-    let first = now(pool.choose(0, None));
-    let gone = later(pool.choose(0, None));
-    let mut stays = later(pool.choose(0, None));
-    assert!(matches!(pool.choose(0, None), Choice::QueueFull));
+    let first = now(pool.choose(0, None, Wish::Any));
+    let gone = later(pool.choose(0, None, Wish::Any));
+    let mut stays = later(pool.choose(0, None, Wish::Any));
+    assert!(matches!(pool.choose(0, None, Wish::Any), Choice::QueueFull));
     drop(gone);
-    let mut newcomer = later(pool.choose(0, None));
+    let mut newcomer = later(pool.choose(0, None, Wish::Any));
     pool.give_back(&first);
     let grant = stays.try_recv().expect("a place");
     drop(stays.try_recv());
@@ -106,11 +110,11 @@ fn who_has_gone_is_passed_over_and_makes_room() {
 #[test]
 fn requests_wait_for_the_first_worker_and_for_the_next_one_after_a_death() {
     let pool = Pool::new(app(1, 8));
-    let mut waiting = later(pool.choose(0, None));
+    let mut waiting = later(pool.choose(0, None, Wish::Any));
     assert!(waiting.try_recv().is_err());
     pool.admit(worker(1));
     let one = waiting.try_recv().expect("a place").into_worker().expect("a worker");
-    let mut waiting = later(pool.choose(0, None));
+    let mut waiting = later(pool.choose(0, None, Wish::Any));
     pool.withdraw(one.id);
     pool.give_back(&one);
     assert!(waiting.try_recv().is_err());
@@ -121,12 +125,12 @@ fn requests_wait_for_the_first_worker_and_for_the_next_one_after_a_death() {
 #[test]
 fn an_application_that_fails_refuses_those_who_wait_and_those_who_come() {
     let pool = Pool::new(app(1, 8));
-    let mut waiting = later(pool.choose(0, None));
+    let mut waiting = later(pool.choose(0, None, Wish::Any));
     pool.set_failing(7, None);
     assert!(matches!(waiting.try_recv(), Err(oneshot::error::TryRecvError::Closed)));
-    assert!(matches!(pool.choose(0, None), Choice::Failing(7)));
+    assert!(matches!(pool.choose(0, None, Wish::Any), Choice::Failing(7)));
     pool.admit(worker(1));
-    assert_eq!(now(pool.choose(0, None)).id, WorkerId(1));
+    assert_eq!(now(pool.choose(0, None, Wish::Any)).id, WorkerId(1));
 }
 
 #[test]
@@ -143,7 +147,7 @@ fn many_threads_never_exceed_the_bound_and_lose_nobody() {
             let (pool, workers, most, done) = (&pool, &workers, &most, &done);
             scope.spawn(move || {
                 for turn in 0..5_000 {
-                    let worker = match pool.choose(thread + turn, None) {
+                    let worker = match pool.choose(thread + turn, None, Wish::Any) {
                         Choice::Now(worker) => worker,
                         Choice::Later(receiver) => {
                             receiver.blocking_recv().expect("a place").into_worker().expect("a worker")
