@@ -34,7 +34,11 @@ fn app(concurrency: u32, queue: u32) -> Arc<App> {
 }
 
 fn worker(number: u64) -> Arc<Worker> {
-    Worker::new(WorkerId(number), Seat(0), Transport::Lanes, Arc::new(|_, _| {}))
+    seated(number, 0)
+}
+
+fn seated(number: u64, seat: usize) -> Arc<Worker> {
+    Worker::new(WorkerId(number), Seat(seat), Transport::Lanes, Arc::new(|_, _| {}))
 }
 
 fn now(choice: Choice) -> Arc<Worker> {
@@ -131,6 +135,140 @@ fn an_application_that_fails_refuses_those_who_wait_and_those_who_come() {
     assert!(matches!(pool.choose(0, None, Wish::Any), Choice::Failing(7)));
     pool.admit(worker(1));
     assert_eq!(now(pool.choose(0, None, Wish::Any)).id, WorkerId(1));
+}
+
+#[test]
+fn who_wishes_for_a_full_worker_waits_for_it_and_holds_up_nobody() {
+    let pool = Pool::new(app(1, 8));
+    let (one, two) = (seated(1, 0), seated(2, 1));
+    pool.admit(Arc::clone(&one));
+    pool.admit(Arc::clone(&two));
+    let wish = Wish::Seat(Seat(1));
+    assert_eq!(now(pool.choose(0, None, wish)).id, two.id);
+    let mut bound = later(pool.choose(0, None, wish));
+    assert!(bound.try_recv().is_err(), "the other one has room, and is not wished for");
+    let mut next = later(pool.choose(0, None, wish));
+    let mut any = later(pool.choose(0, None, Wish::Any));
+    assert_eq!(any.try_recv().expect("a place").into_worker().map(|worker| worker.id), Some(one.id));
+    pool.give_back(&one);
+    assert!(bound.try_recv().is_err());
+    pool.give_back(&two);
+    let grant = bound.try_recv().expect("the place that it waited for");
+    assert!(next.try_recv().is_err());
+    drop(grant);
+    assert_eq!(next.try_recv().expect("a place").into_worker().map(|worker| worker.id), Some(two.id));
+    assert_eq!((one.in_flight(), two.in_flight(), pool.queued()), (0, 1, 0));
+}
+
+#[test]
+fn who_waits_longest_comes_first_whatever_it_waits_for() {
+    let pool = Pool::new(app(1, 8));
+    let only = seated(1, 0);
+    pool.admit(Arc::clone(&only));
+    let held = now(pool.choose(0, None, Wish::Any));
+    let wishes = [Wish::Seat(Seat(0)), Wish::Any, Wish::Hash(7), Wish::Seat(Seat(0)), Wish::Any];
+    let mut waiting: Vec<_> = wishes.iter().map(|wish| later(pool.choose(0, None, *wish))).collect();
+    pool.give_back(&held);
+    while !waiting.is_empty() {
+        let grant = waiting.remove(0).try_recv().expect("the next");
+        assert!(waiting.iter_mut().all(|waiting| waiting.try_recv().is_err()));
+        drop(grant);
+    }
+}
+
+#[test]
+fn who_wishes_for_a_worker_that_is_gone_gets_another_and_then_its_successor() {
+    let pool = Pool::new(app(1, 8));
+    let (one, two) = (seated(1, 0), seated(2, 1));
+    pool.admit(Arc::clone(&one));
+    pool.admit(Arc::clone(&two));
+    let wish = Wish::Seat(Seat(1));
+    let held = now(pool.choose(0, None, wish));
+    let mut waiting = later(pool.choose(0, None, wish));
+    pool.withdraw(held.id);
+    assert_eq!(waiting.try_recv().expect("another").into_worker().map(|worker| worker.id), Some(one.id));
+    pool.give_back(&one);
+    // Two have the seat while one replaces the other.
+    let (three, four) = (seated(3, 1), seated(4, 1));
+    pool.admit(Arc::clone(&three));
+    pool.admit(Arc::clone(&four));
+    assert_eq!(now(pool.choose(0, None, wish)).id, four.id);
+    pool.withdraw(four.id);
+    assert_eq!(now(pool.choose(0, None, wish)).id, three.id);
+}
+
+#[test]
+fn a_number_leads_to_the_same_worker_and_few_move_when_one_comes() {
+    let pool = Pool::new(app(1_000_000, 8));
+    for seat in 0..4 {
+        pool.admit(seated(seat as u64, seat));
+    }
+    let seats = |pool: &Arc<Pool>| -> Vec<Seat> {
+        (0..4_000).map(|hash| now(pool.choose(0, None, Wish::Hash(hash))).seat).collect()
+    };
+    let before = seats(&pool);
+    assert_eq!(seats(&pool), before);
+    for seat in 0..4 {
+        let count = before.iter().filter(|found| found.0 == seat).count();
+        assert!((800..1_200).contains(&count), "seat {seat} has {count} of 4000");
+    }
+    pool.admit(seated(9, 4));
+    let moved = seats(&pool).iter().zip(&before).filter(|(now, before)| now != before).count();
+    assert!((600..1_000).contains(&moved), "{moved} of 4000 moved to one of five");
+}
+
+#[test]
+fn many_threads_with_wishes_never_exceed_the_bound_while_workers_come_and_go() {
+    const TURNS: usize = 5_000;
+    let pool = Pool::new(app(2, 10_000));
+    let all: Vec<_> = (0..3).map(|seat| seated(seat as u64, seat)).collect();
+    all.iter().for_each(|worker| pool.admit(Arc::clone(worker)));
+    let (most, elsewhere, running) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(4));
+    std::thread::scope(|scope| {
+        for thread in 0..4_usize {
+            let (pool, most, elsewhere, running) = (&pool, &most, &elsewhere, &running);
+            scope.spawn(move || {
+                for turn in 0..TURNS {
+                    let wish = match (thread + turn) % 4 {
+                        0 => Wish::Any,
+                        1 => Wish::Hash(turn as u64),
+                        seat => Wish::Seat(Seat(seat - 2)),
+                    };
+                    let worker = match pool.choose(thread + turn, None, wish) {
+                        Choice::Now(worker) => worker,
+                        // Every third client goes away while it waits.
+                        Choice::Later(receiver) if turn % 3 == 0 => {
+                            drop(receiver);
+                            continue;
+                        }
+                        Choice::Later(receiver) => {
+                            receiver.blocking_recv().expect("a place").into_worker().expect("a worker")
+                        }
+                        _ => panic!("refused"),
+                    };
+                    most.fetch_max(worker.in_flight(), Ordering::SeqCst);
+                    // Seat 0 is always there.
+                    if wish == Wish::Seat(Seat(0)) && worker.seat != Seat(0) {
+                        elsewhere.fetch_add(1, Ordering::SeqCst);
+                    }
+                    pool.give_back(&worker);
+                }
+                running.fetch_sub(1, Ordering::SeqCst);
+            });
+        }
+        let mut next = 10;
+        let mut successor = Arc::clone(&all[1]);
+        while running.load(Ordering::SeqCst) > 0 {
+            pool.withdraw(successor.id);
+            successor = seated(next, 1);
+            next += 1;
+            pool.admit(Arc::clone(&successor));
+        }
+    });
+    assert!(most.into_inner() <= 2);
+    assert_eq!(elsewhere.into_inner(), 0);
+    assert_eq!(pool.workers().iter().map(|worker| worker.in_flight()).sum::<usize>(), 0);
+    assert_eq!(pool.waiting(), 0);
 }
 
 #[test]
