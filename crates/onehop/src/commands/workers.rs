@@ -128,7 +128,7 @@ mod tests {
     fn apps() -> Value {
         let worker = |pid: u32, state: &str, resident: u64| {
             serde_json::json!({
-                "pid": pid, "state": state, "in_flight": 3, "requests": 12_345, "age_seconds": 11_520,
+                "pid": pid, "state": state, "protocol": "frames", "in_flight": 3, "requests": 12_345, "age_seconds": 11_520,
                 "resident_bytes": resident, "lag_ms": 1.25,
             })
         };

@@ -30,10 +30,6 @@ impl Lines {
                 // An empty line says nothing under a name in front of it.
                 if line.trim().is_empty() { None } else { line_of(event) }
             }
-            Event::AppSpeaksHttp { app, runtime, is_asked } => {
-                let why = if *is_asked { "as its `protocol http` says" } else { "as its worker asks for" };
-                format!("{app}: {runtime} is spoken to in HTTP instead of frames, {why}")
-            }
             Event::WorkerEnded { app, pid, reason, restart_in, failed } => {
                 let (app, pid, restart_in, failed) = (app.clone(), *pid, *restart_in, *failed);
                 line_of(&Event::WorkerEnded { app, pid, reason: self.untold(reason), restart_in, failed })
@@ -107,6 +103,10 @@ fn line_of(event: &Event) -> Option<String> {
         Event::AppReady { app, runtime, workers, took } => {
             let times = if *workers == 1 { String::new() } else { format!("{workers} × ") };
             format!("  runs       {app}: {times}{runtime} (ready after {})", duration(*took))
+        }
+        Event::AppSpeaksHttp { app, runtime, is_asked } => {
+            let why = if *is_asked { "as its `protocol http` says" } else { "as its worker asks for" };
+            format!("{app}: {runtime} is spoken to in HTTP instead of frames, {why}")
         }
         Event::WorkerEnded { app, pid, reason, restart_in, failed } => {
             let next = match restart_in {
@@ -200,6 +200,8 @@ mod tests {
                 workers: 1,
                 took: Duration::from_millis(143),
             },
+            Event::AppSpeaksHttp { app: app(), runtime: "node 20.20.2".into(), is_asked: true },
+            Event::AppSpeaksHttp { app: app(), runtime: "bun 1.2.0".into(), is_asked: false },
             Event::AppReady {
                 app: app(),
                 runtime: "bun 1.2.0".into(),

@@ -17,5 +17,7 @@ mod refusals;
 mod routes;
 #[path = "../../../http1/tests/rows/mod.rs"]
 mod rows;
+mod spoken_in_http;
+mod sticky;
 mod stopping;
 mod workers;

@@ -10,6 +10,7 @@ import select
 import socket
 import struct
 import sys
+import threading
 import time
 
 HELLO, READY, FAILED, PING, PONG, DRAIN, RETIRE = 1, 2, 3, 4, 5, 6, 7
@@ -90,7 +91,11 @@ class Worker:
                 self.control.send(frame(FAILED, b"SyntaxError: Unexpected token\n    at server.mjs:3:1"))
                 os._exit(1)
             text = b"scripted\n1.0\n0\n"
-            self.control.send(frame(READY, struct.pack("<HHI", 1, 0, len(text)) + text))
+            transport = 0
+            if self.behaviour.startswith("http"):
+                listen(self.behaviour, self.argument)
+                transport = 7 if self.behaviour == "http_unknown" else 1
+            self.control.send(frame(READY, struct.pack("<HHI", 1, transport, len(text)) + text))
         elif kind == PING:
             if self.behaviour == "mute" and self.begun:
                 return
@@ -132,6 +137,14 @@ class Worker:
 
     def do_show_head(self, lane, slot, generation, target, request_id, records):
         lane.send(response(slot, generation, b"\n".join(records), fields=b"\xd6text/plain\n"))
+
+    def do_sessions(self, lane, slot, generation, target, *_):
+        if target.endswith("/die"):
+            os._exit(7)
+        body = str(os.getpid())
+        if target.endswith("/begin"):
+            body = '0{"sid":"%d-%d","upgrades":["websocket"]}' % (os.getpid(), self.begun)
+        lane.send(response(slot, generation, body.encode()))
 
     def do_garbage(self, lane, *_):
         lane.send(b"HTTP/1.1 200 OK\r\n\r\n" * 4)
@@ -230,6 +243,62 @@ class Worker:
     def do_names_file(self, lane, slot, generation, target, *_):
         field = target.split("field=")[1].replace("=", ": ")
         lane.send(response(slot, generation, fields=field.encode() + b"\n"))
+
+
+def listen(behaviour, argument):
+    """HTTP/1.1 on the socket that the server named, each connection on a thread of its own."""
+    path = os.environ["ONEHOP_HTTP_SOCKET"]
+    if behaviour == "http_link":
+        os.symlink(argument, path)
+        return
+    if behaviour == "http_nowhere":
+        return
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen(64)
+
+    def accept():
+        while True:
+            connection, _ = listener.accept()
+            threading.Thread(target=serve, args=(connection, path, argument), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+
+
+def serve(connection, path, argument):
+    unread = b""
+    while True:
+        while b"\r\n\r\n" not in unread:
+            received = connection.recv(1 << 16)
+            if not received:
+                return
+            unread += received
+        head, _, unread = unread.partition(b"\r\n\r\n")
+        target = head.split(b" ")[1].decode("latin-1")
+        fields = ""
+        if b"upgrade: echo" in head.lower():
+            connection.sendall(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+            connection.sendall(unread)
+            while received := connection.recv(1 << 16):
+                connection.sendall(received.upper())
+            return
+        if target.endswith("/die"):
+            os._exit(7)
+        if target.endswith("/hold"):
+            open(argument + ".begun", "w").close()
+            while not os.path.exists(argument):
+                time.sleep(0.01)
+        if target.endswith("/swap"):
+            os.unlink(path)
+            os.symlink(argument, path)
+            fields = "Connection: close\r\n"
+        body = f"{os.getpid()} {target} {os.environ.get('ONEHOP_PROTOCOL')} {os.environ.get('ONEHOP_PORT')}"
+        if target.endswith("/begin"):
+            body = '0{"sid":"%d-%d"}' % (os.getpid(), id(head))
+        connection.sendall(f"HTTP/1.1 200 OK\r\n{fields}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+        if fields:
+            connection.close()
+            return
 
 
 def main():

@@ -35,7 +35,7 @@ use crate::request::core::Core;
 use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
 use lane::Lane;
-use pool::{Choice, Pool, Seat, Transport, Worker, WorkerId};
+use pool::{Choice, Pool, Seat, Transport, Wish, Worker, WorkerId};
 use sticky::Said;
 use stream::Stream;
 
@@ -165,7 +165,9 @@ impl Call<'_> {
         upload: &mut Upload<'_, '_>,
         download: &Download<'_, '_>,
     ) -> Result<Place<'_>, Fault> {
-        let waiting = match self.pool.choose(self.core.next_turn(), self.refused_by.get(), self.said.wish) {
+        // Requests that know where they go take nobody's turn: those that begin something must spread.
+        let turn = if self.said.wish == Wish::Any { self.core.next_turn() } else { 0 };
+        let waiting = match self.pool.choose(turn, self.refused_by.get(), self.said.wish) {
             Choice::Now(worker) => return Ok(Place { pool: self.pool, worker }),
             Choice::QueueFull => return Err(Fault::AppQueueFull { retry_after: APP_RETRY_AFTER_SECONDS }),
             Choice::Failing(retry_after) => return Err(Fault::AppFailing { retry_after }),

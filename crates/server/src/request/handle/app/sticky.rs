@@ -77,10 +77,11 @@ impl Stickiness {
         match self {
             Self::Cookie(cookie) => {
                 let fields = trip.head.get_all(Known::Cookie);
-                match fields.flat_map(|field| cookie_values(field, &cookie.name)).find_map(|value| {
-                    let values = cookie.values.iter().take(seats);
-                    values.into_iter().position(|known| known.as_bytes() == value)
-                }) {
+                let seat_of = |value: &[u8]| {
+                    cookie.values.iter().take(seats).position(|known| known.as_bytes() == value)
+                };
+                let mut values = fields.flat_map(|field| cookie_values(field, &cookie.name));
+                match values.find_map(seat_of) {
                     Some(seat) => Said { wish: Wish::Seat(Seat(seat)), asks_answer: false },
                     None => Said { wish: Wish::Any, asks_answer: true },
                 }

@@ -22,7 +22,7 @@ const USE_TICK: Duration = Duration::from_secs(1);
 /// The table.
 #[derive(Default)]
 pub(super) struct Values {
-    parts: [Mutex<Part>; PARTS],
+    parts: Box<[Mutex<Part>; PARTS]>,
 }
 
 /// Invariant: `by_use` holds each key of `by_key` once, under its last use, and no other.
