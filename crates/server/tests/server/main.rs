@@ -9,6 +9,7 @@ mod connections;
 mod deadlines;
 mod files;
 mod harness;
+mod heads;
 mod hosts;
 mod listeners;
 mod observed;

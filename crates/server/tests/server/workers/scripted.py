@@ -110,9 +110,14 @@ class Worker:
             (head_length,) = struct.unpack_from("<I", payload, 40)
             head, body = payload[44 : 44 + head_length], payload[44 + head_length :]
             self.bodies[lane, slot] = body
-            if end or self.behaviour not in ("echo_body",):
+            self.facts = payload[1]
+            if end or self.behaviour not in ("echo_body", "trailers_back"):
                 self.answer(lane, slot, generation, payload, head)
-        elif kind in (DATA, TRAILERS) and self.behaviour == "echo_body":
+        elif kind == TRAILERS and self.behaviour == "trailers_back":
+            lane.send(response(slot, generation, b"%d|" % len(self.bodies[lane, slot]) + payload))
+        elif kind == DATA and self.behaviour == "upgrades":
+            lane.send(frame(DATA, payload.upper(), slot, generation, bool(end)))
+        elif kind in (DATA, TRAILERS) and self.behaviour in ("echo_body", "trailers_back"):
             if kind == DATA:
                 self.bodies[lane, slot] = self.bodies.get((lane, slot), b"") + payload
                 if payload:
@@ -134,6 +139,37 @@ class Worker:
 
     def do_echo_body(self, lane, slot, generation, *_):
         lane.send(response(slot, generation, str(len(self.bodies[lane, slot])).encode()))
+
+    def do_trailers_back(self, lane, slot, generation, *_):
+        lane.send(response(slot, generation, b"%d|none" % len(self.bodies[lane, slot])))
+
+    def do_facts(self, lane, slot, generation, target, request_id, records):
+        lane.send(response(slot, generation, b"%d\n" % self.facts + b"\n".join(records)))
+
+    def do_odd_head(self, lane, slot, generation, *_):
+        fields = b"x-oDD-!#$%&'*+.^_`|~:1\nSet-Cookie:a=1\nSet-Cookie:b=2\nsEt-cOOkie:c=3\nX-Latin:caf\xe9 \x80\xff\n"
+        fields += b"X-Empty:\nX-Tab:a\tb\ncontent-type:text/plain\nETag:W/\"x\"\n"
+        fields += b"".join(b"X-Fill-%d:%s\n" % (number, b"v" * 400) for number in range(150))
+        lane.send(response(slot, generation, b"body", fields=fields))
+
+    def do_many_fields(self, lane, slot, generation, *_):
+        fields = b"".join(b"Set-Cookie:c%d=%d\n" % (number, number) for number in range(200))
+        lane.send(response(slot, generation, b"body", fields=fields))
+
+    def do_informs(self, lane, slot, generation, *_):
+        lane.send(frame(INFORMATIONAL, struct.pack("<HHI", 102, 0, 0), slot, generation))
+        link = b"Link:</a.css>; rel=preload\nLink:</b.css>; rel=preload\n"
+        lane.send(frame(INFORMATIONAL, struct.pack("<HHI", 103, 0, len(link)) + link, slot, generation))
+        lane.send(response(slot, generation, b"final"))
+
+    def do_upgrades(self, lane, slot, generation, *_):
+        fields = b"Upgrade:echo\nX-Own:yes\nSet-Cookie:a=b\nSet-Cookie:c=d\n"
+        lane.send(response(slot, generation, status=101, fields=fields, end=False))
+
+    def do_announced_trailers(self, lane, slot, generation, *_):
+        fields = b"Trailer:Checksum, X-Odd\n"
+        lane.send(response(slot, generation, b"body", fields=fields, end=False))
+        lane.send(frame(TRAILERS, b"Checksum:abc\nx-oDD:caf\xe9\n", slot, generation, True))
 
     def do_show_head(self, lane, slot, generation, target, request_id, records):
         lane.send(response(slot, generation, b"\n".join(records), fields=b"\xd6text/plain\n"))

@@ -144,7 +144,7 @@ impl Receiving<'_, '_, '_, '_, '_> {
             }
             Payload::File(file) => {
                 self.answer.clear();
-                head::read_answer(file.head, &mut self.answer.fields, false)
+                head::read_answer(file.head, &mut self.answer.fields, head::Kind::Plain)
                     .map_err(|_| Fault::WorkerBroken)?;
                 let wanted = super::file::Wanted {
                     status: file.status,
@@ -172,8 +172,13 @@ impl Receiving<'_, '_, '_, '_, '_> {
         answer.clear();
         answer.status = response.status;
         let is_upgrade = response.status == 101;
-        let field_length = head::read_answer(response.head, &mut answer.fields, is_upgrade)
-            .map_err(|_| Fault::WorkerBroken)?;
+        let kind = match response.length {
+            _ if is_upgrade => head::Kind::Upgrade,
+            None if !end => head::Kind::Chunked,
+            _ => head::Kind::Plain,
+        };
+        let field_length =
+            head::read_answer(response.head, &mut answer.fields, kind).map_err(|_| Fault::WorkerBroken)?;
         if is_upgrade {
             return self.upgrade().await;
         }

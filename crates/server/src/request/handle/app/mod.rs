@@ -60,6 +60,8 @@ struct Call<'a> {
     opening: Vec<u8>,
     /// That was all of it.
     is_complete: bool,
+    /// Fields follow it.
+    has_trailers: bool,
     /// Who did not begin it. It has few requests because it refuses them, so others are asked first.
     refused_by: Cell<Option<WorkerId>>,
     /// Which worker it should be.
@@ -89,11 +91,13 @@ pub(crate) async fn call(
     }
     let said = pool.sticky.as_ref().map_or(Said::NOTHING, |sticky| sticky.read(trip, pool.seats()));
     let refused_by = Cell::new(None);
-    let mut call = Call { pool, core, opening: Vec::new(), is_complete: true, refused_by, said };
+    let (opening, is_complete, has_trailers) = (Vec::new(), true, false);
+    let mut call = Call { pool, core, opening, is_complete, has_trailers, refused_by, said };
     if upload.length() != BodyLength::None {
         // A client that waits to be asked for its body has sent none.
         call.is_complete =
             !upload.expects_continue() && upload.take_ready(&mut call.opening, INLINE_BODY_BYTES_MAX)?;
+        call.has_trailers = call.is_complete && upload::has_trailers(upload);
     }
     let mut attempts = 0;
     loop {
@@ -205,7 +209,7 @@ impl Call<'_> {
         let rest = upload::Rest {
             piece: self.opening.get(sent..).unwrap_or_default(),
             is_last: self.is_complete,
-            is_sent: self.is_complete && sent == self.opening.len(),
+            is_sent: self.is_complete && sent == self.opening.len() && !self.has_trailers,
         };
         let continued = tokio::sync::Notify::new();
         let ended = {
@@ -245,10 +249,10 @@ impl Call<'_> {
         let parts =
             head::parts(trip, upload.length(), upload.expects_continue(), self.core.next_request_id());
         let length = self.opening.len();
-        let is_free = self.is_complete && length <= FREE_BODY_BYTES;
+        let is_free = self.is_complete && length <= FREE_BODY_BYTES && !self.has_trailers;
         let room = if is_free { length } else { stream.take_room(length) };
         let now = self.opening.get(..room).unwrap_or_default();
-        let end = self.is_complete && room == length;
+        let end = self.is_complete && room == length && !self.has_trailers;
         let written = stream.write(end, |out, slot, generation| {
             let write = |writer: &mut wire::HeadWriter<'_>| head::write_request(trip, writer);
             wire::encode::request(out, slot, generation, end, &parts, write, now).or_else(|broken| {

@@ -7,8 +7,9 @@ use std::task::Poll;
 use onehop_http1::{AnswerBody, AnswerRead, BodyLength, BodyRead, Known, Method, Refusal, ResponseHead};
 
 use super::super::file::{self, Wanted};
+use super::super::head::{self, Kind};
 use super::super::pool::Seat;
-use super::super::{Call, Ended, Place, head};
+use super::super::{Call, Ended, Place};
 use super::{Broke, Signals};
 use crate::limits::{COMPRESSED_ON_THE_SPOT_BYTES_MAX, READ_BUFFER_BYTES, UPSTREAM_READ_BYTES};
 use crate::request::answer::{Answer, Body, Fields};
@@ -290,15 +291,6 @@ enum Ready {
     Some,
     Nothing,
     End,
-}
-
-/// What an answer's fields are for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Plain,
-    /// The answer may have trailers.
-    Chunked,
-    Upgrade,
 }
 
 /// The fields that are passed on: without those about the connection and those that `Connection` names
