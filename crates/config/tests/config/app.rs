@@ -195,6 +195,23 @@ fn requests_stay_together_by_a_cookie_a_parameter_or_an_address() {
 }
 
 #[test]
+fn two_applications_of_a_site_that_share_a_cookie_are_a_warning() {
+    let app = |path: &str, port: u16, sticky: &str| {
+        format!("app {path} {{\ncommand npx next start {port}\nsticky {sticky}\n}}\n")
+    };
+    for (lines, warnings) in [
+        (app("/a/*", 1, "cookie") + &app("/b/*", 2, "cookie"), 1),
+        (app("/a/*", 1, "cookie") + &app("/b/*", 1, "cookie"), 0),
+        (app("/a/*", 1, "cookie") + &app("/b/*", 2, "cookie other"), 0),
+        (app("/a/*", 1, "ip") + &app("/b/*", 2, "ip"), 0),
+        (app("/a/*", 1, "cookie") + "}\n:8081 {\n" + &app("/b/*", 2, "cookie"), 0),
+    ] {
+        let found = site(&lines).sound().warnings;
+        assert_eq!(found.len(), warnings, "{lines}: {found:?}");
+    }
+}
+
+#[test]
 fn a_command_runs_where_the_onehopfile_is() {
     for (lines, line, directory) in [
         ("command npx next start", "npx next start", "/work"),

@@ -98,6 +98,32 @@ fn a_cookie_finds_the_successor_of_its_worker_after_a_death_and_after_a_roll() {
 }
 
 #[test]
+fn a_cookie_of_a_seat_that_is_gone_is_replaced_and_all_others_stay() {
+    let server = serve(3, "sticky cookie");
+    let all = cookies(&server, 3);
+    let change = |count: usize| {
+        let status = &server.running().status().apps[0];
+        server.running().api().workers(&status.app, Some(count)).unwrap();
+        wait_for_workers(&server, count);
+    };
+    change(2);
+    let mut replaced = Vec::new();
+    for (cookie, worker) in &all {
+        let answer = get(&server, "/api/x", cookie);
+        match answer.field("Set-Cookie") {
+            Some(_) => replaced.push(cookie),
+            None => assert_eq!(answer.text(), *worker),
+        }
+    }
+    assert_eq!(replaced.len(), 1);
+    change(3);
+    let workers: BTreeSet<String> = all.iter().map(|(cookie, _)| worker_of(&server, cookie)).collect();
+    assert_eq!(workers.len(), 3, "the seat is there again");
+    change(1);
+    assert_eq!(server.connect().get("/api/x").field("Set-Cookie"), None);
+}
+
+#[test]
 fn with_one_worker_there_is_no_cookie() {
     let server = serve(1, "sticky cookie");
     assert_eq!(server.connect().get("/api/x").field("Set-Cookie"), None);

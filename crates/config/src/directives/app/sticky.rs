@@ -2,10 +2,12 @@
 //!
 //! Knows what a name may look like that other software has to find again: in a `Cookie` field, in a query.
 
+use std::sync::Arc;
+
 use super::options::unknown_word;
 use crate::check::Context;
 use crate::check::template::fixed;
-use crate::checked::Sticky;
+use crate::checked::{App, Sticky};
 use crate::directives::{no_block, wrong_arguments};
 use crate::limits::APP_STICKY_NAME_BYTES_MAX;
 use crate::problem::Problem;
@@ -33,6 +35,18 @@ pub(super) fn sticky(cx: &Context<'_>, option: &Line) -> Result<Sticky, Box<Prob
             None => unknown_word("sticky", word, &WORDS),
         }),
     }
+}
+
+/// Two applications at one host would replace each other's cookie with every answer.
+pub(super) fn warn_of_shared_cookie(cx: &mut Context<'_>, app: &Arc<App>, token: &Token) {
+    let Some(Sticky::Cookie(name)) = &app.sticky else { return };
+    let has_it = |other: &&Arc<App>| other.sticky == app.sticky && !Arc::ptr_eq(other, app);
+    if let Some(other) = cx.apps.with_cookie.iter().find(has_it) {
+        let message = format!("`{}` and `{}` give out the same cookie `{name}`", app.name, other.name);
+        let help = format!("each would replace the other's: `sticky cookie {name}_2` names one of its own");
+        cx.problems.push(Problem::warning("shared-cookie", &token.place, message).help(help));
+    }
+    cx.apps.with_cookie.push(Arc::clone(app));
 }
 
 /// What Caddy's `lb_policy` with its argument is here, if it keeps requests together.

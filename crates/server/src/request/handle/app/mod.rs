@@ -105,11 +105,16 @@ pub(crate) async fn call(
         let place = call.place(upload, download).await?;
         trip.own_cookie = call.cookie(trip, &place);
         if matches!(place.worker.transport, Transport::Http { .. }) {
+            let id = place.worker.id;
             let ended = program::exchange(&call, trip, place, upload, download, answer).await;
             match ended {
                 Ok(ended) => return Ok(ended),
                 // Nothing of the request has left.
-                Err(program::Failed::Unreachable) if attempts < APP_ATTEMPTS_MAX => continue,
+                Err(program::Failed::Unreachable) if attempts < APP_ATTEMPTS_MAX => {
+                    // It has few requests because it takes none; that it has ended is known soon.
+                    call.refused_by.set(Some(id));
+                    continue;
+                }
                 Err(program::Failed::Unreachable) => return Err(Fault::WorkerDied),
                 Err(program::Failed::Fault(fault))
                     if attempts < APP_ATTEMPTS_MAX && call.may_go_elsewhere(trip, fault, download) =>

@@ -329,7 +329,8 @@ impl Pool {
             // While workers are replaced two may have it; the newer one stays.
             let mut newest_first = workers.iter().rev();
             let bound = self.app.concurrency as usize;
-            while let Some(worker) = newest_first.find(|worker| worker.seat == seat) {
+            let is_it = |worker: &&Arc<Worker>| worker.seat == seat && refused_by != Some(worker.id);
+            while let Some(worker) = newest_first.find(is_it) {
                 match worker.raise(bound) {
                     Raised::Yes => return Some(Arc::clone(worker)),
                     Raised::Full => return None,

@@ -156,7 +156,8 @@ async fn attempt<'a>(
         Received::Ended(ended) => Ok(ended),
         Received::Upgraded => {
             let patience = call.core.shared.timeouts.body_progress;
-            tunnel::run(connection, input, upload, download, patience).await;
+            let is_told = matches!(call.pool.app.run, AppRun::Handler { .. });
+            tunnel::run(connection, input, upload, download, patience, is_told).await;
             Ok(Ended::Tunnelled)
         }
     }

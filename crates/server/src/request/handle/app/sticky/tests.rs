@@ -1,5 +1,7 @@
 //! What requests say, byte for byte.
 
+use proptest::prelude::*;
+
 use super::*;
 
 #[test]
@@ -70,4 +72,25 @@ fn clients_of_one_network_are_one_client() {
     assert!(!same("2001:db8:0:1::1", "2001:db8:0:2::1"));
     assert!(same("::ffff:192.0.2.1", "192.0.2.1"));
     assert!(!same("192.0.2.1", "192.0.2.2"));
+}
+
+proptest! {
+    #[test]
+    fn whatever_was_escaped_is_read_again(value: Vec<u8>, other: Vec<u8>) {
+        let escaped: String = value.iter().map(|byte| format!("%{byte:02x}")).collect();
+        prop_assert_eq!(&*decoded(escaped.as_bytes()), &value[..]);
+        prop_assert!(decoded(&other).len() <= other.len());
+        let query = [&other[..], b"&sid=", escaped.as_bytes(), b"&sid=x"].concat();
+        let expected = if value.is_empty() { &b"x"[..] } else { escaped.as_bytes() };
+        prop_assume!(parameter(&other, "sid").is_none());
+        prop_assert_eq!(parameter(&query, "sid"), Some(expected));
+    }
+
+    #[test]
+    fn no_bytes_of_an_answer_are_too_odd(body: Vec<u8>, value in "[ -~]{0,20}") {
+        let sticky = Stickiness::new(&Sticky::Query("sid".into()), "chat");
+        sticky.learn(Seat(0), &body, 2);
+        sticky.learn(Seat(0), &[&body[..], b"\"sid\":\"", value.as_bytes()].concat(), 2);
+        prop_assert_eq!(cookie_values(&body, "w").filter(|value| value.contains(&b';')).count(), 0);
+    }
 }
