@@ -33,19 +33,18 @@ const EVALUATION_MILLISECONDS = 500;
 /** Under Node, from its preload: the application becomes the main module when this is over. */
 export async function startUnderNode() {
   const [, name] = process.argv;
-  const follow = await start(name);
-  if (name === undefined) return;
-  // Node begins with the main module once all preloads are through; from then on `import` gives that very module.
-  setImmediate(async () => {
-    for (const preload of otherPreloads()) await import(preload).catch(() => {});
-    setImmediate(() => follow(import(pathToFileURL(realName(name)).href), false));
-  });
+  const worker = await start(name);
+  // A server that another preload starts (metrics, as tracing tools do) is not the application's. Node imports these
+  // modules itself as well, gets the same ones, and tells their errors.
+  for (const preload of otherPreloads()) await import(preload).catch(() => {});
+  worker.begins();
+  // Node begins with the main module when the preloads are through; from then on `import` gives that very module.
+  if (name !== undefined) setImmediate(() => worker.follow(import(pathToFileURL(realName(name)).href), false));
 }
 
 /**
- * @param {string} file
- * @returns {Promise<(module: Promise<object>, isOurs: boolean) => void>} to be called with the application's module as
- * soon as it is being loaded; isOurs: nobody else tells that it failed
+ * @param {string} file the application's
+ * @returns {Promise<Worker>} of which `begins` and `follow` are to be called
  */
 export async function start(file) {
   const settings = takeSettings();
@@ -55,7 +54,7 @@ export async function start(file) {
   }
   const worker = new Worker(settings, file);
   await worker.open();
-  return (module, isOurs) => worker.follow(module, isOurs);
+  return worker;
 }
 
 export class Worker {
@@ -121,7 +120,16 @@ export class Worker {
     }
   }
 
-  /** The application's module is being loaded. */
+  /** From here on what listens may be the application's server. */
+  begins() {
+    this.#adoption.begin();
+  }
+
+  /**
+   * The application's module is being loaded.
+   * @param {Promise<object>} module
+   * @param {boolean} isOurs nobody else tells that it failed
+   */
   async follow(module, isOurs) {
     let exports;
     try {
@@ -313,9 +321,9 @@ export class Worker {
   }
 }
 
-/** What else is loaded before the main module, and may take its time. */
+/** What else the command line has loaded before the main module. */
 function otherPreloads() {
-  const words = [...(process.env.NODE_OPTIONS ?? '').split(/\s+/), ...process.execArgv];
+  const words = process.execArgv;
   const { resolve } = createRequire(path.join(process.cwd(), 'preload'));
   return words.flatMap((word, at) => {
     const name = word.startsWith('--import=') ? word.slice('--import='.length) : words[at - 1] === '--import' ? word : null;
