@@ -9,7 +9,7 @@ import { pathToFileURL } from 'node:url';
 import { Control, OVER_HTTP, OVER_LANES } from './control.mjs';
 import { takeSettings } from './environment.mjs';
 import { FetchExchange } from './fetch/exchange.mjs';
-import { install, uninstall } from './fetch/install.mjs';
+import { announce, install } from './fetch/install.mjs';
 import { caller } from './handler.mjs';
 import { Lane } from './lane.mjs';
 import { Leaving } from './leave.mjs';
@@ -103,7 +103,7 @@ export class Worker {
   /** All that must be there before the application runs. */
   async open() {
     this.#leaving = new Leaving(this);
-    install({ platformResponse: this.#settings.platformResponse });
+    announce();
     Object.assign(globalThis.onehop, { upgradeWebSocket, version: VERSION });
     this.#adoption.install();
     if (!process.versions.bun) leadSelfRequests(this.#adoption);
@@ -183,6 +183,7 @@ export class Worker {
   async #serveHandler(handler) {
     this.#adoption.release();
     this.#warnOfServers();
+    install({ platformResponse: this.#settings.platformResponse });
     const call = caller(handler, Object.freeze({ ...process.env }));
     await this.#openLanes(new Runtime(FetchExchange, call, this.#greeting.perTurn));
     this.#ready(OVER_LANES);
@@ -191,7 +192,6 @@ export class Worker {
   async #serveServer(server) {
     this.#adoption.decide();
     this.hasServer = true;
-    uninstall();
     const reason = await this.#reasonForHttp();
     if (reason === null) {
       const [{ dispatcher }, { NodeExchange }] = await Promise.all([
@@ -224,6 +224,8 @@ export class Worker {
     const [, ...descriptors] = this.#settings.descriptors;
     runtime.lanes = descriptors.map(() => new Lane(runtime, this.#greeting));
     this.runtime = runtime;
+    // An application may end its process in the very turn in which it has answered.
+    process.on('exit', () => runtime.lanes.forEach((lane) => lane.flush()));
     await Promise.all(runtime.lanes.map((lane, index) => lane.open(descriptors[index])));
   }
 

@@ -46,34 +46,34 @@ function tell(exchange) {
 }
 
 function callBack(exchange) {
-  const { callbacks, endCallback } = exchange;
+  const { callbacks } = exchange;
+  if (callbacks === null) return;
   exchange.callbacks = null;
-  for (const callback of callbacks ?? []) callback();
-  if (endCallback === null || exchange.waiting > 0) return;
-  exchange.endCallback = null;
-  endCallback();
+  for (const callback of callbacks) callback();
 }
 
 function leave(exchange) {
   if (exchange.hasLeft) return;
   exchange.hasLeft = true;
-  const { request, response, socket, server } = exchange;
+  const { request, response, socket, server, endCallback } = exchange;
+  exchange.endCallback = null;
   try {
-    // 'finish' is among it.
     callBack(exchange);
+    if (response === null) return;
+    // What Node's own listener to 'finish' does, which is the first one.
+    if (answered.hasSubscribers && exchange.isPublished) answered.publish({ request, response, socket, server });
+    if (detachSignal !== null) request[detachSignal]();
+    if (exchange.over && !request.complete) dropRest(request);
+    if (!request._consuming && !request._readableState.resumeScheduled) dump(request);
+    detach(response, socket);
+    if (socket.timeout) socket.setTimeout(0);
+    endCallback?.();
   } finally {
     if (response === null) {
       socket.destroy();
       release(exchange);
     } else {
-      if (answered.hasSubscribers) answered.publish({ request, response, socket, server });
-      if (detachSignal !== null) request[detachSignal]();
-      if (!request.complete) dropRest(request);
-      if (!request._consuming && !request._readableState.resumeScheduled) dump(request);
-      detach(response, socket);
-      if (socket.timeout) socket.setTimeout(0);
-      if (response._events?.close === undefined && socket._eventsCount === 0) close(exchange);
-      else process.nextTick(close, exchange);
+      process.nextTick(close, exchange);
     }
   }
 }
@@ -108,16 +108,26 @@ function detach(response, socket) {
 }
 
 function close(exchange) {
-  const { response, socket } = exchange;
   try {
-    closeResponse(response);
-    // The connection itself may go on with another request, which is no business of this one's socket.
-    if (socket._eventsCount > 0 && !exchange.isLost) {
-      exchange.isLost = true;
-      socket.destroyed = true;
-      socket._closed = true;
-      socket.emit('close', false);
-    }
+    closeResponse(exchange.response);
+  } finally {
+    // Its request may still be read.
+    if (exchange.over) conclude(exchange);
+  }
+}
+
+/**
+ * Nothing of it is left. The connection itself may go on with another request, which is no business of this one's
+ * socket.
+ */
+export function conclude(exchange) {
+  const { socket } = exchange;
+  try {
+    if (socket._eventsCount === 0 || exchange.isLost) return;
+    exchange.isLost = true;
+    socket.destroyed = true;
+    socket._closed = true;
+    socket.emit('close', false);
   } finally {
     release(exchange);
   }
@@ -136,7 +146,8 @@ function closeConnection(exchange, error) {
   socket._hadError = error !== null;
   socket.errored = error;
   try {
-    if (!exchange.hasLeft) request.destroy(connectionReset());
+    // After its answer a request may still have been read: Node would leave its reader waiting.
+    if (!exchange.hasLeft || !request.complete) request.destroy(connectionReset());
     refuseCallbacks(exchange);
     closeResponse(response);
     if (error !== null && socket.listenerCount('error') > 0) socket.emit('error', error);

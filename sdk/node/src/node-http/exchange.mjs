@@ -8,10 +8,10 @@ import { ANSWERING, BEGUN, Exchange, QUEUED } from '../exchange.mjs';
 import { isolated } from '../isolate.mjs';
 import { BODY_BYTES_MAX, FREE_BODY_BYTES, METHOD_HEAD, ProtocolError } from '../wire.mjs';
 import { Arrival } from './arrival.mjs';
-import { connectionLost, leaveSoon, tellSoon } from './ending.mjs';
+import { conclude, connectionLost, leaveSoon, tellSoon } from './ending.mjs';
 import { internals } from './internals.mjs';
 import { fieldList } from './request.mjs';
-import { problemOf } from './response.mjs';
+import { encoded, problemOf } from './response.mjs';
 
 const EMPTY = new Uint8Array(0);
 /** Takes what nobody wants any more. */
@@ -44,6 +44,8 @@ export class NodeExchange extends Exchange {
   isToldSoon = false;
   hasLeft = false;
   isLost = false;
+  /** Whether diagnostics channels hear of it. */
+  isPublished = true;
   /** A body that does not come as a whole, or an upgraded connection. @type {Arrival|null} */
   #arrival = null;
   #head = HEADLESS;
@@ -62,6 +64,7 @@ export class NodeExchange extends Exchange {
   #closesWhenSent = false;
   #hasSentEnd = false;
   #isFlushedSoon = false;
+  #isEncoded = false;
   /** Calls within the async context of whoever said `end`, where the end comes later. */
   #context = null;
 
@@ -160,7 +163,7 @@ export class NodeExchange extends Exchange {
     const { request } = this;
     if (this.response === null) {
       if (!this.#isTunnel) return;
-      this.socket.push(null);
+      endReading(this.socket);
       this.#endTunnel();
       return;
     }
@@ -192,6 +195,10 @@ export class NodeExchange extends Exchange {
 
   /** @returns {boolean} whether more should be written now */
   send(data, encoding, callback) {
+    if (this.#head === STORED && !this.#isEncoded) {
+      this.#isEncoded = true;
+      this.#fields = encoded(this.#fields, typeof data === 'string' && isUtf8(encoding));
+    }
     if (typeof callback === 'function') {
       if (data.length === 0) this.endCallback = callback;
       else this.whenSent(callback);
@@ -277,7 +284,7 @@ export class NodeExchange extends Exchange {
   retire() {
     if (!this.#isTunnel || this.#arrival.isWhole) return;
     this.#arrival.flowInto(NOBODY);
-    this.socket.push(null);
+    endReading(this.socket);
   }
 
   settle() {
@@ -339,7 +346,7 @@ export class NodeExchange extends Exchange {
 
   /** What no frame can carry is the application's error, not the lane's. */
   #checkHead() {
-    const problem = problemOf(this.#fields);
+    const problem = problemOf(this.#status, this.#fields, this.#isTunnel);
     if (problem === null) return true;
     this.destroyed(new Error(problem));
     return false;
@@ -363,9 +370,10 @@ export class NodeExchange extends Exchange {
   }
 
   #writeEnd() {
+    if (this.#hasSentEnd) return;
     // Who still reads the request's body while the answer is over goes on reading, as with Node alone.
-    if (this.#hasSentEnd || (this.response !== null && this.#isStillRead)) {
-      if (this.callbacks !== null || this.endCallback !== null) tellSoon(this);
+    if (this.response !== null && this.#isStillRead) {
+      this.#leaveSoon();
       return;
     }
     this.#hasSentEnd = true;
@@ -385,6 +393,11 @@ export class NodeExchange extends Exchange {
 
   #done() {
     this.finish();
+    if (this.hasLeft) conclude(this);
+    else this.#leaveSoon();
+  }
+
+  #leaveSoon() {
     if (this.#context === null) leaveSoon(this);
     else this.#context(leaveSoon, this);
   }
@@ -395,6 +408,12 @@ export class NodeExchange extends Exchange {
     if (flushing.length === 0) process.nextTick(flushAll);
     flushing.push(this);
   }
+}
+
+/** As net.Socket does, so that a stream that nobody reads ends too. */
+function endReading(socket) {
+  socket.push(null);
+  socket.read(0);
 }
 
 /** What was written by the end of this turn's code leaves then, all at once: `end` has usually come before. */
