@@ -136,7 +136,9 @@ export class Adoption {
   #alias(server, given) {
     const [address, port, , , fd] = given;
     if (this.#isClosed) {
-      process.stderr.write('onehop: the application has closed its server and listens again: requests go to other workers now\n');
+      process.stderr.write(
+        'onehop: the application has closed its server and listens again: requests go to other workers now\n',
+      );
     }
     this.#standIn(server, new Place(address, port, fd, server._handle ?? null), () => {});
     this.#listen2.apply(server, given);
