@@ -16,6 +16,8 @@ const explained = explanations(DIFFERENCES);
 const only = process.env.ONEHOP_CASES?.split(',');
 const cases = CASES.filter(({ name }) => only === undefined || only.includes(name));
 const counts = [];
+/** Cases that take longer are told, so that the step stays short. */
+const SLOW_MS = 500;
 
 for (const { app, version } of combinations()) {
   test(`${app} on Node ${version} answers alike`, async (context) => {
@@ -23,11 +25,14 @@ for (const { app, version } of combinations()) {
     // Node against itself shows what varies by nature.
     const below = process.env.ONEHOP_FRAMEWORKS_BY === 'node' ? await startAlone(context, app, version) : await startBelow(context, app, version);
     const faults = [];
+    const slow = [];
     let intended = 0;
     let open = 0;
     let answers = 0;
     for (const { name, ask } of cases) {
+      const begun = performance.now();
       const [expected, actual] = await Promise.all([asked(alone, ask), asked(below, ask)]);
+      if (performance.now() - begun > SLOW_MS) slow.push(`${name}: ${Math.round(performance.now() - begun)} ms`);
       for (const [place, answer] of expected.entries()) {
         answers += 1;
         for (const difference of differences(answer, actual[place])) {
@@ -41,6 +46,7 @@ for (const { app, version } of combinations()) {
     const line = `${app} on Node ${version}: ${answers} answers of ${cases.length} cases, ${intended} intended differences, ${open} to mend, ${faults.length} others`;
     counts.push(line);
     context.diagnostic(line);
+    if (slow.length > 0) context.diagnostic(`slow: ${slow.join(', ')}`);
     writeFileSync(join(OUTPUT, `frameworks-${app}-${version}.txt`), `${faults.join('\n')}\n${below.said()}\n`);
     assert.equal(faults.length, 0, `${faults.length} differences that are not on the list:\n${faults.slice(0, 20).join('\n')}`);
   });

@@ -4,7 +4,7 @@
 import { connect } from 'node:net';
 
 /** How long an answer may take before it counts as none: what ends silent on one side must do so on the other. */
-const SILENCE_MS = 4_000;
+const SILENCE_MS = 1_500;
 const LINE_END = '\r\n';
 
 /**

@@ -73,8 +73,8 @@ const server = http.createServer((req, res) => {
   const { pathname } = new URL(req.url, 'http://localhost');
   if (pathname.startsWith('/node/')) return perform(req, res);
   const route = routes[`${req.method === 'HEAD' ? 'GET' : req.method} ${pathname}`];
-  if (route) return route(req, res);
-  return json(res, { error: 'not found' }, 404);
+  if (!route) return json(res, { error: 'not found' }, 404);
+  return Promise.resolve(route(req, res)).catch((error) => (res.headersSent ? res.destroy() : json(res, { error: error.message }, 500)));
 });
 
 if (process.env.CHECK_CONTINUE) {
