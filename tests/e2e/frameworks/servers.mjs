@@ -99,6 +99,7 @@ export async function startBelow(test, app, version) {
   const protocol = process.env.ONEHOP_FRAMEWORKS_BY === 'http' ? '\n\t\tprotocol http' : '';
   const text = `{\n\tadmin off\n}\n:0 {\n\t${how}${protocol}\n\t\tcwd ${dirname(file)}\n${variables}\n\t}\n}\n`;
   const server = await startOnehop(test, { folder, text, threads: 1 });
+  await server.event(({ event }) => event === 'app_ready');
   const said = () => server.events.map((event) => event.text).join('\n').slice(-10_000);
   return { kind: 'below', port: server.port, server, said };
 }
