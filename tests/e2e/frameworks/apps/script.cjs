@@ -12,9 +12,9 @@ const { AsyncLocalStorage } = require('node:async_hooks');
 const { Readable } = require('node:stream');
 
 const PIECE = Buffer.alloc(16 * 1024, 'onehop ');
-/** The log is answered when nothing was added for so long, and at the latest after the other. */
+/** The log is answered when nothing was added for so long, and in any case after the other. */
 const QUIET_MS = 40;
-const LOG_MS_MAX = 2_500;
+const LOG_MS_MAX = 1_200;
 
 /** What became of each request, by its name. */
 const logs = new Map();
@@ -119,7 +119,7 @@ function meant(value) {
 
 function attempt(context, words) {
   try {
-    return step(context, words);
+    return step(context, words)?.catch?.((error) => context.log.push(`${words[0]} rejected ${told(error)}`));
   } catch (error) {
     context.log.push(`${words[0]} threw ${told(error)}`);
     return undefined;
