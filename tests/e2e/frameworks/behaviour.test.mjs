@@ -69,7 +69,8 @@ class Client {
   async log(id, until) {
     const { log, traced, pid } = await logOf(this.port, id, until);
     this.#pid = pid;
-    return { log, traced };
+    // The order among them is the request's and the response's; the socket is the connection's, or the request's own.
+    return { log: log.filter((line) => !line.startsWith('socket')), socket: log.filter((line) => line.startsWith('socket')), traced };
   }
   /** Bytes that the application's process has in memory. */
   async memory() {

@@ -123,6 +123,7 @@ for (const how of ['destroy', 'reset']) {
     [`${how} during a body that nobody reads`]: left([['note', 'begun'], ['wait', 'res', 'close'], ['state']], how, { ...UPLOAD, sent: halfSent }),
     [`${how} during a body in chunks`]: left([['note', 'begun'], ['try', 'read'], ['pause', 5], ['state']], how, { ...UPLOAD_CHUNKS, sent: halfChunks }),
     [`${how} during a body after the answer`]: left([['end', 'x'], ['note', 'begun'], ['wait', 'req', 'close'], ['pause', 5], ['state']], how, { ...UPLOAD, sent: halfSent }),
+    [`${how} during a body that is read after the answer`]: left([['end', 'x'], ['note', 'begun'], ['try', 'read'], ['pause', 5], ['state']], how, { ...UPLOAD, sent: halfSent }),
     [`${how} during an echo`]: left([['note', 'begun'], ['echo'], ['wait', 'res', 'close'], ['state']], how, { ...UPLOAD, sent: halfSent }),
     [`${how} during a source that is piped`]: left([['pour', 64 * MIB], ['note', 'begun'], ['wait', 'res', 'close'], ['state']], how),
     [`${how} and nobody listens for errors`]: left([['note', 'begun'], ['wait', 'res', 'close'], ['state']], how, { ...UPLOAD, sent: halfSent, watch: 'req,res,silent' }),

@@ -87,7 +87,7 @@ function step(context, [name, ...words]) {
     case 'immediate': return new Promise((resolve) => setImmediate(resolve));
     case 'promise': return Promise.resolve();
     case 'try': return attempt(context, words);
-    case 'state': log.push(state(context)); return undefined;
+    case 'state': log.push(state(context), `socket is ${req.socket?.destroyed ? 'destroyed' : 'open'}`); return undefined;
     case 'note': log.push(values[0]); return undefined;
     case 'facts': return read(req).then((body) => answerFacts(req, res, body));
     case 'read': return read(req).then(({ bytes, sha256 }) => log.push(`read ${bytes} ${sha256}`));
@@ -129,7 +129,7 @@ function attempt(context, words) {
 function state({ req, res }) {
   const { headersSent, writableEnded, writableFinished, destroyed, closed, finished, statusCode, writable } = res;
   return JSON.stringify({ headersSent, writableEnded, writableFinished, destroyed, closed, finished, statusCode, writable,
-    request: { complete: req.complete, aborted: req.aborted, destroyed: req.destroyed, readableEnded: req.readableEnded }, socket: { destroyed: req.socket?.destroyed } });
+    request: { complete: req.complete, aborted: req.aborted, destroyed: req.destroyed, readableEnded: req.readableEnded } });
 }
 
 async function read(req) {
@@ -228,7 +228,7 @@ async function answerLog(name, until, res) {
   const log = logOf(name);
   const begun = Date.now();
   let length = -1;
-  while (Date.now() - begun < LOG_MS_MAX && !(log.includes(until) && log.length === length)) {
+  while (until && Date.now() - begun < LOG_MS_MAX && !(log.includes(until) && log.length === length)) {
     length = log.length;
     await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
   }
