@@ -48,13 +48,11 @@ async function runMocha() {
 }
 
 /** A reporter of mocha: what became of each test. */
-class Lines {
-  constructor(runner) {
-    const say = (state) => (test, error) => note({ file: relative(test.file), title: test.fullTitle(), state, error: message(error) });
-    runner.on('pass', say('passed'));
-    runner.on('fail', say('failed'));
-    runner.on('pending', say('skipped'));
-  }
+function Lines(runner) {
+  const say = (state) => (test, error) => note({ file: relative(test.file), title: test.fullTitle(), state, error: message(error) });
+  runner.on('pass', say('passed'));
+  runner.on('fail', say('failed'));
+  runner.on('pending', say('skipped'));
 }
 
 function relative(file) {
