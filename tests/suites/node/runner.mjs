@@ -15,11 +15,15 @@ const plan = JSON.parse(readFileSync(process.argv[2], 'utf8'));
 // A worker that ended with its tests is started again by onehop: there is nothing left to do for it.
 const finished = existsSync(plan.results) && readFileSync(plan.results, 'utf8').includes('{"begun":true}');
 
-if (plan.onehop) {
-  const { install } = await import('./stand-ins.mjs');
-  await install(plan.onehop);
-}
-if (!finished) {
+// Not awaited: a worker is ready when its main module is through and a server listens.
+run();
+
+async function run() {
+  if (plan.onehop) {
+    const { install } = await import('./stand-ins.mjs');
+    await install(plan.onehop);
+  }
+  if (finished) return;
   note({ begun: true });
   process.chdir(plan.folder);
   // What a test starts is no test runner.
