@@ -1,5 +1,8 @@
 /** What two runs of a suite have in common, and what became of each test that they have not. It starts nothing. */
 
+/** When a process is lost, so are all tests behind it: so many are named. */
+const UNFINISHED_SHOWN = 3;
+
 /**
  * @typedef {{file: string, title: string, state: 'passed'|'failed'|'skipped'|'unfinished', error?: string}} Result
  * @typedef {{suite: string, title: string|RegExp, why: string}} Explanation
@@ -67,7 +70,10 @@ function inWords(report, before, after) {
     + `${explained.length} explained, ${unexplained.length} unexplained (${before.toFixed(0)} s, ${after.toFixed(0)} s)`];
   for (const { name, error } of upstream) lines.push(`  upstream on this machine: ${name}${first(error)}`);
   for (const { name, why } of explained) lines.push(`  explained: ${name}\n    ${why}`);
-  for (const { name, state, error } of unexplained) lines.push(`  UNEXPLAINED, ${state}: ${name}${first(error)}`);
+  for (const { name, state, error } of unexplained.filter(({ state }) => state === 'failed')) lines.push(`  UNEXPLAINED, ${state}: ${name}${first(error)}`);
+  const unfinished = unexplained.filter(({ state }) => state !== 'failed');
+  for (const { name } of unfinished.slice(0, UNFINISHED_SHOWN)) lines.push(`  UNEXPLAINED, unfinished: ${name}`);
+  if (unfinished.length > UNFINISHED_SHOWN) lines.push(`  and ${unfinished.length - UNFINISHED_SHOWN} more that did not finish`);
   return lines.join('\n');
 }
 

@@ -20,6 +20,13 @@ const SUITE_MILLISECONDS = 300_000;
 const FILE_MILLISECONDS = 60_000;
 /** One test of mocha; upstream's own bound is 2 s, on machines that do nothing else. */
 const TEST_MILLISECONDS = 5_000;
+/** onehop's own words when it gives up the worker that the tests run in: what is not through never will be. */
+const WORKER_LOST = /it broke the worker protocol|gave its lanes up/;
+
+/** Processes that must not outlive this one. @type {Set<import('node:child_process').ChildProcess>} */
+const running = new Set();
+process.on('exit', () => running.forEach((child) => child.kill('SIGKILL')));
+for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exit(1));
 
 /**
  * @param {import('./suites.mjs').Suite} suite
@@ -57,9 +64,17 @@ async function runBatch(plan, { node, onehop }) {
   const milliseconds = plan.runner === 'mocha' ? SUITE_MILLISECONDS : FILE_MILLISECONDS;
   try {
     const child = onehop ? await startOnehop(plan, folder, [node, ...flags]) : startAlone(plan, folder, [node, ...flags]);
+    running.add(child);
     let said = '';
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', (bytes) => (said = (said + bytes).slice(-4_000)));
-    await ended(child, plan, milliseconds);
+    const broken = new Promise((resolve) => {
+      for (const stream of [child.stdout, child.stderr]) {
+        stream.on('data', (bytes) => {
+          said = (said + bytes).slice(-4_000);
+          if (WORKER_LOST.test(said)) resolve();
+        });
+      }
+    });
+    await ended(child, plan, milliseconds, broken);
     const lines = [...linesOf(`${folder}/reported.jsonl`), ...linesOf(plan.results)];
     if (process.env.ONEHOP_SUITES_SHOW) console.log(said);
     return Object.assign(lines, { said });
@@ -99,7 +114,7 @@ function environment() {
 }
 
 /** Waits for the runner's last line, then ends the process: onehop would start the next worker. */
-async function ended(child, plan, milliseconds) {
+async function ended(child, plan, milliseconds, broken) {
   const over = once(child, 'close');
   const through = new Promise((resolve) => {
     const watcher = watch(plan.results, () => {
@@ -111,10 +126,11 @@ async function ended(child, plan, milliseconds) {
   });
   let timer;
   const late = new Promise((resolve) => (timer = setTimeout(resolve, milliseconds)));
-  await Promise.race([over, through, late]);
+  await Promise.race([over, through, late, broken]);
   clearTimeout(timer);
   if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL');
   await over;
+  running.delete(child);
 }
 
 function linesOf(file) {
