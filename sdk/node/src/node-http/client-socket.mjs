@@ -256,7 +256,17 @@ export const ADDRESSES = Object.getOwnPropertyDescriptors({
     return isEncrypted(this) ? tlsFacts(this._exchange.head) || null : null;
   },
 });
+for (const [name, descriptor] of Object.entries(ADDRESSES)) {
+  // Who sets one of these on a net.Socket, as shims for encryption do, finds there what was set.
+  if (descriptor.get) descriptor.set = setOwn(name);
+}
 Object.defineProperties(ClientSocket.prototype, ADDRESSES);
+
+function setOwn(name) {
+  return function set(value) {
+    Object.defineProperty(this, name, { value, writable: true, enumerable: true, configurable: true });
+  };
+}
 
 function isEncrypted(socket) {
   return (socket._exchange.head.charCodeAt(1) & FACT.tls) !== 0;

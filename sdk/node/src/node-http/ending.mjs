@@ -69,10 +69,11 @@ function leave(exchange) {
       if (answered.hasSubscribers) answered.publish({ request, response, socket, server });
       if (detachSignal !== null) request[detachSignal]();
       if (!request.complete) dropRest(request);
-      if (!request._consuming && !request._readableState.resumeScheduled) request._dump();
+      if (!request._consuming && !request._readableState.resumeScheduled) dump(request);
       detach(response, socket);
       if (socket.timeout) socket.setTimeout(0);
-      process.nextTick(close, exchange);
+      if (response._events?.close === undefined && socket._eventsCount === 0) close(exchange);
+      else process.nextTick(close, exchange);
     }
   }
 }
@@ -81,6 +82,24 @@ function leave(exchange) {
 function dropRest(request) {
   request.complete = true;
   if (!request.destroyed) request.push(null);
+}
+
+/**
+ * Nobody has read the body, and what is left of it is thrown away. Where nobody listens either, the stream is only
+ * marked as what it would be afterwards (Node's own `_dumpAndCloseReadable`): its events cost more than the rest.
+ */
+function dump(request) {
+  const state = request._readableState;
+  if (request._eventsCount > 0 || state.length > 0) {
+    request._dump();
+    return;
+  }
+  request._dumped = true;
+  state.ended = true;
+  state.endEmitted = true;
+  state.destroyed = true;
+  state.closed = true;
+  state.closeEmitted = true;
 }
 
 function detach(response, socket) {

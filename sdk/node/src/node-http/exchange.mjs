@@ -106,14 +106,25 @@ export class NodeExchange extends Exchange {
   deliver() {
     const arrival = this.#arrival;
     if (arrival === null) {
-      const { complete } = this;
-      if (complete.length > 0) this.request.push(Buffer.from(complete.buffer, complete.byteOffset, complete.length));
-      this.#arrived('');
+      this.#deliverWhole();
       return;
     }
     // Of an upgrade, what comes is the other protocol's, once there is one.
     if (this.response !== null) arrival.flowInto(this.#body());
     if (arrival.isWhole && !this.over) this.#arrived(this.#earlyTrailers);
+  }
+
+  #deliverWhole() {
+    const { complete, request } = this;
+    if (complete.length > 0) {
+      request.push(Buffer.from(complete.buffer, complete.byteOffset, complete.length));
+    } else if (request._eventsCount === 0 && this.response !== null) {
+      // `push(null)` would tell this to listeners, and there are none.
+      request.complete = true;
+      request._readableState.ended = true;
+      return;
+    }
+    this.#arrived('');
   }
 
   /** Somebody reads on. */

@@ -4,6 +4,9 @@
 import { FACT, fieldsAt, method, ownText, target } from '../fetch/head.mjs';
 import { INTERNED, INTERNED_BYTE_MIN, LOWER } from '../fetch/names.mjs';
 
+/** Where a REQUEST gives the body's length, and what stands there when it is not known. */
+const LENGTH_AT = 32;
+const UNKNOWN_LENGTH = '\xff'.repeat(8);
 const LOWER_CASE_BIT = 0x40;
 const NUMBER_BITS = 0x3f;
 /**
@@ -25,9 +28,11 @@ export function fill(request, head) {
   request.httpVersion = isOld ? '1.0' : '1.1';
   request.url = own(target(head));
   const list = fieldList(head, fieldsAt(head), own);
-  // The server acts on these two itself and does not pass them on; an application that looks finds what was sent.
+  // The server acts on these itself and does not pass them on; an application that looks finds what was sent.
   if ((facts & FACT.expects) !== 0) list.push('Expect', '100-continue');
   if ((facts & FACT.upgrade) !== 0) list.push('Connection', 'Upgrade');
+  // Framing is the server's, and yet how body parsers (`type-is`) see that there is a body.
+  if (head.startsWith(UNKNOWN_LENGTH, LENGTH_AT)) list.push('Transfer-Encoding', 'chunked');
   request._addHeaderLines(list, list.length);
   request.method = own(method(head));
 }
