@@ -5,7 +5,7 @@ const UNFINISHED_SHOWN = 3;
 
 /**
  * @typedef {{file: string, title: string, state: 'passed'|'failed'|'skipped'|'unfinished', error?: string}} Result
- * @typedef {{suite: string, title: string|RegExp, why: string}} Explanation
+ * @typedef {{suite: string, title: string|RegExp, why: string, isNotRun?: boolean}} Explanation
  */
 
 /**

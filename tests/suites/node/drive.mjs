@@ -30,9 +30,9 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exi
 
 /**
  * @param {import('./suites.mjs').Suite} suite
- * @param {{node: string, onehop?: boolean, only?: string}} options
+ * @param {{node: string, onehop?: boolean, only?: string, grep?: string, without?: string[]} without: titles of tests that are not run} options
  */
-export async function runSuite(suite, { node, onehop = false, only = '' }) {
+export async function runSuite(suite, { node, onehop = false, only = '', grep, without = [] }) {
   const begun = performance.now();
   const files = filesOf(suite).filter((file) => file.includes(only));
   const batches = suite.runner === 'mocha' ? [files] : files.map((file) => [file]);
@@ -40,11 +40,11 @@ export async function runSuite(suite, { node, onehop = false, only = '' }) {
   for (const batch of batches) {
     const plan = {
       runner: suite.runner, folder: sourceOf(suite), modules: path.dirname(RUNS), files: batch,
-      require: suite.require ?? [], timeout: TEST_MILLISECONDS,
+      require: suite.require ?? [], timeout: TEST_MILLISECONDS, grep, without,
     };
     const lines = await runBatch(plan, { node, onehop });
     for (const line of lines) if (line.title !== undefined) results.push({ file: batch[0], ...line });
-    if (!lines.at(-1)?.done) results.push({ file: batch[0], title: '(the whole file)', state: 'failed', error: lines.said });
+    if (!lines.some(({ done }) => done)) results.push({ file: batch[0], title: '(did not come to its end)', state: 'failed', error: lines.said });
   }
   return { results, node: await versionOf(node), seconds: (performance.now() - begun) / 1_000 };
 }
@@ -99,6 +99,7 @@ http://:${port} {
 \tapp * "${RUNNER}" "${folder}/plan.json" {
 \t\truntime ${runtime.map((word) => `"${word}"`).join(' ')}
 \t\tcwd "${plan.folder}"
+\t\tenv NODE_ENV ""
 \t\tconcurrency 4096
 \t\ttimeout 10m
 \t\tstuck_after 5m

@@ -1,7 +1,7 @@
 /**
  * Runs other people's suites on Node alone and with their servers under onehop, and compares them test by test.
  *
- *     node run.mjs [--only NAME,NAME] [--short] [--alone] [--node PROGRAM] [--record FILE] [--file TEXT]
+ *     node run.mjs [--only NAME,NAME] [--short] [--alone] [--node PROGRAM] [--record FILE] [--file TEXT] [--grep TEXT]
  *
  * A test that fails under onehop and passes on Node alone must stand in explained.mjs, and whatever stands there must
  * still be needed. `--alone` runs the first half only.
@@ -24,6 +24,7 @@ const { values: options } = parseArgs({
     node: { type: 'string', default: process.execPath },
     record: { type: 'string' },
     file: { type: 'string' },
+    grep: { type: 'string' },
   },
 });
 const said = [`date: ${new Date().toISOString().slice(0, 10)}`];
@@ -33,20 +34,21 @@ if (chosen.length === 0) throw new Error(`no suite of that name; there are ${SUI
 
 const absent = prepare();
 mkdirSync(RUNS, { recursive: true });
+const asked = { node: options.node, only: options.file, grep: options.grep };
 const reports = [];
 for (const suite of chosen) {
   if (absent.has(suite.name)) {
     say(`${suite.name} ${suite.version}: not run, ${absent.get(suite.name)}`);
     continue;
   }
-  const alone = await runSuite(suite, { node: options.node, only: options.file });
-  const under = options.alone ? alone : await runSuite(suite, { node: options.node, only: options.file, onehop: true });
+  const alone = await runSuite(suite, asked);
+  const under = options.alone ? alone : await runSuite(suite, { ...asked, onehop: true, without: notRun(suite) });
   const report = compare(suite, alone, under, EXPLAINED);
   writeFileSync(path.join(RUNS, `${suite.name.replace('/', '-')}.json`), JSON.stringify(report, null, 2));
   reports.push(report);
   say(report.text);
 }
-const partial = options.file !== undefined || options.alone;
+const partial = options.file !== undefined || options.grep !== undefined || options.alone;
 const unused = partial ? [] : EXPLAINED.filter((entry) => chosen.some(({ name }) => name === entry.suite) && !reports.some(({ used }) => used.has(entry)));
 for (const { suite, title } of unused) say(`not needed any more: ${suite}: ${title}`);
 const sum = (count) => reports.reduce((total, report) => total + count(report), 0);
@@ -57,6 +59,11 @@ if (unexplained > 0 || unused.length > 0) process.exitCode = 1;
 if (options.record) {
   mkdirSync(path.dirname(options.record), { recursive: true });
   writeFileSync(options.record, said.join('\n') + '\n');
+}
+
+/** What would take other tests with it when it fails. */
+function notRun({ name }) {
+  return EXPLAINED.filter(({ suite, isNotRun }) => suite === name && isNotRun).map(({ title }) => title);
 }
 
 function say(text) {

@@ -42,13 +42,21 @@ async function runMocha() {
   const require = createRequire(path.join(plan.modules, 'package.json'));
   const Mocha = require('mocha');
   const mocha = new Mocha({ timeout: plan.timeout, reporter: Lines, color: false });
+  if (plan.grep) mocha.grep(plan.grep);
   for (const name of plan.require) createRequire(path.join(plan.folder, 'package.json'))(path.join(plan.folder, name));
   for (const file of plan.files) mocha.addFile(path.join(plan.folder, file));
   await mocha.loadFilesAsync();
+  leaveOut(mocha.suite);
   mocha.run(() => {
     note({ done: true });
     process.exit(0);
   });
+}
+
+/** Tests that would keep others from running. */
+function leaveOut(suite) {
+  for (const test of suite.tests) if (plan.without.some((title) => test.fullTitle().endsWith(title))) test.pending = true;
+  suite.suites.forEach(leaveOut);
 }
 
 /** A reporter of mocha: what became of each test. */
