@@ -17,7 +17,7 @@ export const SIDES = (process.env.ONEHOP_SIDES ?? "alone,onehop").split(",");
 
 const START_MS = 60_000;
 const ANSWER_MS = 30_000;
-const STATE_MS = 30_000;
+const STATE_MS = 15_000;
 /** Left over between two starts otherwise: everything else of the test's environment stays out. */
 const PASSED_ON = ["PATH", "HOME", "LANG", "TMPDIR"];
 

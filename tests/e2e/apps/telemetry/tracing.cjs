@@ -6,7 +6,7 @@ const { ExpressInstrumentation } = require("@opentelemetry/instrumentation-expre
 const { LineExporter } = require("./line-exporter.cjs");
 
 const sdk = new NodeSDK({
-  spanProcessors: [new tracing.SimpleSpanProcessor({ exporter: new LineExporter() })],
+  spanProcessors: [new tracing.SimpleSpanProcessor(new LineExporter())],
   instrumentations: [new HttpInstrumentation(), new ExpressInstrumentation()],
 });
 sdk.start();

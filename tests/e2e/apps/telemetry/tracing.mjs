@@ -6,7 +6,7 @@ import { NodeSDK, tracing } from "@opentelemetry/sdk-node";
 import exporter from "./line-exporter.cjs";
 
 const sdk = new NodeSDK({
-  spanProcessors: [new tracing.SimpleSpanProcessor({ exporter: new exporter.LineExporter() })],
+  spanProcessors: [new tracing.SimpleSpanProcessor(new exporter.LineExporter())],
   instrumentations: [new HttpInstrumentation(), new ExpressInstrumentation()],
 });
 sdk.start();
