@@ -115,9 +115,12 @@ function key({ kind, name, attributes }) {
   return JSON.stringify([kind, name, attributes]);
 }
 
-/** Ports are other ones at each start. */
+/**
+ * Ports are other ones at each start, and an application that listens on every address of both families is told of
+ * an IPv4 client as an IPv6 one, where onehop gives the address as the client has it.
+ */
 function steady(attributes, { port }) {
   const isPort = (name) => /(^|[._])port$/.test(name);
-  const plain = (value) => (typeof value === "string" ? value.replaceAll(String(port), "PORT") : value);
+  const plain = (value) => (typeof value === "string" ? value.replace("::ffff:", "").replaceAll(String(port), "PORT") : value);
   return Object.fromEntries(Object.entries(attributes).map(([name, value]) => [name, isPort(name) ? "a port" : plain(value)]).sort());
 }
