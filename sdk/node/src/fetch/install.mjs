@@ -22,11 +22,14 @@ export function install({ platformResponse = false } = {}) {
   Object.defineProperty(globalThis, 'onehop', { value: own, configurable: true, writable: true, enumerable: false });
 }
 
-/** Puts the platform's own objects back, for an application that has nothing to do with a handler. */
+/**
+ * Puts the platform's own objects back, for an application that has nothing to do with a handler; what a library has
+ * put there meanwhile stays.
+ */
 export function uninstall() {
-  put('Request', PlatformRequest);
-  put('fetch', platformFetch);
-  put('Response', PlatformResponse);
+  if (globalThis.Request === RequestForAll) put('Request', PlatformRequest);
+  if (globalThis.fetch === fetchForAll) put('fetch', platformFetch);
+  if (globalThis.Response === Response) put('Response', PlatformResponse);
   PlatformRequest.prototype.constructor = PlatformRequest;
   PlatformResponse.prototype.constructor = PlatformResponse;
 }
