@@ -175,7 +175,11 @@ export async function ask(running, path, { method = "GET", headers = {}, body } 
   };
 }
 
-/** What of an answer is compared: all but the moment; `mend` takes out what the application itself makes up anew. */
-export function comparable({ status, fields, trailers, body }, mend = (text) => text) {
-  return { status, fields: fields.map(mend), trailers, body: mend(body.toString("latin1")) };
+/** What of an answer is compared: all but the moment. */
+export function comparable({ status, fields, trailers, body }) {
+  // The length's field is the server's own: its name is written as usual, and it is not sent where RFC 9110, 8.6
+  // forbids it, with 204.
+  const length = /^content-length:/i;
+  const kept = fields.filter((field) => status !== 204 || !length.test(field));
+  return { status, fields: kept.map((field) => field.replace(length, "Content-Length:")).sort(), trailers, body: body.toString("latin1") };
 }
