@@ -3,7 +3,6 @@
  * dispatched in a row; what becomes ready in one turn of the event loop goes out in one write.
  */
 import { openChannel } from './channel.mjs';
-import { Exchange } from './exchange.mjs';
 import { LaneCredit } from './inbound.mjs';
 import { Output } from './output.mjs';
 import {
@@ -167,6 +166,12 @@ export class Lane {
     this.#output.flushEarly();
   }
 
+  /** The end of an answer that has fields behind its body. */
+  writeTrailers(exchange, fields) {
+    const at = this.#frame(exchange, TRAILERS, END, fields.length);
+    this.#output.buffer.latin1Write(fields, at, fields.length);
+  }
+
   writeReset(exchange, code) {
     const at = this.#frame(exchange, RESET, 0, 4);
     writeU32(this.#output.buffer, at, code);
@@ -215,8 +220,7 @@ export class Lane {
       case TRAILERS:
         if (flags !== END) throw new ProtocolError('TRAILERS without END');
         if (end > start && bytes[end - 1] !== LINE_FEED) throw new ProtocolError('TRAILERS whose last record is not ended');
-        // There is no place for trailers in a fetch Request; the body ends with them.
-        this.#find(slot, generation)?.bodyPiece(EMPTY, true);
+        this.#find(slot, generation)?.bodyTrailers(bytes.latin1Slice(start, end));
         break;
       case RESET:
         if (end - start !== 4 || flags !== 0) throw new ProtocolError(`RESET with ${end - start} bytes, flags ${flags}`);
@@ -252,6 +256,7 @@ export class Lane {
       body = new Uint8Array(bytes.subarray(bodyAt, end));
       if (flags !== END || body.length > FREE_BODY_BYTES) this.#received.received(body.length);
     }
+    const { Exchange } = this.runtime;
     let exchange;
     if (flags === END) {
       exchange = new Exchange(this, slot, generation, head, body);

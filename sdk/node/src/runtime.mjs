@@ -44,10 +44,13 @@ export class Runtime {
   };
 
   /**
-   * @param {(exchange: import('./exchange.mjs').Exchange) => void} call calls the handler
+   * @param {typeof import('./exchange.mjs').Exchange} Exchange what a request is to the application
+   * @param {(exchange: import('./exchange.mjs').Exchange) => void} call calls the application
    * @param {number} perTurn requests that may begin in one turn of the event loop
    */
-  constructor(call, perTurn) {
+  constructor(Exchange, call, perTurn) {
+    /** What a lane makes of each REQUEST. */
+    this.Exchange = Exchange;
     this.#call = call;
     this.#perTurn = Math.max(1, perTurn);
     this.#left = this.#perTurn;

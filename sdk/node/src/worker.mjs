@@ -4,6 +4,7 @@
  */
 import path from 'node:path';
 import { Control } from './control.mjs';
+import { FetchExchange } from './fetch/exchange.mjs';
 import { install } from './fetch/install.mjs';
 import { caller } from './handler.mjs';
 import { Lane } from './lane.mjs';
@@ -71,7 +72,7 @@ try {
 }
 
 async function start(app) {
-  runtime = new Runtime(caller(app, Object.freeze({ ...process.env })), settings.perTurn);
+  runtime = new Runtime(FetchExchange, caller(app, Object.freeze({ ...process.env })), settings.perTurn);
   runtime.lanes = descriptors.slice(1).map(() => new Lane(runtime, settings));
   await Promise.all(runtime.lanes.map((lane, index) => lane.open(descriptors[index + 1])));
   const { bun, node } = process.versions;
