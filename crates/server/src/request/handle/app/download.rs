@@ -154,6 +154,12 @@ impl Receiving<'_, '_, '_, '_, '_> {
                 self.trip.finish(self.answer);
                 Ok(Some(Received::Ended(Ended::Complete)))
             }
+            Payload::FilePart(part) => {
+                let sent = self.pass_on_file(&part).await?;
+                self.download.flush().await.map_err(gone)?;
+                self.stream.file_sent(sent);
+                Ok(None)
+            }
             Payload::Reset(ResetCode::Refused) => Err(Fault::WorkerRefused),
             Payload::Reset(_) => Err(Fault::HandlerFailed),
             // The lane lets nothing else through.
@@ -234,6 +240,25 @@ impl Receiving<'_, '_, '_, '_, '_> {
         }
         self.stream.consumed(data.len());
         Ok(())
+    }
+
+    /// Sends bytes of a file as those of the body. Fewer than were asked for where the file does not have them,
+    /// none where it is not found: the worker, which has it open, sends the rest itself.
+    async fn pass_on_file(&mut self, part: &wire::FilePart<'_>) -> Result<u64, Fault> {
+        if self.owed.is_some_and(|owed| owed < part.length) {
+            return Err(Fault::WorkerBroken);
+        }
+        if self.is_bodiless {
+            return Ok(0);
+        }
+        let Some(mut source) = super::file::part(self.pool, part).await else { return Ok(0) };
+        let mut sent = 0;
+        while let Some(bytes) = source.next().await {
+            self.download.data(bytes).await.map_err(gone)?;
+            sent += bytes.len() as u64;
+        }
+        self.owed = self.owed.map(|owed| owed.saturating_sub(sent));
+        Ok(sent)
     }
 
     async fn upgrade(&mut self) -> Result<Option<Received>, Fault> {
