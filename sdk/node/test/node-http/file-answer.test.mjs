@@ -70,11 +70,15 @@ async function compare(answer, { sends = (part) => part.length, headers = {}, me
     }).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address();
-    const request = http.request({ port, headers, method, agent: false }).end();
+    // A client that leaves as soon as it has all bytes would be seen or not, by chance.
+    const agent = new http.Agent({ keepAlive: true });
+    const request = http.request({ port, headers, method, agent }).end();
     const [response] = await once(request, 'response');
     const body = Buffer.concat(await response.toArray());
+    await Promise.all(closed);
+    agent.destroy();
     server.close();
-    await Promise.all([once(server, 'close'), ...closed]);
+    await once(server, 'close');
     delete response.headers.date;
     seen.push({ events: events.sort(), status: response.statusCode, headers: response.headers, body, parts: exchange?.parts ?? [] });
   }
@@ -164,9 +168,9 @@ test('a stream that is stopped between two parts goes on as Node lets it', async
 
 const LONG_WAY = {
   'no length is promised': (response) => fs.createReadStream(LARGE).pipe(response),
-  'another length is promised than the file has': (response) => {
-    response.setHeader('content-length', FILE_BYTES_MIN);
-    fs.createReadStream(LARGE, { end: FILE_BYTES_MIN - 2 }).pipe(new PassThrough()).pipe(response);
+  'more is promised than the file has': (response) => {
+    response.setHeader('content-length', BYTES.length + 4);
+    fs.createReadStream(LARGE).on('end', () => response.end('more')).pipe(response, { end: false });
   },
   'the file is small': (response) => {
     response.setHeader('content-length', FILE_BYTES_MIN - 1);

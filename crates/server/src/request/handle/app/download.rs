@@ -42,6 +42,9 @@ struct Receiving<'a, 't, 'h, 'l, 'c> {
     owed: Option<u64>,
     /// The answer has no body, whatever the worker sends.
     is_bodiless: bool,
+    /// The last bytes of a file wait for the worker's word that the answer is at its end. A client that has all
+    /// of its bytes may leave, and the application would hear of one that had gone too early.
+    holds_last: bool,
     /// Ends an answer that would go on for ever, some time after the server began to stop.
     farewell: Option<Pin<Box<dyn Future<Output = ()> + 'c>>>,
 }
@@ -76,6 +79,7 @@ pub(super) async fn receive(
         place,
         owed: None,
         is_bodiless: false,
+        holds_last: false,
         farewell: None,
     };
     let mut frames = Vec::new();
@@ -95,7 +99,9 @@ pub(super) async fn receive(
             }
             rest = rest.get(used..).unwrap_or_default();
         }
-        receiving.download.flush().await.map_err(gone)?;
+        if !receiving.holds_last {
+            receiving.download.flush().await.map_err(gone)?;
+        }
     }
 }
 
@@ -120,6 +126,7 @@ impl Receiving<'_, '_, '_, '_, '_> {
 
     /// One frame; `Some` where it was the last one of interest.
     async fn take(&mut self, frame: wire::Frame<'_>) -> Result<Option<Received>, Fault> {
+        self.holds_last = false;
         match frame.payload {
             Payload::Response(response) => self.take_head(response, frame.end).await,
             Payload::Data(data) => self.take_data(data, frame.end).await,
@@ -156,7 +163,10 @@ impl Receiving<'_, '_, '_, '_, '_> {
             }
             Payload::FilePart(part) => {
                 let sent = self.pass_on_file(&part).await?;
-                self.download.flush().await.map_err(gone)?;
+                self.holds_last = self.owed == Some(0);
+                if !self.holds_last {
+                    self.download.flush().await.map_err(gone)?;
+                }
                 self.stream.file_sent(sent);
                 Ok(None)
             }
