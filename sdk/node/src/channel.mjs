@@ -78,6 +78,12 @@ class NodeChannel {
     return false;
   }
 
+  /** Whether the channel alone keeps the process alive. */
+  hold(isHeld) {
+    if (isHeld) this.#socket.ref();
+    else this.#socket.unref();
+  }
+
   close() {
     this.#open = false;
     this.#socket.destroy();
@@ -122,6 +128,10 @@ async function openBunChannel(descriptor, owner) {
       if (written === length) return true;
       rest = buffer.subarray(written, length);
       return false;
+    },
+    hold(isHeld) {
+      if (isHeld) socket.ref();
+      else socket.unref();
     },
     close() {
       open = false;

@@ -8,8 +8,13 @@ import {
   readU32, RETIRE, VERSION, writeFrameHead, writeU16, writeU32, writeU64,
 } from './wire.mjs';
 
+/** How READY says that requests come: in frames on the data lanes, or as HTTP/1.1 to the socket that the server named. */
+export const OVER_LANES = 0;
+export const OVER_HTTP = 1;
+
 export class Control {
   #listener;
+  #channel = null;
   #output = new Output();
   #reader = new FrameReader(this);
   #greeted = false;
@@ -23,7 +28,8 @@ export class Control {
   }
 
   async open(descriptor) {
-    this.attach(await openChannel(descriptor, this));
+    this.#channel = await openChannel(descriptor, this);
+    this.attach(this.#channel);
   }
 
   /** What is written goes to `channel`. @param {{write(buffer: Uint8Array, length: number): boolean}} channel */
@@ -31,11 +37,22 @@ export class Control {
     this.#output.attach(channel);
   }
 
-  /** @param {string} runtime @param {string} version the runtime's @param {string} library this library's version */
-  ready(runtime, version, library) {
+  /** Whether the lane alone keeps the process alive. @param {boolean} isHeld */
+  hold(isHeld) {
+    this.#channel?.hold(isHeld);
+  }
+
+  /**
+   * @param {string} runtime
+   * @param {string} version the runtime's
+   * @param {string} library this library's version
+   * @param {number} way `OVER_LANES` or `OVER_HTTP`
+   */
+  ready(runtime, version, library, way) {
     const text = `${runtime}\n${version}\n${library}\n`;
     const payload = Buffer.alloc(8 + text.length);
     writeU16(payload, 0, VERSION);
+    writeU16(payload, 2, way);
     writeU32(payload, 4, text.length);
     payload.latin1Write(text, 8, text.length);
     this.#write(READY, payload);

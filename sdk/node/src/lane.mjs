@@ -30,6 +30,7 @@ export class Lane {
   #given;
   #credit;
   #received;
+  #channel = null;
   #output = new Output();
   #reader = new FrameReader(this);
 
@@ -48,12 +49,18 @@ export class Lane {
   }
 
   async open(descriptor) {
-    this.attach(await openChannel(descriptor, this));
+    this.#channel = await openChannel(descriptor, this);
+    this.attach(this.#channel);
   }
 
   /** What is written goes to `channel`. @param {{write(buffer: Uint8Array, length: number): boolean}} channel */
   attach(channel) {
     this.#output.attach(channel);
+  }
+
+  /** Whether the lane alone keeps the process alive. @param {boolean} isHeld */
+  hold(isHeld) {
+    this.#channel?.hold(isHeld);
   }
 
   // What the channel says.
@@ -205,6 +212,11 @@ export class Lane {
   /** Asks every tunnel to close in its protocol's own way. */
   retire() {
     for (const exchange of this.streams) exchange.retire();
+  }
+
+  /** Requests that are not over. */
+  live() {
+    return this.#slots.filter((exchange) => exchange !== null);
   }
 
   /** Nobody waits for answers any more. */

@@ -1,82 +1,87 @@
 /**
- * Loads an application and finds its handler.
+ * What an application is, by what its main module exports. It runs nothing of it.
  */
-import { spawnSync } from 'node:child_process';
-import { pathToFileURL } from 'node:url';
-
-/** How long Node may take to look at one file. */
-const CHECK_MILLISECONDS = 5_000;
+import path from 'node:path';
 
 /** What is wrong with an application, said so that its author can mend it. */
 export class AppError extends Error {
   name = 'AppError';
 }
 
-const SHAPES = `An application is a module with one of these as its default export:
+const SHAPES = `An application either listens with a server of node:http (as Express, Fastify, Koa and others do), or is a
+module with one of these as its default export:
 
   export default { fetch(request, env, ctx) { return new Response('hello') } }
   export default function (request, env, ctx) { return new Response('hello') }
   module.exports = { fetch(request, env, ctx) { … } }   or   module.exports = function (request, env, ctx) { … }`;
 
 /**
- * @param {string} file absolute path
- * @returns {Promise<{self: object|undefined, handle: Function}>}
+ * @typedef {object} Found
+ * @property {{self: object|undefined, handle: Function}|null} handler what is called for each request
+ * @property {boolean} isCertain whether nothing else can be meant by the export
+ * @property {{name: string, open(http: typeof import('node:http')): Promise<import('node:http').Server>}|null} framework
+ * an application of a framework; `open` gives the server that it would listen with
+ * @property {string} text what was found, for people
  */
-export async function loadApp(file) {
-  if (/\.[mc]?tsx?$/.test(file)) checkTypeScript(file);
-  let module;
-  try {
-    module = await import(pathToFileURL(file).href);
-  } catch (error) {
-    throw error instanceof SyntaxError ? placed(error, file) : error;
-  }
-  return findHandler(module, file);
-}
 
-/** Node tells the place of a syntax error only where nobody catches it; its own check tells it too. */
-function placed(error, file) {
-  if (process.versions.bun || error.stack.includes(file)) return error;
-  const { stderr } = spawnSync(process.execPath, ['--check', file], { encoding: 'utf8', timeout: CHECK_MILLISECONDS });
-  // In a file that it imports: worker.mjs lets nobody catch it.
-  return stderr ? new AppError(stderr.trim()) : error;
-}
-
-function checkTypeScript(file) {
-  if (process.versions.bun || (process.features.typescript && !file.endsWith('x'))) return;
-  throw new AppError(
-    `${file} is TypeScript, and Node ${process.versions.node} does not run it. Node strips types from .ts and .mts `
-      + 'files from 22.18 and 23.6 on, and Bun from the start; with an older Node, name a compiled .mjs file instead.',
-  );
-}
-
-function findHandler(module, file) {
+/** @param {Record<string, any>} module @param {string} file @returns {Found} */
+export function look(module, file) {
   let app = module.default;
   // CommonJS that was compiled from ES modules has its default export one level deeper.
   if (app?.__esModule === true && app.default !== undefined) app = app.default;
-  if (isNodeServer(app)) {
-    throw new AppError(
-      `${file} exports what looks like a ${isNodeServer(app)}. Applications for Node's own HTTP server run unchanged `
-        + 'in a later version of onehop; today, let it listen and name its command line with `command` in the '
-        + `Onehopfile.\n\n${SHAPES}`,
-    );
+  const nothing = { handler: null, isCertain: false, framework: null, text: '' };
+  if (typeof app?.fetch === 'function') return { ...nothing, handler: { self: app, handle: app.fetch }, isCertain: true };
+  const framework = frameworkOf(app);
+  if (framework !== null) return { ...nothing, framework, text: `${file} exports ${framework.name}` };
+  if (typeof app === 'function' && !/^class\b/.test(Function.prototype.toString.call(app))) {
+    return { ...nothing, handler: { self: undefined, handle: app } };
   }
-  if (typeof app?.fetch === 'function') return { self: app, handle: app.fetch };
-  if (typeof app === 'function') return { self: undefined, handle: app };
-  const found = app === undefined ? 'has no default export' : `has a default export without fetch (${kind(app)})`;
-  throw new AppError(`${file} ${found}.\n\n${SHAPES}`);
+  const text = isEmpty(app) ? `${file} has no default export` : `${file} has a default export without fetch (${kind(app)})`;
+  return { ...nothing, text };
 }
 
-function isNodeServer(app) {
+/** @param {string} text what was found */
+export function noApplication(text) {
+  return new AppError(`${text}, and it does not listen.\n\n${SHAPES}`);
+}
+
+/** @param {string} file */
+export function checkTypeScript(file) {
+  if (!/\.[mc]?tsx?$/.test(file)) return;
+  if (process.versions.bun || (process.features.typescript && !file.endsWith('x'))) return;
+  // Something else on the command line may translate it: a loader, a preload.
+  if (process.execArgv.length > 0 && process.execArgv.some((argument) => !argument.startsWith('--inspect'))) return;
+  throw new AppError(
+    `${path.resolve(file)} is TypeScript, and Node ${process.versions.node} does not run it. Node strips types from .ts and `
+      + '.mts files from 22.18 and 23.6 on, and Bun from the start; with an older Node, name a compiled .mjs file instead.',
+  );
+}
+
+/** Frameworks are known by their methods: several copies of one may be installed. */
+function frameworkOf(app) {
   if (app === null || (typeof app !== 'object' && typeof app !== 'function')) return null;
-  if (typeof app.fetch === 'function') return null;
-  if (typeof app.handle === 'function' && typeof app.use === 'function') return 'Express application';
-  if (typeof app.inject === 'function' && typeof app.register === 'function') return 'Fastify application';
-  if (typeof app.callback === 'function' && typeof app.use === 'function') return 'Koa application';
-  if (typeof app.listen === 'function' && typeof app.on === 'function') return 'http.Server';
+  const has = (...names) => names.every((name) => typeof app[name] === 'function');
+  if (has('inject', 'register', 'ready')) {
+    return { name: 'a Fastify application', open: async () => (await app.ready(), app.server) };
+  }
+  if (has('getHttpServer', 'init')) {
+    return { name: 'a Nest application', open: async () => (await app.init(), app.getHttpServer()) };
+  }
+  if (has('callback', 'use', 'listen')) {
+    return { name: 'a Koa application', open: async (http) => http.createServer(app.callback()) };
+  }
+  if (typeof app === 'function' && has('handle', 'use')) {
+    return { name: 'an Express application', open: async (http) => http.createServer(app) };
+  }
+  if (has('listen', 'close', 'address', 'on')) return { name: 'a server', open: async () => app };
   return null;
+}
+
+function isEmpty(app) {
+  return app === undefined || (typeof app === 'object' && app !== null && Object.keys(app).length === 0);
 }
 
 function kind(value) {
   if (value === null) return 'null';
-  return typeof value === 'object' ? `an object with ${Object.keys(value).join(', ') || 'nothing in it'}` : `a ${typeof value}`;
+  return typeof value === 'object' ? `an object with ${Object.keys(value).join(', ')}` : `a ${typeof value}`;
 }

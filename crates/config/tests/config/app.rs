@@ -23,6 +23,7 @@ fn site(lines: &str) -> Memory {
         .file("shop/src/page.tsx", HANDLER)
         .file("shop/server.py", "")
         .file("shop/bin/serve", "")
+        .file("shop/bin/www", "#!/usr/bin/env node\n")
         .file("shop/.env", "A=b\n")
 }
 
@@ -85,6 +86,12 @@ fn a_file_alone_is_an_application_with_every_default() {
     ] {
         assert_eq!(app(line), expected, "{line}");
     }
+}
+
+#[test]
+fn a_script_without_an_ending_is_run_by_the_runtime_that_its_first_line_names() {
+    assert!(matches!(app("app shop/bin/www").run, AppRun::Handler { .. }));
+    assert!(site("app shop/bin/serve").errors().contains("no file of JavaScript"));
 }
 
 #[test]

@@ -22,6 +22,15 @@ export function install({ platformResponse = false } = {}) {
   Object.defineProperty(globalThis, 'onehop', { value: own, configurable: true, writable: true, enumerable: false });
 }
 
+/** Puts the platform's own objects back, for an application that has nothing to do with a handler. */
+export function uninstall() {
+  put('Request', PlatformRequest);
+  put('fetch', platformFetch);
+  put('Response', PlatformResponse);
+  PlatformRequest.prototype.constructor = PlatformRequest;
+  PlatformResponse.prototype.constructor = PlatformResponse;
+}
+
 /**
  * The platform's class in all respects, but that a lazy request is turned into a real one first. A proxy and no
  * subclass: name, prototype, statics, subclasses and `instanceof` are then the platform's own.

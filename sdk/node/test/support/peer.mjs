@@ -1,5 +1,5 @@
 /**
- * The server's side of the worker protocol, for tests: starts the real worker.mjs and speaks frames with it by hand.
+ * The server's side of the worker protocol, for tests: starts the real worker and speaks frames with it by hand.
  * It checks nothing and hides nothing, so that a test can also break the protocol.
  */
 import { spawn } from 'node:child_process';
@@ -15,9 +15,11 @@ import * as wire from '../../src/wire.mjs';
 export { wire };
 
 const LAUNCHER = fileURLToPath(new URL('./launch.py', import.meta.url));
+/** As the server starts it: a preload under Node, the main module under Bun. */
+const PRELOAD = new URL('../../src/preload.mjs', import.meta.url).href;
 const WORKER = fileURLToPath(new URL('../../src/worker.mjs', import.meta.url));
 /** A test that waits longer for a frame has failed. */
-const PATIENCE_MILLISECONDS = 10_000;
+const PATIENCE_MILLISECONDS = 60_000;
 
 const METHOD_NUMBERS = new Map(wire.METHODS.map((name, number) => [name, number]));
 
@@ -146,7 +148,7 @@ export class Peer {
  * @param {string} source
  */
 export async function startWorker(source, options = {}) {
-  const { name = 'app.mjs', file = name, lanes = 1, env = {}, args = [], nodeArgs = [], worker = WORKER } = options;
+  const { name = 'app.mjs', file = name, lanes = 1, env = {}, args = [], nodeArgs = [] } = options;
   const folder = await mkdtemp(path.join(os.tmpdir(), 'onehop-worker-'));
   await writeFile(path.join(folder, name), source);
   const address = path.join(folder, 'lanes');
@@ -156,12 +158,17 @@ export async function startWorker(source, options = {}) {
   await once(server, 'listening');
   const runtime = process.env.ONEHOP_TEST_RUNTIME ?? process.execPath;
   const child = spawn(
-    'python3', [LAUNCHER, address, String(lanes + 1), runtime, ...nodeArgs, worker, file, ...args],
+    'python3', [LAUNCHER, address, String(lanes + 1), runtime, ...entry(runtime, nodeArgs), file, ...args],
     { cwd: folder, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] },
   );
   while (sockets.length <= lanes) await once(server, 'connection');
   server.close();
   return new Peer(child, sockets, folder);
+}
+
+function entry(runtime, nodeArgs) {
+  if (path.basename(runtime).startsWith('bun')) return [...nodeArgs, WORKER];
+  return ['--import', PRELOAD, ...nodeArgs];
 }
 
 /** Starts a worker, shakes hands, runs `body`, and ends the worker whatever happens. */

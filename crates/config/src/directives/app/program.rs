@@ -221,6 +221,10 @@ fn handler_file(cx: &Context<'_>, token: &Token, written: &Written<'_>) -> Resul
     if HANDLER_ENDINGS.contains(&ending.as_str()) || (is_bun && BUN_ENDINGS.contains(&ending.as_str())) {
         return Ok(path);
     }
+    // What npm puts into `bin` often has no ending: `./bin/www`, `node_modules/.bin/next`.
+    if ending.is_empty() && cx.source.read(&path).is_ok_and(|text| names_a_runtime(&text)) {
+        return Ok(path);
+    }
     let message = format!("`{text}` is no file of JavaScript or TypeScript");
     let problem = Problem::error("handler", &token.place, message);
     Err(if BUN_ENDINGS.contains(&ending.as_str()) {
@@ -230,6 +234,12 @@ fn handler_file(cx: &Context<'_>, token: &Token, written: &Written<'_>) -> Resul
             "a program of any other kind speaks HTTP: write `command` in a block, and how it is started",
         )
     })
+}
+
+/// Whether a script's first line (`#!/usr/bin/env node`) asks for one of them.
+fn names_a_runtime(text: &str) -> bool {
+    let first = text.lines().next().unwrap_or_default();
+    first.starts_with("#!") && RUNTIMES.iter().any(|name| first.contains(name))
 }
 
 fn folder_for_file(cx: &Context<'_>, token: &Token, text: &str, path: &Path) -> Box<Problem> {

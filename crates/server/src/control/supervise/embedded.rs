@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::folder::{hold, in_first_place, is_ours, make, own_user};
 
-/// Where the library lies; unpacks it if it does not lie there yet. The entry is `worker.mjs`.
+/// Where the library lies; unpacks it if it does not lie there yet. The entries are `preload.mjs` (Node) and `worker.mjs` (Bun).
 pub(super) fn unpacked() -> Result<PathBuf, String> {
     // For work on the library itself: a build for debugging takes the sources from there instead.
     if cfg!(debug_assertions)

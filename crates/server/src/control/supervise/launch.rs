@@ -3,8 +3,10 @@
 //! Owns how a worker's process is put together. Starts nothing: `process.rs` does.
 
 use std::ffi::OsString;
+use std::fmt::Write as _;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -66,14 +68,20 @@ pub(super) fn handler(app: &App, cores: usize, watch: bool) -> Result<(Launch, L
     );
     let program = find_runtime(runtime.as_deref(), &environment, &app.directory)?;
     let is_node = program.file_name().is_some_and(|name| name.to_string_lossy().starts_with("node"));
-    let worker = embedded::unpacked()?.join("worker.mjs");
+    let library = embedded::unpacked()?;
     let mut all: Vec<OsString> = Vec::new();
     if is_node {
         // Says only where the inspector listens should it be woken: on a free port, not on 9229.
         all.push("--inspect-port=127.0.0.1:0".into());
+        // The application stays Node's main module. Before the preloads that the settings name: these see what it sees.
+        all.push("--import".into());
+        all.push(file_url(&library.join("preload.mjs")).into());
+        all.extend(runtime_arguments.iter().map(OsString::from));
+    } else {
+        // Bun would itself listen for a main module that exports a handler.
+        all.extend(runtime_arguments.iter().map(OsString::from));
+        all.push(library.join("worker.mjs").into());
     }
-    all.extend(runtime_arguments.iter().map(OsString::from));
-    all.push(worker.into());
     all.push(file.into());
     all.extend(arguments.iter().map(OsString::from));
     let failed = |error: std::io::Error| format!("cannot make lanes: {error}");
@@ -130,6 +138,19 @@ pub(super) fn program(app: &App, folder: &PrivateFolder, number: u64) -> Result<
     Ok((launch, doors))
 }
 
+/// The URL of a file: Node takes the name of a preload for one, as far as it can.
+fn file_url(path: &Path) -> String {
+    let mut url = "file://".to_owned();
+    for byte in path.as_os_str().as_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._~".contains(byte) {
+            url.push(char::from(*byte));
+        } else {
+            let _ = write!(url, "%{byte:02X}");
+        }
+    }
+    url
+}
+
 /// The first descriptor after standard input, output and error: the control lane.
 const FIRST_DESCRIPTOR: usize = 3;
 
@@ -183,4 +204,18 @@ fn free_port() -> Result<SocketAddr, String> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .and_then(|listener| listener.local_addr())
         .map_err(|error| format!("no free port on loopback: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_preload_is_named_by_a_url_whatever_its_folder_is_called() {
+        assert_eq!(
+            file_url(Path::new("/tmp/onehop-node-0-1f/preload.mjs")),
+            "file:///tmp/onehop-node-0-1f/preload.mjs"
+        );
+        assert_eq!(file_url(Path::new("/t p/50%/\u{e9}#?.mjs")), "file:///t%20p/50%25/%C3%A9%23%3F.mjs");
+    }
 }

@@ -82,7 +82,10 @@ fn a_build_is_held_back_until_the_index_and_its_assets_are_there() {
     write(&site.around.join("next.html"), r#"<script src="/assets/a-2.js"></script>"#);
     fs::rename(site.around.join("next.html"), site.path("index.html")).expect("move");
     held("assets/a-2.js");
-    assert!(kept.published.try_recv().is_err(), "nothing was published meanwhile");
+    // A tree whose files were too young to be trusted may be read and published a second time.
+    for store in kept.published.try_iter() {
+        assert_eq!(paths(&store), ["assets/a-1.js", "index.html"], "a build that is not there as a whole");
+    }
     site.write("assets/a-2.js", "2");
     let store = kept.store(|_| true);
     assert_eq!(paths(&store), ["assets/a-2.js", "index.html"]);

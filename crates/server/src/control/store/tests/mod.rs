@@ -18,8 +18,8 @@ use super::stop::Stop;
 use super::{Events, Keeper, KeeperEvent, MemoryBudget, Silent, StoreError, StoreSpec, read};
 use crate::request::handle::files::store::{File, Node, Store};
 
-/// More than any wait needs on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// More than any wait needs on a busy machine: compression has the lowest priority there.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 const EVERY_ENCODING: [Encoding; 3] = [Encoding::Gzip, Encoding::Brotli, Encoding::Zstd];
 

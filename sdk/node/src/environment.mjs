@@ -1,0 +1,35 @@
+/**
+ * What onehop says to a worker by its environment. The variables are taken away: neither the application nor the
+ * processes that it starts are to see them.
+ */
+
+/**
+ * @returns {{descriptors: number[], platformResponse: boolean, port: number|null, portIsNamed: boolean,
+ * overHttp: boolean, httpSocket: string|null}|null} null where this process was not started by onehop
+ */
+export function takeSettings() {
+  const { env } = process;
+  const match = /^(\d+)-(\d+)$/.exec(env.ONEHOP_LANES ?? '');
+  if (match === null || Number(match[2]) <= Number(match[1])) return null;
+  const [first, last] = [Number(match[1]), Number(match[2])];
+  const named = portNumber(env.ONEHOP_PORT);
+  const settings = {
+    descriptors: Array.from({ length: last - first + 1 }, (_, index) => first + index),
+    platformResponse: env.ONEHOP_PLATFORM_RESPONSE === '1',
+    /** The port of the application's own server, where somebody says it. */
+    port: named ?? portNumber(env.PORT),
+    /** Whether the Onehopfile says it: then no other server is meant. */
+    portIsNamed: named !== null,
+    overHttp: env.ONEHOP_PROTOCOL === 'http',
+    httpSocket: env.ONEHOP_HTTP_SOCKET ?? null,
+  };
+  for (const name of Object.keys(env)) {
+    if (name.startsWith('ONEHOP_')) delete env[name];
+  }
+  return settings;
+}
+
+function portNumber(text) {
+  const number = /^\d{1,5}$/.test(text ?? '') ? Number(text) : 0;
+  return number > 0 && number <= 65_535 ? number : null;
+}

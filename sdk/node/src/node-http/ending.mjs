@@ -1,0 +1,174 @@
+/**
+ * How a request is taken leave of: after its answer (`resOnFinish` of Node's `_http_server.js`), or when its
+ * connection is gone (`socketOnClose`). Everything here happens in a tick of its own, in the async context of
+ * whoever caused it.
+ */
+import { channel } from 'node:diagnostics_channel';
+import { isolated } from '../isolate.mjs';
+import { internals } from './internals.mjs';
+
+const answered = channel('http.server.response.finish');
+const { needDrain, detachSignal } = internals();
+
+/** What was written is sent: says so to who wants to know. */
+export function tellSoon(exchange) {
+  if (exchange.isToldSoon) return;
+  exchange.isToldSoon = true;
+  process.nextTick(tell, exchange);
+}
+
+/** The answer is sent as a whole. */
+export function leaveSoon(exchange) {
+  process.nextTick(leave, exchange);
+}
+
+/** The connection is gone, or the application has closed it: nothing more will be sent or come. */
+export function connectionLost(exchange, error) {
+  const { socket } = exchange;
+  if (exchange.isLost || socket === null) return;
+  exchange.isLost = true;
+  if (exchange.response === null) {
+    socket.destroy(error ?? undefined);
+    isolated(release, null, exchange);
+    return;
+  }
+  socket.destroyed = true;
+  isolated(process.nextTick, process, closeConnection, exchange, error);
+}
+
+function tell(exchange) {
+  exchange.isToldSoon = false;
+  const { response } = exchange;
+  callBack(exchange);
+  if (response === null || response.finished || !response[needDrain] || exchange.waiting > 0) return;
+  response[needDrain] = false;
+  response.emit('drain');
+}
+
+function callBack(exchange) {
+  const { callbacks, endCallback } = exchange;
+  exchange.callbacks = null;
+  for (const callback of callbacks ?? []) callback();
+  if (endCallback === null || exchange.waiting > 0) return;
+  exchange.endCallback = null;
+  endCallback();
+}
+
+function leave(exchange) {
+  if (exchange.hasLeft) return;
+  exchange.hasLeft = true;
+  const { request, response, socket, server } = exchange;
+  try {
+    // 'finish' is among it.
+    callBack(exchange);
+  } finally {
+    if (response === null) {
+      socket.destroy();
+      release(exchange);
+    } else {
+      if (answered.hasSubscribers) answered.publish({ request, response, socket, server });
+      if (detachSignal !== null) request[detachSignal]();
+      if (!request.complete) dropRest(request);
+      if (!request._consuming && !request._readableState.resumeScheduled) dump(request);
+      detach(response, socket);
+      if (socket.timeout) socket.setTimeout(0);
+      if (response._events?.close === undefined && socket._eventsCount === 0) close(exchange);
+      else process.nextTick(close, exchange);
+    }
+  }
+}
+
+/** The rest of the body goes nowhere, and a reader would wait for it in vain. */
+function dropRest(request) {
+  request.complete = true;
+  if (!request.destroyed) request.push(null);
+}
+
+/**
+ * Nobody has read the body, and what is left of it is thrown away. Where nobody listens either, the stream is only
+ * marked as what it would be afterwards (Node's own `_dumpAndCloseReadable`): its events cost more than the rest.
+ */
+function dump(request) {
+  const state = request._readableState;
+  if (request._eventsCount > 0 || state.length > 0) {
+    request._dump();
+    return;
+  }
+  request._dumped = true;
+  state.ended = true;
+  state.endEmitted = true;
+  state.destroyed = true;
+  state.closed = true;
+  state.closeEmitted = true;
+}
+
+function detach(response, socket) {
+  socket._httpMessage = null;
+  response.socket = null;
+}
+
+function close(exchange) {
+  const { response, socket } = exchange;
+  try {
+    closeResponse(response);
+    // The connection itself may go on with another request, which is no business of this one's socket.
+    if (socket._eventsCount > 0 && !exchange.isLost) {
+      exchange.isLost = true;
+      socket.destroyed = true;
+      socket._closed = true;
+      socket.emit('close', false);
+    }
+  } finally {
+    release(exchange);
+  }
+}
+
+function closeResponse(response) {
+  if (response._closed) return;
+  response.destroyed = true;
+  response._closed = true;
+  response.emit('close');
+}
+
+function closeConnection(exchange, error) {
+  const { request, response, socket } = exchange;
+  socket._closed = true;
+  socket._hadError = error !== null;
+  socket.errored = error;
+  try {
+    if (!exchange.hasLeft) request.destroy(connectionReset());
+    refuseCallbacks(exchange);
+    closeResponse(response);
+    if (error !== null && socket.listenerCount('error') > 0) socket.emit('error', error);
+    socket.emit('close', error !== null);
+  } finally {
+    exchange.hasLeft = true;
+    release(exchange);
+  }
+}
+
+function refuseCallbacks(exchange) {
+  const { callbacks, endCallback } = exchange;
+  exchange.callbacks = null;
+  exchange.endCallback = null;
+  for (const callback of callbacks ?? []) process.nextTick(callback, streamDestroyed());
+  // Node 24's takes an error. Older ones' would say that the answer is finished.
+  if (endCallback !== null && endCallback.length > 0) process.nextTick(endCallback, streamDestroyed());
+}
+
+/** The server may be waiting for this one to be able to close. */
+function release(exchange) {
+  const { server } = exchange;
+  if (server === null) return;
+  exchange.server = null;
+  server._connections -= 1;
+  if (!server._handle) server._emitCloseIfDrained();
+}
+
+function connectionReset() {
+  return Object.assign(new Error('aborted'), { code: 'ECONNRESET' });
+}
+
+function streamDestroyed() {
+  return Object.assign(new Error('Cannot call write after a stream was destroyed'), { code: 'ERR_STREAM_DESTROYED' });
+}

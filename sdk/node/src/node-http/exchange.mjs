@@ -1,0 +1,425 @@
+/**
+ * One request to an application that has an http.Server of its own, and its answer: what Node's request and response
+ * objects say to each other becomes frames, and what frames say becomes what Node's own server (`_http_server.js`)
+ * would do. `dispatcher.mjs` makes those objects, `ending.mjs` takes leave of them.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { ANSWERING, BEGUN, Exchange, QUEUED } from '../exchange.mjs';
+import { isolated } from '../isolate.mjs';
+import { BODY_BYTES_MAX, FREE_BODY_BYTES, METHOD_HEAD, ProtocolError } from '../wire.mjs';
+import { Arrival } from './arrival.mjs';
+import { connectionLost, leaveSoon, tellSoon } from './ending.mjs';
+import { internals } from './internals.mjs';
+import { fieldList } from './request.mjs';
+import { problemOf } from './response.mjs';
+
+const EMPTY = new Uint8Array(0);
+/** Takes what nobody wants any more. */
+const NOBODY = { push: () => true };
+
+const NEED_DRAIN = internals().needDrain;
+
+/** No head yet; it is known and waits for the first bytes or this turn's end; it is written. */
+const HEADLESS = 0;
+const STORED = 1;
+const WRITTEN = 2;
+
+export class NodeExchange extends Exchange {
+  /** @type {import('node:http').IncomingMessage|null} */
+  request = null;
+  /** Null where the client asks for an upgrade and the application listens to that. */
+  response = null;
+  /** Of both. @type {import('node:net').Socket|null} */
+  socket = null;
+  /** @type {import('node:http').Server|null} */
+  server = null;
+  /** Bytes of the answer that wait for credit. */
+  waiting = 0;
+  /** Bytes of the answer's body that were sent. */
+  written = 0;
+  /** What was given to `write` to be called, and what Node's `end` wants to be called. */
+  callbacks = null;
+  endCallback = null;
+  /** Whether `ending.mjs` has something to do for it already. */
+  isToldSoon = false;
+  hasLeft = false;
+  isLost = false;
+  /** A body that does not come as a whole, or an upgraded connection. @type {Arrival|null} */
+  #arrival = null;
+  #head = HEADLESS;
+  #status = 0;
+  #fields = '';
+  #length = -1;
+  #isChunked = false;
+  /** The answer's whole body where it is one text that nobody had to convert. */
+  #text = null;
+  #pieces = [];
+  #sent = 0;
+  #isEnding = false;
+  #isTunnel = false;
+  #trailers = '';
+  #earlyTrailers = '';
+  #closesWhenSent = false;
+  #hasSentEnd = false;
+  #isFlushedSoon = false;
+  /** Calls within the async context of whoever said `end`, where the end comes later. */
+  #context = null;
+
+  /** Whether a tunnel has sent its END, and is only waiting for the client's. */
+  get hasSentEnd() {
+    return this.#isTunnel && this.#hasSentEnd;
+  }
+
+  /** Nothing of the answer has left, and nothing was given up. */
+  get isUnanswered() {
+    return this.state === BEGUN && this.#head === HEADLESS;
+  }
+
+  // What the server sends.
+
+  expectBody(piece) {
+    this.#arrival = new Arrival(this);
+    this.#arrival.piece(piece, false);
+  }
+
+  bodyPiece(piece, ended) {
+    if (this.#arrival === null) throw new ProtocolError('the server sent more of a body that was complete');
+    this.#take(piece, ended, '');
+  }
+
+  bodyTrailers(block) {
+    if (this.#arrival === null) throw new ProtocolError('the server sent the end of a body that was complete');
+    if (this.socket === null) this.#earlyTrailers = block;
+    this.#take(EMPTY, true, block);
+  }
+
+  /** The client is gone, or the answer takes too long. */
+  reset() {
+    const hasBegun = this.state !== QUEUED;
+    this.end(null);
+    if (hasBegun) connectionLost(this, null);
+  }
+
+  // The request, for the application.
+
+  /** The application has been called: the body is its, what has come and what will come. */
+  deliver() {
+    const arrival = this.#arrival;
+    if (arrival === null) {
+      this.#deliverWhole();
+      return;
+    }
+    // Of an upgrade, what comes is the other protocol's, once there is one.
+    if (this.response !== null) arrival.flowInto(this.#body());
+    if (arrival.isWhole && !this.over) this.#arrived(this.#earlyTrailers);
+  }
+
+  #deliverWhole() {
+    const { complete, request } = this;
+    if (complete.length > 0) {
+      request.push(Buffer.from(complete.buffer, complete.byteOffset, complete.length));
+    } else if (request._eventsCount === 0 && this.response !== null) {
+      // `push(null)` would tell this to listeners, and there are none.
+      request.complete = true;
+      request._readableState.ended = true;
+      return;
+    }
+    this.#arrived('');
+  }
+
+  /** Somebody reads on. */
+  readOn() {
+    this.#arrival?.taken();
+  }
+
+  /** What is not read of the body is not wanted: Node's `_dump`. */
+  get #isStillRead() {
+    const { request } = this;
+    return this.#arrival !== null && !this.#arrival.isWhole && request._consuming && !request._dumped && !request.destroyed;
+  }
+
+  /** Listeners to what comes are the application's: they run in a context of their own, and may throw. */
+  #take(piece, ended, trailers) {
+    if (this.socket === null) {
+      this.#arrival.piece(piece, ended);
+      return;
+    }
+    this.socket._unrefTimer();
+    isolated(guarded, null, () => {
+      this.#arrival.piece(piece, ended);
+      if (ended && !this.over) this.#arrived(trailers);
+    });
+  }
+
+  #body() {
+    const { request } = this;
+    return { push: (bytes) => request._dumped || request.destroyed || request.push(bytes) };
+  }
+
+  #arrived(trailers) {
+    const { request } = this;
+    if (this.response === null) {
+      if (!this.#isTunnel) return;
+      this.socket.push(null);
+      this.#endTunnel();
+      return;
+    }
+    request.complete = true;
+    if (trailers !== '') {
+      const list = fieldList(trailers, 0);
+      request._addHeaderLines(list, list.length);
+    }
+    request.push(null);
+    // An answer may have waited for a body that was still read.
+    if (this.#isEnding) this.resume();
+  }
+
+  // The answer.
+
+  /** 1xx before the answer. */
+  informational(status, fields) {
+    if (this.isUnanswered) this.lane.writeInformational(this, status, fields);
+  }
+
+  /** The answer's head; it leaves with the first bytes. @param {number} length -1 where it is not known */
+  storeHead(status, fields, length, isChunked) {
+    this.#head = STORED;
+    this.#status = status;
+    this.#fields = fields;
+    this.#length = length;
+    this.#isChunked = isChunked;
+  }
+
+  /** @returns {boolean} whether more should be written now */
+  send(data, encoding, callback) {
+    if (typeof callback === 'function') {
+      if (data.length === 0) this.endCallback = callback;
+      else this.whenSent(callback);
+    }
+    if (data.length > 0) {
+      if (typeof data !== 'string') this.#add(data);
+      else if (this.#head === STORED && this.#text === null && this.waiting === 0 && isUtf8(encoding)) this.#setText(data);
+      else this.#add(Buffer.from(data, encoding ?? 'utf8'));
+    }
+    this.#flushSoon();
+    return this.waiting < this.socket.writableHighWaterMark;
+  }
+
+  /** Bytes behind a head that was written by hand. */
+  sendRaw(bytes) {
+    if (bytes.length > 0) this.#add(bytes);
+    this.#flushSoon();
+    return this.waiting < this.socket.writableHighWaterMark;
+  }
+
+  /** Calls back once nothing waits. */
+  whenSent(callback) {
+    if (this.callbacks === null) this.callbacks = [callback];
+    else this.callbacks.push(callback);
+  }
+
+  /** Everything of the answer is here. @param {string} trailers a block of fields */
+  endAnswer(trailers) {
+    this.#isEnding = true;
+    this.#trailers = trailers;
+    if (this.over) {
+      leaveSoon(this);
+      return;
+    }
+    if (this.#head === STORED && this.#sendsWhole()) return;
+    this.#context = AsyncLocalStorage.snapshot();
+    this.flush();
+  }
+
+  /** The answer's head was written by hand; with 101 what follows is another protocol. */
+  beginRaw(status, fields, length) {
+    this.storeHead(status, fields, length, length < 0);
+    if (status === 101) {
+      this.#isTunnel = true;
+      this.#arrival ??= new Arrival(this);
+      this.#arrival.flowInto(this.socket);
+    }
+    this.#flushSoon();
+  }
+
+  /** This turn's end, or the answer's. */
+  flush() {
+    this.#isFlushedSoon = false;
+    if (this.over) return;
+    if (this.#head === STORED) this.#writeHead();
+    this.resume();
+  }
+
+  /** There is credit, or there is more to send. */
+  resume() {
+    if (this.#head !== WRITTEN || this.over) return;
+    this.#writePieces();
+    if (this.waiting > 0) return;
+    if (this.#isEnding) this.#writeEnd();
+    else if (this.callbacks !== null || this.response?.[NEED_DRAIN]) tellSoon(this);
+    if (this.#closesWhenSent && !this.over) this.destroyed(null);
+  }
+
+  /** Closes the client's connection when everything written is sent. */
+  destroyWhenSent() {
+    this.#closesWhenSent = true;
+    if (this.over) connectionLost(this, null);
+    else this.#flushSoon();
+  }
+
+  /** The application breaks the connection off. */
+  destroyed(error) {
+    this.abandon();
+    connectionLost(this, error);
+  }
+
+  /** The worker is about to retire: an upgraded connection, which could stay for ever, hears that its client ends. */
+  retire() {
+    if (!this.#isTunnel || this.#arrival.isWhole) return;
+    this.#arrival.flowInto(NOBODY);
+    this.socket.push(null);
+  }
+
+  settle() {
+    this.#pieces = [];
+    this.#text = null;
+    this.waiting = 0;
+    this.#arrival?.stop();
+  }
+
+  #setText(text) {
+    this.#text = text;
+    this.waiting = text.length;
+  }
+
+  #add(bytes) {
+    if (this.#text !== null) this.#convertText();
+    this.#pieces.push(bytes);
+    this.waiting += bytes.length;
+  }
+
+  #convertText() {
+    const bytes = Buffer.from(this.#text);
+    this.#text = null;
+    this.#pieces.push(bytes);
+    this.waiting = bytes.length;
+  }
+
+  /** The usual answer: a head and a body that are there as a whole go out in one frame. */
+  #sendsWhole() {
+    const { lane, response } = this;
+    if (this.#isChunked || this.#isStillRead || this.#closesWhenSent || !this.#checkHead()) return false;
+    const text = this.#text;
+    if (response !== null && !response._hasBody) {
+      const length = this.head.charCodeAt(0) === METHOD_HEAD || this.#status === 304 ? this.#length : 0;
+      lane.writeHead(this, this.#status, this.#fields, length, EMPTY, 0, true);
+    } else if (this.#length >= 0 && this.#length !== this.waiting && text === null) {
+      return false;
+    } else if (text !== null && lane.writeWholeText(this, this.#status, this.#fields, text)) {
+      this.written = text.length;
+    } else if (this.waiting <= FREE_BODY_BYTES && text === null) {
+      const bytes = this.#pieces.length === 1 ? this.#pieces[0] : Buffer.concat(this.#pieces);
+      lane.writeHead(this, this.#status, this.#fields, bytes.length, bytes, bytes.length, true);
+      this.written = bytes.length;
+    } else {
+      return false;
+    }
+    this.#done();
+    return true;
+  }
+
+  #writeHead() {
+    if (!this.#checkHead()) return;
+    if (this.#text !== null) this.#convertText();
+    this.#head = WRITTEN;
+    this.state = ANSWERING;
+    this.lane.writeHead(this, this.#status, this.#fields, this.#length, EMPTY, 0, false);
+    this.lane.streams.add(this);
+  }
+
+  /** What no frame can carry is the application's error, not the lane's. */
+  #checkHead() {
+    const problem = problemOf(this.#fields);
+    if (problem === null) return true;
+    this.destroyed(new Error(problem));
+    return false;
+  }
+
+  #writePieces() {
+    const { lane } = this;
+    while (this.#pieces.length > 0) {
+      const piece = this.#pieces[0];
+      const count = Math.min(piece.length - this.#sent, BODY_BYTES_MAX, lane.sendable(this));
+      if (count <= 0) return;
+      lane.writeData(this, piece, this.#sent, this.#sent + count, false);
+      this.socket._unrefTimer();
+      this.written += count;
+      this.waiting -= count;
+      this.#sent += count;
+      if (this.#sent < piece.length) continue;
+      this.#pieces.shift();
+      this.#sent = 0;
+    }
+  }
+
+  #writeEnd() {
+    // Who still reads the request's body while the answer is over goes on reading, as with Node alone.
+    if (this.#hasSentEnd || (this.response !== null && this.#isStillRead)) {
+      if (this.callbacks !== null || this.endCallback !== null) tellSoon(this);
+      return;
+    }
+    this.#hasSentEnd = true;
+    if (this.#trailers !== '' && !this.#isTunnel) this.lane.writeTrailers(this, this.#trailers);
+    else this.lane.writeData(this, EMPTY, 0, 0, true);
+    if (this.#isTunnel) {
+      if (this.callbacks !== null) tellSoon(this);
+      this.#endTunnel();
+    } else {
+      this.#done();
+    }
+  }
+
+  #endTunnel() {
+    if (this.#isTunnel && this.#hasSentEnd && this.#arrival.isWhole && !this.over) this.#done();
+  }
+
+  #done() {
+    this.finish();
+    if (this.#context === null) leaveSoon(this);
+    else this.#context(leaveSoon, this);
+  }
+
+  #flushSoon() {
+    if (this.#isFlushedSoon) return;
+    this.#isFlushedSoon = true;
+    if (flushing.length === 0) process.nextTick(flushAll);
+    flushing.push(this);
+  }
+}
+
+/** What was written by the end of this turn's code leaves then, all at once: `end` has usually come before. */
+let flushing = [];
+
+function flushAll() {
+  const all = flushing;
+  flushing = [];
+  for (const exchange of all) exchange.flush();
+}
+
+/** An error of the application must not stop the lane: it is thrown where nobody catches it, as Node would. */
+export function guarded(call, first, second) {
+  try {
+    call(first, second);
+  } catch (error) {
+    if (error instanceof ProtocolError) throw error;
+    process.nextTick(rethrow, error);
+  }
+}
+
+function rethrow(error) {
+  throw error;
+}
+
+function isUtf8(encoding) {
+  return !encoding || encoding === 'utf8' || encoding === 'utf-8';
+}

@@ -1,0 +1,63 @@
+/**
+ * Fills Node's own IncomingMessage with what a REQUEST says, through the calls that Node's parser uses.
+ */
+import { FACT, fieldsAt, method, ownText, target } from '../fetch/head.mjs';
+import { INTERNED, INTERNED_BYTE_MIN, LOWER } from '../fetch/names.mjs';
+
+/** Where a REQUEST gives the body's length, and what stands there when it is not known. */
+const LENGTH_AT = 32;
+const UNKNOWN_LENGTH = '\xff'.repeat(8);
+const LOWER_CASE_BIT = 0x40;
+const NUMBER_BITS = 0x3f;
+/**
+ * A slice keeps the text that it was cut from alive, here the whole head. Heads up to this many characters may stay;
+ * of longer ones, which a client could make to fill memory, each value becomes a text of its own.
+ */
+const KEPT_HEAD_CHARACTERS_MAX = 4096;
+
+/**
+ * @param {import('node:http').IncomingMessage} request
+ * @param {string} head the REQUEST's fixed part and head block
+ */
+export function fill(request, head) {
+  const facts = head.charCodeAt(1);
+  const isOld = (facts & FACT.http10) !== 0;
+  const own = head.length > KEPT_HEAD_CHARACTERS_MAX ? ownText : asIs;
+  request.httpVersionMajor = 1;
+  request.httpVersionMinor = isOld ? 0 : 1;
+  request.httpVersion = isOld ? '1.0' : '1.1';
+  request.url = own(target(head));
+  const list = fieldList(head, fieldsAt(head), own);
+  // The server acts on these itself and does not pass them on; an application that looks finds what was sent.
+  if ((facts & FACT.expects) !== 0) list.push('Expect', '100-continue');
+  if ((facts & FACT.upgrade) !== 0) list.push('Connection', 'Upgrade');
+  // Framing is the server's, and yet how body parsers (`type-is`) see that there is a body.
+  if (head.startsWith(UNKNOWN_LENGTH, LENGTH_AT)) list.push('Transfer-Encoding', 'chunked');
+  request._addHeaderLines(list, list.length);
+  request.method = own(method(head));
+}
+
+/**
+ * The fields of a head block from `at` on as Node keeps raw headers: name, value, name, value.
+ * @param {string} block @param {number} at @param {(text: string) => string} own
+ */
+export function fieldList(block, at, own = asIs) {
+  const list = [];
+  while (at < block.length) {
+    const end = block.indexOf('\n', at);
+    const first = block.charCodeAt(at);
+    if (first >= INTERNED_BYTE_MIN) {
+      list.push((first & LOWER_CASE_BIT) === 0 ? INTERNED[first & NUMBER_BITS] : LOWER[first & NUMBER_BITS]);
+      list.push(own(block.slice(at + 1, end)));
+    } else {
+      const colon = block.indexOf(':', at);
+      list.push(own(block.slice(at, colon)), own(block.slice(colon + 1, end)));
+    }
+    at = end + 1;
+  }
+  return list;
+}
+
+function asIs(text) {
+  return text;
+}
