@@ -269,7 +269,7 @@ impl Receiving<'_, '_, '_, '_, '_> {
         if self.is_bodiless {
             return Ok(0);
         }
-        let Some(mut source) = super::file::part(self.pool, part).await else { return Ok(0) };
+        let Some(mut source) = super::file::part(self.call.pool, part).await else { return Ok(0) };
         let mut sent = 0;
         while let Some(bytes) = source.next().await {
             self.download.data(bytes).await.map_err(gone)?;
