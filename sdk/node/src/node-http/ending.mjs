@@ -22,8 +22,11 @@ export function leaveSoon(exchange) {
   process.nextTick(leave, exchange);
 }
 
-/** The connection is gone, or the application has closed it: nothing more will be sent or come. */
-export function connectionLost(exchange, error) {
+/**
+ * The connection is gone, or the application has closed it: nothing more will be sent or come.
+ * @param {Error|null} error the application's @param {Function} later calls what Node's socket does when it closes
+ */
+export function connectionLost(exchange, error, later) {
   const { socket } = exchange;
   if (exchange.isLost || socket === null) return;
   exchange.isLost = true;
@@ -33,7 +36,7 @@ export function connectionLost(exchange, error) {
     return;
   }
   socket.destroyed = true;
-  isolated(process.nextTick, process, closeConnection, exchange, error);
+  isolated(later, null, closeConnection, exchange, error);
 }
 
 function tell(exchange) {
@@ -59,7 +62,8 @@ function leave(exchange) {
   exchange.endCallback = null;
   try {
     callBack(exchange);
-    if (response === null) return;
+    // Where the answer was written by hand there is no response that finishes.
+    if (response === null || !response.finished) return;
     // What Node's own listener to 'finish' does, which is the first one.
     if (answered.hasSubscribers && exchange.isPublished) answered.publish({ request, response, socket, server });
     if (detachSignal !== null) request[detachSignal]();

@@ -6,7 +6,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { ANSWERING, BEGUN, Exchange, QUEUED } from '../exchange.mjs';
 import { isolated } from '../isolate.mjs';
-import { BODY_BYTES_MAX, FREE_BODY_BYTES, METHOD_HEAD, ProtocolError } from '../wire.mjs';
+import { BODY_BYTES_MAX, FREE_BODY_BYTES, HANDLER_FAILED, HANG_UP, METHOD_HEAD, ProtocolError } from '../wire.mjs';
 import { Arrival } from './arrival.mjs';
 import { conclude, connectionLost, leaveSoon, tellSoon } from './ending.mjs';
 import { internals } from './internals.mjs';
@@ -59,6 +59,8 @@ export class NodeExchange extends Exchange {
   #sent = 0;
   #isEnding = false;
   #isTunnel = false;
+  /** What is written onto the socket leaves even where it is destroyed in the same turn. */
+  #isRaw = false;
   #trailers = '';
   #earlyTrailers = '';
   #closesWhenSent = false;
@@ -100,7 +102,7 @@ export class NodeExchange extends Exchange {
   reset() {
     const hasBegun = this.state !== QUEUED;
     this.end(null);
-    if (hasBegun) connectionLost(this, null);
+    if (hasBegun) connectionLost(this, null, process.nextTick);
   }
 
   // The request, for the application.
@@ -240,6 +242,7 @@ export class NodeExchange extends Exchange {
 
   /** The answer's head was written by hand; with 101 what follows is another protocol. */
   beginRaw(status, fields, length) {
+    this.#isRaw = true;
     this.storeHead(status, fields, length, length < 0);
     if (status === 101) {
       this.#isTunnel = true;
@@ -255,6 +258,7 @@ export class NodeExchange extends Exchange {
     if (this.over) return;
     if (this.#head === STORED) this.#writeHead();
     this.resume();
+    if (this.#closesWhenSent && this.#head === HEADLESS) this.destroyed(null);
   }
 
   /** There is credit, or there is more to send. */
@@ -270,14 +274,16 @@ export class NodeExchange extends Exchange {
   /** Closes the client's connection when everything written is sent. */
   destroyWhenSent() {
     this.#closesWhenSent = true;
-    if (this.over) connectionLost(this, null);
+    if (this.over) connectionLost(this, null, setImmediate);
     else this.#flushSoon();
   }
 
   /** The application breaks the connection off. */
-  destroyed(error) {
-    this.abandon();
-    connectionLost(this, error);
+  destroyed(error, code = HANG_UP) {
+    this.#closesWhenSent = false;
+    if (this.#isRaw) this.flush();
+    this.abandon(code);
+    connectionLost(this, error, setImmediate);
   }
 
   /** The worker is about to retire: an upgraded connection, which could stay for ever, hears that its client ends. */
@@ -348,7 +354,7 @@ export class NodeExchange extends Exchange {
   #checkHead() {
     const problem = problemOf(this.#status, this.#fields, this.#isTunnel);
     if (problem === null) return true;
-    this.destroyed(new Error(problem));
+    this.destroyed(new Error(problem), HANDLER_FAILED);
     return false;
   }
 
