@@ -15,6 +15,7 @@ import { Lane } from './lane.mjs';
 import { Leaving } from './leave.mjs';
 import { AppError, checkTypeScript, look, noApplication } from './load.mjs';
 import { Adoption } from './node-http/adopt.mjs';
+import { BunAdoption } from './node-http/adopt-bun.mjs';
 import { install as installHabits } from './node-http/habits.mjs';
 import { leadSelfRequests } from './node-http/self-requests.mjs';
 import { placed } from './place.mjs';
@@ -78,7 +79,8 @@ export class Worker {
   constructor(settings, file) {
     this.#settings = settings;
     this.#file = file;
-    this.#adoption = new Adoption(settings, {
+    const OwnAdoption = process.versions.bun ? BunAdoption : Adoption;
+    this.#adoption = new OwnAdoption(settings, {
       adopted: () => this.#listens(),
       closed: () => this.#leaving.closed(),
     });
@@ -105,7 +107,7 @@ export class Worker {
     install({ platformResponse: this.#settings.platformResponse });
     Object.assign(globalThis.onehop, { upgradeWebSocket, version: VERSION });
     this.#adoption.install();
-    leadSelfRequests(this.#adoption);
+    if (!process.versions.bun) leadSelfRequests(this.#adoption);
     installHabits();
     await this.control.open(this.#settings.descriptors[0]);
     // An application that has nothing more to do lets its process come to its end, which is then noticed.
@@ -187,14 +189,18 @@ export class Worker {
       const [{ dispatcher }, { NodeExchange }] = await Promise.all([
         import('./node-http/dispatcher.mjs'), import('./node-http/exchange.mjs'),
       ]);
-      const { call } = dispatcher(server);
+      const { call, closeAll } = dispatcher(server);
+      this.#adoption.closeAll = closeAll;
       await this.#openLanes(new Runtime(NodeExchange, call, this.#greeting.perTurn));
       this.#ready(OVER_LANES);
       return;
     }
+    const { httpSocket } = this.#settings;
+    if (httpSocket === null) throw new AppError(`requests must come as HTTP (${reason}), and there is no socket for it`);
+    process.stderr.write(`onehop: requests come to this worker as HTTP on a Unix socket: ${reason}\n`);
     const { serveOverHttp } = await import('./node-http/over-http.mjs');
     this.runtime = new Runtime(null, null, this.#greeting.perTurn);
-    await serveOverHttp(this.#adoption, this.runtime, this.#settings.httpSocket, reason);
+    await serveOverHttp(this.#adoption, this.runtime, httpSocket);
     this.#ready(OVER_HTTP);
   }
 

@@ -19,6 +19,8 @@ export class Adoption {
   place = null;
   /** What else listens: 'http', 'https', 'http2'. @type {{kind: string, where: string}[]} */
   others = [];
+  /** Destroys what the adopted server has instead of connections; set where it has. @type {() => void} */
+  closeAll = () => {};
   #expected;
   #isNamed;
   #listener;
@@ -30,6 +32,7 @@ export class Adoption {
   #given = null;
   #decided = false;
   #released = false;
+  #isClosed = false;
 
   /**
    * @param {{port: number|null, portIsNamed: boolean}} settings
@@ -49,6 +52,11 @@ export class Adoption {
       if (kind === 'http') adoption.#listens(this, given);
       else if (kind === null) adoption.#listen2.apply(this, given);
       else adoption.#other(kind, this, given);
+    };
+    const { closeAllConnections } = http.Server.prototype;
+    http.Server.prototype.closeAllConnections = function () {
+      Reflect.apply(closeAllConnections, this, []);
+      if (this === adoption.server) adoption.closeAll();
     };
   }
 
@@ -73,8 +81,9 @@ export class Adoption {
 
   /** Adopts a server that the application has made, and that nobody told to listen. @param {http.Server} server */
   take(server) {
+    const port = this.#expected ?? 0;
     this.#expected = null;
-    server.listen(this.#expected ?? 0);
+    server.listen(port);
   }
 
   #listens(server, given) {
@@ -111,6 +120,9 @@ export class Adoption {
   /** Another server for the same door (some frameworks listen on 127.0.0.1 and ::1): requests come to the first. */
   #alias(server, given) {
     const [address, port, , , fd] = given;
+    if (this.#isClosed) {
+      process.stderr.write('onehop: the application has closed its server and listens again: requests go to other workers now\n');
+    }
     this.#standIn(server, new Place(address, port, fd, server._handle ?? null), () => {});
     this.#listen2.apply(server, given);
   }
@@ -118,6 +130,7 @@ export class Adoption {
   #closed(server) {
     if (this.server !== server) return;
     if (this.#decided) {
+      this.#isClosed = true;
       this.#listener.closed();
     } else {
       // It only looked whether the port is free, as it seems: the next one may be the application's.
