@@ -10,7 +10,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use app::{App, AppAddress, AppEnvironment, AppResources, AppRun, Recycle, WorkerCount};
+pub use app::{
+    App, AppAddress, AppEnvironment, AppProtocol, AppResources, AppRun, Recycle, Sticky, WorkerCount,
+};
 
 mod app;
 

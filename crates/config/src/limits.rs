@@ -91,6 +91,9 @@ pub const APP_OPEN_FILES_MIN: u64 = 32;
 /// Characters of an application's name. It stands in every line of its log.
 pub const APP_NAME_CHARACTERS_MAX: usize = 64;
 
+/// Bytes of the name of a cookie or a parameter that `sticky` looks for: it is searched in every request.
+pub const APP_STICKY_NAME_BYTES_MAX: usize = 64;
+
 /// Words of a command, and variables of an environment, of one application each.
 pub const APP_WORDS_MAX: usize = 1024;
 

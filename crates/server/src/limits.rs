@@ -335,6 +335,19 @@ pub const APP_RETRY_AFTER_SECONDS: u32 = 1;
 /// Requests that a worker begins in one turn of its event loop; the rest of a read waits for the next one.
 pub const WORKER_BEGINS_PER_TURN: u32 = 128;
 
+/// Values that `sticky query` remembers for one application: as many clients as hold connections, at some 150
+/// bytes each.
+pub const STICKY_VALUES_MAX: usize = 65_536;
+
+/// How long such a value is remembered that nobody comes with: clients that poll come every half minute.
+pub const STICKY_VALUE_IDLE_MAX: Duration = Duration::from_secs(60 * 60);
+
+/// Bytes of an answer in which such a value is looked for: socket.io's handshake has it within the first 40.
+pub const STICKY_ANSWER_BYTES_MAX: usize = 512;
+
+/// Bytes of such a value: socket.io's have 20, signed tokens some hundreds.
+pub const STICKY_VALUE_BYTES_MAX: usize = 256;
+
 /// Processes of one application. Each has a lane, and so a descriptor, for every core.
 pub const WORKERS_MAX: usize = 256;
 

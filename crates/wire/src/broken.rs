@@ -44,6 +44,9 @@ pub enum Broken {
     /// The text of HELLO or READY does not consist of its records.
     #[error("the text does not have the records that belong there")]
     TextRecords,
+    /// A worker is ready to be spoken to in a way that is neither frames nor HTTP.
+    #[error("a worker cannot be spoken to in way {0}")]
+    Transport(u16),
     /// A request's method number is not in the table.
     #[error("no method has number {0}")]
     MethodCode(u8),
@@ -110,6 +113,7 @@ impl Broken {
             Broken::PayloadTooShort => "payload_too_short",
             Broken::PayloadTooLong => "payload_too_long",
             Broken::ReservedNotZero => "reserved_not_zero",
+            Broken::Transport(_) => "transport",
             Broken::TextRecords => "text_records",
             Broken::MethodCode(_) => "method_code",
             Broken::AddressKind(_) => "address_kind",

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use crate::Broken;
 use crate::frame::{
     End, Facts, File, Frame, Hello, Informational, Kind, Lane, Payload, Pong, Ready, Request, ResetCode,
-    Response, Sender,
+    Response, Sender, Transport,
 };
 use crate::head::HeadBlock;
 use crate::limits::{
@@ -121,10 +121,10 @@ fn read_hello<'a>(reader: &mut Reader<'a>) -> Result<Hello<'a>, Broken> {
 }
 
 fn read_ready<'a>(reader: &mut Reader<'a>) -> Result<Ready<'a>, Broken> {
-    let version = reader.u16()?;
-    reader.zeros(2)?;
+    let (version, code) = (reader.u16()?, reader.u16()?);
+    let transport = Transport::from_code(code).ok_or(Broken::Transport(code))?;
     let [runtime, runtime_version, library_version] = reader.text()?;
-    Ok(Ready { version, runtime, runtime_version, library_version })
+    Ok(Ready { version, transport, runtime, runtime_version, library_version })
 }
 
 fn read_pong(reader: &mut Reader<'_>) -> Result<Pong, Broken> {

@@ -69,7 +69,7 @@ pub fn hello(out: &mut Vec<u8>, hello: &Hello<'_>) {
 pub fn ready(out: &mut Vec<u8>, ready: &Ready<'_>) {
     let start = begin(out, Kind::Ready, 0, 0, false);
     out.extend_from_slice(&ready.version.to_le_bytes());
-    out.extend_from_slice(&[0; 2]);
+    out.extend_from_slice(&ready.transport.code().to_le_bytes());
     text(out, &[ready.runtime, ready.runtime_version, ready.library_version]);
     finish(out, start);
 }

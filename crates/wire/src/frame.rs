@@ -100,12 +100,39 @@ pub struct Hello<'a> {
 pub struct Ready<'a> {
     /// The version that is spoken from now on.
     pub version: u16,
+    /// How its requests reach it.
+    pub transport: Transport,
     /// The runtime's name, without line feeds.
     pub runtime: &'a [u8],
     /// The runtime's version, without line feeds.
     pub runtime_version: &'a [u8],
     /// The version of the worker's library, without line feeds.
     pub library_version: &'a [u8],
+}
+
+/// How requests reach a worker that is ready; the control lane is the same for both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Transport {
+    /// As frames on the data lanes.
+    #[default]
+    Frames,
+    /// As HTTP/1.1 on the Unix socket that `ONEHOP_HTTP_SOCKET` named; nothing is ever on the data lanes.
+    Http,
+}
+
+impl Transport {
+    /// The number that READY has for it.
+    pub fn code(self) -> u16 {
+        match self {
+            Transport::Frames => 0,
+            Transport::Http => 1,
+        }
+    }
+
+    /// The one that has this number in READY.
+    pub fn from_code(code: u16) -> Option<Self> {
+        [Transport::Frames, Transport::Http].into_iter().find(|transport| transport.code() == code)
+    }
 }
 
 /// How a worker is.

@@ -22,7 +22,7 @@ pub use decode::decode;
 pub use encode::{FileParts, HeadWriter, RequestParts, ResponseParts};
 pub use frame::{
     Facts, File, Frame, Hello, Informational, Lane, Payload, Pong, Ready, Request, RequestLine, ResetCode,
-    Response, Sender,
+    Response, Sender, Transport,
 };
 pub use head::{Field, FieldName, FieldRecords, HeadBlock, Records};
 pub use names::{Interned, NAMES};

@@ -10,7 +10,7 @@ use onehop_wire::limits::{
 };
 use onehop_wire::{
     Broken, Facts, FieldName, FileParts, Frame, HeadBlock, HeadWriter, Hello, Interned, Lane, NAMES, Payload,
-    Pong, Ready, RequestParts, ResetCode, ResponseParts, Sender, decode, encode,
+    Pong, Ready, RequestParts, ResetCode, ResponseParts, Sender, Transport, decode, encode,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -34,7 +34,7 @@ struct Sent {
 #[derive(Debug, Clone)]
 enum Content {
     Hello([u16; 4], [u32; 3], [Vec<u8>; 2]),
-    Ready(u16, [Vec<u8>; 3]),
+    Ready(u16, Transport, [Vec<u8>; 3]),
     Failed(Vec<u8>),
     Ping(u64),
     Pong(Pong),
@@ -75,8 +75,17 @@ fn write(out: &mut Vec<u8>, sent: &Sent) {
             };
             encode::hello(out, &hello);
         }
-        Content::Ready(version, [runtime, runtime_version, library_version]) => {
-            encode::ready(out, &Ready { version: *version, runtime, runtime_version, library_version });
+        Content::Ready(version, transport, [runtime, runtime_version, library_version]) => {
+            encode::ready(
+                out,
+                &Ready {
+                    version: *version,
+                    transport: *transport,
+                    runtime,
+                    runtime_version,
+                    library_version,
+                },
+            );
         }
         Content::Failed(why) => encode::failed(out, why),
         Content::Ping(token) => encode::ping(out, *token),
@@ -127,7 +136,7 @@ fn read(frame: &Frame<'_>, from: Sender, lane: Lane) -> Sent {
         ),
         Payload::Ready(ready) => {
             let texts = [ready.runtime, ready.runtime_version, ready.library_version];
-            Content::Ready(ready.version, texts.map(<[u8]>::to_vec))
+            Content::Ready(ready.version, ready.transport, texts.map(<[u8]>::to_vec))
         }
         Payload::Failed(why) => Content::Failed(why.to_vec()),
         Payload::Ping(token) => Content::Ping(token),
@@ -203,7 +212,8 @@ fn control_frames() -> impl Strategy<Value = Sent> {
         Just(Content::Retire),
     ];
     let from_worker = prop_oneof![
-        (any::<u16>(), texts()).prop_map(|(version, (a, b, c))| Content::Ready(version, [a, b, c])),
+        (any::<u16>(), prop_oneof![Just(Transport::Frames), Just(Transport::Http)], texts())
+            .prop_map(|(version, transport, (a, b, c))| Content::Ready(version, transport, [a, b, c])),
         vec(any::<u8>(), 0..200).prop_map(Content::Failed),
         pong,
         Just(Content::Drain),

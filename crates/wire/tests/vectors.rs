@@ -4,7 +4,7 @@ mod again;
 
 use onehop_wire::{
     Broken, Facts, Frame, HeadBlock, Hello, Lane, Payload, Pong, Ready, RequestLine, ResetCode, Sender,
-    decode,
+    Transport, decode,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -167,8 +167,12 @@ fn hello_meaning(hello: &Hello<'_>) -> Value {
 }
 
 fn ready_meaning(ready: &Ready<'_>) -> Value {
+    let transport = match ready.transport {
+        Transport::Frames => "frames",
+        Transport::Http => "http",
+    };
     json!({
-        "version": ready.version, "runtime": utf_8(ready.runtime),
+        "version": ready.version, "transport": transport, "runtime": utf_8(ready.runtime),
         "runtime_version": utf_8(ready.runtime_version), "library_version": utf_8(ready.library_version),
     })
 }
@@ -230,5 +234,5 @@ fn every_broken_frame_is_refused_for_what_is_wrong_with_it() {
     }
     let not_a_frame = [Broken::CreditExceeded.name(), Broken::CreditOverflow.name()];
     assert!(!seen.iter().any(|name| not_a_frame.contains(name)));
-    assert_eq!(seen.len(), 27, "each fault of a frame has a vector: {seen:?}");
+    assert_eq!(seen.len(), 28, "each fault of a frame has a vector: {seen:?}");
 }

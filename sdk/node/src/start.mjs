@@ -3,18 +3,17 @@
  * runs, and the decision how it is called. An application that exports a handler is called with each request; else
  * the first http.Server that listens is driven with Node's own objects. Never both in one worker.
  */
-import { createRequire } from 'node:module';
-import path from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { Control, OVER_HTTP, OVER_LANES } from './control.mjs';
 import { takeSettings } from './environment.mjs';
 import { FetchExchange } from './fetch/exchange.mjs';
-import { install, uninstall } from './fetch/install.mjs';
+import { announce, install } from './fetch/install.mjs';
 import { caller } from './handler.mjs';
 import { Lane } from './lane.mjs';
 import { Leaving } from './leave.mjs';
 import { AppError, checkTypeScript, look, noApplication } from './load.mjs';
+import { mainModule, otherPreloads } from './main-module.mjs';
 import { Adoption } from './node-http/adopt.mjs';
+import { BunAdoption } from './node-http/adopt-bun.mjs';
 import { install as installHabits } from './node-http/habits.mjs';
 import { leadSelfRequests } from './node-http/self-requests.mjs';
 import { placed } from './place.mjs';
@@ -32,19 +31,18 @@ const EVALUATION_MILLISECONDS = 500;
 /** Under Node, from its preload: the application becomes the main module when this is over. */
 export async function startUnderNode() {
   const [, name] = process.argv;
-  const follow = await start(name);
-  if (name === undefined) return;
-  // Node begins with the main module once all preloads are through; from then on `import` gives that very module.
-  setImmediate(async () => {
-    for (const preload of otherPreloads()) await import(preload).catch(() => {});
-    setImmediate(() => follow(import(pathToFileURL(realName(name)).href), false));
-  });
+  const worker = await start(name);
+  // A server that another preload starts (metrics, as tracing tools do) is not the application's. Node imports these
+  // modules itself as well, gets the same ones, and tells their errors.
+  for (const preload of otherPreloads()) await import(preload).catch(() => {});
+  worker.begins();
+  // Node begins with the main module when the preloads are through; from then on `import` gives that very module.
+  if (name !== undefined) setImmediate(() => worker.follow(import(mainModule(name)), false));
 }
 
 /**
- * @param {string} file
- * @returns {Promise<(module: Promise<object>, isOurs: boolean) => void>} to be called with the application's module as
- * soon as it is being loaded; isOurs: nobody else tells that it failed
+ * @param {string} file the application's
+ * @returns {Promise<Worker>} of which `begins` and `follow` are to be called
  */
 export async function start(file) {
   const settings = takeSettings();
@@ -54,7 +52,7 @@ export async function start(file) {
   }
   const worker = new Worker(settings, file);
   await worker.open();
-  return (module, isOurs) => worker.follow(module, isOurs);
+  return worker;
 }
 
 export class Worker {
@@ -78,7 +76,8 @@ export class Worker {
   constructor(settings, file) {
     this.#settings = settings;
     this.#file = file;
-    this.#adoption = new Adoption(settings, {
+    const OwnAdoption = process.versions.bun ? BunAdoption : Adoption;
+    this.#adoption = new OwnAdoption(settings, {
       adopted: () => this.#listens(),
       closed: () => this.#leaving.closed(),
     });
@@ -102,10 +101,10 @@ export class Worker {
   /** All that must be there before the application runs. */
   async open() {
     this.#leaving = new Leaving(this);
-    install({ platformResponse: this.#settings.platformResponse });
+    announce();
     Object.assign(globalThis.onehop, { upgradeWebSocket, version: VERSION });
     this.#adoption.install();
-    leadSelfRequests(this.#adoption);
+    if (!process.versions.bun) leadSelfRequests(this.#adoption);
     installHabits();
     await this.control.open(this.#settings.descriptors[0]);
     // An application that has nothing more to do lets its process come to its end, which is then noticed.
@@ -119,7 +118,16 @@ export class Worker {
     }
   }
 
-  /** The application's module is being loaded. */
+  /** From here on what listens may be the application's server. */
+  begins() {
+    this.#adoption.begin();
+  }
+
+  /**
+   * The application's module is being loaded.
+   * @param {Promise<object>} module
+   * @param {boolean} isOurs nobody else tells that it failed
+   */
   async follow(module, isOurs) {
     let exports;
     try {
@@ -173,6 +181,7 @@ export class Worker {
   async #serveHandler(handler) {
     this.#adoption.release();
     this.#warnOfServers();
+    install({ platformResponse: this.#settings.platformResponse });
     const call = caller(handler, Object.freeze({ ...process.env }));
     await this.#openLanes(new Runtime(FetchExchange, call, this.#greeting.perTurn));
     this.#ready(OVER_LANES);
@@ -181,20 +190,23 @@ export class Worker {
   async #serveServer(server) {
     this.#adoption.decide();
     this.hasServer = true;
-    uninstall();
     const reason = await this.#reasonForHttp();
     if (reason === null) {
       const [{ dispatcher }, { NodeExchange }] = await Promise.all([
         import('./node-http/dispatcher.mjs'), import('./node-http/exchange.mjs'),
       ]);
-      const { call } = dispatcher(server);
+      const { call, closeAll } = dispatcher(server);
+      this.#adoption.closeAll = closeAll;
       await this.#openLanes(new Runtime(NodeExchange, call, this.#greeting.perTurn));
       this.#ready(OVER_LANES);
       return;
     }
+    const { httpSocket } = this.#settings;
+    if (httpSocket === null) throw new AppError(`requests must come as HTTP (${reason}), and there is no socket for it`);
+    process.stderr.write(`onehop: requests come to this worker as HTTP on a Unix socket: ${reason}\n`);
     const { serveOverHttp } = await import('./node-http/over-http.mjs');
     this.runtime = new Runtime(null, null, this.#greeting.perTurn);
-    await serveOverHttp(this.#adoption, this.runtime, this.#settings.httpSocket, reason);
+    await serveOverHttp(this.#adoption, this.runtime, httpSocket);
     this.#ready(OVER_HTTP);
   }
 
@@ -210,6 +222,8 @@ export class Worker {
     const [, ...descriptors] = this.#settings.descriptors;
     runtime.lanes = descriptors.map(() => new Lane(runtime, this.#greeting));
     this.runtime = runtime;
+    // An application may end its process in the very turn in which it has answered.
+    process.on('exit', () => runtime.lanes.forEach((lane) => lane.flush()));
     await Promise.all(runtime.lanes.map((lane, index) => lane.open(descriptors[index])));
   }
 
@@ -257,7 +271,8 @@ export class Worker {
     const wanted = portIsNamed ? `a server of node:http to listen on port ${port}, as the Onehopfile says` : 'it to listen';
     const secure = this.#adoption.others.some(({ kind }) => kind !== 'http')
       ? '. TLS and HTTP/2 are onehop\'s work: let the application listen with node:http' : '';
-    process.stderr.write(`onehop: ${this.#found.text} and runs; waiting for ${wanted}${others && `, there is ${others}`}${secure}\n`);
+    const beside = others && `, there is ${others}`;
+    process.stderr.write(`onehop: ${this.#found.text} and runs; waiting for ${wanted}${beside}${secure}\n`);
   }
 
   /** What an application exports would serve, had it been told to listen. */
@@ -304,31 +319,6 @@ export class Worker {
       heap: heapUsed,
       resident: rss,
     };
-  }
-}
-
-/** What else is loaded before the main module, and may take its time. */
-function otherPreloads() {
-  const words = [...(process.env.NODE_OPTIONS ?? '').split(/\s+/), ...process.execArgv];
-  const { resolve } = createRequire(path.join(process.cwd(), 'preload'));
-  return words.flatMap((word, at) => {
-    const name = word.startsWith('--import=') ? word.slice('--import='.length) : words[at - 1] === '--import' ? word : null;
-    if (name === null) return [];
-    if (/^[a-z]+:/.test(name)) return [name];
-    try {
-      return [pathToFileURL(resolve(name)).href];
-    } catch {
-      return [];
-    }
-  });
-}
-
-/** The main module's file as Node finds it: by links, without an extension, as a folder. */
-function realName(name) {
-  try {
-    return createRequire(path.join(process.cwd(), 'main')).resolve(path.resolve(name));
-  } catch {
-    return name;
   }
 }
 

@@ -75,10 +75,6 @@ test('a default export of another shape is told what shapes there are', async ()
   await failsToLoad('export default 7;', /without fetch \(a number\)/);
 });
 
-test('an application for Node\'s own server is told what to do today', () => failsToLoad(
-  'import http from "node:http"; export default http.createServer();', /http\.Server[\s\S]*`command`/,
-));
-
 test('a function, CommonJS and compiled CommonJS are applications', async () => {
   const cases = [
     ['app.mjs', 'export default function (request, env, ctx) { return new Response("hello") }'],

@@ -191,7 +191,8 @@ async function writeControl(frame) {
   const bench = new ControlBench();
   switch (frame.kind) {
     case 'READY':
-      bench.control.ready(frame.runtime, frame.runtime_version, frame.library_version);
+      bench.control.ready(frame.runtime, frame.runtime_version, frame.library_version,
+        frame.transport === 'http' ? 1 : 0);
       break;
     case 'FAILED':
       bench.control.failed(frame.text, null);

@@ -45,6 +45,33 @@ pub struct App {
     pub files: Option<PathBuf>,
     /// Handlers get the platform's own `Response` class instead of the faster one.
     pub platform_response: bool,
+    /// How a handler's process is spoken to.
+    pub protocol: AppProtocol,
+    /// Of several servers that a file opens, the one with this port is the application's.
+    pub port: Option<NonZeroU16>,
+    /// Which requests go to the same process; `None`: any may go to any.
+    pub sticky: Option<Sticky>,
+}
+
+/// How a handler's process is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AppProtocol {
+    /// In frames, where its runtime allows.
+    #[default]
+    Frames,
+    /// In HTTP/1.1 on a Unix socket, whatever its runtime allows.
+    Http,
+}
+
+/// What makes requests go to the same process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sticky {
+    /// A cookie of this name, which the server gives out.
+    Cookie(String),
+    /// A value of this name in the query, which the application gives out, or the client.
+    Query(String),
+    /// The client's address.
+    ClientAddress,
 }
 
 /// What an `app` runs.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::memory::Memory;
 use crate::outline::outline;
 use onehop_config::checked::{
-    App, AppAddress, AppEnvironment, AppResources, AppRun, Recycle, Step, WorkerCount,
+    App, AppAddress, AppEnvironment, AppProtocol, AppResources, AppRun, Recycle, Step, Sticky, WorkerCount,
 };
 
 const HANDLER: &str = "export default { fetch() { return new Response('hi') } }\n";
@@ -77,6 +77,9 @@ fn a_file_alone_is_an_application_with_every_default() {
         retry: false,
         files: None,
         platform_response: false,
+        protocol: AppProtocol::Frames,
+        port: None,
+        sticky: None,
     };
     for line in [
         "app ./api/server.mjs",
@@ -125,6 +128,9 @@ fn every_setting_of_a_handler_has_its_place() {
         env_pass DATABASE_URL AWS_*
         files shop
         response platform
+        protocol http
+        port 3000
+        sticky query sid
     }");
     let expected = App {
         name: "orders".into(),
@@ -167,8 +173,42 @@ fn every_setting_of_a_handler_has_its_place() {
         retry: true,
         files: Some("/work/shop".into()),
         platform_response: true,
+        protocol: AppProtocol::Http,
+        port: NonZeroU16::new(3000),
+        sticky: Some(Sticky::Query("sid".into())),
     };
     assert_eq!(app, expected);
+}
+
+#[test]
+fn requests_stay_together_by_a_cookie_a_parameter_or_an_address() {
+    for (line, sticky) in [
+        ("sticky cookie", Sticky::Cookie("onehop_worker".into())),
+        ("sticky cookie __Host-w", Sticky::Cookie("__Host-w".into())),
+        ("sticky query sid", Sticky::Query("sid".into())),
+        ("sticky ip", Sticky::ClientAddress),
+    ] {
+        assert_eq!(app(&format!("app api/server.mjs {{\n{line}\n}}")).sticky, Some(sticky.clone()), "{line}");
+        let command = app(&format!("app {{\ncommand npx next start\n{line}\n}}"));
+        assert_eq!(command.sticky, Some(sticky), "{line}");
+    }
+}
+
+#[test]
+fn two_applications_of_a_site_that_share_a_cookie_are_a_warning() {
+    let app = |path: &str, port: u16, sticky: &str| {
+        format!("app {path} {{\ncommand npx next start {port}\nsticky {sticky}\n}}\n")
+    };
+    for (lines, warnings) in [
+        (app("/a/*", 1, "cookie") + &app("/b/*", 2, "cookie"), 1),
+        (app("/a/*", 1, "cookie") + &app("/b/*", 1, "cookie"), 0),
+        (app("/a/*", 1, "cookie") + &app("/b/*", 2, "cookie other"), 0),
+        (app("/a/*", 1, "ip") + &app("/b/*", 2, "ip"), 0),
+        (app("/a/*", 1, "cookie") + "}\n:8081 {\n" + &app("/b/*", 2, "cookie"), 0),
+    ] {
+        let found = site(&lines).sound().warnings;
+        assert_eq!(found.len(), warnings, "{lines}: {found:?}");
+    }
 }
 
 #[test]
@@ -332,6 +372,8 @@ errors!(
 	env_pass A*B
 	files api/server.mjs
 	response fast
+	protocol htpp
+	port 0
 	worker 3
 	instances 4
 }"
@@ -343,8 +385,8 @@ errors!(
 errors!(
     contradictions_of_an_app,
     "app /a/* api/server.mjs {\n\tcommand node api/server.mjs\n}
-app /b/* {\n\tsupervise off :3000\n\tworkers 2\n\tenv A b\n}
-app /c/* {\n\tcommand node api/server.mjs\n\tstuck_after 1s\n\tresponse platform\n\tenv PORT 3000\n}
+app /b/* {\n\tsupervise off :3000\n\tworkers 2\n\tsticky ip\n\tenv A b\n}
+app /c/* {\n\tcommand node api/server.mjs\n\tstuck_after 1s\n\tresponse platform\n\tprotocol http\n\tport 3000\n\tenv PORT 3000\n}
 app /d/* api/server.mjs {\n\tone_at_a_time\n\tconcurrency 3\n}
 app /e/* api/server.mjs {\n\tworkers 2\n\tworkers 3\n\tenv A b\n\tenv A c\n}"
 );
@@ -352,7 +394,22 @@ errors!(
     a_wrong_address_of_a_program,
     "app {\n\tsupervise off\n}\napp /b {\n\tsupervise on\n}\napp /c {\n\tsupervise off example.com\n}\napp /d {\n\tsupervise off 127.0.0.1:0\n}"
 );
-errors!(what_app_is_going_to_have, "app api/server.mjs {\n\tlimit 10\n\tsticky\n\texec a\n}");
+errors!(
+    what_sticky_cannot_be,
+    "app /a/* api/server.mjs {\n\tsticky\n}
+app /b/* api/server.mjs {\n\tsticky cokie\n}
+app /c/* api/server.mjs {\n\tsticky ip_hash\n}
+app /d/* api/server.mjs {\n\tsticky cookie a b\n}
+app /e/* api/server.mjs {\n\tsticky cookie \"a;b\"\n}
+app /f/* api/server.mjs {\n\tsticky query\n}
+app /g/* api/server.mjs {\n\tsticky query a=b\n}
+app /h/* api/server.mjs {\n\tsticky ip 10.0.0.1\n}
+app /i/* api/server.mjs {\n\tlb_policy cookie\n}
+app /j/* api/server.mjs {\n\tlb_policy client_ip_hash\n}
+app /k/* api/server.mjs {\n\tlb_policy round_robin\n}
+app /l/* api/server.mjs {\n\tstiky ip\n}"
+);
+errors!(what_app_is_going_to_have, "app api/server.mjs {\n\tlimit 10\n\texec a\n}");
 errors!(
     placeholders_have_no_meaning_before_a_request,
     "app api/server.mjs {path}\napp /b {\n\tcommand echo {uri}\n}\napp /c api/server.mjs {\n\tenv A {host}\n}"

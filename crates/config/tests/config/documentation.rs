@@ -29,6 +29,8 @@ fn with_what_examples_name(memory: Memory) -> Memory {
         "web/package.json",
         ".env",
         "server/handler.mjs",
+        "chat/server.mjs",
+        "shop/server.mjs",
         "/etc/shop/secrets.env",
         "downloads/report.pdf",
     ]

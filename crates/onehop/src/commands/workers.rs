@@ -87,6 +87,7 @@ fn page(apps: &[Value]) -> String {
         Column::Left("APP"),
         Column::Right("PID"),
         Column::Left("STATE"),
+        Column::Left("SPEAKS"),
         Column::Right("IN FLIGHT"),
         Column::Right("REQUESTS"),
         Column::Right("AGE"),
@@ -107,6 +108,7 @@ fn row(app: &Value, worker: &Value) -> Vec<String> {
             pid => pid.to_string(),
         },
         text(worker, "state").to_owned(),
+        worker.get("protocol").and_then(Value::as_str).unwrap_or("-").to_owned(),
         number(worker, "in_flight").to_string(),
         number(worker, "requests").to_string(),
         duration(Duration::from_secs(number(worker, "age_seconds"))),
@@ -126,7 +128,7 @@ mod tests {
     fn apps() -> Value {
         let worker = |pid: u32, state: &str, resident: u64| {
             serde_json::json!({
-                "pid": pid, "state": state, "in_flight": 3, "requests": 12_345, "age_seconds": 11_520,
+                "pid": pid, "state": state, "protocol": "frames", "in_flight": 3, "requests": 12_345, "age_seconds": 11_520,
                 "resident_bytes": resident, "lag_ms": 1.25,
             })
         };

@@ -36,6 +36,9 @@ pub(crate) fn line(event: &Event) -> String {
             "event": "app_ready", "app": app, "runtime": runtime, "workers": workers,
             "took_ms": milliseconds(*took),
         }),
+        Event::AppSpeaksHttp { app, runtime, is_asked } => json!({
+            "event": "app_speaks_http", "app": app, "runtime": runtime, "is_asked": is_asked,
+        }),
         Event::WorkerEnded { app, pid, reason, restart_in, failed } => json!({
             "event": "worker_ended", "app": app, "pid": pid, "reason": reason, "failed": failed,
             "restart_in_ms": restart_in.map(milliseconds),

@@ -104,6 +104,10 @@ fn line_of(event: &Event) -> Option<String> {
             let times = if *workers == 1 { String::new() } else { format!("{workers} × ") };
             format!("  runs       {app}: {times}{runtime} (ready after {})", duration(*took))
         }
+        Event::AppSpeaksHttp { app, runtime, is_asked } => {
+            let why = if *is_asked { "as its `protocol http` says" } else { "as its worker asks for" };
+            format!("{app}: {runtime} is spoken to in HTTP instead of frames, {why}")
+        }
         Event::WorkerEnded { app, pid, reason, restart_in, failed } => {
             let next = match restart_in {
                 Some(Duration::ZERO) => "; another one starts".to_owned(),
@@ -196,6 +200,8 @@ mod tests {
                 workers: 1,
                 took: Duration::from_millis(143),
             },
+            Event::AppSpeaksHttp { app: app(), runtime: "node 20.20.2".into(), is_asked: true },
+            Event::AppSpeaksHttp { app: app(), runtime: "bun 1.2.0".into(), is_asked: false },
             Event::AppReady {
                 app: app(),
                 runtime: "bun 1.2.0".into(),

@@ -93,6 +93,15 @@ pub enum Event {
         /// Since the first of them was started.
         took: Duration,
     },
+    /// A handler's workers are spoken to in HTTP on a Unix socket, and not in frames.
+    AppSpeaksHttp {
+        /// The application.
+        app: String,
+        /// `node 20.20.2`.
+        runtime: String,
+        /// The configuration asks for it; else the worker does, and has written why.
+        is_asked: bool,
+    },
     /// A worker has ended, or was ended.
     WorkerEnded {
         /// The application.

@@ -61,6 +61,8 @@ pub struct WorkerStatus {
     pub pid: u32,
     /// `starting`, `serving`, `draining` or `stuck`.
     pub state: &'static str,
+    /// How it is spoken to: `frames` or `http`; none before it is ready.
+    pub protocol: Option<&'static str>,
     /// Requests that it has.
     pub in_flight: usize,
     /// Requests that it was ever handed.

@@ -35,6 +35,8 @@ pub struct Trip<'a> {
     pub encode: Option<&'a Encode>,
     /// Field changes that wait for the answer.
     pub headers: Vec<header::Gathered<'a>>,
+    /// What the answer sets besides what the application does: leads later requests back to the same worker.
+    pub own_cookie: Option<Vec<u8>>,
     /// Who answered.
     pub handler: Handler,
     /// This thread may wait for the disk.
@@ -93,6 +95,7 @@ impl<'a> Trip<'a> {
             file_match: None,
             encode: None,
             headers: Vec::new(),
+            own_cookie: None,
             handler: Handler::None,
             may_block: false,
         }
@@ -108,6 +111,9 @@ impl<'a> Trip<'a> {
 
     /// What waits for the answer, once its head is there: coding, changes of fields.
     pub(crate) fn finish(&self, answer: &mut Answer) {
+        if let Some(cookie) = &self.own_cookie {
+            answer.fields.add("Set-Cookie", cookie);
+        }
         encode::apply(self, answer);
         header::apply(self, answer);
         if answer.status == 304 {

@@ -9,6 +9,7 @@ mod connections;
 mod deadlines;
 mod files;
 mod harness;
+mod heads;
 mod hosts;
 mod listeners;
 mod observed;
@@ -17,5 +18,7 @@ mod refusals;
 mod routes;
 #[path = "../../../http1/tests/rows/mod.rs"]
 mod rows;
+mod spoken_in_http;
+mod sticky;
 mod stopping;
 mod workers;

@@ -16,13 +16,18 @@ pub(crate) fn serve(behaviour: &str, options: &str) -> TestServer {
 }
 
 pub(crate) fn serve_in(folder: TempDir, behaviour: &str, options: &str) -> TestServer {
+    serve_workers(folder, 1, behaviour, options)
+}
+
+/// The same with so many workers.
+pub(crate) fn serve_workers(folder: TempDir, workers: usize, behaviour: &str, options: &str) -> TestServer {
     let runtime = folder.path().join("scripted.py");
     write(folder.path(), "scripted.py", SCRIPTED.as_bytes());
     std::fs::set_permissions(&runtime, std::fs::Permissions::from_mode(0o755)).unwrap();
     write(folder.path(), "app.mjs", behaviour.as_bytes());
     let text = format!(
         "http://localhost:0 {{\n\tbind 127.0.0.1\n\tapp /api/* ./app.mjs {{\n\t\truntime {}\n\t\t\
-         workers 1\n\t\t{options}\n\t}}\n\tspa ./dist\n}}\n",
+         workers {workers}\n\t\t{options}\n\t}}\n\tspa ./dist\n}}\n",
         runtime.display()
     );
     TestServer::start(folder, &text, Wishes::default())

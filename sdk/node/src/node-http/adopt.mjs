@@ -19,6 +19,8 @@ export class Adoption {
   place = null;
   /** What else listens: 'http', 'https', 'http2'. @type {{kind: string, where: string}[]} */
   others = [];
+  /** Destroys what the adopted server has instead of connections; set where it has. @type {() => void} */
+  closeAll = () => {};
   #expected;
   #isNamed;
   #listener;
@@ -28,8 +30,12 @@ export class Adoption {
   #timer = null;
   /** What `_listen2` was called with, for a server that is set free. */
   #given = null;
+  /** Servers that were told to listen before the application's own modules ran. */
+  #early = new WeakSet();
+  #noting = null;
   #decided = false;
   #released = false;
+  #isClosed = false;
 
   /**
    * @param {{port: number|null, portIsNamed: boolean}} settings
@@ -50,6 +56,23 @@ export class Adoption {
       else if (kind === null) adoption.#listen2.apply(this, given);
       else adoption.#other(kind, this, given);
     };
+    const { listen } = net.Server.prototype;
+    this.#noting = http.Server.prototype.listen = function (...given) {
+      if (adoption.#noting !== null) adoption.#early.add(this);
+      return Reflect.apply(listen, this, given);
+    };
+    const { closeAllConnections } = http.Server.prototype;
+    http.Server.prototype.closeAllConnections = function () {
+      Reflect.apply(closeAllConnections, this, []);
+      if (this === adoption.server) adoption.closeAll();
+    };
+  }
+
+  /** The application's own modules are run from here on. */
+  begin() {
+    // Unless somebody has wrapped it.
+    if (http.Server.prototype.listen === this.#noting) delete http.Server.prototype.listen;
+    this.#noting = null;
   }
 
   /** From now on the adopted server stays what it is. */
@@ -73,8 +96,9 @@ export class Adoption {
 
   /** Adopts a server that the application has made, and that nobody told to listen. @param {http.Server} server */
   take(server) {
+    const port = this.#expected ?? 0;
     this.#expected = null;
-    server.listen(this.#expected ?? 0);
+    server.listen(port);
   }
 
   #listens(server, given) {
@@ -84,7 +108,7 @@ export class Adoption {
     } else if (this.server !== null) {
       if (this.place.equals(address, port)) this.#alias(server, given);
       else this.#other('http', server, given);
-    } else if (this.#expected === null || port === this.#expected || this.#decided) {
+    } else if (port === this.#expected || (this.#expected === null && !this.#early.has(server))) {
       this.#adopt(server, given, new Place(address, port, fd, server._handle ?? null));
     } else {
       this.#other('http', server, given);
@@ -111,6 +135,11 @@ export class Adoption {
   /** Another server for the same door (some frameworks listen on 127.0.0.1 and ::1): requests come to the first. */
   #alias(server, given) {
     const [address, port, , , fd] = given;
+    if (this.#isClosed) {
+      process.stderr.write(
+        'onehop: the application has closed its server and listens again: requests go to other workers now\n',
+      );
+    }
     this.#standIn(server, new Place(address, port, fd, server._handle ?? null), () => {});
     this.#listen2.apply(server, given);
   }
@@ -118,6 +147,7 @@ export class Adoption {
   #closed(server) {
     if (this.server !== server) return;
     if (this.#decided) {
+      this.#isClosed = true;
       this.#listener.closed();
     } else {
       // It only looked whether the port is free, as it seems: the next one may be the application's.
@@ -133,7 +163,7 @@ export class Adoption {
 
   /** `server` listens, and may prove to be the one that is meant. */
   #expect(server, given) {
-    if (this.#isNamed || this.#second !== null) return;
+    if (this.#isNamed || this.#second !== null || this.#early.has(server)) return;
     this.#second = server;
     this.#timer = setTimeout(() => {
       this.#timer = null;

@@ -38,6 +38,7 @@ export class Place {
   #reserve() {
     const [address, family] = this.host ? [this.host, this.host.includes(':') ? 'IPv6' : 'IPv4'] : unspecified();
     if (this.port !== null) return { address, family, port: this.port };
+    if (process.versions.bun) return { address, family, port: 0 };
     const handle = net._createServerHandle(address, 0, family === 'IPv6' ? 6 : 4);
     if (typeof handle === 'number') return { address, family, port: 0 };
     this.reservation = handle;
@@ -98,7 +99,7 @@ let unspecifiedAddress = null;
 /** Node listens on IPv6 where there is any. */
 function unspecified() {
   if (unspecifiedAddress === null) {
-    const probe = net._createServerHandle('::', 0, 6);
+    const probe = process.versions.bun ? -1 : net._createServerHandle('::', 0, 6);
     if (typeof probe === 'number') {
       unspecifiedAddress = ['0.0.0.0', 'IPv4'];
     } else {

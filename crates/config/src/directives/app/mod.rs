@@ -2,13 +2,14 @@
 //! onehop's own.
 //!
 //! `options` reads the block into what was written, `program` finds out what is run, `environment` what
-//! it sees, `name` what it is called; this file puts them together and finds what contradicts itself.
+//! it sees, `name` what it is called, `sticky` which requests stay together; this file puts them together and finds what contradicts itself.
 //! Starts nothing: whether a program is there in `PATH` shows when it is started.
 
 mod environment;
 mod name;
 mod options;
 mod program;
+mod sticky;
 
 use std::num::NonZeroU16;
 use std::path::PathBuf;
@@ -47,7 +48,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 const STUCK_AFTER: Duration = Duration::from_secs(5);
 
 /// Options that make no sense where somebody else starts the program.
-const OF_PROCESSES: [&str; 14] = [
+const OF_PROCESSES: [&str; 17] = [
     "workers",
     "runtime",
     "start_timeout",
@@ -61,12 +62,15 @@ const OF_PROCESSES: [&str; 14] = [
     "env_file",
     "env_pass",
     "response",
+    "protocol",
+    "port",
+    "sticky",
     "command",
 ];
 /// Variables that tell a program where to listen.
 const OF_ONEHOP: [&str; 2] = ["HOST", "PORT"];
 /// Options that make no sense for a program that speaks HTTP.
-const OF_HANDLERS: [&str; 3] = ["runtime", "stuck_after", "response"];
+const OF_HANDLERS: [&str; 5] = ["runtime", "stuck_after", "response", "protocol", "port"];
 
 pub(super) fn app(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Result<Vec<Placed>, Box<Problem>> {
     let written = options::read(cx, line);
@@ -84,7 +88,11 @@ pub(super) fn app(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Resul
     }
     let (run, directory) = program?;
     warn_of_small_memory(cx, &written, &run);
+    let sticky = written.token("sticky").cloned();
     let app = name::named(cx, settings(written, run, directory), line)?;
+    if let Some(token) = sticky {
+        sticky::warn_of_shared_cookie(cx, &app, &token);
+    }
     Ok(vec![placed("reverse_proxy", chosen, line, Step::App(app))])
 }
 
@@ -189,6 +197,9 @@ fn settings(written: Written<'_>, run: AppRun, directory: PathBuf) -> App {
         retry: written.retry,
         files: written.files,
         platform_response: written.platform_response,
+        protocol: written.protocol,
+        port: written.port,
+        sticky: written.sticky,
     }
 }
 

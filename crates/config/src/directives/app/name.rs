@@ -31,6 +31,15 @@ pub(crate) struct KnownApps {
     pub(super) apps: Vec<Arc<App>>,
     /// Those without a name, beside the name that each was given.
     unnamed: Vec<(App, String)>,
+    /// Those of this site that give out a cookie.
+    pub(super) with_cookie: Vec<Arc<App>>,
+}
+
+impl KnownApps {
+    /// What follows is another site, of other hosts.
+    pub(crate) fn begin_site(&mut self) {
+        self.with_cookie.clear();
+    }
 }
 
 /// A name as a person wrote it.

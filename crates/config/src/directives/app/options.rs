@@ -6,11 +6,11 @@ use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{environment, name, program};
+use super::{environment, name, program, sticky};
 use crate::check::Context;
 use crate::check::template::fixed;
 use crate::check::value::{duration, number, size};
-use crate::checked::{AppAddress, AppEnvironment, AppResources, Recycle, WorkerCount};
+use crate::checked::{AppAddress, AppEnvironment, AppProtocol, AppResources, Recycle, Sticky, WorkerCount};
 use crate::directives::{
     no_arguments, no_block, one_argument, some_arguments, unknown_option, wrong_arguments,
 };
@@ -23,7 +23,7 @@ use crate::nearest::nearest;
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
 
-const OPTIONS: [&str; 22] = [
+const OPTIONS: [&str; 25] = [
     "command",
     "supervise",
     "name",
@@ -46,13 +46,16 @@ const OPTIONS: [&str; 22] = [
     "env_pass",
     "files",
     "response",
+    "protocol",
+    "port",
+    "sticky",
 ];
 
 /// Options that can stand in a block several times: each adds to the others.
 const REPEATED: [&str; 3] = ["env", "env_file", "env_pass"];
 
 /// Words of other programs' configurations, with ours.
-const OTHERS_WORDS: [(&str, &str); 12] = [
+const OTHERS_WORDS: [(&str, &str); 15] = [
     ("instances", "workers N"),
     ("processes", "workers N"),
     ("script", "a file behind `app`, or `command`"),
@@ -65,6 +68,9 @@ const OTHERS_WORDS: [(&str, &str); 12] = [
     ("kill_timeout", "stop_timeout"),
     ("listen_timeout", "start_timeout"),
     ("working_directory", "cwd"),
+    ("lb_policy", "sticky cookie|query|ip"),
+    ("ip_hash", "sticky ip"),
+    ("session_affinity", "sticky cookie"),
 ];
 
 /// What a block says.
@@ -93,6 +99,9 @@ pub(super) struct Written<'l> {
     pub(super) environment: AppEnvironment,
     pub(super) files: Option<PathBuf>,
     pub(super) platform_response: bool,
+    pub(super) protocol: AppProtocol,
+    pub(super) port: Option<NonZeroU16>,
+    pub(super) sticky: Option<Sticky>,
 }
 
 impl Written<'_> {
@@ -156,7 +165,13 @@ fn read_option(cx: &mut Context<'_>, written: &mut Written<'_>, option: &Line) -
         "env_pass" => environment::env_pass(cx, &mut written.environment, option)?,
         "files" => written.files = Some(program::folder(cx, one_argument(option, "files <folder>")?)?),
         "response" => response(option).map(|()| written.platform_response = true)?,
-        word @ ("limit" | "sticky" | "exec") => {
+        "protocol" => written.protocol = protocol(option)?,
+        "port" => {
+            let number = number(one_argument(option, "port 3000")?, "`port`", 1, u64::from(u16::MAX))?;
+            written.port = u16::try_from(number).ok().and_then(NonZeroU16::new);
+        }
+        "sticky" => written.sticky = Some(sticky::sticky(cx, option)?),
+        word @ ("limit" | "exec") => {
             let message = format!("`{word}` is planned for `app` and not there yet");
             return Err(Problem::error("not-yet", &option.name.place, message));
         }
@@ -168,6 +183,9 @@ fn read_option(cx: &mut Context<'_>, written: &mut Written<'_>, option: &Line) -
 fn unknown(option: &Line) -> Box<Problem> {
     let word = option.name.text.as_str();
     let problem = unknown_option("app", option, &OPTIONS, &[]);
+    if let Some(ours) = sticky::of_policy(option) {
+        return problem.help(format!("that is `{ours}` here"));
+    }
     match OTHERS_WORDS.iter().find(|(theirs, _)| *theirs == word) {
         Some((_, ours)) => problem.help(format!("that is `{ours}` here")),
         None => problem,
@@ -256,7 +274,7 @@ fn pairs<'l>(option: &'l Line, usage: &str) -> Result<Vec<(&'l Token, &'l Token)
     Ok(pairs)
 }
 
-fn unknown_word(option: &str, word: &Token, known: &[&'static str]) -> Box<Problem> {
+pub(super) fn unknown_word(option: &str, word: &Token, known: &[&'static str]) -> Box<Problem> {
     let message = format!("`{option}` has no `{}`", word.text);
     let problem = Problem::error("unknown-option", &word.place, message);
     match nearest(&word.text, known.iter().copied()) {
@@ -293,6 +311,15 @@ fn response(option: &Line) -> Result<(), Box<Problem>> {
     }
     Err(Problem::error("unknown-option", &class.place, format!("`response` cannot be `{}`", class.text))
         .help("handlers get a `Response` that is faster; `response platform` gives them the runtime's own"))
+}
+
+fn protocol(option: &Line) -> Result<AppProtocol, Box<Problem>> {
+    let word = one_argument(option, "protocol http")?;
+    match word.text.as_str() {
+        "frames" => Ok(AppProtocol::Frames),
+        "http" => Ok(AppProtocol::Http),
+        _ => Err(unknown_word("protocol", word, &["frames", "http"])),
+    }
 }
 
 /// A number from 1 that fits into 32 bits.

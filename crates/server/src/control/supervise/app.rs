@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use onehop_config::checked::{App, AppRun, WorkerCount};
+use onehop_config::checked::{App, AppProtocol, AppRun, WorkerCount};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -21,7 +21,7 @@ use crate::control::events::Event;
 use crate::limits::{
     APP_MESSAGES_MAX, APP_RETRY_AFTER_SECONDS, ELSEWHERE_PROBE_PERIOD, WORKER_DRAIN_LOOK_PERIOD, WORKERS_MAX,
 };
-use crate::request::handle::app::pool::{Pool, Transport, Worker, WorkerId};
+use crate::request::handle::app::pool::{Pool, Seat, Transport, Worker, WorkerId};
 
 /// The state of an application.
 pub(super) struct Owner {
@@ -41,6 +41,8 @@ pub(super) struct Owner {
     /// When the first worker was started, until the application was said to be ready.
     said_ready: Option<Instant>,
     is_failing: bool,
+    /// The last of its handler's workers that became ready is spoken to in HTTP, and it was said so.
+    speaks_http: bool,
     stopping: Option<Vec<oneshot::Sender<()>>>,
     /// It is being stopped, and its workers still serve those who wait; no longer than until then.
     serves_queue_until: Option<Instant>,
@@ -51,6 +53,7 @@ pub(super) struct Owner {
 /// A worker, as its owner sees it.
 struct Member {
     state: State,
+    seat: Seat,
     /// It is to be replaced.
     is_old: bool,
     round: u64,
@@ -87,6 +90,7 @@ impl Owner {
             waiting: Vec::new(),
             said_ready: Some(now),
             is_failing: false,
+            speaks_http: false,
             stopping: None,
             serves_queue_until: None,
             is_leaving: false,
@@ -135,7 +139,8 @@ impl Owner {
             Order::AwaitReady(waiting) => self.waiting.push(waiting),
             Order::TakeLeave => {
                 self.is_leaving = true;
-                self.members.values().for_each(Member::take_leave);
+                let speaks = self.has_control_lane();
+                self.members.values().filter(|_| speaks).for_each(Member::take_leave);
             }
             Order::Stop(waiting) => {
                 self.stop();
@@ -196,6 +201,7 @@ impl Owner {
     }
 
     fn hear(&mut self, told: Told) {
+        let is_handler = self.has_control_lane();
         let Some(member) = self.members.get_mut(&told.id) else { return };
         match told.what {
             News::Started { pid } => member.pid = pid,
@@ -209,9 +215,10 @@ impl Owner {
                 if member.state == State::Starting {
                     member.state = State::Serving;
                     member.ready = Some(Instant::now());
-                    if self.is_leaving {
+                    if self.is_leaving && is_handler {
                         member.take_leave();
                     }
+                    self.say_http(&worker, &runtime);
                     self.pool.admit(worker);
                     self.is_ready(runtime);
                 } else {
@@ -247,6 +254,22 @@ impl Owner {
         }
         self.is_failing = false;
         self.view.fails(None);
+    }
+
+    /// Programs know nothing of the server's leaving until they are ended.
+    fn has_control_lane(&self) -> bool {
+        matches!(self.app.run, AppRun::Handler { .. })
+    }
+
+    /// That a handler's worker is not spoken to in frames should not stay unseen: it is slower.
+    fn say_http(&mut self, worker: &Worker, runtime: &str) {
+        let speaks = self.has_control_lane() && worker.transport != Transport::Lanes;
+        if speaks && !std::mem::replace(&mut self.speaks_http, speaks) {
+            let (app, runtime) = (self.app.name.clone(), runtime.to_owned());
+            let is_asked = self.app.protocol == AppProtocol::Http;
+            self.surroundings.say(Event::AppSpeaksHttp { app, runtime, is_asked });
+        }
+        self.speaks_http = speaks;
     }
 
     fn ended(&mut self, id: WorkerId, end: End) {
@@ -354,6 +377,7 @@ impl Owner {
 
     /// Makes what is there what is wanted.
     fn settle(&mut self) {
+        self.pool.set_seats(self.wanted);
         if self.stopping.is_some() {
             return;
         }
@@ -364,11 +388,11 @@ impl Owner {
         }
         let serving = self.count(State::Serving);
         for _ in self.wanted..serving {
-            // Old ones first, then the ones that were started first.
-            let all = self.members.iter_mut().filter(|(_, member)| member.state == State::Serving);
-            let Some((id, member)) = all.min_by_key(|(id, member)| (!member.is_old, **id)) else { break };
-            self.pool.withdraw(*id);
-            member.leave(State::Draining, Command::Drain);
+            let Some(id) = self.dispensable() else { break };
+            self.pool.withdraw(id);
+            if let Some(member) = self.members.get_mut(&id) {
+                member.leave(State::Draining, Command::Drain);
+            }
         }
         let (old, serving) = (self.old(), self.count(State::Serving));
         let starting = self.count(State::Starting);
@@ -382,6 +406,26 @@ impl Owner {
         if old == 0 && serving >= self.wanted {
             self.all_serve();
         }
+    }
+
+    /// Who goes first where too many serve: old ones, of them the one whose seat a newer one has taken, then
+    /// those whose seat is no longer there, then the ones that were started first.
+    fn dispensable(&self) -> Option<WorkerId> {
+        let serving = || self.members.iter().filter(|(_, member)| member.state == State::Serving);
+        let order = |(id, member): &(&WorkerId, &Member)| {
+            let is_succeeded = serving().any(|(newer, other)| newer > *id && other.seat == member.seat);
+            (!member.is_old, !is_succeeded, member.seat.0 < self.wanted, **id)
+        };
+        serving().min_by_key(order).map(|(id, _)| *id)
+    }
+
+    /// The lowest that nobody has who stays: a successor takes over its predecessor's.
+    fn free_seat(&self) -> Seat {
+        let stays =
+            |member: &&Member| matches!(member.state, State::Starting | State::Serving) && !member.is_old;
+        let is_taken =
+            |seat: &usize| self.members.values().filter(stays).any(|member| member.seat.0 == *seat);
+        Seat((0..).find(|seat| !is_taken(seat)).unwrap_or_default())
     }
 
     fn all_serve(&mut self) {
@@ -399,9 +443,11 @@ impl Owner {
 
     fn start(&mut self) {
         let id = self.surroundings.next_id();
+        let seat = self.free_seat();
         let (commands, receiver) = mpsc::channel(COMMANDS_MAX);
         let task = Task {
             id,
+            seat,
             app: Arc::clone(&self.app),
             surroundings: Arc::clone(&self.surroundings),
             tell: self.tell.clone(),
@@ -411,6 +457,7 @@ impl Owner {
         let begun = Instant::now();
         let member = Member {
             state: State::Starting,
+            seat,
             is_old: false,
             round,
             begun,
@@ -464,10 +511,8 @@ impl Member {
         let _ = self.commands.try_send(command);
     }
 
-    /// Who speaks HTTP hears of it when it is asked to end.
     fn take_leave(&self) {
-        let speaks = self.worker.as_ref().is_some_and(|worker| worker.transport == Transport::Lanes);
-        if speaks && self.state == State::Serving {
+        if self.state == State::Serving {
             self.command(Command::TakeLeave);
         }
     }

@@ -2,7 +2,7 @@
 
 use std::os::unix::net::UnixStream as StdUnixStream;
 
-use onehop_wire::{Broken, Lane, Payload, Pong, Sender, decode, encode};
+use onehop_wire::{Broken, Lane, Payload, Pong, Sender, Transport, decode, encode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
@@ -17,8 +17,8 @@ pub(super) struct ControlLane {
 /// What a worker says.
 #[derive(Debug, PartialEq)]
 pub(super) enum Heard {
-    /// Its runtime and version, `node 20.20.2`.
-    Ready(String),
+    /// Its runtime and version, `node 20.20.2`, and how requests reach it.
+    Ready(String, Transport),
     /// Why not, for a person.
     Failed(String),
     Pong(Pong),
@@ -96,7 +96,8 @@ fn understand(payload: Payload<'_>) -> Option<Heard> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match payload {
         Payload::Ready(ready) => {
-            Some(Heard::Ready(format!("{} {}", text(ready.runtime), text(ready.runtime_version))))
+            let runtime = format!("{} {}", text(ready.runtime), text(ready.runtime_version));
+            Some(Heard::Ready(runtime, ready.transport))
         }
         Payload::Failed(why) => Some(Heard::Failed(text(why))),
         Payload::Pong(pong) => Some(Heard::Pong(pong)),

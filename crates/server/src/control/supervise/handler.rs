@@ -3,17 +3,20 @@
 //! Follows docs/worker-protocol.md on the control lane. Decides nothing about other workers: it tells the
 //! owner of the application (`app.rs`) what happens, and obeys it.
 
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use onehop_wire::Pong;
+use onehop_config::checked::AppAddress;
+use onehop_wire::{Pong, Transport as Spoken};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use super::control_lane::{ControlLane, Heard};
-use super::launch::{self, Lanes};
+use super::launch::{self, Beside, HttpSocket, Lanes};
 use super::messages::{Command, End, News, Task, Withdrawal, reports};
 use super::process::{Process, ended_within, explain};
+use super::program::connects;
 use super::stack;
 use crate::control::events::Event;
 use crate::limits::{
@@ -28,13 +31,15 @@ pub(super) async fn live(mut task: Task) {
         Ok((process, lanes)) => {
             let begun = Instant::now();
             let pid = process.pid();
+            let socket = lanes.http.path.clone();
             let surroundings = Arc::clone(&task.surroundings);
             surroundings.guard().inspect(|guard| guard.add(pid));
             task.tell(News::Started { pid }).await;
-            let mut life = Life { process, begun, report: None, has_said_drain: false };
+            let mut life = Life { process, begun, report: None, has_said_drain: false, silent: Vec::new() };
             let why = life.run(&mut task, lanes).await;
             let end = life.end(&task, why).await;
             surroundings.guard().inspect(|guard| guard.remove(pid));
+            let _ = std::fs::remove_file(socket);
             end
         }
         Err(reason) => End { pid: 0, reason, failed: true, never_ran: true },
@@ -45,7 +50,13 @@ pub(super) async fn live(mut task: Task) {
 fn begin(task: &Task) -> Result<(Process, Lanes), String> {
     let surroundings = &task.surroundings;
     let options = &surroundings.options;
-    let (launch, lanes) = launch::handler(&task.app, surroundings.cores, options.watch)?;
+    let beside = Beside {
+        folder: surroundings.folder()?,
+        number: task.id.0,
+        cores: surroundings.cores,
+        watch: options.watch,
+    };
+    let (launch, lanes) = launch::handler(&task.app, &beside)?;
     let shown = surroundings.shown()?;
     let process = Process::start(launch, options, &task.app.resources, &task.app.name, &shown)?;
     Ok((process, lanes))
@@ -56,6 +67,8 @@ struct Life {
     begun: Instant,
     report: Option<mpsc::Receiver<LaneReport>>,
     has_said_drain: bool,
+    /// Lanes that nobody uses: at their end the worker would give itself up.
+    silent: Vec<UnixStream>,
 }
 
 /// Why a life ends.
@@ -92,12 +105,19 @@ impl Life {
         let mut control = ControlLane::new(lanes.control)
             .map_err(|error| Why::Broken(format!("its control lane cannot be used: {error}")))?;
         control.hello(lanes.data.len(), &task.app.name).await;
-        let runtime = self.handshake(task, &mut control, deadline).await?;
-        let (report, mut reported) = reports(lanes.data.len());
-        let worker = Worker::new(task.id, Transport::Lanes, report);
+        let (runtime, spoken) = self.handshake(task, &mut control, deadline).await?;
+        let (report, mut reported) = reports(task.surroundings.cores);
+        let (transport, data) = match spoken {
+            Spoken::Frames => (Transport::Lanes, lanes.data),
+            Spoken::Http => {
+                self.silent = lanes.data;
+                (over_http(lanes.http).await?, Vec::new())
+            }
+        };
+        let worker = Worker::new(task.id, task.seat, transport, report);
         let surroundings = Arc::clone(&task.surroundings);
         tokio::select! {
-            attached = attach(surroundings, &worker, lanes.data, &mut reported) => attached.map_err(Why::Broken)?,
+            attached = attach(surroundings, &worker, data, &mut reported) => attached.map_err(Why::Broken)?,
             _ = self.process.ended() => return Err(Why::Exited),
             _ = task.command() => return Err(Why::Killed),
         }
@@ -112,10 +132,10 @@ impl Life {
         task: &mut Task,
         control: &mut ControlLane,
         deadline: Instant,
-    ) -> Result<String, Why> {
+    ) -> Result<(String, Spoken), Why> {
         tokio::select! {
             heard = control.hear() => match heard {
-                Ok(Heard::Ready(runtime)) => Ok(runtime),
+                Ok(Heard::Ready(runtime, spoken)) => Ok((runtime, spoken)),
                 Ok(Heard::Failed(why)) => Err(Why::Failed(why)),
                 Ok(Heard::End) => Err(Why::Exited),
                 Ok(Heard::Pong(_) | Heard::Drain) => {
@@ -308,11 +328,24 @@ fn not_a_frame(broken: onehop_wire::Broken) -> Why {
     Why::Broken(format!("its first frame is none of the worker protocol: {broken}"))
 }
 
+/// How a worker is reached that asks for HTTP. That it listens is looked at once; afterwards its control lane
+/// tells how it is.
+async fn over_http(socket: HttpSocket) -> Result<Transport, Why> {
+    let HttpSocket { path, uid } = socket;
+    let address = AppAddress::Unix(path);
+    match connects(&address, uid).await {
+        Ok(()) => Ok(Transport::Http { address, uid }),
+        Err(error) => Err(Why::Broken(format!(
+            "it is ready to be spoken to in HTTP, and the socket that $ONEHOP_HTTP_SOCKET named takes no connection: {error}"
+        ))),
+    }
+}
+
 /// Hands the lanes over, once the cores are there.
 async fn attach(
     surroundings: Arc<super::Surroundings>,
     worker: &Arc<Worker>,
-    lanes: Vec<std::os::unix::net::UnixStream>,
+    lanes: Vec<UnixStream>,
     reported: &mut mpsc::Receiver<LaneReport>,
 ) -> Result<(), String> {
     let cores = lanes.len();
@@ -336,7 +369,7 @@ fn understood(heard: Result<Heard, onehop_wire::Broken>) -> Result<Option<Pong>,
         Ok(Heard::Pong(pong)) => Ok(Some(pong)),
         Ok(Heard::Drain) => Ok(None),
         Ok(Heard::End) => Err(Why::Exited),
-        Ok(Heard::Ready(_) | Heard::Failed(_)) => Err(Why::Broken("it was ready a second time".into())),
+        Ok(Heard::Ready(..) | Heard::Failed(_)) => Err(Why::Broken("it was ready a second time".into())),
         Err(broken) => Err(Why::Broken(format!("its control lane is broken: {broken}"))),
     }
 }

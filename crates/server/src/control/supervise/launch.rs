@@ -11,7 +11,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use onehop_config::checked::{App, AppRun};
+use onehop_config::checked::{App, AppProtocol, AppRun};
 
 use super::account::{self, Account};
 use super::embedded;
@@ -36,6 +36,15 @@ pub(super) struct Lanes {
     pub(super) control: UnixStream,
     /// One for each core.
     pub(super) data: Vec<UnixStream>,
+    /// Where it listens if it is not spoken to on lanes.
+    pub(super) http: HttpSocket,
+}
+
+/// The Unix socket on which a handler's process may ask to be spoken to in HTTP.
+pub(super) struct HttpSocket {
+    pub(super) path: PathBuf,
+    /// Who must listen there, where it is another than the server's own user.
+    pub(super) uid: Option<u32>,
 }
 
 /// Where a program may listen.
@@ -46,8 +55,20 @@ pub(super) struct Doors {
     pub(super) uid: Option<u32>,
 }
 
-/// A handler's process, with a lane for each of so many cores.
-pub(super) fn handler(app: &App, cores: usize, watch: bool) -> Result<(Launch, Lanes), String> {
+/// What a handler's process is started beside.
+pub(super) struct Beside<'a> {
+    /// Where its socket for HTTP may be.
+    pub(super) folder: &'a PrivateFolder,
+    /// Tells that socket from others there.
+    pub(super) number: u64,
+    /// Cores, each with a lane.
+    pub(super) cores: usize,
+    pub(super) watch: bool,
+}
+
+/// A handler's process, with a lane for each core.
+pub(super) fn handler(app: &App, beside: &Beside<'_>) -> Result<(Launch, Lanes), String> {
+    let Beside { folder, number, cores, watch } = *beside;
     let AppRun::Handler { file, runtime, runtime_arguments, arguments } = &app.run else {
         return Err("this application has no handler".to_owned());
     };
@@ -63,6 +84,15 @@ pub(super) fn handler(app: &App, cores: usize, watch: bool) -> Result<(Launch, L
         "ONEHOP_LANES",
         format!("{FIRST_DESCRIPTOR}-{}", FIRST_DESCRIPTOR + cores),
     );
+    let uid = account.as_ref().map(|account| account.uid);
+    let socket = own_folder(folder, account.as_ref())?.join(format!("http-{number}.sock"));
+    environment::set(&mut environment, "ONEHOP_HTTP_SOCKET", &socket);
+    if app.protocol == AppProtocol::Http {
+        environment::set(&mut environment, "ONEHOP_PROTOCOL", "http");
+    }
+    if let Some(port) = app.port {
+        environment::set(&mut environment, "ONEHOP_PORT", port.to_string());
+    }
     let program = find_runtime(runtime.as_deref(), &environment, &app.directory)?;
     let is_node = program.file_name().is_some_and(|name| name.to_string_lossy().starts_with("node"));
     let library = embedded::unpacked()?;
@@ -101,7 +131,7 @@ pub(super) fn handler(app: &App, cores: usize, watch: bool) -> Result<(Launch, L
         descriptors,
         has_inspector: is_node,
     };
-    Ok((launch, Lanes { control, data }))
+    Ok((launch, Lanes { control, data, http: HttpSocket { path: socket, uid } }))
 }
 
 /// A program that speaks HTTP; `number` tells it from others in the folder.
@@ -110,12 +140,8 @@ pub(super) fn program(app: &App, folder: &PrivateFolder, number: u64) -> Result<
         return Err("this application is no program".to_owned());
     };
     let (mut environment, account) = surroundings(app)?;
-    let owner = account.as_ref().map(|account| (account.uid, account.gid));
-    let folder = folder
-        .subfolder(&format!("user-{}", owner.map_or(0, |(uid, _)| uid)), owner)
-        .map_err(|error| format!("cannot make a folder for its socket: {error}"))?;
-    let socket = folder.join(format!("app-{number}.sock"));
-    let doors = Doors { socket, port: free_port()?, uid: owner.map(|(uid, _)| uid) };
+    let socket = own_folder(folder, account.as_ref())?.join(format!("app-{number}.sock"));
+    let doors = Doors { socket, port: free_port()?, uid: account.as_ref().map(|account| account.uid) };
     environment::set(&mut environment, "ONEHOP_SOCKET", &doors.socket);
     environment::set(&mut environment, "PORT", doors.port.port().to_string());
     environment::set(&mut environment, "HOST", doors.port.ip().to_string());
@@ -133,6 +159,14 @@ pub(super) fn program(app: &App, folder: &PrivateFolder, number: u64) -> Result<
         has_inspector: false,
     };
     Ok((launch, doors))
+}
+
+/// A folder for sockets that only who runs the application may enter.
+fn own_folder(folder: &PrivateFolder, account: Option<&Account>) -> Result<PathBuf, String> {
+    let owner = account.map(|account| (account.uid, account.gid));
+    folder
+        .subfolder(&format!("user-{}", owner.map_or(0, |(uid, _)| uid)), owner)
+        .map_err(|error| format!("cannot make a folder for its socket: {error}"))
 }
 
 /// The URL of a file: Node takes the name of a preload for one, as far as it can.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Surroundings;
-use crate::request::handle::app::pool::{LaneReport, Report, Worker, WorkerId};
+use crate::request::handle::app::pool::{LaneReport, Report, Seat, Worker, WorkerId};
 use onehop_config::checked::App;
 
 /// From the control plane to the owner of an application.
@@ -80,6 +80,7 @@ pub(super) enum Command {
 /// What a worker's task is given.
 pub(super) struct Task {
     pub(super) id: WorkerId,
+    pub(super) seat: Seat,
     pub(super) app: Arc<App>,
     pub(super) surroundings: Arc<Surroundings>,
     pub(super) tell: mpsc::Sender<Told>,

@@ -79,7 +79,7 @@ impl Life {
             _ = task.command() => return Err(Why::Killed),
         };
         let (report, reported) = reports(task.surroundings.cores);
-        let worker = Worker::new(task.id, Transport::Http { address, uid: doors.uid }, report);
+        let worker = Worker::new(task.id, task.seat, Transport::Http { address, uid: doors.uid }, report);
         self.report = Some(reported);
         let runtime = program_name(&task.app.run);
         task.tell(News::Ready { worker: Arc::clone(&worker), runtime }).await;
@@ -210,7 +210,8 @@ pub(super) async fn live_elsewhere(mut task: Task, address: AppAddress) {
 
 fn elsewhere(task: &Task, address: &AppAddress) -> (Arc<Worker>, Option<mpsc::Receiver<LaneReport>>) {
     let (report, reported) = reports(task.surroundings.cores);
-    (Worker::new(task.id, Transport::Http { address: address.clone(), uid: None }, report), Some(reported))
+    let transport = Transport::Http { address: address.clone(), uid: None };
+    (Worker::new(task.id, task.seat, transport, report), Some(reported))
 }
 
 /// Whichever of the two answers first.
@@ -230,7 +231,8 @@ async fn reachable(doors: &Doors, refused: &mut Option<String>) -> AppAddress {
     }
 }
 
-async fn connects(address: &AppAddress, uid: Option<u32>) -> io::Result<()> {
+/// Whether somebody takes connections there, and it is who must.
+pub(super) async fn connects(address: &AppAddress, uid: Option<u32>) -> io::Result<()> {
     let connected = async {
         match address {
             AppAddress::Tcp(address) => TcpStream::connect(address).await.map(drop),

@@ -135,6 +135,7 @@ impl Waiting {
 fn app_of(event: &Event) -> &str {
     match event {
         Event::AppReady { app, .. }
+        | Event::AppSpeaksHttp { app, .. }
         | Event::AppFailing { app, .. }
         | Event::AppRolled { app, .. }
         | Event::WorkerEnded { app, .. }

@@ -112,6 +112,7 @@ fn worker(member: &Member, health: Health) -> WorkerStatus {
     WorkerStatus {
         pid: member.pid,
         state: member.state.name(),
+        protocol: member.worker.as_ref().map(|worker| worker.transport.name()),
         in_flight: member.worker.as_ref().map_or(0, |worker| worker.in_flight()),
         requests: member.worker.as_ref().map_or(0, |worker| worker.begun()),
         age_seconds: member.begun.elapsed().as_secs(),

@@ -10,6 +10,7 @@ import select
 import socket
 import struct
 import sys
+import threading
 import time
 
 HELLO, READY, FAILED, PING, PONG, DRAIN, RETIRE = 1, 2, 3, 4, 5, 6, 7
@@ -90,7 +91,11 @@ class Worker:
                 self.control.send(frame(FAILED, b"SyntaxError: Unexpected token\n    at server.mjs:3:1"))
                 os._exit(1)
             text = b"scripted\n1.0\n0\n"
-            self.control.send(frame(READY, struct.pack("<HHI", 1, 0, len(text)) + text))
+            transport = 0
+            if self.behaviour.startswith("http"):
+                listen(self.behaviour, self.argument)
+                transport = 7 if self.behaviour == "http_unknown" else 1
+            self.control.send(frame(READY, struct.pack("<HHI", 1, transport, len(text)) + text))
         elif kind == PING:
             if self.behaviour == "mute" and self.begun:
                 return
@@ -105,9 +110,14 @@ class Worker:
             (head_length,) = struct.unpack_from("<I", payload, 40)
             head, body = payload[44 : 44 + head_length], payload[44 + head_length :]
             self.bodies[lane, slot] = body
-            if end or self.behaviour not in ("echo_body",):
+            self.facts = payload[1]
+            if end or self.behaviour not in ("echo_body", "trailers_back"):
                 self.answer(lane, slot, generation, payload, head)
-        elif kind in (DATA, TRAILERS) and self.behaviour == "echo_body":
+        elif kind == TRAILERS and self.behaviour == "trailers_back":
+            lane.send(response(slot, generation, b"%d|" % len(self.bodies[lane, slot]) + payload))
+        elif kind == DATA and self.behaviour == "upgrades":
+            lane.send(frame(DATA, payload.upper(), slot, generation, bool(end)))
+        elif kind in (DATA, TRAILERS) and self.behaviour in ("echo_body", "trailers_back"):
             if kind == DATA:
                 self.bodies[lane, slot] = self.bodies.get((lane, slot), b"") + payload
                 if payload:
@@ -130,8 +140,47 @@ class Worker:
     def do_echo_body(self, lane, slot, generation, *_):
         lane.send(response(slot, generation, str(len(self.bodies[lane, slot])).encode()))
 
+    def do_trailers_back(self, lane, slot, generation, *_):
+        lane.send(response(slot, generation, b"%d|none" % len(self.bodies[lane, slot])))
+
+    def do_facts(self, lane, slot, generation, target, request_id, records):
+        lane.send(response(slot, generation, b"%d\n" % self.facts + b"\n".join(records)))
+
+    def do_odd_head(self, lane, slot, generation, *_):
+        fields = b"x-oDD-!#$%&'*+.^_`|~:1\nSet-Cookie:a=1\nSet-Cookie:b=2\nsEt-cOOkie:c=3\nX-Latin:caf\xe9 \x80\xff\n"
+        fields += b"X-Empty:\nX-Tab:a\tb\ncontent-type:text/plain\nETag:W/\"x\"\n"
+        fields += b"".join(b"X-Fill-%d:%s\n" % (number, b"v" * 400) for number in range(150))
+        lane.send(response(slot, generation, b"body", fields=fields))
+
+    def do_many_fields(self, lane, slot, generation, *_):
+        fields = b"".join(b"Set-Cookie:c%d=%d\n" % (number, number) for number in range(200))
+        lane.send(response(slot, generation, b"body", fields=fields))
+
+    def do_informs(self, lane, slot, generation, *_):
+        lane.send(frame(INFORMATIONAL, struct.pack("<HHI", 102, 0, 0), slot, generation))
+        link = b"Link:</a.css>; rel=preload\nLink:</b.css>; rel=preload\n"
+        lane.send(frame(INFORMATIONAL, struct.pack("<HHI", 103, 0, len(link)) + link, slot, generation))
+        lane.send(response(slot, generation, b"final"))
+
+    def do_upgrades(self, lane, slot, generation, *_):
+        fields = b"Upgrade:echo\nX-Own:yes\nSet-Cookie:a=b\nSet-Cookie:c=d\n"
+        lane.send(response(slot, generation, status=101, fields=fields, end=False))
+
+    def do_announced_trailers(self, lane, slot, generation, *_):
+        fields = b"Trailer:Checksum, X-Odd\n"
+        lane.send(response(slot, generation, b"body", fields=fields, end=False))
+        lane.send(frame(TRAILERS, b"Checksum:abc\nx-oDD:caf\xe9\n", slot, generation, True))
+
     def do_show_head(self, lane, slot, generation, target, request_id, records):
         lane.send(response(slot, generation, b"\n".join(records), fields=b"\xd6text/plain\n"))
+
+    def do_sessions(self, lane, slot, generation, target, *_):
+        if target.endswith("/die"):
+            os._exit(7)
+        body = str(os.getpid())
+        if target.endswith("/begin"):
+            body = '0{"sid":"%d-%d","upgrades":["websocket"]}' % (os.getpid(), self.begun)
+        lane.send(response(slot, generation, body.encode()))
 
     def do_garbage(self, lane, *_):
         lane.send(b"HTTP/1.1 200 OK\r\n\r\n" * 4)
@@ -230,6 +279,62 @@ class Worker:
     def do_names_file(self, lane, slot, generation, target, *_):
         field = target.split("field=")[1].replace("=", ": ")
         lane.send(response(slot, generation, fields=field.encode() + b"\n"))
+
+
+def listen(behaviour, argument):
+    """HTTP/1.1 on the socket that the server named, each connection on a thread of its own."""
+    path = os.environ["ONEHOP_HTTP_SOCKET"]
+    if behaviour == "http_link":
+        os.symlink(argument, path)
+        return
+    if behaviour == "http_nowhere":
+        return
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen(64)
+
+    def accept():
+        while True:
+            connection, _ = listener.accept()
+            threading.Thread(target=serve, args=(connection, path, argument), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+
+
+def serve(connection, path, argument):
+    unread = b""
+    while True:
+        while b"\r\n\r\n" not in unread:
+            received = connection.recv(1 << 16)
+            if not received:
+                return
+            unread += received
+        head, _, unread = unread.partition(b"\r\n\r\n")
+        target = head.split(b" ")[1].decode("latin-1")
+        fields = ""
+        if b"upgrade: echo" in head.lower():
+            connection.sendall(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+            connection.sendall(unread)
+            while received := connection.recv(1 << 16):
+                connection.sendall(received.upper())
+            return
+        if target.endswith("/die"):
+            os._exit(7)
+        if target.endswith("/hold"):
+            open(argument + ".begun", "w").close()
+            while not os.path.exists(argument):
+                time.sleep(0.01)
+        if target.endswith("/swap"):
+            os.unlink(path)
+            os.symlink(argument, path)
+            fields = "Connection: close\r\n"
+        body = f"{os.getpid()} {target} {os.environ.get('ONEHOP_PROTOCOL')} {os.environ.get('ONEHOP_PORT')}"
+        if target.endswith("/begin"):
+            body = '0{"sid":"%d-%d"}' % (os.getpid(), id(head))
+        connection.sendall(f"HTTP/1.1 200 OK\r\n{fields}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+        if fields:
+            connection.close()
+            return
 
 
 def main():

@@ -2,7 +2,6 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::Poll;
 
 use onehop_http1::BodyLength;
@@ -12,9 +11,9 @@ use onehop_wire::{self as wire, Payload, ResetCode};
 use tokio::sync::Notify;
 
 use super::head;
-use super::pool::Pool;
+use super::pool::Seat;
 use super::stream::{Stream, next_frame};
-use super::{Ended, Place, whole};
+use super::{Call, Ended, Place, whole};
 use crate::request::answer::Answer;
 use crate::request::conn::exchange::{Download, Sent};
 use crate::request::rescue::Fault;
@@ -30,14 +29,16 @@ pub(super) enum Received {
 
 /// The state of one answer.
 struct Receiving<'a, 't, 'h, 'l, 'c> {
+    call: &'a Call<'a>,
     trip: &'a mut Trip<'t>,
-    pool: &'a Arc<Pool>,
     stream: &'a Stream,
     download: &'a mut Download<'l, 'c>,
     answer: &'h mut Answer,
     continued: &'a Notify,
     /// Given back early by answers that may go on for ever.
     place: Option<Place<'a>>,
+    /// Who answers.
+    seat: Seat,
     /// What the body still owes, where its length is known.
     owed: Option<u64>,
     /// The answer has no body, whatever the worker sends.
@@ -56,24 +57,25 @@ enum Came {
 /// Takes the answer's frames and sends what they say. Ends with a whole answer that was not sent, with one
 /// that was, or with a fault.
 pub(super) async fn receive(
+    call: &Call<'_>,
     trip: &mut Trip<'_>,
-    pool: &Arc<Pool>,
     stream: &Stream,
     download: &mut Download<'_, '_>,
     answer: &mut Answer,
     continued: &Notify,
     place: Place<'_>,
 ) -> Result<Received, Fault> {
-    download.expect_handler_within(pool.app.timeout);
-    let place = Some(place);
+    download.expect_handler_within(call.pool.app.timeout);
+    let seat = place.worker.seat;
     let mut receiving = Receiving {
+        call,
         trip,
-        pool,
         stream,
         download,
         answer,
         continued,
-        place,
+        place: Some(place),
+        seat,
         owed: None,
         is_bodiless: false,
         farewell: None,
@@ -142,7 +144,7 @@ impl Receiving<'_, '_, '_, '_, '_> {
             }
             Payload::File(file) => {
                 self.answer.clear();
-                head::read_answer(file.head, &mut self.answer.fields, false)
+                head::read_answer(file.head, &mut self.answer.fields, head::Kind::Plain)
                     .map_err(|_| Fault::WorkerBroken)?;
                 let wanted = super::file::Wanted {
                     status: file.status,
@@ -150,7 +152,7 @@ impl Receiving<'_, '_, '_, '_, '_> {
                     length: file.length,
                     path: file.path.to_vec(),
                 };
-                super::file::open(self.trip, self.pool, wanted, self.answer).await?;
+                super::file::open(self.trip, self.call.pool, wanted, self.answer).await?;
                 self.trip.finish(self.answer);
                 Ok(Some(Received::Ended(Ended::Complete)))
             }
@@ -170,8 +172,13 @@ impl Receiving<'_, '_, '_, '_, '_> {
         answer.clear();
         answer.status = response.status;
         let is_upgrade = response.status == 101;
-        let field_length = head::read_answer(response.head, &mut answer.fields, is_upgrade)
-            .map_err(|_| Fault::WorkerBroken)?;
+        let kind = match response.length {
+            _ if is_upgrade => head::Kind::Upgrade,
+            None if !end => head::Kind::Chunked,
+            _ => head::Kind::Plain,
+        };
+        let field_length =
+            head::read_answer(response.head, &mut answer.fields, kind).map_err(|_| Fault::WorkerBroken)?;
         if is_upgrade {
             return self.upgrade().await;
         }
@@ -184,10 +191,11 @@ impl Receiving<'_, '_, '_, '_, '_> {
         }
         if end {
             // What is short is not counted.
+            self.call.learn(self.seat, response.body);
             let counted = if response.body.len() <= FREE_BODY_BYTES { 0 } else { response.body.len() };
-            if let Some(wanted) = super::file::Wanted::by_field(answer, self.pool) {
+            if let Some(wanted) = super::file::Wanted::by_field(answer, self.call.pool) {
                 self.stream.consumed(counted);
-                super::file::open(self.trip, self.pool, wanted, answer).await?;
+                super::file::open(self.trip, self.call.pool, wanted, answer).await?;
             } else {
                 whole(answer, response.body, length, is_withheld);
                 self.stream.consumed(counted);

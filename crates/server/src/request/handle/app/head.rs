@@ -138,18 +138,28 @@ fn is_ours(name: &[u8]) -> bool {
     NAMES.iter().any(|own| same(own))
 }
 
+/// What an answer's fields are for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Plain,
+    /// The answer may have trailers.
+    Chunked,
+    Upgrade,
+}
+
 /// Fills an answer's fields. The framing is the server's own: `length` is what the frame says, or else a
 /// Content-Length field (for HEAD and 304, whose bodies do not come).
 pub(super) fn read_answer(
     head: HeadBlock<'_>,
     fields: &mut Fields,
-    is_upgrade: bool,
+    kind: Kind,
 ) -> Result<Option<u64>, Broken> {
     let mut length = None;
     for field in head.fields() {
         let field = field?;
         let name = field.name.as_bytes();
-        if is_dropped(name, is_upgrade) {
+        let is_announced = kind == Kind::Chunked && name.eq_ignore_ascii_case(b"trailer");
+        if is_dropped(name, kind == Kind::Upgrade) && !is_announced {
             if name.eq_ignore_ascii_case(b"content-length") {
                 length = std::str::from_utf8(field.value).ok().and_then(|text| text.parse().ok());
             }
@@ -185,18 +195,18 @@ pub(super) fn is_dropped(name: &[u8], is_upgrade: bool) -> bool {
 /// Field lines of a head block that are sent as they are: informational answers and trailers.
 pub(super) fn plain_lines(head: HeadBlock<'_>) -> Result<Fields, Broken> {
     let mut fields = Fields::default();
-    read_answer(head, &mut fields, false)?;
+    read_answer(head, &mut fields, Kind::Plain)?;
     Ok(fields)
 }
 
-/// Writes field lines, as they came, as a head block.
-pub(super) fn write_lines(lines: &[u8], writer: &mut HeadWriter<'_>) {
-    for line in lines.split(|byte| *byte == b'\n') {
+/// Writes a request's trailer lines that are passed on as a head block.
+pub(super) fn write_trailers(lines: &[u8], writer: &mut HeadWriter<'_>) {
+    passed_on_trailers(lines, |line| {
         if let Some(colon) = line.iter().position(|byte| *byte == b':') {
             let (name, value) = line.split_at(colon);
             writer.field(name, value.get(1..).unwrap_or_default().trim_ascii());
         }
-    }
+    });
 }
 
 /// An IPv4 client of a socket for both kinds.

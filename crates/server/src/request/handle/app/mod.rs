@@ -4,7 +4,7 @@
 //! [`head`]) while its body follows ([`upload`]), and its answer comes back ([`download`]). A request that
 //! was handed over counts as begun: it is given to another worker only where the first one said that it
 //! had not begun it, or where the configuration allows that for requests that change nothing. Programs that
-//! speak HTTP instead are called by [`program`].
+//! speak HTTP instead are called by [`program`]. Which worker it should be, if that matters, is [`sticky`].
 
 mod download;
 mod failure_page;
@@ -13,6 +13,7 @@ mod head;
 pub(crate) mod lane;
 pub mod pool;
 mod program;
+pub(crate) mod sticky;
 mod stream;
 mod tunnel;
 mod upload;
@@ -34,7 +35,8 @@ use crate::request::core::Core;
 use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
 use lane::Lane;
-use pool::{Choice, Pool, Transport, Worker, WorkerId};
+use pool::{Choice, Pool, Seat, Transport, Wish, Worker, WorkerId};
+use sticky::Said;
 use stream::Stream;
 
 /// How a call ended.
@@ -58,8 +60,12 @@ struct Call<'a> {
     opening: Vec<u8>,
     /// That was all of it.
     is_complete: bool,
+    /// Fields follow it.
+    has_trailers: bool,
     /// Who did not begin it. It has few requests because it refuses them, so others are asked first.
     refused_by: Cell<Option<WorkerId>>,
+    /// Which worker it should be.
+    said: Said,
 }
 
 /// A place at a worker, given back when this is dropped.
@@ -83,22 +89,32 @@ pub(crate) async fn call(
         failure_page::fill(&pool.app.name, failure, answer);
         return Ok(Ended::Complete);
     }
-    let mut call = Call { pool, core, opening: Vec::new(), is_complete: true, refused_by: Cell::new(None) };
+    let said = pool.sticky.as_ref().map_or(Said::NOTHING, |sticky| sticky.read(trip, pool.seats()));
+    let refused_by = Cell::new(None);
+    let (opening, is_complete, has_trailers) = (Vec::new(), true, false);
+    let mut call = Call { pool, core, opening, is_complete, has_trailers, refused_by, said };
     if upload.length() != BodyLength::None {
         // A client that waits to be asked for its body has sent none.
         call.is_complete =
             !upload.expects_continue() && upload.take_ready(&mut call.opening, INLINE_BODY_BYTES_MAX)?;
+        call.has_trailers = call.is_complete && upload::has_trailers(upload);
     }
     let mut attempts = 0;
     loop {
         attempts += 1;
         let place = call.place(upload, download).await?;
+        trip.own_cookie = call.cookie(trip, &place);
         if matches!(place.worker.transport, Transport::Http { .. }) {
+            let id = place.worker.id;
             let ended = program::exchange(&call, trip, place, upload, download, answer).await;
             match ended {
                 Ok(ended) => return Ok(ended),
                 // Nothing of the request has left.
-                Err(program::Failed::Unreachable) if attempts < APP_ATTEMPTS_MAX => continue,
+                Err(program::Failed::Unreachable) if attempts < APP_ATTEMPTS_MAX => {
+                    // It has few requests because it takes none; that it has ended is known soon.
+                    call.refused_by.set(Some(id));
+                    continue;
+                }
                 Err(program::Failed::Unreachable) => return Err(Fault::WorkerDied),
                 Err(program::Failed::Fault(fault))
                     if attempts < APP_ATTEMPTS_MAX && call.may_go_elsewhere(trip, fault, download) =>
@@ -139,13 +155,28 @@ impl Call<'_> {
             }
     }
 
+    /// The cookie that leads back to this worker, where the request has none.
+    fn cookie(&self, trip: &Trip<'_>, place: &Place<'_>) -> Option<Vec<u8>> {
+        let sticky = self.pool.sticky.as_ref().filter(|_| self.said.asks_answer)?;
+        sticky.set_cookie(place.worker.seat, trip.origin.tls)
+    }
+
+    /// Looks at the beginning of an answer's body for what later requests will come with.
+    fn learn(&self, seat: Seat, body: &[u8]) {
+        if let Some(sticky) = self.pool.sticky.as_ref().filter(|_| self.said.asks_answer) {
+            sticky.learn(seat, body, self.pool.seats());
+        }
+    }
+
     /// Waits for a place at a worker.
     async fn place(
         &self,
         upload: &mut Upload<'_, '_>,
         download: &Download<'_, '_>,
     ) -> Result<Place<'_>, Fault> {
-        let waiting = match self.pool.choose(self.core.next_turn(), self.refused_by.get()) {
+        // Requests that know where they go take nobody's turn: those that begin something must spread.
+        let turn = if self.said.wish == Wish::Any { self.core.next_turn() } else { 0 };
+        let waiting = match self.pool.choose(turn, self.refused_by.get(), self.said.wish) {
             Choice::Now(worker) => return Ok(Place { pool: self.pool, worker }),
             Choice::QueueFull => return Err(Fault::AppQueueFull { retry_after: APP_RETRY_AFTER_SECONDS }),
             Choice::Failing(retry_after) => return Err(Fault::AppFailing { retry_after }),
@@ -183,13 +214,12 @@ impl Call<'_> {
         let rest = upload::Rest {
             piece: self.opening.get(sent..).unwrap_or_default(),
             is_last: self.is_complete,
-            is_sent: self.is_complete && sent == self.opening.len(),
+            is_sent: self.is_complete && sent == self.opening.len() && !self.has_trailers,
         };
         let continued = tokio::sync::Notify::new();
         let ended = {
             let uploading = upload::send(upload, &stream, rest, &continued);
-            let downloading =
-                download::receive(trip, self.pool, &stream, download, answer, &continued, place);
+            let downloading = download::receive(self, trip, &stream, download, answer, &continued, place);
             tokio::select! {
                 biased;
                 ended = downloading => ended,
@@ -224,10 +254,10 @@ impl Call<'_> {
         let parts =
             head::parts(trip, upload.length(), upload.expects_continue(), self.core.next_request_id());
         let length = self.opening.len();
-        let is_free = self.is_complete && length <= FREE_BODY_BYTES;
+        let is_free = self.is_complete && length <= FREE_BODY_BYTES && !self.has_trailers;
         let room = if is_free { length } else { stream.take_room(length) };
         let now = self.opening.get(..room).unwrap_or_default();
-        let end = self.is_complete && room == length;
+        let end = self.is_complete && room == length && !self.has_trailers;
         let written = stream.write(end, |out, slot, generation| {
             let write = |writer: &mut wire::HeadWriter<'_>| head::write_request(trip, writer);
             wire::encode::request(out, slot, generation, end, &parts, write, now).or_else(|broken| {

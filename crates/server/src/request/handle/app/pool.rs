@@ -4,8 +4,12 @@
 //! the rest waits here, where it can still go to any of them and survives the death of all. Shared by
 //! all cores; the common way of a request writes one counter of one worker. Starts and stops nobody:
 //! that is `control/supervise/`.
+//!
+//! A request may wish for one worker ([`Wish`]): while that one serves and is full, the request waits for it and
+//! for no other.
 
-use std::collections::VecDeque;
+mod queue;
+
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,14 +17,20 @@ use arc_swap::ArcSwap;
 use onehop_config::checked::{App, AppAddress};
 use tokio::sync::oneshot;
 
+use super::sticky::Stickiness;
 use crate::request::core::Padded;
+use queue::Queue;
 
 /// The workers of one application.
 pub struct Pool {
     /// What it runs as; the bounds of requests among it.
     pub app: Arc<App>,
     workers: ArcSwap<Vec<Arc<Worker>>>,
-    queue: Mutex<VecDeque<oneshot::Sender<Grant>>>,
+    queue: Mutex<Queue>,
+    /// Seats that its workers have, from 0.
+    seats: AtomicUsize,
+    /// Which requests go to the same worker, where any do.
+    pub(crate) sticky: Option<Stickiness>,
     /// Length of the queue, so that nobody locks it to find it empty. Changed only by who has locked it.
     queued: AtomicUsize,
     /// Seconds after which asking again makes sense; 0 while the application is well.
@@ -33,6 +43,8 @@ pub struct Pool {
 pub struct Worker {
     /// Unique in the life of the server.
     pub id: WorkerId,
+    /// What its successor takes over.
+    pub seat: Seat,
     /// How it is spoken to.
     pub transport: Transport,
     /// Requests that it was handed and has not finished.
@@ -49,6 +61,10 @@ pub struct Worker {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WorkerId(pub u64);
 
+/// A worker's number among those of its application, from 0: whoever replaces it gets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Seat(pub usize);
+
 /// How a worker is spoken to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Transport {
@@ -63,6 +79,16 @@ pub enum Transport {
         /// the server's rights, or is somebody else's.
         uid: Option<u32>,
     },
+}
+
+impl Transport {
+    /// What people are told.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Transport::Lanes => "frames",
+            Transport::Http { .. } => "http",
+        }
+    }
 }
 
 /// Receives what happens to a worker's lanes.
@@ -93,6 +119,24 @@ pub(crate) struct Grant {
     worker: Option<Arc<Worker>>,
 }
 
+/// Which worker a request should go to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// Whoever has the fewest requests.
+    Any,
+    /// Who has this seat.
+    Seat(Seat),
+    /// Always the same one for the same number.
+    Hash(u64),
+}
+
+/// What comes of raising a worker's counter.
+enum Raised {
+    Yes,
+    Full,
+    Withdrawn,
+}
+
 /// What comes of asking for a place.
 pub(crate) enum Choice {
     /// This worker; its counter is raised already and has to be lowered by [`Pool::give_back`].
@@ -108,7 +152,10 @@ pub(crate) enum Choice {
 impl Pool {
     /// An application without workers: requests wait until there is one.
     pub fn new(app: Arc<App>) -> Arc<Self> {
+        let sticky = app.sticky.as_ref().map(|sticky| Stickiness::new(sticky, &app.name));
         Arc::new(Self {
+            seats: AtomicUsize::new(1),
+            sticky,
             app,
             workers: ArcSwap::default(),
             queue: Mutex::default(),
@@ -130,13 +177,17 @@ impl Pool {
     }
 
     /// From now on no request is handed to this worker; what it has goes on.
-    pub fn withdraw(&self, id: WorkerId) {
+    pub fn withdraw(self: &Arc<Self>, id: WorkerId) {
         self.workers.rcu(|workers| {
             for worker in workers.iter().filter(|worker| worker.id == id) {
                 worker.is_withdrawn.store(true, Ordering::SeqCst);
             }
             workers.iter().filter(|worker| worker.id != id).cloned().collect::<Vec<_>>()
         });
+        // Who waits for it waits for anybody now.
+        if self.queued.load(Ordering::SeqCst) > 0 {
+            self.hand_out();
+        }
     }
 
     /// The application does not run and it makes no sense to wait for it: requests are answered 503 with
@@ -147,7 +198,7 @@ impl Pool {
         self.retry_after.store(retry_after_seconds, Ordering::SeqCst);
         if retry_after_seconds > 0 {
             let mut queue = self.lock_queue();
-            let waiting = std::mem::take(&mut *queue);
+            let waiting = queue.take_all();
             self.queued.store(0, Ordering::SeqCst);
             drop(queue);
             drop(waiting);
@@ -164,6 +215,16 @@ impl Pool {
         self.failure.load()
     }
 
+    /// How many workers are wanted: they have the seats below this number, and their successors after them.
+    pub fn set_seats(&self, count: usize) {
+        self.seats.store(count, Ordering::Relaxed);
+    }
+
+    /// What [`Pool::set_seats`] was told.
+    pub(crate) fn seats(&self) -> usize {
+        self.seats.load(Ordering::Relaxed)
+    }
+
     /// The workers that requests are handed to.
     pub fn workers(&self) -> Arc<Vec<Arc<Worker>>> {
         self.workers.load_full()
@@ -176,14 +237,15 @@ impl Pool {
 
     /// The same without those whose client has gone; looks at each.
     pub(crate) fn waiting(&self) -> usize {
-        self.lock_queue().iter().filter(|waiting| !waiting.is_closed()).count()
+        self.lock_queue().open()
     }
 
-    /// A place at the worker that has the fewest requests, or in the queue. `refused_by` is asked only where
-    /// nobody else has room.
-    pub(crate) fn choose(self: &Arc<Self>, turn: usize, refused_by: Option<WorkerId>) -> Choice {
+    /// A place at a worker, or in the queue: at the one that is wished for, and where nobody is (or nobody serves
+    /// there) at the one that has the fewest requests. `refused_by` is asked only where nobody else has room.
+    pub(crate) fn choose(self: &Arc<Self>, turn: usize, refused_by: Option<WorkerId>, wish: Wish) -> Choice {
+        let seat = self.seat_for(wish);
         if self.queued.load(Ordering::SeqCst) == 0
-            && let Some(worker) = self.take_place(turn, refused_by)
+            && let Some(worker) = self.take_place_at(seat, turn, refused_by)
         {
             return Choice::Now(worker);
         }
@@ -195,13 +257,13 @@ impl Pool {
             let mut queue = self.lock_queue();
             if queue.len() >= self.app.queue as usize {
                 // Those whose client has gone make room.
-                queue.retain(|waiting| !waiting.is_closed());
+                queue.retain_open();
                 self.queued.store(queue.len(), Ordering::SeqCst);
                 if queue.len() >= self.app.queue as usize {
                     return Choice::QueueFull;
                 }
             }
-            queue.push_back(sender);
+            queue.push(seat, sender);
             self.queued.store(queue.len(), Ordering::SeqCst);
         }
         // A place may have become free before anybody could see that somebody waits.
@@ -217,26 +279,66 @@ impl Pool {
         }
     }
 
-    /// Gives free places to those who wait, first come first served.
+    /// Gives free places to those who wait, first come first served; who waits for one worker holds up nobody
+    /// else.
     fn hand_out(self: &Arc<Self>) {
         while self.queued.load(Ordering::SeqCst) > 0 {
-            let Some(worker) = self.take_place(0, None) else { return };
-            let mut grant = Grant { pool: Arc::clone(self), worker: Some(worker) };
-            loop {
-                let Some(waiting) = self.next_waiting() else {
-                    // Nobody after all; dropping a grant would come back here.
-                    if let Some(worker) = grant.worker.take() {
-                        worker.in_flight.0.fetch_sub(1, Ordering::SeqCst);
-                    }
-                    break;
-                };
-                match waiting.send(grant) {
-                    Ok(()) => break,
-                    // Its client has gone.
-                    Err(refused) => grant = refused,
+            let Some((waiting, worker)) = self.next_pair() else { return };
+            let grant = Grant { pool: Arc::clone(self), worker: Some(worker) };
+            if let Err(mut refused) = waiting.send(grant) {
+                // Its client has gone; dropping the grant would come back here.
+                if let Some(worker) = refused.worker.take() {
+                    worker.in_flight.0.fetch_sub(1, Ordering::SeqCst);
                 }
             }
         }
+    }
+
+    /// Takes the first one out of the queue for whom there is a place, with that place.
+    fn next_pair(&self) -> Option<(oneshot::Sender<Grant>, Arc<Worker>)> {
+        let mut queue = self.lock_queue();
+        let found = queue.take_first(|seat| self.take_place_at(seat, 0, None));
+        // The length is only changed under the lock, so that it is the queue's.
+        self.queued.store(queue.len(), Ordering::SeqCst);
+        found
+    }
+
+    /// Where a wish leads now; `None`: anywhere.
+    fn seat_for(&self, wish: Wish) -> Option<Seat> {
+        match wish {
+            Wish::Any => None,
+            Wish::Seat(seat) => Some(seat),
+            Wish::Hash(hash) => {
+                let workers = self.workers.load();
+                let serving = workers.iter().filter(|worker| !worker.is_withdrawn());
+                serving.map(|worker| worker.seat).max_by_key(|seat| score(hash, *seat))
+            }
+        }
+    }
+
+    /// Raises the counter of the worker that has this seat, if it has room; of any, where none is wished for or
+    /// nobody serves there.
+    fn take_place_at(
+        &self,
+        seat: Option<Seat>,
+        turn: usize,
+        refused_by: Option<WorkerId>,
+    ) -> Option<Arc<Worker>> {
+        if let Some(seat) = seat {
+            let workers = self.workers.load();
+            // While workers are replaced two may have it; the newer one stays.
+            let mut newest_first = workers.iter().rev();
+            let bound = self.app.concurrency as usize;
+            let is_it = |worker: &&Arc<Worker>| worker.seat == seat && refused_by != Some(worker.id);
+            while let Some(worker) = newest_first.find(is_it) {
+                match worker.raise(bound) {
+                    Raised::Yes => return Some(Arc::clone(worker)),
+                    Raised::Full => return None,
+                    Raised::Withdrawn => {}
+                }
+            }
+        }
+        self.take_place(turn, refused_by)
     }
 
     /// Raises the counter of the worker with the fewest requests, if one has room.
@@ -255,40 +357,34 @@ impl Pool {
             if fewest >= bound {
                 return None;
             }
-            // Never above the bound, not even for an instant: who gives a place back would take that for
-            // full and leave those who wait alone.
-            let raised =
-                worker.in_flight.0.compare_exchange(fewest, fewest + 1, Ordering::SeqCst, Ordering::SeqCst);
-            if raised.is_ok() {
-                // Whoever withdraws a worker looks at its counter afterwards: one of both sees the other.
-                if worker.is_withdrawn.load(Ordering::SeqCst) {
-                    worker.in_flight.0.fetch_sub(1, Ordering::SeqCst);
-                    continue;
-                }
-                worker.begun.fetch_add(1, Ordering::Relaxed);
-                return Some(Arc::clone(worker));
+            match worker.raise_from(fewest) {
+                Some(Raised::Yes) => return Some(Arc::clone(worker)),
+                Some(Raised::Full | Raised::Withdrawn) | None => {}
             }
         }
     }
 
-    /// Takes the first one out of the queue. The length is only changed under the lock, so that it is the queue's.
-    fn next_waiting(&self) -> Option<oneshot::Sender<Grant>> {
-        let mut queue = self.lock_queue();
-        let waiting = queue.pop_front();
-        self.queued.store(queue.len(), Ordering::SeqCst);
-        waiting
-    }
-
-    fn lock_queue(&self) -> std::sync::MutexGuard<'_, VecDeque<oneshot::Sender<Grant>>> {
+    fn lock_queue(&self) -> std::sync::MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+/// Rendezvous hashing (Thaler and Ravishankar, 1998): who has the highest score gets it, so that a seat that
+/// comes or goes moves only what belongs to it.
+fn score(hash: u64, seat: Seat) -> u64 {
+    // The finalizer of SplitMix64, over both numbers.
+    let mut mixed = hash ^ (seat.0 as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
 impl Worker {
     /// A process that is ready.
-    pub fn new(id: WorkerId, transport: Transport, report: Report) -> Arc<Self> {
+    pub fn new(id: WorkerId, seat: Seat, transport: Transport, report: Report) -> Arc<Self> {
         Arc::new(Self {
             id,
+            seat,
             transport,
             in_flight: Padded(AtomicUsize::new(0)),
             begun: AtomicU64::new(0),
@@ -315,6 +411,38 @@ impl Worker {
     /// It is known here that it is gone, before everybody is told: nobody is handed to it any more.
     pub(crate) fn mark_lost(&self) {
         self.is_withdrawn.store(true, Ordering::SeqCst);
+    }
+
+    /// Raises the counter where it is below the bound.
+    fn raise(&self, bound: usize) -> Raised {
+        loop {
+            let in_flight = self.in_flight();
+            if self.is_withdrawn.load(Ordering::SeqCst) {
+                return Raised::Withdrawn;
+            }
+            if in_flight >= bound {
+                return Raised::Full;
+            }
+            if let Some(raised) = self.raise_from(in_flight) {
+                return raised;
+            }
+        }
+    }
+
+    /// Raises the counter by one where it is this; `None` where it is another meanwhile.
+    fn raise_from(&self, in_flight: usize) -> Option<Raised> {
+        // Never above the bound, not even for an instant: who gives a place back would take that for
+        // full and leave those who wait alone.
+        let raised =
+            self.in_flight.0.compare_exchange(in_flight, in_flight + 1, Ordering::SeqCst, Ordering::SeqCst);
+        raised.ok()?;
+        // Whoever withdraws a worker looks at its counter afterwards: one of both sees the other.
+        if self.is_withdrawn.load(Ordering::SeqCst) {
+            self.in_flight.0.fetch_sub(1, Ordering::SeqCst);
+            return Some(Raised::Withdrawn);
+        }
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        Some(Raised::Yes)
     }
 
     /// Tells the supervisor.

@@ -19,6 +19,15 @@ pub(super) struct Rest<'a> {
     pub(super) is_sent: bool,
 }
 
+/// Whether a body that is at its end has trailers that are passed on.
+pub(super) fn has_trailers(upload: &Upload<'_, '_>) -> bool {
+    upload.with_trailers(|lines| {
+        let mut is_any = false;
+        head::passed_on_trailers(lines, |_| is_any = true);
+        is_any
+    })
+}
+
 /// Sends the rest of the body, then watches the client. Ends only when the call has to end: the client is
 /// gone, or its body is no body.
 pub(super) async fn send(
@@ -56,30 +65,34 @@ async fn send_rest(
             }
         }
     }
-    pass_on(upload, stream, rest.piece, rest.is_last).await?;
     if rest.is_last {
-        return Ok(());
+        return pass_on_last(upload, stream, rest.piece).await;
     }
+    pass_on(upload, stream, rest.piece, false).await?;
     let mut piece = Vec::new();
     loop {
         piece.clear();
         let is_complete = upload.next(&mut piece, UPLOAD_PIECE_BYTES_MAX).await?;
-        let has_trailers = is_complete && upload.with_trailers(|lines| !lines.is_empty());
-        pass_on(upload, stream, &piece, is_complete && !has_trailers).await?;
-        if has_trailers {
-            let written = upload.with_trailers(|lines| {
-                stream.write(true, |out, slot, generation| {
-                    wire::encode::trailers(out, slot, generation, |writer| head::write_lines(lines, writer))
-                })
-            });
-            if written.is_err() {
-                pass_on(upload, stream, &[], true).await?;
-            }
-        }
         if is_complete {
-            return Ok(());
+            return pass_on_last(upload, stream, &piece).await;
         }
+        pass_on(upload, stream, &piece, false).await?;
     }
+}
+
+/// Sends the last bytes of a body, and its trailers.
+async fn pass_on_last(upload: &mut Upload<'_, '_>, stream: &Stream, bytes: &[u8]) -> Result<(), Fault> {
+    if !has_trailers(upload) {
+        return pass_on(upload, stream, bytes, true).await;
+    }
+    pass_on(upload, stream, bytes, false).await?;
+    let written = upload.with_trailers(|lines| {
+        stream.write(true, |out, slot, generation| {
+            wire::encode::trailers(out, slot, generation, |writer| head::write_trailers(lines, writer))
+        })
+    });
+    // More than a head block may have: the body is whole all the same.
+    if written.is_err() { pass_on(upload, stream, &[], true).await } else { Ok(()) }
 }
 
 /// Sends bytes as the worker takes them, and notices meanwhile that the client leaves.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicUsize;
 
-use onehop_config::checked::{AppEnvironment, AppResources, AppRun, Recycle, WorkerCount};
+use onehop_config::checked::{AppEnvironment, AppProtocol, AppResources, AppRun, Recycle, WorkerCount};
 
 use super::*;
 
@@ -27,11 +27,18 @@ fn app(concurrency: u32, queue: u32) -> Arc<App> {
         retry: false,
         files: None,
         platform_response: false,
+        protocol: AppProtocol::Frames,
+        port: None,
+        sticky: None,
     })
 }
 
 fn worker(number: u64) -> Arc<Worker> {
-    Worker::new(WorkerId(number), Transport::Lanes, Arc::new(|_, _| {}))
+    seated(number, 0)
+}
+
+fn seated(number: u64, seat: usize) -> Arc<Worker> {
+    Worker::new(WorkerId(number), Seat(seat), Transport::Lanes, Arc::new(|_, _| {}))
 }
 
 fn now(choice: Choice) -> Arc<Worker> {
@@ -55,11 +62,11 @@ fn the_worker_with_the_fewest_requests_is_chosen() {
     pool.admit(Arc::clone(&one));
     pool.admit(Arc::clone(&two));
     for turn in 0..6 {
-        now(pool.choose(turn, None));
+        now(pool.choose(turn, None, Wish::Any));
     }
     assert_eq!((one.in_flight(), two.in_flight()), (3, 3));
     pool.give_back(&two);
-    assert_eq!(now(pool.choose(0, None)).id, two.id);
+    assert_eq!(now(pool.choose(0, None, Wish::Any)).id, two.id);
     assert_eq!((one.begun(), two.begun()), (3, 4));
 }
 
@@ -68,12 +75,13 @@ fn who_came_first_gets_the_first_place_that_is_free() {
     let pool = Pool::new(app(1, 4));
     let only = worker(1);
     pool.admit(Arc::clone(&only));
-    let first = now(pool.choose(0, None));
-    let (mut second, mut third) = (later(pool.choose(0, None)), later(pool.choose(0, None)));
+    let first = now(pool.choose(0, None, Wish::Any));
+    let (mut second, mut third) =
+        (later(pool.choose(0, None, Wish::Any)), later(pool.choose(0, None, Wish::Any)));
     assert!(second.try_recv().is_err());
     pool.give_back(&first);
     // A newcomer does not overtake who waits.
-    let mut fourth = later(pool.choose(0, None));
+    let mut fourth = later(pool.choose(0, None, Wish::Any));
     let grant = second.try_recv().expect("the first one who waited");
     assert!(third.try_recv().is_err());
     drop(grant);
@@ -88,12 +96,12 @@ fn who_has_gone_is_passed_over_and_makes_room() {
     let pool = Pool::new(app(1, 2));
     let only = worker(1);
     pool.admit(Arc::clone(&only));
-    let first = now(pool.choose(0, None));
-    let gone = later(pool.choose(0, None));
-    let mut stays = later(pool.choose(0, None));
-    assert!(matches!(pool.choose(0, None), Choice::QueueFull));
+    let first = now(pool.choose(0, None, Wish::Any));
+    let gone = later(pool.choose(0, None, Wish::Any));
+    let mut stays = later(pool.choose(0, None, Wish::Any));
+    assert!(matches!(pool.choose(0, None, Wish::Any), Choice::QueueFull));
     drop(gone);
-    let mut newcomer = later(pool.choose(0, None));
+    let mut newcomer = later(pool.choose(0, None, Wish::Any));
     pool.give_back(&first);
     let grant = stays.try_recv().expect("a place");
     drop(stays.try_recv());
@@ -106,11 +114,11 @@ fn who_has_gone_is_passed_over_and_makes_room() {
 #[test]
 fn requests_wait_for_the_first_worker_and_for_the_next_one_after_a_death() {
     let pool = Pool::new(app(1, 8));
-    let mut waiting = later(pool.choose(0, None));
+    let mut waiting = later(pool.choose(0, None, Wish::Any));
     assert!(waiting.try_recv().is_err());
     pool.admit(worker(1));
     let one = waiting.try_recv().expect("a place").into_worker().expect("a worker");
-    let mut waiting = later(pool.choose(0, None));
+    let mut waiting = later(pool.choose(0, None, Wish::Any));
     pool.withdraw(one.id);
     pool.give_back(&one);
     assert!(waiting.try_recv().is_err());
@@ -121,12 +129,146 @@ fn requests_wait_for_the_first_worker_and_for_the_next_one_after_a_death() {
 #[test]
 fn an_application_that_fails_refuses_those_who_wait_and_those_who_come() {
     let pool = Pool::new(app(1, 8));
-    let mut waiting = later(pool.choose(0, None));
+    let mut waiting = later(pool.choose(0, None, Wish::Any));
     pool.set_failing(7, None);
     assert!(matches!(waiting.try_recv(), Err(oneshot::error::TryRecvError::Closed)));
-    assert!(matches!(pool.choose(0, None), Choice::Failing(7)));
+    assert!(matches!(pool.choose(0, None, Wish::Any), Choice::Failing(7)));
     pool.admit(worker(1));
-    assert_eq!(now(pool.choose(0, None)).id, WorkerId(1));
+    assert_eq!(now(pool.choose(0, None, Wish::Any)).id, WorkerId(1));
+}
+
+#[test]
+fn who_wishes_for_a_full_worker_waits_for_it_and_holds_up_nobody() {
+    let pool = Pool::new(app(1, 8));
+    let (one, two) = (seated(1, 0), seated(2, 1));
+    pool.admit(Arc::clone(&one));
+    pool.admit(Arc::clone(&two));
+    let wish = Wish::Seat(Seat(1));
+    assert_eq!(now(pool.choose(0, None, wish)).id, two.id);
+    let mut bound = later(pool.choose(0, None, wish));
+    assert!(bound.try_recv().is_err(), "the other one has room, and is not wished for");
+    let mut next = later(pool.choose(0, None, wish));
+    let mut any = later(pool.choose(0, None, Wish::Any));
+    assert_eq!(any.try_recv().expect("a place").into_worker().map(|worker| worker.id), Some(one.id));
+    pool.give_back(&one);
+    assert!(bound.try_recv().is_err());
+    pool.give_back(&two);
+    let grant = bound.try_recv().expect("the place that it waited for");
+    assert!(next.try_recv().is_err());
+    drop(grant);
+    assert_eq!(next.try_recv().expect("a place").into_worker().map(|worker| worker.id), Some(two.id));
+    assert_eq!((one.in_flight(), two.in_flight(), pool.queued()), (0, 1, 0));
+}
+
+#[test]
+fn who_waits_longest_comes_first_whatever_it_waits_for() {
+    let pool = Pool::new(app(1, 8));
+    let only = seated(1, 0);
+    pool.admit(Arc::clone(&only));
+    let held = now(pool.choose(0, None, Wish::Any));
+    let wishes = [Wish::Seat(Seat(0)), Wish::Any, Wish::Hash(7), Wish::Seat(Seat(0)), Wish::Any];
+    let mut waiting: Vec<_> = wishes.iter().map(|wish| later(pool.choose(0, None, *wish))).collect();
+    pool.give_back(&held);
+    while !waiting.is_empty() {
+        let grant = waiting.remove(0).try_recv().expect("the next");
+        assert!(waiting.iter_mut().all(|waiting| waiting.try_recv().is_err()));
+        drop(grant);
+    }
+}
+
+#[test]
+fn who_wishes_for_a_worker_that_is_gone_gets_another_and_then_its_successor() {
+    let pool = Pool::new(app(1, 8));
+    let (one, two) = (seated(1, 0), seated(2, 1));
+    pool.admit(Arc::clone(&one));
+    pool.admit(Arc::clone(&two));
+    let wish = Wish::Seat(Seat(1));
+    let held = now(pool.choose(0, None, wish));
+    let mut waiting = later(pool.choose(0, None, wish));
+    pool.withdraw(held.id);
+    assert_eq!(waiting.try_recv().expect("another").into_worker().map(|worker| worker.id), Some(one.id));
+    pool.give_back(&one);
+    // Two have the seat while one replaces the other.
+    let (three, four) = (seated(3, 1), seated(4, 1));
+    pool.admit(Arc::clone(&three));
+    pool.admit(Arc::clone(&four));
+    assert_eq!(now(pool.choose(0, None, wish)).id, four.id);
+    pool.withdraw(four.id);
+    assert_eq!(now(pool.choose(0, None, wish)).id, three.id);
+}
+
+#[test]
+fn a_number_leads_to_the_same_worker_and_few_move_when_one_comes() {
+    let pool = Pool::new(app(1_000_000, 8));
+    for seat in 0..4 {
+        pool.admit(seated(seat as u64, seat));
+    }
+    let seats = |pool: &Arc<Pool>| -> Vec<Seat> {
+        (0..4_000).map(|hash| now(pool.choose(0, None, Wish::Hash(hash))).seat).collect()
+    };
+    let before = seats(&pool);
+    assert_eq!(seats(&pool), before);
+    for seat in 0..4 {
+        let count = before.iter().filter(|found| found.0 == seat).count();
+        assert!((800..1_200).contains(&count), "seat {seat} has {count} of 4000");
+    }
+    pool.admit(seated(9, 4));
+    let moved = seats(&pool).iter().zip(&before).filter(|(now, before)| now != before).count();
+    assert!((600..1_000).contains(&moved), "{moved} of 4000 moved to one of five");
+}
+
+#[test]
+fn many_threads_with_wishes_never_exceed_the_bound_while_workers_come_and_go() {
+    const TURNS: usize = 5_000;
+    let pool = Pool::new(app(2, 10_000));
+    let all: Vec<_> = (0..3).map(|seat| seated(seat as u64, seat)).collect();
+    all.iter().for_each(|worker| pool.admit(Arc::clone(worker)));
+    let (most, elsewhere, running) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(4));
+    std::thread::scope(|scope| {
+        for thread in 0..4_usize {
+            let (pool, most, elsewhere, running) = (&pool, &most, &elsewhere, &running);
+            scope.spawn(move || {
+                for turn in 0..TURNS {
+                    let wish = match (thread + turn) % 4 {
+                        0 => Wish::Any,
+                        1 => Wish::Hash(turn as u64),
+                        seat => Wish::Seat(Seat(seat - 2)),
+                    };
+                    let worker = match pool.choose(thread + turn, None, wish) {
+                        Choice::Now(worker) => worker,
+                        // Every third client goes away while it waits.
+                        Choice::Later(receiver) if turn % 3 == 0 => {
+                            drop(receiver);
+                            continue;
+                        }
+                        Choice::Later(receiver) => {
+                            receiver.blocking_recv().expect("a place").into_worker().expect("a worker")
+                        }
+                        _ => panic!("refused"),
+                    };
+                    most.fetch_max(worker.in_flight(), Ordering::SeqCst);
+                    // Seat 0 is always there.
+                    if wish == Wish::Seat(Seat(0)) && worker.seat != Seat(0) {
+                        elsewhere.fetch_add(1, Ordering::SeqCst);
+                    }
+                    pool.give_back(&worker);
+                }
+                running.fetch_sub(1, Ordering::SeqCst);
+            });
+        }
+        let mut next = 10;
+        let mut successor = Arc::clone(&all[1]);
+        while running.load(Ordering::SeqCst) > 0 {
+            pool.withdraw(successor.id);
+            successor = seated(next, 1);
+            next += 1;
+            pool.admit(Arc::clone(&successor));
+        }
+    });
+    assert!(most.into_inner() <= 2);
+    assert_eq!(elsewhere.into_inner(), 0);
+    assert_eq!(pool.workers().iter().map(|worker| worker.in_flight()).sum::<usize>(), 0);
+    assert_eq!(pool.waiting(), 0);
 }
 
 #[test]
@@ -143,7 +285,7 @@ fn many_threads_never_exceed_the_bound_and_lose_nobody() {
             let (pool, workers, most, done) = (&pool, &workers, &most, &done);
             scope.spawn(move || {
                 for turn in 0..5_000 {
-                    let worker = match pool.choose(thread + turn, None) {
+                    let worker = match pool.choose(thread + turn, None, Wish::Any) {
                         Choice::Now(worker) => worker,
                         Choice::Later(receiver) => {
                             receiver.blocking_recv().expect("a place").into_worker().expect("a worker")

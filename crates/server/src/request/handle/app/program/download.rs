@@ -2,14 +2,14 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::sync::Arc;
 use std::task::Poll;
 
 use onehop_http1::{AnswerBody, AnswerRead, BodyLength, BodyRead, Known, Method, Refusal, ResponseHead};
 
 use super::super::file::{self, Wanted};
-use super::super::pool::Pool;
-use super::super::{Ended, Place, head};
+use super::super::head::{self, Kind};
+use super::super::pool::Seat;
+use super::super::{Call, Ended, Place};
 use super::{Broke, Signals};
 use crate::limits::{COMPRESSED_ON_THE_SPOT_BYTES_MAX, READ_BUFFER_BYTES, UPSTREAM_READ_BYTES};
 use crate::request::answer::{Answer, Body, Fields};
@@ -30,7 +30,9 @@ pub(super) enum Received {
 /// Where an answer comes from, and what is done to it.
 pub(super) struct Taking<'a> {
     pub(super) trip: &'a Trip<'a>,
-    pub(super) pool: &'a Arc<Pool>,
+    pub(super) call: &'a Call<'a>,
+    /// Who answers.
+    pub(super) seat: Seat,
     pub(super) connection: &'a Connection,
     pub(super) input: &'a mut Input,
     pub(super) head: &'a mut ResponseHead,
@@ -71,7 +73,7 @@ impl Taking<'_> {
     /// Reads up to the final head, passing informational ones on; `true` where another protocol follows.
     async fn take_heads(&mut self, download: &mut Download<'_, '_>) -> Result<bool, Broke> {
         let mut is_silent = true;
-        download.expect_handler_within(self.pool.app.timeout);
+        download.expect_handler_within(self.call.pool.app.timeout);
         loop {
             let read = self.connection.codec().read_head(self.input.unread(), self.head);
             match read.map_err(broken)? {
@@ -87,7 +89,7 @@ impl Taking<'_> {
                     self.input.consume(consumed);
                     is_silent = false;
                     self.inform(download).await?;
-                    download.expect_handler_within(self.pool.app.timeout);
+                    download.expect_handler_within(self.call.pool.app.timeout);
                 }
                 None => {
                     let came = self.wait_for_head(download).await?;
@@ -130,11 +132,11 @@ impl Taking<'_> {
         answer: &mut Answer,
         place: &mut Option<Place<'_>>,
     ) -> Result<Ended, Fault> {
-        if let Some(wanted) = Wanted::by_field(answer, self.pool) {
+        if let Some(wanted) = Wanted::by_field(answer, self.call.pool) {
             // A body beside the file's name is for nobody; with more of it than is there, the connection
             // ends.
             while self.take_ready(&mut Vec::new())? == Ready::Some {}
-            file::open(self.trip, self.pool, wanted, answer).await?;
+            file::open(self.trip, self.call.pool, wanted, answer).await?;
             self.trip.finish(answer);
             return Ok(Ended::Complete);
         }
@@ -147,6 +149,7 @@ impl Taking<'_> {
             }
             AnswerBody::Known(length) => {
                 if self.may_be_encoded(length) && self.take_whole(length, &mut opening).await? {
+                    self.call.learn(self.seat, &opening);
                     answer.body = Body::Bytes(opening);
                     self.trip.finish(answer);
                     return Ok(Ended::Complete);
@@ -162,9 +165,11 @@ impl Taking<'_> {
             *place = None;
         }
         download.head(answer, length);
+        let is_first = opening.is_empty();
+        self.call.learn(self.seat, &opening);
         download.data(&opening).await.map_err(gone)?;
         drop(opening);
-        self.pass_on(download).await
+        self.pass_on(download, is_first).await
     }
 
     /// What is said of a body that does not come (RFC 9110 section 8.6).
@@ -197,13 +202,16 @@ impl Taking<'_> {
         }
     }
 
-    /// Sends the body on, piece by piece, to its end.
-    async fn pass_on(&mut self, download: &mut Download<'_, '_>) -> Result<Ended, Fault> {
+    /// Sends the body on, piece by piece, to its end. `is_first`: nothing of it was looked at yet.
+    async fn pass_on(&mut self, download: &mut Download<'_, '_>, mut is_first: bool) -> Result<Ended, Fault> {
         loop {
             let read = self.connection.codec().read_body(self.input.unread());
             match read.map_err(broken)? {
                 BodyRead::Data { at, consumed } => {
                     let data = self.input.unread().get(at).unwrap_or_default();
+                    if std::mem::take(&mut is_first) {
+                        self.call.learn(self.seat, data);
+                    }
                     download.data(data).await.map_err(gone)?;
                     self.input.consume(consumed);
                 }
@@ -283,15 +291,6 @@ enum Ready {
     Some,
     Nothing,
     End,
-}
-
-/// What an answer's fields are for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Plain,
-    /// The answer may have trailers.
-    Chunked,
-    Upgrade,
 }
 
 /// The fields that are passed on: without those about the connection and those that `Connection` names

@@ -19,7 +19,7 @@ use onehop_config::checked::{AppAddress, AppRun};
 use onehop_http1::Method;
 use tokio::sync::Notify;
 
-use super::pool::{LaneReport, Transport, Worker};
+use super::pool::{LaneReport, Seat, Transport, Worker};
 use super::{Call, Ended, Place};
 use crate::limits::UPSTREAM_DIAL_DEADLINE;
 use crate::request::answer::Answer;
@@ -139,10 +139,11 @@ async fn attempt<'a>(
 ) -> Result<Ended, Broke> {
     let Way { upload, download, answer } = way;
     ask::write(trip, connection, upload, buffers).map_err(|_| Broke::Fault(Fault::WorkerDied))?;
+    let seat = place.as_ref().map_or(Seat(0), |place| place.worker.seat);
     let Buffers { input, output, head, .. } = buffers;
     let received = {
         let uploading = upload::send(upload, connection, output, call, signals);
-        let taking = download::Taking { trip, pool: call.pool, connection, input, head, signals };
+        let taking = download::Taking { trip, call, seat, connection, input, head, signals };
         let downloading = download::receive(taking, download, answer, place);
         tokio::select! {
             // The request goes first; reading before would only be a call in vain.
@@ -155,7 +156,8 @@ async fn attempt<'a>(
         Received::Ended(ended) => Ok(ended),
         Received::Upgraded => {
             let patience = call.core.shared.timeouts.body_progress;
-            tunnel::run(connection, input, upload, download, patience).await;
+            let is_told = matches!(call.pool.app.run, AppRun::Handler { .. });
+            tunnel::run(connection, input, upload, download, patience, is_told).await;
             Ok(Ended::Tunnelled)
         }
     }

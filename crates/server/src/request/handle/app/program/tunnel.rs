@@ -18,10 +18,11 @@ pub(super) async fn run(
     upload: &mut Upload<'_, '_>,
     download: &mut Download<'_, '_>,
     patience: Duration,
+    is_told: bool,
 ) {
     upload.become_tunnel();
     let has_spoken = Cell::new(false);
-    let stopping = download.stopping();
+    let (stopping, farewell_over) = (download.stopping(), download.farewell_over());
     let to_program = async {
         let mut piece = Vec::new();
         loop {
@@ -60,6 +61,8 @@ pub(super) async fn run(
     tokio::select! {
         () = to_program => {}
         () = to_client => {}
-        () = stopping => {}
+        // Who has a control lane was told, and closes its tunnels as their own protocol has it.
+        () = stopping, if !is_told => {}
+        () = farewell_over, if is_told => {}
     }
 }

@@ -1,0 +1,79 @@
+//! Those who wait for a place: in the order in which they came, for any worker or for one.
+//!
+//! Knows who came first; not who has room. Its length is bounded by who pushes.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+
+use super::{Grant, Seat, Worker};
+
+/// Invariant: `length` is the sum of the lists' lengths, and no list is empty.
+#[derive(Default)]
+pub(super) struct Queue {
+    /// By what they wait for; `None` is any worker. No more lists than an application has had seats.
+    lists: BTreeMap<Option<Seat>, VecDeque<Waiting>>,
+    length: usize,
+    /// The number of who comes next.
+    next: u64,
+}
+
+struct Waiting {
+    number: u64,
+    sender: oneshot::Sender<Grant>,
+}
+
+impl Queue {
+    pub(super) fn len(&self) -> usize {
+        self.length
+    }
+
+    pub(super) fn push(&mut self, seat: Option<Seat>, sender: oneshot::Sender<Grant>) {
+        self.lists.entry(seat).or_default().push_back(Waiting { number: self.next, sender });
+        self.next += 1;
+        self.length += 1;
+    }
+
+    /// Those whose client has not gone.
+    pub(super) fn open(&self) -> usize {
+        self.lists.values().flatten().filter(|waiting| !waiting.sender.is_closed()).count()
+    }
+
+    /// Takes out those whose client has gone.
+    pub(super) fn retain_open(&mut self) {
+        self.lists.retain(|_, list| {
+            list.retain(|waiting| !waiting.sender.is_closed());
+            !list.is_empty()
+        });
+        self.length = self.lists.values().map(VecDeque::len).sum();
+    }
+
+    /// Takes out everybody.
+    pub(super) fn take_all(&mut self) -> Vec<oneshot::Sender<Grant>> {
+        self.length = 0;
+        std::mem::take(&mut self.lists).into_values().flatten().map(|waiting| waiting.sender).collect()
+    }
+
+    /// Takes out who came first of those for whom there is a place: looks only at the first of each list.
+    pub(super) fn take_first(
+        &mut self,
+        mut place: impl FnMut(Option<Seat>) -> Option<Arc<Worker>>,
+    ) -> Option<(oneshot::Sender<Grant>, Arc<Worker>)> {
+        let firsts = self.lists.iter().filter_map(|(seat, list)| Some((list.front()?.number, *seat)));
+        let mut firsts: Vec<_> = firsts.collect();
+        firsts.sort_unstable();
+        let (seat, worker) = firsts.into_iter().find_map(|(_, seat)| Some((seat, place(seat)?)))?;
+        Some((self.pop(seat)?, worker))
+    }
+
+    fn pop(&mut self, seat: Option<Seat>) -> Option<oneshot::Sender<Grant>> {
+        let list = self.lists.get_mut(&seat)?;
+        let waiting = list.pop_front()?;
+        if list.is_empty() {
+            self.lists.remove(&seat);
+        }
+        self.length -= 1;
+        Some(waiting.sender)
+    }
+}
