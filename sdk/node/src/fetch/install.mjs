@@ -1,6 +1,7 @@
 // Puts the fetch objects in the place of the platform's, so that code which never heard of them works on: platform
-// functions are given real objects, and `instanceof` and `constructor` hold for both kinds. Must run before the
-// application is loaded.
+// functions are given real objects, and `instanceof` and `constructor` hold for both kinds. Only where an
+// application turns out to export a handler: one with a server of its own keeps the platform's, and so does what has
+// taken them while it was loaded.
 
 import { PlatformRequest, PlatformResponse, platformFetch } from './platform.mjs';
 import { isLazyRequest, toPlatform } from './request.mjs';
@@ -17,11 +18,16 @@ export function install({ platformResponse = false } = {}) {
   PlatformRequest.prototype.constructor = RequestForAll;
   PlatformResponse.prototype.constructor = globalThis.Response;
   for (const name of ['compileStreaming', 'instantiateStreaming']) wrapStreaming(name);
+}
+
+/** What applications find under `onehop`, from the beginning on. */
+export function announce() {
   const own = /** @type {any} */ (globalThis).onehop ?? {};
   Object.assign(own, { Response, createUpgradeResponse, isFastResponse, realResponse, sendFile });
   Object.defineProperty(globalThis, 'onehop', { value: own, configurable: true, writable: true, enumerable: false });
 }
 
+<<<<<<< HEAD
 /**
  * Puts the platform's own objects back, for an application that has nothing to do with a handler; what a library has
  * put there meanwhile stays.
@@ -34,6 +40,8 @@ export function uninstall() {
   PlatformResponse.prototype.constructor = PlatformResponse;
 }
 
+=======
+>>>>>>> main
 /**
  * The platform's class in all respects, but that a lazy request is turned into a real one first. A proxy and no
  * subclass: name, prototype, statics, subclasses and `instanceof` are then the platform's own.
