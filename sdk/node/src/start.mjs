@@ -197,6 +197,7 @@ export class Worker {
       ]);
       const { call, closeAll } = dispatcher(server);
       this.#adoption.closeAll = closeAll;
+      await this.#leaveFilesToServer();
       await this.#openLanes(new Runtime(NodeExchange, call, this.#greeting.perTurn));
       this.#ready(OVER_LANES);
       return;
@@ -216,6 +217,15 @@ export class Worker {
     if (process.versions.bun) return 'Bun\'s http.Server cannot be driven in another way';
     const { selfTest } = await import('./node-http/self-test.mjs');
     return selfTest();
+  }
+
+  async #leaveFilesToServer() {
+    const { files } = this.#settings;
+    if (files === null) return;
+    const [{ installFileAnswers }, { EXCHANGE }] = await Promise.all([
+      import('./node-http/file-answer.mjs'), import('./node-http/response.mjs'),
+    ]);
+    installFileAnswers(files, (response) => response[EXCHANGE]);
   }
 
   async #openLanes(runtime) {

@@ -139,6 +139,8 @@ async function readData(vector) {
     const opening = requestFrame(slot, frame.generation, { method: 'POST', end: false });
     bench.lane.received(opening, opening.length);
   }
+  let sent = null;
+  if (frame.kind === 'FILE_SENT') bench.arrivals[0].whenFileSent = (count) => { sent = count; };
   // Byte by byte: every shorter beginning asks for more.
   for (const byte of bytes.subarray(0, 200)) bench.lane.received(Buffer.of(byte), 1);
   if (bytes.length > 200) bench.lane.received(bytes.subarray(200), bytes.length - 200);
@@ -160,6 +162,9 @@ async function readData(vector) {
     case 'RESET':
       assert.equal(exchange.over, true);
       assert.equal(exchange.signal().reason.name, frame.code === wire.TIMEOUT ? 'TimeoutError' : 'AbortError');
+      break;
+    case 'FILE_SENT':
+      assert.equal(sent, frame.bytes);
       break;
     case 'CREDIT':
       if (frame.slot === wire.LANE_SLOT) {
@@ -231,6 +236,9 @@ async function writeData(frame) {
       break;
     case 'FILE':
       lane.writeFile(exchange, frame.status, block, { path: frame.path, offset: frame.offset, length: frame.length ?? -1 });
+      break;
+    case 'FILE_PART':
+      lane.writeFilePart(exchange, { ...frame, device: BigInt(`0x${frame.device}`), inode: BigInt(`0x${frame.inode}`) });
       break;
     case 'DATA':
       lane.writeData(exchange, body, 0, body.length, frame.end);

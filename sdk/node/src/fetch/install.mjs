@@ -27,21 +27,6 @@ export function announce() {
   Object.defineProperty(globalThis, 'onehop', { value: own, configurable: true, writable: true, enumerable: false });
 }
 
-<<<<<<< HEAD
-/**
- * Puts the platform's own objects back, for an application that has nothing to do with a handler; what a library has
- * put there meanwhile stays.
- */
-export function uninstall() {
-  if (globalThis.Request === RequestForAll) put('Request', PlatformRequest);
-  if (globalThis.fetch === fetchForAll) put('fetch', platformFetch);
-  if (globalThis.Response === Response) put('Response', PlatformResponse);
-  PlatformRequest.prototype.constructor = PlatformRequest;
-  PlatformResponse.prototype.constructor = PlatformResponse;
-}
-
-=======
->>>>>>> main
 /**
  * The platform's class in all respects, but that a lazy request is turned into a real one first. A proxy and no
  * subclass: name, prototype, statics, subclasses and `instanceof` are then the platform's own.
