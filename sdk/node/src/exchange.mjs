@@ -85,9 +85,9 @@ export class Exchange {
   }
 
   /** RESET from this side, for what cannot go on. */
-  abandon() {
+  abandon(code = HANDLER_FAILED) {
     if (this.state === OVER) return;
-    this.lane.writeReset(this, HANDLER_FAILED);
+    this.lane.writeReset(this, code);
     this.end(null);
   }
 

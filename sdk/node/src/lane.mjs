@@ -230,6 +230,11 @@ export class Lane {
     this.#output.flush();
   }
 
+  /** Writes now what would be written at the end of this turn. */
+  flush() {
+    this.#output.flush();
+  }
+
   // Frames that come.
 
   frame(kind, flags, slot, generation, bytes, start, end, kept) {

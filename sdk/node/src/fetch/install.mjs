@@ -1,6 +1,7 @@
 // Puts the fetch objects in the place of the platform's, so that code which never heard of them works on: platform
-// functions are given real objects, and `instanceof` and `constructor` hold for both kinds. Must run before the
-// application is loaded.
+// functions are given real objects, and `instanceof` and `constructor` hold for both kinds. Only where an
+// application turns out to export a handler: one with a server of its own keeps the platform's, and so does what has
+// taken them while it was loaded.
 
 import { PlatformRequest, PlatformResponse, platformFetch } from './platform.mjs';
 import { isLazyRequest, toPlatform } from './request.mjs';
@@ -17,18 +18,13 @@ export function install({ platformResponse = false } = {}) {
   PlatformRequest.prototype.constructor = RequestForAll;
   PlatformResponse.prototype.constructor = globalThis.Response;
   for (const name of ['compileStreaming', 'instantiateStreaming']) wrapStreaming(name);
+}
+
+/** What applications find under `onehop`, from the beginning on. */
+export function announce() {
   const own = /** @type {any} */ (globalThis).onehop ?? {};
   Object.assign(own, { Response, createUpgradeResponse, isFastResponse, realResponse, sendFile });
   Object.defineProperty(globalThis, 'onehop', { value: own, configurable: true, writable: true, enumerable: false });
-}
-
-/** Puts the platform's own objects back, for an application that has nothing to do with a handler. */
-export function uninstall() {
-  put('Request', PlatformRequest);
-  put('fetch', platformFetch);
-  put('Response', PlatformResponse);
-  PlatformRequest.prototype.constructor = PlatformRequest;
-  PlatformResponse.prototype.constructor = PlatformResponse;
 }
 
 /**

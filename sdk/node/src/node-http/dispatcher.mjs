@@ -43,7 +43,7 @@ function dispatch(server, exchange) {
   exchange.request = request;
   server._connections += 1;
   request.joinDuplicateHeaders = server.joinDuplicateHeaders ?? false;
-  fill(request, exchange.head);
+  fill(request, exchange.head, server.maxHeadersCount);
   request.upgrade = asksForUpgrade && wantsUpgrade(server, request);
   if (request.upgrade) {
     socket = new UpgradeSocket(exchange, server);
@@ -68,7 +68,7 @@ function dispatch(server, exchange) {
   response[uniqueHeaders] = server[uniqueHeaders];
   socket._httpMessage = response;
   response.socket = socket;
-  if (begun.hasSubscribers) begun.publish({ request, response, socket, server });
+  if (begun.hasSubscribers && exchange.isPublished) begun.publish({ request, response, socket, server });
   try {
     if (asksForContinue(exchange)) emitExpecting(server, request, response);
     else server.emit('request', request, response);

@@ -22,8 +22,11 @@ export function leaveSoon(exchange) {
   process.nextTick(leave, exchange);
 }
 
-/** The connection is gone, or the application has closed it: nothing more will be sent or come. */
-export function connectionLost(exchange, error) {
+/**
+ * The connection is gone, or the application has closed it: nothing more will be sent or come.
+ * @param {Error|null} error the application's @param {Function} later calls what Node's socket does when it closes
+ */
+export function connectionLost(exchange, error, later) {
   const { socket } = exchange;
   if (exchange.isLost || socket === null) return;
   exchange.isLost = true;
@@ -33,7 +36,7 @@ export function connectionLost(exchange, error) {
     return;
   }
   socket.destroyed = true;
-  isolated(process.nextTick, process, closeConnection, exchange, error);
+  isolated(later, null, closeConnection, exchange, error);
 }
 
 function tell(exchange) {
@@ -46,34 +49,35 @@ function tell(exchange) {
 }
 
 function callBack(exchange) {
-  const { callbacks, endCallback } = exchange;
+  const { callbacks } = exchange;
+  if (callbacks === null) return;
   exchange.callbacks = null;
-  for (const callback of callbacks ?? []) callback();
-  if (endCallback === null || exchange.waiting > 0) return;
-  exchange.endCallback = null;
-  endCallback();
+  for (const callback of callbacks) callback();
 }
 
 function leave(exchange) {
   if (exchange.hasLeft) return;
   exchange.hasLeft = true;
-  const { request, response, socket, server } = exchange;
+  const { request, response, socket, server, endCallback } = exchange;
+  exchange.endCallback = null;
   try {
-    // 'finish' is among it.
     callBack(exchange);
+    // Where the answer was written by hand there is no response that finishes.
+    if (response === null || !response.finished) return;
+    // What Node's own listener to 'finish' does, which is the first one.
+    if (answered.hasSubscribers && exchange.isPublished) answered.publish({ request, response, socket, server });
+    if (detachSignal !== null) request[detachSignal]();
+    if (exchange.over && !request.complete) dropRest(request);
+    if (!request._consuming && !request._readableState.resumeScheduled) dump(request);
+    detach(response, socket);
+    if (socket.timeout) socket.setTimeout(0);
+    endCallback?.();
   } finally {
     if (response === null) {
       socket.destroy();
       release(exchange);
     } else {
-      if (answered.hasSubscribers) answered.publish({ request, response, socket, server });
-      if (detachSignal !== null) request[detachSignal]();
-      if (!request.complete) dropRest(request);
-      if (!request._consuming && !request._readableState.resumeScheduled) dump(request);
-      detach(response, socket);
-      if (socket.timeout) socket.setTimeout(0);
-      if (response._events?.close === undefined && socket._eventsCount === 0) close(exchange);
-      else process.nextTick(close, exchange);
+      process.nextTick(close, exchange);
     }
   }
 }
@@ -108,16 +112,26 @@ function detach(response, socket) {
 }
 
 function close(exchange) {
-  const { response, socket } = exchange;
   try {
-    closeResponse(response);
-    // The connection itself may go on with another request, which is no business of this one's socket.
-    if (socket._eventsCount > 0 && !exchange.isLost) {
-      exchange.isLost = true;
-      socket.destroyed = true;
-      socket._closed = true;
-      socket.emit('close', false);
-    }
+    closeResponse(exchange.response);
+  } finally {
+    // Its request may still be read.
+    if (exchange.over) conclude(exchange);
+  }
+}
+
+/**
+ * Nothing of it is left. The connection itself may go on with another request, which is no business of this one's
+ * socket.
+ */
+export function conclude(exchange) {
+  const { socket } = exchange;
+  try {
+    if (socket._eventsCount === 0 || exchange.isLost) return;
+    exchange.isLost = true;
+    socket.destroyed = true;
+    socket._closed = true;
+    socket.emit('close', false);
   } finally {
     release(exchange);
   }
@@ -136,7 +150,8 @@ function closeConnection(exchange, error) {
   socket._hadError = error !== null;
   socket.errored = error;
   try {
-    if (!exchange.hasLeft) request.destroy(connectionReset());
+    // After its answer a request may still have been read: Node would leave its reader waiting.
+    if (!exchange.hasLeft || !request.complete) request.destroy(connectionReset());
     refuseCallbacks(exchange);
     closeResponse(response);
     if (error !== null && socket.listenerCount('error') > 0) socket.emit('error', error);

@@ -6,12 +6,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { ANSWERING, BEGUN, Exchange, QUEUED } from '../exchange.mjs';
 import { isolated } from '../isolate.mjs';
-import { BODY_BYTES_MAX, FREE_BODY_BYTES, METHOD_HEAD, ProtocolError } from '../wire.mjs';
+import { BODY_BYTES_MAX, FREE_BODY_BYTES, HANDLER_FAILED, HANG_UP, METHOD_HEAD, ProtocolError } from '../wire.mjs';
 import { Arrival } from './arrival.mjs';
-import { connectionLost, leaveSoon, tellSoon } from './ending.mjs';
+import { conclude, connectionLost, leaveSoon, tellSoon } from './ending.mjs';
 import { internals } from './internals.mjs';
 import { fieldList } from './request.mjs';
-import { problemOf } from './response.mjs';
+import { encoded, problemOf } from './response.mjs';
 
 const EMPTY = new Uint8Array(0);
 /** Takes what nobody wants any more. */
@@ -44,6 +44,8 @@ export class NodeExchange extends Exchange {
   isToldSoon = false;
   hasLeft = false;
   isLost = false;
+  /** Whether diagnostics channels hear of it. */
+  isPublished = true;
   /** A body that does not come as a whole, or an upgraded connection. @type {Arrival|null} */
   #arrival = null;
   #head = HEADLESS;
@@ -57,11 +59,14 @@ export class NodeExchange extends Exchange {
   #sent = 0;
   #isEnding = false;
   #isTunnel = false;
+  /** What is written onto the socket leaves even where it is destroyed in the same turn. */
+  #isRaw = false;
   #trailers = '';
   #earlyTrailers = '';
   #closesWhenSent = false;
   #hasSentEnd = false;
   #isFlushedSoon = false;
+  #isEncoded = false;
   /** Calls within the async context of whoever said `end`, where the end comes later. */
   #context = null;
 
@@ -97,7 +102,7 @@ export class NodeExchange extends Exchange {
   reset() {
     const hasBegun = this.state !== QUEUED;
     this.end(null);
-    if (hasBegun) connectionLost(this, null);
+    if (hasBegun) connectionLost(this, null, process.nextTick);
   }
 
   // The request, for the application.
@@ -160,7 +165,7 @@ export class NodeExchange extends Exchange {
     const { request } = this;
     if (this.response === null) {
       if (!this.#isTunnel) return;
-      this.socket.push(null);
+      endReading(this.socket);
       this.#endTunnel();
       return;
     }
@@ -192,6 +197,10 @@ export class NodeExchange extends Exchange {
 
   /** @returns {boolean} whether more should be written now */
   send(data, encoding, callback) {
+    if (this.#head === STORED && !this.#isEncoded) {
+      this.#isEncoded = true;
+      this.#fields = encoded(this.#fields, typeof data === 'string' && isUtf8(encoding));
+    }
     if (typeof callback === 'function') {
       if (data.length === 0) this.endCallback = callback;
       else this.whenSent(callback);
@@ -233,6 +242,7 @@ export class NodeExchange extends Exchange {
 
   /** The answer's head was written by hand; with 101 what follows is another protocol. */
   beginRaw(status, fields, length) {
+    this.#isRaw = true;
     this.storeHead(status, fields, length, length < 0);
     if (status === 101) {
       this.#isTunnel = true;
@@ -248,6 +258,7 @@ export class NodeExchange extends Exchange {
     if (this.over) return;
     if (this.#head === STORED) this.#writeHead();
     this.resume();
+    if (this.#closesWhenSent && this.#head === HEADLESS) this.destroyed(null);
   }
 
   /** There is credit, or there is more to send. */
@@ -263,21 +274,23 @@ export class NodeExchange extends Exchange {
   /** Closes the client's connection when everything written is sent. */
   destroyWhenSent() {
     this.#closesWhenSent = true;
-    if (this.over) connectionLost(this, null);
+    if (this.over) connectionLost(this, null, setImmediate);
     else this.#flushSoon();
   }
 
   /** The application breaks the connection off. */
-  destroyed(error) {
-    this.abandon();
-    connectionLost(this, error);
+  destroyed(error, code = HANG_UP) {
+    this.#closesWhenSent = false;
+    if (this.#isRaw) this.flush();
+    this.abandon(code);
+    connectionLost(this, error, setImmediate);
   }
 
   /** The worker is about to retire: an upgraded connection, which could stay for ever, hears that its client ends. */
   retire() {
     if (!this.#isTunnel || this.#arrival.isWhole) return;
     this.#arrival.flowInto(NOBODY);
-    this.socket.push(null);
+    endReading(this.socket);
   }
 
   settle() {
@@ -339,9 +352,9 @@ export class NodeExchange extends Exchange {
 
   /** What no frame can carry is the application's error, not the lane's. */
   #checkHead() {
-    const problem = problemOf(this.#fields);
+    const problem = problemOf(this.#status, this.#fields, this.#isTunnel);
     if (problem === null) return true;
-    this.destroyed(new Error(problem));
+    this.destroyed(new Error(problem), HANDLER_FAILED);
     return false;
   }
 
@@ -363,9 +376,10 @@ export class NodeExchange extends Exchange {
   }
 
   #writeEnd() {
+    if (this.#hasSentEnd) return;
     // Who still reads the request's body while the answer is over goes on reading, as with Node alone.
-    if (this.#hasSentEnd || (this.response !== null && this.#isStillRead)) {
-      if (this.callbacks !== null || this.endCallback !== null) tellSoon(this);
+    if (this.response !== null && this.#isStillRead) {
+      this.#leaveSoon();
       return;
     }
     this.#hasSentEnd = true;
@@ -385,6 +399,11 @@ export class NodeExchange extends Exchange {
 
   #done() {
     this.finish();
+    if (this.hasLeft) conclude(this);
+    else this.#leaveSoon();
+  }
+
+  #leaveSoon() {
     if (this.#context === null) leaveSoon(this);
     else this.#context(leaveSoon, this);
   }
@@ -395,6 +414,12 @@ export class NodeExchange extends Exchange {
     if (flushing.length === 0) process.nextTick(flushAll);
     flushing.push(this);
   }
+}
+
+/** As net.Socket does, so that a stream that nobody reads ends too. */
+function endReading(socket) {
+  socket.push(null);
+  socket.read(0);
 }
 
 /** What was written by the end of this turn's code leaves then, all at once: `end` has usually come before. */

@@ -15,11 +15,15 @@ const NUMBER_BITS = 0x3f;
  */
 const KEPT_HEAD_CHARACTERS_MAX = 4096;
 
+/** Fields of a request that an application sees where its server says nothing else, as with Node alone. */
+const FIELDS_MAX = 2000;
+
 /**
  * @param {import('node:http').IncomingMessage} request
  * @param {string} head the REQUEST's fixed part and head block
+ * @param {number|null} fieldsMax the server's `maxHeadersCount`; 0 is no bound
  */
-export function fill(request, head) {
+export function fill(request, head, fieldsMax) {
   const facts = head.charCodeAt(1);
   const isOld = (facts & FACT.http10) !== 0;
   const own = head.length > KEPT_HEAD_CHARACTERS_MAX ? ownText : asIs;
@@ -33,6 +37,8 @@ export function fill(request, head) {
   if ((facts & FACT.upgrade) !== 0) list.push('Connection', 'Upgrade');
   // Framing is the server's, and yet how body parsers (`type-is`) see that there is a body.
   if (head.startsWith(UNKNOWN_LENGTH, LENGTH_AT)) list.push('Transfer-Encoding', 'chunked');
+  const count = 2 * (fieldsMax ?? FIELDS_MAX);
+  if (count > 0 && list.length > count) list.length = count;
   request._addHeaderLines(list, list.length);
   request.method = own(method(head));
 }

@@ -17,8 +17,10 @@ const { _storeHeader, _send, _writeRaw, _finish } = ServerResponse.prototype;
 
 const CHUNKED = /(?:^|\W)chunked(?:$|\W)/i;
 const CLOSE = /(?:^|\W)close(?:$|\W)/i;
-/** Every character above Latin-1 is one that `_storeHeader` has made itself, out of a Content-Disposition. */
-const NOT_LATIN1 = /[^\t\x20-\x7e\x80-\xff]/g;
+const ABOVE_LATIN1 = /[\u0100-\uffff]/g;
+const NOT_ASCII = /[^\t\n\x20-\x7e]/;
+/** What no value may hold, and what a character above Latin-1 becomes where its low byte is such. */
+const NOT_IN_VALUES = /[\0-\x08\x0a-\x1f\x7f]/g;
 
 /** Patches the prototype, once. */
 export function install() {
@@ -27,8 +29,12 @@ export function install() {
   Object.assign(ServerResponse.prototype, { _storeHeader: storeHeader, _send: send, _writeRaw: writeRaw, _finish: finish });
 }
 
-/** What is wrong with an answer's fields, or null. @param {string} fields a head block */
-export function problemOf(fields) {
+/**
+ * What is wrong with an answer's head, or null.
+ * @param {number} status @param {string} fields a head block @param {boolean} isUpgrade
+ */
+export function problemOf(status, fields, isUpgrade) {
+  if (!(status >= 200 && status <= 999) && !isUpgrade) return `${status} is no status of an answer`;
   // The shortest record has two bytes: few answers are long enough to be counted.
   if (fields.length <= FIELD_COUNT_MAX * 2) return null;
   if (fields.length > HEAD_BLOCK_BYTES_MAX) return `the fields of an answer have more than ${HEAD_BLOCK_BYTES_MAX} bytes`;
@@ -100,7 +106,7 @@ function storeHeader(firstLine, headers) {
 function trailerError(response) {
   response.chunkedEncoding = false;
   try {
-    _storeHeader.call(response, '', ['Trailer', 'x']);
+    _storeHeader.call(response, '', ['Trailer', 'x', 'Content-Length', '0']);
   } catch (error) {
     return error;
   }
@@ -136,12 +142,22 @@ function add(response, seen, name, value, validates) {
   addOne(response, seen, name, value, validates);
 }
 
-/** Node takes the bytes of the value for UTF-8 here (RFC 6266 section 4.3), and writes Latin-1. */
+/** Node takes the bytes of the value for UTF-8 here (RFC 6266 section 4.3). */
 function asDisposition(value) {
-  return Buffer.from(value, 'latin1').toString().replace(NOT_LATIN1, (character) => {
-    const byte = character.charCodeAt(0) & 0xff;
-    // What would end the field is no part of it.
-    return byte < 0x20 || byte === 0x7f ? '?' : String.fromCharCode(byte);
+  return Buffer.from(value, 'latin1').toString().replace(NOT_IN_VALUES, '?');
+}
+
+/**
+ * The fields as they are sent: Node writes the head together with a first piece that is a text in UTF-8, and then in
+ * that encoding; else in Latin-1, of which a character that is none has its low byte.
+ * @param {string} fields @param {boolean} isUtf8
+ */
+export function encoded(fields, isUtf8) {
+  if (!NOT_ASCII.test(fields)) return fields;
+  if (isUtf8) return Buffer.from(fields).latin1Slice();
+  return fields.replace(ABOVE_LATIN1, (character) => {
+    const low = String.fromCharCode(character.charCodeAt(0) & 0xff);
+    return low.replace(NOT_IN_VALUES, '?');
   });
 }
 

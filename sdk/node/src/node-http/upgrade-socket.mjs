@@ -86,5 +86,7 @@ Object.defineProperties(UpgradeSocket.prototype, {
   parser: { value: null, writable: true },
   _parent: { value: null, writable: true },
   _handle: { value: null, writable: true },
+  // net.Socket's would write several pieces to a handle.
+  _writev: { value: null, writable: true },
   _hadError: { value: false, writable: true },
 });
