@@ -29,7 +29,7 @@ for (const version of versions) {
       const below = new Client(await (isAgainstItself ? startAlone : startBelow)(context, app, version));
       const report = new Report(app, version);
       for (const [name, act] of Object.entries(BEHAVIOURS).filter(([name]) => asked(name))) {
-        const [expected, actual] = [await act(alone), await act(below)];
+        const [expected, actual] = await Promise.all([act(alone), act(below)]);
         report.compare(name, expected, actual);
       }
       report.finish(context, 'behaviour');
@@ -44,7 +44,7 @@ for (const version of deadly) {
       for (const [name, steps] of Object.entries(DEATHS).filter(([name]) => asked(name))) {
         const alone = await startAlone(context, app, version);
         const below = await (isAgainstItself ? startAlone : startBelow)(context, app, version);
-        report.compare(name, await fate(alone, steps), await fate(below, steps));
+        report.compare(name, ...(await Promise.all([fate(alone, steps), fate(below, steps)])));
         for (const server of [alone, below]) (server.child ?? server.server.child).kill('SIGKILL');
       }
       report.finish(context, 'death');
@@ -68,7 +68,7 @@ class Client {
   /** What the application wrote down about a request. */
   async log(id, until) {
     const { log, traced, pid } = await logOf(this.port, id, until);
-    this.#pid = pid;
+    if (pid > 0) this.#pid = pid;
     // The order among them is the request's and the response's; the socket is the connection's, or the request's own.
     return { log: log.filter((line) => !line.startsWith('socket')), socket: log.filter((line) => line.startsWith('socket')), traced };
   }
@@ -91,6 +91,7 @@ async function logOf(port, id, until) {
 async function fate(server, steps) {
   const { pid } = await logOf(server.port, '', '');
   const wire = await Wire.open(server.port);
+  wire.patience = NEVER_MS;
   wire.write(bytesOf(scripted(steps, { fields: [['X-Log', 'deadly'], ['X-Watch', 'silent']] })));
   const { status, end, body } = await wire.answer();
   wire.destroy();
@@ -112,6 +113,8 @@ async function settled(server, pid) {
 
 /** Who has not died so long after the answer will not. */
 const ALIVE_MS = 250;
+/** Answers that do not come are not waited for long. */
+const NEVER_MS = 700;
 
 function isRunning(pid) {
   try {

@@ -5,6 +5,8 @@ import { scripted } from './cases.mjs';
 import { bytesOf } from './wire.mjs';
 
 const MIB = 1 << 20;
+/** Answers that do not come are not waited for long. */
+const NEVER_MS = 1_000;
 const ALL = 'req,res,socket';
 const BYTES_TYPE = ['Content-Type', 'application/octet-stream'];
 
@@ -24,6 +26,7 @@ function answered(steps, options = {}) {
   return async (client) => {
     const { id, request } = named(steps, rest);
     const wire = await client.open();
+    wire.patience = NEVER_MS;
     wire.write(bytesOf(request));
     const answer = await wire.answer(request.method);
     const beforeLeaving = await client.log(id, until);
