@@ -18,6 +18,7 @@ const apps = process.env.ONEHOP_FRAMEWORKS?.split(',') ?? (IS_FULL ? ['node-http
 const only = process.env.ONEHOP_CASES?.split(',');
 const asked = (name) => only === undefined || only.includes(name);
 const explained = explanations(DIFFERENCES);
+const counts = [];
 const isAgainstItself = process.env.ONEHOP_FRAMEWORKS_BY === 'node';
 /** Deaths on the newer versions are asked in the long run alone: each needs two servers of its own. */
 const deadly = IS_FULL ? versions : versions.slice(0, 1);
@@ -53,6 +54,7 @@ for (const version of deadly) {
 }
 
 test('every difference on the list exists', { skip: (!IS_FULL || isAgainstItself || only !== undefined) && 'not all were compared' }, () => {
+  writeFileSync(join(OUTPUT, 'behaviours.txt'), `${counts.join('\n')}\n`);
   assert.deepEqual(explained.unused(), []);
 });
 
@@ -144,7 +146,9 @@ class Report {
   }
   finish(context, kind) {
     const { cases, intended, open } = this.#counts;
-    context.diagnostic(`${this.app} on Node ${this.version}: ${cases} cases, ${intended} intended differences, ${open} to mend, ${this.#faults.length} others`);
+    const line = `${kind} of ${this.app} on Node ${this.version}: ${cases} cases, ${intended} intended differences, ${open} to mend, ${this.#faults.length} others`;
+    counts.push(line);
+    context.diagnostic(line);
     writeFileSync(join(OUTPUT, `frameworks-${kind}-${this.app}-${this.version}.txt`), `${this.#faults.join('\n')}\n`);
     assert.equal(this.#faults.length, 0, `${this.#faults.length} differences that are not on the list:\n${this.#faults.slice(0, 20).join('\n')}`);
   }
