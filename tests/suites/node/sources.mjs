@@ -40,8 +40,10 @@ export function prepare(chosen, { lock = false } = {}) {
   writeManifests();
   if (lock) {
     npm(['install', '--package-lock-only']);
-    const text = readFileSync(path.join(TARGET, 'package-lock.json'), 'utf8');
-    writeFileSync(LOCK, text.replace(/^ *"resolved": "https?:.*\n/gm, ''));
+    const known = JSON.parse(readFileSync(path.join(TARGET, 'package-lock.json'), 'utf8'));
+    // Where packages come from is each machine's own affair; their hashes stay.
+    for (const entry of Object.values(known.packages)) delete entry.resolved;
+    writeJson(LOCK, known);
     return absent;
   }
   const isAll = chosen.length === SUITES.length;
@@ -50,7 +52,9 @@ export function prepare(chosen, { lock = false } = {}) {
   const stamp = path.join(TARGET, 'prepared.txt');
   const there = existsSync(stamp) ? readFileSync(stamp, 'utf8') : '';
   if (there === wanted('all') || there === wanted(selection)) return absent;
-  cpSync(LOCK, path.join(TARGET, 'package-lock.json'));
+  const known = JSON.parse(readFileSync(LOCK, 'utf8'));
+  for (const [name, entry] of Object.entries(known.packages)) if (entry.link) entry.resolved = name.replace('node_modules/suite-', 'suites/');
+  writeJson(path.join(TARGET, 'package-lock.json'), known);
   npm(['ci', ...(isAll ? [] : ['--include-workspace-root', ...chosen.map((suite) => `--workspace=suite-${folderName(suite)}`)])]);
   for (const suite of chosen.filter(({ debian }) => !debian)) copyPackage(suite);
   writeFileSync(stamp, wanted(selection));
