@@ -21,6 +21,7 @@ const STEPS: &[&str] = &[
     "fuzz",
     "bench-files",
     "bench-app",
+    "bench-frameworks",
     "bench-idle",
     "bench-tree",
 ];
@@ -82,6 +83,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     steps.step("fuzz", || fuzz(FUZZ_SECONDS));
     steps.step("bench-files", || with_program(|| bench::files(&["--smoke"])));
     steps.step("bench-app", || with_program(|| bench::app(&["--smoke"])));
+    steps.step("bench-frameworks", || with_program(|| bench::frameworks(&["--smoke"])));
     steps.step("bench-idle", || with_program(|| bench::idle(&["--smoke"])));
     steps.step("bench-tree", || with_program(|| bench::tree(&["--smoke"])));
     steps.finish()

@@ -18,6 +18,8 @@ const EMPTY = new Uint8Array(0);
 
 export class Exchange {
   state = QUEUED;
+  /** Waits for what the server says of the part of a file that it was asked to send. @type {((bytes: number) => void)|null} */
+  whenFileSent = null;
 
   /**
    * @param {import('./lane.mjs').Lane} lane
@@ -55,6 +57,14 @@ export class Exchange {
   /** The body ends with these fields. A fetch Request has no place for them. */
   bodyTrailers(_block) {
     this.bodyPiece(EMPTY, true);
+  }
+
+  /** So many bytes of the file's part have been passed on. */
+  fileSent(bytes) {
+    const call = this.whenFileSent;
+    if (call === null) throw new ProtocolError('the server speaks of a file that it was not asked for');
+    this.whenFileSent = null;
+    call(bytes);
   }
 
   // What the runtime and the application lead to.
