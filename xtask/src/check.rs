@@ -37,6 +37,9 @@ const PACKAGES: &[&str] = &[
     "wrk",
 ];
 
+/// Folders whose packages of npm the end-to-end tests use.
+const NPM_FOLDERS: &[&str] = &["tests/e2e", "tests/e2e/apps", "examples/quickstart"];
+
 /// How long each fuzz target runs here; `suites` runs them longer.
 const FUZZ_SECONDS: u64 = 5;
 
@@ -60,8 +63,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let mut steps = Steps::new("cargo xtask test", only);
     steps.step("install", || {
         install::debian(PACKAGES)?;
-        install::npm("tests/e2e")?;
-        install::npm("examples/quickstart")
+        npm_packages()
     });
     steps.step("format", || quiet(&mut command("cargo", &["fmt", "--all", "--check"])));
     steps.step("clippy", || {
@@ -99,20 +101,33 @@ fn licences() -> Outcome {
 
 /// The tests of tests/e2e against the release build. `variables` lengthen them.
 pub(crate) fn end_to_end(variables: &[(&str, &str)]) -> Outcome {
-    install::npm("tests/e2e")?;
-    install::npm("examples/quickstart")?;
-    let pictures = ground::target_folder("e2e")?;
     // Node's runner takes files; the list is the folder's, so that a new test needs no second place.
     let folder = ground::root().join("tests/e2e");
     let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)?.flatten().map(|entry| entry.path()).collect();
     files.retain(|path| path.to_string_lossy().ends_with(".test.mjs"));
     files.sort();
+    node_tests(&files, variables)
+}
+
+/// The production build of Next.js in tests/e2e/apps, which takes a minute to be made.
+pub(crate) fn next_build() -> Outcome {
+    node_tests(&[ground::root().join("tests/e2e/apps/next.test.mjs")], &[])
+}
+
+fn npm_packages() -> Outcome {
+    NPM_FOLDERS.iter().try_for_each(|folder| install::npm(folder))
+}
+
+/// Files for Node's runner, one after the other, against the release build.
+fn node_tests(files: &[PathBuf], variables: &[(&str, &str)]) -> Outcome {
+    npm_packages()?;
+    let pictures = ground::target_folder("e2e")?;
     install::raise_descriptor_limit();
     // A process that outlives its test would keep the runner waiting for ever.
     let mut words = vec!["--kill-after=5", END_TO_END_SECONDS, "node"];
     words.extend(["--test", "--test-reporter=spec", "--test-concurrency=1"]);
     let mut node = command("timeout", &words);
-    node.args(&files).env("ONEHOP_PROGRAM", ground::program()).env("ONEHOP_E2E_OUTPUT", pictures);
+    node.args(files).env("ONEHOP_PROGRAM", ground::program()).env("ONEHOP_E2E_OUTPUT", pictures);
     match install::caddy() {
         Ok(path) => drop(node.env("ONEHOP_CADDY", path)),
         Err(error) if error.is::<Skip>() => println!("    without Caddy: {error}"),

@@ -8,7 +8,7 @@ use crate::ground::Options;
 use crate::steps::{Skip, command};
 use crate::{Outcome, check, ground, install};
 
-const SUITES: &[&str] = &["end-to-end", "fuzz", "advisories", "httplint", "bench-tree"];
+const SUITES: &[&str] = &["end-to-end", "next", "fuzz", "advisories", "httplint", "bench-tree"];
 
 /// Seconds per fuzz target.
 const FUZZ_SECONDS: u64 = 300;
@@ -29,6 +29,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         let begun = Instant::now();
         let outcome = match name.as_str() {
             "end-to-end" => long_end_to_end(smoke),
+            "next" => check::next_build(),
             "fuzz" => check::fuzz(if smoke { 5 } else { FUZZ_SECONDS }),
             "advisories" => advisories(),
             "httplint" => httplint(),
