@@ -11,7 +11,7 @@ import { caller } from './handler.mjs';
 import { Lane } from './lane.mjs';
 import { Leaving } from './leave.mjs';
 import { AppError, checkTypeScript, look, noApplication } from './load.mjs';
-import { mainModule, otherPreloads } from './main-module.mjs';
+import { awaitOtherPreloads, mainModule } from './main-module.mjs';
 import { Adoption } from './node-http/adopt.mjs';
 import { BunAdoption } from './node-http/adopt-bun.mjs';
 import { install as installHabits } from './node-http/habits.mjs';
@@ -32,9 +32,8 @@ const EVALUATION_MILLISECONDS = 500;
 export async function startUnderNode() {
   const [, name] = process.argv;
   const worker = await start(name);
-  // A server that another preload starts (metrics, as tracing tools do) is not the application's. Node imports these
-  // modules itself as well, gets the same ones, and tells their errors.
-  for (const preload of otherPreloads()) await import(preload).catch(() => {});
+  // A server that another preload starts (metrics, as tracing tools do) is not the application's.
+  await awaitOtherPreloads();
   worker.begins();
   // Node begins with the main module when the preloads are through; from then on `import` gives that very module.
   if (name !== undefined) setImmediate(() => worker.follow(import(mainModule(name)), false));

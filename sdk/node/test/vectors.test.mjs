@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { Context } from '../src/context.mjs';
+import { FetchExchange } from '../src/fetch/exchange.mjs';
 import { Control } from '../src/control.mjs';
 import { INTERNED } from '../src/fetch/names.mjs';
 import { createRequest } from '../src/fetch/request.mjs';
@@ -49,7 +50,7 @@ class Bench {
   written = [];
 
   constructor({ streamWindow = 200_000, laneWindow = 200_000 } = {}) {
-    const runtime = { arrived: (exchange) => this.arrivals.push(exchange), laneBroken: (error) => { this.broken = error; } };
+    const runtime = { Exchange: FetchExchange, arrived: (exchange) => this.arrivals.push(exchange), laneBroken: (error) => { this.broken = error; } };
     this.lane = new Lane(runtime, { slots: 65_535, streamWindow, laneWindow });
     this.lane.attach({ write: (buffer, length) => this.written.push(Buffer.from(buffer.subarray(0, length))) > 0 });
   }

@@ -60,7 +60,7 @@ async function runBatch(plan, { node, onehop }) {
   const folder = mkdtempSync(path.join(tmpdir(), 'onehop-suite-'));
   plan.results = path.join(folder, 'results.jsonl');
   writeFileSync(plan.results, '');
-  const flags = plan.runner === 'node' ? [`--test-reporter=${REPORTER}`, `--test-reporter-destination=${folder}/reported.jsonl`] : [];
+  const flags = plan.runner === 'node' ? [`--test-reporter=${REPORTER}`, `--test-reporter-destination=${folder}/reported.txt`] : [];
   const milliseconds = plan.runner === 'mocha' ? SUITE_MILLISECONDS : FILE_MILLISECONDS;
   try {
     const child = onehop ? await startOnehop(plan, folder, [node, ...flags]) : startAlone(plan, folder, [node, ...flags]);
@@ -75,7 +75,7 @@ async function runBatch(plan, { node, onehop }) {
       }
     });
     await ended(child, plan, milliseconds, broken);
-    const lines = [...linesOf(`${folder}/reported.jsonl`), ...linesOf(plan.results)];
+    const lines = linesOf(plan.results);
     if (process.env.ONEHOP_SUITES_SHOW) console.log(said);
     return Object.assign(lines, { said });
   } finally {

@@ -11,6 +11,9 @@ import path from 'node:path';
 import process from 'node:process';
 import { pathToFileURL } from 'node:url';
 
+/** No file of these suites declares a test so long after its others are through. */
+const QUIET_MILLISECONDS = 500;
+
 const plan = JSON.parse(readFileSync(process.argv[2], 'utf8'));
 // A worker that ended with its tests is started again by onehop: there is nothing left to do for it.
 const finished = existsSync(plan.results) && readFileSync(plan.results, 'utf8').includes('{"begun":true}');
@@ -76,11 +79,26 @@ function message(error) {
 }
 
 /**
- * Node's test runner reports itself (node-reporter.mjs), and has finished when nothing keeps the process: then what
- * connects a worker with onehop must not keep it either.
+ * Node's test runner tells node-reporter.mjs, which has been loaded already. All is over when the process ends, or when
+ * no test is open any more and none has come for a while: clients of a suite keep connections that Node's server would
+ * have closed when it was closed, and that onehop keeps for the next request.
  */
 async function runFile() {
+  // What connects a worker with onehop does not keep a process whose tests are through.
   if (plan.onehop) for (const handle of process._getActiveHandles()) handle.unref?.();
-  process.on('exit', () => note({ done: true }));
+  let isOver = false;
+  const over = () => {
+    if (!isOver) note({ done: true });
+    isOver = true;
+  };
+  process.on('exit', over);
+  let quiet;
+  globalThis[Symbol.for('onehop.suites')] = {
+    note,
+    open(count) {
+      clearTimeout(quiet);
+      if (count === 0 && plan.onehop) quiet = setTimeout(over, QUIET_MILLISECONDS).unref();
+    },
+  };
   await import(pathToFileURL(path.join(plan.folder, plan.files[0])).href);
 }

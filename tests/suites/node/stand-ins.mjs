@@ -15,7 +15,7 @@ const LOCAL_HOST = /^(localhost|127\.\d+\.\d+\.\d+|::1|::|0\.0\.0\.0|::ffff:127\
 
 /** Servers of the suite that listen, by port or path. @type {Map<number|string, http.Server>} */
 const open = new Map();
-/** Which server a connection meant, by the client's port. @type {Map<number, http.Server>} */
+/** What a connection meant, by the client's port. @type {Map<number, {server: http.Server, place: number|string}>} */
 const meant = new Map();
 /** The library's queue and dispatcher of each server. @type {WeakMap<http.Server, {arrived(exchange: any): void}>} */
 const queues = new WeakMap();
@@ -75,8 +75,9 @@ function leadRequests(Runtime, queueOf) {
 
 function serverOf({ head }) {
   const port = head.charCodeAt(4) | head.charCodeAt(5) << 8;
-  const byConnection = meant.get(port);
-  if (byConnection) return byConnection;
+  const known = meant.get(port);
+  // Clients keep connections for the next server with the same port too, since onehop does not close them.
+  if (known) return known.server.listening ? known.server : open.get(known.place) ?? known.server;
   const host = /\n(?:Host:|\x98|\xd8)[^\n]*:(\d+)\n/i.exec(head);
   return open.get(Number(host?.[1])) ?? [...open.values()].at(-1) ?? null;
 }
@@ -85,6 +86,7 @@ function standIn(Place, StandIn) {
   const { _listen2: listen } = net.Server.prototype;
   net.Server.prototype._listen2 = function _listen2(...given) {
     if (this instanceof http.Server) this._handle = handleFor(this, given);
+    else if (given[1] > 0) open.delete(given[1]);
     listen.apply(this, given);
   };
 
@@ -118,12 +120,13 @@ function leadConnections(port) {
   const { connect } = net.Socket.prototype;
   net.Socket.prototype.connect = function (...given) {
     const normalized = Array.isArray(given[0]) ? given[0] : net._normalizeArgs(given);
-    const server = serverAt(normalized[0]);
-    if (server === undefined) return connect.apply(this, given);
     const [options, called] = normalized;
+    const server = serverAt(options);
+    if (server === undefined) return connect.apply(this, given);
+    const place = options.path ?? Number(options.port);
     const target = options.path ? { ...options, path: undefined, host: '127.0.0.1', port } : { ...options, port };
     // In front of all others: whatever they write comes behind.
-    this.prependOnceListener('connect', () => remember(this.localPort, server));
+    this.prependOnceListener('connect', () => remember(this.localPort, { server, place }));
     return connect.call(this, net._normalizeArgs([target, called ?? undefined]));
   };
 }
@@ -133,8 +136,8 @@ function serverAt({ port, path, host = 'localhost' }) {
   return LOCAL_HOST.test(host) ? open.get(Number(port)) : undefined;
 }
 
-function remember(localPort, server) {
+function remember(localPort, what) {
   meant.delete(localPort);
-  meant.set(localPort, server);
+  meant.set(localPort, what);
   if (meant.size > CONNECTIONS_MAX) meant.delete(meant.keys().next().value);
 }

@@ -39,6 +39,8 @@ struct Receiving<'a, 't, 'h, 'l, 'c> {
     place: Option<Place<'a>>,
     /// Who answers.
     seat: Seat,
+    /// Nothing of the body has come yet.
+    is_first: bool,
     /// What the body still owes, where its length is known.
     owed: Option<u64>,
     /// The answer has no body, whatever the worker sends.
@@ -79,6 +81,7 @@ pub(super) async fn receive(
         continued,
         place: Some(place),
         seat,
+        is_first: true,
         owed: None,
         is_bodiless: false,
         holds_last: false,
@@ -250,6 +253,9 @@ impl Receiving<'_, '_, '_, '_, '_> {
     /// Sends bytes of the body and lets the worker send as many more.
     async fn pass_on(&mut self, data: &[u8]) -> Result<(), Fault> {
         if !self.is_bodiless && !data.is_empty() {
+            if std::mem::take(&mut self.is_first) {
+                self.call.learn(self.seat, data);
+            }
             if let Some(owed) = &mut self.owed {
                 // More than was promised would be read as the next answer.
                 *owed = owed.checked_sub(data.len() as u64).ok_or(Fault::WorkerBroken)?;
