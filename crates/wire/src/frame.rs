@@ -285,6 +285,8 @@ pub enum ResetCode {
     NotNeeded = 5,
     /// What the worker sent is not an answer.
     Broken = 6,
+    /// The application closed the connection.
+    HangUp = 7,
 }
 
 impl ResetCode {
@@ -301,6 +303,7 @@ impl ResetCode {
             (Sender::Server, 6) => ResetCode::Broken,
             (Sender::Server, _) => ResetCode::ClientGone,
             (Sender::Worker, 4) => ResetCode::Refused,
+            (Sender::Worker, 7) => ResetCode::HangUp,
             (Sender::Worker, _) => ResetCode::Failed,
         }
     }

@@ -528,6 +528,7 @@ fn a_code_of_the_other_side_counts_as_the_general_one() {
         (4, ResetCode::ClientGone, ResetCode::Refused),
         (5, ResetCode::NotNeeded, ResetCode::Failed),
         (6, ResetCode::Broken, ResetCode::Failed),
+        (7, ResetCode::ClientGone, ResetCode::HangUp),
         (u32::MAX, ResetCode::ClientGone, ResetCode::Failed),
     ] {
         assert_eq!(ResetCode::from_number(number, Sender::Server), from_server);

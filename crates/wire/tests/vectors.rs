@@ -98,6 +98,7 @@ fn code_name(code: ResetCode) -> &'static str {
         ResetCode::Refused => "refused",
         ResetCode::NotNeeded => "not needed",
         ResetCode::Broken => "broken",
+        ResetCode::HangUp => "hang up",
     }
 }
 

@@ -58,6 +58,7 @@ export const HANDLER_FAILED = 3;
 export const REFUSED = 4;
 export const NOT_NEEDED = 5;
 export const BROKEN = 6;
+export const HANG_UP = 7;
 
 /** Facts of a REQUEST. */
 export const FACT_ENCRYPTED = 1;

@@ -8,6 +8,7 @@ mod client;
 mod connections;
 mod deadlines;
 mod files;
+mod hanging_up;
 mod harness;
 mod heads;
 mod hosts;

@@ -267,6 +267,30 @@ class Worker:
     def do_handler_fails(self, lane, slot, generation, *_):
         lane.send(frame(RESET, struct.pack("<I", 3), slot, generation))
 
+    def do_hangs_up(self, lane, slot, generation, target, *_):
+        if target.endswith("/head"):
+            lane.send(response(slot, generation, b"half of", length=100, end=False))
+        if target.endswith("/asks"):
+            lane.send(frame(INFORMATIONAL, struct.pack("<HHI", 100, 0, 0), slot, generation))
+        if target.endswith("/answer"):
+            return self.do_answer(lane, slot, generation, target, "", [])
+        lane.send(frame(RESET, struct.pack("<I", 7), slot, generation))
+
+    def gather(self, lane, slot, generation, target):
+        """Answers all when as many wait as the behaviour's argument says."""
+        waiting = self.__dict__.setdefault("waiting", [])
+        waiting.append((lane, slot, generation))
+        if len(waiting) == int(self.argument):
+            for lane, slot, generation in waiting:
+                lane.send(response(slot, generation, b"all are here"))
+            waiting.clear()
+
+    def do_server_gathers(self, lane, slot, generation, target, *_):
+        self.gather(lane, slot, generation, target)
+
+    def do_handler_gathers(self, lane, slot, generation, target, *_):
+        self.gather(lane, slot, generation, target)
+
     def do_unasked_upgrade(self, lane, slot, generation, *_):
         lane.send(response(slot, generation, status=101, fields=b"Upgrade: websocket\n", end=False))
 

@@ -72,6 +72,13 @@ impl Connection {
                 self.record(head, answer, view, served, 0, started.elapsed(), true);
                 return Err(self.part(fault));
             }
+            Err(fault @ Fault::HungUp) => {
+                rescue::rescue(fault, answer);
+                self.record(head, answer, view, served, 0, started.elapsed(), true);
+                // A client whose body is still coming sees the end all the same, and no reset that would take
+                // earlier answers away.
+                return Ok(Some(After::Linger));
+            }
             Err(fault) => {
                 rescue::rescue(fault, answer);
                 trip.amend_error(answer);

@@ -157,6 +157,7 @@ impl Receiving<'_, '_, '_, '_, '_> {
                 Ok(Some(Received::Ended(Ended::Complete)))
             }
             Payload::Reset(ResetCode::Refused) => Err(Fault::WorkerRefused),
+            Payload::Reset(ResetCode::HangUp) => Err(Fault::HungUp),
             Payload::Reset(_) => Err(Fault::HandlerFailed),
             // The lane lets nothing else through.
             _ => Err(Fault::WorkerBroken),
