@@ -118,6 +118,8 @@ pub enum Transport {
     Frames,
     /// As HTTP/1.1 on the Unix socket that `ONEHOP_HTTP_SOCKET` named; nothing is ever on the data lanes.
     Http,
+    /// As frames, for a server of the application's own: it bounds by itself how many it has at a time.
+    FramesForServer,
 }
 
 impl Transport {
@@ -126,12 +128,14 @@ impl Transport {
         match self {
             Transport::Frames => 0,
             Transport::Http => 1,
+            Transport::FramesForServer => 2,
         }
     }
 
     /// The one that has this number in READY.
     pub fn from_code(code: u16) -> Option<Self> {
-        [Transport::Frames, Transport::Http].into_iter().find(|transport| transport.code() == code)
+        let all = [Transport::Frames, Transport::Http, Transport::FramesForServer];
+        all.into_iter().find(|transport| transport.code() == code)
     }
 }
 

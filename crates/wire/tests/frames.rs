@@ -212,7 +212,7 @@ fn control_frames() -> impl Strategy<Value = Sent> {
         Just(Content::Retire),
     ];
     let from_worker = prop_oneof![
-        (any::<u16>(), prop_oneof![Just(Transport::Frames), Just(Transport::Http)], texts())
+        (any::<u16>(), select(vec![Transport::Frames, Transport::Http, Transport::FramesForServer]), texts())
             .prop_map(|(version, transport, (a, b, c))| Content::Ready(version, transport, [a, b, c])),
         vec(any::<u8>(), 0..200).prop_map(Content::Failed),
         pong,

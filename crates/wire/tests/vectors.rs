@@ -171,6 +171,7 @@ fn ready_meaning(ready: &Ready<'_>) -> Value {
     let transport = match ready.transport {
         Transport::Frames => "frames",
         Transport::Http => "http",
+        Transport::FramesForServer => "frames for a server",
     };
     json!({
         "version": ready.version, "transport": transport, "runtime": utf_8(ready.runtime),

@@ -6,7 +6,7 @@
 import { createRequire } from 'node:module';
 import path from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { Control, OVER_HTTP, OVER_LANES } from './control.mjs';
+import { Control, OVER_HTTP, OVER_LANES, OVER_LANES_TO_SERVER } from './control.mjs';
 import { takeSettings } from './environment.mjs';
 import { FetchExchange } from './fetch/exchange.mjs';
 import { announce, install } from './fetch/install.mjs';
@@ -192,7 +192,7 @@ export class Worker {
       const { call, closeAll } = dispatcher(server);
       this.#adoption.closeAll = closeAll;
       await this.#openLanes(new Runtime(NodeExchange, call, this.#greeting.perTurn));
-      this.#ready(OVER_LANES);
+      this.#ready(OVER_LANES_TO_SERVER);
       return;
     }
     const { httpSocket } = this.#settings;

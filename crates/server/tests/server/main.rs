@@ -14,6 +14,7 @@ mod heads;
 mod hosts;
 mod listeners;
 mod observed;
+mod places;
 mod programs;
 mod refusals;
 mod routes;

@@ -95,6 +95,8 @@ class Worker:
             if self.behaviour.startswith("http"):
                 listen(self.behaviour, self.argument)
                 transport = 7 if self.behaviour == "http_unknown" else 1
+            if self.behaviour.startswith("server_"):
+                transport = 2
             self.control.send(frame(READY, struct.pack("<HHI", 1, transport, len(text)) + text))
         elif kind == PING:
             if self.behaviour == "mute" and self.begun:
