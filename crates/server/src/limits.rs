@@ -13,7 +13,7 @@ pub const HEAD_DEADLINE: Duration = Duration::from_secs(10);
 pub const IDLE_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Longest pause within a request body that a handler reads, and the longest time in which a body is read
-/// that no handler wants.
+/// that no handler wants. Also how long one side of a tunnel may be silent once the other has ended its direction.
 pub const BODY_PROGRESS_DEADLINE: Duration = Duration::from_secs(20);
 
 /// Longest time in which a client takes nothing of an answer that is ready.

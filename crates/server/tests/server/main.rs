@@ -23,4 +23,5 @@ mod rows;
 mod spoken_in_http;
 mod sticky;
 mod stopping;
+mod tunnels;
 mod workers;

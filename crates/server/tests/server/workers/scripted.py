@@ -119,6 +119,8 @@ class Worker:
             lane.send(response(slot, generation, b"%d|" % len(self.bodies[lane, slot]) + payload))
         elif kind == DATA and self.behaviour == "upgrades":
             lane.send(frame(DATA, payload.upper(), slot, generation, bool(end)))
+        elif self.behaviour.startswith("tunnel_"):
+            self.on_tunnel(lane, kind, end, slot, generation, payload)
         elif kind in (DATA, TRAILERS) and self.behaviour in ("echo_body", "trailers_back"):
             if kind == DATA:
                 self.bodies[lane, slot] = self.bodies.get((lane, slot), b"") + payload
@@ -127,6 +129,19 @@ class Worker:
                     lane.send(frame(CREDIT, credit, slot, generation) + frame(CREDIT, credit, 0xFFFF, 0))
             if end:
                 lane.send(response(slot, generation, str(len(self.bodies[lane, slot])).encode()))
+
+    def on_tunnel(self, lane, kind, end, slot, generation, payload):
+        """Keeps what the client says; how it ends stands behind that in the file that is the argument."""
+        if kind == DATA:
+            self.bodies[lane, slot] += payload
+        if kind == DATA and end and self.behaviour == "tunnel_last":
+            lane.send(frame(DATA, b"last ", slot, generation))
+            lane.send(frame(DATA, b"words", slot, generation, True))
+        if end or kind == RESET:
+            how = "reset %d" % struct.unpack("<I", payload) if kind == RESET else "end"
+            with open(self.argument + ".new", "wb") as file:
+                file.write(self.bodies[lane, slot] + b"|" + how.encode())
+            os.rename(self.argument + ".new", self.argument)
 
     def answer(self, lane, slot, generation, payload, head):
         records = head.split(b"\n")
@@ -167,6 +182,17 @@ class Worker:
     def do_upgrades(self, lane, slot, generation, *_):
         fields = b"Upgrade:echo\nX-Own:yes\nSet-Cookie:a=b\nSet-Cookie:c=d\n"
         lane.send(response(slot, generation, status=101, fields=fields, end=False))
+
+    def do_tunnel_last(self, lane, slot, generation, *_):
+        lane.send(response(slot, generation, status=101, fields=b"Upgrade:echo\n", end=False))
+
+    def do_tunnel_bye(self, lane, slot, generation, *_):
+        self.do_tunnel_last(lane, slot, generation)
+        lane.send(frame(DATA, b"bye", slot, generation, True))
+
+    def do_tunnel_reset(self, lane, slot, generation, *_):
+        self.do_tunnel_bye(lane, slot, generation)
+        lane.send(frame(RESET, struct.pack("<I", 3), slot, generation))
 
     def do_announced_trailers(self, lane, slot, generation, *_):
         fields = b"Trailer:Checksum, X-Odd\n"
@@ -340,6 +366,16 @@ def serve(connection, path, argument):
         fields = ""
         if b"upgrade: echo" in head.lower():
             connection.sendall(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+            if target.endswith("/bye"):
+                connection.sendall(b"bye")
+                connection.shutdown(socket.SHUT_WR)
+                heard = b""
+                while received := connection.recv(1 << 16):
+                    heard += received
+                with open(argument + ".new", "wb") as file:
+                    file.write(heard + b"|end")
+                os.rename(argument + ".new", argument)
+                return
             connection.sendall(unread)
             while received := connection.recv(1 << 16):
                 connection.sendall(received.upper())
