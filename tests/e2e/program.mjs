@@ -43,7 +43,7 @@ export async function freePort() {
  * Starts onehop with a configuration and waits for its `ready` event.
  * `prefix` wraps the command line (strace); `folder` receives the Onehopfile.
  */
-export async function startOnehop(test, { text, folder, name = "Onehopfile", threads, prefix = [], env = {} }) {
+export async function startOnehop(test, { text, folder, name = "Onehopfile", threads, prefix = [], env = {}, deadline = READY_MS }) {
   if (!existsSync(ONEHOP)) throw new Error(`${ONEHOP} is not there: cargo build --release -p onehop`);
   const file = join(folder, name);
   writeFileSync(file, text);
@@ -82,7 +82,7 @@ export async function startOnehop(test, { text, folder, name = "Onehopfile", thr
   const ready = await Promise.race([
     running.event((event) => event.event === "ready"),
     running.exited,
-    new Promise((resolve) => setTimeout(resolve, READY_MS, undefined).unref()),
+    new Promise((resolve) => setTimeout(resolve, deadline, undefined).unref()),
   ]);
   if (ready?.event !== "ready") throw new Error(`onehop did not start:\n${events.map((event) => event.text).join("\n")}`);
   const listening = events.find((event) => event.event === "listening");

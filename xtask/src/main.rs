@@ -38,6 +38,9 @@ Commands:
   bench app       A small application: called by onehop, on Fastify, node:http and Bun alone, and on
                   Fastify behind nginx and Caddy. Takes the same options as `bench files`, and
                   --node PATH        the Node that runs it everywhere (default: `node`)
+  bench frameworks
+                  Servers on Fastify, Express, Koa, Hono and node:http, unchanged: alone, under onehop,
+                  and behind nginx. Takes the same options as `bench app`.
   bench idle      Memory of 10,000 idle connections, and of a server at rest. Takes --smoke,
                   --connections N, --arms A,B.
   bench tree      Time to ready for 200 small files; peak memory when a 200 MiB tree changes.
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["bench", "files", options @ ..] => bench::files(options),
         ["bench", "app", options @ ..] => bench::app(options),
+        ["bench", "frameworks", options @ ..] => bench::frameworks(options),
         ["bench", "idle", options @ ..] => bench::idle(options),
         ["bench", "tree", options @ ..] => bench::tree(options),
         ["dist"] => dist::run(),

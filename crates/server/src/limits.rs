@@ -330,6 +330,10 @@ pub const LANE_READS_PER_TURN: usize = 4;
 /// A buffer for the frames of an exchange that grew beyond this is not kept for the next one.
 pub const LANE_INBOX_KEPT_BYTES_MAX: usize = 16 * 1024;
 
+/// Parts of files that a worker may ask for in one exchange before the first of them is sent: it needs one at
+/// a time, and their frames cost no credit.
+pub const FILE_PARTS_WAITING_MAX: usize = 4;
+
 /// Bytes of a request body that are sent to a worker in one piece.
 pub const UPLOAD_PIECE_BYTES_MAX: usize = 64 * 1024;
 

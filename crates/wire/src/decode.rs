@@ -8,8 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::Broken;
 use crate::frame::{
-    End, Facts, File, Frame, Hello, Informational, Kind, Lane, Payload, Pong, Ready, Request, ResetCode,
-    Response, Sender, Transport,
+    End, Facts, File, FilePart, Frame, Hello, Informational, Kind, Lane, Payload, Pong, Ready, Request,
+    ResetCode, Response, Sender, Transport,
 };
 use crate::head::HeadBlock;
 use crate::limits::{
@@ -97,6 +97,8 @@ fn read_payload(bytes: &[u8], kind: Kind, end: bool, from: Sender) -> Result<Pay
         Kind::Trailers => Payload::Trailers(HeadBlock::new(reader.all())?),
         Kind::Reset => Payload::Reset(ResetCode::from_number(reader.u32()?, from)),
         Kind::Credit => Payload::Credit(reader.u32()?),
+        Kind::FilePart => Payload::FilePart(read_file_part(&mut reader)?),
+        Kind::FileSent => Payload::FileSent(reader.u64()?),
     };
     reader.finish()?;
     Ok(payload)
@@ -206,6 +208,16 @@ fn read_file<'a>(reader: &mut Reader<'a>) -> Result<File<'a>, Broken> {
     let path_bytes = reader.u32()?;
     let path = reader.take(path_bytes as usize)?;
     Ok(File { status, head, offset, length, path })
+}
+
+fn read_file_part<'a>(reader: &mut Reader<'a>) -> Result<FilePart<'a>, Broken> {
+    Ok(FilePart {
+        offset: reader.u64()?,
+        length: reader.u64()?,
+        device: reader.u64()?,
+        inode: reader.u64()?,
+        path: reader.all(),
+    })
 }
 
 fn read_data<'a>(reader: &mut Reader<'a>, end: bool) -> Result<&'a [u8], Broken> {

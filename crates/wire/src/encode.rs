@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use crate::Broken;
 use crate::decode::{FLAG_END, METHOD_CODE_MAX, check_file, check_informational, check_response};
-use crate::frame::{Facts, Hello, Kind, Pong, Ready, ResetCode};
+use crate::frame::{Facts, FilePart, Hello, Kind, Pong, Ready, ResetCode};
 use crate::head::{is_token, is_value};
 use crate::limits::{
     DATA_BYTES_MAX, FIELDS_MAX, FRAME_HEADER_BYTES, HEAD_BLOCK_BYTES_MAX, INLINE_BODY_BYTES_MAX,
@@ -256,6 +256,32 @@ pub fn trailers(
 pub fn reset(out: &mut Vec<u8>, slot: u16, generation: u32, code: ResetCode) {
     let start = begin(out, Kind::Reset, slot, generation, false);
     out.extend_from_slice(&code.number().to_le_bytes());
+    finish(out, start);
+}
+
+/// FILE_PART.
+///
+/// # Errors
+/// Where the path does not fit; `out` is then as it was.
+pub fn file_part(out: &mut Vec<u8>, slot: u16, generation: u32, part: &FilePart<'_>) -> Result<(), Broken> {
+    let start = begin(out, Kind::FilePart, slot, generation, false);
+    for number in [part.offset, part.length, part.device, part.inode] {
+        out.extend_from_slice(&number.to_le_bytes());
+    }
+    let payload_bytes = out.len() - start - FRAME_HEADER_BYTES + part.path.len();
+    let written = if payload_bytes > PAYLOAD_BYTES_MAX {
+        Err(Broken::FrameTooLong(u32::try_from(payload_bytes).unwrap_or(u32::MAX)))
+    } else {
+        out.extend_from_slice(part.path);
+        Ok(())
+    };
+    finish_or_undo(out, start, written)
+}
+
+/// FILE_SENT.
+pub fn file_sent(out: &mut Vec<u8>, slot: u16, generation: u32, bytes: u64) {
+    let start = begin(out, Kind::FileSent, slot, generation, false);
+    out.extend_from_slice(&bytes.to_le_bytes());
     finish(out, start);
 }
 

@@ -70,6 +70,10 @@ pub enum Payload<'a> {
     Reset(ResetCode),
     /// Bytes that may be sent in addition.
     Credit(u32),
+    /// Bytes of a file are the next bytes of an answer's body.
+    FilePart(FilePart<'a>),
+    /// So many bytes of the file that [`Payload::FilePart`] named have been passed on.
+    FileSent(u64),
 }
 
 /// What the server tells a new worker.
@@ -244,6 +248,21 @@ pub struct File<'a> {
     pub path: &'a [u8],
 }
 
+/// Bytes of a file that the server is asked to open, and that the worker has open itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FilePart<'a> {
+    /// Where they begin in the file.
+    pub offset: u64,
+    /// How many they are.
+    pub length: u64,
+    /// The device of the file that is meant (`st_dev`).
+    pub device: u64,
+    /// Its number there (`st_ino`).
+    pub inode: u64,
+    /// Where it is, relative to the folder for such files. Not checked in any way.
+    pub path: &'a [u8],
+}
+
 /// What the server knows of a request beside its head: a set of bits. Bits without a name are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Facts(pub u8);
@@ -332,6 +351,8 @@ pub(crate) enum Kind {
     Trailers = 0x15,
     Reset = 0x16,
     Credit = 0x17,
+    FilePart = 0x18,
+    FileSent = 0x19,
 }
 
 /// Whether a kind of frame is the last of its direction.
@@ -360,6 +381,8 @@ impl Kind {
             0x15 => Kind::Trailers,
             0x16 => Kind::Reset,
             0x17 => Kind::Credit,
+            0x18 => Kind::FilePart,
+            0x19 => Kind::FileSent,
             _ => return None,
         })
     }
@@ -367,10 +390,14 @@ impl Kind {
     /// Who sends it; `None` is both.
     pub(crate) const fn sender(self) -> Option<Sender> {
         match self {
-            Kind::Hello | Kind::Ping | Kind::Retire | Kind::Request => Some(Sender::Server),
-            Kind::Ready | Kind::Failed | Kind::Pong | Kind::Response | Kind::Informational | Kind::File => {
-                Some(Sender::Worker)
-            }
+            Kind::Hello | Kind::Ping | Kind::Retire | Kind::Request | Kind::FileSent => Some(Sender::Server),
+            Kind::Ready
+            | Kind::Failed
+            | Kind::Pong
+            | Kind::Response
+            | Kind::Informational
+            | Kind::File
+            | Kind::FilePart => Some(Sender::Worker),
             Kind::Drain | Kind::Data | Kind::Trailers | Kind::Reset | Kind::Credit => None,
         }
     }

@@ -9,8 +9,8 @@ use onehop_wire::limits::{
     PAYLOAD_BYTES_MAX,
 };
 use onehop_wire::{
-    Broken, Facts, FieldName, FileParts, Frame, HeadBlock, HeadWriter, Hello, Interned, Lane, NAMES, Payload,
-    Pong, Ready, RequestParts, ResetCode, ResponseParts, Sender, Transport, decode, encode,
+    Broken, Facts, FieldName, FilePart, FileParts, Frame, HeadBlock, HeadWriter, Hello, Interned, Lane,
+    NAMES, Payload, Pong, Ready, RequestParts, ResetCode, ResponseParts, Sender, Transport, decode, encode,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -48,6 +48,8 @@ enum Content {
     Trailers(Vec<Pair>),
     Reset(ResetCode),
     Credit(u32),
+    FilePart([u64; 4], Vec<u8>),
+    FileSent(u64),
 }
 
 fn write_pairs(writer: &mut HeadWriter<'_>, pairs: &[Pair]) {
@@ -119,6 +121,11 @@ fn write(out: &mut Vec<u8>, sent: &Sent) {
         }
         Content::Reset(code) => encode::reset(out, slot, generation, *code),
         Content::Credit(bytes) => encode::credit(out, slot, generation, *bytes),
+        Content::FilePart([offset, length, device, inode], path) => {
+            let part = FilePart { offset: *offset, length: *length, device: *device, inode: *inode, path };
+            encode::file_part(out, slot, generation, &part).unwrap();
+        }
+        Content::FileSent(bytes) => encode::file_sent(out, slot, generation, *bytes),
     }
 }
 
@@ -168,6 +175,10 @@ fn read(frame: &Frame<'_>, from: Sender, lane: Lane) -> Sent {
         Payload::Trailers(block) => Content::Trailers(pairs(block)),
         Payload::Reset(code) => Content::Reset(code),
         Payload::Credit(bytes) => Content::Credit(bytes),
+        Payload::FilePart(part) => {
+            Content::FilePart([part.offset, part.length, part.device, part.inode], part.path.to_vec())
+        }
+        Payload::FileSent(bytes) => Content::FileSent(bytes),
     };
     Sent { from, lane, slot: frame.slot, generation: frame.generation, end: frame.end, content }
 }
@@ -271,6 +282,7 @@ fn data_frames() -> impl Strategy<Value = Sent> {
             _ => Content::File(status, offset, length, fields, path),
         },
     );
+    let file_part = (any::<[u64; 4]>(), body()).prop_map(|(numbers, path)| Content::FilePart(numbers, path));
     let informational =
         (early_status, field_pairs()).prop_map(|(status, fields)| Content::Informational(status, fields));
     let content = prop_oneof![
@@ -278,6 +290,8 @@ fn data_frames() -> impl Strategy<Value = Sent> {
         3 => response.prop_map(|content| (Worker, content)),
         1 => informational.prop_map(|content| (Worker, content)),
         1 => file.prop_map(|content| (Worker, content)),
+        1 => file_part.prop_map(|content| (Worker, content)),
+        1 => any::<u64>().prop_map(|bytes| (Server, Content::FileSent(bytes))),
         4 => both,
     ];
     (content, 0..LANE_SLOT, any::<u32>(), any::<bool>()).prop_map(

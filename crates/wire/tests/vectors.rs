@@ -147,6 +147,14 @@ fn meaning(frame: &Frame<'_>) -> (Value, Vec<u8>) {
         Payload::Trailers(block) => ("TRAILERS", json!({"fields": fields(block)})),
         Payload::Reset(code) => ("RESET", json!({"code": code.number(), "meaning": code_name(code)})),
         Payload::Credit(bytes) => ("CREDIT", json!({"bytes": bytes})),
+        Payload::FilePart(part) => {
+            let meaning = json!({
+                "offset": part.offset, "length": part.length, "device": digits(part.device),
+                "inode": digits(part.inode), "path": utf_8(part.path),
+            });
+            ("FILE_PART", meaning)
+        }
+        Payload::FileSent(bytes) => ("FILE_SENT", json!({"bytes": bytes})),
     };
     let object = meaning.as_object_mut().unwrap();
     object.extend(Map::from_iter([
@@ -206,7 +214,7 @@ fn every_golden_frame_means_what_it_says_and_is_written_byte_for_byte() {
         assert!(decode(&written, vector.from(), vector.lane()).is_ok_and(|frame| frame.is_some()), "{name}");
         kinds.insert(meaning["kind"].to_string());
     }
-    assert_eq!(kinds.len(), 15, "{kinds:?}");
+    assert_eq!(kinds.len(), 17, "{kinds:?}");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 /**
  * @returns {{descriptors: number[], platformResponse: boolean, port: number|null, portIsNamed: boolean,
- * overHttp: boolean, httpSocket: string|null}|null} null where this process was not started by onehop
+ * overHttp: boolean, httpSocket: string|null, files: string|null}|null} null where this process was not started by onehop
  */
 export function takeSettings() {
   const { env } = process;
@@ -22,6 +22,8 @@ export function takeSettings() {
     portIsNamed: named !== null,
     overHttp: env.ONEHOP_PROTOCOL === 'http',
     httpSocket: env.ONEHOP_HTTP_SOCKET ?? null,
+    /** The folder whose files the server may send for the application. */
+    files: env.ONEHOP_FILES ?? null,
   };
   for (const name of Object.keys(env)) {
     if (name.startsWith('ONEHOP_')) delete env[name];

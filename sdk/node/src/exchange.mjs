@@ -18,6 +18,8 @@ const EMPTY = new Uint8Array(0);
 
 export class Exchange {
   state = QUEUED;
+  /** Waits for what the server says of the part of a file that it was asked to send. @type {((bytes: number) => void)|null} */
+  whenFileSent = null;
 
   /**
    * @param {import('./lane.mjs').Lane} lane
@@ -57,6 +59,14 @@ export class Exchange {
     this.bodyPiece(EMPTY, true);
   }
 
+  /** So many bytes of the file's part have been passed on. */
+  fileSent(bytes) {
+    const call = this.whenFileSent;
+    if (call === null) throw new ProtocolError('the server speaks of a file that it was not asked for');
+    this.whenFileSent = null;
+    call(bytes);
+  }
+
   // What the runtime and the application lead to.
 
   begin() {
@@ -75,9 +85,9 @@ export class Exchange {
   }
 
   /** RESET from this side, for what cannot go on. */
-  abandon() {
+  abandon(code = HANDLER_FAILED) {
     if (this.state === OVER) return;
-    this.lane.writeReset(this, HANDLER_FAILED);
+    this.lane.writeReset(this, code);
     this.end(null);
   }
 

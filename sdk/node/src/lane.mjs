@@ -6,9 +6,9 @@ import { openChannel } from './channel.mjs';
 import { LaneCredit } from './inbound.mjs';
 import { Output } from './output.mjs';
 import {
-  BODY_BYTES_MAX, CLIENT_GONE, CREDIT, DATA, END, FILE, FRAME_HEAD_BYTES, FREE_BODY_BYTES, FrameReader,
+  BODY_BYTES_MAX, CLIENT_GONE, CREDIT, DATA, END, FILE, FILE_PART, FILE_SENT, FRAME_HEAD_BYTES, FREE_BODY_BYTES, FrameReader,
   HEAD_BLOCK_BYTES_MAX, INFORMATIONAL, LANE_SLOT, METHOD_NUMBER_MAX, ProtocolError, REQUEST, REQUEST_FIXED_BYTES,
-  RESET, RESPONSE, RESPONSE_FIXED_BYTES, TRAILERS, WINDOW_BYTES_MAX, readU32, writeFrameHead, writeU16, writeU32,
+  RESET, RESPONSE, RESPONSE_FIXED_BYTES, TRAILERS, WINDOW_BYTES_MAX, readU32, readU64, writeFrameHead, writeU16, writeU32,
   writeU64,
 } from './wire.mjs';
 
@@ -157,6 +157,21 @@ export class Lane {
     buffer.set(name, fileAt + 20);
   }
 
+  /**
+   * Bytes of a file are the next bytes of a body; FILE_SENT says how many of them were passed on.
+   * @param {{offset: number, length: number, device: bigint, inode: bigint, path: string}} part
+   */
+  writeFilePart(exchange, { offset, length, device, inode, path }) {
+    const name = Buffer.from(path);
+    const at = this.#frame(exchange, FILE_PART, 0, 32 + name.length);
+    const { buffer } = this.#output;
+    writeU64(buffer, at, offset);
+    writeU64(buffer, at + 8, length);
+    buffer.writeBigUInt64LE(device, at + 16);
+    buffer.writeBigUInt64LE(inode, at + 24);
+    buffer.set(name, at + 32);
+  }
+
   writeInformational(exchange, status, fields) {
     const at = this.#frame(exchange, INFORMATIONAL, 0, 8 + fields.length);
     const { buffer } = this.#output;
@@ -238,6 +253,10 @@ export class Lane {
         if (flags !== END) throw new ProtocolError('TRAILERS without END');
         if (end > start && bytes[end - 1] !== LINE_FEED) throw new ProtocolError('TRAILERS whose last record is not ended');
         this.#find(slot, generation)?.bodyTrailers(bytes.latin1Slice(start, end));
+        break;
+      case FILE_SENT:
+        if (end - start !== 8 || flags !== 0) throw new ProtocolError(`FILE_SENT with ${end - start} bytes, flags ${flags}`);
+        this.#find(slot, generation)?.fileSent(readU64(bytes, start));
         break;
       case RESET:
         if (end - start !== 4 || flags !== 0) throw new ProtocolError(`RESET with ${end - start} bytes, flags ${flags}`);

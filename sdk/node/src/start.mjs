@@ -3,9 +3,6 @@
  * runs, and the decision how it is called. An application that exports a handler is called with each request; else
  * the first http.Server that listens is driven with Node's own objects. Never both in one worker.
  */
-import { createRequire } from 'node:module';
-import path from 'node:path';
-import { pathToFileURL } from 'node:url';
 import { Control, OVER_HTTP, OVER_LANES, OVER_LANES_TO_SERVER } from './control.mjs';
 import { takeSettings } from './environment.mjs';
 import { FetchExchange } from './fetch/exchange.mjs';
@@ -14,6 +11,7 @@ import { caller } from './handler.mjs';
 import { Lane } from './lane.mjs';
 import { Leaving } from './leave.mjs';
 import { AppError, checkTypeScript, look, noApplication } from './load.mjs';
+import { awaitOtherPreloads, mainModule } from './main-module.mjs';
 import { Adoption } from './node-http/adopt.mjs';
 import { BunAdoption } from './node-http/adopt-bun.mjs';
 import { install as installHabits } from './node-http/habits.mjs';
@@ -33,19 +31,17 @@ const EVALUATION_MILLISECONDS = 500;
 /** Under Node, from its preload: the application becomes the main module when this is over. */
 export async function startUnderNode() {
   const [, name] = process.argv;
-  const follow = await start(name);
-  if (name === undefined) return;
-  // Node begins with the main module once all preloads are through; from then on `import` gives that very module.
-  setImmediate(async () => {
-    for (const preload of otherPreloads()) await import(preload).catch(() => {});
-    setImmediate(() => follow(import(pathToFileURL(realName(name)).href), false));
-  });
+  const worker = await start(name);
+  // A server that another preload starts (metrics, as tracing tools do) is not the application's.
+  await awaitOtherPreloads();
+  worker.begins();
+  // Node begins with the main module when the preloads are through; from then on `import` gives that very module.
+  if (name !== undefined) setImmediate(() => worker.follow(import(mainModule(name)), false));
 }
 
 /**
- * @param {string} file
- * @returns {Promise<(module: Promise<object>, isOurs: boolean) => void>} to be called with the application's module as
- * soon as it is being loaded; isOurs: nobody else tells that it failed
+ * @param {string} file the application's
+ * @returns {Promise<Worker>} of which `begins` and `follow` are to be called
  */
 export async function start(file) {
   const settings = takeSettings();
@@ -55,7 +51,7 @@ export async function start(file) {
   }
   const worker = new Worker(settings, file);
   await worker.open();
-  return (module, isOurs) => worker.follow(module, isOurs);
+  return worker;
 }
 
 export class Worker {
@@ -121,7 +117,16 @@ export class Worker {
     }
   }
 
-  /** The application's module is being loaded. */
+  /** From here on what listens may be the application's server. */
+  begins() {
+    this.#adoption.begin();
+  }
+
+  /**
+   * The application's module is being loaded.
+   * @param {Promise<object>} module
+   * @param {boolean} isOurs nobody else tells that it failed
+   */
   async follow(module, isOurs) {
     let exports;
     try {
@@ -191,6 +196,7 @@ export class Worker {
       ]);
       const { call, closeAll } = dispatcher(server);
       this.#adoption.closeAll = closeAll;
+      await this.#leaveFilesToServer();
       await this.#openLanes(new Runtime(NodeExchange, call, this.#greeting.perTurn));
       this.#ready(OVER_LANES_TO_SERVER);
       return;
@@ -210,6 +216,15 @@ export class Worker {
     if (process.versions.bun) return 'Bun\'s http.Server cannot be driven in another way';
     const { selfTest } = await import('./node-http/self-test.mjs');
     return selfTest();
+  }
+
+  async #leaveFilesToServer() {
+    const { files } = this.#settings;
+    if (files === null) return;
+    const [{ installFileAnswers }, { EXCHANGE }] = await Promise.all([
+      import('./node-http/file-answer.mjs'), import('./node-http/response.mjs'),
+    ]);
+    installFileAnswers(files, (response) => response[EXCHANGE]);
   }
 
   async #openLanes(runtime) {
@@ -265,7 +280,8 @@ export class Worker {
     const wanted = portIsNamed ? `a server of node:http to listen on port ${port}, as the Onehopfile says` : 'it to listen';
     const secure = this.#adoption.others.some(({ kind }) => kind !== 'http')
       ? '. TLS and HTTP/2 are onehop\'s work: let the application listen with node:http' : '';
-    process.stderr.write(`onehop: ${this.#found.text} and runs; waiting for ${wanted}${others && `, there is ${others}`}${secure}\n`);
+    const beside = others && `, there is ${others}`;
+    process.stderr.write(`onehop: ${this.#found.text} and runs; waiting for ${wanted}${beside}${secure}\n`);
   }
 
   /** What an application exports would serve, had it been told to listen. */
@@ -312,31 +328,6 @@ export class Worker {
       heap: heapUsed,
       resident: rss,
     };
-  }
-}
-
-/** What else is loaded before the main module, and may take its time. */
-function otherPreloads() {
-  const words = [...(process.env.NODE_OPTIONS ?? '').split(/\s+/), ...process.execArgv];
-  const { resolve } = createRequire(path.join(process.cwd(), 'preload'));
-  return words.flatMap((word, at) => {
-    const name = word.startsWith('--import=') ? word.slice('--import='.length) : words[at - 1] === '--import' ? word : null;
-    if (name === null) return [];
-    if (/^[a-z]+:/.test(name)) return [name];
-    try {
-      return [pathToFileURL(resolve(name)).href];
-    } catch {
-      return [];
-    }
-  });
-}
-
-/** The main module's file as Node finds it: by links, without an extension, as a folder. */
-function realName(name) {
-  try {
-    return createRequire(path.join(process.cwd(), 'main')).resolve(path.resolve(name));
-  } catch {
-    return name;
   }
 }
 

@@ -18,7 +18,7 @@ export const FREE_BODY_BYTES = 16_384;
 export const HEAD_BLOCK_BYTES_MAX = 65_536;
 /** Fields of a head block. */
 export const FIELD_COUNT_MAX = 200;
-/** Bytes of the path in a FILE frame: with the longest head block the frame still keeps to its bound. */
+/** Bytes of the path in a FILE or FILE_PART frame: with the longest head block the frame still keeps to its bound. */
 export const PATH_BYTES_MAX = 2048;
 /** Bytes of a REQUEST's payload in front of its head block. */
 export const REQUEST_FIXED_BYTES = 44;
@@ -50,6 +50,8 @@ export const DATA = 0x14;
 export const TRAILERS = 0x15;
 export const RESET = 0x16;
 export const CREDIT = 0x17;
+export const FILE_PART = 0x18;
+export const FILE_SENT = 0x19;
 
 /** Codes of RESET. */
 export const CLIENT_GONE = 1;
@@ -112,6 +114,11 @@ export function writeU64(bytes, at, value) {
   }
   writeU32(bytes, at, value >>> 0);
   writeU32(bytes, at + 4, Math.floor(value / 4_294_967_296));
+}
+
+/** @param {Uint8Array} bytes @param {number} at */
+export function readU64(bytes, at) {
+  return readU32(bytes, at) + readU32(bytes, at + 4) * 4_294_967_296;
 }
 
 /** @param {Uint8Array} bytes @param {number} at */

@@ -8,8 +8,9 @@ import { pathToFileURL } from 'node:url';
 import { start } from './start.mjs';
 
 const file = takeAppFile();
-const following = await start(file);
-following(import(pathToFileURL(file).href), true);
+const worker = await start(file);
+worker.begins();
+worker.follow(import(pathToFileURL(file).href), true);
 
 /** What the application sees of the command line is what it would see without onehop. */
 function takeAppFile() {

@@ -287,3 +287,20 @@ test('an error that nobody catches while starting is told with its stack', UNDER
     },
   );
 });
+
+test('a server of another preload is not the application\'s, and preloads see what the application sees', UNDER_NODE, async () => {
+  const port = await freePort();
+  const preload = `data:text/javascript,${encodeURIComponent(
+    `import http from 'node:http'; await new Promise((resolve) => setTimeout(resolve, 30));
+     http.createServer((q, s) => s.end('metrics')).listen(${port}, '127.0.0.1');
+     globalThis.seen = Object.keys(process.env).filter((name) => name.startsWith('ONEHOP_')).length;`)}`;
+  await withWorker(
+    `import http from 'node:http';
+     setTimeout(() => http.createServer((q, s) => s.end('app ' + globalThis.seen + process.execArgv.length)).listen(3000), 50);`,
+    { nodeArgs: ['--import', preload] }, async (peer, lane) => {
+      lane.send(requestFrame(0, 0));
+      assert.equal((await lane.answer(0)).body.toString(), 'app 02');
+      assert.equal((await get({ port })).body, 'metrics');
+    },
+  );
+});

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { Context } from '../src/context.mjs';
 import { Control } from '../src/control.mjs';
+import { FetchExchange } from '../src/fetch/exchange.mjs';
 import { INTERNED } from '../src/fetch/names.mjs';
 import { createRequest } from '../src/fetch/request.mjs';
 import { Lane } from '../src/lane.mjs';
@@ -51,7 +52,11 @@ class Bench {
   written = [];
 
   constructor({ streamWindow = 200_000, laneWindow = 200_000 } = {}) {
-    const runtime = { arrived: (exchange) => this.arrivals.push(exchange), laneBroken: (error) => { this.broken = error; } };
+    const runtime = {
+      Exchange: FetchExchange,
+      arrived: (exchange) => this.arrivals.push(exchange),
+      laneBroken: (error) => { this.broken = error; },
+    };
     this.lane = new Lane(runtime, { slots: 65_535, streamWindow, laneWindow });
     this.lane.attach({ write: (buffer, length) => this.written.push(Buffer.from(buffer.subarray(0, length))) > 0 });
   }
@@ -141,6 +146,8 @@ async function readData(vector) {
     const opening = requestFrame(slot, frame.generation, { method: 'POST', end: false });
     bench.lane.received(opening, opening.length);
   }
+  let sent = null;
+  if (frame.kind === 'FILE_SENT') bench.arrivals[0].whenFileSent = (count) => { sent = count; };
   // Byte by byte: every shorter beginning asks for more.
   for (const byte of bytes.subarray(0, 200)) bench.lane.received(Buffer.of(byte), 1);
   if (bytes.length > 200) bench.lane.received(bytes.subarray(200), bytes.length - 200);
@@ -162,6 +169,9 @@ async function readData(vector) {
     case 'RESET':
       assert.equal(exchange.over, true);
       assert.equal(exchange.signal().reason.name, frame.code === wire.TIMEOUT ? 'TimeoutError' : 'AbortError');
+      break;
+    case 'FILE_SENT':
+      assert.equal(sent, frame.bytes);
       break;
     case 'CREDIT':
       if (frame.slot === wire.LANE_SLOT) {
@@ -233,6 +243,9 @@ async function writeData(frame) {
       break;
     case 'FILE':
       lane.writeFile(exchange, frame.status, block, { path: frame.path, offset: frame.offset, length: frame.length ?? -1 });
+      break;
+    case 'FILE_PART':
+      lane.writeFilePart(exchange, { ...frame, device: BigInt(`0x${frame.device}`), inode: BigInt(`0x${frame.inode}`) });
       break;
     case 'DATA':
       lane.writeData(exchange, body, 0, body.length, frame.end);

@@ -100,7 +100,8 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     install::raise_descriptor_limit();
     process::move_to_load_core();
 
-    let comparison = Comparison { name: "files", arms: arms::ALL, bases: ["floor", "nginx"] };
+    let comparison =
+        Comparison { name: "files".to_owned(), under: None, arms: arms::ALL, bases: ["floor", "nginx"] };
     let versions = arms.iter().map(|arm| (arm.name.to_owned(), arm.version.clone())).collect();
     let mut report = Report::new(comparison, smoke, versions);
     let plan = Plan { smoke, rounds, seconds, site, asset, arms };

@@ -15,7 +15,7 @@ mod process;
 mod report;
 mod tree;
 
-pub(crate) use app::run as app;
+pub(crate) use app::{frameworks, run as app};
 pub(crate) use files::run as files;
 pub(crate) use idle::run as idle;
 pub(crate) use tree::run as tree;

@@ -53,7 +53,9 @@ struct Row {
 /// What a run compares.
 pub(crate) struct Comparison {
     /// Its name; the result's file is called so.
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
+    /// What runs all arms, said beside each case.
+    pub(crate) under: Option<String>,
     /// All arms, in the order in which they are printed.
     pub(crate) arms: &'static [&'static str],
     /// The arms that the others are measured by.
@@ -96,7 +98,10 @@ impl Report {
 
     /// Prints the medians of one case.
     pub(crate) fn print_case(&self, case: &str) {
-        println!("\n{case}");
+        match &self.comparison.under {
+            Some(under) => println!("\n{case} ({under})"),
+            None => println!("\n{case}"),
+        }
         if self.is_start(case) {
             println!(
                 "  {:<22} {:>10} {:>10} {:>10} {:>9}",
@@ -242,7 +247,7 @@ impl Report {
             "medians": medians,
             "rows": self.rows.iter().map(Row::json).collect::<Vec<_>>(),
         });
-        let path = write_result(self.comparison.name, self.smoke, &value)?;
+        let path = write_result(&self.comparison.name, self.smoke, &value)?;
         println!("\nwritten to {}", path.display());
         let void = self.rows.iter().filter(|row| row.measured.complaint().is_some()).count();
         if void > 0 {
@@ -392,7 +397,12 @@ mod tests {
 
     #[test]
     fn ratios_are_taken_within_a_round_and_errors_make_them_void() {
-        let comparison = Comparison { name: "x", arms: &["onehop", "floor"], bases: ["floor", "nginx"] };
+        let comparison = Comparison {
+            name: "x".to_owned(),
+            under: None,
+            arms: &["onehop", "floor"],
+            bases: ["floor", "nginx"],
+        };
         let mut report = Report::new(comparison, true, BTreeMap::new());
         for (round, onehop, floor, errors) in [(0, 6.0, 5.0, 0), (1, 12.0, 6.0, 0), (2, 1.0, 1.0, 4)] {
             report.add("c", round, "onehop", measured(onehop, errors));

@@ -61,6 +61,8 @@ pub(crate) fn write(frame: &Frame<'_>) -> Result<Vec<u8>, Broken> {
         }
         Payload::Reset(code) => encode::reset(&mut out, slot, generation, *code),
         Payload::Credit(bytes) => encode::credit(&mut out, slot, generation, *bytes),
+        Payload::FilePart(part) => encode::file_part(&mut out, slot, generation, part)?,
+        Payload::FileSent(bytes) => encode::file_sent(&mut out, slot, generation, *bytes),
     }
     Ok(out)
 }

@@ -61,6 +61,8 @@ export class BunAdoption {
     });
   }
 
+  begin() {}
+
   decide() {
     this.#isDecided = true;
   }

@@ -30,6 +30,9 @@ export class Adoption {
   #timer = null;
   /** What `_listen2` was called with, for a server that is set free. */
   #given = null;
+  /** Servers that were told to listen before the application's own modules ran. */
+  #early = new WeakSet();
+  #noting = null;
   #decided = false;
   #released = false;
   #isClosed = false;
@@ -53,11 +56,23 @@ export class Adoption {
       else if (kind === null) adoption.#listen2.apply(this, given);
       else adoption.#other(kind, this, given);
     };
+    const { listen } = net.Server.prototype;
+    this.#noting = http.Server.prototype.listen = function (...given) {
+      if (adoption.#noting !== null) adoption.#early.add(this);
+      return Reflect.apply(listen, this, given);
+    };
     const { closeAllConnections } = http.Server.prototype;
     http.Server.prototype.closeAllConnections = function () {
       Reflect.apply(closeAllConnections, this, []);
       if (this === adoption.server) adoption.closeAll();
     };
+  }
+
+  /** The application's own modules are run from here on. */
+  begin() {
+    // Unless somebody has wrapped it.
+    if (http.Server.prototype.listen === this.#noting) delete http.Server.prototype.listen;
+    this.#noting = null;
   }
 
   /** From now on the adopted server stays what it is. */
@@ -93,7 +108,7 @@ export class Adoption {
     } else if (this.server !== null) {
       if (this.place.equals(address, port)) this.#alias(server, given);
       else this.#other('http', server, given);
-    } else if (this.#expected === null || port === this.#expected || this.#decided) {
+    } else if (port === this.#expected || (this.#expected === null && !this.#early.has(server))) {
       this.#adopt(server, given, new Place(address, port, fd, server._handle ?? null));
     } else {
       this.#other('http', server, given);
@@ -121,7 +136,9 @@ export class Adoption {
   #alias(server, given) {
     const [address, port, , , fd] = given;
     if (this.#isClosed) {
-      process.stderr.write('onehop: the application has closed its server and listens again: requests go to other workers now\n');
+      process.stderr.write(
+        'onehop: the application has closed its server and listens again: requests go to other workers now\n',
+      );
     }
     this.#standIn(server, new Place(address, port, fd, server._handle ?? null), () => {});
     this.#listen2.apply(server, given);
@@ -146,7 +163,7 @@ export class Adoption {
 
   /** `server` listens, and may prove to be the one that is meant. */
   #expect(server, given) {
-    if (this.#isNamed || this.#second !== null) return;
+    if (this.#isNamed || this.#second !== null || this.#early.has(server)) return;
     this.#second = server;
     this.#timer = setTimeout(() => {
       this.#timer = null;

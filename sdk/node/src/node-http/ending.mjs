@@ -22,7 +22,11 @@ export function leaveSoon(exchange) {
   process.nextTick(leave, exchange);
 }
 
-/** The connection is gone, or the application has closed it: nothing more will be sent or come. */
+/**
+ * The connection is gone, or the application has closed it: nothing more will be sent or come.
+ * Node's socket closes in a later turn of the loop, too.
+ * @param {Error|null} error the application's
+ */
 export function connectionLost(exchange, error) {
   const { socket } = exchange;
   if (exchange.isLost || socket === null) return;
@@ -33,7 +37,7 @@ export function connectionLost(exchange, error) {
     return;
   }
   socket.destroyed = true;
-  isolated(process.nextTick, process, closeConnection, exchange, error);
+  isolated(setImmediate, null, closeConnection, exchange, error);
 }
 
 function tell(exchange) {
@@ -59,12 +63,13 @@ function leave(exchange) {
   exchange.endCallback = null;
   try {
     callBack(exchange);
-    if (response === null) return;
+    // Where the answer was written by hand there is no response that finishes.
+    if (response === null || !response.finished) return;
     // What Node's own listener to 'finish' does, which is the first one.
     if (answered.hasSubscribers && exchange.isPublished) answered.publish({ request, response, socket, server });
     if (detachSignal !== null) request[detachSignal]();
     if (exchange.over && !request.complete) dropRest(request);
-    if (!request._consuming && !request._readableState.resumeScheduled) dump(request);
+    if (!request._consuming && !request._readableState.resumeScheduled && !request.destroyed) dump(request);
     detach(response, socket);
     if (socket.timeout) socket.setTimeout(0);
     endCallback?.();
@@ -78,8 +83,15 @@ function leave(exchange) {
   }
 }
 
-/** The rest of the body goes nowhere, and a reader would wait for it in vain. */
+/**
+ * What is missing of the body is not wanted any more: who only listens hears its end. Who would read it hears that it
+ * is not whole (Node lets such a reader wait for ever).
+ */
 function dropRest(request) {
+  if (request._consuming || request._readableState.resumeScheduled) {
+    request.destroy(connectionReset());
+    return;
+  }
   request.complete = true;
   if (!request.destroyed) request.push(null);
 }

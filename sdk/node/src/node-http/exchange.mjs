@@ -6,7 +6,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { ANSWERING, BEGUN, Exchange, QUEUED } from '../exchange.mjs';
 import { isolated } from '../isolate.mjs';
-import { BODY_BYTES_MAX, FREE_BODY_BYTES, METHOD_HEAD, ProtocolError } from '../wire.mjs';
+import { BODY_BYTES_MAX, FREE_BODY_BYTES, HANDLER_FAILED, HANG_UP, METHOD_HEAD, ProtocolError } from '../wire.mjs';
 import { Arrival } from './arrival.mjs';
 import { conclude, connectionLost, leaveSoon, tellSoon } from './ending.mjs';
 import { internals } from './internals.mjs';
@@ -59,6 +59,8 @@ export class NodeExchange extends Exchange {
   #sent = 0;
   #isEnding = false;
   #isTunnel = false;
+  /** What is written onto the socket leaves even where it is destroyed in the same turn. */
+  #isRaw = false;
   #trailers = '';
   #earlyTrailers = '';
   #closesWhenSent = false;
@@ -135,10 +137,15 @@ export class NodeExchange extends Exchange {
     this.#arrival?.taken();
   }
 
+  /** More of the request's body is to come. */
+  get #isArriving() {
+    return this.#arrival !== null && !this.#arrival.isWhole && this.response !== null;
+  }
+
   /** What is not read of the body is not wanted: Node's `_dump`. */
   get #isStillRead() {
     const { request } = this;
-    return this.#arrival !== null && !this.#arrival.isWhole && request._consuming && !request._dumped && !request.destroyed;
+    return this.#isArriving && request._consuming && !request._dumped && !request.destroyed;
   }
 
   /** Listeners to what comes are the application's: they run in a context of their own, and may throw. */
@@ -200,7 +207,8 @@ export class NodeExchange extends Exchange {
       this.#fields = encoded(this.#fields, typeof data === 'string' && isUtf8(encoding));
     }
     if (typeof callback === 'function') {
-      if (data.length === 0) this.endCallback = callback;
+      // What `end` wants to be called makes 'finish': Node 24 gives it with the last piece.
+      if (data.length === 0 || callback.name === 'bound onFinish') this.endCallback = callback;
       else this.whenSent(callback);
     }
     if (data.length > 0) {
@@ -235,11 +243,14 @@ export class NodeExchange extends Exchange {
     }
     if (this.#head === STORED && this.#sendsWhole()) return;
     this.#context = AsyncLocalStorage.snapshot();
-    this.flush();
+    // Whoever goes on to read a body that is still on its way begins within this turn.
+    if (this.#isArriving) this.#flushSoon();
+    else this.flush();
   }
 
   /** The answer's head was written by hand; with 101 what follows is another protocol. */
   beginRaw(status, fields, length) {
+    this.#isRaw = true;
     this.storeHead(status, fields, length, length < 0);
     if (status === 101) {
       this.#isTunnel = true;
@@ -255,6 +266,7 @@ export class NodeExchange extends Exchange {
     if (this.over) return;
     if (this.#head === STORED) this.#writeHead();
     this.resume();
+    if (this.#closesWhenSent && this.#head === HEADLESS) this.destroyed(null);
   }
 
   /** There is credit, or there is more to send. */
@@ -275,8 +287,10 @@ export class NodeExchange extends Exchange {
   }
 
   /** The application breaks the connection off. */
-  destroyed(error) {
-    this.abandon();
+  destroyed(error, code = HANG_UP) {
+    this.#closesWhenSent = false;
+    if (this.#isRaw) this.flush();
+    this.abandon(code);
     connectionLost(this, error);
   }
 
@@ -315,7 +329,7 @@ export class NodeExchange extends Exchange {
   /** The usual answer: a head and a body that are there as a whole go out in one frame. */
   #sendsWhole() {
     const { lane, response } = this;
-    if (this.#isChunked || this.#isStillRead || this.#closesWhenSent || !this.#checkHead()) return false;
+    if (this.#isChunked || this.#isArriving || this.#closesWhenSent || !this.#checkHead()) return false;
     const text = this.#text;
     if (response !== null && !response._hasBody) {
       const length = this.head.charCodeAt(0) === METHOD_HEAD || this.#status === 304 ? this.#length : 0;
@@ -348,7 +362,7 @@ export class NodeExchange extends Exchange {
   #checkHead() {
     const problem = problemOf(this.#status, this.#fields, this.#isTunnel);
     if (problem === null) return true;
-    this.destroyed(new Error(problem));
+    this.destroyed(new Error(problem), HANDLER_FAILED);
     return false;
   }
 
@@ -372,7 +386,7 @@ export class NodeExchange extends Exchange {
   #writeEnd() {
     if (this.#hasSentEnd) return;
     // Who still reads the request's body while the answer is over goes on reading, as with Node alone.
-    if (this.response !== null && this.#isStillRead) {
+    if (this.#isStillRead) {
       this.#leaveSoon();
       return;
     }

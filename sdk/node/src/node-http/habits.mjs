@@ -24,7 +24,7 @@ function send(message, ...rest) {
   if (!told && typeof message === 'object' && message !== null) {
     told = true;
     const shown = inspect(message, { depth: 1, breakLength: Infinity }).slice(0, SHOWN_CHARACTERS);
-    process.stderr.write(`onehop: process.send has nobody to send to; this message and all that follow are dropped: ${shown}\n`);
+    process.stderr.write(`onehop: process.send reaches nobody; this message and all that follow are dropped: ${shown}\n`);
   }
   const called = rest.at(-1);
   if (typeof called === 'function') process.nextTick(called, null);

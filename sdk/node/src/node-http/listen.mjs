@@ -55,7 +55,9 @@ export function listenForReal(server, listen2, given) {
 function bind(address, port, family, backlog, flags) {
   let handle = null;
   if (!address) handle = create('::', port, 6, flags);
-  if (handle === null || typeof handle === 'number') handle = create(address || '0.0.0.0', port, address ? family : 4, flags);
+  if (handle === null || typeof handle === 'number') {
+    handle = create(address || '0.0.0.0', port, address ? family : 4, flags);
+  }
   if (typeof handle === 'number') return getSystemErrorName(handle);
   const error = handle.listen(backlog || 511);
   if (error === 0) return handle;
@@ -64,7 +66,8 @@ function bind(address, port, family, backlog, flags) {
 }
 
 function create(address, port, family, flags) {
-  return net._createServerHandle(address, port, family, undefined, port > 0 && sharesPorts ? flags | REUSE_PORT : flags);
+  const shared = port > 0 && sharesPorts ? flags | REUSE_PORT : flags;
+  return net._createServerHandle(address, port, family, undefined, shared);
 }
 
 const sharesPorts = (() => {

@@ -17,6 +17,8 @@ export class RawAnswer {
   #begun = null;
   #hasHead = false;
   #chunks = null;
+  /** Bytes that the body lacks, where its head says how many there are. */
+  #missing = Infinity;
 
   constructor(exchange) {
     this.#exchange = exchange;
@@ -44,9 +46,13 @@ export class RawAnswer {
       return rest.length === 0 || this.write(rest);
     }
     this.#hasHead = true;
-    if (head.isChunked && head.status !== 101) this.#chunks = new Unchunked();
+    if (head.status !== 101) {
+      if (head.isChunked) this.#chunks = new Unchunked();
+      else if (head.status === 204 || head.status === 304) this.#missing = 0;
+      else if (head.length >= 0) this.#missing = head.length;
+    }
     this.#exchange.beginRaw(head.status, head.fields, head.length);
-    return rest.length === 0 || this.#body(rest);
+    return this.#body(rest);
   }
 
   /** Nothing more will be written. */
@@ -57,9 +63,15 @@ export class RawAnswer {
 
   #body(bytes) {
     const content = this.#chunks === null ? bytes : this.#chunks.content(bytes);
-    if (content !== null) return this.#exchange.sendRaw(content);
-    this.#exchange.destroyed(new Error('what was written to the socket as chunks are none'));
-    return false;
+    if (content === null) {
+      this.#exchange.destroyed(new Error('what was written to the socket as chunks are none'));
+      return false;
+    }
+    this.#missing -= content.length;
+    const isReady = this.#exchange.sendRaw(content);
+    // Its own framing says that it is over, as a client would see it.
+    if (this.#missing <= 0 || this.#chunks?.isOver) this.#exchange.endAnswer('');
+    return isReady;
   }
 }
 
@@ -91,6 +103,8 @@ export function parseHead(text) {
 
 /** Takes the framing of chunks away (RFC 9112 section 7.1); extensions and trailers are dropped. */
 class Unchunked {
+  /** The last chunk and what follows it have come. */
+  isOver = false;
   #line = '';
   #left = 0;
   #state = 'size';
@@ -126,7 +140,10 @@ class Unchunked {
       this.#state = 'size';
       return line === '\r';
     }
-    if (this.#state === 'trailers') return true;
+    if (this.#state === 'trailers') {
+      this.isOver ||= line === '\r';
+      return true;
+    }
     const size = /^([0-9a-fA-F]{1,8})[ \t]*(?:;.*)?\r$/.exec(line);
     if (size === null) return false;
     this.#left = Number.parseInt(size[1], 16);

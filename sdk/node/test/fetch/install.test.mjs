@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { install } from '../../src/fetch/install.mjs';
+import { announce, install } from '../../src/fetch/install.mjs';
 import { createRequest } from '../../src/fetch/request.mjs';
 import { Response as FastResponse } from '../../src/fetch/response.mjs';
 import { headOf, sourceOf } from './frames.mjs';
@@ -12,6 +12,7 @@ const before = Object.fromEntries(names.map((name) => [name, Object.getOwnProper
 const Platform = { Request: globalThis.Request, Response: globalThis.Response, Headers: globalThis.Headers };
 
 test('the platform\'s Response stays the global one where that is asked for', () => {
+  announce();
   install({ platformResponse: true });
   assert.equal(globalThis.Response, Platform.Response);
   assert.equal(new Response().constructor, Response);

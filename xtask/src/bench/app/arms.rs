@@ -1,6 +1,8 @@
-//! Who answers: the application of benchmarks/servers/app under onehop, on its own, and behind a proxy.
+//! Who answers: an application of benchmarks/servers under onehop, on its own, and behind a proxy.
 //!
-//! All listen on a port of the loopback address and write no access log. A proxy's arm is two servers.
+//! All listen on a port of the loopback address and write no access log. A proxy's arm is two servers. This
+//! file knows how arms are started; which of them a measurement has is said by `ALL` here for the application
+//! and by `frameworks.rs` for the frameworks.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -27,7 +29,7 @@ pub(super) const SMOKE: &[&str] = &["onehop", "nginx-fastify"];
 
 /// What stands before the application's process.
 #[derive(Debug, Clone)]
-enum Front {
+pub(super) enum Front {
     /// Nothing: it listens itself.
     Nothing,
     /// nginx with this template of its settings.
@@ -38,11 +40,11 @@ enum Front {
 
 /// What runs the application.
 #[derive(Debug, Clone)]
-enum Runner {
-    /// onehop with this file of settings.
-    Onehop(&'static str),
+pub(super) enum Runner {
+    /// onehop with a file of settings and the script that they name.
+    Onehop { settings: PathBuf, script: PathBuf },
     /// Node with this script.
-    Node(&'static str),
+    Node(PathBuf),
     /// Bun, this program.
     Bun(PathBuf),
 }
@@ -87,16 +89,35 @@ impl AppArm {
             "caddy-fastify" => Front::Caddy(install::caddy()?),
             _ => Front::Nothing,
         };
+        let onehop =
+            |settings| Runner::Onehop { settings: server_file(settings), script: server_file("handler.mjs") };
         let runner = match *name {
-            "onehop" => Runner::Onehop("Onehopfile"),
-            "onehop-platform" => Runner::Onehop("platform.Onehopfile"),
-            "node-http" => Runner::Node("node-http.mjs"),
+            "onehop" => onehop("Onehopfile"),
+            "onehop-platform" => onehop("platform.Onehopfile"),
+            "node-http" => Runner::Node(server_file("node-http.mjs")),
             "bun-serve" => Runner::Bun(
                 install::javascript_rival("bun")?.join("node_modules/@oven/bun-linux-x64/bin/bun"),
             ),
-            _ => Runner::Node("fastify.mjs"),
+            _ => Runner::Node(server_file("fastify.mjs")),
         };
-        if matches!(runner, Runner::Onehop(_)) && !ground::program().exists() {
+        let framework = match &runner {
+            Runner::Node(script) if script.ends_with("fastify.mjs") => {
+                Some(install::version_in(&fastify_folder()?, "fastify")?)
+            }
+            _ => None,
+        };
+        AppArm::made(name, node, framework, front, runner)
+    }
+
+    /// An arm of these parts; `framework` is what its version is called, where it has one.
+    pub(super) fn made(
+        name: &'static str,
+        node: &str,
+        framework: Option<String>,
+        front: Front,
+        runner: Runner,
+    ) -> Outcome<AppArm> {
+        if matches!(runner, Runner::Onehop { .. }) && !ground::program().exists() {
             return Err(format!("{} is not there", ground::program().display()).into());
         }
         if matches!(front, Front::Nginx(_)) {
@@ -108,18 +129,13 @@ impl AppArm {
             Front::Nginx(_) => version.push(said("/usr/sbin/nginx", "-v")),
             Front::Caddy(program) => version.push(said(program, "version")),
         }
+        if matches!(runner, Runner::Onehop { .. }) {
+            version.push(said(ground::program(), "--version"));
+        }
+        version.extend(framework);
         match &runner {
-            Runner::Onehop(_) => {
-                version.extend([said(ground::program(), "--version"), said(node, "--version")])
-            }
-            Runner::Node("fastify.mjs") => {
-                let manifest = fastify_folder()?.join("node_modules/fastify/package.json");
-                let facts: serde_json::Value = serde_json::from_slice(&std::fs::read(manifest)?)?;
-                version.push(format!("fastify {}", facts["version"].as_str().unwrap_or("unknown")));
-                version.push(said(node, "--version"));
-            }
-            Runner::Node(_) => version.push(said(node, "--version")),
             Runner::Bun(program) => version.push(format!("bun {}", said(program, "--version"))),
+            Runner::Onehop { .. } | Runner::Node(_) => version.push(said(node, "--version")),
         }
         Ok(AppArm { name, version: version.join(", "), front, runner })
     }
@@ -143,21 +159,24 @@ impl AppArm {
             ("BENCH_ADMIN_PORT".to_owned(), free_port()?.to_string()),
             ("BENCH_WORKERS".to_owned(), workers.to_string()),
             ("BENCH_BURN_ROUNDS".to_owned(), around.burn_rounds.to_string()),
-            ("BENCH_HANDLER".to_owned(), server_file("handler.mjs")),
+            ("PORT".to_owned(), behind.to_string()),
             ("BENCH_NODE".to_owned(), around.node.clone()),
             ("ONEHOP_CONTROL".to_owned(), around.work.join(format!("control-{port}")).display().to_string()),
             ("NODE_ENV".to_owned(), "production".to_owned()),
         ];
-        if matches!(self.runner, Runner::Node("fastify.mjs")) {
+        if matches!(&self.runner, Runner::Node(script) if *script == server_file("fastify.mjs")) {
             environment.push(("BENCH_FASTIFY".to_owned(), fastify_folder()?.display().to_string()));
         }
         let line = match &self.runner {
-            Runner::Onehop(file) => {
+            Runner::Onehop { settings, script } => {
+                environment.push(("BENCH_HANDLER".to_owned(), script.display().to_string()));
                 let program = ground::program().display().to_string();
-                vec![program, "run".to_owned(), "--config".to_owned(), server_file(file)]
+                vec![program, "run".to_owned(), "--config".to_owned(), settings.display().to_string()]
             }
-            Runner::Node(file) => vec![around.node.clone(), server_file(file)],
-            Runner::Bun(program) => vec![program.display().to_string(), server_file("bun.mjs")],
+            Runner::Node(script) => vec![around.node.clone(), script.display().to_string()],
+            Runner::Bun(program) => {
+                vec![program.display().to_string(), server_file("bun.mjs").display().to_string()]
+            }
         };
         let mut lines = vec![line.join(" ")];
         let runner = self.launch(&line, &environment, behind, &around.work, cores)?;
@@ -167,7 +186,7 @@ impl AppArm {
             servers.insert(0, self.launch(&line, &environment, port, &around.work, cores)?);
             lines.insert(0, line.join(" "));
         }
-        Ok(Running { servers, has_workers: matches!(self.runner, Runner::Onehop(_)), address, lines })
+        Ok(Running { servers, has_workers: matches!(self.runner, Runner::Onehop { .. }), address, lines })
     }
 
     fn launch(
@@ -212,7 +231,7 @@ impl AppArm {
             }
             Front::Caddy(program) => {
                 let program = program.display().to_string();
-                let file = server_file("Caddyfile");
+                let file = server_file("Caddyfile").display().to_string();
                 let words = [&program, "run", "--adapter", "caddyfile", "--config", &file];
                 Some(words.map(str::to_owned).to_vec())
             }
@@ -240,8 +259,8 @@ impl Running {
     }
 }
 
-fn server_file(name: &str) -> String {
-    ground::root().join("benchmarks/servers/app").join(name).display().to_string()
+fn server_file(name: &str) -> PathBuf {
+    ground::root().join("benchmarks/servers/app").join(name)
 }
 
 fn fastify_folder() -> Outcome<PathBuf> {

@@ -79,6 +79,9 @@ pub(super) fn handler(app: &App, beside: &Beside<'_>) -> Result<(Launch, Lanes),
     if app.platform_response {
         environment::set(&mut environment, "ONEHOP_PLATFORM_RESPONSE", "1");
     }
+    if let Some(files) = &app.files {
+        environment::set(&mut environment, "ONEHOP_FILES", files);
+    }
     environment::set(
         &mut environment,
         "ONEHOP_LANES",

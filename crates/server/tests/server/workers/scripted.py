@@ -208,7 +208,10 @@ class Worker:
         body = str(os.getpid())
         if target.endswith("/begin"):
             body = '0{"sid":"%d-%d","upgrades":["websocket"]}' % (os.getpid(), self.begun)
-        lane.send(response(slot, generation, body.encode()))
+        if self.begun % 2:
+            lane.send(response(slot, generation, body.encode()))
+        else:
+            lane.send(response(slot, generation, end=False) + frame(DATA, body.encode(), slot, generation, True))
 
     def do_garbage(self, lane, *_):
         lane.send(b"HTTP/1.1 200 OK\r\n\r\n" * 4)

@@ -39,10 +39,15 @@ struct Receiving<'a, 't, 'h, 'l, 'c> {
     place: Option<Place<'a>>,
     /// Who answers.
     seat: Seat,
+    /// Nothing of the body has come yet.
+    is_first: bool,
     /// What the body still owes, where its length is known.
     owed: Option<u64>,
     /// The answer has no body, whatever the worker sends.
     is_bodiless: bool,
+    /// The last bytes of a file wait for the worker's word that the answer is at its end. A client that has all
+    /// of its bytes may leave, and the application would hear of one that had gone too early.
+    holds_last: bool,
     /// Ends an answer that would go on for ever, some time after the server began to stop.
     farewell: Option<Pin<Box<dyn Future<Output = ()> + 'c>>>,
 }
@@ -76,8 +81,10 @@ pub(super) async fn receive(
         continued,
         place: Some(place),
         seat,
+        is_first: true,
         owed: None,
         is_bodiless: false,
+        holds_last: false,
         farewell: None,
     };
     let mut frames = Vec::new();
@@ -97,7 +104,9 @@ pub(super) async fn receive(
             }
             rest = rest.get(used..).unwrap_or_default();
         }
-        receiving.download.flush().await.map_err(gone)?;
+        if !receiving.holds_last {
+            receiving.download.flush().await.map_err(gone)?;
+        }
     }
 }
 
@@ -122,6 +131,7 @@ impl Receiving<'_, '_, '_, '_, '_> {
 
     /// One frame; `Some` where it was the last one of interest.
     async fn take(&mut self, frame: wire::Frame<'_>) -> Result<Option<Received>, Fault> {
+        self.holds_last = false;
         match frame.payload {
             Payload::Response(response) => self.take_head(response, frame.end).await,
             Payload::Data(data) => self.take_data(data, frame.end).await,
@@ -155,6 +165,15 @@ impl Receiving<'_, '_, '_, '_, '_> {
                 super::file::open(self.trip, self.call.pool, wanted, self.answer).await?;
                 self.trip.finish(self.answer);
                 Ok(Some(Received::Ended(Ended::Complete)))
+            }
+            Payload::FilePart(part) => {
+                let sent = self.pass_on_file(&part).await?;
+                self.holds_last = self.owed == Some(0);
+                if !self.holds_last {
+                    self.download.flush().await.map_err(gone)?;
+                }
+                self.stream.file_sent(sent);
+                Ok(None)
             }
             Payload::Reset(ResetCode::Refused) => Err(Fault::WorkerRefused),
             Payload::Reset(ResetCode::HangUp) => Err(Fault::HungUp),
@@ -235,6 +254,9 @@ impl Receiving<'_, '_, '_, '_, '_> {
     /// Sends bytes of the body and lets the worker send as many more.
     async fn pass_on(&mut self, data: &[u8]) -> Result<(), Fault> {
         if !self.is_bodiless && !data.is_empty() {
+            if std::mem::take(&mut self.is_first) {
+                self.call.learn(self.seat, data);
+            }
             if let Some(owed) = &mut self.owed {
                 // More than was promised would be read as the next answer.
                 *owed = owed.checked_sub(data.len() as u64).ok_or(Fault::WorkerBroken)?;
@@ -243,6 +265,25 @@ impl Receiving<'_, '_, '_, '_, '_> {
         }
         self.stream.consumed(data.len());
         Ok(())
+    }
+
+    /// Sends bytes of a file as those of the body. Fewer than were asked for where the file does not have them,
+    /// none where it is not found: the worker, which has it open, sends the rest itself.
+    async fn pass_on_file(&mut self, part: &wire::FilePart<'_>) -> Result<u64, Fault> {
+        if self.owed.is_some_and(|owed| owed < part.length) {
+            return Err(Fault::WorkerBroken);
+        }
+        if self.is_bodiless {
+            return Ok(0);
+        }
+        let Some(mut source) = super::file::part(self.call.pool, part).await else { return Ok(0) };
+        let mut sent = 0;
+        while let Some(bytes) = source.next().await {
+            self.download.data(bytes).await.map_err(gone)?;
+            sent += bytes.len() as u64;
+        }
+        self.owed = self.owed.map(|owed| owed.saturating_sub(sent));
+        Ok(sent)
     }
 
     async fn upgrade(&mut self) -> Result<Option<Received>, Fault> {

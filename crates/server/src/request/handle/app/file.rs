@@ -1,14 +1,19 @@
-//! Files that an application names and the server sends: FILE frames, `X-Sendfile`, `X-Accel-Redirect`.
+//! Files that an application names and the server sends: FILE frames, `X-Sendfile`, `X-Accel-Redirect`; and
+//! bytes of files that an application has open itself: FILE_PART.
 //!
-//! Only below the folder that the configuration names. Conditions and ranges of the request are the
-//! server's to answer, fields that the application set win.
+//! Only below the folder that the configuration names. Of files that are named, conditions and ranges of the
+//! request are the server's to answer, and fields that the application set win. Parts are bytes and nothing else.
 
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
 use onehop_http1::Method;
+use onehop_wire::FilePart;
 
 use super::pool::Pool;
+use crate::limits::DISK_READ_BYTES;
 use crate::request::answer::{Answer, Body};
 use crate::request::handle::files::{self, OnDisk, content_type::content_type, path};
 use crate::request::rescue::Fault;
@@ -97,4 +102,55 @@ pub(super) async fn open(
     made.fields.add_lines(answer.fields.lines());
     *answer = made;
     Ok(())
+}
+
+/// Bytes of an open file that are still to be sent.
+pub(super) struct Source {
+    file: Arc<File>,
+    offset: u64,
+    left: u64,
+    buffer: Vec<u8>,
+}
+
+/// The file of a part, if it is still the one that the application has open.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "files that are not in memory are what a core's few blocking threads are for"
+)]
+pub(super) async fn part(pool: &Arc<Pool>, part: &FilePart<'_>) -> Option<Source> {
+    let root = pool.app.files.clone()?;
+    let name = path::parse_decoded(part.path).ok()?.bytes.into_owned();
+    let opened = tokio::task::spawn_blocking(move || files::open_named_file(&root, &name).ok());
+    let (file, metadata) = opened.await.ok()??;
+    let is_meant = (metadata.dev(), metadata.ino()) == (part.device, part.inode);
+    let source = Source { file: Arc::new(file), offset: part.offset, left: part.length, buffer: Vec::new() };
+    is_meant.then_some(source)
+}
+
+impl Source {
+    /// The next bytes; none at the end of what was wanted, or of what is there.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "files that are not in memory are what a core's few blocking threads are for"
+    )]
+    pub(super) async fn next(&mut self) -> Option<&[u8]> {
+        let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(DISK_READ_BYTES);
+        if wanted == 0 {
+            return None;
+        }
+        let (file, offset, mut buffer) =
+            (Arc::clone(&self.file), self.offset, std::mem::take(&mut self.buffer));
+        let read = tokio::task::spawn_blocking(move || {
+            buffer.resize(wanted, 0);
+            let count = file.read_at(&mut buffer, offset);
+            (buffer, count)
+        });
+        let (buffer, count) = read.await.ok()?;
+        self.buffer = buffer;
+        // The worker meets the same error when it reads on.
+        let count = count.ok().filter(|count| *count > 0)?;
+        self.offset += count as u64;
+        self.left -= count as u64;
+        self.buffer.get(..count)
+    }
 }

@@ -20,8 +20,8 @@ use tokio::net::UnixStream;
 use super::pool::{LaneReport, Worker, WorkerId};
 use super::stream::{Progress, Stream, StreamState};
 use crate::limits::{
-    LANE_BUFFER_BYTES, LANE_OUT_BYTES_MAX, LANE_READS_PER_TURN, LANE_SLOTS_MAX, LANE_WINDOW_BYTES,
-    SERVER_CONCURRENCY, STREAM_WINDOW_BYTES,
+    FILE_PARTS_WAITING_MAX, LANE_BUFFER_BYTES, LANE_OUT_BYTES_MAX, LANE_READS_PER_TURN, LANE_SLOTS_MAX,
+    LANE_WINDOW_BYTES, SERVER_CONCURRENCY, STREAM_WINDOW_BYTES,
 };
 use crate::request::core::Core;
 
@@ -238,6 +238,12 @@ impl StreamState {
                 self.informational += 1;
                 if self.informational > INFORMATIONAL_MAX {
                     return Err("it sends too many informational answers to one request".to_owned());
+                }
+            }
+            Payload::FilePart(_) if self.progress == Progress::Answering => {
+                self.file_parts += 1;
+                if self.file_parts > FILE_PARTS_WAITING_MAX {
+                    return Err("it asks for more of files before they could be sent".to_owned());
                 }
             }
             Payload::Data(_) if matches!(self.progress, Progress::Answering | Progress::Tunnel) => {}

@@ -32,6 +32,8 @@ pub(super) struct StreamState {
     generation: u32,
     pub(super) progress: Progress,
     pub(super) informational: usize,
+    /// Parts of files that were asked for and are not sent.
+    pub(super) file_parts: usize,
     /// Whole frames that nobody has looked at. Bounded by credit, and by the number of frames without it.
     pub(super) inbox: Vec<u8>,
     reader: Option<Waker>,
@@ -46,6 +48,7 @@ impl Default for StreamState {
             generation: 0,
             progress: Progress::Over,
             informational: 0,
+            file_parts: 0,
             inbox: Vec::new(),
             reader: None,
             sender: None,
@@ -220,6 +223,14 @@ impl Stream {
             buffer.clear();
             stream.inbox = buffer;
         }
+    }
+
+    /// A part of a file was passed on, or so many bytes of it as could be.
+    pub(super) fn file_sent(&self, bytes: u64) {
+        if let Some(stream) = self.lane.state.borrow_mut().stream(self.slot) {
+            stream.file_parts = stream.file_parts.saturating_sub(1);
+        }
+        self.write(false, |out, slot, generation| wire::encode::file_sent(out, slot, generation, bytes));
     }
 
     /// Bytes of the answer's body were passed on.

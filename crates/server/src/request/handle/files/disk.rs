@@ -105,6 +105,12 @@ pub fn finish_named_file(on_disk: OnDisk, head: &RequestHead, answer: &mut Answe
     send_open(&on_disk, file, &metadata, head, answer)
 }
 
+/// Opens a regular file below a root. Blocks.
+pub fn open_named_file(root: &Path, path: &[u8]) -> Result<(File, Metadata), Fault> {
+    let (file, metadata) = open(root, path, false)?;
+    if metadata.is_file() { Ok((file, metadata)) } else { Err(Fault::NotFound) }
+}
+
 /// What stands at a path below a root.
 pub(super) fn look(root: &Path, path: &[u8], follow_outside: bool) -> Option<Found> {
     let (_, metadata) = open(root, path, follow_outside).ok()?;

@@ -33,7 +33,7 @@ use onehop_http1::RequestHead;
 
 pub use candidate::{Candidate, find_candidate, find_candidate_on_disk};
 pub use content_type::{content_type, is_compressible};
-pub use disk::{finish_named_file, finish_on_disk, from_disk};
+pub use disk::{finish_named_file, finish_on_disk, from_disk, open_named_file};
 pub use file_server::file_server;
 pub use hashed_name::is_hashed_name;
 pub use spa::spa;

@@ -1,0 +1,73 @@
+// The same requests to the same file, by Node alone and below onehop. What differs must stand in differences.mjs with
+// its reason; what stands there and was not met fails too.
+
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { OUTPUT } from '../program.mjs';
+import { CASES } from './cases.mjs';
+import { differences, explanations } from './compare.mjs';
+import { DIFFERENCES } from './differences.mjs';
+import { combinations, IS_FULL, startAlone, startBelow } from './servers.mjs';
+import { Wire } from './wire.mjs';
+
+const explained = explanations(DIFFERENCES);
+const only = process.env.ONEHOP_CASES?.split(',');
+const cases = CASES.filter(({ name }) => only === undefined || only.includes(name));
+const counts = [];
+/** Cases that are asked at the same time, each on a connection of its own. */
+const AT_ONCE = 4;
+
+for (const { app, version } of combinations()) {
+  test(`${app} on Node ${version} answers alike`, async (context) => {
+    const alone = await startAlone(context, app, version);
+    // Node against itself shows what varies by nature.
+    const below = process.env.ONEHOP_FRAMEWORKS_BY === 'node' ? await startAlone(context, app, version) : await startBelow(context, app, version);
+    const faults = [];
+    let intended = 0;
+    let open = 0;
+    let answers = 0;
+    const queue = [...cases];
+    const askAll = async () => {
+      for (let one = queue.shift(); one !== undefined; one = queue.shift()) {
+        const [expected, actual] = await Promise.all([asked(alone, one), asked(below, one)]);
+        for (const [place, answer] of expected.entries()) {
+          answers += 1;
+          for (const difference of differences(answer, actual[place])) {
+            const entry = explained.find({ app, version, name: one.name, place, ...difference });
+            if (entry?.open) open += 1;
+            else if (entry) intended += 1;
+            else faults.push(`${one.name}${place > 0 ? ` (${place})` : ''}: ${difference.what}\n    alone  ${show(difference.alone)}\n    below  ${show(difference.below)}`);
+          }
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, askAll));
+    const line = `${app} on Node ${version}: ${answers} answers of ${cases.length} cases, ${intended} intended differences, ${open} to mend, ${faults.length} others`;
+    counts.push(line);
+    context.diagnostic(line);
+    writeFileSync(join(OUTPUT, `frameworks-${app}-${version}.txt`), `${faults.join('\n')}\n${below.said()}\n`);
+    assert.equal(faults.length, 0, `${faults.length} differences that are not on the list:\n${faults.slice(0, 20).join('\n')}`);
+  });
+}
+
+test('every difference on the list exists', { skip: (!IS_FULL || process.env.ONEHOP_FRAMEWORKS_BY !== undefined || only !== undefined) && 'not all were compared' }, () => {
+  writeFileSync(join(OUTPUT, 'frameworks.txt'), `${counts.join('\n')}\n`);
+  assert.deepEqual(explained.unused(), []);
+});
+
+async function asked(server, { ask, patience }) {
+  const wire = await Wire.open(server.port);
+  wire.patience = patience ?? wire.patience;
+  try {
+    return await ask(wire);
+  } finally {
+    wire.destroy();
+  }
+}
+
+function show(value) {
+  const text = JSON.stringify(value) ?? 'nothing';
+  return text.length > 400 ? `${text.slice(0, 400)}… (${text.length})` : text;
+}

@@ -1,0 +1,59 @@
+/**
+ * Tests that pass on Node alone and fail with their server under onehop, each with its reason. An entry that no test
+ * needs any more fails the run. A defect is no reason. `isNotRun`: its failure would keep others from running, which
+ * the suite's own cleaning up does not expect.
+ */
+
+const EARLY_PROTOCOL = 'the client speaks the new protocol before it has been answered 101; onehop passes on what follows the switch only '
+  + 'after it (RFC 9110 section 7.8)';
+const MALFORMED_CHUNKS = 'the client sends chunks that are none; onehop refuses them itself once their line is complete (RFC 9112 section 7.1), and '
+  + 'the application sees a client that is gone, not an error of a parser on its socket';
+const CONNECT = 'CONNECT asks for a tunnel (RFC 9110 section 9.3.6): onehop refuses it with 405, applications are not asked';
+const PIPELINED = 'two requests of one connection are to be open at the same time; onehop hands over a pipelined request when the one before it has been '
+  + 'answered, as RFC 9112 section 9.3.2 allows';
+const FORWARDED = 'X-Forwarded-* that a client sends are dropped (docs/onehopfile.md, app): anybody could write them';
+const MAPPED = 'the client\'s IPv4 address is 127.0.0.1 under onehop also where the server says that it listens on "::", whose sockets would have '
+  + '::ffff:127.0.0.1';
+const BAD_HOST = 'a Host field that is no host is refused with 400 (RFC 9112 section 3.2)';
+const BAD_TARGET = 'a request target with characters that no URI has is refused with 400 (RFC 9112 section 3.2)';
+const ABSOLUTE_FORM = 'a target in absolute form whose host is not that of the Host field is refused with 400: which one is meant is how requests '
+  + 'are smuggled (RFC 9112 section 3.2.2)';
+const NO_REQUEST = 'a connection without a request: the application\'s server hears of connections with their first request';
+const RESET = 'resetAndDestroy: what the client sees is the end of its connection, not a reset';
+const DATE = 'the first field of an answer is the Date that onehop adds';
+
+/** @param {string} suite @param {string} why @param {(string|RegExp)[]} titles */
+const all = (suite, why, ...titles) => titles.map((title) => ({ suite, title, why }));
+
+/** @type {import('./compare.mjs').Explanation[]} */
+export const EXPLAINED = [
+  ...all('on-finished', PIPELINED,
+    'onFinished(res, listener) when requests pipelined should fire for each request',
+    'isFinished(res) when requests pipelined should have correct state when socket shared',
+    'isFinished(res) when requests pipelined should handle aborted requests',
+    'onFinished(req, listener) when requests pipelined should handle socket errors'),
+  ...all('on-finished', MALFORMED_CHUNKS,
+    /(?:response|request) errors should (?:fire with error|include the (?:response|request) object|return true)$/),
+  ...all('on-finished', CONNECT, / when CONNECT method should /),
+  ...all('on-finished', EARLY_PROTOCOL, / when Upgrade request should (?!be true immediately)/),
+  ...all('express', FORWARDED,
+    /X-Forwarded-Host is enabled|"trust proxy" is enabled (?:when .* )?should (?:respect X-Forwarded|use the first value|remove OWS|strip port)/,
+    /req \.ips? when X-Forwarded-For is present when "trust proxy" is enabled should/,
+    /req \.secure when X-Forwarded-Proto is present .*should (?:return true|respect)/,
+    'req .subdomains with trusted X-Forwarded-Host should return an array'),
+  ...all('express', MAPPED,
+    'when "trust proxy" is disabled should return the remote address', 'X-Forwarded-For is not present should return the remote address'),
+  ...all('express', BAD_HOST, 'res when accepting html should escape the url', 'res when accepting text should encode the url'),
+  ...all('connect', ABSOLUTE_FORM, /test\/fqdn\.js: app\.use\(\) (?:should not obscure FQDNs|with a connect app should adjust FQDN req\.url)/),
+  ...all('connect', BAD_TARGET, 'app 404 handler should escape the 404 response body'),
+  ...all('finalhandler', BAD_TARGET, '404 response should escape method and pathname characters'),
+  ...all('finalhandler', ABSOLUTE_FORM, '404 response should include pathname only'),
+  ...all('ws', NO_REQUEST, 'WebSocketServer #close emits the \'close\' event after the server closes'),
+  ...all('ws', RESET, 'WebSocket Events does not re-emit `net.Socket` errors'),
+  {
+    suite: 'ws',
+    title: 'WebSocket Connection establishing fails if the Upgrade header field value cannot be read',
+    why: `${DATE}; the test lets its client read one field`,
+    isNotRun: true,
+  },
+];
