@@ -12,6 +12,8 @@ import { requestFrame } from './support/peer.mjs';
 
 const FRAMES = readVectors('frames.json');
 const BROKEN = readVectors('broken.json');
+/** By the number that READY has for them. */
+const TRANSPORTS = ['frames', 'http', 'frames for a server'];
 const FACTS = { encrypted: 1, expects_continue: 2, upgrade: 4, http_1_0: 8, odd_spelling: 16 };
 /** No part of the handler's answers: a Response has no trailers. */
 const NEVER_WRITTEN = new Set(['TRAILERS']);
@@ -202,7 +204,7 @@ async function writeControl(frame) {
   switch (frame.kind) {
     case 'READY':
       bench.control.ready(frame.runtime, frame.runtime_version, frame.library_version,
-        frame.transport === 'http' ? 1 : 0);
+        TRANSPORTS.indexOf(frame.transport));
       break;
     case 'FAILED':
       bench.control.failed(frame.text, null);
