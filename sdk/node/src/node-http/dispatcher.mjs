@@ -14,6 +14,7 @@ import { EXCHANGE, install } from './response.mjs';
 import { UpgradeSocket } from './upgrade-socket.mjs';
 
 const begun = channel('http.server.request.start');
+const answered = channel('http.server.response.finish');
 const EMPTY = Buffer.alloc(0);
 
 /**
@@ -68,6 +69,10 @@ function dispatch(server, exchange) {
   response[uniqueHeaders] = server[uniqueHeaders];
   socket._httpMessage = response;
   response.socket = socket;
+  // As with Node's own, this listener to 'finish' is the first.
+  if (answered.hasSubscribers && exchange.isPublished) {
+    response.on('finish', () => answered.publish({ request, response, socket, server }));
+  }
   if (begun.hasSubscribers && exchange.isPublished) begun.publish({ request, response, socket, server });
   try {
     if (asksForContinue(exchange)) emitExpecting(server, request, response);

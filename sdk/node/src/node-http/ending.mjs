@@ -3,11 +3,9 @@
  * connection is gone (`socketOnClose`). Everything here happens in a tick of its own, in the async context of
  * whoever caused it.
  */
-import { channel } from 'node:diagnostics_channel';
 import { isolated } from '../isolate.mjs';
 import { internals } from './internals.mjs';
 
-const answered = channel('http.server.response.finish');
 const { needDrain, detachSignal } = internals();
 
 /** What was written is sent: says so to who wants to know. */
@@ -59,14 +57,13 @@ function callBack(exchange) {
 function leave(exchange) {
   if (exchange.hasLeft) return;
   exchange.hasLeft = true;
-  const { request, response, socket, server, endCallback } = exchange;
+  const { request, response, socket, endCallback } = exchange;
   exchange.endCallback = null;
   try {
     callBack(exchange);
     // Where the answer was written by hand there is no response that finishes.
     if (response === null || !response.finished) return;
     // What Node's own listener to 'finish' does, which is the first one.
-    if (answered.hasSubscribers && exchange.isPublished) answered.publish({ request, response, socket, server });
     if (detachSignal !== null) request[detachSignal]();
     if (exchange.over && !request.complete) dropRest(request);
     if (!request._consuming && !request._readableState.resumeScheduled && !request.destroyed) dump(request);
