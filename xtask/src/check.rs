@@ -4,6 +4,7 @@
 //! elsewhere: cargo, `tidy/`, `tests/e2e`, `fuzz/`, `bench/`.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use crate::ground::Options;
 use crate::steps::{Skip, Steps, command, quiet, shown};
@@ -43,6 +44,12 @@ const FUZZ_SECONDS: u64 = 5;
 /// The end-to-end tests take two minutes here; `suites` runs them ten times as long.
 const END_TO_END_SECONDS: &str = "1800";
 
+/// Applications on Node's frameworks; they have a lockfile of their own, which brings other versions of Node.
+const FRAMEWORKS: &str = "tests/e2e/frameworks";
+
+/// All of them on all versions take ten minutes on two cores.
+const FRAMEWORKS_SECONDS: &str = "3600";
+
 /// Runs all steps, or those named by `--only`.
 pub(crate) fn run(words: &[&str]) -> Outcome {
     let mut options = Options::new(words);
@@ -61,6 +68,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     steps.step("install", || {
         install::debian(PACKAGES)?;
         install::npm("tests/e2e")?;
+        install::npm(FRAMEWORKS)?;
         install::npm("examples/quickstart")
     });
     steps.step("format", || quiet(&mut command("cargo", &["fmt", "--all", "--check"])));
@@ -101,24 +109,44 @@ fn licences() -> Outcome {
 pub(crate) fn end_to_end(variables: &[(&str, &str)]) -> Outcome {
     install::npm("tests/e2e")?;
     install::npm("examples/quickstart")?;
-    let pictures = ground::target_folder("e2e")?;
-    // Node's runner takes files; the list is the folder's, so that a new test needs no second place.
-    let folder = ground::root().join("tests/e2e");
-    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)?.flatten().map(|entry| entry.path()).collect();
-    files.retain(|path| path.to_string_lossy().ends_with(".test.mjs"));
-    files.sort();
-    install::raise_descriptor_limit();
-    // A process that outlives its test would keep the runner waiting for ever.
-    let mut words = vec!["--kill-after=5", END_TO_END_SECONDS, "node"];
-    words.extend(["--test", "--test-reporter=spec", "--test-concurrency=1"]);
-    let mut node = command("timeout", &words);
-    node.args(&files).env("ONEHOP_PROGRAM", ground::program()).env("ONEHOP_E2E_OUTPUT", pictures);
+    let mut files = tests_in("tests/e2e")?;
+    install::npm(FRAMEWORKS)?;
+    files.extend(tests_in(FRAMEWORKS)?);
+    let mut node = node_tests(END_TO_END_SECONDS, &files)?;
     match install::caddy() {
         Ok(path) => drop(node.env("ONEHOP_CADDY", path)),
         Err(error) if error.is::<Skip>() => println!("    without Caddy: {error}"),
         Err(error) => return Err(error),
     }
     shown(node.envs(variables.iter().copied()))
+}
+
+/// Every framework on every version of Node, by Node alone and below onehop.
+pub(crate) fn frameworks() -> Outcome {
+    install::npm("tests/e2e")?;
+    install::npm(FRAMEWORKS)?;
+    shown(node_tests(FRAMEWORKS_SECONDS, &tests_in(FRAMEWORKS)?)?.env("ONEHOP_E2E_FULL", "1"))
+}
+
+/// Node's runner takes files; the list is the folder's, so that a new test needs no second place.
+fn tests_in(folder: &str) -> Outcome<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(ground::root().join(folder))?;
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    files.retain(|path| path.to_string_lossy().ends_with(".test.mjs"));
+    files.sort();
+    Ok(files)
+}
+
+/// Node's runner with these files, against the release build.
+fn node_tests(seconds: &str, files: &[PathBuf]) -> Outcome<Command> {
+    install::raise_descriptor_limit();
+    // A process that outlives its test would keep the runner waiting for ever.
+    let mut words = vec!["--kill-after=5", seconds, "node"];
+    words.extend(["--test", "--test-reporter=spec", "--test-concurrency=1"]);
+    let mut node = command("timeout", &words);
+    node.args(files).env("ONEHOP_PROGRAM", ground::program());
+    node.env("ONEHOP_E2E_OUTPUT", ground::target_folder("e2e")?);
+    Ok(node)
 }
 
 /// Every fuzz target for some seconds, without a sanitizer: the code has no unsafe to find fault with,

@@ -8,7 +8,8 @@ use crate::ground::Options;
 use crate::steps::{Skip, command};
 use crate::{Outcome, check, ground, install};
 
-const SUITES: &[&str] = &["end-to-end", "fuzz", "advisories", "httplint", "node", "bench-tree"];
+const SUITES: &[&str] =
+    &["end-to-end", "frameworks", "node", "fuzz", "advisories", "httplint", "bench-tree"];
 
 /// Seconds per fuzz target.
 const FUZZ_SECONDS: u64 = 300;
@@ -29,6 +30,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         let begun = Instant::now();
         let outcome = match name.as_str() {
             "end-to-end" => long_end_to_end(smoke),
+            "frameworks" => frameworks(smoke),
             "fuzz" => check::fuzz(if smoke { 5 } else { FUZZ_SECONDS }),
             "advisories" => advisories(),
             "httplint" => httplint(),
@@ -75,6 +77,21 @@ fn long_end_to_end(smoke: bool) -> Outcome {
         ("ONEHOP_ROLLING_RELOADS", "50"),
         ("ONEHOP_WEBSOCKETS", "1000"),
     ])
+}
+
+/// Frameworks for Node, each on each version; what was compared is kept beside the results.
+fn frameworks(smoke: bool) -> Outcome {
+    if smoke {
+        return Err(Skip("a part of the end-to-end tests".to_owned()).into());
+    }
+    check::frameworks()?;
+    let counts = ground::target_folder("e2e")?;
+    let mut record = format!("date: {}\nmachine: {:#}\n", ground::date(), ground::machine());
+    for name in ["frameworks.txt", "behaviours.txt"] {
+        write!(record, "\n{}", std::fs::read_to_string(counts.join(name))?)?;
+    }
+    let kept = format!("tests/suites/results/{}-frameworks.txt", ground::date());
+    Ok(std::fs::write(ground::root().join(kept), record)?)
 }
 
 fn advisories() -> Outcome {
