@@ -4,6 +4,7 @@
 //! elsewhere: cargo, `tidy/`, `tests/e2e`, `fuzz/`, `bench/`.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use crate::ground::Options;
 use crate::steps::{Skip, Steps, command, quiet, shown};
@@ -38,13 +39,19 @@ const PACKAGES: &[&str] = &[
 ];
 
 /// Folders whose packages of npm the end-to-end tests use.
-const NPM_FOLDERS: &[&str] = &["tests/e2e", "tests/e2e/apps", "examples/quickstart"];
+const NPM_FOLDERS: &[&str] = &["tests/e2e", "tests/e2e/apps", FRAMEWORKS, "examples/quickstart"];
 
 /// How long each fuzz target runs here; `suites` runs them longer.
 const FUZZ_SECONDS: u64 = 5;
 
 /// The end-to-end tests take two minutes here; `suites` runs them ten times as long.
 const END_TO_END_SECONDS: &str = "1800";
+
+/// Applications on Node's frameworks; they have a lockfile of their own, which brings other versions of Node.
+const FRAMEWORKS: &str = "tests/e2e/frameworks";
+
+/// All of them on all versions take ten minutes on two cores.
+const FRAMEWORKS_SECONDS: &str = "3600";
 
 /// Runs all steps, or those named by `--only`.
 pub(crate) fn run(words: &[&str]) -> Outcome {
@@ -101,39 +108,54 @@ fn licences() -> Outcome {
 
 /// The tests of tests/e2e against the release build. `variables` lengthen them.
 pub(crate) fn end_to_end(variables: &[(&str, &str)]) -> Outcome {
-    // Node's runner takes files; the list is the folder's, so that a new test needs no second place.
-    let folder = ground::root().join("tests/e2e");
-    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)?.flatten().map(|entry| entry.path()).collect();
-    files.retain(|path| path.to_string_lossy().ends_with(".test.mjs"));
-    files.sort();
-    node_tests(&files, variables)
-}
-
-/// The production build of Next.js in tests/e2e/apps, which takes a minute to be made.
-pub(crate) fn next_build() -> Outcome {
-    node_tests(&[ground::root().join("tests/e2e/apps/next.test.mjs")], &[])
-}
-
-fn npm_packages() -> Outcome {
-    NPM_FOLDERS.iter().try_for_each(|folder| install::npm(folder))
-}
-
-/// Files for Node's runner, one after the other, against the release build.
-fn node_tests(files: &[PathBuf], variables: &[(&str, &str)]) -> Outcome {
     npm_packages()?;
-    let pictures = ground::target_folder("e2e")?;
-    install::raise_descriptor_limit();
-    // A process that outlives its test would keep the runner waiting for ever.
-    let mut words = vec!["--kill-after=5", END_TO_END_SECONDS, "node"];
-    words.extend(["--test", "--test-reporter=spec", "--test-concurrency=1"]);
-    let mut node = command("timeout", &words);
-    node.args(files).env("ONEHOP_PROGRAM", ground::program()).env("ONEHOP_E2E_OUTPUT", pictures);
+    let mut files = tests_in("tests/e2e")?;
+    files.extend(tests_in(FRAMEWORKS)?);
+    let mut node = node_tests(END_TO_END_SECONDS, &files)?;
     match install::caddy() {
         Ok(path) => drop(node.env("ONEHOP_CADDY", path)),
         Err(error) if error.is::<Skip>() => println!("    without Caddy: {error}"),
         Err(error) => return Err(error),
     }
     shown(node.envs(variables.iter().copied()))
+}
+
+/// The production build of Next.js in tests/e2e/apps, which takes a minute to be made.
+pub(crate) fn next_build() -> Outcome {
+    npm_packages()?;
+    let files = [ground::root().join("tests/e2e/apps/next.test.mjs")];
+    shown(&mut node_tests(END_TO_END_SECONDS, &files)?)
+}
+
+fn npm_packages() -> Outcome {
+    NPM_FOLDERS.iter().try_for_each(|folder| install::npm(folder))
+}
+
+/// Every framework on every version of Node, by Node alone and below onehop.
+pub(crate) fn frameworks() -> Outcome {
+    npm_packages()?;
+    shown(node_tests(FRAMEWORKS_SECONDS, &tests_in(FRAMEWORKS)?)?.env("ONEHOP_E2E_FULL", "1"))
+}
+
+/// Node's runner takes files; the list is the folder's, so that a new test needs no second place.
+fn tests_in(folder: &str) -> Outcome<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(ground::root().join(folder))?;
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    files.retain(|path| path.to_string_lossy().ends_with(".test.mjs"));
+    files.sort();
+    Ok(files)
+}
+
+/// Node's runner with these files, against the release build.
+fn node_tests(seconds: &str, files: &[PathBuf]) -> Outcome<Command> {
+    install::raise_descriptor_limit();
+    // A process that outlives its test would keep the runner waiting for ever.
+    let mut words = vec!["--kill-after=5", seconds, "node"];
+    words.extend(["--test", "--test-reporter=spec", "--test-concurrency=1"]);
+    let mut node = command("timeout", &words);
+    node.args(files).env("ONEHOP_PROGRAM", ground::program());
+    node.env("ONEHOP_E2E_OUTPUT", ground::target_folder("e2e")?);
+    Ok(node)
 }
 
 /// Every fuzz target for some seconds, without a sanitizer: the code has no unsafe to find fault with,

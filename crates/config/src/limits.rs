@@ -49,7 +49,7 @@ pub const NEAREST_WORD_CHARACTERS_MAX: usize = 40;
 pub const APP_WORKERS_MAX: u64 = 256;
 
 /// Requests that one process of an application is handed at a time. Each takes a slot in the tables of
-/// both sides, of which a lane has as many as this.
+/// both sides, of which a lane has some more than this.
 pub const APP_CONCURRENCY_MAX: u64 = 4096;
 
 /// Requests that wait for an application. Each holds a client's connection open.

@@ -13,7 +13,7 @@ pub const HEAD_DEADLINE: Duration = Duration::from_secs(10);
 pub const IDLE_DEADLINE: Duration = Duration::from_secs(60);
 
 /// Longest pause within a request body that a handler reads, and the longest time in which a body is read
-/// that no handler wants.
+/// that no handler wants. Also how long one side of a tunnel may be silent once the other has ended its direction.
 pub const BODY_PROGRESS_DEADLINE: Duration = Duration::from_secs(20);
 
 /// Longest time in which a client takes nothing of an answer that is ready.
@@ -299,8 +299,19 @@ pub const SWEPT_ENTRIES_MAX: usize = 10_000;
 /// How long the unpacked library of another version of onehop is kept: going back to it is quick.
 pub const LIBRARY_KEPT_FOR: Duration = Duration::from_secs(7 * 86_400);
 
-/// Requests that one core may have at one worker; more wait. Each takes a few hundred bytes on both sides.
-pub const LANE_SLOTS_MAX: u16 = 4096;
+/// Requests that a worker is handed at a time where nothing is configured and it runs a handler, which mostly waits
+/// for others: so many cost it a few megabytes. Or it is a program of which nothing is known: so many connections fit
+/// into every usual listen backlog.
+pub const HANDLER_CONCURRENCY: usize = 256;
+
+/// The same where it runs a server of the application's own, which without this one in front has no such bound:
+/// each client that polls holds a place for half a minute. As many as may be configured.
+pub const SERVER_CONCURRENCY: usize = 4096;
+
+/// Exchanges that one core may have at one worker. All of [`SERVER_CONCURRENCY`] may be this core's, and beside them
+/// event streams and upgraded connections, which hold no place. Each takes a few hundred bytes on both sides, once
+/// there were so many at a time.
+pub const LANE_SLOTS_MAX: u16 = 16_384;
 
 /// Bytes of bodies that may be on their way in one direction of one exchange. A round trip over the lane
 /// takes about 50 us, so this is no bound on speed; it is what a slow client makes either side hold.
@@ -461,5 +472,6 @@ pub const UPSTREAM_READ_BYTES: usize = 64 * 1024;
 pub const GONE_LOOK_PERIOD: Duration = Duration::from_millis(50);
 
 /// Bytes that wait to be written to one lane before no more requests are handed to it: its worker does not read.
-/// A hundred times what a turn of the core brings under load.
-pub const LANE_OUT_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// [`SERVER_CONCURRENCY`] times a long head with its cookies: a worker that stands still for a moment is no reason to
+/// refuse what it has room for.
+pub const LANE_OUT_BYTES_MAX: usize = 64 * 1024 * 1024;

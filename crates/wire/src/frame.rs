@@ -122,6 +122,8 @@ pub enum Transport {
     Frames,
     /// As HTTP/1.1 on the Unix socket that `ONEHOP_HTTP_SOCKET` named; nothing is ever on the data lanes.
     Http,
+    /// As frames, for a server of the application's own: it bounds by itself how many it has at a time.
+    FramesForServer,
 }
 
 impl Transport {
@@ -130,12 +132,14 @@ impl Transport {
         match self {
             Transport::Frames => 0,
             Transport::Http => 1,
+            Transport::FramesForServer => 2,
         }
     }
 
     /// The one that has this number in READY.
     pub fn from_code(code: u16) -> Option<Self> {
-        [Transport::Frames, Transport::Http].into_iter().find(|transport| transport.code() == code)
+        let all = [Transport::Frames, Transport::Http, Transport::FramesForServer];
+        all.into_iter().find(|transport| transport.code() == code)
     }
 }
 
@@ -304,6 +308,8 @@ pub enum ResetCode {
     NotNeeded = 5,
     /// What the worker sent is not an answer.
     Broken = 6,
+    /// The application closed the connection.
+    HangUp = 7,
 }
 
 impl ResetCode {
@@ -320,6 +326,7 @@ impl ResetCode {
             (Sender::Server, 6) => ResetCode::Broken,
             (Sender::Server, _) => ResetCode::ClientGone,
             (Sender::Worker, 4) => ResetCode::Refused,
+            (Sender::Worker, 7) => ResetCode::HangUp,
             (Sender::Worker, _) => ResetCode::Failed,
         }
     }

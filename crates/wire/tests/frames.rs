@@ -223,7 +223,7 @@ fn control_frames() -> impl Strategy<Value = Sent> {
         Just(Content::Retire),
     ];
     let from_worker = prop_oneof![
-        (any::<u16>(), prop_oneof![Just(Transport::Frames), Just(Transport::Http)], texts())
+        (any::<u16>(), select(vec![Transport::Frames, Transport::Http, Transport::FramesForServer]), texts())
             .prop_map(|(version, transport, (a, b, c))| Content::Ready(version, transport, [a, b, c])),
         vec(any::<u8>(), 0..200).prop_map(Content::Failed),
         pong,
@@ -542,6 +542,7 @@ fn a_code_of_the_other_side_counts_as_the_general_one() {
         (4, ResetCode::ClientGone, ResetCode::Refused),
         (5, ResetCode::NotNeeded, ResetCode::Failed),
         (6, ResetCode::Broken, ResetCode::Failed),
+        (7, ResetCode::ClientGone, ResetCode::HangUp),
         (u32::MAX, ResetCode::ClientGone, ResetCode::Failed),
     ] {
         assert_eq!(ResetCode::from_number(number, Sender::Server), from_server);

@@ -98,6 +98,7 @@ fn code_name(code: ResetCode) -> &'static str {
         ResetCode::Refused => "refused",
         ResetCode::NotNeeded => "not needed",
         ResetCode::Broken => "broken",
+        ResetCode::HangUp => "hang up",
     }
 }
 
@@ -178,6 +179,7 @@ fn ready_meaning(ready: &Ready<'_>) -> Value {
     let transport = match ready.transport {
         Transport::Frames => "frames",
         Transport::Http => "http",
+        Transport::FramesForServer => "frames for a server",
     };
     json!({
         "version": ready.version, "transport": transport, "runtime": utf_8(ready.runtime),

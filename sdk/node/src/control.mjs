@@ -8,9 +8,13 @@ import {
   readU32, RETIRE, VERSION, writeFrameHead, writeU16, writeU32, writeU64,
 } from './wire.mjs';
 
-/** How READY says that requests come: in frames on the data lanes, or as HTTP/1.1 to the socket that the server named. */
+/**
+ * How READY says that requests come: in frames on the data lanes, as HTTP/1.1 to the socket that the server named, or
+ * in frames for a server of the application's own.
+ */
 export const OVER_LANES = 0;
 export const OVER_HTTP = 1;
+export const OVER_LANES_TO_SERVER = 2;
 
 export class Control {
   #listener;
@@ -46,7 +50,7 @@ export class Control {
    * @param {string} runtime
    * @param {string} version the runtime's
    * @param {string} library this library's version
-   * @param {number} way `OVER_LANES` or `OVER_HTTP`
+   * @param {number} way `OVER_LANES`, `OVER_HTTP` or `OVER_LANES_TO_SERVER`
    */
   ready(runtime, version, library, way) {
     const text = `${runtime}\n${version}\n${library}\n`;

@@ -3,7 +3,7 @@
  * runs, and the decision how it is called. An application that exports a handler is called with each request; else
  * the first http.Server that listens is driven with Node's own objects. Never both in one worker.
  */
-import { Control, OVER_HTTP, OVER_LANES } from './control.mjs';
+import { Control, OVER_HTTP, OVER_LANES, OVER_LANES_TO_SERVER } from './control.mjs';
 import { takeSettings } from './environment.mjs';
 import { FetchExchange } from './fetch/exchange.mjs';
 import { announce, install } from './fetch/install.mjs';
@@ -198,7 +198,7 @@ export class Worker {
       this.#adoption.closeAll = closeAll;
       await this.#leaveFilesToServer();
       await this.#openLanes(new Runtime(NodeExchange, call, this.#greeting.perTurn));
-      this.#ready(OVER_LANES);
+      this.#ready(OVER_LANES_TO_SERVER);
       return;
     }
     const { httpSocket } = this.#settings;
@@ -303,8 +303,7 @@ export class Worker {
   #isUncaught(error) {
     // The application catches it, and may go on.
     if (process.listenerCount('uncaughtException') > 0 || process.hasUncaughtExceptionCaptureCallback()) return;
-    const text = error instanceof SyntaxError ? placed(error, this.#file) : describe(error);
-    if (text !== null) this.control.failed(text, () => {});
+    this.control.failed(error instanceof SyntaxError ? placed(error, this.#file) : describe(error), () => {});
   }
 
   #fail(text) {

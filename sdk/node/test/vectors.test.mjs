@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { Context } from '../src/context.mjs';
-import { FetchExchange } from '../src/fetch/exchange.mjs';
 import { Control } from '../src/control.mjs';
+import { FetchExchange } from '../src/fetch/exchange.mjs';
 import { INTERNED } from '../src/fetch/names.mjs';
 import { createRequest } from '../src/fetch/request.mjs';
 import { Lane } from '../src/lane.mjs';
@@ -12,6 +12,8 @@ import { requestFrame } from './support/peer.mjs';
 
 const FRAMES = readVectors('frames.json');
 const BROKEN = readVectors('broken.json');
+/** By the number that READY has for them. */
+const TRANSPORTS = ['frames', 'http', 'frames for a server'];
 const FACTS = { encrypted: 1, expects_continue: 2, upgrade: 4, http_1_0: 8, odd_spelling: 16 };
 /** No part of the handler's answers: a Response has no trailers. */
 const NEVER_WRITTEN = new Set(['TRAILERS']);
@@ -50,7 +52,11 @@ class Bench {
   written = [];
 
   constructor({ streamWindow = 200_000, laneWindow = 200_000 } = {}) {
-    const runtime = { Exchange: FetchExchange, arrived: (exchange) => this.arrivals.push(exchange), laneBroken: (error) => { this.broken = error; } };
+    const runtime = {
+      Exchange: FetchExchange,
+      arrived: (exchange) => this.arrivals.push(exchange),
+      laneBroken: (error) => { this.broken = error; },
+    };
     this.lane = new Lane(runtime, { slots: 65_535, streamWindow, laneWindow });
     this.lane.attach({ write: (buffer, length) => this.written.push(Buffer.from(buffer.subarray(0, length))) > 0 });
   }
@@ -198,7 +204,7 @@ async function writeControl(frame) {
   switch (frame.kind) {
     case 'READY':
       bench.control.ready(frame.runtime, frame.runtime_version, frame.library_version,
-        frame.transport === 'http' ? 1 : 0);
+        TRANSPORTS.indexOf(frame.transport));
       break;
     case 'FAILED':
       bench.control.failed(frame.text, null);

@@ -18,6 +18,7 @@ const apps = process.env.ONEHOP_FRAMEWORKS?.split(',') ?? (IS_FULL ? ['node-http
 const only = process.env.ONEHOP_CASES?.split(',');
 const asked = (name) => only === undefined || only.includes(name);
 const explained = explanations(DIFFERENCES);
+const counts = [];
 const isAgainstItself = process.env.ONEHOP_FRAMEWORKS_BY === 'node';
 /** Deaths on the newer versions are asked in the long run alone: each needs two servers of its own. */
 const deadly = IS_FULL ? versions : versions.slice(0, 1);
@@ -29,7 +30,7 @@ for (const version of versions) {
       const below = new Client(await (isAgainstItself ? startAlone : startBelow)(context, app, version));
       const report = new Report(app, version);
       for (const [name, act] of Object.entries(BEHAVIOURS).filter(([name]) => asked(name))) {
-        const [expected, actual] = [await act(alone), await act(below)];
+        const [expected, actual] = await Promise.all([act(alone), act(below)]);
         report.compare(name, expected, actual);
       }
       report.finish(context, 'behaviour');
@@ -44,7 +45,7 @@ for (const version of deadly) {
       for (const [name, steps] of Object.entries(DEATHS).filter(([name]) => asked(name))) {
         const alone = await startAlone(context, app, version);
         const below = await (isAgainstItself ? startAlone : startBelow)(context, app, version);
-        report.compare(name, await fate(alone, steps), await fate(below, steps));
+        report.compare(name, ...(await Promise.all([fate(alone, steps), fate(below, steps)])));
         for (const server of [alone, below]) (server.child ?? server.server.child).kill('SIGKILL');
       }
       report.finish(context, 'death');
@@ -53,6 +54,7 @@ for (const version of deadly) {
 }
 
 test('every difference on the list exists', { skip: (!IS_FULL || isAgainstItself || only !== undefined) && 'not all were compared' }, () => {
+  writeFileSync(join(OUTPUT, 'behaviours.txt'), `${counts.join('\n')}\n`);
   assert.deepEqual(explained.unused(), []);
 });
 
@@ -68,7 +70,7 @@ class Client {
   /** What the application wrote down about a request. */
   async log(id, until) {
     const { log, traced, pid } = await logOf(this.port, id, until);
-    this.#pid = pid;
+    if (pid > 0) this.#pid = pid;
     // The order among them is the request's and the response's; the socket is the connection's, or the request's own.
     return { log: log.filter((line) => !line.startsWith('socket')), socket: log.filter((line) => line.startsWith('socket')), traced };
   }
@@ -91,6 +93,7 @@ async function logOf(port, id, until) {
 async function fate(server, steps) {
   const { pid } = await logOf(server.port, '', '');
   const wire = await Wire.open(server.port);
+  wire.patience = NEVER_MS;
   wire.write(bytesOf(scripted(steps, { fields: [['X-Log', 'deadly'], ['X-Watch', 'silent']] })));
   const { status, end, body } = await wire.answer();
   wire.destroy();
@@ -112,6 +115,8 @@ async function settled(server, pid) {
 
 /** Who has not died so long after the answer will not. */
 const ALIVE_MS = 250;
+/** Answers that do not come are not waited for long. */
+const NEVER_MS = 700;
 
 function isRunning(pid) {
   try {
@@ -141,7 +146,9 @@ class Report {
   }
   finish(context, kind) {
     const { cases, intended, open } = this.#counts;
-    context.diagnostic(`${this.app} on Node ${this.version}: ${cases} cases, ${intended} intended differences, ${open} to mend, ${this.#faults.length} others`);
+    const line = `${kind} of ${this.app} on Node ${this.version}: ${cases} cases, ${intended} intended differences, ${open} to mend, ${this.#faults.length} others`;
+    counts.push(line);
+    context.diagnostic(line);
     writeFileSync(join(OUTPUT, `frameworks-${kind}-${this.app}-${this.version}.txt`), `${this.#faults.join('\n')}\n`);
     assert.equal(this.#faults.length, 0, `${this.#faults.length} differences that are not on the list:\n${this.#faults.slice(0, 20).join('\n')}`);
   }

@@ -5,6 +5,8 @@ import { scripted } from './cases.mjs';
 import { bytesOf } from './wire.mjs';
 
 const MIB = 1 << 20;
+/** Answers that do not come are not waited for long. */
+const NEVER_MS = 1_000;
 const ALL = 'req,res,socket';
 const BYTES_TYPE = ['Content-Type', 'application/octet-stream'];
 
@@ -24,6 +26,7 @@ function answered(steps, options = {}) {
   return async (client) => {
     const { id, request } = named(steps, rest);
     const wire = await client.open();
+    wire.patience = NEVER_MS;
     wire.write(bytesOf(request));
     const answer = await wire.answer(request.method);
     const beforeLeaving = await client.log(id, until);
@@ -102,13 +105,13 @@ const WRONG = {
   'destroy of the socket after the head': answered([['write', 'a'], ['pause', 5], ['destroy', 'socket'], ['wait', 'res', 'close'], ['state']]),
   'destroy of the socket after the end': answered([['end', 'a'], ['wait', 'res', 'finish'], ['destroy', 'socket'], ['pause', 5], ['state']]),
   'end of the socket': answered([['call', 'socket', 'end'], ['wait', 'res', 'close'], ['state']]),
-  'a timeout of the response': answered([['timeout', 'res', 30, 'listen'], ['pause', 60], ['end', 'x']]),
+  'a timeout of the response': answered([['timeout', 'res', 30, 'listen'], ['pause', 200], ['end', 'x']]),
   'a timeout of the response that nobody hears': answered([['timeout', 'res', 30, 'plain'], ['wait', 'res', 'close'], ['state']]),
-  'a timeout of the request': answered([['timeout', 'req', 30, 'listen'], ['pause', 60], ['end', 'x']]),
-  'a timeout of the socket': answered([['timeout', 'socket', 30, 'listen'], ['pause', 60], ['end', 'x']]),
-  'a timeout of the socket that is taken back': answered([['timeout', 'socket', 20, 'listen'], ['timeout', 'socket', 0, 'plain'], ['pause', 40], ['end', 'x']]),
+  'a timeout of the request': answered([['timeout', 'req', 30, 'listen'], ['pause', 200], ['end', 'x']]),
+  'a timeout of the socket': answered([['timeout', 'socket', 30, 'listen'], ['pause', 200], ['end', 'x']]),
+  'a timeout of the socket that is taken back': answered([['timeout', 'socket', 20, 'listen'], ['timeout', 'socket', 0, 'plain'], ['pause', 100], ['end', 'x']]),
   'a timeout of the server': answered([['timeout', 'server', 30, 'listen'], ['end', 'set']], { until: 'res close' }),
-  'a timeout that the server has set': answered([['pause', 60], ['end', 'x']]),
+  'a timeout that the server has set': answered([['pause', 200], ['end', 'x']]),
   'a timeout that the server has taken back': answered([['call', 'server', 'setTimeout', 0], ['call', 'server', 'removeAllListeners', 'timeout'], ['end', 'x']]),
 };
 

@@ -1,5 +1,7 @@
 // What two answers differ in, each difference with a name of its own, so that a list can explain exactly that one.
 
+import { gunzipSync, inflateSync } from 'node:zlib';
+
 /** Fields of the connection: the server's own business, on either side. */
 const CONNECTION = new Set(['date', 'connection', 'keep-alive', 'transfer-encoding']);
 const SHOWN_MAX = 300;
@@ -20,7 +22,7 @@ export function differences(expected, actual) {
   compare('interim', expected.interim.map(plain), actual.interim.map(plain));
   compareFields('field', expected.fields, actual.fields, compare);
   compareFields('trailer', expected.trailers, actual.trailers, compare);
-  compareBodies(expected.body, actual.body, compare);
+  compareBodies(decoded(expected), decoded(actual), compare);
   return found;
 }
 
@@ -45,6 +47,14 @@ function grouped(fields) {
     groups.get(key).values.push(value);
   }
   return groups;
+}
+
+/** Where a compressed stream is flushed depends on when its pieces come: what it says is compared, not its bytes. */
+function decoded({ fields, body, end }) {
+  const coding = fields.find(([name]) => name.toLowerCase() === 'content-encoding')?.[1];
+  if (end !== 'whole' || body.length === 0) return body;
+  if (coding === 'gzip') return gunzipSync(body);
+  return coding === 'deflate' ? inflateSync(body) : body;
 }
 
 function compareBodies(expected, actual, compare) {

@@ -16,8 +16,8 @@ const explained = explanations(DIFFERENCES);
 const only = process.env.ONEHOP_CASES?.split(',');
 const cases = CASES.filter(({ name }) => only === undefined || only.includes(name));
 const counts = [];
-/** Cases that take longer are told, so that the step stays short. */
-const SLOW_MS = 500;
+/** Cases that are asked at the same time, each on a connection of its own. */
+const AT_ONCE = 4;
 
 for (const { app, version } of combinations()) {
   test(`${app} on Node ${version} answers alike`, async (context) => {
@@ -25,28 +25,28 @@ for (const { app, version } of combinations()) {
     // Node against itself shows what varies by nature.
     const below = process.env.ONEHOP_FRAMEWORKS_BY === 'node' ? await startAlone(context, app, version) : await startBelow(context, app, version);
     const faults = [];
-    const slow = [];
     let intended = 0;
     let open = 0;
     let answers = 0;
-    for (const { name, ask } of cases) {
-      const begun = performance.now();
-      const [expected, actual] = await Promise.all([asked(alone, ask), asked(below, ask)]);
-      if (performance.now() - begun > SLOW_MS) slow.push(`${name}: ${Math.round(performance.now() - begun)} ms`);
-      for (const [place, answer] of expected.entries()) {
-        answers += 1;
-        for (const difference of differences(answer, actual[place])) {
-          const entry = explained.find({ app, version, name, place, ...difference });
-          if (entry?.open) open += 1;
-          else if (entry) intended += 1;
-          else faults.push(`${name}${place > 0 ? ` (${place})` : ''}: ${difference.what}\n    alone  ${show(difference.alone)}\n    below  ${show(difference.below)}`);
+    const queue = [...cases];
+    const askAll = async () => {
+      for (let one = queue.shift(); one !== undefined; one = queue.shift()) {
+        const [expected, actual] = await Promise.all([asked(alone, one), asked(below, one)]);
+        for (const [place, answer] of expected.entries()) {
+          answers += 1;
+          for (const difference of differences(answer, actual[place])) {
+            const entry = explained.find({ app, version, name: one.name, place, ...difference });
+            if (entry?.open) open += 1;
+            else if (entry) intended += 1;
+            else faults.push(`${one.name}${place > 0 ? ` (${place})` : ''}: ${difference.what}\n    alone  ${show(difference.alone)}\n    below  ${show(difference.below)}`);
+          }
         }
       }
-    }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, askAll));
     const line = `${app} on Node ${version}: ${answers} answers of ${cases.length} cases, ${intended} intended differences, ${open} to mend, ${faults.length} others`;
     counts.push(line);
     context.diagnostic(line);
-    if (slow.length > 0) context.diagnostic(`slow: ${slow.join(', ')}`);
     writeFileSync(join(OUTPUT, `frameworks-${app}-${version}.txt`), `${faults.join('\n')}\n${below.said()}\n`);
     assert.equal(faults.length, 0, `${faults.length} differences that are not on the list:\n${faults.slice(0, 20).join('\n')}`);
   });
@@ -57,8 +57,9 @@ test('every difference on the list exists', { skip: (!IS_FULL || process.env.ONE
   assert.deepEqual(explained.unused(), []);
 });
 
-async function asked(server, ask) {
+async function asked(server, { ask, patience }) {
   const wire = await Wire.open(server.port);
+  wire.patience = patience ?? wire.patience;
   try {
     return await ask(wire);
   } finally {

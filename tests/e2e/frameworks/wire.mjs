@@ -3,8 +3,8 @@
 
 import { connect } from 'node:net';
 
-/** How long an answer may take before it counts as none: what ends silent on one side must do so on the other. */
-const SILENCE_MS = 1_500;
+/** How long an answer may take before it counts as none. */
+const SILENCE_MS = 5_000;
 const LINE_END = '\r\n';
 
 /**
@@ -31,6 +31,8 @@ export class Wire {
   #received = Buffer.alloc(0);
   #wake = null;
   #end = null;
+  /** Cases that wait for what does not come shorten it. */
+  patience = SILENCE_MS;
 
   /** @param {number} port */
   static async open(port) {
@@ -202,7 +204,7 @@ export class Wire {
     if (this.#end !== null) throw new Torn(this.#end);
     let timer;
     const silent = new Promise((resolve, reject) => {
-      timer = setTimeout(() => reject(new Torn('silent')), SILENCE_MS);
+      timer = setTimeout(() => reject(new Torn('silent')), this.patience);
     });
     const arrived = new Promise((resolve) => (this.#wake = resolve));
     await Promise.race([arrived, silent]).finally(() => clearTimeout(timer));

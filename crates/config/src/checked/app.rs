@@ -25,8 +25,8 @@ pub struct App {
     pub resources: AppResources,
     /// When a process is replaced although nothing is wrong with it.
     pub recycle: Recycle,
-    /// Requests that one process is handed at a time, at least one.
-    pub concurrency: u32,
+    /// Requests that one process is handed at a time, at least one; `None` leaves it to what the process is.
+    pub concurrency: Option<u32>,
     /// Requests that wait while every process has that many.
     pub queue: u32,
     /// How long a request waits there.

@@ -28,7 +28,7 @@ fn with_what_examples_name(memory: Memory) -> Memory {
         "bin/orders",
         "web/package.json",
         ".env",
-        "server/handler.mjs",
+        "server/server.js",
         "chat/server.mjs",
         "shop/server.mjs",
         "/etc/shop/secrets.env",

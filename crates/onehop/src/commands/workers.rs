@@ -109,7 +109,7 @@ fn row(app: &Value, worker: &Value) -> Vec<String> {
         },
         text(worker, "state").to_owned(),
         worker.get("protocol").and_then(Value::as_str).unwrap_or("-").to_owned(),
-        number(worker, "in_flight").to_string(),
+        in_flight(worker),
         number(worker, "requests").to_string(),
         duration(Duration::from_secs(number(worker, "age_seconds"))),
         // A program that speaks HTTP does not say how it is.
@@ -121,6 +121,14 @@ fn row(app: &Value, worker: &Value) -> Vec<String> {
     ]
 }
 
+/// With how many it is handed at a time, once that is known.
+fn in_flight(worker: &Value) -> String {
+    match number(worker, "concurrency") {
+        0 => number(worker, "in_flight").to_string(),
+        bound => format!("{} of {bound}", number(worker, "in_flight")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,7 +136,8 @@ mod tests {
     fn apps() -> Value {
         let worker = |pid: u32, state: &str, resident: u64| {
             serde_json::json!({
-                "pid": pid, "state": state, "protocol": "frames", "in_flight": 3, "requests": 12_345, "age_seconds": 11_520,
+                "pid": pid, "state": state, "protocol": "frames", "in_flight": 3, "concurrency": 256,
+                "requests": 12_345, "age_seconds": 11_520,
                 "resident_bytes": resident, "lag_ms": 1.25,
             })
         };

@@ -65,6 +65,8 @@ pub struct WorkerStatus {
     pub protocol: Option<&'static str>,
     /// Requests that it has.
     pub in_flight: usize,
+    /// Requests that it is handed at a time; none before it is ready.
+    pub concurrency: Option<usize>,
     /// Requests that it was ever handed.
     pub requests: u64,
     /// Seconds since its start.

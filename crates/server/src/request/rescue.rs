@@ -85,6 +85,9 @@ pub enum Fault {
     WorkerTimeout,
     /// The handler failed and its runtime said so.
     HandlerFailed,
+    /// The application closed the client's connection instead of answering. Nobody sees its status; logs know it as
+    /// nginx's 444.
+    HungUp,
     /// The application names a file and no folder for such files is configured.
     FilesNotConfigured,
 }
@@ -128,6 +131,7 @@ pub fn rescue(fault: Fault, answer: &mut Answer) {
         | Fault::AnswerRefused(_)
         | Fault::WorkerTimeout
         | Fault::HandlerFailed
+        | Fault::HungUp
         | Fault::FilesNotConfigured => {}
     }
 }
@@ -148,6 +152,7 @@ impl Fault {
             Fault::HeadTimeout | Fault::BodyTimeout => 408,
             Fault::TooManyConnections => 503,
             Fault::Configured(status) => status,
+            Fault::HungUp => 444,
             Fault::ClientGone | Fault::ClientStalled => 499,
             Fault::AppFailing { .. }
             | Fault::AppQueueFull { .. }
@@ -172,6 +177,7 @@ impl Fault {
             | Fault::AnswerRefused(_)
             | Fault::WorkerTimeout
             | Fault::HandlerFailed => AtFault::Worker,
+            // `HungUp` among them: nothing failed, the application did not want that client.
             _ => AtFault::Client,
         }
     }
@@ -203,6 +209,7 @@ impl Fault {
             Fault::WorkerBroken | Fault::AnswerRefused(_) => "worker_broken",
             Fault::WorkerTimeout => "worker_timeout",
             Fault::HandlerFailed => "handler_failed",
+            Fault::HungUp => "hung_up",
             Fault::FilesNotConfigured => "files_not_configured",
         }
     }

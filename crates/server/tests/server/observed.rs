@@ -67,7 +67,8 @@ fn refusals_are_logged_with_their_cause_also_those_of_the_codec() {
     assert_eq!(refused, expected.map(|(status, cause)| (status, cause.to_owned())));
 }
 
-fn logged(server: &TestServer, count: usize) -> Vec<String> {
+/// The first lines of `access.log`, once there are so many.
+pub(crate) fn logged(server: &TestServer, count: usize) -> Vec<String> {
     logged_in(server, "access.log", count)
 }
 

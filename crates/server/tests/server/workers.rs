@@ -21,6 +21,16 @@ pub(crate) fn serve_in(folder: TempDir, behaviour: &str, options: &str) -> TestS
 
 /// The same with so many workers.
 pub(crate) fn serve_workers(folder: TempDir, workers: usize, behaviour: &str, options: &str) -> TestServer {
+    serve_wishing(folder, workers, behaviour, options, Wishes::default())
+}
+
+pub(crate) fn serve_wishing(
+    folder: TempDir,
+    workers: usize,
+    behaviour: &str,
+    options: &str,
+    wishes: Wishes,
+) -> TestServer {
     let runtime = folder.path().join("scripted.py");
     write(folder.path(), "scripted.py", SCRIPTED.as_bytes());
     std::fs::set_permissions(&runtime, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -30,7 +40,7 @@ pub(crate) fn serve_workers(folder: TempDir, workers: usize, behaviour: &str, op
          workers {workers}\n\t\t{options}\n\t}}\n\tspa ./dist\n}}\n",
         runtime.display()
     );
-    TestServer::start(folder, &text, Wishes::default())
+    TestServer::start(folder, &text, wishes)
 }
 
 fn get(server: &TestServer, path: &str) -> Answer {

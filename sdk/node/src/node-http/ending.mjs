@@ -24,9 +24,10 @@ export function leaveSoon(exchange) {
 
 /**
  * The connection is gone, or the application has closed it: nothing more will be sent or come.
- * @param {Error|null} error the application's @param {Function} later calls what Node's socket does when it closes
+ * Node's socket closes in a later turn of the loop, too.
+ * @param {Error|null} error the application's
  */
-export function connectionLost(exchange, error, later) {
+export function connectionLost(exchange, error) {
   const { socket } = exchange;
   if (exchange.isLost || socket === null) return;
   exchange.isLost = true;
@@ -36,7 +37,7 @@ export function connectionLost(exchange, error, later) {
     return;
   }
   socket.destroyed = true;
-  isolated(later, null, closeConnection, exchange, error);
+  isolated(setImmediate, null, closeConnection, exchange, error);
 }
 
 function tell(exchange) {
@@ -68,7 +69,7 @@ function leave(exchange) {
     if (answered.hasSubscribers && exchange.isPublished) answered.publish({ request, response, socket, server });
     if (detachSignal !== null) request[detachSignal]();
     if (exchange.over && !request.complete) dropRest(request);
-    if (!request._consuming && !request._readableState.resumeScheduled) dump(request);
+    if (!request._consuming && !request._readableState.resumeScheduled && !request.destroyed) dump(request);
     detach(response, socket);
     if (socket.timeout) socket.setTimeout(0);
     endCallback?.();
@@ -82,8 +83,15 @@ function leave(exchange) {
   }
 }
 
-/** The rest of the body goes nowhere, and a reader would wait for it in vain. */
+/**
+ * What is missing of the body is not wanted any more: who only listens hears its end. Who would read it hears that it
+ * is not whole (Node lets such a reader wait for ever).
+ */
 function dropRest(request) {
+  if (request._consuming || request._readableState.resumeScheduled) {
+    request.destroy(connectionReset());
+    return;
+  }
   request.complete = true;
   if (!request.destroyed) request.push(null);
 }

@@ -102,7 +102,7 @@ export class NodeExchange extends Exchange {
   reset() {
     const hasBegun = this.state !== QUEUED;
     this.end(null);
-    if (hasBegun) connectionLost(this, null, process.nextTick);
+    if (hasBegun) connectionLost(this, null);
   }
 
   // The request, for the application.
@@ -137,10 +137,15 @@ export class NodeExchange extends Exchange {
     this.#arrival?.taken();
   }
 
+  /** More of the request's body is to come. */
+  get #isArriving() {
+    return this.#arrival !== null && !this.#arrival.isWhole && this.response !== null;
+  }
+
   /** What is not read of the body is not wanted: Node's `_dump`. */
   get #isStillRead() {
     const { request } = this;
-    return this.#arrival !== null && !this.#arrival.isWhole && request._consuming && !request._dumped && !request.destroyed;
+    return this.#isArriving && request._consuming && !request._dumped && !request.destroyed;
   }
 
   /** Listeners to what comes are the application's: they run in a context of their own, and may throw. */
@@ -202,7 +207,8 @@ export class NodeExchange extends Exchange {
       this.#fields = encoded(this.#fields, typeof data === 'string' && isUtf8(encoding));
     }
     if (typeof callback === 'function') {
-      if (data.length === 0) this.endCallback = callback;
+      // What `end` wants to be called makes 'finish': Node 24 gives it with the last piece.
+      if (data.length === 0 || callback.name === 'bound onFinish') this.endCallback = callback;
       else this.whenSent(callback);
     }
     if (data.length > 0) {
@@ -237,7 +243,9 @@ export class NodeExchange extends Exchange {
     }
     if (this.#head === STORED && this.#sendsWhole()) return;
     this.#context = AsyncLocalStorage.snapshot();
-    this.flush();
+    // Whoever goes on to read a body that is still on its way begins within this turn.
+    if (this.#isArriving) this.#flushSoon();
+    else this.flush();
   }
 
   /** The answer's head was written by hand; with 101 what follows is another protocol. */
@@ -274,7 +282,7 @@ export class NodeExchange extends Exchange {
   /** Closes the client's connection when everything written is sent. */
   destroyWhenSent() {
     this.#closesWhenSent = true;
-    if (this.over) connectionLost(this, null, setImmediate);
+    if (this.over) connectionLost(this, null);
     else this.#flushSoon();
   }
 
@@ -283,7 +291,7 @@ export class NodeExchange extends Exchange {
     this.#closesWhenSent = false;
     if (this.#isRaw) this.flush();
     this.abandon(code);
-    connectionLost(this, error, setImmediate);
+    connectionLost(this, error);
   }
 
   /** The worker is about to retire: an upgraded connection, which could stay for ever, hears that its client ends. */
@@ -321,7 +329,7 @@ export class NodeExchange extends Exchange {
   /** The usual answer: a head and a body that are there as a whole go out in one frame. */
   #sendsWhole() {
     const { lane, response } = this;
-    if (this.#isChunked || this.#isStillRead || this.#closesWhenSent || !this.#checkHead()) return false;
+    if (this.#isChunked || this.#isArriving || this.#closesWhenSent || !this.#checkHead()) return false;
     const text = this.#text;
     if (response !== null && !response._hasBody) {
       const length = this.head.charCodeAt(0) === METHOD_HEAD || this.#status === 304 ? this.#length : 0;
@@ -378,7 +386,7 @@ export class NodeExchange extends Exchange {
   #writeEnd() {
     if (this.#hasSentEnd) return;
     // Who still reads the request's body while the answer is over goes on reading, as with Node alone.
-    if (this.response !== null && this.#isStillRead) {
+    if (this.#isStillRead) {
       this.#leaveSoon();
       return;
     }

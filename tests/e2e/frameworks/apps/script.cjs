@@ -25,7 +25,7 @@ for (const name of ['http.server.request.start', 'http.server.response.created',
   diagnostics.subscribe(name, ({ request, response, socket, server }) => {
     const id = request.headers['x-log'];
     if (id === undefined) return;
-    const right = response.req === request && socket === request.socket && (server === undefined || server instanceof http.Server);
+    const right = response.req === request && (socket === undefined || socket === request.socket) && (server === undefined || server instanceof http.Server);
     logOf(id).push(`channel ${name}${right ? '' : ' with other objects'}`);
   });
 }
@@ -232,7 +232,7 @@ async function answerLog(name, until, res) {
     length = log.length;
     await new Promise((resolve) => setTimeout(resolve, QUIET_MS));
   }
-  res.setHeader('Content-Type', 'application/json');
+  res.writeHead(200, { 'Content-Type': 'application/json' });
   res.end(JSON.stringify({ log, traced: traced.get(name), pid: process.pid }));
 }
 
@@ -243,7 +243,7 @@ async function answerStore(id, res) {
     await new Promise((resolve) => setTimeout(resolve, 5));
     return storage.getStore().id;
   });
-  res.setHeader('Content-Type', 'application/json');
+  res.writeHead(200, { 'Content-Type': 'application/json' });
   res.on('finish', () => storage.enterWith({ id: `${id} finished` }));
   res.end(JSON.stringify({ before, seen, after: storage.getStore()?.id ?? null }));
 }

@@ -30,9 +30,6 @@ use options::Written;
 
 const USAGE: &str = "app [<matcher>] <file> [<argument>…]";
 
-/// Requests that a process is handed at a time where the file does not say. A handler mostly waits for
-/// others; this many waiting at once cost it a few megabytes.
-const CONCURRENCY: u32 = 256;
 /// Requests that wait where the file does not say: some four seconds of work at 256 a second.
 const QUEUE: u32 = 1024;
 /// How long a request waits where the file does not say: as long as a person does at most.
@@ -187,7 +184,7 @@ fn settings(written: Written<'_>, run: AppRun, directory: PathBuf) -> App {
         user: written.user,
         resources: written.resources,
         recycle: written.recycle,
-        concurrency: written.concurrency.unwrap_or(CONCURRENCY),
+        concurrency: written.concurrency,
         queue,
         queue_wait,
         timeout: written.timeout.unwrap_or(TIMEOUT),

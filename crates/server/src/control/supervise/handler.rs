@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use onehop_config::checked::AppAddress;
+use onehop_config::checked::{App, AppAddress};
 use onehop_wire::{Pong, Transport as Spoken};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
@@ -20,8 +20,8 @@ use super::program::connects;
 use super::stack;
 use crate::control::events::Event;
 use crate::limits::{
-    WORKER_DRAIN_LOOK_PERIOD, WORKER_EXIT_EXPLAINED_DEADLINE, WORKER_HEALTHY_AFTER,
-    WORKER_OUTPUT_END_DEADLINE, WORKER_PING_PERIOD,
+    HANDLER_CONCURRENCY, SERVER_CONCURRENCY, WORKER_DRAIN_LOOK_PERIOD, WORKER_EXIT_EXPLAINED_DEADLINE,
+    WORKER_HEALTHY_AFTER, WORKER_OUTPUT_END_DEADLINE, WORKER_PING_PERIOD,
 };
 use crate::request::handle::app::pool::{LaneReport, Transport, Worker};
 
@@ -108,13 +108,13 @@ impl Life {
         let (runtime, spoken) = self.handshake(task, &mut control, deadline).await?;
         let (report, mut reported) = reports(task.surroundings.cores);
         let (transport, data) = match spoken {
-            Spoken::Frames => (Transport::Lanes, lanes.data),
+            Spoken::Frames | Spoken::FramesForServer => (Transport::Lanes, lanes.data),
             Spoken::Http => {
                 self.silent = lanes.data;
                 (over_http(lanes.http).await?, Vec::new())
             }
         };
-        let worker = Worker::new(task.id, task.seat, transport, report);
+        let worker = Worker::new(task.id, task.seat, transport, concurrency(&task.app, spoken), report);
         let surroundings = Arc::clone(&task.surroundings);
         tokio::select! {
             attached = attach(surroundings, &worker, data, &mut reported) => attached.map_err(Why::Broken)?,
@@ -322,6 +322,15 @@ impl Life {
         let last_lines = if failed { self.process.last_lines().await } else { String::new() };
         End { pid, reason: reason + &last_lines, failed, never_ran: false }
     }
+}
+
+/// Requests that the worker is handed at a time.
+fn concurrency(app: &App, spoken: Spoken) -> usize {
+    let usual = match spoken {
+        Spoken::Frames => HANDLER_CONCURRENCY,
+        Spoken::Http | Spoken::FramesForServer => SERVER_CONCURRENCY,
+    };
+    app.concurrency.map_or(usual, |written| written as usize)
 }
 
 fn not_a_frame(broken: onehop_wire::Broken) -> Why {

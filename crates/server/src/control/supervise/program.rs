@@ -6,7 +6,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use onehop_config::checked::{AppAddress, AppRun};
+use onehop_config::checked::{App, AppAddress, AppRun};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval, sleep, sleep_until, timeout};
@@ -16,8 +16,8 @@ use super::launch::{self, Doors};
 use super::messages::{Command, End, News, Task, Withdrawal, reports};
 use super::process::{Process, ended_within, explain};
 use crate::limits::{
-    ELSEWHERE_PROBE_PERIOD, PROBE_DEADLINE, PROGRAM_PROBE_PERIOD, WORKER_DRAIN_LOOK_PERIOD,
-    WORKER_EXIT_EXPLAINED_DEADLINE, WORKER_PING_PERIOD,
+    ELSEWHERE_PROBE_PERIOD, HANDLER_CONCURRENCY, PROBE_DEADLINE, PROGRAM_PROBE_PERIOD,
+    WORKER_DRAIN_LOOK_PERIOD, WORKER_EXIT_EXPLAINED_DEADLINE, WORKER_PING_PERIOD,
 };
 use crate::request::handle::app::pool::{LaneReport, Transport, Worker};
 use crate::request::upstream::connection::connect_unix;
@@ -79,7 +79,8 @@ impl Life {
             _ = task.command() => return Err(Why::Killed),
         };
         let (report, reported) = reports(task.surroundings.cores);
-        let worker = Worker::new(task.id, task.seat, Transport::Http { address, uid: doors.uid }, report);
+        let transport = Transport::Http { address, uid: doors.uid };
+        let worker = Worker::new(task.id, task.seat, transport, concurrency(&task.app), report);
         self.report = Some(reported);
         let runtime = program_name(&task.app.run);
         task.tell(News::Ready { worker: Arc::clone(&worker), runtime }).await;
@@ -211,7 +212,14 @@ pub(super) async fn live_elsewhere(mut task: Task, address: AppAddress) {
 fn elsewhere(task: &Task, address: &AppAddress) -> (Arc<Worker>, Option<mpsc::Receiver<LaneReport>>) {
     let (report, reported) = reports(task.surroundings.cores);
     let transport = Transport::Http { address: address.clone(), uid: None };
-    (Worker::new(task.id, task.seat, transport, report), Some(reported))
+    let worker = Worker::new(task.id, task.seat, transport, concurrency(&task.app), report);
+    (worker, Some(reported))
+}
+
+/// Requests that a program is handed at a time. Nothing is known of it; one that takes its connections one by one
+/// has a listen backlog, and more than that would not reach it.
+fn concurrency(app: &App) -> usize {
+    app.concurrency.map_or(HANDLER_CONCURRENCY, |written| written as usize)
 }
 
 /// Whichever of the two answers first.

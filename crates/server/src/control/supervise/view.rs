@@ -114,6 +114,7 @@ fn worker(member: &Member, health: Health) -> WorkerStatus {
         state: member.state.name(),
         protocol: member.worker.as_ref().map(|worker| worker.transport.name()),
         in_flight: member.worker.as_ref().map_or(0, |worker| worker.in_flight()),
+        concurrency: member.worker.as_ref().map(|worker| worker.concurrency),
         requests: member.worker.as_ref().map_or(0, |worker| worker.begun()),
         age_seconds: member.begun.elapsed().as_secs(),
         resident_bytes: health.resident_bytes,

@@ -7,11 +7,14 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use onehop_http1::{AnswerHead, BodyLength, BodyRead, ServerCodec};
+
+use tokio::io::AsyncWrite;
 
 use super::deadline::{Deadline, Waiting};
 use super::desk::Input;
@@ -320,6 +323,12 @@ impl<'l, 'c> Download<'l, 'c> {
         }
         self.trailers.extend_from_slice(trailers);
         self.state = Sent::Whole;
+    }
+
+    /// Says that nothing more comes, in a tunnel; the client's own direction stays open.
+    pub(crate) async fn finish_sending(&mut self) -> io::Result<()> {
+        self.flush().await?;
+        poll_fn(|context| Pin::new(&mut **self.line.socket.borrow_mut()).poll_shutdown(context)).await
     }
 
     /// The lines that [`Download::whole`] was given.

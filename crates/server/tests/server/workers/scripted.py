@@ -95,6 +95,8 @@ class Worker:
             if self.behaviour.startswith("http"):
                 listen(self.behaviour, self.argument)
                 transport = 7 if self.behaviour == "http_unknown" else 1
+            if self.behaviour.startswith("server_"):
+                transport = 2
             self.control.send(frame(READY, struct.pack("<HHI", 1, transport, len(text)) + text))
         elif kind == PING:
             if self.behaviour == "mute" and self.begun:
@@ -117,6 +119,8 @@ class Worker:
             lane.send(response(slot, generation, b"%d|" % len(self.bodies[lane, slot]) + payload))
         elif kind == DATA and self.behaviour == "upgrades":
             lane.send(frame(DATA, payload.upper(), slot, generation, bool(end)))
+        elif self.behaviour.startswith("tunnel_"):
+            self.on_tunnel(lane, kind, end, slot, generation, payload)
         elif kind in (DATA, TRAILERS) and self.behaviour in ("echo_body", "trailers_back"):
             if kind == DATA:
                 self.bodies[lane, slot] = self.bodies.get((lane, slot), b"") + payload
@@ -125,6 +129,19 @@ class Worker:
                     lane.send(frame(CREDIT, credit, slot, generation) + frame(CREDIT, credit, 0xFFFF, 0))
             if end:
                 lane.send(response(slot, generation, str(len(self.bodies[lane, slot])).encode()))
+
+    def on_tunnel(self, lane, kind, end, slot, generation, payload):
+        """Keeps what the client says; how it ends stands behind that in the file that is the argument."""
+        if kind == DATA:
+            self.bodies[lane, slot] += payload
+        if kind == DATA and end and self.behaviour == "tunnel_last":
+            lane.send(frame(DATA, b"last ", slot, generation))
+            lane.send(frame(DATA, b"words", slot, generation, True))
+        if end or kind == RESET:
+            how = "reset %d" % struct.unpack("<I", payload) if kind == RESET else "end"
+            with open(self.argument + ".new", "wb") as file:
+                file.write(self.bodies[lane, slot] + b"|" + how.encode())
+            os.rename(self.argument + ".new", self.argument)
 
     def answer(self, lane, slot, generation, payload, head):
         records = head.split(b"\n")
@@ -165,6 +182,17 @@ class Worker:
     def do_upgrades(self, lane, slot, generation, *_):
         fields = b"Upgrade:echo\nX-Own:yes\nSet-Cookie:a=b\nSet-Cookie:c=d\n"
         lane.send(response(slot, generation, status=101, fields=fields, end=False))
+
+    def do_tunnel_last(self, lane, slot, generation, *_):
+        lane.send(response(slot, generation, status=101, fields=b"Upgrade:echo\n", end=False))
+
+    def do_tunnel_bye(self, lane, slot, generation, *_):
+        self.do_tunnel_last(lane, slot, generation)
+        lane.send(frame(DATA, b"bye", slot, generation, True))
+
+    def do_tunnel_reset(self, lane, slot, generation, *_):
+        self.do_tunnel_bye(lane, slot, generation)
+        lane.send(frame(RESET, struct.pack("<I", 3), slot, generation))
 
     def do_announced_trailers(self, lane, slot, generation, *_):
         fields = b"Trailer:Checksum, X-Odd\n"
@@ -270,6 +298,30 @@ class Worker:
     def do_handler_fails(self, lane, slot, generation, *_):
         lane.send(frame(RESET, struct.pack("<I", 3), slot, generation))
 
+    def do_hangs_up(self, lane, slot, generation, target, *_):
+        if target.endswith("/head"):
+            lane.send(response(slot, generation, b"half of", length=100, end=False))
+        if target.endswith("/asks"):
+            lane.send(frame(INFORMATIONAL, struct.pack("<HHI", 100, 0, 0), slot, generation))
+        if target.endswith("/answer"):
+            return self.do_answer(lane, slot, generation, target, "", [])
+        lane.send(frame(RESET, struct.pack("<I", 7), slot, generation))
+
+    def gather(self, lane, slot, generation, target):
+        """Answers all when as many wait as the behaviour's argument says."""
+        waiting = self.__dict__.setdefault("waiting", [])
+        waiting.append((lane, slot, generation))
+        if len(waiting) == int(self.argument):
+            for lane, slot, generation in waiting:
+                lane.send(response(slot, generation, b"all are here"))
+            waiting.clear()
+
+    def do_server_gathers(self, lane, slot, generation, target, *_):
+        self.gather(lane, slot, generation, target)
+
+    def do_handler_gathers(self, lane, slot, generation, target, *_):
+        self.gather(lane, slot, generation, target)
+
     def do_unasked_upgrade(self, lane, slot, generation, *_):
         lane.send(response(slot, generation, status=101, fields=b"Upgrade: websocket\n", end=False))
 
@@ -317,6 +369,16 @@ def serve(connection, path, argument):
         fields = ""
         if b"upgrade: echo" in head.lower():
             connection.sendall(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+            if target.endswith("/bye"):
+                connection.sendall(b"bye")
+                connection.shutdown(socket.SHUT_WR)
+                heard = b""
+                while received := connection.recv(1 << 16):
+                    heard += received
+                with open(argument + ".new", "wb") as file:
+                    file.write(heard + b"|end")
+                os.rename(argument + ".new", argument)
+                return
             connection.sendall(unread)
             while received := connection.recv(1 << 16):
                 connection.sendall(received.upper())

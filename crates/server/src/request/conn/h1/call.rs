@@ -67,10 +67,10 @@ impl Connection {
                 self.record(head, answer, view, served, sent, started.elapsed(), true);
                 return Err(self.break_off(output, head.version(), fault).await);
             }
-            Err(fault @ (Fault::ClientGone | Fault::ClientStalled)) => {
+            Err(fault @ (Fault::ClientGone | Fault::ClientStalled | Fault::HungUp)) => {
                 rescue::rescue(fault, answer);
                 self.record(head, answer, view, served, 0, started.elapsed(), true);
-                return Err(self.part(fault));
+                return self.part(fault);
             }
             Err(fault) => {
                 rescue::rescue(fault, answer);
@@ -99,7 +99,8 @@ impl Connection {
     /// Sends what there is of an answer that goes no further, so that it looks cut off.
     async fn break_off(&mut self, output: &[u8], version: Version, fault: Fault) -> io::Error {
         if fault == Fault::ClientStalled {
-            return self.part(fault);
+            self.socket.reset_when_closed();
+            return io::ErrorKind::ConnectionAborted.into();
         }
         let flushed = write_both(&mut self.socket, &self.deadline, output, &[]).await;
         // Where only the connection's end ends the body, a plain end would make it look whole.
@@ -111,10 +112,13 @@ impl Connection {
 
     /// Leaves a client to which nothing more is said. One that has had its time to take an answer gets no more of
     /// it, and nobody keeps what it did not take.
-    fn part(&self, fault: Fault) -> io::Error {
-        if fault == Fault::ClientStalled {
-            self.socket.reset_when_closed();
+    fn part(&self, fault: Fault) -> io::Result<Option<After>> {
+        match fault {
+            // Its body may still be coming, and a reset would take earlier answers away.
+            Fault::HungUp => return Ok(Some(After::Linger)),
+            Fault::ClientStalled => self.socket.reset_when_closed(),
+            _ => {}
         }
-        io::ErrorKind::ConnectionAborted.into()
+        Err(io::ErrorKind::ConnectionAborted.into())
     }
 }

@@ -176,6 +176,7 @@ impl Receiving<'_, '_, '_, '_, '_> {
                 Ok(None)
             }
             Payload::Reset(ResetCode::Refused) => Err(Fault::WorkerRefused),
+            Payload::Reset(ResetCode::HangUp) => Err(Fault::HungUp),
             Payload::Reset(_) => Err(Fault::HandlerFailed),
             // The lane lets nothing else through.
             _ => Err(Fault::WorkerBroken),

@@ -21,7 +21,7 @@ use super::pool::{LaneReport, Worker, WorkerId};
 use super::stream::{Progress, Stream, StreamState};
 use crate::limits::{
     FILE_PARTS_WAITING_MAX, LANE_BUFFER_BYTES, LANE_OUT_BYTES_MAX, LANE_READS_PER_TURN, LANE_SLOTS_MAX,
-    LANE_WINDOW_BYTES, STREAM_WINDOW_BYTES,
+    LANE_WINDOW_BYTES, SERVER_CONCURRENCY, STREAM_WINDOW_BYTES,
 };
 use crate::request::core::Core;
 
@@ -371,4 +371,5 @@ fn is_end(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
 
+const _: () = assert!(LANE_SLOTS_MAX as usize > SERVER_CONCURRENCY, "who has a place has a slot too");
 const _: () = assert!(LANE_BUFFER_BYTES > PAYLOAD_BYTES_MAX + 12, "the longest frame fits into the buffer");

@@ -229,7 +229,8 @@ impl Call<'_> {
         match ended {
             Ok(download::Received::Ended(ended)) => Ok(ended),
             Ok(download::Received::Upgraded) => {
-                tunnel::run(&stream, upload, download).await;
+                let patience = self.core.shared.timeouts.body_progress;
+                tunnel::run(&stream, upload, download, patience).await;
                 Ok(Ended::Tunnelled)
             }
             Err(fault) => {

@@ -1,7 +1,7 @@
 //! The workers of one application, as requests see them: who serves, who has room, who waits.
 //!
-//! Bounded join-shortest-queue over a central queue: a worker is handed at most `concurrency` requests,
-//! the rest waits here, where it can still go to any of them and survives the death of all. Shared by
+//! Bounded join-shortest-queue over a central queue: a worker is handed at most so many requests as it
+//! was made with (`concurrency`), the rest waits here, where it can still go to any of them and survives the death of all. Shared by
 //! all cores; the common way of a request writes one counter of one worker. Starts and stops nobody:
 //! that is `control/supervise/`.
 //!
@@ -47,6 +47,8 @@ pub struct Worker {
     pub seat: Seat,
     /// How it is spoken to.
     pub transport: Transport,
+    /// Requests that it is handed at a time.
+    pub concurrency: usize,
     /// Requests that it was handed and has not finished.
     in_flight: Padded<AtomicUsize>,
     /// Requests that it was ever handed.
@@ -328,10 +330,9 @@ impl Pool {
             let workers = self.workers.load();
             // While workers are replaced two may have it; the newer one stays.
             let mut newest_first = workers.iter().rev();
-            let bound = self.app.concurrency as usize;
             let is_it = |worker: &&Arc<Worker>| worker.seat == seat && refused_by != Some(worker.id);
             while let Some(worker) = newest_first.find(is_it) {
-                match worker.raise(bound) {
+                match worker.raise() {
                     Raised::Yes => return Some(Arc::clone(worker)),
                     Raised::Full => return None,
                     Raised::Withdrawn => {}
@@ -344,7 +345,6 @@ impl Pool {
     /// Raises the counter of the worker with the fewest requests, if one has room.
     fn take_place(&self, turn: usize, refused_by: Option<WorkerId>) -> Option<Arc<Worker>> {
         let workers = self.workers.load();
-        let bound = self.app.concurrency as usize;
         // A round that fails means that another thread got a place or gave one back in between.
         loop {
             let count = workers.len();
@@ -352,9 +352,9 @@ impl Pool {
             let serving = in_turn.filter(|worker| !worker.is_withdrawn.load(Ordering::SeqCst));
             let (fewest, worker) =
                 serving.map(|worker| (worker.in_flight(), worker)).min_by_key(|(in_flight, worker)| {
-                    (*in_flight >= bound, refused_by == Some(worker.id), *in_flight)
+                    (*in_flight >= worker.concurrency, refused_by == Some(worker.id), *in_flight)
                 })?;
-            if fewest >= bound {
+            if fewest >= worker.concurrency {
                 return None;
             }
             match worker.raise_from(fewest) {
@@ -380,12 +380,19 @@ fn score(hash: u64, seat: Seat) -> u64 {
 }
 
 impl Worker {
-    /// A process that is ready.
-    pub fn new(id: WorkerId, seat: Seat, transport: Transport, report: Report) -> Arc<Self> {
+    /// A process that is ready, and is handed at most `concurrency` requests at a time.
+    pub fn new(
+        id: WorkerId,
+        seat: Seat,
+        transport: Transport,
+        concurrency: usize,
+        report: Report,
+    ) -> Arc<Self> {
         Arc::new(Self {
             id,
             seat,
             transport,
+            concurrency,
             in_flight: Padded(AtomicUsize::new(0)),
             begun: AtomicU64::new(0),
             is_withdrawn: AtomicBool::new(false),
@@ -414,13 +421,13 @@ impl Worker {
     }
 
     /// Raises the counter where it is below the bound.
-    fn raise(&self, bound: usize) -> Raised {
+    fn raise(&self) -> Raised {
         loop {
             let in_flight = self.in_flight();
             if self.is_withdrawn.load(Ordering::SeqCst) {
                 return Raised::Withdrawn;
             }
-            if in_flight >= bound {
+            if in_flight >= self.concurrency {
                 return Raised::Full;
             }
             if let Some(raised) = self.raise_from(in_flight) {

@@ -1,17 +1,31 @@
 //! An upgraded connection: bytes both ways, each as fast as the other side takes them.
+//!
+//! Each direction ends by itself. What keeps a tunnel open whose one direction has ended is the worker's to
+//! decide where the client has ended its own; where the worker has, only the client's bytes do.
 
+use std::cell::Cell;
 use std::future::poll_fn;
+use std::time::Duration;
 
 use onehop_wire::Payload;
+use tokio::sync::Notify;
 
 use super::stream::{Stream, next_frame};
 use crate::limits::UPLOAD_PIECE_BYTES_MAX;
 use crate::request::conn::exchange::{Download, Upload};
 
-/// Moves bytes until both sides have ended, or one of them is gone.
-pub(super) async fn run(stream: &Stream, upload: &mut Upload<'_, '_>, download: &mut Download<'_, '_>) {
+/// Moves bytes until both sides have ended, or one of them is gone. Once the worker has ended its direction the
+/// client may be silent for `patience` and no longer: one that does not close would keep the tunnel for ever.
+pub(super) async fn run(
+    stream: &Stream,
+    upload: &mut Upload<'_, '_>,
+    download: &mut Download<'_, '_>,
+    patience: Duration,
+) {
     upload.become_tunnel();
     stream.become_tunnel();
+    let has_spoken = Cell::new(false);
+    let (client_ended, worker_ended) = (Notify::new(), Notify::new());
     let farewell_over = download.farewell_over();
     let to_worker = async {
         let mut piece = Vec::new();
@@ -22,32 +36,62 @@ pub(super) async fn run(stream: &Stream, upload: &mut Upload<'_, '_>, download: 
             if stream.send_all(&piece, is_end).await.is_err() {
                 return;
             }
+            has_spoken.set(true);
             if is_end {
                 // The client has closed its side; the worker may have more to say.
+                client_ended.notify_one();
                 std::future::pending::<()>().await;
             }
         }
     };
     let to_client = async {
-        let mut frames = Vec::new();
-        while poll_fn(|context| stream.poll_frames(&mut frames, context)).await.is_ok() {
-            let mut rest = &frames[..];
-            while let Some((frame, used)) = next_frame(rest) {
-                let Payload::Data(bytes) = frame.payload else { return };
-                if download.data(bytes).await.is_err() {
-                    return;
-                }
-                stream.consumed(bytes.len());
-                if frame.end {
-                    return;
-                }
-                rest = rest.get(used..).unwrap_or_default();
-            }
+        if !pass_on(stream, download).await || download.finish_sending().await.is_err() {
+            return;
         }
+        worker_ended.notify_one();
+        tokio::select! {
+            () = client_ended.notified() => {}
+            // Nothing but a RESET may come, or the lane be lost.
+            _ = poll_fn(|context| stream.poll_frames(&mut Vec::new(), context)) => {}
+        }
+    };
+    let client_silent = async {
+        worker_ended.notified().await;
+        silent_for(patience, &has_spoken).await;
     };
     tokio::select! {
         () = to_worker => {}
         () = to_client => {}
+        () = client_silent => {}
         () = farewell_over => {}
     }
+}
+
+/// Ends when nothing was noted for so long, at most twice of it.
+pub(super) async fn silent_for(patience: Duration, has_spoken: &Cell<bool>) {
+    has_spoken.set(true);
+    while has_spoken.take() {
+        tokio::time::sleep(patience).await;
+    }
+}
+
+/// Moves the worker's bytes; `true` where it has ended its direction, else the tunnel is over.
+async fn pass_on(stream: &Stream, download: &mut Download<'_, '_>) -> bool {
+    let mut frames = Vec::new();
+    while poll_fn(|context| stream.poll_frames(&mut frames, context)).await.is_ok() {
+        let mut rest = &frames[..];
+        while let Some((frame, used)) = next_frame(rest) {
+            let Payload::Data(bytes) = frame.payload else { return false };
+            if download.data(bytes).await.is_err() {
+                return false;
+            }
+            stream.consumed(bytes.len());
+            rest = rest.get(used..).unwrap_or_default();
+            if frame.end {
+                // A RESET may stand behind it.
+                return rest.is_empty();
+            }
+        }
+    }
+    false
 }

@@ -6,7 +6,7 @@ use onehop_config::checked::{AppEnvironment, AppProtocol, AppResources, AppRun, 
 
 use super::*;
 
-fn app(concurrency: u32, queue: u32) -> Arc<App> {
+fn app(queue: u32) -> Arc<App> {
     use std::time::Duration;
     Arc::new(App {
         name: "api".into(),
@@ -17,7 +17,7 @@ fn app(concurrency: u32, queue: u32) -> Arc<App> {
         user: None,
         resources: AppResources::default(),
         recycle: Recycle::default(),
-        concurrency,
+        concurrency: None,
         queue,
         queue_wait: Duration::from_secs(1),
         timeout: Duration::from_secs(1),
@@ -33,12 +33,17 @@ fn app(concurrency: u32, queue: u32) -> Arc<App> {
     })
 }
 
+/// A worker that is handed one request at a time.
 fn worker(number: u64) -> Arc<Worker> {
     seated(number, 0)
 }
 
 fn seated(number: u64, seat: usize) -> Arc<Worker> {
-    Worker::new(WorkerId(number), Seat(seat), Transport::Lanes, Arc::new(|_, _| {}))
+    bounded(number, seat, 1)
+}
+
+fn bounded(number: u64, seat: usize, concurrency: usize) -> Arc<Worker> {
+    Worker::new(WorkerId(number), Seat(seat), Transport::Lanes, concurrency, Arc::new(|_, _| {}))
 }
 
 fn now(choice: Choice) -> Arc<Worker> {
@@ -57,8 +62,8 @@ fn later(choice: Choice) -> oneshot::Receiver<Grant> {
 
 #[test]
 fn the_worker_with_the_fewest_requests_is_chosen() {
-    let pool = Pool::new(app(4, 4));
-    let (one, two) = (worker(1), worker(2));
+    let pool = Pool::new(app(4));
+    let (one, two) = (bounded(1, 0, 4), bounded(2, 0, 4));
     pool.admit(Arc::clone(&one));
     pool.admit(Arc::clone(&two));
     for turn in 0..6 {
@@ -71,8 +76,24 @@ fn the_worker_with_the_fewest_requests_is_chosen() {
 }
 
 #[test]
+fn each_worker_has_a_bound_of_its_own() {
+    let pool = Pool::new(app(4));
+    let (one, many) = (bounded(1, 0, 1), bounded(2, 0, 5));
+    pool.admit(Arc::clone(&one));
+    pool.admit(Arc::clone(&many));
+    for turn in 0..6 {
+        now(pool.choose(turn, None, Wish::Any));
+    }
+    assert_eq!((one.in_flight(), many.in_flight()), (1, 5));
+    let mut waiting = later(pool.choose(0, None, Wish::Any));
+    assert!(waiting.try_recv().is_err());
+    pool.give_back(&many);
+    assert_eq!(waiting.try_recv().expect("a place").into_worker().map(|worker| worker.id), Some(many.id));
+}
+
+#[test]
 fn who_came_first_gets_the_first_place_that_is_free() {
-    let pool = Pool::new(app(1, 4));
+    let pool = Pool::new(app(4));
     let only = worker(1);
     pool.admit(Arc::clone(&only));
     let first = now(pool.choose(0, None, Wish::Any));
@@ -93,7 +114,7 @@ fn who_came_first_gets_the_first_place_that_is_free() {
 
 #[test]
 fn who_has_gone_is_passed_over_and_makes_room() {
-    let pool = Pool::new(app(1, 2));
+    let pool = Pool::new(app(2));
     let only = worker(1);
     pool.admit(Arc::clone(&only));
     let first = now(pool.choose(0, None, Wish::Any));
@@ -113,7 +134,7 @@ fn who_has_gone_is_passed_over_and_makes_room() {
 
 #[test]
 fn requests_wait_for_the_first_worker_and_for_the_next_one_after_a_death() {
-    let pool = Pool::new(app(1, 8));
+    let pool = Pool::new(app(8));
     let mut waiting = later(pool.choose(0, None, Wish::Any));
     assert!(waiting.try_recv().is_err());
     pool.admit(worker(1));
@@ -128,7 +149,7 @@ fn requests_wait_for_the_first_worker_and_for_the_next_one_after_a_death() {
 
 #[test]
 fn an_application_that_fails_refuses_those_who_wait_and_those_who_come() {
-    let pool = Pool::new(app(1, 8));
+    let pool = Pool::new(app(8));
     let mut waiting = later(pool.choose(0, None, Wish::Any));
     pool.set_failing(7, None);
     assert!(matches!(waiting.try_recv(), Err(oneshot::error::TryRecvError::Closed)));
@@ -139,7 +160,7 @@ fn an_application_that_fails_refuses_those_who_wait_and_those_who_come() {
 
 #[test]
 fn who_wishes_for_a_full_worker_waits_for_it_and_holds_up_nobody() {
-    let pool = Pool::new(app(1, 8));
+    let pool = Pool::new(app(8));
     let (one, two) = (seated(1, 0), seated(2, 1));
     pool.admit(Arc::clone(&one));
     pool.admit(Arc::clone(&two));
@@ -162,7 +183,7 @@ fn who_wishes_for_a_full_worker_waits_for_it_and_holds_up_nobody() {
 
 #[test]
 fn who_waits_longest_comes_first_whatever_it_waits_for() {
-    let pool = Pool::new(app(1, 8));
+    let pool = Pool::new(app(8));
     let only = seated(1, 0);
     pool.admit(Arc::clone(&only));
     let held = now(pool.choose(0, None, Wish::Any));
@@ -178,7 +199,7 @@ fn who_waits_longest_comes_first_whatever_it_waits_for() {
 
 #[test]
 fn who_wishes_for_a_worker_that_is_gone_gets_another_and_then_its_successor() {
-    let pool = Pool::new(app(1, 8));
+    let pool = Pool::new(app(8));
     let (one, two) = (seated(1, 0), seated(2, 1));
     pool.admit(Arc::clone(&one));
     pool.admit(Arc::clone(&two));
@@ -199,9 +220,9 @@ fn who_wishes_for_a_worker_that_is_gone_gets_another_and_then_its_successor() {
 
 #[test]
 fn a_number_leads_to_the_same_worker_and_few_move_when_one_comes() {
-    let pool = Pool::new(app(1_000_000, 8));
+    let pool = Pool::new(app(8));
     for seat in 0..4 {
-        pool.admit(seated(seat as u64, seat));
+        pool.admit(bounded(seat as u64, seat, 1_000_000));
     }
     let seats = |pool: &Arc<Pool>| -> Vec<Seat> {
         (0..4_000).map(|hash| now(pool.choose(0, None, Wish::Hash(hash))).seat).collect()
@@ -212,7 +233,7 @@ fn a_number_leads_to_the_same_worker_and_few_move_when_one_comes() {
         let count = before.iter().filter(|found| found.0 == seat).count();
         assert!((800..1_200).contains(&count), "seat {seat} has {count} of 4000");
     }
-    pool.admit(seated(9, 4));
+    pool.admit(bounded(9, 4, 1_000_000));
     let moved = seats(&pool).iter().zip(&before).filter(|(now, before)| now != before).count();
     assert!((600..1_000).contains(&moved), "{moved} of 4000 moved to one of five");
 }
@@ -220,8 +241,8 @@ fn a_number_leads_to_the_same_worker_and_few_move_when_one_comes() {
 #[test]
 fn many_threads_with_wishes_never_exceed_the_bound_while_workers_come_and_go() {
     const TURNS: usize = 5_000;
-    let pool = Pool::new(app(2, 10_000));
-    let all: Vec<_> = (0..3).map(|seat| seated(seat as u64, seat)).collect();
+    let pool = Pool::new(app(10_000));
+    let all: Vec<_> = (0..3).map(|seat| bounded(seat as u64, seat, 2)).collect();
     all.iter().for_each(|worker| pool.admit(Arc::clone(worker)));
     let (most, elsewhere, running) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(4));
     std::thread::scope(|scope| {
@@ -260,7 +281,7 @@ fn many_threads_with_wishes_never_exceed_the_bound_while_workers_come_and_go() {
         let mut successor = Arc::clone(&all[1]);
         while running.load(Ordering::SeqCst) > 0 {
             pool.withdraw(successor.id);
-            successor = seated(next, 1);
+            successor = bounded(next, 1, 2);
             next += 1;
             pool.admit(Arc::clone(&successor));
         }
@@ -273,8 +294,8 @@ fn many_threads_with_wishes_never_exceed_the_bound_while_workers_come_and_go() {
 
 #[test]
 fn many_threads_never_exceed_the_bound_and_lose_nobody() {
-    let pool = Pool::new(app(3, 10_000));
-    let workers = [worker(1), worker(2)];
+    let pool = Pool::new(app(10_000));
+    let workers = [bounded(1, 0, 3), bounded(2, 0, 3)];
     for worker in &workers {
         pool.admit(Arc::clone(worker));
     }

@@ -4,14 +4,15 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::time::Duration;
 
+use super::super::tunnel::silent_for;
 use crate::limits::UPLOAD_PIECE_BYTES_MAX;
 use crate::request::conn::desk::Input;
 use crate::request::conn::exchange::{Download, Upload};
 use crate::request::upstream::connection::Connection;
 
-/// Moves bytes until the program has ended, or one of the two is gone. `input` may hold the program's first
-/// bytes already. Once the client has closed its side the program may be silent for `patience` and no longer:
-/// a client that has gone looks the same, and not every program ends when it does.
+/// Moves bytes until both sides have ended, or one of them is gone. `input` may hold the program's first bytes
+/// already. Once one side has ended its direction the other may be silent for `patience` and no longer: a side
+/// that has gone looks the same, and not everybody ends because the other does.
 pub(super) async fn run(
     connection: &Connection,
     input: &mut Input,
@@ -21,46 +22,53 @@ pub(super) async fn run(
     is_told: bool,
 ) {
     upload.become_tunnel();
-    let has_spoken = Cell::new(false);
+    let (program_spoke, client_spoke) = (Cell::new(false), Cell::new(false));
     let (stopping, farewell_over) = (download.stopping(), download.farewell_over());
+    // `Some`: that side has ended its direction, and the other's goes on.
     let to_program = async {
         let mut piece = Vec::new();
         loop {
             piece.clear();
-            let ended = upload.next(&mut piece, UPLOAD_PIECE_BYTES_MAX).await;
-            let Ok(is_end) = ended else { return };
-            if connection.write(&piece, &[]).await.is_err() {
-                return;
-            }
+            let is_end = upload.next(&mut piece, UPLOAD_PIECE_BYTES_MAX).await.ok()?;
+            connection.write(&piece, &[]).await.ok()?;
+            client_spoke.set(true);
             if is_end {
-                if connection.finish_sending().await.is_err() {
-                    return;
-                }
-                has_spoken.set(true);
-                while has_spoken.take() {
-                    tokio::time::sleep(patience).await;
-                }
-                return;
+                return connection.finish_sending().await.ok();
             }
         }
     };
     let to_client = async {
         loop {
             if !input.is_empty() {
-                if download.data(input.unread()).await.is_err() {
-                    return;
-                }
+                download.data(input.unread()).await.ok()?;
                 input.clear();
             }
             match poll_fn(|context| connection.poll_fill(input, context)).await {
-                Ok(0) | Err(_) => return,
-                Ok(_) => has_spoken.set(true),
+                Ok(0) => return download.finish_sending().await.ok(),
+                Ok(_) => program_spoke.set(true),
+                Err(_) => return None,
             }
         }
     };
+    let both = async {
+        tokio::pin!(to_program, to_client);
+        tokio::select! {
+            ended = &mut to_program => if ended.is_some() {
+                tokio::select! {
+                    _ = to_client => {}
+                    () = silent_for(patience, &program_spoke) => {}
+                }
+            },
+            ended = &mut to_client => if ended.is_some() {
+                tokio::select! {
+                    _ = to_program => {}
+                    () = silent_for(patience, &client_spoke) => {}
+                }
+            },
+        }
+    };
     tokio::select! {
-        () = to_program => {}
-        () = to_client => {}
+        () = both => {}
         // Who has a control lane was told, and closes its tunnels as their own protocol has it.
         () = stopping, if !is_told => {}
         () = farewell_over, if is_told => {}
