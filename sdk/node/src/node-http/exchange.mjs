@@ -5,13 +5,13 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { ANSWERING, BEGUN, Exchange, QUEUED } from '../exchange.mjs';
-import { isolated } from '../isolate.mjs';
-import { BODY_BYTES_MAX, FREE_BODY_BYTES, HANDLER_FAILED, HANG_UP, METHOD_HEAD, ProtocolError } from '../wire.mjs';
+import { isolatedWith } from '../isolate.mjs';
+import { BODY_BYTES_MAX, FREE_BODY_BYTES, HANDLER_FAILED, HANG_UP, INFORMATIONAL_MAX, METHOD_HEAD, ProtocolError } from '../wire.mjs';
 import { Arrival } from './arrival.mjs';
 import { conclude, connectionLost, leaveSoon, tellSoon } from './ending.mjs';
 import { internals } from './internals.mjs';
 import { fieldList } from './request.mjs';
-import { encoded, problemOf } from './response.mjs';
+import { encoded, problemOf, problemOfFields } from './response.mjs';
 
 const EMPTY = new Uint8Array(0);
 /** Takes what nobody wants any more. */
@@ -46,6 +46,8 @@ export class NodeExchange extends Exchange {
   isLost = false;
   /** Whether diagnostics channels hear of it. */
   isPublished = true;
+  /** The context in which the application runs for it. */
+  asyncResource = null;
   /** A body that does not come as a whole, or an upgraded connection. @type {Arrival|null} */
   #arrival = null;
   #head = HEADLESS;
@@ -61,6 +63,11 @@ export class NodeExchange extends Exchange {
   #isTunnel = false;
   /** What is written onto the socket leaves even where it is destroyed in the same turn. */
   #isRaw = false;
+  /** Its end is the connection's. */
+  #endsWithConnection = false;
+  #informationals = 0;
+  /** Nobody reads the request's body any more. */
+  #isBodyUnwanted = false;
   #trailers = '';
   #earlyTrailers = '';
   #closesWhenSent = false;
@@ -73,6 +80,11 @@ export class NodeExchange extends Exchange {
   /** Whether a tunnel has sent its END, and is only waiting for the client's. */
   get hasSentEnd() {
     return this.#isTunnel && this.#hasSentEnd;
+  }
+
+  /** Whether it is another protocol's now. */
+  get isTunnel() {
+    return this.#isTunnel;
   }
 
   /** Nothing of the answer has left, and nothing was given up. */
@@ -145,7 +157,8 @@ export class NodeExchange extends Exchange {
   /** What is not read of the body is not wanted: Node's `_dump`. */
   get #isStillRead() {
     const { request } = this;
-    return this.#isArriving && request._consuming && !request._dumped && !request.destroyed;
+    if (!this.#isArriving || this.#isBodyUnwanted) return false;
+    return request._consuming && !request._dumped && !request.destroyed;
   }
 
   /** Listeners to what comes are the application's: they run in a context of their own, and may throw. */
@@ -155,7 +168,7 @@ export class NodeExchange extends Exchange {
       return;
     }
     this.socket._unrefTimer();
-    isolated(guarded, null, () => {
+    isolatedWith(this, guarded, null, () => {
       this.#arrival.piece(piece, ended);
       if (ended && !this.over) this.#arrived(trailers);
     });
@@ -188,11 +201,16 @@ export class NodeExchange extends Exchange {
 
   /** 1xx before the answer. */
   informational(status, fields) {
-    if (this.isUnanswered) this.lane.writeInformational(this, status, fields);
+    // More than the protocol allows, in number or in size, are hints that nobody misses.
+    if (!this.isUnanswered || this.#informationals === INFORMATIONAL_MAX || problemOfFields(fields) !== null) return;
+    this.#informationals += 1;
+    this.lane.writeInformational(this, status, fields);
   }
 
   /** The answer's head; it leaves with the first bytes. @param {number} length -1 where it is not known */
   storeHead(status, fields, length, isChunked) {
+    // A second answer: with Node alone its head would be bytes of the first one.
+    if (this.#head === WRITTEN || (this.#isRaw && this.#head !== HEADLESS)) return;
     this.#head = STORED;
     this.#status = status;
     this.#fields = fields;
@@ -207,8 +225,8 @@ export class NodeExchange extends Exchange {
       this.#fields = encoded(this.#fields, typeof data === 'string' && isUtf8(encoding));
     }
     if (typeof callback === 'function') {
-      // What `end` wants to be called makes 'finish': Node 24 gives it with the last piece.
-      if (data.length === 0 || callback.name === 'bound onFinish') this.endCallback = callback;
+      // What Node's `end` wants to be called makes 'finish'.
+      if (callback.name === 'bound onFinish') this.endCallback = callback;
       else this.whenSent(callback);
     }
     if (data.length > 0) {
@@ -249,9 +267,15 @@ export class NodeExchange extends Exchange {
   }
 
   /** The answer's head was written by hand; with 101 what follows is another protocol. */
-  beginRaw(status, fields, length) {
-    this.#isRaw = true;
+  beginRaw({ status, fields, length, isChunked }) {
+    if (this.#head === WRITTEN) {
+      // An answer that has begun cannot become another one: the client sees it broken off.
+      this.destroyed(null);
+      return;
+    }
     this.storeHead(status, fields, length, length < 0);
+    this.#isRaw = true;
+    this.#endsWithConnection = length < 0 && !isChunked && status !== 101;
     if (status === 101) {
       this.#isTunnel = true;
       this.#arrival ??= new Arrival(this);
@@ -289,7 +313,12 @@ export class NodeExchange extends Exchange {
   /** The application breaks the connection off. */
   destroyed(error, code = HANG_UP) {
     this.#closesWhenSent = false;
-    if (this.#isRaw) this.flush();
+    if (!this.#isBodyUnwanted) {
+      this.#isBodyUnwanted = true;
+      // What Node would have given to the connection already leaves before its end.
+      this.#isEnding ||= this.#endsWithConnection && error === null;
+      if ((this.#isRaw || this.#isEnding) && code === HANG_UP) this.flush();
+    }
     this.abandon(code);
     connectionLost(this, error);
   }
@@ -391,6 +420,10 @@ export class NodeExchange extends Exchange {
       return;
     }
     this.#hasSentEnd = true;
+    if (this.#trailers !== '' && problemOfFields(this.#trailers) !== null) {
+      this.destroyed(new Error('the trailers of an answer are more than can be sent'), HANDLER_FAILED);
+      return;
+    }
     if (this.#trailers !== '' && !this.#isTunnel) this.lane.writeTrailers(this, this.#trailers);
     else this.lane.writeData(this, EMPTY, 0, 0, true);
     if (this.#isTunnel) {
