@@ -38,6 +38,9 @@ const PACKAGES: &[&str] = &[
     "wrk",
 ];
 
+/// Folders whose packages of npm the end-to-end tests use.
+const NPM_FOLDERS: &[&str] = &["tests/e2e", "tests/e2e/apps", FRAMEWORKS, "examples/quickstart"];
+
 /// How long each fuzz target runs here; `suites` runs them longer.
 const FUZZ_SECONDS: u64 = 5;
 
@@ -67,9 +70,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let mut steps = Steps::new("cargo xtask test", only);
     steps.step("install", || {
         install::debian(PACKAGES)?;
-        install::npm("tests/e2e")?;
-        install::npm(FRAMEWORKS)?;
-        install::npm("examples/quickstart")
+        npm_packages()
     });
     steps.step("format", || quiet(&mut command("cargo", &["fmt", "--all", "--check"])));
     steps.step("clippy", || {
@@ -107,10 +108,8 @@ fn licences() -> Outcome {
 
 /// The tests of tests/e2e against the release build. `variables` lengthen them.
 pub(crate) fn end_to_end(variables: &[(&str, &str)]) -> Outcome {
-    install::npm("tests/e2e")?;
-    install::npm("examples/quickstart")?;
+    npm_packages()?;
     let mut files = tests_in("tests/e2e")?;
-    install::npm(FRAMEWORKS)?;
     files.extend(tests_in(FRAMEWORKS)?);
     let mut node = node_tests(END_TO_END_SECONDS, &files)?;
     match install::caddy() {
@@ -121,10 +120,20 @@ pub(crate) fn end_to_end(variables: &[(&str, &str)]) -> Outcome {
     shown(node.envs(variables.iter().copied()))
 }
 
+/// The production build of Next.js in tests/e2e/apps, which takes a minute to be made.
+pub(crate) fn next_build() -> Outcome {
+    npm_packages()?;
+    let files = [ground::root().join("tests/e2e/apps/next.test.mjs")];
+    shown(&mut node_tests(END_TO_END_SECONDS, &files)?)
+}
+
+fn npm_packages() -> Outcome {
+    NPM_FOLDERS.iter().try_for_each(|folder| install::npm(folder))
+}
+
 /// Every framework on every version of Node, by Node alone and below onehop.
 pub(crate) fn frameworks() -> Outcome {
-    install::npm("tests/e2e")?;
-    install::npm(FRAMEWORKS)?;
+    npm_packages()?;
     shown(node_tests(FRAMEWORKS_SECONDS, &tests_in(FRAMEWORKS)?)?.env("ONEHOP_E2E_FULL", "1"))
 }
 

@@ -8,7 +8,8 @@ use crate::ground::Options;
 use crate::steps::{Skip, command};
 use crate::{Outcome, check, ground, install};
 
-const SUITES: &[&str] = &["end-to-end", "frameworks", "fuzz", "advisories", "httplint", "bench-tree"];
+const SUITES: &[&str] =
+    &["end-to-end", "frameworks", "next", "node", "fuzz", "advisories", "httplint", "bench-tree"];
 
 /// Seconds per fuzz target.
 const FUZZ_SECONDS: u64 = 300;
@@ -30,9 +31,11 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         let outcome = match name.as_str() {
             "end-to-end" => long_end_to_end(smoke),
             "frameworks" => frameworks(smoke),
+            "next" => check::next_build(),
             "fuzz" => check::fuzz(if smoke { 5 } else { FUZZ_SECONDS }),
             "advisories" => advisories(),
             "httplint" => httplint(),
+            "node" => node_suites(smoke),
             _ => crate::bench::tree(if smoke { &["--smoke"] } else { &[] }),
         };
         let word = match &outcome {
@@ -103,6 +106,21 @@ fn advisories() -> Outcome {
         return Err(Skip("the advisory database cannot be reached from here".to_owned()).into());
     }
     Err(text.into_owned().into())
+}
+
+/// Test suites of frameworks and middleware, with the servers that they create under onehop. Their result has a
+/// file of its own.
+fn node_suites(smoke: bool) -> Outcome {
+    let script = ground::root().join("tests/suites/node/run.mjs");
+    let mut node = command("node", &[&script.display().to_string()]);
+    if smoke {
+        node.arg("--short");
+    } else {
+        let name = format!("tests/suites/results/{}-node-suites.txt", ground::date());
+        node.arg("--record").arg(ground::root().join(name));
+    }
+    crate::install::raise_descriptor_limit();
+    crate::steps::shown(node.env("ONEHOP_PROGRAM", ground::program()))
 }
 
 /// httplint (PyPI) reads our answers as a reviewer of HTTP would.

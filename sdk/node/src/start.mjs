@@ -303,8 +303,7 @@ export class Worker {
   #isUncaught(error) {
     // The application catches it, and may go on.
     if (process.listenerCount('uncaughtException') > 0 || process.hasUncaughtExceptionCaptureCallback()) return;
-    const text = error instanceof SyntaxError ? placed(error, this.#file) : describe(error);
-    if (text !== null) this.control.failed(text, () => {});
+    this.control.failed(error instanceof SyntaxError ? placed(error, this.#file) : describe(error), () => {});
   }
 
   #fail(text) {

@@ -40,7 +40,7 @@ export async function runSuite(suite, { node, onehop = false, only = '', grep, w
   for (const batch of batches) {
     const plan = {
       runner: suite.runner, folder: sourceOf(suite), modules: path.dirname(RUNS), files: batch,
-      require: suite.require ?? [], timeout: TEST_MILLISECONDS, grep, without,
+      require: suite.require ?? [], timeout: suite.timeout ?? TEST_MILLISECONDS, grep, without,
     };
     const lines = await runBatch(plan, { node, onehop });
     for (const line of lines) if (line.title !== undefined) results.push({ file: batch[0], ...line });

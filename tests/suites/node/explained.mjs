@@ -20,6 +20,9 @@ const ABSOLUTE_FORM = 'a target in absolute form whose host is not that of the H
   + 'are smuggled (RFC 9112 section 3.2.2)';
 const NO_REQUEST = 'a connection without a request: the application\'s server hears of connections with their first request';
 const RESET = 'resetAndDestroy: what the client sees is the end of its connection, not a reset';
+const HANDS_ON = 'Connection is between client and onehop (RFC 9110 section 7.6.1): it does not reach the application';
+const REASON = 'a status has the reason phrase that onehop gives it (RFC 9112 section 4: a client ignores it)';
+const NO_FINAL_STATUS = '1xx is no status of an answer (RFC 9110 section 15.2, and the test itself says so); onehop answers 500';
 const DATE = 'the first field of an answer is the Date that onehop adds';
 
 /** @param {string} suite @param {string} why @param {(string|RegExp)[]} titles */
@@ -48,6 +51,12 @@ export const EXPLAINED = [
   ...all('connect', BAD_TARGET, 'app 404 handler should escape the 404 response body'),
   ...all('finalhandler', BAD_TARGET, '404 response should escape method and pathname characters'),
   ...all('finalhandler', ABSOLUTE_FORM, '404 response should include pathname only'),
+  ...all('morgan', NO_FINAL_STATUS, 'morgan() formats dev should not color 1xx'),
+  ...all('http-proxy', FORWARDED, 'using the web-incoming passes should make the request on pipe and finish it'),
+  ...all('http-proxy', BAD_HOST, 'using the ws-incoming passes should pass all set-cookie headers to client'),
+  ...all('node-fetch', REASON, 'should handle response with no status text'),
+  ...all('node-fetch', HANDS_ON,
+    'should send request with connection keep-alive if agent is provided', 'should allow a function supplying the agent'),
   ...all('ws', NO_REQUEST, 'WebSocketServer #close emits the \'close\' event after the server closes'),
   ...all('ws', RESET, 'WebSocket Events does not re-emit `net.Socket` errors'),
   {

@@ -32,7 +32,7 @@ const names = options.only?.split(',');
 const chosen = SUITES.filter(({ name, short }) => (names ? names.includes(name) : !options.short || short));
 if (chosen.length === 0) throw new Error(`no suite of that name; there are ${SUITES.map(({ name }) => name).join(', ')}`);
 
-const absent = prepare();
+const absent = prepare(options.only ? SUITES : chosen);
 mkdirSync(RUNS, { recursive: true });
 const asked = { node: options.node, only: options.file, grep: options.grep };
 const reports = [];
@@ -49,7 +49,7 @@ for (const suite of chosen) {
   say(report.text);
 }
 const partial = options.file !== undefined || options.grep !== undefined || options.alone;
-const unused = partial ? [] : EXPLAINED.filter((entry) => chosen.some(({ name }) => name === entry.suite) && !reports.some(({ used }) => used.has(entry)));
+const unused = partial ? [] : EXPLAINED.filter((entry) => reports.some(({ suite }) => suite === entry.suite) && !reports.some(({ used }) => used.has(entry)));
 for (const { suite, title } of unused) say(`not needed any more: ${suite}: ${title}`);
 const sum = (count) => reports.reduce((total, report) => total + count(report), 0);
 const unexplained = sum(({ unexplained }) => unexplained.length);

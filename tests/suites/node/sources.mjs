@@ -30,31 +30,39 @@ export const RUNS = path.join(TARGET, 'runs');
 
 /**
  * Fetches what is not there yet.
+ * @param {import('./suites.mjs').Suite[]} chosen
  * @param {{lock?: boolean}} [options]
  * @returns {Map<string, string>} suites that cannot be had here, and why
  */
-export function prepare({ lock = false } = {}) {
+export function prepare(chosen, { lock = false } = {}) {
   mkdirSync(TARGET, { recursive: true });
-  const absent = fetchDebian();
-  writeManifests(absent);
-  const stamp = path.join(TARGET, 'prepared.txt');
-  const wanted = lock ? '' : fingerprint();
-  if (!lock && existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return absent;
+  const absent = fetchDebian(chosen);
+  writeManifests();
   if (lock) {
     npm(['install', '--package-lock-only']);
-    const text = readFileSync(path.join(TARGET, 'package-lock.json'), 'utf8');
-    writeFileSync(LOCK, text.replace(/^ *"resolved": "https?:.*\n/gm, ''));
+    const known = JSON.parse(readFileSync(path.join(TARGET, 'package-lock.json'), 'utf8'));
+    // Where packages come from is each machine's own affair; their hashes stay.
+    for (const entry of Object.values(known.packages)) delete entry.resolved;
+    writeJson(LOCK, known);
     return absent;
   }
-  cpSync(LOCK, path.join(TARGET, 'package-lock.json'));
-  npm(['ci']);
-  for (const suite of SUITES.filter(({ debian }) => !debian)) copyPackage(suite);
-  writeFileSync(stamp, wanted);
+  const isAll = chosen.length === SUITES.length;
+  const wanted = (names) => `${fingerprint()} ${names}\n`;
+  const selection = isAll ? 'all' : chosen.map(folderName).join(' ');
+  const stamp = path.join(TARGET, 'prepared.txt');
+  const there = existsSync(stamp) ? readFileSync(stamp, 'utf8') : '';
+  if (there === wanted('all') || there === wanted(selection)) return absent;
+  const known = JSON.parse(readFileSync(LOCK, 'utf8'));
+  for (const [name, entry] of Object.entries(known.packages)) if (entry.link) entry.resolved = name.replace('node_modules/suite-', 'suites/');
+  writeJson(path.join(TARGET, 'package-lock.json'), known);
+  npm(['ci', ...(isAll ? [] : ['--include-workspace-root', ...chosen.map((suite) => `--workspace=suite-${folderName(suite)}`)])]);
+  for (const suite of chosen.filter(({ debian }) => !debian)) copyPackage(suite);
+  writeFileSync(stamp, wanted(selection));
   return absent;
 }
 
 function fingerprint() {
-  return createHash('sha256').update(readFileSync(LOCK)).update(readFileSync(path.join(HERE, 'suites.mjs'))).digest('hex');
+  return createHash('sha256').update(readFileSync(LOCK)).digest('hex');
 }
 
 /** npm's tarballs are unpacked by npm, which compares their hash; tests then run outside of node_modules. */
@@ -68,9 +76,9 @@ function copyPackage(suite) {
 }
 
 /** One workspace for each suite, above its source: what it requires is found there. */
-function writeManifests(absent) {
+function writeManifests() {
   for (const suite of SUITES) {
-    const own = suite.debian ? dependenciesOf(suite, absent) : { [suite.name]: suite.version };
+    const own = suite.debian ? dependenciesOf(suite) : { [suite.name]: suite.version };
     const folder = path.join(TARGET, 'suites', folderName(suite));
     mkdirSync(folder, { recursive: true });
     writeJson(path.join(folder, 'package.json'), {
@@ -83,8 +91,9 @@ function writeManifests(absent) {
   writeJson(path.join(TARGET, 'package.json'), { name: 'onehop-suites', private: true, version: '0.0.0', workspaces: ['suites/*'], dependencies: TOOLS });
 }
 
-function dependenciesOf(suite, absent) {
-  if (!absent.has(suite.name)) return JSON.parse(readFileSync(path.join(sourceOf(suite), 'package.json'), 'utf8')).dependencies ?? {};
+function dependenciesOf(suite) {
+  const own = path.join(sourceOf(suite), 'package.json');
+  if (existsSync(own)) return JSON.parse(readFileSync(own, 'utf8')).dependencies ?? {};
   // Where the source is not there, the lock still knows what it needs.
   const known = JSON.parse(readFileSync(LOCK, 'utf8')).packages[`suites/${folderName(suite)}`];
   return known?.dependencies ?? {};
@@ -100,9 +109,9 @@ function npm(words) {
   if (status !== 0) throw new Error(`npm ${words.join(' ')} failed`);
 }
 
-function fetchDebian() {
-  const wanted = SUITES.filter(({ debian }) => debian);
-  const missing = wanted.filter((suite) => !existsSync(path.join(sourceOf(suite), 'package.json')));
+function fetchDebian(chosen) {
+  const wanted = chosen.filter(({ debian }) => debian);
+  const missing = wanted.filter((suite) => !isUnpacked(suite));
   const absent = new Map();
   if (missing.length === 0) return absent;
   const archive = path.join(TARGET, 'archive');
@@ -115,6 +124,11 @@ function fetchDebian() {
     }
   }
   return absent;
+}
+
+function isUnpacked(suite) {
+  const stamp = `${sourceOf(suite)}.sha256`;
+  return existsSync(stamp) && readFileSync(stamp, 'utf8') === suite.debian.sha256;
 }
 
 function unpack(suite, archive, settings) {
@@ -130,9 +144,11 @@ function unpack(suite, archive, settings) {
   if (!existsSync(tarball)) throw new Error(`${file} could not be fetched: ${said.split('\n')[0]}`);
   const hash = createHash('sha256').update(readFileSync(tarball)).digest('hex');
   if (hash !== sha256) throw new Error(`${file} has the hash ${hash}, expected ${sha256}`);
+  rmSync(sourceOf(suite), { recursive: true, force: true });
   mkdirSync(sourceOf(suite), { recursive: true });
   const { status } = spawnSync('tar', ['xf', tarball, '-C', sourceOf(suite), '--strip-components=1'], { stdio: 'inherit' });
   if (status !== 0) throw new Error(`${file} could not be unpacked`);
+  writeFileSync(`${sourceOf(suite)}.sha256`, sha256);
 }
 
 /** apt with an index of its own, from the mirror that the machine uses. */
@@ -164,5 +180,5 @@ function mirrorOfThisMachine() {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  for (const [name, why] of prepare({ lock: process.argv[2] === 'lock' })) console.log(`${name}: ${why}`);
+  for (const [name, why] of prepare(SUITES, { lock: process.argv[2] === 'lock' })) console.log(`${name}: ${why}`);
 }

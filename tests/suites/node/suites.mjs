@@ -26,6 +26,7 @@ const STARTS_A_SERVER = /listen|createServer|supertest/;
  * @property {RegExp} [containing] only files with such a text
  * @property {string[]} [require] modules that mocha loads first
  * @property {Record<string, string>} [needs]
+ * @property {number} [timeout] milliseconds for one test, where those that cannot pass under onehop would take long
  * @property {boolean} [short] also runs in every build
  */
 
@@ -37,6 +38,7 @@ export const SUITES = [
     debian: debian('on-finished', '2.4.1+~1.1.1-1', '97b408dca4e74d2cb283480bf2232c4d194a029d6c22e6d8529beefdd38bf736'),
     runner: 'mocha',
     files: /^test\/test\.js$/,
+    timeout: 1_000,
     short: true,
   },
   {

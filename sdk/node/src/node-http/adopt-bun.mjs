@@ -2,7 +2,7 @@
  * Which server is the application's, under Bun: its http.Server cannot be given a handle, so that `listen` itself
  * waits until it is decided where the server really listens. The same questions as `adopt.mjs`, with what Bun has.
  */
-import http from 'node:http';
+import { http } from './node-modules.mjs';
 import { describePlace } from './describe.mjs';
 import { Place } from './stand-in.mjs';
 

@@ -3,7 +3,7 @@
  * every form of `listen` once names are looked up: there a server gets a stand-in for its handle, or really listens.
  * It never carries a request.
  */
-import http from 'node:http';
+import { http } from './node-modules.mjs';
 import net from 'node:net';
 import { describePlace } from './describe.mjs';
 import { listenForReal } from './listen.mjs';

@@ -3,7 +3,7 @@
  * is what this follows, step by step. The server's own classes of requests and responses are used, and its events.
  */
 import { channel } from 'node:diagnostics_channel';
-import http from 'node:http';
+import { http } from './node-modules.mjs';
 import { FACT } from '../fetch/head.mjs';
 import { isolated } from '../isolate.mjs';
 import { ClientSocket } from './client-socket.mjs';

@@ -8,7 +8,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { EventEmitter } from 'node:events';
 import fs from 'node:fs';
-import http from 'node:http';
+import { http } from './node-modules.mjs';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { PATH_BYTES_MAX } from '../wire.mjs';

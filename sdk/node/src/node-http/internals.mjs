@@ -2,7 +2,7 @@
  * What Node's http module keeps under symbols of its own and this library needs: found once by the names that they
  * have in Node 20 to 24. A Node that has others is found out here and by the self-test, before any request.
  */
-import http from 'node:http';
+import { http } from './node-modules.mjs';
 
 /** A Node that this library does not know well enough to drive. */
 export class UnknownNode extends Error {

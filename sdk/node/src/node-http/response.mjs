@@ -3,7 +3,7 @@
  * stay Node's own: only the four calls behind them are patched, on the prototype, and do what they did for every
  * response that is not branded. (A subclass would not do: Express puts prototypes of its own onto responses.)
  */
-import http from 'node:http';
+import { http } from './node-modules.mjs';
 import { FIELD_COUNT_MAX, HEAD_BLOCK_BYTES_MAX } from '../wire.mjs';
 import { internals } from './internals.mjs';
 import { parseHead } from './raw-answer.mjs';

@@ -3,7 +3,7 @@
  * what comes of them compared with what must. It knows no application and leaves nothing behind.
  */
 import { EventEmitter } from 'node:events';
-import http from 'node:http';
+import { http } from './node-modules.mjs';
 
 /** Longer than any of it takes; a machine may be busy. */
 const PATIENCE_MILLISECONDS = 5_000;

@@ -4,7 +4,7 @@
 import { Agent } from "node:http";
 import { io } from "socket.io-client";
 
-const STEP_MS = 20_000;
+const STEP_MS = 60_000;
 const MESSAGES = 4;
 /** Addresses of loopback that clients of `addresses` come from. */
 const ADDRESSES = 40;
