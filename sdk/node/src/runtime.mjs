@@ -151,6 +151,8 @@ export class Runtime {
       if (!exchange.over) this.#begin(exchange);
     }
     queue.splice(0, at);
+    // Those that were over already may have been the last.
+    if (this.#onIdle !== null) this.#leaveIfIdle();
   }
 
   #schedule(turn) {

@@ -3,15 +3,23 @@
  * objects say to each other becomes frames, and what frames say becomes what Node's own server (`_http_server.js`)
  * would do. `dispatcher.mjs` makes those objects, `ending.mjs` takes leave of them.
  */
-import { AsyncLocalStorage } from 'node:async_hooks';
+import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
 import { ANSWERING, BEGUN, Exchange, QUEUED } from '../exchange.mjs';
 import { isolatedWith } from '../isolate.mjs';
 import { BODY_BYTES_MAX, FREE_BODY_BYTES, HANDLER_FAILED, HANG_UP, INFORMATIONAL_MAX, METHOD_HEAD, ProtocolError } from '../wire.mjs';
 import { Arrival } from './arrival.mjs';
-import { conclude, connectionLost, leaveSoon, tellSoon } from './ending.mjs';
+import { conclude, connectionLost, dropRest, isBeingRead, leaveSoon, tellSoon } from './ending.mjs';
 import { internals } from './internals.mjs';
 import { fieldList } from './request.mjs';
 import { encoded, problemOf, problemOfFields } from './response.mjs';
+
+/**
+ * How long an answer's end waits for a request that is still read while nothing of it moves: where the reader has
+ * paused, where it has not, and how often that is looked at.
+ */
+const HELD_END_PAUSED_MILLISECONDS = 250;
+const HELD_END_MILLISECONDS = 5_000;
+const HELD_END_LOOK_MILLISECONDS = 125;
 
 const EMPTY = new Uint8Array(0);
 /** Takes what nobody wants any more. */
@@ -68,6 +76,7 @@ export class NodeExchange extends Exchange {
   #informationals = 0;
   /** Nobody reads the request's body any more. */
   #isBodyUnwanted = false;
+  #holding = null;
   #trailers = '';
   #earlyTrailers = '';
   #closesWhenSent = false;
@@ -158,7 +167,7 @@ export class NodeExchange extends Exchange {
   get #isStillRead() {
     const { request } = this;
     if (!this.#isArriving || this.#isBodyUnwanted) return false;
-    return request._consuming && !request._dumped && !request.destroyed;
+    return isBeingRead(request) && !request._dumped && !request.destroyed;
   }
 
   /** Listeners to what comes are the application's: they run in a context of their own, and may throw. */
@@ -235,7 +244,10 @@ export class NodeExchange extends Exchange {
       else this.#add(Buffer.from(data, encoding ?? 'utf8'));
     }
     this.#flushSoon();
-    return this.waiting < this.socket.writableHighWaterMark;
+    if (this.waiting < this.socket.writableHighWaterMark) return true;
+    // 'drain' comes in the context of who waits for it.
+    this.#context ??= AsyncLocalStorage.snapshot();
+    return false;
   }
 
   /** Bytes behind a head that was written by hand. */
@@ -245,10 +257,10 @@ export class NodeExchange extends Exchange {
     return this.waiting < this.socket.writableHighWaterMark;
   }
 
-  /** Calls back once nothing waits. */
+  /** Calls back once nothing waits, in the context of now. */
   whenSent(callback) {
-    if (this.callbacks === null) this.callbacks = [callback];
-    else this.callbacks.push(callback);
+    this.callbacks ??= [];
+    this.callbacks.push(AsyncResource.bind(callback));
   }
 
   /** Everything of the answer is here. @param {string} trailers a block of fields */
@@ -299,7 +311,7 @@ export class NodeExchange extends Exchange {
     this.#writePieces();
     if (this.waiting > 0) return;
     if (this.#isEnding) this.#writeEnd();
-    else if (this.callbacks !== null || this.response?.[NEED_DRAIN]) tellSoon(this);
+    else if (this.callbacks !== null || this.response?.[NEED_DRAIN]) this.#inContext(tellSoon);
     if (this.#closesWhenSent && !this.over) this.destroyed(null);
   }
 
@@ -334,6 +346,7 @@ export class NodeExchange extends Exchange {
     this.#pieces = [];
     this.#text = null;
     this.waiting = 0;
+    if (this.#holding !== null) clearInterval(this.#holding);
     this.#arrival?.stop();
   }
 
@@ -416,7 +429,8 @@ export class NodeExchange extends Exchange {
     if (this.#hasSentEnd) return;
     // Who still reads the request's body while the answer is over goes on reading, as with Node alone.
     if (this.#isStillRead) {
-      this.#leaveSoon();
+      this.#inContext(leaveSoon);
+      this.#holdEnd();
       return;
     }
     this.#hasSentEnd = true;
@@ -441,12 +455,30 @@ export class NodeExchange extends Exchange {
   #done() {
     this.finish();
     if (this.hasLeft) conclude(this);
-    else this.#leaveSoon();
+    else this.#inContext(leaveSoon);
   }
 
-  #leaveSoon() {
-    if (this.#context === null) leaveSoon(this);
-    else this.#context(leaveSoon, this);
+  /**
+   * The answer's end, which is the exchange's, waits for who still reads the request. Not for ever: a reader that has
+   * stopped gives no credit, and a client may wait for the end before it sends on.
+   */
+  #holdEnd() {
+    let [seen, still] = [this.#arrival.received, 0];
+    this.#holding ??= setInterval(() => {
+      const isMoving = this.#arrival.received !== seen;
+      seen = this.#arrival.received;
+      still = isMoving ? 0 : still + HELD_END_LOOK_MILLISECONDS;
+      const bound = this.request.readableFlowing === false ? HELD_END_PAUSED_MILLISECONDS : HELD_END_MILLISECONDS;
+      if (still < bound) return;
+      this.#isBodyUnwanted = true;
+      this.resume();
+      dropRest(this.request);
+    }, HELD_END_LOOK_MILLISECONDS);
+  }
+
+  #inContext(call) {
+    if (this.#context === null) call(this);
+    else this.#context(call, this);
   }
 
   #flushSoon() {
