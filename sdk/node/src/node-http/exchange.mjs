@@ -515,7 +515,7 @@ export function guarded(call, first, second) {
 }
 
 function rethrow(error) {
-  throw error;
+  throw error; // The application's own: its stack, below, says where.
 }
 
 function isUtf8(encoding) {
