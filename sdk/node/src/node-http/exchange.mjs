@@ -231,7 +231,9 @@ export class NodeExchange extends Exchange {
   send(data, encoding, callback) {
     if (this.#head === STORED && !this.#isEncoded) {
       this.#isEncoded = true;
-      this.#fields = encoded(this.#fields, typeof data === 'string' && isUtf8(encoding));
+      // Before chunks, Node writes it together with the first one's size, which is Latin-1.
+      const isBeforeChunk = this.hasTrailers && data.length > 0;
+      this.#fields = encoded(this.#fields, typeof data === 'string' && isUtf8(encoding) && !isBeforeChunk);
     }
     if (typeof callback === 'function') {
       // What Node's `end` wants to be called makes 'finish'.
