@@ -48,6 +48,8 @@ export class NodeExchange extends Exchange {
   /** What was given to `write` to be called, and what Node's `end` wants to be called. */
   callbacks = null;
   endCallback = null;
+  /** Somebody was told to wait for 'drain'. */
+  owesDrain = false;
   /** Whether `ending.mjs` has something to do for it already. */
   isToldSoon = false;
   hasLeft = false;
@@ -247,6 +249,7 @@ export class NodeExchange extends Exchange {
     }
     this.#flushSoon();
     if (this.waiting < this.socket.writableHighWaterMark) return true;
+    this.owesDrain = true;
     // 'drain' comes in the context of who waits for it.
     this.#context ??= AsyncLocalStorage.snapshot();
     return false;
@@ -256,7 +259,8 @@ export class NodeExchange extends Exchange {
   sendRaw(bytes) {
     if (bytes.length > 0) this.#add(bytes);
     this.#flushSoon();
-    return this.waiting < this.socket.writableHighWaterMark;
+    this.owesDrain ||= this.waiting >= this.socket.writableHighWaterMark;
+    return !this.owesDrain;
   }
 
   /** Calls back once nothing waits, in the context of now. */
@@ -313,7 +317,7 @@ export class NodeExchange extends Exchange {
     this.#writePieces();
     if (this.waiting > 0) return;
     if (this.#isEnding) this.#writeEnd();
-    else if (this.callbacks !== null || this.response?.[NEED_DRAIN]) this.#inContext(tellSoon);
+    else if (this.callbacks !== null || this.owesDrain || this.response?.[NEED_DRAIN]) this.#inContext(tellSoon);
     if (this.#closesWhenSent && !this.over) this.destroyed(null);
   }
 

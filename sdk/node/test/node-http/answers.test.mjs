@@ -127,3 +127,12 @@ test('a callback of an empty piece is called', async () => {
   const found = await framed((q, s) => s.write('', () => s.end('called')));
   assert.equal(found.body.toString(), 'called');
 });
+
+test('a socket that was written to by hand says when it takes more', async () => {
+  const found = await framed((q, s) => {
+    s.socket.write('HTTP/1.1 200 OK\r\n\r\n');
+    assert.equal(s.socket.write(Buffer.alloc(100_000)), false);
+    s.socket.once('drain', () => s.socket.end('more'));
+  });
+  assert.equal(found.body.length, 100_004);
+});
