@@ -75,7 +75,7 @@ async function begin(context, side, sticky) {
     file: "socket-io/server.mjs",
     workers: WORKERS,
     // A poll that waits is what a worker has to finish; it would wait for its client's ping.
-    options: [`sticky ${sticky}`, "concurrency 4096", "stop_timeout 2s"],
+    options: [`sticky ${sticky}`, "stop_timeout 2s"],
   });
   await running.whole?.();
   const child = fork(join(APPS, "socket-io/clients.mjs"), { stdio: "inherit" });

@@ -120,11 +120,10 @@ pub(crate) fn end_to_end(variables: &[(&str, &str)]) -> Outcome {
     shown(node.envs(variables.iter().copied()))
 }
 
-/// The production build of Next.js in tests/e2e/apps, which takes a minute to be made.
-pub(crate) fn next_build() -> Outcome {
+/// Applications that are built from npm first, which takes minutes: Next.js, React Router, SvelteKit, Nitro.
+pub(crate) fn built_applications() -> Outcome {
     npm_packages()?;
-    let files = [ground::root().join("tests/e2e/apps/next.test.mjs")];
-    shown(&mut node_tests(END_TO_END_SECONDS, &files)?)
+    shown(&mut node_tests(END_TO_END_SECONDS, &tests_in("tests/e2e/apps")?)?)
 }
 
 fn npm_packages() -> Outcome {

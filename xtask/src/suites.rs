@@ -8,8 +8,16 @@ use crate::ground::Options;
 use crate::steps::{Skip, command};
 use crate::{Outcome, check, ground, install};
 
-const SUITES: &[&str] =
-    &["end-to-end", "frameworks", "next", "node", "fuzz", "advisories", "httplint", "bench-tree"];
+const SUITES: &[&str] = &[
+    "end-to-end",
+    "frameworks",
+    "built-applications",
+    "node",
+    "fuzz",
+    "advisories",
+    "httplint",
+    "bench-tree",
+];
 
 /// Seconds per fuzz target.
 const FUZZ_SECONDS: u64 = 300;
@@ -31,7 +39,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         let outcome = match name.as_str() {
             "end-to-end" => long_end_to_end(smoke),
             "frameworks" => frameworks(smoke),
-            "next" => check::next_build(),
+            "built-applications" => check::built_applications(),
             "fuzz" => check::fuzz(if smoke { 5 } else { FUZZ_SECONDS }),
             "advisories" => advisories(),
             "httplint" => httplint(),

@@ -5,9 +5,16 @@ import { describe } from './report.mjs';
 /** How long Node may take to look at one file. */
 const CHECK_MILLISECONDS = 5_000;
 
-/** @param {SyntaxError} error @param {string} file @returns {string|null} null where it is in a file that `file` imports */
+/** @param {SyntaxError} error @param {string} file @returns {string} */
 export function placed(error, file) {
-  if (process.versions.bun || error.stack?.includes(file)) return describe(error);
+  if (process.versions.bun) return describe(error);
+  if (error.stack?.includes(file)) return messageFirst(error, describe(error));
   const { stderr } = spawnSync(process.execPath, ['--check', file], { encoding: 'utf8', timeout: CHECK_MILLISECONDS });
-  return stderr ? stderr.trim() : null;
+  return stderr ? messageFirst(error, stderr.trim()) : `${error.name}: ${error.message} (in a file that ${file} imports)`;
+}
+
+/** Node begins with the place. The first line is all that some views have room for. */
+function messageFirst(error, text) {
+  const message = `${error.name}: ${error.message}`;
+  return text.startsWith(message) ? text : `${message} (${text.split('\n', 1)[0]})\n${text}`;
 }

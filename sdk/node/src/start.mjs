@@ -87,7 +87,7 @@ export class Worker {
       },
       ping: () => this.#health(),
       // The server sends no more, and RETIRE once it is answered; what already stands in the lanes is still begun.
-      drain: () => this.runtime?.windDown(),
+      drain: () => this.#leaving.drain(),
       retire: () => this.#leaving.retire(),
       broken(error) {
         report('the server broke the worker protocol', error);
@@ -303,8 +303,7 @@ export class Worker {
   #isUncaught(error) {
     // The application catches it, and may go on.
     if (process.listenerCount('uncaughtException') > 0 || process.hasUncaughtExceptionCaptureCallback()) return;
-    const text = error instanceof SyntaxError ? placed(error, this.#file) : describe(error);
-    if (text !== null) this.control.failed(text, () => {});
+    this.control.failed(error instanceof SyntaxError ? placed(error, this.#file) : describe(error), () => {});
   }
 
   #fail(text) {

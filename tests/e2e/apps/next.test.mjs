@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { chromium } from "playwright-core";
-import { build, forget } from "./next-build.mjs";
+import { buildNext, forgetNext } from "./build.mjs";
 import { SIDES, ask, comparable, start } from "./sides.mjs";
 import { OUTPUT } from "../program.mjs";
 
@@ -58,7 +58,7 @@ let folder;
 let browser;
 
 before(async () => {
-  folder = build();
+  folder = buildNext();
   browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: FLAGS });
 });
 after(() => browser?.close());
@@ -67,7 +67,7 @@ for (const { name, folder: place, file, args = [] } of WAYS) {
   test(`a production build of Next.js is served as by Node.js alone: ${name}`, async (context) => {
     const seen = [];
     for (const side of SIDES) {
-      forget(folder);
+      forgetNext(folder);
       const running = await start(context, side, { file, args, cwd: join(folder, place), env: { NEXT_TELEMETRY_DISABLED: "1" } });
       seen.push(await answers(running));
       await streams(running);

@@ -38,7 +38,7 @@ export const SUITES = [
     debian: debian('on-finished', '2.4.1+~1.1.1-1', '97b408dca4e74d2cb283480bf2232c4d194a029d6c22e6d8529beefdd38bf736'),
     runner: 'mocha',
     files: /^test\/test\.js$/,
-    timeout: 1_000,
+    timeout: 600,
     short: true,
   },
   {

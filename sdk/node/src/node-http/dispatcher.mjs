@@ -5,7 +5,7 @@
 import { channel } from 'node:diagnostics_channel';
 import { http } from './node-modules.mjs';
 import { FACT } from '../fetch/head.mjs';
-import { isolated } from '../isolate.mjs';
+import { isolatedWith } from '../isolate.mjs';
 import { ClientSocket } from './client-socket.mjs';
 import { guarded } from './exchange.mjs';
 import { internals } from './internals.mjs';
@@ -14,6 +14,7 @@ import { EXCHANGE, install } from './response.mjs';
 import { UpgradeSocket } from './upgrade-socket.mjs';
 
 const begun = channel('http.server.request.start');
+const answered = channel('http.server.response.finish');
 const EMPTY = Buffer.alloc(0);
 
 /**
@@ -26,7 +27,7 @@ export function dispatcher(server) {
   return {
     call(exchange) {
       lanes = exchange.lane.runtime.lanes;
-      isolated(guarded, null, dispatch, server, exchange);
+      isolatedWith(exchange, guarded, null, dispatch, server, exchange);
     },
     closeAll() {
       for (const lane of lanes) for (const exchange of lane.live()) exchange.socket?.destroy();
@@ -68,6 +69,10 @@ function dispatch(server, exchange) {
   response[uniqueHeaders] = server[uniqueHeaders];
   socket._httpMessage = response;
   response.socket = socket;
+  // As with Node's own, this listener to 'finish' is the first.
+  if (answered.hasSubscribers && exchange.isPublished) {
+    response.on('finish', () => answered.publish({ request, response, socket, server }));
+  }
   if (begun.hasSubscribers && exchange.isPublished) begun.publish({ request, response, socket, server });
   try {
     if (asksForContinue(exchange)) emitExpecting(server, request, response);

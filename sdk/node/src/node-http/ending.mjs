@@ -3,11 +3,9 @@
  * connection is gone (`socketOnClose`). Everything here happens in a tick of its own, in the async context of
  * whoever caused it.
  */
-import { channel } from 'node:diagnostics_channel';
 import { isolated } from '../isolate.mjs';
 import { internals } from './internals.mjs';
 
-const answered = channel('http.server.response.finish');
 const { needDrain, detachSignal } = internals();
 
 /** What was written is sent: says so to who wants to know. */
@@ -36,7 +34,7 @@ export function connectionLost(exchange, error) {
     isolated(release, null, exchange);
     return;
   }
-  socket.destroyed = true;
+  markDestroyed(socket);
   isolated(setImmediate, null, closeConnection, exchange, error);
 }
 
@@ -59,14 +57,13 @@ function callBack(exchange) {
 function leave(exchange) {
   if (exchange.hasLeft) return;
   exchange.hasLeft = true;
-  const { request, response, socket, server, endCallback } = exchange;
+  const { request, response, socket, endCallback } = exchange;
   exchange.endCallback = null;
   try {
     callBack(exchange);
     // Where the answer was written by hand there is no response that finishes.
     if (response === null || !response.finished) return;
     // What Node's own listener to 'finish' does, which is the first one.
-    if (answered.hasSubscribers && exchange.isPublished) answered.publish({ request, response, socket, server });
     if (detachSignal !== null) request[detachSignal]();
     if (exchange.over && !request.complete) dropRest(request);
     if (!request._consuming && !request._readableState.resumeScheduled && !request.destroyed) dump(request);
@@ -87,13 +84,19 @@ function leave(exchange) {
  * What is missing of the body is not wanted any more: who only listens hears its end. Who would read it hears that it
  * is not whole (Node lets such a reader wait for ever).
  */
-function dropRest(request) {
-  if (request._consuming || request._readableState.resumeScheduled) {
+export function dropRest(request) {
+  if (isBeingRead(request)) {
     request.destroy(connectionReset());
     return;
   }
   request.complete = true;
   if (!request.destroyed) request.push(null);
+}
+
+/** Whether somebody has begun to read the body, by whatever means a stream has. */
+export function isBeingRead(request) {
+  const { readableListening, resumeScheduled } = request._readableState;
+  return request._consuming || request.readableFlowing !== null || readableListening || resumeScheduled;
 }
 
 /**
@@ -137,12 +140,18 @@ export function conclude(exchange) {
   try {
     if (socket._eventsCount === 0 || exchange.isLost) return;
     exchange.isLost = true;
-    socket.destroyed = true;
+    markDestroyed(socket);
     socket._closed = true;
     socket.emit('close', false);
   } finally {
     release(exchange);
   }
+}
+
+/** Whoever has gone is waited for by no timer. */
+function markDestroyed(socket) {
+  if (socket.timeout) socket.setTimeout(0);
+  socket.destroyed = true;
 }
 
 function closeResponse(response) {

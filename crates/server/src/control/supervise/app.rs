@@ -219,6 +219,8 @@ impl Owner {
                         member.take_leave();
                     }
                     self.say_http(&worker, &runtime);
+                    // Who is answered by it finds it where workers are listed.
+                    self.show();
                     self.pool.admit(worker);
                     self.is_ready(runtime);
                 } else {

@@ -1,0 +1,1 @@
+export default defineEventHandler(() => "<!doctype html><title>Planets</title><h1>Planets</h1>\n");

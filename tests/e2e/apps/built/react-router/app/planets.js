@@ -1,0 +1,4 @@
+export const PLANETS = [
+  { name: "earth", days: 365 },
+  { name: "mars", days: 687 },
+];
