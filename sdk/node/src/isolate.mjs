@@ -28,6 +28,17 @@ export const isolated = rootStaysClean
   ? (call, self, a, b, c) => root.runInAsyncScope(call, self, a, b, c)
   : (call, self, a, b, c) => new AsyncResource('ONEHOP_REQUEST', OPTIONS).runInAsyncScope(call, self, a, b, c);
 
+/**
+ * The same, in the context that `holder` had when it was first given here: what one call puts there, the next finds.
+ * @type {(holder: {asyncResource: AsyncResource|null}, call: Function, self: any, a?: any, b?: any, c?: any) => any}
+ */
+export const isolatedWith = rootStaysClean
+  ? (_, call, self, a, b, c) => root.runInAsyncScope(call, self, a, b, c)
+  : (holder, call, self, a, b, c) => {
+    holder.asyncResource ??= new AsyncResource('ONEHOP_REQUEST', OPTIONS);
+    return holder.asyncResource.runInAsyncScope(call, self, a, b, c);
+  };
+
 /** Runs `call` in the root context itself; only for code of this library that goes on to call `isolated`. */
 export function fromRoot(call, self) {
   return root.runInAsyncScope(call, self);

@@ -105,6 +105,13 @@ export class Runtime {
     for (const lane of this.lanes) lane.retire();
   }
 
+  /** Upgraded connections among what is in flight. */
+  get tunnels() {
+    let count = 0;
+    for (const lane of this.lanes) for (const exchange of lane.streams) if (exchange.isTunnel) count += 1;
+    return count;
+  }
+
   /** Calls `leave` when nothing is in flight, nothing waits and everything is written. */
   whenIdle(leave) {
     this.windDown();
@@ -144,6 +151,8 @@ export class Runtime {
       if (!exchange.over) this.#begin(exchange);
     }
     queue.splice(0, at);
+    // Those that were over already may have been the last.
+    if (this.#onIdle !== null) this.#leaveIfIdle();
   }
 
   #schedule(turn) {

@@ -87,7 +87,7 @@ export class Worker {
       },
       ping: () => this.#health(),
       // The server sends no more, and RETIRE once it is answered; what already stands in the lanes is still begun.
-      drain: () => this.runtime?.windDown(),
+      drain: () => this.#leaving.drain(),
       retire: () => this.#leaving.retire(),
       broken(error) {
         report('the server broke the worker protocol', error);

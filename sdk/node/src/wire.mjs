@@ -16,6 +16,8 @@ export const BODY_BYTES_MAX = 65_536;
 export const FREE_BODY_BYTES = 16_384;
 /** Longest head block. */
 export const HEAD_BLOCK_BYTES_MAX = 65_536;
+/** Informational answers to one request. */
+export const INFORMATIONAL_MAX = 16;
 /** Fields of a head block. */
 export const FIELD_COUNT_MAX = 200;
 /** Bytes of the path in a FILE or FILE_PART frame: with the longest head block the frame still keeps to its bound. */

@@ -12,7 +12,7 @@ import process from 'node:process';
 import { pathToFileURL } from 'node:url';
 
 /** No file of these suites declares a test so long after its others are through. */
-const QUIET_MILLISECONDS = 500;
+const QUIET_MILLISECONDS = 300;
 
 const plan = JSON.parse(readFileSync(process.argv[2], 'utf8'));
 // A worker that ended with its tests is started again by onehop: there is nothing left to do for it.
@@ -79,13 +79,10 @@ function message(error) {
 }
 
 /**
- * Node's test runner tells node-reporter.mjs, which has been loaded already. All is over when the process ends, or when
- * no test is open any more and none has come for a while: clients of a suite keep connections that Node's server would
- * have closed when it was closed, and that onehop keeps for the next request.
+ * Node's test runner tells node-reporter.mjs, which has been loaded already. All is over when the process ends, or in a
+ * worker, which does not end by itself, when no test is open any more and none has come for a while.
  */
 async function runFile() {
-  // What connects a worker with onehop does not keep a process whose tests are through.
-  if (plan.onehop) for (const handle of process._getActiveHandles()) handle.unref?.();
   let isOver = false;
   const over = () => {
     if (!isOver) note({ done: true });

@@ -32,6 +32,7 @@ fn with_what_examples_name(memory: Memory) -> Memory {
         "chat/server.mjs",
         "shop/server.mjs",
         "/etc/shop/secrets.env",
+        "/srv/shop/invoices/report.pdf",
         "downloads/report.pdf",
     ]
     .into_iter()

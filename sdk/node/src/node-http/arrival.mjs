@@ -8,6 +8,8 @@ import { ProtocolError } from '../wire.mjs';
 export class Arrival {
   /** The last piece has come. */
   isWhole = false;
+  /** Bytes that have come. */
+  received = 0;
   #exchange;
   /** What comes before there is a stream to push into. */
   #early = [];
@@ -31,6 +33,7 @@ export class Arrival {
     this.#allowance -= bytes.length;
     if (this.#allowance < 0) throw new ProtocolError('the server sent more of a body than it had credit for');
     this.isWhole = ended;
+    this.received += bytes.length;
     if (bytes.length === 0) return;
     if (this.#stream === null) this.#early.push(bytes);
     else this.#push(bytes);

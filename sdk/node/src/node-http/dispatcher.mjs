@@ -5,7 +5,7 @@
 import { channel } from 'node:diagnostics_channel';
 import { http } from './node-modules.mjs';
 import { FACT } from '../fetch/head.mjs';
-import { isolated } from '../isolate.mjs';
+import { isolatedWith } from '../isolate.mjs';
 import { ClientSocket } from './client-socket.mjs';
 import { guarded } from './exchange.mjs';
 import { internals } from './internals.mjs';
@@ -27,7 +27,7 @@ export function dispatcher(server) {
   return {
     call(exchange) {
       lanes = exchange.lane.runtime.lanes;
-      isolated(guarded, null, dispatch, server, exchange);
+      isolatedWith(exchange, guarded, null, dispatch, server, exchange);
     },
     closeAll() {
       for (const lane of lanes) for (const exchange of lane.live()) exchange.socket?.destroy();

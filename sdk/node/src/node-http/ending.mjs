@@ -34,15 +34,21 @@ export function connectionLost(exchange, error) {
     isolated(release, null, exchange);
     return;
   }
-  socket.destroyed = true;
+  markDestroyed(socket);
   isolated(setImmediate, null, closeConnection, exchange, error);
 }
 
 function tell(exchange) {
   exchange.isToldSoon = false;
-  const { response } = exchange;
+  const { response, socket } = exchange;
   callBack(exchange);
-  if (response === null || response.finished || !response[needDrain] || exchange.waiting > 0) return;
+  if (exchange.waiting > 0) return;
+  const { owesDrain } = exchange;
+  exchange.owesDrain = false;
+  // Of upgraded sockets their stream says it.
+  if (response === null) return;
+  if (owesDrain) socket.emit('drain');
+  if (response.finished || !response[needDrain]) return;
   response[needDrain] = false;
   response.emit('drain');
 }
@@ -84,13 +90,19 @@ function leave(exchange) {
  * What is missing of the body is not wanted any more: who only listens hears its end. Who would read it hears that it
  * is not whole (Node lets such a reader wait for ever).
  */
-function dropRest(request) {
-  if (request._consuming || request._readableState.resumeScheduled) {
+export function dropRest(request) {
+  if (isBeingRead(request)) {
     request.destroy(connectionReset());
     return;
   }
   request.complete = true;
   if (!request.destroyed) request.push(null);
+}
+
+/** Whether somebody has begun to read the body, by whatever means a stream has. */
+export function isBeingRead(request) {
+  const { readableListening, resumeScheduled } = request._readableState;
+  return request._consuming || request.readableFlowing !== null || readableListening || resumeScheduled;
 }
 
 /**
@@ -134,12 +146,18 @@ export function conclude(exchange) {
   try {
     if (socket._eventsCount === 0 || exchange.isLost) return;
     exchange.isLost = true;
-    socket.destroyed = true;
+    markDestroyed(socket);
     socket._closed = true;
     socket.emit('close', false);
   } finally {
     release(exchange);
   }
+}
+
+/** Whoever has gone is waited for by no timer. */
+function markDestroyed(socket) {
+  if (socket.timeout) socket.setTimeout(0);
+  socket.destroyed = true;
 }
 
 function closeResponse(response) {

@@ -3,15 +3,23 @@
  * objects say to each other becomes frames, and what frames say becomes what Node's own server (`_http_server.js`)
  * would do. `dispatcher.mjs` makes those objects, `ending.mjs` takes leave of them.
  */
-import { AsyncLocalStorage } from 'node:async_hooks';
+import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
 import { ANSWERING, BEGUN, Exchange, QUEUED } from '../exchange.mjs';
-import { isolated } from '../isolate.mjs';
-import { BODY_BYTES_MAX, FREE_BODY_BYTES, HANDLER_FAILED, HANG_UP, METHOD_HEAD, ProtocolError } from '../wire.mjs';
+import { isolatedWith } from '../isolate.mjs';
+import { BODY_BYTES_MAX, FREE_BODY_BYTES, HANDLER_FAILED, HANG_UP, INFORMATIONAL_MAX, METHOD_HEAD, ProtocolError } from '../wire.mjs';
 import { Arrival } from './arrival.mjs';
-import { conclude, connectionLost, leaveSoon, tellSoon } from './ending.mjs';
+import { conclude, connectionLost, dropRest, isBeingRead, leaveSoon, tellSoon } from './ending.mjs';
 import { internals } from './internals.mjs';
 import { fieldList } from './request.mjs';
-import { encoded, problemOf } from './response.mjs';
+import { encoded, problemOf, problemOfFields } from './response.mjs';
+
+/**
+ * How long an answer's end waits for a request that is still read while nothing of it moves: where the reader has
+ * paused, where it has not, and how often that is looked at.
+ */
+const HELD_END_PAUSED_MILLISECONDS = 250;
+const HELD_END_MILLISECONDS = 5_000;
+const HELD_END_LOOK_MILLISECONDS = 125;
 
 const EMPTY = new Uint8Array(0);
 /** Takes what nobody wants any more. */
@@ -40,12 +48,16 @@ export class NodeExchange extends Exchange {
   /** What was given to `write` to be called, and what Node's `end` wants to be called. */
   callbacks = null;
   endCallback = null;
+  /** Somebody was told to wait for 'drain'. */
+  owesDrain = false;
   /** Whether `ending.mjs` has something to do for it already. */
   isToldSoon = false;
   hasLeft = false;
   isLost = false;
   /** Whether diagnostics channels hear of it. */
   isPublished = true;
+  /** The context in which the application runs for it. */
+  asyncResource = null;
   /** A body that does not come as a whole, or an upgraded connection. @type {Arrival|null} */
   #arrival = null;
   #head = HEADLESS;
@@ -61,6 +73,12 @@ export class NodeExchange extends Exchange {
   #isTunnel = false;
   /** What is written onto the socket leaves even where it is destroyed in the same turn. */
   #isRaw = false;
+  /** Its end is the connection's. */
+  #endsWithConnection = false;
+  #informationals = 0;
+  /** Nobody reads the request's body any more. */
+  #isBodyUnwanted = false;
+  #holding = null;
   #trailers = '';
   #earlyTrailers = '';
   #closesWhenSent = false;
@@ -73,6 +91,11 @@ export class NodeExchange extends Exchange {
   /** Whether a tunnel has sent its END, and is only waiting for the client's. */
   get hasSentEnd() {
     return this.#isTunnel && this.#hasSentEnd;
+  }
+
+  /** Whether it is another protocol's now. */
+  get isTunnel() {
+    return this.#isTunnel;
   }
 
   /** Nothing of the answer has left, and nothing was given up. */
@@ -145,7 +168,8 @@ export class NodeExchange extends Exchange {
   /** What is not read of the body is not wanted: Node's `_dump`. */
   get #isStillRead() {
     const { request } = this;
-    return this.#isArriving && request._consuming && !request._dumped && !request.destroyed;
+    if (!this.#isArriving || this.#isBodyUnwanted) return false;
+    return isBeingRead(request) && !request._dumped && !request.destroyed;
   }
 
   /** Listeners to what comes are the application's: they run in a context of their own, and may throw. */
@@ -155,7 +179,7 @@ export class NodeExchange extends Exchange {
       return;
     }
     this.socket._unrefTimer();
-    isolated(guarded, null, () => {
+    isolatedWith(this, guarded, null, () => {
       this.#arrival.piece(piece, ended);
       if (ended && !this.over) this.#arrived(trailers);
     });
@@ -188,11 +212,16 @@ export class NodeExchange extends Exchange {
 
   /** 1xx before the answer. */
   informational(status, fields) {
-    if (this.isUnanswered) this.lane.writeInformational(this, status, fields);
+    // More than the protocol allows, in number or in size, are hints that nobody misses.
+    if (!this.isUnanswered || this.#informationals === INFORMATIONAL_MAX || problemOfFields(fields) !== null) return;
+    this.#informationals += 1;
+    this.lane.writeInformational(this, status, fields);
   }
 
   /** The answer's head; it leaves with the first bytes. @param {number} length -1 where it is not known */
   storeHead(status, fields, length, isChunked) {
+    // A second answer: with Node alone its head would be bytes of the first one.
+    if (this.#head === WRITTEN || (this.#isRaw && this.#head !== HEADLESS)) return;
     this.#head = STORED;
     this.#status = status;
     this.#fields = fields;
@@ -209,8 +238,8 @@ export class NodeExchange extends Exchange {
       this.#fields = encoded(this.#fields, typeof data === 'string' && isUtf8(encoding) && !isBeforeChunk);
     }
     if (typeof callback === 'function') {
-      // What `end` wants to be called makes 'finish': Node 24 gives it with the last piece.
-      if (data.length === 0 || callback.name === 'bound onFinish') this.endCallback = callback;
+      // What Node's `end` wants to be called makes 'finish'.
+      if (callback.name === 'bound onFinish') this.endCallback = callback;
       else this.whenSent(callback);
     }
     if (data.length > 0) {
@@ -219,20 +248,25 @@ export class NodeExchange extends Exchange {
       else this.#add(Buffer.from(data, encoding ?? 'utf8'));
     }
     this.#flushSoon();
-    return this.waiting < this.socket.writableHighWaterMark;
+    if (this.waiting < this.socket.writableHighWaterMark) return true;
+    this.owesDrain = true;
+    // 'drain' comes in the context of who waits for it.
+    this.#context ??= AsyncLocalStorage.snapshot();
+    return false;
   }
 
   /** Bytes behind a head that was written by hand. */
   sendRaw(bytes) {
     if (bytes.length > 0) this.#add(bytes);
     this.#flushSoon();
-    return this.waiting < this.socket.writableHighWaterMark;
+    this.owesDrain ||= this.waiting >= this.socket.writableHighWaterMark;
+    return !this.owesDrain;
   }
 
-  /** Calls back once nothing waits. */
+  /** Calls back once nothing waits, in the context of now. */
   whenSent(callback) {
-    if (this.callbacks === null) this.callbacks = [callback];
-    else this.callbacks.push(callback);
+    this.callbacks ??= [];
+    this.callbacks.push(AsyncResource.bind(callback));
   }
 
   /** Everything of the answer is here. @param {string} trailers a block of fields */
@@ -251,9 +285,15 @@ export class NodeExchange extends Exchange {
   }
 
   /** The answer's head was written by hand; with 101 what follows is another protocol. */
-  beginRaw(status, fields, length) {
-    this.#isRaw = true;
+  beginRaw({ status, fields, length, isChunked }) {
+    if (this.#head === WRITTEN) {
+      // An answer that has begun cannot become another one: the client sees it broken off.
+      this.destroyed(null);
+      return;
+    }
     this.storeHead(status, fields, length, length < 0);
+    this.#isRaw = true;
+    this.#endsWithConnection = length < 0 && !isChunked && status !== 101;
     if (status === 101) {
       this.#isTunnel = true;
       this.#arrival ??= new Arrival(this);
@@ -277,7 +317,7 @@ export class NodeExchange extends Exchange {
     this.#writePieces();
     if (this.waiting > 0) return;
     if (this.#isEnding) this.#writeEnd();
-    else if (this.callbacks !== null || this.response?.[NEED_DRAIN]) tellSoon(this);
+    else if (this.callbacks !== null || this.owesDrain || this.response?.[NEED_DRAIN]) this.#inContext(tellSoon);
     if (this.#closesWhenSent && !this.over) this.destroyed(null);
   }
 
@@ -291,7 +331,12 @@ export class NodeExchange extends Exchange {
   /** The application breaks the connection off. */
   destroyed(error, code = HANG_UP) {
     this.#closesWhenSent = false;
-    if (this.#isRaw) this.flush();
+    if (!this.#isBodyUnwanted) {
+      this.#isBodyUnwanted = true;
+      // What Node would have given to the connection already leaves before its end.
+      this.#isEnding ||= this.#endsWithConnection && error === null;
+      if ((this.#isRaw || this.#isEnding) && code === HANG_UP) this.flush();
+    }
     this.abandon(code);
     connectionLost(this, error);
   }
@@ -307,6 +352,7 @@ export class NodeExchange extends Exchange {
     this.#pieces = [];
     this.#text = null;
     this.waiting = 0;
+    if (this.#holding !== null) clearInterval(this.#holding);
     this.#arrival?.stop();
   }
 
@@ -389,10 +435,15 @@ export class NodeExchange extends Exchange {
     if (this.#hasSentEnd) return;
     // Who still reads the request's body while the answer is over goes on reading, as with Node alone.
     if (this.#isStillRead) {
-      this.#leaveSoon();
+      this.#inContext(leaveSoon);
+      this.#holdEnd();
       return;
     }
     this.#hasSentEnd = true;
+    if (this.#trailers !== '' && problemOfFields(this.#trailers) !== null) {
+      this.destroyed(new Error('the trailers of an answer are more than can be sent'), HANDLER_FAILED);
+      return;
+    }
     if (this.#trailers !== '' && !this.#isTunnel) this.lane.writeTrailers(this, this.#trailers);
     else this.lane.writeData(this, EMPTY, 0, 0, true);
     if (this.#isTunnel) {
@@ -410,12 +461,30 @@ export class NodeExchange extends Exchange {
   #done() {
     this.finish();
     if (this.hasLeft) conclude(this);
-    else this.#leaveSoon();
+    else this.#inContext(leaveSoon);
   }
 
-  #leaveSoon() {
-    if (this.#context === null) leaveSoon(this);
-    else this.#context(leaveSoon, this);
+  /**
+   * The answer's end, which is the exchange's, waits for who still reads the request. Not for ever: a reader that has
+   * stopped gives no credit, and a client may wait for the end before it sends on.
+   */
+  #holdEnd() {
+    let [seen, still] = [this.#arrival.received, 0];
+    this.#holding ??= setInterval(() => {
+      const isMoving = this.#arrival.received !== seen;
+      seen = this.#arrival.received;
+      still = isMoving ? 0 : still + HELD_END_LOOK_MILLISECONDS;
+      const bound = this.request.readableFlowing === false ? HELD_END_PAUSED_MILLISECONDS : HELD_END_MILLISECONDS;
+      if (still < bound) return;
+      this.#isBodyUnwanted = true;
+      this.resume();
+      dropRest(this.request);
+    }, HELD_END_LOOK_MILLISECONDS);
+  }
+
+  #inContext(call) {
+    if (this.#context === null) call(this);
+    else this.#context(call, this);
   }
 
   #flushSoon() {
@@ -452,7 +521,7 @@ export function guarded(call, first, second) {
 }
 
 function rethrow(error) {
-  throw error;
+  throw error; // The application's own: its stack, below, says where.
 }
 
 function isUtf8(encoding) {

@@ -51,7 +51,7 @@ export class RawAnswer {
       else if (head.status === 204 || head.status === 304) this.#missing = 0;
       else if (head.length >= 0) this.#missing = head.length;
     }
-    this.#exchange.beginRaw(head.status, head.fields, head.length);
+    this.#exchange.beginRaw(head);
     return this.#body(rest);
   }
 

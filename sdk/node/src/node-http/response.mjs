@@ -34,7 +34,12 @@ export function install() {
  */
 export function problemOf(status, fields, isUpgrade) {
   if (!(status >= 200 && status <= 999) && !isUpgrade) return `${status} is no status of an answer`;
-  // The shortest record has two bytes: few answers are long enough to be counted.
+  return problemOfFields(fields);
+}
+
+/** @param {string} fields a head block */
+export function problemOfFields(fields) {
+  // The shortest record has two bytes: few are long enough to be counted.
   if (fields.length <= FIELD_COUNT_MAX * 2) return null;
   if (fields.length > HEAD_BLOCK_BYTES_MAX) return `the fields of an answer have more than ${HEAD_BLOCK_BYTES_MAX} bytes`;
   const records = fields.split('\n', FIELD_COUNT_MAX + 2).length - 1;

@@ -53,12 +53,18 @@ export class UpgradeSocket extends Duplex {
 
   _final(callback) {
     this.#answer.end();
-    callback();
+    // 'finish' means that everything has left: who hears it may destroy.
+    if (this._exchange.waiting > 0) this._exchange.whenSent(callback);
+    else callback();
   }
 
   _destroy(error, callback) {
     this._exchange.destroyed(error);
     callback(error);
+  }
+
+  resetAndDestroy() {
+    return this.destroy();
   }
 
   setNoDelay() {

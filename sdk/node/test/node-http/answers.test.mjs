@@ -96,3 +96,43 @@ for (const [name, listener, request] of CASES) {
     assert.deepEqual(found, expected);
   });
 }
+
+/** What must not cost more than this one request, whatever becomes of it. */
+const HARMLESS = [
+  ['an answer by hand after the head has left', (q, s) => { s.writeHead(200); s.write('part'); setImmediate(() => s.socket?.end('HTTP/1.1 500 No\r\n\r\n')); }],
+  ['an answer after one by hand', (q, s) => { s.socket.write('HTTP/1.1 200 OK\r\n\r\nhello'); setImmediate(() => s.end('x')); }],
+  ['a head that is taken back', (q, s) => { s.write('x'); setImmediate(() => { s._header = null; s.writeHead(500); s.end(); }); }],
+  ['a hundred interim answers', (q, s) => { for (let n = 0; n < 100; n += 1) s.writeProcessing(); s.end('x'); }],
+  ['hints of 100 KiB', (q, s) => { s.writeEarlyHints({ link: '</a>; rel=preload', 'x-big': 'x'.repeat(100_000) }); s.end('x'); }],
+  ['trailers of 100 KiB', (q, s) => { s.write('x'); s.addTrailers({ 'X-T': 'x'.repeat(100_000) }); s.end(); }],
+  ['300 trailers', (q, s) => { s.write('x'); s.addTrailers(Object.fromEntries(Array.from({ length: 300 }, (_, n) => [`X-${n}`, 'x']))); s.end(); }],
+  ['300 fields', (q, s) => { s.setHeader('X', Array.from({ length: 300 }, () => 'x')); s.end('x'); }],
+  ['100 KiB of fields', (q, s) => { s.setHeader('X', 'x'.repeat(100_000)); s.end('x'); }],
+  ['a final status of 1xx', (q, s) => { s.statusCode = 102; s.end(); }],
+  ['a status of 1xx by hand', (q, s) => s.socket.end('HTTP/1.1 099 No\r\n\r\n')],
+];
+
+for (const [name, listener, request] of HARMLESS) {
+  test(`one request alone pays for ${name}`, async () => {
+    const found = await framed(listener, request, true);
+    assert.ok(found.informational.length <= 16);
+    assert.ok(JSON.stringify(found.trailers).length < 65_536);
+    // An answer has one head, and either an end or a reset.
+    assert.ok(found.heads <= 1, `${found.heads} heads`);
+    assert.ok(found.status === 0 || (found.status >= 200 && found.status <= 999), String(found.status));
+  });
+}
+
+test('a callback of an empty piece is called', async () => {
+  const found = await framed((q, s) => s.write('', () => s.end('called')));
+  assert.equal(found.body.toString(), 'called');
+});
+
+test('a socket that was written to by hand says when it takes more', async () => {
+  const found = await framed((q, s) => {
+    s.socket.write('HTTP/1.1 200 OK\r\n\r\n');
+    assert.equal(s.socket.write(Buffer.alloc(100_000)), false);
+    s.socket.once('drain', () => s.socket.end('more'));
+  });
+  assert.equal(found.body.length, 100_004);
+});

@@ -35,11 +35,12 @@ export async function alone(listener, { method = 'GET', target = '/', fields = [
 }
 
 /** The same over frames. */
-export function framed(listener, request = {}) {
+export function framed(listener, request = {}, countsHeads = false) {
   const server = http.createServer(request.options ?? {}, listener);
   server._handle = { close() {} };
   return new Promise((resolve) => {
     const lane = new KeepingLane(resolve);
+    lane.countsHeads = countsHeads;
     lane.exchange = open(lane, request);
     lane.exchange.begin();
     dispatcher(server).call(lane.exchange);
@@ -67,6 +68,7 @@ export class KeepingLane {
   informational = [];
   answer = { status: 0, fields: [], length: null, body: Buffer.alloc(0), trailers: [], broken: false };
   credited = 0;
+  heads = 0;
 
   constructor(resolve = () => {}) {
     this.resolve = resolve;
@@ -114,10 +116,11 @@ export class KeepingLane {
     const { length, fields, ...answer } = this.answer;
     // The server writes this one.
     if (length !== null && length >= 0 && answer.status !== 204) fields.push(['Content-Length', String(length)]);
-    this.resolve({ ...answer, fields: comparable(fields), informational: this.informational });
+    this.resolve({ ...answer, fields: comparable(fields), informational: this.informational, ...(this.countsHeads ? { heads: this.heads } : {}) });
   }
 
   #head(status, fields, length) {
+    this.heads += 1;
     this.answer.status = status;
     this.answer.fields = records(fields);
     this.answer.length = length;
