@@ -7,6 +7,9 @@
 import fs from 'node:fs';
 import net from 'node:net';
 
+/** Node's own, whatever tools put in its place later. */
+const { writeSync } = fs;
+
 /** One read takes at most this much: a few hundred small requests, or one piece of a body with its head. */
 const READ_BYTES = 131_072;
 
@@ -64,7 +67,7 @@ class NodeChannel {
     let written = 0;
     if (!this.#blocked) {
       try {
-        written = fs.writeSync(this.#descriptor, buffer, 0, length);
+        written = writeSync(this.#descriptor, buffer, 0, length);
       } catch (error) {
         if (error.code !== 'EAGAIN') {
           this.#socket.destroy(error);

@@ -414,21 +414,43 @@ export class NodeExchange extends Exchange {
     return false;
   }
 
+  /** What credit allows, and as many small pieces in one frame as it holds: rows of a table come one by one. */
   #writePieces() {
     const { lane } = this;
-    while (this.#pieces.length > 0) {
-      const piece = this.#pieces[0];
-      const count = Math.min(piece.length - this.#sent, BODY_BYTES_MAX, lane.sendable(this));
-      if (count <= 0) return;
-      lane.writeData(this, piece, this.#sent, this.#sent + count, false);
-      this.socket._unrefTimer();
-      this.written += count;
-      this.waiting -= count;
-      this.#sent += count;
-      if (this.#sent < piece.length) continue;
-      this.#pieces.shift();
+    const pieces = this.#pieces;
+    let at = 0;
+    while (at < pieces.length) {
+      const room = Math.min(BODY_BYTES_MAX, lane.sendable(this));
+      if (room <= 0) break;
+      let end = at;
+      let bytes = -this.#sent;
+      while (end < pieces.length && bytes + pieces[end].length <= room) {
+        bytes += pieces[end].length;
+        end += 1;
+      }
+      if (end - at > 1) {
+        const [first, ...others] = pieces.slice(at, end);
+        this.#writePiece(Buffer.concat([first.subarray(this.#sent), ...others]), 0, bytes);
+      } else {
+        bytes = Math.min(room, pieces[at].length - this.#sent);
+        this.#writePiece(pieces[at], this.#sent, bytes);
+        if (this.#sent + bytes < pieces[at].length) {
+          this.#sent += bytes;
+          continue;
+        }
+        end = at + 1;
+      }
+      at = end;
       this.#sent = 0;
     }
+    pieces.splice(0, at);
+  }
+
+  #writePiece(piece, from, bytes) {
+    this.lane.writeData(this, piece, from, from + bytes, false);
+    this.socket._unrefTimer();
+    this.written += bytes;
+    this.waiting -= bytes;
   }
 
   #writeEnd() {
