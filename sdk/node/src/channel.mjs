@@ -6,6 +6,7 @@
  */
 import fs from 'node:fs';
 import net from 'node:net';
+import { fromRoot } from './isolate.mjs';
 
 /** Node's own, whatever tools put in its place later. */
 const { writeSync } = fs;
@@ -49,10 +50,11 @@ class NodeChannel {
     this.#socket.on('end', finish);
     this.#socket.on('error', finish);
     this.#socket.on('close', () => finish());
-    this.resume = () => {
+    // Called in the context of whoever wrote last, and what follows is nobody's in particular.
+    this.resume = () => fromRoot(() => {
       this.#blocked = false;
       if (this.#open) owner.drained();
-    };
+    });
   }
 
   /**

@@ -363,15 +363,24 @@ export class NodeExchange extends Exchange {
 
   #add(bytes) {
     if (this.#text !== null) this.#convertText();
-    this.#pieces.push(bytes);
-    this.waiting += bytes.length;
+    const kept = this.#withinLength(bytes);
+    if (kept.length === 0) return;
+    this.#pieces.push(kept);
+    this.waiting += kept.length;
   }
 
   #convertText() {
     const bytes = Buffer.from(this.#text);
     this.#text = null;
-    this.#pieces.push(bytes);
-    this.waiting = bytes.length;
+    this.waiting = 0;
+    this.#add(bytes);
+  }
+
+  /** A client takes no more than Content-Length says, of an answer that has more. */
+  #withinLength(bytes) {
+    if (this.#length < 0 || this.#isTunnel) return bytes;
+    const room = this.#length - this.written - this.waiting;
+    return bytes.length <= room ? bytes : bytes.subarray(0, Math.max(0, room));
   }
 
   /** The usual answer: a head and a body that are there as a whole go out in one frame. */

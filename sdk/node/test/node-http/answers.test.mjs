@@ -86,6 +86,7 @@ const CASES = [
   ['an answer that is broken off', (q, s) => { s.writeHead(200, { 'Content-Length': '10' }); s.write('x'); setImmediate(() => s.destroy()); }],
   ['an answer by hand', (q, s) => s.socket.write('HTTP/1.1 202 Accepted\r\nX-A: 1\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi', () => s.socket.end())],
   ['chunks by hand on the socket', (q, s) => { s.socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n'); s.socket.end('3\r\nfoo\r\n3\r\nbar\r\n0\r\n\r\n'); }],
+  ['more bytes than its length', (q, s) => { s.setHeader('Content-Length', 3); s.write(Buffer.from('ab')); s.write('cde'); s.end('f'); }],
   ['a null for a piece', (q, s) => { try { s.write(null); } catch (e) { s.end(e.code); } }],
   ['a number for a piece', (q, s) => { try { s.write(5); } catch (e) { s.end(e.code); } }],
 ];
