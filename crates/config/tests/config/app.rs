@@ -80,6 +80,7 @@ fn a_file_alone_is_an_application_with_every_default() {
         protocol: AppProtocol::Frames,
         port: None,
         sticky: None,
+        trusted_proxies: Vec::new(),
     };
     for line in [
         "app ./api/server.mjs",
