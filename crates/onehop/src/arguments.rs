@@ -120,14 +120,15 @@ pub(crate) struct Serve {
 #[command(
     about = "Run one application, without an Onehopfile",
     long_about = "Run one application, without an Onehopfile.\n\n\
-        FILE has a handler: `export default { fetch(request) { … } }`. What stands behind `--` are its arguments. \
+        FILE is an application: one that listens (Express, Fastify, Koa, node:http) or exports a handler, \
+        `export default { fetch(request) { … } }`. What stands behind `--` are its arguments. \
         Without FILE, what stands behind `--` is a program that speaks HTTP, on the Unix socket $ONEHOP_SOCKET or \
         on $PORT of 127.0.0.1.\n\n\
         Its processes see of the environment only PATH, HOME, LANG, LC_*, TZ, TMPDIR, USER, LOGNAME, \
         SHELL, and what --env and --env-file name.\n\n\
         The address is --listen, else every interface at $PORT where that is set, else 127.0.0.1:8080.",
     after_help = "Examples:\n  \
-        onehop app server.mjs                     at http://127.0.0.1:8080\n  \
+        onehop app server.js                      at http://127.0.0.1:8080\n  \
         onehop app server.mjs --watch             start it anew whenever its sources change\n  \
         onehop app server.mjs --workers auto --listen :3000\n  \
         onehop app server.ts --runtime bun --env DATABASE_URL --env MODE=demo\n  \
@@ -138,7 +139,7 @@ pub(crate) struct Serve {
         Exit codes: 0 stopped as asked, 1 failed, 2 wrong usage."
 )]
 pub(crate) struct App {
-    /// The file with the handler
+    /// The application's main file
     #[arg(value_name = "FILE", required_unless_present = "words")]
     pub(crate) file: Option<PathBuf>,
     /// Arguments of the application; without FILE, the program that is run and its arguments
@@ -388,7 +389,7 @@ pub(crate) enum Admin {
 
 const RUN_EXIT_CODES: &str = "Examples:\n  \
     onehop serve dist --spa     a built single-page app at http://127.0.0.1:8080\n  \
-    onehop app server.mjs       a handler in JavaScript\n  \
+    onehop app server.js        an application in JavaScript\n  \
     onehop run                  the sites of ./Onehopfile\n  \
     onehop run --help           more about one command\n\n\
     Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.";

@@ -3,6 +3,9 @@
  * processes that it starts are to see them.
  */
 
+/** As `launch.rs` writes it. */
+const INSPECTOR = '--inspect-port=127.0.0.1:0';
+
 /**
  * @returns {{descriptors: number[], platformResponse: boolean, port: number|null, portIsNamed: boolean,
  * overHttp: boolean, httpSocket: string|null, files: string|null}|null} null where this process was not started by onehop
@@ -28,6 +31,9 @@ export function takeSettings() {
   for (const name of Object.keys(env)) {
     if (name.startsWith('ONEHOP_')) delete env[name];
   }
+  // Nor where the inspector would listen, which is onehop's word too, and which children would inherit.
+  const inspector = process.execArgv.indexOf(INSPECTOR);
+  if (inspector >= 0) process.execArgv.splice(inspector, 1);
   return settings;
 }
 

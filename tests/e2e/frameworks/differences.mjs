@@ -25,7 +25,4 @@ export const DIFFERENCES = [
   { reason: 'a length that is not true is mended where all is there at once', case: /^a length that is too (long|short)$/, what: ['end', 'body', 'field content-length'] },
   { reason: 'what was written before an error is sent: Node leaves it in a socket that stays corked', case: 'a strict length', what: ['status'], if: ({ alone, below }) => alone === 0 && below > 0 },
   { reason: 'an informational answer after the head is not put into the body', case: 'early hints after the head', what: ['end', 'body', 'status'] },
-
-  // To mend.
-  { open: true, reason: 'the head of an answer in chunks is latin-1', case: 'latin-1 in a field', app: 'nest', what: 'field x-latin' },
 ];

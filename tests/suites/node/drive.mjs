@@ -34,7 +34,7 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exi
  */
 export async function runSuite(suite, { node, onehop = false, only = '', grep, without = [] }) {
   const begun = performance.now();
-  const files = filesOf(suite).filter((file) => file.includes(only));
+  const files = filesOf(suite).filter((file) => only.split(',').some((part) => file.includes(part)));
   const batches = suite.runner === 'mocha' ? [files] : files.map((file) => [file]);
   const results = [];
   for (const batch of batches) {

@@ -1,7 +1,7 @@
 /**
  * Runs other people's suites on Node alone and with their servers under onehop, and compares them test by test.
  *
- *     node run.mjs [--only NAME,NAME] [--short] [--alone] [--node PROGRAM] [--record FILE] [--file TEXT] [--grep TEXT]
+ *     node run.mjs [--only NAME,NAME] [--short] [--alone] [--node PROGRAM] [--record FILE] [--file TEXT,TEXT] [--grep TEXT]
  *
  * A test that fails under onehop and passes on Node alone must stand in explained.mjs, and whatever stands there must
  * still be needed. `--alone` runs the first half only.

@@ -6,13 +6,13 @@
  * suite one of onehop's (stand-ins.mjs).
  */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import Module, { createRequire } from 'node:module';
 import path from 'node:path';
 import process from 'node:process';
 import { pathToFileURL } from 'node:url';
 
 /** No file of these suites declares a test so long after its others are through. */
-const QUIET_MILLISECONDS = 500;
+const QUIET_MILLISECONDS = 300;
 
 const plan = JSON.parse(readFileSync(process.argv[2], 'utf8'));
 // A worker that ended with its tests is started again by onehop: there is nothing left to do for it.
@@ -79,13 +79,11 @@ function message(error) {
 }
 
 /**
- * Node's test runner tells node-reporter.mjs, which has been loaded already. All is over when the process ends, or when
- * no test is open any more and none has come for a while: clients of a suite keep connections that Node's server would
- * have closed when it was closed, and that onehop keeps for the next request.
+ * Node's test runner tells node-reporter.mjs, which has been loaded already. All is over when the process ends, or in a
+ * worker, which does not end by itself, when no test is open any more and none has come for a while.
  */
 async function runFile() {
-  // What connects a worker with onehop does not keep a process whose tests are through.
-  if (plan.onehop) for (const handle of process._getActiveHandles()) handle.unref?.();
+  if (plan.onehop) boundTests();
   let isOver = false;
   const over = () => {
     if (!isOver) note({ done: true });
@@ -101,4 +99,26 @@ async function runFile() {
     },
   };
   await import(pathToFileURL(path.join(plan.folder, plan.files[0])).href);
+}
+
+/** A test that cannot pass is not to keep the rest of its file from running: those at the top get a timeout. */
+function boundTests() {
+  const { _load: load } = Module;
+  let bounded = null;
+  Module._load = (name, ...rest) => {
+    const loaded = load(name, ...rest);
+    if (name !== 'node:test') return loaded;
+    bounded ??= Object.assign(bound(loaded), loaded, { test: bound(loaded.test), it: bound(loaded.it) });
+    return bounded;
+  };
+}
+
+function bound(declare) {
+  return (...given) => {
+    const at = given.findIndex((one) => typeof one === 'object' && one !== null);
+    const options = { timeout: plan.timeout, ...(at < 0 ? {} : given[at]) };
+    if (at < 0) given.splice(typeof given[0] === 'string' ? 1 : 0, 0, options);
+    else given[at] = options;
+    return declare(...given);
+  };
 }

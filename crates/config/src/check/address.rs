@@ -110,6 +110,15 @@ impl Address {
         }
     }
 
+    /// Whether it is reached without TLS; of an address that contradicts itself, what its scheme says.
+    pub(crate) fn is_plain(&self, global: &Global) -> bool {
+        match (self.scheme, self.port) {
+            (Some(scheme), _) => scheme == Scheme::Http,
+            (None, Some(port)) => port != global.https_port,
+            (None, None) => !global.auto_https,
+        }
+    }
+
     /// An Onehopfile with `auto_https off` means it; in a Caddyfile those words only mean that
     /// nobody obtains certificates.
     fn warn_of_plain(&self, cx: &mut Context<'_>, global: &Global, port: u16) {

@@ -50,7 +50,7 @@ fn site(cx: &mut Context<'_>, global: &Global, block: &Block, listeners: &mut Li
     }
     let scope = Scope::of_block(cx, &block.lines, None);
     let mut settings = SiteSettings::default();
-    cx.apps.begin_site();
+    cx.apps.begin_site(addresses.iter().any(|address| address.is_plain(global)));
     let mut routes = directives::site(cx, &scope, block, &mut settings);
     if needs_root(&routes) {
         let root = Template::text(cx.base.to_string_lossy());

@@ -232,9 +232,38 @@ fn requests_stay_together_by_a_cookie_a_parameter_or_an_address() {
 }
 
 #[test]
+fn a_cookie_that_browsers_drop_over_http_is_a_warning() {
+    let app = |cookie: &str| format!("app api/server.mjs {{\nworkers 2\nsticky cookie {cookie}\n}}");
+    for (address, cookie, warnings) in [
+        (":8080", "__Host-w", 1),
+        ("http://shop.example", "__Secure-w", 1),
+        ("http://shop.example", "__host-w", 1),
+        ("shop.example", "__Host-w", 0),
+        ("https://shop.example", "__Secure-w", 0),
+        ("https://shop.example, http://shop.example", "__Host-w", 1),
+        (":8080", "_Host-w", 0),
+        (":8080", "", 0),
+    ] {
+        let file = Memory::main(&format!("{address} {{\n{}\n}}\n", app(cookie)));
+        let found = file.file("api/server.mjs", HANDLER).sound().warnings;
+        assert_eq!(found.len(), warnings, "{address} {cookie}: {found:?}");
+    }
+}
+
+#[test]
+fn sticky_of_an_application_that_nobody_gave_several_workers_is_a_warning() {
+    for (lines, warnings) in
+        [("sticky ip", 1), ("sticky cookie", 1), ("workers 1\nsticky ip", 0), ("workers auto\nsticky ip", 0)]
+    {
+        let found = site(&format!("app api/server.mjs {{\n{lines}\n}}")).sound().warnings;
+        assert_eq!(found.len(), warnings, "{lines}: {found:?}");
+    }
+}
+
+#[test]
 fn two_applications_of_a_site_that_share_a_cookie_are_a_warning() {
     let app = |path: &str, port: u16, sticky: &str| {
-        format!("app {path} {{\ncommand npx next start {port}\nsticky {sticky}\n}}\n")
+        format!("app {path} {{\ncommand npx next start {port}\nworkers 2\nsticky {sticky}\n}}\n")
     };
     for (lines, warnings) in [
         (app("/a/*", 1, "cookie") + &app("/b/*", 2, "cookie"), 1),

@@ -76,7 +76,7 @@ fn apps(apps: &[Value]) -> String {
         vec![
             text(app, "app").to_owned(),
             text(app, "state").to_owned(),
-            format!("{}/{}", workers.len(), number(app, "wanted")),
+            format!("{}/{}", serving(app), number(app, "wanted")),
             sum("in_flight").to_string(),
             number(app, "queued").to_string(),
             number(app, "failures").to_string(),
@@ -93,6 +93,11 @@ fn apps(apps: &[Value]) -> String {
         Right("MEMORY"),
     ];
     table(&columns, &rows.collect::<Vec<_>>())
+}
+
+/// Workers of an application that requests are handed to: not those that start, end or stand still.
+pub(super) fn serving(app: &Value) -> usize {
+    list(app, "workers").iter().filter(|worker| text(worker, "state") == "serving").count()
 }
 
 pub(super) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
@@ -124,6 +129,8 @@ mod tests {
             "apps": [{
                 "app": "api", "state": "serving", "reason": null, "wanted": 2, "queued": 0, "failures": 1,
                 "workers": [
+                    {"pid": 2, "state": "starting", "in_flight": 0, "requests": 0, "age_seconds": 0,
+                     "resident_bytes": 0, "lag_ms": 0.0},
                     {"pid": 1, "state": "serving", "in_flight": 3, "requests": 7, "age_seconds": 9,
                      "resident_bytes": 50_123_456, "lag_ms": 0.3},
                 ],

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::control::ask;
-use super::status::{list, number, text};
+use super::status::{list, number, serving, text};
 use crate::arguments::Workers;
 use crate::failure::Failure;
 use crate::table::{Column, table};
@@ -66,14 +66,11 @@ fn choose(apps: &[Value], name: Option<&str>, one: bool) -> Result<Vec<Value>, F
 fn page(apps: &[Value]) -> String {
     let mut page = String::new();
     for app in apps {
-        // Those that finish what they have are none of those that are wanted.
-        let stays = |worker: &&Value| text(worker, "state") != "draining";
-        let staying = list(app, "workers").iter().filter(stays).count();
         page.push_str(&format!(
             "{}: {}, {} of {}, {} waiting, {}\n",
             text(app, "app"),
             text(app, "state"),
-            staying,
+            serving(app),
             counted(number(app, "wanted"), "worker"),
             counted(number(app, "queued"), "request"),
             counted(number(app, "failures"), "failure"),
@@ -142,8 +139,9 @@ mod tests {
             })
         };
         serde_json::json!([
-            {"app": "api", "state": "serving", "reason": null, "wanted": 2, "queued": 0, "failures": 1,
-             "workers": [worker(4711, "serving", 50_123_456), worker(104_712, "draining", 0)]},
+            {"app": "api", "state": "serving", "reason": null, "wanted": 3, "queued": 0, "failures": 1,
+             "workers": [worker(4711, "serving", 50_123_456), worker(104_712, "draining", 0),
+                         worker(104_713, "starting", 0), worker(104_714, "stuck", 0)]},
             {"app": "next", "state": "failing", "reason": "exited with code 1\nError: no build\n", "wanted": 1,
              "queued": 12, "failures": 7, "workers": []},
         ])
@@ -152,6 +150,12 @@ mod tests {
     #[test]
     fn workers_stand_in_columns_below_their_applications() {
         insta::assert_snapshot!(page(apps().as_array().expect("a list")));
+    }
+
+    #[test]
+    fn only_those_that_serve_are_counted() {
+        let page = page(apps().as_array().expect("a list"));
+        assert!(page.starts_with("api: serving, 1 of 3 workers, "), "{page}");
     }
 
     #[test]

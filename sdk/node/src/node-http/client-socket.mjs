@@ -156,15 +156,22 @@ ClientSocket.prototype = Object.create(net.Socket.prototype, Object.getOwnProper
     this._rawAnswer ??= new RawAnswer(this._exchange);
     const done = typeof encoding === 'function' ? encoding : callback;
     const isTaken = this._rawAnswer.write(typeof bytes === 'string' ? Buffer.from(bytes, asEncoding(encoding)) : bytes);
-    if (done) process.nextTick(done);
+    if (done) {
+      if (isTaken) process.nextTick(done);
+      else this._exchange.whenSent(done);
+    }
     return isTaken;
   },
   end(bytes, encoding, callback) {
     if (bytes && typeof bytes !== 'function') this.write(bytes, encoding);
     const done = [bytes, encoding, callback].find((one) => typeof one === 'function');
     if (done) process.nextTick(done);
-    if (this._rawAnswer !== null) this._rawAnswer.end();
-    else this.destroySoon();
+    if (this._rawAnswer === null) {
+      this.destroySoon();
+    } else {
+      this._rawAnswer.end();
+      process.nextTick(() => this.emit('finish'));
+    }
     return this;
   },
   /** As `socketOnTimeout` of `_http_server.js`. */

@@ -88,9 +88,10 @@ pub(super) fn app(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Resul
     let (run, directory) = program?;
     warn_of_small_memory(cx, &written, &run);
     let sticky = written.token("sticky").cloned();
+    let says_workers = written.workers.is_some();
     let app = name::named(cx, settings(written, run, directory), line)?;
     if let Some(token) = sticky {
-        sticky::warn_of_shared_cookie(cx, &app, &token);
+        sticky::warn(cx, &app, &token, says_workers);
     }
     Ok(vec![placed("reverse_proxy", chosen, line, Step::App(app))])
 }

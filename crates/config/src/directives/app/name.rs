@@ -33,12 +33,15 @@ pub(crate) struct KnownApps {
     unnamed: Vec<(App, String)>,
     /// Those of this site that give out a cookie.
     pub(super) with_cookie: Vec<Arc<App>>,
+    /// This site is reached without TLS, if only at one of its addresses.
+    pub(super) is_plain: bool,
 }
 
 impl KnownApps {
     /// What follows is another site, of other hosts.
-    pub(crate) fn begin_site(&mut self) {
+    pub(crate) fn begin_site(&mut self, is_plain: bool) {
         self.with_cookie.clear();
+        self.is_plain = is_plain;
     }
 }
 

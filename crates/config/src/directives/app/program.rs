@@ -254,9 +254,7 @@ fn folder_for_file(cx: &Context<'_>, token: &Token, text: &str, path: &Path) -> 
         Some(name) => {
             problem.help(format!("did you mean `{folder}/{}`?", name.strip_prefix("./").unwrap_or(&name)))
         }
-        None => {
-            problem.help(format!("write the file that has the handler, for example `{folder}/server.mjs`"))
-        }
+        None => problem.help(format!("write the application's main file, for example `{folder}/server.js`")),
     }
 }
 

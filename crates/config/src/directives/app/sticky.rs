@@ -16,6 +16,8 @@ use crate::syntax::{Line, Token};
 const USAGE: &str = "sticky cookie [<name>] | query <name> | ip";
 /// The cookie's name where the file does not say.
 const COOKIE: &str = "onehop_worker";
+/// What makes browsers ask for `Secure`, whatever its case.
+const SECURE_PREFIXES: [&str; 2] = ["__Host-", "__Secure-"];
 const WORDS: [&str; 3] = ["cookie", "query", "ip"];
 
 /// `sticky cookie [<name>] | query <name> | ip`
@@ -37,8 +39,32 @@ pub(super) fn sticky(cx: &Context<'_>, option: &Line) -> Result<Sticky, Box<Prob
     }
 }
 
+/// What `sticky` asks for and cannot have here.
+pub(super) fn warn(cx: &mut Context<'_>, app: &Arc<App>, token: &Token, says_workers: bool) {
+    if !says_workers {
+        let message = "`sticky` has no effect with one worker".to_owned();
+        let help = "without `workers N` an application has one; write `workers 1` if that is meant";
+        cx.problems.push(Problem::warning("no-effect", &token.place, message).help(help));
+    }
+    warn_of_secure_cookie(cx, app, token);
+    warn_of_shared_cookie(cx, app, token);
+}
+
+/// RFC 6265bis section 5.7: a cookie of such a name is dropped unless it has `Secure`, which it cannot have over HTTP.
+fn warn_of_secure_cookie(cx: &mut Context<'_>, app: &App, token: &Token) {
+    let Some(Sticky::Cookie(name)) = &app.sticky else { return };
+    let has_prefix =
+        |prefix: &&str| name.get(..prefix.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(prefix));
+    let Some(prefix) = SECURE_PREFIXES.into_iter().find(has_prefix).filter(|_| cx.apps.is_plain) else {
+        return;
+    };
+    let message = format!("browsers drop `{name}` where a site is served without TLS");
+    let help = format!("a name without `{prefix}` needs no encryption");
+    cx.problems.push(Problem::warning("secure-cookie", &token.place, message).help(help));
+}
+
 /// Two applications at one host would replace each other's cookie with every answer.
-pub(super) fn warn_of_shared_cookie(cx: &mut Context<'_>, app: &Arc<App>, token: &Token) {
+fn warn_of_shared_cookie(cx: &mut Context<'_>, app: &Arc<App>, token: &Token) {
     let Some(Sticky::Cookie(name)) = &app.sticky else { return };
     let has_it = |other: &&Arc<App>| other.sticky == app.sticky && !Arc::ptr_eq(other, app);
     if let Some(other) = cx.apps.with_cookie.iter().find(has_it) {

@@ -405,7 +405,9 @@ impl Owner {
             };
             member.leave(State::Draining, Command::Kill);
         }
-        if old == 0 && serving >= self.wanted {
+        // No reload waits for what somebody else starts.
+        let is_looked_for = self.is_failing && matches!(self.app.run, AppRun::Elsewhere { .. });
+        if (old == 0 && serving >= self.wanted) || is_looked_for {
             self.all_serve();
         }
     }

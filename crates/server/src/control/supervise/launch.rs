@@ -98,11 +98,17 @@ pub(super) fn handler(app: &App, beside: &Beside<'_>) -> Result<(Launch, Lanes),
     }
     let program = find_runtime(runtime.as_deref(), &environment, &app.directory)?;
     let is_node = program.file_name().is_some_and(|name| name.to_string_lossy().starts_with("node"));
+    // Whoever debugs the application says himself where the inspector listens.
+    let is_debugged = environment::get(&environment, "NODE_OPTIONS")
+        .is_some_and(|options| options.to_string_lossy().contains("--inspect"));
+    let has_inspector = is_node && !is_debugged;
     let library = embedded::unpacked()?;
     let mut all: Vec<OsString> = Vec::new();
     if is_node {
-        // Says only where the inspector listens should it be woken: on a free port, not on 9229.
-        all.push("--inspect-port=127.0.0.1:0".into());
+        if has_inspector {
+            // Says only where the inspector listens should it be woken: on a free port, not on 9229.
+            all.push("--inspect-port=127.0.0.1:0".into());
+        }
         // The application stays Node's main module. Before the preloads that the settings name: these see what it sees.
         all.push("--import".into());
         all.push(file_url(&library.join("preload.mjs")).into());
@@ -132,7 +138,7 @@ pub(super) fn handler(app: &App, beside: &Beside<'_>) -> Result<(Launch, Lanes),
         directory: app.directory.clone(),
         account,
         descriptors,
-        has_inspector: is_node,
+        has_inspector,
     };
     Ok((launch, Lanes { control, data, http: HttpSocket { path: socket, uid } }))
 }

@@ -175,11 +175,10 @@ impl Life {
 /// The life of a worker that somebody else starts: no process, only an address.
 pub(super) async fn live_elsewhere(mut task: Task, address: AppAddress) {
     let runtime = program_name(&task.app.run);
-    // Taken for granted until a look says otherwise: requests must not wait for the first one.
     let (mut worker, mut reported) = elsewhere(&task, &address);
-    task.tell(News::Ready { worker: Arc::clone(&worker), runtime: runtime.clone() }).await;
     let mut look = interval(ELSEWHERE_PROBE_PERIOD);
-    let mut is_there = true;
+    // What was last told. Nothing before the first look: requests wait that long.
+    let mut is_there = None;
     let drained = loop {
         tokio::select! {
             command = task.command() => break command == Command::Drain,
@@ -187,13 +186,13 @@ pub(super) async fn live_elsewhere(mut task: Task, address: AppAddress) {
             _ = lost(&mut reported) => look.reset_immediately(),
             _ = look.tick() => {
                 let answers = connects(&address, None).await.is_ok();
-                if answers && !is_there {
+                if answers && is_there != Some(true) {
                     (worker, reported) = elsewhere(&task, &address);
                     task.tell(News::Ready { worker: Arc::clone(&worker), runtime: runtime.clone() }).await;
-                } else if !answers && is_there {
+                } else if !answers && is_there != Some(false) {
                     task.tell(News::Withdraw(Withdrawal::Lost)).await;
                 }
-                is_there = answers;
+                is_there = Some(answers);
             }
         }
     };

@@ -184,6 +184,25 @@ fn a_program_that_is_not_there_is_not_asked_until_it_is_back() {
 }
 
 #[test]
+fn a_program_that_is_not_there_is_not_said_to_answer_and_holds_up_no_reload() {
+    let free = || {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap()
+    };
+    let server = serve_with(free(), "", "");
+    let first = |event: &Event| match event {
+        Event::AppReady { .. } => Some(true),
+        Event::AppFailing { .. } => Some(false),
+        _ => None,
+    };
+    assert!(!server.wait_for(first), "it is said to answer");
+    write(server.folder.path(), "Onehopfile", text(&free().to_string(), "", "").as_bytes());
+    server.running().reload().unwrap();
+    assert!(!server.wait_for(first), "it is said to answer");
+    assert_eq!(server.connect().get("/").status, 503);
+}
+
+#[test]
 fn a_program_that_is_late_costs_a_504_and_its_connection() {
     let program = Program::start(|talk, _| {
         talk.rest();

@@ -145,7 +145,7 @@ pub(crate) enum Choice {
     Now(Arc<Worker>),
     /// It will be sent. A sender that is dropped means that the application has failed meanwhile.
     Later(oneshot::Receiver<Grant>),
-    /// As many wait as may.
+    /// As many wait as may, or as many for the worker that is wished for.
     QueueFull,
     /// The application does not run; ask again after so many seconds.
     Failing(u32),
@@ -257,11 +257,17 @@ impl Pool {
         let (sender, receiver) = oneshot::channel();
         {
             let mut queue = self.lock_queue();
-            if queue.len() >= self.app.queue as usize {
+            // Those who wait for a worker that is full hold up nobody who may go elsewhere.
+            if !queue.is_ahead_of(seat)
+                && let Some(worker) = self.take_place_at(seat, turn, refused_by)
+            {
+                return Choice::Now(worker);
+            }
+            if !queue.has_room(seat, self.app.queue as usize) {
                 // Those whose client has gone make room.
                 queue.retain_open();
                 self.queued.store(queue.len(), Ordering::SeqCst);
-                if queue.len() >= self.app.queue as usize {
+                if !queue.has_room(seat, self.app.queue as usize) {
                     return Choice::QueueFull;
                 }
             }

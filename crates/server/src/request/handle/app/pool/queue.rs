@@ -1,6 +1,6 @@
 //! Those who wait for a place: in the order in which they came, for any worker or for one.
 //!
-//! Knows who came first; not who has room. Its length is bounded by who pushes.
+//! Knows who came first and who may wait; not which worker has room.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -27,6 +27,22 @@ struct Waiting {
 impl Queue {
     pub(super) fn len(&self) -> usize {
         self.length
+    }
+
+    /// Whether somebody waits who comes before a newcomer: for the same, or for any worker.
+    pub(super) fn is_ahead_of(&self, seat: Option<Seat>) -> bool {
+        self.lists.contains_key(&None) || self.lists.contains_key(&seat)
+    }
+
+    /// Whether a newcomer may wait, where so many may. Those who wait for one worker must be fewer than there is
+    /// room left (dynamic thresholds; Choudhury and Hahne, 1998): alone they have half of the queue, two such
+    /// lists a third each, and however many clients ask for what is full, others still find room.
+    pub(super) fn has_room(&self, seat: Option<Seat>, length_max: usize) -> bool {
+        let room = length_max.saturating_sub(self.length);
+        match seat {
+            None => room > 0,
+            Some(_) => self.lists.get(&seat).map_or(0, VecDeque::len) < room,
+        }
     }
 
     pub(super) fn push(&mut self, seat: Option<Seat>, sender: oneshot::Sender<Grant>) {

@@ -170,8 +170,7 @@ fn who_wishes_for_a_full_worker_waits_for_it_and_holds_up_nobody() {
     let mut bound = later(pool.choose(0, None, wish));
     assert!(bound.try_recv().is_err(), "the other one has room, and is not wished for");
     let mut next = later(pool.choose(0, None, wish));
-    let mut any = later(pool.choose(0, None, Wish::Any));
-    assert_eq!(any.try_recv().expect("a place").into_worker().map(|worker| worker.id), Some(one.id));
+    assert_eq!(now(pool.choose(0, None, Wish::Any)).id, one.id);
     pool.give_back(&one);
     assert!(bound.try_recv().is_err());
     pool.give_back(&two);
@@ -291,6 +290,111 @@ fn many_threads_with_wishes_never_exceed_the_bound_while_workers_come_and_go() {
     assert_eq!(elsewhere.into_inner(), 0);
     assert_eq!(pool.workers().iter().map(|worker| worker.in_flight()).sum::<usize>(), 0);
     assert_eq!(pool.waiting(), 0);
+}
+
+#[test]
+fn who_waits_for_a_busy_worker_fills_no_queue_for_those_who_find_an_idle_one() {
+    for queue in [1, 4] {
+        let pool = Pool::new(app(queue));
+        let (busy, idle) = (seated(1, 0), seated(2, 1));
+        pool.admit(Arc::clone(&busy));
+        pool.admit(Arc::clone(&idle));
+        let pinned = Wish::Seat(Seat(0));
+        let held = now(pool.choose(0, None, pinned));
+        let mut first = later(pool.choose(0, None, pinned));
+        for wish in [Wish::Seat(Seat(1)), Wish::Any, Wish::Seat(Seat(1))] {
+            let found = now(pool.choose(0, None, wish));
+            assert_eq!(found.id, idle.id, "{wish:?} with a queue of {queue}");
+            pool.give_back(&found);
+        }
+        assert!(first.try_recv().is_err());
+        pool.give_back(&held);
+        assert_eq!(first.try_recv().expect("a place").into_worker().map(|worker| worker.id), Some(busy.id));
+    }
+}
+
+#[test]
+fn who_wishes_for_one_worker_leaves_half_of_the_queue_to_others() {
+    let pool = Pool::new(app(8));
+    for seat in 0..3 {
+        pool.admit(seated(seat as u64, seat));
+        now(pool.choose(0, None, Wish::Seat(Seat(seat))));
+    }
+    let waits = |seat: usize| match pool.choose(0, None, Wish::Seat(Seat(seat))) {
+        Choice::Later(receiver) => Some(receiver),
+        Choice::QueueFull => None,
+        _ => panic!("a place"),
+    };
+    let mut pinned: Vec<_> = std::iter::from_fn(|| waits(0)).collect();
+    assert_eq!(pinned.len(), 4);
+    // Others who wish share what is left, and leave some of it.
+    let others: Vec<_> = std::iter::from_fn(|| waits(1)).collect();
+    assert_eq!(others.len(), 2);
+    let last = waits(2).expect("whoever has none waiting finds room");
+    let any = later(pool.choose(0, None, Wish::Any));
+    assert!(matches!(pool.choose(0, None, Wish::Any), Choice::QueueFull));
+    drop((last, any, others));
+    // Those whose client has gone make room here, too.
+    pinned.pop();
+    assert!(waits(0).is_some());
+}
+
+#[test]
+fn many_threads_are_never_refused_because_of_those_who_wait_for_one_busy_worker() {
+    let pool = Pool::new(app(16));
+    let all: Vec<_> = (0..3).map(|seat| bounded(seat as u64, seat, 2)).collect();
+    all.iter().for_each(|worker| pool.admit(Arc::clone(worker)));
+    let pinned = Wish::Seat(Seat(2));
+    let held = [now(pool.choose(0, None, pinned)), now(pool.choose(0, None, pinned))];
+    let (most, running) = (AtomicUsize::new(0), AtomicUsize::new(4));
+    let mut waiting = std::collections::VecDeque::new();
+    std::thread::scope(|scope| {
+        for thread in 0..4_usize {
+            let (pool, most, running) = (&pool, &most, &running);
+            scope.spawn(move || {
+                for turn in 0..5_000 {
+                    let wish = match (thread + turn) % 3 {
+                        0 => Wish::Any,
+                        seat => Wish::Seat(Seat(seat - 1)),
+                    };
+                    let worker = match pool.choose(thread + turn, None, wish) {
+                        Choice::Now(worker) => worker,
+                        Choice::Later(receiver) => {
+                            receiver.blocking_recv().expect("a place").into_worker().expect("a worker")
+                        }
+                        _ => panic!("{wish:?} is refused"),
+                    };
+                    assert_ne!(worker.seat, Seat(2));
+                    most.fetch_max(worker.in_flight(), Ordering::SeqCst);
+                    pool.give_back(&worker);
+                }
+                running.fetch_sub(1, Ordering::SeqCst);
+            });
+        }
+        // Somebody with one cookie asks for more all the time; now and then the first one gives up.
+        for turn in 0_u64.. {
+            if running.load(Ordering::SeqCst) == 0 {
+                break;
+            }
+            match pool.choose(0, None, pinned) {
+                Choice::Later(receiver) => waiting.push_back(receiver),
+                Choice::QueueFull if turn % 8 == 0 => drop(waiting.pop_front()),
+                Choice::QueueFull => {}
+                _ => panic!("its places are taken"),
+            }
+            assert!(waiting.len() <= 8);
+        }
+    });
+    assert!(most.into_inner() <= 2);
+    assert_eq!((all[0].in_flight(), all[1].in_flight()), (0, 0));
+    // Those who waited for it get it in the order in which they came.
+    pool.give_back(&held[0]);
+    while let Some(mut first) = waiting.pop_front() {
+        let grant = first.try_recv().expect("the next");
+        assert!(waiting.iter_mut().all(|waiting| waiting.try_recv().is_err()));
+        drop(grant);
+    }
+    assert_eq!((pool.queued(), all[2].in_flight()), (0, 1));
 }
 
 #[test]
