@@ -1,6 +1,7 @@
 //! `trusted_proxies`: what a proxy in front says about its client arrives, and what anybody else says does not.
 
 use std::collections::BTreeSet;
+use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 
 use crate::client::Client;
@@ -20,7 +21,7 @@ fn from(last: u8, server: &TestServer) -> Client {
 }
 
 /// The body of the answer to a GET with these field lines.
-fn ask(client: &mut Client, fields: &str) -> String {
+fn ask<S: Read + Write>(client: &mut Client<S>, fields: &str) -> String {
     client.send(format!("GET /api/x HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n"));
     let answer = client.answer();
     assert_eq!(answer.status, 200);
