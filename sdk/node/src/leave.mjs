@@ -18,6 +18,8 @@ export class Leaving {
   #worker;
   /** The application has been given its signal. */
   #isTold = false;
+  /** It may still close its upgraded connections itself. */
+  #isSayingFarewell = false;
   #terminate = () => this.#terminated();
 
   /** @param {import('./start.mjs').Worker} worker */
@@ -40,6 +42,7 @@ export class Leaving {
       runtime.windDown();
       return;
     }
+    this.#isSayingFarewell = true;
     const looking = setInterval(() => {
       if (runtime.inFlight > runtime.tunnels) return;
       clearInterval(looking);
@@ -47,6 +50,7 @@ export class Leaving {
     }, LOOK_MILLISECONDS);
     setTimeout(() => {
       clearInterval(looking);
+      this.#isSayingFarewell = false;
       runtime.windDown();
     }, FAREWELL_MILLISECONDS);
   }
@@ -57,7 +61,10 @@ export class Leaving {
     const { runtime } = this.#worker;
     if (runtime === null) process.exit(0);
     // What the server sent before RETIRE may still stand in a data lane: two turns of the loop have read it.
-    setImmediate(() => setImmediate(() => runtime.whenIdle(() => this.#leave())));
+    setImmediate(() => setImmediate(() => {
+      if (!this.#isSayingFarewell) runtime.windDown();
+      runtime.whenIdle(() => this.#leave());
+    }));
   }
 
   /** The application has closed its server: it wants no more requests, and its process ends when nothing else holds it. */
@@ -89,6 +96,7 @@ export class Leaving {
 
   #whenQuiet(refused, leave) {
     const { runtime } = this.#worker;
+    runtime.windDown();
     runtime.whenIdle(() => {
       if (runtime.refused === refused || this.retiring) leave();
       else setTimeout(() => this.#whenQuiet(runtime.refused, leave), QUIET_MILLISECONDS);

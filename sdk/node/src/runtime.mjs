@@ -114,7 +114,6 @@ export class Runtime {
 
   /** Calls `leave` when nothing is in flight, nothing waits and everything is written. */
   whenIdle(leave) {
-    this.windDown();
     this.#onIdle = leave;
     this.#leaveIfIdle();
   }
