@@ -180,8 +180,11 @@ export class NodeExchange extends Exchange {
     }
     this.socket._unrefTimer();
     isolatedWith(this, guarded, null, () => {
-      this.#arrival.piece(piece, ended);
-      if (ended && !this.over) this.#arrived(trailers);
+      try {
+        this.#arrival.piece(piece, ended);
+      } finally {
+        if (ended && !this.over) this.#arrived(trailers);
+      }
     });
   }
 
