@@ -241,6 +241,7 @@ fn a_cookie_that_browsers_drop_over_http_is_a_warning() {
         ("shop.example", "__Host-w", 0),
         ("https://shop.example", "__Secure-w", 0),
         ("https://shop.example, http://shop.example", "__Host-w", 1),
+        (":8080", "__Host-w\ntrusted_proxies private_ranges", 0),
         (":8080", "_Host-w", 0),
         (":8080", "", 0),
     ] {

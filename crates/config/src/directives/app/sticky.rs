@@ -50,14 +50,14 @@ pub(super) fn warn(cx: &mut Context<'_>, app: &Arc<App>, token: &Token, says_wor
     warn_of_shared_cookie(cx, app, token);
 }
 
-/// RFC 6265bis section 5.7: a cookie of such a name is dropped unless it has `Secure`, which it cannot have over HTTP.
+/// RFC 6265bis section 5.7: a cookie of such a name is dropped unless it has `Secure`, which it cannot have over HTTP,
+/// unless a proxy in front says that its client came encrypted.
 fn warn_of_secure_cookie(cx: &mut Context<'_>, app: &App, token: &Token) {
     let Some(Sticky::Cookie(name)) = &app.sticky else { return };
     let has_prefix =
         |prefix: &&str| name.get(..prefix.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(prefix));
-    let Some(prefix) = SECURE_PREFIXES.into_iter().find(has_prefix).filter(|_| cx.apps.is_plain) else {
-        return;
-    };
+    let is_plain = cx.apps.is_plain && app.trusted_proxies.is_empty();
+    let Some(prefix) = SECURE_PREFIXES.into_iter().find(has_prefix).filter(|_| is_plain) else { return };
     let message = format!("browsers drop `{name}` where a site is served without TLS");
     let help = format!("a name without `{prefix}` needs no encryption");
     cx.problems.push(Problem::warning("secure-cookie", &token.place, message).help(help));
