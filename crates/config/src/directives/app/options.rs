@@ -6,11 +6,13 @@ use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{environment, name, program, sticky};
+use super::{environment, name, program, sticky, trusted};
 use crate::check::Context;
 use crate::check::template::fixed;
 use crate::check::value::{duration, number, size};
-use crate::checked::{AppAddress, AppEnvironment, AppProtocol, AppResources, Recycle, Sticky, WorkerCount};
+use crate::checked::{
+    AppAddress, AppEnvironment, AppProtocol, AppResources, Network, Recycle, Sticky, WorkerCount,
+};
 use crate::directives::{
     no_arguments, no_block, one_argument, some_arguments, unknown_option, wrong_arguments,
 };
@@ -23,7 +25,7 @@ use crate::nearest::nearest;
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
 
-const OPTIONS: [&str; 25] = [
+const OPTIONS: [&str; 26] = [
     "command",
     "supervise",
     "name",
@@ -49,6 +51,7 @@ const OPTIONS: [&str; 25] = [
     "protocol",
     "port",
     "sticky",
+    "trusted_proxies",
 ];
 
 /// Options that can stand in a block several times: each adds to the others.
@@ -102,6 +105,7 @@ pub(super) struct Written<'l> {
     pub(super) protocol: AppProtocol,
     pub(super) port: Option<NonZeroU16>,
     pub(super) sticky: Option<Sticky>,
+    pub(super) trusted_proxies: Vec<Network>,
 }
 
 impl Written<'_> {
@@ -171,6 +175,7 @@ fn read_option(cx: &mut Context<'_>, written: &mut Written<'_>, option: &Line) -
             written.port = u16::try_from(number).ok().and_then(NonZeroU16::new);
         }
         "sticky" => written.sticky = Some(sticky::sticky(cx, option)?),
+        "trusted_proxies" => written.trusted_proxies = trusted::networks(cx, option)?,
         word @ ("limit" | "exec") => {
             let message = format!("`{word}` is planned for `app` and not there yet");
             return Err(Problem::error("not-yet", &option.name.place, message));
