@@ -117,6 +117,7 @@ impl Owner {
                 },
                 Some(told) = self.told.recv() => self.hear(told),
                 () = sleep_until(self.next_start), if waits => {}
+                () = sleep(WORKER_DRAIN_LOOK_PERIOD), if self.is_leaving && self.stopping.is_none() => {}
                 () = sleep(WORKER_DRAIN_LOOK_PERIOD), if self.serves_queue_until.is_some() => self.leave_once_empty(),
             }
         }
@@ -373,6 +374,10 @@ impl Owner {
         // Who is ending is replaced when it has told how: that decides about the pause.
         let new = self.count(State::Serving) - old + starting + self.count(State::Ending);
         let missing = self.wanted.saturating_sub(new);
+        // A server that stops needs nobody new, unless somebody waits and nobody serves.
+        if self.is_leaving && (new + old > 0 || self.pool.waiting() == 0) {
+            return 0;
+        }
         // While others serve, one at a time: replacing must not take the memory of twice as many.
         if old > 0 { missing.min(1_usize.saturating_sub(starting)) } else { missing }
     }
