@@ -37,9 +37,8 @@ pub struct Trip<'a> {
     pub headers: Vec<header::Gathered<'a>>,
     /// What the answer sets besides what the application does: leads later requests back to the same worker.
     pub own_cookie: Option<Vec<u8>>,
-    /// Who the client is for applications where a trusted proxy says so: not the one who connected. Boxed, because
-    /// few requests have it and all are moved.
-    pub told_client: Option<Box<Origin>>,
+    /// Who the client is for applications: where a trusted proxy says so, not the one who connected.
+    pub client: Origin,
     /// Who answered.
     pub handler: Handler,
     /// This thread may wait for the disk.
@@ -99,15 +98,10 @@ impl<'a> Trip<'a> {
             encode: None,
             headers: Vec::new(),
             own_cookie: None,
-            told_client: None,
+            client: origin,
             handler: Handler::None,
             may_block: false,
         }
-    }
-
-    /// Who the client is, as applications are told.
-    pub(crate) fn client(&self) -> &Origin {
-        self.told_client.as_deref().unwrap_or(&self.origin)
     }
 
     /// Takes the steps of `routes` until one answers, then what waits for the answer.

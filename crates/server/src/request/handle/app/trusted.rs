@@ -9,11 +9,11 @@ use onehop_http1::{Known, RequestHead};
 
 use crate::request::origin::Origin;
 
-/// As applications are told of it; `None` where no trusted peer says so: the connection itself.
-pub(super) fn client(origin: Origin, head: &RequestHead, trusted: &[Network]) -> Option<Box<Origin>> {
+/// As applications are told of it. Without a trusted peer, that is the connection itself.
+pub(super) fn client(origin: Origin, head: &RequestHead, trusted: &[Network]) -> Origin {
     let is_trusted = |address: IpAddr| trusted.iter().any(|network| network.contains(address));
     if !origin.peer.is_some_and(|peer| is_trusted(peer.ip())) {
-        return None;
+        return origin;
     }
     // Each proxy adds who came to it at the end: what stands before the first that is not trusted may be anybody's.
     let mut client = origin.peer;
@@ -29,7 +29,7 @@ pub(super) fn client(origin: Origin, head: &RequestHead, trusted: &[Network]) ->
     let proto = head.get_all(Known::XForwardedProto).last();
     let proto = proto.and_then(|field| field.rsplit(|byte| *byte == b',').next());
     let tls = proto.map_or(origin.tls, |word| word.trim_ascii().eq_ignore_ascii_case(b"https"));
-    Some(Box::new(Origin { peer: client, tls, ..origin }))
+    Origin { peer: client, tls, ..origin }
 }
 
 /// An address, with or without a port.
@@ -55,7 +55,7 @@ mod tests {
         let mut head = RequestHead::new();
         let read = ServerCodec::new(Limits::default()).read_head(text.as_bytes(), &mut head);
         assert_eq!(read, Ok(Some(text.len())), "{text}");
-        let client = client(origin, &head, &trusted).map_or(origin, |client| *client);
+        let client = client(origin, &head, &trusted);
         (client.peer.map(|peer| peer.ip().to_string()), client.tls)
     }
 
