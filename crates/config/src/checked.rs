@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use app::{
-    App, AppAddress, AppEnvironment, AppProtocol, AppResources, AppRun, Network, Recycle, Sticky, WorkerCount,
+    App, AppAddress, AppEnvironment, AppProtocol, AppResources, AppRun, Recycle, Sticky, WorkerCount,
 };
 
 mod app;

@@ -1,7 +1,6 @@
 //! The checked settings of `app`: what runs, how often, in which surroundings and within which bounds.
 
 use std::fmt;
-use std::net::IpAddr;
 use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -52,34 +51,6 @@ pub struct App {
     pub port: Option<NonZeroU16>,
     /// Which requests go to the same process; `None`: any may go to any.
     pub sticky: Option<Sticky>,
-    /// Whose word is taken for who the client is and whether it came over TLS; nobody's, where it is empty.
-    pub trusted_proxies: Vec<Network>,
-}
-
-/// Addresses whose first bits are the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Network {
-    /// One of them.
-    pub address: IpAddr,
-    /// How many bits.
-    pub prefix: u8,
-}
-
-impl Network {
-    /// Whether this is one of them; an IPv4 address that is written as one of IPv6 is the same one.
-    pub fn contains(&self, address: IpAddr) -> bool {
-        match (self.address, address.to_canonical()) {
-            (IpAddr::V4(own), IpAddr::V4(other)) => {
-                let differing = own.to_bits() ^ other.to_bits();
-                differing.leading_zeros() >= u32::from(self.prefix)
-            }
-            (IpAddr::V6(own), IpAddr::V6(other)) => {
-                let differing = own.to_bits() ^ other.to_bits();
-                differing.leading_zeros() >= u32::from(self.prefix)
-            }
-            _ => false,
-        }
-    }
 }
 
 /// How a handler's process is spoken to.

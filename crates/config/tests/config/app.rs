@@ -8,8 +8,7 @@ use std::time::Duration;
 use crate::memory::Memory;
 use crate::outline::outline;
 use onehop_config::checked::{
-    App, AppAddress, AppEnvironment, AppProtocol, AppResources, AppRun, Network, Recycle, Step, Sticky,
-    WorkerCount,
+    App, AppAddress, AppEnvironment, AppProtocol, AppResources, AppRun, Recycle, Step, Sticky, WorkerCount,
 };
 
 const HANDLER: &str = "export default { fetch() { return new Response('hi') } }\n";
@@ -81,7 +80,6 @@ fn a_file_alone_is_an_application_with_every_default() {
         protocol: AppProtocol::Frames,
         port: None,
         sticky: None,
-        trusted_proxies: Vec::new(),
     };
     for line in [
         "app ./api/server.mjs",
@@ -133,7 +131,6 @@ fn every_setting_of_a_handler_has_its_place() {
         protocol http
         port 3000
         sticky query sid
-        trusted_proxies 10.1.0.0/16
     }");
     let expected = App {
         name: "orders".into(),
@@ -179,7 +176,6 @@ fn every_setting_of_a_handler_has_its_place() {
         protocol: AppProtocol::Http,
         port: NonZeroU16::new(3000),
         sticky: Some(Sticky::Query("sid".into())),
-        trusted_proxies: vec![Network { address: [10, 1, 0, 0].into(), prefix: 16 }],
     };
     assert_eq!(app, expected);
 }
@@ -195,31 +191,6 @@ fn requests_stay_together_by_a_cookie_a_parameter_or_an_address() {
         assert_eq!(app(&format!("app api/server.mjs {{\n{line}\n}}")).sticky, Some(sticky.clone()), "{line}");
         let command = app(&format!("app {{\ncommand npx next start\n{line}\n}}"));
         assert_eq!(command.sticky, Some(sticky), "{line}");
-    }
-}
-
-#[test]
-fn proxies_that_are_trusted_are_networks_or_all_private_ones() {
-    for (written, inside, outside) in [
-        ("10.0.0.0/8", "10.255.0.1", "11.0.0.0"),
-        ("10.1.2.3", "::ffff:10.1.2.3", "10.1.2.2"),
-        ("fd00::/8 192.0.2.0/31", "192.0.2.1", "192.0.2.2"),
-        ("0.0.0.0/0", "255.1.2.3", "::1"),
-        ("2001:db8::/127", "2001:db8::1", "2001:db8::2"),
-        ("private_ranges", "172.31.255.255", "172.32.0.0"),
-        ("private_ranges", "fd12::1", "fe80::1"),
-        ("private_ranges", "127.1.2.3", "8.8.8.8"),
-    ] {
-        let found = app(&format!("app api/server.mjs {{\ntrusted_proxies {written}\n}}")).trusted_proxies;
-        let is_trusted = |text: &str| {
-            let address = text.parse().expect("an address");
-            found.iter().any(|network| network.contains(address))
-        };
-        assert!(is_trusted(inside) && !is_trusted(outside), "{written}: {found:?}");
-    }
-    for written in ["", "10.0.0.0/33", "::/129", "localhost", "10.0.0.0/", "10.0.0/8"] {
-        let lines = format!("app api/server.mjs {{\ntrusted_proxies {written}\n}}");
-        assert!(site(&lines).load().is_err(), "{written}");
     }
 }
 

@@ -37,8 +37,6 @@ pub struct Trip<'a> {
     pub headers: Vec<header::Gathered<'a>>,
     /// What the answer sets besides what the application does: leads later requests back to the same worker.
     pub own_cookie: Option<Vec<u8>>,
-    /// Who the client is for applications: where a trusted proxy says so, not the one who connected.
-    pub client: Origin,
     /// Who answered.
     pub handler: Handler,
     /// This thread may wait for the disk.
@@ -98,7 +96,6 @@ impl<'a> Trip<'a> {
             encode: None,
             headers: Vec::new(),
             own_cookie: None,
-            client: origin,
             handler: Handler::None,
             may_block: false,
         }

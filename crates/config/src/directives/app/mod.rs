@@ -2,7 +2,7 @@
 //! onehop's own.
 //!
 //! `options` reads the block into what was written, `program` finds out what is run, `environment` what
-//! it sees, `name` what it is called, `sticky` which requests stay together, `trusted` whose word is taken; this file puts them together and finds what contradicts itself.
+//! it sees, `name` what it is called, `sticky` which requests stay together; this file puts them together and finds what contradicts itself.
 //! Starts nothing: whether a program is there in `PATH` shows when it is started.
 
 mod environment;
@@ -10,7 +10,6 @@ mod name;
 mod options;
 mod program;
 mod sticky;
-mod trusted;
 
 use std::num::NonZeroU16;
 use std::path::PathBuf;
@@ -199,7 +198,6 @@ fn settings(written: Written<'_>, run: AppRun, directory: PathBuf) -> App {
         protocol: written.protocol,
         port: written.port,
         sticky: written.sticky,
-        trusted_proxies: written.trusted_proxies,
     }
 }
 

@@ -6,13 +6,11 @@ use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{environment, name, program, sticky, trusted};
+use super::{environment, name, program, sticky};
 use crate::check::Context;
 use crate::check::template::fixed;
 use crate::check::value::{duration, number, size};
-use crate::checked::{
-    AppAddress, AppEnvironment, AppProtocol, AppResources, Network, Recycle, Sticky, WorkerCount,
-};
+use crate::checked::{AppAddress, AppEnvironment, AppProtocol, AppResources, Recycle, Sticky, WorkerCount};
 use crate::directives::{
     no_arguments, no_block, one_argument, some_arguments, unknown_option, wrong_arguments,
 };
@@ -25,7 +23,7 @@ use crate::nearest::nearest;
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
 
-const OPTIONS: [&str; 26] = [
+const OPTIONS: [&str; 25] = [
     "command",
     "supervise",
     "name",
@@ -51,7 +49,6 @@ const OPTIONS: [&str; 26] = [
     "protocol",
     "port",
     "sticky",
-    "trusted_proxies",
 ];
 
 /// Options that can stand in a block several times: each adds to the others.
@@ -105,7 +102,6 @@ pub(super) struct Written<'l> {
     pub(super) protocol: AppProtocol,
     pub(super) port: Option<NonZeroU16>,
     pub(super) sticky: Option<Sticky>,
-    pub(super) trusted_proxies: Vec<Network>,
 }
 
 impl Written<'_> {
@@ -175,7 +171,6 @@ fn read_option(cx: &mut Context<'_>, written: &mut Written<'_>, option: &Line) -
             written.port = u16::try_from(number).ok().and_then(NonZeroU16::new);
         }
         "sticky" => written.sticky = Some(sticky::sticky(cx, option)?),
-        "trusted_proxies" => written.trusted_proxies = trusted::networks(cx, option)?,
         word @ ("limit" | "exec") => {
             let message = format!("`{word}` is planned for `app` and not there yet");
             return Err(Problem::error("not-yet", &option.name.place, message));

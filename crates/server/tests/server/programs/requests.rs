@@ -13,27 +13,6 @@ fn echo() -> Program {
 }
 
 #[test]
-fn a_program_behind_a_trusted_proxy_hears_who_its_client_is() {
-    for (options, expected) in [
-        (
-            "trusted_proxies private_ranges",
-            ["X-Forwarded-For: 203.0.113.9\r\n", "X-Forwarded-Proto: https\r\n"],
-        ),
-        ("trusted_proxies 10.0.0.0/8", ["X-Forwarded-For: 127.0.0.1\r\n", "X-Forwarded-Proto: http\r\n"]),
-    ] {
-        let program = Program::start(|talk, _| talk.say("HTTP/1.1 204 Fine\r\n\r\n"));
-        let server = serve_with(program.address, options, "");
-        let mut client = server.connect();
-        client.send(
-            "GET / HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 203.0.113.9\r\nX-Forwarded-Proto: https\r\n\r\n",
-        );
-        assert_eq!(client.answer().status, 204);
-        let heads = program.heads();
-        assert!(expected.iter().all(|line| heads[0].contains(line)), "{options}: {heads:?}");
-    }
-}
-
-#[test]
 fn a_program_sees_the_request_as_the_client_sent_it_and_who_that_is() {
     let program = Program::start(|talk, _| talk.answer("hello"));
     let server = serve_with(program.address, "", "rewrite /old/* /new{uri}");

@@ -15,7 +15,7 @@ use crate::request::trip::Trip;
 pub(super) fn parts(trip: &Trip<'_>, body: BodyLength, expects_continue: bool, id: u64) -> RequestParts {
     let mut facts = Facts::NONE;
     for (holds, fact) in [
-        (trip.client.tls, Facts::ENCRYPTED),
+        (trip.origin.tls, Facts::ENCRYPTED),
         (expects_continue, Facts::EXPECTS_CONTINUE),
         (asks_for_upgrade(trip.head), Facts::UPGRADE),
         (trip.head.version() == Version::Http10, Facts::HTTP_10),
@@ -27,7 +27,7 @@ pub(super) fn parts(trip: &Trip<'_>, body: BodyLength, expects_continue: bool, i
     RequestParts {
         method_code: method_code(trip.head.method()),
         facts,
-        client: trip.client.peer.map(canonical),
+        client: trip.origin.peer.map(canonical),
         id,
         length: match body {
             BodyLength::None => Some(0),

@@ -15,7 +15,6 @@ pub mod pool;
 mod program;
 pub(crate) mod sticky;
 mod stream;
-mod trusted;
 mod tunnel;
 mod upload;
 
@@ -90,7 +89,6 @@ pub(crate) async fn call(
         failure_page::fill(&pool.app.name, failure, answer);
         return Ok(Ended::Complete);
     }
-    trip.client = trusted::client(trip.origin, trip.head, &pool.app.trusted_proxies);
     let said = pool.sticky.as_ref().map_or(Said::NOTHING, |sticky| sticky.read(trip, pool.seats()));
     let refused_by = Cell::new(None);
     let (opening, is_complete, has_trailers) = (Vec::new(), true, false);
@@ -160,7 +158,7 @@ impl Call<'_> {
     /// The cookie that leads back to this worker, where the request has none.
     fn cookie(&self, trip: &Trip<'_>, place: &Place<'_>) -> Option<Vec<u8>> {
         let sticky = self.pool.sticky.as_ref().filter(|_| self.said.asks_answer)?;
-        sticky.set_cookie(place.worker.seat, trip.client.tls)
+        sticky.set_cookie(place.worker.seat, trip.origin.tls)
     }
 
     /// Looks at the beginning of an answer's body for what later requests will come with.

@@ -91,7 +91,7 @@ impl Stickiness {
                 None => Said { wish: Wish::Any, asks_answer: true },
             },
             Self::ClientAddress => {
-                let wish = trip.client.peer.map(|peer| Wish::Hash(hash(&network(peer.ip()))));
+                let wish = trip.origin.peer.map(|peer| Wish::Hash(hash(&network(peer.ip()))));
                 Said { wish: wish.unwrap_or(Wish::Any), asks_answer: false }
             }
         }

@@ -63,11 +63,11 @@ fn write_fields(trip: &Trip<'_>, upgrade: bool, out: &mut Vec<u8>) {
     if accepts_trailers(trip.head) {
         out.extend_from_slice(b"TE: trailers\r\n");
     }
-    if let Some(peer) = trip.client.peer {
+    if let Some(peer) = trip.origin.peer {
         // Writing to memory does not fail.
         let _ = write!(out, "X-Forwarded-For: {}\r\n", head::canonical(peer).ip());
     }
-    write_line(out, b"X-Forwarded-Proto", if trip.client.tls { b"https" } else { b"http" });
+    write_line(out, b"X-Forwarded-Proto", if trip.origin.tls { b"https" } else { b"http" });
     if !host.is_empty() {
         write_line(out, b"X-Forwarded-Host", host);
     }
