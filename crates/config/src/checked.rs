@@ -13,8 +13,10 @@ use std::time::Duration;
 pub use app::{
     App, AppAddress, AppEnvironment, AppProtocol, AppResources, AppRun, Recycle, Sticky, WorkerCount,
 };
+pub use network::Network;
 
 mod app;
+mod network;
 
 /// A whole configuration, ready to be built into a snapshot.
 #[derive(Debug, Clone, PartialEq)]

@@ -94,6 +94,9 @@ pub const APP_NAME_CHARACTERS_MAX: usize = 64;
 /// Bytes of the name of a cookie or a parameter that `sticky` looks for: it is searched in every request.
 pub const APP_STICKY_NAME_BYTES_MAX: usize = 64;
 
+/// Networks that `trusted_proxies` takes: each is compared with the peer of every request.
+pub const APP_TRUSTED_PROXIES_MAX: usize = 256;
+
 /// Words of a command, and variables of an environment, of one application each.
 pub const APP_WORDS_MAX: usize = 1024;
 

@@ -6,6 +6,10 @@
  */
 import fs from 'node:fs';
 import net from 'node:net';
+import { fromRoot } from './isolate.mjs';
+
+/** Node's own, whatever tools put in its place later. */
+const { writeSync } = fs;
 
 /** One read takes at most this much: a few hundred small requests, or one piece of a body with its head. */
 const READ_BYTES = 131_072;
@@ -46,10 +50,11 @@ class NodeChannel {
     this.#socket.on('end', finish);
     this.#socket.on('error', finish);
     this.#socket.on('close', () => finish());
-    this.resume = () => {
+    // Called in the context of whoever wrote last, and what follows is nobody's in particular.
+    this.resume = () => fromRoot(() => {
       this.#blocked = false;
       if (this.#open) owner.drained();
-    };
+    });
   }
 
   /**
@@ -64,7 +69,7 @@ class NodeChannel {
     let written = 0;
     if (!this.#blocked) {
       try {
-        written = fs.writeSync(this.#descriptor, buffer, 0, length);
+        written = writeSync(this.#descriptor, buffer, 0, length);
       } catch (error) {
         if (error.code !== 'EAGAIN') {
           this.#socket.destroy(error);

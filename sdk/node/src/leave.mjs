@@ -70,8 +70,11 @@ export class Leaving {
 
   /** SIGTERM comes from who wants this process to end: it hands back what has not begun. */
   #terminated() {
-    // An application that listens itself decides itself.
-    if (process.listenerCount('SIGTERM') > 1) return;
+    // An application that listens itself decides itself, and has been told now.
+    if (process.listenerCount('SIGTERM') > 1) {
+      this.#isTold = true;
+      return;
+    }
     const { runtime } = this.#worker;
     if (runtime === null) process.exit(143);
     this.#drain();

@@ -5,12 +5,15 @@ import { describe } from './report.mjs';
 /** How long Node may take to look at one file. */
 const CHECK_MILLISECONDS = 5_000;
 
-/** @param {SyntaxError} error @param {string} file @returns {string} */
+/**
+ * @param {SyntaxError} error @param {string} file
+ * @returns {string|null} null where it is in a file that `file` imports: standard error alone will have the place
+ */
 export function placed(error, file) {
   if (process.versions.bun) return describe(error);
   if (error.stack?.includes(file)) return messageFirst(error, describe(error));
   const { stderr } = spawnSync(process.execPath, ['--check', file], { encoding: 'utf8', timeout: CHECK_MILLISECONDS });
-  return stderr ? messageFirst(error, stderr.trim()) : `${error.name}: ${error.message} (in a file that ${file} imports)`;
+  return stderr ? messageFirst(error, stderr.trim()) : null;
 }
 
 /** Node begins with the place. The first line is all that some views have room for. */

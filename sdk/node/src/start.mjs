@@ -303,7 +303,8 @@ export class Worker {
   #isUncaught(error) {
     // The application catches it, and may go on.
     if (process.listenerCount('uncaughtException') > 0 || process.hasUncaughtExceptionCaptureCallback()) return;
-    this.control.failed(error instanceof SyntaxError ? placed(error, this.#file) : describe(error), () => {});
+    const text = error instanceof SyntaxError ? placed(error, this.#file) : describe(error);
+    if (text !== null) this.control.failed(text, () => {});
   }
 
   #fail(text) {

@@ -52,9 +52,9 @@ test('READY says that requests come as HTTP to the socket, which the application
   },
 ));
 
-test('over lanes READY says 0', { skip: ON_BUN && 'Bun\'s servers are reached over HTTP' }, () => withHttp(
+test('over lanes READY says 2: they lead to a server of the application', { skip: ON_BUN && 'Bun\'s servers are reached over HTTP' }, () => withHttp(
   GATED, { name: 'app.cjs', env: { ONEHOP_PROTOCOL: '' } }, async (peer, socketPath, ready) => {
-    assert.equal(ready.payload.readUInt16LE(2), 0);
+    assert.equal(ready.payload.readUInt16LE(2), 2);
     await assert.rejects(get({ socketPath }), { code: 'ENOENT' });
   },
 ));

@@ -3,7 +3,7 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { request as httpRequest } from "node:http";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -18,7 +18,7 @@ export const SIDES = (process.env.ONEHOP_SIDES ?? "alone,onehop").split(",");
 const START_MS = 60_000;
 const ANSWER_MS = 30_000;
 const STATE_MS = 15_000;
-/** Left over between two starts otherwise: everything else of the test's environment stays out. */
+/** What of the test's environment an application has, as onehop passes it on. */
 const PASSED_ON = ["PATH", "HOME", "LANG", "TMPDIR"];
 
 /** The program of a version of Node.js: 20, 22 or 24; without one, that which runs the tests. */
@@ -53,7 +53,7 @@ async function startAlone(test, { program, file, args, env, cwd }) {
   await until(async () => {
     if (child.exitCode !== null) throw new Error(`${file} ended at once:\n${said.past.join("\n")}`);
     return accepts(port);
-  }, `${file} never listened:\n${said.past.join("\n")}`);
+  }, () => `${file} never listened:\n${said.past.join("\n")}`);
   return {
     side: "alone",
     port,
@@ -76,7 +76,6 @@ async function startServed(test, { program, file, args, env, cwd, workers, optio
   const text = (more) =>
     `{\n\tadmin off\n}\nhttp://localhost:0 {\n\t${line} {\n${[...inner, ...more].map((option) => `\t\t${option}\n`).join("")}\t}\n}\n`;
   const server = await startOnehop(test, { folder, text: text([]), deadline: START_MS });
-  const past = [];
   const output = ({ event, line: words }) => event === "app_output" && words;
   return {
     side: "onehop",
@@ -97,7 +96,6 @@ async function startServed(test, { program, file, args, env, cwd, workers, optio
     status: () => appStatus(server),
     /** Replaces all workers, by a change of their environment. */
     async roll(word) {
-      const { writeFileSync } = await import("node:fs");
       writeFileSync(server.file, text([`env ROLLED ${word}`]));
       return run(ONEHOP, ["reload", "--control", server.control]);
     },
@@ -105,7 +103,6 @@ async function startServed(test, { program, file, args, env, cwd, workers, optio
       server.child.kill("SIGTERM");
       return server.exited;
     },
-    past,
   };
 }
 

@@ -23,6 +23,11 @@ const RESET = 'resetAndDestroy: what the client sees is the end of its connectio
 const HANDS_ON = 'Connection is between client and onehop (RFC 9110 section 7.6.1): it does not reach the application';
 const REASON = 'a status has the reason phrase that onehop gives it (RFC 9112 section 4: a client ignores it)';
 const NO_FINAL_STATUS = '1xx is no status of an answer (RFC 9110 section 15.2, and the test itself says so); onehop answers 500';
+const UNKNOWN_METHOD = 'a method that Node\'s parser does not know is passed on (RFC 9110 section 9.1: methods can be added), and the application answers 404';
+const HEAD_SIZE = 'how long a head may be is onehop\'s bound, above Node\'s 16 KiB';
+const CONNECTION = 'how often a connection is used, when it closes and what Connection and Keep-Alive say is onehop\'s (RFC 9110 section 7.6.1)';
+const CLIENT_ERROR = 'a request that is malformed or does not come in time is refused by onehop: no \'clientError\' reaches the application';
+const HALF_CLOSED = 'a client that closes its sending side while it waits for an application counts as gone (ARCHITECTURE.md)';
 const DATE = 'the first field of an answer is the Date that onehop adds';
 
 /** @param {string} suite @param {string} why @param {(string|RegExp)[]} titles */
@@ -57,6 +62,19 @@ export const EXPLAINED = [
   ...all('node-fetch', REASON, 'should handle response with no status text'),
   ...all('node-fetch', HANDS_ON,
     'should send request with connection keep-alive if agent is provided', 'should allow a function supplying the agent'),
+  ...all('fastify', UNKNOWN_METHOD, 'test/404s.test.js: Unknown method'),
+  ...all('fastify', PIPELINED, /test\/close-pipelining\.test\.js: /),
+  ...all('fastify', HEAD_SIZE, /test\/header-overflow\.test\.js: /),
+  ...all('fastify', FORWARDED, /test\/trust-proxy\.test\.js: trust proxy/),
+  ...all('fastify', CONNECTION,
+    /max-requests-per-socket\.test\.js: maxRequestsPerSocket(?: zero should behave same as null)?$/,
+    'NOT continue to work after closing and return "connection: close" header - return503OnClosing: false'),
+  ...all('fastify', CLIENT_ERROR,
+    'requestTimeout should return 408', 'Should reply 400 on client error', 'Should set the response from client error handler',
+    'non-numeric content-length is rejected before Fastify body parsing'),
+  ...all('@fastify/express', FORWARDED, 'trust proxy protocol'),
+  ...all('@fastify/middie', ABSOLUTE_FORM, /absolute-form (?:request )?targets cannot bypass /),
+  ...all('@fastify/websocket', HALF_CLOSED, /Should not hijack reply for an? normal (?:http )?request /),
   ...all('ws', NO_REQUEST, 'WebSocketServer #close emits the \'close\' event after the server closes'),
   ...all('ws', RESET, 'WebSocket Events does not re-emit `net.Socket` errors'),
   {

@@ -6,7 +6,7 @@
  * suite one of onehop's (stand-ins.mjs).
  */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
+import Module, { createRequire } from 'node:module';
 import path from 'node:path';
 import process from 'node:process';
 import { pathToFileURL } from 'node:url';
@@ -83,6 +83,7 @@ function message(error) {
  * worker, which does not end by itself, when no test is open any more and none has come for a while.
  */
 async function runFile() {
+  if (plan.onehop) boundTests();
   let isOver = false;
   const over = () => {
     if (!isOver) note({ done: true });
@@ -98,4 +99,26 @@ async function runFile() {
     },
   };
   await import(pathToFileURL(path.join(plan.folder, plan.files[0])).href);
+}
+
+/** A test that cannot pass is not to keep the rest of its file from running: those at the top get a timeout. */
+function boundTests() {
+  const { _load: load } = Module;
+  let bounded = null;
+  Module._load = (name, ...rest) => {
+    const loaded = load(name, ...rest);
+    if (name !== 'node:test') return loaded;
+    bounded ??= Object.assign(bound(loaded), loaded, { test: bound(loaded.test), it: bound(loaded.it) });
+    return bounded;
+  };
+}
+
+function bound(declare) {
+  return (...given) => {
+    const at = given.findIndex((one) => typeof one === 'object' && one !== null);
+    const options = { timeout: plan.timeout, ...(at < 0 ? {} : given[at]) };
+    if (at < 0) given.splice(typeof given[0] === 'string' ? 1 : 0, 0, options);
+    else given[at] = options;
+    return declare(...given);
+  };
 }

@@ -5,6 +5,8 @@ use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::Network;
+
 /// `app`: an application that runs in processes of its own, which onehop starts and watches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct App {
@@ -51,6 +53,8 @@ pub struct App {
     pub port: Option<NonZeroU16>,
     /// Which requests go to the same process; `None`: any may go to any.
     pub sticky: Option<Sticky>,
+    /// Who stands in front and may say who the client is; empty: nobody.
+    pub trusted_proxies: Vec<Network>,
 }
 
 /// How a handler's process is spoken to.

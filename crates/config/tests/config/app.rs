@@ -8,7 +8,8 @@ use std::time::Duration;
 use crate::memory::Memory;
 use crate::outline::outline;
 use onehop_config::checked::{
-    App, AppAddress, AppEnvironment, AppProtocol, AppResources, AppRun, Recycle, Step, Sticky, WorkerCount,
+    App, AppAddress, AppEnvironment, AppProtocol, AppResources, AppRun, Network, Recycle, Step, Sticky,
+    WorkerCount,
 };
 
 const HANDLER: &str = "export default { fetch() { return new Response('hi') } }\n";
@@ -80,6 +81,7 @@ fn a_file_alone_is_an_application_with_every_default() {
         protocol: AppProtocol::Frames,
         port: None,
         sticky: None,
+        trusted_proxies: Vec::new(),
     };
     for line in [
         "app ./api/server.mjs",
@@ -131,6 +133,7 @@ fn every_setting_of_a_handler_has_its_place() {
         protocol http
         port 3000
         sticky query sid
+        trusted_proxies 192.0.2.7 2001:db8::/32
     }");
     let expected = App {
         name: "orders".into(),
@@ -176,8 +179,42 @@ fn every_setting_of_a_handler_has_its_place() {
         protocol: AppProtocol::Http,
         port: NonZeroU16::new(3000),
         sticky: Some(Sticky::Query("sid".into())),
+        trusted_proxies: vec![network("192.0.2.7", 32), network("2001:db8::", 32)],
     };
     assert_eq!(app, expected);
+}
+
+fn network(address: &str, bits: u8) -> Network {
+    Network::new(address.parse().unwrap(), bits).unwrap()
+}
+
+#[test]
+fn proxies_are_trusted_by_address_network_or_as_private_ones() {
+    let shown = |list: &str| {
+        let app = app(&format!("app api/server.mjs {{\ntrusted_proxies {list}\n}}"));
+        app.trusted_proxies.iter().map(Network::to_string).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(
+        shown("private_ranges"),
+        "192.168.0.0/16 172.16.0.0/12 10.0.0.0/8 127.0.0.0/8 fd00::/8 ::1/128"
+    );
+    assert_eq!(
+        shown("10.0.0.0/8 private_ranges 203.0.113.4"),
+        "10.0.0.0/8 192.168.0.0/16 172.16.0.0/12 127.0.0.0/8 fd00::/8 ::1/128 203.0.113.4/32"
+    );
+    assert_eq!(shown("::1 ::ffff:192.0.2.0/120"), "::1/128 192.0.2.0/24");
+    for lines in ["command shop/bin/serve", "supervise off 127.0.0.1:3000"] {
+        let program = app(&format!("app {{\n{lines}\ntrusted_proxies private_ranges\n}}"));
+        assert_eq!(program.trusted_proxies.len(), 6);
+    }
+}
+
+#[test]
+fn to_trust_everybody_is_a_warning() {
+    for (network, warnings) in [("0.0.0.0/0", 1), ("::/0", 1), ("10.0.0.0/8", 0)] {
+        let lines = format!("app api/server.mjs {{\ntrusted_proxies {network}\n}}");
+        assert_eq!(site(&lines).sound().warnings.len(), warnings, "{network}");
+    }
 }
 
 #[test]
@@ -437,6 +474,22 @@ app /i/* api/server.mjs {\n\tlb_policy cookie\n}
 app /j/* api/server.mjs {\n\tlb_policy client_ip_hash\n}
 app /k/* api/server.mjs {\n\tlb_policy round_robin\n}
 app /l/* api/server.mjs {\n\tstiky ip\n}"
+);
+errors!(
+    who_cannot_be_a_trusted_proxy,
+    "app /a/* api/server.mjs {\n\ttrusted_proxies\n}
+app /b/* api/server.mjs {\n\ttrusted_proxies private_range\n}
+app /c/* api/server.mjs {\n\ttrusted_proxies proxy.example.com\n}
+app /d/* api/server.mjs {\n\ttrusted_proxies 10.0.0.0/33\n}
+app /e/* api/server.mjs {\n\ttrusted_proxies fd00::/+8\n}
+app /f/* api/server.mjs {\n\ttrusted_proxies 10.0.0.5/8\n}
+app /g/* api/server.mjs {\n\ttrusted_proxies 10.0.0.5 10.0.0.5/32\n}
+app /h/* api/server.mjs {\n\ttrusted_proxies private_ranges 10.0.0.0/8\n}
+app /i/* api/server.mjs {\n\ttrusted_proxies private_ranges private_ranges\n}
+app /j/* api/server.mjs {\n\ttrusted_proxies 10.0.0.5\n\ttrusted_proxies 10.0.0.6\n}
+app /k/* api/server.mjs {\n\ttrusted_proxy 10.0.0.5\n}
+app /l/* api/server.mjs {\n\tset_real_ip_from 10.0.0.5\n}
+app /m/* api/server.mjs {\n\ttrusted_proxies 10.0.0.0/\n}"
 );
 errors!(what_app_is_going_to_have, "app api/server.mjs {\n\tlimit 10\n\texec a\n}");
 errors!(

@@ -23,5 +23,6 @@ mod rows;
 mod spoken_in_http;
 mod sticky;
 mod stopping;
+mod trusted_proxies;
 mod tunnels;
 mod workers;

@@ -10,7 +10,7 @@ use crate::harness::{TestServer, application};
 use crate::workers::serve_workers;
 
 /// A server with so many workers, all of which serve.
-fn serve(workers: usize, options: &str) -> TestServer {
+pub(crate) fn serve(workers: usize, options: &str) -> TestServer {
     let server = serve_workers(application(), workers, "sessions", options);
     wait_for_workers(&server, workers);
     server
@@ -182,7 +182,7 @@ fn an_address_has_one_worker_whatever_its_fields_say() {
 }
 
 /// A connection from 127.0.0.`last`.
-fn connect_from(last: u8, to: std::net::SocketAddr) -> std::net::TcpStream {
+pub(crate) fn connect_from(last: u8, to: std::net::SocketAddr) -> std::net::TcpStream {
     use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     bind(&socket, &std::net::SocketAddr::from(([127, 0, 0, last], 0))).unwrap();

@@ -12,11 +12,26 @@ import { RawAnswer } from './raw-answer.mjs';
 /** Bytes that may wait for the client before `write` says that it is enough; as Node's sockets have it. */
 export const HIGH_WATER_BYTES = getDefaultHighWaterMark(false);
 
-/** What code looks at that takes a socket for a stream. Node's `end` sets `corked`. */
-const WRITABLE_STATE = {
-  corked: 0, needDrain: false, length: 0, objectMode: false, ended: false, finished: false, ending: false,
-  destroyed: false, errored: null, closed: false, writable: true,
-};
+/**
+ * What code looks at that takes a socket for a stream. Node's `end` sets `corked`; nothing else can be put here, since
+ * all sockets have the same one.
+ */
+const WRITABLE_STATE = Object.freeze({
+  get corked() {
+    return 0;
+  },
+  set corked(_) {},
+  needDrain: false,
+  length: 0,
+  objectMode: false,
+  ended: false,
+  finished: false,
+  ending: false,
+  destroyed: false,
+  errored: null,
+  closed: false,
+  writable: true,
+});
 
 /** @param {import('./exchange.mjs').NodeExchange} exchange @param {import('node:http').Server} server */
 export function ClientSocket(exchange, server) {
@@ -156,15 +171,22 @@ ClientSocket.prototype = Object.create(net.Socket.prototype, Object.getOwnProper
     this._rawAnswer ??= new RawAnswer(this._exchange);
     const done = typeof encoding === 'function' ? encoding : callback;
     const isTaken = this._rawAnswer.write(typeof bytes === 'string' ? Buffer.from(bytes, asEncoding(encoding)) : bytes);
-    if (done) process.nextTick(done);
+    if (done) {
+      if (isTaken) process.nextTick(done);
+      else this._exchange.whenSent(done);
+    }
     return isTaken;
   },
   end(bytes, encoding, callback) {
     if (bytes && typeof bytes !== 'function') this.write(bytes, encoding);
     const done = [bytes, encoding, callback].find((one) => typeof one === 'function');
     if (done) process.nextTick(done);
-    if (this._rawAnswer !== null) this._rawAnswer.end();
-    else this.destroySoon();
+    if (this._rawAnswer === null) {
+      this.destroySoon();
+    } else {
+      this._rawAnswer.end();
+      process.nextTick(() => this.emit('finish'));
+    }
     return this;
   },
   /** As `socketOnTimeout` of `_http_server.js`. */

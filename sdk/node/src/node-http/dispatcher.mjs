@@ -96,7 +96,7 @@ function tellOfConnection(server, socket) {
   }
 }
 
-/** The server refuses any other expectation, and a request of HTTP/1.1 without a Host, before it comes here. */
+/** The server takes no other expectation, and refuses a request of HTTP/1.1 without a Host before it comes here. */
 function asksForContinue(exchange) {
   return (exchange.head.charCodeAt(1) & FACT.expects) !== 0;
 }

@@ -40,9 +40,15 @@ export function connectionLost(exchange, error) {
 
 function tell(exchange) {
   exchange.isToldSoon = false;
-  const { response } = exchange;
+  const { response, socket } = exchange;
   callBack(exchange);
-  if (response === null || response.finished || !response[needDrain] || exchange.waiting > 0) return;
+  if (exchange.waiting > 0) return;
+  const { owesDrain } = exchange;
+  exchange.owesDrain = false;
+  // Of upgraded sockets their stream says it.
+  if (response === null) return;
+  if (owesDrain) socket.emit('drain');
+  if (response.finished || !response[needDrain]) return;
   response[needDrain] = false;
   response.emit('drain');
 }

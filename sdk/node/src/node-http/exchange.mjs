@@ -48,6 +48,8 @@ export class NodeExchange extends Exchange {
   /** What was given to `write` to be called, and what Node's `end` wants to be called. */
   callbacks = null;
   endCallback = null;
+  /** Somebody was told to wait for 'drain'. */
+  owesDrain = false;
   /** Whether `ending.mjs` has something to do for it already. */
   isToldSoon = false;
   hasLeft = false;
@@ -178,8 +180,11 @@ export class NodeExchange extends Exchange {
     }
     this.socket._unrefTimer();
     isolatedWith(this, guarded, null, () => {
-      this.#arrival.piece(piece, ended);
-      if (ended && !this.over) this.#arrived(trailers);
+      try {
+        this.#arrival.piece(piece, ended);
+      } finally {
+        if (ended && !this.over) this.#arrived(trailers);
+      }
     });
   }
 
@@ -247,6 +252,7 @@ export class NodeExchange extends Exchange {
     }
     this.#flushSoon();
     if (this.waiting < this.socket.writableHighWaterMark) return true;
+    this.owesDrain = true;
     // 'drain' comes in the context of who waits for it.
     this.#context ??= AsyncLocalStorage.snapshot();
     return false;
@@ -256,7 +262,8 @@ export class NodeExchange extends Exchange {
   sendRaw(bytes) {
     if (bytes.length > 0) this.#add(bytes);
     this.#flushSoon();
-    return this.waiting < this.socket.writableHighWaterMark;
+    this.owesDrain ||= this.waiting >= this.socket.writableHighWaterMark;
+    return !this.owesDrain;
   }
 
   /** Calls back once nothing waits, in the context of now. */
@@ -313,7 +320,7 @@ export class NodeExchange extends Exchange {
     this.#writePieces();
     if (this.waiting > 0) return;
     if (this.#isEnding) this.#writeEnd();
-    else if (this.callbacks !== null || this.response?.[NEED_DRAIN]) this.#inContext(tellSoon);
+    else if (this.callbacks !== null || this.owesDrain || this.response?.[NEED_DRAIN]) this.#inContext(tellSoon);
     if (this.#closesWhenSent && !this.over) this.destroyed(null);
   }
 
@@ -359,15 +366,24 @@ export class NodeExchange extends Exchange {
 
   #add(bytes) {
     if (this.#text !== null) this.#convertText();
-    this.#pieces.push(bytes);
-    this.waiting += bytes.length;
+    const kept = this.#withinLength(bytes);
+    if (kept.length === 0) return;
+    this.#pieces.push(kept);
+    this.waiting += kept.length;
   }
 
   #convertText() {
     const bytes = Buffer.from(this.#text);
     this.#text = null;
-    this.#pieces.push(bytes);
-    this.waiting = bytes.length;
+    this.waiting = 0;
+    this.#add(bytes);
+  }
+
+  /** A client takes no more than Content-Length says, of an answer that has more. */
+  #withinLength(bytes) {
+    if (this.#length < 0 || this.#isTunnel) return bytes;
+    const room = this.#length - this.written - this.waiting;
+    return bytes.length <= room ? bytes : bytes.subarray(0, Math.max(0, room));
   }
 
   /** The usual answer: a head and a body that are there as a whole go out in one frame. */
@@ -410,21 +426,43 @@ export class NodeExchange extends Exchange {
     return false;
   }
 
+  /** What credit allows, and as many small pieces in one frame as it holds: rows of a table come one by one. */
   #writePieces() {
     const { lane } = this;
-    while (this.#pieces.length > 0) {
-      const piece = this.#pieces[0];
-      const count = Math.min(piece.length - this.#sent, BODY_BYTES_MAX, lane.sendable(this));
-      if (count <= 0) return;
-      lane.writeData(this, piece, this.#sent, this.#sent + count, false);
-      this.socket._unrefTimer();
-      this.written += count;
-      this.waiting -= count;
-      this.#sent += count;
-      if (this.#sent < piece.length) continue;
-      this.#pieces.shift();
+    const pieces = this.#pieces;
+    let at = 0;
+    while (at < pieces.length) {
+      const room = Math.min(BODY_BYTES_MAX, lane.sendable(this));
+      if (room <= 0) break;
+      let end = at;
+      let bytes = -this.#sent;
+      while (end < pieces.length && bytes + pieces[end].length <= room) {
+        bytes += pieces[end].length;
+        end += 1;
+      }
+      if (end - at > 1) {
+        const [first, ...others] = pieces.slice(at, end);
+        this.#writePiece(Buffer.concat([first.subarray(this.#sent), ...others]), 0, bytes);
+      } else {
+        bytes = Math.min(room, pieces[at].length - this.#sent);
+        this.#writePiece(pieces[at], this.#sent, bytes);
+        if (this.#sent + bytes < pieces[at].length) {
+          this.#sent += bytes;
+          continue;
+        }
+        end = at + 1;
+      }
+      at = end;
       this.#sent = 0;
     }
+    pieces.splice(0, at);
+  }
+
+  #writePiece(piece, from, bytes) {
+    this.lane.writeData(this, piece, from, from + bytes, false);
+    this.socket._unrefTimer();
+    this.written += bytes;
+    this.waiting -= bytes;
   }
 
   #writeEnd() {

@@ -154,7 +154,7 @@ function isPipedAlone(stream, response) {
 function isPlain(response, exchange) {
   return !response.destroyed && !response.writableEnded && response._hasBody && !response._headerSent
     && exchange.waiting === 0 && exchange.written === 0 && exchange.whenFileSent === null
-    && !response.hasHeader('transfer-encoding') && !response.hasHeader('trailer')
+    && !response.strictContentLength && !response.hasHeader('transfer-encoding') && !response.hasHeader('trailer')
     && RESPONSE_METHODS.every((name) => response[name] === http.ServerResponse.prototype[name]);
 }
 

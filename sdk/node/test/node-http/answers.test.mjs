@@ -86,6 +86,7 @@ const CASES = [
   ['an answer that is broken off', (q, s) => { s.writeHead(200, { 'Content-Length': '10' }); s.write('x'); setImmediate(() => s.destroy()); }],
   ['an answer by hand', (q, s) => s.socket.write('HTTP/1.1 202 Accepted\r\nX-A: 1\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi', () => s.socket.end())],
   ['chunks by hand on the socket', (q, s) => { s.socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n'); s.socket.end('3\r\nfoo\r\n3\r\nbar\r\n0\r\n\r\n'); }],
+  ['more bytes than its length', (q, s) => { s.setHeader('Content-Length', 3); s.write(Buffer.from('ab')); s.write('cde'); s.end('f'); }],
   ['a null for a piece', (q, s) => { try { s.write(null); } catch (e) { s.end(e.code); } }],
   ['a number for a piece', (q, s) => { try { s.write(5); } catch (e) { s.end(e.code); } }],
 ];
@@ -126,4 +127,24 @@ for (const [name, listener, request] of HARMLESS) {
 test('a callback of an empty piece is called', async () => {
   const found = await framed((q, s) => s.write('', () => s.end('called')));
   assert.equal(found.body.toString(), 'called');
+});
+
+test('a socket that was written to by hand says when it takes more', async () => {
+  const found = await framed((q, s) => {
+    s.socket.write('HTTP/1.1 200 OK\r\n\r\n');
+    assert.equal(s.socket.write(Buffer.alloc(100_000)), false);
+    s.socket.once('drain', () => s.socket.end('more'));
+  });
+  assert.equal(found.body.length, 100_004);
+});
+
+test('a hundred thousand rows that are written one by one go out in few frames and in no time', async () => {
+  const row = 'a row of a table\n';
+  const begun = performance.now();
+  const found = await framed((q, s) => {
+    for (let number = 0; number < 100_000; number += 1) s.write(row);
+    s.end();
+  });
+  assert.equal(found.body.length, 100_000 * row.length);
+  assert.ok(performance.now() - begun < 20_000);
 });

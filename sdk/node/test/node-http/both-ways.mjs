@@ -92,6 +92,8 @@ export class KeepingLane {
   writeData(exchange, bytes, from, to) {
     exchange.credit -= to - from;
     this.#add(bytes.subarray(from, to));
+    // The client takes it in a later turn.
+    setImmediate(() => exchange.over || exchange.credited(to - from));
   }
 
   writeTrailers(_exchange, block) {
@@ -154,7 +156,11 @@ function readAnswer(bytes, method) {
     const find = (name) => fields.find(([found]) => found.toLowerCase() === name)?.[1];
     const answer = { status, body: bytes, trailers: [], broken: false };
     if (find('transfer-encoding') !== undefined && method !== 'HEAD') Object.assign(answer, readChunks(bytes));
-    else if (find('content-length') !== undefined && method !== 'HEAD' && status !== 304) answer.broken = bytes.length < Number(find('content-length'));
+    else if (find('content-length') !== undefined && method !== 'HEAD' && status !== 304) {
+      // A client takes no more.
+      answer.body = bytes.subarray(0, Number(find('content-length')));
+      answer.broken = bytes.length < Number(find('content-length'));
+    }
     return { ...answer, fields: comparable(fields), informational };
   }
 }

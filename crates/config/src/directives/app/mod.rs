@@ -2,13 +2,15 @@
 //! onehop's own.
 //!
 //! `options` reads the block into what was written, `program` finds out what is run, `environment` what
-//! it sees, `name` what it is called, `sticky` which requests stay together; this file puts them together and finds what contradicts itself.
+//! it sees, `name` what it is called, `sticky` which requests stay together, `proxies` who is believed; this file
+//! puts them together and finds what contradicts itself.
 //! Starts nothing: whether a program is there in `PATH` shows when it is started.
 
 mod environment;
 mod name;
 mod options;
 mod program;
+mod proxies;
 mod sticky;
 
 use std::num::NonZeroU16;
@@ -198,6 +200,7 @@ fn settings(written: Written<'_>, run: AppRun, directory: PathBuf) -> App {
         protocol: written.protocol,
         port: written.port,
         sticky: written.sticky,
+        trusted_proxies: written.trusted_proxies,
     }
 }
 

@@ -6,11 +6,13 @@ use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{environment, name, program, sticky};
+use super::{environment, name, program, proxies, sticky};
 use crate::check::Context;
 use crate::check::template::fixed;
 use crate::check::value::{duration, number, size};
-use crate::checked::{AppAddress, AppEnvironment, AppProtocol, AppResources, Recycle, Sticky, WorkerCount};
+use crate::checked::{
+    AppAddress, AppEnvironment, AppProtocol, AppResources, Network, Recycle, Sticky, WorkerCount,
+};
 use crate::directives::{
     no_arguments, no_block, one_argument, some_arguments, unknown_option, wrong_arguments,
 };
@@ -23,7 +25,7 @@ use crate::nearest::nearest;
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
 
-const OPTIONS: [&str; 25] = [
+const OPTIONS: [&str; 26] = [
     "command",
     "supervise",
     "name",
@@ -49,13 +51,14 @@ const OPTIONS: [&str; 25] = [
     "protocol",
     "port",
     "sticky",
+    "trusted_proxies",
 ];
 
 /// Options that can stand in a block several times: each adds to the others.
 const REPEATED: [&str; 3] = ["env", "env_file", "env_pass"];
 
 /// Words of other programs' configurations, with ours.
-const OTHERS_WORDS: [(&str, &str); 15] = [
+const OTHERS_WORDS: [(&str, &str); 17] = [
     ("instances", "workers N"),
     ("processes", "workers N"),
     ("script", "a file behind `app`, or `command`"),
@@ -71,6 +74,8 @@ const OTHERS_WORDS: [(&str, &str); 15] = [
     ("lb_policy", "sticky cookie|query|ip"),
     ("ip_hash", "sticky ip"),
     ("session_affinity", "sticky cookie"),
+    ("set_real_ip_from", "trusted_proxies ADDRESS"),
+    ("trust_proxy", "trusted_proxies ADDRESS"),
 ];
 
 /// What a block says.
@@ -102,6 +107,7 @@ pub(super) struct Written<'l> {
     pub(super) protocol: AppProtocol,
     pub(super) port: Option<NonZeroU16>,
     pub(super) sticky: Option<Sticky>,
+    pub(super) trusted_proxies: Vec<Network>,
 }
 
 impl Written<'_> {
@@ -171,6 +177,7 @@ fn read_option(cx: &mut Context<'_>, written: &mut Written<'_>, option: &Line) -
             written.port = u16::try_from(number).ok().and_then(NonZeroU16::new);
         }
         "sticky" => written.sticky = Some(sticky::sticky(cx, option)?),
+        "trusted_proxies" => written.trusted_proxies = proxies::trusted_proxies(cx, option)?,
         word @ ("limit" | "exec") => {
             let message = format!("`{word}` is planned for `app` and not there yet");
             return Err(Problem::error("not-yet", &option.name.place, message));

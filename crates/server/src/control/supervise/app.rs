@@ -278,8 +278,9 @@ impl Owner {
     fn ended(&mut self, id: WorkerId, end: End) {
         let Some(member) = self.members.remove(&id) else { return };
         self.pool.withdraw(id);
-        if self.stopping.is_some() || !end.failed {
-            return self.say_ended(end, None);
+        // Of a server that stops, workers end in whatever way they were told to.
+        if self.stopping.is_some() || self.is_leaving || !end.failed {
+            return self.say_ended(End { failed: end.failed && !self.is_leaving, ..end }, None);
         }
         self.view.failed();
         let was_serving = member.ready.is_some();
@@ -374,8 +375,8 @@ impl Owner {
         // Who is ending is replaced when it has told how: that decides about the pause.
         let new = self.count(State::Serving) - old + starting + self.count(State::Ending);
         let missing = self.wanted.saturating_sub(new);
-        // A server that stops needs nobody new, unless somebody waits and nobody serves.
-        if self.is_leaving && (new + old > 0 || self.pool.waiting() == 0) {
+        if self.is_leaving && (self.count(State::Serving) > 0 || self.pool.waiting() == 0) {
+            // The server stops: one more would be started for nobody.
             return 0;
         }
         // While others serve, one at a time: replacing must not take the memory of twice as many.

@@ -2,7 +2,7 @@
 
 mod answers;
 mod mixed;
-mod program;
+pub(crate) mod program;
 mod requests;
 mod reuse;
 
@@ -17,7 +17,7 @@ fn serve(program: &Program) -> TestServer {
 }
 
 /// A server before whatever is there, with options of `app` and directives of the site.
-fn serve_with(address: SocketAddr, options: &str, directives: &str) -> TestServer {
+pub(crate) fn serve_with(address: SocketAddr, options: &str, directives: &str) -> TestServer {
     let text = text(&address.to_string(), options, directives);
     TestServer::start(application(), &text, Wishes::default())
 }

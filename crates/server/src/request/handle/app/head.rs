@@ -1,6 +1,7 @@
 //! Heads on their way to a worker and back: what is passed on, what is told apart from fields, what is not.
 //!
-//! A client can send no field that the server vouches for: addresses are told out of band.
+//! A client can send no field that the server vouches for: addresses are told out of band. What a trusted proxy
+//! in front says about its own client ([`super::proxies`]) is passed on as it came.
 
 use std::borrow::Cow;
 use std::net::SocketAddr;
@@ -8,6 +9,7 @@ use std::net::SocketAddr;
 use onehop_http1::{BodyLength, Known, Method, RequestHead, Version};
 use onehop_wire::{self as wire, Broken, Facts, FieldName, HeadBlock, HeadWriter, RequestParts};
 
+use super::proxies::Trust;
 use crate::request::answer::Fields;
 use crate::request::trip::Trip;
 
@@ -38,8 +40,8 @@ pub(super) fn parts(trip: &Trip<'_>, body: BodyLength, expects_continue: bool, i
 }
 
 /// Writes a request's head block: the URI as the routes have made it, the fields as the client sent them,
-/// without those that are about the connection (RFC 9110 section 7.6.1) or that only a proxy may set.
-pub(super) fn write_request(trip: &Trip<'_>, writer: &mut HeadWriter<'_>) {
+/// without those that are about the connection (RFC 9110 section 7.6.1) or that only a trusted proxy may set.
+pub(super) fn write_request(trip: &Trip<'_>, trust: Trust<'_>, writer: &mut HeadWriter<'_>) {
     let as_it_came = trip.head.target();
     match (&trip.path, &trip.query) {
         (path, None) => writer.target(path),
@@ -54,13 +56,19 @@ pub(super) fn write_request(trip: &Trip<'_>, writer: &mut HeadWriter<'_>) {
     let method = if method_code(trip.head.method()) == 0 { trip.head.method_bytes() } else { b"" };
     writer.method(method);
     let upgrade = asks_for_upgrade(trip.head);
-    for (name, value) in passed_on(trip.head, upgrade) {
+    for (name, value) in passed_on(trip.head, upgrade, trust.keeps_fields()) {
         writer.field(name, value);
     }
 }
 
-/// The fields of a request that are passed on. `Upgrade` only where the client asks for it properly.
-pub(super) fn passed_on(head: &RequestHead, upgrade: bool) -> impl Iterator<Item = (&[u8], &[u8])> {
+/// The fields of a request that are passed on. `Upgrade` only where the client asks for it properly; what says who
+/// the client is only from who `is_trusted`. Such a field that is named in Connection is dropped like any other:
+/// whoever arranges that loses trust and gains none.
+pub(super) fn passed_on(
+    head: &RequestHead,
+    upgrade: bool,
+    is_trusted: bool,
+) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> {
     let is_listed = head.get(Known::Connection).is_some();
     let fields = head.field_list().iter().filter(move |field| match field.known {
         Some(
@@ -69,20 +77,27 @@ pub(super) fn passed_on(head: &RequestHead, upgrade: bool) -> impl Iterator<Item
             | Known::TransferEncoding
             | Known::Te
             | Known::Trailer
-            | Known::Expect
-            | Known::XForwardedFor
-            | Known::XForwardedHost
-            | Known::XForwardedProto,
+            | Known::Expect,
         ) => false,
+        Some(Known::XForwardedFor | Known::XForwardedHost | Known::XForwardedProto) if !is_trusted => false,
         Some(Known::Upgrade) => upgrade,
         Some(Known::Host | Known::ContentLength) => true,
         known => {
             let name = head.slice(field.name);
-            !(known.is_none() && (is_about_connection(name) || is_ours(name)))
+            !(known.is_none()
+                && (is_about_connection(name) || (is_ours(name) && !(is_trusted && is_spelled_out(name)))))
                 && !(is_listed && is_named_by_connection(head, name))
         }
     });
     fields.map(|field| (head.slice(field.name), head.slice(field.value)))
+}
+
+/// The values of a field of a trusted proxy, in the order in which they came.
+pub(super) fn forwarded<'h>(
+    head: &'h RequestHead,
+    wanted: &'static [u8],
+) -> impl DoubleEndedIterator<Item = &'h [u8]> {
+    passed_on(head, false, true).filter(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value)
 }
 
 /// A trailer section's lines that are passed on: not those that would say who the client is, should the
@@ -136,6 +151,11 @@ fn is_ours(name: &[u8]) -> bool {
                 .all(|(own, byte)| *own == byte.to_ascii_lowercase() || (*own == b'-' && *byte == b'_'))
     };
     NAMES.iter().any(|own| same(own))
+}
+
+/// A spelling with an underscore is not what proxies write: they pass it on for whoever tries it.
+fn is_spelled_out(name: &[u8]) -> bool {
+    !name.contains(&b'_')
 }
 
 /// What an answer's fields are for.

@@ -4,7 +4,8 @@
 //! [`head`]) while its body follows ([`upload`]), and its answer comes back ([`download`]). A request that
 //! was handed over counts as begun: it is given to another worker only where the first one said that it
 //! had not begun it, or where the configuration allows that for requests that change nothing. Programs that
-//! speak HTTP instead are called by [`program`]. Which worker it should be, if that matters, is [`sticky`].
+//! speak HTTP instead are called by [`program`]. Which worker it should be, if that matters, is [`sticky`];
+//! whether a proxy in front is believed is [`proxies`].
 
 mod download;
 mod failure_page;
@@ -13,6 +14,7 @@ mod head;
 pub(crate) mod lane;
 pub mod pool;
 mod program;
+mod proxies;
 pub(crate) mod sticky;
 mod stream;
 mod tunnel;
@@ -36,6 +38,7 @@ use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
 use lane::Lane;
 use pool::{Choice, Pool, Seat, Transport, Wish, Worker, WorkerId};
+use proxies::Trust;
 use sticky::Said;
 use stream::Stream;
 
@@ -66,6 +69,8 @@ struct Call<'a> {
     refused_by: Cell<Option<WorkerId>>,
     /// Which worker it should be.
     said: Said,
+    /// How far its peer is believed.
+    trust: Trust<'a>,
 }
 
 /// A place at a worker, given back when this is dropped.
@@ -89,10 +94,11 @@ pub(crate) async fn call(
         failure_page::fill(&pool.app.name, failure, answer);
         return Ok(Ended::Complete);
     }
-    let said = pool.sticky.as_ref().map_or(Said::NOTHING, |sticky| sticky.read(trip, pool.seats()));
+    let trust = Trust::of(&pool.app.trusted_proxies, &trip.origin);
+    let said = pool.sticky.as_ref().map_or(Said::NOTHING, |sticky| sticky.read(trip, trust, pool.seats()));
     let refused_by = Cell::new(None);
     let (opening, is_complete, has_trailers) = (Vec::new(), true, false);
-    let mut call = Call { pool, core, opening, is_complete, has_trailers, refused_by, said };
+    let mut call = Call { pool, core, opening, is_complete, has_trailers, refused_by, said, trust };
     if upload.length() != BodyLength::None {
         // A client that waits to be asked for its body has sent none.
         call.is_complete =
@@ -158,7 +164,7 @@ impl Call<'_> {
     /// The cookie that leads back to this worker, where the request has none.
     fn cookie(&self, trip: &Trip<'_>, place: &Place<'_>) -> Option<Vec<u8>> {
         let sticky = self.pool.sticky.as_ref().filter(|_| self.said.asks_answer)?;
-        sticky.set_cookie(place.worker.seat, trip.origin.tls)
+        sticky.set_cookie(place.worker.seat, self.trust.is_encrypted(trip))
     }
 
     /// Looks at the beginning of an answer's body for what later requests will come with.
@@ -260,7 +266,7 @@ impl Call<'_> {
         let now = self.opening.get(..room).unwrap_or_default();
         let end = self.is_complete && room == length && !self.has_trailers;
         let written = stream.write(end, |out, slot, generation| {
-            let write = |writer: &mut wire::HeadWriter<'_>| head::write_request(trip, writer);
+            let write = |writer: &mut wire::HeadWriter<'_>| head::write_request(trip, self.trust, writer);
             wire::encode::request(out, slot, generation, end, &parts, write, now).or_else(|broken| {
                 // Only routes that make a head very long get here. The slot's generation is spent, so the worker
                 // has to see it: a request that is over at once.

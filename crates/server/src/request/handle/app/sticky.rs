@@ -14,6 +14,7 @@ use onehop_config::checked::Sticky;
 use onehop_http1::Known;
 
 use super::pool::{Seat, Wish};
+use super::proxies::Trust;
 use crate::limits::{STICKY_ANSWER_BYTES_MAX, STICKY_VALUE_BYTES_MAX, WORKERS_MAX};
 use crate::request::trip::Trip;
 use values::Values;
@@ -70,7 +71,7 @@ impl Stickiness {
     }
 
     /// What this request says, to an application with so many seats.
-    pub(crate) fn read(&self, trip: &Trip<'_>, seats: usize) -> Said {
+    pub(crate) fn read(&self, trip: &Trip<'_>, trust: Trust<'_>, seats: usize) -> Said {
         if seats < 2 {
             return Said::NOTHING;
         }
@@ -91,7 +92,7 @@ impl Stickiness {
                 None => Said { wish: Wish::Any, asks_answer: true },
             },
             Self::ClientAddress => {
-                let wish = trip.origin.peer.map(|peer| Wish::Hash(hash(&network(peer.ip()))));
+                let wish = trust.client(trip).map(|client| Wish::Hash(hash(&network(client))));
                 Said { wish: wish.unwrap_or(Wish::Any), asks_answer: false }
             }
         }

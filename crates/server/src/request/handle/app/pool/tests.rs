@@ -30,6 +30,7 @@ fn app(queue: u32) -> Arc<App> {
         protocol: AppProtocol::Frames,
         port: None,
         sticky: None,
+        trusted_proxies: Vec::new(),
     })
 }
 

@@ -1,7 +1,7 @@
 //! A request's head on its way to a program.
 //!
 //! The URI as the routes have made it, the fields as the client sent them; what says who the client is, is
-//! written here and never passed on. `Via` is not sent: RFC 9110 section 7.6.3 asks it of gateways, and to
+//! written here. Only what a trusted proxy says about that is passed on, and its own address added to it. `Via` is not sent: RFC 9110 section 7.6.3 asks it of gateways, and to
 //! its own application onehop is the server, not one more hop. Caddy sends `Via: 1.1 Caddy` both ways.
 
 use std::io::Write;
@@ -9,13 +9,17 @@ use std::io::Write;
 use onehop_http1::{AskHead, BodyLength, Known, Refusal, RequestHead};
 
 use super::super::head;
+use super::super::proxies::Trust;
 use crate::request::conn::exchange::Upload;
 use crate::request::trip::Trip;
 use crate::request::upstream::connection::{Buffers, Connection};
 
+const FORWARDED_FOR: &[u8] = b"x-forwarded-for";
+
 /// Writes the head to the connection's output.
 pub(super) fn write(
     trip: &Trip<'_>,
+    trust: Trust<'_>,
     connection: &Connection,
     upload: &Upload<'_, '_>,
     buffers: &mut Buffers,
@@ -28,7 +32,7 @@ pub(super) fn write(
     let upgrade = !has_body && head::asks_for_upgrade(trip.head);
     write_target(trip, lines);
     let target_bytes = lines.len();
-    write_fields(trip, upgrade, lines);
+    write_fields(trip, trust, upgrade, lines);
     if upload.expects_continue() {
         lines.extend_from_slice(b"Expect: 100-continue\r\n");
     }
@@ -49,27 +53,54 @@ fn write_target(trip: &Trip<'_>, out: &mut Vec<u8>) {
     }
 }
 
-fn write_fields(trip: &Trip<'_>, upgrade: bool, out: &mut Vec<u8>) {
+fn write_fields(trip: &Trip<'_>, trust: Trust<'_>, upgrade: bool, out: &mut Vec<u8>) {
     // The effective authority: a Host field that the target has overruled is not passed on (RFC 9112
     // section 3.2.2). Empty for an HTTP/1.0 client without one, as section 3.2 has it.
     let host = trip.head.host().unwrap_or_default();
     write_line(out, b"Host", host);
-    for (name, value) in head::passed_on(trip.head, upgrade) {
+    let (mut has_scheme, mut has_host) = (false, false);
+    for (name, value) in head::passed_on(trip.head, upgrade, trust.keeps_fields()) {
+        let is = |own: &[u8]| name.eq_ignore_ascii_case(own);
         // The codec writes the length.
-        if !name.eq_ignore_ascii_case(b"host") && !name.eq_ignore_ascii_case(b"content-length") {
-            write_line(out, name, value);
+        if is(b"host") || is(b"content-length") || is(FORWARDED_FOR) {
+            continue;
         }
+        has_scheme |= is(b"x-forwarded-proto");
+        has_host |= is(b"x-forwarded-host");
+        write_line(out, name, value);
     }
     if accepts_trailers(trip.head) {
         out.extend_from_slice(b"TE: trailers\r\n");
     }
-    if let Some(peer) = trip.origin.peer {
-        // Writing to memory does not fail.
-        let _ = write!(out, "X-Forwarded-For: {}\r\n", head::canonical(peer).ip());
+    write_forwarded_for(trip, trust, out);
+    if !has_scheme {
+        write_line(out, b"X-Forwarded-Proto", trip.origin.scheme().as_bytes());
     }
-    write_line(out, b"X-Forwarded-Proto", if trip.origin.tls { b"https" } else { b"http" });
-    if !host.is_empty() {
+    if !has_host && !host.is_empty() {
         write_line(out, b"X-Forwarded-Host", host);
+    }
+}
+
+/// Whom a trusted proxy saw, and whom onehop sees: one line, since not everybody reads several as a list.
+fn write_forwarded_for(trip: &Trip<'_>, trust: Trust<'_>, out: &mut Vec<u8>) {
+    let before = out.len();
+    let separate = |out: &mut Vec<u8>| {
+        let separator: &[u8] = if out.len() == before { b"X-Forwarded-For: " } else { b", " };
+        out.extend_from_slice(separator);
+    };
+    if trust.keeps_fields() {
+        for value in head::forwarded(trip.head, FORWARDED_FOR).filter(|value| !value.is_empty()) {
+            separate(out);
+            out.extend_from_slice(value);
+        }
+    }
+    if let Some(peer) = trip.origin.peer {
+        separate(out);
+        // Writing to memory does not fail.
+        let _ = write!(out, "{}", head::canonical(peer).ip());
+    }
+    if out.len() > before {
+        out.extend_from_slice(b"\r\n");
     }
 }
 

@@ -138,7 +138,7 @@ async fn attempt<'a>(
     signals: &Signals,
 ) -> Result<Ended, Broke> {
     let Way { upload, download, answer } = way;
-    ask::write(trip, connection, upload, buffers).map_err(|_| Broke::Fault(Fault::WorkerDied))?;
+    ask::write(trip, call.trust, connection, upload, buffers).map_err(|_| Broke::Fault(Fault::WorkerDied))?;
     let seat = place.as_ref().map_or(Seat(0), |place| place.worker.seat);
     let Buffers { input, output, head, .. } = buffers;
     let received = {
