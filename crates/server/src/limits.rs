@@ -396,14 +396,19 @@ pub const WORKER_STACK_FRAMES_MAX: usize = 20;
 /// Bytes of a line that a worker writes; what is longer becomes several lines.
 pub const WORKER_LINE_BYTES_MAX: usize = 8 * 1024;
 
-/// Lines of one output of a worker that are handed on in a second; the rest is counted.
-pub const WORKER_LINES_PER_SECOND_MAX: u32 = 1_000;
+/// Lines of one output of a worker that are handed on in a second; the rest is counted. Several for each request of a
+/// busy application: only one that writes in a loop gets there.
+pub const WORKER_LINES_PER_SECOND_MAX: u32 = 100_000;
 
 /// How often it is said how many lines were not handed on: the second of the bound above.
 pub const WORKER_LINES_PERIOD: Duration = Duration::from_secs(1);
 
 /// Lines of all workers that wait to be written; a slow log loses lines, it never stops a worker.
-pub const WORKER_LINES_WAITING_MAX: usize = 4_096;
+/// As many as an application says in a burst, before it ends for example.
+pub const WORKER_LINES_WAITING_MAX: usize = 65_536;
+
+/// Bytes of these lines: most are short, and a few long ones must not take the memory of all.
+pub const WORKER_LINES_WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Events of all applications, besides their lines, that wait to be written. An application that crashes
 /// again and again makes one in ten seconds; what is beyond takes the place of older ones of its kind.

@@ -117,6 +117,7 @@ impl Owner {
                 },
                 Some(told) = self.told.recv() => self.hear(told),
                 () = sleep_until(self.next_start), if waits => {}
+                () = sleep(WORKER_DRAIN_LOOK_PERIOD), if self.is_leaving && self.stopping.is_none() => {}
                 () = sleep(WORKER_DRAIN_LOOK_PERIOD), if self.serves_queue_until.is_some() => self.leave_once_empty(),
             }
         }

@@ -84,7 +84,9 @@ pub(super) async fn drain(
             lines.finish(&mut take);
         }
         if let Some(dropped) = rate.tell(is_at_end) {
-            say(format!("({dropped} more lines were not shown: they came too fast)"));
+            let is_told = say(format!("({dropped} more lines were not shown: they came too fast)"));
+            // There was no room for that either: it is told with the next ones.
+            rate.dropped += if is_told { 0 } else { dropped };
         }
         if is_at_end {
             return;

@@ -9,7 +9,9 @@ use std::mem::discriminant;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::control::events::{Event, EventSink};
-use crate::limits::{APP_EVENTS_WAITING_MAX, LOG_FINISH_DEADLINE, WORKER_LINES_WAITING_MAX};
+use crate::limits::{
+    APP_EVENTS_WAITING_MAX, LOG_FINISH_DEADLINE, WORKER_LINES_WAITING_BYTES_MAX, WORKER_LINES_WAITING_MAX,
+};
 
 /// Where events are handed over. The thread ends with the last of these, once all is shown.
 #[derive(Clone)]
@@ -33,6 +35,8 @@ struct Waiting {
     events: VecDeque<Event>,
     /// How many of them are lines of output.
     lines: usize,
+    /// Bytes of these lines.
+    line_bytes: usize,
     /// Events that newer ones took the place of, and that nobody was told of yet.
     superseded: u64,
     is_showing: bool,
@@ -56,10 +60,12 @@ impl Shown {
     pub(super) fn show_line(&self, line: Event) -> bool {
         let desk = &self.door.desk;
         let mut waiting = desk.lock();
-        if waiting.lines >= WORKER_LINES_WAITING_MAX {
+        let bytes = waiting.line_bytes + line_bytes(&line);
+        if waiting.lines >= WORKER_LINES_WAITING_MAX || bytes > WORKER_LINES_WAITING_BYTES_MAX {
             return false;
         }
         waiting.lines += 1;
+        waiting.line_bytes = bytes;
         waiting.events.push_back(line);
         desk.changed.notify_all();
         true
@@ -127,7 +133,15 @@ impl Waiting {
         }
         let event = self.events.pop_front()?;
         self.lines -= usize::from(matches!(event, Event::AppOutput { .. }));
+        self.line_bytes -= line_bytes(&event);
         Some(event)
+    }
+}
+
+fn line_bytes(event: &Event) -> usize {
+    match event {
+        Event::AppOutput { line, .. } => line.len(),
+        _ => 0,
     }
 }
 
@@ -157,6 +171,32 @@ mod tests {
 
     fn line() -> Event {
         Event::AppOutput { app: "api".into(), pid: 1, is_error: false, line: "x".into() }
+    }
+
+    #[test]
+    fn a_burst_of_lines_waits_and_long_ones_are_bounded_by_their_bytes() {
+        let (reached, standing) = mpsc::channel();
+        let (go_on, gate) = mpsc::channel::<()>();
+        let gate = Mutex::new(gate);
+        let shown = Shown::start(Arc::new(move |_| {
+            let _ = reached.send(());
+            let _ = gate.lock().expect("unpoisoned").recv();
+        }))
+        .expect("started");
+        shown.tell(rolled("first", 0));
+        standing.recv().expect("it stands still");
+        assert!((0..20_000).all(|_| shown.show_line(line())));
+        let long = || Event::AppOutput {
+            app: "api".into(),
+            pid: 1,
+            is_error: false,
+            line: "x".repeat(WORKER_LINES_WAITING_BYTES_MAX / 4),
+        };
+        assert_eq!((0..9).filter(|_| shown.show_line(long())).count(), 3);
+        drop(go_on);
+        shown.finish();
+        assert_eq!(shown.door.desk.lock().line_bytes, 0);
+        assert!(shown.show_line(long()));
     }
 
     #[test]

@@ -145,9 +145,9 @@ fn parameter<'q>(query: &'q [u8], name: &str) -> Option<&'q [u8]> {
     values.find(|value| !value.is_empty())
 }
 
-/// Without escapes (RFC 3986 section 2.1), as an application would have given it out.
+/// Without escapes (RFC 3986 section 2.1; `+` as forms and URLSearchParams write a space), as an application reads it.
 fn decoded(value: &[u8]) -> std::borrow::Cow<'_, [u8]> {
-    if !value.contains(&b'%') {
+    if !value.iter().any(|byte| matches!(byte, b'%' | b'+')) {
         return value.into();
     }
     let mut out = Vec::with_capacity(value.len());
@@ -157,7 +157,8 @@ fn decoded(value: &[u8]) -> std::borrow::Cow<'_, [u8]> {
             let digits = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'))?;
             u8::from_str_radix(digits, 16).ok()
         });
-        out.push(byte.unwrap_or(*first));
+        let plain = if *first == b'+' { b' ' } else { *first };
+        out.push(byte.unwrap_or(plain));
         rest = if byte.is_some() { after.get(2..).unwrap_or_default() } else { after };
     }
     out.into()

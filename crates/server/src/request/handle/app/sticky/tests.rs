@@ -24,8 +24,14 @@ fn a_parameter_is_found_where_its_whole_name_stands() {
     ] {
         assert_eq!(parameter(query.as_bytes(), "sid"), value.map(str::as_bytes), "{query}");
     }
-    for (escaped, plain) in [("a%2Bb", "a+b"), ("a%2", "a%2"), ("%", "%"), ("%zz%+1", "%zz%+1"), ("ab", "ab")]
-    {
+    for (escaped, plain) in [
+        ("a%2Bb", "a+b"),
+        ("a%2", "a%2"),
+        ("%", "%"),
+        ("%zz%+1", "%zz% 1"),
+        ("a+b%20c%2B", "a b c+"),
+        ("ab", "ab"),
+    ] {
         assert_eq!(&*decoded(escaped.as_bytes()), plain.as_bytes(), "{escaped}");
     }
 }
