@@ -278,9 +278,13 @@ impl Owner {
     fn ended(&mut self, id: WorkerId, end: End) {
         let Some(member) = self.members.remove(&id) else { return };
         self.pool.withdraw(id);
+        if self.stopping.is_some() || !end.failed {
+            return self.say_ended(end, None);
+        }
         // Of a server that stops, workers end in whatever way they were told to.
-        if self.stopping.is_some() || self.is_leaving || !end.failed {
-            return self.say_ended(End { failed: end.failed && !self.is_leaving, ..end }, None);
+        if self.is_leaving {
+            self.pause_after(&member);
+            return self.say_ended(End { failed: false, ..end }, None);
         }
         self.view.failed();
         let was_serving = member.ready.is_some();
@@ -288,9 +292,7 @@ impl Owner {
             // Another was started when it stood still.
             return self.say_ended(end, None);
         }
-        let life = member.ready.map(|ready| ready.elapsed());
-        let pause = self.pause.ended(member.round, life, self.surroundings.chance());
-        self.next_start = Instant::now() + pause;
+        let pause = self.pause_after(&member);
         let serving = self.count(State::Serving);
         let reason = end.reason.clone();
         let never_ran = end.never_ran;
@@ -305,6 +307,14 @@ impl Owner {
             }
         }
         self.consider_failing(&reason, pause, serving, was_serving, never_ran);
+    }
+
+    /// How long nobody is started, now that this one has failed.
+    fn pause_after(&mut self, member: &Member) -> Duration {
+        let life = member.ready.map(|ready| ready.elapsed());
+        let pause = self.pause.ended(member.round, life, self.surroundings.chance());
+        self.next_start = Instant::now() + pause;
+        pause
     }
 
     /// The new ones do not start: the old ones serve on.
