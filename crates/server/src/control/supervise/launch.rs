@@ -103,21 +103,7 @@ pub(super) fn handler(app: &App, beside: &Beside<'_>) -> Result<(Launch, Lanes),
         .is_some_and(|options| options.to_string_lossy().contains("--inspect"));
     let has_inspector = is_node && !is_debugged;
     let library = embedded::unpacked()?;
-    let mut all: Vec<OsString> = Vec::new();
-    if is_node {
-        if has_inspector {
-            // Says only where the inspector listens should it be woken: on a free port, not on 9229.
-            all.push("--inspect-port=127.0.0.1:0".into());
-        }
-        // The application stays Node's main module. Before the preloads that the settings name: these see what it sees.
-        all.push("--import".into());
-        all.push(file_url(&library.join("preload.mjs")).into());
-        all.extend(runtime_arguments.iter().map(OsString::from));
-    } else {
-        // Bun would itself listen for a main module that exports a handler.
-        all.extend(runtime_arguments.iter().map(OsString::from));
-        all.push(library.join("worker.mjs").into());
-    }
+    let mut all = before_the_file(&library, is_node, has_inspector, runtime_arguments);
     all.push(file.into());
     all.extend(arguments.iter().map(OsString::from));
     let failed = |error: std::io::Error| format!("cannot make lanes: {error}");
@@ -141,6 +127,26 @@ pub(super) fn handler(app: &App, beside: &Beside<'_>) -> Result<(Launch, Lanes),
         has_inspector,
     };
     Ok((launch, Lanes { control, data, http: HttpSocket { path: socket, uid } }))
+}
+
+/// Arguments of the runtime, up to the application's file.
+fn before_the_file(library: &Path, is_node: bool, has_inspector: bool, given: &[String]) -> Vec<OsString> {
+    let mut all: Vec<OsString> = Vec::new();
+    if has_inspector {
+        // Says only where the inspector listens should it be woken: on a free port, not on 9229.
+        all.push("--inspect-port=127.0.0.1:0".into());
+    }
+    if is_node {
+        // The application stays Node's main module. Before the preloads that the settings name: these see what it sees.
+        all.push("--import".into());
+        all.push(file_url(&library.join("preload.mjs")).into());
+    }
+    all.extend(given.iter().map(OsString::from));
+    if !is_node {
+        // Bun would itself listen for a main module that exports a handler.
+        all.push(library.join("worker.mjs").into());
+    }
+    all
 }
 
 /// A program that speaks HTTP; `number` tells it from others in the folder.
