@@ -43,12 +43,13 @@ impl Lines {
         }
     }
 
-    /// A reason without the lines that were just shown.
+    /// A reason; what its process wrote last follows it only where that was not just shown. Never a part of that:
+    /// what is left would be older than what it seems to explain.
     fn untold(&self, reason: &str) -> String {
-        let lines = reason.lines().enumerate();
-        let untold =
-            lines.filter(|(number, line)| *number == 0 || !self.recent.contains(&line.trim().to_owned()));
-        untold.map(|(_, line)| line).collect::<Vec<_>>().join("\n")
+        let is_told =
+            reason.lines().skip(1).last().is_some_and(|line| self.recent.contains(&line.trim().to_owned()));
+        let first = reason.lines().next().unwrap_or_default();
+        if is_told { first.to_owned() } else { reason.to_owned() }
     }
 }
 
