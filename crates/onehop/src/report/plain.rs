@@ -43,13 +43,14 @@ impl Lines {
         }
     }
 
-    /// A reason; what its process wrote last follows it only where that was not just shown. Never a part of that:
-    /// what is left would be older than what it seems to explain.
+    /// A reason, and of what its process wrote last the lines behind those that were just shown: what is left of
+    /// earlier ones would be taken for the cause.
     fn untold(&self, reason: &str) -> String {
-        let is_told =
-            reason.lines().skip(1).last().is_some_and(|line| self.recent.contains(&line.trim().to_owned()));
-        let first = reason.lines().next().unwrap_or_default();
-        if is_told { first.to_owned() } else { reason.to_owned() }
+        let lines: Vec<&str> = reason.lines().collect();
+        let is_told = |line: &&str| self.recent.contains(&line.trim().to_owned());
+        let behind = lines.iter().skip(1).rposition(is_told).map_or(1, |told| told + 2);
+        let untold = lines.iter().enumerate().filter(|(number, _)| *number == 0 || *number >= behind);
+        untold.map(|(_, line)| *line).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -276,6 +277,8 @@ mod tests {
             lines.line(&ended).as_deref(),
             Some("api[1] failed: exit code 1\n      of which nobody has heard")
         );
+        lines.line(&output("  of which nobody has heard"));
+        assert_eq!(lines.line(&ended).as_deref(), Some("api[1] failed: exit code 1"));
         for number in 0..=REMEMBERED_LINES_MAX {
             lines.line(&output(&number.to_string()));
         }
