@@ -398,7 +398,7 @@ pub const WORKER_LINE_BYTES_MAX: usize = 8 * 1024;
 
 /// Lines of one output of a worker that are handed on in a second; the rest is counted. Several for each request of a
 /// busy application: only one that writes in a loop gets there.
-pub const WORKER_LINES_PER_SECOND_MAX: u32 = 100_000;
+pub const WORKER_LINES_PER_SECOND_MAX: u32 = 10_000;
 
 /// How often it is said how many lines were not handed on: the second of the bound above.
 pub const WORKER_LINES_PERIOD: Duration = Duration::from_secs(1);
