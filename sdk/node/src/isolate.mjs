@@ -39,6 +39,16 @@ export const isolatedWith = rootStaysClean
     return holder.asyncResource.runInAsyncScope(call, self, a, b, c);
   };
 
+/**
+ * The context of now, for what is called later: `here()(call, a)` is `call(a)` in it. What Node has for this
+ * (`AsyncResource.bind`, `AsyncLocalStorage.snapshot`) costs ten times as much in Node 20.
+ * @returns {(call: Function, a?: any) => any}
+ */
+export function here() {
+  const resource = new AsyncResource('ONEHOP_HERE', OPTIONS);
+  return (call, a) => resource.runInAsyncScope(call, undefined, a);
+}
+
 /** Runs `call` in the root context itself; only for code of this library that goes on to call `isolated`. */
 export function fromRoot(call, self) {
   return root.runInAsyncScope(call, self);

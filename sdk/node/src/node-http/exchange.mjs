@@ -3,9 +3,8 @@
  * objects say to each other becomes frames, and what frames say becomes what Node's own server (`_http_server.js`)
  * would do. `dispatcher.mjs` makes those objects, `ending.mjs` takes leave of them.
  */
-import { AsyncLocalStorage, AsyncResource } from 'node:async_hooks';
 import { ANSWERING, BEGUN, Exchange, QUEUED } from '../exchange.mjs';
-import { isolatedWith } from '../isolate.mjs';
+import { here, isolatedWith } from '../isolate.mjs';
 import { BODY_BYTES_MAX, FREE_BODY_BYTES, HANDLER_FAILED, HANG_UP, INFORMATIONAL_MAX, METHOD_HEAD, ProtocolError } from '../wire.mjs';
 import { Arrival } from './arrival.mjs';
 import { conclude, connectionLost, dropRest, isBeingRead, leaveSoon, tellSoon } from './ending.mjs';
@@ -25,7 +24,7 @@ const EMPTY = new Uint8Array(0);
 /** Takes what nobody wants any more. */
 const NOBODY = { push: () => true };
 
-const NEED_DRAIN = internals().needDrain;
+const { needDrain: NEED_DRAIN, nothing: NOTHING } = internals();
 
 /** No head yet; it is known and waits for the first bytes or this turn's end; it is written. */
 const HEADLESS = 0;
@@ -240,7 +239,7 @@ export class NodeExchange extends Exchange {
       const isBeforeChunk = this.hasTrailers && data.length > 0;
       this.#fields = encoded(this.#fields, typeof data === 'string' && isUtf8(encoding) && !isBeforeChunk);
     }
-    if (typeof callback === 'function') {
+    if (typeof callback === 'function' && callback !== NOTHING) {
       // What Node's `end` wants to be called makes 'finish'.
       if (callback.name === 'bound onFinish') this.endCallback = callback;
       else this.whenSent(callback);
@@ -254,7 +253,7 @@ export class NodeExchange extends Exchange {
     if (this.waiting < this.socket.writableHighWaterMark) return true;
     this.owesDrain = true;
     // 'drain' comes in the context of who waits for it.
-    this.#context ??= AsyncLocalStorage.snapshot();
+    this.#context ??= here();
     return false;
   }
 
@@ -268,8 +267,9 @@ export class NodeExchange extends Exchange {
 
   /** Calls back once nothing waits, in the context of now. */
   whenSent(callback) {
+    const inContext = here();
     this.callbacks ??= [];
-    this.callbacks.push(AsyncResource.bind(callback));
+    this.callbacks.push((error) => inContext(callback, error));
   }
 
   /** Everything of the answer is here. @param {string} trailers a block of fields */
@@ -281,7 +281,7 @@ export class NodeExchange extends Exchange {
       return;
     }
     if (this.#head === STORED && this.#sendsWhole()) return;
-    this.#context = AsyncLocalStorage.snapshot();
+    this.#context = here();
     // Whoever goes on to read a body that is still on its way begins within this turn.
     if (this.#isArriving) this.#flushSoon();
     else this.flush();

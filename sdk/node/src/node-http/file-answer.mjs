@@ -5,12 +5,12 @@
  * and Node's own pipe; what is taken over is the reading of the bytes alone. Whatever the server does not send
  * (the file is another one there, it became shorter) is read here as ever.
  */
-import { AsyncResource } from 'node:async_hooks';
 import { EventEmitter } from 'node:events';
 import fs from 'node:fs';
 import { http } from './node-modules.mjs';
 import path from 'node:path';
 import { Readable } from 'node:stream';
+import { here } from '../isolate.mjs';
 import { PATH_BYTES_MAX } from '../wire.mjs';
 
 /** Smaller files cost less when they go with the head of the answer. */
@@ -95,7 +95,8 @@ class FileAnswer {
   #sendPart() {
     const length = Math.min(this.#left, PART_BYTES);
     // Who listens to the stream is called in the context of whoever opened it, as after a read.
-    this.#exchange.whenFileSent = AsyncResource.bind((bytes) => this.#sent(bytes, bytes === length));
+    const inContext = here();
+    this.#exchange.whenFileSent = (bytes) => inContext(() => this.#sent(bytes, bytes === length));
     this.#exchange.lane.writeFilePart(this.#exchange, { ...this.#part, length });
   }
 

@@ -17,6 +17,7 @@ export class UnknownNode extends Error {
  * @property {symbol} outHeaders the fields that a response has been given
  * @property {symbol} needDrain whether a response owes its writer a 'drain'
  * @property {symbol|null} detachSignal ends what `request.signal` listens to; Node 24
+ * @property {Function|null} nothing what `_send` is given where nobody wants to be called
  */
 
 /** @type {Internals|null} */
@@ -38,7 +39,18 @@ function find() {
     outHeaders: symbolOf(response, 'kOutHeaders'),
     needDrain: symbolOf(response, 'kNeedDrain'),
     detachSignal: optional(http.IncomingMessage.prototype, 'kDetachAbortSignal'),
+    nothing: nothingOf(response),
   };
+}
+
+function nothingOf(response) {
+  let nothing = null;
+  response._send = (_data, _encoding, callback) => {
+    nothing = callback;
+    return true;
+  };
+  response.write('x');
+  return nothing;
 }
 
 function symbolOf(object, name) {
