@@ -541,7 +541,12 @@ let flushing = [];
 function flushAll() {
   const all = flushing;
   flushing = [];
-  for (const exchange of all) exchange.flush();
+  // Whatever goes wrong with one must not keep the others waiting.
+  for (const exchange of all) guarded(flush, exchange);
+}
+
+function flush(exchange) {
+  exchange.flush();
 }
 
 /** An error of the application must not stop the lane: it is thrown where nobody catches it, as Node would. */
