@@ -1,0 +1,489 @@
+//! One request at a time, waited for: ready checks, collections, comparing two servers' answers.
+//!
+//! Owns one kept connection. It is not for load, that is `engine/`; both put requests together in the same way
+//! ([`Ask::field_lines`]). Never takes a part of an answer for the whole.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use onehop_http1::{AnswerRead, AskHead, BodyLength, BodyRead, ClientCodec, Limits, Refusal, ResponseHead};
+
+use crate::plan::{Ask, Patience, Reuse};
+use crate::target::Address;
+
+/// Bytes of an answer's body that are held. One that is longer is an error: this client is for looking at
+/// answers, and what is larger is not looked at.
+pub const BODY_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Bytes of one read.
+const READ_BYTES: usize = 64 * 1024;
+
+/// Heads larger than this are refused, as browsers do at about that size; fields as many as fit.
+pub(crate) const CODEC_LIMITS: Limits = Limits {
+    head_bytes: 64 * 1024,
+    target_bytes: 64 * 1024,
+    fields: Limits::FIELDS_MAX,
+    chunk_line_bytes: 4 * 1024,
+    trailer_bytes: 16 * 1024,
+};
+
+/// A client with at most one connection.
+#[derive(Debug)]
+pub struct Client {
+    address: Address,
+    line: Option<Line>,
+    head: ResponseHead,
+}
+
+/// A whole answer.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The status.
+    pub status: u16,
+    /// Fields in their order, names as sent, values with each byte as one character.
+    pub fields: Vec<(String, String)>,
+    /// The body without its framing.
+    pub body: Vec<u8>,
+    /// From the begin (of connecting, where that was needed) to the last byte.
+    pub took: Duration,
+    /// The same to the first byte.
+    pub first_byte: Duration,
+    /// Bytes read, heads and framing included.
+    pub bytes_read: u64,
+    /// A connection was made for it.
+    pub connected: bool,
+}
+
+/// Why there is no whole answer. Its text is for a person.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// No connection.
+    #[error("no connection: {0}")]
+    Connect(#[source] io::Error),
+    /// The request cannot be sent as it is.
+    #[error("the request cannot be sent: {0}")]
+    Unsendable(#[from] UnsendableAsk),
+    /// The connection ended before a byte of an answer.
+    #[error("the connection was closed without an answer")]
+    Closed,
+    /// The connection ended within an answer.
+    #[error("the answer broke off after {bytes} bytes")]
+    Truncated {
+        /// Bytes that had come.
+        bytes: u64,
+    },
+    /// No HTTP.
+    #[error("the answer is no valid HTTP/1.1: {0:?}")]
+    Malformed(Refusal),
+    /// Not in time.
+    #[error("no whole answer within {0:?}")]
+    TimedOut(Duration),
+    /// More than is held.
+    #[error("the answer's body is longer than {BODY_BYTES_MAX} bytes")]
+    TooLong,
+}
+
+/// What of a request cannot be sent.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UnsendableAsk {
+    /// RFC 9110 section 9.1: a method is a token.
+    #[error("`{0}` is no method")]
+    Method(String),
+    /// RFC 9110 section 5.1: a field's name is a token.
+    #[error("`{0}` is no header's name")]
+    Name(String),
+    /// RFC 9110 section 5.5: no CR, LF or NUL.
+    #[error("the value of the header `{0}` holds a line break")]
+    Value(String),
+}
+
+#[derive(Debug)]
+struct Line {
+    stream: Stream,
+    codec: ClientCodec,
+    input: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Ask {
+    /// The lines of the request's fields as [`AskHead::fields`] wants them: Host first, then the plan's, in their
+    /// order. Those that follow from the framing are left out.
+    ///
+    /// # Errors
+    /// For a method, name or value that would break the framing.
+    pub fn field_lines(&self, reuse: Reuse) -> Result<Vec<u8>, UnsendableAsk> {
+        if !is_token(&self.method) {
+            return Err(UnsendableAsk::Method(self.method.clone()));
+        }
+        let mut lines = Vec::new();
+        let is = |name: &str, other: &str| name.eq_ignore_ascii_case(other);
+        let own_host = self.fields.iter().find(|(name, _)| is(name, "host"));
+        let host = own_host.map_or(self.target.authority.as_str(), |(_, value)| value.as_str());
+        push_line(&mut lines, "Host", host)?;
+        for (name, value) in &self.fields {
+            let framing = ["host", "content-length", "transfer-encoding", "connection", "keep-alive"];
+            if framing.iter().any(|framing| is(name, framing)) {
+                continue;
+            }
+            push_line(&mut lines, name, value)?;
+        }
+        if reuse == Reuse::New {
+            push_line(&mut lines, "Connection", "close")?;
+        }
+        Ok(lines)
+    }
+
+    pub(crate) fn body_length(&self) -> BodyLength {
+        self.body.as_ref().map_or(BodyLength::None, |body| BodyLength::Known(body.len() as u64))
+    }
+}
+
+impl Client {
+    /// A client without a connection yet.
+    pub fn new(address: Address) -> Self {
+        Client { address, line: None, head: ResponseHead::new() }
+    }
+
+    /// Asks once. A kept connection that turns out to be closed before a byte came is replaced once, where the
+    /// method may be repeated (RFC 9110 section 9.2.2).
+    ///
+    /// # Errors
+    /// Where there is no whole answer.
+    pub fn ask(&mut self, ask: &Ask, patience: Patience) -> Result<Answer, AskError> {
+        let lines = ask.field_lines(Reuse::Kept)?;
+        let was_kept = self.line.is_some();
+        let repeatable =
+            matches!(ask.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "PUT" | "DELETE" | "TRACE");
+        let first = self.ask_once(ask, &lines, patience);
+        match first {
+            Err(AskError::Closed) if was_kept && repeatable => self.ask_once(ask, &lines, patience),
+            first => first,
+        }
+    }
+
+    fn ask_once(&mut self, ask: &Ask, lines: &[u8], patience: Patience) -> Result<Answer, AskError> {
+        let begun = Instant::now();
+        let (mut line, connected) = match self.line.take() {
+            Some(line) => (line, false),
+            None => (Line::open(&self.address, patience.connect).map_err(AskError::Connect)?, true),
+        };
+        let mut exchange = Exchange { begun, deadline: begun + patience.answer, patience, bytes_read: 0 };
+        exchange.send(&mut line, ask, lines)?;
+        let mut answer = exchange.receive(&mut line, &mut self.head)?;
+        answer.connected = connected;
+        let unread = line.input.len();
+        if line.codec.reuse(unread) {
+            self.line = Some(line);
+        }
+        Ok(answer)
+    }
+}
+
+/// One request and its answer.
+struct Exchange {
+    begun: Instant,
+    deadline: Instant,
+    patience: Patience,
+    bytes_read: u64,
+}
+
+impl Exchange {
+    fn send(&self, line: &mut Line, ask: &Ask, lines: &[u8]) -> Result<(), AskError> {
+        let mut out = Vec::new();
+        let head = AskHead {
+            method: ask.method.as_bytes(),
+            target: ask.target.path.as_bytes(),
+            fields: lines,
+            body: ask.body_length(),
+            upgrade: false,
+        };
+        line.codec.write_request_head(&mut out, head).map_err(AskError::Malformed)?;
+        if let Some(body) = &ask.body {
+            line.codec.write_data(&mut out, body);
+        }
+        line.codec.finish(&mut out, b"");
+        line.stream.set_write_patience(self.patience.answer);
+        match line.stream.write_all(&out) {
+            // An early answer may be there although the server takes no more: it is read in any case.
+            Ok(()) => Ok(()),
+            Err(error) if is_timeout(&error) => Err(AskError::TimedOut(self.patience.answer)),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn receive(&mut self, line: &mut Line, head: &mut ResponseHead) -> Result<Answer, AskError> {
+        let mut first_byte = None;
+        loop {
+            if !line.input.is_empty() {
+                let read = line.codec.read_head(&line.input, head).map_err(AskError::Malformed)?;
+                match read {
+                    Some(AnswerRead::Informational { consumed }) => {
+                        line.input.drain(..consumed);
+                        continue;
+                    }
+                    Some(AnswerRead::Final { consumed } | AnswerRead::Tunnel { consumed }) => {
+                        line.input.drain(..consumed);
+                        break;
+                    }
+                    None => {}
+                }
+            }
+            if self.fill(line)? == 0 {
+                return Err(match self.bytes_read {
+                    0 => AskError::Closed,
+                    bytes => AskError::Truncated { bytes },
+                });
+            }
+            first_byte.get_or_insert_with(|| self.begun.elapsed());
+        }
+        let body = self.body(line)?;
+        let text = |bytes: &[u8]| bytes.iter().map(|&byte| char::from(byte)).collect::<String>();
+        Ok(Answer {
+            status: head.status(),
+            fields: head.fields().map(|(name, value)| (text(name), text(value))).collect(),
+            body,
+            took: self.begun.elapsed(),
+            first_byte: first_byte.unwrap_or_else(|| self.begun.elapsed()),
+            bytes_read: self.bytes_read,
+            connected: false,
+        })
+    }
+
+    fn body(&mut self, line: &mut Line) -> Result<Vec<u8>, AskError> {
+        let mut body = Vec::new();
+        while !line.codec.body_is_read() {
+            let (data, consumed) = match line.codec.read_body(&line.input).map_err(AskError::Malformed)? {
+                BodyRead::Data { at, consumed } => (at, consumed),
+                BodyRead::End { consumed } => (0..0, consumed),
+                BodyRead::NeedMore => {
+                    if self.fill(line)? == 0 {
+                        let bytes = self.bytes_read;
+                        let unread = line.input.len();
+                        line.codec.read_eof(unread).map_err(|_| AskError::Truncated { bytes })?;
+                    }
+                    continue;
+                }
+            };
+            body.extend_from_slice(line.input.get(data).unwrap_or_default());
+            line.input.drain(..consumed);
+            if body.len() > BODY_BYTES_MAX {
+                return Err(AskError::TooLong);
+            }
+        }
+        Ok(body)
+    }
+
+    /// Reads once; 0 is the end.
+    fn fill(&mut self, line: &mut Line) -> Result<usize, AskError> {
+        let timed_out = AskError::TimedOut(self.patience.answer);
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(timed_out);
+        }
+        line.stream.set_read_patience(left);
+        let held = line.input.len();
+        line.input.resize(held + READ_BYTES, 0);
+        let read = line.stream.read(line.input.get_mut(held..).unwrap_or_default());
+        line.input.truncate(held + *read.as_ref().unwrap_or(&0));
+        match read {
+            Ok(count) => {
+                self.bytes_read += count as u64;
+                Ok(count)
+            }
+            Err(error) if is_timeout(&error) => Err(timed_out),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => self.fill(line),
+            // A reset: nothing more comes.
+            Err(_) => Ok(0),
+        }
+    }
+}
+
+impl Line {
+    fn open(address: &Address, patience: Duration) -> io::Result<Line> {
+        let stream = match address {
+            Address::Tcp(address) => {
+                let stream = TcpStream::connect_timeout(address, patience)?;
+                stream.set_nodelay(true)?;
+                Stream::Tcp(stream)
+            }
+            Address::Unix(path) => Stream::Unix(UnixStream::connect(path)?),
+        };
+        Ok(Line { stream, codec: ClientCodec::new(CODEC_LIMITS), input: Vec::new() })
+    }
+}
+
+impl Stream {
+    fn set_read_patience(&self, patience: Duration) {
+        // Only zero can be refused here, and that is made impossible.
+        let patience = Some(patience.max(Duration::from_millis(1)));
+        let _ = match self {
+            Stream::Tcp(stream) => stream.set_read_timeout(patience),
+            Stream::Unix(stream) => stream.set_read_timeout(patience),
+        };
+    }
+
+    fn set_write_patience(&self, patience: Duration) {
+        let patience = Some(patience.max(Duration::from_millis(1)));
+        let _ = match self {
+            Stream::Tcp(stream) => stream.set_write_timeout(patience),
+            Stream::Unix(stream) => stream.set_write_timeout(patience),
+        };
+    }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.read(buffer),
+            Stream::Unix(stream) => stream.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Tcp(stream) => stream.write(bytes),
+            Stream::Unix(stream) => stream.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Answer {
+    /// The first value of a field, by its name in any case.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        let found = self.fields.iter().find(|(field, _)| field.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+fn push_line(lines: &mut Vec<u8>, name: &str, value: &str) -> Result<(), UnsendableAsk> {
+    if !is_token(name) {
+        return Err(UnsendableAsk::Name(name.to_owned()));
+    }
+    if value.bytes().any(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
+        return Err(UnsendableAsk::Value(name.to_owned()));
+    }
+    for part in [name, ": ", value, "\r\n"] {
+        lines.extend_from_slice(part.as_bytes());
+    }
+    Ok(())
+}
+
+/// RFC 9110 section 5.6.2.
+fn is_token(text: &str) -> bool {
+    let is_mark = |byte: u8| b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || is_mark(byte))
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+    use crate::plan::Expect;
+    use crate::target::Target;
+
+    fn ask_of(address: std::net::SocketAddr) -> Ask {
+        Ask {
+            name: "page".to_owned(),
+            target: Target::parse(&format!("http://{address}/")).unwrap(),
+            address: Address::Tcp(address),
+            method: "GET".to_owned(),
+            fields: vec![("Accept".to_owned(), "*/*".to_owned())],
+            body: None,
+            weight: 1,
+            expect: Expect::Success,
+        }
+    }
+
+    /// Answers each connection with the next of these texts for each head that comes.
+    fn server(connections: Vec<Vec<&'static str>>) -> std::net::SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            for answers in connections {
+                let (mut stream, _) = listener.accept().unwrap();
+                for answer in answers {
+                    let mut head = Vec::new();
+                    let mut byte = [0];
+                    while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap() == 1 {
+                        head.push(byte[0]);
+                    }
+                    stream.write_all(answer.as_bytes()).unwrap();
+                }
+            }
+        });
+        address
+    }
+
+    #[test]
+    fn a_connection_is_kept_and_replaced_once_it_is_closed() {
+        let whole = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+        let chunked =
+            "HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n1\r\nc\r\n0\r\n\r\n";
+        let until_close = "HTTP/1.1 404 Not Found\r\n\r\nto the end";
+        let address = server(vec![vec![whole, chunked], vec![until_close]]);
+        let mut client = Client::new(Address::Tcp(address));
+        let ask = ask_of(address);
+        let mut next = || client.ask(&ask, Patience::default()).unwrap();
+        let first = next();
+        assert_eq!((first.status, first.body.as_slice(), first.connected), (200, &b"hi"[..], true));
+        let second = next();
+        assert_eq!((second.status, second.body.as_slice(), second.connected), (201, &b"abc"[..], false));
+        let third = next();
+        assert_eq!((third.status, third.body.as_slice(), third.connected), (404, &b"to the end"[..], true));
+    }
+
+    #[test]
+    fn an_answer_that_breaks_off_is_no_answer() {
+        for (text, is_expected) in [
+            ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi", "broke off"),
+            ("HTTP/1.1 200 OK\r\nContent-", "broke off"),
+            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab", "broke off"),
+            ("", "closed without"),
+            ("SSH-2.0-OpenSSH\r\n\r\n", "no valid HTTP"),
+        ] {
+            let address = server(vec![vec![text]]);
+            let error = Client::new(Address::Tcp(address)).ask(&ask_of(address), Patience::default());
+            let error = error.unwrap_err().to_string();
+            assert!(error.contains(is_expected), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_silent_server_is_given_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let patience = Patience { connect: Duration::from_secs(1), answer: Duration::from_millis(50) };
+        let error = Client::new(Address::Tcp(address)).ask(&ask_of(address), patience).unwrap_err();
+        assert!(matches!(error, AskError::TimedOut(_)), "{error}");
+    }
+
+    #[test]
+    fn a_field_cannot_smuggle_a_line() {
+        let address = "127.0.0.1:1".parse().unwrap();
+        let mut ask = ask_of(address);
+        ask.fields = vec![("X".to_owned(), "a\r\nY: b".to_owned())];
+        assert_eq!(ask.field_lines(Reuse::Kept), Err(UnsendableAsk::Value("X".to_owned())));
+        ask.fields = vec![("X Y".to_owned(), "a".to_owned())];
+        assert_eq!(ask.field_lines(Reuse::Kept), Err(UnsendableAsk::Name("X Y".to_owned())));
+        ask.fields = vec![("Content-Length".to_owned(), "9".to_owned()), ("host".to_owned(), "h".to_owned())];
+        assert_eq!(ask.field_lines(Reuse::New).unwrap(), b"Host: h\r\nConnection: close\r\n");
+    }
+}

@@ -1,0 +1,208 @@
+//! Two or more servers, asked the same in interleaved rounds.
+//!
+//! Owns the order of things (start, ready, warm up, measure, stop; arms in random order within each round) and the
+//! table that comes of it. Never averages over arms, never compares figures of different rounds, and never lets a
+//! cold start into the figures of a warm server.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::outcome::Run;
+use crate::plan::{Ask, Pace, Patience, Reuse};
+use crate::statistics::{Interval, Verdict};
+use crate::target::Address;
+
+/// One of the servers.
+#[derive(Debug, Clone)]
+pub struct Arm {
+    /// What it is called in reports.
+    pub name: String,
+    /// Where it comes from.
+    pub source: Source,
+    /// What is asked of it. The addresses of an arm that is started are filled in when it is ready; `{port}` in
+    /// [`Source::Command`] and the port of these targets are then the same.
+    pub asks: Vec<Ask>,
+}
+
+/// Where an arm comes from.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// It runs already; nothing is started or ended. Its processes are looked for by who listens there.
+    Running,
+    /// It is started for each round and ended after it.
+    Command(Start),
+}
+
+/// How a server is started.
+#[derive(Debug, Clone)]
+pub struct Start {
+    /// The program and its arguments. `{port}` is replaced by a free port, which is in `PORT` too.
+    pub words: Vec<String>,
+    /// Variables beside those of this process.
+    pub environment: Vec<(String, String)>,
+    /// The folder in which it runs.
+    pub directory: Option<PathBuf>,
+    /// The port, where it cannot be chosen.
+    pub port: Option<u16>,
+    /// Servers that run already and work for it: the processes that listen there are weighed with its own.
+    pub behind: Vec<Address>,
+    /// How long it may take until its first whole answer.
+    pub ready_within: Duration,
+}
+
+/// How arms are compared.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Rounds; each arm is measured once in each.
+    pub rounds: usize,
+    /// Load before each measurement, not counted.
+    pub warm_up: Duration,
+    /// Length of each measurement.
+    pub time: Duration,
+    /// When requests begin.
+    pub pace: Pace,
+    /// How long a connection is used.
+    pub reuse: Reuse,
+    /// How long is waited for what.
+    pub patience: Patience,
+    /// Threads of the load.
+    pub threads: usize,
+    /// Cores of the servers; empty leaves it to the system.
+    pub server_cores: Vec<usize>,
+    /// Cores of the load; empty leaves it to the system.
+    pub load_cores: Vec<usize>,
+    /// Also measure the first answer after so long without a request.
+    pub idle: Option<Duration>,
+    /// How sure a verdict is, 0.99 for 99 %.
+    pub confidence: f64,
+    /// A difference below this share counts as none, 0.01 for 1 %.
+    pub least_difference: f64,
+    /// The seed of all that is random.
+    pub seed: u64,
+}
+
+/// What a comparison found.
+#[derive(Debug, Clone)]
+pub struct Comparison {
+    /// Names of the arms; the first is the control.
+    pub arms: Vec<String>,
+    /// Every measurement.
+    pub samples: Vec<Sample>,
+    /// One row for each metric and each arm beside the control.
+    pub rows: Vec<Row>,
+    /// The settings.
+    pub settings: Settings,
+    /// What a reader must know before believing a row, for people.
+    pub caveats: Vec<String>,
+}
+
+/// One arm in one round.
+#[derive(Debug, Clone)]
+pub struct Sample {
+    /// The arm's place in [`Comparison::arms`].
+    pub arm: usize,
+    /// The round, from 0.
+    pub round: usize,
+    /// What the load saw.
+    pub run: Run,
+    /// What the arm's processes used meanwhile; `None` where they could not be found or read.
+    pub usage: Option<Usage>,
+    /// From the start of the program to its first whole answer.
+    pub cold_start: Option<Duration>,
+    /// The first answer after idleness.
+    pub after_idle: Option<Duration>,
+    /// What makes this sample unlike the others.
+    pub marks: Vec<Mark>,
+}
+
+/// What a server's processes used during a run.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Usage {
+    /// CPU time over all processes and threads.
+    pub cpu: Duration,
+    /// The time in which that was.
+    pub wall: Duration,
+    /// Median of the samples of resident memory, bytes: the processes' proportional shares where the kernel tells
+    /// them, else their resident pages.
+    pub memory_median: u64,
+    /// 99th percentile of the same.
+    pub memory_p99: u64,
+    /// Context switches, voluntary.
+    pub switches_voluntary: u64,
+    /// Context switches, involuntary.
+    pub switches_involuntary: u64,
+    /// Bytes that went through read and write calls (`rchar` and `wchar` of proc(5)); sockets' are among them where
+    /// read and write are used for them.
+    pub io_bytes: u64,
+    /// Processes at the end.
+    pub processes: usize,
+    /// Threads at the end.
+    pub threads: usize,
+}
+
+/// What makes a sample unlike the others. Marked samples are shown, and left out of the rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Mark {
+    /// The run began before the server was warm: its first slices are far from the rest.
+    StartUp {
+        /// How long it took until the figures were steady.
+        lasted: Duration,
+    },
+    /// The server (or the machine) stood still.
+    Pause {
+        /// Begin, from the begin of the measurement.
+        at: Duration,
+        /// How long.
+        length: Duration,
+    },
+    /// Wrong or missing answers: the sample is void.
+    Void(String),
+    /// The load limited itself.
+    LoadWasTheBottleneck,
+    /// The arm was started anew, or ended, within the run.
+    Restarted,
+}
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Metric {
+    /// CPU time per whole, expected answer, microseconds. Less is better.
+    CpuPerRequest,
+    /// Whole, expected answers per second. More is better.
+    Rate,
+    /// Median latency, microseconds.
+    P50,
+    /// 99th percentile of latency, microseconds.
+    P99,
+    /// Median resident memory, bytes.
+    MemoryMedian,
+    /// 99th percentile of resident memory, bytes.
+    MemoryP99,
+    /// Context switches per request.
+    Switches,
+    /// Bytes through read and write calls per request.
+    IoBytes,
+    /// From the start to the first answer, microseconds.
+    ColdStart,
+    /// First answer after idleness, microseconds.
+    AfterIdle,
+}
+
+/// One line of the table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// What is compared.
+    pub metric: Metric,
+    /// The arm beside the control.
+    pub test: usize,
+    /// The control's median over the rounds.
+    pub control_value: f64,
+    /// The arm's.
+    pub test_value: f64,
+    /// The ratio test / control, of pairs within rounds, with its interval.
+    pub ratio: Interval,
+    /// What may be said.
+    pub verdict: Verdict,
+    /// Pairs that the interval stands on.
+    pub pairs: usize,
+}

@@ -1,0 +1,31 @@
+//! Measures servers as an honest engineer would: `onehop bench` and `onehop try`.
+//!
+//! Owns the load and what is learned from it. Never guesses what it did not see: an answer that was cut off
+//! is no answer, a request that should have been sent and was not is counted, and a figure that the load
+//! generator itself limited is said to be none of the server's.
+//!
+//! The way of a measurement, in order: `target.rs` where to, `plan.rs` what is asked and how often, `engine/`
+//! asks, `outcome.rs` is what was seen; `measure/` weighs the server's processes meanwhile, `compare/` repeats it
+//! for several arms, `statistics/` says what may be concluded, `report/` tells it.
+#![forbid(unsafe_code)]
+
+pub mod client;
+pub mod collection;
+pub mod compare;
+pub mod latency;
+pub mod measure;
+pub mod outcome;
+pub mod plan;
+pub mod progress;
+pub mod report;
+pub mod saturation;
+pub mod statistics;
+pub mod target;
+pub mod trial;
+
+pub use client::{Answer, AskError, Client};
+pub use latency::Latencies;
+pub use outcome::Run;
+pub use plan::Plan;
+pub use progress::{Observer, Progress, Unobserved};
+pub use target::{Address, Endpoint, Target};

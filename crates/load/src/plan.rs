@@ -1,0 +1,170 @@
+//! What is asked, how often and for how long: everything that a run needs to know.
+//!
+//! Owns the settings of a load as checked values. Whatever was typed (our options, those of wrk, ab or
+//! autocannon, a file) becomes a [`Plan`]; `engine/` sees nothing else.
+
+use std::time::Duration;
+
+use crate::target::{Address, Target};
+
+/// A load.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// What is asked for; at least one.
+    pub asks: Vec<Ask>,
+    /// When requests begin.
+    pub pace: Pace,
+    /// When it is over.
+    pub until: Until,
+    /// Load before the measurement begins; not counted.
+    pub warm_up: Duration,
+    /// Threads of the load. Connections are spread over them.
+    pub threads: usize,
+    /// The cores that the threads are bound to, in turn; empty leaves it to the system.
+    pub cores: Vec<usize>,
+    /// How long a connection is used.
+    pub reuse: Reuse,
+    /// How long is waited for what.
+    pub patience: Patience,
+    /// The seed of everything that is random, so that a run can be repeated.
+    pub seed: u64,
+}
+
+/// One request, and what counts as its answer.
+#[derive(Debug, Clone)]
+pub struct Ask {
+    /// What it is called in reports.
+    pub name: String,
+    /// Where to.
+    pub target: Target,
+    /// The address behind the target, once it was reached.
+    pub address: Address,
+    /// The method, a token.
+    pub method: String,
+    /// Header fields beside Host, Content-Length and Connection, which follow from the rest. A field `Host`
+    /// here takes the place of the target's.
+    pub fields: Vec<(String, String)>,
+    /// The body; `None` for a request without one.
+    pub body: Option<Vec<u8>>,
+    /// How often it is asked in comparison with the others, from 1.
+    pub weight: u32,
+    /// The statuses that count as success.
+    pub expect: Expect,
+}
+
+/// Which statuses count as success.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expect {
+    /// 200 to 299.
+    Success,
+    /// One of these.
+    Exactly(Vec<u16>),
+    /// Any whole answer.
+    Any,
+}
+
+/// When requests begin.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Pace {
+    /// A closed loop: each connection asks again as soon as it has its answer (and has thought).
+    Closed {
+        /// Connections.
+        connections: usize,
+        /// Time between an answer and the next request of a connection.
+        think: Duration,
+    },
+    /// An open loop: requests arrive whether or not earlier ones are answered, and latency counts from the moment
+    /// at which a request was meant to begin.
+    Open {
+        /// Most connections at a time. Arrivals beyond wait, and their waiting counts.
+        connections: usize,
+        /// When they arrive.
+        arrivals: Arrivals,
+    },
+}
+
+/// The arrivals of an open loop.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Arrivals {
+    /// The distances between them.
+    pub spacing: Spacing,
+    /// Rates, one after the other; the last one goes on until the run is over.
+    pub phases: Vec<Phase>,
+}
+
+/// The distances between arrivals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spacing {
+    /// All the same.
+    Constant,
+    /// Exponentially distributed, as those of many people who know nothing of each other.
+    Poisson,
+}
+
+/// A time with one rate, or a rate that changes evenly.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Phase {
+    /// Requests per second at its begin.
+    pub from: f64,
+    /// Requests per second at its end.
+    pub to: f64,
+    /// How long it is.
+    pub length: Duration,
+}
+
+/// When a run is over: whatever comes first. At least one of them is set.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Until {
+    /// After this time, warm-up not counted.
+    pub time: Option<Duration>,
+    /// After so many requests.
+    pub requests: Option<u64>,
+    /// When the 95 % interval of the mean rate over the slices is narrower than this share of it (0.02 for 2 %).
+    pub narrow: Option<f64>,
+}
+
+/// How long a connection is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reuse {
+    /// As long as the server keeps it.
+    Kept,
+    /// For one request; `Connection: close` is sent. Connecting counts into the latency.
+    New,
+    /// For so many requests.
+    Requests(u32),
+}
+
+/// How long is waited for what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// For a connection.
+    pub connect: Duration,
+    /// For a whole answer.
+    pub answer: Duration,
+}
+
+impl Expect {
+    /// Whether this status counts as success.
+    pub fn accepts(&self, status: u16) -> bool {
+        match self {
+            Expect::Success => (200..300).contains(&status),
+            Expect::Exactly(statuses) => statuses.contains(&status),
+            Expect::Any => true,
+        }
+    }
+}
+
+impl Pace {
+    /// Most connections at a time.
+    pub fn connections(&self) -> usize {
+        match self {
+            Pace::Closed { connections, .. } | Pace::Open { connections, .. } => *connections,
+        }
+    }
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Patience { connect: Duration::from_secs(5), answer: Duration::from_secs(30) }
+    }
+}

@@ -1,0 +1,58 @@
+//! Tells what was found: text, live view, JSON, Markdown, one HTML page.
+//!
+//! Owns words and pictures. Never computes a figure that is not in what it was given, and never leaves out a caveat.
+
+use crate::collection::CollectionRun;
+use crate::compare::Comparison;
+use crate::measure::Machine;
+use crate::outcome::Run;
+use crate::plan::Plan;
+use crate::saturation::Saturation;
+use crate::trial::Trial;
+
+/// Everything that a report is made of.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// The command as it was typed.
+    pub command: String,
+    /// The version of onehop.
+    pub version: String,
+    /// When, as RFC 3339 in UTC.
+    pub date: String,
+    /// Where.
+    pub machine: Machine,
+    /// Share of the machine's time that was stolen by others meanwhile, 0 to 1, where the kernel tells.
+    pub steal: Option<f64>,
+    /// Versions of the programs that took part, name and version.
+    pub versions: Vec<(String, String)>,
+    /// What was found.
+    pub findings: Findings,
+    /// What a reader must know that is not said with the findings.
+    pub caveats: Vec<String>,
+}
+
+/// What was found.
+#[derive(Debug, Clone)]
+pub enum Findings {
+    /// Loads: one entry for each step of a sweep, each with its repetitions.
+    Loads(Vec<Load>),
+    /// Arms side by side.
+    Comparison(Comparison),
+    /// The highest rate.
+    Saturation(Saturation),
+    /// A collection of requests.
+    Collection(CollectionRun),
+    /// An application, today and with onehop.
+    Trial(Trial),
+}
+
+/// One load and its repetitions.
+#[derive(Debug, Clone)]
+pub struct Load {
+    /// What was asked, and how.
+    pub plan: Plan,
+    /// Every repetition.
+    pub runs: Vec<Run>,
+    /// How the repetitions disagree, for people; empty where they agree.
+    pub disagreements: Vec<String>,
+}

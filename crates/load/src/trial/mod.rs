@@ -1,0 +1,49 @@
+//! `onehop try`: what is there, how it runs today, and the same with onehop.
+//!
+//! Owns finding out, the two stacks and their sameness; measuring is `compare/`. Never changes a file of the
+//! user's, and never claims a saving where the answers differ.
+
+pub mod setup;
+
+use std::path::PathBuf;
+
+use crate::compare::Comparison;
+
+/// What was found at the path that was given.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// The file or folder that says how it runs.
+    pub path: PathBuf,
+    /// What it is, in words: `an Express application (express 5.1.0 in package.json, start: node server.js)`.
+    pub description: String,
+}
+
+/// One request that both were asked.
+#[derive(Debug, Clone)]
+pub struct Compared {
+    /// Method and path.
+    pub request: String,
+    /// What differs; empty where both answer the same.
+    pub differences: Vec<String>,
+}
+
+/// What a trial found.
+#[derive(Debug, Clone)]
+pub struct Trial {
+    /// What was there.
+    pub found: Found,
+    /// How it runs today, one line for each program with its version.
+    pub today: Vec<String>,
+    /// How it runs with onehop.
+    pub onehop: Vec<String>,
+    /// The Onehopfile that does it.
+    pub onehopfile: String,
+    /// The requests that both were asked.
+    pub compared: Vec<Compared>,
+    /// The figures; the control is today's stack. `None` where they were not taken, with the reason in `caveats`.
+    pub comparison: Option<Comparison>,
+    /// What the server's own figures say, and whether they contradict ours.
+    pub own_figures: Vec<String>,
+    /// What a sceptic must know.
+    pub caveats: Vec<String>,
+}
