@@ -94,9 +94,10 @@ pub(super) struct Thread<'a> {
     /// For each request its last answer's head.
     familiar: Vec<Familiar>,
     /// Rests, by their end.
-    timers: BinaryHeap<Reverse<(u64, usize, u32)>>,
+    timers: BinaryHeap<Reverse<(u64, usize)>>,
     /// Connections that may have more to read than they had turns for.
-    again: Vec<usize>,
+    /// And whether their end may be among it.
+    again: Vec<(usize, bool)>,
     /// Connections of a closed loop that have not begun.
     unbegun: Vec<usize>,
     /// Free connections that are open, for each address; the newest last.
@@ -165,6 +166,8 @@ impl<'a> Thread<'a> {
         let ended = loop {
             let now = self.now();
             processor.look(now, self.orders.measured_from, self.is_stopping(now));
+            // Before the end is looked at: whatever was meant to begin before it begins, or is counted.
+            self.arrivals(now);
             if self.is_over(now) {
                 break now;
             }
@@ -172,7 +175,6 @@ impl<'a> Thread<'a> {
             self.give_up_late(now);
             self.end_rests(now);
             self.begin_unbegun(now);
-            self.arrivals(now);
             self.read_again();
             events.clear();
             self.wait(&mut events);
@@ -258,7 +260,7 @@ impl<'a> Thread<'a> {
             return true;
         }
         let taken = budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
-        if taken.is_err() {
+        if matches!(taken, Err(_) | Ok(1)) {
             shared.spent.store(true, Ordering::Relaxed);
         }
         taken.is_ok()
@@ -403,9 +405,8 @@ impl<'a> Thread<'a> {
             }
             // The backlog of a Unix socket is full.
             Err(Errno::AGAIN) => {
-                let generation = connection.generation;
                 let at = self.now().saturating_add(nanoseconds(BACKLOG_RETRY));
-                self.timers.push(Reverse((at, place, generation)));
+                self.wake_at(place, at);
             }
             Err(error) => self.failed(place, Fault::Connect, &format!("no connection: {error}")),
         }
@@ -576,15 +577,14 @@ impl<'a> Thread<'a> {
                 Err(_) => return self.cut_off(place),
             }
         }
-        self.again.push(place);
+        self.again.push((place, closing));
     }
 
     fn read_again(&mut self) {
-        for place in std::mem::take(&mut self.again) {
+        for (place, closing) in std::mem::take(&mut self.again) {
             let asked = |connection: &Connection| matches!(connection.stage, Stage::Sending | Stage::Waiting);
             if self.connections.get(place).is_some_and(asked) {
-                // Whether the end came was told with the edge that is used up: read until nothing is left.
-                self.receive(place, true);
+                self.receive(place, closing);
             }
         }
     }
@@ -666,7 +666,14 @@ impl<'a> Thread<'a> {
     fn rest(&mut self, place: usize, until: u64) {
         let Some(connection) = self.connections.get_mut(place) else { return };
         connection.stage = Stage::Resting;
-        self.timers.push(Reverse((until, place, connection.generation)));
+        self.wake_at(place, until);
+    }
+
+    /// Sets the one timer of a connection; an earlier one is void.
+    fn wake_at(&mut self, place: usize, at: u64) {
+        let Some(connection) = self.connections.get_mut(place) else { return };
+        connection.wake_at = at;
+        self.timers.push(Reverse((at, place)));
     }
 
     /// A connection of an open loop is free: whoever waits longest gets it.
@@ -687,18 +694,18 @@ impl<'a> Thread<'a> {
     // ---- Time ----
 
     fn end_rests(&mut self, now: u64) {
-        while let Some(Reverse((at, place, generation))) = self.timers.peek().copied() {
+        while let Some(Reverse((at, place))) = self.timers.peek().copied() {
             if at > now {
                 return;
             }
             self.timers.pop();
-            let Some(connection) = self.connections.get(place) else { continue };
+            let Some(connection) = self.connections.get(place).filter(|connection| connection.wake_at == at)
+            else {
+                continue;
+            };
             match connection.stage {
-                // A rest has no second timer; closing meanwhile changes the generation and not the rest.
                 Stage::Resting => self.ask_again(place, now),
-                Stage::Connecting if connection.generation == generation && connection.socket.is_none() => {
-                    self.connect(place);
-                }
+                Stage::Connecting if connection.socket.is_none() => self.connect(place),
                 _ => {}
             }
         }
@@ -730,7 +737,7 @@ impl<'a> Thread<'a> {
 
     fn wait(&mut self, events: &mut Vec<Event>) {
         let now = self.now();
-        let rest = self.timers.peek().map_or(u64::MAX, |Reverse((at, ..))| *at);
+        let rest = self.timers.peek().map_or(u64::MAX, |Reverse((at, _))| *at);
         let exact = rest.min(self.arrival.unwrap_or(u64::MAX));
         let end = self.orders.shared.end.load(Ordering::Relaxed);
         let end = if end > now { end } else { u64::MAX };
