@@ -12,6 +12,7 @@
 pub mod client;
 pub mod collection;
 pub mod compare;
+pub mod engine;
 pub mod latency;
 pub mod measure;
 pub mod outcome;
