@@ -214,7 +214,7 @@ impl Span {
 }
 
 /// `4711 12 3`: on a core, waiting for one, turns.
-fn nanoseconds_of(folder: &str) -> Option<u64> {
+pub(crate) fn nanoseconds_of(folder: &str) -> Option<u64> {
     read(&format!("{folder}/schedstat"))?.split_whitespace().next()?.parse().ok()
 }
 
