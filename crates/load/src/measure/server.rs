@@ -216,7 +216,9 @@ impl Server {
             Err(error) => return Some(format!("its end is not known: {error}")),
         };
         if status.success() && !*self.is_stopped.lock().unwrap_or_else(PoisonError::into_inner) {
-            self.find_background();
+            if self.own.look().is_empty() {
+                self.find_background();
+            }
             let mut left_at = self.left_at.lock().unwrap_or_else(PoisonError::into_inner);
             let left_at = *left_at.get_or_insert_with(Instant::now);
             if !self.own.look().is_empty() || left_at.elapsed() < BACKGROUND_WITHIN {
@@ -328,10 +330,6 @@ impl Server {
     /// Takes in who listens on our port and descends from this process although no member is its parent any more:
     /// it went to the background before it was seen, and wrote over its environment (as nginx does).
     fn find_background(&self) {
-        let is_running = matches!(self.child().try_wait(), Ok(None));
-        if is_running || !self.own.look().is_empty() {
-            return;
-        }
         let loopback = Address::Tcp((std::net::Ipv4Addr::LOCALHOST, self.port).into());
         if let Some(listening) = Tree::listening_at(&loopback) {
             let is_ours = |process: &Process| descends_from_us(process.life.number);
