@@ -239,6 +239,22 @@ mod tests {
     }
 
     #[test]
+    fn from_birth_all_counts() {
+        let server = started(&[
+            "sh",
+            "-c",
+            "sh -c 'while [ $((i+=1)) -lt 100000 ]; do :; done'; echo on; exec sleep 60",
+        ]);
+        wait_for("its word", || server.log_tail().contains("on").then_some(()));
+        let spent = spent(server.pid());
+        let all = super::super::cpu_of(&server.tree());
+        assert!(
+            all > spent + Duration::from_millis(20) && all < spent + Duration::from_secs(5),
+            "{all:?} {spent:?}"
+        );
+    }
+
+    #[test]
     fn short_processes_are_counted_by_their_parents() {
         let child = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done";
         let script =

@@ -25,6 +25,7 @@ mod steal;
 mod tree;
 mod version;
 
+pub use account::cpu_of;
 pub use cores::{bind_to, core_caveats, split_cores};
 pub use machine::look;
 pub use memory::{Memory, forget_peak, memory_of};
