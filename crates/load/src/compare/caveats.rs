@@ -80,14 +80,11 @@ fn of_marks(arm: &Arm, own: &[&Sample]) -> Vec<String> {
         ));
     }
     if let Some(rounds) = rounds(|mark| matches!(mark, Mark::Pause { .. })) {
-        caveats.push(format!(
-            "`{name}`, or the machine, stood still in {rounds}: rate and latency left out"
-        ));
+        caveats.push(format!("`{name}`, or the machine, stood still in {rounds}: rate and latency left out"));
     }
     if let Some(rounds) = rounds(|mark| *mark == Mark::Restarted) {
-        caveats.push(format!(
-            "`{name}` ended or was started anew while it was measured in {rounds}; left out"
-        ));
+        caveats
+            .push(format!("`{name}` ended or was started anew while it was measured in {rounds}; left out"));
     }
     if let Some(rounds) = rounds(|mark| *mark == Mark::LoadWasTheBottleneck) {
         caveats.push(format!(
