@@ -32,7 +32,11 @@ impl Reader<'_> {
             "graphql" => self.graphql(content, fields).map(Some),
             "file" => {
                 let source = content.get("src").map(text_of).unwrap_or_default();
-                self.file(&source, request)
+                let bytes = self.file(&source, request)?;
+                if bytes.is_some() {
+                    set_media_type(fields, &media_of_file(&source));
+                }
+                Ok(bytes)
             }
             other => {
                 self.notes.push(format!(
@@ -130,7 +134,7 @@ impl Reader<'_> {
                 let Some(bytes) = self.file(&source, request)? else { continue };
                 let name = source.rsplit(['/', '\\']).next().unwrap_or_default();
                 let name = quoted(entry.get("fileName").and_then(Value::as_str).unwrap_or(name));
-                let media = own.unwrap_or("application/octet-stream");
+                let media = own.map_or_else(|| media_of_file(&source), str::to_owned);
                 parts.push((format!("{head}; filename=\"{name}\"\r\nContent-Type: {media}"), bytes));
             }
         }
@@ -209,6 +213,11 @@ impl Reader<'_> {
         }
         Ok(Some(bytes))
     }
+}
+
+/// As the file's name has it.
+fn media_of_file(name: &str) -> String {
+    mime_guess::from_path(name).first_or_octet_stream().to_string()
 }
 
 /// The Content-Type that is written, in small letters.
