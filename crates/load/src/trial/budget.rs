@@ -74,7 +74,9 @@ mod tests {
 
     #[test]
     fn a_comparison_fits_into_its_time() {
-        for (budget, arms, overhead_ms) in [(27, 2, 700), (33, 3, 600), (20, 2, 100), (300, 2, 100), (40, 4, 100)] {
+        for (budget, arms, overhead_ms) in
+            [(27, 2, 700), (33, 3, 600), (20, 2, 100), (300, 2, 100), (40, 4, 100)]
+        {
             let wanted = wanted(arms, overhead_ms);
             let times = fit(SECOND * budget, wanted).unwrap();
             let samples = u32::try_from(times.rounds * arms).unwrap();

@@ -134,9 +134,12 @@ impl<'a> Bench<'a> {
     ) -> Result<Result<(Comparison, String), String>, TrialError> {
         let at_full = "Latencies are those at full load, where they mostly say how many requests wait: ";
         if observer.is_interrupted() {
-            return Ok(Err(format!("{at_full}it was broken off before they were measured at the same load.")));
+            return Ok(Err(format!(
+                "{at_full}it was broken off before they were measured at the same load."
+            )));
         }
-        let Some(rate) = slowest(full).map(|rate| (rate * OFFERED_SHARE).floor()).filter(|rate| *rate >= 1.0) else {
+        let Some(rate) = slowest(full).map(|rate| (rate * OFFERED_SHARE).floor()).filter(|rate| *rate >= 1.0)
+        else {
             return Ok(Err(format!("{at_full}no rate is known that both bear.")));
         };
         let arms = arms.get(..2).unwrap_or(arms);
@@ -185,9 +188,10 @@ impl<'a> Bench<'a> {
             server_cores: self.server_cores.clone(),
             load_cores: self.load_cores.clone(),
             seed: self.settings.seed,
-            ..compare::Settings::default()
+            ..super::standin::settings()
         };
-        compare::compare(arms, &settings, observer).map_err(|error| TrialError::Measurement(error.to_string()))
+        super::standin::compare(arms, &settings, observer)
+            .map_err(|error| TrialError::Measurement(error.to_string()))
     }
 
     fn full_load_words(&self, paths: &[String], times: Times) -> String {
@@ -230,10 +234,14 @@ fn slowest(comparison: &Comparison) -> Option<f64> {
 fn merged(full: Vec<compare::Row>, latencies: Vec<compare::Row>) -> Vec<compare::Row> {
     let is_latency = |metric: Metric| matches!(metric, Metric::P50 | Metric::P99);
     let mut rows: Vec<compare::Row> = full.into_iter().filter(|row| !is_latency(row.metric)).collect();
-    let before = |row: &compare::Row, latency: &compare::Row| (row.test, row.metric) < (latency.test, latency.metric);
+    let before =
+        |row: &compare::Row, latency: &compare::Row| (row.test, row.metric) < (latency.test, latency.metric);
     for latency in latencies.into_iter().filter(|row| is_latency(row.metric)) {
         // Where those of full load stood: behind the last row of its arm that comes before it in the table.
-        let at = rows.iter().rposition(|row| before(row, &latency) && row.test == latency.test).map_or(0, |at| at + 1);
+        let at = rows
+            .iter()
+            .rposition(|row| before(row, &latency) && row.test == latency.test)
+            .map_or(0, |at| at + 1);
         rows.insert(at, latency);
     }
     rows

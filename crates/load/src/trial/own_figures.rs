@@ -48,7 +48,13 @@ pub(super) fn look(stack: &Stack) -> Result<Option<Look>, String> {
 }
 
 /// What the server's figures say, in words, one line for each.
-pub(super) fn judge(stack: &Stack, before: &Look, after: &Look, run: &Run, connections: usize) -> Vec<String> {
+pub(super) fn judge(
+    stack: &Stack,
+    before: &Look,
+    after: &Look,
+    run: &Run,
+    connections: usize,
+) -> Vec<String> {
     let name = &stack.name;
     // Looking is a request too, and stub_status counts it.
     let looks = u64::from(matches!(stack.tells, Tells::StubStatus(_)));
@@ -232,16 +238,21 @@ mod tests {
         assert_eq!(share_between(&nothing, &look, 0.5), Some((0.0, 0.0005)));
         assert_eq!(share_between(&nothing, &look, 0.99), Some((0.0005, 0.001)));
         assert_eq!(share_between(&look, &look, 0.99), None);
-        let status =
-            "Active connections: 2 \nserver accepts handled requests\n 16 16 31 \nReading: 0 Writing: 1 Waiting: 1 \n";
+        let status = "Active connections: 2 \nserver accepts handled requests\n 16 16 31 \nReading: 0 Writing: 1 Waiting: 1 \n";
         assert_eq!(from_stub_status(status), Some(31));
         assert_eq!(from_stub_status("<html>"), None);
     }
 
     #[test]
     fn a_contradiction_is_said_and_what_agrees_is_not_one() {
-        assert_eq!(count_words("onehop", 100, 100, 16), "onehop counted 100 requests, the load 100 answers: they agree");
-        assert!(count_words("onehop", 116, 100, 16).ends_with("(16 were under way when the load ended): they agree"));
+        assert_eq!(
+            count_words("onehop", 100, 100, 16),
+            "onehop counted 100 requests, the load 100 answers: they agree"
+        );
+        assert!(
+            count_words("onehop", 116, 100, 16)
+                .ends_with("(16 were under way when the load ended): they agree")
+        );
         for (theirs, ours) in [(118, 100), (98, 100), (0, 5)] {
             let words = count_words("onehop", theirs, ours, 16);
             assert!(words.starts_with("CONTRADICTION"), "{words}");

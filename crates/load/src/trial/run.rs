@@ -29,7 +29,8 @@ pub fn run(setup: &Setup, settings: &Settings, observer: &mut dyn Observer) -> R
     let mut workshop = Workshop::new(&setup, &settings.onehop);
     trial.onehopfile = workshop.shown_onehopfile();
 
-    let Looked { sameness, measured, own_figures } = looking::look(&mut workshop, first, &mut bench, observer)?;
+    let Looked { sameness, measured, own_figures } =
+        looking::look(&mut workshop, first, &mut bench, observer)?;
     trial.own_figures = own_figures;
     trial.caveats.extend(sameness.changing);
     trial.caveats.push(same::IGNORED.to_owned());

@@ -25,11 +25,6 @@ const CONNECTIONS: usize = 16;
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings {
-            onehop: PathBuf::from("onehop"),
-            within: WITHIN,
-            connections: CONNECTIONS,
-            seed: 1,
-        }
+        Settings { onehop: PathBuf::from("onehop"), within: WITHIN, connections: CONNECTIONS, seed: 1 }
     }
 }

@@ -74,13 +74,16 @@ pub(super) fn differences(seen: &[Vec<Seen>; 2], names: [&str; 2]) -> Found {
     let [left, right] = seen;
     let (Some(first), Some(second)) = (left.last(), right.last()) else { return found };
     for aspect in aspects(seen) {
-        let changes = |side: &Vec<Seen>| side.windows(2).any(|pair| matches!(pair, [a, b] if a.differs(b, &aspect)));
+        let changes =
+            |side: &Vec<Seen>| side.windows(2).any(|pair| matches!(pair, [a, b] if a.differs(b, &aspect)));
         match (changes(left), changes(right)) {
             (true, true) => found.changing.push(aspect),
             (true, false) | (false, true) => {
                 let (changing, steady) =
                     if changes(left) { (names[0], names[1]) } else { (names[1], names[0]) };
-                let words = format!("{aspect} changes from one answer to the next with {changing}, not with {steady}");
+                let words = format!(
+                    "{aspect} changes from one answer to the next with {changing}, not with {steady}"
+                );
                 found.differing.push((aspect, words));
             }
             (false, false) if first.differs(second, &aspect) => {
@@ -233,7 +236,9 @@ fn decode(body: Vec<u8>, coding: Option<&str>) -> Body {
     let limit = BODY_BYTES_MAX as u64 + 1;
     let result = match coding {
         None => return Body::Plain(body),
-        Some("gzip" | "x-gzip") => flate2::read::MultiGzDecoder::new(&body[..]).take(limit).read_to_end(&mut plain),
+        Some("gzip" | "x-gzip") => {
+            flate2::read::MultiGzDecoder::new(&body[..]).take(limit).read_to_end(&mut plain)
+        }
         Some("br") => brotli::Decompressor::new(&body[..], 4096).take(limit).read_to_end(&mut plain),
         Some(other) => return Body::Undecodable(format!("is coded in `{other}`, which was not asked for")),
     };
@@ -246,7 +251,9 @@ fn decode(body: Vec<u8>, coding: Option<&str>) -> Body {
 
 fn words(aspect: &Aspect, seen: [&Seen; 2], names: [&str; 2]) -> String {
     let [first, second] = seen;
-    let both = |left: Cow<'_, str>, right: Cow<'_, str>| format!("{left} with {}, {right} with {}", names[0], names[1]);
+    let both = |left: Cow<'_, str>, right: Cow<'_, str>| {
+        format!("{left} with {}, {right} with {}", names[0], names[1])
+    };
     match aspect {
         Aspect::Outcome => {
             let outcome = |seen: &Seen| match seen {
@@ -278,7 +285,7 @@ fn body_words(first: &Seen, second: &Seen, names: [&str; 2]) -> String {
     match (body(first), body(second)) {
         (Body::Plain(left), Body::Plain(right)) => {
             let alike = left.iter().zip(&right).take_while(|(left, right)| left == right).count();
-            let [(one, other), (name, other_name)] = [(left.len(), right.len()), (names[0], names[1])];
+            let (one, other, [name, other_name]) = (left.len(), right.len(), names);
             let excerpt = |bytes: &[u8]| {
                 let from = alike.saturating_sub(8);
                 let part = bytes.get(from..bytes.len().min(alike + 24)).unwrap_or_default();

@@ -147,7 +147,8 @@ fn told(questions: &[Question], answers: &[[Vec<Seen>; 2]], names: [&str; 2]) ->
 
 fn questions(paths: &[String]) -> Vec<Question> {
     let mut seen = std::collections::HashSet::new();
-    let paths: Vec<&String> = paths.iter().filter(|path| seen.insert(path.as_str())).take(PATHS_MAX).collect();
+    let paths: Vec<&String> =
+        paths.iter().filter(|path| seen.insert(path.as_str())).take(PATHS_MAX).collect();
     let of = |method, path: &str, form| Question { method, path: path.to_owned(), form };
     let mut questions: Vec<Question> = paths.iter().map(|path| of("GET", path, Form::Plain)).collect();
     for path in paths.iter().take(PATHS_IN_ALL_FORMS_MAX) {

@@ -17,8 +17,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::TrialError;
-use super::detect::Surroundings;
 use super::setup::{AppPort, Application, Setup};
+use super::standin::Surroundings;
 use crate::compare::{Source, Start};
 use crate::plan::{Ask, Expect};
 use crate::target::{Address, Endpoint, Target};
@@ -86,7 +86,13 @@ enum Runs {
 
 impl<'a> Workshop<'a> {
     pub(super) fn new(setup: &'a Setup, onehop: &'a Path) -> Self {
-        Workshop { setup, onehop, surroundings: Surroundings::look(), application: Runs::of(setup), taken: Vec::new() }
+        Workshop {
+            setup,
+            onehop,
+            surroundings: Surroundings::look(),
+            application: Runs::of(setup),
+            taken: Vec::new(),
+        }
     }
 
     /// How the application is started by itself: to see where it listens, or to run behind several fronts at a time.
@@ -157,7 +163,8 @@ impl<'a> Workshop<'a> {
     fn port(&mut self) -> Result<u16, TrialError> {
         let port = ports::free(&self.taken).ok_or_else(|| {
             TrialError::Measurement(
-                "no port from 20000 to 31999 is free: end some servers (`ss -ltn` shows who listens)".to_owned(),
+                "no port from 20000 to 31999 is free: end some servers (`ss -ltn` shows who listens)"
+                    .to_owned(),
             )
         })?;
         self.taken.push(port);
@@ -235,7 +242,9 @@ fn write(path: PathBuf, text: &str) -> Result<PathBuf, TrialError> {
 
 fn unwritable(path: &Path, error: &std::io::Error) -> TrialError {
     let path = path.display();
-    TrialError::Measurement(format!("{path} cannot be written ({error}): is TMPDIR writable, and the disk not full?"))
+    TrialError::Measurement(format!(
+        "{path} cannot be written ({error}): is TMPDIR writable, and the disk not full?"
+    ))
 }
 
 /// Puts the ports and the folder into a configuration.
@@ -244,5 +253,23 @@ fn fill(text: &str, port: u16, app_port: Option<u16>, scratch: &Path) -> String 
     match app_port {
         Some(app_port) => text.replace("{app_port}", &app_port.to_string()),
         None => text,
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Something that listens there.
+    pub(in crate::trial) fn stack_at(name: &str, address: SocketAddr) -> Stack {
+        Stack {
+            name: name.to_owned(),
+            words: name.to_owned(),
+            source: Source::Running,
+            telling: Source::Running,
+            tells: Tells::Nothing("it is a test"),
+            address,
+            _scratch: None,
+        }
     }
 }

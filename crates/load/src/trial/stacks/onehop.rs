@@ -95,7 +95,8 @@ fn with_admin(text: &str, admin: SocketAddr) -> String {
     if lines.get(begin).is_none_or(|line| line.trim() != "{") {
         return format!("{{\n{line}\n}}\n{text}");
     }
-    let end = lines.iter().skip(begin).position(|line| line.trim() == "}").map_or(lines.len(), |at| begin + at);
+    let end =
+        lines.iter().skip(begin).position(|line| line.trim() == "}").map_or(lines.len(), |at| begin + at);
     let mut number = 0;
     lines.retain(|kept| {
         let is_within = number > begin && number < end;

@@ -30,7 +30,8 @@ impl Workshop<'_> {
     fn application_itself(&mut self) -> Result<Stack, TrialError> {
         let Some(application) = &self.setup.application else {
             return Err(TrialError::Measurement(
-                "there is nothing that serves these files today: install nginx or Caddy to compare with".to_owned(),
+                "there is nothing that serves these files today: install nginx or Caddy to compare with"
+                    .to_owned(),
             ));
         };
         let (source, address) = match self.application {
@@ -80,7 +81,13 @@ impl Workshop<'_> {
             Ok(Command { words, environment: Vec::new() })
         };
         let start = |this: &Self, name: &str, conf: &str| {
-            this.start(command(&format!("{name}.conf"), conf)?, &format!("{name}.sh"), folder.path(), port, app_port)
+            this.start(
+                command(&format!("{name}.conf"), conf)?,
+                &format!("{name}.sh"),
+                folder.path(),
+                port,
+                app_port,
+            )
         };
         let source = start(self, "nginx", &conf)?;
         let (telling, tells) = match telling {
@@ -102,7 +109,8 @@ impl Workshop<'_> {
         words.push(text_of(&path));
         // Caddy keeps certificates and its last configuration in these.
         let home = text_of(folder.path());
-        let environment = ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"].map(|name| (name.to_owned(), home.clone()));
+        let environment =
+            ["HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"].map(|name| (name.to_owned(), home.clone()));
         let command = Command { words, environment: environment.to_vec() };
         let source = self.start(command, "start.sh", folder.path(), port, app_port)?;
         let version = measure::version_of(&text_of(&program)).unwrap_or_else(|| "Caddy".to_owned());
@@ -154,10 +162,15 @@ impl Workshop<'_> {
         let behind = application.map(|application| {
             let running = matches!(application.port, AppPort::Running(_));
             let words = application_words(application);
-            if running { format!(" in front of {words}, which runs already") } else { format!(" in front of {words}") }
+            if running {
+                format!(" in front of {words}, which runs already")
+            } else {
+                format!(" in front of {words}")
+            }
         });
         Stack {
-            name: application.map_or_else(|| name.to_owned(), |application| format!("{name} + {}", short(application))),
+            name: application
+                .map_or_else(|| name.to_owned(), |application| format!("{name} + {}", short(application))),
             words: format!("{version}{}", behind.unwrap_or_default()),
             source,
             telling,
@@ -173,7 +186,9 @@ pub(super) fn application_words(application: &Application) -> String {
     if let AppPort::Running(address) = application.port {
         return format!("the server at {address}");
     }
-    let Some((program, arguments)) = application.words.split_first() else { return "the application".to_owned() };
+    let Some((program, arguments)) = application.words.split_first() else {
+        return "the application".to_owned();
+    };
     let version = measure::version_of(program);
     let version = version.map(|version| match version.strip_prefix("node ") {
         Some(number) => format!("Node {number}"),
@@ -228,7 +243,8 @@ fn with_stub_status(conf: &str, port: u16) -> Option<String> {
     );
     let mut at = 0;
     for line in conf.split_inclusive('\n') {
-        let is_http = line.trim_start().strip_prefix("http").is_some_and(|rest| rest.trim_start().starts_with('{'));
+        let is_http =
+            line.trim_start().strip_prefix("http").is_some_and(|rest| rest.trim_start().starts_with('{'));
         if is_http {
             let brace = at + line.find('{')? + 1;
             let (before, after) = conf.split_at_checked(brace)?;
