@@ -2,8 +2,8 @@
 //!
 //! Owns the servers of that phase; all of them have ended when a function of this file returns.
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::time::Duration;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::{Duration, Instant};
 
 use super::TrialError;
 use super::measuring::Bench;
@@ -23,10 +23,14 @@ use crate::target::{Address, Endpoint, Target};
 const OWN_FIGURES_TIME: Duration = Duration::from_millis(800);
 /// Paths of a site that are asked in turn: a page and what belongs to it.
 const SITE_PATHS_MAX: usize = 4;
+/// After so long it is looked whether somebody wants it broken off, and where the server listens.
+const READY_STRETCH: Duration = Duration::from_secs(1);
 
 /// What the look came to.
 #[derive(Debug)]
 pub(super) struct Looked {
+    /// Today's and onehop's, ready to be measured.
+    pub(super) stacks: Vec<Stack>,
     pub(super) sameness: Sameness,
     /// What may be measured, or why nothing may.
     pub(super) measured: Result<Vec<String>, String>,
@@ -38,6 +42,12 @@ struct Running {
     server: Option<Server>,
     /// From its start to its first answer.
     took: Duration,
+}
+
+/// Why a start came to nothing.
+enum Failed {
+    Start(StartError),
+    Interrupted,
 }
 
 /// An application that does not listen where `PORT` tells it is found, and its port taken as fixed. Gives what a
@@ -54,10 +64,11 @@ pub(super) fn settle_port(
     let found = {
         let mut workshop = Workshop::new(setup, bench.onehop());
         let Some(start) = workshop.application_alone()? else { return Ok(None) };
-        match begin(&start, &anything(start.port.unwrap_or_default()), &bench.server_cores) {
+        let ask = anything(start.port.unwrap_or_default());
+        match begin(&start, &ask, &bench.server_cores, observer) {
             Ok(_) => None,
-            Err(StartError::ListensElsewhere { found, .. }) => Some(found),
-            Err(error) => return Err(side("the application by itself", &error)),
+            Err(Failed::Start(StartError::ListensElsewhere { found, .. })) => Some(found),
+            Err(failed) => return Err(side("the application by itself", &failed)),
         }
     };
     let Some(found) = found else { return Ok(None) };
@@ -79,8 +90,8 @@ pub(super) fn look(
         Some(start) => {
             observer.stage("starts the application");
             let port = start.port.unwrap_or_default();
-            let server = begin(&start, &anything(port), &bench.server_cores)
-                .map_err(|error| side("the application", &error))?;
+            let (server, _) = begin(&start, &anything(port), &bench.server_cores, observer)
+                .map_err(|failed| side("the application", &failed))?;
             workshop.application_runs_at(port);
             Some(server)
         }
@@ -89,9 +100,9 @@ pub(super) fn look(
     let (mut today, mut onehop) = (workshop.today(front)?, workshop.onehop()?);
     let first = workshop.setup.paths.first().cloned().unwrap_or_else(|| "/".to_owned());
     observer.stage(&format!("starts {}", today.name));
-    let running_today = run(&mut today, &first, bench)?;
+    let running_today = run(&mut today, &first, bench, observer)?;
     observer.stage(&format!("starts {}", onehop.name));
-    let running_onehop = run(&mut onehop, &first, bench)?;
+    let running_onehop = run(&mut onehop, &first, bench, observer)?;
     bench.saw_start(running_today.took.max(running_onehop.took));
     observer.stage("asks both the same");
     let sameness = same::compare(&today, &onehop, &workshop.setup.paths);
@@ -103,9 +114,15 @@ pub(super) fn look(
             own_figures.extend(own(stack, running, paths, bench, observer)?);
         }
     }
-    drop((running_today, running_onehop, shared));
-    workshop.application_runs_as_set_up();
-    Ok(Looked { sameness, measured, own_figures })
+    drop((running_today, running_onehop));
+    let stacks = if shared.is_some() {
+        drop(shared);
+        workshop.application_runs_as_set_up();
+        vec![workshop.today(front)?, workshop.onehop()?]
+    } else {
+        vec![today, onehop]
+    };
+    Ok(Looked { stacks, sameness, measured, own_figures })
 }
 
 /// Another of today's stacks, where it answers as the first one did.
@@ -119,7 +136,8 @@ pub(super) fn beside(
     let mut stack = workshop.today(front).map_err(|error| format!("Not measured: {error}"))?;
     observer.stage(&format!("looks at {}", stack.name));
     let first = paths.first().map_or("/", String::as_str).to_owned();
-    let running = run(&mut stack, &first, bench).map_err(|error| format!("Not measured: {error}"))?;
+    let running =
+        run(&mut stack, &first, bench, observer).map_err(|error| format!("Not measured: {error}"))?;
     let mut client = Client::new(Address::Tcp(stack.address));
     for path in paths {
         let status = client.ask(&stack.ask(path), Patience::default()).map(|answer| answer.status);
@@ -184,7 +202,12 @@ fn own(
 }
 
 /// Starts a stack and waits until it answers.
-fn run(stack: &mut Stack, path: &str, bench: &Bench<'_>) -> Result<Running, TrialError> {
+fn run(
+    stack: &mut Stack,
+    path: &str,
+    bench: &Bench<'_>,
+    observer: &mut dyn Observer,
+) -> Result<Running, TrialError> {
     let ask = Ask { expect: settled(), ..stack.ask(path) };
     let Source::Command(start) = stack.telling.clone() else {
         return match Client::new(ask.address.clone()).ask(&ask, Patience::default()) {
@@ -196,21 +219,61 @@ fn run(stack: &mut Stack, path: &str, bench: &Bench<'_>) -> Result<Running, Tria
             }),
         };
     };
-    match begin(&start, &ask, &bench.server_cores) {
-        Ok(server) => {
-            stack.found_at(&server.tree().listening());
+    match begin(&start, &ask, &bench.server_cores, observer) {
+        Ok((server, ip)) => {
+            stack.address.set_ip(ip);
             let took = server.started_at().elapsed();
             Ok(Running { server: Some(server), took })
         }
-        Err(error) => Err(side(&stack.words, &error)),
+        Err(failed) => Err(side(&stack.words, &failed)),
     }
 }
 
-fn begin(start: &Start, ask: &Ask, cores: &[usize]) -> Result<Server, StartError> {
+/// Starts it and waits for its first answer. Some programs that are told `localhost` listen at ::1 alone: then that is
+/// where it is asked, and the address is given back.
+fn begin(
+    start: &Start,
+    ask: &Ask,
+    cores: &[usize],
+    observer: &mut dyn Observer,
+) -> Result<(Server, IpAddr), Failed> {
     let mut server = Server::start(start, cores)?;
-    let patience = Patience { connect: Duration::from_secs(1), answer: start.ready_within };
-    measure::wait_until_ready(&mut server, ask, patience, start.ready_within)?;
-    Ok(server)
+    let mut ask = ask.clone();
+    let begun = Instant::now();
+    loop {
+        let left = start.ready_within.saturating_sub(begun.elapsed());
+        let (stretch, is_last) = (READY_STRETCH.min(left), left <= READY_STRETCH);
+        let (connect, stretch_begun) = (Duration::from_secs(1), Instant::now());
+        let patience = Patience { connect, answer: start.ready_within };
+        let error = match measure::wait_until_ready(&mut server, &ask, patience, stretch) {
+            Ok(_) => return Ok((server, ip_of(&ask.address))),
+            Err(error) => error,
+        };
+        match error {
+            StartError::NotReady { .. } if !is_last => {}
+            // At the end of a stretch any port that is listened on is named, answer or not.
+            StartError::ListensElsewhere { .. } if !is_last && stretch_begun.elapsed() >= stretch => {}
+            error => return Err(Failed::Start(error)),
+        }
+        if observer.is_interrupted() {
+            return Err(Failed::Interrupted);
+        }
+        let port = server.port();
+        let listening = server.tree().listening();
+        let here = |address: &&SocketAddr| address.port() == port;
+        if listening.iter().any(|address| here(&address))
+            && listening.iter().filter(here).all(|address| address.ip() == IpAddr::V6(Ipv6Addr::LOCALHOST))
+        {
+            ask.address = Address::Tcp((Ipv6Addr::LOCALHOST, port).into());
+        }
+    }
+}
+
+fn ip_of(address: &Address) -> IpAddr {
+    match address {
+        Address::Tcp(address) => address.ip(),
+        Address::Unix(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+    }
 }
 
 /// Whatever an application answers, and not what a front answers while there is none behind it.
@@ -237,8 +300,15 @@ fn anything(port: u16) -> Ask {
     }
 }
 
+impl From<StartError> for Failed {
+    fn from(error: StartError) -> Failed {
+        Failed::Start(error)
+    }
+}
+
 /// A program's own words say most about why it does not run.
-fn side(who: &str, error: &StartError) -> TrialError {
+fn side(who: &str, failed: &Failed) -> TrialError {
+    let Failed::Start(error) = failed else { return TrialError::Interrupted };
     let next = match error {
         StartError::PortTaken { .. } | StartError::NoPort { .. } => "end what listens there, and try again",
         StartError::Empty | StartError::NotFound { .. } => "install it, and try again",

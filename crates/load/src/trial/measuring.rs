@@ -188,9 +188,9 @@ impl<'a> Bench<'a> {
             server_cores: self.server_cores.clone(),
             load_cores: self.load_cores.clone(),
             seed: self.settings.seed,
-            ..super::standin::settings()
+            ..compare::Settings::default()
         };
-        super::standin::compare(arms, &settings, observer)
+        compare::compare(arms, &settings, observer)
             .map_err(|error| TrialError::Measurement(error.to_string()))
     }
 

@@ -29,14 +29,13 @@ pub fn run(setup: &Setup, settings: &Settings, observer: &mut dyn Observer) -> R
     let mut workshop = Workshop::new(&setup, &settings.onehop);
     trial.onehopfile = workshop.shown_onehopfile();
 
-    let Looked { sameness, measured, own_figures } =
-        looking::look(&mut workshop, first, &mut bench, observer)?;
+    let looked = looking::look(&mut workshop, first, &mut bench, observer)?;
+    let Looked { mut stacks, sameness, measured, own_figures } = looked;
     trial.own_figures = own_figures;
     trial.caveats.extend(sameness.changing);
     trial.caveats.push(same::IGNORED.to_owned());
     trial.compared = sameness.compared;
 
-    let mut stacks = vec![workshop.today(first)?, workshop.onehop()?];
     trial.today.extend(stacks.first().map(|stack| stack.words.clone()));
     trial.onehop.extend(stacks.last().map(|stack| stack.words.clone()));
     let paths = match measured {

@@ -10,7 +10,7 @@ mod today;
 
 pub(super) use today::stub_status_path;
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -197,19 +197,6 @@ impl Stack {
             body: None,
             weight: 1,
             expect: Expect::Exactly(vec![200]),
-        }
-    }
-
-    /// The address behind its port, of those where its processes listen.
-    pub(super) fn found_at(&mut self, listening: &[SocketAddr]) {
-        let ours = || listening.iter().filter(|address| address.port() == self.address.port());
-        let is_reached = |address: &SocketAddr| {
-            let ip = address.ip().to_canonical();
-            ip.is_unspecified() || ip == IpAddr::V4(Ipv4Addr::LOCALHOST)
-        };
-        // Some programs that are told `localhost` listen at ::1 alone.
-        if !ours().any(is_reached) && ours().any(|address| address.ip() == IpAddr::V6(Ipv6Addr::LOCALHOST)) {
-            self.address.set_ip(IpAddr::V6(Ipv6Addr::LOCALHOST));
         }
     }
 }
