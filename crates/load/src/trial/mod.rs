@@ -11,6 +11,8 @@ mod own_figures;
 mod run;
 mod same;
 mod settings;
+pub mod detect;
+pub mod error;
 pub mod setup;
 mod stacks;
 mod standin;
@@ -22,6 +24,9 @@ use crate::compare::Comparison;
 pub use error::TrialError;
 pub use run::run;
 pub use settings::Settings;
+pub use detect::{Surroundings, detect};
+pub use error::TrialError;
+pub use setup::{AppPort, Application, Front, Setup};
 
 /// What was found at the path that was given.
 #[derive(Debug, Clone)]
