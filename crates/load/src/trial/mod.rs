@@ -4,6 +4,7 @@
 //! user's, and never claims a saving where the answers differ.
 
 mod budget;
+pub mod detect;
 pub mod error;
 mod looking;
 mod measuring;
@@ -11,21 +12,17 @@ mod own_figures;
 mod run;
 mod same;
 mod settings;
-pub mod detect;
-pub mod error;
 pub mod setup;
 mod stacks;
-mod standin;
 
 use std::path::PathBuf;
 
 use crate::compare::Comparison;
 
+pub use detect::{Surroundings, detect};
 pub use error::TrialError;
 pub use run::run;
 pub use settings::Settings;
-pub use detect::{Surroundings, detect};
-pub use error::TrialError;
 pub use setup::{AppPort, Application, Front, Setup};
 
 /// What was found at the path that was given.

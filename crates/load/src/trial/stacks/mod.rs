@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use super::TrialError;
 use super::setup::{AppPort, Application, Setup};
-use super::standin::Surroundings;
+use super::Surroundings;
 use crate::compare::{Source, Start};
 use crate::plan::{Ask, Expect};
 use crate::target::{Address, Endpoint, Target};
