@@ -3,6 +3,9 @@
 //! Owns names, defaults and texts only. Never acts: `commands/` does. Every command shows an example,
 //! since a line to copy teaches faster than a list of options.
 
+mod bench;
+mod trial;
+
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -12,6 +15,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use onehop_config::limits::APP_WORKERS_MAX;
 
 use crate::listen;
+
+pub(crate) use self::bench::{
+    AmongForeign, Bench, BenchCommand, Collection, Compare, Cores, Foreign, LatencyLimit, Load, Max, Output, Request, Shape,
+};
+pub(crate) use self::trial::Try;
 
 /// A web server that runs your application: pages from memory, one hop to your users.
 #[derive(Debug, Parser)]
@@ -45,6 +53,8 @@ pub(crate) enum Command {
     Stop(Stop),
     Status(Status),
     Workers(Workers),
+    Bench(Box<Bench>),
+    Try(Try),
     Completions(Completions),
     Man(Man),
 }
