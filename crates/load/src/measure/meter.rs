@@ -1,0 +1,179 @@
+//! What a tree of processes uses while it is measured.
+//!
+//! Owns the thread that samples. It is on the cores of whoever starts it, and is to stay away from the server's;
+//! it looks at what changed only, and at memory so seldom that this takes a fiftieth of a core at most.
+
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::account::Account;
+use super::process::{Census, Life, number_behind, read};
+use super::tree::Tree;
+use crate::compare::Usage;
+
+/// Between two looks at CPU time: what a thread that ends used since the last one is known in ticks only.
+const CPU_EVERY: Duration = Duration::from_millis(50);
+/// Between two looks at memory, at least.
+const MEMORY_EVERY: Duration = Duration::from_millis(250);
+/// Memory is looked at so seldom that the looking takes one part of so many.
+const MEMORY_PART: u32 = 50;
+/// Samples of memory that are kept: over an hour of them. After that only the begin is known.
+const MEMORY_SAMPLES_MAX: usize = 16_384;
+
+/// Weighs a tree until it is stopped.
+#[derive(Debug)]
+pub struct Meter {
+    stop: Sender<()>,
+    thread: Option<JoinHandle<Result<Measured, String>>>,
+}
+
+/// What was weighed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// The figures.
+    pub usage: Usage,
+    /// What a reader has to know about them, for people.
+    pub notes: Vec<String>,
+}
+
+struct Sampler {
+    tree: Tree,
+    census: Census,
+    account: Account,
+    members: Vec<Life>,
+    memory: Vec<u64>,
+    is_memory_resident: bool,
+    begun: Instant,
+}
+
+impl Meter {
+    /// Begins: when this returns, the first figures are taken.
+    pub fn start(tree: Tree) -> Meter {
+        let mut sampler = Sampler {
+            tree,
+            census: Census::default(),
+            account: Account::default(),
+            members: Vec::new(),
+            memory: Vec::new(),
+            is_memory_resident: false,
+            begun: Instant::now(),
+        };
+        sampler.weigh();
+        sampler.begin();
+        let (stop, stopped) = mpsc::channel();
+        let sample = move || {
+            let mut memory_at = Instant::now() + MEMORY_EVERY;
+            while stopped.recv_timeout(CPU_EVERY) == Err(RecvTimeoutError::Timeout) {
+                let is_memory_due = Instant::now() >= memory_at;
+                sampler.count(is_memory_due);
+                if is_memory_due {
+                    memory_at = Instant::now() + MEMORY_EVERY.max(sampler.weigh() * MEMORY_PART);
+                }
+            }
+            sampler.finish()
+        };
+        let thread = std::thread::Builder::new().name("meter".to_owned()).spawn(sample).ok();
+        Meter { stop, thread }
+    }
+
+    /// The figures since the start; `None` where processes could not be found or read.
+    pub fn stop(self) -> Option<Usage> {
+        self.finish().ok().map(|measured| measured.usage)
+    }
+
+    /// The same with what is to be known about them.
+    ///
+    /// # Errors
+    /// For people: why there are no figures.
+    pub fn finish(mut self) -> Result<Measured, String> {
+        // The thread may have ended only by breaking, which joining tells.
+        let _ = self.stop.send(());
+        let thread = self.thread.take().ok_or("the system gave no thread for measuring")?;
+        thread.join().map_err(|_| "the measuring thread broke".to_owned())?
+    }
+}
+
+impl Sampler {
+    fn begin(&mut self) {
+        self.members = self.lives();
+        self.begun = Instant::now();
+        self.account.read(&self.members, true);
+    }
+
+    fn count(&mut self, deeply: bool) {
+        if deeply || self.census.is_old() {
+            self.members = self.lives();
+        }
+        self.account.read(&self.members, deeply);
+    }
+
+    fn lives(&mut self) -> Vec<Life> {
+        let members = self.tree.look_among(self.census.look());
+        members.iter().map(|process| process.life).collect()
+    }
+
+    /// Takes a sample of memory; gives how long that took.
+    fn weigh(&mut self) -> Duration {
+        let begun = Instant::now();
+        let mut sum: u64 = 0;
+        let mut is_whole = !self.members.is_empty();
+        for life in &self.members {
+            let rollup = read(&format!("/proc/{}/smaps_rollup", life.number));
+            let share = rollup.and_then(|text| number_behind(&text, "Pss:"));
+            let resident = || number_behind(&read(&format!("/proc/{}/status", life.number))?, "VmRSS:");
+            self.is_memory_resident |= share.is_none() && life.now().is_some();
+            // One that ends meanwhile has nothing.
+            let kib = share.or_else(resident).unwrap_or(0);
+            is_whole &= kib > 0 || life.now().is_none();
+            sum = sum.saturating_add(kib.saturating_mul(1024));
+        }
+        if is_whole && sum > 0 && self.memory.len() < MEMORY_SAMPLES_MAX {
+            self.memory.push(sum);
+        }
+        begun.elapsed()
+    }
+
+    fn finish(mut self) -> Result<Measured, String> {
+        self.members = self.lives();
+        let wall = self.begun.elapsed();
+        self.account.read(&self.members, true);
+        self.weigh();
+        if let Some(why) = self.account.refused() {
+            return Err(format!("{why}: measure as its user, or as root"));
+        }
+        if self.account.is_empty() {
+            return Err("there was no process to measure".to_owned());
+        }
+        let sums = self.account.sums();
+        let (processes, threads) = self.account.counts();
+        let mut notes = Vec::new();
+        if self.is_memory_resident {
+            notes.push(
+                "the kernel does not tell proportional shares: shared memory counts for each".to_owned(),
+            );
+        }
+        if processes == 0 {
+            notes.push("no process was left at the end".to_owned());
+        }
+        self.memory.sort_unstable();
+        let usage = Usage {
+            cpu: sums.cpu,
+            wall,
+            memory_median: ranked(&self.memory, 0.5),
+            memory_p99: ranked(&self.memory, 0.99),
+            switches_voluntary: sums.switches_voluntary,
+            switches_involuntary: sums.switches_involuntary,
+            io_bytes: sums.io_bytes,
+            processes,
+            threads,
+        };
+        Ok(Measured { usage, notes })
+    }
+}
+
+/// The nearest rank of sorted values.
+fn ranked(sorted: &[u64], share: f64) -> u64 {
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0)
+}

@@ -1,0 +1,104 @@
+//! Who listens where.
+//!
+//! Owns the reading of the kernel's tables of sockets (proc(5), `/proc/net/tcp`, `/proc/net/unix`) and of the
+//! descriptors that lead to them. Descriptors of other users' processes cannot be read: they are then not found.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+
+use super::process::{numbers_in, read};
+use crate::target::Address;
+
+/// The state LISTEN in the kernel's table.
+const LISTEN: &str = "0A";
+
+/// A TCP socket that listens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Listening {
+    pub(crate) address: SocketAddr,
+    pub(crate) inode: u64,
+}
+
+/// All TCP sockets that listen.
+pub(crate) fn listening() -> Vec<Listening> {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().filter_map(read);
+    tables.flat_map(|table| table.lines().filter_map(listening_in).collect::<Vec<_>>()).collect()
+}
+
+/// The inodes of sockets at which a connection to this address is taken.
+pub(crate) fn inodes_at(address: &Address) -> BTreeSet<u64> {
+    match address {
+        Address::Tcp(address) => {
+            let takes = |listening: &Listening| {
+                let (own, wanted) = (listening.address.ip().to_canonical(), address.ip().to_canonical());
+                // An IPv6 socket at `::` takes IPv4 too, unless it says otherwise, which the table does not tell.
+                let is_any = own.is_unspecified() && (own.is_ipv4() == wanted.is_ipv4() || own.is_ipv6());
+                listening.address.port() == address.port() && (own == wanted || is_any)
+            };
+            listening().into_iter().filter(takes).map(|listening| listening.inode).collect()
+        }
+        Address::Unix(path) => unix_inodes(path, &read("/proc/net/unix").unwrap_or_default()),
+    }
+}
+
+/// The inodes of the sockets that a process holds.
+pub(crate) fn inodes_of(process: u32) -> BTreeSet<u64> {
+    let folder = format!("/proc/{process}/fd");
+    let inode_of = |descriptor: u32| {
+        let link = std::fs::read_link(format!("{folder}/{descriptor}")).ok()?;
+        link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+    };
+    numbers_in(Path::new(&folder)).into_iter().filter_map(inode_of).collect()
+}
+
+/// `0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 1000 0 4711 …`
+fn listening_in(line: &str) -> Option<Listening> {
+    let mut words = line.split_whitespace();
+    let local = words.nth(1)?;
+    (words.nth(1)? == LISTEN).then_some(())?;
+    let inode = words.nth(5)?.parse().ok()?;
+    let (ip, port) = local.split_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    Some(Listening { address: SocketAddr::new(ip_of(ip)?, port), inode })
+}
+
+/// Words of 32 bits in the machine's order of bytes, each written as a number.
+fn ip_of(text: &str) -> Option<IpAddr> {
+    let word = |place: usize| {
+        let part = text.get(place * 8..place * 8 + 8)?;
+        Some(u32::from_str_radix(part, 16).ok()?.to_ne_bytes())
+    };
+    match text.len() {
+        8 => Some(IpAddr::V4(Ipv4Addr::from(word(0)?))),
+        32 => {
+            let mut bytes = [0; 16];
+            for (place, four) in bytes.chunks_exact_mut(4).enumerate() {
+                four.copy_from_slice(&word(place)?);
+            }
+            Some(IpAddr::V6(Ipv6Addr::from(bytes)))
+        }
+        _ => None,
+    }
+}
+
+/// `0000: 00000002 00000000 00010000 0001 01 4711 /run/x.sock`: sockets that accept (`__SO_ACCEPTCON`, 0x10000).
+fn unix_inodes(path: &Path, table: &str) -> BTreeSet<u64> {
+    let inode_of = |line: &str| {
+        let words: Vec<&str> = line.splitn(8, ' ').collect();
+        let is_accepting = u32::from_str_radix(words.get(3)?, 16).ok()? & 0x1_0000 != 0;
+        // Several spaces stand before short inodes.
+        let rest = line.split_once(words.get(5)?)?.1.trim_start();
+        let (inode, name) = rest.split_once(' ')?;
+        let is_it = Path::new(name) == path || same_file(Path::new(name), path);
+        (is_accepting && is_it).then(|| inode.parse().ok()).flatten()
+    };
+    table.lines().filter_map(inode_of).collect()
+}
+
+fn same_file(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
+}
