@@ -1,0 +1,29 @@
+//! What is held of a collection at most. All of it protects this process: a file is not trusted.
+
+/// Bytes of a collection's file. Recordings of long sessions with all answers are about that large.
+pub(super) const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Requests of a collection. Each has a histogram of its own, up to 250 KiB.
+pub(super) const REQUESTS_MAX: usize = 10_000;
+
+/// Folders within folders. The JSON parser allows some 60.
+pub(super) const FOLDERS_MAX: usize = 50;
+
+/// Bytes of the bodies of all requests together, files included: they stay in memory for the whole run.
+pub(super) const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// Times that a text is gone through for variables whose values name further variables; Newman goes 19 times.
+pub(super) const VARIABLE_PASSES_MAX: usize = 19;
+
+/// Bytes that are written while variables are filled in, over the whole collection. Values that name others may
+/// double with each pass.
+pub(super) const FILLED_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// Kinds of complaints of one request. Statuses are 500 at most and failures few; more would not be read.
+pub(super) const COMPLAINTS_MAX: usize = 16;
+
+/// Notes that are kept of one collection; what is beyond is counted.
+pub(super) const NOTES_MAX: usize = 32;
+
+/// Failures in a row after which a run is broken off: nobody is there, and each may take as long as patience lasts.
+pub(super) const HOPELESS_FAILURES: u64 = 50;
