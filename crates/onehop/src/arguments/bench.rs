@@ -486,7 +486,8 @@ mod tests {
 
     #[test]
     fn a_limit_is_a_percentile_and_a_time() {
-        for (text, share, milliseconds) in [("p99<50ms", 0.99, 50), ("p50 < 1s", 0.5, 1000), ("p99.9<=2s", 0.999, 2000)]
+        for (text, share, milliseconds) in
+            [("p99<50ms", 0.99, 50), ("p50 < 1s", 0.5, 1000), ("p99.9<=2s", 0.999, 2000)]
         {
             let limit = limit(text).unwrap();
             assert!((limit.share - share).abs() < 1e-9, "{text}");

@@ -17,7 +17,7 @@ use onehop_config::limits::APP_WORKERS_MAX;
 use crate::listen;
 
 pub(crate) use self::bench::{
-    AmongForeign, Bench, BenchCommand, Collection, Compare, Cores, Foreign, LatencyLimit, Load, Max, Output, Request, Shape,
+    AmongForeign, Bench, BenchCommand, Collection, Compare, Load, Max, Output, Request, Shape,
 };
 pub(crate) use self::trial::Try;
 

@@ -57,18 +57,13 @@ fn read_one(text: &str, url: &str, form: &Form, ready_within: Duration) -> Resul
     let words = shell_words::words(command).map_err(Failure::wrong)?;
     let told_port = environment.iter().rfind(|(name, _)| name == "PORT").map(|(_, value)| value);
     let port = match &target.endpoint {
-        Endpoint::Tcp { port: 0, .. } => told_port.and_then(|port| port.parse().ok()).filter(|port| *port != 0),
+        Endpoint::Tcp { port: 0, .. } => {
+            told_port.and_then(|port| port.parse().ok()).filter(|port| *port != 0)
+        }
         Endpoint::Tcp { port, .. } => Some(*port),
         Endpoint::Unix(_) => None,
     };
-    let start = Start {
-        words,
-        environment,
-        directory: None,
-        port,
-        behind: Vec::new(),
-        ready_within,
-    };
+    let start = Start { words, environment, directory: None, port, behind: Vec::new(), ready_within };
     let mut ask = form.to(target, 1);
     ask.address = Address::Tcp(([127, 0, 0, 1], port.unwrap_or(0)).into());
     Ok(Arm { name, source: Source::Command(start), asks: vec![ask] })
@@ -162,7 +157,10 @@ mod tests {
         ] {
             let arm = arm(text);
             assert!(matches!(arm.source, Source::Running), "{text}");
-            assert_eq!((arm.name.as_str(), arm.asks.first().unwrap().target.to_string().as_str()), (name, url));
+            assert_eq!(
+                (arm.name.as_str(), arm.asks.first().unwrap().target.to_string().as_str()),
+                (name, url)
+            );
         }
     }
 

@@ -1,9 +1,10 @@
 //! `onehop bench max`: the highest rate that keeps a percentile under a limit.
 
+use super::standin::saturation;
 use onehop_load::plan::Until;
 use onehop_load::quantity::Rates;
 use onehop_load::report::Findings;
-use onehop_load::saturation::{self, Limit};
+use onehop_load::saturation::Limit;
 
 use super::load;
 use super::requests::{self, Form};
@@ -23,8 +24,7 @@ pub(super) fn max(arguments: &Max) -> Result<(), Failure> {
         plan.asks.push(form.to(target, weight));
     }
     // The search chooses the rates; what it keeps of this are the connections and the spacing.
-    plan.pace =
-        load::open(&Rates::constant(1.0), arguments.arrivals, arguments.time, arguments.connections);
+    plan.pace = load::open(&Rates::constant(1.0), arguments.arrivals, arguments.time, arguments.connections);
     plan.until = Until { time: Some(arguments.time), ..Until::default() };
     let limit = Limit {
         share: arguments.limit.share,

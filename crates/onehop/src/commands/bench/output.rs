@@ -40,7 +40,9 @@ impl Destinations {
                 None => {}
                 Some(path) if path == Path::new("-") => {
                     if destinations.instead_of_text.replace(form).is_some() {
-                        return Err(Failure::wrong("only one form of the result can go to standard output (-)"));
+                        return Err(Failure::wrong(
+                            "only one form of the result can go to standard output (-)",
+                        ));
                     }
                 }
                 Some(path) => {

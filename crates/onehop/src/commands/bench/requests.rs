@@ -128,7 +128,9 @@ pub(super) fn permit(target: &Target, is_own_host: bool) -> Result<(), Failure> 
 pub(super) fn told(error: TargetError) -> Failure {
     match error {
         TargetError::Malformed { .. } | TargetError::Https { .. } => Failure::wrong(error.to_string()),
-        TargetError::Unresolved { .. } | TargetError::Unreachable { .. } => Failure::failed(error.to_string()),
+        TargetError::Unresolved { .. } | TargetError::Unreachable { .. } => {
+            Failure::failed(error.to_string())
+        }
     }
 }
 
