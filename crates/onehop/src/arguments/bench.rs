@@ -43,8 +43,11 @@ pub(crate) enum BenchCommand {
     Compare(Box<Compare>),
     Max(Box<Max>),
     Collection(Box<Collection>),
+    #[command(about = "A load, asked for with the options of wrk (and the rate of wrk2)")]
     Wrk(Foreign),
+    #[command(about = "A load, asked for with the options of ab, ApacheBench")]
     Ab(Foreign),
+    #[command(about = "A load, asked for with the options of autocannon")]
     Autocannon(Foreign),
 }
 
@@ -330,7 +333,6 @@ pub(crate) struct Collection {
 /// `onehop bench wrk`, `ab` and `autocannon`
 #[derive(Debug, Args)]
 #[command(
-    about = "The same with that tool's own options",
     long_about = "A load, asked for with the options of wrk, ab or autocannon, so that a command from elsewhere works \
         as it stands. What the tool has by default is the default here too; it is measured twice all the same \
         (--runs 1 for once). An option that would change the figures and is not done is an error that says what to \
