@@ -14,6 +14,7 @@ pub mod basic;
 pub mod client;
 pub mod collection;
 pub mod compare;
+pub mod engine;
 pub mod foreign;
 pub mod latency;
 pub mod measure;

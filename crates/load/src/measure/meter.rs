@@ -177,3 +177,116 @@ fn ranked(sorted: &[u64], share: f64) -> u64 {
     let rank = (share * sorted.len() as f64).ceil() as usize;
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{NODE_SERVER, PATIENCE, answer_of, ask, started, wait_for};
+    use super::super::server::Server;
+    use super::super::wait_until_ready;
+    use super::*;
+    use crate::plan::Patience;
+
+    const MIB: u64 = 1 << 20;
+
+    fn node() -> Server {
+        let mut server = started(&["node", "-e", NODE_SERVER]);
+        let ask = ask("/", server.port());
+        wait_until_ready(&mut server, &ask, Patience::default(), PATIENCE).unwrap();
+        server
+    }
+
+    fn spent(number: u32) -> Duration {
+        let text = read(&format!("/proc/{number}/schedstat")).unwrap();
+        Duration::from_nanos(text.split_whitespace().next().unwrap().parse().unwrap())
+    }
+
+    #[test]
+    fn cpu_time_is_what_the_kernel_counted_between_begin_and_end() {
+        let server = started(&["sh", "-c", "while :; do :; done"]);
+        let number = server.pid();
+        let before = spent(number);
+        let meter = Meter::start(server.tree());
+        let (inner, begun) = (spent(number), Instant::now());
+        wait_for("300 ms of work", || (spent(number) - inner > Duration::from_millis(300)).then_some(()));
+        let (inner, least_wall) = (spent(number) - inner, begun.elapsed());
+        let usage = meter.stop().unwrap();
+        let outer = spent(number) - before;
+        assert!(inner <= usage.cpu && usage.cpu <= outer, "{inner:?} {usage:?} {outer:?}");
+        assert!(usage.wall >= least_wall, "{usage:?}");
+        assert_eq!((usage.processes, usage.threads), (1, 1));
+        assert!(usage.memory_median > 64 * 1024 && usage.memory_median <= usage.memory_p99, "{usage:?}");
+    }
+
+    #[test]
+    fn threads_that_ended_are_counted() {
+        let server = node();
+        let meter = Meter::start(server.tree());
+        let told: u64 = answer_of("/burn", server.port()).parse().unwrap();
+        let usage = meter.stop().unwrap();
+        let told = Duration::from_micros(told);
+        // The process's own word is without what it took to ask and to answer.
+        let (low, high) = (told.mul_f64(0.97), told.mul_f64(1.1) + Duration::from_millis(40));
+        assert!(low <= usage.cpu && usage.cpu <= high, "{told:?} {usage:?}");
+        assert!(told > Duration::from_millis(100), "{told:?}");
+        assert!(usage.io_bytes > 0 && usage.switches_voluntary > 0, "{usage:?}");
+    }
+
+    #[test]
+    fn short_processes_are_counted_by_their_parents() {
+        let child = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done";
+        let script =
+            format!("read x; n=0; while [ $n -lt 60 ]; do sh -c '{child}'; n=$((n+1)); done; times; cat");
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("go");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let server = started(&["sh", "-c", &format!("exec < {}; {script}", pipe.display())]);
+        let mut go = std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
+        let meter = Meter::start(server.tree());
+        std::io::Write::write_all(&mut go, b"go\n").unwrap();
+        let times =
+            wait_for("its times", || Some(server.log_tail()).filter(|text| text.lines().count() == 2));
+        let usage = meter.stop().unwrap();
+        let told: f64 = times.split_whitespace().map(seconds_of).sum();
+        let (low, high) = (told * 0.9 - 0.025, told * 1.1 + 0.025);
+        assert!((low..=high).contains(&usage.cpu.as_secs_f64()), "{told} {usage:?}");
+    }
+
+    /// `0m0.120s`, as shells tell times.
+    fn seconds_of(text: &str) -> f64 {
+        let (minutes, seconds) = text.trim_end_matches('s').split_once('m').unwrap();
+        minutes.parse::<f64>().unwrap() * 60.0 + seconds.parse::<f64>().unwrap()
+    }
+
+    #[test]
+    fn memory_is_the_proportional_share() {
+        let server = node();
+        let weigh = || Meter::start(server.tree()).stop().unwrap().memory_median;
+        let before = weigh();
+        answer_of("/grow", server.port());
+        let grown = weigh().saturating_sub(before);
+        assert!((45 * MIB..70 * MIB).contains(&grown), "{before} {grown}");
+    }
+
+    #[test]
+    fn a_server_that_ends_meanwhile_is_counted_until_then() {
+        let server = started(&["sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"]);
+        let meter = Meter::start(server.tree());
+        wait_for("its end", || server.ended());
+        let measured = meter.finish().unwrap();
+        assert!(measured.usage.cpu > Duration::from_millis(20), "{measured:?}");
+        assert_eq!(measured.usage.processes, 0);
+        assert!(measured.notes.iter().any(|note| note.contains("no process was left")), "{measured:?}");
+    }
+
+    #[test]
+    fn nobody_to_measure_gives_no_figure() {
+        assert_eq!(Meter::start(Tree::of(0)).stop(), None);
+    }
+
+    #[test]
+    fn the_samples_rank_is_the_nearest() {
+        let sorted: Vec<u64> = (1..=100).collect();
+        assert_eq!((ranked(&sorted, 0.5), ranked(&sorted, 0.99), ranked(&[], 0.5)), (50, 99, 0));
+        assert_eq!((ranked(&[7], 0.5), ranked(&[7], 0.99)), (7, 7));
+    }
+}

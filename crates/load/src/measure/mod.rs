@@ -15,6 +15,8 @@ mod meter;
 mod port;
 mod process;
 mod ready;
+#[cfg(test)]
+mod sample;
 mod server;
 mod sockets;
 mod steal;

@@ -3,9 +3,10 @@
 //! Owns its life: bound to its cores before it runs a line of its own, in a process group of its own, ended with all
 //! that descends from it, also what went to the background. Never ends anything else.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -26,6 +27,10 @@ const KILLED_WITHIN: Duration = Duration::from_secs(2);
 /// Between two looks at a process that ends.
 const END_POLL: Duration = Duration::from_millis(2);
 
+/// A first process that went well has put the server into the background, or had nothing to do: so long after its end
+/// nobody will appear any more.
+const BACKGROUND_WITHIN: Duration = Duration::from_secs(1);
+
 /// Makes marks of servers differ within this process.
 static STARTED: AtomicU64 = AtomicU64::new(0);
 
@@ -43,6 +48,9 @@ pub struct Server {
     started_at: Instant,
     program: String,
     is_stopped: Mutex<bool>,
+    /// When the first process was found to have ended well.
+    left_at: Mutex<Option<Instant>>,
+    end_within: Duration,
 }
 
 /// Why a server does not run or does not answer. Its text is for a person.
@@ -158,7 +166,20 @@ impl Server {
         let first = first.ok_or_else(|| refused(io::Error::other("a process without a number")))?;
         let own = Tree::marked(child.id(), mark);
         let (child, is_stopped, behind) = (Mutex::new(child), Mutex::new(false), start.behind.clone());
-        Ok(Server { child, first, own, behind, port, log, started_at, program, is_stopped })
+        let (end_within, left_at) = (END_WITHIN, Mutex::new(None));
+        Ok(Server {
+            child,
+            first,
+            own,
+            behind,
+            port,
+            log,
+            started_at,
+            program,
+            is_stopped,
+            left_at,
+            end_within,
+        })
     }
 
     /// The port that it was told.
@@ -190,13 +211,15 @@ impl Server {
             Ok(status) => status?,
             Err(error) => return Some(format!("its end is not known: {error}")),
         };
-        if status.success() {
+        if status.success() && !*self.is_stopped.lock().unwrap_or_else(PoisonError::into_inner) {
             self.find_background();
-            if !self.own.look().is_empty() {
+            let mut left_at = self.left_at.lock().unwrap_or_else(PoisonError::into_inner);
+            let left_at = *left_at.get_or_insert_with(Instant::now);
+            if !self.own.look().is_empty() || left_at.elapsed() < BACKGROUND_WITHIN {
                 return None;
             }
         }
-        Some(in_words(status))
+        Some(status.to_string())
     }
 
     /// The last that it wrote, 64 KiB at most.
@@ -224,7 +247,7 @@ impl Server {
         // Members are remembered from here on, whatever becomes of their parents.
         let before = self.own.look();
         self.signal(Signal::TERM, &before);
-        if !self.wait_for_end(END_WITHIN) {
+        if !self.wait_for_end(self.end_within) {
             self.signal(Signal::KILL, &self.own.look());
             self.wait_for_end(KILLED_WITHIN);
         }
@@ -277,16 +300,23 @@ impl Server {
         }
     }
 
-    /// Hears of the end of orphans that became our children, so that nothing of them stays.
+    /// Hears of the end of orphans that became our children, so that nothing of them stays. A process of several
+    /// threads is heard of when the last of them has ended.
     fn reap(&self, members: &[Process]) {
-        let lives = members.iter().map(|member| member.life).chain(self.own.lives());
-        for life in lives.filter(|life| life.number != self.pid()) {
+        let lives: BTreeSet<Life> =
+            members.iter().map(|member| member.life).chain(self.own.lives()).collect();
+        let is_left = |life: &Life| {
             let process = Process::with_number(life.number);
-            let is_ours = |process: &Process| process.life == life && process.parent == std::process::id();
-            if process.as_ref().is_some_and(is_ours)
-                && let Some(number) = i32::try_from(life.number).ok().and_then(Pid::from_raw)
-            {
-                let _ = waitpid(Some(number), WaitOptions::NOHANG);
+            process.is_some_and(|process| process.life == *life && process.parent == std::process::id())
+        };
+        let begun = Instant::now();
+        for life in lives.iter().filter(|life| life.number != self.pid()) {
+            let Some(number) = i32::try_from(life.number).ok().and_then(Pid::from_raw) else { continue };
+            while is_left(life) && matches!(waitpid(Some(number), WaitOptions::NOHANG), Ok(None)) {
+                if begun.elapsed() > KILLED_WITHIN {
+                    return;
+                }
+                std::thread::sleep(END_POLL);
             }
         }
     }
@@ -371,16 +401,12 @@ fn descends_from_us(number: u32) -> bool {
 }
 
 /// Between the look and the signal the kernel would have to use all numbers up for this to hit another.
-fn kill(life: Life, signal: Signal) {
+pub(crate) fn kill(life: Life, signal: Signal) {
     if life.now().is_some()
         && let Some(number) = i32::try_from(life.number).ok().and_then(Pid::from_raw)
     {
         let _ = kill_process(number, signal);
     }
-}
-
-fn in_words(status: ExitStatus) -> String {
-    status.to_string()
 }
 
 /// The last lines that a server wrote, for an error's text.
@@ -392,4 +418,174 @@ fn told(log: &str) -> String {
     }
     let last = lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default();
     format!(". Its last lines:\n  {}", last.join("\n  "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sample::{NODE_SERVER, PATIENCE, answer_of, ask, start_of, started, wait_for};
+    use super::super::wait_until_ready;
+    use super::*;
+    use crate::plan::Patience;
+
+    fn ready(server: &mut Server, path: &str) -> Result<crate::Answer, StartError> {
+        let ask = ask(path, server.port());
+        wait_until_ready(server, &ask, Patience::default(), PATIENCE)
+    }
+
+    fn assert_all_ended(lives: &[Life]) {
+        let left: Vec<_> = lives.iter().filter_map(|life| Process::with_number(life.number)).collect();
+        let left: Vec<_> = left.iter().filter(|process| lives.contains(&process.life)).collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+
+    #[test]
+    fn a_server_is_told_its_port_and_leaves_nothing() {
+        let mut server = started(&["node", "-e", NODE_SERVER]);
+        let answer = ready(&mut server, "/").unwrap();
+        assert_eq!((answer.status, answer.body.as_slice()), (200, &b"hello"[..]));
+        let tree = server.tree();
+        assert_eq!(tree.listening().iter().map(|at| at.port()).collect::<Vec<_>>(), [server.port()]);
+        assert_eq!(tree.processes(), [server.pid()]);
+        assert_eq!(server.ended(), None);
+        let lives = server.own.lives();
+        server.stop();
+        assert!(server.ended().is_some());
+        assert_all_ended(&lives);
+    }
+
+    #[test]
+    fn the_port_stands_in_words_and_environment() {
+        let mut start = start_of(&["sh", "-c", "echo {port} $PORT $OTHER"]);
+        start.environment.push(("OTHER".to_owned(), "x{port}".to_owned()));
+        let server = Server::start(&start, &[]).unwrap();
+        let text = wait_for("its line", || Some(server.log_tail()).filter(|text| text.ends_with('\n')));
+        let port = server.port();
+        assert_eq!(text, format!("{port} {port} x{port}\n"));
+    }
+
+    #[test]
+    fn a_server_runs_on_its_cores_from_the_first_line_on() {
+        let core = *cores::allowed().first().unwrap();
+        let start = start_of(&["sh", "-c", "grep Cpus_allowed_list /proc/self/status; sleep 30"]);
+        let server = Server::start(&start, &[core]).unwrap();
+        let text = wait_for("its line", || Some(server.log_tail()).filter(|text| text.ends_with('\n')));
+        assert_eq!(text, format!("Cpus_allowed_list:\t{core}\n"));
+        assert!(cores::allowed().contains(&core));
+    }
+
+    #[test]
+    fn one_that_went_to_the_background_still_runs_and_is_ended() {
+        let script = format!("setsid node -e '{NODE_SERVER}' & sleep 0.05; exit 0");
+        let mut server = started(&["sh", "-c", &script]);
+        ready(&mut server, "/").unwrap();
+        wait_for("the first process's end", || server.child().try_wait().unwrap());
+        assert_eq!(server.ended(), None);
+        let lives = wait_for("one member", || Some(server.own.look()).filter(|members| members.len() == 1));
+        assert_ne!(lives[0].life.number, server.pid());
+        assert_eq!(lives[0].parent, std::process::id(), "orphans are ours");
+        server.stop();
+        assert_all_ended(&[lives[0].life]);
+    }
+
+    #[test]
+    fn one_that_wipes_its_environment_in_the_background_is_found_by_its_port() {
+        let script = format!("(setsid env -u {MARK} node -e '{NODE_SERVER}' &) & exit 0");
+        let mut server = started(&["sh", "-c", &script]);
+        ready(&mut server, "/").unwrap();
+        let found = || Some(server.tree().look()).filter(|members| members.len() == 1);
+        let members = wait_for("one member", found);
+        server.stop();
+        assert_all_ended(&[members[0].life]);
+    }
+
+    #[test]
+    fn what_does_not_end_is_killed_also_in_a_group_of_its_own() {
+        let script = "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo on; while :; do sleep 0.1; done' & \
+                      while :; do sleep 0.1; done";
+        let mut server = started(&["sh", "-c", script]);
+        server.end_within = Duration::from_millis(100);
+        wait_for("the child's word", || server.log_tail().contains("on").then_some(()));
+        let lives = server.own.lives();
+        assert!(lives.len() >= 2, "{lives:?}");
+        drop(server);
+        assert_all_ended(&lives);
+    }
+
+    #[test]
+    fn one_that_ends_at_once_says_why() {
+        let mut server = started(&["sh", "-c", "echo no configuration here >&2; exit 3"]);
+        let error = ready(&mut server, "/").unwrap_err();
+        assert!(matches!(error, StartError::Ended { .. }), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("exit status: 3") && text.contains("no configuration here"), "{text}");
+    }
+
+    #[test]
+    fn a_program_or_folder_that_is_not_there_is_named() {
+        let error = Server::start(&start_of(&["no-such-server"]), &[]).unwrap_err().to_string();
+        assert!(error.contains("`no-such-server`: there is no such program"), "{error}");
+        let mut start = start_of(&["true"]);
+        start.directory = Some("/no/such/folder".into());
+        let error = Server::start(&start, &[]).unwrap_err().to_string();
+        assert!(error.contains("/no/such/folder: there is no such folder"), "{error}");
+        assert!(matches!(Server::start(&start_of(&[]), &[]), Err(StartError::Empty)));
+    }
+
+    #[test]
+    fn a_fixed_port_that_is_taken_is_told_with_who_has_it() {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut start = start_of(&["true"]);
+        start.port = Some(taken.local_addr().unwrap().port());
+        let error = Server::start(&start, &[]).unwrap_err().to_string();
+        assert!(error.contains(&format!("process {} listens there", std::process::id())), "{error}");
+    }
+
+    #[test]
+    fn one_that_listens_elsewhere_is_found_there() {
+        let other = port::free().unwrap();
+        let mut start = start_of(&["node", "-e", NODE_SERVER]);
+        start.environment.push(("AT".to_owned(), other.to_string()));
+        let mut server = Server::start(&start, &[]).unwrap();
+        let error = ready(&mut server, "/").unwrap_err();
+        let StartError::ListensElsewhere { told, found, .. } = error else { panic!("{error}") };
+        assert_eq!((told, found), (server.port(), other));
+    }
+
+    #[test]
+    fn an_answer_that_is_not_expected_is_shown_when_time_is_over() {
+        let mut server = started(&["node", "-e", NODE_SERVER]);
+        ready(&mut server, "/").unwrap();
+        let ask = ask("/missing", server.port());
+        let within = Duration::from_millis(30);
+        let error = wait_until_ready(&mut server, &ask, Patience::default(), within).unwrap_err();
+        assert!(error.to_string().contains("it answered with status 503: hello"), "{error}");
+    }
+
+    #[test]
+    fn much_output_holds_nobody_up_and_only_its_end_is_kept() {
+        let script =
+            "i=0; while [ $i -lt 40 ]; do head -c 100000 /dev/zero | tr '\\0' x; i=$((i+1)); done; echo end";
+        let server = started(&["sh", "-c", script]);
+        wait_for("its end", || server.log_tail().ends_with("end\n").then_some(()));
+        assert_eq!(server.logged_bytes(), 4_000_004);
+        assert_eq!(server.log_tail().len(), 64 * 1024);
+    }
+
+    #[test]
+    fn servers_behind_are_weighed_with_it_and_never_ended() {
+        let mut behind = started(&["node", "-e", NODE_SERVER]);
+        ready(&mut behind, "/").unwrap();
+        let mut start = start_of(&["node", "-e", NODE_SERVER]);
+        start.behind.push(Address::Tcp((std::net::Ipv4Addr::LOCALHOST, behind.port()).into()));
+        let mut server = Server::start(&start, &[]).unwrap();
+        ready(&mut server, "/").unwrap();
+        let mut both = [behind.pid(), server.pid()];
+        both.sort_unstable();
+        let mut found = server.tree().processes();
+        found.sort_unstable();
+        assert_eq!(found, both);
+        server.stop();
+        assert_eq!(behind.ended(), None);
+        assert_eq!(answer_of("/", behind.port()), "hello");
+    }
 }

@@ -20,6 +20,9 @@ pub(crate) struct Listening {
     pub(crate) inode: u64,
 }
 
+/// The flag of a Unix socket that takes connections (`__SO_ACCEPTCON`).
+const ACCEPTS: u32 = 0x1_0000;
+
 /// All TCP sockets that listen.
 pub(crate) fn listening() -> Vec<Listening> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].into_iter().filter_map(read);
@@ -82,16 +85,19 @@ fn ip_of(text: &str) -> Option<IpAddr> {
     }
 }
 
-/// `0000: 00000002 00000000 00010000 0001 01 4711 /run/x.sock`: sockets that accept (`__SO_ACCEPTCON`, 0x10000).
+/// `0000: 00000002 00000000 00010000 0001 01  4711 /run/x.sock`, with the flags in the fourth place.
 fn unix_inodes(path: &Path, table: &str) -> BTreeSet<u64> {
     let inode_of = |line: &str| {
-        let words: Vec<&str> = line.splitn(8, ' ').collect();
-        let is_accepting = u32::from_str_radix(words.get(3)?, 16).ok()? & 0x1_0000 != 0;
-        // Several spaces stand before short inodes.
-        let rest = line.split_once(words.get(5)?)?.1.trim_start();
-        let (inode, name) = rest.split_once(' ')?;
-        let is_it = Path::new(name) == path || same_file(Path::new(name), path);
-        (is_accepting && is_it).then(|| inode.parse().ok()).flatten()
+        let mut rest = line;
+        let mut word = || {
+            let (word, after) = rest.trim_start().split_once(' ')?;
+            rest = after;
+            Some(word)
+        };
+        let flags = u32::from_str_radix([word()?, word()?, word()?, word()?][3], 16).ok()?;
+        let inode = [word()?, word()?, word()?][2].parse().ok()?;
+        let name = Path::new(rest);
+        (flags & ACCEPTS != 0 && (name == path || same_file(name, path))).then_some(inode)
     };
     table.lines().filter_map(inode_of).collect()
 }
@@ -100,5 +106,33 @@ fn same_file(one: &Path, other: &Path) -> bool {
     match (one.canonicalize(), other.canonicalize()) {
         (Ok(one), Ok(other)) => one == other,
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_of_sockets_are_read() {
+        let line = "   1: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0";
+        let expected = Listening { address: "127.0.0.1:8080".parse().unwrap(), inode: 4711 };
+        if cfg!(target_endian = "little") {
+            assert_eq!(listening_in(line), Some(expected));
+        }
+        assert_eq!(listening_in(&line.replace(" 0A ", " 01 ")), None);
+        assert_eq!(listening_in("  sl  local_address rem_address   st tx_queue"), None);
+        assert_eq!(ip_of("00000000000000000000000001000000"), Some("::1".parse().unwrap()));
+        assert_eq!(ip_of("0000\u{e9}00"), None);
+    }
+
+    #[test]
+    fn unix_sockets_that_accept_are_found_by_their_path() {
+        let table = "Num       RefCount Protocol Flags    Type St Inode Path\n\
+                     0000000000000000: 00000002 00000000 00010000 0001 01   471 /run/a b.sock\n\
+                     0000000000000000: 00000003 00000000 00000000 0001 03 99999 /run/a b.sock\n\
+                     0000000000000000: 00000003 00000000 00000000 0001 03 99999\n";
+        assert_eq!(unix_inodes(Path::new("/run/a b.sock"), table), BTreeSet::from([471]));
+        assert!(unix_inodes(Path::new("/run/a"), table).is_empty());
     }
 }

@@ -172,3 +172,102 @@ impl Seen {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::os::unix::net::UnixListener;
+    use std::process::{Child, Command, Stdio};
+
+    use super::super::sample::wait_for;
+    use super::*;
+
+    struct Ended(Child);
+
+    impl Drop for Ended {
+        fn drop(&mut self) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
+        }
+    }
+
+    fn shell(script: &str) -> Ended {
+        Ended(Command::new("sh").args(["-c", script]).stdin(Stdio::piped()).spawn().unwrap())
+    }
+
+    #[test]
+    fn grandchildren_belong_and_the_ended_do_not() {
+        // Each reads from the pipe, whose end comes with this test's.
+        let mut first = shell("exec 3<&0; sh -c 'cat; true' <&3 & cat");
+        let tree = Tree::of(first.0.id());
+        let all = wait_for("four processes", || Some(tree.processes()).filter(|all| all.len() == 4));
+        assert!(all.contains(&first.0.id()) && !all.contains(&std::process::id()));
+        drop(first.0.stdin.take());
+        first.0.wait().unwrap();
+        wait_for("an empty tree", || tree.processes().is_empty().then_some(()));
+    }
+
+    #[test]
+    fn a_member_stays_one_when_its_parent_ends() {
+        let mut first = shell("setsid sh -c 'sleep 60; true' & read line; exit 0");
+        let tree = Tree::of(first.0.id());
+        wait_for("three processes", || (tree.processes().len() == 3).then_some(()));
+        std::io::Write::write_all(first.0.stdin.as_mut().unwrap(), b"go\n").unwrap();
+        first.0.wait().unwrap();
+        let left = tree.look();
+        assert_eq!(left.len(), 2);
+        assert!(left.iter().all(|process| process.life.number != first.0.id()));
+        for process in left {
+            super::super::server::kill(process.life, rustix::process::Signal::KILL);
+        }
+        wait_for("an empty tree", || tree.processes().is_empty().then_some(()));
+    }
+
+    #[test]
+    fn who_listens_is_found_over_tcp_and_unix_sockets() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a socket.sock");
+        let unix = UnixListener::bind(&path).unwrap();
+        let four = TcpListener::bind("127.0.0.1:0").unwrap();
+        let any = TcpListener::bind("0.0.0.0:0").unwrap();
+        let at_any = std::net::SocketAddr::from(([127, 0, 0, 1], any.local_addr().unwrap().port()));
+        let addresses =
+            [Address::Tcp(four.local_addr().unwrap()), Address::Tcp(at_any), Address::Unix(path.clone())];
+        for address in &addresses {
+            let tree = Tree::listening_at(address).unwrap();
+            assert!(tree.processes().contains(&std::process::id()), "{address}");
+        }
+        assert!(Tree::of(std::process::id()).listening().contains(&four.local_addr().unwrap()));
+        drop((unix, four, any));
+        assert!(Tree::listening_at(&Address::Unix(path)).is_none());
+    }
+
+    #[test]
+    fn a_tree_of_nobody_is_empty() {
+        assert!(Tree::of(0).processes().is_empty());
+        assert!(Tree::of(u32::MAX).processes().is_empty());
+        assert!(Tree::of(0).with(Tree::of(u32::MAX)).listening().is_empty());
+    }
+
+    #[test]
+    fn a_process_that_began_before_its_parents_number_was_given_is_no_child() {
+        let process = |number, parent, started| Process {
+            life: Life { number, started },
+            parent,
+            group: 0,
+            session: 0,
+            is_zombie: false,
+            ticks: 0,
+            children_ticks: 0,
+            threads: 1,
+        };
+        let all =
+            [process(5, 1, 50), process(7, 5, 60), process(8, 7, 61), process(9, 5, 40), process(6, 1, 0)];
+        let tree = Tree::from_roots([Life { number: 5, started: 50 }]);
+        let found: Vec<u32> = tree.look_among(&all).iter().map(|process| process.life.number).collect();
+        assert_eq!(found, [5, 7, 8]);
+        // Number 5 is another process now, and 7 stays what it was.
+        let found = tree.look_among(&[process(5, 1, 99), process(7, 1, 60), process(10, 5, 100)]);
+        assert_eq!(found.iter().map(|process| process.life.number).collect::<Vec<_>>(), [7]);
+    }
+}
