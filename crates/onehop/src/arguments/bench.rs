@@ -114,6 +114,9 @@ pub(crate) struct Shape {
     /// The longest wait for a connection
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = quantity::duration)]
     pub(crate) connect_timeout: Duration,
+    /// Over this Unix socket; the URL gives Host and path
+    #[arg(long, value_name = "PATH")]
+    pub(crate) unix_socket: Option<PathBuf>,
     /// The seed of all that is random
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
@@ -141,9 +144,6 @@ pub(crate) struct Request {
     /// Statuses that count as success: 200,304, or any [default: 200 to 299]
     #[arg(long, value_name = "STATUS[,STATUS…]|any", value_parser = expect)]
     pub(crate) expect: Option<Expect>,
-    /// Over this Unix socket; the URL gives Host and path
-    #[arg(long, value_name = "PATH")]
-    pub(crate) unix_socket: Option<PathBuf>,
 }
 
 /// Where results go.
@@ -168,6 +168,7 @@ pub(crate) struct Output {
 #[derive(Debug, Args)]
 #[command(
     about = "Compare servers side by side, in rounds",
+    override_usage = "onehop bench compare [OPTIONS] CONTROL TEST…",
     long_about = "Compare servers side by side, in rounds.\n\n\
         Each server is [NAME=]URL, one that runs already, or [NAME=]'COMMAND [@ URL]' in one argument, one that is \
         started anew for each round and ended after it. A command finds its port in $PORT and in {port}; it is \

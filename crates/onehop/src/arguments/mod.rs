@@ -401,6 +401,8 @@ const RUN_EXIT_CODES: &str = "Examples:\n  \
     onehop serve dist --spa     a built single-page app at http://127.0.0.1:8080\n  \
     onehop app server.js        an application in JavaScript\n  \
     onehop run                  the sites of ./Onehopfile\n  \
+    onehop try                  what onehop would do for the application of this folder\n  \
+    onehop bench :8080          measure any server\n  \
     onehop run --help           more about one command\n\n\
     Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.";
 

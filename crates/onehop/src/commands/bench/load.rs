@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::standin::engine;
+use onehop_load::engine;
 use onehop_load::outcome::{End, Run};
 use onehop_load::plan::{Arrivals, Ask, Pace, Patience, Plan, Reuse, Spacing, Until};
 use onehop_load::progress::Observer as _;
@@ -31,7 +31,7 @@ pub(super) fn load(arguments: &Load) -> Result<(), Failure> {
     let mut asks = Vec::new();
     for url in &arguments.urls {
         let (weight, target) = requests::weighted(url)?;
-        let target = match &arguments.request.unix_socket {
+        let target = match &arguments.shape.unix_socket {
             Some(socket) => target.over(socket.clone()),
             None => target,
         };

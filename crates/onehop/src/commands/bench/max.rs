@@ -17,7 +17,7 @@ pub(super) fn max(arguments: &Max) -> Result<(), Failure> {
     let mut plan = load::skeleton(&arguments.shape, arguments.connections);
     for url in &arguments.urls {
         let (weight, target) = requests::weighted(url)?;
-        let target = match &arguments.request.unix_socket {
+        let target = match &arguments.shape.unix_socket {
             Some(socket) => target.over(socket.clone()),
             None => target,
         };

@@ -2,12 +2,6 @@
 
 use onehop_load::progress::Observer;
 
-pub(crate) mod engine {
-    use super::*;
-    pub(crate) fn run(_: &onehop_load::Plan, _: &mut dyn Observer) -> Result<onehop_load::Run, String> {
-        Err("no engine yet".to_owned())
-    }
-}
 pub(crate) mod compare {
     use super::*;
     use onehop_load::compare::{Arm, Comparison, Settings};
