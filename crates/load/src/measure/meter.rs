@@ -7,7 +7,8 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::account::Account;
+use super::account::{Account, nanoseconds_of};
+use super::cgroup::Group;
 use super::process::{Census, Life, number_behind, read};
 use super::tree::Tree;
 use crate::compare::Usage;
@@ -35,12 +36,15 @@ pub struct Measured {
     pub usage: Usage,
     /// What a reader has to know about them, for people.
     pub notes: Vec<String>,
+    /// CPU time that the measuring itself took, on the cores of whoever measures.
+    pub own_cpu: Duration,
 }
 
 struct Sampler {
     tree: Tree,
     census: Census,
     account: Account,
+    group: Option<Group>,
     members: Vec<Life>,
     memory: Vec<u64>,
     is_memory_resident: bool,
@@ -54,12 +58,12 @@ impl Meter {
             tree,
             census: Census::default(),
             account: Account::default(),
+            group: None,
             members: Vec::new(),
             memory: Vec::new(),
             is_memory_resident: false,
             begun: Instant::now(),
         };
-        sampler.weigh();
         sampler.begin();
         let (stop, stopped) = mpsc::channel();
         let sample = move || {
@@ -97,6 +101,8 @@ impl Meter {
 impl Sampler {
     fn begin(&mut self) {
         self.members = self.lives();
+        self.weigh();
+        self.group = Group::of(&self.members);
         self.begun = Instant::now();
         self.account.read(&self.members, true);
     }
@@ -147,7 +153,7 @@ impl Sampler {
         }
         let sums = self.account.sums();
         let (processes, threads) = self.account.counts();
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = self.group.iter().map(|group| group.note(sums.cpu)).collect();
         if self.is_memory_resident {
             notes.push(
                 "the kernel does not tell proportional shares: shared memory counts for each".to_owned(),
@@ -168,7 +174,8 @@ impl Sampler {
             processes,
             threads,
         };
-        Ok(Measured { usage, notes })
+        let own = nanoseconds_of("/proc/thread-self").unwrap_or(0);
+        Ok(Measured { usage, notes, own_cpu: Duration::from_nanos(own) })
     }
 }
 
@@ -276,6 +283,17 @@ mod tests {
         assert!(measured.usage.cpu > Duration::from_millis(20), "{measured:?}");
         assert_eq!(measured.usage.processes, 0);
         assert!(measured.notes.iter().any(|note| note.contains("no process was left")), "{measured:?}");
+    }
+
+    #[test]
+    fn measuring_takes_little_itself() {
+        let server = node();
+        let meter = Meter::start(server.tree());
+        std::thread::sleep(Duration::from_secs(1));
+        let measured = meter.finish().unwrap();
+        // It is about 12 ms; other tests that run beside this one begin many processes.
+        assert!(measured.own_cpu > Duration::ZERO, "{measured:?}");
+        assert!(measured.own_cpu < Duration::from_millis(100), "{measured:?}");
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! the first answer. `machine.rs`, `cores.rs`, `steal.rs` and `version.rs` say what a measurement was made on.
 
 mod account;
+mod cgroup;
 mod cores;
 mod log;
 mod machine;
