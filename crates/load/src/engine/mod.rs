@@ -66,7 +66,9 @@ pub enum LoadError {
         why: UnsendableAsk,
     },
     /// A path that would break the request's line.
-    #[error("the request `{name}` cannot be sent: its path holds {odd:?}, which has to be written percent-encoded")]
+    #[error(
+        "the request `{name}` cannot be sent: its path holds {odd:?}, which has to be written percent-encoded"
+    )]
     Path {
         /// The request's name.
         name: String,

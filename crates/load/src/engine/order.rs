@@ -49,7 +49,8 @@ impl Cycle {
 
 /// Weights without what they have in common, rounded where the cycle would be too long; none below 1.
 fn fitting(weighted: &[(usize, u32)]) -> Vec<i64> {
-    let common = weighted.iter().fold(0, |common, (_, weight)| greatest_common_divisor(common, *weight)).max(1);
+    let common =
+        weighted.iter().fold(0, |common, (_, weight)| greatest_common_divisor(common, *weight)).max(1);
     let weights: Vec<u64> = weighted.iter().map(|(_, weight)| u64::from(*weight / common).max(1)).collect();
     let total: u64 = weights.iter().sum();
     let fit = |weight: u64| if total <= CYCLE_MAX { weight } else { (weight * CYCLE_MAX / total).max(1) };

@@ -12,6 +12,7 @@ mod ratio;
 mod repeat;
 mod student;
 
+pub(crate) use ratio::usable_pairs;
 pub use ratio::{PAIRS_MIN, ratio_interval};
 pub use repeat::disagreements;
 
