@@ -3,11 +3,17 @@
 //! Owns finding out, the two stacks and their sameness; measuring is `compare/`. Never changes a file of the
 //! user's, and never claims a saving where the answers differ.
 
+pub mod detect;
+pub mod error;
 pub mod setup;
 
 use std::path::PathBuf;
 
 use crate::compare::Comparison;
+
+pub use detect::{Surroundings, detect};
+pub use error::TrialError;
+pub use setup::{AppPort, Application, Front, Setup};
 
 /// What was found at the path that was given.
 #[derive(Debug, Clone)]
