@@ -86,6 +86,27 @@ pub(crate) fn is_own_limit(run: &Run) -> bool {
     matches!(run.generator.bottleneck, Some(Bottleneck::Thread { .. } | Bottleneck::Core { .. }))
 }
 
+/// What a closed loop left out, in words.
+pub(crate) fn omission(run: &Run) -> Option<String> {
+    let omitted = run.omitted.as_ref()?;
+    let stalled = match longest(&run.stalls, 1).first() {
+        Some(stall) => format!(
+            "at {} the server gave no answer for {}, and ",
+            words::duration(stall.at),
+            words::duration(stall.length)
+        ),
+        None => String::new(),
+    };
+    Some(format!(
+        "A closed loop asks nothing while it waits: {stalled}{} that would have come in that time were never \
+         sent. The p99 of {} leaves them out; with them it is {} (worked out, not measured: an open loop, -r RATE, \
+         measures it).",
+        words::counted(omitted.requests, "request"),
+        words::duration(run.total.latency.at(0.99)),
+        words::duration(omitted.corrected.at(0.99))
+    ))
+}
+
 /// Failures by cause, in words; empty where there are none.
 pub(crate) fn fault_list(faults: &Faults) -> Vec<String> {
     let causes = [
@@ -120,26 +141,6 @@ pub(crate) fn steal(share: Option<f64>) -> Option<String> {
 fn more_threads(plan: &Plan) -> String {
     let next = plan.threads.saturating_mul(2).max(2);
     format!("Give it more threads (-t {next}) where cores are free, or run it on another machine.")
-}
-
-fn omission(run: &Run) -> Option<String> {
-    let omitted = run.omitted.as_ref()?;
-    let stalled = match longest(&run.stalls, 1).first() {
-        Some(stall) => format!(
-            "at {} the server gave no answer for {}, and ",
-            words::duration(stall.at),
-            words::duration(stall.length)
-        ),
-        None => String::new(),
-    };
-    Some(format!(
-        "A closed loop asks nothing while it waits: {stalled}{} that would have come in that time were never \
-         sent. The p99 of {} leaves them out; with them it is {} (worked out, not measured: an open loop, -r RATE, \
-         measures it).",
-        words::counted(omitted.requests, "request"),
-        words::duration(run.total.latency.at(0.99)),
-        words::duration(omitted.corrected.at(0.99))
-    ))
 }
 
 fn stalls(run: &Run) -> Option<String> {

@@ -11,6 +11,8 @@ mod json;
 mod live;
 mod markdown;
 mod plot;
+#[doc(hidden)]
+pub mod sample;
 mod secrets;
 mod text;
 mod text_plot;

@@ -203,6 +203,22 @@ pub(crate) fn visible(outside: &str) -> String {
     text
 }
 
+/// The parts within backticks and those between. A backtick without its partner is a letter.
+pub(crate) fn parts(text: &str) -> Vec<(bool, String)> {
+    let text = visible(text);
+    let mut parts = Vec::new();
+    let mut rest = text.as_str();
+    while let Some((before, behind)) = rest.split_once('`') {
+        let Some((code, after)) = behind.split_once('`') else { break };
+        parts.push((false, before.to_owned()));
+        parts.push((!code.trim().is_empty(), code.to_owned()));
+        rest = after;
+    }
+    parts.push((false, rest.to_owned()));
+    parts.retain(|(_, part)| !part.is_empty());
+    parts
+}
+
 /// A sentence begins with a capital letter.
 pub(crate) fn capital(text: &str) -> String {
     let mut letters = text.chars();
