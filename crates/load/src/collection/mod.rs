@@ -9,6 +9,7 @@ mod har;
 mod kind;
 mod limits;
 mod list;
+mod notes;
 mod postman;
 mod problem;
 mod run;
