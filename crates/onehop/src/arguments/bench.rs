@@ -258,7 +258,7 @@ pub(crate) struct Compare {
     after_help = "Examples:\n  \
         onehop bench max :8080                                     the highest rate with p99 under 50 ms\n  \
         onehop bench max :8080/blogs --limit 'p99.9<100ms' --failures 0.5%\n  \
-        onehop bench max :8080 --time 5s --html max.html           latency against load, as a page\n\n\
+        onehop bench max :8080 --time 10s --html max.html          latency against load, as a page\n\n\
         Exit codes: 0 found, 1 failed or no rate was within the limit, 2 wrong usage."
 )]
 pub(crate) struct Max {
@@ -272,7 +272,7 @@ pub(crate) struct Max {
     #[arg(long, value_name = "SHARE", default_value = "0.1%", value_parser = quantity::share)]
     pub(crate) failures: f64,
     /// How long each rate is tried
-    #[arg(long, short = 'd', visible_alias = "duration", value_name = "TIME", default_value = "3s", value_parser = quantity::duration)]
+    #[arg(long, short = 'd', visible_alias = "duration", value_name = "TIME", default_value = "5s", value_parser = quantity::duration)]
     pub(crate) time: Duration,
     /// Most connections at a time
     #[arg(long, short = 'c', value_name = "N", default_value = "512", value_parser = connections)]

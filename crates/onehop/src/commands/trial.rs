@@ -4,8 +4,8 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::Path;
 
-use super::bench::standin::trial::{self, Settings, Surroundings};
 use onehop_load::report::Findings;
+use onehop_load::trial::{self, Settings, Surroundings};
 
 use super::bench::Session;
 use crate::arguments::Try;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onehop_load::compare::{Arm, Comparison, Mark, Settings, Source};
+use onehop_load::compare::{self, Arm, Comparison, Mark, Settings, Source};
 use onehop_load::measure;
 use onehop_load::plan::{Pace, Patience, Reuse};
 use onehop_load::report::Findings;
@@ -23,7 +23,7 @@ pub(super) fn compare(arguments: &Compare) -> Result<(), Failure> {
         prepare(arm, arguments, &mut session)?;
     }
     announce(&session, arguments, arms.len());
-    let comparison = super::standin::compare::compare(&arms, &settings, &mut session)
+    let comparison = compare::compare(&arms, &settings, &mut session)
         .map_err(|error| Failure::failed(error.to_string()))?;
     let nothing = nothing_good(&comparison);
     session.tell(Findings::Comparison(comparison))?;

@@ -1,10 +1,9 @@
 //! `onehop bench max`: the highest rate that keeps a percentile under a limit.
 
-use super::standin::saturation;
 use onehop_load::plan::Until;
 use onehop_load::quantity::Rates;
 use onehop_load::report::Findings;
-use onehop_load::saturation::Limit;
+use onehop_load::saturation::{self, Limit};
 
 use super::load;
 use super::requests::{self, Form};
@@ -33,7 +32,12 @@ pub(super) fn max(arguments: &Max) -> Result<(), Failure> {
     };
     let mut session = Session::begin(&arguments.output)?;
     requests::reach(&mut plan.asks, arguments.shape.i_own_this_host, arguments.shape.connect_timeout)?;
-    let settings = saturation::Settings { time: arguments.time, ..saturation::Settings::default() };
+    let settings = saturation::Settings {
+        spacing: arguments.arrivals,
+        time: arguments.time,
+        warm_up: plan.warm_up,
+        ..saturation::Settings::default()
+    };
     let found = saturation::search(&plan, limit, &settings, &mut session)
         .map_err(|error| Failure::failed(error.to_string()))?;
     let is_found = found.best.is_some();

@@ -14,7 +14,6 @@ mod output;
 mod requests;
 mod session;
 mod shell_words;
-pub(super) mod standin;
 
 use onehop_load::foreign::Tool;
 
