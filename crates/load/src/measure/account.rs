@@ -11,6 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::process::{Life, Process, number_behind, numbers_in, read, time_of};
+use super::tree::Tree;
 
 /// Two figures in ticks, each rounded down at both ends: what they may say too much.
 const ROUNDING_TICKS: u64 = 2;
@@ -26,6 +27,8 @@ pub(crate) struct Account {
     entries: BTreeMap<Life, Entry>,
     /// Ticks from the machine's start to the first reading.
     begin_ticks: Option<u64>,
+    /// What processes used before the first reading counts too.
+    is_from_birth: bool,
     /// What could not be read.
     refused: Option<String>,
 }
@@ -66,6 +69,13 @@ struct Span {
     before: u64,
 }
 
+/// CPU time of a tree's members from their birth to now, with those of their children that ended and were waited for.
+pub fn cpu_of(tree: &Tree) -> Duration {
+    let mut account = Account { is_from_birth: true, ..Account::default() };
+    account.read(&tree.lives(), false);
+    account.sums().cpu
+}
+
 impl Account {
     /// Reads the CPU time of these members, and where `deeply` what costs more to read.
     pub(crate) fn read(&mut self, members: &[Life], deeply: bool) {
@@ -81,7 +91,7 @@ impl Account {
                 continue;
             }
             // A process that was there before, and was found late, brings what it used before.
-            let was_there = is_new && (is_first || life.started < begin_ticks);
+            let was_there = is_new && !self.is_from_birth && (is_first || life.started < begin_ticks);
             let entry = self.entries.entry(*life).or_default();
             entry.read(&process, deeply || is_new, was_there);
             if deeply || is_new {

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use super::account::{Account, nanoseconds_of};
 use super::cgroup::Group;
-use super::process::{Census, Life, number_behind, read};
+use super::memory::weight_of;
+use super::process::{Census, Life};
 use super::tree::Tree;
 use crate::compare::Usage;
 
@@ -125,14 +126,12 @@ impl Sampler {
         let mut sum: u64 = 0;
         let mut is_whole = !self.members.is_empty();
         for life in &self.members {
-            let rollup = read(&format!("/proc/{}/smaps_rollup", life.number));
-            let share = rollup.and_then(|text| number_behind(&text, "Pss:"));
-            let resident = || number_behind(&read(&format!("/proc/{}/status", life.number))?, "VmRSS:");
-            self.is_memory_resident |= share.is_none() && life.now().is_some();
+            let weight = weight_of(life.number);
+            self.is_memory_resident |= weight.is_some_and(|(_, is_share)| !is_share);
             // One that ends meanwhile has nothing.
-            let kib = share.or_else(resident).unwrap_or(0);
-            is_whole &= kib > 0 || life.now().is_none();
-            sum = sum.saturating_add(kib.saturating_mul(1024));
+            let bytes = weight.map_or(0, |(bytes, _)| bytes);
+            is_whole &= bytes > 0 || life.now().is_none();
+            sum = sum.saturating_add(bytes);
         }
         if is_whole && sum > 0 && self.memory.len() < MEMORY_SAMPLES_MAX {
             self.memory.push(sum);
@@ -187,6 +186,7 @@ fn ranked(sorted: &[u64], share: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::process::read;
     use super::super::sample::{NODE_SERVER, PATIENCE, answer_of, ask, started, wait_for};
     use super::super::server::Server;
     use super::super::wait_until_ready;
@@ -236,6 +236,22 @@ mod tests {
         assert!(low <= usage.cpu && usage.cpu <= high, "{told:?} {usage:?}");
         assert!(told > Duration::from_millis(100), "{told:?}");
         assert!(usage.io_bytes > 0 && usage.switches_voluntary > 0, "{usage:?}");
+    }
+
+    #[test]
+    fn from_birth_all_counts() {
+        let server = started(&[
+            "sh",
+            "-c",
+            "sh -c 'while [ $((i+=1)) -lt 100000 ]; do :; done'; echo on; exec sleep 60",
+        ]);
+        wait_for("its word", || server.log_tail().contains("on").then_some(()));
+        let spent = spent(server.pid());
+        let all = super::super::cpu_of(&server.tree());
+        assert!(
+            all > spent + Duration::from_millis(20) && all < spent + Duration::from_secs(5),
+            "{all:?} {spent:?}"
+        );
     }
 
     #[test]

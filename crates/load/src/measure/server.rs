@@ -137,7 +137,8 @@ pub enum StartError {
 }
 
 impl Server {
-    /// Starts a server on these cores; an empty list leaves them to the system.
+    /// Starts a server on these cores; an empty list leaves it all that this process may use, also where the calling
+    /// thread is bound to some.
     ///
     /// # Errors
     /// Where it cannot be started. One that starts and then fails is found by
@@ -154,6 +155,8 @@ impl Server {
         command.env(MARK, &mark).process_group(0).stdin(Stdio::null());
         command.stdout(writer.try_clone().map_err(refused)?).stderr(writer);
         // A child inherits the cores of the thread that starts it, and runs nothing before.
+        let allowed = cores::allowed();
+        let cores = if cores.is_empty() { &allowed } else { cores };
         let spawn = || {
             if !cores::bind_to(cores) {
                 let why =
@@ -346,7 +349,7 @@ impl Drop for Server {
 
 fn port_for(start: &Start, program: &str) -> Result<u16, StartError> {
     let Some(port) = start.port else {
-        return port::free().ok_or_else(|| StartError::NoPort { program: program.to_owned() });
+        return port::free_port().ok_or_else(|| StartError::NoPort { program: program.to_owned() });
     };
     if port::is_free(port) {
         return Ok(port);
@@ -501,7 +504,7 @@ mod tests {
         let text = "daemon on; worker_processes 2; pid here.pid; error_log stderr; events {}\n\
                     http { access_log off; server { listen 127.0.0.1:PORT; location / { return 200 hi; } } }";
         let mut start = start_of(&["nginx", "-p", folder.path().to_str().unwrap(), "-c", "nginx.conf"]);
-        let port = port::free().unwrap();
+        let port = port::free_port().unwrap();
         start.port = Some(port);
         std::fs::write(&settings, text.replace("PORT", &port.to_string())).unwrap();
         let mut server = match Server::start(&start, &[]) {
@@ -573,7 +576,7 @@ mod tests {
 
     #[test]
     fn one_that_listens_elsewhere_is_found_there() {
-        let other = port::free().unwrap();
+        let other = port::free_port().unwrap();
         let mut start = start_of(&["node", "-e", NODE_SERVER]);
         start.environment.push(("AT".to_owned(), other.to_string()));
         let mut server = Server::start(&start, &[]).unwrap();
