@@ -70,8 +70,11 @@ fn of_marks(arm: &Arm, own: &[&Sample]) -> Vec<String> {
     let rounds = |is: fn(&Mark) -> bool| -> Option<String> {
         let marked = own.iter().filter(|sample| sample.marks.iter().any(is));
         let numbers: Vec<String> = marked.map(|sample| (sample.round + 1).to_string()).collect();
-        let word = if numbers.len() == 1 { "round" } else { "rounds" };
-        in_words(numbers).map(|numbers| format!("{word} {numbers}"))
+        match numbers.len() {
+            1 => in_words(numbers).map(|number| format!("round {number}")),
+            count if count > 1 && count == own.len() => Some("all rounds".to_owned()),
+            _ => in_words(numbers).map(|numbers| format!("rounds {numbers}")),
+        }
     };
     let mut caveats = Vec::new();
     if let Some(rounds) = rounds(|mark| matches!(mark, Mark::StartUp { .. })) {
@@ -80,14 +83,11 @@ fn of_marks(arm: &Arm, own: &[&Sample]) -> Vec<String> {
         ));
     }
     if let Some(rounds) = rounds(|mark| matches!(mark, Mark::Pause { .. })) {
-        caveats.push(format!(
-            "`{name}`, or the machine, stood still in {rounds}: rate and latency left out"
-        ));
+        caveats.push(format!("`{name}`, or the machine, stood still in {rounds}: rate and latency left out"));
     }
     if let Some(rounds) = rounds(|mark| *mark == Mark::Restarted) {
-        caveats.push(format!(
-            "`{name}` ended or was started anew while it was measured in {rounds}; left out"
-        ));
+        caveats
+            .push(format!("`{name}` ended or was started anew while it was measured in {rounds}; left out"));
     }
     if let Some(rounds) = rounds(|mark| *mark == Mark::LoadWasTheBottleneck) {
         caveats.push(format!(

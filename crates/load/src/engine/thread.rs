@@ -490,7 +490,8 @@ impl<'a> Thread<'a> {
                 }
                 let generation = (data >> 32) as u32;
                 let is_same = |connection: &Connection| {
-                    connection.generation == generation && matches!(connection.stage, Stage::Sending | Stage::Waiting)
+                    connection.generation == generation
+                        && matches!(connection.stage, Stage::Sending | Stage::Waiting)
                 };
                 if (closing || flags.contains(EventFlags::IN))
                     && self.connections.get(place).is_some_and(is_same)
@@ -507,11 +508,14 @@ impl<'a> Thread<'a> {
     }
 
     fn event_of_connecting(&mut self, place: usize, flags: EventFlags, closing: bool) {
-        let Some(Some(socket)) = self.connections.get(place).map(|connection| &connection.socket) else { return };
+        let Some(Some(socket)) = self.connections.get(place).map(|connection| &connection.socket) else {
+            return;
+        };
         match rustix::net::sockopt::socket_error(socket) {
             Ok(Ok(())) if flags.contains(EventFlags::OUT) => {
                 self.send(place);
-                let is_asked = |connection: &Connection| matches!(connection.stage, Stage::Sending | Stage::Waiting);
+                let is_asked =
+                    |connection: &Connection| matches!(connection.stage, Stage::Sending | Stage::Waiting);
                 if closing && self.connections.get(place).is_some_and(is_asked) {
                     self.receive(place, true);
                 }
@@ -707,7 +711,8 @@ impl<'a> Thread<'a> {
         }
         let mut earliest = u64::MAX;
         for place in 0..self.connections.len() {
-            let Some(connection) = self.connections.get(place).filter(|connection| connection.is_busy()) else {
+            let Some(connection) = self.connections.get(place).filter(|connection| connection.is_busy())
+            else {
                 continue;
             };
             if connection.deadline > now {
