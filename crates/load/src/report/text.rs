@@ -203,7 +203,7 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
     let mut used = 0;
-    for word in words::visible(text).split(' ').filter(|word| !word.is_empty()) {
+    for word in words::bound(&words::visible(text)).split(' ').filter(|word| !word.is_empty()) {
         let mut word: Vec<char> = word.chars().collect();
         if used > 0 && used + 1 + word.len() <= width {
             line.push(' ');
@@ -221,7 +221,7 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
         line.extend(word);
     }
     lines.push(line);
-    lines
+    lines.iter().map(|line| line.replace(words::BOUND, " ")).collect()
 }
 
 /// Puts a head before the first line and as much space before the others.

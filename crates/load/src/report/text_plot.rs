@@ -190,7 +190,7 @@ fn field(against: &Against, width: usize) -> Vec<String> {
         lines.push(format!("{tick:>label$} \u{2502}{}", row.trim_end()));
     }
     lines.push(format!("{:>label$} \u{2514}{}", "", "\u{2500}".repeat(room)));
-    let end = words::number(most);
+    let end = words::amount(most);
     lines.push(format!("{:>label$}  0{end:>end_room$}", "", end_room = room - 1));
     lines
 }

@@ -10,6 +10,9 @@ use crate::statistics::{Interval, Verdict};
 /// What stands where there is no figure.
 pub(crate) const NOTHING: &str = "\u{2013}";
 
+/// Letters of a name that tables show: enough to tell requests apart.
+const NAME_LETTERS_MAX: usize = 80;
+
 /// Microseconds of a second.
 const MICROS: f64 = 1_000_000.0;
 
@@ -93,6 +96,11 @@ pub(crate) fn number(value: f64) -> String {
     significant(value)
 }
 
+/// A number of which whole ones are exact: connections, round values at an axis.
+pub(crate) fn amount(value: f64) -> String {
+    if value.fract() == 0.0 && value >= 0.0 { count(value as u64) } else { number(value) }
+}
+
 /// Requests per second.
 pub(crate) fn rate(per_second: f64) -> String {
     format!("{}/s", number(per_second))
@@ -123,7 +131,7 @@ pub(crate) fn percent(share: f64) -> String {
         _ if !value.is_finite() => NOTHING.to_owned(),
         0.0 => "0 %".to_owned(),
         size if size < 0.01 => "< 0.01 %".to_owned(),
-        size if size < 1.0 => format!("{value:.2} %"),
+        size if size < 0.995 => format!("{} %", format!("{value:.2}").trim_end_matches('0')),
         size if size < 9.95 => format!("{value:.1} %"),
         size if size < 99.5 => format!("{value:.0} %"),
         _ => format!("{} %", number(value)),
@@ -138,8 +146,13 @@ pub(crate) fn percentile(share: f64) -> String {
 
 /// An interval of a ratio: `0.62, 99 % interval 0.58 to 0.66`.
 pub(crate) fn ratio(interval: &Interval) -> String {
+    ratio_and_interval(interval).join(", ")
+}
+
+/// A ratio, and its interval in words: `0.62` and `99 % interval 0.58 to 0.66`.
+pub(crate) fn ratio_and_interval(interval: &Interval) -> [String; 2] {
     let [middle, low, high] = ratio_digits(interval);
-    format!("{middle}, {} interval {low} to {high}", percent(interval.confidence))
+    [middle, format!("{} interval {low} to {high}", percent(interval.confidence))]
 }
 
 /// A ratio as a difference, with its interval: `-12 % (-15 % to -9.1 %)`, or `2.50 times (2.20 to 2.91)`.
@@ -189,6 +202,17 @@ pub(crate) fn quoted(outside: &str) -> String {
     format!("`{}`", visible(outside).replace('`', "'"))
 }
 
+/// The same for tables and lists, where a name must not take all the room; programs find it whole in the JSON.
+pub(crate) fn named(outside: &str) -> String {
+    match outside.chars().count() {
+        0 => "(no name)".to_owned(),
+        letters if letters > NAME_LETTERS_MAX => {
+            quoted(&outside.chars().take(NAME_LETTERS_MAX).chain(['\u{2026}']).collect::<String>())
+        }
+        _ => quoted(outside),
+    }
+}
+
 /// The text without control characters and without those that turn the direction of writing.
 pub(crate) fn visible(outside: &str) -> String {
     let is_turning = |letter: char| matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -217,6 +241,27 @@ pub(crate) fn parts(text: &str) -> Vec<(bool, String)> {
     parts.push((false, rest.to_owned()));
     parts.retain(|(_, part)| !part.is_empty());
     parts
+}
+
+/// The space that no line is broken at.
+pub(crate) const BOUND: char = '\u{a0}';
+
+/// The text with figures bound to their units, so that no line ends between them.
+pub(crate) fn bound(text: &str) -> String {
+    const UNITS: [&str; 11] = ["%", "ns", "\u{b5}s", "ms", "s", "min", "h", "B", "KiB", "MiB", "GiB"];
+    let mut out = String::with_capacity(text.len());
+    for word in text.split_inclusive(' ') {
+        let bare = word.trim_end_matches(|letter: char| !letter.is_alphanumeric() && letter != '%');
+        let is_bound = out.ends_with(' ')
+            && out.trim_end_matches(' ').ends_with(|letter: char| letter.is_ascii_digit())
+            && UNITS.contains(&bare);
+        if is_bound {
+            out.pop();
+            out.push(BOUND);
+        }
+        out.push_str(word);
+    }
+    out
 }
 
 /// A sentence begins with a capital letter.

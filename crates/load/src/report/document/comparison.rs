@@ -18,12 +18,12 @@ pub(super) fn write(comparison: &Comparison, document: &mut Document) {
     let names: Vec<String> = comparison.arms.iter().map(|name| arm(name)).collect();
     document.title = format!("Comparison of {}", words::listed(&names));
     document.paragraph(how(&comparison.settings));
-    figures(comparison, document);
+    figures(comparison, true, document);
     document.caveats(given(&comparison.caveats));
 }
 
 /// Tables and pictures of a comparison, without its caveats.
-pub(super) fn figures(comparison: &Comparison, document: &mut Document) {
+pub(super) fn figures(comparison: &Comparison, with_summary: bool, document: &mut Document) {
     let control = comparison.arms.first().map(|name| arm(name)).unwrap_or_default();
     for (place, name) in comparison.arms.iter().enumerate().skip(1) {
         let name = arm(name);
@@ -32,7 +32,9 @@ pub(super) fn figures(comparison: &Comparison, document: &mut Document) {
             document.warning(format!("There are no figures for {name} beside {control}."));
             continue;
         }
-        document.lead(summary(&control, &name, &rows));
+        if with_summary {
+            document.lead(summary(&control, &name, &rows));
+        }
         let (cold, warm): (Vec<&Row>, Vec<&Row>) = rows.into_iter().partition(|row| is_cold(row.metric));
         let title = format!("{name} (test) beside {control} (control)");
         document.table(table(&title, &control, &name, &warm));
@@ -114,6 +116,14 @@ pub(super) fn metric_value(metric: Metric, value: f64) -> String {
     }
 }
 
+/// What is unknown has no value; zero would be one.
+fn value(row: &Row, value: f64) -> String {
+    match row.verdict == Verdict::Unknown && value <= 0.0 {
+        true => words::NOTHING.to_owned(),
+        false => metric_value(row.metric, value),
+    }
+}
+
 /// Caveats of others as they may be shown.
 pub(super) fn given(caveats: &[String]) -> Vec<String> {
     caveats.iter().map(|caveat| secrets::hide(&words::visible(caveat))).collect()
@@ -121,7 +131,7 @@ pub(super) fn given(caveats: &[String]) -> Vec<String> {
 
 /// An arm's name as it may be shown.
 pub(super) fn arm(name: &str) -> String {
-    words::quoted(&secrets::hide(name))
+    words::named(&secrets::hide(name))
 }
 
 fn is_cold(metric: Metric) -> bool {
@@ -162,8 +172,8 @@ fn table(caption: &str, control: &str, test: &str, rows: &[&Row]) -> Table {
         };
         table.row([
             Cell::from(metric_name(row.metric)),
-            Cell::from(metric_value(row.metric, row.control_value)),
-            Cell::from(metric_value(row.metric, row.test_value)),
+            Cell::from(value(row, row.control_value)),
+            Cell::from(value(row, row.test_value)),
             Cell::from(words::difference(&row.ratio)),
             Cell::toned(words::verdict(row.verdict, &row.ratio), tone),
         ]);

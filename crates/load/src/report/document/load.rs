@@ -268,7 +268,7 @@ fn by_ask(load: &Load) -> Table {
         for run in &load.runs {
             run.by_ask.get(place).into_iter().for_each(|one| tally.merge(one));
         }
-        let name = Cell::from(words::quoted(&secrets::hide(&ask.name)));
+        let name = Cell::from(words::named(&secrets::hide(&ask.name)));
         let counts = [Cell::from(words::count(tally.good)), failures(tally.unexpected + tally.faults.sum())];
         let mut latency = latency_cells(&tally.latency);
         latency.remove(P99_9);
@@ -281,10 +281,10 @@ fn curves(load: &Load) -> Vec<(String, &Latencies)> {
     let mut curves = Vec::new();
     for (place, run) in load.runs.iter().enumerate() {
         let name = name_of(place, load.runs.len());
+        curves.push((name.clone(), &run.total.latency));
         if let Some(omitted) = &run.omitted {
             curves.push((format!("{name}, with what was left out"), &omitted.corrected));
         }
-        curves.push((name, &run.total.latency));
     }
     curves
 }

@@ -40,8 +40,7 @@ pub(super) fn write(loads: &[Load], document: &mut Document) {
 }
 
 fn steps(loads: &[Load]) -> Table {
-    let columns =
-        ["Rate", "Failed", "p50", "p90", "p95", "p99", "p99.9", "max", "mean", "Load's cores", "Limit"];
+    let columns = ["Rate", "Failed", "p50", "p90", "p99", "max", "Load's cores", "Limited by"];
     let mut table = Table::of_figures("One row for each run of each step", "Step", &columns);
     for load in loads {
         for (place, run) in load.runs.iter().enumerate() {
@@ -60,7 +59,13 @@ fn steps(loads: &[Load]) -> Table {
                 failures(run.total.unexpected + run.total.faults.sum()),
             ];
             let end = [Cell::from(words::number(caveats::cores_used(run))), limit];
-            table.row(begin.into_iter().chain(load::latency_cells(&run.total.latency)).chain(end));
+            let latency = &run.total.latency;
+            let times = [latency.at(0.5), latency.at(0.9), latency.at(0.99), latency.max()];
+            let times = times.map(|took| match latency.is_empty() {
+                true => Cell::from(words::NOTHING),
+                false => Cell::from(words::duration(took)),
+            });
+            table.row(begin.into_iter().chain(times).chain(end));
         }
     }
     table

@@ -49,7 +49,7 @@ pub(super) fn table(plot: &Plot) -> Table {
                     (false, false) => "the load was at its own limit",
                 };
                 vec![
-                    words::number(point.load),
+                    words::amount(point.load),
                     words::micros(point.median),
                     words::micros(point.high),
                     within.to_owned(),

@@ -82,8 +82,8 @@ fn write_plot(plot: &Plot, number: usize, out: &mut String) {
     let (title, description) = plots::title(plot);
     out.push_str(&format!(
         "<figure>\n<figcaption><b>{}.</b> {}</figcaption>\n",
-        escaped(&title),
-        escaped(&description)
+        inline(&title),
+        inline(&description)
     ));
     out.push_str(&plots::draw(plot, WIDE, "wide", &format!("w{number}")));
     out.push_str(&plots::draw(plot, NARROW, "narrow", &format!("n{number}")));
@@ -124,7 +124,7 @@ fn write_table(table: &Table, out: &mut String) {
 
 /// Text with what comes from outside as code.
 fn inline(text: &str) -> String {
-    let parts = words::parts(text).into_iter().map(|(is_code, part)| match is_code {
+    let parts = words::parts(&words::bound(text)).into_iter().map(|(is_code, part)| match is_code {
         true => format!("<code>{}</code>", escaped(&part)),
         false => escaped(&part),
     });

@@ -3,6 +3,8 @@
 //! Owns how a picture is laid out at a width. Every series has a dash and a sign of its own beside its colour, and its
 //! name stands at its line or above the picture.
 
+use std::time::Duration;
+
 use super::svg::{Anchor, Canvas, LETTER, Scale, apart, fitted, width_of};
 use crate::report::plot::{Against, Bar, Curve, Moment, Plot, Ratios, Series};
 use crate::report::words;
@@ -15,6 +17,9 @@ const ROW: f64 = 30.0;
 
 /// Between things that must not touch.
 const GAP: f64 = 8.0;
+
+/// The share of the width that names at the lines may take.
+const NAMES_SHARE_MAX: f64 = 0.36;
 
 /// Below this width names stand above what they name.
 const NARROW: f64 = 500.0;
@@ -91,7 +96,8 @@ impl Field {
     fn new(canvas: &Canvas, top: f64, names: &[String]) -> Field {
         let left = width_of("99.9 ms") + GAP;
         let longest = names.iter().map(|name| width_of(name)).fold(0.0, f64::max);
-        let names = if canvas.width < NARROW { GAP } else { longest.min(canvas.width / 3.5) + 2.0 * GAP };
+        let names =
+            if canvas.width < NARROW { GAP } else { longest.min(canvas.width * NAMES_SHARE_MAX) + 2.0 * GAP };
         Field { left, right: canvas.width - names.max(3.0 * GAP), top, bottom: top + HEIGHT }
     }
 
@@ -193,7 +199,7 @@ fn percentiles(canvas: &mut Canvas, curves: &[Curve]) -> f64 {
     let across = Scale::exact(0.0, reach, field.left, field.right);
     let up = Scale::fitting(all().map(|(_, latency)| *latency), field.bottom, field.top);
     field.name_above(canvas, "Latency", &up);
-    field.upward(canvas, &up, words::micros);
+    field.upward(canvas, &up, time);
     let shares = [0.0, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999_999];
     let ticks: Vec<f64> = shares.into_iter().map(far).filter(|tick| *tick <= reach).collect();
     field.rightward(canvas, &across, &ticks, |tick| {
@@ -236,7 +242,7 @@ fn over_time(canvas: &mut Canvas, series: &Series) -> f64 {
     let up = Scale::linear(highest, rates.bottom, rates.top);
     rates.name_above(canvas, "Answers per second", &up);
     shade(canvas, series, &rates, &across, true);
-    rates.upward(canvas, &up, words::number);
+    rates.upward(canvas, &up, words::amount);
     rates.rightward(canvas, &across, &across.ticks(6), seconds);
     let middle = series.seconds / moments.len().max(1) as f64 / 2.0;
     let line = |name: &str, up: &Scale, of: fn(&Moment) -> f64, has_gaps: bool| {
@@ -261,7 +267,7 @@ fn over_time(canvas: &mut Canvas, series: &Series) -> f64 {
     let up = Scale::fitting(values, below.bottom, below.top);
     below.name_above(canvas, "Latency of the answers of each moment", &up);
     shade(canvas, series, &below, &across, false);
-    below.upward(canvas, &up, words::micros);
+    below.upward(canvas, &up, time);
     below.rightward(canvas, &across, &across.ticks(6), seconds);
     let drawn = [
         line("p50", &up, |moment| moment.p50, true),
@@ -293,7 +299,12 @@ fn shade(canvas: &mut Canvas, series: &Series, field: &Field, across: &Scale, wi
 }
 
 fn seconds(tick: f64) -> String {
-    words::length(std::time::Duration::try_from_secs_f64(tick).unwrap_or_default())
+    words::length(Duration::try_from_secs_f64(tick).unwrap_or_default())
+}
+
+/// Microseconds at an axis, whose values are round.
+fn time(micros: f64) -> String {
+    seconds(micros / 1e6)
 }
 
 fn intervals(canvas: &mut Canvas, ratios: &Ratios) -> f64 {
@@ -361,13 +372,13 @@ fn curve_of_load(canvas: &mut Canvas, against: &Against) -> f64 {
     let values = against.points.iter().flat_map(|point| [point.median, point.high]).chain(against.limit);
     let up = Scale::fitting(values, field.bottom, field.top);
     field.name_above(canvas, "Latency", &up);
-    field.upward(canvas, &up, words::micros);
+    field.upward(canvas, &up, time);
     let ticks = if across.is_logarithmic() { loads.collect() } else { across.ticks(5) };
-    field.rightward(canvas, &across, &ticks, words::number);
+    field.rightward(canvas, &across, &ticks, words::amount);
     if let Some(limit) = against.limit {
         let y = up.place(limit);
         canvas.line("limit", (field.left, y), (field.right, y));
-        let label = format!("limit {}", words::micros(limit));
+        let label = format!("limit {}", time(limit));
         canvas.rectangle("plate", (field.left + GAP / 2.0, y - LETTER - 6.0), width_of(&label), LETTER + 2.0);
         canvas.text("label", Anchor::Start, (field.left + GAP, y - 6.0), &label);
     }
@@ -414,7 +425,7 @@ fn requests(canvas: &mut Canvas, bars: &[Bar]) -> f64 {
     };
     let values = bars.iter().flat_map(|bar| [bar.p50, bar.p99, bar.max]);
     let across = Scale::fitting(values, field.left, field.right);
-    field.rightward(canvas, &across, &across.ticks(if is_narrow { 4 } else { 6 }), words::micros);
+    field.rightward(canvas, &across, &across.ticks(if is_narrow { 4 } else { 6 }), time);
     for (place, name) in names.iter().enumerate() {
         let x = GAP + 70.0 * place as f64;
         canvas.marker(place, false, (x, LETTER - 4.0));

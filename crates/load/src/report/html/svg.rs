@@ -10,8 +10,8 @@ use super::escaped;
 /// Height of letters, in units of the drawing, which are CSS pixels at its full size.
 pub(super) const LETTER: f64 = 13.0;
 
-/// Width of a letter as a share of its height: that of wide digits in system fonts.
-const LETTER_WIDTH: f64 = 0.6;
+/// Width of a letter as a share of its height: the mean of a text in the widest of usual system fonts.
+const LETTER_WIDTH: f64 = 0.56;
 
 /// Values that are further apart than this are shown on a logarithmic axis.
 const LOGARITHMIC_FROM: f64 = 25.0;
@@ -130,8 +130,8 @@ impl Canvas {
              width=\"{}\" height=\"{height:.0}\">\n<title id=\"{id}t\">{}</title>\n<desc id=\"{id}d\">{}</desc>\n{}</svg>\n",
             self.width,
             self.width,
-            escaped(title),
-            escaped(description),
+            escaped(&title.replace('`', "")),
+            escaped(&description.replace('`', "")),
             self.out
         )
     }
