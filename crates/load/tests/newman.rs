@@ -1,7 +1,7 @@
 //! What onehop sends of a collection is what Newman sends of it: `newman/sent.txt` was recorded from Newman by
 //! `newman/record.mjs`. Fields that each of them sends of its own are left out there and here.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::thread::JoinHandle;

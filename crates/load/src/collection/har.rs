@@ -6,11 +6,11 @@
 use serde::Deserialize;
 
 use super::kind::of_json;
-use super::limits::{BODY_BYTES_MAX, REQUESTS_MAX};
+use super::limits::REQUESTS_MAX;
 use super::notes::Notes;
-use super::problem::Problem;
-use super::{Collection, encode, nowhere};
-use crate::plan::{Ask, Expect, Reuse};
+use super::problem::{Problem, printable};
+use super::{Collection, check, encode, nowhere};
+use crate::plan::{Ask, Expect};
 use crate::target::{Target, TargetError};
 
 /// Only what is read; recorded answers may be many times as large and are passed over.
@@ -81,13 +81,12 @@ pub(super) fn read(text: &str) -> Result<Collection, Problem> {
     let mut asks = Vec::new();
     let mut notes = Notes::default();
     let mut https = 0_usize;
-    let mut body_bytes = 0;
     for (index, entry) in har.log.entries.into_iter().enumerate() {
         let place = format!("/log/entries/{index}");
         let status = entry.response.map_or(0.0, |response| response.status);
         // An upgrade's answer is no answer, and what follows it no request.
         if status == 101.0 || entry.request.url.starts_with("ws:") || entry.request.url.starts_with("wss:") {
-            notes.push("WebSockets were recorded too: they are left out".to_owned());
+            notes.push("WebSockets were recorded too: they are left out");
             continue;
         }
         let target = match Target::parse(&encode::url(&entry.request.url)) {
@@ -96,9 +95,8 @@ pub(super) fn read(text: &str) -> Result<Collection, Problem> {
                 https += 1;
                 continue;
             }
-            Err(error) if is_local(&entry.request.url) => {
-                let _ = error;
-                notes.push("what the browser had itself (data:, blob:, extensions) is left out".to_owned());
+            Err(_) if is_local(&entry.request.url) => {
+                notes.push("what the browser had itself (data:, blob:, extensions) is left out");
                 continue;
             }
             Err(error) => {
@@ -110,21 +108,21 @@ pub(super) fn read(text: &str) -> Result<Collection, Problem> {
             return Err(Problem::at(place, cause, "Record a shorter time."));
         }
         let ask = ask(entry.request, target, expected(status), &mut notes);
-        body_bytes += ask.body.as_ref().map_or(0, Vec::len);
-        debug_assert!(body_bytes <= BODY_BYTES_MAX);
-        ask.field_lines(Reuse::Kept)
-            .map_err(|error| Problem::at(place, error.to_string(), "Remove the field from the recording."))?;
+        check(&ask, "Remove the entry from the recording.").map_err(|problem| problem.placed(place))?;
         asks.push(ask);
     }
     if asks.is_empty() {
         return Err(nothing(https));
     }
     if https > 0 {
-        notes.push(format!("{https} entries are https, which is not spoken yet: they are left out"));
+        notes.push(&format!(
+            "https is not spoken yet: what was recorded over it is left out (requests: {https})"
+        ));
     }
     let title = har.log.pages.into_iter().find_map(|page| page.title);
     // A title that is an address is the browser's, and says less than the file's name.
     let name = title.filter(|title| !title.contains("://")).unwrap_or_default();
+    let name = printable(&name);
     Ok(Collection { name, asks, notes: notes.into_lines(), varying: Default::default() })
 }
 
@@ -132,7 +130,7 @@ fn nothing(https: usize) -> Problem {
     if https > 0 {
         return Problem::at(
             "/log/entries",
-            format!("all of its {https} requests are https, which is not spoken yet"),
+            format!("all that it holds is https, which is not spoken yet (requests: {https})"),
             "Record the server's http address, behind what speaks TLS for it.",
         );
     }
@@ -164,9 +162,10 @@ fn ask(request: Request, target: Target, expect: Expect, notes: &mut Notes) -> A
             None => fields.push((name, value)),
         }
     }
+    let is_sent = request.post_data.is_some() || request.body_size.is_some_and(|size| size > 0.0);
     let body = request.post_data.and_then(|data| body(data, &mut fields));
-    if body.is_none() && request.body_size.is_some_and(|size| size > 0.0) {
-        notes.push(format!("`{name}`: the body was not recorded, it is asked without"));
+    if body.is_none() && is_sent {
+        notes.push(&format!("`{name}`: the body was not recorded, it is asked without"));
     }
     Ask { name, target, address: nowhere(), method, fields, body, weight: 1, expect }
 }
@@ -175,6 +174,8 @@ fn ask(request: Request, target: Target, expect: Expect, notes: &mut Notes) -> A
 fn body(data: PostData, fields: &mut Vec<(String, String)>) -> Option<Vec<u8>> {
     let text = match data.text.filter(|text| !text.is_empty()) {
         Some(text) => text,
+        // Its boundary and its files are not in the parameters.
+        None if data.mime_type.as_ref().is_some_and(|media| media.starts_with("multipart/")) => return None,
         None => {
             let mut text = String::new();
             for Pair { name, value } in &data.params {

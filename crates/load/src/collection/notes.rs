@@ -1,6 +1,7 @@
 //! What a collection holds that is not done, for people; bounded.
 
 use super::limits::NOTES_MAX;
+use super::problem::printable;
 
 /// Notes, each once.
 #[derive(Debug, Default)]
@@ -10,7 +11,8 @@ pub(super) struct Notes {
 }
 
 impl Notes {
-    pub(super) fn push(&mut self, note: String) {
+    pub(super) fn push(&mut self, note: &str) {
+        let note = printable(note);
         if self.notes.contains(&note) {
             return;
         }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::limits::{COMPLAINTS_MAX, HOPELESS_FAILURES};
+use super::limits::{COMPLAINTS_MAX, HOPELESS_FAILURES, SERVERS_MAX};
 use super::{Collection, CollectionRun, RequestFigures};
 use crate::client::{Answer, AskError, Client};
 use crate::latency::Latencies;
@@ -99,6 +99,9 @@ impl Going<'_> {
             ask
         });
         let ask = renewed.as_ref().unwrap_or(ask);
+        if self.clients.len() >= SERVERS_MAX && !self.clients.contains_key(&ask.address) {
+            self.clients.clear();
+        }
         let client =
             self.clients.entry(ask.address.clone()).or_insert_with(|| Client::new(ask.address.clone()));
         let answer = client.ask(ask, patience);

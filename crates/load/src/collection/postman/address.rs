@@ -66,7 +66,7 @@ impl Reader<'_> {
                     }
                     None => {
                         self.notes
-                            .push(format!("`{request}`: `:{name}` has no value and is sent as it stands"));
+                            .push(&format!("`{request}`: `:{name}` has no value and is sent as it stands"));
                         segment.to_owned()
                     }
                 },

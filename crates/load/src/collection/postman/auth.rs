@@ -45,7 +45,7 @@ impl Reader<'_> {
             }
             other => self
                 .notes
-                .push(format!("`{request}`: authorization `{other}` is not done, it is asked without")),
+                .push(&format!("`{request}`: authorization `{other}` is not done, it is asked without")),
         }
         Ok(None)
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Reader, is_disabled, list_of};
 use crate::collection::encode;
-use crate::collection::limits::BODY_BYTES_MAX;
+use crate::collection::limits::REQUEST_BYTES_MAX;
 use crate::collection::problem::Problem;
 use crate::collection::variables::text_of;
 
@@ -39,7 +39,7 @@ impl Reader<'_> {
                 Ok(bytes)
             }
             other => {
-                self.notes.push(format!(
+                self.notes.push(&format!(
                     "`{request}`: a body of the mode `{other}` is not known, it is asked without"
                 ));
                 Ok(None)
@@ -190,24 +190,24 @@ impl Reader<'_> {
     fn file(&mut self, source: &str, request: &str) -> Result<Option<Vec<u8>>, Problem> {
         let source = self.variables.fill_once(source)?;
         if source.is_empty() {
-            self.notes.push(format!("`{request}`: a file to send is not chosen, it is asked without"));
+            self.notes.push(&format!("`{request}`: a file to send is not chosen, it is asked without"));
             return Ok(None);
         }
         let path = self.folder.join(&source);
         let mut bytes = Vec::new();
-        let left = BODY_BYTES_MAX.saturating_sub(self.file_bytes) as u64;
+        let left = REQUEST_BYTES_MAX.saturating_sub(self.file_bytes) as u64;
         // Only plain files: a pipe or a device may never end.
         let is_file = fs::metadata(&path).is_ok_and(|metadata| metadata.is_file());
         let read =
             is_file && File::open(&path).and_then(|file| file.take(left + 1).read_to_end(&mut bytes)).is_ok();
         if !read {
             let path = path.display();
-            self.notes.push(format!("`{request}`: the file {path} cannot be read, it is asked without"));
+            self.notes.push(&format!("`{request}`: the file {path} cannot be read, it is asked without"));
             return Ok(None);
         }
         self.file_bytes += bytes.len();
-        if self.file_bytes > BODY_BYTES_MAX {
-            let size = BODY_BYTES_MAX / (1024 * 1024);
+        if self.file_bytes > REQUEST_BYTES_MAX {
+            let size = REQUEST_BYTES_MAX / (1024 * 1024);
             let cause = format!("with {} the files to send are larger than {size} MiB", path.display());
             return Err(Problem::new(cause, "Send smaller files, or split the collection."));
         }

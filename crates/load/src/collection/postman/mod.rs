@@ -9,17 +9,18 @@ mod auth;
 mod body;
 mod script;
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::Value;
 
 use super::kind::of_json;
-use super::limits::{BODY_BYTES_MAX, FOLDERS_MAX, REQUESTS_MAX};
+use super::limits::{FOLDERS_MAX, NAME_LETTERS_MAX, REQUEST_BYTES_MAX, REQUESTS_MAX};
 use super::notes::Notes;
-use super::problem::Problem;
+use super::problem::{Problem, printable};
 use super::variables::{Variables, text_of};
-use super::{Collection, nowhere};
-use crate::plan::{Ask, Expect, Reuse};
+use super::{Collection, check, nowhere};
+use crate::plan::{Ask, Expect};
 
 /// Reads a collection whose files are looked for in the folder.
 pub(super) fn read(text: &str, folder: &Path, variables: &mut Variables) -> Result<Collection, Problem> {
@@ -42,7 +43,7 @@ pub(super) fn read(text: &str, folder: &Path, variables: &mut Variables) -> Resu
         ));
     }
     reader.note_scripts();
-    let name = root.pointer("/info/name").map(text_of).unwrap_or_default();
+    let name = printable(&root.pointer("/info/name").map(text_of).unwrap_or_default());
     Ok(Collection { name, asks: reader.asks, notes: reader.notes.into_lines(), varying: Default::default() })
 }
 
@@ -52,7 +53,9 @@ struct Reader<'a> {
     variables: &'a mut Variables,
     asks: Vec<Ask>,
     notes: Notes,
-    body_bytes: usize,
+    /// Bytes of all requests until now.
+    bytes: usize,
+    /// Bytes of the files that were read for them.
     file_bytes: usize,
     /// Scripts that do more than expect a status, and whose the first is.
     scripts: usize,
@@ -75,7 +78,7 @@ impl<'a> Reader<'a> {
             variables,
             asks: Vec::new(),
             notes: Notes::default(),
-            body_bytes: 0,
+            bytes: 0,
             file_bytes: 0,
             scripts: 0,
             first_script: String::new(),
@@ -106,11 +109,16 @@ impl<'a> Reader<'a> {
         for (index, item) in list_of(holder, "item").iter().enumerate() {
             let pointer = format!("{pointer}/{index}");
             let own = item.get("name").map(text_of).unwrap_or_default();
+            let own: String = printable(&own).chars().take(NAME_LETTERS_MAX).collect();
             let name = format!("{}{own}", inherited.names);
             if item.get("item").is_some() {
                 if depth == FOLDERS_MAX {
                     let cause = format!("folders lie within each other more than {FOLDERS_MAX} deep");
-                    return Err(Problem::at(pointer, cause, "Move the requests further up."));
+                    return Err(Problem::at(
+                        format!("the folder `{own}`"),
+                        cause,
+                        "Move the requests further up.",
+                    ));
                 }
                 let mut within = self.inherit(item, inherited, &format!("the folder `{name}`"));
                 within.names = format!("{name} / ");
@@ -136,13 +144,14 @@ impl<'a> Reader<'a> {
         if let Some(auth) = holder.get("auth").filter(|auth| !auth.is_null()) {
             inherited.auth = Some(auth);
         }
-        let mut statuses = Vec::new();
+        let mut statuses = BTreeSet::new();
         for (listen, source) in scripts_of(holder) {
             let read = script::read(&source);
+            let does_more = !read.is_understood || (listen != "test" && !read.is_empty);
             if listen == "test" {
-                statuses.extend_from_slice(&read.statuses);
+                statuses.extend(read.statuses);
             }
-            if !read.is_understood || (listen != "test" && !read.is_empty) {
+            if does_more {
                 self.scripts += 1;
                 if self.first_script.is_empty() {
                     self.first_script = whose.to_owned();
@@ -150,9 +159,7 @@ impl<'a> Reader<'a> {
             }
         }
         if !statuses.is_empty() {
-            statuses.sort_unstable();
-            statuses.dedup();
-            inherited.expect = Some(Expect::Exactly(statuses));
+            inherited.expect = Some(Expect::Exactly(statuses.into_iter().collect()));
         } else if let Some(status) = self.saved_status(holder, whose) {
             inherited.expect = Some(Expect::Exactly(vec![status]));
         }
@@ -170,7 +177,7 @@ impl<'a> Reader<'a> {
             .collect();
         let first = *codes.first()?;
         if codes.iter().any(|code| *code != first) {
-            self.notes.push(format!(
+            self.notes.push(&format!(
                 "{whose} has saved answers of several statuses: {first}, the first, is expected"
             ));
         }
@@ -203,12 +210,6 @@ impl<'a> Reader<'a> {
             Some(body) if keeps_body || !has_none => self.body(body, &mut fields, name)?,
             _ => None,
         };
-        self.body_bytes += body.as_ref().map_or(0, Vec::len);
-        if self.body_bytes > BODY_BYTES_MAX {
-            let size = BODY_BYTES_MAX / (1024 * 1024);
-            let cause = format!("the bodies of the requests until here take more than {size} MiB");
-            return Err(Problem::new(cause, "Split the collection, or send smaller files."));
-        }
         let ask = Ask {
             name: if name.trim().is_empty() { format!("{method} {target}") } else { name.to_owned() },
             target,
@@ -219,9 +220,21 @@ impl<'a> Reader<'a> {
             weight: 1,
             expect: inherited.expect.clone().unwrap_or(Expect::Success),
         };
-        ask.field_lines(Reuse::Kept)
-            .map_err(|error| Problem::new(error.to_string(), "Mend it in Postman, or the variable in it."))?;
+        self.spend(&ask)?;
+        check(&ask, "Mend it in Postman, or the variable in it.")?;
         Ok(ask)
+    }
+
+    /// Counts what a request takes: a folder's token and a file stand in many requests.
+    fn spend(&mut self, ask: &Ask) -> Result<(), Problem> {
+        let fields: usize = ask.fields.iter().map(|(name, value)| name.len() + value.len()).sum();
+        self.bytes += ask.target.path.len() + ask.body.as_ref().map_or(0, Vec::len) + fields;
+        if self.bytes <= REQUEST_BYTES_MAX {
+            return Ok(());
+        }
+        let size = REQUEST_BYTES_MAX / (1024 * 1024);
+        let cause = format!("the requests until here take more than {size} MiB");
+        Err(Problem::new(cause, "Split the collection, or send smaller files."))
     }
 
     fn fields(&mut self, header: &Value) -> Result<Vec<(String, String)>, Problem> {
@@ -248,7 +261,7 @@ impl<'a> Reader<'a> {
             1 => format!("A script ({}) is", self.first_script),
             count => format!("{count} scripts (the first: {}) are", self.first_script),
         };
-        self.notes.push(format!(
+        self.notes.push(&format!(
             "{what} not run. Of tests the expected statuses are read, where they stand there as numbers; what else \
              a script checks is not checked, what it sets is not set"
         ));

@@ -3,13 +3,14 @@
 //! Owns the few forms in which people write it as a number. All else is "more than that", and it is said that it is
 //! there.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 /// What was read of a script.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Reading {
     /// Statuses that it expects.
-    pub(super) statuses: Vec<u16>,
+    pub(super) statuses: BTreeSet<u16>,
     /// There is nothing in it but that.
     pub(super) is_understood: bool,
     /// There is nothing in it at all.
@@ -204,13 +205,17 @@ mod tests {
             ("", &[]),
             (
                 "pm.test('a', function () { pm.response.to.have.status(200); });\npm.test('b', () => { pm.response.to.have.status(200) });",
-                &[200, 200],
+                &[200],
             ),
             ("pm.expect(pm.response.code).to.eql(503)", &[503]),
         ];
         for (source, statuses) in cases {
             let reading = read(source);
-            assert_eq!((reading.statuses.as_slice(), reading.is_understood), (statuses, true), "{source}");
+            assert_eq!(
+                (reading.statuses.iter().copied().collect::<Vec<_>>().as_slice(), reading.is_understood),
+                (statuses, true),
+                "{source}"
+            );
         }
     }
 
@@ -235,7 +240,11 @@ mod tests {
         ];
         for (source, statuses, sets) in cases {
             let reading = read(source);
-            assert_eq!((reading.statuses.as_slice(), reading.is_understood), (statuses, false), "{source}");
+            assert_eq!(
+                (reading.statuses.iter().copied().collect::<Vec<_>>().as_slice(), reading.is_understood),
+                (statuses, false),
+                "{source}"
+            );
             assert_eq!(reading.sets, sets, "{source}");
         }
     }
