@@ -272,3 +272,79 @@ fn a_list_of_urls_is_asked_in_order_and_an_unexpected_status_ends_with_1() {
     assert!(finished.stderr.contains("3 requests had another answer"), "{}", finished.stderr);
     assert!(finished.stdout.contains("404"), "{}", finished.stdout);
 }
+
+#[test]
+fn a_second_interrupt_ends_it_at_once_with_the_servers_that_it_started() {
+    // Nobody answers there: it waits for an hour, and hears of the first interrupt only then.
+    let port = nobody().port();
+    let never_ready = format!("sleep 1000 @ http://127.0.0.1:{port}/");
+    let compared = ["bench", "compare", &never_ready, &never_ready, "--ready-within", "1h"];
+    let started = Program::new(compared).start();
+    let children = format!("/proc/{0}/task/{0}/children", started.pid());
+    let child = onehop_testkit::wait_for("the server", || {
+        let listed = std::fs::read_to_string(&children).ok()?;
+        let child = listed.split_whitespace().next()?.to_owned();
+        std::fs::read_to_string(format!("/proc/{child}/comm")).ok().filter(|name| name == "sleep\n")?;
+        Some(child)
+    });
+    started.signal(Signal::INT);
+    // A second one within 150 ms counts as the same.
+    let first = std::time::Instant::now();
+    onehop_testkit::wait_for("time to pass", || (first.elapsed().as_millis() > 300).then_some(()));
+    started.signal(Signal::INT);
+    let finished = started.wait_for_end();
+    assert_eq!(finished.code, Some(1), "{}", finished.stderr);
+    assert!(finished.stderr.contains("ending at once"), "{}", finished.stderr);
+    let is_gone = || {
+        let name = std::fs::read_to_string(format!("/proc/{child}/comm"));
+        (name.ok().as_deref() != Some("sleep\n")).then_some(())
+    };
+    onehop_testkit::wait_for("the server's end", is_gone);
+}
+
+#[test]
+fn a_command_is_started_asked_and_ended() {
+    let (server, folder) = site();
+    let running = format!("running={}", server.address);
+    // The program itself stands in the path of a test's helper; its own name is not in PATH.
+    let onehop = std::env::var("ONEHOP_BINARY").unwrap_or_else(|_| env!("CARGO_BIN_EXE_onehop").to_owned());
+    let started = format!("started='{onehop}' serve . --listen 127.0.0.1:{{port}} --admin off --control off");
+    let finished = bench_in(
+        folder.path(),
+        &[
+            "compare",
+            &running,
+            &started,
+            "--rounds",
+            "2",
+            "--time",
+            "100ms",
+            "--warm-up",
+            "20ms",
+            "-c",
+            "2",
+            "--json",
+            "-",
+        ],
+    );
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    let report = json(&finished);
+    let samples = report["comparison"]["samples"].as_array().unwrap();
+    let cold_starts = samples.iter().filter(|sample| sample["arm"] == 1).map(|sample| &sample["cold_start"]);
+    assert!(
+        cold_starts.clone().count() == 2 && cold_starts.clone().all(|start| !start.is_null()),
+        "{report:#}"
+    );
+}
+
+#[test]
+fn what_stands_behind_on_port_is_started_and_asked_there() {
+    let (_server, folder) = site();
+    let onehop = std::env::var("ONEHOP_BINARY").unwrap_or_else(|_| env!("CARGO_BIN_EXE_onehop").to_owned());
+    let asked = ["autocannon", "-a", "20", "-c", "2", "-j", "--on-port", "/other.html", "--", &onehop];
+    let server = ["serve", ".", "--admin", "off", "--control", "off"];
+    let words: Vec<&str> = asked.into_iter().chain(server).collect();
+    let finished = bench_in(folder.path(), &words);
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    assert_eq!(json(&finished)["loads"][0]["runs"][1]["total"]["good"], 20, "{}", finished.stdout);
+}

@@ -327,12 +327,13 @@ pub(crate) struct Completions {
     after_help = "Examples:\n  \
         onehop man | man -l -\n  \
         onehop man | gzip > /usr/local/share/man/man1/onehop.1.gz\n  \
-        onehop man run | man -l -           the page of one command"
+        onehop man run | man -l -           the page of one command\n  \
+        onehop man bench compare | man -l -"
 )]
 pub(crate) struct Man {
     /// The page of one command; the whole program's where it is left out
     #[arg(value_name = "COMMAND")]
-    pub(crate) command: Option<String>,
+    pub(crate) command: Vec<String>,
 }
 
 /// Which configuration file.

@@ -68,7 +68,9 @@ fn read_one(text: &str, url: &str, form: &Form, ready_within: Duration) -> Resul
     };
     let start = Start { words, environment, directory: None, port, behind: Vec::new(), ready_within };
     let mut ask = form.to(target, 1);
-    ask.address = Address::Tcp(([127, 0, 0, 1], port.unwrap_or(0)).into());
+    if let (Address::Tcp(address), Some(port)) = (&mut ask.address, port) {
+        address.set_port(port);
+    }
     Ok(Arm { name, source: Source::Command(start), asks: vec![ask] })
 }
 

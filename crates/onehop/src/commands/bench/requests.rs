@@ -52,12 +52,12 @@ impl Form {
         })
     }
 
-    /// The same request to this place; its address is filled in when it is reached.
+    /// The same request to this place; its address is filled in when it is reached, or when its server is started.
     pub(super) fn to(&self, target: Target, weight: u32) -> Ask {
         Ask {
             name: format!("{} {}", self.method, target.path),
             target,
-            address: Address::Unix("unreached".into()),
+            address: Address::Tcp(([127, 0, 0, 1], 0).into()),
             method: self.method.clone(),
             fields: self.fields.clone(),
             body: self.body.clone(),
