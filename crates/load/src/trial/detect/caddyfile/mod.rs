@@ -247,7 +247,7 @@ fn for_caddy(file: &File<'_>, mut edits: Edits) -> String {
     }
     edits.replace(head_span(file.head), "http://:{port}");
     let (text, _) = edits.apply(file.text);
-    format!("{{\n{}}}\n\n{}\n", indented(&global), squeezed(&text))
+    format!("{{\n{}}}\n\n{}", indented(&global), braced(file, &squeezed(&text), "http://:{port}"))
 }
 
 /// Without the empty lines that what was left out leaves behind.
@@ -291,13 +291,17 @@ fn for_onehop(
     edits.replace(head_span(file.head), ":{port}");
     let (text, origins) = edits.apply(file.text);
     check(file, folder, &text, &origins, surroundings)?;
-    let text = squeezed(&text);
-    if file.is_braced {
-        return Ok(format!("{text}\n"));
+    Ok(braced(file, &squeezed(&text), ":{port}"))
+}
+
+/// The text with braces around its site, also where that is the only one and had none.
+fn braced(file: &File<'_>, text: &str, address: &str) -> String {
+    match text.split_once(address) {
+        Some((before, body)) if !file.is_braced => {
+            format!("{before}{address} {{\n{}}}\n", indented(body.trim_start_matches('\n')))
+        }
+        _ => format!("{text}\n"),
     }
-    // Braces around the only site, so that all results look alike.
-    let Some((before, body)) = text.split_once(":{port}") else { return Ok(format!("{text}\n")) };
-    Ok(format!("{before}:{{port}} {{\n{}}}\n", indented(body.trim_start_matches('\n'))))
 }
 
 /// The white space before a place in its line.

@@ -17,6 +17,8 @@ pub(super) struct Token {
     is_quoted: bool,
     /// From 1.
     pub(super) line: usize,
+    /// The same, but that a line joined to the one before has its number.
+    row: usize,
 }
 
 /// A directive, or the head of a site.
@@ -66,14 +68,14 @@ fn lines(
             return Err((first.line, "there are too many blocks in blocks".to_owned()));
         }
         let number = first.line;
-        let mut row = first.line;
+        let mut row = first.row;
         let mut line = Line { span: first.span.clone(), line: number, words: vec![first], block: None };
         // A comma at the end of an address goes on in the next line.
         while let Some(next) = tokens.next_if(|token| {
-            token.line == row
+            token.row == row
                 || line.words.last().is_some_and(|word| word.text.ends_with(',') && !word.is_quoted)
         }) {
-            row = next.line + next.text.matches('\n').count();
+            row = next.row + next.text.matches('\n').count();
             line.span.end = next.span.end;
             line.words.push(next);
         }
@@ -93,11 +95,12 @@ fn lines(
 /// Cuts a text into words. One that is never closed ends with the text.
 fn tokens(text: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
-    let (mut at, mut line) = (0, 1);
+    let (mut at, mut line, mut row) = (0, 1, 1);
     while let Some(character) = text.get(at..).and_then(|rest| rest.chars().next()) {
         let rest = text.get(at..).unwrap_or_default();
         if character == '\n' {
             line += 1;
+            row += 1;
         }
         if character.is_whitespace() {
             at += character.len_utf8();
@@ -110,6 +113,7 @@ fn tokens(text: &str) -> Vec<Token> {
         if let Some(joined) = ["\\\n", "\\\r\n"].iter().find(|joined| rest.starts_with(**joined)) {
             // What follows stands on the same line as far as words go.
             at += joined.len();
+            line += 1;
             continue;
         }
         let length = match character {
@@ -128,8 +132,10 @@ fn tokens(text: &str) -> Vec<Token> {
         } else {
             raw.to_owned()
         };
-        tokens.push(Token { text, span: at..at + length, is_quoted, line });
-        line += raw.matches('\n').count();
+        tokens.push(Token { text, span: at..at + length, is_quoted, line, row });
+        let lines = raw.matches('\n').count();
+        line += lines;
+        row += lines;
         at += length.max(1);
     }
     tokens
@@ -224,7 +230,7 @@ mod tests {
         for (text, expected) in [
             (":80 {\n\troot * /a # b\n}\n", "1::80 <2:root|*|/a>"),
             ("{\n\tadmin off\n}\na.com,\nb.com {\n}\n", "1: <2:admin|off> 4:a.com,|b.com <>"),
-            ("a \"b \\\" c\" `d {`\ne {path} \\\n f", "1:a|b \" c|d { 2:e|{path}|f"),
+            ("a \"b \\\" c\" `d {`\ne {path} \\\n f\ng", "1:a|b \" c|d { 2:e|{path}|f 4:g"),
             ("respond <<END\n  }\n  END 200\nb", "1:respond|<<END\n  }\n  END|200 4:b"),
             ("", ""),
         ] {
