@@ -6,17 +6,22 @@
 //!
 //! The way of a measurement, in order: `target.rs` where to, `plan.rs` what is asked and how often, `engine/`
 //! asks, `outcome.rs` is what was seen; `measure/` weighs the server's processes meanwhile, `compare/` repeats it
-//! for several arms, `statistics/` says what may be concluded, `report/` tells it.
+//! for several arms, `statistics/` says what may be concluded, `report/` tells it. `quantity.rs` and `foreign/` read
+//! what was typed.
 #![forbid(unsafe_code)]
 
+pub mod basic;
 pub mod client;
 pub mod collection;
 pub mod compare;
+pub mod engine;
+pub mod foreign;
 pub mod latency;
 pub mod measure;
 pub mod outcome;
 pub mod plan;
 pub mod progress;
+pub mod quantity;
 pub mod report;
 pub mod saturation;
 pub mod statistics;

@@ -1,7 +1,41 @@
 //! The server's side and the machine's: processes, cores, memory, what the kernel counts.
 //!
 //! Owns reading /proc and starting and ending what is measured. Never ends a process that it, or what it
-//! started, did not start.
+//! started, did not start, and never gives a figure for a process that it could not read.
+//!
+//! `process.rs` reads one process, `tree.rs` knows which belong together and `sockets.rs` who listens where;
+//! `account.rs` adds up what they used, `memory.rs` what they hold, and `meter.rs` samples both. `server.rs` starts and ends, `ready.rs` waits for
+//! the first answer. `machine.rs`, `cores.rs`, `steal.rs` and `version.rs` say what a measurement was made on.
+
+mod account;
+mod cgroup;
+mod cores;
+mod log;
+mod machine;
+mod memory;
+mod meter;
+mod port;
+mod process;
+mod ready;
+#[cfg(test)]
+mod sample;
+mod server;
+mod sockets;
+mod steal;
+mod tree;
+mod version;
+
+pub use account::cpu_of;
+pub use cores::{bind_to, core_caveats, split_cores};
+pub use machine::look;
+pub use memory::{Memory, forget_peak, memory_of};
+pub use meter::{Measured, Meter};
+pub use port::free_port;
+pub use ready::wait_until_ready;
+pub use server::{Server, StartError};
+pub use steal::StealMeter;
+pub use tree::Tree;
+pub use version::version_of;
 
 /// What machine a measurement was made on.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]

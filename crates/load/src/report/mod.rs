@@ -1,6 +1,24 @@
 //! Tells what was found: text, live view, JSON, Markdown, one HTML page.
 //!
 //! Owns words and pictures. Never computes a figure that is not in what it was given, and never leaves out a caveat.
+//! `document/` is what is said, once for all forms; `text.rs`, `markdown.rs` and `html/` give it their form, `json/` is
+//! for programs, `live.rs` for the time until then. `secrets.rs` keeps out what must not be shown.
+
+mod caveats;
+mod document;
+mod html;
+mod json;
+mod live;
+mod markdown;
+mod plot;
+#[doc(hidden)]
+pub mod sample;
+mod secrets;
+#[cfg(test)]
+mod tests;
+mod text;
+mod text_plot;
+mod words;
 
 use crate::collection::CollectionRun;
 use crate::compare::Comparison;
@@ -9,6 +27,12 @@ use crate::outcome::Run;
 use crate::plan::Plan;
 use crate::saturation::Saturation;
 use crate::trial::Trial;
+
+pub use html::html;
+pub use json::json;
+pub use live::Live;
+pub use markdown::markdown;
+pub use text::text;
 
 /// Everything that a report is made of.
 #[derive(Debug, Clone)]

@@ -3,9 +3,17 @@
 //! Owns finding out, the two stacks and their sameness; measuring is `compare/`. Never changes a file of the
 //! user's, and never claims a saving where the answers differ.
 
+mod budget;
 pub mod detect;
 pub mod error;
+mod looking;
+mod measuring;
+mod own_figures;
+mod run;
+mod same;
+mod settings;
 pub mod setup;
+mod stacks;
 
 use std::path::PathBuf;
 
@@ -13,6 +21,8 @@ use crate::compare::Comparison;
 
 pub use detect::{Surroundings, detect};
 pub use error::TrialError;
+pub use run::run;
+pub use settings::Settings;
 pub use setup::{AppPort, Application, Front, Setup};
 
 /// What was found at the path that was given.

@@ -3,6 +3,9 @@
 //! Owns names, defaults and texts only. Never acts: `commands/` does. Every command shows an example,
 //! since a line to copy teaches faster than a list of options.
 
+mod bench;
+mod trial;
+
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -12,6 +15,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use onehop_config::limits::APP_WORKERS_MAX;
 
 use crate::listen;
+
+pub(crate) use self::bench::{
+    AmongForeign, Bench, BenchCommand, Collection, Compare, Load, Max, Output, Request, Shape,
+};
+pub(crate) use self::trial::Try;
 
 /// A web server that runs your application: pages from memory, one hop to your users.
 #[derive(Debug, Parser)]
@@ -45,6 +53,8 @@ pub(crate) enum Command {
     Stop(Stop),
     Status(Status),
     Workers(Workers),
+    Bench(Box<Bench>),
+    Try(Try),
     Completions(Completions),
     Man(Man),
 }
@@ -317,12 +327,13 @@ pub(crate) struct Completions {
     after_help = "Examples:\n  \
         onehop man | man -l -\n  \
         onehop man | gzip > /usr/local/share/man/man1/onehop.1.gz\n  \
-        onehop man run | man -l -           the page of one command"
+        onehop man run | man -l -           the page of one command\n  \
+        onehop man bench compare | man -l -"
 )]
 pub(crate) struct Man {
     /// The page of one command; the whole program's where it is left out
     #[arg(value_name = "COMMAND")]
-    pub(crate) command: Option<String>,
+    pub(crate) command: Vec<String>,
 }
 
 /// Which configuration file.
@@ -391,6 +402,8 @@ const RUN_EXIT_CODES: &str = "Examples:\n  \
     onehop serve dist --spa     a built single-page app at http://127.0.0.1:8080\n  \
     onehop app server.js        an application in JavaScript\n  \
     onehop run                  the sites of ./Onehopfile\n  \
+    onehop try                  what onehop would do for the application of this folder\n  \
+    onehop bench :8080          measure any server\n  \
     onehop run --help           more about one command\n\n\
     Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.";
 

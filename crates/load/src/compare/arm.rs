@@ -1,0 +1,285 @@
+//! One arm in one round: started, ready, checked, warmed up, measured, ended.
+//!
+//! Owns the order within a sample. Never measures an arm that did not answer every request as expected, and never
+//! leaves one running that it started.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{Arm, CompareError, Mark, Sample, Settings, Source, Start, marks};
+use crate::client::Client;
+use crate::engine;
+use crate::measure::{self, Meter, Server, StartError, Tree};
+use crate::outcome::Run;
+use crate::plan::{Ask, Plan, Until};
+use crate::progress::Observer;
+use crate::target::{Address, Endpoint};
+
+/// How often a wait looks whether it is to be broken off.
+const INTERRUPTION_POLL: Duration = Duration::from_millis(50);
+/// How long a server is waited for at a stretch, before it is looked whether to break off.
+const READY_STRETCH: Duration = Duration::from_secs(1);
+
+/// What came of one arm in one round.
+pub(super) enum Outcome {
+    Measured(Box<Sample>),
+    /// Somebody asked for it, before there was anything to tell.
+    BrokenOff,
+}
+
+/// One arm's turn.
+pub(super) struct Turn<'a> {
+    pub(super) arm: &'a Arm,
+    /// Its place among the arms.
+    pub(super) place: usize,
+    pub(super) round: usize,
+    pub(super) settings: &'a Settings,
+    pub(super) observer: &'a mut dyn Observer,
+}
+
+/// An arm that runs, by us or by itself.
+struct Running {
+    asks: Vec<Ask>,
+    server: Option<Server>,
+    cold_start: Option<Duration>,
+}
+
+impl Turn<'_> {
+    /// Takes the turn. The arm is ended when this returns, if it was started.
+    pub(super) fn take(mut self) -> Result<Outcome, CompareError> {
+        let Some(running) = self.start()? else { return Ok(Outcome::BrokenOff) };
+        self.check(&running.asks)?;
+        if !self.settings.warm_up.is_zero() {
+            self.stage("warming up");
+            // A run of its own: what is weighed below then begins and ends with what is counted.
+            self.load(&running.asks, self.settings.warm_up)?;
+            if self.observer.is_interrupted() {
+                return Ok(Outcome::BrokenOff);
+            }
+        }
+        self.stage("measuring");
+        let before = running.processes();
+        let meter = running.tree().map(Meter::start);
+        let run = self.load(&running.asks, self.settings.time)?;
+        let usage = meter.and_then(Meter::stop);
+        let mut marks = marks::of_run(&run, &self.settings.pace);
+        if running.was_restarted(&before) {
+            marks.push(Mark::Restarted);
+        }
+        let after_idle = self.after_idle(&running.asks);
+        Ok(Outcome::Measured(Box::new(Sample {
+            arm: self.place,
+            round: self.round,
+            run,
+            usage,
+            cold_start: running.cold_start,
+            after_idle,
+            marks,
+        })))
+    }
+
+    fn stage(&mut self, what: &str) {
+        let (round, rounds) = (self.round + 1, self.settings.rounds);
+        self.observer.stage(&format!("round {round} of {rounds}: {}, {what}", self.arm.name));
+    }
+
+    /// `None` where somebody broke it off.
+    fn start(&mut self) -> Result<Option<Running>, CompareError> {
+        let Source::Command(start) = &self.arm.source else {
+            return Ok(Some(Running { asks: self.arm.asks.clone(), server: None, cold_start: None }));
+        };
+        self.stage("starting");
+        let mut server =
+            Server::start(start, &self.settings.server_cores).map_err(|error| self.failed(error))?;
+        let asks = asks_at(&self.arm.asks, server.port());
+        let Some(first) = asks.first() else {
+            return Err(CompareError::NoAsks { arm: self.arm.name.clone() });
+        };
+        match self.wait(&mut server, first, start) {
+            Ok(true) => {
+                let cold_start = Some(server.started_at().elapsed());
+                Ok(Some(Running { asks, server: Some(server), cold_start }))
+            }
+            Ok(false) => Ok(None),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// Waits for the first answer; false where somebody broke it off.
+    fn wait(&self, server: &mut Server, first: &Ask, start: &Start) -> Result<bool, StartError> {
+        let begun = Instant::now();
+        loop {
+            let left = start.ready_within.saturating_sub(begun.elapsed());
+            let (stretch, is_last) = (READY_STRETCH.min(left), left <= READY_STRETCH);
+            let stretch_begun = Instant::now();
+            let error = match measure::wait_until_ready(server, first, self.settings.patience, stretch) {
+                Ok(_) => return Ok(true),
+                Err(error) => error,
+            };
+            match error {
+                StartError::NotReady { program, last, log, .. } if is_last => {
+                    return Err(StartError::NotReady { program, within: start.ready_within, last, log });
+                }
+                StartError::NotReady { .. } => {}
+                // At the end of a stretch any port that is listened on is named, answer or not: that is for the
+                // last one.
+                StartError::ListensElsewhere { .. } if !is_last && stretch_begun.elapsed() >= stretch => {}
+                error => return Err(error),
+            }
+            if self.observer.is_interrupted() {
+                return Ok(false);
+            }
+        }
+    }
+
+    fn failed(&self, source: StartError) -> CompareError {
+        CompareError::Start { arm: self.arm.name.clone(), source }
+    }
+
+    /// Every request once.
+    fn check(&self, asks: &[Ask]) -> Result<(), CompareError> {
+        for ask in asks {
+            let why = match Client::new(ask.address.clone()).ask(ask, self.settings.patience) {
+                Ok(answer) if ask.expect.accepts(answer.status) => continue,
+                Ok(answer) => format!("was answered with status {}", answer.status),
+                Err(error) => format!("was not answered: {error}"),
+            };
+            return Err(CompareError::NotAsExpected {
+                arm: self.arm.name.clone(),
+                ask: ask.name.clone(),
+                why,
+            });
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, asks: &[Ask], time: Duration) -> Result<Run, CompareError> {
+        let settings = self.settings;
+        let plan = Plan {
+            asks: asks.to_vec(),
+            pace: settings.pace.clone(),
+            until: Until { time: Some(time), ..Until::default() },
+            warm_up: Duration::ZERO,
+            threads: settings.threads,
+            cores: settings.load_cores.clone(),
+            reuse: settings.reuse,
+            patience: settings.patience,
+            // The same for all arms of a round: they are asked the same in the same order.
+            seed: settings.seed.wrapping_add(self.round as u64),
+        };
+        let failed = |source| CompareError::Load { arm: self.arm.name.clone(), source };
+        engine::run(&plan, self.observer).map_err(failed)
+    }
+
+    /// The first answer on a new connection after the arm had nothing to do.
+    fn after_idle(&mut self, asks: &[Ask]) -> Option<Duration> {
+        let idle = self.settings.idle?;
+        let first = asks.first()?;
+        self.stage("leaving it idle");
+        let begun = Instant::now();
+        while begun.elapsed() < idle {
+            if self.observer.is_interrupted() {
+                return None;
+            }
+            thread::sleep(INTERRUPTION_POLL.min(idle.saturating_sub(begun.elapsed())));
+        }
+        let answer = Client::new(first.address.clone()).ask(first, self.settings.patience).ok()?;
+        first.expect.accepts(answer.status).then_some(answer.took)
+    }
+}
+
+impl Running {
+    fn tree(&self) -> Option<Tree> {
+        match &self.server {
+            Some(server) => Some(server.tree()),
+            None => self.listening(),
+        }
+    }
+
+    /// Who listens at the requests' addresses; one that is not found makes all unknown, since a part of the
+    /// processes is no figure for the arm.
+    fn listening(&self) -> Option<Tree> {
+        let mut addresses: Vec<&Address> = self.asks.iter().map(|ask| &ask.address).collect();
+        addresses.sort_unstable();
+        addresses.dedup();
+        let trees: Option<Vec<Tree>> = addresses.into_iter().map(Tree::listening_at).collect();
+        trees?.into_iter().reduce(Tree::with)
+    }
+
+    /// Those of an arm that runs by itself; of one that was started, its own word counts.
+    fn processes(&self) -> Vec<u32> {
+        match self.server {
+            Some(_) => Vec::new(),
+            None => self.listening().map(|tree| tree.processes()).unwrap_or_default(),
+        }
+    }
+
+    /// Workers may be replaced; where none of the processes is left, it is another start.
+    fn was_restarted(&self, before: &[u32]) -> bool {
+        match &self.server {
+            Some(server) => server.ended().is_some(),
+            None => {
+                let now = self.processes();
+                !before.is_empty() && !before.iter().any(|process| now.contains(process))
+            }
+        }
+    }
+}
+
+/// The requests with the arm's own port wherever they name port 0.
+fn asks_at(asks: &[Ask], port: u16) -> Vec<Ask> {
+    let mut asks = asks.to_vec();
+    for ask in &mut asks {
+        if let Address::Tcp(address) = &mut ask.address
+            && address.port() == 0
+        {
+            address.set_port(port);
+        }
+        let Endpoint::Tcp { port: own @ 0, .. } = &mut ask.target.endpoint else { continue };
+        *own = port;
+        ask.target.authority = with_port(&ask.target.authority, port);
+        for (_, value) in ask.fields.iter_mut().filter(|(name, _)| name.eq_ignore_ascii_case("host")) {
+            *value = with_port(value, port);
+        }
+    }
+    asks
+}
+
+fn with_port(authority: &str, port: u16) -> String {
+    match authority.strip_suffix(":0") {
+        Some(host) => format!("{host}:{port}"),
+        None => authority.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Expect;
+    use crate::target::Target;
+
+    fn ask(url: &str, address: &str) -> Ask {
+        Ask {
+            name: "page".to_owned(),
+            target: Target::parse(url).unwrap(),
+            address: Address::Tcp(address.parse().unwrap()),
+            method: "GET".to_owned(),
+            fields: vec![("host".to_owned(), "example.com:0".to_owned())],
+            body: None,
+            weight: 1,
+            expect: Expect::Success,
+        }
+    }
+
+    #[test]
+    fn port_0_becomes_the_arm_s_own_and_others_stay() {
+        let own = ask("http://localhost:0/a", "127.0.0.1:0");
+        let other = ask("http://localhost:81/a", "127.0.0.1:81");
+        let filled = asks_at(&[own, other.clone()], 4321);
+        assert_eq!(filled[0].target.to_string(), "http://localhost:4321/a");
+        assert_eq!(filled[0].address.to_string(), "127.0.0.1:4321");
+        assert_eq!(filled[0].fields[0].1, "example.com:4321");
+        assert_eq!(filled[1].target, other.target);
+        assert_eq!(filled[1].address, other.address);
+    }
+}

@@ -1,0 +1,126 @@
+//! The rounds: every arm once in each, in an order that is drawn anew.
+//!
+//! Owns the order and what becomes of an arm that fails. Never lets an arm have a place in the round of its own: what
+//! the machine does every few seconds would be that arm's.
+
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+use super::arm::{Outcome, Turn};
+use super::{Arm, CompareError, Sample, Settings};
+use crate::measure;
+use crate::progress::Observer;
+
+/// All that was measured.
+pub(super) struct Measured {
+    pub(super) samples: Vec<Sample>,
+    /// What happened meanwhile, for people.
+    pub(super) caveats: Vec<String>,
+}
+
+/// Binds this thread, and the meter that it starts, to the load's cores until it is dropped.
+struct Bound {
+    before: Option<CpuSet>,
+}
+
+/// Takes all turns of all rounds.
+pub(super) fn measure_all(
+    arms: &[Arm],
+    settings: &Settings,
+    observer: &mut dyn Observer,
+) -> Result<Measured, CompareError> {
+    let _bound = Bound::to_load_cores(settings);
+    let mut measured = Measured { samples: Vec::new(), caveats: Vec::new() };
+    let mut random = fastrand::Rng::with_seed(settings.seed);
+    let mut has_been_measured = vec![false; arms.len()];
+    for round in 0..settings.rounds {
+        for place in order(arms.len(), &mut random) {
+            let Some(arm) = arms.get(place) else { continue };
+            if observer.is_interrupted() {
+                measured.broken_off(round, settings);
+                return Ok(measured);
+            }
+            let turn = Turn { arm, place, round, settings, observer: &mut *observer };
+            match (turn.take(), has_been_measured.get_mut(place)) {
+                (Ok(Outcome::Measured(sample)), Some(has_been)) => {
+                    *has_been = true;
+                    measured.samples.push(*sample);
+                }
+                (Err(error), Some(true)) => measured.caveats.push(format!("round {}: {error}", round + 1)),
+                (Err(error), _) => return Err(error),
+                (Ok(_), _) => {
+                    measured.broken_off(round, settings);
+                    return Ok(measured);
+                }
+            }
+        }
+    }
+    // The last run may have been the one that was broken off.
+    if observer.is_interrupted() {
+        measured.broken_off(settings.rounds - 1, settings);
+    }
+    Ok(measured)
+}
+
+impl Measured {
+    fn broken_off(&mut self, round: usize, settings: &Settings) {
+        let (round, rounds) = (round + 1, settings.rounds);
+        self.caveats.push(format!(
+            "it was broken off in round {round} of {rounds}: what was measured until then counts"
+        ));
+    }
+}
+
+impl Bound {
+    /// Only where the servers have cores too: what is started without any would have those of this thread.
+    fn to_load_cores(settings: &Settings) -> Bound {
+        if settings.server_cores.is_empty() || settings.load_cores.is_empty() {
+            return Bound { before: None };
+        }
+        let before = sched_getaffinity(None).ok();
+        measure::bind_to(&settings.load_cores);
+        Bound { before }
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            // What this thread had it may have again; where not, it stays where it is, and works.
+            let _ = sched_setaffinity(None, before);
+        }
+    }
+}
+
+/// The places of all arms in random order.
+fn order(arms: usize, random: &mut fastrand::Rng) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..arms).collect();
+    random.shuffle(&mut places);
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_arm_has_every_place_about_as_often() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let mut first = [0; 3];
+        for _ in 0..3000 {
+            let mut places = order(3, &mut random);
+            first[places[0]] += 1;
+            places.sort_unstable();
+            assert_eq!(places, [0, 1, 2]);
+        }
+        assert!(first.iter().all(|count| (900..1100).contains(count)), "{first:?}");
+    }
+
+    #[test]
+    fn the_same_seed_draws_the_same_orders() {
+        let draw = || {
+            let mut random = fastrand::Rng::with_seed(9);
+            (0..20).map(|_| order(4, &mut random)).collect::<Vec<_>>()
+        };
+        assert_eq!(draw(), draw());
+    }
+}

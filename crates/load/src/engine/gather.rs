@@ -1,0 +1,89 @@
+//! From the notes of all threads to what the run saw.
+//!
+//! Owns the length of the run, see [`run`](super::run).
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
+
+use super::record::Quiet;
+use super::series::Series;
+use super::thread::{Seen, Shared, nanoseconds};
+use super::verdict::{self, Load};
+use crate::latency::Latencies;
+use crate::outcome::{End, Generator, Run, Tally};
+use crate::plan::{Pace, Plan};
+
+/// Puts everything together.
+pub(super) fn gather(
+    plan: &Plan,
+    begun: SystemTime,
+    end: End,
+    series: Series,
+    shared: &Shared,
+    seen: &[Seen],
+) -> Run {
+    let mut by_ask = vec![Tally::default(); plan.asks.len()];
+    for thread in seen {
+        for (tally, other) in by_ask.iter_mut().zip(&thread.notes.tallies) {
+            tally.merge(other);
+        }
+    }
+    let mut total = Tally::default();
+    for tally in &by_ask {
+        total.merge(tally);
+    }
+    let measured_from = nanoseconds(plan.warm_up);
+    let time_over = shared.end.load(Ordering::Relaxed);
+    let last_end = seen.iter().map(|thread| thread.notes.last_end).max().unwrap_or(0).max(measured_from);
+    let until = if end == End::Requests || time_over == u64::MAX { last_end } else { time_over };
+    let measured = Duration::from_nanos(until.saturating_sub(measured_from));
+    let elapsed = match end {
+        End::Requests => measured,
+        _ => {
+            let in_time: u64 = seen.iter().map(|thread| thread.notes.good_in_time).sum();
+            let longest = measured.max(Duration::from_nanos(last_end - measured_from));
+            // More answers than ended in the time: those that were owed at its end.
+            let share = total.good as f64 / (in_time as f64).max(1.0);
+            Duration::try_from_secs_f64(measured.as_secs_f64() * share)
+                .unwrap_or(longest)
+                .clamp(measured, longest)
+        }
+    };
+    let (slices, slice_length) = series.finish(measured);
+    let quiets: Vec<Vec<Quiet>> = seen.iter().map(|thread| thread.notes.quiets.clone()).collect();
+    let stalls = verdict::stalls(&quiets, &slices, measured_from, last_end.max(until));
+    let omitted = match &plan.pace {
+        Pace::Closed { think, .. } => verdict::omitted(&total.latency, *think, &stalls),
+        Pace::Open { .. } => None,
+    };
+    let generator = generator(plan, seen, &total, measured, !stalls.is_empty());
+    Run { begun, elapsed, total, by_ask, slices, slice_length, stalls, omitted, generator, end }
+}
+
+fn generator(plan: &Plan, seen: &[Seen], total: &Tally, measured: Duration, has_stalls: bool) -> Generator {
+    let most = |of: fn(&Seen) -> f64| seen.iter().map(of).fold(0.0, f64::max);
+    let mut lateness = Latencies::new();
+    for thread in seen {
+        lateness.merge(&thread.lateness);
+    }
+    let load = Load {
+        busiest: most(|thread| thread.processor.share()),
+        waiting: most(|thread| thread.processor.waiting()),
+        waited: seen.iter().map(|thread| thread.waited).sum(),
+        arrivals: total.requests(),
+        connections: plan.pace.connections(),
+        length: measured,
+        latency: total.latency.clone(),
+        service: total.service.clone(),
+        has_stalls,
+        lateness,
+    };
+    Generator {
+        cpu: seen.iter().map(|thread| thread.processor.used()).sum(),
+        busiest: load.busiest,
+        waiting: load.waiting,
+        connections_opened: seen.iter().map(|thread| thread.connections_opened).sum(),
+        bottleneck: verdict::bottleneck(&load),
+        lateness: load.lateness,
+    }
+}

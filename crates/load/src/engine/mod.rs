@@ -1,0 +1,290 @@
+//! The load: many connections, few threads, and a note of everything that came.
+//!
+//! Owns the threads of a run and what becomes of their notes. In the order of a request: `schedule.rs` and
+//! `order.rs` say when and what is asked, `thread.rs` asks, `connection.rs` reads the answer, `record.rs` notes it;
+//! `series.rs` and `verdict.rs` put the notes of all threads together. Never counts what it did not see whole,
+//! and never spins: a load that takes the server's core measures itself.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{Builder, Scope, ScopedJoinHandle, scope};
+use std::time::{Instant, SystemTime};
+
+use crate::client::UnsendableAsk;
+use crate::outcome::Run;
+use crate::plan::{Pace, Plan};
+use crate::progress::Observer;
+use crate::target::Address;
+
+use limits::PIECES_WAITING_MAX;
+use order::Cycle;
+use record::{Piece, Record, Times};
+use request::Request;
+use schedule::Schedule;
+use series::Cut;
+use thread::{Orders, Seen, Shared, Thread, Work, nanoseconds};
+use watch::Watch;
+
+mod connection;
+mod descriptors;
+mod gather;
+mod limits;
+mod order;
+mod processor;
+mod record;
+mod request;
+mod schedule;
+mod series;
+mod socket;
+mod thread;
+mod verdict;
+mod watch;
+
+/// Why there was no load. Its text is for a person.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The plan asks for nothing.
+    #[error("there is nothing to do: {0}")]
+    Nothing(&'static str),
+    /// Each connection is a descriptor.
+    #[error(
+        "{needed} descriptors are needed and {allowed} are allowed: raise the limit (`ulimit -n {needed}`), or use fewer connections"
+    )]
+    Descriptors {
+        /// For connections and what is open beside them.
+        needed: u64,
+        /// The hard limit.
+        allowed: u64,
+    },
+    /// A request that would not be one.
+    #[error("the request `{name}` cannot be sent: {why}")]
+    Unsendable {
+        /// The request's name.
+        name: String,
+        /// What is wrong with it.
+        why: UnsendableAsk,
+    },
+    /// A path that would break the request's line.
+    #[error(
+        "the request `{name}` cannot be sent: its path holds {odd:?}, which has to be written percent-encoded"
+    )]
+    Path {
+        /// The request's name.
+        name: String,
+        /// The letter.
+        odd: char,
+    },
+    /// The system would not.
+    #[error("the load could not start ({what}): {why}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        why: std::io::Error,
+    },
+}
+
+/// Puts the load of `plan` on its servers, and tells what came of it.
+///
+/// Which requests count, and how long a run was: whatever began in the measured time counts, and is waited for, also
+/// beyond its end (in a closed loop for five seconds at most). So no stall at the end is lost, and answers that take
+/// long are no less likely to be counted than others. [`Run::elapsed`] is the measured time; where more answers were
+/// counted than ended in it, because answers were owed at its end, it is longer by as much: [`Run::rate`] is that of
+/// the answers that ended in the time. Where a number of requests was the end, it is the time to the last answer.
+///
+/// Several addresses: in a closed loop each connection belongs to one, and they are spread by the weights; with fewer
+/// connections than addresses each connection takes turns. In an open loop the weights are exact.
+///
+/// # Errors
+/// Where the load cannot even begin. Servers that fail are no error here: they are what was measured.
+pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<Run, LoadError> {
+    check(plan)?;
+    let (requests, addresses) = request::prepare(plan)?;
+    let connections = plan.pace.connections();
+    let threads = plan.threads.clamp(1, connections);
+    descriptors::make_room(connections, threads)?;
+    let warm_up = nanoseconds(plan.warm_up);
+    let shared = Shared {
+        end: AtomicU64::new(
+            plan.until.time.map_or(u64::MAX, |time| warm_up.saturating_add(nanoseconds(time))),
+        ),
+        abrupt: AtomicBool::new(false),
+        budget: plan.until.requests.map(AtomicU64::new),
+        spent: AtomicBool::new(false),
+        failure: Mutex::new(None),
+    };
+    let cut = Cut::of(plan.until.time);
+    let (pieces, received) = sync_channel(PIECES_WAITING_MAX.saturating_mul(threads));
+    scope(|scope| {
+        let mut crew =
+            Crew { plan, requests: &requests, addresses: &addresses, shared: &shared, threads, cut };
+        let started: Vec<Started<'_>> =
+            (0..threads).map(|thread| crew.start(scope, thread, pieces.clone())).collect::<Result<_, _>>()?;
+        drop(pieces);
+        // Whoever could not get ready says so; the others end with their channels.
+        for thread in &started {
+            thread.ready.recv().unwrap_or_else(|_| Err(died()))?;
+        }
+        let (begun, origin) = (SystemTime::now() + plan.warm_up, Instant::now());
+        for thread in &started {
+            // One that is gone is told when it is joined.
+            let _ = thread.go.send(origin);
+        }
+        let watch = Watch::new(plan, &shared, cut, threads, origin);
+        let (end, series) = watch.until_over(&received, observer);
+        let seen: Vec<Seen> = started
+            .into_iter()
+            .map(|thread| thread.handle.join().map_err(|_| died()).and_then(|seen| seen.ok_or_else(died)))
+            .collect::<Result<_, _>>()?;
+        Ok(gather::gather(plan, begun, end, series, &shared, &seen))
+    })
+}
+
+/// What cannot be done.
+fn check(plan: &Plan) -> Result<(), LoadError> {
+    let until = plan.until;
+    if plan.asks.is_empty() {
+        return Err(LoadError::Nothing("no request is given"));
+    }
+    if plan.pace.connections() == 0 {
+        return Err(LoadError::Nothing("no connection is allowed"));
+    }
+    if until.time.is_none() && until.requests.is_none() && until.narrow.is_none() {
+        return Err(LoadError::Nothing("no end is given: a time, a number of requests or a width"));
+    }
+    if until.time.is_some_and(|time| time.is_zero()) || until.requests == Some(0) {
+        return Err(LoadError::Nothing("the end is at the begin"));
+    }
+    if let Pace::Open { arrivals, .. } = &plan.pace {
+        let is_rate = |rate: f64| rate.is_finite() && rate >= 0.0;
+        if !arrivals.phases.iter().all(|phase| is_rate(phase.from) && is_rate(phase.to)) {
+            return Err(LoadError::Nothing("a rate is no number from 0"));
+        }
+        if !arrivals.phases.iter().any(|phase| phase.from > 0.0 || phase.to > 0.0) {
+            return Err(LoadError::Nothing("no rate is above 0"));
+        }
+    }
+    Ok(())
+}
+
+fn died() -> LoadError {
+    LoadError::System { what: "a thread of the load", why: std::io::Error::other("it ended early") }
+}
+
+/// The threads of a run, before they begin.
+struct Crew<'a> {
+    plan: &'a Plan,
+    requests: &'a [Request],
+    addresses: &'a [Address],
+    shared: &'a Shared,
+    threads: usize,
+    cut: Cut,
+}
+
+/// A thread that gets ready.
+struct Started<'scope> {
+    ready: Receiver<Result<(), LoadError>>,
+    go: SyncSender<Instant>,
+    handle: ScopedJoinHandle<'scope, Option<Seen>>,
+}
+
+impl<'a> Crew<'a> {
+    fn start<'scope>(
+        &mut self,
+        scope: &'scope Scope<'scope, '_>,
+        thread: usize,
+        pieces: SyncSender<Piece>,
+    ) -> Result<Started<'scope>, LoadError>
+    where
+        'a: 'scope,
+    {
+        let orders = self.orders(thread);
+        let times = Times { measured_from: orders.measured_from, piece: self.cut.piece };
+        let core = self.plan.cores.get(thread % self.plan.cores.len().max(1)).copied();
+        let is_open = matches!(orders.work, Work::Open { .. });
+        let (ready_sender, ready) = sync_channel(1);
+        let (go, go_receiver) = sync_channel::<Instant>(1);
+        let work = move || {
+            let system = |what| move |why: rustix::io::Errno| LoadError::System { what, why: why.into() };
+            let record = Record::new(orders.requests.len(), is_open, thread, times, pieces);
+            let prepared = processor::settle_in(core)
+                .map_err(system("binding a thread to a core"))
+                .and_then(|()| Thread::new(orders, record).map_err(system("epoll")));
+            let (told, thread) = match prepared {
+                Ok(thread) => (Ok(()), Some(thread)),
+                Err(error) => (Err(error), None),
+            };
+            ready_sender.send(told).ok()?;
+            let origin = go_receiver.recv().ok()?;
+            Some(thread?.run(origin))
+        };
+        let handle = Builder::new()
+            .name(format!("load-{thread}"))
+            .spawn_scoped(scope, work)
+            .map_err(|why| LoadError::System { what: "starting a thread", why })?;
+        Ok(Started { ready, go, handle })
+    }
+
+    fn orders(&self, thread: usize) -> Orders<'a> {
+        let plan = self.plan;
+        let cycle_of = assign(plan, self.requests, self.addresses.len());
+        let mine = |place: &usize| place % self.threads == thread;
+        let connections: Vec<usize> =
+            (0..cycle_of.len()).filter(mine).filter_map(|place| cycle_of.get(place).copied()).collect();
+        // Threads begin at different places of the cycle, and another seed at others.
+        let start = (thread as f64 / self.threads as f64 + fastrand::Rng::with_seed(plan.seed).f64()).fract();
+        let asks = || self.requests.iter().zip(&plan.asks).enumerate();
+        let all: Vec<(usize, u32)> = asks().map(|(ask, (_, asked))| (ask, asked.weight)).collect();
+        let mut cycles: Vec<Cycle> = vec![Cycle::new(&all, start)];
+        for address in 0..self.addresses.len() {
+            let here = asks().filter(|(_, (request, _))| request.address == address);
+            let here: Vec<(usize, u32)> = here.map(|(ask, (_, asked))| (ask, asked.weight)).collect();
+            cycles.push(Cycle::new(&here, start));
+        }
+        let work = match &plan.pace {
+            Pace::Closed { think, .. } => Work::Closed { think: *think },
+            Pace::Open { arrivals, .. } => Work::Open {
+                schedule: Schedule::new(arrivals, plan.warm_up, (thread, self.threads), plan.seed),
+            },
+        };
+        Orders {
+            shared: self.shared,
+            requests: self.requests,
+            addresses: self.addresses,
+            patience: plan.patience,
+            reuse: plan.reuse,
+            measured_from: nanoseconds(plan.warm_up),
+            work,
+            cycles,
+            connections,
+        }
+    }
+}
+
+/// The cycle of each connection: 0 is that of all requests, 1 and above those of the addresses.
+fn assign(plan: &Plan, requests: &[Request], addresses: usize) -> Vec<usize> {
+    let connections = plan.pace.connections();
+    if matches!(plan.pace, Pace::Open { .. }) || addresses < 2 || connections < addresses {
+        return vec![0; connections];
+    }
+    let mut weights = vec![0.0; addresses];
+    for (request, ask) in requests.iter().zip(&plan.asks) {
+        if let Some(weight) = weights.get_mut(request.address) {
+            *weight += f64::from(ask.weight.max(1));
+        }
+    }
+    // Each address has one; each further connection goes where the fewest are for the weight (D'Hondt).
+    let mut counts = vec![1.0; addresses];
+    let mut assigned: Vec<usize> = (1..=addresses).collect();
+    for _ in addresses..connections {
+        let due = weights.iter().zip(&counts).map(|(weight, count): (&f64, &f64)| weight / (count + 1.0));
+        let most = due.enumerate().max_by(|one, other| one.1.total_cmp(&other.1));
+        let place = most.map_or(0, |(place, _)| place);
+        if let Some(count) = counts.get_mut(place) {
+            *count += 1.0;
+        }
+        assigned.push(place + 1);
+    }
+    assigned
+}

@@ -1,0 +1,93 @@
+//! The requests of a run as bytes, put together once.
+//!
+//! Owns what goes out. The bytes are those that [`ClientCodec`] writes, so that it judges each answer by the very
+//! request that was sent.
+
+use onehop_http1::{AskHead, BodyLength, ClientCodec, Refusal};
+
+use super::LoadError;
+use crate::client::CODEC_LIMITS;
+use crate::plan::{Ask, Expect, Plan, Reuse};
+use crate::target::Address;
+
+/// One of the plan's requests, ready to be sent.
+#[derive(Debug)]
+pub(super) struct Request {
+    /// Head and body.
+    pub bytes: Vec<u8>,
+    /// Its place among the addresses.
+    pub address: usize,
+    /// What counts as success.
+    pub expect: Expect,
+    method: Vec<u8>,
+    body: BodyLength,
+}
+
+impl Request {
+    /// Tells the codec of a connection that this request goes out on it. `scratch` takes what it would write:
+    /// those bytes stand in [`Request::bytes`] already, and only their framing matters to the codec.
+    pub(super) fn announce(&self, codec: &mut ClientCodec, scratch: &mut Vec<u8>) -> Result<(), Refusal> {
+        scratch.clear();
+        let head =
+            AskHead { method: &self.method, target: b"/", fields: b"", body: self.body, upgrade: false };
+        codec.write_request_head(scratch, head)?;
+        if let BodyLength::Known(length) = self.body {
+            codec.write_data_frame(scratch, length);
+        }
+        codec.finish(scratch, b"");
+        Ok(())
+    }
+}
+
+/// All requests of a plan, and the addresses that they go to, each once.
+pub(super) fn prepare(plan: &Plan) -> Result<(Vec<Request>, Vec<Address>), LoadError> {
+    let mut addresses: Vec<Address> = Vec::new();
+    let mut requests = Vec::with_capacity(plan.asks.len());
+    for ask in &plan.asks {
+        let known = addresses.iter().position(|address| *address == ask.address);
+        let address = known.unwrap_or_else(|| {
+            addresses.push(ask.address.clone());
+            addresses.len() - 1
+        });
+        let bytes = serialise(ask, plan)?;
+        requests.push(Request {
+            bytes,
+            address,
+            expect: ask.expect.clone(),
+            method: ask.method.clone().into_bytes(),
+            body: ask.body_length(),
+        });
+    }
+    Ok((requests, addresses))
+}
+
+fn serialise(ask: &Ask, plan: &Plan) -> Result<Vec<u8>, LoadError> {
+    let unsendable = |why| LoadError::Unsendable { name: ask.name.clone(), why };
+    let fields = ask.field_lines().map_err(unsendable)?;
+    // RFC 9112 section 3.2: no white space and no control stands in a request-target.
+    if let Some(odd) = ask.target.path.chars().find(|letter| !letter.is_ascii_graphic()) {
+        return Err(LoadError::Path { name: ask.name.clone(), odd });
+    }
+    let mut bytes = Vec::new();
+    let mut codec = ClientCodec::new(CODEC_LIMITS);
+    let head = AskHead {
+        method: ask.method.as_bytes(),
+        target: ask.target.path.as_bytes(),
+        fields: &fields,
+        body: ask.body_length(),
+        upgrade: false,
+    };
+    codec
+        .write_request_head(&mut bytes, head)
+        .map_err(|_| LoadError::Nothing("a request could not be written"))?;
+    if plan.reuse == Reuse::New {
+        // Connection is the codec's field, and a client's codec never writes it: it goes before the empty line.
+        bytes.truncate(bytes.len().saturating_sub(2));
+        bytes.extend_from_slice(b"Connection: close\r\n\r\n");
+    }
+    if let Some(body) = &ask.body {
+        codec.write_data(&mut bytes, body);
+    }
+    codec.finish(&mut bytes, b"");
+    Ok(bytes)
+}

@@ -1,0 +1,272 @@
+//! What the notes of all threads say together: stalls, what a closed loop left out, and whether the load limited
+//! itself.
+//!
+//! Owns the rules, each with its reason. Says nothing that the notes do not carry: where it is open whether the load
+//! or the server was the limit, it was not the load.
+
+use std::time::Duration;
+
+use super::limits::{STALL_FACTOR, STALL_MIN};
+use super::record::Quiet;
+use crate::latency::Latencies;
+use crate::outcome::{Bottleneck, Omitted, Slice, Stall};
+
+/// A thread that used more of a core than this could not have asked more. One that waits for a server sleeps
+/// between answers, also where that server has no time left.
+const THREAD_SHARE_MAX: f64 = 0.95;
+
+/// A thread that was kept from its core for more of the time than this saw answers later than they came.
+const WAITING_SHARE_MAX: f64 = 0.10;
+
+/// Lateness below this is the kernel's usual wake-up.
+const LATE_MIN: Duration = Duration::from_millis(1);
+
+/// Lateness matters where it is more than this share of what is measured.
+const LATE_SHARE_OF_MEDIAN: f64 = 0.1;
+
+/// Arrivals that had to wait for a connection matter from this share of all.
+const WAITED_SHARE_MIN: f64 = 0.01;
+
+/// With this share of its connections busy on average, a load has none to spare.
+const BUSY_SHARE_MIN: f64 = 0.9;
+
+/// A server whose usual answer takes no longer than so many times its fastest is not loaded: more connections would
+/// have got more answers.
+const UNLOADED_FACTOR: u32 = 2;
+
+/// An answer within so many times the usual is the server's spread. A connection that waited longer would have
+/// asked again meanwhile.
+const OMISSION_FACTOR: u32 = 10;
+
+/// Omission is told from this share of all requests on.
+const OMISSION_SHARE_MIN: f64 = 0.001;
+
+/// Steps in which the requests are added that one long wait kept from beginning; beyond that several share one.
+const OMISSION_STEPS_MAX: u64 = 10_000;
+
+/// Times in which no thread had an answer while one at least waited for some.
+///
+/// A stall is longer than [`STALL_MIN`] and than [`STALL_FACTOR`] times the usual 99th percentile: the median of the
+/// slices' p99, which a stall in one slice does not move. So a server that is slow, or slow now and then, is not
+/// said to stand still.
+pub(super) fn stalls(threads: &[Vec<Quiet>], slices: &[Slice], measured_from: u64, until: u64) -> Vec<Stall> {
+    let mut usual: Vec<Duration> =
+        slices.iter().filter(|slice| slice.good > 0).map(|slice| slice.p99).collect();
+    usual.sort_unstable();
+    let usual = usual.get(usual.len() / 2).copied().unwrap_or_default();
+    let bound = STALL_MIN.max(usual * STALL_FACTOR);
+    let Some((first, rest)) = threads.split_first() else { return Vec::new() };
+    let quiet = rest.iter().fold(first.clone(), |all, thread| intersection(&all, thread));
+    let stalls = quiet.iter().filter_map(|quiet| {
+        let from = quiet.from.max(quiet.waiting?).max(measured_from);
+        let length = Duration::from_nanos(quiet.to.min(until).saturating_sub(from));
+        (length > bound).then(|| Stall { at: Duration::from_nanos(from - measured_from), length })
+    });
+    stalls.collect()
+}
+
+/// The times that are quiet in both. Both are in rising order.
+fn intersection(one: &[Quiet], other: &[Quiet]) -> Vec<Quiet> {
+    let mut both = Vec::new();
+    let (mut left, mut right) = (one.iter().peekable(), other.iter().peekable());
+    while let (Some(a), Some(b)) = (left.peek(), right.peek()) {
+        let (from, to) = (a.from.max(b.from), a.to.min(b.to));
+        if from < to {
+            let waiting = [a.waiting, b.waiting].into_iter().flatten().min().filter(|since| *since < to);
+            both.push(Quiet { from, to, waiting });
+        }
+        if a.to < b.to {
+            left.next()
+        } else {
+            right.next()
+        };
+    }
+    both
+}
+
+/// What a closed loop left out, as HdrHistogram corrects it (Tene, How NOT to Measure Latency): for an answer that
+/// took far longer than the usual distance of a connection's requests, those that would have begun meanwhile are
+/// added, each with the rest of the wait that it would have had.
+pub(super) fn omitted(latency: &Latencies, think: Duration, stalls: &[Stall]) -> Option<Omitted> {
+    let interval = (latency.at(0.5) + think).max(Duration::from_nanos(1));
+    let bound = interval * OMISSION_FACTOR;
+    let mut corrected = latency.clone();
+    let mut requests = 0_u64;
+    for (took, count) in latency.steps() {
+        if took <= bound {
+            continue;
+        }
+        let missing = (took.as_nanos() / interval.as_nanos()).saturating_sub(1);
+        let missing = u64::try_from(missing).unwrap_or(u64::MAX);
+        let stride = missing.div_ceil(OMISSION_STEPS_MAX).max(1);
+        let mut step = 1;
+        while step <= missing {
+            let share = stride.min(missing - step + 1);
+            let later = Duration::from_nanos_u128(interval.as_nanos().saturating_mul(u128::from(step)));
+            corrected.record_many(took.saturating_sub(later), count.saturating_mul(share));
+            requests = requests.saturating_add(count.saturating_mul(share));
+            step += stride;
+        }
+    }
+    let matters = !stalls.is_empty() || requests as f64 > OMISSION_SHARE_MIN * latency.count() as f64;
+    (requests > 0 && matters).then_some(Omitted { requests, corrected })
+}
+
+/// What the load's threads showed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Load {
+    pub busiest: f64,
+    pub waiting: f64,
+    pub lateness: Latencies,
+    /// Arrivals that waited for a connection.
+    pub waited: u64,
+    /// All arrivals.
+    pub arrivals: u64,
+    pub connections: usize,
+    pub length: Duration,
+    /// Latencies from the intended start, and from the sending.
+    pub latency: Latencies,
+    pub service: Latencies,
+    pub has_stalls: bool,
+}
+
+/// What the load itself limited, if anything: the first that applies, from the surest.
+pub(super) fn bottleneck(load: &Load) -> Option<Bottleneck> {
+    if load.busiest > THREAD_SHARE_MAX {
+        return Some(Bottleneck::Thread { share: load.busiest });
+    }
+    if load.waiting > WAITING_SHARE_MAX {
+        return Some(Bottleneck::Core { share: load.waiting });
+    }
+    let late = load.lateness.at(0.99);
+    if late > LATE_MIN.max(load.latency.at(0.5).mul_f64(LATE_SHARE_OF_MEDIAN)) {
+        return Some(Bottleneck::Late { p99: late });
+    }
+    let arrivals = load.waited;
+    connections_were_too_few(load).then_some(Bottleneck::Connections { arrivals })
+}
+
+/// Whether arrivals waited because there were too few connections, and not because the server was slow. By Little's
+/// law rate times service time connections are busy. A server that is overloaded, or stands still, keeps all of them
+/// busy too, and that is its own fault: then its answers take longer than those of the moments in which it had
+/// time.
+fn connections_were_too_few(load: &Load) -> bool {
+    let usual = load.service.at(0.5);
+    let busy = load.arrivals as f64 / load.length.as_secs_f64().max(f64::MIN_POSITIVE) * usual.as_secs_f64();
+    load.waited as f64 > WAITED_SHARE_MIN * load.arrivals as f64
+        && !load.has_stalls
+        && busy > BUSY_SHARE_MIN * load.connections as f64
+        && usual <= load.service.at(0.01) * UNLOADED_FACTOR
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn quiet(from: u64, to: u64, waiting: Option<u64>) -> Quiet {
+        Quiet { from: from * MS, to: to * MS, waiting: waiting.map(|since| since * MS) }
+    }
+
+    fn slices(p99: u64) -> Vec<Slice> {
+        vec![Slice { good: 10, p99: Duration::from_millis(p99), ..Slice::default() }; 5]
+    }
+
+    fn latencies(values: &[(u64, u64)]) -> Latencies {
+        let mut latencies = Latencies::new();
+        for (millis, count) in values {
+            latencies.record_many(Duration::from_millis(*millis), *count);
+        }
+        latencies
+    }
+
+    #[test]
+    fn a_stall_is_quiet_on_all_threads_and_waited_through() {
+        let one = vec![quiet(100, 900, Some(110)), quiet(2000, 2400, Some(2000))];
+        let other = vec![quiet(0, 700, Some(300)), quiet(1900, 3000, None)];
+        let found = stalls(&[one, other], &slices(1), 0, u64::MAX);
+        let expected = [(110, 590), (2000, 400)];
+        let expected: Vec<Stall> = expected
+            .iter()
+            .map(|(at, length)| Stall {
+                at: Duration::from_millis(*at),
+                length: Duration::from_millis(*length),
+            })
+            .collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_slow_server_and_a_time_without_requests_are_no_stalls() {
+        let waits = vec![quiet(0, 300, Some(0)), quiet(300, 600, Some(300))];
+        assert_eq!(stalls(&[waits], &slices(290), 0, u64::MAX), []);
+        // 1.5 s in which nobody asked, and one answer of 10 ms.
+        assert_eq!(stalls(&[vec![quiet(0, 1500, Some(1490))]], &slices(10), 0, u64::MAX), []);
+        // Before the measurement began.
+        assert_eq!(stalls(&[vec![quiet(0, 1500, Some(0))]], &slices(1), 1490 * MS, u64::MAX), []);
+    }
+
+    #[test]
+    fn a_long_wait_stands_for_the_requests_that_did_not_begin() {
+        let told = omitted(&latencies(&[(10, 9999), (1000, 1)]), Duration::ZERO, &[]).unwrap();
+        assert!((98..=99).contains(&told.requests), "{}", told.requests);
+        assert!(told.corrected.at(0.995) > Duration::from_millis(400));
+        assert!(omitted(&latencies(&[(10, 900), (90, 100)]), Duration::ZERO, &[]).is_none());
+        // Too little to tell, unless the server stood still.
+        let little = latencies(&[(10, 1_000_000), (1000, 1)]);
+        assert!(omitted(&little, Duration::ZERO, &[]).is_none());
+        let stall = Stall { at: Duration::ZERO, length: Duration::from_secs(1) };
+        assert!(omitted(&little, Duration::ZERO, &[stall]).is_some());
+    }
+
+    #[test]
+    fn a_wait_of_an_hour_among_microseconds_is_corrected_in_few_steps() {
+        let mut latencies = latencies(&[(3_600_000, 1)]);
+        latencies.record_many(Duration::from_micros(1), 100);
+        let told = omitted(&latencies, Duration::ZERO, &[]).unwrap();
+        assert!((told.requests as f64 / 3.6e9 - 1.0).abs() < 0.01, "{}", told.requests);
+        let half = told.corrected.at(0.5).as_secs_f64() / 1800.0;
+        assert!((half - 1.0).abs() < 0.01, "{half}");
+    }
+
+    fn open_load(service: &[(u64, u64)], waited: u64) -> Load {
+        Load {
+            waited,
+            arrivals: 1000,
+            connections: 10,
+            length: Duration::from_secs(1),
+            latency: latencies(service),
+            service: latencies(service),
+            ..Load::default()
+        }
+    }
+
+    #[test]
+    fn too_few_connections_are_the_loads_fault_only_where_the_server_was_at_ease() {
+        // 1000 a second at 20 ms each keep 20 connections busy, and there are 10.
+        let few = bottleneck(&open_load(&[(20, 1000)], 500));
+        assert_eq!(few, Some(Bottleneck::Connections { arrivals: 500 }));
+        // It can do 1 ms, and does not under this load.
+        assert_eq!(bottleneck(&open_load(&[(1, 50), (20, 950)], 500)), None);
+        // Enough connections; it was slow once.
+        assert_eq!(bottleneck(&open_load(&[(2, 1000)], 500)), None);
+        let stalled = Load { has_stalls: true, ..open_load(&[(20, 1000)], 500) };
+        assert_eq!(bottleneck(&stalled), None);
+    }
+
+    #[test]
+    fn a_thread_without_time_a_core_that_is_shared_and_late_requests_are_told() {
+        let load = Load { busiest: 0.99, waiting: 0.5, ..Load::default() };
+        assert_eq!(bottleneck(&load), Some(Bottleneck::Thread { share: 0.99 }));
+        let load = Load { busiest: 0.5, waiting: 0.5, ..Load::default() };
+        assert_eq!(bottleneck(&load), Some(Bottleneck::Core { share: 0.5 }));
+        let late = |latency: u64| Load {
+            lateness: latencies(&[(3, 100)]),
+            latency: latencies(&[(latency, 100)]),
+            ..Load::default()
+        };
+        assert!(matches!(bottleneck(&late(5)), Some(Bottleneck::Late { .. })));
+        assert_eq!(bottleneck(&late(100)), None);
+    }
+}

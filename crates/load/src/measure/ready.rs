@@ -1,0 +1,119 @@
+//! Waiting for a server's first whole, expected answer.
+//!
+//! Owns the wait. Never takes an accepted connection, or another status, for a server that is ready.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use super::server::{Server, StartError};
+use crate::client::{Answer, Client};
+use crate::plan::{Ask, Patience};
+use crate::target::Address;
+
+/// How long is waited between attempts, and until when: the cold start of a fast server is known to a tenth of a
+/// millisecond, that of a slow one to half a per cent.
+const POLLS: [(Duration, Duration); 3] = [
+    (Duration::from_millis(50), Duration::from_micros(100)),
+    (Duration::from_secs(1), Duration::from_millis(1)),
+    (Duration::MAX, Duration::from_millis(5)),
+];
+
+/// A server that listens has done so for some time when it is looked for elsewhere: looking costs it time.
+const LOOK_ELSEWHERE_EVERY: Duration = Duration::from_millis(500);
+
+/// Bytes of an unexpected answer that are shown.
+const SHOWN_BYTES: usize = 200;
+
+/// The first whole answer that is an expected one. The time since [`Server::started_at`] is then the cold start.
+///
+/// # Errors
+/// Where the server ended, listens on another port than it was told, or gave no expected answer in time.
+pub fn wait_until_ready(
+    server: &mut Server,
+    ask: &Ask,
+    patience: Patience,
+    within: Duration,
+) -> Result<Answer, StartError> {
+    let begun = Instant::now();
+    let mut next_look = LOOK_ELSEWHERE_EVERY;
+    let mut last = String::new();
+    loop {
+        match ask_once(ask, &ask.address, patience, within.saturating_sub(begun.elapsed())) {
+            Ok(answer) if ask.expect.accepts(answer.status) => return Ok(answer),
+            Ok(answer) => last = shown(&answer),
+            Err(error) => last = keep_answer(last, error),
+        }
+        if let Some(how) = server.ended() {
+            let (program, log) = (server.program().to_owned(), log_of_ended(server));
+            return Err(StartError::Ended { program, how, log });
+        }
+        let elapsed = begun.elapsed();
+        if elapsed >= next_look || elapsed >= within {
+            next_look = elapsed + LOOK_ELSEWHERE_EVERY;
+            if let Some(found) = elsewhere(server, ask, patience, elapsed >= within) {
+                let (program, told) = (server.program().to_owned(), server.port());
+                return Err(StartError::ListensElsewhere { program, told, found });
+            }
+        }
+        if elapsed >= within {
+            let (program, log) = (server.program().to_owned(), server.log_tail());
+            return Err(StartError::NotReady { program, within, last, log });
+        }
+        let pause =
+            POLLS.iter().find(|(until, _)| elapsed < *until).map_or(Duration::ZERO, |(_, pause)| *pause);
+        std::thread::sleep(pause);
+    }
+}
+
+fn ask_once(ask: &Ask, address: &Address, patience: Patience, left: Duration) -> Result<Answer, String> {
+    // No patience at all is no patience that a socket knows.
+    let left = left.max(Duration::from_millis(1));
+    let patience = Patience { connect: patience.connect.min(left), answer: patience.answer.min(left) };
+    Client::new(address.clone()).ask(ask, patience).map_err(|error| error.to_string())
+}
+
+/// An answer with another status tells more than the refused connection after it.
+fn keep_answer(last: String, error: String) -> String {
+    if last.starts_with("it answered") { last } else { error }
+}
+
+fn shown(answer: &Answer) -> String {
+    let body = answer.body.get(..SHOWN_BYTES).unwrap_or(&answer.body);
+    let body = String::from_utf8_lossy(body);
+    let body = body.split_whitespace().collect::<Vec<_>>().join(" ");
+    if body.is_empty() {
+        format!("it answered with status {}", answer.status)
+    } else {
+        format!("it answered with status {}: {body}", answer.status)
+    }
+}
+
+/// A port other than the one told, where the server gives an expected answer; when time is over, any on which it
+/// listens instead.
+fn elsewhere(server: &Server, ask: &Ask, patience: Patience, is_over: bool) -> Option<u16> {
+    let Address::Tcp(told) = &ask.address else { return None };
+    let listening = server.own_listening();
+    if listening.iter().any(|address| address.port() == told.port()) {
+        return None;
+    }
+    let mut others = listening.iter().copied();
+    let answers = |other: &SocketAddr| {
+        let ip = if other.ip().is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { other.ip() };
+        let there = Address::Tcp(SocketAddr::new(ip, other.port()));
+        ask_once(ask, &there, patience, LOOK_ELSEWHERE_EVERY)
+            .is_ok_and(|answer| ask.expect.accepts(answer.status))
+    };
+    let found = others.find(answers);
+    let found = found.or_else(|| listening.first().copied().filter(|_| is_over));
+    found.map(|address| address.port())
+}
+
+/// What an ended server wrote: its last lines may still be on their way through the pipe.
+fn log_of_ended(server: &Server) -> String {
+    const LAST_LINES_WITHIN: Duration = Duration::from_millis(100);
+    let begun = Instant::now();
+    while !server.has_whole_log() && begun.elapsed() < LAST_LINES_WITHIN {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    server.log_tail()
+}

@@ -1,0 +1,78 @@
+//! Tests only: small real servers and programs.
+
+use std::time::{Duration, Instant};
+
+use super::server::Server;
+use crate::compare::Start;
+use crate::plan::{Ask, Expect, Patience};
+use crate::target::{Address, Target};
+
+/// Long enough for a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A small HTTP server; `/burn` has six threads one after the other work for 60 ms each and tells the process's CPU time in
+/// microseconds, `/grow` takes 50 MiB.
+pub(crate) const NODE_SERVER: &str = r#"
+const { Worker } = require("node:worker_threads");
+const burn = "const end = performance.now() + 60; while (performance.now() < end);";
+const kept = [];
+require("node:http").createServer(async (request, response) => {
+  if (request.url === "/burn") {
+    const before = process.cpuUsage();
+    for (let round = 0; round < 6; round += 1)
+      await new Promise((ended) => new Worker(burn, { eval: true }).on("exit", ended));
+    const used = process.cpuUsage(before);
+    return response.end(String(used.user + used.system));
+  }
+  if (request.url === "/grow") kept.push(Buffer.alloc(50 << 20, 1));
+  if (request.url === "/missing") response.statusCode = 503;
+  response.end("hello");
+}).listen(Number(process.env.AT ?? process.env.PORT), "127.0.0.1");
+"#;
+
+pub(crate) fn start_of(words: &[&str]) -> Start {
+    Start {
+        words: words.iter().map(|word| (*word).to_owned()).collect(),
+        environment: Vec::new(),
+        directory: None,
+        port: None,
+        behind: Vec::new(),
+        ready_within: PATIENCE,
+    }
+}
+
+pub(crate) fn started(words: &[&str]) -> Server {
+    Server::start(&start_of(words), &[]).unwrap()
+}
+
+pub(crate) fn ask(path: &str, port: u16) -> Ask {
+    let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
+    Ask {
+        name: path.to_owned(),
+        target: Target::parse(&format!("http://{address}{path}")).unwrap(),
+        address: Address::Tcp(address),
+        method: "GET".to_owned(),
+        fields: Vec::new(),
+        body: None,
+        weight: 1,
+        expect: Expect::Success,
+    }
+}
+
+pub(crate) fn answer_of(path: &str, port: u16) -> String {
+    let ask = ask(path, port);
+    let answer = crate::Client::new(ask.address.clone()).ask(&ask, Patience::default()).unwrap();
+    String::from_utf8(answer.body).unwrap()
+}
+
+/// Waits for a state.
+pub(crate) fn wait_for<T>(what: &str, mut check: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(value) = check() {
+            return value;
+        }
+        assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}

@@ -1,0 +1,230 @@
+//! What follows from a run and must be known before its figures are believed.
+//!
+//! Owns the words for the load's own limits, what a closed loop left out, stalls, faults and early ends. Never
+//! softens one of them, and never repeats what another part of the report has already found.
+
+use std::time::Duration;
+
+use super::words;
+use super::{Load, secrets};
+use crate::outcome::{Bottleneck, End, Faults, Run, Stall};
+use crate::plan::{Pace, Plan, Until};
+
+/// Stalls that are told one by one; of more the longest are told.
+const STALLS_TOLD_MAX: usize = 3;
+
+/// Answers that a p99 needs, so that at least ten are slower than it.
+const ANSWERS_FOR_P99: u64 = 1000;
+
+/// A load that used more than this share of a machine's time stolen by others is worth a word.
+const STEAL_WORTH_A_WORD: f64 = 0.005;
+
+/// What a reader of a load must know, repetitions together.
+pub(crate) fn of_load(load: &Load) -> Vec<String> {
+    let mut told = Vec::new();
+    for (place, run) in load.runs.iter().enumerate() {
+        let prefix = if load.runs.len() > 1 { format!("Run {}: ", place + 1) } else { String::new() };
+        told.extend(of_run(&load.plan, run).into_iter().map(|words| format!("{prefix}{words}")));
+    }
+    told.extend(load.disagreements.iter().map(|words| secrets::hide(words)));
+    if load.runs.len() == 1 {
+        told.push("There was one run only: nothing here shows how far a second one would differ.".to_owned());
+    }
+    told
+}
+
+/// What a reader of one run must know.
+pub(crate) fn of_run(plan: &Plan, run: &Run) -> Vec<String> {
+    let mut told = Vec::new();
+    told.extend(run.generator.bottleneck.map(|bottleneck| limit(plan, run, bottleneck)));
+    told.extend(omission(run));
+    told.extend(stalls(run));
+    told.extend(faults(&run.total.faults));
+    told.extend(unexpected(run));
+    told.extend(end(plan, run));
+    if (1..ANSWERS_FOR_P99).contains(&run.total.good) && run.end != End::Interrupted {
+        told.push(format!(
+            "{} only: the high percentiles rest on a few of them.",
+            words::counted(run.total.good, "good answer")
+        ));
+    }
+    told
+}
+
+/// What the load itself limited, and what to do.
+pub(crate) fn limit(plan: &Plan, run: &Run, bottleneck: Bottleneck) -> String {
+    let reached = words::number(run.rate());
+    let more = more_threads(plan);
+    match bottleneck {
+        Bottleneck::Thread { share } => format!(
+            "The load reached its own limit at {reached} answers per second (a thread of it used {} of a core); \
+             the server can do at least that, and the latencies hold the load's own waiting. {more}",
+            words::percent(share)
+        ),
+        Bottleneck::Core { share } => format!(
+            "The load reached its own limit at {reached} answers per second: a thread of it waited {} of the time \
+             for a core. The server can do at least that, and the latencies hold the load's own waiting. Free \
+             cores for the load, or bind it and the server to cores of their own.",
+            words::percent(share)
+        ),
+        Bottleneck::Late { p99 } => format!(
+            "The load itself sent requests late (1 % of them by {} or more), and that is in the latencies: they \
+             are not the server's alone. Ask for a lower rate, or give the load more: {more}",
+            words::duration(p99)
+        ),
+        Bottleneck::Connections { arrivals } => format!(
+            "All {} were busy when {} came due. Their waiting is in the latencies. Where the server is to be \
+             given more at a time, give more connections (-c); where it is not, this is what its users would see.",
+            words::counted(plan.pace.connections() as u64, "connection"),
+            words::counted(arrivals, "request")
+        ),
+    }
+}
+
+/// Whether the rate of this run says nothing about the server but that it can do that much.
+pub(crate) fn is_own_limit(run: &Run) -> bool {
+    matches!(run.generator.bottleneck, Some(Bottleneck::Thread { .. } | Bottleneck::Core { .. }))
+}
+
+/// What a closed loop left out, in words.
+pub(crate) fn omission(run: &Run) -> Option<String> {
+    let omitted = run.omitted.as_ref()?;
+    let stalled = match longest(&run.stalls, 1).first() {
+        Some(stall) => format!(
+            "at {} the server gave no answer for {}, and ",
+            words::duration(stall.at),
+            words::duration(stall.length)
+        ),
+        None => String::new(),
+    };
+    Some(format!(
+        "A closed loop asks nothing while it waits: {stalled}{} that would have come in that time were never \
+         sent. The p99 of {} leaves them out; with them it is {} (worked out, not measured: an open loop, -r RATE, \
+         measures it).",
+        words::counted(omitted.requests, "request"),
+        words::duration(run.total.latency.at(0.99)),
+        words::duration(omitted.corrected.at(0.99))
+    ))
+}
+
+/// Failures by cause, in words; empty where there are none.
+pub(crate) fn fault_list(faults: &Faults) -> Vec<String> {
+    let causes = [
+        (faults.connect, "without a connection"),
+        (faults.closed, "closed before the answer"),
+        (faults.truncated, "cut off within the answer"),
+        (faults.malformed, "answered with what is no HTTP"),
+        (faults.timed_out, "not answered in time"),
+        (faults.unsent, "never sent, since no connection was free"),
+    ];
+    let some = causes.into_iter().filter(|(number, _)| *number > 0);
+    some.map(|(number, what)| format!("{} {what}", words::count(number))).collect()
+}
+
+/// Statuses with their counts: `200: 1,234, 404: 5`.
+pub(crate) fn status_list(run: &Run) -> String {
+    let statuses = run.total.statuses.iter();
+    let list: Vec<String> =
+        statuses.map(|(status, number)| format!("{status}: {}", words::count(*number))).collect();
+    if list.is_empty() { "no answer at all".to_owned() } else { list.join(", ") }
+}
+
+/// Stolen time, where it is worth a word.
+pub(crate) fn steal(share: Option<f64>) -> Option<String> {
+    let share = share.filter(|share| *share > STEAL_WORTH_A_WORD)?;
+    Some(format!(
+        "{} of this machine's time was taken by others on its host meanwhile (steal): latencies hold that too.",
+        words::percent(share)
+    ))
+}
+
+fn more_threads(plan: &Plan) -> String {
+    let next = plan.threads.saturating_mul(2).max(2);
+    format!("Give it more threads (-t {next}) where cores are free, or run it on another machine.")
+}
+
+fn stalls(run: &Run) -> Option<String> {
+    // The longest one is told with what it left out.
+    let told_already = usize::from(run.omitted.is_some());
+    let told: Vec<String> = longest(&run.stalls, STALLS_TOLD_MAX)
+        .into_iter()
+        .skip(told_already)
+        .map(|stall| format!("{} at {}", words::duration(stall.length), words::duration(stall.at)))
+        .collect();
+    if told.is_empty() {
+        return None;
+    }
+    let more = run.stalls.len() - told_already - told.len();
+    let more = if more == 0 { String::new() } else { format!(", and {more} shorter ones") };
+    Some(format!("No answer came although many were waited for: for {}{more}.", words::listed(&told)))
+}
+
+fn longest(stalls: &[Stall], most: usize) -> Vec<Stall> {
+    let mut sorted = stalls.to_vec();
+    sorted.sort_by_key(|stall| std::cmp::Reverse(stall.length));
+    sorted.truncate(most);
+    sorted
+}
+
+fn faults(faults: &Faults) -> Option<String> {
+    let list = fault_list(faults);
+    if list.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "{} got no whole answer: {}. None of them counts as an answer, in no rate and in no latency.",
+        words::counted(faults.sum(), "request"),
+        words::listed(&list)
+    ))
+}
+
+fn unexpected(run: &Run) -> Option<String> {
+    if run.total.unexpected == 0 {
+        return None;
+    }
+    let all_bad = if run.total.good == 0 { " Not one had the expected one." } else { "" };
+    Some(format!(
+        "{} had a status that was not expected (all answers: {}): they are in no rate and in no latency.{all_bad}",
+        words::counted(run.total.unexpected, "answer"),
+        status_list(run)
+    ))
+}
+
+/// Why a run was over before its time.
+pub(crate) fn end(plan: &Plan, run: &Run) -> Option<String> {
+    match &run.end {
+        End::Time | End::Requests | End::Narrow => None,
+        End::Interrupted => {
+            let wanted = match plan.until {
+                Until { time: Some(time), .. } => format!(" of {}", words::length(time)),
+                Until { requests: Some(requests), .. } => {
+                    format!(" of {}", words::counted(requests, "request"))
+                }
+                _ => String::new(),
+            };
+            Some(format!("It was broken off after {}{wanted}.", words::duration(run.elapsed)))
+        }
+        End::Hopeless(why) => Some(format!(
+            "It was given up after {}, since nothing but failures came: {}.",
+            words::duration(run.elapsed),
+            secrets::hide(&words::visible(why)).trim_end_matches('.')
+        )),
+    }
+}
+
+/// `64 connections`, or `10,000 requests per second`: how a load differs from others of a sweep.
+pub(crate) fn step_name(plan: &Plan) -> String {
+    match &plan.pace {
+        Pace::Closed { connections, .. } => words::counted(*connections as u64, "connection"),
+        Pace::Open { arrivals, .. } => match arrivals.phases.as_slice() {
+            [phase] if (phase.from - phase.to).abs() < f64::EPSILON => words::rate(phase.from),
+            [.., last] => format!("up to {}", words::rate(last.to)),
+            [] => "no rate".to_owned(),
+        },
+    }
+}
+
+/// The share of a core that the load used, all threads together.
+pub(crate) fn cores_used(run: &Run) -> f64 {
+    run.generator.cpu.as_secs_f64() / run.elapsed.max(Duration::from_nanos(1)).as_secs_f64()
+}

@@ -1,0 +1,267 @@
+//! What is said of arms side by side.
+//!
+//! Owns the table Metric, Control, Test, Difference, Verdict. Never says more than a row's interval carries, keeps
+//! cold starts apart, and shows every sample that was left out.
+
+use super::{Block, Cell, Column, Document, Table, Tone, load};
+use crate::compare::{Comparison, Mark, Metric, Row, Sample, Settings};
+use crate::latency::Latencies;
+use crate::plan::{Pace, Reuse};
+use crate::report::plot::{Plot, Ratios};
+use crate::report::{secrets, words};
+use crate::statistics::Verdict;
+
+/// Letters of an arm's name that stand over its column; of a longer one the caption says which it is.
+const HEAD_LETTERS_MAX: usize = 16;
+
+/// Samples that are listed with their marks; of more the first.
+const MARKED_MAX: usize = 40;
+
+pub(super) fn write(comparison: &Comparison, document: &mut Document) {
+    let names: Vec<String> = comparison.arms.iter().map(|name| arm(name)).collect();
+    document.title = format!("Comparison of {}", words::listed(&names));
+    document.paragraph(how(&comparison.settings));
+    figures(comparison, true, document);
+    document.caveats(given(&comparison.caveats));
+}
+
+/// Tables and pictures of a comparison, without its caveats.
+pub(super) fn figures(comparison: &Comparison, with_summary: bool, document: &mut Document) {
+    let control = comparison.arms.first().map(|name| arm(name)).unwrap_or_default();
+    for (place, name) in comparison.arms.iter().enumerate().skip(1) {
+        let name = arm(name);
+        let rows: Vec<&Row> = comparison.rows.iter().filter(|row| row.test == place).collect();
+        if rows.is_empty() {
+            document.warning(format!("There are no figures for {name} beside {control}."));
+            continue;
+        }
+        if with_summary {
+            document.lead(summary(&control, &name, &rows));
+        }
+        let (cold, warm): (Vec<&Row>, Vec<&Row>) = rows.into_iter().partition(|row| is_cold(row.metric));
+        let title = format!("{name} (test) beside {control} (control)");
+        document.table(table(&title, &control, &name, &warm));
+        document.plot(ratios(format!("{name} divided by {control}"), &warm));
+        document.table(table(
+            &format!("First answers, each a figure of its own: {title}"),
+            &control,
+            &name,
+            &cold,
+        ));
+    }
+    document.table(per_arm(comparison));
+    document.plot(Plot::percentiles(latencies(comparison).iter().map(|(name, all)| (name.clone(), all))));
+    marked(comparison, document);
+}
+
+/// How it was measured, in sentences.
+pub(super) fn how(settings: &Settings) -> String {
+    let pace = match &settings.pace {
+        Pace::Closed { connections, .. } => {
+            format!("a closed loop over {}", words::counted(*connections as u64, "connection"))
+        }
+        Pace::Open { connections, arrivals } => format!(
+            "an open loop at {} over at most {}",
+            arrivals.phases.last().map_or_else(|| words::NOTHING.to_owned(), |phase| words::rate(phase.to)),
+            words::counted(*connections as u64, "connection")
+        ),
+    };
+    let reuse = match settings.reuse {
+        Reuse::Kept => "kept connections",
+        Reuse::New => "a new connection for each request",
+        Reuse::Requests(_) => "connections that are changed now and then",
+    };
+    let cores = match settings.server_cores.is_empty() || settings.load_cores.is_empty() {
+        true => "Servers and load shared the cores.".to_owned(),
+        false => format!(
+            "Servers on core {}, load on core {}.",
+            cores(&settings.server_cores),
+            cores(&settings.load_cores)
+        ),
+    };
+    format!(
+        "{} in random order, each arm measured once in each: {} of load after {} of warm-up, {pace}, {reuse}. \
+         {cores} Ratios are those of pairs within a round, and a difference is claimed where its whole {} interval \
+         is more than {} away from none.",
+        words::capital(&words::counted(settings.rounds as u64, "round")),
+        words::length(settings.time),
+        words::length(settings.warm_up),
+        words::percent(settings.confidence),
+        words::percent(settings.least_difference)
+    )
+}
+
+/// The name of what is compared.
+pub(crate) fn metric_name(metric: Metric) -> &'static str {
+    match metric {
+        Metric::CpuPerRequest => "CPU per request",
+        Metric::Rate => "Requests per second",
+        Metric::P50 => "Latency p50",
+        Metric::P99 => "Latency p99",
+        Metric::MemoryMedian => "Memory, median",
+        Metric::MemoryP99 => "Memory, p99",
+        Metric::Switches => "Switches per request",
+        Metric::IoBytes => "Bytes per request",
+        Metric::ColdStart => "Cold start",
+        Metric::AfterIdle => "After idle time",
+    }
+}
+
+/// A value of a metric with its unit.
+pub(super) fn metric_value(metric: Metric, value: f64) -> String {
+    match metric {
+        Metric::CpuPerRequest | Metric::P50 | Metric::P99 | Metric::ColdStart | Metric::AfterIdle => {
+            words::micros(value)
+        }
+        Metric::Rate => words::rate(value),
+        Metric::MemoryMedian | Metric::MemoryP99 | Metric::IoBytes => words::bytes(value),
+        Metric::Switches => words::number(value),
+    }
+}
+
+/// What is unknown has no value; zero would be one.
+fn value(row: &Row, value: f64) -> String {
+    match row.verdict == Verdict::Unknown && value <= 0.0 {
+        true => words::NOTHING.to_owned(),
+        false => metric_value(row.metric, value),
+    }
+}
+
+/// Caveats of others as they may be shown.
+pub(super) fn given(caveats: &[String]) -> Vec<String> {
+    caveats.iter().map(|caveat| secrets::hide(&words::visible(caveat))).collect()
+}
+
+/// An arm's name as it may be shown.
+pub(super) fn arm(name: &str) -> String {
+    words::named(&secrets::hide(name))
+}
+
+fn is_cold(metric: Metric) -> bool {
+    matches!(metric, Metric::ColdStart | Metric::AfterIdle)
+}
+
+fn cores(cores: &[usize]) -> String {
+    words::listed(&cores.iter().map(ToString::to_string).collect::<Vec<_>>())
+}
+
+fn summary(control: &str, test: &str, rows: &[&Row]) -> String {
+    let of = |metric: Metric| rows.iter().find(|row| row.metric == metric);
+    let tell = |row: &Row| {
+        let difference = words::verdict(row.verdict, &row.ratio);
+        match row.verdict {
+            Verdict::Less | Verdict::More => {
+                format!("{difference} (ratio {})", words::ratio(&row.ratio))
+            }
+            Verdict::NotShown | Verdict::Unknown => difference,
+        }
+    };
+    let parts: Vec<String> = [(Metric::CpuPerRequest, "CPU per request"), (Metric::P99, "p99 latency")]
+        .into_iter()
+        .filter_map(|(metric, name)| Some(format!("{name}: {}", tell(of(metric)?))))
+        .collect();
+    format!("{test} beside {control}. {}.", words::capital(&parts.join("; ")))
+}
+
+fn table(caption: &str, control: &str, test: &str, rows: &[&Row]) -> Table {
+    let head = |name, role| if str::chars(name).count() > HEAD_LETTERS_MAX { role } else { name };
+    let [control, test] = [head(control, "Control"), head(test, "Test")];
+    let columns =
+        [("Metric", false), (control, true), (test, true), ("Difference", true), ("Verdict", false)];
+    let columns =
+        columns.into_iter().map(|(name, is_figure)| Column { name: name.to_owned(), is_figure }).collect();
+    let mut table = Table { caption: caption.to_owned(), columns, rows: Vec::new() };
+    for row in rows {
+        let tone = match (row.verdict, row.metric == Metric::Rate) {
+            (Verdict::Less, false) | (Verdict::More, true) => Tone::Good,
+            (Verdict::More, false) | (Verdict::Less, true) => Tone::Bad,
+            (Verdict::NotShown | Verdict::Unknown, _) => Tone::Plain,
+        };
+        table.row([
+            Cell::from(metric_name(row.metric)),
+            Cell::from(value(row, row.control_value)),
+            Cell::from(value(row, row.test_value)),
+            Cell::from(words::difference(&row.ratio)),
+            Cell::toned(words::verdict(row.verdict, &row.ratio), tone),
+        ]);
+    }
+    table
+}
+
+fn ratios(title: String, rows: &[&Row]) -> Option<Plot> {
+    let is_shown =
+        |row: &&&Row| row.ratio.low.is_finite() && row.ratio.high.is_finite() && row.ratio.low > 0.0;
+    let rows: Vec<_> = rows
+        .iter()
+        .filter(is_shown)
+        .map(|row| (metric_name(row.metric).to_owned(), row.ratio, row.verdict))
+        .collect();
+    (!rows.is_empty()).then_some(Plot::Ratios(Ratios { title, rows }))
+}
+
+/// Samples that stand in the rows: marked ones are shown, and left out.
+fn unmarked(comparison: &Comparison, arm: usize) -> impl Iterator<Item = &Sample> {
+    comparison.samples.iter().filter(move |sample| sample.arm == arm && sample.marks.is_empty())
+}
+
+fn latencies(comparison: &Comparison) -> Vec<(String, Latencies)> {
+    let arms = comparison.arms.iter().enumerate();
+    arms.map(|(place, name)| {
+        let mut all = Latencies::new();
+        unmarked(comparison, place).for_each(|sample| all.merge(&sample.run.total.latency));
+        (secrets::hide(&words::visible(name)), all)
+    })
+    .collect()
+}
+
+fn per_arm(comparison: &Comparison) -> Table {
+    let mut table = Table::of_figures(
+        "Latency of all unmarked samples together",
+        "Arm",
+        &["p50", "p90", "p95", "p99", "p99.9", "max", "mean"],
+    );
+    for (name, all) in latencies(comparison) {
+        table.row(std::iter::once(Cell::from(words::quoted(&name))).chain(load::latency_cells(&all)));
+    }
+    table
+}
+
+fn marked(comparison: &Comparison, document: &mut Document) {
+    let marked: Vec<&Sample> = comparison.samples.iter().filter(|sample| !sample.marks.is_empty()).collect();
+    if marked.is_empty() {
+        return;
+    }
+    let mut items: Vec<String> = marked
+        .iter()
+        .take(MARKED_MAX)
+        .map(|sample| {
+            let name = comparison.arms.get(sample.arm).map(|name| arm(name)).unwrap_or_default();
+            let marks: Vec<String> = sample.marks.iter().map(mark).collect();
+            format!("Round {}, {name}: {}.", sample.round + 1, marks.join("; "))
+        })
+        .collect();
+    if marked.len() > MARKED_MAX {
+        items.push(format!("And {} more.", marked.len() - MARKED_MAX));
+    }
+    document.heading("Samples that were left out");
+    document.paragraph(format!(
+        "{} of {} are unlike the others. They are in none of the rows above.",
+        marked.len(),
+        words::counted(comparison.samples.len() as u64, "sample")
+    ));
+    document.blocks.push(Block::Items(items));
+}
+
+fn mark(mark: &Mark) -> String {
+    match mark {
+        Mark::StartUp { lasted } => {
+            format!("still starting up for {} of the measurement", words::duration(*lasted))
+        }
+        Mark::Pause { at, length } => {
+            format!("stood still for {} at {}", words::duration(*length), words::duration(*at))
+        }
+        Mark::Void(why) => format!("void, {}", secrets::hide(&words::visible(why)).trim_end_matches('.')),
+        Mark::LoadWasTheBottleneck => "the load was at its own limit".to_owned(),
+        Mark::Restarted => "the server ended or was started anew within the run".to_owned(),
+    }
+}

@@ -1,0 +1,293 @@
+//! What is said of one load and its repetitions.
+//!
+//! Owns the order: what was asked, what came of it, then the figures. Never tells a rate as the server's that the load
+//! itself limited.
+
+use super::{Cell, Document, Table, failures};
+use crate::latency::Latencies;
+use crate::outcome::{Bottleneck, Run};
+use crate::plan::{Arrivals, Pace, Plan, Reuse, Spacing};
+use crate::report::plot::Plot;
+use crate::report::{Load, caveats, secrets, words};
+
+/// The percentiles of latency tables.
+const PERCENTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
+
+/// The place of the percentile that tables with more columns do without.
+const P99_9: usize = 4;
+
+/// Requests of a plan that are named in a sentence; more are in the table.
+const NAMED_MAX: usize = 3;
+
+pub(super) fn write(load: &Load, document: &mut Document) {
+    document.title = format!("Load on {}", targets(&load.plan));
+    document.paragraph(capital_sentence(&asked(&load.plan), load.runs.len()));
+    if load.runs.is_empty() {
+        document.warning("Nothing was measured.");
+        return;
+    }
+    result(load, document);
+    document.table(latencies(load));
+    document.table(answers(load));
+    document.table(own_share(load));
+    document.table(by_ask(load));
+    document.plot(Plot::percentiles(curves(load)));
+    for (place, run) in load.runs.iter().enumerate() {
+        document.plot(Plot::over_time(&name_of(place, load.runs.len()), run));
+    }
+    document.caveats(caveats::of_load(load));
+}
+
+/// What was asked, and how, without the number of runs.
+pub(super) fn asked(plan: &Plan) -> String {
+    let how = match &plan.pace {
+        Pace::Closed { connections, think } => {
+            let think = match think.is_zero() {
+                true => String::new(),
+                false => format!(" that think for {} between requests", words::length(*think)),
+            };
+            format!("{}{think}, closed loop", words::counted(*connections as u64, "connection"))
+        }
+        Pace::Open { connections, arrivals } => format!(
+            "{}, open loop over at most {}",
+            arrivals_words(arrivals),
+            words::counted(*connections as u64, "connection")
+        ),
+    };
+    let reuse = match plan.reuse {
+        Reuse::Kept => String::new(),
+        Reuse::New => ", a new connection for each request".to_owned(),
+        Reuse::Requests(most) => {
+            format!(", a new connection after every {}", words::counted(u64::from(most), "request"))
+        }
+    };
+    let warm_up = match plan.warm_up.is_zero() {
+        true => ", without warm-up".to_owned(),
+        false => format!(", after {} of warm-up", words::length(plan.warm_up)),
+    };
+    format!(
+        "{}: {how}{reuse}, from {}{}{warm_up}",
+        targets(plan),
+        words::counted(plan.threads as u64, "thread"),
+        until(plan)
+    )
+}
+
+/// The latency columns, as a row of a table.
+pub(super) fn latency_cells(latency: &Latencies) -> Vec<Cell> {
+    if latency.is_empty() {
+        return vec![Cell::from(words::NOTHING); PERCENTILES.len() + 2];
+    }
+    let percentiles = PERCENTILES.iter().map(|share| latency.at(*share));
+    let all = percentiles.chain([latency.max(), latency.mean()]);
+    all.map(|took| Cell::from(words::duration(took))).collect()
+}
+
+/// The names of those columns.
+pub(super) const LATENCY_COLUMNS: [&str; 7] = ["p50", "p90", "p95", "p99", "p99.9", "max", "mean"];
+
+fn targets(plan: &Plan) -> String {
+    let named: Vec<String> =
+        plan.asks.iter().take(NAMED_MAX).map(|ask| words::quoted(&secrets::line(ask))).collect();
+    match plan.asks.len().saturating_sub(NAMED_MAX) {
+        0 => words::listed(&named),
+        more => format!("{} and {more} more", named.join(", ")),
+    }
+}
+
+fn arrivals_words(arrivals: &Arrivals) -> String {
+    let spacing = match arrivals.spacing {
+        Spacing::Constant => "evenly spaced",
+        Spacing::Poisson => "at random (Poisson)",
+    };
+    let phases: Vec<String> = arrivals
+        .phases
+        .iter()
+        .map(|phase| match (phase.from - phase.to).abs() < f64::EPSILON {
+            true => format!("{} requests per second", words::number(phase.from)),
+            false => format!(
+                "{} to {} requests per second over {}",
+                words::number(phase.from),
+                words::number(phase.to),
+                words::length(phase.length)
+            ),
+        })
+        .collect();
+    format!("{} {spacing}", phases.join(", then "))
+}
+
+fn until(plan: &Plan) -> String {
+    let until = plan.until;
+    let mut ends = Vec::new();
+    ends.extend(until.time.map(|time| format!(" for {}", words::length(time))));
+    ends.extend(until.requests.map(|requests| format!(" until {}", words::counted(requests, "request"))));
+    ends.extend(
+        until
+            .narrow
+            .map(|share| format!(" until the rate is known to \u{b1}{}", words::percent(share / 2.0))),
+    );
+    ends.join(" or")
+}
+
+fn capital_sentence(asked: &str, runs: usize) -> String {
+    let times = match runs {
+        0 | 1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        more => format!("{more} times"),
+    };
+    format!("{asked}. Measured {times}.")
+}
+
+fn result(load: &Load, document: &mut Document) {
+    let limited: Vec<(&Run, Bottleneck)> = load
+        .runs
+        .iter()
+        .filter(|run| caveats::is_own_limit(run))
+        .filter_map(|run| Some((run, run.generator.bottleneck?)))
+        .collect();
+    if let Some((run, bottleneck)) = limited.first() {
+        document.warning(caveats::limit(&load.plan, run, *bottleneck));
+        return;
+    }
+    let rates: Vec<String> = load.runs.iter().map(|run| words::number(run.rate())).collect();
+    let percentiles: Vec<String> =
+        load.runs.iter().map(|run| words::duration(run.total.latency.at(0.99))).collect();
+    let failed: u64 = load.runs.iter().map(|run| run.total.requests() - run.total.good).sum();
+    let failed = match failed {
+        0 => "no request failed".to_owned(),
+        failed => format!("{} had no good answer", words::counted(failed, "request")),
+    };
+    if load.runs.iter().all(|run| run.total.good == 0) {
+        document.warning(format!("Not one good answer: {failed}."));
+        if let Some(why) = load.runs.iter().find_map(|run| caveats::end(&load.plan, run)) {
+            document.warning(why);
+        }
+        return;
+    }
+    let offered = match &load.plan.pace {
+        Pace::Open { arrivals, .. } => match arrivals.phases.as_slice() {
+            [phase] if (phase.from - phase.to).abs() < f64::EPSILON => {
+                format!(" of {} asked for", words::number(phase.from))
+            }
+            _ => String::new(),
+        },
+        Pace::Closed { .. } => String::new(),
+    };
+    document.lead(format!(
+        "{} good answers per second{offered}, p99 {}; {failed}.",
+        words::listed(&rates),
+        words::listed(&percentiles)
+    ));
+    // A p99 that hides a stall is not told without what it hides.
+    if let Some(hidden) = load.runs.iter().find_map(caveats::omission) {
+        document.warning(hidden);
+    }
+}
+
+fn name_of(place: usize, all: usize) -> String {
+    if all > 1 { format!("run {}", place + 1) } else { "the run".to_owned() }
+}
+
+fn latencies(load: &Load) -> Table {
+    let is_open = matches!(load.plan.pace, Pace::Open { .. });
+    let caption = match is_open {
+        true => "Latency of good answers, from the moment at which each request was due",
+        false => "Latency of good answers, from sending to the last byte",
+    };
+    let mut table = Table::of_figures(caption, "Latency", &LATENCY_COLUMNS);
+    for (place, run) in load.runs.iter().enumerate() {
+        let name = name_of(place, load.runs.len());
+        let mut add = |name: String, latency: &Latencies| {
+            table.row(std::iter::once(Cell::from(words::capital(&name))).chain(latency_cells(latency)));
+        };
+        add(name.clone(), &run.total.latency);
+        if is_open && !run.total.service.is_empty() {
+            add(format!("{name}, from sending"), &run.total.service);
+        }
+        if let Some(omitted) = &run.omitted {
+            add(format!("{name}, with what was left out"), &omitted.corrected);
+        }
+    }
+    table
+}
+
+fn answers(load: &Load) -> Table {
+    let columns = ["Rate", "Good", "Other status", "No answer", "Read", "Written"];
+    let mut table = Table::of_figures("Answers, and bytes with heads and framing", "Answers", &columns);
+    for (place, run) in load.runs.iter().enumerate() {
+        let total = &run.total;
+        let rate = match caveats::is_own_limit(run) {
+            true => format!("\u{2265} {}", words::rate(run.rate())),
+            false => words::rate(run.rate()),
+        };
+        table.row([
+            Cell::from(words::capital(&name_of(place, load.runs.len()))),
+            Cell::from(rate),
+            Cell::from(words::count(total.good)),
+            failures(total.unexpected),
+            failures(total.faults.sum()),
+            Cell::from(words::bytes(total.bytes_read as f64)),
+            Cell::from(words::bytes(total.bytes_written as f64)),
+        ]);
+    }
+    table
+}
+
+fn own_share(load: &Load) -> Table {
+    let columns =
+        ["Cores used", "Busiest thread", "Waited for a core", "Requests per CPU-second", "Connections"];
+    let caption = "What the load itself used: its own limits are to be far from these";
+    let mut table = Table::of_figures(caption, "The load", &columns);
+    for (place, run) in load.runs.iter().enumerate() {
+        let generator = &run.generator;
+        let cpu = generator.cpu.as_secs_f64();
+        let per_cpu = match cpu > 0.0 {
+            true => words::number(run.total.requests() as f64 / cpu),
+            false => words::NOTHING.to_owned(),
+        };
+        table.row([
+            Cell::from(words::capital(&name_of(place, load.runs.len()))),
+            Cell::from(words::number(caveats::cores_used(run))),
+            Cell::from(words::percent(generator.busiest)),
+            Cell::from(words::percent(generator.waiting)),
+            Cell::from(per_cpu),
+            Cell::from(words::count(generator.connections_opened)),
+        ]);
+    }
+    table
+}
+
+fn by_ask(load: &Load) -> Table {
+    let mut table = Table::of_figures(
+        "Each request, all runs together",
+        "Request",
+        &["Good", "Failed", "p50", "p90", "p95", "p99", "max", "mean"],
+    );
+    if load.plan.asks.len() < 2 {
+        return table;
+    }
+    for (place, ask) in load.plan.asks.iter().enumerate() {
+        let mut tally = crate::outcome::Tally::default();
+        for run in &load.runs {
+            run.by_ask.get(place).into_iter().for_each(|one| tally.merge(one));
+        }
+        let name = Cell::from(words::named(&secrets::hide(&ask.name)));
+        let counts = [Cell::from(words::count(tally.good)), failures(tally.unexpected + tally.faults.sum())];
+        let mut latency = latency_cells(&tally.latency);
+        latency.remove(P99_9);
+        table.row(std::iter::once(name).chain(counts).chain(latency));
+    }
+    table
+}
+
+fn curves(load: &Load) -> Vec<(String, &Latencies)> {
+    let mut curves = Vec::new();
+    for (place, run) in load.runs.iter().enumerate() {
+        let name = name_of(place, load.runs.len());
+        curves.push((name.clone(), &run.total.latency));
+        if let Some(omitted) = &run.omitted {
+            curves.push((format!("{name}, with what was left out"), &omitted.corrected));
+        }
+    }
+    curves
+}

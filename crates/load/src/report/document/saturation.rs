@@ -1,0 +1,87 @@
+//! What is said of a search for the highest rate.
+//!
+//! Owns the curve's table. Never names a rate that was not confirmed, and says when it is only a lower bound.
+
+use super::comparison::given;
+use super::{Cell, Document, Table, Tone, failures};
+use crate::report::plot::{Against, Plot, Under};
+use crate::report::{caveats, words};
+use crate::saturation::Saturation;
+
+pub(super) fn write(saturation: &Saturation, document: &mut Document) {
+    let limit = saturation.limit;
+    let percentile = words::percentile(limit.share);
+    let wanted = format!(
+        "{percentile} at or under {} and at most {} failed",
+        words::length(limit.latency),
+        words::percent(limit.failures)
+    );
+    document.title = format!("The highest rate with {percentile} under {}", words::length(limit.latency));
+    document.paragraph(format!("Looked for: the highest rate of an open loop that keeps {wanted}."));
+    match (saturation.best, saturation.load_was_the_limit) {
+        (Some(best), false) => {
+            document.lead(format!("{} requests per second, confirmed by a second run.", words::number(best)));
+        }
+        (Some(best), true) => document.warning(format!(
+            "The load reached its own limit, not the server: at least {} requests per second, confirmed by a second \
+             run. Give the load more threads (-t) or cores, or run it on another machine, to see where the server's \
+             limit is.",
+            words::number(best)
+        )),
+        (None, _) => document.warning(format!(
+            "No rate is confirmed: not even the lowest that was tried kept {wanted}. Allow more latency, or look at \
+             a single run to see where the time goes."
+        )),
+    }
+    document.table(points(saturation));
+    document.plot(against(saturation));
+    document.caveats(given(&saturation.caveats));
+}
+
+fn points(saturation: &Saturation) -> Table {
+    let percentile = words::percentile(saturation.limit.share);
+    let columns = ["Answered", "p50", percentile.as_str(), "max", "Failed", "Load's cores", "Within"];
+    let mut table = Table::of_figures("Rates that were tried, in rising order", "Offered", &columns);
+    for point in &saturation.points {
+        let latency = &point.run.total.latency;
+        let within = match (point.is_within, caveats::is_own_limit(&point.run)) {
+            (true, _) => Cell::toned("yes", Tone::Good),
+            (false, false) => Cell::toned("no", Tone::Bad),
+            (false, true) => Cell::toned("no, by the load", Tone::Bad),
+        };
+        let times = [latency.at(0.5), latency.at(saturation.limit.share), latency.max()];
+        let times = times.map(|took| match latency.is_empty() {
+            true => Cell::from(words::NOTHING),
+            false => Cell::from(words::duration(took)),
+        });
+        let begin = [Cell::from(words::rate(point.offered)), Cell::from(words::rate(point.run.rate()))];
+        let end = [
+            failures(point.run.total.unexpected + point.run.total.faults.sum()),
+            Cell::from(words::number(caveats::cores_used(&point.run))),
+            within,
+        ];
+        table.row(begin.into_iter().chain(times).chain(end));
+    }
+    table
+}
+
+fn against(saturation: &Saturation) -> Option<Plot> {
+    let points: Vec<Under> = saturation
+        .points
+        .iter()
+        .filter(|point| !point.run.total.latency.is_empty() && point.offered.is_finite())
+        .map(|point| Under {
+            load: point.offered,
+            median: words::as_micros(point.run.total.latency.at(0.5)),
+            high: words::as_micros(point.run.total.latency.at(saturation.limit.share)),
+            is_within: point.is_within,
+        })
+        .collect();
+    let plot = Against {
+        load: "offered requests per second".to_owned(),
+        points,
+        share: saturation.limit.share,
+        limit: Some(words::as_micros(saturation.limit.latency)),
+    };
+    (plot.points.len() > 1).then_some(Plot::Against(plot))
+}

@@ -1,0 +1,215 @@
+//! What was found, as JSON: loads, comparisons, searches, collections, trials.
+//!
+//! Owns their shapes; runs within them are `run.rs`.
+
+use serde_json::{Value, json};
+
+use super::run::{self, seconds};
+use crate::collection::CollectionRun;
+use crate::compare::{Comparison, Mark, Metric, Row, Sample, Settings, Usage};
+use crate::plan::Reuse;
+use crate::report::{Findings, Load, caveats, secrets, words};
+use crate::saturation::Saturation;
+use crate::statistics::Verdict;
+use crate::trial::Trial;
+
+/// The kind, which is the name of its field too, and what was found.
+pub(super) fn of(findings: &Findings) -> (&'static str, Value) {
+    match findings {
+        Findings::Loads(loads) => ("loads", Value::Array(loads.iter().map(load).collect())),
+        Findings::Comparison(found) => ("comparison", comparison(found)),
+        Findings::Saturation(found) => ("saturation", saturation(found)),
+        Findings::Collection(found) => ("collection", collection(found)),
+        Findings::Trial(found) => ("trial", trial(found)),
+    }
+}
+
+fn hidden(texts: &[String]) -> Vec<String> {
+    texts.iter().map(|text| secrets::hide(text)).collect()
+}
+
+fn load(load: &Load) -> Value {
+    json!({
+        "step": caveats::step_name(&load.plan),
+        "plan": run::plan(&load.plan),
+        "runs": load.runs.iter().map(|one| run::run(one, Some(&load.plan))).collect::<Vec<_>>(),
+        "disagreements": hidden(&load.disagreements),
+    })
+}
+
+fn comparison(found: &Comparison) -> Value {
+    let arms: Vec<String> = hidden(&found.arms);
+    json!({
+        "arms": arms,
+        "settings": settings(&found.settings),
+        "rows": found.rows.iter().map(|one| row(one, &arms)).collect::<Vec<_>>(),
+        "samples": found.samples.iter().map(|one| sample(one, &arms)).collect::<Vec<_>>(),
+        "caveats": hidden(&found.caveats),
+    })
+}
+
+fn settings(settings: &Settings) -> Value {
+    json!({
+        "rounds": settings.rounds,
+        "warm_up_s": seconds(settings.warm_up),
+        "time_s": seconds(settings.time),
+        "pace": run::pace(&settings.pace),
+        "reuse": match settings.reuse {
+            Reuse::Kept => "kept",
+            Reuse::New => "new",
+            Reuse::Requests(_) => "requests",
+        },
+        "connect_patience_s": seconds(settings.patience.connect),
+        "answer_patience_s": seconds(settings.patience.answer),
+        "threads": settings.threads,
+        "server_cores": settings.server_cores,
+        "load_cores": settings.load_cores,
+        "idle_s": settings.idle.map(seconds),
+        "confidence": settings.confidence,
+        "least_difference": settings.least_difference,
+        "seed": settings.seed,
+    })
+}
+
+fn row(row: &Row, arms: &[String]) -> Value {
+    json!({
+        "metric": metric(row.metric),
+        "control": arms.first(),
+        "test": arms.get(row.test),
+        "control_value": row.control_value,
+        "test_value": row.test_value,
+        "ratio": row.ratio.middle,
+        "ratio_low": row.ratio.low,
+        "ratio_high": row.ratio.high,
+        "confidence": row.ratio.confidence,
+        "verdict": match row.verdict {
+            Verdict::Less => "less",
+            Verdict::More => "more",
+            Verdict::NotShown => "no_difference_shown",
+            Verdict::Unknown => "unknown",
+        },
+        "pairs": row.pairs,
+    })
+}
+
+/// The name of a metric says the unit of its values.
+fn metric(metric: Metric) -> &'static str {
+    match metric {
+        Metric::CpuPerRequest => "cpu_us_per_request",
+        Metric::Rate => "rate_per_second",
+        Metric::P50 => "p50_us",
+        Metric::P99 => "p99_us",
+        Metric::MemoryMedian => "memory_median_bytes",
+        Metric::MemoryP99 => "memory_p99_bytes",
+        Metric::Switches => "context_switches_per_request",
+        Metric::IoBytes => "io_bytes_per_request",
+        Metric::ColdStart => "cold_start_us",
+        Metric::AfterIdle => "after_idle_us",
+    }
+}
+
+fn sample(sample: &Sample, arms: &[String]) -> Value {
+    json!({
+        "arm": arms.get(sample.arm),
+        "round": sample.round,
+        "run": run::run(&sample.run, None),
+        "usage": sample.usage.as_ref().map(|used| usage(used, sample.run.total.good)),
+        "cold_start_us": sample.cold_start.map(words::as_micros),
+        "after_idle_us": sample.after_idle.map(words::as_micros),
+        "marks": sample.marks.iter().map(mark).collect::<Vec<_>>(),
+    })
+}
+
+fn usage(usage: &Usage, good: u64) -> Value {
+    json!({
+        "cpu_s": seconds(usage.cpu),
+        "wall_s": seconds(usage.wall),
+        "cpu_us_per_request": (good > 0).then(|| words::as_micros(usage.cpu) / good as f64),
+        "memory_median_bytes": usage.memory_median,
+        "memory_p99_bytes": usage.memory_p99,
+        "switches_voluntary": usage.switches_voluntary,
+        "switches_involuntary": usage.switches_involuntary,
+        "io_bytes": usage.io_bytes,
+        "processes": usage.processes,
+        "threads": usage.threads,
+    })
+}
+
+fn mark(mark: &Mark) -> Value {
+    match mark {
+        Mark::StartUp { lasted } => json!({ "kind": "start_up", "lasted_s": seconds(*lasted) }),
+        Mark::Pause { at, length } => {
+            json!({ "kind": "pause", "at_s": seconds(*at), "length_s": seconds(*length) })
+        }
+        Mark::Void(why) => json!({ "kind": "void", "reason": secrets::hide(why) }),
+        Mark::LoadWasTheBottleneck => json!({ "kind": "load_was_the_bottleneck" }),
+        Mark::Restarted => json!({ "kind": "restarted" }),
+    }
+}
+
+fn saturation(found: &Saturation) -> Value {
+    let points = found.points.iter().map(|point| {
+        json!({
+            "offered_per_second": point.offered,
+            "is_within": point.is_within,
+            "run": run::run(&point.run, None),
+        })
+    });
+    json!({
+        "limit": {
+            "percentile_share": found.limit.share,
+            "latency_us": words::as_micros(found.limit.latency),
+            "failures_share": found.limit.failures,
+        },
+        "best_per_second": found.best,
+        "load_was_the_limit": found.load_was_the_limit,
+        "points": points.collect::<Vec<_>>(),
+        "caveats": hidden(&found.caveats),
+    })
+}
+
+fn collection(found: &CollectionRun) -> Value {
+    let requests = found.requests.iter().map(|request| {
+        let complaints = request
+            .complaints
+            .iter()
+            .map(|(complaint, count)| json!({ "complaint": secrets::hide(complaint), "count": count }));
+        json!({
+            "name": secrets::hide(&request.name),
+            "line": secrets::hide(&request.line),
+            "passed": request.passed,
+            "failed": request.failed,
+            "latency": run::latency(&request.latency),
+            "complaints": complaints.collect::<Vec<_>>(),
+        })
+    });
+    json!({
+        "name": secrets::hide(&found.name),
+        "iterations": found.iterations,
+        "elapsed_s": seconds(found.elapsed),
+        "requests": requests.collect::<Vec<_>>(),
+        "latency": run::latency(&found.latency),
+        "is_interrupted": found.is_interrupted,
+        "caveats": hidden(&found.caveats),
+    })
+}
+
+fn trial(found: &Trial) -> Value {
+    let compared = found.compared.iter().map(
+        |one| json!({ "request": secrets::hide(&one.request), "differences": hidden(&one.differences) }),
+    );
+    let same = found.compared.iter().filter(|one| one.differences.is_empty()).count();
+    json!({
+        "path": found.found.path.display().to_string(),
+        "description": secrets::hide(&found.found.description),
+        "today": hidden(&found.today),
+        "onehop": hidden(&found.onehop),
+        "onehopfile": secrets::hide_in_configuration(&found.onehopfile),
+        "compared_requests": found.compared.len(),
+        "same_answers": same,
+        "compared": compared.collect::<Vec<_>>(),
+        "comparison": found.comparison.as_ref().map(comparison),
+        "own_figures": hidden(&found.own_figures),
+        "caveats": hidden(&found.caveats),
+    })
+}

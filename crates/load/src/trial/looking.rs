@@ -1,0 +1,325 @@
+//! Before anything is measured: both run once, side by side, and are looked at.
+//!
+//! Owns the servers of that phase; all of them have ended when a function of this file returns.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use super::TrialError;
+use super::measuring::Bench;
+use super::own_figures;
+use super::same::{self, PathSeen, Sameness};
+use super::setup::{AppPort, Front, Setup};
+use super::stacks::{Stack, Workshop};
+use crate::client::Client;
+use crate::compare::{Source, Start};
+use crate::engine;
+use crate::measure::{self, Server, StartError};
+use crate::plan::{Ask, Expect, Patience};
+use crate::progress::Observer;
+use crate::target::{Address, Endpoint, Target};
+
+/// The load around which a server's own counters are read.
+const OWN_FIGURES_TIME: Duration = Duration::from_millis(800);
+/// Paths of a site that are asked in turn: a page and what belongs to it.
+const SITE_PATHS_MAX: usize = 4;
+/// After so long it is looked whether somebody wants it broken off, and where the server listens.
+const READY_STRETCH: Duration = Duration::from_secs(1);
+
+/// What the look came to.
+#[derive(Debug)]
+pub(super) struct Looked {
+    /// Today's and onehop's, ready to be measured.
+    pub(super) stacks: Vec<Stack>,
+    pub(super) sameness: Sameness,
+    /// What may be measured, or why nothing may.
+    pub(super) measured: Result<Vec<String>, String>,
+    pub(super) own_figures: Vec<String>,
+}
+
+/// A stack that runs, or that ran already.
+struct Running {
+    server: Option<Server>,
+    /// From its start to its first answer.
+    took: Duration,
+}
+
+/// Why a start came to nothing.
+enum Failed {
+    Start(StartError),
+    Interrupted,
+}
+
+/// An application that does not listen where `PORT` tells it is found, and its port taken as fixed. Gives what a
+/// reader must know.
+pub(super) fn settle_port(
+    setup: &mut Setup,
+    bench: &Bench<'_>,
+    observer: &mut dyn Observer,
+) -> Result<Option<String>, TrialError> {
+    if setup.application.as_ref().is_none_or(|application| application.port != AppPort::Told) {
+        return Ok(None);
+    }
+    observer.stage("starts the application by itself, to see where it listens");
+    let found = {
+        let mut workshop = Workshop::new(setup, bench.onehop());
+        let Some(start) = workshop.application_alone()? else { return Ok(None) };
+        let ask = anything(start.port.unwrap_or_default());
+        match begin(&start, &ask, &bench.server_cores, observer) {
+            Ok(_) => None,
+            Err(Failed::Start(StartError::ListensElsewhere { found, .. })) => Some(found),
+            Err(failed) => return Err(side("the application by itself", &failed)),
+        }
+    };
+    let Some(found) = found else { return Ok(None) };
+    if let Some(application) = &mut setup.application {
+        application.port = AppPort::Fixed(found);
+    }
+    Ok(Some(format!("The application listens on port {found} whatever PORT says.")))
+}
+
+/// Runs both, compares their answers, and reads what they say of themselves.
+pub(super) fn look(
+    workshop: &mut Workshop<'_>,
+    front: &Front,
+    bench: &mut Bench<'_>,
+    observer: &mut dyn Observer,
+) -> Result<Looked, TrialError> {
+    // Two applications cannot have one port: then one of them serves both fronts.
+    let shared = match workshop.application_that_cannot_run_twice()? {
+        Some(start) => {
+            observer.stage("starts the application");
+            let port = start.port.unwrap_or_default();
+            let (server, _) = begin(&start, &anything(port), &bench.server_cores, observer)
+                .map_err(|failed| side("the application", &failed))?;
+            workshop.application_runs_at(port);
+            Some(server)
+        }
+        None => None,
+    };
+    let (mut today, mut onehop) = (workshop.today(front)?, workshop.onehop()?);
+    let first = workshop.setup.paths.first().cloned().unwrap_or_else(|| "/".to_owned());
+    observer.stage(&format!("starts {}", today.name));
+    let running_today = run(&mut today, &first, bench, observer)?;
+    observer.stage(&format!("starts {}", onehop.name));
+    let running_onehop = run(&mut onehop, &first, bench, observer)?;
+    bench.saw_start(running_today.took.max(running_onehop.took));
+    observer.stage("asks both the same");
+    let sameness = same::compare(&today, &onehop, &workshop.setup.paths);
+    let measured = measurable(&sameness.paths, workshop.setup.application.is_some());
+    let mut own_figures = Vec::new();
+    if let Ok(paths) = &measured {
+        for (stack, running) in [(&today, &running_today), (&onehop, &running_onehop)] {
+            observer.stage(&format!("reads what {} says of itself", stack.name));
+            own_figures.extend(own(stack, running, paths, bench, observer)?);
+        }
+    }
+    drop((running_today, running_onehop));
+    let stacks = if shared.is_some() {
+        drop(shared);
+        workshop.application_runs_as_set_up();
+        vec![workshop.today(front)?, workshop.onehop()?]
+    } else {
+        vec![today, onehop]
+    };
+    Ok(Looked { stacks, sameness, measured, own_figures })
+}
+
+/// Another of today's stacks, where it answers as the first one did.
+pub(super) fn beside(
+    workshop: &mut Workshop<'_>,
+    front: &Front,
+    paths: &[String],
+    bench: &Bench<'_>,
+    observer: &mut dyn Observer,
+) -> Result<Stack, String> {
+    let mut stack = workshop.today(front).map_err(|error| format!("Not measured: {error}"))?;
+    observer.stage(&format!("looks at {}", stack.name));
+    let first = paths.first().map_or("/", String::as_str).to_owned();
+    let running =
+        run(&mut stack, &first, bench, observer).map_err(|error| format!("Not measured: {error}"))?;
+    let mut client = Client::new(Address::Tcp(stack.address));
+    for path in paths {
+        let status = client.ask(&stack.ask(path), Patience::default()).map(|answer| answer.status);
+        if !matches!(status, Ok(200)) {
+            let why = status.map_or_else(|error| error.to_string(), |status| format!("it answers {status}"));
+            return Err(format!("{} is not measured: GET {path}: {why}", stack.words));
+        }
+    }
+    drop(running);
+    Ok(stack)
+}
+
+/// What may be measured: of an application the first path that both serve, of a site a few in turn.
+fn measurable(paths: &[PathSeen], is_application: bool) -> Result<Vec<String>, String> {
+    let mut served = paths.iter().filter(|path| path.is_served);
+    let Some(first) = served.next() else {
+        // A path that only one side serves is the reason, where there is one.
+        let differing = paths.iter().find_map(|path| Some((&path.path, path.differs.as_ref()?)));
+        return Err(match differing {
+            Some((path, words)) => format!("both do not answer the same for {path} ({words})"),
+            None => "no path was found that both answer with 200".to_owned(),
+        });
+    };
+    if let Some(words) = &first.differs {
+        return Err(format!("both do not answer the same for {} ({words})", first.path));
+    }
+    let others = served.filter(|path| !is_application && path.differs.is_none());
+    let all = std::iter::once(first).chain(others);
+    Ok(all.take(SITE_PATHS_MAX).map(|path| path.path.clone()).collect())
+}
+
+/// What one stack says of itself, around a short load.
+fn own(
+    stack: &Stack,
+    running: &Running,
+    paths: &[String],
+    bench: &mut Bench<'_>,
+    observer: &mut dyn Observer,
+) -> Result<Vec<String>, TrialError> {
+    if let Some(words) = own_figures::silent(stack) {
+        return Ok(vec![words]);
+    }
+    let failed = |why: String| vec![format!("{} could not be asked for its own figures: {why}", stack.name)];
+    let before = match own_figures::look(stack) {
+        Ok(Some(before)) => before,
+        Ok(None) => return Ok(Vec::new()),
+        Err(why) => return Ok(failed(why)),
+    };
+    let plan = bench.plan(stack, paths, OWN_FIGURES_TIME);
+    let run = engine::run(&plan, observer).map_err(|error| TrialError::Measurement(error.to_string()))?;
+    if let Some(how) = running.server.as_ref().and_then(Server::ended) {
+        let log = running.server.as_ref().map(Server::log_tail).unwrap_or_default();
+        let cause = format!("it ended under load ({how}){}", last_lines(&log));
+        let next = "see why in its output; the same load without onehop: onehop bench URL".to_owned();
+        return Err(TrialError::Side { side: stack.words.clone(), cause, next });
+    }
+    match own_figures::look(stack) {
+        Ok(Some(after)) => Ok(own_figures::judge(stack, &before, &after, &run, plan.pace.connections())),
+        Ok(None) => Ok(Vec::new()),
+        Err(why) => Ok(failed(why)),
+    }
+}
+
+/// Starts a stack and waits until it answers.
+fn run(
+    stack: &mut Stack,
+    path: &str,
+    bench: &Bench<'_>,
+    observer: &mut dyn Observer,
+) -> Result<Running, TrialError> {
+    let ask = Ask { expect: settled(), ..stack.ask(path) };
+    let Source::Command(start) = stack.telling.clone() else {
+        return match Client::new(ask.address.clone()).ask(&ask, Patience::default()) {
+            Ok(_) => Ok(Running { server: None, took: Duration::ZERO }),
+            Err(error) => Err(TrialError::Side {
+                side: stack.words.clone(),
+                cause: format!("{} does not answer: {error}", stack.address),
+                next: "start it, and try again".to_owned(),
+            }),
+        };
+    };
+    match begin(&start, &ask, &bench.server_cores, observer) {
+        Ok((server, ip)) => {
+            stack.address.set_ip(ip);
+            let took = server.started_at().elapsed();
+            Ok(Running { server: Some(server), took })
+        }
+        Err(failed) => Err(side(&stack.words, &failed)),
+    }
+}
+
+/// Starts it and waits for its first answer. Some programs that are told `localhost` listen at ::1 alone: then that is
+/// where it is asked, and the address is given back.
+fn begin(
+    start: &Start,
+    ask: &Ask,
+    cores: &[usize],
+    observer: &mut dyn Observer,
+) -> Result<(Server, IpAddr), Failed> {
+    let mut server = Server::start(start, cores)?;
+    let mut ask = ask.clone();
+    let begun = Instant::now();
+    loop {
+        let left = start.ready_within.saturating_sub(begun.elapsed());
+        let (stretch, is_last) = (READY_STRETCH.min(left), left <= READY_STRETCH);
+        let (connect, stretch_begun) = (Duration::from_secs(1), Instant::now());
+        let patience = Patience { connect, answer: start.ready_within };
+        let error = match measure::wait_until_ready(&mut server, &ask, patience, stretch) {
+            Ok(_) => return Ok((server, ip_of(&ask.address))),
+            Err(error) => error,
+        };
+        match error {
+            StartError::NotReady { .. } if !is_last => {}
+            // At the end of a stretch any port that is listened on is named, answer or not.
+            StartError::ListensElsewhere { .. } if !is_last && stretch_begun.elapsed() >= stretch => {}
+            error => return Err(Failed::Start(error)),
+        }
+        if observer.is_interrupted() {
+            return Err(Failed::Interrupted);
+        }
+        let port = server.port();
+        let listening = server.tree().listening();
+        let here = |address: &&SocketAddr| address.port() == port;
+        if listening.iter().any(|address| here(&address))
+            && listening.iter().filter(here).all(|address| address.ip() == IpAddr::V6(Ipv6Addr::LOCALHOST))
+        {
+            ask.address = Address::Tcp((Ipv6Addr::LOCALHOST, port).into());
+        }
+    }
+}
+
+fn ip_of(address: &Address) -> IpAddr {
+    match address {
+        Address::Tcp(address) => address.ip(),
+        Address::Unix(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+    }
+}
+
+/// Whatever an application answers, and not what a front answers while there is none behind it.
+fn settled() -> Expect {
+    Expect::Exactly((200..600).filter(|status| !matches!(status, 502..=504)).collect())
+}
+
+/// A request to an application of which nothing is known but its port.
+fn anything(port: u16) -> Ask {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    Ask {
+        name: "/".to_owned(),
+        target: Target {
+            endpoint: Endpoint::Tcp { host: address.ip().to_string(), port },
+            authority: format!("localhost:{port}"),
+            path: "/".to_owned(),
+        },
+        address: Address::Tcp(address),
+        method: "GET".to_owned(),
+        fields: Vec::new(),
+        body: None,
+        weight: 1,
+        expect: Expect::Any,
+    }
+}
+
+impl From<StartError> for Failed {
+    fn from(error: StartError) -> Failed {
+        Failed::Start(error)
+    }
+}
+
+/// A program's own words say most about why it does not run.
+fn side(who: &str, failed: &Failed) -> TrialError {
+    let Failed::Start(error) = failed else { return TrialError::Interrupted };
+    let next = match error {
+        StartError::PortTaken { .. } | StartError::NoPort { .. } => "end what listens there, and try again",
+        StartError::Empty | StartError::NotFound { .. } => "install it, and try again",
+        _ => "start it by hand, see that it answers, and try again",
+    };
+    TrialError::Side { side: who.to_owned(), cause: error.to_string(), next: next.to_owned() }
+}
+
+fn last_lines(log: &str) -> String {
+    const LINES: usize = 12;
+    let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default();
+    if last.is_empty() { String::new() } else { format!("; its last lines:\n  {}", last.join("\n  ")) }
+}

@@ -1,0 +1,252 @@
+//! The measurement of a trial: what is compared, for how long, and what a reader must know of it.
+//!
+//! Two comparisons make one table. At full load: CPU, memory and rate. Then each side gets the same load, half of what
+//! the slower one bears, for the latencies: a latency at full load tells only how many were waiting. Never mixes
+//! figures of the two in one row.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::TrialError;
+use super::budget::{self, Times, Wanted};
+use super::settings::Settings;
+use super::stacks::Stack;
+use crate::compare::{self, Arm, Comparison, Metric};
+use crate::measure;
+use crate::plan::{Arrivals, Ask, Pace, Patience, Phase, Plan, Reuse, Spacing, Until};
+use crate::progress::Observer;
+
+/// Before a program with a just-in-time compiler is measured at full load.
+const WARM_UP_APPLICATION: Duration = Duration::from_secs(1);
+/// Before a server of files is.
+const WARM_UP_FILES: Duration = Duration::from_millis(400);
+/// Before latencies are measured at half the load.
+const WARM_UP_LATENCY: Duration = Duration::from_millis(700);
+/// Ending a stack and what else a sample takes beside its start and its load.
+const ENDING: Duration = Duration::from_millis(250);
+/// An interval of fewer pairs is too wide to say anything.
+const ROUNDS_MIN: usize = 5;
+/// Latencies scatter less from start to start than CPU time does.
+const LATENCY_ROUNDS_MIN: usize = 4;
+/// Of the time that is left, the part for the comparison at full load. The rest is for latencies.
+const FULL_LOAD_SHARE: f64 = 0.62;
+/// The same where there are more than two arms: the others are in that comparison alone.
+const FULL_LOAD_SHARE_OF_MANY: f64 = 0.72;
+/// Of what the slower side bears: far from the point at which queues grow, near enough to be a load.
+const OFFERED_SHARE: f64 = 0.5;
+
+/// What measurements are made with.
+#[derive(Debug)]
+pub(super) struct Bench<'a> {
+    settings: &'a Settings,
+    begun: Instant,
+    /// Cores of the servers.
+    pub(super) server_cores: Vec<usize>,
+    load_cores: Vec<usize>,
+    /// The longest start that was seen.
+    start: Duration,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(super) struct Measured {
+    pub(super) comparison: Comparison,
+    pub(super) caveats: Vec<String>,
+}
+
+impl<'a> Bench<'a> {
+    pub(super) fn new(settings: &'a Settings, begun: Instant) -> Self {
+        let (server_cores, load_cores) = measure::split_cores();
+        Bench { settings, begun, server_cores, load_cores, start: Duration::ZERO }
+    }
+
+    /// The program onehop.
+    pub(super) fn onehop(&self) -> &'a Path {
+        &self.settings.onehop
+    }
+
+    /// A stack took so long until its first answer.
+    pub(super) fn saw_start(&mut self, took: Duration) {
+        self.start = self.start.max(took);
+    }
+
+    /// A load at full speed, without warm-up.
+    pub(super) fn plan(&self, stack: &Stack, paths: &[String], time: Duration) -> Plan {
+        Plan {
+            asks: asks(stack, paths),
+            pace: self.closed(),
+            until: Until { time: Some(time), ..Until::default() },
+            warm_up: Duration::ZERO,
+            threads: self.load_cores.len().max(1),
+            cores: self.load_cores.clone(),
+            reuse: Reuse::Kept,
+            patience: Patience::default(),
+            seed: self.settings.seed,
+        }
+    }
+
+    /// Measures; the first stack is the control, the second one onehop, others stand beside.
+    pub(super) fn measure(
+        &self,
+        stacks: &[Stack],
+        paths: &[String],
+        is_application: bool,
+        observer: &mut dyn Observer,
+    ) -> Result<Measured, TrialError> {
+        let arms: Vec<Arm> = stacks.iter().map(|stack| arm(stack, paths)).collect();
+        let warm_up = if is_application { WARM_UP_APPLICATION } else { WARM_UP_FILES };
+        let share = if arms.len() > 2 { FULL_LOAD_SHARE_OF_MANY } else { FULL_LOAD_SHARE };
+        let wanted =
+            Wanted { arms: arms.len(), overhead: self.start + ENDING, warm_up, rounds_min: ROUNDS_MIN };
+        let left = self.left();
+        let times = budget::fit(left.mul_f64(share), wanted)
+            .or_else(|| budget::fit(left, wanted))
+            .unwrap_or_else(|| budget::squeeze(left, wanted));
+        let mut caveats = vec![self.full_load_words(paths, times)];
+        if times.is_short {
+            caveats.push(
+                "Time was short: with so few and so short rounds, and hardly a warm-up, only large differences show."
+                    .to_owned(),
+            );
+        }
+        let full = self.compare(&arms, self.closed(), times, observer)?;
+        let mut comparison = full;
+        match self.latencies(&arms, &comparison, observer)? {
+            Ok((latencies, words)) => {
+                comparison.rows = merged(comparison.rows, latencies.rows);
+                caveats.push(words);
+                caveats.extend(latencies.caveats);
+            }
+            Err(reason) => caveats.push(reason),
+        }
+        caveats.append(&mut comparison.caveats);
+        let mut seen = std::collections::HashSet::new();
+        caveats.retain(|caveat| seen.insert(caveat.clone()));
+        Ok(Measured { comparison, caveats })
+    }
+
+    /// The control and onehop at the same offered load, or why not.
+    fn latencies(
+        &self,
+        arms: &[Arm],
+        full: &Comparison,
+        observer: &mut dyn Observer,
+    ) -> Result<Result<(Comparison, String), String>, TrialError> {
+        let at_full = "Latencies are those at full load, where they mostly say how many requests wait: ";
+        if observer.is_interrupted() {
+            return Ok(Err(format!(
+                "{at_full}it was broken off before they were measured at the same load."
+            )));
+        }
+        let Some(rate) = slowest(full).map(|rate| (rate * OFFERED_SHARE).floor()).filter(|rate| *rate >= 1.0)
+        else {
+            return Ok(Err(format!("{at_full}no rate is known that both bear.")));
+        };
+        let arms = arms.get(..2).unwrap_or(arms);
+        let wanted = Wanted {
+            arms: arms.len(),
+            overhead: self.start + ENDING,
+            warm_up: WARM_UP_LATENCY,
+            rounds_min: LATENCY_ROUNDS_MIN,
+        };
+        let Some(times) = budget::fit(self.left(), wanted) else {
+            return Ok(Err(format!("{at_full}there was no time left to measure them at the same load.")));
+        };
+        let length = times.warm_up + times.time;
+        let pace = Pace::Open {
+            connections: self.settings.connections,
+            arrivals: Arrivals {
+                spacing: Spacing::Poisson,
+                phases: vec![Phase { from: rate, to: rate, length }],
+            },
+        };
+        let comparison = self.compare(arms, pace, times, observer)?;
+        let words = format!(
+            "Latencies (p50, p99) are from a second comparison, {} rounds of {} after {} of warm-up, in which each \
+             side gets the same load: {rate} requests per second at random moments, half of what the slower one \
+             answered at full load, each counted from the moment at which it was due.",
+            times.rounds,
+            seconds(times.time),
+            seconds(times.warm_up),
+        );
+        Ok(Ok((comparison, words)))
+    }
+
+    fn compare(
+        &self,
+        arms: &[Arm],
+        pace: Pace,
+        times: Times,
+        observer: &mut dyn Observer,
+    ) -> Result<Comparison, TrialError> {
+        let settings = compare::Settings {
+            rounds: times.rounds,
+            warm_up: times.warm_up,
+            time: times.time,
+            pace,
+            threads: self.load_cores.len().max(1),
+            server_cores: self.server_cores.clone(),
+            load_cores: self.load_cores.clone(),
+            seed: self.settings.seed,
+            ..compare::Settings::default()
+        };
+        compare::compare(arms, &settings, observer)
+            .map_err(|error| TrialError::Measurement(error.to_string()))
+    }
+
+    fn full_load_words(&self, paths: &[String], times: Times) -> String {
+        format!(
+            "GET {}: {} rounds, in each of which every side is started anew, in random order, gets {} connections \
+             that ask as fast as they are answered, {} as warm-up and {} that count.",
+            paths.join(", GET "),
+            times.rounds,
+            self.settings.connections,
+            seconds(times.warm_up),
+            seconds(times.time),
+        )
+    }
+
+    fn closed(&self) -> Pace {
+        Pace::Closed { connections: self.settings.connections, think: Duration::ZERO }
+    }
+
+    fn left(&self) -> Duration {
+        self.settings.within.saturating_sub(self.begun.elapsed())
+    }
+}
+
+fn arm(stack: &Stack, paths: &[String]) -> Arm {
+    Arm { name: stack.name.clone(), source: stack.source.clone(), asks: asks(stack, paths) }
+}
+
+fn asks(stack: &Stack, paths: &[String]) -> Vec<Ask> {
+    paths.iter().map(|path| stack.ask(path)).collect()
+}
+
+/// The lowest rate of the control and onehop, medians over the rounds.
+fn slowest(comparison: &Comparison) -> Option<f64> {
+    let row = comparison.rows.iter().find(|row| row.metric == Metric::Rate && row.test == 1)?;
+    Some(row.control_value.min(row.test_value)).filter(|rate| rate.is_finite())
+}
+
+/// The rows of the comparison at full load, with those of latencies in the place of theirs. An arm that was not in
+/// the second comparison has no latencies: its own would be at another load.
+fn merged(full: Vec<compare::Row>, latencies: Vec<compare::Row>) -> Vec<compare::Row> {
+    let is_latency = |metric: Metric| matches!(metric, Metric::P50 | Metric::P99);
+    let mut rows: Vec<compare::Row> = full.into_iter().filter(|row| !is_latency(row.metric)).collect();
+    let before =
+        |row: &compare::Row, latency: &compare::Row| (row.test, row.metric) < (latency.test, latency.metric);
+    for latency in latencies.into_iter().filter(|row| is_latency(row.metric)) {
+        // Where those of full load stood: behind the last row of its arm that comes before it in the table.
+        let at = rows
+            .iter()
+            .rposition(|row| before(row, &latency) && row.test == latency.test)
+            .map_or(0, |at| at + 1);
+        rows.insert(at, latency);
+    }
+    rows
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}

@@ -1,0 +1,195 @@
+//! Two tiny servers that answer from tables.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::*;
+use crate::trial::stacks::tests::stack_at;
+
+/// What a server answers to a request's head.
+type Answers = dyn Fn(&str) -> Vec<u8> + Send + Sync;
+
+fn serve(answers: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let answers: Arc<Answers> = Arc::new(answers);
+    std::thread::spawn(move || {
+        while let Ok((stream, _)) = listener.accept() {
+            let answers = Arc::clone(&answers);
+            std::thread::spawn(move || talk(stream, &*answers));
+        }
+    });
+    address
+}
+
+fn talk(mut stream: TcpStream, answers: &Answers) {
+    let (mut head, mut byte) = (Vec::new(), [0]);
+    while matches!(stream.read(&mut byte), Ok(1)) {
+        head.push(byte[0]);
+        if head.ends_with(b"\r\n\r\n") {
+            let answer = answers(&String::from_utf8(std::mem::take(&mut head)).unwrap());
+            let _ = stream.write_all(&answer);
+        }
+    }
+}
+
+fn answer(head: &str, status: &str, fields: &str, body: &[u8]) -> Vec<u8> {
+    let length = body.len();
+    let mut text = format!("HTTP/1.1 {status}\r\n{fields}Content-Length: {length}\r\n\r\n").into_bytes();
+    if !head.starts_with("HEAD ") {
+        text.extend_from_slice(body);
+    }
+    text
+}
+
+/// A server of a page, a script and nothing else.
+fn site(fields: &'static str) -> impl Fn(&str) -> Vec<u8> {
+    move |head: &str| {
+        let path = head.split(' ').nth(1).unwrap_or_default();
+        let etag = if fields.contains("nginx") { "ETag: \"1-2\"\r\n" } else { "ETag: W/\"abc\"\r\n" };
+        let fields = format!("{fields}{etag}");
+        if head.contains("If-None-Match: ") {
+            return format!("HTTP/1.1 304 Not Modified\r\n{fields}\r\n").into_bytes();
+        }
+        match path.split('?').next().unwrap_or_default() {
+            "/" => answer(head, "200 OK", &format!("{fields}Content-Type: text/html\r\n"), b"<p>page"),
+            "/a.js" => {
+                answer(head, "200 OK", &format!("{fields}Content-Type: text/javascript\r\n"), b"let a")
+            }
+            _ => answer(head, "404 Not Found", "", b"no"),
+        }
+    }
+}
+
+fn ask_both(left: SocketAddr, right: SocketAddr, paths: &[&str]) -> Sameness {
+    let paths: Vec<String> = paths.iter().map(|path| (*path).to_owned()).collect();
+    compare(&stack_at("today", left), &stack_at("onehop", right), &paths)
+}
+
+fn differences(sameness: &Sameness) -> Vec<String> {
+    let lines = sameness.compared.iter().flat_map(|compared| {
+        compared.differences.iter().map(move |words| format!("{}: {words}", compared.request))
+    });
+    lines.collect()
+}
+
+#[test]
+fn servers_that_answer_the_same_have_no_difference_whatever_they_call_themselves() {
+    let left = serve(site("Server: nginx\r\nDate: Mon, 01 Jan 2024 00:00:00 GMT\r\n"));
+    let right = serve(site("Server: onehop\r\nVary: Accept-Encoding\r\nKeep-Alive: timeout=5\r\n"));
+    let sameness = ask_both(left, right, &["/", "/a.js", "/gone"]);
+    assert_eq!(differences(&sameness), Vec::<String>::new());
+    assert!((10..=QUESTIONS_MAX).contains(&sameness.compared.len()), "{}", sameness.compared.len());
+    assert_eq!(sameness.changing, Vec::<String>::new());
+    let seen: Vec<(&str, bool, usize)> =
+        sameness.paths.iter().map(|seen| (seen.path.as_str(), seen.is_served, seen.bytes)).collect();
+    assert_eq!(seen, [("/", true, 7), ("/a.js", true, 5), ("/gone", false, 2)]);
+    let requests: Vec<&str> = sameness.compared.iter().map(|compared| compared.request.as_str()).collect();
+    for request in
+        ["HEAD /", "GET / (Accept-Encoding: gzip)", "GET /a.js (If-None-Match)", "GET /?onehop=try"]
+    {
+        assert!(requests.contains(&request), "{requests:?}");
+    }
+}
+
+#[test]
+fn a_difference_is_told_with_both_sides() {
+    let left = serve(|head| {
+        answer(head, "200 OK", "Content-Type: text/html\r\nX-Powered-By: Express\r\n", b"one two")
+    });
+    let right = serve(|head| {
+        let status = if head.contains("/moved") { "404 Not Found" } else { "200 OK" };
+        answer(head, status, "Content-Type: text/html; charset=utf-8\r\nSet-Cookie: a=1\r\n", b"one too")
+    });
+    let sameness = ask_both(left, right, &["/moved"]);
+    let plain = &sameness.compared[0];
+    assert_eq!(
+        plain.differences,
+        [
+            "status: 200 with today, 404 with onehop",
+            "body: 7 bytes with today, 7 with onehop, alike up to byte 5: `one two` and `one too`",
+            "content-type: `text/html` with today, `text/html;charset=utf-8` with onehop",
+            "set-cookie: not there with today, `a` with onehop",
+            "x-powered-by: `Express` with today, not there with onehop",
+        ]
+    );
+    assert_eq!(sameness.paths[0].differs.as_deref(), Some("status: 200 with today, 404 with onehop"));
+    assert!(!sameness.paths[0].is_served);
+}
+
+#[test]
+fn what_changes_by_itself_is_told_and_is_no_difference() {
+    let counting = || {
+        let count = AtomicU64::new(0);
+        move |head: &str| {
+            let body = format!("visit {}", count.fetch_add(1, Ordering::Relaxed));
+            answer(head, "200 OK", "", body.as_bytes())
+        }
+    };
+    let (left, right) = (serve(counting()), serve(counting()));
+    let sameness = ask_both(left, right, &["/"]);
+    assert_eq!(differences(&sameness), Vec::<String>::new());
+    assert_eq!(sameness.changing[0], "GET /: the body changes from one answer to the next by itself");
+
+    // One that stands still beside one that does not is a difference: it may be a copy.
+    let still = serve(|head| answer(head, "200 OK", "", b"visit 0"));
+    let sameness = ask_both(serve(counting()), still, &["/"]);
+    assert_eq!(
+        sameness.compared[0].differences,
+        ["the body changes from one answer to the next with today, not with onehop"]
+    );
+    assert!(sameness.paths[0].differs.is_some());
+}
+
+#[test]
+fn a_compressed_answer_is_compared_by_what_it_says() {
+    let zipped = |text: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(text).unwrap();
+        encoder.finish().unwrap()
+    };
+    let coded = move |body: &'static [u8]| {
+        move |head: &str| match head.contains("Accept-Encoding: gzip") {
+            true => {
+                answer(head, "200 OK", "Content-Encoding: gzip\r\nVary: accept-encoding\r\n", &zipped(body))
+            }
+            false => answer(head, "200 OK", "", b"text"),
+        }
+    };
+    let plain = || serve(|head| answer(head, "200 OK", "", b"text"));
+    assert_eq!(differences(&ask_both(plain(), serve(coded(b"text")), &["/"])), Vec::<String>::new());
+    let found = differences(&ask_both(plain(), serve(coded(b"test")), &["/"]));
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(found[0].starts_with("GET / (Accept-Encoding: gzip): body: 4 bytes"), "{found:?}");
+    let broken = serve(|head| answer(head, "200 OK", "Content-Encoding: gzip\r\n", b"text"));
+    let found = differences(&ask_both(plain(), broken, &["/"]));
+    assert!(found[0].contains("onehop: it does not decode"), "{found:?}");
+}
+
+#[test]
+fn a_redirect_to_its_own_port_is_the_same_and_to_another_place_is_not() {
+    let to_itself = || {
+        serve(|head| {
+            let host = head.lines().find_map(|line| line.strip_prefix("Host: ")).unwrap_or_default();
+            answer(head, "301 Moved", &format!("Location: http://{host}/a/\r\n"), b"")
+        })
+    };
+    let (left, right) = (to_itself(), to_itself());
+    assert_eq!(differences(&ask_both(left, right, &["/a"])), Vec::<String>::new());
+    let with_port = |port: u16| {
+        move |head: &str| answer(head, "301 Moved", &format!("Location: http://localhost:{port}/a/\r\n"), b"")
+    };
+    let elsewhere = ask_both(to_itself(), serve(with_port(1)), &["/a"]);
+    assert!(differences(&elsewhere)[0].contains("location: `http://HOST/a/` with today, `http://HOST:1/a/`"));
+}
+
+#[test]
+fn a_side_that_does_not_answer_is_a_difference_of_weight() {
+    let mute = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let answering = serve(|head| answer(head, "200 OK", "", b"text"));
+    let sameness = ask_both(answering, mute, &["/"]);
+    let words = sameness.paths[0].differs.as_deref().unwrap();
+    assert!(words.starts_with("an answer (200) with today, no answer (no connection"), "{words}");
+}

@@ -1,0 +1,30 @@
+//! How long a trial may take, and how hard it loads.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Settings of a trial.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The program onehop.
+    pub onehop: PathBuf,
+    /// How long all of it may take. What is measured adapts itself; below some ten seconds the figures are poor, and
+    /// the trial says so.
+    pub within: Duration,
+    /// Connections of the load.
+    pub connections: usize,
+    /// The seed of all that is random.
+    pub seed: u64,
+}
+
+/// Under a minute with what comes before and after.
+const WITHIN: Duration = Duration::from_secs(50);
+
+/// As many as a browser or two open to one host, several times over; enough to keep one core busy.
+const CONNECTIONS: usize = 16;
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings { onehop: PathBuf::from("onehop"), within: WITHIN, connections: CONNECTIONS, seed: 1 }
+    }
+}

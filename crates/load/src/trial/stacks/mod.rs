@@ -1,0 +1,262 @@
+//! Today's stack and onehop's, as commands that can be started for a round and ended after it.
+//!
+//! Owns the files that such a command needs (configurations, a starter), all in a folder of its own that goes away
+//! with it. Never writes into the user's folders, and starts nothing itself.
+
+mod onehop;
+mod ports;
+mod starter;
+mod today;
+
+pub(super) use today::stub_status_path;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::Surroundings;
+use super::TrialError;
+use super::setup::{AppPort, Application, Setup};
+use crate::compare::{Source, Start};
+use crate::plan::{Ask, Expect};
+use crate::target::{Address, Endpoint, Target};
+
+/// How long a stack may take until its first answer: frameworks compile at their first start.
+const READY_WITHIN: Duration = Duration::from_secs(30);
+
+/// The `Host` that all stacks are asked with. Without a port, so that an application that writes its own address into
+/// its answers writes the same one behind each.
+const HOST: &str = "localhost";
+
+/// One way of serving it.
+#[derive(Debug)]
+pub(super) struct Stack {
+    /// What it is called in tables: `nginx + node`.
+    pub(super) name: String,
+    /// What it is, with versions.
+    pub(super) words: String,
+    /// How it is started.
+    pub(super) source: Source,
+    /// How it is started where it also tells of itself, which it does not do while it is measured unless that is how
+    /// it runs.
+    pub(super) telling: Source,
+    /// What it tells of itself.
+    pub(super) tells: Tells,
+    /// Where it is asked.
+    pub(super) address: SocketAddr,
+    /// Its files.
+    _scratch: Option<TempDir>,
+}
+
+/// Where a server's own figures are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Tells {
+    /// onehop's metrics, with the address of its admin endpoint.
+    Metrics(SocketAddr),
+    /// nginx's stub_status.
+    StubStatus(SocketAddr),
+    /// Nothing, and why.
+    Nothing(&'static str),
+}
+
+/// What stacks are made of.
+#[derive(Debug)]
+pub(super) struct Workshop<'a> {
+    /// What was found.
+    pub(super) setup: &'a Setup,
+    /// The program onehop.
+    pub(super) onehop: &'a Path,
+    /// What is installed.
+    pub(super) surroundings: Surroundings,
+    /// Whether the application runs apart and is only asked: no stack starts it.
+    application: Runs,
+    taken: Vec<u16>,
+}
+
+/// Who starts the application.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Runs {
+    /// Each stack its own.
+    WithEach,
+    /// It runs here already.
+    Apart(SocketAddr),
+}
+
+impl<'a> Workshop<'a> {
+    pub(super) fn new(setup: &'a Setup, onehop: &'a Path) -> Self {
+        Workshop {
+            setup,
+            onehop,
+            surroundings: Surroundings::look(),
+            application: Runs::of(setup),
+            taken: Vec::new(),
+        }
+    }
+
+    /// How the application is started by itself: to see where it listens, or to run behind several fronts at a time.
+    /// `None` where there is none to start.
+    pub(super) fn application_alone(&mut self) -> Result<Option<Start>, TrialError> {
+        let Some(application) = &self.setup.application else { return Ok(None) };
+        if self.application != Runs::WithEach {
+            return Ok(None);
+        }
+        let port = match application.port {
+            AppPort::Fixed(port) => port,
+            _ => self.port()?,
+        };
+        Ok(Some(Start {
+            words: application.words.clone(),
+            environment: application.environment.clone(),
+            directory: Some(application.directory.clone()),
+            port: Some(port),
+            behind: Vec::new(),
+            ready_within: READY_WITHIN,
+        }))
+    }
+
+    /// How the application is started by itself, where both stacks would have to start it at the same port: then one
+    /// of it serves both while they run side by side.
+    pub(super) fn application_that_cannot_run_twice(&mut self) -> Result<Option<Start>, TrialError> {
+        let is_fixed = |application: &Application| matches!(application.port, AppPort::Fixed(_));
+        if self.is_run_by_onehop() || !self.setup.application.as_ref().is_some_and(is_fixed) {
+            return Ok(None);
+        }
+        self.application_alone()
+    }
+
+    /// From now on the application runs at this port, whoever started it.
+    pub(super) fn application_runs_at(&mut self, port: u16) {
+        self.application = Runs::Apart(loopback(port));
+    }
+
+    /// From now on it is started, or not, as the setup says.
+    pub(super) fn application_runs_as_set_up(&mut self) {
+        self.application = Runs::of(self.setup);
+    }
+
+    /// The application, where a stack has to start it.
+    fn application_to_start(&self) -> Option<&'a Application> {
+        let application = self.setup.application.as_ref();
+        application.filter(|_| self.application == Runs::WithEach)
+    }
+
+    /// The port on which a stack's application will listen.
+    fn app_port(&mut self) -> Result<Option<u16>, TrialError> {
+        match (self.application, self.setup.application.as_ref().map(|application| application.port)) {
+            (_, None) => Ok(None),
+            (Runs::Apart(address), _) => Ok(Some(address.port())),
+            (Runs::WithEach, Some(AppPort::Fixed(port))) => Ok(Some(port)),
+            (Runs::WithEach, Some(_)) => self.port().map(Some),
+        }
+    }
+
+    /// Whom else to weigh.
+    fn behind(&self) -> Vec<Address> {
+        match self.application {
+            Runs::Apart(address) => vec![Address::Tcp(address)],
+            Runs::WithEach => Vec::new(),
+        }
+    }
+
+    fn port(&mut self) -> Result<u16, TrialError> {
+        let port = ports::free(&self.taken).ok_or_else(|| {
+            TrialError::Measurement(
+                "no port from 20000 to 31999 is free: end some servers (`ss -ltn` shows who listens)"
+                    .to_owned(),
+            )
+        })?;
+        self.taken.push(port);
+        Ok(port)
+    }
+}
+
+impl Runs {
+    fn of(setup: &Setup) -> Runs {
+        match setup.application.as_ref().map(|application| application.port) {
+            Some(AppPort::Running(address)) => Runs::Apart(address),
+            _ => Runs::WithEach,
+        }
+    }
+}
+
+impl Stack {
+    /// A request for it.
+    pub(super) fn ask(&self, path: &str) -> Ask {
+        Ask {
+            name: path.to_owned(),
+            target: Target {
+                endpoint: Endpoint::Tcp { host: self.address.ip().to_string(), port: self.address.port() },
+                authority: HOST.to_owned(),
+                path: path.to_owned(),
+            },
+            address: Address::Tcp(self.address),
+            method: "GET".to_owned(),
+            fields: vec![("User-Agent".to_owned(), "onehop-try".to_owned()), accept(path)],
+            body: None,
+            weight: 1,
+            expect: Expect::Exactly(vec![200]),
+        }
+    }
+}
+
+/// What browsers say that they accept: a page for what looks like one, anything for the rest. Servers of single-page
+/// applications tell the two apart by it.
+pub(super) fn accept(path: &str) -> (String, String) {
+    let last = path.split('?').next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
+    let is_page = !last.contains('.') || last.ends_with(".html");
+    let value = if is_page { "text/html,application/xhtml+xml,*/*;q=0.8" } else { "*/*" };
+    ("Accept".to_owned(), value.to_owned())
+}
+
+fn loopback(port: u16) -> SocketAddr {
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)
+}
+
+/// A folder for a stack's files.
+fn scratch() -> Result<TempDir, TrialError> {
+    let made = tempfile::Builder::new().prefix("onehop-try-").tempdir();
+    made.map_err(|error| unwritable(&std::env::temp_dir(), &error))
+}
+
+fn write(path: PathBuf, text: &str) -> Result<PathBuf, TrialError> {
+    match std::fs::write(&path, text) {
+        Ok(()) => Ok(path),
+        Err(error) => Err(unwritable(&path, &error)),
+    }
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> TrialError {
+    let path = path.display();
+    TrialError::Measurement(format!(
+        "{path} cannot be written ({error}): is TMPDIR writable, and the disk not full?"
+    ))
+}
+
+/// Puts the ports and the folder into a configuration.
+fn fill(text: &str, port: u16, app_port: Option<u16>, scratch: &Path) -> String {
+    let text = text.replace("{port}", &port.to_string()).replace("{scratch}", &scratch.to_string_lossy());
+    match app_port {
+        Some(app_port) => text.replace("{app_port}", &app_port.to_string()),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Something that listens there.
+    pub(in crate::trial) fn stack_at(name: &str, address: SocketAddr) -> Stack {
+        Stack {
+            name: name.to_owned(),
+            words: name.to_owned(),
+            source: Source::Running,
+            telling: Source::Running,
+            tells: Tells::Nothing("it is a test"),
+            address,
+            _scratch: None,
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! `onehop bench collection`: requests in order, as Postman's runner asks them.
+
+use onehop_load::collection::{self, ReadOptions};
+use onehop_load::plan::Patience;
+use onehop_load::report::Findings;
+
+use super::requests::{permit, told};
+use super::session::Session;
+use crate::arguments::Collection;
+use crate::failure::Failure;
+use crate::units::counted;
+
+pub(super) fn collection(arguments: &Collection) -> Result<(), Failure> {
+    let options =
+        ReadOptions { variables: arguments.variables.clone(), environment: arguments.environment.clone() };
+    let mut collection =
+        collection::read(&arguments.file, &options).map_err(|error| Failure::wrong(error.to_string()))?;
+    for ask in &collection.asks {
+        permit(&ask.target, arguments.i_own_this_host)?;
+    }
+    let mut session = Session::begin(&arguments.output)?;
+    collection::reach(&mut collection, arguments.connect_timeout).map_err(told)?;
+    let patience = Patience { connect: arguments.connect_timeout, answer: arguments.timeout };
+    let run = collection::run(&collection, arguments.iterations, patience, &mut session);
+    let failed: u64 = run.requests.iter().map(|request| request.failed).sum();
+    let passed: u64 = run.requests.iter().map(|request| request.passed).sum();
+    session.tell(Findings::Collection(run))?;
+    match (failed, passed) {
+        (0, 0) => Err(Failure::failed("no request was answered")),
+        (0, _) => Ok(()),
+        (failed, _) => Err(Failure::failed(format!(
+            "{} had another answer than expected, or none: see above",
+            counted(failed, "request")
+        ))),
+    }
+}

@@ -1,0 +1,109 @@
+//! `onehop bench compare`: servers side by side, in rounds.
+
+use std::time::Duration;
+
+use onehop_load::compare::{self, Arm, Comparison, Mark, Settings, Source};
+use onehop_load::measure;
+use onehop_load::plan::{Pace, Patience, Reuse};
+use onehop_load::report::Findings;
+
+use super::requests::{self, Form};
+use super::session::Session;
+use super::{arms, load};
+use crate::arguments::Compare;
+use crate::failure::Failure;
+use crate::units;
+
+pub(super) fn compare(arguments: &Compare) -> Result<(), Failure> {
+    let form = Form::of(&arguments.request)?;
+    let mut arms = arms::read(&arguments.arms, &arguments.url, &form, arguments.ready_within)?;
+    let settings = settings(arguments);
+    let mut session = Session::begin(&arguments.output)?;
+    for arm in &mut arms {
+        prepare(arm, arguments, &mut session)?;
+    }
+    announce(&session, arguments, arms.len());
+    let comparison = compare::compare(&arms, &settings, &mut session)
+        .map_err(|error| Failure::failed(error.to_string()))?;
+    let nothing = nothing_good(&comparison);
+    session.tell(Findings::Comparison(comparison))?;
+    nothing.map_or(Ok(()), |arm| Err(Failure::failed(format!("{arm} gave not one good answer"))))
+}
+
+/// A server that runs has to be reachable now; one that is started tells its version.
+fn prepare(arm: &mut Arm, arguments: &Compare, session: &mut Session) -> Result<(), Failure> {
+    match &arm.source {
+        Source::Running => {
+            let patience = Patience::default().connect;
+            requests::reach(&mut arm.asks, arguments.i_own_this_host, patience)
+        }
+        Source::Command(start) => {
+            for ask in &arm.asks {
+                ask.field_lines().map_err(|error| Failure::wrong(error.to_string()))?;
+                requests::permit(&ask.target, arguments.i_own_this_host)?;
+            }
+            if let Some(program) = start.words.first().filter(|program| *program != "sh") {
+                session.note_version(program);
+            }
+            Ok(())
+        }
+    }
+}
+
+fn settings(arguments: &Compare) -> Settings {
+    let connections = arguments.connections.unwrap_or(load::usual_connections(arguments.rate.is_some()));
+    let (server_cores, load_cores) = cores(arguments);
+    Settings {
+        rounds: arguments.rounds,
+        warm_up: arguments.warm_up,
+        time: arguments.time,
+        pace: match &arguments.rate {
+            Some(rates) => load::open(rates, arguments.arrivals, arguments.time, connections),
+            None => Pace::Closed { connections, think: Duration::ZERO },
+        },
+        reuse: if arguments.new_connections { Reuse::New } else { Reuse::Kept },
+        patience: Patience { answer: arguments.timeout, ..Patience::default() },
+        threads: arguments.threads.unwrap_or(load_cores.len().max(1)).min(connections),
+        server_cores,
+        load_cores,
+        idle: arguments.idle,
+        confidence: arguments.confidence,
+        least_difference: arguments.least,
+        seed: arguments.seed,
+    }
+}
+
+/// The cores that were named; where one side has none, it gets what the other leaves.
+fn cores(arguments: &Compare) -> (Vec<usize>, Vec<usize>) {
+    let (server, load) = measure::split_cores();
+    let all: Vec<usize> = server.iter().chain(&load).copied().collect();
+    let rest = |taken: &[usize]| all.iter().copied().filter(|core| !taken.contains(core)).collect::<Vec<_>>();
+    match (&arguments.server_cores, &arguments.load_cores) {
+        (None, None) => (server, load),
+        (Some(server), None) => (server.0.clone(), rest(&server.0)),
+        (None, Some(load)) => (rest(&load.0), load.0.clone()),
+        (Some(server), Some(load)) => (server.0.clone(), load.0.clone()),
+    }
+}
+
+/// An arm without a single good answer in any round.
+fn nothing_good(comparison: &Comparison) -> Option<String> {
+    let has_good = |arm: usize| {
+        let own = comparison.samples.iter().filter(|sample| sample.arm == arm);
+        let is_void = |mark: &Mark| matches!(mark, Mark::Void(_));
+        own.clone().any(|sample| sample.run.total.good > 0 && !sample.marks.iter().any(is_void))
+    };
+    comparison.arms.iter().enumerate().find(|(arm, _)| !has_good(*arm)).map(|(_, name)| name.clone())
+}
+
+fn announce(session: &Session, arguments: &Compare, arms: usize) {
+    let each = arguments.time + arguments.warm_up + arguments.idle.unwrap_or_default();
+    let measurements = arms.saturating_mul(arguments.rounds);
+    let together = each.saturating_mul(u32::try_from(measurements).unwrap_or(u32::MAX));
+    session.say(&format!(
+        "{} of {}, {} and more, for starts and ends; Ctrl-C breaks off",
+        units::counted(arguments.rounds as u64, "round"),
+        units::counted(arms as u64, "server"),
+        units::duration(together)
+    ));
+}

@@ -1,0 +1,250 @@
+//! `onehop bench URL…`: loads, each of them several times.
+
+use std::time::Duration;
+
+use onehop_load::engine;
+use onehop_load::outcome::{End, Run};
+use onehop_load::plan::{Arrivals, Ask, Pace, Patience, Plan, Reuse, Spacing, Until};
+use onehop_load::progress::Observer as _;
+use onehop_load::quantity::Rates;
+use onehop_load::report::{self, Findings};
+use onehop_load::statistics;
+
+use super::requests::{self, Form};
+use super::session::Session;
+use crate::arguments::{Load, Shape};
+use crate::failure::Failure;
+use crate::units;
+
+/// Connections of a closed loop: enough that a server is busy, few enough that none waits for long.
+const CONNECTIONS: usize = 64;
+/// Connections of an open loop: arrivals wait only for a server that is far behind. Below the 1024 descriptors
+/// that processes have by default.
+pub(super) const CONNECTIONS_OF_RATE: usize = 512;
+const TIME: Duration = Duration::from_secs(10);
+/// An interval that does not get narrow enough is given up after this.
+const TIME_UNTIL_NARROW: Duration = Duration::from_secs(300);
+const WARM_UP: Duration = Duration::from_secs(1);
+
+pub(super) fn load(arguments: &Load) -> Result<(), Failure> {
+    let form = Form::of(&arguments.request)?;
+    let mut asks = Vec::new();
+    for url in &arguments.urls {
+        let (weight, target) = requests::weighted(url)?;
+        let target = match &arguments.shape.unix_socket {
+            Some(socket) => target.over(socket.clone()),
+            None => target,
+        };
+        asks.push(form.to(target, weight));
+    }
+    let mut plans = plans(arguments, asks)?;
+    let mut session = Session::begin(&arguments.output)?;
+    let is_own_host = arguments.shape.i_own_this_host;
+    for plan in &mut plans {
+        requests::reach(&mut plan.asks, is_own_host, arguments.shape.connect_timeout)?;
+    }
+    measure(&mut session, &plans, arguments.runs).and_then(|loads| tell(session, loads))
+}
+
+/// Measures each plan so often, and says at the start how long that takes. All plans are gone through before one is
+/// repeated, so that what changes with time shows as a disagreement.
+pub(super) fn measure(
+    session: &mut Session,
+    plans: &[Plan],
+    runs: usize,
+) -> Result<Vec<report::Load>, Failure> {
+    announce(session, plans, runs);
+    let mut loads: Vec<report::Load> = plans
+        .iter()
+        .map(|plan| report::Load { plan: plan.clone(), runs: Vec::new(), disagreements: Vec::new() })
+        .collect();
+    let is_over = |run: &Run| matches!(run.end, End::Interrupted | End::Hopeless(_));
+    'runs: for repetition in 0..runs {
+        for load in &mut loads {
+            // Another seed, other arrivals: two runs that agree are then not the same one twice.
+            let plan = Plan { seed: load.plan.seed.wrapping_add(repetition as u64), ..load.plan.clone() };
+            session.stage(&stage(&plan, repetition, runs, plans.len() > 1));
+            let run = engine::run(&plan, session).map_err(|error| Failure::failed(error.to_string()))?;
+            let ends = is_over(&run);
+            load.runs.push(run);
+            if ends {
+                break 'runs;
+            }
+        }
+    }
+    loads.retain(|load| !load.runs.is_empty());
+    for load in &mut loads {
+        load.disagreements = statistics::disagreements(&load.runs);
+    }
+    Ok(loads)
+}
+
+/// Prints the loads; without one good answer there is nothing to be read out of the figures.
+pub(super) fn tell(session: Session, loads: Vec<report::Load>) -> Result<(), Failure> {
+    let good: u64 = loads.iter().flat_map(|load| &load.runs).map(|run| run.total.good).sum();
+    let hopeless = loads.iter().flat_map(|load| &load.runs).find_map(|run| match &run.end {
+        End::Hopeless(why) => Some(why.clone()),
+        _ => None,
+    });
+    session.tell(Findings::Loads(loads))?;
+    match (good, hopeless) {
+        (0, Some(why)) => Err(Failure::failed(format!("not one good answer: {why}"))),
+        (0, None) => Err(Failure::failed("not one good answer: see above what came instead")),
+        (_, Some(why)) => Err(Failure::failed(format!("broken off, no answers came any more: {why}"))),
+        _ => Ok(()),
+    }
+}
+
+fn plans(arguments: &Load, asks: Vec<Ask>) -> Result<Vec<Plan>, Failure> {
+    let until = Until {
+        time: match (arguments.duration, arguments.requests, arguments.until) {
+            (Some(time), ..) => Some(time),
+            (None, Some(_), _) => None,
+            (None, None, Some(_)) => Some(TIME_UNTIL_NARROW),
+            (None, None, None) => Some(TIME),
+        },
+        requests: arguments.requests,
+        narrow: arguments.until,
+    };
+    let connections = match (arguments.connections.as_slice(), &arguments.rate) {
+        ([], None) => vec![at_most(CONNECTIONS, arguments.requests)],
+        ([], Some(_)) => vec![at_most(CONNECTIONS_OF_RATE, arguments.requests)],
+        (typed, _) => typed.to_vec(),
+    };
+    if let (Some(requests), Some(most)) = (arguments.requests, connections.iter().max())
+        && (*most as u64) > requests
+    {
+        return Err(Failure::wrong(format!(
+            "{most} connections (-c) are more than {requests} requests (-n)"
+        )));
+    }
+    if arguments.rate.as_ref().is_some_and(Rates::changes) && until.time.is_none() {
+        return Err(Failure::wrong("a rate that changes is spread over the duration: say one with -d"));
+    }
+    let usual_warm_up = if arguments.requests.is_some() { Duration::ZERO } else { WARM_UP };
+    let plan = |connections: usize| Plan {
+        asks: asks.clone(),
+        pace: match &arguments.rate {
+            None => Pace::Closed { connections, think: arguments.think.unwrap_or_default() },
+            Some(rates) => open(rates, arguments.arrivals, until.time.unwrap_or(TIME), connections),
+        },
+        until,
+        warm_up: arguments.shape.warm_up.unwrap_or(usual_warm_up),
+        ..skeleton(&arguments.shape, connections)
+    };
+    Ok(connections.into_iter().map(plan).collect())
+}
+
+/// A plan with what [`Shape`] says, and nothing else.
+pub(super) fn skeleton(shape: &Shape, connections: usize) -> Plan {
+    let cores = shape.cores.clone().map(|cores| cores.0).unwrap_or_default();
+    Plan {
+        asks: Vec::new(),
+        pace: Pace::Closed { connections, think: Duration::ZERO },
+        until: Until::default(),
+        warm_up: shape.warm_up.unwrap_or(WARM_UP),
+        threads: shape.threads.unwrap_or(cores.len().max(1)).min(connections),
+        cores,
+        reuse: match (shape.new_connections, shape.requests_per_connection) {
+            (true, _) => Reuse::New,
+            (false, Some(requests)) => Reuse::Requests(requests),
+            (false, None) => Reuse::Kept,
+        },
+        patience: Patience { connect: shape.connect_timeout, answer: shape.timeout },
+        seed: shape.seed,
+    }
+}
+
+/// An open loop over this time.
+pub(super) fn open(rates: &Rates, spacing: Spacing, time: Duration, connections: usize) -> Pace {
+    Pace::Open { connections, arrivals: Arrivals { spacing, phases: rates.over(time) } }
+}
+
+/// The usual number of connections for a comparison.
+pub(super) fn usual_connections(has_rate: bool) -> usize {
+    if has_rate { CONNECTIONS_OF_RATE } else { CONNECTIONS }
+}
+
+fn at_most(connections: usize, requests: Option<u64>) -> usize {
+    let requests = requests.and_then(|requests| usize::try_from(requests).ok()).unwrap_or(usize::MAX);
+    connections.min(requests)
+}
+
+fn announce(session: &Session, plans: &[Plan], runs: usize) {
+    let each: Option<Duration> =
+        plans.iter().map(|plan| plan.until.time.map(|time| time + plan.warm_up)).sum();
+    let times = match runs {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        runs => format!("{runs} times"),
+    };
+    let takes = each.and_then(|each| each.checked_mul(u32::try_from(runs).ok()?));
+    let takes = takes.map(|time| format!(", at most {} together", units::duration(time)));
+    let once = if runs == 1 { " (one run alone shows no spread)" } else { "" };
+    session.say(&format!("measuring {times}{}{once}; Ctrl-C breaks off", takes.unwrap_or_default()));
+}
+
+fn stage(plan: &Plan, repetition: usize, runs: usize, is_sweep: bool) -> String {
+    let mut words = format!("run {} of {runs}", repetition + 1);
+    if is_sweep {
+        words = format!("{words}, {}", units::counted(plan.pace.connections() as u64, "connection"));
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::arguments::{Arguments, Command};
+
+    fn typed(line: &str) -> Result<Vec<Plan>, Failure> {
+        let words = ["onehop", "bench"].into_iter().chain(line.split(' '));
+        let Command::Bench(bench) = Arguments::try_parse_from(words).unwrap().command else {
+            panic!("{line} is a bench");
+        };
+        let form = Form::of(&bench.load.request)?;
+        let asks =
+            bench.load.urls.iter().map(|url| requests::weighted(url).map(|(weight, to)| form.to(to, weight)));
+        plans(&bench.load, asks.collect::<Result<_, _>>()?)
+    }
+
+    #[test]
+    fn without_options_it_is_a_closed_loop_of_ten_seconds() {
+        let plans = typed(":8080").unwrap();
+        let plan = plans.first().unwrap();
+        assert_eq!(plan.pace, Pace::Closed { connections: 64, think: Duration::ZERO });
+        assert_eq!(plan.until, Until { time: Some(TIME), ..Until::default() });
+        assert_eq!((plan.warm_up, plan.threads, plan.reuse), (WARM_UP, 1, Reuse::Kept));
+    }
+
+    #[test]
+    fn a_count_has_no_other_end_and_no_warm_up() {
+        let plans = typed(":8080 -n 20").unwrap();
+        let plan = plans.first().unwrap();
+        assert_eq!(plan.until, Until { requests: Some(20), ..Until::default() });
+        assert_eq!((plan.pace.connections(), plan.warm_up), (20, Duration::ZERO));
+        assert!(typed(":8080 -n 20 -c 30").is_err());
+    }
+
+    #[test]
+    fn several_connections_are_a_sweep_and_several_urls_a_mix() {
+        let plans = typed("-c 1,8,64 3=:8080/a :8080/b -t 4 -X PUT -b text").unwrap();
+        assert_eq!(plans.iter().map(|plan| plan.pace.connections()).collect::<Vec<_>>(), [1, 8, 64]);
+        let first = plans.first().unwrap();
+        assert_eq!(first.threads, 1);
+        assert_eq!(first.asks.iter().map(|ask| ask.weight).collect::<Vec<_>>(), [3, 1]);
+        assert!(first.asks.iter().all(|ask| ask.method == "PUT" && ask.body.is_some()));
+    }
+
+    #[test]
+    fn a_rate_is_an_open_loop_over_the_duration() {
+        let plans = typed(":8080 -r 100..200,400 -d 10s --arrivals constant").unwrap();
+        let Pace::Open { connections, arrivals } = &plans.first().unwrap().pace else { panic!("open") };
+        assert_eq!((*connections, arrivals.spacing), (CONNECTIONS_OF_RATE, Spacing::Constant));
+        assert!(arrivals.phases.iter().all(|phase| phase.length == Duration::from_secs(5)));
+        assert!(typed(":8080 -r 100..200 -n 1000").is_err());
+        assert!(typed(":8080 -r 100 -n 1000").is_ok());
+    }
+}

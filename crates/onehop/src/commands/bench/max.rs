@@ -1,0 +1,50 @@
+//! `onehop bench max`: the highest rate that keeps a percentile under a limit.
+
+use onehop_load::plan::Until;
+use onehop_load::quantity::Rates;
+use onehop_load::report::Findings;
+use onehop_load::saturation::{self, Limit};
+
+use super::load;
+use super::requests::{self, Form};
+use super::session::Session;
+use crate::arguments::Max;
+use crate::failure::Failure;
+
+pub(super) fn max(arguments: &Max) -> Result<(), Failure> {
+    let form = Form::of(&arguments.request)?;
+    let mut plan = load::skeleton(&arguments.shape, arguments.connections);
+    for url in &arguments.urls {
+        let (weight, target) = requests::weighted(url)?;
+        let target = match &arguments.shape.unix_socket {
+            Some(socket) => target.over(socket.clone()),
+            None => target,
+        };
+        plan.asks.push(form.to(target, weight));
+    }
+    // The search chooses the rates; what it keeps of this are the connections and the spacing.
+    plan.pace = load::open(&Rates::constant(1.0), arguments.arrivals, arguments.time, arguments.connections);
+    plan.until = Until { time: Some(arguments.time), ..Until::default() };
+    let limit = Limit {
+        share: arguments.limit.share,
+        latency: arguments.limit.latency,
+        failures: arguments.failures,
+    };
+    let mut session = Session::begin(&arguments.output)?;
+    requests::reach(&mut plan.asks, arguments.shape.i_own_this_host, arguments.shape.connect_timeout)?;
+    let settings = saturation::Settings {
+        spacing: arguments.arrivals,
+        time: arguments.time,
+        warm_up: plan.warm_up,
+        ..saturation::Settings::default()
+    };
+    let found = saturation::search(&plan, limit, &settings, &mut session)
+        .map_err(|error| Failure::failed(error.to_string()))?;
+    let is_found = found.best.is_some();
+    session.tell(Findings::Saturation(found))?;
+    if is_found {
+        Ok(())
+    } else {
+        Err(Failure::failed("no rate was within the limit: see above what the lowest one gave"))
+    }
+}

@@ -1,0 +1,35 @@
+//! `onehop bench`: what was typed becomes a plan, is measured by the load crate, and told.
+//!
+//! Owns defaults, the refusal to load other people's hosts, and exit codes. Never computes a figure: the load crate
+//! does. `requests.rs` makes requests of what was typed, `session.rs` is what surrounds every measurement,
+//! `output.rs` where results go; one file for each kind of measurement beside them.
+
+mod arms;
+mod collection;
+mod compare;
+mod foreign;
+mod load;
+mod max;
+mod output;
+mod requests;
+mod session;
+mod shell_words;
+
+use onehop_load::foreign::Tool;
+
+use crate::arguments::{Bench, BenchCommand};
+use crate::failure::Failure;
+
+pub(super) use self::session::Session;
+
+pub(crate) fn bench(arguments: &Bench) -> Result<(), Failure> {
+    match &arguments.what {
+        None => load::load(&arguments.load),
+        Some(BenchCommand::Compare(compare)) => compare::compare(compare),
+        Some(BenchCommand::Max(max)) => max::max(max),
+        Some(BenchCommand::Collection(collection)) => collection::collection(collection),
+        Some(BenchCommand::Wrk(words)) => foreign::foreign(Tool::Wrk, &words.words),
+        Some(BenchCommand::Ab(words)) => foreign::foreign(Tool::Ab, &words.words),
+        Some(BenchCommand::Autocannon(words)) => foreign::foreign(Tool::Autocannon, &words.words),
+    }
+}

@@ -1,0 +1,150 @@
+//! Where results go: standard output, and files.
+//!
+//! Owns the check, before anything is measured, that each file can be written: nobody should wait for minutes and
+//! lose what was found. Never mixes two forms on one output.
+
+use std::fs::OpenOptions;
+use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use onehop_load::report::{self, Report};
+
+use crate::arguments::Output;
+use crate::commands::pages::print;
+use crate::failure::Failure;
+
+/// A page is as wide as people read, also on a wider terminal.
+const WIDTH: usize = 100;
+const WIDTH_MIN: usize = 40;
+
+/// A form of a report.
+type Form = fn(&Report) -> String;
+
+/// Where a result goes, checked.
+#[derive(Debug)]
+pub(crate) struct Destinations {
+    files: Vec<(Form, PathBuf)>,
+    /// What standard output gets in the place of the text.
+    instead_of_text: Option<Form>,
+}
+
+impl Destinations {
+    /// Checks that all of it can be written.
+    pub(crate) fn check(output: &Output) -> Result<Destinations, Failure> {
+        let wanted: [(&Option<PathBuf>, Form); 3] =
+            [(&output.json, json), (&output.html, report::html), (&output.markdown, report::markdown)];
+        let mut destinations = Destinations { files: Vec::new(), instead_of_text: None };
+        for (path, form) in wanted {
+            let Some(path) = path else { continue };
+            if path == Path::new("-") {
+                if destinations.instead_of_text.replace(form).is_some() {
+                    return Err(Failure::wrong("only one form of the result can go to standard output (-)"));
+                }
+                continue;
+            }
+            check_file(path)?;
+            destinations.files.push((form, path.clone()));
+        }
+        Ok(destinations)
+    }
+
+    /// Writes all of it; what fails is told after the rest was written.
+    pub(crate) fn write(&self, report: &Report) -> Result<(), Failure> {
+        match self.instead_of_text {
+            Some(form) => print(&form(report)),
+            None => print(&text(report)),
+        }
+        let mut failed = Vec::new();
+        for (form, path) in &self.files {
+            match std::fs::write(path, form(report)) {
+                Ok(()) => crate::report::write_line(&format!("written: {}", path.display())),
+                Err(error) => failed.push(format!("cannot write {}: {error}", path.display())),
+            }
+        }
+        if failed.is_empty() { Ok(()) } else { Err(Failure::failed(failed.join("\n"))) }
+    }
+}
+
+/// Opens the file for writing and leaves it as it was; one that was not there is not there afterwards.
+fn check_file(path: &Path) -> Result<(), Failure> {
+    let cannot = |error: io::Error| Failure::wrong(format!("cannot write {}: {error}", path.display()));
+    match OpenOptions::new().write(true).create_new(true).open(path) {
+        Ok(_) => std::fs::remove_file(path).map_err(cannot),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            OpenOptions::new().append(true).open(path).map(drop).map_err(cannot)
+        }
+        Err(error) => Err(cannot(error)),
+    }
+}
+
+fn json(report: &Report) -> String {
+    let mut text = format!("{:#}", report::json(report));
+    text.push('\n');
+    text
+}
+
+fn text(report: &Report) -> String {
+    let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let is_terminal = io::stdout().is_terminal();
+    let width = match rustix::termios::tcgetwinsize(io::stdout()) {
+        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col).clamp(WIDTH_MIN, WIDTH),
+        _ => WIDTH,
+    };
+    report::text(report, is_terminal && !no_colour, width)
+}
+
+/// RFC 3339 in UTC, whole seconds.
+pub(super) fn rfc3339(time: SystemTime) -> String {
+    let seconds = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO).as_secs();
+    let (days, second) = (seconds / 86_400, seconds % 86_400);
+    let (year, month, day) = civil(days);
+    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// The date so many days after 1970-01-01, in eras of 400 years that begin on the 1st of March (the Gregorian
+/// calendar repeats itself after one, and a leap day is then the last of its year).
+fn civil(days: u64) -> (u64, u64, u64) {
+    const DAYS_OF_ERA: u64 = 146_097;
+    let shifted = days + 719_468;
+    let (era, day_of_era) = (shifted / DAYS_OF_ERA, shifted % DAYS_OF_ERA);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    (era * 400 + year_of_era + u64::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        for (seconds, expected) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_709_251_200, "2024-03-01T00:00:00Z"),
+            (4_107_542_399, "2100-02-28T23:59:59Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(rfc3339(UNIX_EPOCH + Duration::from_secs(seconds)), expected);
+        }
+    }
+
+    #[test]
+    fn a_file_is_checked_and_left_as_it_was() {
+        let folder = std::env::temp_dir().join(format!("onehop-output-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (there, new) = (folder.join("there"), folder.join("new"));
+        std::fs::write(&there, "kept").unwrap();
+        assert!(check_file(&there).is_ok() && check_file(&new).is_ok());
+        assert_eq!(std::fs::read_to_string(&there).unwrap(), "kept");
+        assert!(!new.exists());
+        assert!(check_file(&folder).is_err() && check_file(&folder.join("no/file")).is_err());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

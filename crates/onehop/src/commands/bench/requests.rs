@@ -1,0 +1,166 @@
+//! Requests out of what was typed: URLs with weights, method, headers, body; and who may be asked.
+//!
+//! Owns the refusal: a host that is not this machine is resolved and refused before anything is sent to it, since a
+//! load can harm a server and everybody who shares its way.
+
+use std::net::ToSocketAddrs as _;
+use std::path::Path;
+use std::time::Duration;
+
+use onehop_load::basic;
+use onehop_load::plan::{Ask, Expect};
+use onehop_load::target::{Address, Endpoint, Target, TargetError};
+
+use crate::arguments::Request;
+use crate::failure::Failure;
+
+/// A request without its place.
+#[derive(Debug, Clone)]
+pub(super) struct Form {
+    pub(super) method: String,
+    pub(super) fields: Vec<(String, String)>,
+    pub(super) body: Option<Vec<u8>>,
+    pub(super) expect: Expect,
+}
+
+/// One of several requests is asked at most so many times as often as another.
+const WEIGHT_MAX: u32 = 1_000_000;
+
+impl Form {
+    /// What `--method`, `--header`, `--body`, `--user` and `--expect` say; a file is read now.
+    pub(super) fn of(request: &Request) -> Result<Form, Failure> {
+        let body = match &request.body {
+            None => None,
+            Some(text) => Some(match text.strip_prefix('@') {
+                Some(file) => read_body(Path::new(file))?,
+                None => text.clone().into_bytes(),
+            }),
+        };
+        let usual = if body.is_some() { "POST" } else { "GET" };
+        let mut fields = request.headers.clone();
+        fields.extend(request.user.as_deref().map(basic::authorization));
+        let is_set = fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("user-agent"));
+        if !is_set {
+            let own = concat!("onehop/", env!("CARGO_PKG_VERSION"));
+            fields.push(("User-Agent".to_owned(), own.to_owned()));
+        }
+        Ok(Form {
+            method: request.method.clone().unwrap_or_else(|| usual.to_owned()),
+            fields,
+            body,
+            expect: request.expect.clone().unwrap_or(Expect::Success),
+        })
+    }
+
+    /// The same request to this place; its address is filled in when it is reached, or when its server is started.
+    pub(super) fn to(&self, target: Target, weight: u32) -> Ask {
+        Ask {
+            name: format!("{} {}", self.method, target.path),
+            target,
+            address: Address::Tcp(([127, 0, 0, 1], 0).into()),
+            method: self.method.clone(),
+            fields: self.fields.clone(),
+            body: self.body.clone(),
+            weight,
+            expect: self.expect.clone(),
+        }
+    }
+}
+
+/// What a file holds.
+pub(super) fn read_body(file: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(file)
+        .map_err(|error| Failure::wrong(format!("cannot read the body from {}: {error}", file.display())))
+}
+
+/// `URL`, or `3=URL` for one that is asked three times as often.
+pub(super) fn weighted(text: &str) -> Result<(u32, Target), Failure> {
+    let is_weight = |before: &str| !before.is_empty() && before.bytes().all(|byte| byte.is_ascii_digit());
+    let (weight, url) = match text.split_once('=') {
+        Some((before, url)) if is_weight(before) => match before.parse() {
+            Ok(weight) if (1..=WEIGHT_MAX).contains(&weight) => (weight, url),
+            _ => return Err(Failure::wrong(format!("{text}: a weight is from 1 to {WEIGHT_MAX}"))),
+        },
+        _ => (1, text),
+    };
+    Ok((weight, Target::parse(url).map_err(told)?))
+}
+
+/// Makes sure that all of them may be asked and can be, and fills in their addresses.
+pub(super) fn reach(asks: &mut [Ask], is_own_host: bool, patience: Duration) -> Result<(), Failure> {
+    for ask in asks.iter_mut() {
+        // The same text that the engine would refuse it with, before anybody waits for a connection.
+        ask.field_lines().map_err(|error| Failure::wrong(error.to_string()))?;
+        permit(&ask.target, is_own_host)?;
+    }
+    for at in 0..asks.len() {
+        let (before, rest) = asks.split_at_mut(at);
+        let Some(ask) = rest.first_mut() else { break };
+        let known = before.iter().find(|other| other.target.endpoint == ask.target.endpoint);
+        ask.address = match known {
+            Some(other) => other.address.clone(),
+            None => ask.target.endpoint.reach(patience).map_err(told)?,
+        };
+    }
+    Ok(())
+}
+
+/// Refuses a target beyond this machine that was not said to be one's own. Nothing is sent to find out.
+pub(super) fn permit(target: &Target, is_own_host: bool) -> Result<(), Failure> {
+    let Endpoint::Tcp { host, port } = &target.endpoint else { return Ok(()) };
+    if is_own_host {
+        return Ok(());
+    }
+    // A name without an address is reported by whoever reaches for it.
+    let addresses = (host.as_str(), *port).to_socket_addrs().map(Iterator::collect::<Vec<_>>);
+    let elsewhere = addresses.unwrap_or_default().into_iter().find(|at| !Address::Tcp(*at).is_loopback());
+    match elsewhere {
+        None => Ok(()),
+        Some(address) => Err(Failure::wrong(format!(
+            "{target} is not on this machine ({}): a load can harm a server, and everybody who shares its network\n  \
+             nothing was sent; where the host is yours and you may load it, say --i-own-this-host",
+            address.ip()
+        ))),
+    }
+}
+
+/// A target that cannot be asked: the fault of what was typed, or of the world.
+pub(super) fn told(error: TargetError) -> Failure {
+    match error {
+        TargetError::Malformed { .. } | TargetError::Https { .. } => Failure::wrong(error.to_string()),
+        TargetError::Unresolved { .. } | TargetError::Unreachable { .. } => {
+            Failure::failed(error.to_string())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_weight_is_a_number_before_the_url() {
+        for (text, weight, shown) in [
+            (":3000/a", 1, "http://localhost:3000/a"),
+            ("3=:3000/a", 3, "http://localhost:3000/a"),
+            ("10=http://localhost/?a=b", 10, "http://localhost/?a=b"),
+            ("localhost/?a=b", 1, "http://localhost/?a=b"),
+        ] {
+            let (found, target) = weighted(text).unwrap();
+            assert_eq!((found, target.to_string()), (weight, shown.to_owned()), "{text}");
+        }
+        for text in ["0=:1", "99999999999=:1", "", "3="] {
+            assert!(weighted(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn only_this_machine_is_loaded_unasked() {
+        let elsewhere = Target::parse("http://192.0.2.1/").unwrap();
+        assert!(permit(&elsewhere, false).is_err());
+        assert!(permit(&elsewhere, true).is_ok());
+        for here in ["http://127.0.0.1/", "http://[::1]:3/", "http://127.9.9.9/"] {
+            assert!(permit(&Target::parse(here).unwrap(), false).is_ok(), "{here}");
+        }
+    }
+}

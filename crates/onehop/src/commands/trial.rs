@@ -1,0 +1,45 @@
+//! `onehop try`: an application as it runs today and with onehop, side by side.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::Path;
+
+use onehop_load::report::Findings;
+use onehop_load::trial::{self, Settings, Surroundings};
+
+use super::bench::Session;
+use crate::arguments::Try;
+use crate::failure::Failure;
+
+pub(crate) fn trial(arguments: &Try) -> Result<(), Failure> {
+    if let Some(file) = arguments.keep.as_deref().filter(|file| file.exists()) {
+        return Err(Failure::wrong(format!(
+            "{} is there already and is not replaced: name another file, or move it away",
+            file.display()
+        )));
+    }
+    let onehop = std::env::current_exe()
+        .map_err(|error| Failure::failed(format!("cannot find the program itself: {error}")))?;
+    let setup = trial::detect(&arguments.path, &Surroundings::look())
+        .map_err(|error| Failure::wrong(error.to_string()))?;
+    let mut session = Session::begin(&arguments.output)?;
+    let settings = Settings { onehop, within: arguments.within, ..Settings::default() };
+    let found =
+        trial::run(&setup, &settings, &mut session).map_err(|error| Failure::failed(error.to_string()))?;
+    let onehopfile = found.onehopfile.clone();
+    session.tell(Findings::Trial(found))?;
+    match &arguments.keep {
+        Some(file) => keep(file, &onehopfile),
+        None => Ok(()),
+    }
+}
+
+/// Writes the Onehopfile where none is yet.
+fn keep(file: &Path, text: &str) -> Result<(), Failure> {
+    let opened = OpenOptions::new().write(true).create_new(true).open(file);
+    opened
+        .and_then(|mut opened| opened.write_all(text.as_bytes()))
+        .map_err(|error| Failure::failed(format!("cannot write {}: {error}", file.display())))?;
+    crate::report::write_line(&format!("written: {}", file.display()));
+    Ok(())
+}
