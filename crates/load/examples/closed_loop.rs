@@ -9,7 +9,8 @@ use onehop_load::{Plan, Target, Unobserved};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let number = |place: usize, otherwise: f64| words.get(place).map_or(Ok(otherwise), |word| word.parse::<f64>());
+    let number =
+        |place: usize, otherwise: f64| words.get(place).map_or(Ok(otherwise), |word| word.parse::<f64>());
     let target = Target::parse(words.first().ok_or("a URL is missing")?)?;
     let address = target.endpoint.reach(Duration::from_secs(1))?;
     let connections = number(1, 64.0)? as usize;

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crate::target::{Address, Target};
+use crate::target::{Address, Endpoint, Target};
 
 /// A load.
 #[derive(Debug, Clone)]
@@ -141,6 +141,22 @@ pub struct Patience {
     pub connect: Duration,
     /// For a whole answer.
     pub answer: Duration,
+}
+
+impl Ask {
+    /// Asks at this port of the host, where none was named: port 0 stands for the one of a server that is started.
+    pub fn at_port(&mut self, own: u16) {
+        if let Endpoint::Tcp { port: named @ 0, .. } = &mut self.target.endpoint {
+            *named = own;
+            let host = self.target.authority.strip_suffix(":0").unwrap_or(&self.target.authority);
+            self.target.authority = format!("{host}:{own}");
+        }
+        if let Address::Tcp(address) = &mut self.address
+            && address.port() == 0
+        {
+            address.set_port(own);
+        }
+    }
 }
 
 impl Expect {

@@ -1,7 +1,7 @@
 //! The program `onehop`: commands, wiring, exit codes.
 //!
 //! Turns what was typed into calls of the server crate and what comes back into text and an exit code.
-//! Never touches a request; that is the server's. Read `arguments.rs` for what can be asked, then
+//! Never touches a request; that is the server's. Read `arguments/` for what can be asked, then
 //! `commands/`.
 #![forbid(unsafe_code)]
 
@@ -56,6 +56,8 @@ fn obey() -> Result<(), Failure> {
         Command::Stop(stop) => commands::control::stop(stop),
         Command::Status(status) => commands::status::status(status),
         Command::Workers(workers) => commands::workers::workers(workers),
+        Command::Bench(bench) => commands::bench::bench(bench),
+        Command::Try(asked) => commands::trial::trial(asked),
         Command::Completions(completions) => commands::pages::completions(completions),
         Command::Man(man) => commands::pages::manual(man),
     }

@@ -7,6 +7,8 @@ use std::sync::mpsc::Sender;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use onehop_load::measure::Tree;
+use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -23,6 +25,38 @@ pub(crate) enum Wish {
     Stop,
     /// The server has begun to stop by itself, or through its control socket.
     Stopping,
+}
+
+/// Asks for the end of a measurement, by setting the flag, at the first SIGINT or SIGTERM; the second SIGINT, or
+/// SIGTERM, ends the process at once, and with it the servers that it started.
+#[expect(clippy::disallowed_methods, reason = "a person who interrupts twice wants the end now")]
+pub(crate) fn break_off(asked: Arc<AtomicBool>) -> io::Result<()> {
+    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    thread::Builder::new().name("signals".into()).spawn(move || {
+        let mut first: Option<Instant> = None;
+        for _ in signals.forever() {
+            if first.is_some_and(|first| first.elapsed() > SAME_INTERRUPT) {
+                end_children();
+                crate::report::write_line("interrupted again: ending at once");
+                std::process::exit(1);
+            }
+            first.get_or_insert_with(Instant::now);
+            asked.store(true, Ordering::Release);
+        }
+    })?;
+    Ok(())
+}
+
+/// Servers under measurement have process groups of their own: nobody else ends them.
+fn end_children() {
+    let own = std::process::id();
+    for process in Tree::of(own).processes() {
+        let process = i32::try_from(process).ok().and_then(Pid::from_raw);
+        if let Some(process) = process.filter(|process| *process != rustix::process::getpid()) {
+            // One that ended meanwhile is no error.
+            let _ = kill_process(process, Signal::KILL);
+        }
+    }
 }
 
 /// Listens from now on. Until `serving` is set, SIGTERM and SIGINT end the process at once: nothing is

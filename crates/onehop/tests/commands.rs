@@ -23,15 +23,22 @@ fn every_help_teaches_with_an_example() {
         "stop",
         "status",
         "workers",
+        "bench",
+        "bench compare",
+        "bench max",
+        "bench collection",
+        "bench wrk",
+        "try",
         "completions",
         "man",
     ] {
-        let arguments: Vec<&str> = [command, "--help"].into_iter().filter(|part| !part.is_empty()).collect();
+        let arguments: Vec<&str> =
+            command.split(' ').chain(["--help"]).filter(|part| !part.is_empty()).collect();
         // The environment would show in the help.
         let help = Program::new(&arguments).finish();
         assert_eq!(help.code, Some(0), "{command}");
         assert!(help.stdout.contains("Examples:\n"), "{command}: {}", help.stdout);
-        let name = if command.is_empty() { "help" } else { command };
+        let name = if command.is_empty() { "help".to_owned() } else { command.replace(' ', "_") };
         insta::assert_snapshot!(format!("help_{name}"), help.stdout);
     }
 }

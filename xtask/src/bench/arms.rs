@@ -5,11 +5,15 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use onehop_load::measure::Server;
+use onehop_load::plan::Expect;
 
 use crate::steps::{command, quiet};
 use crate::{Outcome, ground, install};
 
-use super::process::{Cores, Server, free_port};
+use super::servers::{self, Cores, free_port};
 
 /// All arms, in the order in which they are printed.
 pub(crate) const ALL: &[&str] =
@@ -84,13 +88,11 @@ impl Arm {
         Ok(Arm { name, version: version.unwrap_or_else(|| "unknown".to_owned()), sends_brotli, program })
     }
 
-    /// Starts it and waits until it accepts. `answer` is what the floor sends.
+    /// Starts it and waits until it answers. `answer` is what the floor sends.
     pub(crate) fn start(&self, site: &Path, answer: &Path) -> Outcome<Running> {
         let mut running = self.launch(site, answer)?;
-        running.server.wait_until_it_accepts(running.address).map_err(|error| {
-            let log = std::fs::read_to_string(log_path(self.name)).unwrap_or_default();
-            format!("{}: {error}\n{log}", self.name)
-        })?;
+        // The floor sends one answer, which may be a 304.
+        running.wait_until_ready("/", Expect::Exactly(vec![200, 304]))?;
         Ok(running)
     }
 
@@ -149,13 +151,16 @@ impl Arm {
             ("BENCH_SITE".to_owned(), folder),
             ("BENCH_LOG".to_owned(), work.join("access.log").display().to_string()),
         ];
-        let server = Server::start(&words, &environment, &log_path(self.name), Cores::Server)?;
+        let server = servers::start(&words, &environment, port, Cores::Apart)?;
         Ok(Running { server, address, line: words, control })
     }
 }
 
-fn log_path(arm: &str) -> PathBuf {
-    ground::target().join(format!("bench/{arm}.log"))
+impl Running {
+    /// Waits for the first whole answer of a kind; gives the time from the start to it.
+    pub(crate) fn wait_until_ready(&mut self, path: &str, expect: Expect) -> Outcome<Duration> {
+        servers::wait_until_ready(&mut self.server, path, expect)
+    }
 }
 
 /// Builds the small servers of benchmarks/rivals and names one of them.

@@ -6,14 +6,18 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use onehop_load::measure::{cpu_of, memory_of};
+use onehop_load::plan::Expect;
+
 use crate::ground::Options;
 use crate::{Outcome, ground, install};
 
 use super::arms::{self, Arm};
 use super::load::Load;
+use super::outside::Outside;
 use super::probe::{self, Answer};
-use super::process::{self, spent_between};
 use super::report::{Comparison, Measured, Report};
+use super::servers::{self, Cores};
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,13 +62,13 @@ const START_CASE: &str = "start";
 const LAUNCHES: u64 = 20;
 
 /// Length of the load before each measurement, so that caches and threads are awake.
-const WARM_UP_SECONDS: u64 = 1;
+const WARM_UP: Duration = Duration::from_secs(1);
+
+/// Length of warm-up and measurement in a run that is only to show that it works.
+const SMOKE: Duration = Duration::from_millis(300);
 
 /// How long a coding that is made behind the first answers may take; one that lies ready takes nothing.
 const CODING_DEADLINE: Duration = Duration::from_secs(10);
-
-/// How long a start may take before it counts as failed.
-const START_DEADLINE: Duration = Duration::from_secs(10);
 
 struct Plan {
     smoke: bool,
@@ -85,7 +89,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     }
     let smoke = options.flag("--smoke");
     let rounds = options.number("--rounds", if smoke { 1 } else { 3 })?.max(1);
-    let seconds = options.number("--seconds", if smoke { 1 } else { 5 })?.max(1);
+    let seconds = options.number("--seconds", 5)?.max(1);
     let arms = options.names(
         "--arms",
         arms::ALL,
@@ -98,11 +102,18 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let (site, asset) = arms::make_site()?;
     let arms = arms.iter().map(|name| Arm::prepare(name)).collect::<Outcome<Vec<Arm>>>()?;
     install::raise_descriptor_limit();
-    process::move_to_load_core();
+    servers::move_to_load_core();
 
-    let comparison =
-        Comparison { name: "files".to_owned(), under: None, arms: arms::ALL, bases: ["floor", "nginx"] };
+    let comparison = Comparison {
+        name: "files".to_owned(),
+        under: None,
+        arms: arms::ALL,
+        bases: ["floor", "nginx"],
+        checked: "nginx",
+    };
     let versions = arms.iter().map(|arm| (arm.name.to_owned(), arm.version.clone())).collect();
+    let checked = arms.iter().find(|arm| comparison.is_checked(arm.name, arms.iter().map(|arm| arm.name)));
+    let checked = checked.map_or("", |arm| arm.name);
     let mut report = Report::new(comparison, smoke, versions);
     let plan = Plan { smoke, rounds, seconds, site, asset, arms };
     for case in CASES.iter().filter(|case| cases.iter().any(|name| name == case.name)) {
@@ -112,7 +123,8 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
                 if case.wanted == Wanted::AssetBrotli && !arm.sends_brotli {
                     continue;
                 }
-                let measured = plan.measure(case, arm, &answer);
+                let is_checked = round == 0 && arm.name == checked;
+                let measured = plan.measure(case, arm, &answer, is_checked);
                 report.add(case.name, round, arm.name, measured?);
             }
         }
@@ -126,8 +138,8 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
 }
 
 impl Plan {
-    /// One arm, one case, once.
-    fn measure(&self, case: &Case, arm: &Arm, answer: &Path) -> Outcome<Measured> {
+    /// One arm, one case, once; with wrk afterwards where it is to check.
+    fn measure(&self, case: &Case, arm: &Arm, answer: &Path, is_checked: bool) -> Outcome<Measured> {
         let running = arm.start(&self.site, answer)?;
         let mut fields = self.fields(case.wanted);
         if case.wanted == Wanted::NotModified {
@@ -136,40 +148,39 @@ impl Plan {
         }
         let probed = self.settled(running.address, case.wanted, &fields)?;
         let complaint = self.complaint(case.wanted, &probed)?;
-
-        let mut load = Load {
+        let seconds = case.seconds.unwrap_or(self.seconds);
+        let load = Load {
+            method: "GET",
             path: self.path(case.wanted).to_owned(),
             fields,
+            body: None,
+            status: status_of(case.wanted),
             connections: case.connections,
             threads: case.threads,
-            seconds: WARM_UP_SECONDS,
-            body: None,
-            cores: None,
-            is_brief: false,
+            time: if self.smoke { SMOKE } else { Duration::from_secs(seconds) },
+            cores: Cores::Apart,
         };
-        load.run(running.address)?;
-        load.seconds = match case.seconds {
-            Some(seconds) if !self.smoke => seconds,
-            _ => self.seconds,
-        };
-        let before = running.server.times();
-        let begun = Instant::now();
-        let seen = load.run(running.address)?;
-        let spent = spent_between(&before, &running.server.times());
-        let wall = begun.elapsed();
+        if complaint.is_none() {
+            load.warm_up(running.address, if self.smoke { SMOKE } else { WARM_UP })?;
+        }
+        let (seen, usage) = load.weighed(running.address, running.server.tree())?;
+        let memory = memory_of(&running.server.tree().processes());
+        let check = || Outside::check(&load, running.address, running.server.tree(), seen.rate, self.smoke);
+        let outside = if is_checked { check()? } else { None };
         Ok(Measured {
-            cpu_us: spent as f64 / 1e3 / seen.requests.max(1) as f64,
-            core_share: spent as f64 / wall.as_nanos().max(1) as f64,
-            load_share: 0.0,
+            cpu_us: usage.cpu.as_secs_f64() * 1e6 / seen.requests.max(1) as f64,
+            core_share: usage.cpu.as_secs_f64() / usage.wall.as_secs_f64().max(f64::MIN_POSITIVE),
             seen: Some(seen),
-            memory: Some(running.server.memory()),
+            memory: Some(memory),
+            memory_samples: Some((usage.memory_median, usage.memory_p99)),
             front_peak_kib: None,
             moved_bytes: None,
             answer_bytes: probed.bytes.len(),
             complaint,
+            outside,
             start_ms: None,
             server_line: running.line,
-            load_line: load.line(running.address),
+            load_line: load.line(),
         })
     }
 
@@ -178,31 +189,27 @@ impl Plan {
         let answer = self.floor_answer(&CASES[0])?;
         for round in 0..if self.smoke { 2 } else { LAUNCHES } {
             for arm in rotated(&self.arms, round) {
-                let begun = Instant::now();
-                let running = arm.launch(&self.site, &answer)?;
-                let probed = loop {
-                    match probe::get(running.address, "/", &[]) {
-                        Ok(probed) => break probed,
-                        Err(error) if begun.elapsed() > START_DEADLINE => return Err(error),
-                        Err(_) => std::thread::sleep(Duration::from_micros(100)),
-                    }
-                };
-                let start_ms = begun.elapsed().as_secs_f64() * 1e3;
+                let mut running = arm.launch(&self.site, &answer)?;
+                let took = running.wait_until_ready("/", Expect::Success)?;
+                let tree = running.server.tree();
+                let cpu = cpu_of(&tree);
+                let probed = probe::get(running.address, "/", &[])?;
                 report.add(
                     START_CASE,
                     round,
                     arm.name,
                     Measured {
-                        cpu_us: spent_between(&process::Times::new(), &running.server.times()) as f64 / 1e3,
+                        cpu_us: cpu.as_secs_f64() * 1e6,
                         core_share: 0.0,
-                        load_share: 0.0,
                         seen: None,
-                        memory: Some(running.server.memory()),
+                        memory: Some(memory_of(&tree.processes())),
+                        memory_samples: None,
                         front_peak_kib: None,
                         moved_bytes: None,
                         answer_bytes: probed.bytes.len(),
                         complaint: self.complaint(Wanted::Index, &probed)?,
-                        start_ms: Some(start_ms),
+                        outside: None,
+                        start_ms: Some(took.as_secs_f64() * 1e3),
                         server_line: running.line,
                         load_line: Vec::new(),
                     },
@@ -281,7 +288,7 @@ impl Plan {
 
     /// What is wrong with an answer, if anything: a measurement of the wrong answer is void.
     fn complaint(&self, wanted: Wanted, answer: &Answer) -> Outcome<Option<String>> {
-        let status = if wanted == Wanted::NotModified { 304 } else { 200 };
+        let status = status_of(wanted);
         if answer.status != status {
             return Ok(Some(format!("answers {} instead of {status}", answer.status)));
         }
@@ -296,6 +303,10 @@ impl Plan {
         let same = coding.is_none() && answer.body == expected;
         Ok((!same).then(|| format!("sends {} bytes that are not the file's", answer.body.len())))
     }
+}
+
+fn status_of(wanted: Wanted) -> u16 {
+    if wanted == Wanted::NotModified { 304 } else { 200 }
 }
 
 /// What makes an arm answer 304: its own ETag, or its date where it has none.

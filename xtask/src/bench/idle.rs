@@ -8,6 +8,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use onehop_load::measure::{Memory, Server, memory_of};
 use serde_json::{Value, json};
 
 use crate::ground::Options;
@@ -15,13 +16,16 @@ use crate::{Outcome, ground, install};
 
 use super::arms::{self, Arm};
 use super::probe;
-use super::process::{self, Memory, Server};
 use super::report::write_result;
+use super::servers;
 
 const ARMS: &[&str] = &["onehop", "nginx", "caddy", "static-web-server", "axum-servedir", "axum-embed"];
 
 /// Descriptors of ours that are no connections.
 const DESCRIPTORS_RESERVED: u64 = 200;
+
+/// Bytes.
+const KIBIBYTE: u64 = 1024;
 
 /// Memory counts as settled when it has not changed for this long.
 const SETTLED_FOR: Duration = Duration::from_secs(2);
@@ -41,7 +45,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         return Err(format!("only {room} descriptors are allowed here: raise `ulimit -n`").into());
     }
     let (site, _) = arms::make_site()?;
-    process::move_to_load_core();
+    servers::move_to_load_core();
 
     println!(
         "{:<18} {:>14} {:>14} {:>16} {:>12}",
@@ -87,18 +91,18 @@ fn measure(arm: &Arm, site: &Path, wanted: u64) -> Outcome<Value> {
         println!(
             "{:<18} {:>14.0} KiB at rest beyond {bytes} stored bytes",
             "",
-            rest.resident_kib as f64 - bytes as f64 / 1024.0
+            rest.resident_bytes.saturating_sub(bytes) as f64 / 1024.0
         );
     }
-    let added = with.resident_kib.saturating_sub(rest.resident_kib);
+    let added = with.resident_bytes.saturating_sub(rest.resident_bytes);
     Ok(json!({
         "arm": arm.name,
         "version": arm.version,
-        "at_rest_kib": rest.resident_kib,
-        "at_rest_proportional_kib": rest.proportional_kib,
-        "with_connections_kib": with.resident_kib,
-        "peak_kib": with.peak_kib,
-        "kib_per_connection": added as f64 / wanted as f64,
+        "at_rest_kib": rest.resident_bytes / KIBIBYTE,
+        "at_rest_proportional_kib": rest.proportional_bytes.map(|bytes| bytes / KIBIBYTE),
+        "with_connections_kib": with.resident_bytes / KIBIBYTE,
+        "peak_kib": with.peak_bytes / KIBIBYTE,
+        "kib_per_connection": added as f64 / KIBIBYTE as f64 / wanted as f64,
         "site_bytes": bytes_below(site),
         "stored_bytes": stored,
     }))
@@ -119,12 +123,13 @@ fn one_answer(address: SocketAddr, expected: usize) -> Outcome<TcpStream> {
 /// Memory once it has stopped changing.
 fn settled(server: &Server) -> Memory {
     let begun = Instant::now();
-    let mut last = server.memory();
+    let weigh = || memory_of(&server.tree().processes());
+    let mut last = weigh();
     let mut since = Instant::now();
     while since.elapsed() < SETTLED_FOR && begun.elapsed() < SETTLE_DEADLINE {
         std::thread::sleep(Duration::from_millis(100));
-        let now = server.memory();
-        if now.resident_kib != last.resident_kib {
+        let now = weigh();
+        if now.resident_bytes != last.resident_bytes {
             since = Instant::now();
         }
         last = now;

@@ -1,120 +1,158 @@
-//! The load: wrk on its own core, its figures read from the line that `wrk-report.lua` prints.
+//! The load: the engine of `onehop bench` within this process, on the load's core.
+//!
+//! Owns what is asked in one case and what was seen. Never tells a figure that the load itself limited without
+//! saying so.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::time::Duration;
 
-use serde_json::Value;
+use onehop_load::Unobserved;
+use onehop_load::compare::Usage;
+use onehop_load::engine;
+use onehop_load::measure::{self, Meter, Tree};
+use onehop_load::outcome::{Bottleneck, End, Run};
+use onehop_load::plan::{Ask, Expect, Pace, Patience, Plan, Reuse, Until};
 
-use crate::steps::command;
-use crate::{Outcome, ground};
+use crate::Outcome;
 
-use super::process::{self, Cores};
+use super::servers::{self, Cores};
 
-/// A run that is only to show that it works is broken off after this long; wrk itself counts in seconds.
-const MOMENT_SECONDS: &str = "0.3";
-
-/// What wrk is asked to do.
+/// What is asked in one case.
 #[derive(Debug, Clone)]
 pub(crate) struct Load {
+    /// GET, unless there is a body.
+    pub(crate) method: &'static str,
     /// Path of the request.
     pub(crate) path: String,
     /// Header fields of the request.
     pub(crate) fields: Vec<(String, String)>,
+    /// The body; connections share its bytes.
+    pub(crate) body: Option<Vec<u8>>,
+    /// The one status that counts.
+    pub(crate) status: u16,
     /// Connections, all kept.
     pub(crate) connections: u64,
-    /// Threads of wrk.
+    /// Threads of the load.
     pub(crate) threads: u64,
     /// How long.
-    pub(crate) seconds: u64,
-    /// A method other than GET, and the file whose content is the body.
-    pub(crate) body: Option<(&'static str, PathBuf)>,
-    /// `None` stays on the load's core.
-    pub(crate) cores: Option<Cores>,
-    /// Breaks off after a moment.
-    pub(crate) is_brief: bool,
+    pub(crate) time: Duration,
+    /// Where the load runs.
+    pub(crate) cores: Cores,
 }
 
-/// What wrk saw.
-#[derive(Debug, Clone, Copy)]
+/// What the load saw.
+#[derive(Debug, Clone)]
 pub(crate) struct Seen {
-    /// Answers.
+    /// Whole answers with the status that counts.
     pub(crate) requests: u64,
-    /// Answers per second.
+    /// The same per second.
     pub(crate) rate: f64,
     /// Median latency.
     pub(crate) p50_us: u64,
     /// The latency that 99 of 100 answers stay below.
     pub(crate) p99_us: u64,
-    /// CPU seconds that the load itself took.
-    pub(crate) load_cpu_seconds: f64,
-    /// Refused connections, broken reads and writes, statuses of 400 and above, timeouts.
+    /// Connections that were opened.
+    pub(crate) connections_opened: u64,
+    /// Share of a core that the load itself used.
+    pub(crate) load_share: f64,
+    /// Answers that were not whole or had another status.
     pub(crate) errors: u64,
+    /// What they were.
+    pub(crate) errors_in_words: String,
+    /// Why the figures are the load's and not the server's, where that is so.
+    pub(crate) limit: Option<String>,
 }
 
 impl Load {
-    /// The command line, for the record and to run.
-    pub(crate) fn line(&self, address: SocketAddr) -> Vec<String> {
-        let script = ground::root().join("benchmarks/wrk-report.lua").display().to_string();
-        let mut line: Vec<String> = Vec::new();
-        if self.is_brief {
-            line.extend(["timeout", "--signal=INT", MOMENT_SECONDS].map(str::to_owned));
-        }
-        if let Some(cores) = self.cores {
-            line.extend(["taskset".to_owned(), "-c".to_owned(), cores.list()]);
-        }
-        line.extend(["wrk", "--latency", "-s", &script].map(str::to_owned));
-        line.push(format!("-t{}", self.threads));
-        line.push(format!("-c{}", self.connections));
-        line.push(format!("-d{}s", self.seconds));
-        for (name, value) in &self.fields {
-            line.extend(["-H".to_owned(), format!("{name}: {value}")]);
-        }
-        line.push(format!("http://{address}{}", self.path));
-        if let Some((method, file)) = &self.body {
-            line.extend(["--".to_owned(), (*method).to_owned(), file.display().to_string()]);
-        }
-        line
+    /// Loads a server and weighs these processes meanwhile.
+    pub(crate) fn weighed(&self, address: SocketAddr, tree: Tree) -> Outcome<(Seen, Usage)> {
+        let meter = Meter::start(tree);
+        let seen = self.run(address);
+        let measured = meter.finish();
+        Ok((seen?, measured?.usage))
     }
 
-    /// Runs it to its end.
-    pub(crate) fn run(&self, address: SocketAddr) -> Outcome<Seen> {
-        let line = self.line(address);
-        let words: Vec<&str> = line.iter().skip(1).map(String::as_str).collect();
-        let before = process::seconds_of_children();
-        let output =
-            command(&line[0], &words).output().map_err(|error| format!("cannot run wrk: {error}"))?;
-        let text = String::from_utf8_lossy(&output.stdout);
-        let seen = text.lines().rev().find_map(|line| seen_in(line.trim()));
-        let load_cpu_seconds = process::seconds_of_children() - before;
-        seen.map(|seen| Seen { load_cpu_seconds, ..seen }).ok_or_else(|| {
-            format!("wrk gave no figures: {text}{}", String::from_utf8_lossy(&output.stderr)).into()
+    /// The same for so long, and nothing is kept of it.
+    pub(crate) fn warm_up(&self, address: SocketAddr, time: Duration) -> Outcome {
+        Load { time, ..self.clone() }.run(address).map(drop)
+    }
+
+    /// For the record.
+    pub(crate) fn line(&self) -> Vec<String> {
+        let Load { method, path, connections, threads, time, .. } = self;
+        let mut line = format!(
+            "onehop-load: {method} {path}, {connections} kept connections, {threads} threads, {} s",
+            time.as_secs_f64()
+        );
+        for (name, value) in &self.fields {
+            line.push_str(&format!(", {name}: {value}"));
+        }
+        if let Some(body) = &self.body {
+            line.push_str(&format!(", a body of {} bytes", body.len()));
+        }
+        vec![line]
+    }
+
+    fn run(&self, address: SocketAddr) -> Outcome<Seen> {
+        let plan = self.plan(address)?;
+        let cores = self.cores.of_load();
+        // Threads that the plan binds to no core get those of the thread that starts them.
+        let load = || {
+            measure::bind_to(&cores);
+            engine::run(&plan, &mut Unobserved)
+        };
+        let run = std::thread::scope(|scope| scope.spawn(load).join()).map_err(|_| "the load broke")??;
+        match &run.end {
+            End::Hopeless(why) => Err(format!("{}: nothing but failures: {why}", self.path).into()),
+            _ => Ok(seen_in(&run)),
+        }
+    }
+
+    fn plan(&self, address: SocketAddr) -> Outcome<Plan> {
+        let ask = Ask {
+            method: self.method.to_owned(),
+            fields: self.fields.clone(),
+            body: self.body.clone(),
+            expect: Expect::Exactly(vec![self.status]),
+            ..servers::ask(address, &self.path)?
+        };
+        Ok(Plan {
+            asks: vec![ask],
+            pace: Pace::Closed { connections: usize::try_from(self.connections)?, think: Duration::ZERO },
+            until: Until { time: Some(self.time), ..Until::default() },
+            warm_up: Duration::ZERO,
+            threads: usize::try_from(self.threads)?,
+            cores: if self.cores == Cores::Apart { self.cores.of_load() } else { Vec::new() },
+            reuse: Reuse::Kept,
+            patience: Patience::default(),
+            seed: 1,
         })
     }
 }
 
-fn seen_in(line: &str) -> Option<Seen> {
-    let value: Value = serde_json::from_str(line).ok()?;
-    let number = |name: &str| value.get(name).and_then(Value::as_u64);
-    let requests = number("requests")?;
-    Some(Seen {
-        requests,
-        rate: requests as f64 * 1e6 / number("microseconds")?.max(1) as f64,
-        p50_us: number("p50_us")?,
-        p99_us: number("p99_us")?,
-        load_cpu_seconds: 0.0,
-        errors: value.get("errors")?.as_object()?.values().filter_map(Value::as_u64).sum(),
-    })
+fn seen_in(run: &Run) -> Seen {
+    let micros = |share: f64| u64::try_from(run.total.latency.at(share).as_micros()).unwrap_or(u64::MAX);
+    let elapsed = run.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
+    Seen {
+        requests: run.total.good,
+        rate: run.rate(),
+        p50_us: micros(0.5),
+        p99_us: micros(0.99),
+        connections_opened: run.generator.connections_opened,
+        load_share: run.generator.cpu.as_secs_f64() / elapsed,
+        errors: run.total.unexpected + run.total.faults.sum(),
+        errors_in_words: format!("statuses {:?}, {:?}", run.total.statuses, run.total.faults),
+        limit: run.generator.bottleneck.map(in_words),
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_figures_of_wrk_are_read_and_its_errors_added_up() {
-        let line = r#"{"requests":100,"microseconds":2000000,"bytes":1,"p50_us":3,"p90_us":4,"p99_us":5,"max_us":6,"errors":{"connect":1,"read":0,"write":0,"status":2,"timeout":0}}"#;
-        let seen = seen_in(line).unwrap();
-        assert_eq!((seen.requests, seen.rate, seen.p50_us, seen.p99_us, seen.errors), (100, 50.0, 3, 5, 3));
-        assert!(seen_in("Running 5s test @ http://127.0.0.1").is_none());
+fn in_words(bottleneck: Bottleneck) -> String {
+    match bottleneck {
+        Bottleneck::Thread { share } => format!("a thread of the load used {:.0} % of a core", share * 100.0),
+        Bottleneck::Core { share } => {
+            format!("a thread of the load waited for a core for {:.0} % of the time", share * 100.0)
+        }
+        Bottleneck::Late { p99 } => format!("requests were sent {p99:?} late"),
+        Bottleneck::Connections { arrivals } => format!("{arrivals} requests waited for a connection"),
     }
 }

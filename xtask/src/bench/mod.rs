@@ -1,8 +1,9 @@
 //! `cargo xtask bench`: measurements against other servers on this machine.
 //!
-//! `arms.rs` names who is measured and how each is started, `process.rs` starts, pins and weighs them,
-//! `load.rs` makes the load, `probe.rs` asks one question at a time, `report.rs` prints and keeps
-//! the figures; `files.rs`, `app/`, `idle.rs` and `tree.rs` are the measurements.
+//! Servers are started, bound to cores and weighed by `onehop_load::measure`, and loaded by its engine.
+//! `arms.rs` names who is measured and how each is started, `servers.rs` on which cores, `load.rs` says what the
+//! engine is to ask and `outside.rs` has wrk check it, `probe.rs` asks one question at a time, `report.rs` prints and
+//! keeps the figures; `files.rs`, `app/`, `idle.rs` and `tree.rs` are the measurements.
 //! No measurement may start while another one runs: there are two cores, one for each side.
 
 mod app;
@@ -10,9 +11,10 @@ mod arms;
 mod files;
 mod idle;
 mod load;
+mod outside;
 mod probe;
-mod process;
 mod report;
+mod servers;
 mod tree;
 
 pub(crate) use app::{frameworks, run as app};

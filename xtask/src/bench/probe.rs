@@ -64,7 +64,7 @@ pub(crate) fn ask(
 }
 
 /// Reads one answer.
-pub(crate) fn answer_from(stream: &mut TcpStream, path: &str) -> Outcome<Answer> {
+fn answer_from(stream: &mut TcpStream, path: &str) -> Outcome<Answer> {
     let mut bytes = Vec::new();
     let mut buffer = vec![0; 64 * 1024];
     loop {

@@ -5,15 +5,27 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use onehop_load::measure::Memory;
+use onehop_load::statistics::{self, Interval, PAIRS_MIN};
 use serde_json::{Value, json};
 
 use crate::{Outcome, ground};
 
 use super::load::Seen;
-use super::process::Memory;
+use super::outside::Outside;
 
 /// Bytes.
 const MEBIBYTE: f64 = 1024.0 * 1024.0;
+/// Bytes.
+const KIBIBYTE: u64 = 1024;
+
+/// `1.23 (1.10 to 1.36)` and a column's distance.
+const RATIO_WIDTH: usize = 20;
+
+/// How sure the intervals beside the ratios are.
+const CONFIDENCE: f64 = 0.95;
+/// The intervals' resampling can be repeated.
+const SEED: u64 = 1;
 
 /// One arm in one case in one round.
 pub(crate) struct Measured {
@@ -21,12 +33,12 @@ pub(crate) struct Measured {
     pub(crate) cpu_us: f64,
     /// Share of one core that the arm used.
     pub(crate) core_share: f64,
-    /// Share of one core that the load used; 0 where that was not measured.
-    pub(crate) load_share: f64,
     /// What the load saw.
     pub(crate) seen: Option<Seen>,
     /// Memory after the load.
     pub(crate) memory: Option<Memory>,
+    /// Median and 99th percentile of the samples of memory during the load, bytes.
+    pub(crate) memory_samples: Option<(u64, u64)>,
     /// Highest resident size of what the clients speak to, without the processes behind it.
     pub(crate) front_peak_kib: Option<u64>,
     /// Bytes of content that one request moves, where that is what the case is about.
@@ -35,6 +47,8 @@ pub(crate) struct Measured {
     pub(crate) answer_bytes: usize,
     /// Why the figure is void, if it is.
     pub(crate) complaint: Option<String>,
+    /// What wrk saw right afterwards, where it was asked.
+    pub(crate) outside: Option<Outside>,
     /// Milliseconds from start to first answer.
     pub(crate) start_ms: Option<f64>,
     /// How the server was started.
@@ -51,6 +65,7 @@ struct Row {
 }
 
 /// What a run compares.
+#[derive(Debug, Clone)]
 pub(crate) struct Comparison {
     /// Its name; the result's file is called so.
     pub(crate) name: String,
@@ -60,6 +75,8 @@ pub(crate) struct Comparison {
     pub(crate) arms: &'static [&'static str],
     /// The arms that the others are measured by.
     pub(crate) bases: [&'static str; 2],
+    /// The arm on which wrk checks our load; where it is not measured, the first one is.
+    pub(crate) checked: &'static str,
 }
 
 /// All figures of a run.
@@ -72,7 +89,7 @@ pub(crate) struct Report {
 
 impl Measured {
     fn mebibytes_per_second(&self) -> Option<f64> {
-        Some(self.moved_bytes? as f64 / MEBIBYTE * self.seen?.rate)
+        Some(self.moved_bytes? as f64 / MEBIBYTE * self.seen.as_ref()?.rate)
     }
 
     fn cpu_us_per_mebibyte(&self) -> Option<f64> {
@@ -80,8 +97,27 @@ impl Measured {
     }
 
     fn complaint(&self) -> Option<String> {
-        let errors = self.seen.map_or(0, |seen| seen.errors);
-        self.complaint.clone().or_else(|| (errors > 0).then(|| format!("{errors} errors under load")))
+        let of_load = |seen: &Seen| {
+            (seen.errors > 0).then(|| format!("{} errors under load: {}", seen.errors, seen.errors_in_words))
+        };
+        self.complaint.clone().or_else(|| self.seen.as_ref().and_then(of_load))
+    }
+
+    fn of_seen(&self, figure: fn(&Seen) -> f64) -> f64 {
+        self.seen.as_ref().map_or(0.0, figure)
+    }
+}
+
+impl Comparison {
+    /// Whether wrk is to check this arm, of those that are measured.
+    pub(crate) fn is_checked<'arms>(
+        &self,
+        arm: &str,
+        mut measured: impl Iterator<Item = &'arms str>,
+    ) -> bool {
+        let first = measured.next();
+        let has_checked = first == Some(self.checked) || measured.any(|name| name == self.checked);
+        arm == if has_checked { self.checked } else { first.unwrap_or_default() }
     }
 }
 
@@ -123,11 +159,33 @@ impl Report {
                 self.print_load(case, arm, &rows);
             }
         }
+        self.print_doubts(case);
+    }
+
+    /// Whether wrk sees what we see, and where the load was the limit.
+    fn print_doubts(&self, case: &str) {
+        for row in self.rows.iter().filter(|row| row.case == case) {
+            if let (Some(outside), Some(seen)) = (&row.measured.outside, &row.measured.seen) {
+                println!(
+                    "  outside check ({}): wrk sees {:.0} req/s at {:.2} us of CPU, ours {:.0} at {:.2}, ratio {:.3}",
+                    row.arm, outside.rate, outside.cpu_us, seen.rate, row.measured.cpu_us, outside.ratio
+                );
+                if outside.is_doubtful {
+                    println!("  DOUBTFUL: the two loads differ by more than 5 %");
+                }
+            }
+        }
+        for arm in self.comparison.arms {
+            let limits = self.of(case, arm).filter_map(|row| row.measured.seen.as_ref()?.limit.as_ref());
+            if let Some(limit) = limits.last() {
+                println!("  the load was a limit of {arm}: {limit}");
+            }
+        }
     }
 
     fn print_header(&self, case: &str) {
         let [one, other] = self.comparison.bases.map(|base| format!("of {base}"));
-        let width = one.len().max(other.len()).max(9);
+        let width = one.len().max(other.len()).max(RATIO_WIDTH);
         print!("  {:<22} {:>10} {one:>width$} {other:>width$} {:>9}", "arm", "CPU us/req", "req/s");
         print!(" {:>8} {:>8} {:>8} {:>7}", "p50 us", "p99 us", "RSS MiB", "core %");
         if self.has(case, |row| row.front_peak_kib.is_some()) {
@@ -140,28 +198,34 @@ impl Report {
     }
 
     fn print_load(&self, case: &str, arm: &str, rows: &[&Measured]) {
-        let of = |figure: fn(&Measured) -> f64| median(rows.iter().map(|row| figure(row)).collect());
-        let width = self.comparison.bases.map(|base| base.len() + 3).into_iter().max().unwrap_or(0).max(9);
+        let of = |figure: fn(&Measured) -> f64| {
+            statistics::median(&rows.iter().map(|row| figure(row)).collect::<Vec<_>>())
+        };
+        let width = self.comparison.bases.map(|base| base.len() + 3).into_iter().max().unwrap_or(0);
+        let width = width.max(RATIO_WIDTH);
         print!("  {arm:<22} {:>10.2}", of(|row| row.cpu_us));
         for base in self.comparison.bases {
-            match self.ratio(case, arm, base) {
-                Some(ratio) => print!(" {ratio:>width$.2}"),
-                None => print!(" {:>width$}", "-"),
-            }
+            let text = self.ratio(case, arm, base).map(|ratio| match self.interval(case, arm, base) {
+                Some(Interval { low, high, .. }) if arm != base => {
+                    format!("{ratio:.2} ({low:.2} to {high:.2})")
+                }
+                _ => format!("{ratio:.2}"),
+            });
+            print!(" {:>width$}", text.as_deref().unwrap_or("-"));
         }
         print!(
             " {:>9.0} {:>8.0} {:>8.0} {:>8.1} {:>7.0}",
-            of(|row| row.seen.map_or(0.0, |seen| seen.rate)),
-            of(|row| row.seen.map_or(0.0, |seen| seen.p50_us as f64)),
-            of(|row| row.seen.map_or(0.0, |seen| seen.p99_us as f64)),
-            of(|row| row.memory.map_or(0.0, |memory| memory.resident_kib as f64 / 1024.0)),
+            of(|row| row.of_seen(|seen| seen.rate)),
+            of(|row| row.of_seen(|seen| seen.p50_us as f64)),
+            of(|row| row.of_seen(|seen| seen.p99_us as f64)),
+            of(|row| row.memory.map_or(0.0, |memory| memory.resident_bytes as f64 / MEBIBYTE)),
             of(|row| row.core_share * 100.0),
         );
         if self.has(case, |row| row.front_peak_kib.is_some()) {
             print!(
                 " {:>14.1} {:>7.0}",
                 of(|row| row.front_peak_kib.unwrap_or(0) as f64 / 1024.0),
-                of(|row| row.load_share * 100.0)
+                of(|row| row.of_seen(|seen| seen.load_share * 100.0))
             );
         }
         if self.has(case, |row| row.moved_bytes.is_some()) {
@@ -185,14 +249,14 @@ impl Report {
             let ratios = self.rates_of(case, base, arm);
             if !ratios.is_empty() {
                 let all: Vec<String> = ratios.iter().map(|ratio| format!("{ratio:.2}")).collect();
-                println!("  {arm:<22} {:>10.2}   ({})", median(ratios), all.join(" "));
+                println!("  {arm:<22} {:>10.2}   ({})", statistics::median(&ratios), all.join(" "));
             }
         }
     }
 
     fn rates_of(&self, case: &str, base: &str, arm: &str) -> Vec<f64> {
         let rate = |row: &Row| {
-            row.measured.seen.filter(|_| row.measured.complaint().is_none()).map(|seen| seen.rate)
+            row.measured.seen.as_ref().filter(|_| row.measured.complaint().is_none()).map(|seen| seen.rate)
         };
         let ratio = |row: &Row| {
             let beside = self.of(base, arm).find(|beside| beside.round == row.round)?;
@@ -204,7 +268,15 @@ impl Report {
     /// Median over the rounds of the ratio of two arms' CPU time within a round.
     fn ratio(&self, case: &str, arm: &str, other: &str) -> Option<f64> {
         let ratios: Vec<f64> = self.ratios(case, arm, other).into_iter().flatten().collect();
-        (!ratios.is_empty()).then(|| median(ratios))
+        (!ratios.is_empty()).then(|| statistics::median(&ratios))
+    }
+
+    /// The interval of the same ratio; `None` where there are too few rounds for one.
+    fn interval(&self, case: &str, arm: &str, other: &str) -> Option<Interval> {
+        let ratios: Vec<f64> = self.ratios(case, arm, other).into_iter().flatten().collect();
+        let ones = vec![1.0; ratios.len()];
+        let interval = statistics::ratio_interval(&ones, &ratios, CONFIDENCE, SEED);
+        (ratios.len() >= PAIRS_MIN).then_some(interval)
     }
 
     fn ratios(&self, case: &str, arm: &str, other: &str) -> Vec<Option<f64>> {
@@ -243,7 +315,7 @@ impl Report {
             "date": ground::date(),
             "machine": ground::machine(),
             "versions": self.versions,
-            "method": "server on core 0, load on core 1; CPU from /proc/PID/task/*/schedstat over all processes; arms interleaved, order rotated per round; ratios within a round",
+            "method": "server on one core, onehop-load on another; CPU from /proc/PID/task/*/schedstat over all processes; arms interleaved, order rotated per round; ratios within a round, with intervals of 95 % from three rounds on; wrk asks the same of one arm of each case as an outside check",
             "medians": medians,
             "rows": self.rows.iter().map(Row::json).collect::<Vec<_>>(),
         });
@@ -263,18 +335,21 @@ impl Report {
         }
         let of = |figure: fn(&Measured) -> Option<f64>| {
             let figures: Vec<f64> = rows.iter().filter_map(|row| figure(row)).collect();
-            (!figures.is_empty()).then(|| rounded(median(figures)))
+            (!figures.is_empty()).then(|| rounded(statistics::median(&figures)))
         };
         let mut value = json!({
             "case": case,
             "arm": arm,
             "void": rows.iter().find_map(|row| row.complaint()),
-            "cpu_us_per_request": of(|row| row.seen.map(|_| row.cpu_us)),
-            "requests_per_second": of(|row| row.seen.map(|seen| seen.rate)),
-            "p50_us": of(|row| row.seen.map(|seen| seen.p50_us as f64)),
-            "p99_us": of(|row| row.seen.map(|seen| seen.p99_us as f64)),
+            "cpu_us_per_request": of(|row| row.seen.as_ref().map(|_| row.cpu_us)),
+            "requests_per_second": of(|row| row.seen.as_ref().map(|seen| seen.rate)),
+            "p50_us": of(|row| row.seen.as_ref().map(|seen| seen.p50_us as f64)),
+            "p99_us": of(|row| row.seen.as_ref().map(|seen| seen.p99_us as f64)),
             "start_ms": of(|row| row.start_ms),
-            "resident_kib": of(|row| row.memory.map(|memory| memory.resident_kib as f64)),
+            "resident_kib": of(|row| row.memory.map(|memory| (memory.resident_bytes / KIBIBYTE) as f64)),
+            "memory_median_kib": of(|row| row.memory_samples.map(|(median, _)| (median / KIBIBYTE) as f64)),
+            "memory_p99_kib": of(|row| row.memory_samples.map(|(_, p99)| (p99 / KIBIBYTE) as f64)),
+            "is_doubtful": rows.iter().any(|row| row.outside.as_ref().is_some_and(|outside| outside.is_doubtful)),
             "front_peak_kib": of(|row| row.front_peak_kib.map(|kib| kib as f64)),
             "mebibytes_per_second": of(Measured::mebibytes_per_second),
             "cpu_us_per_mebibyte": of(Measured::cpu_us_per_mebibyte),
@@ -283,6 +358,9 @@ impl Report {
             let ratios = self.ratios(case, arm, base).into_iter().map(|ratio| ratio.map(rounded));
             value[format!("cpu_of_{base}")] = json!(ratios.collect::<Vec<_>>());
             value[format!("cpu_of_{base}_median")] = json!(self.ratio(case, arm, base).map(rounded));
+            let interval = self.interval(case, arm, base).filter(|_| arm != base);
+            let interval = interval.map(|interval| [rounded(interval.low), rounded(interval.high)]);
+            value[format!("cpu_of_{base}_interval")] = json!(interval);
         }
         Some(value)
     }
@@ -290,7 +368,9 @@ impl Report {
 
 impl Row {
     fn json(&self) -> Value {
-        let Measured { seen, memory, .. } = &self.measured;
+        let Measured { memory, .. } = &self.measured;
+        let seen = self.measured.seen.as_ref();
+        let samples = self.measured.memory_samples;
         json!({
             "case": self.case,
             "round": self.round,
@@ -298,21 +378,25 @@ impl Row {
             "void": self.measured.complaint(),
             "cpu_us_per_request": rounded(self.measured.cpu_us),
             "core_share": rounded(self.measured.core_share),
-            "load_share": rounded(self.measured.load_share),
+            "load_share": seen.map(|seen| rounded(seen.load_share)),
+            "load_was_a_limit": seen.and_then(|seen| seen.limit.as_ref()),
             "requests": seen.map(|seen| seen.requests),
             "requests_per_second": seen.map(|seen| rounded(seen.rate)),
             "p50_us": seen.map(|seen| seen.p50_us),
             "p99_us": seen.map(|seen| seen.p99_us),
             "errors": seen.map(|seen| seen.errors),
             "start_ms": self.measured.start_ms.map(rounded),
-            "resident_kib": memory.map(|memory| memory.resident_kib),
-            "proportional_kib": memory.map(|memory| memory.proportional_kib),
+            "resident_kib": memory.map(|memory| memory.resident_bytes / KIBIBYTE),
+            "proportional_kib": memory.and_then(|memory| Some(memory.proportional_bytes? / KIBIBYTE)),
+            "memory_median_kib": samples.map(|(median, _)| median / KIBIBYTE),
+            "memory_p99_kib": samples.map(|(_, p99)| p99 / KIBIBYTE),
             "front_peak_kib": self.measured.front_peak_kib,
             "mebibytes_per_second": self.measured.mebibytes_per_second().map(rounded),
             "cpu_us_per_mebibyte": self.measured.cpu_us_per_mebibyte().map(rounded),
             "answer_bytes": self.measured.answer_bytes,
-            "server": without_folders(&self.measured.server_line),
-            "load": without_folders(&self.measured.load_line),
+            "server": without_folders(&self.measured.server_line.join(" ")),
+            "load": without_folders(&self.measured.load_line.join(" ")),
+            "outside_check": self.measured.outside.as_ref().map(Outside::json),
         })
     }
 }
@@ -320,12 +404,13 @@ impl Row {
 fn print_start(arm: &str, rows: &[&Measured]) {
     let times: Vec<f64> = rows.iter().filter_map(|row| row.start_ms).collect();
     let slowest = times.iter().copied().fold(0.0, f64::max);
-    let resident = rows.iter().filter_map(|row| row.memory).map(|memory| memory.resident_kib as f64 / 1024.0);
+    let resident =
+        rows.iter().filter_map(|row| row.memory).map(|memory| memory.resident_bytes as f64 / MEBIBYTE);
     println!(
         "  {arm:<22} {:>10.1} {slowest:>10.1} {:>10.1} {:>9.1}",
-        median(times),
-        median(rows.iter().map(|row| row.cpu_us / 1e3).collect()),
-        median(resident.collect()),
+        statistics::median(&times),
+        statistics::median(&rows.iter().map(|row| row.cpu_us / 1e3).collect::<Vec<_>>()),
+        statistics::median(&resident.collect::<Vec<_>>()),
     );
 }
 
@@ -347,19 +432,9 @@ pub(crate) fn write_result(name: &str, smoke: bool, value: &Value) -> Outcome<Pa
 }
 
 /// A command line as another checkout would write it.
-fn without_folders(line: &[String]) -> String {
+pub(crate) fn without_folders(line: &str) -> String {
     let (target, root) = (ground::target().display().to_string(), ground::root().display().to_string());
-    line.join(" ").replace(&target, "target").replace(&format!("{root}/"), "")
-}
-
-/// The middle value; the mean of the two middle ones.
-pub(crate) fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    match (values.len() / 2, values.len() % 2) {
-        (0, 0) => f64::NAN,
-        (middle, 1) => values[middle],
-        (middle, _) => f64::midpoint(values[middle - 1], values[middle]),
-    }
+    line.replace(&target, "target").replace(&format!("{root}/"), "")
 }
 
 fn rounded(value: f64) -> f64 {
@@ -370,25 +445,29 @@ fn rounded(value: f64) -> f64 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_median_is_the_middle_or_the_mean_of_the_middle_two() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
-        assert!(median(vec![]).is_nan());
-    }
-
     fn measured(cpu_us: f64, errors: u64) -> Measured {
-        let seen = Seen { requests: 1, rate: 1.0, p50_us: 1, p99_us: 1, load_cpu_seconds: 0.0, errors };
+        let seen = Seen {
+            requests: 1,
+            rate: 1.0,
+            p50_us: 1,
+            p99_us: 1,
+            connections_opened: 1,
+            load_share: 0.0,
+            errors,
+            errors_in_words: String::new(),
+            limit: None,
+        };
         Measured {
             cpu_us,
             core_share: 1.0,
-            load_share: 0.0,
             seen: Some(seen),
             memory: None,
+            memory_samples: None,
             front_peak_kib: None,
             moved_bytes: None,
             answer_bytes: 1,
             complaint: None,
+            outside: None,
             start_ms: None,
             server_line: vec![],
             load_line: vec![],
@@ -402,7 +481,11 @@ mod tests {
             under: None,
             arms: &["onehop", "floor"],
             bases: ["floor", "nginx"],
+            checked: "nginx",
         };
+        assert!(comparison.is_checked("nginx", ["floor", "nginx"].into_iter()));
+        assert!(!comparison.is_checked("floor", ["floor", "nginx"].into_iter()));
+        assert!(comparison.is_checked("floor", ["floor", "onehop"].into_iter()));
         let mut report = Report::new(comparison, true, BTreeMap::new());
         for (round, onehop, floor, errors) in [(0, 6.0, 5.0, 0), (1, 12.0, 6.0, 0), (2, 1.0, 1.0, 4)] {
             report.add("c", round, "onehop", measured(onehop, errors));
@@ -411,5 +494,6 @@ mod tests {
         assert_eq!(report.ratios("c", "onehop", "floor"), [Some(1.2), Some(2.0), None]);
         assert_eq!(report.ratio("c", "onehop", "floor"), Some(1.6));
         assert_eq!(report.ratio("c", "onehop", "nginx"), None);
+        assert_eq!(report.interval("c", "onehop", "floor"), None);
     }
 }

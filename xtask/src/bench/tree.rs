@@ -4,6 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use onehop_load::measure::{forget_peak, memory_of};
+use onehop_load::plan::Expect;
+use onehop_load::statistics::median;
 use serde_json::json;
 
 use crate::ground::Options;
@@ -11,11 +14,13 @@ use crate::{Outcome, ground};
 
 use super::arms::Arm;
 use super::probe;
-use super::process;
-use super::report::{median, write_result};
+use super::report::write_result;
+use super::servers;
 
 const FILES: usize = 200;
 const MEBIBYTE: usize = 1024 * 1024;
+/// Bytes.
+const KIBIBYTE: u64 = 1024;
 /// Files of the large tree that are replaced.
 const CHANGED: usize = 5;
 /// A change is visible within the watcher's quiet time and the reading; this long means never.
@@ -27,7 +32,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let smoke = options.flag("--smoke");
     let large = options.number("--mebibytes", if smoke { 20 } else { 200 })?;
     options.finish()?;
-    process::move_to_load_core();
+    servers::move_to_load_core();
     let arm = Arm::prepare("onehop")?;
     let folder = ground::target_folder("bench")?.join("tree");
 
@@ -37,7 +42,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let slowest = ready.iter().copied().fold(0.0, f64::max);
     println!(
         "{FILES} files of 1 MiB together: first 200 after {:.1} ms (median), {slowest:.1} ms (slowest)",
-        median(ready.clone())
+        median(&ready)
     );
 
     make_tree(&folder, usize::try_from(large)? * MEBIBYTE / FILES, "jpg")?;
@@ -45,7 +50,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     println!("{large} MiB: {swap:#}");
     let value = json!({
         "what": "tree", "date": ground::date(), "machine": ground::machine(), "version": arm.version,
-        "ready_ms": ready, "ready_ms_median": median(ready.clone()), "tree_mebibytes": large, "swap": swap,
+        "ready_ms": ready, "ready_ms_median": median(&ready), "tree_mebibytes": large, "swap": swap,
     });
     println!("written to {}", write_result("tree", smoke, &value)?.display());
     std::fs::remove_dir_all(&folder)?;
@@ -85,23 +90,17 @@ fn content(seed: u64, size: usize, extension: &str) -> Vec<u8> {
 }
 
 fn time_to_ready(arm: &Arm, folder: &Path) -> Outcome<f64> {
-    let begun = Instant::now();
-    let running = arm.launch(folder, Path::new(""))?;
-    loop {
-        match probe::get(running.address, "/assets/part-199.js", &[]) {
-            Ok(answer) if answer.status == 200 => return Ok(begun.elapsed().as_secs_f64() * 1e3),
-            Err(error) if begun.elapsed() > SWAP_DEADLINE => return Err(error),
-            _ => std::thread::sleep(Duration::from_micros(100)),
-        }
-    }
+    let mut running = arm.launch(folder, Path::new(""))?;
+    Ok(running.wait_until_ready("/assets/part-199.js", Expect::Success)?.as_secs_f64() * 1e3)
 }
 
 fn swap(arm: &Arm, folder: &Path) -> Outcome<serde_json::Value> {
     let running = arm.start(folder, Path::new(""))?;
     let path = format!("/assets/part-{:03}.jpg", CHANGED - 1);
     let old = probe::get(running.address, &path, &[])?;
-    let before = running.server.memory();
-    running.server.forget_peak();
+    let processes = running.server.tree().processes();
+    let before = memory_of(&processes).resident_bytes / KIBIBYTE;
+    forget_peak(&processes);
 
     let size = old.body.len();
     for index in 0..CHANGED {
@@ -123,14 +122,15 @@ fn swap(arm: &Arm, folder: &Path) -> Outcome<serde_json::Value> {
         std::thread::sleep(Duration::from_millis(20));
     }
     let seen_after = begun.elapsed();
-    let after = running.server.memory();
+    let after = memory_of(&running.server.tree().processes());
+    let (after, peak) = (after.resident_bytes / KIBIBYTE, after.peak_bytes / KIBIBYTE);
     Ok(json!({
-        "resident_before_kib": before.resident_kib,
-        "peak_kib": after.peak_kib,
-        "resident_after_kib": after.resident_kib,
+        "resident_before_kib": before,
+        "peak_kib": peak,
+        "resident_after_kib": after,
         "changed_kib": size * CHANGED / 1024,
         "peak_beyond_store_and_change_kib":
-            i64::try_from(after.peak_kib)? - i64::try_from(before.resident_kib + (size * CHANGED / 1024) as u64)?,
+            i64::try_from(peak)? - i64::try_from(before + (size * CHANGED / 1024) as u64)?,
         "seen_after_ms": seen_after.as_millis() as u64,
     }))
 }

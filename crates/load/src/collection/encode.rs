@@ -1,7 +1,7 @@
 //! The encodings that requests of a collection need: URLs, forms, base64.
 
 /// A URL's path and query with what may not stand there percent-encoded, as Postman does it: the rest, `%` too,
-/// stays as it is.
+/// stays as it is. A backslash in the path is a slash, as in browsers.
 pub(super) fn url(text: &str) -> String {
     let (text, fragment) = match text.find('#') {
         Some(at) => text.split_at(at),
@@ -11,7 +11,9 @@ pub(super) fn url(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (at, letter) in text.char_indices() {
         let is_unsafe = if at < query { " \"<>`{}" } else { " \"'<>" };
-        if letter.is_ascii_graphic() && !is_unsafe.contains(letter) {
+        if letter == '\\' && at < query {
+            out.push('/');
+        } else if letter.is_ascii_graphic() && !is_unsafe.contains(letter) {
             out.push(letter);
         } else {
             percent(letter, &mut out);

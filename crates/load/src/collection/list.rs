@@ -3,9 +3,11 @@
 use super::limits::REQUESTS_MAX;
 use super::problem::Problem;
 use super::variables::Variables;
-use super::{Collection, nowhere};
+use super::{Collection, check, nowhere};
 use crate::plan::{Ask, Expect};
 use crate::target::Target;
+
+const MEND: &str = "Mend the line, or leave it out with `#`.";
 
 pub(super) fn read(text: &str, variables: &mut Variables) -> Result<Collection, Problem> {
     let mut asks = Vec::new();
@@ -41,9 +43,8 @@ fn ask(line: &str, variables: &mut Variables) -> Result<Ask, Problem> {
             return Err(Problem::new(cause, "A space in a URL is written %20, a method in capitals."));
         }
     };
-    let target = Target::parse(url)
-        .map_err(|error| Problem::new(error.to_string(), "Mend the line, or leave it out with `#`."))?;
-    Ok(Ask {
+    let target = Target::parse(url).map_err(|error| Problem::new(error.to_string(), MEND))?;
+    let ask = Ask {
         name: if words.len() == 1 { url.to_owned() } else { format!("{method} {url}") },
         target,
         address: nowhere(),
@@ -52,5 +53,7 @@ fn ask(line: &str, variables: &mut Variables) -> Result<Ask, Problem> {
         body: None,
         weight: 1,
         expect: Expect::Success,
-    })
+    };
+    check(&ask, MEND)?;
+    Ok(ask)
 }

@@ -9,10 +9,14 @@ mod har;
 mod kind;
 mod limits;
 mod list;
+mod notes;
 mod postman;
 mod problem;
 mod run;
+#[cfg(test)]
+mod tests;
 mod variables;
+mod varying;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,12 +25,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::latency::Latencies;
-use crate::plan::Ask;
+use crate::plan::{Ask, Reuse};
 use crate::target::{Address, Endpoint, TargetError};
 pub use problem::CollectionError;
 use problem::Problem;
 pub use run::run;
-use variables::{Variables, Varying};
+use variables::Variables;
+use varying::Varying;
 
 /// How a collection is read.
 #[derive(Debug, Clone, Default)]
@@ -143,7 +148,6 @@ fn parse(bytes: &[u8], name: &str, folder: &Path, mut variables: Variables) -> R
             Problem::at(format!("line {line}"), "it is not written in UTF-8", "Save it in UTF-8.")
         })?
         .trim_start_matches('\u{feff}');
-    variables.mark_against(text);
     let mut collection = match kind::of(text)? {
         kind::Kind::Postman => postman::read(text, folder, &mut variables)?,
         kind::Kind::Har => har::read(text)?,
@@ -153,7 +157,7 @@ fn parse(bytes: &[u8], name: &str, folder: &Path, mut variables: Variables) -> R
         collection.name = name.to_owned();
     }
     for (number, ask) in collection.asks.iter_mut().enumerate() {
-        if let Some(varying) = variables.settle(ask) {
+        if let Some(varying) = variables.mark.settle(ask) {
             collection.varying.insert(number, varying);
         }
     }
@@ -177,6 +181,17 @@ fn read_file(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Problem> {
         ));
     }
     Ok(bytes)
+}
+
+/// Whether a request can be sent as it stands.
+fn check(ask: &Ask, next: &str) -> Result<(), Problem> {
+    // What follows its answer is no HTTP (RFC 9110 section 9.3.6).
+    if ask.method == "CONNECT" {
+        return Err(Problem::new("CONNECT asks for a tunnel, and no tunnel is made here", next));
+    }
+    let lines = ask.field_lines(Reuse::Kept).map_err(|error| Problem::new(error.to_string(), next))?;
+    drop(lines);
+    Ok(())
 }
 
 /// The address of a request that nobody looked for yet: nobody can be connected to there.

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use super::limits::SHOWN_LETTERS_MAX;
+
 /// Why a collection cannot be read. Its text is for a person.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}", file.display())]
@@ -21,16 +23,16 @@ pub(super) struct Problem {
 
 impl Problem {
     pub(super) fn new(cause: impl Into<String>, next: impl Into<String>) -> Problem {
-        Problem { place: None, cause: cause.into(), next: next.into() }
+        Problem { place: None, cause: printable(&cause.into()), next: next.into() }
     }
 
     pub(super) fn at(place: impl Into<String>, cause: impl Into<String>, next: impl Into<String>) -> Problem {
-        Problem { place: Some(place.into()), cause: cause.into(), next: next.into() }
+        Problem::new(cause, next).placed(place)
     }
 
     /// The same with its place, where it has none yet.
     pub(super) fn placed(self, place: impl Into<String>) -> Problem {
-        Problem { place: self.place.or_else(|| Some(place.into())), ..self }
+        Problem { place: self.place.or_else(|| Some(printable(&place.into()))), ..self }
     }
 
     pub(super) fn of(self, file: &Path) -> CollectionError {
@@ -43,6 +45,18 @@ impl std::fmt::Display for Problem {
         if let Some(place) = &self.place {
             write!(formatter, "{place}: ")?;
         }
-        write!(formatter, "{}. {}", self.cause, self.next)
+        let end = if self.cause.ends_with(['?', '.']) { "" } else { "." };
+        write!(formatter, "{}{end} {}", self.cause, self.next)
     }
+}
+
+/// A file's text as it may stand in a line for a person: what would steer a terminal is shown as a box, what is very
+/// long is cut.
+pub(super) fn printable(text: &str) -> String {
+    let shown = |letter: char| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter };
+    let mut out: String = text.chars().take(SHOWN_LETTERS_MAX).map(shown).collect();
+    if text.chars().nth(SHOWN_LETTERS_MAX).is_some() {
+        out.push('…');
+    }
+    out
 }

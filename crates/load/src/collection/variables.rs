@@ -3,15 +3,14 @@
 //! Owns which value wins and the parts that are made anew for each iteration. Never leaves a variable without a
 //! value in a request: what would be sent as `{{URL}}` was never meant.
 
-use std::collections::BTreeMap;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::kind::of_json;
 use super::limits::{FILE_BYTES_MAX, FILLED_BYTES_MAX, VARIABLE_PASSES_MAX};
 use super::problem::Problem;
-use crate::plan::Ask;
+use super::varying::{Dynamic, Mark};
 
 /// Where values come from, strongest first. It is Postman's order.
 #[derive(Debug, Default)]
@@ -21,39 +20,9 @@ pub(super) struct Variables {
     collection: BTreeMap<String, String>,
     /// Names that scripts of the collection set. They are not run: only a hint for whoever misses a value.
     set_by_scripts: Vec<String>,
-    /// Stands before each part that is made anew: a word that is nowhere in the collection, of letters and digits
-    /// only, so that no encoding changes it.
-    mark: String,
+    /// Stands for what is made anew for each iteration.
+    pub(super) mark: Mark,
     filled_bytes: usize,
-}
-
-/// Parts of a request that are made anew for each iteration.
-#[derive(Debug, Clone)]
-pub(super) struct Varying {
-    path: Template,
-    fields: Vec<(String, Template)>,
-    body: Option<Template>,
-}
-
-/// Bytes, and between them what is made anew.
-#[derive(Debug, Clone)]
-struct Template(Vec<Piece>);
-
-#[derive(Debug, Clone)]
-enum Piece {
-    Bytes(Vec<u8>),
-    Dynamic(Dynamic),
-}
-
-/// What is made anew, as Postman names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Dynamic {
-    /// `$guid` and `$randomUUID`: a random UUID, version 4 (RFC 9562 section 5.4).
-    Guid,
-    /// `$timestamp`: seconds since 1970.
-    Timestamp,
-    /// `$randomInt`: from 0 to 1000.
-    RandomInt,
 }
 
 impl Variables {
@@ -96,44 +65,29 @@ impl Variables {
         self.set_by_scripts.push(name.to_owned());
     }
 
-    /// Chooses the mark so that it is nowhere in this text, nor in a value.
-    pub(super) fn mark_against(&mut self, text: &str) {
-        let layers = [&self.command_line, &self.environment];
-        let mut mark = String::from("onehopmade");
-        while text.contains(&mark) || layers.iter().any(|layer| layer.values().any(|v| v.contains(&mark))) {
-            mark.push(fastrand::lowercase());
-        }
-        self.mark = mark;
-    }
-
     /// The text with all variables filled in; what is made anew has its mark.
     pub(super) fn fill(&mut self, text: &str) -> Result<String, Problem> {
         let mut filled = text.to_owned();
-        for _ in 0..VARIABLE_PASSES_MAX {
-            let Some((next, _)) = self.pass(&filled)? else { return Ok(filled) };
+        let mut turning = BTreeSet::new();
+        for pass in 0..=VARIABLE_PASSES_MAX {
+            let Some((next, names)) = self.pass(&filled)? else { return Ok(filled) };
+            // What is still replaced so late turns in a circle, however long that is.
+            if pass > VARIABLE_PASSES_MAX / 2 {
+                turning.extend(names);
+            }
             filled = next;
         }
-        match self.pass(&filled)? {
-            None => Ok(filled),
-            Some((_, mut names)) => {
-                names.sort();
-                names.dedup();
-                let names: Vec<String> = names.iter().take(4).map(|name| format!("`{name}`")).collect();
-                Err(Problem::new(
-                    format!("the value of {} leads back to itself", names.join(", ")),
-                    "Give one of them a value that names no variable.",
-                ))
-            }
-        }
+        let names: Vec<String> = turning.iter().take(4).map(|name| format!("`{name}`")).collect();
+        Err(Problem::new(
+            format!("variables lead back to themselves: {}", names.join(", ")),
+            "Give one of them a value that names no variable.",
+        ))
     }
 
     /// The same with what is made anew made once, for texts that are encoded beyond recognition.
     pub(super) fn fill_once(&mut self, text: &str) -> Result<String, Problem> {
         let filled = self.fill(text)?;
-        Ok(match self.template(filled.as_bytes()) {
-            Some(template) => template.text(),
-            None => filled,
-        })
+        Ok(self.mark.resolve(filled))
     }
 
     /// Replaces each variable once. `None` where there is nothing to replace.
@@ -145,6 +99,7 @@ impl Variables {
             out.push_str(before);
             match self.value(name)? {
                 Some(value) => {
+                    self.spend(value.len(), &out)?;
                     out.push_str(&value);
                     names.push(name.to_owned());
                 }
@@ -178,13 +133,13 @@ impl Variables {
     }
 
     /// The value of a name; `None` for what is no variable's name (`{{#each}}` in a template that is sent).
-    fn value(&self, name: &str) -> Result<Option<String>, Problem> {
+    fn value(&mut self, name: &str) -> Result<Option<String>, Problem> {
         let layers = [&self.command_line, &self.environment, &self.collection];
         if let Some(value) = layers.iter().find_map(|layer| layer.get(name)) {
             return Ok(Some(value.clone()));
         }
         if let Some(dynamic) = Dynamic::of(name) {
-            return Ok(Some(format!("{}{}", self.mark, dynamic.letter())));
+            return Ok(Some(self.mark.put(dynamic)));
         }
         let is_mark = |letter: char| "_-.$ ".contains(letter);
         let is_name = !name.trim().is_empty() && name.chars().all(|l| l.is_alphanumeric() || is_mark(l));
@@ -213,138 +168,6 @@ impl Variables {
                 format!("{give}, or in an environment."),
             ),
             _ => Problem::new(cause, format!("{give}, or in an environment.")),
-        }
-    }
-
-    /// Takes the marks out of a request: it gets values, and what makes others where there were marks.
-    pub(super) fn settle(&self, ask: &mut Ask) -> Option<Varying> {
-        let path = self.template(ask.target.path.as_bytes());
-        let body = ask.body.as_deref().and_then(|body| self.template(body));
-        let fields: Vec<_> =
-            ask.fields.iter().map(|(name, value)| (name, self.template(value.as_bytes()), value)).collect();
-        if path.is_none() && body.is_none() && fields.iter().all(|(_, value, _)| value.is_none()) {
-            return None;
-        }
-        let whole = |bytes: &[u8]| Template(vec![Piece::Bytes(bytes.to_vec())]);
-        let varying = Varying {
-            path: path.unwrap_or_else(|| whole(ask.target.path.as_bytes())),
-            fields: fields
-                .into_iter()
-                .map(|(name, made, value)| (name.clone(), made.unwrap_or_else(|| whole(value.as_bytes()))))
-                .collect(),
-            body: body.or_else(|| ask.body.as_deref().map(whole)),
-        };
-        varying.renew(ask);
-        Some(varying)
-    }
-
-    /// Cuts bytes at the marks. `None` where there is none.
-    fn template(&self, bytes: &[u8]) -> Option<Template> {
-        let mut pieces = Vec::new();
-        let mut rest = bytes;
-        while let Some((before, dynamic, after)) = self.next_mark(rest) {
-            pieces.extend([Piece::Bytes(before.to_vec()), Piece::Dynamic(dynamic)]);
-            rest = after;
-        }
-        if pieces.is_empty() {
-            return None;
-        }
-        pieces.push(Piece::Bytes(rest.to_vec()));
-        Some(Template(pieces))
-    }
-
-    fn next_mark<'a>(&self, bytes: &'a [u8]) -> Option<(&'a [u8], Dynamic, &'a [u8])> {
-        let mark = self.mark.as_bytes();
-        if mark.is_empty() {
-            return None;
-        }
-        let mut from = 0;
-        while let Some(found) = bytes.get(from..)?.windows(mark.len()).position(|window| window == mark) {
-            let at = from + found;
-            let after = bytes.get(at + mark.len()..)?;
-            if let Some((dynamic, rest)) =
-                after.split_first().and_then(|(l, rest)| Some((Dynamic::at(*l)?, rest)))
-            {
-                return Some((bytes.get(..at)?, dynamic, rest));
-            }
-            from = at + mark.len();
-        }
-        None
-    }
-}
-
-impl Varying {
-    /// Gives a request new values.
-    pub(super) fn renew(&self, ask: &mut Ask) {
-        ask.target.path = self.path.text();
-        ask.fields = self.fields.iter().map(|(name, value)| (name.clone(), value.text())).collect();
-        ask.body = self.body.as_ref().map(Template::bytes);
-    }
-}
-
-impl Template {
-    fn bytes(&self) -> Vec<u8> {
-        let mut out = Vec::new();
-        for piece in &self.0 {
-            match piece {
-                Piece::Bytes(bytes) => out.extend_from_slice(bytes),
-                Piece::Dynamic(dynamic) => out.extend_from_slice(dynamic.make().as_bytes()),
-            }
-        }
-        out
-    }
-
-    /// It was cut from text at marks that are text: nothing is lost.
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.bytes()).into_owned()
-    }
-}
-
-impl Dynamic {
-    fn of(name: &str) -> Option<Dynamic> {
-        match name {
-            "$guid" | "$randomUUID" => Some(Dynamic::Guid),
-            "$timestamp" => Some(Dynamic::Timestamp),
-            "$randomInt" => Some(Dynamic::RandomInt),
-            _ => None,
-        }
-    }
-
-    fn letter(self) -> char {
-        match self {
-            Dynamic::Guid => '0',
-            Dynamic::Timestamp => '1',
-            Dynamic::RandomInt => '2',
-        }
-    }
-
-    fn at(letter: u8) -> Option<Dynamic> {
-        match letter {
-            b'0' => Some(Dynamic::Guid),
-            b'1' => Some(Dynamic::Timestamp),
-            b'2' => Some(Dynamic::RandomInt),
-            _ => None,
-        }
-    }
-
-    fn make(self) -> String {
-        match self {
-            Dynamic::Guid => {
-                let random = fastrand::u128(..);
-                // RFC 9562 section 5.4: version 4, variant 10.
-                let marked = (random & !(0xF << 76) & !(0x3 << 62)) | (0x4 << 76) | (0x2 << 62);
-                let text = format!("{marked:032x}");
-                let parts: Vec<&str> = [(0, 8), (8, 12), (12, 16), (16, 20), (20, 32)]
-                    .into_iter()
-                    .filter_map(|(from, to)| text.get(from..to))
-                    .collect();
-                parts.join("-")
-            }
-            Dynamic::Timestamp => {
-                let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                since.as_secs().to_string()
-            }
-            Dynamic::RandomInt => fastrand::u32(0..=1000).to_string(),
         }
     }
 }

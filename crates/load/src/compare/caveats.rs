@@ -69,27 +69,29 @@ fn of_marks(arm: &Arm, own: &[&Sample]) -> Vec<String> {
     let name = &arm.name;
     let rounds = |is: fn(&Mark) -> bool| -> Option<String> {
         let marked = own.iter().filter(|sample| sample.marks.iter().any(is));
-        in_words(marked.map(|sample| (sample.round + 1).to_string()).collect())
+        let numbers: Vec<String> = marked.map(|sample| (sample.round + 1).to_string()).collect();
+        match numbers.len() {
+            1 => in_words(numbers).map(|number| format!("round {number}")),
+            count if count > 1 && count == own.len() => Some("all rounds".to_owned()),
+            _ => in_words(numbers).map(|numbers| format!("rounds {numbers}")),
+        }
     };
     let mut caveats = Vec::new();
     if let Some(rounds) = rounds(|mark| matches!(mark, Mark::StartUp { .. })) {
         caveats.push(format!(
-            "`{name}` was not warm yet when it was measured in round {rounds}; left out. A longer warm-up avoids that"
+            "`{name}` was not warm yet when it was measured in {rounds}; left out. A longer warm-up avoids that"
         ));
     }
     if let Some(rounds) = rounds(|mark| matches!(mark, Mark::Pause { .. })) {
-        caveats.push(format!(
-            "`{name}`, or the machine, stood still in round {rounds}: rate and latency left out"
-        ));
+        caveats.push(format!("`{name}`, or the machine, stood still in {rounds}: rate and latency left out"));
     }
     if let Some(rounds) = rounds(|mark| *mark == Mark::Restarted) {
-        caveats.push(format!(
-            "`{name}` ended or was started anew while it was measured in round {rounds}; left out"
-        ));
+        caveats
+            .push(format!("`{name}` ended or was started anew while it was measured in {rounds}; left out"));
     }
     if let Some(rounds) = rounds(|mark| *mark == Mark::LoadWasTheBottleneck) {
         caveats.push(format!(
-            "the load was at its own limit with `{name}` in round {rounds}: rate and latency are left out, they say \
+            "the load was at its own limit with `{name}` in {rounds}: rate and latency are left out, they say \
              nothing about the server"
         ));
     }
@@ -100,7 +102,11 @@ fn of_marks(arm: &Arm, own: &[&Sample]) -> Vec<String> {
     });
     if let Some((round, why)) = voids.next() {
         let more = voids.count();
-        let more = if more > 0 { format!(" (and {more} more rounds)") } else { String::new() };
+        let more = match more {
+            0 => String::new(),
+            1 => " (one other round too)".to_owned(),
+            more => format!(" ({more} other rounds too)"),
+        };
         caveats.push(format!("round {round} of `{name}` is void{more}: {why}"));
     }
     caveats

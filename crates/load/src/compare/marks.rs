@@ -19,8 +19,11 @@ const DEVIATIONS: f64 = 6.0;
 const NORMAL_SCALE: f64 = 1.4826;
 /// However steady the rest is, a rate within this share of it is no start-up: connections are made meanwhile.
 const RATE_SHARE: f64 = 0.25;
-/// The same for the median latency.
+/// However unsteady the rest is, a rate that lacks this share of it is one.
+const RATE_SHARE_FAR: f64 = 0.75;
+/// What counts at least and at most for the median latency.
 const LATENCY_SHARE: f64 = 0.5;
+const LATENCY_SHARE_FAR: f64 = 4.0;
 /// Counts vary by their root at least; so many roots are no chance.
 const COUNT_ROOTS: f64 = 4.0;
 /// Answers of a slice below which its median latency is chance.
@@ -106,14 +109,16 @@ fn start_up(slices: &[Slice], length: Duration, pace: &Pace) -> Option<Duration>
     let counts: Vec<f64> = rest.iter().map(|slice| slice.good as f64).collect();
     let (count, count_deviation) = centre(&counts);
     let roots = COUNT_ROOTS * count.max(1.0).sqrt();
-    let least = count - (DEVIATIONS * count_deviation).max(RATE_SHARE * count).max(roots);
+    let far = (DEVIATIONS * count_deviation).min(RATE_SHARE_FAR * count);
+    let least = count - far.max(RATE_SHARE * count).max(roots);
     let latencies: Vec<f64> = rest
         .iter()
         .filter(|slice| slice.good >= SLICE_ANSWERS_MIN)
         .map(|slice| slice.p50.as_secs_f64())
         .collect();
     let (latency, latency_deviation) = centre(&latencies);
-    let most = latency + (DEVIATIONS * latency_deviation).max(LATENCY_SHARE * latency);
+    let far = (DEVIATIONS * latency_deviation).min(LATENCY_SHARE_FAR * latency);
+    let most = latency + far.max(LATENCY_SHARE * latency);
     let is_rate_even = is_even(pace);
     let is_off = |slice: &&Slice| {
         let is_slow = is_rate_even && (slice.good as f64) < least;
@@ -164,6 +169,8 @@ mod tests {
         let mut late = usual;
         late[..2].copy_from_slice(&[900, 300]);
         assert_eq!(begin(&steady, &late), Some(SLICE * 2));
+        let unsteady = [4, 8, 8, 4000, 1000, 3000, 4300, 1300, 6000, 5100, 2000, 900];
+        assert_eq!(begin(&unsteady, &usual), Some(SLICE * 3));
     }
 
     #[test]

@@ -52,7 +52,8 @@ pub(super) fn value(sample: &Sample, metric: Metric) -> Option<f64> {
             let usage = usage?;
             per_request(usage.switches_voluntary as f64 + usage.switches_involuntary as f64)
         }
-        Metric::IoBytes => per_request(usage?.io_bytes as f64),
+        // Servers that use other calls than read and write for their sockets have none.
+        Metric::IoBytes => per_request(usage?.io_bytes as f64).filter(|bytes| *bytes > 0.0),
         Metric::ColdStart => sample.cold_start.map(micros),
         Metric::AfterIdle => sample.after_idle.map(micros),
     }

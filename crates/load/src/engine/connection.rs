@@ -3,10 +3,12 @@
 //! Owns the reading of answers from bytes. Knows no clock and makes no system call but closing. Takes no part of an
 //! answer for the whole, and no byte that was not asked for.
 
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 
-use onehop_http1::{AnswerRead, BodyRead, ClientCodec, ResponseHead};
+use onehop_http1::{AnswerBody, AnswerRead, BodyRead, ClientCodec, ResponseHead};
 
+use super::request::Request;
 use crate::client::CODEC_LIMITS;
 
 /// What a connection is at.
@@ -54,11 +56,15 @@ pub(super) struct Connection {
     /// Failures in a row.
     pub failures: u32,
     /// What is said of the requests and answers.
-    pub codec: ClientCodec,
+    codec: ClientCodec,
+    /// The codec knows of the request.
+    is_announced: bool,
     /// Bytes that came and could not be used yet. Empty unless an answer is cut in an unlucky place.
     held: Vec<u8>,
     /// The status, once the head is read.
     status: Option<u16>,
+    /// Where the head stood in the bytes that it was read from.
+    head_at: Range<usize>,
 }
 
 /// What bytes of an answer came to.
@@ -94,8 +100,10 @@ impl Connection {
             answers: 0,
             failures: 0,
             codec: ClientCodec::new(CODEC_LIMITS),
+            is_announced: false,
             held: Vec::new(),
             status: None,
+            head_at: 0..0,
         }
     }
 
@@ -110,6 +118,7 @@ impl Connection {
         self.address = address;
         self.answers = 0;
         self.codec = ClientCodec::new(CODEC_LIMITS);
+        self.is_announced = false;
     }
 
     /// Closes the socket, where there is one.
@@ -125,21 +134,52 @@ impl Connection {
         self.written = 0;
         self.got = 0;
         self.status = None;
+        self.is_announced = false;
     }
 
-    /// Takes bytes that came.
-    pub(super) fn feed(&mut self, fresh: &[u8], head: &mut ResponseHead) -> Fed {
+    /// Takes bytes that came. `familiar` is the last answer's head to the same request.
+    #[inline]
+    pub(super) fn feed(
+        &mut self,
+        fresh: &[u8],
+        request: &Request,
+        familiar: &mut Familiar,
+        desk: &mut Desk,
+    ) -> Fed {
+        let is_first = self.got == 0;
         self.got += fresh.len() as u64;
+        if is_first && familiar.is_whole_answer(fresh) {
+            return Fed::Whole { status: familiar.status, reusable: true };
+        }
+        self.feed_codec(fresh, request, desk, is_first.then_some(familiar))
+    }
+
+    fn feed_codec(
+        &mut self,
+        fresh: &[u8],
+        request: &Request,
+        desk: &mut Desk,
+        familiar: Option<&mut Familiar>,
+    ) -> Fed {
+        if !self.announce(request, desk) {
+            return Fed::Malformed;
+        }
         if self.held.is_empty() {
-            let (fed, used) = self.read(fresh, head);
-            if fed == Fed::Incomplete {
-                self.held.extend_from_slice(fresh.get(used..).unwrap_or_default());
+            let (fed, used) = self.read(fresh, &mut desk.head);
+            match (fed, familiar) {
+                (Fed::Incomplete, _) => {
+                    self.held.extend_from_slice(fresh.get(used..).unwrap_or_default());
+                }
+                (Fed::Whole { status, reusable: true }, Some(familiar)) => {
+                    familiar.remember(fresh, status, self.codec.answer_body(), self.head_at.clone());
+                }
+                _ => {}
             }
             return fed;
         }
         let mut held = std::mem::take(&mut self.held);
         held.extend_from_slice(fresh);
-        let (fed, used) = self.read(&held, head);
+        let (fed, used) = self.read(&held, &mut desk.head);
         if fed == Fed::Incomplete {
             held.drain(..used.min(held.len()));
             self.held = held;
@@ -147,10 +187,18 @@ impl Connection {
         fed
     }
 
-    /// The other side closed.
+    /// The other side closed: the status of an answer that is whole with that.
     pub(super) fn end(&mut self) -> Option<u16> {
         self.codec.read_eof(self.held.len()).ok()?;
         self.status
+    }
+
+    /// Tells the codec of the request, once there is something to judge.
+    fn announce(&mut self, request: &Request, desk: &mut Desk) -> bool {
+        if !self.is_announced {
+            self.is_announced = request.announce(&mut self.codec, &mut desk.scratch).is_ok();
+        }
+        self.is_announced
     }
 
     /// Reads as far as the bytes go, and says how many were used.
@@ -162,6 +210,7 @@ impl Connection {
                 match self.codec.read_head(input.get(used..).unwrap_or_default(), head) {
                     Ok(Some(AnswerRead::Informational { consumed })) => used += consumed,
                     Ok(Some(AnswerRead::Final { consumed })) => {
+                        self.head_at = used..used + consumed;
                         used += consumed;
                         self.status = Some(head.status());
                         break head.status();
@@ -184,5 +233,57 @@ impl Connection {
             return (Fed::Malformed, used);
         }
         (Fed::Whole { status, reusable: self.codec.reuse(0) }, used)
+    }
+}
+
+/// What all connections of a thread read with.
+#[derive(Debug)]
+pub(super) struct Desk {
+    head: ResponseHead,
+    scratch: Vec<u8>,
+}
+
+impl Desk {
+    pub(super) fn new() -> Desk {
+        Desk { head: ResponseHead::new(), scratch: Vec::new() }
+    }
+}
+
+/// The head of the last whole answer to a request, where its body had a known length and its connection could be used
+/// again. What the codec says of an answer follows from the request and the answer's bytes alone: the very same head,
+/// on a connection that is as fresh, with a body of the very same length says the same. Servers send the same head
+/// for as long as their `Date` says the same second, so that most answers cost one comparison.
+#[derive(Debug, Default)]
+pub(super) struct Familiar {
+    head: Vec<u8>,
+    /// Bytes of the whole answer; 0 where nothing is remembered.
+    length: usize,
+    status: u16,
+}
+
+impl Familiar {
+    #[inline]
+    fn is_whole_answer(&self, bytes: &[u8]) -> bool {
+        self.length != 0 && bytes.len() == self.length && bytes.starts_with(&self.head)
+    }
+
+    /// `bytes` are one read and one whole answer, with its head at `head`.
+    fn remember(&mut self, bytes: &[u8], status: u16, body: AnswerBody, head: Range<usize>) {
+        let body = match body {
+            AnswerBody::None => Some(0),
+            AnswerBody::Known(length) => usize::try_from(length).ok(),
+            AnswerBody::Chunked | AnswerBody::UntilClose => None,
+        };
+        self.length = 0;
+        // Nothing but the body stands beside the head: no informational answer came before it.
+        if head.start == 0
+            && body.and_then(|body| body.checked_add(head.end)) == Some(bytes.len())
+            && let Some(head) = bytes.get(head)
+        {
+            self.head.clear();
+            self.head.extend_from_slice(head);
+            self.length = bytes.len();
+            self.status = status;
+        }
     }
 }

@@ -44,7 +44,9 @@ pub(super) fn gather(
             let longest = measured.max(Duration::from_nanos(last_end - measured_from));
             // More answers than ended in the time: those that were owed at its end.
             let share = total.good as f64 / (in_time as f64).max(1.0);
-            Duration::try_from_secs_f64(measured.as_secs_f64() * share).unwrap_or(longest).clamp(measured, longest)
+            Duration::try_from_secs_f64(measured.as_secs_f64() * share)
+                .unwrap_or(longest)
+                .clamp(measured, longest)
         }
     };
     let (slices, slice_length) = series.finish(measured);

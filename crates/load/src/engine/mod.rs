@@ -106,7 +106,9 @@ pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<Run, LoadError> {
     descriptors::make_room(connections, threads)?;
     let warm_up = nanoseconds(plan.warm_up);
     let shared = Shared {
-        end: AtomicU64::new(plan.until.time.map_or(u64::MAX, |time| warm_up.saturating_add(nanoseconds(time)))),
+        end: AtomicU64::new(
+            plan.until.time.map_or(u64::MAX, |time| warm_up.saturating_add(nanoseconds(time))),
+        ),
         abrupt: AtomicBool::new(false),
         budget: plan.until.requests.map(AtomicU64::new),
         spent: AtomicBool::new(false),
@@ -115,7 +117,8 @@ pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<Run, LoadError> {
     let cut = Cut::of(plan.until.time);
     let (pieces, received) = sync_channel(PIECES_WAITING_MAX.saturating_mul(threads));
     scope(|scope| {
-        let mut crew = Crew { plan, requests: &requests, addresses: &addresses, shared: &shared, threads, cut };
+        let mut crew =
+            Crew { plan, requests: &requests, addresses: &addresses, shared: &shared, threads, cut };
         let started: Vec<Started<'_>> =
             (0..threads).map(|thread| crew.start(scope, thread, pieces.clone())).collect::<Result<_, _>>()?;
         drop(pieces);

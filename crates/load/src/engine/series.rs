@@ -121,7 +121,8 @@ impl Series {
         let slice_length = self.slice_length();
         let whole = nanoseconds(length) / nanoseconds(slice_length).max(1);
         // A slice in which nothing ended has no piece that says so.
-        self.slices.resize(usize::try_from(whole).unwrap_or(SLICES_MAX).clamp(1, SLICES_MAX), Building::default());
+        self.slices
+            .resize(usize::try_from(whole).unwrap_or(SLICES_MAX).clamp(1, SLICES_MAX), Building::default());
         let slices = (0_u32..).zip(&self.slices).map(|(place, slice)| Slice {
             at: slice_length.saturating_mul(place),
             good: slice.good,
@@ -172,7 +173,13 @@ mod tests {
     use super::*;
 
     fn piece(thread: usize, index: u64, good: u64) -> Piece {
-        Piece { thread, index, good, steps: vec![(Duration::from_millis(index + 1), good)], ..Piece::default() }
+        Piece {
+            thread,
+            index,
+            good,
+            steps: vec![(Duration::from_millis(index + 1), good)],
+            ..Piece::default()
+        }
     }
 
     #[test]

@@ -11,13 +11,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use onehop_http1::ResponseHead;
 use rustix::event::epoll::{self, CreateFlags, Event, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
-use super::connection::{Connection, Fed, Stage};
+use super::connection::{Connection, Desk, Familiar, Fed, Stage};
 use super::limits::{
     ARRIVALS_WAITING_MAX, BACK_OFF_MAX, BACK_OFF_MIN, BACKLOG_RETRY, CONNECTING_AT_START_MAX, DEADLINE_TICK,
     DRAIN_MAX, EVENTS_MAX, HANGING, READ_BYTES, READS_PER_TURN_MAX, SLEEP_MAX, TAIL_MAX,
@@ -91,8 +90,9 @@ pub(super) struct Thread<'a> {
     connections: Vec<Connection>,
     record: Record,
     buffer: Vec<u8>,
-    scratch: Vec<u8>,
-    head: ResponseHead,
+    desk: Desk,
+    /// For each request its last answer's head.
+    familiar: Vec<Familiar>,
     /// Rests, by their end.
     timers: BinaryHeap<Reverse<(u64, usize, u32)>>,
     /// Connections that may have more to read than they had turns for.
@@ -127,6 +127,7 @@ impl<'a> Thread<'a> {
         let connections = orders.connections.iter().map(|cycle| Connection::new(*cycle)).collect();
         let is_open = matches!(orders.work, Work::Open { .. });
         let addresses = orders.addresses.len();
+        let familiar = orders.requests.iter().map(|_| Familiar::default()).collect();
         // The first one stands last, where places are taken from.
         let places: Vec<usize> = (0..count).rev().collect();
         Ok(Thread {
@@ -136,8 +137,8 @@ impl<'a> Thread<'a> {
             connections,
             record,
             buffer: vec![0; READ_BYTES],
-            scratch: Vec::new(),
-            head: ResponseHead::new(),
+            desk: Desk::new(),
+            familiar,
             timers: BinaryHeap::new(),
             again: Vec::new(),
             unbegun: if is_open { Vec::new() } else { places.clone() },
@@ -367,7 +368,7 @@ impl<'a> Thread<'a> {
         if connection.socket.is_some() {
             connection.stage = Stage::Sending;
             self.set_deadline(place, now, self.orders.patience.answer);
-            self.announce_and_send(place);
+            self.send(place);
         } else {
             connection.stage = Stage::Connecting;
             self.connecting += 1;
@@ -398,7 +399,7 @@ impl<'a> Thread<'a> {
                 connection.opened(socket, address);
                 self.connections_opened += 1;
                 // On the machine itself most are connected already; where one is not, it says so.
-                self.announce_and_send(place);
+                self.send(place);
             }
             // The backlog of a Unix socket is full.
             Err(Errno::AGAIN) => {
@@ -408,17 +409,6 @@ impl<'a> Thread<'a> {
             }
             Err(error) => self.failed(place, Fault::Connect, &format!("no connection: {error}")),
         }
-    }
-
-    fn announce_and_send(&mut self, place: usize) {
-        let Some(connection) = self.connections.get_mut(place) else { return };
-        let Some(request) = self.orders.requests.get(connection.ask) else { return };
-        if request.announce(&mut connection.codec, &mut self.scratch).is_err() {
-            // A connection that is not ready for a request is never kept.
-            self.failed(place, Fault::Closed, "a connection was not ready for a request");
-            return;
-        }
-        self.send(place);
     }
 
     /// Writes what the socket takes.
@@ -500,7 +490,8 @@ impl<'a> Thread<'a> {
                 }
                 let generation = (data >> 32) as u32;
                 let is_same = |connection: &Connection| {
-                    connection.generation == generation && matches!(connection.stage, Stage::Sending | Stage::Waiting)
+                    connection.generation == generation
+                        && matches!(connection.stage, Stage::Sending | Stage::Waiting)
                 };
                 if (closing || flags.contains(EventFlags::IN))
                     && self.connections.get(place).is_some_and(is_same)
@@ -517,11 +508,14 @@ impl<'a> Thread<'a> {
     }
 
     fn event_of_connecting(&mut self, place: usize, flags: EventFlags, closing: bool) {
-        let Some(Some(socket)) = self.connections.get(place).map(|connection| &connection.socket) else { return };
+        let Some(Some(socket)) = self.connections.get(place).map(|connection| &connection.socket) else {
+            return;
+        };
         match rustix::net::sockopt::socket_error(socket) {
             Ok(Ok(())) if flags.contains(EventFlags::OUT) => {
                 self.send(place);
-                let is_asked = |connection: &Connection| matches!(connection.stage, Stage::Sending | Stage::Waiting);
+                let is_asked =
+                    |connection: &Connection| matches!(connection.stage, Stage::Sending | Stage::Waiting);
                 if closing && self.connections.get(place).is_some_and(is_asked) {
                     self.receive(place, true);
                 }
@@ -562,7 +556,9 @@ impl<'a> Thread<'a> {
                 Ok((0, _)) => return self.ended(place),
                 Ok((count, _)) => {
                     let fresh = self.buffer.get(..count).unwrap_or_default();
-                    match connection.feed(fresh, &mut self.head) {
+                    let Some(request) = self.orders.requests.get(connection.ask) else { return };
+                    let Some(familiar) = self.familiar.get_mut(connection.ask) else { return };
+                    match connection.feed(fresh, request, familiar, &mut self.desk) {
                         Fed::Whole { status, reusable } => {
                             return self.answered(place, status, reusable && !closing);
                         }
@@ -715,7 +711,8 @@ impl<'a> Thread<'a> {
         }
         let mut earliest = u64::MAX;
         for place in 0..self.connections.len() {
-            let Some(connection) = self.connections.get(place).filter(|connection| connection.is_busy()) else {
+            let Some(connection) = self.connections.get(place).filter(|connection| connection.is_busy())
+            else {
                 continue;
             };
             if connection.deadline > now {

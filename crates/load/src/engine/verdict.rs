@@ -50,7 +50,8 @@ const OMISSION_STEPS_MAX: u64 = 10_000;
 /// slices' p99, which a stall in one slice does not move. So a server that is slow, or slow now and then, is not
 /// said to stand still.
 pub(super) fn stalls(threads: &[Vec<Quiet>], slices: &[Slice], measured_from: u64, until: u64) -> Vec<Stall> {
-    let mut usual: Vec<Duration> = slices.iter().filter(|slice| slice.good > 0).map(|slice| slice.p99).collect();
+    let mut usual: Vec<Duration> =
+        slices.iter().filter(|slice| slice.good > 0).map(|slice| slice.p99).collect();
     usual.sort_unstable();
     let usual = usual.get(usual.len() / 2).copied().unwrap_or_default();
     let bound = STALL_MIN.max(usual * STALL_FACTOR);
@@ -74,7 +75,11 @@ fn intersection(one: &[Quiet], other: &[Quiet]) -> Vec<Quiet> {
             let waiting = [a.waiting, b.waiting].into_iter().flatten().min().filter(|since| *since < to);
             both.push(Quiet { from, to, waiting });
         }
-        if a.to < b.to { left.next() } else { right.next() };
+        if a.to < b.to {
+            left.next()
+        } else {
+            right.next()
+        };
     }
     both
 }
@@ -184,7 +189,10 @@ mod tests {
         let expected = [(110, 590), (2000, 400)];
         let expected: Vec<Stall> = expected
             .iter()
-            .map(|(at, length)| Stall { at: Duration::from_millis(*at), length: Duration::from_millis(*length) })
+            .map(|(at, length)| Stall {
+                at: Duration::from_millis(*at),
+                length: Duration::from_millis(*length),
+            })
             .collect();
         assert_eq!(found, expected);
     }

@@ -11,9 +11,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::process::{Life, Process, number_behind, numbers_in, read, time_of};
+use super::tree::Tree;
 
 /// Two figures in ticks, each rounded down at both ends: what they may say too much.
 const ROUNDING_TICKS: u64 = 2;
+
+/// Processes that are remembered, ended ones included. What further ones used is known from their parents.
+const PROCESSES_MAX: usize = 65_536;
+/// Parents of parents that are asked for: a tree that is deeper is a circle of numbers that were used again.
+const DEPTH_MAX: usize = 64;
 
 /// The books on the processes of a tree.
 #[derive(Debug, Default)]
@@ -21,6 +27,8 @@ pub(crate) struct Account {
     entries: BTreeMap<Life, Entry>,
     /// Ticks from the machine's start to the first reading.
     begin_ticks: Option<u64>,
+    /// What processes used before the first reading counts too.
+    is_from_birth: bool,
     /// What could not be read.
     refused: Option<String>,
 }
@@ -61,6 +69,13 @@ struct Span {
     before: u64,
 }
 
+/// CPU time of a tree's members from their birth to now, with those of their children that ended and were waited for.
+pub fn cpu_of(tree: &Tree) -> Duration {
+    let mut account = Account { is_from_birth: true, ..Account::default() };
+    account.read(&tree.lives(), false);
+    account.sums().cpu
+}
+
 impl Account {
     /// Reads the CPU time of these members, and where `deeply` what costs more to read.
     pub(crate) fn read(&mut self, members: &[Life], deeply: bool) {
@@ -72,8 +87,11 @@ impl Account {
         for life in members {
             let Some(process) = life.now() else { continue };
             let is_new = !self.entries.contains_key(life);
+            if is_new && self.entries.len() >= PROCESSES_MAX {
+                continue;
+            }
             // A process that was there before, and was found late, brings what it used before.
-            let was_there = is_new && (is_first || life.started < begin_ticks);
+            let was_there = is_new && !self.is_from_birth && (is_first || life.started < begin_ticks);
             let entry = self.entries.entry(*life).or_default();
             entry.read(&process, deeply || is_new, was_there);
             if deeply || is_new {
@@ -114,9 +132,11 @@ impl Account {
                 sums.switches_involuntary += thread.involuntary.used();
             }
         }
+        // Of those with one number the last.
+        let by_number: BTreeMap<u32, Life> = self.entries.keys().map(|life| (life.number, *life)).collect();
         let mut ended_under: BTreeMap<Option<Life>, Vec<&Entry>> = BTreeMap::new();
-        for (life, entry) in self.entries.iter().filter(|(_, entry)| !entry.is_there) {
-            ended_under.entry(self.waiting_for(*life)).or_default().push(entry);
+        for entry in self.entries.values().filter(|entry| !entry.is_there) {
+            ended_under.entry(self.waiting_for(entry, &by_number)).or_default().push(entry);
         }
         for (life, entry) in self.entries.iter().filter(|(_, entry)| entry.is_there) {
             let ended = ended_under.remove(&Some(*life)).unwrap_or_default();
@@ -132,10 +152,11 @@ impl Account {
     }
 
     /// The nearest process above that is still there: it was told what an ended one had used.
-    fn waiting_for(&self, ended: Life) -> Option<Life> {
-        let mut number = self.entries.get(&ended)?.parent;
-        for _ in 0..self.entries.len() {
-            let (life, entry) = self.entries.iter().rev().find(|(life, _)| life.number == number)?;
+    fn waiting_for(&self, ended: &Entry, by_number: &BTreeMap<u32, Life>) -> Option<Life> {
+        let mut number = ended.parent;
+        for _ in 0..DEPTH_MAX {
+            let life = by_number.get(&number)?;
+            let entry = self.entries.get(life)?;
             if entry.is_there {
                 return Some(*life);
             }
@@ -214,7 +235,7 @@ impl Span {
 }
 
 /// `4711 12 3`: on a core, waiting for one, turns.
-fn nanoseconds_of(folder: &str) -> Option<u64> {
+pub(crate) fn nanoseconds_of(folder: &str) -> Option<u64> {
     read(&format!("{folder}/schedstat"))?.split_whitespace().next()?.parse().ok()
 }
 
@@ -229,4 +250,64 @@ fn ticks_now() -> u64 {
     let uptime = read("/proc/uptime").unwrap_or_default();
     let seconds: f64 = uptime.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0.0);
     (seconds * rustix::param::clock_ticks_per_second() as f64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(parent: u32, is_there: bool, own_ms: u64, ticks: (u64, u64), children: (u64, u64)) -> Entry {
+        let span = |(begin, last)| Span { begin, last, before: 0 };
+        let nanoseconds = span((0, own_ms * 1_000_000));
+        let threads = BTreeMap::from([(1, Thread { nanoseconds, ..Thread::default() })]);
+        let (ticks, children_ticks) = (span(ticks), span(children));
+        Entry { parent, is_there, threads, ticks, children_ticks, ..Entry::default() }
+    }
+
+    fn cpu_of(entries: Vec<(u32, Entry)>) -> u128 {
+        let entries =
+            entries.into_iter().map(|(number, entry)| (Life { number, started: 0 }, entry)).collect();
+        Account { entries, ..Account::default() }.sums().cpu.as_millis()
+    }
+
+    #[test]
+    fn threads_are_the_figure_unless_the_process_knows_of_more() {
+        assert_eq!(cpu_of(vec![(5, entry(1, true, 100, (7, 18), (0, 0)))]), 100);
+        assert_eq!(cpu_of(vec![(5, entry(1, true, 100, (7, 57), (0, 0)))]), 500);
+    }
+
+    #[test]
+    fn an_ended_child_is_counted_once() {
+        // Seen until just before its end, and by its parent in whole.
+        let child = || (6, entry(5, false, 290, (0, 29), (0, 0)));
+        let parent = |children| (5, entry(1, true, 100, (0, 10), children));
+        assert_eq!(cpu_of(vec![parent((0, 30)), child()]), 390);
+        // The parent knows of one more that nobody saw.
+        assert_eq!(cpu_of(vec![parent((0, 60)), child()]), 700);
+        // The parent does not wait.
+        assert_eq!(cpu_of(vec![parent((0, 0)), child()]), 390);
+        // A grandchild, whose parent ended too.
+        let grandchild = (7, entry(6, false, 200, (0, 20), (0, 0)));
+        assert_eq!(cpu_of(vec![parent((0, 50)), child(), grandchild]), 590);
+        // What it had used before the begin is in its parent's figure, and is taken off.
+        let old = (6, entry(5, false, 100, (40, 50), (10, 10)));
+        assert_eq!(cpu_of(vec![parent((0, 60)), old]), 200);
+    }
+
+    #[test]
+    fn orphans_and_circles_are_counted_by_what_was_seen() {
+        assert_eq!(cpu_of(vec![(6, entry(1, false, 70, (0, 7), (0, 0)))]), 70);
+        let circle = vec![(6, entry(7, false, 70, (0, 7), (0, 0))), (7, entry(6, false, 30, (0, 3), (0, 0)))];
+        assert_eq!(cpu_of(circle), 100);
+    }
+
+    #[test]
+    fn a_number_that_is_used_again_starts_anew() {
+        let mut span = Span::default();
+        span.set(50, true);
+        span.set(80, false);
+        span.set(10, false);
+        span.set(15, false);
+        assert_eq!(span.used(), 45);
+    }
 }

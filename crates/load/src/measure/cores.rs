@@ -3,6 +3,7 @@
 //! Owns the split. Never uses a core that this process may not use.
 
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
@@ -19,6 +20,8 @@ pub fn split_cores() -> (Vec<usize>, Vec<usize>) {
 /// Binds the calling thread, and what it starts from now on, to these cores; an empty list changes nothing. Whether
 /// it was possible.
 pub fn bind_to(cores: &[usize]) -> bool {
+    // Before the first thread is bound.
+    allowed();
     if cores.is_empty() {
         return true;
     }
@@ -57,8 +60,13 @@ pub fn core_caveats(server: &[usize], load: &[usize]) -> Vec<String> {
     caveats
 }
 
-/// The cores that this thread may use.
+/// The cores that this process may use: those of the first thread that asked, before any was bound.
 pub(crate) fn allowed() -> Vec<usize> {
+    static ALLOWED: OnceLock<Vec<usize>> = OnceLock::new();
+    ALLOWED.get_or_init(of_this_thread).clone()
+}
+
+fn of_this_thread() -> Vec<usize> {
     let set = sched_getaffinity(None).unwrap_or_else(|_| CpuSet::new());
     (0..CpuSet::MAX_CPU).filter(|core| set.is_set(*core)).collect()
 }
@@ -150,8 +158,8 @@ mod tests {
     fn a_thread_is_bound_where_it_was_told() {
         let bound = std::thread::spawn(|| {
             let last = *allowed().last().unwrap();
-            (bind_to(&[last]), allowed() == [last], bind_to(&[]))
+            (bind_to(&[last]), of_this_thread() == [last], bind_to(&[]), allowed().len() > 1)
         });
-        assert_eq!(bound.join().unwrap(), (true, true, true));
+        assert_eq!(bound.join().unwrap(), (true, true, true, of_this_thread().len() > 1));
     }
 }

@@ -7,8 +7,10 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::account::Account;
-use super::process::{Census, Life, number_behind, read};
+use super::account::{Account, nanoseconds_of};
+use super::cgroup::Group;
+use super::memory::weight_of;
+use super::process::{Census, Life};
 use super::tree::Tree;
 use crate::compare::Usage;
 
@@ -35,12 +37,15 @@ pub struct Measured {
     pub usage: Usage,
     /// What a reader has to know about them, for people.
     pub notes: Vec<String>,
+    /// CPU time that the measuring itself took, on the cores of whoever measures.
+    pub own_cpu: Duration,
 }
 
 struct Sampler {
     tree: Tree,
     census: Census,
     account: Account,
+    group: Option<Group>,
     members: Vec<Life>,
     memory: Vec<u64>,
     is_memory_resident: bool,
@@ -54,12 +59,12 @@ impl Meter {
             tree,
             census: Census::default(),
             account: Account::default(),
+            group: None,
             members: Vec::new(),
             memory: Vec::new(),
             is_memory_resident: false,
             begun: Instant::now(),
         };
-        sampler.weigh();
         sampler.begin();
         let (stop, stopped) = mpsc::channel();
         let sample = move || {
@@ -97,6 +102,8 @@ impl Meter {
 impl Sampler {
     fn begin(&mut self) {
         self.members = self.lives();
+        self.weigh();
+        self.group = Group::of(&self.members);
         self.begun = Instant::now();
         self.account.read(&self.members, true);
     }
@@ -119,14 +126,12 @@ impl Sampler {
         let mut sum: u64 = 0;
         let mut is_whole = !self.members.is_empty();
         for life in &self.members {
-            let rollup = read(&format!("/proc/{}/smaps_rollup", life.number));
-            let share = rollup.and_then(|text| number_behind(&text, "Pss:"));
-            let resident = || number_behind(&read(&format!("/proc/{}/status", life.number))?, "VmRSS:");
-            self.is_memory_resident |= share.is_none() && life.now().is_some();
+            let weight = weight_of(life.number);
+            self.is_memory_resident |= weight.is_some_and(|(_, is_share)| !is_share);
             // One that ends meanwhile has nothing.
-            let kib = share.or_else(resident).unwrap_or(0);
-            is_whole &= kib > 0 || life.now().is_none();
-            sum = sum.saturating_add(kib.saturating_mul(1024));
+            let bytes = weight.map_or(0, |(bytes, _)| bytes);
+            is_whole &= bytes > 0 || life.now().is_none();
+            sum = sum.saturating_add(bytes);
         }
         if is_whole && sum > 0 && self.memory.len() < MEMORY_SAMPLES_MAX {
             self.memory.push(sum);
@@ -147,7 +152,7 @@ impl Sampler {
         }
         let sums = self.account.sums();
         let (processes, threads) = self.account.counts();
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = self.group.iter().map(|group| group.note(sums.cpu)).collect();
         if self.is_memory_resident {
             notes.push(
                 "the kernel does not tell proportional shares: shared memory counts for each".to_owned(),
@@ -168,7 +173,8 @@ impl Sampler {
             processes,
             threads,
         };
-        Ok(Measured { usage, notes })
+        let own = nanoseconds_of("/proc/thread-self").unwrap_or(0);
+        Ok(Measured { usage, notes, own_cpu: Duration::from_nanos(own) })
     }
 }
 
@@ -180,6 +186,7 @@ fn ranked(sorted: &[u64], share: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::process::read;
     use super::super::sample::{NODE_SERVER, PATIENCE, answer_of, ask, started, wait_for};
     use super::super::server::Server;
     use super::super::wait_until_ready;
@@ -232,6 +239,22 @@ mod tests {
     }
 
     #[test]
+    fn from_birth_all_counts() {
+        let server = started(&[
+            "sh",
+            "-c",
+            "sh -c 'while [ $((i+=1)) -lt 100000 ]; do :; done'; echo on; exec sleep 60",
+        ]);
+        wait_for("its word", || server.log_tail().contains("on").then_some(()));
+        let spent = spent(server.pid());
+        let all = super::super::cpu_of(&server.tree());
+        assert!(
+            all > spent + Duration::from_millis(20) && all < spent + Duration::from_secs(5),
+            "{all:?} {spent:?}"
+        );
+    }
+
+    #[test]
     fn short_processes_are_counted_by_their_parents() {
         let child = "i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done";
         let script =
@@ -276,6 +299,17 @@ mod tests {
         assert!(measured.usage.cpu > Duration::from_millis(20), "{measured:?}");
         assert_eq!(measured.usage.processes, 0);
         assert!(measured.notes.iter().any(|note| note.contains("no process was left")), "{measured:?}");
+    }
+
+    #[test]
+    fn measuring_takes_little_itself() {
+        let server = node();
+        let meter = Meter::start(server.tree());
+        std::thread::sleep(Duration::from_secs(1));
+        let measured = meter.finish().unwrap();
+        // It is about 12 ms; other tests that run beside this one begin many processes.
+        assert!(measured.own_cpu > Duration::ZERO, "{measured:?}");
+        assert!(measured.own_cpu < Duration::from_millis(100), "{measured:?}");
     }
 
     #[test]

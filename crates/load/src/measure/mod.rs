@@ -4,13 +4,15 @@
 //! started, did not start, and never gives a figure for a process that it could not read.
 //!
 //! `process.rs` reads one process, `tree.rs` knows which belong together and `sockets.rs` who listens where;
-//! `account.rs` adds up what they used and `meter.rs` samples it. `server.rs` starts and ends, `ready.rs` waits for
+//! `account.rs` adds up what they used, `memory.rs` what they hold, and `meter.rs` samples both. `server.rs` starts and ends, `ready.rs` waits for
 //! the first answer. `machine.rs`, `cores.rs`, `steal.rs` and `version.rs` say what a measurement was made on.
 
 mod account;
+mod cgroup;
 mod cores;
 mod log;
 mod machine;
+mod memory;
 mod meter;
 mod port;
 mod process;
@@ -23,9 +25,12 @@ mod steal;
 mod tree;
 mod version;
 
+pub use account::cpu_of;
 pub use cores::{bind_to, core_caveats, split_cores};
 pub use machine::look;
+pub use memory::{Memory, forget_peak, memory_of};
 pub use meter::{Measured, Meter};
+pub use port::free_port;
 pub use ready::wait_until_ready;
 pub use server::{Server, StartError};
 pub use steal::StealMeter;

@@ -25,7 +25,7 @@ const PORTS_MIN: u16 = 2000;
 static GIVEN: Mutex<VecDeque<u16>> = Mutex::new(VecDeque::new());
 
 /// A port on which nobody listens; `None` where none was found.
-pub(crate) fn free() -> Option<u16> {
+pub fn free_port() -> Option<u16> {
     let range = range();
     for _ in 0..ATTEMPTS {
         let port = match &range {
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn a_port_is_not_given_twice_and_nobody_listens_there() {
-        let mut ports: Vec<u16> = (0..100).map(|_| free().unwrap()).collect();
+        let mut ports: Vec<u16> = (0..100).map(|_| free_port().unwrap()).collect();
         ports.sort_unstable();
         ports.dedup();
         assert_eq!(ports.len(), 100);

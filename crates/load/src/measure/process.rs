@@ -49,7 +49,8 @@ impl Process {
             parent: number_at(1),
             group: number_at(2),
             session: number_at(3),
-            is_zombie: matches!(*words.first()?, "Z" | "X" | "x"),
+            // The first thread may end before the others.
+            is_zombie: matches!(*words.first()?, "Z" | "X" | "x") && word(17)? <= 1,
             ticks: word(11)?.saturating_add(word(12)?),
             children_ticks: word(13)?.saturating_add(word(14)?),
             threads: usize::try_from(word(17)?).unwrap_or(usize::MAX),

@@ -137,7 +137,8 @@ pub enum StartError {
 }
 
 impl Server {
-    /// Starts a server on these cores; an empty list leaves them to the system.
+    /// Starts a server on these cores; an empty list leaves it all that this process may use, also where the calling
+    /// thread is bound to some.
     ///
     /// # Errors
     /// Where it cannot be started. One that starts and then fails is found by
@@ -154,8 +155,14 @@ impl Server {
         command.env(MARK, &mark).process_group(0).stdin(Stdio::null());
         command.stdout(writer.try_clone().map_err(refused)?).stderr(writer);
         // A child inherits the cores of the thread that starts it, and runs nothing before.
+        let allowed = cores::allowed();
+        let cores = if cores.is_empty() { &allowed } else { cores };
         let spawn = || {
-            cores::bind_to(cores);
+            if !cores::bind_to(cores) {
+                let why =
+                    format!("it cannot be bound to the cores {cores:?}, which this process may not use");
+                return (Instant::now(), Err(io::Error::other(why)));
+            }
             let started_at = Instant::now();
             (started_at, command.spawn())
         };
@@ -212,7 +219,9 @@ impl Server {
             Err(error) => return Some(format!("its end is not known: {error}")),
         };
         if status.success() && !*self.is_stopped.lock().unwrap_or_else(PoisonError::into_inner) {
-            self.find_background();
+            if self.own.look().is_empty() {
+                self.find_background();
+            }
             let mut left_at = self.left_at.lock().unwrap_or_else(PoisonError::into_inner);
             let left_at = *left_at.get_or_insert_with(Instant::now);
             if !self.own.look().is_empty() || left_at.elapsed() < BACKGROUND_WITHIN {
@@ -324,11 +333,6 @@ impl Server {
     /// Takes in who listens on our port and descends from this process although no member is its parent any more:
     /// it went to the background before it was seen, and wrote over its environment (as nginx does).
     fn find_background(&self) {
-        let has_ended = !matches!(self.child().try_wait(), Ok(None));
-        if !has_ended {
-            self.own.look();
-            return;
-        }
         let loopback = Address::Tcp((std::net::Ipv4Addr::LOCALHOST, self.port).into());
         if let Some(listening) = Tree::listening_at(&loopback) {
             let is_ours = |process: &Process| descends_from_us(process.life.number);
@@ -345,7 +349,7 @@ impl Drop for Server {
 
 fn port_for(start: &Start, program: &str) -> Result<u16, StartError> {
     let Some(port) = start.port else {
-        return port::free().ok_or_else(|| StartError::NoPort { program: program.to_owned() });
+        return port::free_port().ok_or_else(|| StartError::NoPort { program: program.to_owned() });
     };
     if port::is_free(port) {
         return Ok(port);
@@ -474,6 +478,12 @@ mod tests {
     }
 
     #[test]
+    fn cores_that_may_not_be_used_are_refused() {
+        let error = Server::start(&start_of(&["true"]), &[1023]).unwrap_err().to_string();
+        assert!(error.contains("`true`: it cannot be bound to the cores [1023]"), "{error}");
+    }
+
+    #[test]
     fn one_that_went_to_the_background_still_runs_and_is_ended() {
         let script = format!("setsid node -e '{NODE_SERVER}' & sleep 0.05; exit 0");
         let mut server = started(&["sh", "-c", &script]);
@@ -485,6 +495,30 @@ mod tests {
         assert_eq!(lives[0].parent, std::process::id(), "orphans are ours");
         server.stop();
         assert_all_ended(&[lives[0].life]);
+    }
+
+    #[test]
+    fn nginx_in_the_background_is_one_server_with_its_workers() {
+        let folder = tempfile::tempdir().unwrap();
+        let settings = folder.path().join("nginx.conf");
+        let text = "daemon on; worker_processes 2; pid here.pid; error_log stderr; events {}\n\
+                    http { access_log off; server { listen 127.0.0.1:PORT; location / { return 200 hi; } } }";
+        let mut start = start_of(&["nginx", "-p", folder.path().to_str().unwrap(), "-c", "nginx.conf"]);
+        let port = port::free_port().unwrap();
+        start.port = Some(port);
+        std::fs::write(&settings, text.replace("PORT", &port.to_string())).unwrap();
+        let mut server = match Server::start(&start, &[]) {
+            Err(StartError::NotFound { .. }) => return,
+            server => server.unwrap(),
+        };
+        ready(&mut server, "/").unwrap();
+        let members = || Some(server.tree().look()).filter(|members| members.len() == 3);
+        let members = wait_for("a master and two workers", members);
+        assert_eq!(server.ended(), None);
+        let found = Tree::listening_at(&Address::Tcp((std::net::Ipv4Addr::LOCALHOST, port).into())).unwrap();
+        assert_eq!(found.processes().len(), 3);
+        server.stop();
+        assert_all_ended(&members.iter().map(|member| member.life).collect::<Vec<_>>());
     }
 
     #[test]
@@ -542,7 +576,7 @@ mod tests {
 
     #[test]
     fn one_that_listens_elsewhere_is_found_there() {
-        let other = port::free().unwrap();
+        let other = port::free_port().unwrap();
         let mut start = start_of(&["node", "-e", NODE_SERVER]);
         start.environment.push(("AT".to_owned(), other.to_string()));
         let mut server = Server::start(&start, &[]).unwrap();

@@ -32,15 +32,7 @@ pub(crate) fn listening() -> Vec<Listening> {
 /// The inodes of sockets at which a connection to this address is taken.
 pub(crate) fn inodes_at(address: &Address) -> BTreeSet<u64> {
     match address {
-        Address::Tcp(address) => {
-            let takes = |listening: &Listening| {
-                let (own, wanted) = (listening.address.ip().to_canonical(), address.ip().to_canonical());
-                // An IPv6 socket at `::` takes IPv4 too, unless it says otherwise, which the table does not tell.
-                let is_any = own.is_unspecified() && (own.is_ipv4() == wanted.is_ipv4() || own.is_ipv6());
-                listening.address.port() == address.port() && (own == wanted || is_any)
-            };
-            listening().into_iter().filter(takes).map(|listening| listening.inode).collect()
-        }
+        Address::Tcp(address) => tcp_inodes(address, &listening()),
         Address::Unix(path) => unix_inodes(path, &read("/proc/net/unix").unwrap_or_default()),
     }
 }
@@ -53,6 +45,23 @@ pub(crate) fn inodes_of(process: u32) -> BTreeSet<u64> {
         link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
     };
     numbers_in(Path::new(&folder)).into_iter().filter_map(inode_of).collect()
+}
+
+/// A socket at this very address takes its connections; one at any address takes the rest.
+fn tcp_inodes(address: &SocketAddr, listening: &[Listening]) -> BTreeSet<u64> {
+    let wanted = address.ip().to_canonical();
+    let at_port = || listening.iter().filter(|listening| listening.address.port() == address.port());
+    let exact = at_port().filter(|listening| listening.address.ip().to_canonical() == wanted);
+    let exact: BTreeSet<u64> = exact.map(|listening| listening.inode).collect();
+    if !exact.is_empty() {
+        return exact;
+    }
+    let takes = |listening: &&Listening| {
+        let own = listening.address.ip();
+        // An IPv6 socket at `::` takes IPv4 too, unless it says otherwise, which the table does not tell.
+        own.is_unspecified() && (own.is_ipv4() == wanted.is_ipv4() || own.is_ipv6())
+    };
+    at_port().filter(takes).map(|listening| listening.inode).collect()
 }
 
 /// `0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 1000 0 4711 …`
@@ -124,6 +133,22 @@ mod tests {
         assert_eq!(listening_in("  sl  local_address rem_address   st tx_queue"), None);
         assert_eq!(ip_of("00000000000000000000000001000000"), Some("::1".parse().unwrap()));
         assert_eq!(ip_of("0000\u{e9}00"), None);
+    }
+
+    #[test]
+    fn who_listens_at_the_very_address_comes_before_who_listens_at_any() {
+        let at = |address: &str, inode| Listening { address: address.parse().unwrap(), inode };
+        let all =
+            [at("127.0.0.1:80", 1), at("0.0.0.0:80", 2), at("[::]:81", 3), at("[::ffff:127.0.0.1]:82", 4)];
+        let check = |address: &str, expected: &[u64]| {
+            let found = tcp_inodes(&address.parse().unwrap(), &all);
+            assert_eq!(found, expected.iter().copied().collect(), "{address}");
+        };
+        check("127.0.0.1:80", &[1]);
+        check("127.0.0.2:80", &[2]);
+        check("[::1]:80", &[]);
+        check("127.0.0.1:81", &[3]);
+        check("127.0.0.1:82", &[4]);
     }
 
     #[test]

@@ -15,6 +15,9 @@ use crate::target::Address;
 /// The variable by which a process is recognised that was never seen as a child of those that started it.
 pub(crate) const MARK: &str = "ONEHOP_MEASURED_AS";
 
+/// The process that the system starts first, and to which orphans fall.
+const FIRST_PROCESS: u32 = 1;
+
 /// Processes and all that descend from them. Clones share what was seen.
 #[derive(Debug, Clone, Default)]
 pub struct Tree {
@@ -48,10 +51,15 @@ impl Tree {
         let all = process::all();
         let holds = |process: &&Process| !sockets::inodes_of(process.life.number).is_disjoint(&inodes);
         let holders: Vec<Process> = all.iter().filter(holds).copied().collect();
-        // A holder whose parent holds it too is reached from there.
-        let is_top = |process: &&Process| !holders.iter().any(|other| other.life.number == process.parent);
-        let tops: Vec<Life> = holders.iter().filter(is_top).map(|process| process.life).collect();
-        (!tops.is_empty()).then(|| Tree::from_roots(tops))
+        let tops = tops_of(holders);
+        let tree =
+            master_of(&tops, &all).unwrap_or_else(|| Tree::from_roots(tops.iter().map(|top| top.life)));
+        // The first process with all there is, this one included, is no server.
+        let is_everything = || {
+            let members = tree.processes();
+            members.contains(&FIRST_PROCESS) && members.contains(&std::process::id())
+        };
+        (!tops.is_empty() && !is_everything()).then_some(tree)
     }
 
     /// Both together.
@@ -123,6 +131,31 @@ impl Tree {
         // What is in there stays true whoever panicked.
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Those that listen and whose parents do not: the others are reached from there. The system's first process holds
+/// the sockets of services that it starts when somebody connects (systemd.socket(5)), and is none of them.
+fn tops_of(mut holders: Vec<Process>) -> Vec<Process> {
+    if holders.len() > 1 {
+        holders.retain(|holder| holder.life.number != FIRST_PROCESS);
+    }
+    let is_held_above = |process: &Process| holders.iter().any(|other| other.life.number == process.parent);
+    holders.iter().filter(|process| !is_held_above(process)).copied().collect()
+}
+
+/// The parent of several that each listen with a socket of their own (SO_REUSEPORT), where it is the same program:
+/// a shell or a service manager that started them is not.
+fn master_of(tops: &[Process], all: &[Process]) -> Option<Tree> {
+    let (first, others) = tops.split_first()?;
+    if others.is_empty()
+        || first.parent <= FIRST_PROCESS
+        || others.iter().any(|top| top.parent != first.parent)
+    {
+        return None;
+    }
+    let program = |number: u32| std::fs::read_link(format!("/proc/{number}/exe")).ok();
+    let parent = all.iter().find(|process| process.life.number == first.parent)?;
+    (program(parent.life.number)? == program(first.life.number)?).then(|| Tree::from_roots([parent.life]))
 }
 
 impl Seen {

@@ -58,13 +58,13 @@ pub(crate) fn limit(plan: &Plan, run: &Run, bottleneck: Bottleneck) -> String {
     match bottleneck {
         Bottleneck::Thread { share } => format!(
             "The load reached its own limit at {reached} answers per second (a thread of it used {} of a core); \
-             the server can do at least that. {more}",
+             the server can do at least that, and the latencies hold the load's own waiting. {more}",
             words::percent(share)
         ),
         Bottleneck::Core { share } => format!(
             "The load reached its own limit at {reached} answers per second: a thread of it waited {} of the time \
-             for a core. The server can do at least that. Free cores for the load, or bind it and the server to \
-             cores of their own.",
+             for a core. The server can do at least that, and the latencies hold the load's own waiting. Free \
+             cores for the load, or bind it and the server to cores of their own.",
             words::percent(share)
         ),
         Bottleneck::Late { p99 } => format!(
@@ -84,6 +84,27 @@ pub(crate) fn limit(plan: &Plan, run: &Run, bottleneck: Bottleneck) -> String {
 /// Whether the rate of this run says nothing about the server but that it can do that much.
 pub(crate) fn is_own_limit(run: &Run) -> bool {
     matches!(run.generator.bottleneck, Some(Bottleneck::Thread { .. } | Bottleneck::Core { .. }))
+}
+
+/// What a closed loop left out, in words.
+pub(crate) fn omission(run: &Run) -> Option<String> {
+    let omitted = run.omitted.as_ref()?;
+    let stalled = match longest(&run.stalls, 1).first() {
+        Some(stall) => format!(
+            "at {} the server gave no answer for {}, and ",
+            words::duration(stall.at),
+            words::duration(stall.length)
+        ),
+        None => String::new(),
+    };
+    Some(format!(
+        "A closed loop asks nothing while it waits: {stalled}{} that would have come in that time were never \
+         sent. The p99 of {} leaves them out; with them it is {} (worked out, not measured: an open loop, -r RATE, \
+         measures it).",
+        words::counted(omitted.requests, "request"),
+        words::duration(run.total.latency.at(0.99)),
+        words::duration(omitted.corrected.at(0.99))
+    ))
 }
 
 /// Failures by cause, in words; empty where there are none.
@@ -120,26 +141,6 @@ pub(crate) fn steal(share: Option<f64>) -> Option<String> {
 fn more_threads(plan: &Plan) -> String {
     let next = plan.threads.saturating_mul(2).max(2);
     format!("Give it more threads (-t {next}) where cores are free, or run it on another machine.")
-}
-
-fn omission(run: &Run) -> Option<String> {
-    let omitted = run.omitted.as_ref()?;
-    let stalled = match longest(&run.stalls, 1).first() {
-        Some(stall) => format!(
-            "at {} the server gave no answer for {}, and ",
-            words::duration(stall.at),
-            words::duration(stall.length)
-        ),
-        None => String::new(),
-    };
-    Some(format!(
-        "A closed loop asks nothing while it waits: {stalled}{} that would have come in that time were never \
-         sent. The p99 of {} leaves them out; with them it is {} (worked out, not measured: an open loop, -r RATE, \
-         measures it).",
-        words::counted(omitted.requests, "request"),
-        words::duration(run.total.latency.at(0.99)),
-        words::duration(omitted.corrected.at(0.99))
-    ))
 }
 
 fn stalls(run: &Run) -> Option<String> {
@@ -189,7 +190,8 @@ fn unexpected(run: &Run) -> Option<String> {
     ))
 }
 
-fn end(plan: &Plan, run: &Run) -> Option<String> {
+/// Why a run was over before its time.
+pub(crate) fn end(plan: &Plan, run: &Run) -> Option<String> {
     match &run.end {
         End::Time | End::Requests | End::Narrow => None,
         End::Interrupted => {

@@ -75,7 +75,7 @@ fn fenced(lines: &[String]) -> String {
 
 /// In a table a bar ends the cell, in code spans too (GitHub Flavored Markdown section 4.10).
 fn cell(text: &str) -> String {
-    let parts = parts(text).into_iter().map(|(is_code, part)| match is_code {
+    let parts = words::parts(text).into_iter().map(|(is_code, part)| match is_code {
         true => format!("`{}`", part.replace('|', "\\|")),
         false => escaped(&part),
     });
@@ -84,27 +84,11 @@ fn cell(text: &str) -> String {
 
 /// A text with its code spans; all else is escaped.
 fn inline(text: &str) -> String {
-    let parts = parts(text).into_iter().map(|(is_code, part)| match is_code {
+    let parts = words::parts(text).into_iter().map(|(is_code, part)| match is_code {
         true => format!("`{part}`"),
         false => escaped(&part),
     });
     parts.collect()
-}
-
-/// The parts within backticks and those between. A backtick without its partner is a letter.
-pub(super) fn parts(text: &str) -> Vec<(bool, String)> {
-    let text = words::visible(text);
-    let mut parts = Vec::new();
-    let mut rest = text.as_str();
-    while let Some((before, behind)) = rest.split_once('`') {
-        let Some((code, after)) = behind.split_once('`') else { break };
-        parts.push((false, before.to_owned()));
-        parts.push((!code.trim().is_empty(), code.to_owned()));
-        rest = after;
-    }
-    parts.push((false, rest.to_owned()));
-    parts.retain(|(_, part)| !part.is_empty());
-    parts
 }
 
 /// Everything that could begin markup, HTML, a mention or a reference to an issue.
@@ -121,7 +105,6 @@ fn escaped(text: &str) -> String {
             letter => out.push(letter),
         }
     }
-    // A number and a period at the begin would be a list.
     out
 }
 

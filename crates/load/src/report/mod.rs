@@ -11,7 +11,11 @@ mod json;
 mod live;
 mod markdown;
 mod plot;
+#[doc(hidden)]
+pub mod sample;
 mod secrets;
+#[cfg(test)]
+mod tests;
 mod text;
 mod text_plot;
 mod words;

@@ -23,6 +23,9 @@ pub(crate) const CURVES_MAX: usize = 6;
 /// Bars in one picture; a collection of more is in its table.
 const BARS_MAX: usize = 60;
 
+/// Bins of a histogram: as many lines as are read at a glance.
+const BINS: usize = 10;
+
 /// Stalls that are shaded in one picture.
 const STALLS_MAX: usize = 50;
 
@@ -48,6 +51,19 @@ pub(crate) struct Curve {
     pub(crate) name: String,
     /// Share of requests (0 to 1) and latency in microseconds, both rising.
     pub(crate) points: Vec<(f64, f64)>,
+    /// The same as a histogram, rising; none where all took the same.
+    pub(crate) bins: Vec<Bin>,
+}
+
+/// Requests that took about the same time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Bin {
+    /// Longer than this, in microseconds; the first bin holds what is shorter too.
+    pub(crate) low: f64,
+    /// Not longer than this.
+    pub(crate) high: f64,
+    /// Their share of all.
+    pub(crate) share: f64,
 }
 
 /// A run over time.
@@ -139,7 +155,11 @@ impl Plot {
             .into_iter()
             .filter(|(_, latencies)| !latencies.is_empty())
             .take(CURVES_MAX)
-            .map(|(name, latencies)| Curve { name, points: percentile_points(latencies) })
+            .map(|(name, latencies)| Curve {
+                name,
+                points: percentile_points(latencies),
+                bins: bins(latencies),
+            })
             .collect();
         (!curves.is_empty()).then_some(Plot::Percentiles(curves))
     }
@@ -205,4 +225,22 @@ fn percentile_points(latencies: &Latencies) -> Vec<(f64, f64)> {
         }
     }
     points
+}
+
+/// Bins of equal width on a logarithmic axis. What is shorter than nearly all begins no bin of its own.
+fn bins(latencies: &Latencies) -> Vec<Bin> {
+    let low = words::as_micros(latencies.at(0.001)).max(0.001);
+    let high = words::as_micros(latencies.max());
+    // Closer than a percent is the same, as far as the histogram can tell.
+    if high / low < 1.01 {
+        return Vec::new();
+    }
+    let bound = |bin: usize| low * (high / low).powf(bin as f64 / BINS as f64);
+    let above = |bin: usize| match bin {
+        0 => latencies.count(),
+        BINS => 0,
+        bin => latencies.count_above(Duration::from_secs_f64(bound(bin) / 1e6)),
+    };
+    let share = |bin: usize| above(bin).saturating_sub(above(bin + 1)) as f64 / latencies.count() as f64;
+    (0..BINS).map(|bin| Bin { low: bound(bin), high: bound(bin + 1), share: share(bin) }).collect()
 }

@@ -13,11 +13,11 @@ const BLOCKS: [char; 9] =
 /// The widest that a picture becomes: wider ones are harder to read, not easier.
 const WIDTH_MAX: usize = 110;
 
+/// Loads further apart than this are shown on a logarithmic axis.
+const LOGARITHMIC_FROM: f64 = 25.0;
+
 /// Lines of a picture with two axes.
 const HEIGHT: usize = 10;
-
-/// Rows of a histogram.
-const BINS: usize = 10;
 
 /// The width of what stands before a line or bar.
 const LABEL: usize = 26;
@@ -36,8 +36,7 @@ pub(super) fn draw(plot: &Plot, width: usize) -> Vec<String> {
 
 /// A line of small bars, one for each group of values.
 pub(super) fn sparkline(values: &[f64], width: usize, bottom: f64, top: f64) -> String {
-    let width = width.max(1);
-    let group = values.len().div_ceil(width).max(1);
+    let width = width.clamp(1, values.len().max(1));
     let highest = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
     let span = (top - bottom).max(f64::MIN_POSITIVE);
     let bar = |value: f64| {
@@ -46,46 +45,36 @@ pub(super) fn sparkline(values: &[f64], width: usize, bottom: f64, top: f64) -> 
         let eighths = if value > bottom { (share * 8.0).round().max(1.0) } else { 0.0 };
         BLOCKS[eighths as usize % BLOCKS.len()]
     };
-    values.chunks(group).map(|values| bar(highest(values))).collect()
+    let part = |column: usize| column * values.len() / width;
+    (0..width)
+        .map(|column| bar(highest(values.get(part(column)..part(column + 1)).unwrap_or_default())))
+        .collect()
 }
 
-/// The distribution of the last curve, which is the one of the figures: bins of equal width on a logarithmic axis.
+/// How many requests took how long: bins of equal width on a logarithmic axis.
 fn histogram(curves: &[Curve], width: usize) -> Vec<String> {
+    // Histograms below each other cannot be compared; several curves are in the table of percentiles.
     let [curve] = curves else { return Vec::new() };
-    let (Some(first), Some(last)) = (curve.points.first(), curve.points.last()) else { return Vec::new() };
-    let (low, high) = (first.1.max(0.001), last.1.max(0.001));
-    if high / low < 1.01 {
-        return Vec::new();
-    }
-    let bound = |bin: usize| low * (high / low).powf(bin as f64 / BINS as f64);
-    // The share at or below a latency, from the curve.
-    let below = |latency: f64| {
-        let at_most = curve.points.iter().take_while(|(_, other)| *other <= latency * 1.000_001);
-        at_most.last().map_or(0.0, |(share, _)| *share)
-    };
-    let shares: Vec<f64> = (0..BINS)
-        .map(|bin| if bin + 1 == BINS { 1.0 } else { below(bound(bin + 1)) } - if bin == 0 { 0.0 } else { below(bound(bin)) })
-        .collect();
-    let most = shares.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    let most = curve.bins.iter().map(|bin| bin.share).fold(f64::MIN_POSITIVE, f64::max);
     let room = width.saturating_sub(LABEL + 10);
     let mut lines = vec![format!("How long requests took ({})", curve.name)];
-    for (bin, share) in shares.iter().enumerate() {
-        let label = format!("{} to {}", words::micros(bound(bin)), words::micros(bound(bin + 1)));
-        let eighths = (share / most * room as f64 * 8.0).round() as usize;
-        let eighths = if *share > 0.0 { eighths.max(1) } else { 0 };
+    for bin in &curve.bins {
+        let label = format!("{} to {}", words::micros(bin.low), words::micros(bin.high));
+        let eighths = (bin.share / most * room as f64 * 8.0).round() as usize;
+        let eighths = if bin.share > 0.0 { eighths.max(1) } else { 0 };
         let mut bar = "\u{2588}".repeat(eighths / 8);
         // Parts of a block that grow to the right stand the other way round in Unicode.
         if let Some(part) = (eighths % 8 > 0).then(|| char::from_u32(0x2590 - (eighths % 8) as u32)).flatten()
         {
             bar.push(part);
         }
-        lines.push(format!("{label:>LABEL$} {bar} {}", words::percent(*share)));
+        lines.push(format!("{label:>LABEL$} {bar} {}", words::percent(bin.share)));
     }
-    lines
+    if curve.bins.is_empty() { Vec::new() } else { lines }
 }
 
 fn over_time(series: &Series, width: usize) -> Vec<String> {
-    let room = width.saturating_sub(LABEL + 16).max(10);
+    let room = width.saturating_sub(32).clamp(10, series.moments.len().max(10));
     let most = |of: fn(&Moment) -> f64| series.moments.iter().map(of).fold(0.0, f64::max);
     let values = |of: fn(&Moment) -> f64| series.moments.iter().map(of).collect::<Vec<f64>>();
     let mut lines = vec![format!(
@@ -108,7 +97,7 @@ fn over_time(series: &Series, width: usize) -> Vec<String> {
     let max = most(|moment| moment.max);
     add("max", |moment| moment.max, max, words::micros(max));
     if !series.stalls.is_empty() {
-        let columns = series.moments.len().div_ceil(series.moments.len().div_ceil(room).max(1));
+        let columns = room;
         let mut marks = vec![' '; columns];
         for stall in &series.stalls {
             let place = |at: f64| (at / series.seconds.max(f64::MIN_POSITIVE) * columns as f64) as usize;
@@ -178,7 +167,12 @@ fn field(against: &Against, width: usize) -> Vec<String> {
         let share = ((value.max(low)) / low).ln() / (high / low).ln();
         HEIGHT - 1 - ((share * (HEIGHT - 1) as f64).round() as usize).min(HEIGHT - 1)
     };
-    let column_of = |load: f64| ((load / most * (room - 1) as f64) as usize).min(room - 1);
+    let least = against.points.iter().map(|point| point.load).fold(most, f64::min);
+    let is_logarithmic = least > 0.0 && most / least > LOGARITHMIC_FROM;
+    let column_of = |load: f64| {
+        let share = if is_logarithmic { (load / least).ln() / (most / least).ln() } else { load / most };
+        ((share * (room - 1) as f64).round() as usize).min(room - 1)
+    };
     let mut grid = vec![vec![' '; room]; HEIGHT];
     if let Some(limit) = against.limit {
         grid[line_of(limit)].fill('\u{2504}');
@@ -204,8 +198,10 @@ fn field(against: &Against, width: usize) -> Vec<String> {
         lines.push(format!("{tick:>label$} \u{2502}{}", row.trim_end()));
     }
     lines.push(format!("{:>label$} \u{2514}{}", "", "\u{2500}".repeat(room)));
-    let end = words::number(most);
-    lines.push(format!("{:>label$}  0{end:>end_room$}", "", end_room = room - 1));
+    let end = words::amount(most);
+    let begin = if is_logarithmic { words::amount(least) } else { "0".to_owned() };
+    let end_room = room.saturating_sub(begin.chars().count());
+    lines.push(format!("{:>label$}  {begin}{end:>end_room$}", ""));
     lines
 }
 

@@ -10,6 +10,9 @@ use crate::statistics::{Interval, Verdict};
 /// What stands where there is no figure.
 pub(crate) const NOTHING: &str = "\u{2013}";
 
+/// Letters of a name that tables show: enough to tell requests apart.
+const NAME_LETTERS_MAX: usize = 80;
+
 /// Microseconds of a second.
 const MICROS: f64 = 1_000_000.0;
 
@@ -55,7 +58,7 @@ pub(crate) fn micros(value: f64) -> String {
 
 /// A duration in microseconds, for arithmetic and plots.
 pub(crate) fn as_micros(took: Duration) -> f64 {
-    took.as_secs_f64() * MICROS
+    took.as_nanos() as f64 / 1e3
 }
 
 /// A whole number in groups of three digits.
@@ -93,6 +96,11 @@ pub(crate) fn number(value: f64) -> String {
     significant(value)
 }
 
+/// A number of which whole ones are exact: connections, round values at an axis.
+pub(crate) fn amount(value: f64) -> String {
+    if value.fract() == 0.0 && value >= 0.0 { count(value as u64) } else { number(value) }
+}
+
 /// Requests per second.
 pub(crate) fn rate(per_second: f64) -> String {
     format!("{}/s", number(per_second))
@@ -123,8 +131,8 @@ pub(crate) fn percent(share: f64) -> String {
         _ if !value.is_finite() => NOTHING.to_owned(),
         0.0 => "0 %".to_owned(),
         size if size < 0.01 => "< 0.01 %".to_owned(),
-        size if size < 1.0 => format!("{value:.2} %"),
-        size if size < 9.95 => format!("{value:.1} %"),
+        size if size < 0.995 => format!("{} %", format!("{value:.2}").trim_end_matches('0')),
+        size if size < 9.95 => format!("{} %", format!("{value:.1}").trim_end_matches(".0")),
         size if size < 99.5 => format!("{value:.0} %"),
         _ => format!("{} %", number(value)),
     }
@@ -138,11 +146,16 @@ pub(crate) fn percentile(share: f64) -> String {
 
 /// An interval of a ratio: `0.62, 99 % interval 0.58 to 0.66`.
 pub(crate) fn ratio(interval: &Interval) -> String {
-    let [middle, low, high] = ratio_digits(interval);
-    format!("{middle}, {} interval {low} to {high}", percent(interval.confidence))
+    ratio_and_interval(interval).join(", ")
 }
 
-/// A ratio as a difference, with its interval: `-12 % (-15 % to -9.1 %)`, or `2.50 times (2.20 to 2.91)`.
+/// A ratio, and its interval in words: `0.62` and `99 % interval 0.58 to 0.66`.
+pub(crate) fn ratio_and_interval(interval: &Interval) -> [String; 2] {
+    let [middle, low, high] = ratio_digits(interval);
+    [middle, format!("{} interval {low} to {high}", percent(interval.confidence))]
+}
+
+/// A ratio as a difference, with its interval: `-12 % (-15 to -9)`, or `2.50 times (2.20 to 2.91)`.
 pub(crate) fn difference(interval: &Interval) -> String {
     if !(interval.low.is_finite() && interval.high.is_finite()) || interval.middle <= 0.0 {
         return NOTHING.to_owned();
@@ -156,11 +169,12 @@ pub(crate) fn difference(interval: &Interval) -> String {
         let digits =
             if interval.high - interval.low < 0.1 { format!("{value:+.1}") } else { format!("{value:+.0}") };
         match digits.as_str() {
-            "-0" | "+0" | "-0.0" | "+0.0" => "0 %".to_owned(),
-            digits => format!("{} %", digits.replace('-', "\u{2212}")),
+            "-0" | "+0" | "-0.0" | "+0.0" => "0".to_owned(),
+            digits => digits.replace('-', "\u{2212}"),
         }
     };
-    format!("{} ({} to {})", signed(interval.middle), signed(interval.low), signed(interval.high))
+    let [middle, low, high] = [interval.middle, interval.low, interval.high].map(signed);
+    format!("{middle} % ({low} to {high})")
 }
 
 /// The words of a verdict, with the size of the difference where one is shown.
@@ -189,6 +203,17 @@ pub(crate) fn quoted(outside: &str) -> String {
     format!("`{}`", visible(outside).replace('`', "'"))
 }
 
+/// The same for tables and lists, where a name must not take all the room; programs find it whole in the JSON.
+pub(crate) fn named(outside: &str) -> String {
+    match outside.chars().count() {
+        0 => "(no name)".to_owned(),
+        letters if letters > NAME_LETTERS_MAX => {
+            quoted(&outside.chars().take(NAME_LETTERS_MAX).chain(['\u{2026}']).collect::<String>())
+        }
+        _ => quoted(outside),
+    }
+}
+
 /// The text without control characters and without those that turn the direction of writing.
 pub(crate) fn visible(outside: &str) -> String {
     let is_turning = |letter: char| matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -201,6 +226,43 @@ pub(crate) fn visible(outside: &str) -> String {
         }
     }
     text
+}
+
+/// The parts within backticks and those between. A backtick without its partner is a letter.
+pub(crate) fn parts(text: &str) -> Vec<(bool, String)> {
+    let text = visible(text);
+    let mut parts = Vec::new();
+    let mut rest = text.as_str();
+    while let Some((before, behind)) = rest.split_once('`') {
+        let Some((code, after)) = behind.split_once('`') else { break };
+        parts.push((false, before.to_owned()));
+        parts.push((!code.trim().is_empty(), code.to_owned()));
+        rest = after;
+    }
+    parts.push((false, rest.to_owned()));
+    parts.retain(|(_, part)| !part.is_empty());
+    parts
+}
+
+/// The space that no line is broken at.
+pub(crate) const BOUND: char = '\u{a0}';
+
+/// The text with figures bound to their units, so that no line ends between them.
+pub(crate) fn bound(text: &str) -> String {
+    const UNITS: [&str; 11] = ["%", "ns", "\u{b5}s", "ms", "s", "min", "h", "B", "KiB", "MiB", "GiB"];
+    let mut out = String::with_capacity(text.len());
+    for word in text.split_inclusive(' ') {
+        let bare = word.trim_end_matches(|letter: char| !letter.is_alphanumeric() && letter != '%');
+        let is_bound = out.ends_with(' ')
+            && out.trim_end_matches(' ').ends_with(|letter: char| letter.is_ascii_digit())
+            && UNITS.contains(&bare);
+        if is_bound {
+            out.pop();
+            out.push(BOUND);
+        }
+        out.push_str(word);
+    }
+    out
 }
 
 /// A sentence begins with a capital letter.
@@ -281,7 +343,7 @@ mod tests {
             (0.0, "0 B"),
             (512.0, "512 B"),
             (12.5, "12.5 B"),
-            (1023.0, "0.999 KiB"),
+            (1023.0, "1.00 KiB"),
             (1_536.0, "1.50 KiB"),
             (52_428_800.0, "50.0 MiB"),
             (f64::NAN, NOTHING),
@@ -314,10 +376,10 @@ mod tests {
     fn a_difference_is_told_with_its_interval_and_only_as_large_as_it_is() {
         let less = interval(0.62, 0.58, 0.66);
         assert_eq!(ratio(&less), "0.62, 99 % interval 0.58 to 0.66");
-        assert_eq!(difference(&less), "\u{2212}38.0 % (\u{2212}42.0 % to \u{2212}34.0 %)");
+        assert_eq!(difference(&less), "\u{2212}38.0 % (\u{2212}42.0 to \u{2212}34.0)");
         assert_eq!(verdict(Verdict::Less, &less), "38 % less");
         let same = interval(1.0, 0.995, 1.004);
-        assert_eq!(difference(&same), "0 % (\u{2212}0.5 % to +0.4 %)");
+        assert_eq!(difference(&same), "0 % (\u{2212}0.5 to +0.4)");
         assert_eq!(verdict(Verdict::NotShown, &same), "no difference shown");
         let more = interval(2.5, 2.2, 2.9);
         assert_eq!(difference(&more), "2.50 times (2.20 to 2.90)");

@@ -43,8 +43,11 @@ pub(crate) enum BenchCommand {
     Compare(Box<Compare>),
     Max(Box<Max>),
     Collection(Box<Collection>),
+    #[command(about = "A load, asked for with the options of wrk (and the rate of wrk2)")]
     Wrk(Foreign),
+    #[command(about = "A load, asked for with the options of ab, ApacheBench")]
     Ab(Foreign),
+    #[command(about = "A load, asked for with the options of autocannon")]
     Autocannon(Foreign),
 }
 
@@ -111,6 +114,9 @@ pub(crate) struct Shape {
     /// The longest wait for a connection
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = quantity::duration)]
     pub(crate) connect_timeout: Duration,
+    /// Over this Unix socket; the URL gives Host and path
+    #[arg(long, value_name = "PATH")]
+    pub(crate) unix_socket: Option<PathBuf>,
     /// The seed of all that is random
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
@@ -138,9 +144,6 @@ pub(crate) struct Request {
     /// Statuses that count as success: 200,304, or any [default: 200 to 299]
     #[arg(long, value_name = "STATUS[,STATUS…]|any", value_parser = expect)]
     pub(crate) expect: Option<Expect>,
-    /// Over this Unix socket; the URL gives Host and path
-    #[arg(long, value_name = "PATH")]
-    pub(crate) unix_socket: Option<PathBuf>,
 }
 
 /// Where results go.
@@ -165,6 +168,7 @@ pub(crate) struct Output {
 #[derive(Debug, Args)]
 #[command(
     about = "Compare servers side by side, in rounds",
+    override_usage = "onehop bench compare [OPTIONS] CONTROL TEST…",
     long_about = "Compare servers side by side, in rounds.\n\n\
         Each server is [NAME=]URL, one that runs already, or [NAME=]'COMMAND [@ URL]' in one argument, one that is \
         started anew for each round and ended after it. A command finds its port in $PORT and in {port}; it is \
@@ -254,7 +258,7 @@ pub(crate) struct Compare {
     after_help = "Examples:\n  \
         onehop bench max :8080                                     the highest rate with p99 under 50 ms\n  \
         onehop bench max :8080/blogs --limit 'p99.9<100ms' --failures 0.5%\n  \
-        onehop bench max :8080 --time 5s --html max.html           latency against load, as a page\n\n\
+        onehop bench max :8080 --time 10s --html max.html          latency against load, as a page\n\n\
         Exit codes: 0 found, 1 failed or no rate was within the limit, 2 wrong usage."
 )]
 pub(crate) struct Max {
@@ -268,7 +272,7 @@ pub(crate) struct Max {
     #[arg(long, value_name = "SHARE", default_value = "0.1%", value_parser = quantity::share)]
     pub(crate) failures: f64,
     /// How long each rate is tried
-    #[arg(long, short = 'd', visible_alias = "duration", value_name = "TIME", default_value = "3s", value_parser = quantity::duration)]
+    #[arg(long, short = 'd', visible_alias = "duration", value_name = "TIME", default_value = "5s", value_parser = quantity::duration)]
     pub(crate) time: Duration,
     /// Most connections at a time
     #[arg(long, short = 'c', value_name = "N", default_value = "512", value_parser = connections)]
@@ -330,7 +334,6 @@ pub(crate) struct Collection {
 /// `onehop bench wrk`, `ab` and `autocannon`
 #[derive(Debug, Args)]
 #[command(
-    about = "The same with that tool's own options",
     long_about = "A load, asked for with the options of wrk, ab or autocannon, so that a command from elsewhere works \
         as it stands. What the tool has by default is the default here too; it is measured twice all the same \
         (--runs 1 for once). An option that would change the figures and is not done is an error that says what to \
@@ -486,7 +489,8 @@ mod tests {
 
     #[test]
     fn a_limit_is_a_percentile_and_a_time() {
-        for (text, share, milliseconds) in [("p99<50ms", 0.99, 50), ("p50 < 1s", 0.5, 1000), ("p99.9<=2s", 0.999, 2000)]
+        for (text, share, milliseconds) in
+            [("p99<50ms", 0.99, 50), ("p50 < 1s", 0.5, 1000), ("p99.9<=2s", 0.999, 2000)]
         {
             let limit = limit(text).unwrap();
             assert!((limit.share - share).abs() < 1e-9, "{text}");

@@ -17,7 +17,7 @@ use onehop_config::limits::APP_WORKERS_MAX;
 use crate::listen;
 
 pub(crate) use self::bench::{
-    AmongForeign, Bench, BenchCommand, Collection, Compare, Cores, Foreign, LatencyLimit, Load, Max, Output, Request, Shape,
+    AmongForeign, Bench, BenchCommand, Collection, Compare, Load, Max, Output, Request, Shape,
 };
 pub(crate) use self::trial::Try;
 
@@ -327,12 +327,13 @@ pub(crate) struct Completions {
     after_help = "Examples:\n  \
         onehop man | man -l -\n  \
         onehop man | gzip > /usr/local/share/man/man1/onehop.1.gz\n  \
-        onehop man run | man -l -           the page of one command"
+        onehop man run | man -l -           the page of one command\n  \
+        onehop man bench compare | man -l -"
 )]
 pub(crate) struct Man {
     /// The page of one command; the whole program's where it is left out
     #[arg(value_name = "COMMAND")]
-    pub(crate) command: Option<String>,
+    pub(crate) command: Vec<String>,
 }
 
 /// Which configuration file.
@@ -401,6 +402,8 @@ const RUN_EXIT_CODES: &str = "Examples:\n  \
     onehop serve dist --spa     a built single-page app at http://127.0.0.1:8080\n  \
     onehop app server.js        an application in JavaScript\n  \
     onehop run                  the sites of ./Onehopfile\n  \
+    onehop try                  what onehop would do for the application of this folder\n  \
+    onehop bench :8080          measure any server\n  \
     onehop run --help           more about one command\n\n\
     Exit codes: 0 done, 1 failed, 2 wrong usage or configuration.";
 

@@ -1,6 +1,7 @@
 //! One file per command; `serving.rs` is what `run`, `serve` and `app` share.
 
 pub(crate) mod app;
+pub(crate) mod bench;
 pub(crate) mod control;
 pub(crate) mod exec_worker;
 pub(crate) mod forms;
@@ -11,5 +12,6 @@ pub(crate) mod run;
 pub(crate) mod serve;
 mod serving;
 pub(crate) mod status;
+pub(crate) mod trial;
 pub(crate) mod validate;
 pub(crate) mod workers;

@@ -17,14 +17,13 @@ pub(crate) fn completions(arguments: &Completions) -> Result<(), Failure> {
 pub(crate) fn manual(arguments: &Man) -> Result<(), Failure> {
     let mut command = Arguments::command();
     command.build();
-    let command = match &arguments.command {
-        None => command,
-        Some(name) => {
-            let found = command.find_subcommand(name).cloned();
-            let found = found.ok_or_else(|| Failure::wrong(format!("there is no command {name:?}")))?;
-            found.display_name(format!("onehop-{name}"))
-        }
-    };
+    for name in &arguments.command {
+        let found = command.find_subcommand(name).cloned();
+        command = found.ok_or_else(|| Failure::wrong(format!("there is no command {name:?}")))?;
+    }
+    if !arguments.command.is_empty() {
+        command = command.display_name(format!("onehop-{}", arguments.command.join("-")));
+    }
     let mut page = Vec::new();
     clap_mangen::Man::new(command)
         .source(concat!("onehop ", env!("CARGO_PKG_VERSION")))

@@ -5,11 +5,14 @@
 //! and by `frameworks.rs` for the frameworks.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+use onehop_load::measure::{Memory, Server, Tree, memory_of};
+use onehop_load::plan::Expect;
 
 use crate::{Outcome, ground, install};
 
-use super::super::process::{Cores, Memory, Server, Times, free_port};
+use super::super::servers::{self, Cores, free_port};
 use super::questions::Asked;
 
 /// All arms, in the order in which they are printed.
@@ -145,7 +148,7 @@ impl AppArm {
         asked != Asked::Burn || !matches!(self.runner, Runner::Bun(_))
     }
 
-    /// Starts it and waits until it accepts.
+    /// Starts it and waits until each of its parts answers.
     pub(super) fn start(&self, around: &Surroundings, workers: u64, cores: Cores) -> Outcome<Running> {
         let (port, upstream) = (free_port()?, free_port()?);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -179,32 +182,14 @@ impl AppArm {
             }
         };
         let mut lines = vec![line.join(" ")];
-        let runner = self.launch(&line, &environment, behind, &around.work, cores)?;
+        let runner = launch(&line, &environment, behind, cores)?;
         let mut servers = vec![runner];
         if let Some(line) = self.front_line(around, port, upstream, workers)? {
             environment[0].1 = port.to_string();
-            servers.insert(0, self.launch(&line, &environment, port, &around.work, cores)?);
+            servers.insert(0, launch(&line, &environment, port, cores)?);
             lines.insert(0, line.join(" "));
         }
         Ok(Running { servers, has_workers: matches!(self.runner, Runner::Onehop { .. }), address, lines })
-    }
-
-    fn launch(
-        &self,
-        line: &[String],
-        environment: &[(String, String)],
-        port: u16,
-        work: &Path,
-        cores: Cores,
-    ) -> Outcome<Server> {
-        let part = Path::new(&line[0]).file_name().unwrap_or_default().display();
-        let log = work.join(format!("{}-{part}.log", self.name));
-        let mut server = Server::start(line, environment, &log, cores)?;
-        server.wait_until_it_accepts(SocketAddr::from((Ipv4Addr::LOCALHOST, port))).map_err(|error| {
-            let text = std::fs::read_to_string(&log).unwrap_or_default();
-            format!("{}: {error}\n{text}", line.join(" "))
-        })?;
-        Ok(server)
     }
 
     fn front_line(
@@ -240,23 +225,30 @@ impl AppArm {
 }
 
 impl Running {
-    /// Time that each thread of each of its processes has spent on a core.
-    pub(super) fn times(&self) -> Times {
-        self.servers.iter().flat_map(Server::times).collect()
+    /// All its processes.
+    pub(super) fn tree(&self) -> Tree {
+        self.servers.iter().map(Server::tree).reduce(Tree::with).unwrap_or_else(|| Tree::of(0))
     }
 
     /// Resident memory of all its processes.
     pub(super) fn memory(&self) -> Memory {
-        self.servers.iter().map(Server::memory).fold(Memory::NONE, |sum, one| sum + one)
+        memory_of(&self.tree().processes())
     }
 
     /// Highest resident size of what clients speak to: of onehop without its workers, of a proxy without
     /// what stands behind it.
-    pub(super) fn front_peak_kib(&self) -> u64 {
-        let front = self.servers.first();
-        let memory = if self.has_workers { front.map(Server::own_memory) } else { front.map(Server::memory) };
-        memory.map_or(0, |memory| memory.peak_kib)
+    pub(super) fn front_peak_bytes(&self) -> u64 {
+        let Some(front) = self.servers.first() else { return 0 };
+        let processes = if self.has_workers { vec![front.pid()] } else { front.tree().processes() };
+        memory_of(&processes).peak_bytes
     }
+}
+
+fn launch(words: &[String], environment: &[(String, String)], port: u16, cores: Cores) -> Outcome<Server> {
+    let mut server = servers::start(words, environment, port, cores)?;
+    // Any answer: what stands behind a proxy, and what is asked of it, is looked at afterwards.
+    servers::wait_until_ready(&mut server, "/", Expect::Any)?;
+    Ok(server)
 }
 
 fn server_file(name: &str) -> PathBuf {

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use crate::ground::Options;
 use crate::{Outcome, ground, install};
 
-use super::super::process;
 use super::super::report::{Comparison, Report};
+use super::super::servers as cores;
 use super::arms::{AppArm, Front, Runner, Surroundings};
 use super::plan::{Case, Plan, case, rotated};
 use super::questions::{Asked, Questions};
@@ -86,9 +86,9 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let folder = servers()?;
     let (under, name) = runtime(&node)?;
     install::raise_descriptor_limit();
-    process::move_to_load_core();
+    cores::move_to_load_core();
     let work = ground::target_folder("bench/frameworks")?;
-    let questions = Questions::prepare(&node, &work)?;
+    let questions = Questions::prepare(&node)?;
     let surroundings = Surroundings { node: node.clone(), work, burn_rounds: questions.burn_rounds };
     let plan = Plan { smoke, seconds, surroundings, questions };
 
@@ -104,12 +104,13 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         }
         arms.push((case, made));
     }
-    let comparison = Comparison { name, under: Some(under), arms: WAYS, bases: BASES };
-    let mut report = Report::new(comparison, smoke, versions);
+    let comparison = Comparison { name, under: Some(under), arms: WAYS, bases: BASES, checked: "alone" };
+    let mut report = Report::new(comparison.clone(), smoke, versions);
     for (case, arms) in &arms {
         for round in 0..rounds {
             for arm in rotated(arms, round) {
-                let measured = plan.measure(case, arm);
+                let is_checked = comparison.is_checked(arm.name, arms.iter().map(|arm| arm.name));
+                let measured = plan.measure(case, arm, round == 0 && is_checked);
                 let measured = measured.map_err(|error| format!("{}, {}: {error}", case.name, arm.name))?;
                 report.add(case.name, round, arm.name, measured);
             }

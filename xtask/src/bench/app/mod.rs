@@ -1,8 +1,7 @@
 //! `cargo xtask bench app`: the same small application, called by onehop and served by others; and, in
 //! `frameworks.rs`, `cargo xtask bench frameworks`: servers of Node's frameworks, unchanged.
 //!
-//! `arms.rs` starts who is measured, `questions.rs` knows what is asked and which bytes must come back,
-//! `upload.rs` sends large bodies, `plan.rs` measures one arm once; this file goes through the cases. For each
+//! `arms.rs` starts who is measured, `questions.rs` knows what is asked and which bytes must come back, `plan.rs` measures one arm once; this file goes through the cases. For each
 //! case all arms run once per round, in an order that rotates. Cases of one group take turns within a round, because their figures
 //! are divided by each other. The figure to trust is CPU time per request over all processes of an arm.
 
@@ -10,15 +9,14 @@ mod arms;
 mod frameworks;
 mod plan;
 mod questions;
-mod upload;
 
 pub(crate) use frameworks::run as frameworks;
 
 use crate::ground::Options;
 use crate::{Outcome, ground, install};
 
-use super::process::{self, Cores};
 use super::report::{Comparison, Report};
+use super::servers::{self, Cores};
 use arms::{AppArm, Surroundings};
 use plan::{Case, Plan, case, rotated};
 use questions::{Asked, Questions};
@@ -59,9 +57,9 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     install::debian(&["wrk"])?;
     let arms = names.iter().map(|name| AppArm::prepare(name, &node)).collect::<Outcome<Vec<_>>>()?;
     install::raise_descriptor_limit();
-    process::move_to_load_core();
+    servers::move_to_load_core();
     let work = ground::target_folder("bench/app")?;
-    let questions = Questions::prepare(&node, &work)?;
+    let questions = Questions::prepare(&node)?;
     let surroundings = Surroundings { node, work, burn_rounds: questions.burn_rounds };
     let plan = Plan { smoke, seconds, surroundings, questions };
 
@@ -70,15 +68,20 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         under: None,
         arms: arms::ALL,
         bases: ["fastify", "nginx-fastify"],
+        checked: "fastify",
+    };
+    let checked = |case: &Case, arm: &AppArm| {
+        let able = arms.iter().filter(|arm| arm.can_run(case.asked)).map(|arm| arm.name);
+        comparison.is_checked(arm.name, able)
     };
     let versions = arms.iter().map(|arm| (arm.name.to_owned(), arm.version.clone())).collect();
-    let mut report = Report::new(comparison, smoke, versions);
+    let mut report = Report::new(comparison.clone(), smoke, versions);
     let chosen: Vec<&Case> = CASES.iter().filter(|case| cases.iter().any(|name| name == case.name)).collect();
     for group in chosen.chunk_by(|one, other| one.asked == Asked::Burn && other.asked == Asked::Burn) {
         for round in 0..rounds {
             for arm in rotated(&arms, round) {
                 for case in group.iter().filter(|case| arm.can_run(case.asked)) {
-                    let measured = plan.measure(case, arm);
+                    let measured = plan.measure(case, arm, round == 0 && checked(case, arm));
                     let measured =
                         measured.map_err(|error| format!("{}, {}: {error}", case.name, arm.name))?;
                     report.add(case.name, round, arm.name, measured);

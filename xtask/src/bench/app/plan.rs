@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use crate::Outcome;
 
 use super::super::load::{Load, Seen};
-use super::super::process::{Cores, spent_between};
+use super::super::outside::Outside;
 use super::super::report::Measured;
+use super::super::servers::Cores;
 use super::arms::{AppArm, Running, Surroundings};
 use super::questions::{Asked, Questions};
-use super::upload;
 
 /// What is measured.
 pub(super) struct Case {
@@ -24,11 +24,14 @@ pub(super) struct Case {
 
 /// One process on one core.
 pub(super) const fn case(name: &'static str, asked: Asked, connections: u64) -> Case {
-    Case { name, asked, connections, workers: 1, cores: Cores::Server }
+    Case { name, asked, connections, workers: 1, cores: Cores::Apart }
 }
 
 /// Length of the load before each measurement: a JavaScript engine compiles what it sees often.
-const WARM_UP_SECONDS: u64 = 2;
+const WARM_UP: Duration = Duration::from_secs(2);
+
+/// Length of a run that is only to show that it works.
+const SMOKE: Duration = Duration::from_millis(300);
 
 /// Workers load their application before the first answer; ten seconds mean that they never will.
 const FIRST_ANSWER_DEADLINE: Duration = Duration::from_secs(10);
@@ -42,31 +45,37 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// One arm, one case, once.
-    pub(super) fn measure(&self, case: &Case, arm: &AppArm) -> Outcome<Measured> {
+    /// One arm, one case, once; with wrk afterwards where it is to check.
+    pub(super) fn measure(&self, case: &Case, arm: &AppArm, is_checked: bool) -> Outcome<Measured> {
         let running = arm.start(&self.surroundings, case.workers, case.cores)?;
-        let complaint = self.complaint(case, &running)?;
-        if !self.smoke {
-            self.load(case, &running, WARM_UP_SECONDS)?;
+        let Complaint { answer_bytes, mut text } = self.complaint(case, &running)?;
+        let load = self.load(case);
+        if !self.smoke && text.is_none() {
+            load.warm_up(running.address, WARM_UP)?;
         }
-        let before = running.times();
-        let begun = Instant::now();
-        let (seen, load_line) = self.load(case, &running, self.seconds)?;
-        let spent = spent_between(&before, &running.times());
-        let wall = begun.elapsed().as_nanos().max(1) as f64;
+        let (seen, usage) = load.weighed(running.address, running.tree())?;
+        let (memory, front_peak) = (running.memory(), running.front_peak_bytes());
+        if case.asked == Asked::Upload && text.is_none() {
+            text = upload_complaint(case, &seen);
+            text = text
+                .map_or_else(|| self.questions.complaint_of_upload(running.address), |text| Ok(Some(text)))?;
+        }
+        let check = || Outside::check(&load, running.address, running.tree(), seen.rate, self.smoke);
+        let outside = if is_checked { check()? } else { None };
         Ok(Measured {
-            cpu_us: spent as f64 / 1e3 / seen.requests.max(1) as f64,
-            core_share: spent as f64 / wall,
-            load_share: seen.load_cpu_seconds * 1e9 / wall,
+            cpu_us: usage.cpu.as_secs_f64() * 1e6 / seen.requests.max(1) as f64,
+            core_share: usage.cpu.as_secs_f64() / usage.wall.as_secs_f64().max(f64::MIN_POSITIVE),
             seen: Some(seen),
-            memory: Some(running.memory()),
-            front_peak_kib: Some(running.front_peak_kib()),
+            memory: Some(memory),
+            memory_samples: Some((usage.memory_median, usage.memory_p99)),
+            front_peak_kib: Some(front_peak / 1024),
             moved_bytes: case.asked.moved_bytes(),
-            answer_bytes: complaint.answer_bytes,
-            complaint: complaint.text,
+            answer_bytes,
+            complaint: text,
+            outside,
             start_ms: None,
             server_line: running.lines.join(" ; ").split(' ').map(str::to_owned).collect(),
-            load_line,
+            load_line: load.line(),
         })
     }
 
@@ -85,25 +94,25 @@ impl Plan {
         Ok(Complaint { answer_bytes: answer.bytes.len(), text })
     }
 
-    fn load(&self, case: &Case, running: &Running, seconds: u64) -> Outcome<(Seen, Vec<String>)> {
-        if case.asked == Asked::Upload {
-            let expected = self.questions.expected_body(case.asked);
-            let length = if self.smoke { Duration::from_millis(300) } else { Duration::from_secs(seconds) };
-            let seen = upload::run(running.address, case.connections, length, &expected)?;
-            return Ok((seen, vec![format!("{} uploads at once, for {length:?}", case.connections)]));
-        }
-        let load = Load {
+    fn load(&self, case: &Case) -> Load {
+        let body = self.questions.body(case.asked);
+        Load {
+            method: if body.is_some() { "POST" } else { "GET" },
             path: case.asked.path().to_owned(),
             fields: case.asked.fields(),
+            body,
+            status: 200,
             connections: case.connections,
             threads: 1,
-            seconds,
-            body: self.questions.body_file(case.asked),
-            cores: (case.cores == Cores::All).then_some(Cores::All),
-            is_brief: self.smoke,
-        };
-        Ok((load.run(running.address)?, load.line(running.address)))
+            time: if self.smoke { SMOKE } else { Duration::from_secs(self.seconds) },
+            cores: case.cores,
+        }
     }
+}
+
+/// A server that closes its connection after an upload would have each of them pay for a new one.
+fn upload_complaint(case: &Case, seen: &Seen) -> Option<String> {
+    (seen.connections_opened > case.connections).then(|| "closes its connections after uploads".to_owned())
 }
 
 /// What was seen of an arm's answer before it is measured.

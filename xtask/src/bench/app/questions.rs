@@ -4,7 +4,6 @@
 //! differs between two arms.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -15,7 +14,7 @@ use super::super::probe::{self, Answer};
 /// Bytes of the content that `Asked::Stream` gets.
 const STREAM_BYTES: usize = 1024 * 1024;
 /// Bytes of the body that `Asked::Upload` sends.
-pub(super) const UPLOAD_BYTES: usize = 50 * 1024 * 1024;
+const UPLOAD_BYTES: usize = 50 * 1024 * 1024;
 /// Bytes of the body that `Asked::Echo` sends.
 const ECHO_BYTES: usize = 1024;
 
@@ -66,7 +65,6 @@ pub(super) struct Questions {
     /// Steps of `Asked::Burn`, so many that they take 100 us here.
     pub(super) burn_rounds: u64,
     burnt: i64,
-    echo_file: PathBuf,
 }
 
 impl Asked {
@@ -102,24 +100,38 @@ impl Asked {
 }
 
 impl Questions {
-    /// Measures how many steps 100 us are, and writes the body that is sent.
-    pub(super) fn prepare(node: &str, work: &Path) -> Outcome<Questions> {
+    /// Measures how many steps 100 us are.
+    pub(super) fn prepare(node: &str) -> Outcome<Questions> {
         let script = ground::root().join("benchmarks/servers/app/calibrate.mjs").display().to_string();
         let text =
             ground::output_of(node, &[&script]).ok_or_else(|| format!("{node} cannot run {script}"))?;
         let value: Value = serde_json::from_str(&text)?;
-        let echo_file = work.join("echo.json");
-        std::fs::write(&echo_file, echo_body())?;
         Ok(Questions {
             burn_rounds: value["rounds"].as_u64().ok_or("no number of steps")?,
             burnt: value["burnt"].as_i64().ok_or("no result of the steps")?,
-            echo_file,
         })
     }
 
-    /// What wrk sends where that is not a GET.
-    pub(super) fn body_file(&self, asked: Asked) -> Option<(&'static str, PathBuf)> {
-        (asked == Asked::Echo).then(|| ("POST", self.echo_file.clone()))
+    /// What the load sends where that is not a GET.
+    pub(super) fn body(&self, asked: Asked) -> Option<Vec<u8>> {
+        match asked {
+            Asked::Echo => Some(echo_body()),
+            Asked::Upload => Some(vec![b'u'; UPLOAD_BYTES]),
+            Asked::Item | Asked::ItemFromBrowser | Asked::Burn | Asked::Stream => None,
+        }
+    }
+
+    /// Uploads once as the load does, and looks at the answer: the load sees its status only.
+    pub(super) fn complaint_of_upload(&self, address: SocketAddr) -> Outcome<Option<String>> {
+        let owned = Asked::Upload.fields();
+        let fields: Vec<(&str, String)> =
+            owned.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
+        let body = self.body(Asked::Upload).unwrap_or_default();
+        let answer = probe::ask(address, "POST", Asked::Upload.path(), &fields, Some(&body))?;
+        let is_right = answer.status == 200 && answer.body == self.expected_body(Asked::Upload);
+        let text =
+            || format!("answers an upload {} {}", answer.status, String::from_utf8_lossy(&answer.body));
+        Ok((!is_right).then(text))
     }
 
     /// Asks once. An upload is asked with a short body here.

@@ -63,7 +63,7 @@ pub(super) fn write(report: &Report, document: &mut Document) {
         fact("Memory", words::bytes(machine.memory_bytes as f64));
     }
     fact("System", [machine.system.as_str(), machine.kernel.as_str()].join(", kernel "));
-    fact("Container or virtual machine", machine.inside.clone());
+    fact("Container or VM", machine.inside.clone());
     fact("Clock governor", machine.governor.clone().unwrap_or_else(|| "not told by the kernel".to_owned()));
     fact("Load average at the start", words::number(machine.load_average));
     fact("Stolen time", report.steal.map_or_else(|| "not told by the kernel".to_owned(), words::percent));

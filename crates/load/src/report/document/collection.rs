@@ -48,11 +48,11 @@ fn table(run: &CollectionRun, passed: u64, failed: u64) -> Table {
         &["Passed", "Failed", "Mean", "p50", "p90", "p95", "p99", "max"],
     );
     for request in &run.requests {
-        let name = Cell::from(words::quoted(&secrets::hide(&request.name)));
+        let name = Cell::from(words::named(&secrets::hide(&request.name)));
         let counts = [Cell::from(words::count(request.passed)), failures(request.failed)];
         table.row(std::iter::once(name).chain(counts).chain(times(&request.latency)));
     }
-    let counts = [Cell::from("All together"), Cell::from(words::count(passed)), failures(failed)];
+    let counts = [Cell::from("All"), Cell::from(words::count(passed)), failures(failed)];
     table.row(counts.into_iter().chain(times(&run.latency)));
     table
 }
@@ -70,7 +70,7 @@ fn complaints(run: &CollectionRun, document: &mut Document) {
         for (complaint, number) in &request.complaints {
             items.push(format!(
                 "{} ({}): {}, {}.",
-                words::quoted(&secrets::hide(&request.name)),
+                words::named(&secrets::hide(&request.name)),
                 words::quoted(&secrets::hide(&request.line)),
                 secrets::hide(&words::visible(complaint)),
                 match number {

@@ -11,6 +11,9 @@ use crate::report::plot::{Plot, Ratios};
 use crate::report::{secrets, words};
 use crate::statistics::Verdict;
 
+/// Letters of an arm's name that stand over its column; of a longer one the caption says which it is.
+const HEAD_LETTERS_MAX: usize = 16;
+
 /// Samples that are listed with their marks; of more the first.
 const MARKED_MAX: usize = 40;
 
@@ -18,12 +21,12 @@ pub(super) fn write(comparison: &Comparison, document: &mut Document) {
     let names: Vec<String> = comparison.arms.iter().map(|name| arm(name)).collect();
     document.title = format!("Comparison of {}", words::listed(&names));
     document.paragraph(how(&comparison.settings));
-    figures(comparison, document);
+    figures(comparison, true, document);
     document.caveats(given(&comparison.caveats));
 }
 
 /// Tables and pictures of a comparison, without its caveats.
-pub(super) fn figures(comparison: &Comparison, document: &mut Document) {
+pub(super) fn figures(comparison: &Comparison, with_summary: bool, document: &mut Document) {
     let control = comparison.arms.first().map(|name| arm(name)).unwrap_or_default();
     for (place, name) in comparison.arms.iter().enumerate().skip(1) {
         let name = arm(name);
@@ -32,7 +35,9 @@ pub(super) fn figures(comparison: &Comparison, document: &mut Document) {
             document.warning(format!("There are no figures for {name} beside {control}."));
             continue;
         }
-        document.lead(summary(&control, &name, &rows));
+        if with_summary {
+            document.lead(summary(&control, &name, &rows));
+        }
         let (cold, warm): (Vec<&Row>, Vec<&Row>) = rows.into_iter().partition(|row| is_cold(row.metric));
         let title = format!("{name} (test) beside {control} (control)");
         document.table(table(&title, &control, &name, &warm));
@@ -95,10 +100,10 @@ pub(crate) fn metric_name(metric: Metric) -> &'static str {
         Metric::P99 => "Latency p99",
         Metric::MemoryMedian => "Memory, median",
         Metric::MemoryP99 => "Memory, p99",
-        Metric::Switches => "Context switches per request",
-        Metric::IoBytes => "Bytes moved per request",
-        Metric::ColdStart => "Cold start to first answer",
-        Metric::AfterIdle => "First answer after idle time",
+        Metric::Switches => "Switches per request",
+        Metric::IoBytes => "Bytes per request",
+        Metric::ColdStart => "Cold start",
+        Metric::AfterIdle => "After idle time",
     }
 }
 
@@ -114,6 +119,14 @@ pub(super) fn metric_value(metric: Metric, value: f64) -> String {
     }
 }
 
+/// What is unknown has no value; zero would be one.
+fn value(row: &Row, value: f64) -> String {
+    match row.verdict == Verdict::Unknown && value <= 0.0 {
+        true => words::NOTHING.to_owned(),
+        false => metric_value(row.metric, value),
+    }
+}
+
 /// Caveats of others as they may be shown.
 pub(super) fn given(caveats: &[String]) -> Vec<String> {
     caveats.iter().map(|caveat| secrets::hide(&words::visible(caveat))).collect()
@@ -121,7 +134,7 @@ pub(super) fn given(caveats: &[String]) -> Vec<String> {
 
 /// An arm's name as it may be shown.
 pub(super) fn arm(name: &str) -> String {
-    words::quoted(&secrets::hide(name))
+    words::named(&secrets::hide(name))
 }
 
 fn is_cold(metric: Metric) -> bool {
@@ -137,7 +150,9 @@ fn summary(control: &str, test: &str, rows: &[&Row]) -> String {
     let tell = |row: &Row| {
         let difference = words::verdict(row.verdict, &row.ratio);
         match row.verdict {
-            Verdict::Less | Verdict::More => format!("{difference} ({})", words::ratio(&row.ratio)),
+            Verdict::Less | Verdict::More => {
+                format!("{difference} (ratio {})", words::ratio(&row.ratio))
+            }
             Verdict::NotShown | Verdict::Unknown => difference,
         }
     };
@@ -149,6 +164,8 @@ fn summary(control: &str, test: &str, rows: &[&Row]) -> String {
 }
 
 fn table(caption: &str, control: &str, test: &str, rows: &[&Row]) -> Table {
+    let head = |name, role| if str::chars(name).count() > HEAD_LETTERS_MAX { role } else { name };
+    let [control, test] = [head(control, "Control"), head(test, "Test")];
     let columns =
         [("Metric", false), (control, true), (test, true), ("Difference", true), ("Verdict", false)];
     let columns =
@@ -162,8 +179,8 @@ fn table(caption: &str, control: &str, test: &str, rows: &[&Row]) -> Table {
         };
         table.row([
             Cell::from(metric_name(row.metric)),
-            Cell::from(metric_value(row.metric, row.control_value)),
-            Cell::from(metric_value(row.metric, row.test_value)),
+            Cell::from(value(row, row.control_value)),
+            Cell::from(value(row, row.test_value)),
             Cell::from(words::difference(&row.ratio)),
             Cell::toned(words::verdict(row.verdict, &row.ratio), tone),
         ]);

@@ -13,6 +13,9 @@ use crate::report::{Load, caveats, secrets, words};
 /// The percentiles of latency tables.
 const PERCENTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
 
+/// The place of the percentile that tables with more columns do without.
+const P99_9: usize = 4;
+
 /// Requests of a plan that are named in a sentence; more are in the table.
 const NAMED_MAX: usize = 3;
 
@@ -26,6 +29,7 @@ pub(super) fn write(load: &Load, document: &mut Document) {
     result(load, document);
     document.table(latencies(load));
     document.table(answers(load));
+    document.table(own_share(load));
     document.table(by_ask(load));
     document.plot(Plot::percentiles(curves(load)));
     for (place, run) in load.runs.iter().enumerate() {
@@ -155,17 +159,29 @@ fn result(load: &Load, document: &mut Document) {
     };
     if load.runs.iter().all(|run| run.total.good == 0) {
         document.warning(format!("Not one good answer: {failed}."));
+        if let Some(why) = load.runs.iter().find_map(|run| caveats::end(&load.plan, run)) {
+            document.warning(why);
+        }
         return;
     }
-    let offered = match load.plan.pace {
-        Pace::Open { .. } => " as they were asked for",
-        Pace::Closed { .. } => "",
+    let offered = match &load.plan.pace {
+        Pace::Open { arrivals, .. } => match arrivals.phases.as_slice() {
+            [phase] if (phase.from - phase.to).abs() < f64::EPSILON => {
+                format!(" of {} asked for", words::number(phase.from))
+            }
+            _ => String::new(),
+        },
+        Pace::Closed { .. } => String::new(),
     };
     document.lead(format!(
         "{} good answers per second{offered}, p99 {}; {failed}.",
         words::listed(&rates),
         words::listed(&percentiles)
     ));
+    // A p99 that hides a stall is not told without what it hides.
+    if let Some(hidden) = load.runs.iter().find_map(caveats::omission) {
+        document.warning(hidden);
+    }
 }
 
 fn name_of(place: usize, all: usize) -> String {
@@ -196,22 +212,14 @@ fn latencies(load: &Load) -> Table {
 }
 
 fn answers(load: &Load) -> Table {
-    let columns =
-        ["Rate", "Good", "Other status", "No answer", "Read", "Written", "Load's cores", "Per CPU-second"];
-    let mut table = Table::of_figures(
-        "Answers, bytes, and what the load itself used (cores, and requests for each second of its CPU)",
-        "Answers",
-        &columns,
-    );
+    let columns = ["Rate", "Good", "Other status", "No answer", "Read", "Written"];
+    let mut table = Table::of_figures("Answers, and bytes with heads and framing", "Answers", &columns);
     for (place, run) in load.runs.iter().enumerate() {
         let total = &run.total;
         let rate = match caveats::is_own_limit(run) {
             true => format!("\u{2265} {}", words::rate(run.rate())),
             false => words::rate(run.rate()),
         };
-        let cpu = run.generator.cpu.as_secs_f64();
-        let per_cpu =
-            if cpu > 0.0 { words::number(total.requests() as f64 / cpu) } else { words::NOTHING.into() };
         table.row([
             Cell::from(words::capital(&name_of(place, load.runs.len()))),
             Cell::from(rate),
@@ -220,8 +228,30 @@ fn answers(load: &Load) -> Table {
             failures(total.faults.sum()),
             Cell::from(words::bytes(total.bytes_read as f64)),
             Cell::from(words::bytes(total.bytes_written as f64)),
+        ]);
+    }
+    table
+}
+
+fn own_share(load: &Load) -> Table {
+    let columns =
+        ["Cores used", "Busiest thread", "Waited for a core", "Requests per CPU-second", "Connections"];
+    let caption = "What the load itself used: its own limits are to be far from these";
+    let mut table = Table::of_figures(caption, "The load", &columns);
+    for (place, run) in load.runs.iter().enumerate() {
+        let generator = &run.generator;
+        let cpu = generator.cpu.as_secs_f64();
+        let per_cpu = match cpu > 0.0 {
+            true => words::number(run.total.requests() as f64 / cpu),
+            false => words::NOTHING.to_owned(),
+        };
+        table.row([
+            Cell::from(words::capital(&name_of(place, load.runs.len()))),
             Cell::from(words::number(caveats::cores_used(run))),
+            Cell::from(words::percent(generator.busiest)),
+            Cell::from(words::percent(generator.waiting)),
             Cell::from(per_cpu),
+            Cell::from(words::count(generator.connections_opened)),
         ]);
     }
     table
@@ -231,7 +261,7 @@ fn by_ask(load: &Load) -> Table {
     let mut table = Table::of_figures(
         "Each request, all runs together",
         "Request",
-        &["Good", "Failed", "p50", "p90", "p95", "p99", "p99.9", "max", "mean"],
+        &["Good", "Failed", "p50", "p90", "p95", "p99", "max", "mean"],
     );
     if load.plan.asks.len() < 2 {
         return table;
@@ -241,9 +271,11 @@ fn by_ask(load: &Load) -> Table {
         for run in &load.runs {
             run.by_ask.get(place).into_iter().for_each(|one| tally.merge(one));
         }
-        let name = Cell::from(words::quoted(&secrets::hide(&ask.name)));
+        let name = Cell::from(words::named(&secrets::hide(&ask.name)));
         let counts = [Cell::from(words::count(tally.good)), failures(tally.unexpected + tally.faults.sum())];
-        table.row(std::iter::once(name).chain(counts).chain(latency_cells(&tally.latency)));
+        let mut latency = latency_cells(&tally.latency);
+        latency.remove(P99_9);
+        table.row(std::iter::once(name).chain(counts).chain(latency));
     }
     table
 }
@@ -252,10 +284,10 @@ fn curves(load: &Load) -> Vec<(String, &Latencies)> {
     let mut curves = Vec::new();
     for (place, run) in load.runs.iter().enumerate() {
         let name = name_of(place, load.runs.len());
+        curves.push((name.clone(), &run.total.latency));
         if let Some(omitted) = &run.omitted {
             curves.push((format!("{name}, with what was left out"), &omitted.corrected));
         }
-        curves.push((name, &run.total.latency));
     }
     curves
 }

@@ -40,11 +40,9 @@ pub(super) fn write(saturation: &Saturation, document: &mut Document) {
 
 fn points(saturation: &Saturation) -> Table {
     let percentile = words::percentile(saturation.limit.share);
-    let mut columns =
-        vec!["Offered", "Answered", "p50", percentile.as_str(), "max", "Failed", "Load's cores"];
-    columns.push("Within");
-    let mut table = Table::of_figures("Rates that were tried, in rising order", "Point", &columns);
-    for (place, point) in saturation.points.iter().enumerate() {
+    let columns = ["Answered", "p50", percentile.as_str(), "max", "Failed", "Load's cores", "Within"];
+    let mut table = Table::of_figures("Rates that were tried, in rising order", "Offered", &columns);
+    for point in &saturation.points {
         let latency = &point.run.total.latency;
         let within = match (point.is_within, caveats::is_own_limit(&point.run)) {
             (true, _) => Cell::toned("yes", Tone::Good),
@@ -56,11 +54,7 @@ fn points(saturation: &Saturation) -> Table {
             true => Cell::from(words::NOTHING),
             false => Cell::from(words::duration(took)),
         });
-        let begin = [
-            Cell::from((place + 1).to_string()),
-            Cell::from(words::rate(point.offered)),
-            Cell::from(words::rate(point.run.rate())),
-        ];
+        let begin = [Cell::from(words::rate(point.offered)), Cell::from(words::rate(point.run.rate()))];
         let end = [
             failures(point.run.total.unexpected + point.run.total.faults.sum()),
             Cell::from(words::number(caveats::cores_used(&point.run))),

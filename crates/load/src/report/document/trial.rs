@@ -43,7 +43,7 @@ pub(super) fn write(trial: &Trial, document: &mut Document) {
                 );
             }
             story(figures, document);
-            comparison::figures(figures, document);
+            comparison::figures(figures, false, document);
         }
         None => document.warning("No figures were taken; the caveats say why."),
     }
@@ -117,24 +117,24 @@ fn story(figures: &Comparison, document: &mut Document) {
 }
 
 fn sentence(row: &Row, control: &str, test: &str) -> String {
-    let what = match row.metric {
-        Metric::CpuPerRequest => "CPU per request",
-        Metric::P50 => "median latency",
-        Metric::P99 => "p99 latency",
-        Metric::MemoryMedian => "memory (median)",
-        Metric::ColdStart => "time from start to first answer",
-        metric => comparison::metric_name(metric),
+    let (verb, what) = match row.metric {
+        Metric::CpuPerRequest => ("used", "CPU per request"),
+        Metric::P50 => ("took", "median latency"),
+        Metric::P99 => ("took", "p99 latency"),
+        Metric::MemoryMedian => ("used", "memory"),
+        Metric::ColdStart => ("took", "time from start to first answer"),
+        metric => ("took", comparison::metric_name(metric)),
     };
     let [before, after] = [row.control_value, row.test_value].map(|value| metric_value(row.metric, value));
-    let ratio = words::ratio(&row.ratio);
+    let [middle, interval] = words::ratio_and_interval(&row.ratio);
+    let pairs = words::counted(row.pairs as u64, "pair");
     match row.verdict {
         Verdict::Less | Verdict::More => format!(
-            "{test} took {ratio}, of {control}'s {what}: {after} instead of {before}, over {}.",
-            words::counted(row.pairs as u64, "pair")
+            "{test} {verb} {middle}{} the {what} of {control} ({interval}): {after} instead of {before}, over {pairs}.",
+            if row.verdict == Verdict::Less { " of" } else { " times" }
         ),
         Verdict::NotShown => format!(
-            "No difference shown in {what}: {after} and {before}, ratio {ratio}, over {}.",
-            words::counted(row.pairs as u64, "pair")
+            "No difference shown in {what}: {after} and {before}, ratio {middle} ({interval}), over {pairs}."
         ),
         Verdict::Unknown => {
             format!("{}: unknown, there are too few figures or they are void.", words::capital(what))
@@ -152,7 +152,8 @@ fn not_measured(trial: &Trial) -> Vec<String> {
     ];
     if trial.comparison.is_some() {
         told.push(
-            "Load and servers ran on one machine: a difference in latency here is smaller than a network would hide."
+            "Load and servers ran on one machine: over a network the same difference in latency is a smaller part of \
+             the whole."
                 .to_owned(),
         );
     }

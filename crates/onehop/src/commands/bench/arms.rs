@@ -1,6 +1,6 @@
 //! The servers of a comparison as they are typed: `[NAME=]URL`, or `[NAME=]'COMMAND [@ URL]'`.
 //!
-//! Pure, but for nothing: words in, arms out. Owns how the two are told apart.
+//! Pure: words in, arms out. Owns how the two are told apart.
 
 use std::time::Duration;
 
@@ -37,7 +37,10 @@ pub(super) fn read(
 
 fn read_one(text: &str, url: &str, form: &Form, ready_within: Duration) -> Result<Arm, Failure> {
     let (name, rest) = match text.split_once('=') {
-        Some((name, rest)) if is_name(name) => (Some(name.trim().to_owned()), rest.trim()),
+        // `B=:8080` is a name, `PORT=3000 node server.js` is not.
+        Some((name, rest)) if is_name(name) && (is_url(rest.trim()) || !is_variable(name)) => {
+            (Some(name.trim().to_owned()), rest.trim())
+        }
         _ => (None, text.trim()),
     };
     let name = name.unwrap_or_else(|| shortened(rest));
@@ -57,20 +60,17 @@ fn read_one(text: &str, url: &str, form: &Form, ready_within: Duration) -> Resul
     let words = shell_words::words(command).map_err(Failure::wrong)?;
     let told_port = environment.iter().rfind(|(name, _)| name == "PORT").map(|(_, value)| value);
     let port = match &target.endpoint {
-        Endpoint::Tcp { port: 0, .. } => told_port.and_then(|port| port.parse().ok()).filter(|port| *port != 0),
+        Endpoint::Tcp { port: 0, .. } => {
+            told_port.and_then(|port| port.parse().ok()).filter(|port| *port != 0)
+        }
         Endpoint::Tcp { port, .. } => Some(*port),
         Endpoint::Unix(_) => None,
     };
-    let start = Start {
-        words,
-        environment,
-        directory: None,
-        port,
-        behind: Vec::new(),
-        ready_within,
-    };
+    let start = Start { words, environment, directory: None, port, behind: Vec::new(), ready_within };
     let mut ask = form.to(target, 1);
-    ask.address = Address::Tcp(([127, 0, 0, 1], port.unwrap_or(0)).into());
+    if let (Address::Tcp(address), Some(port)) = (&mut ask.address, port) {
+        address.set_port(port);
+    }
     Ok(Arm { name, source: Source::Command(start), asks: vec![ask] })
 }
 
@@ -96,7 +96,7 @@ fn variables(command: &str) -> (Vec<(String, String)>, &str) {
     }
 }
 
-/// `NAME=`: anything short without blanks, but for a variable (`PORT=3000 node server.js`) and a path.
+/// Before a `=`: short, and neither a path nor a command with an option of its own.
 fn is_name(text: &str) -> bool {
     let plain = |letter: char| letter.is_alphanumeric() || "-_. +".contains(letter);
     !text.is_empty()
@@ -104,7 +104,6 @@ fn is_name(text: &str) -> bool {
         && text.chars().all(plain)
         && !text.contains(" -")
         && !text.starts_with(['-', '.', ' '])
-        && !is_variable(text)
 }
 
 fn is_variable(text: &str) -> bool {
@@ -158,11 +157,15 @@ mod tests {
             ("http://127.0.0.1:8080/a?b=c", "127.0.0.1:8080/a?b=c", "http://127.0.0.1:8080/a?b=c"),
             ("nginx=:8080", "nginx", "http://localhost:8080/"),
             ("nginx 1.22=localhost:8080/x", "nginx 1.22", "http://localhost:8080/x"),
+            ("B=:8080", "B", "http://localhost:8080/"),
             ("http://localhost/", "localhost/", "http://localhost/"),
         ] {
             let arm = arm(text);
             assert!(matches!(arm.source, Source::Running), "{text}");
-            assert_eq!((arm.name.as_str(), arm.asks.first().unwrap().target.to_string().as_str()), (name, url));
+            assert_eq!(
+                (arm.name.as_str(), arm.asks.first().unwrap().target.to_string().as_str()),
+                (name, url)
+            );
         }
     }
 

@@ -11,12 +11,10 @@ use crate::failure::Failure;
 use crate::units::counted;
 
 pub(super) fn collection(arguments: &Collection) -> Result<(), Failure> {
-    let options = ReadOptions {
-        variables: arguments.variables.clone(),
-        environment: arguments.environment.clone(),
-    };
-    let mut collection = collection::read(&arguments.file, &options)
-        .map_err(|error| Failure::wrong(error.to_string()))?;
+    let options =
+        ReadOptions { variables: arguments.variables.clone(), environment: arguments.environment.clone() };
+    let mut collection =
+        collection::read(&arguments.file, &options).map_err(|error| Failure::wrong(error.to_string()))?;
     for ask in &collection.asks {
         permit(&ask.target, arguments.i_own_this_host)?;
     }

@@ -15,9 +15,6 @@ use crate::failure::Failure;
 use crate::units;
 
 pub(super) fn compare(arguments: &Compare) -> Result<(), Failure> {
-    if arguments.request.unix_socket.is_some() {
-        return Err(Failure::wrong("servers are compared over TCP: --unix-socket is for a load on one server"));
-    }
     let form = Form::of(&arguments.request)?;
     let mut arms = arms::read(&arguments.arms, &arguments.url, &form, arguments.ready_within)?;
     let settings = settings(arguments);

@@ -31,7 +31,7 @@ pub(super) fn load(arguments: &Load) -> Result<(), Failure> {
     let mut asks = Vec::new();
     for url in &arguments.urls {
         let (weight, target) = requests::weighted(url)?;
-        let target = match &arguments.request.unix_socket {
+        let target = match &arguments.shape.unix_socket {
             Some(socket) => target.over(socket.clone()),
             None => target,
         };
@@ -62,8 +62,7 @@ pub(super) fn measure(
     'runs: for repetition in 0..runs {
         for load in &mut loads {
             // Another seed, other arrivals: two runs that agree are then not the same one twice.
-            let plan =
-                Plan { seed: load.plan.seed.wrapping_add(repetition as u64), ..load.plan.clone() };
+            let plan = Plan { seed: load.plan.seed.wrapping_add(repetition as u64), ..load.plan.clone() };
             session.stage(&stage(&plan, repetition, runs, plans.len() > 1));
             let run = engine::run(&plan, session).map_err(|error| Failure::failed(error.to_string()))?;
             let ends = is_over(&run);
@@ -115,7 +114,9 @@ fn plans(arguments: &Load, asks: Vec<Ask>) -> Result<Vec<Plan>, Failure> {
     if let (Some(requests), Some(most)) = (arguments.requests, connections.iter().max())
         && (*most as u64) > requests
     {
-        return Err(Failure::wrong(format!("{most} connections (-c) are more than {requests} requests (-n)")));
+        return Err(Failure::wrong(format!(
+            "{most} connections (-c) are more than {requests} requests (-n)"
+        )));
     }
     if arguments.rate.as_ref().is_some_and(Rates::changes) && until.time.is_none() {
         return Err(Failure::wrong("a rate that changes is spread over the duration: say one with -d"));
@@ -204,7 +205,8 @@ mod tests {
             panic!("{line} is a bench");
         };
         let form = Form::of(&bench.load.request)?;
-        let asks = bench.load.urls.iter().map(|url| requests::weighted(url).map(|(weight, to)| form.to(to, weight)));
+        let asks =
+            bench.load.urls.iter().map(|url| requests::weighted(url).map(|(weight, to)| form.to(to, weight)));
         plans(&bench.load, asks.collect::<Result<_, _>>()?)
     }
 

@@ -16,15 +16,14 @@ pub(super) fn max(arguments: &Max) -> Result<(), Failure> {
     let mut plan = load::skeleton(&arguments.shape, arguments.connections);
     for url in &arguments.urls {
         let (weight, target) = requests::weighted(url)?;
-        let target = match &arguments.request.unix_socket {
+        let target = match &arguments.shape.unix_socket {
             Some(socket) => target.over(socket.clone()),
             None => target,
         };
         plan.asks.push(form.to(target, weight));
     }
     // The search chooses the rates; what it keeps of this are the connections and the spacing.
-    plan.pace =
-        load::open(&Rates::constant(1.0), arguments.arrivals, arguments.time, arguments.connections);
+    plan.pace = load::open(&Rates::constant(1.0), arguments.arrivals, arguments.time, arguments.connections);
     plan.until = Until { time: Some(arguments.time), ..Until::default() };
     let limit = Limit {
         share: arguments.limit.share,
@@ -33,7 +32,12 @@ pub(super) fn max(arguments: &Max) -> Result<(), Failure> {
     };
     let mut session = Session::begin(&arguments.output)?;
     requests::reach(&mut plan.asks, arguments.shape.i_own_this_host, arguments.shape.connect_timeout)?;
-    let settings = saturation::Settings { time: arguments.time, ..saturation::Settings::default() };
+    let settings = saturation::Settings {
+        spacing: arguments.arrivals,
+        time: arguments.time,
+        warm_up: plan.warm_up,
+        ..saturation::Settings::default()
+    };
     let found = saturation::search(&plan, limit, &settings, &mut session)
         .map_err(|error| Failure::failed(error.to_string()))?;
     let is_found = found.best.is_some();

@@ -20,7 +20,6 @@ use onehop_load::foreign::Tool;
 use crate::arguments::{Bench, BenchCommand};
 use crate::failure::Failure;
 
-pub(super) use self::output::Destinations;
 pub(super) use self::session::Session;
 
 pub(crate) fn bench(arguments: &Bench) -> Result<(), Failure> {

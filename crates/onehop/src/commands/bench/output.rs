@@ -18,36 +18,33 @@ use crate::failure::Failure;
 const WIDTH: usize = 100;
 const WIDTH_MIN: usize = 40;
 
-/// A form of a report, and the file it goes to.
-type Written = (fn(&Report) -> String, PathBuf);
+/// A form of a report.
+type Form = fn(&Report) -> String;
 
 /// Where a result goes, checked.
 #[derive(Debug)]
 pub(crate) struct Destinations {
-    files: Vec<Written>,
+    files: Vec<(Form, PathBuf)>,
     /// What standard output gets in the place of the text.
-    instead_of_text: Option<fn(&Report) -> String>,
+    instead_of_text: Option<Form>,
 }
 
 impl Destinations {
     /// Checks that all of it can be written.
     pub(crate) fn check(output: &Output) -> Result<Destinations, Failure> {
-        let wanted: [(&Option<PathBuf>, fn(&Report) -> String); 3] =
+        let wanted: [(&Option<PathBuf>, Form); 3] =
             [(&output.json, json), (&output.html, report::html), (&output.markdown, report::markdown)];
         let mut destinations = Destinations { files: Vec::new(), instead_of_text: None };
         for (path, form) in wanted {
-            match path {
-                None => {}
-                Some(path) if path == Path::new("-") => {
-                    if destinations.instead_of_text.replace(form).is_some() {
-                        return Err(Failure::wrong("only one form of the result can go to standard output (-)"));
-                    }
+            let Some(path) = path else { continue };
+            if path == Path::new("-") {
+                if destinations.instead_of_text.replace(form).is_some() {
+                    return Err(Failure::wrong("only one form of the result can go to standard output (-)"));
                 }
-                Some(path) => {
-                    check_file(path)?;
-                    destinations.files.push((form, path.clone()));
-                }
+                continue;
             }
+            check_file(path)?;
+            destinations.files.push((form, path.clone()));
         }
         Ok(destinations)
     }

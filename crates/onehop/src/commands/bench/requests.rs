@@ -52,12 +52,12 @@ impl Form {
         })
     }
 
-    /// The same request to this place; its address is filled in when it is reached.
+    /// The same request to this place; its address is filled in when it is reached, or when its server is started.
     pub(super) fn to(&self, target: Target, weight: u32) -> Ask {
         Ask {
             name: format!("{} {}", self.method, target.path),
             target,
-            address: Address::Unix("unreached".into()),
+            address: Address::Tcp(([127, 0, 0, 1], 0).into()),
             method: self.method.clone(),
             fields: self.fields.clone(),
             body: self.body.clone(),
@@ -128,7 +128,9 @@ pub(super) fn permit(target: &Target, is_own_host: bool) -> Result<(), Failure> 
 pub(super) fn told(error: TargetError) -> Failure {
     match error {
         TargetError::Malformed { .. } | TargetError::Https { .. } => Failure::wrong(error.to_string()),
-        TargetError::Unresolved { .. } | TargetError::Unreachable { .. } => Failure::failed(error.to_string()),
+        TargetError::Unresolved { .. } | TargetError::Unreachable { .. } => {
+            Failure::failed(error.to_string())
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Owns the report's frame and the exit code of what was measured. Never changes a figure.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
@@ -74,15 +75,17 @@ impl Session {
 
     /// Adds the version of a program, where it tells one.
     pub(crate) fn note_version(&mut self, program: &str) {
-        let is_known = self.versions.iter().any(|(known, _)| known == program);
-        if let (false, Some(version)) = (is_known, measure::version_of(program)) {
-            self.versions.push((program.to_owned(), version));
+        let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy();
+        let is_known =
+            |version: &String| self.versions.iter().any(|(known, told)| *known == *name && told == version);
+        if let Some(version) = measure::version_of(program).filter(|version| !is_known(version)) {
+            self.versions.push((name.into_owned(), version));
         }
     }
 
     /// Tells what was found.
-    pub(crate) fn tell(mut self, findings: Findings) -> Result<(), Failure> {
-        if let View::Live(live) = &mut self.view {
+    pub(crate) fn tell(self, findings: Findings) -> Result<(), Failure> {
+        if let View::Live(live) = self.view {
             live.finish();
         }
         let report = Report {

@@ -1,0 +1,25 @@
+//! Any file as a collection of requests: it is read or refused, in words, and what is read can be sent.
+#![no_main]
+
+use std::path::Path;
+
+use libfuzzer_sys::fuzz_target;
+use onehop_load::collection::{ReadOptions, read_bytes};
+use onehop_load::plan::Reuse;
+
+fuzz_target!(|data: &[u8]| {
+    let variables = vec![("URL".to_owned(), "http://localhost:1".to_owned()), ("A".to_owned(), "{{B}}{{$guid}}".to_owned())];
+    let options = ReadOptions { variables, environment: None };
+    // No file is there: what a collection names is never opened.
+    match read_bytes(data, "collection", Path::new("/nowhere/at/all"), &options) {
+        Ok(collection) => {
+            assert!(!collection.asks.is_empty());
+            for ask in &collection.asks {
+                ask.field_lines(Reuse::Kept).expect("a request that was read can be sent");
+                assert!(ask.target.path.starts_with('/') && ask.target.path.bytes().all(|byte| byte.is_ascii_graphic()));
+            }
+            assert!(collection.notes.iter().all(|note| !note.contains(char::is_control)));
+        }
+        Err(error) => assert!(!error.to_string().contains(|letter: char| letter.is_control())),
+    }
+});

@@ -1,0 +1,128 @@
+//! The outside check: wrk asks the same of the same server, right after our own load.
+//!
+//! Owns wrk's command line and the reading of its figures (`wrk-report.lua` prints them). It is a second opinion on
+//! our load and never a figure of a server.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use onehop_load::measure::{Meter, Tree};
+use serde_json::{Value, json};
+
+use crate::steps::command;
+use crate::{Outcome, ground};
+
+use super::load::Load;
+
+/// Two loads that are both right differ by less: issue, kernel and wake-ups are the same. Above it, the case's figures
+/// are doubtful.
+const DIFFERENCE_MAX: f64 = 0.05;
+
+/// A run that is only to show that it works is broken off after this long; wrk itself counts in seconds.
+const MOMENT_SECONDS: &str = "0.3";
+
+/// What wrk saw where we had just measured.
+#[derive(Debug, Clone)]
+pub(crate) struct Outside {
+    /// Its answers per second.
+    pub(crate) rate: f64,
+    /// The server's CPU time for each of its answers.
+    pub(crate) cpu_us: f64,
+    /// Ours by its rate.
+    pub(crate) ratio: f64,
+    /// In a full run: they differ by more than they may.
+    pub(crate) is_doubtful: bool,
+    line: String,
+}
+
+impl Outside {
+    /// Asks with wrk what `load` asked, of a server of which we saw `rate`. A body that is large is left out: wrk
+    /// would hold it in memory for each request.
+    pub(crate) fn check(
+        load: &Load,
+        address: SocketAddr,
+        tree: Tree,
+        rate: f64,
+        is_smoke: bool,
+    ) -> Outcome<Option<Outside>> {
+        if load.body.as_ref().is_some_and(|body| body.len() > BODY_BYTES_MAX) {
+            return Ok(None);
+        }
+        let line = line(load, address, is_smoke)?;
+        let words: Vec<&str> = line.iter().skip(1).map(String::as_str).collect();
+        let meter = Meter::start(tree);
+        let output =
+            command(&line[0], &words).output().map_err(|error| format!("cannot run wrk: {error}"))?;
+        let usage = meter.finish()?.usage;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let (requests, wrk_rate) =
+            text.lines().rev().find_map(|line| seen_in(line.trim())).ok_or_else(|| {
+                format!("wrk gave no figures: {text}{}", String::from_utf8_lossy(&output.stderr))
+            })?;
+        let ratio = rate / wrk_rate.max(f64::MIN_POSITIVE);
+        Ok(Some(Outside {
+            rate: wrk_rate,
+            cpu_us: usage.cpu.as_secs_f64() * 1e6 / requests.max(1) as f64,
+            ratio,
+            is_doubtful: !is_smoke && (ratio - 1.0).abs() > DIFFERENCE_MAX,
+            line: line.join(" "),
+        }))
+    }
+
+    /// For the record.
+    pub(crate) fn json(&self) -> Value {
+        json!({
+            "wrk_requests_per_second": self.rate,
+            "wrk_cpu_us_per_request": self.cpu_us,
+            "ratio": self.ratio,
+            "is_doubtful": self.is_doubtful,
+            "wrk": super::report::without_folders(&self.line),
+        })
+    }
+}
+
+/// A body above this is none that wrk is asked to repeat.
+const BODY_BYTES_MAX: usize = 1024 * 1024;
+
+fn line(load: &Load, address: SocketAddr, is_smoke: bool) -> Outcome<Vec<String>> {
+    let script = ground::root().join("benchmarks/wrk-report.lua").display().to_string();
+    let mut line: Vec<String> = Vec::new();
+    if is_smoke {
+        line.extend(["timeout", "--signal=INT", MOMENT_SECONDS].map(str::to_owned));
+    }
+    line.extend(["taskset".to_owned(), "-c".to_owned(), load.cores.list_of_load()]);
+    line.extend(["wrk", "--latency", "-s", &script].map(str::to_owned));
+    line.push(format!("-t{}", load.threads));
+    line.push(format!("-c{}", load.connections));
+    line.push(format!("-d{}s", load.time.as_secs().max(1)));
+    for (name, value) in &load.fields {
+        line.extend(["-H".to_owned(), format!("{name}: {value}")]);
+    }
+    line.push(format!("http://{address}{}", load.path));
+    if let Some(body) = &load.body {
+        let file: PathBuf = ground::target_folder("bench")?.join("wrk-body");
+        std::fs::write(&file, body)?;
+        line.extend(["--".to_owned(), load.method.to_owned(), file.display().to_string()]);
+    }
+    Ok(line)
+}
+
+/// Answers, and answers per second.
+fn seen_in(line: &str) -> Option<(u64, f64)> {
+    let value: Value = serde_json::from_str(line).ok()?;
+    let number = |name: &str| value.get(name).and_then(Value::as_u64);
+    let requests = number("requests")?;
+    Some((requests, requests as f64 * 1e6 / number("microseconds")?.max(1) as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_figures_of_wrk_are_read() {
+        let line = r#"{"requests":100,"microseconds":2000000,"bytes":1,"p50_us":3,"errors":{"connect":1}}"#;
+        assert_eq!(seen_in(line), Some((100, 50.0)));
+        assert!(seen_in("Running 5s test @ http://127.0.0.1").is_none());
+    }
+}
