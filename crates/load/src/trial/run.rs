@@ -46,8 +46,12 @@ pub fn run(setup: &Setup, settings: &Settings, observer: &mut dyn Observer) -> R
         }
     };
     for front in others {
+        if observer.is_interrupted() {
+            break;
+        }
         match looking::beside(&mut workshop, front, &paths, &bench, observer) {
-            Ok(stack) => {
+            Ok(mut stack) => {
+                stack.tell_from(front, &stacks);
                 trial.today.push(stack.words.clone());
                 stacks.push(stack);
             }

@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use super::Surroundings;
 use super::TrialError;
-use super::setup::{AppPort, Application, Setup};
+use super::setup::{AppPort, Application, Front, Setup};
 use crate::compare::{Source, Start};
 use crate::plan::{Ask, Expect};
 use crate::target::{Address, Endpoint, Target};
@@ -182,6 +182,17 @@ impl Runs {
 }
 
 impl Stack {
+    /// Gives it a name of its own among these: the same server may stand there with another configuration.
+    pub(super) fn tell_from(&mut self, front: &Front, others: &[Stack]) {
+        if !others.iter().any(|other| other.name == self.name) {
+            return;
+        }
+        let keeps = matches!(front, Front::Nginx { conf } if conf.contains("keepalive "));
+        let how = if keeps { "kept connections" } else { "its other configuration" };
+        self.name = format!("{} ({how})", self.name);
+        self.words = format!("{} ({how})", self.words);
+    }
+
     /// A request for it.
     pub(super) fn ask(&self, path: &str) -> Ask {
         Ask {

@@ -69,12 +69,16 @@ impl Workshop<'_> {
         let (port, app_port) = (self.port()?, self.app_port()?);
         let status = loopback(self.port()?);
         let conf = fill(conf, port, app_port, folder.path());
-        let telling = if has_stub_status(&program) { with_stub_status(&conf, status.port()) } else { None };
+        let telling = match has_stub_status(&program) {
+            true => {
+                with_stub_status(&conf, status.port()).ok_or("its configuration has no place for stub_status")
+            }
+            false => Err("this nginx is built without stub_status"),
+        };
         let command = |name: &str, conf: &str| -> Result<Command, TrialError> {
             let file = write(folder.path().join(name), conf)?;
             let mut words = vec![text_of(&program), "-p".to_owned(), text_of(folder.path())];
-            words.extend(["-e", "stderr", "-c"].map(str::to_owned));
-            words.push(text_of(&file));
+            words.extend(["-c".to_owned(), text_of(&file)]);
             if !conf.lines().any(|line| line.trim_start().starts_with("daemon ")) {
                 words.extend(["-g", "daemon off;"].map(str::to_owned));
             }
@@ -91,8 +95,8 @@ impl Workshop<'_> {
         };
         let source = start(self, "nginx", &conf)?;
         let (telling, tells) = match telling {
-            Some(conf) => (start(self, "nginx-telling", &conf)?, Tells::StubStatus(status)),
-            None => (source.clone(), Tells::Nothing("this nginx is built without stub_status")),
+            Ok(conf) => (start(self, "nginx-telling", &conf)?, Tells::StubStatus(status)),
+            Err(why) => (source.clone(), Tells::Nothing(why)),
         };
         let version = measure::version_of(&text_of(&program)).unwrap_or_else(|| "nginx".to_owned());
         Ok(self.with_front("nginx", &version, source, telling, tells, port, folder))
@@ -207,7 +211,10 @@ fn short(application: &Application) -> String {
         return "the running server".to_owned();
     }
     let program = application.words.first().map_or("application", String::as_str);
-    Path::new(program).file_name().unwrap_or_default().to_string_lossy().into_owned()
+    match Path::new(program).file_name().unwrap_or_default().to_string_lossy().as_ref() {
+        "sh" | "bash" | "env" => "application".to_owned(),
+        name => name.to_owned(),
+    }
 }
 
 /// Words of a command; paths below the folder without it.
