@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{READY_WITHIN, Runs, Stack, Tells, Workshop, fill, loopback, scratch, starter, write};
+use super::{READY_WITHIN, Runs, Stack, Tells, Workshop, fill, is_root, loopback, scratch, starter, write};
 use crate::compare::{Source, Start};
 use crate::measure;
 use crate::trial::TrialError;
@@ -79,8 +79,9 @@ impl Workshop<'_> {
             let file = write(folder.path().join(name), conf)?;
             let mut words = vec![text_of(&program), "-p".to_owned(), text_of(folder.path())];
             words.extend(["-c".to_owned(), text_of(&file)]);
-            if !conf.lines().any(|line| line.trim_start().starts_with("daemon ")) {
-                words.extend(["-g", "daemon off;"].map(str::to_owned));
+            let more = main_directives(conf, is_root());
+            if !more.is_empty() {
+                words.extend(["-g".to_owned(), more]);
             }
             Ok(Command { words, environment: Vec::new() })
         };
@@ -243,6 +244,15 @@ fn has_stub_status(program: &Path) -> bool {
     })
 }
 
+/// What the command adds where the configuration is silent. Started by root, nginx reads files as `nobody`, who cannot
+/// see into a home folder; onehop, started by the same user, can.
+fn main_directives(conf: &str, is_root: bool) -> String {
+    let has = |name: &str| conf.lines().any(|line| line.split_whitespace().next() == Some(name));
+    let wanted = [("daemon", "daemon off;", true), ("user", "user root;", is_root)];
+    let missing = wanted.iter().filter(|(name, _, is_wanted)| *is_wanted && !has(name));
+    missing.map(|(_, directive, _)| *directive).collect::<Vec<_>>().join(" ")
+}
+
 /// The configuration with one more server, which answers from nginx's own counters.
 fn with_stub_status(conf: &str, port: u16) -> Option<String> {
     let server = format!(
@@ -274,6 +284,14 @@ pub(in crate::trial) fn stub_status_path() -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_command_says_what_the_configuration_does_not() {
+        assert_eq!(main_directives("events {}\n", false), "daemon off;");
+        assert_eq!(main_directives("events {}\n", true), "daemon off; user root;");
+        assert_eq!(main_directives("\tdaemon off;\nuser www-data;\n", true), "");
+        assert_eq!(main_directives("daemon off;\nproxy_set_header user x;\n", true), "user root;");
+    }
 
     #[test]
     fn nginx_gets_one_more_server_that_tells_of_it() {
