@@ -6,6 +6,9 @@ use super::*;
 const SERVER: &str =
     "require('http').createServer((q, s) => s.end('ok')).listen(process.env.PORT || 3000);\n";
 
+/// Names and texts.
+type Files = &'static [(&'static str, &'static str)];
+
 fn fails(files: &[(&str, &str)], name: &str, surroundings: &Surroundings) -> String {
     let folder = Folder::of(files);
     let error = folder.detect(name, surroundings).expect_err("it cannot be tried");
@@ -177,7 +180,7 @@ fn a_folder_of_pages_is_no_application() {
 
 #[test]
 fn a_folder_is_what_runs_today_and_a_file_what_its_name_says() {
-    let cases: [(&[(&str, &str)], &str, &str); 5] = [
+    let cases: [(Files, &str, &str); 5] = [
         (&[("a.txt", "")], "", "FOLDER: nothing here says what it serves"),
         (&[("Onehopfile", "")], "Onehopfile", "FOLDER/Onehopfile: this runs with onehop already"),
         (&[("a.txt", "")], "a.txt", "FOLDER/a.txt: this is no file that says"),
