@@ -200,3 +200,33 @@ fn a_folder_is_what_runs_today_and_a_file_what_its_name_says() {
     let folder = Folder::of(&[("app.mjs", "import('x'); createServer().listen(1)")]);
     assert_eq!(folder.detect("", &surroundings()).unwrap().onehopfile, ":{port} {\n\tapp ./app.mjs\n}\n");
 }
+
+#[test]
+fn the_configuration_that_a_distribution_installs_is_read() {
+    let path = Path::new("/etc/nginx/nginx.conf");
+    if !path.is_file() {
+        eprintln!("nginx is not installed: its own configuration is not read");
+        return;
+    }
+    match detect(path, &surroundings()) {
+        Ok(setup) => {
+            assert!(setup.onehopfile.contains("file_server") || setup.application.is_some(), "{setup:?}")
+        }
+        // A root that was taken away, or a server of somebody's own.
+        Err(error) => assert!(!error.to_string().contains("nginx -t tells"), "{error}"),
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_source_and_no_script_makes_it_panic(text in "[a-z/'\"`.,:;(){}=@$*é\n -]{0,120}", start in "[a-z./='\"&$ -]{0,60}") {
+        let text = format!("app.get('/a', x);\nrouter.use('/b', require('./c'));\n{text}");
+        let package = serde_json::json!({ "scripts": { "start": start } }).to_string();
+        let folder = Folder::of(&[("package.json", &package), ("server.js", &text), ("c.js", &text), ("index.html", &text)]);
+        let told = routes::tell(&folder.path(), None);
+        proptest::prop_assert!(told.paths.iter().all(|path| path.starts_with('/')));
+        let _ = detect(&folder.path().join("package.json"), &surroundings());
+        let _ = script::kind_of(&folder.path().join("server.js"));
+        let _ = site::assets(&text, &folder.path());
+    }
+}
