@@ -86,6 +86,8 @@ pub(super) struct Record {
     sender: SyncSender<Piece>,
     quiets: Vec<Quiet>,
     last_answer: u64,
+    /// Since when requests were waited for that were given up after the last answer.
+    given_up_since: Option<u64>,
     /// When the last counted request was over.
     last_end: u64,
     /// Good answers that ended in the measured time, whenever they began.
@@ -123,6 +125,7 @@ impl Record {
             sender,
             quiets: Vec::new(),
             last_answer: 0,
+            given_up_since: None,
             last_end: 0,
             good_in_time: 0,
         };
@@ -153,6 +156,7 @@ impl Record {
             self.note_quiet(past.now, Some(waiting));
         }
         self.last_answer = past.now;
+        self.given_up_since = None;
         let took = Duration::from_nanos(past.now.saturating_sub(past.begun));
         if expected {
             self.piece.good += 1;
@@ -191,6 +195,9 @@ impl Record {
     pub(super) fn fault(&mut self, past: Past, fault: Fault) {
         self.tick(past.now);
         self.piece.faults += 1;
+        if fault == Fault::TimedOut {
+            self.given_up_since = Some(self.given_up_since.map_or(past.sent, |since| since.min(past.sent)));
+        }
         if past.begun < self.times.measured_from {
             return;
         }
@@ -221,6 +228,7 @@ impl Record {
     }
 
     fn note_quiet(&mut self, now: u64, waiting: Option<u64>) {
+        let waiting = waiting.into_iter().chain(self.given_up_since).min();
         if self.quiets.len() < QUIETS_MAX {
             self.quiets.push(Quiet { from: self.last_answer, to: now, waiting });
         }

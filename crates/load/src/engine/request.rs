@@ -7,7 +7,7 @@ use onehop_http1::{AskHead, BodyLength, ClientCodec, Refusal};
 
 use super::LoadError;
 use crate::client::CODEC_LIMITS;
-use crate::plan::{Ask, Expect, Plan};
+use crate::plan::{Ask, Expect, Plan, Reuse};
 use crate::target::Address;
 
 /// One of the plan's requests, ready to be sent.
@@ -63,7 +63,7 @@ pub(super) fn prepare(plan: &Plan) -> Result<(Vec<Request>, Vec<Address>), LoadE
 
 fn serialise(ask: &Ask, plan: &Plan) -> Result<Vec<u8>, LoadError> {
     let unsendable = |why| LoadError::Unsendable { name: ask.name.clone(), why };
-    let fields = ask.field_lines(plan.reuse).map_err(unsendable)?;
+    let fields = ask.field_lines(Reuse::Kept).map_err(unsendable)?;
     // RFC 9112 section 3.2: no white space and no control stands in a request-target.
     if let Some(odd) = ask.target.path.chars().find(|letter| !letter.is_ascii_graphic()) {
         return Err(LoadError::Path { name: ask.name.clone(), odd });
@@ -80,6 +80,11 @@ fn serialise(ask: &Ask, plan: &Plan) -> Result<Vec<u8>, LoadError> {
     codec
         .write_request_head(&mut bytes, head)
         .map_err(|_| LoadError::Nothing("a request could not be written"))?;
+    if plan.reuse == Reuse::New {
+        // Connection is the codec's field, and a client's codec never writes it: it goes before the empty line.
+        bytes.truncate(bytes.len().saturating_sub(2));
+        bytes.extend_from_slice(b"Connection: close\r\n\r\n");
+    }
     if let Some(body) = &ask.body {
         codec.write_data(&mut bytes, body);
     }

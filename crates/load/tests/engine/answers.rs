@@ -7,7 +7,7 @@ use onehop_load::plan::{Expect, Reuse, Until};
 use onehop_load::{Address, Plan, Run};
 
 use super::server::{Asked, Server, Step, answer, fine, nobody, send};
-use super::{at, closed, millis, run};
+use super::{at, closed, millis, run, with_others};
 
 const REQUESTS: u64 = 30;
 
@@ -24,18 +24,21 @@ fn check(name: &str, expected: Faults, good: u64, script: fn(&Asked) -> Vec<Step
 
 #[test]
 fn whole_answers_count_however_they_are_framed_and_cut() {
+    let _with_others = with_others();
     let none = Faults::default();
     let cases: &[(&str, fn(&Asked) -> Vec<Step>)] = &[
         ("length", |_| fine()),
         ("empty", |_| send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")),
         ("chunked", |_| {
-            send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nA: b\r\n\r\n")
+            send(
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2;x=y\r\nde\r\n0\r\nA: b\r\n\r\n",
+            )
         }),
-        ("until close", |_| {
-            vec![Step::Send(b"HTTP/1.1 200 OK\r\n\r\nuntil the end".to_vec()), Step::Close]
-        }),
+        ("until close", |_| vec![Step::Send(b"HTTP/1.1 200 OK\r\n\r\nuntil the end".to_vec()), Step::Close]),
         ("informational", |_| {
-            send("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
+            send(
+                "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
+            )
         }),
         ("no content", |_| send("HTTP/1.1 204 No Content\r\n\r\n")),
         ("one byte at a time", |_| {
@@ -57,6 +60,7 @@ fn whole_answers_count_however_they_are_framed_and_cut() {
 
 #[test]
 fn what_is_no_whole_answer_never_counts_as_one() {
+    let _with_others = with_others();
     let all = REQUESTS;
     type Case = (&'static str, Faults, fn(&Asked) -> Vec<Step>);
     let cases: &[Case] = &[
@@ -86,6 +90,7 @@ fn what_is_no_whole_answer_never_counts_as_one() {
 
 #[test]
 fn an_answer_that_begins_like_those_before_and_is_cut_is_truncated() {
+    let _with_others = with_others();
     let server = Server::start(|asked| {
         let whole = answer("200 OK", "hello");
         match asked.on_connection % 5 {
@@ -99,6 +104,7 @@ fn an_answer_that_begins_like_those_before_and_is_cut_is_truncated() {
 
 #[test]
 fn other_statuses_are_whole_answers_and_no_successes() {
+    let _with_others = with_others();
     let server = Server::start(|asked| {
         let status = if asked.number.is_multiple_of(3) { "503 Service Unavailable" } else { "200 OK" };
         vec![Step::Send(answer(status, "x"))]
@@ -111,6 +117,7 @@ fn other_statuses_are_whole_answers_and_no_successes() {
 
 #[test]
 fn a_head_request_and_an_unmodified_answer_have_no_body_whatever_their_length_says() {
+    let _with_others = with_others();
     let server = Server::start(|asked| match asked.head.starts_with("HEAD") {
         true => send("HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n"),
         false => send("HTTP/1.1 304 Not Modified\r\nContent-Length: 500\r\n\r\n"),
@@ -126,6 +133,7 @@ fn a_head_request_and_an_unmodified_answer_have_no_body_whatever_their_length_sa
 
 #[test]
 fn requests_go_out_as_planned_with_their_bodies() {
+    let _with_others = with_others();
     let server = Server::start(|_| fine());
     let mut plan = closed(at(&server), 2, 8);
     plan.asks[0].method = "POST".to_owned();
@@ -143,6 +151,7 @@ fn requests_go_out_as_planned_with_their_bodies() {
 
 #[test]
 fn nobody_there_is_a_failed_connection_for_each_request_and_soon_hopeless() {
+    let _with_others = with_others();
     let gone = Address::Tcp(nobody());
     let seen = run(&closed(gone.clone(), 2, 10));
     assert_eq!((seen.total.faults.connect, seen.total.requests()), (10, 10));
@@ -158,6 +167,7 @@ fn nobody_there_is_a_failed_connection_for_each_request_and_soon_hopeless() {
 
 #[test]
 fn a_request_without_an_answer_is_given_up_when_the_patience_ends() {
+    let _with_others = with_others();
     let server = Server::start(|asked| match asked.number {
         0 => Vec::new(),
         _ => fine(),
@@ -171,6 +181,7 @@ fn a_request_without_an_answer_is_given_up_when_the_patience_ends() {
 
 #[test]
 fn connections_that_the_server_closes_while_they_rest_are_no_faults() {
+    let _with_others = with_others();
     let server = Server::start(|_| vec![Step::Send(answer("200 OK", "x")), Step::Close]);
     let mut plan = closed(at(&server), 2, 20);
     plan.pace = onehop_load::plan::Pace::Closed { connections: 2, think: millis(30) };
@@ -181,17 +192,19 @@ fn connections_that_the_server_closes_while_they_rest_are_no_faults() {
 
 #[test]
 fn new_connections_are_new_for_each_request_and_say_so() {
+    let _with_others = with_others();
     let server = Server::start(|_| fine());
     let seen = run(&Plan { reuse: Reuse::New, ..closed(at(&server), 3, 50) });
     assert_eq!((seen.total.good, seen.generator.connections_opened, server.connections()), (50, 50, 50));
     assert!(server.notes().iter().all(|noted| noted.asked.head.contains("Connection: close")));
 
-    let seen = run(&Plan { reuse: Reuse::Requests(10), ..closed(at(&server), 2, 60) });
+    let seen = run(&Plan { reuse: Reuse::Requests(10), ..closed(at(&server), 1, 60) });
     assert_eq!((seen.total.good, seen.generator.connections_opened), (60, 6));
 }
 
 #[test]
 fn unix_sockets_are_asked_like_others() {
+    let _with_others = with_others();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("s");
     let server = Server::start_at(&path, |_| fine());

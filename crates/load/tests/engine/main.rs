@@ -5,7 +5,7 @@ mod paces;
 mod server;
 mod truth;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use onehop_load::plan::{Arrivals, Ask, Expect, Pace, Patience, Phase, Reuse, Spacing, Until};
@@ -13,10 +13,16 @@ use onehop_load::{Address, Plan, Run, Target, Unobserved};
 
 use server::Server;
 
+static MACHINE: RwLock<()> = RwLock::new(());
+
 /// Tests that measure time have the machine for themselves, as far as that is ours to say.
-pub(crate) fn alone() -> MutexGuard<'static, ()> {
-    static MACHINE: Mutex<()> = Mutex::new(());
-    MACHINE.lock().unwrap_or_else(PoisonError::into_inner)
+pub(crate) fn alone() -> RwLockWriteGuard<'static, ()> {
+    MACHINE.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The other tests run side by side.
+pub(crate) fn with_others() -> RwLockReadGuard<'static, ()> {
+    MACHINE.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A GET of `/`.

@@ -8,10 +8,11 @@ use onehop_load::plan::{Pace, Spacing, Until};
 use onehop_load::{Address, Observer, Plan, Progress, Unobserved};
 
 use super::server::{Server, fine, fine_after};
-use super::{alone, ask, at, closed, millis, open, run};
+use super::{alone, ask, at, closed, millis, open, run, with_others};
 
 #[test]
 fn exactly_so_many_requests_are_made_by_all_threads_together() {
+    let _with_others = with_others();
     let server = Server::start(|_| fine());
     let seen = run(&Plan { threads: 3, ..closed(at(&server), 7, 1003) });
     assert_eq!((seen.total.good, server.requests(), seen.end), (1003, 1003, End::Requests));
@@ -25,6 +26,7 @@ fn exactly_so_many_requests_are_made_by_all_threads_together() {
 
 #[test]
 fn weights_are_kept_exactly() {
+    let _with_others = with_others();
     let server = Server::start(|_| fine());
     let mut plan = closed(at(&server), 5, 1000);
     plan.asks = vec![ask(at(&server)), ask(at(&server)), ask(at(&server))];
@@ -37,6 +39,7 @@ fn weights_are_kept_exactly() {
 
 #[test]
 fn several_servers_are_all_asked_by_their_weights() {
+    let _with_others = with_others();
     let (one, other) = (Server::start(|_| fine()), Server::start(|_| fine()));
     let mut plan = open(at(&one), 8, 400.0, millis(1000));
     plan.asks = vec![ask(at(&one)), ask(at(&other))];
@@ -91,6 +94,7 @@ fn arrivals_without_a_connection_wait_and_those_never_sent_are_counted() {
 
 #[test]
 fn thinking_connections_ask_no_sooner() {
+    let _with_others = with_others();
     let server = Server::start(|_| fine());
     let mut plan = closed(at(&server), 1, 10);
     plan.pace = Pace::Closed { connections: 1, think: millis(50) };
@@ -100,6 +104,7 @@ fn thinking_connections_ask_no_sooner() {
 
 #[test]
 fn what_began_in_the_warm_up_does_not_count() {
+    let _with_others = with_others();
     let server = Server::start(|_| fine_after(millis(20)));
     let until = Until { time: Some(millis(500)), ..Until::default() };
     let seen = run(&Plan { warm_up: millis(500), until, ..closed(at(&server), 4, 1) });
@@ -113,6 +118,7 @@ fn what_began_in_the_warm_up_does_not_count() {
 
 #[test]
 fn a_number_of_requests_does_not_include_the_warm_up() {
+    let _with_others = with_others();
     let server = Server::start(|_| fine_after(millis(5)));
     let seen = run(&Plan { warm_up: millis(200), threads: 2, ..closed(at(&server), 4, 50) });
     assert!(seen.total.good == 50 && server.requests() > 60, "{}", server.requests());
@@ -137,6 +143,7 @@ impl Observer for Impatient {
 
 #[test]
 fn a_run_that_is_broken_off_tells_what_it_saw() {
+    let _with_others = with_others();
     let server = Server::start(|_| fine_after(millis(5)));
     let until = Until { time: Some(millis(60_000)), ..Until::default() };
     let begun = Instant::now();
@@ -149,6 +156,7 @@ fn a_run_that_is_broken_off_tells_what_it_saw() {
 
 #[test]
 fn a_run_ends_when_its_rate_is_known_well_enough() {
+    let _with_others = with_others();
     let server = Server::start(|_| fine_after(millis(2)));
     let until = Until { narrow: Some(0.9), time: Some(millis(60_000)), ..Until::default() };
     let seen = run(&Plan { until, ..closed(at(&server), 4, 1) });
@@ -158,6 +166,7 @@ fn a_run_ends_when_its_rate_is_known_well_enough() {
 
 #[test]
 fn what_cannot_be_done_is_said_before_anything_is_sent() {
+    let _with_others = with_others();
     let address = Address::Tcp(([127, 0, 0, 1], 9).into());
     let none = Plan { asks: Vec::new(), ..closed(address.clone(), 1, 1) };
     let endless = Plan { until: Until::default(), ..closed(address.clone(), 1, 1) };

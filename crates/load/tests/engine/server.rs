@@ -120,7 +120,9 @@ impl Server {
             let asked = Asked { number, on_connection, head, body_bytes };
             for step in (self.script)(&asked) {
                 match step {
-                    Step::Wait(time) => thread::sleep((came + time).saturating_duration_since(Instant::now())),
+                    Step::Wait(time) => {
+                        thread::sleep((came + time).saturating_duration_since(Instant::now()))
+                    }
                     Step::WaitUntil(time) => thread::sleep(time.saturating_duration_since(Instant::now())),
                     Step::Send(bytes) => {
                         // Noted before it is sent: the notes are whole when the last answer is there.
@@ -184,4 +186,3 @@ pub(crate) fn send(text: &str) -> Vec<Step> {
 pub(crate) fn nobody() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
-

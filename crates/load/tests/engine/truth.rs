@@ -3,12 +3,12 @@
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use onehop_load::Plan;
 use onehop_load::outcome::{Bottleneck, Run};
 use onehop_load::plan::Until;
-use onehop_load::Plan;
 
-use super::server::{Server, Step, answer, fine_after};
-use super::{alone, at, closed, is_within, millis, open, run};
+use super::server::{Asked, Server, Step, answer, fine_after};
+use super::{alone, at, closed, is_within, millis, open, run, with_others};
 
 /// A machine that is busy with other things makes answers late; it never makes them early. A fault of the load
 /// shows each time.
@@ -23,6 +23,12 @@ fn within_attempts(mut attempt: impl FnMut() -> Result<(), String>) {
         }
     }
     panic!("{failures:#?}");
+}
+
+/// One in ten takes four times as long. The times are long, since a hundredth of them has to be more than a busy
+/// machine takes to wake somebody up.
+fn bimodal(asked: &Asked) -> Vec<Step> {
+    fine_after(millis(if asked.number % 10 == 3 { 1000 } else { 250 }))
 }
 
 /// Percentiles of the load are within one per cent of those that the server noted.
@@ -40,10 +46,9 @@ fn agree(server: &Server, seen: &Run, shares: &[f64]) -> Result<(), String> {
 fn percentiles_are_within_a_hundredth_of_what_the_server_noted() {
     let _alone = alone();
     within_attempts(|| {
-        // One in ten takes five times as long.
-        let server = Server::start(|asked| fine_after(millis(if asked.number % 10 == 3 { 250 } else { 50 })));
-        let seen = run(&closed(at(&server), 16, 400));
-        assert_eq!(seen.total.good, 400);
+        let server = Server::start(bimodal);
+        let seen = run(&closed(at(&server), 16, 200));
+        assert_eq!(seen.total.good, 200);
         agree(&server, &seen, &[0.25, 0.5, 0.75, 0.89, 0.95, 0.99])
     });
 }
@@ -52,9 +57,9 @@ fn percentiles_are_within_a_hundredth_of_what_the_server_noted() {
 fn percentiles_of_an_open_loop_are_too() {
     let _alone = alone();
     within_attempts(|| {
-        let server = Server::start(|asked| fine_after(millis(if asked.number % 10 == 3 { 250 } else { 50 })));
-        let seen = run(&Plan { threads: 2, ..open(at(&server), 64, 200.0, millis(2000)) });
-        assert_eq!((seen.total.good, seen.total.faults.sum()), (400, 0));
+        let server = Server::start(bimodal);
+        let seen = run(&Plan { threads: 2, ..open(at(&server), 100, 100.0, millis(2000)) });
+        assert_eq!((seen.total.good, seen.total.faults.sum()), (200, 0));
         agree(&server, &seen, &[0.25, 0.5, 0.75, 0.89, 0.95, 0.99])
     });
 }
@@ -76,17 +81,19 @@ fn stalling() -> Server {
 fn a_stall_is_in_the_percentiles_of_an_open_loop() {
     let _alone = alone();
     within_attempts(|| {
-        for connections in [250, 4] {
+        // With few connections the others wait for one, and behind the stall until the queue is served.
+        for (connections, p75_max) in [(250, millis(100)), (4, millis(500))] {
             let server = stalling();
             let seen = run(&open(at(&server), connections, 200.0, millis(4000)));
             assert_eq!(seen.total.requests(), 800);
             // A quarter of all arrivals fell into the second, evenly: the worst hundredth waited for more than 95 %
             // of it.
             let (p75, p99) = (seen.total.latency.at(0.76), seen.total.latency.at(0.99));
-            if !is_within(p99, millis(965), 0.05) || p75 > millis(200) {
+            if !is_within(p99, millis(965), 0.05) || p75 > p75_max {
                 return Err(format!("{connections}: p75 {p75:?}, p99 {p99:?}"));
             }
-            if seen.generator.bottleneck.is_some_and(|limit| matches!(limit, Bottleneck::Connections { .. })) {
+            if seen.generator.bottleneck.is_some_and(|limit| matches!(limit, Bottleneck::Connections { .. }))
+            {
                 return Err(format!("{connections}: {:?}", seen.generator.bottleneck));
             }
             check_stall(&seen)?;
@@ -117,7 +124,9 @@ fn a_closed_loop_hides_a_stall_in_its_percentiles_and_says_what_it_left_out() {
 
 fn check_stall(seen: &Run) -> Result<(), String> {
     match seen.stalls.as_slice() {
-        [stall] if is_within(stall.length, millis(1000), 0.05) && is_within(stall.at, millis(1000), 0.05) => Ok(()),
+        [stall] if is_within(stall.length, millis(1000), 0.05) && is_within(stall.at, millis(1000), 0.05) => {
+            Ok(())
+        }
         stalls => Err(format!("stalls {stalls:?}")),
     }
 }
@@ -126,9 +135,12 @@ fn check_stall(seen: &Run) -> Result<(), String> {
 fn a_stall_at_the_end_does_not_vanish() {
     let _alone = alone();
     let begun = Instant::now();
-    let server = Server::start(move |_| {
-        if begun.elapsed() < millis(500) { fine_after(millis(5)) } else { Vec::new() }
-    });
+    let server =
+        Server::start(
+            move |_| {
+                if begun.elapsed() < millis(500) { fine_after(millis(5)) } else { Vec::new() }
+            },
+        );
     let mut plan = closed(at(&server), 4, 1);
     plan.until = Until { time: Some(millis(1000)), ..Until::default() };
     plan.patience.answer = millis(1500);
@@ -176,6 +188,7 @@ fn the_load_tells_its_own_cost() {
 
 #[test]
 fn threads_stay_on_their_core_and_a_core_that_is_not_there_is_an_error() {
+    let _with_others = with_others();
     let server = Server::start(|_| fine_after(Duration::ZERO));
     let plan = Plan { cores: vec![0], threads: 2, ..closed(at(&server), 4, 20) };
     assert_eq!(run(&plan).total.good, 20);
