@@ -192,10 +192,9 @@ fn body(data: PostData, fields: &mut Vec<(String, String)>) -> Option<Vec<u8>> {
     if text.is_empty() {
         return None;
     }
-    if let Some(media) = data.mime_type.filter(|media| !media.is_empty()) {
-        if !fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
-            fields.push(("Content-Type".to_owned(), media));
-        }
+    let has_type = fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type"));
+    if let Some(media) = data.mime_type.filter(|media| !media.is_empty() && !has_type) {
+        fields.push(("Content-Type".to_owned(), media));
     }
     Some(text.into_bytes())
 }

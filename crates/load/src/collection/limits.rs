@@ -1,5 +1,7 @@
 //! What is held of a collection at most. All of it protects this process: a file is not trusted.
 
+use std::time::Duration;
+
 /// Bytes of a collection's file. Recordings of long sessions with all answers are about that large.
 pub(super) const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
@@ -26,8 +28,11 @@ pub(super) const COMPLAINTS_MAX: usize = 16;
 /// Notes that are kept of one collection; what is beyond is counted.
 pub(super) const NOTES_MAX: usize = 32;
 
-/// Failures in a row after which a run is broken off: nobody is there, and each may take as long as patience lasts.
+/// Failures in a row after which a run is broken off: nobody is there.
 pub(super) const HOPELESS_FAILURES: u64 = 50;
+
+/// The same by time, after a few of them: each may take as long as patience lasts.
+pub(super) const HOPELESS_TIME: Duration = Duration::from_secs(60);
 
 /// Letters of a folder's or a request's name that are kept. Each request has the names of all its folders.
 pub(super) const NAME_LETTERS_MAX: usize = 120;

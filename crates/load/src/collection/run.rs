@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::limits::{COMPLAINTS_MAX, HOPELESS_FAILURES, SERVERS_MAX};
+use super::limits::{COMPLAINTS_MAX, HOPELESS_FAILURES, HOPELESS_TIME, SERVERS_MAX};
 use super::{Collection, CollectionRun, RequestFigures};
 use crate::client::{Answer, AskError, Client};
 use crate::latency::Latencies;
@@ -49,7 +49,10 @@ struct Going<'a> {
     latency: Latencies,
     iterations: u64,
     begun: Instant,
+    /// When the last request ended, whole or not, from the begin.
     last_answer: Duration,
+    /// The same of whole answers.
+    last_whole: Duration,
     is_interrupted: bool,
     /// Failures since the last whole answer.
     failures_in_a_row: u64,
@@ -79,6 +82,7 @@ impl Going<'_> {
             iterations: 0,
             begun: Instant::now(),
             last_answer: Duration::ZERO,
+            last_whole: Duration::ZERO,
             is_interrupted: false,
             failures_in_a_row: 0,
             last_failure: String::new(),
@@ -115,6 +119,7 @@ impl Going<'_> {
         match answer {
             Ok(answer) => {
                 self.failures_in_a_row = 0;
+                self.last_whole = self.last_answer;
                 self.has_cookies |= answer.field("set-cookie").is_some();
                 if ask.expect.accepts(answer.status) {
                     figures.passed += 1;
@@ -142,7 +147,8 @@ impl Going<'_> {
 
     /// Nobody is there: hours of waiting would teach nothing.
     fn is_hopeless(&self) -> bool {
-        self.failures_in_a_row >= HOPELESS_FAILURES
+        let since = self.last_answer.saturating_sub(self.last_whole);
+        self.failures_in_a_row >= HOPELESS_FAILURES || (self.failures_in_a_row >= 3 && since >= HOPELESS_TIME)
     }
 
     fn tell(&mut self, observer: &mut dyn Observer, is_last: bool) {
@@ -169,8 +175,8 @@ impl Going<'_> {
         let mut caveats = collection.notes.clone();
         if self.is_hopeless() {
             caveats.push(format!(
-                "broken off after {HOPELESS_FAILURES} failures in a row, the last one: {}",
-                self.last_failure
+                "broken off after {} failures in a row, the last one: {}",
+                self.failures_in_a_row, self.last_failure
             ));
         }
         if self.redirects > 0 {
@@ -229,10 +235,17 @@ fn wanted(expect: &Expect) -> String {
     match expect {
         Expect::Success => "2xx".to_owned(),
         Expect::Any => "any".to_owned(),
-        Expect::Exactly(statuses) if *statuses == (200..300).collect::<Vec<u16>>() => "2xx".to_owned(),
-        Expect::Exactly(statuses) => {
-            let statuses: Vec<String> = statuses.iter().take(8).map(u16::to_string).collect();
-            statuses.join(" or ")
-        }
+        Expect::Exactly(statuses) => match statuses.as_slice() {
+            // A class, as a test of it says: `pm.response.to.be.clientError`.
+            [first, .., last]
+                if statuses.len() > 3 && usize::from(last.abs_diff(*first)) + 1 == statuses.len() =>
+            {
+                format!("{first} to {last}")
+            }
+            statuses => {
+                let shown: Vec<String> = statuses.iter().take(8).map(u16::to_string).collect();
+                shown.join(" or ")
+            }
+        },
     }
 }

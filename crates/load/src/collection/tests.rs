@@ -1,3 +1,5 @@
+//! Collections as a person meets them: what is read, what is refused and how that is said, what a run tells.
+
 use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};

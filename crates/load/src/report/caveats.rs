@@ -58,13 +58,13 @@ pub(crate) fn limit(plan: &Plan, run: &Run, bottleneck: Bottleneck) -> String {
     match bottleneck {
         Bottleneck::Thread { share } => format!(
             "The load reached its own limit at {reached} answers per second (a thread of it used {} of a core); \
-             the server can do at least that. {more}",
+             the server can do at least that, and the latencies hold the load's own waiting. {more}",
             words::percent(share)
         ),
         Bottleneck::Core { share } => format!(
             "The load reached its own limit at {reached} answers per second: a thread of it waited {} of the time \
-             for a core. The server can do at least that. Free cores for the load, or bind it and the server to \
-             cores of their own.",
+             for a core. The server can do at least that, and the latencies hold the load's own waiting. Free \
+             cores for the load, or bind it and the server to cores of their own.",
             words::percent(share)
         ),
         Bottleneck::Late { p99 } => format!(
@@ -190,7 +190,8 @@ fn unexpected(run: &Run) -> Option<String> {
     ))
 }
 
-fn end(plan: &Plan, run: &Run) -> Option<String> {
+/// Why a run was over before its time.
+pub(crate) fn end(plan: &Plan, run: &Run) -> Option<String> {
     match &run.end {
         End::Time | End::Requests | End::Narrow => None,
         End::Interrupted => {

@@ -242,3 +242,100 @@ fn width_of_terminal() -> usize {
     let size = rustix::termios::tcgetwinsize(io::stderr());
     size.ok().map(|size| usize::from(size.ws_col)).filter(|width| *width > 0).unwrap_or(WIDTH_UNKNOWN)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// What was written, shared with the test.
+    #[derive(Clone, Default)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Written {
+        fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    fn progress() -> Progress {
+        Progress {
+            is_warming_up: false,
+            elapsed: Duration::from_secs(3),
+            share: Some(0.25),
+            good: 144_000,
+            bad: 2,
+            rate: 48_210.0,
+            p50: Duration::from_micros(1250),
+            p99: Duration::from_micros(2870),
+        }
+    }
+
+    #[test]
+    fn the_view_tells_how_far_it_is_and_is_never_wider_than_the_terminal() {
+        let rates: Vec<f64> = (1..=40).map(|place| 40_000.0 + f64::from(place) * 100.0).collect();
+        let lines = view("round 3 of 10: nginx", Some(&progress()), &rates, 80);
+        insta::assert_snapshot!(lines.join("\n"));
+        for width in [1, 2, 10, 40, 200] {
+            for line in view("a stage with quite a long name", Some(&progress()), &rates, width) {
+                assert!(line.chars().count() < width.max(2), "{width}: {line}");
+            }
+        }
+        let strange = Progress { share: Some(f64::NAN), elapsed: Duration::ZERO, ..progress() };
+        assert!(view("", Some(&strange), &[f64::NAN], 80)[1].contains("so far"));
+        let begun = Progress { share: Some(0.0), ..progress() };
+        assert!(!view("", Some(&begun), &[], 80)[1].contains("left"));
+    }
+
+    #[test]
+    fn what_was_drawn_is_taken_away_again() {
+        let written = Written::default();
+        let mut live = Live::on(Box::new(written.clone()), Form::Drawn { colour: false });
+        live.stage("warming up \u{1b}[31m");
+        live.drawn_at = None;
+        live.progress(&progress());
+        live.finish();
+        let text = written.text();
+        assert!(text.starts_with("warming up \\u{1b}[31m\r\n"), "nothing from outside is obeyed: {text:?}");
+        assert!(text.contains("\r\x1b[1A\x1b[J"), "the stage's line is taken away before the next: {text:?}");
+        assert!(text.ends_with("\r\x1b[4A\x1b[J"), "nothing remains at the end: {text:?}");
+        assert!(!text.contains("\x1b[1m"), "no colour where none was wanted");
+    }
+
+    #[test]
+    fn without_a_terminal_there_is_a_line_for_each_stage_and_few_more() {
+        let written = Written::default();
+        let mut live = Live::on(Box::new(written.clone()), Form::Lines);
+        live.stage("run 1 of 2");
+        for _ in 0..100 {
+            live.progress(&progress());
+        }
+        live.drawn_at = Instant::now().checked_sub(LINE_EVERY);
+        live.progress(&progress());
+        live.finish();
+        let expected =
+            "run 1 of 2\nrun 1 of 2: 3.00 s, 25 %, 48,210/s  p50 1.25 ms  p99 2.87 ms  good 144,000  bad 2\n";
+        assert_eq!(written.text(), expected);
+    }
+
+    #[test]
+    fn a_flag_breaks_it_off() {
+        let flag = Arc::new(AtomicBool::new(false));
+        let live = Live::on(Box::new(io::sink()), Form::Lines).interruptible(Arc::clone(&flag));
+        assert!(!live.is_interrupted());
+        flag.store(true, Ordering::Relaxed);
+        assert!(live.is_interrupted());
+    }
+}

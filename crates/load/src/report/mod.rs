@@ -14,6 +14,8 @@ mod plot;
 #[doc(hidden)]
 pub mod sample;
 mod secrets;
+#[cfg(test)]
+mod tests;
 mod text;
 mod text_plot;
 mod words;

@@ -3,10 +3,10 @@
 //! Owns width, wrapping and colour. Colour only supports what the words say; without it nothing is lost. Nothing is
 //! wider than what was asked for, and no control character from outside is written.
 
-use super::Report;
 use super::document::{Block, Cell, Document, Table, Tone};
 use super::text_plot;
 use super::words;
+use super::{Findings, Report};
 
 /// The narrowest that is written for; what is narrower breaks lines by itself.
 const WIDTH_MIN: usize = 60;
@@ -18,7 +18,7 @@ const WIDTH_MAX: usize = 200;
 const SENTENCE_WIDTH_MAX: usize = 110;
 
 /// The narrowest that a column of words is made.
-const COLUMN_MIN: usize = 12;
+const COLUMN_MIN: usize = 10;
 
 /// Between columns.
 const GAP: &str = "  ";
@@ -27,7 +27,12 @@ const GAP: &str = "  ";
 pub fn text(report: &Report, colour: bool, width: usize) -> String {
     let document = Document::of(report);
     let width = width.clamp(WIDTH_MIN, WIDTH_MAX);
-    let mut page = Page { out: String::new(), width, colour };
+    let mut page = Page { out: String::new(), width, colour, is_after_heading: true };
+    // A load begins with what was asked, which says it all.
+    if !matches!(report.findings, Findings::Loads(_)) {
+        page.lines(&wrap(&document.title, width), Some(Style::Bold));
+        page.line("");
+    }
     for block in &document.blocks {
         page.block(block);
     }
@@ -38,6 +43,8 @@ struct Page {
     out: String,
     width: usize,
     colour: bool,
+    /// A heading has its own distance from what follows.
+    is_after_heading: bool,
 }
 
 /// A way of writing. The numbers are those of ECMA-48 section 8.3.117 (SGR).
@@ -53,6 +60,16 @@ enum Style {
 impl Page {
     fn block(&mut self, block: &Block) {
         let sentence = self.width.min(SENTENCE_WIDTH_MAX);
+        let drawn = match block {
+            Block::Plot(plot) => text_plot::draw(plot, self.width),
+            _ => Vec::new(),
+        };
+        let stands_apart =
+            matches!(block, Block::Lead(_) | Block::Warning(_) | Block::Table(_)) || !drawn.is_empty();
+        if stands_apart && !self.is_after_heading {
+            self.line("");
+        }
+        self.is_after_heading = matches!(block, Block::Heading(_));
         match block {
             Block::Heading(text) => {
                 self.line("");
@@ -61,12 +78,8 @@ impl Page {
                 self.styled(&"\u{2500}".repeat(text.chars().count().min(self.width)), Style::Dim);
             }
             Block::Paragraph(text) => self.lines(&wrap(text, sentence), None),
-            Block::Lead(text) => {
-                self.line("");
-                self.lines(&wrap(text, sentence), Some(Style::Bold));
-            }
+            Block::Lead(text) => self.lines(&wrap(text, sentence), Some(Style::Bold)),
             Block::Warning(text) => {
-                self.line("");
                 let lines = hang("! ", &wrap(text, sentence - 2));
                 self.lines(&lines, Some(Style::Yellow));
             }
@@ -83,10 +96,8 @@ impl Page {
                     self.line(&format!("    {}", words::visible(&line.replace('\t', "    "))));
                 }
             }
-            Block::Plot(plot) => {
-                let lines = text_plot::draw(plot, self.width);
-                if let Some((caption, lines)) = lines.split_first() {
-                    self.line("");
+            Block::Plot(_) => {
+                if let Some((caption, lines)) = drawn.split_first() {
                     self.lines(&wrap(caption, sentence), Some(Style::Dim));
                     self.lines(lines, None);
                 }
@@ -106,7 +117,6 @@ impl Page {
 
     fn table(&mut self, table: &Table) {
         let all: Vec<usize> = (0..table.columns.len()).collect();
-        self.line("");
         for line in wrap(&table.caption, self.width.min(SENTENCE_WIDTH_MAX)) {
             self.styled(&line, Style::Dim);
         }

@@ -13,6 +13,9 @@ const BLOCKS: [char; 9] =
 /// The widest that a picture becomes: wider ones are harder to read, not easier.
 const WIDTH_MAX: usize = 110;
 
+/// Loads further apart than this are shown on a logarithmic axis.
+const LOGARITHMIC_FROM: f64 = 25.0;
+
 /// Lines of a picture with two axes.
 const HEIGHT: usize = 10;
 
@@ -164,7 +167,12 @@ fn field(against: &Against, width: usize) -> Vec<String> {
         let share = ((value.max(low)) / low).ln() / (high / low).ln();
         HEIGHT - 1 - ((share * (HEIGHT - 1) as f64).round() as usize).min(HEIGHT - 1)
     };
-    let column_of = |load: f64| ((load / most * (room - 1) as f64) as usize).min(room - 1);
+    let least = against.points.iter().map(|point| point.load).fold(most, f64::min);
+    let is_logarithmic = least > 0.0 && most / least > LOGARITHMIC_FROM;
+    let column_of = |load: f64| {
+        let share = if is_logarithmic { (load / least).ln() / (most / least).ln() } else { load / most };
+        ((share * (room - 1) as f64).round() as usize).min(room - 1)
+    };
     let mut grid = vec![vec![' '; room]; HEIGHT];
     if let Some(limit) = against.limit {
         grid[line_of(limit)].fill('\u{2504}');
@@ -191,7 +199,9 @@ fn field(against: &Against, width: usize) -> Vec<String> {
     }
     lines.push(format!("{:>label$} \u{2514}{}", "", "\u{2500}".repeat(room)));
     let end = words::amount(most);
-    lines.push(format!("{:>label$}  0{end:>end_room$}", "", end_room = room - 1));
+    let begin = if is_logarithmic { words::amount(least) } else { "0".to_owned() };
+    let end_room = room.saturating_sub(begin.chars().count());
+    lines.push(format!("{:>label$}  {begin}{end:>end_room$}", ""));
     lines
 }
 

@@ -58,7 +58,7 @@ pub(crate) fn micros(value: f64) -> String {
 
 /// A duration in microseconds, for arithmetic and plots.
 pub(crate) fn as_micros(took: Duration) -> f64 {
-    took.as_secs_f64() * MICROS
+    took.as_nanos() as f64 / 1e3
 }
 
 /// A whole number in groups of three digits.
@@ -132,7 +132,7 @@ pub(crate) fn percent(share: f64) -> String {
         0.0 => "0 %".to_owned(),
         size if size < 0.01 => "< 0.01 %".to_owned(),
         size if size < 0.995 => format!("{} %", format!("{value:.2}").trim_end_matches('0')),
-        size if size < 9.95 => format!("{value:.1} %"),
+        size if size < 9.95 => format!("{} %", format!("{value:.1}").trim_end_matches(".0")),
         size if size < 99.5 => format!("{value:.0} %"),
         _ => format!("{} %", number(value)),
     }
@@ -155,7 +155,7 @@ pub(crate) fn ratio_and_interval(interval: &Interval) -> [String; 2] {
     [middle, format!("{} interval {low} to {high}", percent(interval.confidence))]
 }
 
-/// A ratio as a difference, with its interval: `-12 % (-15 % to -9.1 %)`, or `2.50 times (2.20 to 2.91)`.
+/// A ratio as a difference, with its interval: `-12 % (-15 to -9)`, or `2.50 times (2.20 to 2.91)`.
 pub(crate) fn difference(interval: &Interval) -> String {
     if !(interval.low.is_finite() && interval.high.is_finite()) || interval.middle <= 0.0 {
         return NOTHING.to_owned();
@@ -169,11 +169,12 @@ pub(crate) fn difference(interval: &Interval) -> String {
         let digits =
             if interval.high - interval.low < 0.1 { format!("{value:+.1}") } else { format!("{value:+.0}") };
         match digits.as_str() {
-            "-0" | "+0" | "-0.0" | "+0.0" => "0 %".to_owned(),
-            digits => format!("{} %", digits.replace('-', "\u{2212}")),
+            "-0" | "+0" | "-0.0" | "+0.0" => "0".to_owned(),
+            digits => digits.replace('-', "\u{2212}"),
         }
     };
-    format!("{} ({} to {})", signed(interval.middle), signed(interval.low), signed(interval.high))
+    let [middle, low, high] = [interval.middle, interval.low, interval.high].map(signed);
+    format!("{middle} % ({low} to {high})")
 }
 
 /// The words of a verdict, with the size of the difference where one is shown.
@@ -342,7 +343,7 @@ mod tests {
             (0.0, "0 B"),
             (512.0, "512 B"),
             (12.5, "12.5 B"),
-            (1023.0, "0.999 KiB"),
+            (1023.0, "1.00 KiB"),
             (1_536.0, "1.50 KiB"),
             (52_428_800.0, "50.0 MiB"),
             (f64::NAN, NOTHING),
@@ -375,10 +376,10 @@ mod tests {
     fn a_difference_is_told_with_its_interval_and_only_as_large_as_it_is() {
         let less = interval(0.62, 0.58, 0.66);
         assert_eq!(ratio(&less), "0.62, 99 % interval 0.58 to 0.66");
-        assert_eq!(difference(&less), "\u{2212}38.0 % (\u{2212}42.0 % to \u{2212}34.0 %)");
+        assert_eq!(difference(&less), "\u{2212}38.0 % (\u{2212}42.0 to \u{2212}34.0)");
         assert_eq!(verdict(Verdict::Less, &less), "38 % less");
         let same = interval(1.0, 0.995, 1.004);
-        assert_eq!(difference(&same), "0 % (\u{2212}0.5 % to +0.4 %)");
+        assert_eq!(difference(&same), "0 % (\u{2212}0.5 to +0.4)");
         assert_eq!(verdict(Verdict::NotShown, &same), "no difference shown");
         let more = interval(2.5, 2.2, 2.9);
         assert_eq!(difference(&more), "2.50 times (2.20 to 2.90)");

@@ -35,6 +35,9 @@ const FULL_LOAD_SHARE_OF_MANY: f64 = 0.72;
 /// Of what the slower side bears: far from the point at which queues grow, near enough to be a load.
 const OFFERED_SHARE: f64 = 0.5;
 
+/// What a comparison says that knows the answers by their size alone.
+const OTHER_SIZES: &str = "differ in size, heads included";
+
 /// What measurements are made with.
 #[derive(Debug)]
 pub(super) struct Bench<'a> {
@@ -115,13 +118,12 @@ impl<'a> Bench<'a> {
             Ok((latencies, words)) => {
                 comparison.rows = merged(comparison.rows, latencies.rows);
                 caveats.push(words);
-                caveats.extend(latencies.caveats);
+                comparison.caveats = told_apart(comparison.caveats, latencies.caveats);
             }
             Err(reason) => caveats.push(reason),
         }
-        caveats.append(&mut comparison.caveats);
-        let mut seen = std::collections::HashSet::new();
-        caveats.retain(|caveat| seen.insert(caveat.clone()));
+        // Heads may differ in what does not count; the bodies were compared byte for byte before.
+        comparison.caveats.retain(|caveat| !caveat.contains(OTHER_SIZES));
         Ok(Measured { comparison, caveats })
     }
 
@@ -164,7 +166,8 @@ impl<'a> Bench<'a> {
         let words = format!(
             "Latencies (p50, p99) are from a second comparison, {} rounds of {} after {} of warm-up, in which each \
              side gets the same load: {rate} requests per second at random moments, half of what the slower one \
-             answered at full load, each counted from the moment at which it was due.",
+             answered at full load, each counted from the moment at which it was due. What is shown of all samples \
+             together is from the first one.",
             times.rounds,
             seconds(times.time),
             seconds(times.warm_up),
@@ -247,6 +250,60 @@ fn merged(full: Vec<compare::Row>, latencies: Vec<compare::Row>) -> Vec<compare:
     rows
 }
 
+/// What is said of both comparisons once, the rest with the one of which it is said.
+fn told_apart(full: Vec<String>, latencies: Vec<String>) -> Vec<String> {
+    let (of_both, of_full): (Vec<String>, Vec<String>) =
+        full.into_iter().partition(|caveat| latencies.contains(caveat));
+    let of_latencies = latencies.into_iter().filter(|caveat| !of_both.contains(caveat));
+    let of_latencies: Vec<String> = of_latencies.map(|caveat| format!("of latencies: {caveat}")).collect();
+    let of_full = of_full.into_iter().map(|caveat| format!("at full load: {caveat}"));
+    of_full.chain(of_latencies).chain(of_both).collect()
+}
+
 fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::{Interval, Verdict};
+
+    fn row(test: usize, metric: Metric, value: f64) -> compare::Row {
+        let ratio = Interval { middle: 1.0, low: 1.0, high: 1.0, confidence: 0.99 };
+        let (control_value, test_value, verdict, pairs) = (value, value, Verdict::NotShown, 5);
+        compare::Row { metric, test, control_value, test_value, ratio, verdict, pairs }
+    }
+
+    #[test]
+    fn latencies_at_full_load_give_way_to_those_at_the_same_load() {
+        let metrics = [Metric::CpuPerRequest, Metric::Rate, Metric::P50, Metric::P99, Metric::MemoryMedian];
+        let full: Vec<compare::Row> =
+            [1, 2].iter().flat_map(|test| metrics.map(|metric| row(*test, metric, 1.0))).collect();
+        let latencies = metrics.map(|metric| row(1, metric, 2.0)).to_vec();
+        let rows: Vec<(usize, Metric, f64)> =
+            merged(full, latencies).iter().map(|row| (row.test, row.metric, row.test_value)).collect();
+        assert_eq!(
+            rows,
+            [
+                (1, Metric::CpuPerRequest, 1.0),
+                (1, Metric::Rate, 1.0),
+                (1, Metric::P50, 2.0),
+                (1, Metric::P99, 2.0),
+                (1, Metric::MemoryMedian, 1.0),
+                (2, Metric::CpuPerRequest, 1.0),
+                (2, Metric::Rate, 1.0),
+                (2, Metric::MemoryMedian, 1.0),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_caveat_says_of_which_comparison_it_is() {
+        let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        assert_eq!(
+            told_apart(list(&["few cores", "a"]), list(&["few cores", "b"])),
+            ["at full load: a", "of latencies: b", "few cores"]
+        );
+    }
 }

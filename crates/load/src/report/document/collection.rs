@@ -52,7 +52,7 @@ fn table(run: &CollectionRun, passed: u64, failed: u64) -> Table {
         let counts = [Cell::from(words::count(request.passed)), failures(request.failed)];
         table.row(std::iter::once(name).chain(counts).chain(times(&request.latency)));
     }
-    let counts = [Cell::from("All together"), Cell::from(words::count(passed)), failures(failed)];
+    let counts = [Cell::from("All"), Cell::from(words::count(passed)), failures(failed)];
     table.row(counts.into_iter().chain(times(&run.latency)));
     table
 }

@@ -11,6 +11,9 @@ use crate::report::plot::{Plot, Ratios};
 use crate::report::{secrets, words};
 use crate::statistics::Verdict;
 
+/// Letters of an arm's name that stand over its column; of a longer one the caption says which it is.
+const HEAD_LETTERS_MAX: usize = 16;
+
 /// Samples that are listed with their marks; of more the first.
 const MARKED_MAX: usize = 40;
 
@@ -97,10 +100,10 @@ pub(crate) fn metric_name(metric: Metric) -> &'static str {
         Metric::P99 => "Latency p99",
         Metric::MemoryMedian => "Memory, median",
         Metric::MemoryP99 => "Memory, p99",
-        Metric::Switches => "Context switches per request",
-        Metric::IoBytes => "Bytes moved per request",
-        Metric::ColdStart => "Cold start to first answer",
-        Metric::AfterIdle => "First answer after idle time",
+        Metric::Switches => "Switches per request",
+        Metric::IoBytes => "Bytes per request",
+        Metric::ColdStart => "Cold start",
+        Metric::AfterIdle => "After idle time",
     }
 }
 
@@ -147,7 +150,9 @@ fn summary(control: &str, test: &str, rows: &[&Row]) -> String {
     let tell = |row: &Row| {
         let difference = words::verdict(row.verdict, &row.ratio);
         match row.verdict {
-            Verdict::Less | Verdict::More => format!("{difference} ({})", words::ratio(&row.ratio)),
+            Verdict::Less | Verdict::More => {
+                format!("{difference} (ratio {})", words::ratio(&row.ratio))
+            }
             Verdict::NotShown | Verdict::Unknown => difference,
         }
     };
@@ -159,6 +164,8 @@ fn summary(control: &str, test: &str, rows: &[&Row]) -> String {
 }
 
 fn table(caption: &str, control: &str, test: &str, rows: &[&Row]) -> Table {
+    let head = |name, role| if str::chars(name).count() > HEAD_LETTERS_MAX { role } else { name };
+    let [control, test] = [head(control, "Control"), head(test, "Test")];
     let columns =
         [("Metric", false), (control, true), (test, true), ("Difference", true), ("Verdict", false)];
     let columns =

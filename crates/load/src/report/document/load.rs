@@ -159,6 +159,9 @@ fn result(load: &Load, document: &mut Document) {
     };
     if load.runs.iter().all(|run| run.total.good == 0) {
         document.warning(format!("Not one good answer: {failed}."));
+        if let Some(why) = load.runs.iter().find_map(|run| caveats::end(&load.plan, run)) {
+            document.warning(why);
+        }
         return;
     }
     let offered = match &load.plan.pace {

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::{Cell, Document, Table, Tone, failures, load};
+use super::{Cell, Document, Table, failures, load};
 use crate::latency::Latencies;
 use crate::outcome::Run;
 use crate::plan::Pace;
@@ -21,7 +21,7 @@ pub(super) fn write(loads: &[Load], document: &mut Document) {
     document.paragraph(format!("The first step is {}.", load::asked(&first.plan)));
     if loads.iter().flat_map(|load| &load.runs).any(caveats::is_own_limit) {
         document.warning(
-            "In the steps that are marked the load reached its own limit: their rates are not the server's, which \
+            "In the steps that are marked with \u{2265} the load reached its own limit: their rates are not the server's, which \
              can do at least that.",
         );
     }
@@ -40,7 +40,7 @@ pub(super) fn write(loads: &[Load], document: &mut Document) {
 }
 
 fn steps(loads: &[Load]) -> Table {
-    let columns = ["Rate", "Failed", "p50", "p90", "p99", "max", "Load's cores", "Limited by"];
+    let columns = ["Rate", "Failed", "p50", "p90", "p99", "max", "Load's cores"];
     let mut table = Table::of_figures("One row for each run of each step", "Step", &columns);
     for load in loads {
         for (place, run) in load.runs.iter().enumerate() {
@@ -48,17 +48,13 @@ fn steps(loads: &[Load]) -> Table {
             let name = if place == 0 { name } else { format!("{name}, run {}", place + 1) };
             let is_limited = caveats::is_own_limit(run);
             let at_least = if is_limited { "\u{2265} " } else { "" };
-            let limit = match (is_limited, run.generator.bottleneck) {
-                (true, _) => Cell::toned("the load", Tone::Bad),
-                (false, Some(_)) => Cell::toned("see below", Tone::Bad),
-                (false, None) => Cell::from(words::NOTHING),
-            };
+
             let begin = [
                 Cell::from(name),
                 Cell::from(format!("{at_least}{}", words::rate(run.rate()))),
                 failures(run.total.unexpected + run.total.faults.sum()),
             ];
-            let end = [Cell::from(words::number(caveats::cores_used(run))), limit];
+            let end = [Cell::from(words::number(caveats::cores_used(run)))];
             let latency = &run.total.latency;
             let times = [latency.at(0.5), latency.at(0.9), latency.at(0.99), latency.max()];
             let times = times.map(|took| match latency.is_empty() {

@@ -152,7 +152,8 @@ fn not_measured(trial: &Trial) -> Vec<String> {
     ];
     if trial.comparison.is_some() {
         told.push(
-            "Load and servers ran on one machine: a difference in latency here is smaller than a network would hide."
+            "Load and servers ran on one machine: over a network the same difference in latency is a smaller part of \
+             the whole."
                 .to_owned(),
         );
     }

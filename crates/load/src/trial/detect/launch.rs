@@ -104,7 +104,13 @@ impl Launch {
     }
 
     /// The `app` of an Onehopfile in a folder.
-    pub(super) fn app(&self, matcher: Option<&str>, folder: &Path, surroundings: &Surroundings) -> String {
+    pub(super) fn app(
+        &self,
+        matcher: Option<&str>,
+        folder: &Path,
+        more: &[String],
+        surroundings: &Surroundings,
+    ) -> String {
         let mut head = "app".to_owned();
         if let Some(matcher) = matcher {
             head = format!("{head} {matcher}");
@@ -148,6 +154,7 @@ impl Launch {
         if !passed.is_empty() {
             lines.push(format!("env_pass {}", passed.join(" ")));
         }
+        lines.extend_from_slice(more);
         directive(&head, &lines)
     }
 

@@ -79,7 +79,7 @@ pub(super) fn setup(
     Setup {
         found: Found { path: path.to_owned(), description },
         folder: folder.to_owned(),
-        onehopfile: site(&launch.app(None, folder, surroundings)),
+        onehopfile: site(&launch.app(None, folder, &[], surroundings)),
         application: Some(application),
         today,
         paths,

@@ -1,0 +1,249 @@
+//! nginx's values in onehop's words: variables, paths, patterns, times.
+//!
+//! What has no equal gives nothing back, and whoever asked says so with the line.
+
+/// Variables whose value a placeholder has.
+const VARIABLES: [(&str, &str); 16] = [
+    ("$is_args$query_string", "{?query}"),
+    ("$is_args$args", "{?query}"),
+    ("$scheme", "{scheme}"),
+    ("$http_host", "{hostport}"),
+    ("$server_port", "{http.request.port}"),
+    ("$server_protocol", "{http.request.proto}"),
+    ("$host", "{host}"),
+    ("$request_uri", "{orig_uri}"),
+    ("$request_method", "{method}"),
+    ("$query_string", "{query}"),
+    ("$args", "{query}"),
+    ("$uri", "{path}"),
+    ("$document_uri", "{path}"),
+    ("$remote_addr", "{remote_host}"),
+    ("$remote_port", "{remote_port}"),
+    ("$msec", "{time.now.unix}"),
+];
+
+/// A text with variables as one with placeholders, quoted for an Onehopfile; nothing where a variable has no equal.
+pub(super) fn text(written: &str) -> Option<String> {
+    let mut plain = true;
+    let mut out = String::new();
+    let mut rest = written.to_owned();
+    // `${name}` is `$name` next to a letter.
+    for (name, _) in VARIABLES {
+        if let Some(bare) = name.strip_prefix('$') {
+            rest = rest.replace(&format!("${{{bare}}}"), name);
+        }
+    }
+    let mut rest = rest.as_str();
+    'text: while let Some(character) = rest.chars().next() {
+        if character == '$' {
+            for (name, placeholder) in VARIABLES {
+                let Some(after) = rest.strip_prefix(name) else { continue };
+                if after.starts_with(|next: char| next.is_ascii_alphanumeric() || next == '_') {
+                    continue;
+                }
+                out.push_str(placeholder);
+                rest = after;
+                continue 'text;
+            }
+            return None;
+        }
+        match character {
+            '{' | '}' => out.extend(['\\', character]),
+            other => out.push(other),
+        }
+        plain &= character.is_alphanumeric() || "_./:@%+=,~-&?!*".contains(character);
+        rest = rest.get(character.len_utf8()..).unwrap_or_default();
+    }
+    if plain && !out.is_empty() {
+        return Some(out);
+    }
+    Some(if out.contains('`') { format!("\"{}\"", out.replace('"', "\\\"")) } else { format!("`{out}`") })
+}
+
+/// Path patterns that match what a regular expression does, for the forms that configurations have.
+pub(super) fn patterns(expression: &str) -> Option<Vec<String>> {
+    if let Some(start) = expression.strip_prefix('^').filter(|start| start.starts_with('/')) {
+        let start = start.strip_suffix("(.*)").or_else(|| start.strip_suffix(".*")).unwrap_or(start);
+        let (start, ending) = match start.strip_suffix('$') {
+            Some(whole) => (whole, ""),
+            None => (start, "*"),
+        };
+        return Some(alternatives(start)?.into_iter().map(|path| format!("{path}{ending}")).collect());
+    }
+    // `\.(css|js)$`, with `.*` or `^.+` before it.
+    let ending = expression.strip_suffix('$')?;
+    let ending = ["^.+", "^.*", ".+", ".*"].iter().find_map(|any| ending.strip_prefix(any)).unwrap_or(ending);
+    let ending = ending.strip_prefix("\\.")?;
+    Some(alternatives(ending)?.into_iter().map(|ending| format!("*.{ending}")).collect())
+}
+
+/// Texts that an expression stands for: letters, `\.`, and one group `(a|b)`.
+fn alternatives(expression: &str) -> Option<Vec<String>> {
+    let Some((before, rest)) = expression.split_once('(') else { return Some(vec![literal(expression)?]) };
+    let (group, after) = rest.split_once(')')?;
+    let group = group.strip_prefix("?:").unwrap_or(group);
+    let (before, after) = (literal(before)?, literal(after)?);
+    group
+        .split('|')
+        .map(|one| literal(one).filter(|one| !one.is_empty()).map(|one| format!("{before}{one}{after}")))
+        .collect()
+}
+
+/// A text without anything special; `\.` and `\/` and `\-` are the characters.
+fn literal(expression: &str) -> Option<String> {
+    let mut out = String::new();
+    let mut characters = expression.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => out.push(characters.next().filter(|next| !next.is_alphanumeric())?),
+            other if other.is_alphanumeric() || "/-_~%@:".contains(other) => out.push(other),
+            _ => return None,
+        }
+    }
+    Some(out)
+}
+
+/// Seconds of `60`, `60s`, `1m30s`, `2h`, `1d`, `500ms` (rounded up).
+pub(super) fn seconds(text: &str) -> Option<u64> {
+    let mut total = 0_u64;
+    let mut number = String::new();
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        if character.is_ascii_digit() {
+            number.push(character);
+            continue;
+        }
+        let value: u64 = std::mem::take(&mut number).parse().ok()?;
+        let unit = match character {
+            'm' if characters.peek() == Some(&'s') => {
+                characters.next();
+                total = total.checked_add(value.div_ceil(1000))?;
+                continue;
+            }
+            's' => 1,
+            'm' => 60,
+            'h' => 3_600,
+            'd' => 86_400,
+            'w' => 7 * 86_400,
+            'M' => 30 * 86_400,
+            'y' => 365 * 86_400,
+            _ => return None,
+        };
+        total = total.checked_add(value.checked_mul(unit)?)?;
+    }
+    if !number.is_empty() {
+        total = total.checked_add(number.parse().ok()?)?;
+    }
+    (!text.is_empty()).then_some(total)
+}
+
+/// Where a `proxy_pass` leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Passed {
+    /// A host or the name of an `upstream`.
+    pub(super) host: String,
+    /// The port, where it is written.
+    pub(super) port: Option<u16>,
+    /// What replaces the location's part of the path.
+    pub(super) uri: Option<String>,
+}
+
+/// The parts of `http://host:port/uri`; nothing for what is no such address.
+pub(super) fn passed(text: &str) -> Option<Passed> {
+    let rest = text.strip_prefix("http://").filter(|rest| !rest.contains('$'))?;
+    let (authority, uri) = match rest.find('/') {
+        Some(at) => rest.split_at(at),
+        None => (rest, ""),
+    };
+    let uri = Some(uri.to_owned()).filter(|uri| !uri.is_empty());
+    let (host, port) = host_and_port(authority)?;
+    Some(Passed { host, port, uri })
+}
+
+/// `host`, `host:port`, `[::1]:port`.
+pub(super) fn host_and_port(authority: &str) -> Option<(String, Option<u16>)> {
+    if authority.is_empty() || authority.starts_with("unix:") {
+        return None;
+    }
+    match authority.rsplit_once(':') {
+        Some((host, port)) if !port.contains(']') => Some((host.to_owned(), Some(port.parse().ok()?))),
+        _ => Some((authority.to_owned(), None)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_of_known_forms_are_patterns_and_others_are_not() {
+        for (expression, expected) in [
+            (r"\.(js|css)$", Some("*.js *.css")),
+            (r"\.(?:png|svg)$", Some("*.png *.svg")),
+            (r"^.+\.php$", Some("*.php")),
+            ("^/api/", Some("/api/*")),
+            ("^/(api|auth)/", Some("/api/* /auth/*")),
+            ("^/api/(.*)$", None),
+            ("^/api/(.*)", Some("/api/*")),
+            ("^/x$", Some("/x")),
+            (r"^/v[0-9]+/", None),
+            (r"/\.(?!well-known)", None),
+            ("(", None),
+            ("", None),
+        ] {
+            assert_eq!(patterns(expression).map(|all| all.join(" ")).as_deref(), expected, "{expression}");
+        }
+    }
+
+    #[test]
+    fn variables_become_placeholders_and_unknown_ones_are_refused() {
+        for (written, expected) in [
+            ("https://$host$request_uri", Some("`https://{host}{orig_uri}`")),
+            ("/new", Some("/new")),
+            ("no forms here", Some("`no forms here`")),
+            ("${scheme}://x", Some("`{scheme}://x`")),
+            ("{\"a\": 1}", Some("`\\{\"a\": 1\\}`")),
+            ("a`b\"c", Some("\"a`b\\\"c\"")),
+            ("$hostname", None),
+            ("$upstream_addr", None),
+            ("", Some("``")),
+        ] {
+            let expected = expected.map(|text| match text.contains("{host}") || text.contains("{scheme}") {
+                true => text.trim_matches('`').to_owned(),
+                false => text.to_owned(),
+            });
+            assert_eq!(text(written), expected, "{written}");
+        }
+    }
+
+    #[test]
+    fn times_and_addresses_are_read() {
+        for (text, expected) in [
+            ("60", Some(60)),
+            ("1m30s", Some(90)),
+            ("1500ms", Some(2)),
+            ("1y", Some(31_536_000)),
+            ("x", None),
+            ("", None),
+            ("99999999999999999999", None),
+        ] {
+            assert_eq!(seconds(text), expected, "{text}");
+        }
+        for (text, expected) in [
+            ("http://localhost:3000/", Some(("localhost", Some(3000), Some("/")))),
+            ("http://[::1]:80", Some(("[::1]", Some(80), None))),
+            ("http://application", Some(("application", None, None))),
+            ("http://$name", None),
+            ("https://localhost", None),
+            ("http://unix:/run/x.sock", None),
+            ("http://a:b", None),
+        ] {
+            let expected = expected.map(|(host, port, uri)| Passed {
+                host: host.to_owned(),
+                port,
+                uri: uri.map(str::to_owned),
+            });
+            assert_eq!(passed(text), expected, "{text}");
+        }
+    }
+}
