@@ -189,7 +189,7 @@ fn check(ask: &Ask, next: &str) -> Result<(), Problem> {
     if ask.method == "CONNECT" {
         return Err(Problem::new("CONNECT asks for a tunnel, and no tunnel is made here", next));
     }
-    let lines = ask.field_lines(Reuse::Kept).map_err(|error| Problem::new(error.to_string(), next))?;
+    let lines = ask.field_lines().map_err(|error| Problem::new(error.to_string(), next))?;
     drop(lines);
     Ok(())
 }
