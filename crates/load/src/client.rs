@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use onehop_http1::{AnswerRead, AskHead, BodyLength, BodyRead, ClientCodec, Limits, Refusal, ResponseHead};
 
-use crate::plan::{Ask, Patience, Reuse};
+use crate::plan::{Ask, Patience};
 use crate::target::Address;
 
 /// Bytes of an answer's body that are held. One that is longer is an error: this client is for looking at
@@ -94,8 +94,8 @@ pub enum UnsendableAsk {
     /// RFC 9110 section 5.1: a field's name is a token.
     #[error("`{0}` is no header's name")]
     Name(String),
-    /// RFC 9110 section 5.5: no CR, LF or NUL.
-    #[error("the value of the header `{0}` holds a line break")]
+    /// RFC 9110 section 5.5: no line break, and no other control but a tab.
+    #[error("the value of the header `{0}` holds a line break or another control character")]
     Value(String),
 }
 
@@ -118,7 +118,7 @@ impl Ask {
     ///
     /// # Errors
     /// For a method, name or value that would break the framing.
-    pub fn field_lines(&self, reuse: Reuse) -> Result<Vec<u8>, UnsendableAsk> {
+    pub fn field_lines(&self) -> Result<Vec<u8>, UnsendableAsk> {
         if !is_token(&self.method) {
             return Err(UnsendableAsk::Method(self.method.clone()));
         }
@@ -133,9 +133,6 @@ impl Ask {
                 continue;
             }
             push_line(&mut lines, name, value)?;
-        }
-        if reuse == Reuse::New {
-            push_line(&mut lines, "Connection", "close")?;
         }
         Ok(lines)
     }
@@ -157,7 +154,7 @@ impl Client {
     /// # Errors
     /// Where there is no whole answer.
     pub fn ask(&mut self, ask: &Ask, patience: Patience) -> Result<Answer, AskError> {
-        let lines = ask.field_lines(Reuse::Kept)?;
+        let lines = ask.field_lines()?;
         let was_kept = self.line.is_some();
         let repeatable =
             matches!(ask.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "PUT" | "DELETE" | "TRACE");
@@ -372,7 +369,7 @@ fn push_line(lines: &mut Vec<u8>, name: &str, value: &str) -> Result<(), Unsenda
     if !is_token(name) {
         return Err(UnsendableAsk::Name(name.to_owned()));
     }
-    if value.bytes().any(|byte| matches!(byte, b'\r' | b'\n' | 0)) {
+    if value.bytes().any(|byte| byte != b'\t' && byte.is_ascii_control()) {
         return Err(UnsendableAsk::Value(name.to_owned()));
     }
     for part in [name, ": ", value, "\r\n"] {
@@ -480,10 +477,12 @@ mod tests {
         let address = "127.0.0.1:1".parse().unwrap();
         let mut ask = ask_of(address);
         ask.fields = vec![("X".to_owned(), "a\r\nY: b".to_owned())];
-        assert_eq!(ask.field_lines(Reuse::Kept), Err(UnsendableAsk::Value("X".to_owned())));
+        assert_eq!(ask.field_lines(), Err(UnsendableAsk::Value("X".to_owned())));
+        ask.fields = vec![("X".to_owned(), "a\u{1}".to_owned())];
+        assert_eq!(ask.field_lines(), Err(UnsendableAsk::Value("X".to_owned())));
         ask.fields = vec![("X Y".to_owned(), "a".to_owned())];
-        assert_eq!(ask.field_lines(Reuse::Kept), Err(UnsendableAsk::Name("X Y".to_owned())));
+        assert_eq!(ask.field_lines(), Err(UnsendableAsk::Name("X Y".to_owned())));
         ask.fields = vec![("Content-Length".to_owned(), "9".to_owned()), ("host".to_owned(), "h".to_owned())];
-        assert_eq!(ask.field_lines(Reuse::New).unwrap(), b"Host: h\r\nConnection: close\r\n");
+        assert_eq!(ask.field_lines().unwrap(), b"Host: h\r\n");
     }
 }

@@ -63,7 +63,7 @@ pub(super) fn prepare(plan: &Plan) -> Result<(Vec<Request>, Vec<Address>), LoadE
 
 fn serialise(ask: &Ask, plan: &Plan) -> Result<Vec<u8>, LoadError> {
     let unsendable = |why| LoadError::Unsendable { name: ask.name.clone(), why };
-    let fields = ask.field_lines(Reuse::Kept).map_err(unsendable)?;
+    let fields = ask.field_lines().map_err(unsendable)?;
     // RFC 9112 section 3.2: no white space and no control stands in a request-target.
     if let Some(odd) = ask.target.path.chars().find(|letter| !letter.is_ascii_graphic()) {
         return Err(LoadError::Path { name: ask.name.clone(), odd });

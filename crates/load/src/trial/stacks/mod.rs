@@ -16,9 +16,9 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
+use super::Surroundings;
 use super::TrialError;
 use super::setup::{AppPort, Application, Setup};
-use super::Surroundings;
 use crate::compare::{Source, Start};
 use crate::plan::{Ask, Expect};
 use crate::target::{Address, Endpoint, Target};

@@ -39,7 +39,7 @@ fn prepare(arm: &mut Arm, arguments: &Compare, session: &mut Session) -> Result<
         }
         Source::Command(start) => {
             for ask in &arm.asks {
-                ask.field_lines(Reuse::Kept).map_err(|error| Failure::wrong(error.to_string()))?;
+                ask.field_lines().map_err(|error| Failure::wrong(error.to_string()))?;
                 requests::permit(&ask.target, arguments.i_own_this_host)?;
             }
             if let Some(program) = start.words.first().filter(|program| *program != "sh") {

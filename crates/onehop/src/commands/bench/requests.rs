@@ -90,7 +90,7 @@ pub(super) fn weighted(text: &str) -> Result<(u32, Target), Failure> {
 pub(super) fn reach(asks: &mut [Ask], is_own_host: bool, patience: Duration) -> Result<(), Failure> {
     for ask in asks.iter_mut() {
         // The same text that the engine would refuse it with, before anybody waits for a connection.
-        ask.field_lines(onehop_load::plan::Reuse::Kept).map_err(|error| Failure::wrong(error.to_string()))?;
+        ask.field_lines().map_err(|error| Failure::wrong(error.to_string()))?;
         permit(&ask.target, is_own_host)?;
     }
     for at in 0..asks.len() {
