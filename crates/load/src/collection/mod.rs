@@ -189,8 +189,10 @@ fn check(ask: &Ask, next: &str) -> Result<(), Problem> {
     if ask.method == "CONNECT" {
         return Err(Problem::new("CONNECT asks for a tunnel, and no tunnel is made here", next));
     }
-    ask.field_lines().map_err(|error| Problem::new(error.to_string(), next))?;
-    Ok(())
+    match ask.field_lines() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Problem::new(error.to_string(), next)),
+    }
 }
 
 /// The address of a request that nobody looked for yet: nobody can be connected to there.
