@@ -6,7 +6,6 @@ use std::path::Path;
 use libfuzzer_sys::fuzz_target;
 use onehop_http1::{AskHead, BodyLength, ClientCodec, Limits};
 use onehop_load::collection::{ReadOptions, read_bytes};
-use onehop_load::plan::Reuse;
 
 fuzz_target!(|data: &[u8]| {
     let variables = vec![
@@ -19,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
         Ok(collection) => {
             assert!(!collection.asks.is_empty());
             for ask in &collection.asks {
-                let fields = ask.field_lines(Reuse::Kept).expect("a request that was read can be sent");
+                let fields = ask.field_lines().expect("a request that was read can be sent");
                 // The codec checks the lines once more.
                 let (method, target) = (ask.method.as_bytes(), ask.target.path.as_bytes());
                 let head =
