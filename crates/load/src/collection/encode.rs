@@ -1,4 +1,4 @@
-//! The encodings that requests of a collection need: URLs, forms, base64.
+//! The encodings that requests of a collection need: URLs and forms.
 
 pub(super) use crate::basic::base64;
 

@@ -88,6 +88,11 @@ impl<'a> Bench<'a> {
         }
     }
 
+    /// Whether so many arms can be measured well.
+    pub(super) fn has_time_for(&self, arms: usize, is_application: bool) -> bool {
+        budget::fit(self.left(), self.wanted(arms, is_application)).is_some()
+    }
+
     /// Measures; the first stack is the control, the second one onehop, others stand beside.
     pub(super) fn measure(
         &self,
@@ -97,10 +102,8 @@ impl<'a> Bench<'a> {
         observer: &mut dyn Observer,
     ) -> Result<Measured, TrialError> {
         let arms: Vec<Arm> = stacks.iter().map(|stack| arm(stack, paths)).collect();
-        let warm_up = if is_application { WARM_UP_APPLICATION } else { WARM_UP_FILES };
         let share = if arms.len() > 2 { FULL_LOAD_SHARE_OF_MANY } else { FULL_LOAD_SHARE };
-        let wanted =
-            Wanted { arms: arms.len(), overhead: self.start + ENDING, warm_up, rounds_min: ROUNDS_MIN };
+        let wanted = self.wanted(arms.len(), is_application);
         let left = self.left();
         let times = budget::fit(left.mul_f64(share), wanted)
             .or_else(|| budget::fit(left, wanted))
@@ -207,6 +210,11 @@ impl<'a> Bench<'a> {
             seconds(times.warm_up),
             seconds(times.time),
         )
+    }
+
+    fn wanted(&self, arms: usize, is_application: bool) -> Wanted {
+        let warm_up = if is_application { WARM_UP_APPLICATION } else { WARM_UP_FILES };
+        Wanted { arms, overhead: self.start + ENDING, warm_up, rounds_min: ROUNDS_MIN }
     }
 
     fn closed(&self) -> Pace {
