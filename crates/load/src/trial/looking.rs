@@ -323,3 +323,60 @@ fn last_lines(log: &str) -> String {
     let last = lines.get(lines.len().saturating_sub(LINES)..).unwrap_or_default();
     if last.is_empty() { String::new() } else { format!("; its last lines:\n  {}", last.join("\n  ")) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(path: &str, is_served: bool, differs: Option<&str>) -> PathSeen {
+        PathSeen { path: path.to_owned(), is_served, differs: differs.map(str::to_owned), bytes: 10 }
+    }
+
+    #[test]
+    fn of_an_application_the_first_served_path_is_measured_and_of_a_site_a_few() {
+        let paths = [
+            seen("/", false, None),
+            seen("/a", true, None),
+            seen("/b", true, Some("body")),
+            seen("/c", true, None),
+        ];
+        assert_eq!(measurable(&paths, true).unwrap(), ["/a"]);
+        assert_eq!(measurable(&paths, false).unwrap(), ["/a", "/c"]);
+        let many: Vec<PathSeen> = (0..9).map(|number| seen(&format!("/{number}"), true, None)).collect();
+        assert_eq!(measurable(&many, false).unwrap().len(), SITE_PATHS_MAX);
+    }
+
+    #[test]
+    fn what_differs_is_not_measured_and_the_reason_is_told() {
+        let reason = measurable(&[seen("/", true, Some("body: other"))], true).unwrap_err();
+        assert_eq!(reason, "both do not answer the same for / (body: other)");
+        let reason = measurable(&[seen("/", false, Some("status: 200 and 404"))], false).unwrap_err();
+        assert_eq!(reason, "both do not answer the same for / (status: 200 and 404)");
+        assert!(measurable(&[seen("/", false, None)], false).unwrap_err().contains("no path was found"));
+    }
+
+    #[test]
+    fn a_server_that_listens_at_the_other_loopback_address_is_found() {
+        let Some(python) = ["/usr/bin/python3"].into_iter().find(|path| std::path::Path::new(path).exists())
+        else {
+            return;
+        };
+        let source = "import http.server,os;H=http.server.SimpleHTTPRequestHandler;S=http.server.HTTPServer;\
+            S.address_family=10;S(('::1',int(os.environ['PORT'])),H).serve_forever()";
+        let folder = tempfile::tempdir().unwrap();
+        let start = Start {
+            words: [python, "-c", source].map(str::to_owned).to_vec(),
+            environment: Vec::new(),
+            directory: Some(folder.path().to_owned()),
+            port: Some(20_000 + u16::try_from(std::process::id() % 10_000).unwrap()),
+            behind: Vec::new(),
+            ready_within: Duration::from_secs(20),
+        };
+        let ask = anything(start.port.unwrap());
+        let Ok((server, ip)) = begin(&start, &ask, &[], &mut crate::progress::Unobserved) else {
+            panic!("it does not answer");
+        };
+        assert_eq!(ip, IpAddr::V6(Ipv6Addr::LOCALHOST));
+        drop(server);
+    }
+}

@@ -35,6 +35,9 @@ const FULL_LOAD_SHARE_OF_MANY: f64 = 0.72;
 /// Of what the slower side bears: far from the point at which queues grow, near enough to be a load.
 const OFFERED_SHARE: f64 = 0.5;
 
+/// What a comparison says that knows the answers by their size alone.
+const OTHER_SIZES: &str = "differ in size, heads included";
+
 /// What measurements are made with.
 #[derive(Debug)]
 pub(super) struct Bench<'a> {
@@ -85,6 +88,11 @@ impl<'a> Bench<'a> {
         }
     }
 
+    /// Whether so many arms can be measured well.
+    pub(super) fn has_time_for(&self, arms: usize, is_application: bool) -> bool {
+        budget::fit(self.left(), self.wanted(arms, is_application)).is_some()
+    }
+
     /// Measures; the first stack is the control, the second one onehop, others stand beside.
     pub(super) fn measure(
         &self,
@@ -94,10 +102,8 @@ impl<'a> Bench<'a> {
         observer: &mut dyn Observer,
     ) -> Result<Measured, TrialError> {
         let arms: Vec<Arm> = stacks.iter().map(|stack| arm(stack, paths)).collect();
-        let warm_up = if is_application { WARM_UP_APPLICATION } else { WARM_UP_FILES };
         let share = if arms.len() > 2 { FULL_LOAD_SHARE_OF_MANY } else { FULL_LOAD_SHARE };
-        let wanted =
-            Wanted { arms: arms.len(), overhead: self.start + ENDING, warm_up, rounds_min: ROUNDS_MIN };
+        let wanted = self.wanted(arms.len(), is_application);
         let left = self.left();
         let times = budget::fit(left.mul_f64(share), wanted)
             .or_else(|| budget::fit(left, wanted))
@@ -115,13 +121,12 @@ impl<'a> Bench<'a> {
             Ok((latencies, words)) => {
                 comparison.rows = merged(comparison.rows, latencies.rows);
                 caveats.push(words);
-                caveats.extend(latencies.caveats);
+                comparison.caveats = told_apart(comparison.caveats, latencies.caveats);
             }
             Err(reason) => caveats.push(reason),
         }
-        caveats.append(&mut comparison.caveats);
-        let mut seen = std::collections::HashSet::new();
-        caveats.retain(|caveat| seen.insert(caveat.clone()));
+        // Heads may differ in what does not count; the bodies were compared byte for byte before.
+        comparison.caveats.retain(|caveat| !caveat.contains(OTHER_SIZES));
         Ok(Measured { comparison, caveats })
     }
 
@@ -164,7 +169,8 @@ impl<'a> Bench<'a> {
         let words = format!(
             "Latencies (p50, p99) are from a second comparison, {} rounds of {} after {} of warm-up, in which each \
              side gets the same load: {rate} requests per second at random moments, half of what the slower one \
-             answered at full load, each counted from the moment at which it was due.",
+             answered at full load, each counted from the moment at which it was due. What is shown of all samples \
+             together is from the first one.",
             times.rounds,
             seconds(times.time),
             seconds(times.warm_up),
@@ -204,6 +210,11 @@ impl<'a> Bench<'a> {
             seconds(times.warm_up),
             seconds(times.time),
         )
+    }
+
+    fn wanted(&self, arms: usize, is_application: bool) -> Wanted {
+        let warm_up = if is_application { WARM_UP_APPLICATION } else { WARM_UP_FILES };
+        Wanted { arms, overhead: self.start + ENDING, warm_up, rounds_min: ROUNDS_MIN }
     }
 
     fn closed(&self) -> Pace {
@@ -247,6 +258,60 @@ fn merged(full: Vec<compare::Row>, latencies: Vec<compare::Row>) -> Vec<compare:
     rows
 }
 
+/// What is said of both comparisons once, the rest with the one of which it is said.
+fn told_apart(full: Vec<String>, latencies: Vec<String>) -> Vec<String> {
+    let (of_both, of_full): (Vec<String>, Vec<String>) =
+        full.into_iter().partition(|caveat| latencies.contains(caveat));
+    let of_latencies = latencies.into_iter().filter(|caveat| !of_both.contains(caveat));
+    let of_latencies: Vec<String> = of_latencies.map(|caveat| format!("of latencies: {caveat}")).collect();
+    let of_full = of_full.into_iter().map(|caveat| format!("at full load: {caveat}"));
+    of_full.chain(of_latencies).chain(of_both).collect()
+}
+
 fn seconds(time: Duration) -> String {
     format!("{:.1} s", time.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::{Interval, Verdict};
+
+    fn row(test: usize, metric: Metric, value: f64) -> compare::Row {
+        let ratio = Interval { middle: 1.0, low: 1.0, high: 1.0, confidence: 0.99 };
+        let (control_value, test_value, verdict, pairs) = (value, value, Verdict::NotShown, 5);
+        compare::Row { metric, test, control_value, test_value, ratio, verdict, pairs }
+    }
+
+    #[test]
+    fn latencies_at_full_load_give_way_to_those_at_the_same_load() {
+        let metrics = [Metric::CpuPerRequest, Metric::Rate, Metric::P50, Metric::P99, Metric::MemoryMedian];
+        let full: Vec<compare::Row> =
+            [1, 2].iter().flat_map(|test| metrics.map(|metric| row(*test, metric, 1.0))).collect();
+        let latencies = metrics.map(|metric| row(1, metric, 2.0)).to_vec();
+        let rows: Vec<(usize, Metric, f64)> =
+            merged(full, latencies).iter().map(|row| (row.test, row.metric, row.test_value)).collect();
+        assert_eq!(
+            rows,
+            [
+                (1, Metric::CpuPerRequest, 1.0),
+                (1, Metric::Rate, 1.0),
+                (1, Metric::P50, 2.0),
+                (1, Metric::P99, 2.0),
+                (1, Metric::MemoryMedian, 1.0),
+                (2, Metric::CpuPerRequest, 1.0),
+                (2, Metric::Rate, 1.0),
+                (2, Metric::MemoryMedian, 1.0),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_caveat_says_of_which_comparison_it_is() {
+        let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        assert_eq!(
+            told_apart(list(&["few cores", "a"]), list(&["few cores", "b"])),
+            ["at full load: a", "of latencies: b", "few cores"]
+        );
+    }
 }

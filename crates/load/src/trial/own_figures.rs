@@ -140,10 +140,10 @@ fn share_between(before: &Look, after: &Look, share: f64) -> Option<(f64, f64)> 
 fn latency_words(name: &str, (low, high): (f64, f64), ours: Duration) -> String {
     let milliseconds = |seconds: f64| format!("{} ms", (seconds * 1_000_000.0).round() / 1_000.0);
     let ours = ours.as_secs_f64();
-    let theirs = if high.is_finite() {
-        format!("from {} to {}", milliseconds(low), milliseconds(high))
-    } else {
-        format!("more than {}", milliseconds(low))
+    let theirs = match (low, high) {
+        (0.0, high) => format!("at most {}", milliseconds(high)),
+        (low, high) if high.is_finite() => format!("from {} to {}", milliseconds(low), milliseconds(high)),
+        (low, _) => format!("more than {}", milliseconds(low)),
     };
     if low > ours * LATENCY_TOLERANCE {
         format!(
@@ -259,6 +259,10 @@ mod tests {
         }
         let quick = latency_words("onehop", (0.0005, 0.001), Duration::from_micros(700));
         assert!(quick.ends_with("no contradiction"), "{quick}");
+        assert!(
+            latency_words("onehop", (0.0, 0.005), Duration::from_micros(700))
+                .contains("p99 is at most 5 ms,")
+        );
         let slow = latency_words("onehop", (0.001, f64::INFINITY), Duration::from_micros(700));
         assert_eq!(
             slow,

@@ -46,8 +46,13 @@ pub fn run(setup: &Setup, settings: &Settings, observer: &mut dyn Observer) -> R
         }
     };
     for front in others {
+        if observer.is_interrupted() || !bench.has_time_for(stacks.len() + 1, setup.application.is_some()) {
+            trial.caveats.push("There was no time for the other stack of today.".to_owned());
+            break;
+        }
         match looking::beside(&mut workshop, front, &paths, &bench, observer) {
-            Ok(stack) => {
+            Ok(mut stack) => {
+                stack.tell_from(front, &stacks);
                 trial.today.push(stack.words.clone());
                 stacks.push(stack);
             }

@@ -213,13 +213,15 @@ impl Follow<'_> {
         notes: &mut Vec<String>,
         depth: usize,
     ) -> Result<Launch, TrialError> {
+        let words =
+            words.iter().position(|word| word != "npx" && word != "bunx").and_then(|at| words.get(at..));
+        let words = words.unwrap_or_default();
         let (program, rest) = words.split_first().map_or(("", words), |(first, rest)| (first.as_str(), rest));
         match program {
             "npm" | "yarn" | "pnpm" | "bun" if self.named_script(rest).is_some() => {
                 let (name, text) = self.named_script(rest).unwrap_or_default();
                 self.script(name, text, notes, depth + 1)
             }
-            "npx" | "bunx" if !rest.is_empty() => self.command(rest, text, notes, depth),
             "node" | "nodejs" => self.runtime("node", rest, notes),
             "bun" => {
                 let rest = rest.strip_prefix(&["run".to_owned()]).unwrap_or(rest);

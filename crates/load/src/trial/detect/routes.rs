@@ -20,7 +20,9 @@ const HANDLER_BYTES: usize = 1500;
 /// Files of a folder of static files that are asked for.
 const STATIC_FILES_MAX: usize = 2;
 /// Routers within routers.
-const MOUNTS_MAX: usize = 4;
+const MOUNT_DEPTH_MAX: usize = 4;
+/// Routers that are put under a path; the text of who does it is searched for each file.
+const MOUNTS_MAX: usize = 100;
 /// Words in a path that say that asking changes something or does not end.
 const NOT_ASKED: [&str; 16] = [
     "logout", "signout", "delete", "remove", "reset", "shutdown", "exit", "crash", "kill", "restart",
@@ -67,9 +69,10 @@ pub(super) fn tell(folder: &Path, main: Option<&Path>) -> Told {
         sources.push(Source { path, text: without_comments(&text) });
     }
     let mut told = Told::default();
+    let mounted = all_mounts(&sources);
     for source in &sources {
         told.variables.extend(variables(&source.text));
-        for prefix in prefixes(source, &sources) {
+        for prefix in prefixes(source, &mounted) {
             for path in routes(&source.text).chain(static_paths(source, folder)) {
                 let path = joined(&prefix, &path);
                 if is_worth_asking(&path) && !told.paths.contains(&path) {
@@ -229,9 +232,9 @@ fn decorated(text: &str) -> Option<String> {
 }
 
 /// Under which paths a file's routes are mounted; `""` for a file that nobody mounts.
-fn prefixes(source: &Source, sources: &[Source]) -> Vec<String> {
+fn prefixes(source: &Source, all: &[Mount<'_>]) -> Vec<String> {
     let own = base_path(&source.text);
-    let mut found = mounts(&source.path, sources, 0);
+    let mut found = mounts(&source.path, all, 0);
     if found.is_empty() {
         found.push(String::new());
     }
@@ -248,29 +251,46 @@ fn base_path(text: &str) -> String {
     at.and_then(|at| literal(text.get(at..)?)).map(|(path, _)| path.to_owned()).unwrap_or_default()
 }
 
-fn mounts(path: &Path, sources: &[Source], depth: usize) -> Vec<String> {
-    if depth >= MOUNTS_MAX {
-        return Vec::new();
-    }
+/// A router that is put under a path: `app.use('/api', routes)`.
+struct Mount<'a> {
+    from: &'a Source,
+    prefix: &'a str,
+    arguments: &'a str,
+}
+
+fn all_mounts(sources: &[Source]) -> Vec<Mount<'_>> {
     let mut found = Vec::new();
-    for other in sources.iter().filter(|other| other.path != path) {
+    for from in sources {
         for marker in [".use(", ".route("] {
-            for (at, _) in other.text.match_indices(marker) {
-                let Some(rest) = other.text.get(at + marker.len()..) else { continue };
+            for (at, _) in from.text.match_indices(marker) {
+                let Some(rest) = from.text.get(at + marker.len()..) else { continue };
                 let Some((prefix, rest)) = literal(rest) else { continue };
                 let Some(rest) = rest.trim_start().strip_prefix(',') else { continue };
                 let end = rest.find([';', '\n']).unwrap_or(rest.len());
                 let arguments = rest.get(..end).unwrap_or_default();
-                if !leads_to(arguments, other, path) {
-                    continue;
+                if found.len() < MOUNTS_MAX {
+                    found.push(Mount { from, prefix, arguments });
                 }
-                let above = mounts(&other.path, sources, depth + 1);
-                if above.is_empty() {
-                    found.push(prefix.to_owned());
-                }
-                found.extend(above.iter().map(|above| joined(above, prefix)));
             }
         }
+    }
+    found
+}
+
+fn mounts(path: &Path, all: &[Mount<'_>], depth: usize) -> Vec<String> {
+    if depth >= MOUNT_DEPTH_MAX {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    for mount in all.iter().filter(|mount| mount.from.path != path) {
+        if found.len() >= PATHS_MAX || !leads_to(mount.arguments, mount.from, path) {
+            continue;
+        }
+        let above = mounts(&mount.from.path, all, depth + 1);
+        if above.is_empty() {
+            found.push(mount.prefix.to_owned());
+        }
+        found.extend(above.iter().map(|above| joined(above, mount.prefix)));
     }
     found.dedup();
     found

@@ -75,8 +75,10 @@ impl Folder {
             panic!("{}\n{}", setup.onehopfile, shown.join("\n"));
         }
         for front in &setup.today {
-            if let Front::Nginx { conf } = front {
-                check_nginx(conf);
+            match front {
+                Front::None => {}
+                Front::Nginx { conf } => check_nginx(conf),
+                Front::Caddy { file } => check_caddy(file, &setup.folder),
             }
         }
     }
@@ -99,6 +101,28 @@ fn check_nginx(conf: &str) {
     let output =
         std::process::Command::new("/usr/sbin/nginx").arg("-t").arg("-c").arg(&file).output().unwrap();
     assert!(output.status.success(), "{conf}\n{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Caddy as `cargo xtask` installs it, or the system's.
+fn check_caddy(text: &str, folder: &Path) {
+    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/bin/caddy");
+    let Some(caddy) = [tools, "/usr/bin/caddy".into()].into_iter().find(|path| path.is_file()) else {
+        eprintln!("Caddy is not installed: its Caddyfiles are not checked");
+        return;
+    };
+    let scratch = tempfile::tempdir().unwrap();
+    let file = scratch.path().join("Caddyfile");
+    let text = filled(text, scratch.path());
+    std::fs::write(&file, &text).unwrap();
+    let arguments = ["adapt", "--adapter", "caddyfile", "--config"];
+    let output = std::process::Command::new(caddy)
+        .args(arguments)
+        .arg(&file)
+        .current_dir(folder)
+        .env("HOME", scratch.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// A machine with everything, on which nobody listens.

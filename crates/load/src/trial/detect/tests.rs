@@ -6,6 +6,9 @@ use super::*;
 const SERVER: &str =
     "require('http').createServer((q, s) => s.end('ok')).listen(process.env.PORT || 3000);\n";
 
+/// Names and texts.
+type Files = &'static [(&'static str, &'static str)];
+
 fn fails(files: &[(&str, &str)], name: &str, surroundings: &Surroundings) -> String {
     let folder = Folder::of(files);
     let error = folder.detect(name, surroundings).expect_err("it cannot be tried");
@@ -177,7 +180,7 @@ fn a_folder_of_pages_is_no_application() {
 
 #[test]
 fn a_folder_is_what_runs_today_and_a_file_what_its_name_says() {
-    let cases: [(&[(&str, &str)], &str, &str); 5] = [
+    let cases: [(Files, &str, &str); 5] = [
         (&[("a.txt", "")], "", "FOLDER: nothing here says what it serves"),
         (&[("Onehopfile", "")], "Onehopfile", "FOLDER/Onehopfile: this runs with onehop already"),
         (&[("a.txt", "")], "a.txt", "FOLDER/a.txt: this is no file that says"),
@@ -196,4 +199,34 @@ fn a_folder_is_what_runs_today_and_a_file_what_its_name_says() {
     assert_eq!(folder.detect("", &surroundings()).unwrap().onehopfile, ":{port} {\n\tapp ./server.js\n}\n");
     let folder = Folder::of(&[("app.mjs", "import('x'); createServer().listen(1)")]);
     assert_eq!(folder.detect("", &surroundings()).unwrap().onehopfile, ":{port} {\n\tapp ./app.mjs\n}\n");
+}
+
+#[test]
+fn the_configuration_that_a_distribution_installs_is_read() {
+    let path = Path::new("/etc/nginx/nginx.conf");
+    if !path.is_file() {
+        eprintln!("nginx is not installed: its own configuration is not read");
+        return;
+    }
+    match detect(path, &surroundings()) {
+        Ok(setup) => {
+            assert!(setup.onehopfile.contains("file_server") || setup.application.is_some(), "{setup:?}")
+        }
+        // A root that was taken away, or a server of somebody's own.
+        Err(error) => assert!(!error.to_string().contains("nginx -t tells"), "{error}"),
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_source_and_no_script_makes_it_panic(text in "[a-z/'\"`.,:;(){}=@$*é\n -]{0,120}", start in "[a-z./='\"&$ -]{0,60}") {
+        let text = format!("app.get('/a', x);\nrouter.use('/b', require('./c'));\n{text}");
+        let package = serde_json::json!({ "scripts": { "start": start } }).to_string();
+        let folder = Folder::of(&[("package.json", &package), ("server.js", &text), ("c.js", &text), ("index.html", &text)]);
+        let told = routes::tell(&folder.path(), None);
+        proptest::prop_assert!(told.paths.iter().all(|path| path.starts_with('/')));
+        let _ = detect(&folder.path().join("package.json"), &surroundings());
+        let _ = script::kind_of(&folder.path().join("server.js"));
+        let _ = site::assets(&text, &folder.path());
+    }
 }

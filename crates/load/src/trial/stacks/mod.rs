@@ -10,7 +10,10 @@ mod today;
 
 pub(super) use today::stub_status_path;
 
+use std::fs::{OpenOptions, Permissions};
+use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,7 +21,7 @@ use tempfile::TempDir;
 
 use super::Surroundings;
 use super::TrialError;
-use super::setup::{AppPort, Application, Setup};
+use super::setup::{AppPort, Application, Front, Setup};
 use crate::compare::{Source, Start};
 use crate::plan::{Ask, Expect};
 use crate::target::{Address, Endpoint, Target};
@@ -182,6 +185,17 @@ impl Runs {
 }
 
 impl Stack {
+    /// Gives it a name of its own among these: the same server may stand there with another configuration.
+    pub(super) fn tell_from(&mut self, front: &Front, others: &[Stack]) {
+        if !others.iter().any(|other| other.name == self.name) {
+            return;
+        }
+        let keeps = matches!(front, Front::Nginx { conf } if conf.contains("keepalive "));
+        let how = if keeps { "kept connections" } else { "its other configuration" };
+        self.name = format!("{} ({how})", self.name);
+        self.words = format!("{} ({how})", self.words);
+    }
+
     /// A request for it.
     pub(super) fn ask(&self, path: &str) -> Ask {
         Ask {
@@ -214,17 +228,26 @@ fn loopback(port: u16) -> SocketAddr {
     SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)
 }
 
-/// A folder for a stack's files.
+/// A folder for a stack's files. Started by root, nginx works as somebody else, who has to pass through it to its
+/// temporary files; nobody else may list it or read what is in it.
 fn scratch() -> Result<TempDir, TrialError> {
-    let made = tempfile::Builder::new().prefix("onehop-try-").tempdir();
+    let mode = if is_root() { 0o711 } else { 0o700 };
+    let mut builder = tempfile::Builder::new();
+    let made = builder.prefix("onehop-try-").permissions(Permissions::from_mode(mode)).tempdir();
     made.map_err(|error| unwritable(&std::env::temp_dir(), &error))
 }
 
+/// Writes a file that its owner alone may read: configurations hold secrets.
 fn write(path: PathBuf, text: &str) -> Result<PathBuf, TrialError> {
-    match std::fs::write(&path, text) {
+    let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    match opened.and_then(|mut file| file.write_all(text.as_bytes())) {
         Ok(()) => Ok(path),
         Err(error) => Err(unwritable(&path, &error)),
     }
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> TrialError {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{READY_WITHIN, Runs, Stack, Tells, Workshop, fill, loopback, scratch, starter, write};
+use super::{READY_WITHIN, Runs, Stack, Tells, Workshop, fill, is_root, loopback, scratch, starter, write};
 use crate::compare::{Source, Start};
 use crate::measure;
 use crate::trial::TrialError;
@@ -69,14 +69,19 @@ impl Workshop<'_> {
         let (port, app_port) = (self.port()?, self.app_port()?);
         let status = loopback(self.port()?);
         let conf = fill(conf, port, app_port, folder.path());
-        let telling = if has_stub_status(&program) { with_stub_status(&conf, status.port()) } else { None };
+        let telling = match has_stub_status(&program) {
+            true => {
+                with_stub_status(&conf, status.port()).ok_or("its configuration has no place for stub_status")
+            }
+            false => Err("this nginx is built without stub_status"),
+        };
         let command = |name: &str, conf: &str| -> Result<Command, TrialError> {
             let file = write(folder.path().join(name), conf)?;
             let mut words = vec![text_of(&program), "-p".to_owned(), text_of(folder.path())];
-            words.extend(["-e", "stderr", "-c"].map(str::to_owned));
-            words.push(text_of(&file));
-            if !conf.lines().any(|line| line.trim_start().starts_with("daemon ")) {
-                words.extend(["-g", "daemon off;"].map(str::to_owned));
+            words.extend(["-c".to_owned(), text_of(&file)]);
+            let more = main_directives(conf, is_root());
+            if !more.is_empty() {
+                words.extend(["-g".to_owned(), more]);
             }
             Ok(Command { words, environment: Vec::new() })
         };
@@ -91,8 +96,8 @@ impl Workshop<'_> {
         };
         let source = start(self, "nginx", &conf)?;
         let (telling, tells) = match telling {
-            Some(conf) => (start(self, "nginx-telling", &conf)?, Tells::StubStatus(status)),
-            None => (source.clone(), Tells::Nothing("this nginx is built without stub_status")),
+            Ok(conf) => (start(self, "nginx-telling", &conf)?, Tells::StubStatus(status)),
+            Err(why) => (source.clone(), Tells::Nothing(why)),
         };
         let version = measure::version_of(&text_of(&program)).unwrap_or_else(|| "nginx".to_owned());
         Ok(self.with_front("nginx", &version, source, telling, tells, port, folder))
@@ -207,7 +212,10 @@ fn short(application: &Application) -> String {
         return "the running server".to_owned();
     }
     let program = application.words.first().map_or("application", String::as_str);
-    Path::new(program).file_name().unwrap_or_default().to_string_lossy().into_owned()
+    match Path::new(program).file_name().unwrap_or_default().to_string_lossy().as_ref() {
+        "sh" | "bash" | "env" => "application".to_owned(),
+        name => name.to_owned(),
+    }
 }
 
 /// Words of a command; paths below the folder without it.
@@ -234,6 +242,15 @@ fn has_stub_status(program: &Path) -> bool {
         let text = [output.stderr, output.stdout].concat();
         String::from_utf8_lossy(&text).contains("http_stub_status_module")
     })
+}
+
+/// What the command adds where the configuration is silent. Started by root, nginx reads files as `nobody`, who cannot
+/// see into a home folder; onehop, started by the same user, can.
+fn main_directives(conf: &str, is_root: bool) -> String {
+    let has = |name: &str| conf.lines().any(|line| line.split_whitespace().next() == Some(name));
+    let wanted = [("daemon", "daemon off;", true), ("user", "user root;", is_root)];
+    let missing = wanted.iter().filter(|(name, _, is_wanted)| *is_wanted && !has(name));
+    missing.map(|(_, directive, _)| *directive).collect::<Vec<_>>().join(" ")
 }
 
 /// The configuration with one more server, which answers from nginx's own counters.
@@ -267,6 +284,14 @@ pub(in crate::trial) fn stub_status_path() -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_command_says_what_the_configuration_does_not() {
+        assert_eq!(main_directives("events {}\n", false), "daemon off;");
+        assert_eq!(main_directives("events {}\n", true), "daemon off; user root;");
+        assert_eq!(main_directives("\tdaemon off;\nuser www-data;\n", true), "");
+        assert_eq!(main_directives("daemon off;\nproxy_set_header user x;\n", true), "user root;");
+    }
 
     #[test]
     fn nginx_gets_one_more_server_that_tells_of_it() {

@@ -114,7 +114,11 @@ impl Writer<'_> {
                 }
             }
             "root" | "alias" => {
-                let path = self.chosen.folder_of(&directive);
+                let mut path = self.chosen.folder_of(&directive);
+                if directive.arg(0).ends_with('/') && !path.ends_with('/') {
+                    // An alias takes the place of its prefix, slash for slash.
+                    path.push('/');
+                }
                 if let Some(word) = directive.args.first_mut() {
                     word.raw = format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""));
                 }

@@ -52,7 +52,7 @@ fn locations_become_blocks_of_an_onehopfile() {
         "location /api/ { rewrite ^/api/(.*)$ /$1 break; proxy_pass http://localhost:3000; }",
         "location = /health { return 200 'fine'; default_type text/plain; }\nlocation /old { return 301 https://$host/new; }\nlocation = /gone { return 410; }",
         "gzip on; access_log off; root dist; index index.html index.htm; add_header X-A \"b c\"; location ~* \\.(js|css)$ { expires 1y; }\nlocation ~ /\\.ht { deny all; }",
-        "location /static/ { alias static/; autoindex on; }\nlocation ^~ /x { root dist; }\nclient_max_body_size 10m; limit_req zone=a; unknown_thing 1;",
+        "location /static/ { alias static/; autoindex on; }\nlocation ^~ /x { root dist; }\nclient_max_body_size 10m; limit_req zone=a; charset utf-8;",
     ];
     let shown: Vec<String> = cases.iter().map(|conf| format!("{conf}\n\n{}", onehopfile(conf))).collect();
     insta::assert_snapshot!(shown.join("\n----\n"));

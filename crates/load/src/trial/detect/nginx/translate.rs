@@ -114,10 +114,10 @@ fn bodies<'a>(
         }
         blocks.push(block);
     }
-    if let [only] = blocks.as_slice() {
-        if only.is_plain() {
-            return Ok(only.lines.clone());
-        }
+    if let [only] = blocks.as_slice()
+        && only.is_plain()
+    {
+        return Ok(only.lines.clone());
     }
     let mut all = String::new();
     for (number, block) in blocks.iter().enumerate() {

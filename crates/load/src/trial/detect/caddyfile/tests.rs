@@ -1,0 +1,68 @@
+//! Caddyfiles as people have them, and what is made of each.
+
+use crate::trial::Surroundings;
+use crate::trial::detect::testing::{Folder, surroundings};
+
+fn running() -> Surroundings {
+    let occupied = ["127.0.0.1:3000", "[::]:4000"].map(|address| address.parse().unwrap()).to_vec();
+    Surroundings { occupied, variables: vec![("API".to_owned(), "3000".to_owned())], ..surroundings() }
+}
+
+fn tried(text: &str) -> String {
+    let folder = Folder::of(&[
+        ("Caddyfile", text),
+        ("dist/index.html", "<script src=/a.js>"),
+        ("dist/a.js", ""),
+        ("more.caddy", "header X-More 1\n"),
+    ]);
+    match folder.detect("", &running()) {
+        Ok(setup) => folder.show(&setup),
+        Err(error) => folder.plain(&format!("{error}\n")),
+    }
+}
+
+#[test]
+fn an_application_beside_its_caddyfile_is_started_for_today_and_run_by_onehop() {
+    let folder = Folder::of(&[
+        (
+            "Caddyfile",
+            "example.com {\n\tencode zstd gzip\n\thandle_path /api/* {\n\t\treverse_proxy localhost:3000\n\t}\n\thandle {\n\t\troot * dist\n\t\tfile_server\n\t}\n}\n",
+        ),
+        ("package.json", r#"{"scripts": {"start": "node server.js"}}"#),
+        (
+            "server.js",
+            "const app = express(); app.get('/version', (q, s) => s.end()); app.listen(process.env.PORT);",
+        ),
+        ("dist/index.html", ""),
+    ]);
+    let setup = folder.detect("", &surroundings()).unwrap();
+    insta::assert_snapshot!(folder.show(&setup));
+}
+
+#[test]
+fn a_caddyfile_is_the_same_for_both_but_for_its_proxy_and_its_address() {
+    let cases = [
+        ":8080\nreverse_proxy :3000\n",
+        "{\n\temail a@example.com\n\tservers {\n\t\tprotocols h1\n\t}\n}\n\n(site) {\n\troot * dist\n\tfile_server\n\timport more.caddy\n}\n\nwww.example.com {\n\tredir https://example.com{uri}\n}\n\nexample.com, example.org {\n\ttls internal\n\timport site\n\treverse_proxy /api/* localhost:{$API:9} {\n\t\theader_up X-Real-IP {remote_host}\n\t\ttransport http {\n\t\t\tkeepalive 30s\n\t\t\tresponse_header_timeout 5s\n\t\t}\n\t}\n\tlog {\n\t\toutput file /var/log/a.log\n\t}\n}\n",
+        "http://localhost:8080 {\n\t@ws path /ws/*\n\treverse_proxy @ws 127.0.0.1:4000\n\trespond \"at {port}\"\n}\n",
+    ];
+    let shown: Vec<String> = cases.iter().map(|text| format!("{text}\n{}", tried(text))).collect();
+    insta::assert_snapshot!(shown.join("\n=====\n"));
+}
+
+#[test]
+fn what_onehop_cannot_do_is_refused_with_its_line() {
+    let cases = [
+        ":80\nreverse_proxy localhost:3000 localhost:4000\n",
+        ":80 {\n\treverse_proxy localhost:3000\n\n\tbasic_auth {\n\t\ta b\n\t}\n}\n",
+        ":80 {\n\treverse_proxy localhost:5000\n}\n",
+        ":80 {\n\treverse_proxy application:3000\n}\n",
+        ":80 {\n\treverse_proxy https://localhost:3000 unix//run/a.sock\n}\n",
+        ":80 {\n\treverse_proxy localhost:3000 {\n\t\thandle_response {\n\t\t}\n\t}\n}\n",
+        ":80 {\n\tphp_fastcgi localhost:9000\n}\n",
+        ":80 {\n",
+        "",
+    ];
+    let shown: Vec<String> = cases.iter().map(|text| format!("{text}\n{}", tried(text))).collect();
+    insta::assert_snapshot!(shown.join("\n=====\n"));
+}
