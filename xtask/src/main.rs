@@ -44,6 +44,8 @@ Commands:
   bench idle      Memory of 10,000 idle connections, and of a server at rest. Takes --smoke,
                   --connections N, --arms A,B.
   bench tree      Time to ready for 200 small files; peak memory when a 200 MiB tree changes.
+  bench trust     Whether comparisons may be believed: nginx with itself, and two servers 5 % apart,
+                  20 times each. Takes --smoke, --comparisons N, --rounds N, --milliseconds N.
   dist            Build the static program for Linux into target/dist.
   suites          Long runs: 20 rebuilds, 50,000 requests, long fuzzing, suites by others. Writes
                   tests/suites/results. --smoke runs a short form, --only NAME[,NAME] some of them.
@@ -70,6 +72,7 @@ fn main() -> ExitCode {
         ["bench", "frameworks", options @ ..] => bench::frameworks(options),
         ["bench", "idle", options @ ..] => bench::idle(options),
         ["bench", "tree", options @ ..] => bench::tree(options),
+        ["bench", "trust", options @ ..] => bench::trust(options),
         ["dist"] => dist::run(),
         ["suites", options @ ..] => suites::run(options),
         _ => {

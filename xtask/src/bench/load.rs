@@ -55,6 +55,8 @@ pub(crate) struct Seen {
     pub(crate) connections_opened: u64,
     /// Share of a core that the load itself used.
     pub(crate) load_share: f64,
+    /// CPU time of the load for each of them.
+    pub(crate) load_cpu_us: f64,
     /// Answers that were not whole or had another status.
     pub(crate) errors: u64,
     /// What they were.
@@ -140,6 +142,7 @@ fn seen_in(run: &Run) -> Seen {
         p99_us: micros(0.99),
         connections_opened: run.generator.connections_opened,
         load_share: run.generator.cpu.as_secs_f64() / elapsed,
+        load_cpu_us: run.generator.cpu.as_secs_f64() * 1e6 / run.total.good.max(1) as f64,
         errors: run.total.unexpected + run.total.faults.sum(),
         errors_in_words: format!("statuses {:?}, {:?}", run.total.statuses, run.total.faults),
         limit: run.generator.bottleneck.map(in_words),

@@ -16,8 +16,10 @@ mod probe;
 mod report;
 mod servers;
 mod tree;
+mod trust;
 
 pub(crate) use app::{frameworks, run as app};
 pub(crate) use files::run as files;
 pub(crate) use idle::run as idle;
 pub(crate) use tree::run as tree;
+pub(crate) use trust::run as trust;

@@ -14,9 +14,15 @@ use crate::{Outcome, ground};
 
 use super::load::Load;
 
-/// Two loads that are both right differ by less: issue, kernel and wake-ups are the same. Above it, the case's figures
+/// Two loads that are both right differ by less: server, kernel and wake-ups are the same. Above it, the case's figures
 /// are doubtful.
 const DIFFERENCE_MAX: f64 = 0.05;
+
+/// A body above this is none that wrk is asked to repeat.
+const BODY_BYTES_MAX: usize = 1024 * 1024;
+
+/// What the kernel counts CPU time in where it shows it to programs (USER_HZ).
+const TICKS_PER_SECOND: f64 = 100.0;
 
 /// A run that is only to show that it works is broken off after this long; wrk itself counts in seconds.
 const MOMENT_SECONDS: &str = "0.3";
@@ -28,6 +34,8 @@ pub(crate) struct Outside {
     pub(crate) rate: f64,
     /// The server's CPU time for each of its answers.
     pub(crate) cpu_us: f64,
+    /// Its own.
+    pub(crate) load_cpu_us: f64,
     /// Ours by its rate.
     pub(crate) ratio: f64,
     /// In a full run: they differ by more than they may.
@@ -50,6 +58,7 @@ impl Outside {
         }
         let line = line(load, address, is_smoke)?;
         let words: Vec<&str> = line.iter().skip(1).map(String::as_str).collect();
+        let before = children_ticks();
         let meter = Meter::start(tree);
         let output =
             command(&line[0], &words).output().map_err(|error| format!("cannot run wrk: {error}"))?;
@@ -59,10 +68,12 @@ impl Outside {
             text.lines().rev().find_map(|line| seen_in(line.trim())).ok_or_else(|| {
                 format!("wrk gave no figures: {text}{}", String::from_utf8_lossy(&output.stderr))
             })?;
+        let own_seconds = (children_ticks() - before) as f64 / TICKS_PER_SECOND;
         let ratio = rate / wrk_rate.max(f64::MIN_POSITIVE);
         Ok(Some(Outside {
             rate: wrk_rate,
             cpu_us: usage.cpu.as_secs_f64() * 1e6 / requests.max(1) as f64,
+            load_cpu_us: own_seconds * 1e6 / requests.max(1) as f64,
             ratio,
             is_doubtful: !is_smoke && (ratio - 1.0).abs() > DIFFERENCE_MAX,
             line: line.join(" "),
@@ -74,15 +85,13 @@ impl Outside {
         json!({
             "wrk_requests_per_second": self.rate,
             "wrk_cpu_us_per_request": self.cpu_us,
+            "wrk_own_cpu_us_per_request": self.load_cpu_us,
             "ratio": self.ratio,
             "is_doubtful": self.is_doubtful,
             "wrk": super::report::without_folders(&self.line),
         })
     }
 }
-
-/// A body above this is none that wrk is asked to repeat.
-const BODY_BYTES_MAX: usize = 1024 * 1024;
 
 fn line(load: &Load, address: SocketAddr, is_smoke: bool) -> Outcome<Vec<String>> {
     let script = ground::root().join("benchmarks/wrk-report.lua").display().to_string();
@@ -105,6 +114,13 @@ fn line(load: &Load, address: SocketAddr, is_smoke: bool) -> Outcome<Vec<String>
         line.extend(["--".to_owned(), load.method.to_owned(), file.display().to_string()]);
     }
     Ok(line)
+}
+
+/// CPU ticks of children of this process that have ended and were waited for (proc(5), `cutime` and `cstime`).
+fn children_ticks() -> u64 {
+    let line = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let words = line.rsplit_once(')').map_or("", |(_, words)| words).split_whitespace();
+    words.skip(13).take(2).filter_map(|word| word.parse::<u64>().ok()).sum()
 }
 
 /// Answers, and answers per second.

@@ -170,6 +170,10 @@ impl Report {
                     "  outside check ({}): wrk sees {:.0} req/s at {:.2} us of CPU, ours {:.0} at {:.2}, ratio {:.3}",
                     row.arm, outside.rate, outside.cpu_us, seen.rate, row.measured.cpu_us, outside.ratio
                 );
+                println!(
+                    "                  own CPU of the loads: wrk {:.2} us for each request, ours {:.2}",
+                    outside.load_cpu_us, seen.load_cpu_us
+                );
                 if outside.is_doubtful {
                     println!("  DOUBTFUL: the two loads differ by more than 5 %");
                 }
@@ -379,6 +383,7 @@ impl Row {
             "cpu_us_per_request": rounded(self.measured.cpu_us),
             "core_share": rounded(self.measured.core_share),
             "load_share": seen.map(|seen| rounded(seen.load_share)),
+            "load_cpu_us_per_request": seen.map(|seen| rounded(seen.load_cpu_us)),
             "load_was_a_limit": seen.and_then(|seen| seen.limit.as_ref()),
             "requests": seen.map(|seen| seen.requests),
             "requests_per_second": seen.map(|seen| rounded(seen.rate)),
@@ -453,6 +458,7 @@ mod tests {
             p99_us: 1,
             connections_opened: 1,
             load_share: 0.0,
+            load_cpu_us: 0.0,
             errors,
             errors_in_words: String::new(),
             limit: None,

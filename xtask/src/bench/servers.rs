@@ -12,8 +12,9 @@ use onehop_load::{Address, Target};
 
 use crate::Outcome;
 
-/// A server needs milliseconds to be ready; ten seconds mean that it never will be.
-const READY_DEADLINE: Duration = Duration::from_secs(10);
+/// A server needs milliseconds to be ready, a framework's worker a second on a quiet core; half a minute means that it
+/// never will be.
+const READY_DEADLINE: Duration = Duration::from_secs(30);
 
 /// Which cores a server may use, and with it the load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

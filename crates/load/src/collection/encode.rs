@@ -1,4 +1,6 @@
-//! The encodings that requests of a collection need: URLs, forms, base64.
+//! The encodings that requests of a collection need: URLs and forms.
+
+pub(super) use crate::basic::base64;
 
 /// A URL's path and query with what may not stand there percent-encoded, as Postman does it: the rest, `%` too,
 /// stays as it is. A backslash in the path is a slash, as in browsers.
@@ -32,21 +34,6 @@ pub(super) fn form(text: &str, out: &mut String) {
             percent(letter, out);
         }
     }
-}
-
-/// RFC 4648 section 4.
-pub(super) fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::new();
-    for group in bytes.chunks(3) {
-        let byte = |index: usize| u32::from(group.get(index).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for index in 0..4 {
-            let letter = LETTERS.get((bits >> (18 - 6 * index)) as usize & 63).copied().unwrap_or(b'=');
-            out.push(if index <= group.len() { char::from(letter) } else { '=' });
-        }
-    }
-    out
 }
 
 fn percent(letter: char, out: &mut String) {

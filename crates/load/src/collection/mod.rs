@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::latency::Latencies;
-use crate::plan::{Ask, Reuse};
+use crate::plan::Ask;
 use crate::target::{Address, Endpoint, TargetError};
 pub use problem::CollectionError;
 use problem::Problem;
@@ -189,9 +189,10 @@ fn check(ask: &Ask, next: &str) -> Result<(), Problem> {
     if ask.method == "CONNECT" {
         return Err(Problem::new("CONNECT asks for a tunnel, and no tunnel is made here", next));
     }
-    let lines = ask.field_lines().map_err(|error| Problem::new(error.to_string(), next))?;
-    drop(lines);
-    Ok(())
+    match ask.field_lines() {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Problem::new(error.to_string(), next)),
+    }
 }
 
 /// The address of a request that nobody looked for yet: nobody can be connected to there.

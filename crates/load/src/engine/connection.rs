@@ -47,6 +47,8 @@ pub(super) struct Connection {
     pub sent: u64,
     /// When it is given up.
     pub deadline: u64,
+    /// When its timer is due; others are void.
+    pub wake_at: u64,
     /// Bytes of it that are out.
     pub written: usize,
     /// Bytes of its answer, heads and framing included.
@@ -95,6 +97,7 @@ impl Connection {
             begun: 0,
             sent: 0,
             deadline: u64::MAX,
+            wake_at: u64::MAX,
             written: 0,
             got: 0,
             answers: 0,

@@ -1,7 +1,7 @@
 //! The load: many connections, few threads, and a note of everything that came.
 //!
 //! Owns the threads of a run and what becomes of their notes. In the order of a request: `schedule.rs` and
-//! `order.rs` say when and what is asked, `thread.rs` asks, `connection.rs` reads the answer, `record.rs` notes it;
+//! `order.rs` say when and what is asked, `thread.rs` and `thread/exchange.rs` ask, `connection.rs` reads the answer, `record.rs` notes it;
 //! `series.rs` and `verdict.rs` put the notes of all threads together. Never counts what it did not see whole,
 //! and never spins: a load that takes the server's core measures itself.
 

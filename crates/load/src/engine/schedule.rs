@@ -76,13 +76,11 @@ impl Schedule {
                 continue;
             }
             let inside = reached - piece.before;
-            if inside <= 0.0 && piece.from <= 0.0 && piece.to <= 0.0 {
+            if piece.from <= 0.0 && piece.to <= 0.0 {
                 // Nobody comes in this phase, and the last of the phases never ends.
-                if next.is_some() {
-                    self.current += 1;
-                    continue;
-                }
-                return None;
+                next?;
+                self.current += 1;
+                continue;
             }
             let slope = if piece.from == piece.to { 0.0 } else { (piece.to - piece.from) / piece.seconds };
             // The solution of from t + slope t^2 / 2 = inside that does not lose digits to a difference.

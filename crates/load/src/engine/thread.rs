@@ -1,8 +1,8 @@
 //! One thread of the load: its connections, its clock, its wait.
 //!
-//! Owns when a request begins, when one is given up, and what a connection does next. Waits in the kernel and never
-//! spins: to the nanosecond where an arrival or a rest is due. Reads the clock once for a wake-up and once for an
-//! answer.
+//! Owns when a request begins and when one is given up; `thread/exchange.rs` is what happens between. Waits in the
+//! kernel and never spins: to the nanosecond where an arrival or a rest is due. Reads the clock once for a wake-up
+//! and once for an answer.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -11,25 +11,25 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::event::epoll::{self, CreateFlags, Event, EventFlags};
+use rustix::event::epoll::{self, CreateFlags, Event};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags};
 
-use super::connection::{Connection, Desk, Familiar, Fed, Stage};
+use super::connection::{Connection, Desk, Familiar, Stage};
 use super::limits::{
-    ARRIVALS_WAITING_MAX, BACK_OFF_MAX, BACK_OFF_MIN, BACKLOG_RETRY, CONNECTING_AT_START_MAX, DEADLINE_TICK,
-    DRAIN_MAX, EVENTS_MAX, HANGING, READ_BYTES, READS_PER_TURN_MAX, SLEEP_MAX, TAIL_MAX,
+    ARRIVALS_WAITING_MAX, CONNECTING_AT_START_MAX, DEADLINE_TICK, DRAIN_MAX, EVENTS_MAX, HANGING, READ_BYTES,
+    SLEEP_MAX, TAIL_MAX,
 };
 use super::order::Cycle;
 use super::processor::Processor;
 use super::record::{Fault, Notes, Past, Record};
 use super::request::Request;
 use super::schedule::Schedule;
-use super::socket;
 use crate::latency::Latencies;
 use crate::plan::{Patience, Reuse};
 use crate::target::Address;
+
+mod exchange;
 
 /// What all threads of a run see.
 #[derive(Debug)]
@@ -94,9 +94,10 @@ pub(super) struct Thread<'a> {
     /// For each request its last answer's head.
     familiar: Vec<Familiar>,
     /// Rests, by their end.
-    timers: BinaryHeap<Reverse<(u64, usize, u32)>>,
+    timers: BinaryHeap<Reverse<(u64, usize)>>,
     /// Connections that may have more to read than they had turns for.
-    again: Vec<usize>,
+    /// And whether their end may be among it.
+    again: Vec<(usize, bool)>,
     /// Connections of a closed loop that have not begun.
     unbegun: Vec<usize>,
     /// Free connections that are open, for each address; the newest last.
@@ -165,6 +166,8 @@ impl<'a> Thread<'a> {
         let ended = loop {
             let now = self.now();
             processor.look(now, self.orders.measured_from, self.is_stopping(now));
+            // Before the end is looked at: whatever was meant to begin before it begins, or is counted.
+            self.arrivals(now);
             if self.is_over(now) {
                 break now;
             }
@@ -172,7 +175,6 @@ impl<'a> Thread<'a> {
             self.give_up_late(now);
             self.end_rests(now);
             self.begin_unbegun(now);
-            self.arrivals(now);
             self.read_again();
             events.clear();
             self.wait(&mut events);
@@ -248,8 +250,6 @@ impl<'a> Thread<'a> {
         self.record.fault(past, Fault::Unsent);
     }
 
-    // ---- When requests begin ----
-
     /// Whether one more request may begin.
     fn take_turn(&self, begun: u64) -> bool {
         let shared = self.orders.shared;
@@ -258,7 +258,7 @@ impl<'a> Thread<'a> {
             return true;
         }
         let taken = budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
-        if taken.is_err() {
+        if matches!(taken, Err(_) | Ok(1)) {
             shared.spent.store(true, Ordering::Relaxed);
         }
         taken.is_ok()
@@ -349,356 +349,19 @@ impl<'a> Thread<'a> {
         Some(place)
     }
 
-    // ---- One request ----
-
-    fn begin(&mut self, place: usize, ask: usize, begun: u64, now: u64) {
-        let Some(connection) = self.connections.get_mut(place) else { return };
-        let Some(request) = self.orders.requests.get(ask) else { return };
-        if self.busy == 0 {
-            self.waiting_since = now;
-        }
-        self.busy += 1;
-        connection.ask = ask;
-        connection.begun = begun;
-        connection.sent = now;
-        connection.expect_answer();
-        if connection.socket.is_some() && connection.address != request.address {
-            connection.close();
-        }
-        if connection.socket.is_some() {
-            connection.stage = Stage::Sending;
-            self.set_deadline(place, now, self.orders.patience.answer);
-            self.send(place);
-        } else {
-            connection.stage = Stage::Connecting;
-            self.connecting += 1;
-            self.set_deadline(place, now, self.orders.patience.connect);
-            self.connect(place);
-        }
-    }
-
-    fn set_deadline(&mut self, place: usize, now: u64, patience: Duration) {
-        let deadline = now.saturating_add(nanoseconds(patience));
-        if let Some(connection) = self.connections.get_mut(place) {
-            connection.deadline = deadline;
-        }
-        self.earliest_deadline = self.earliest_deadline.min(deadline);
-    }
-
-    fn connect(&mut self, place: usize) {
-        let Some(connection) = self.connections.get_mut(place) else { return };
-        let address = self.orders.requests.get(connection.ask).map_or(0, |request| request.address);
-        let Some(to) = self.orders.addresses.get(address) else { return };
-        match socket::open(to) {
-            Ok(socket) => {
-                let data = event_data(place, connection.generation);
-                if let Err(error) = socket::watch(&self.epoll, &socket, to, data) {
-                    self.failed(place, Fault::Connect, &format!("no connection: {error}"));
-                    return;
-                }
-                connection.opened(socket, address);
-                self.connections_opened += 1;
-                // On the machine itself most are connected already; where one is not, it says so.
-                self.send(place);
-            }
-            // The backlog of a Unix socket is full.
-            Err(Errno::AGAIN) => {
-                let generation = connection.generation;
-                let at = self.now().saturating_add(nanoseconds(BACKLOG_RETRY));
-                self.timers.push(Reverse((at, place, generation)));
-            }
-            Err(error) => self.failed(place, Fault::Connect, &format!("no connection: {error}")),
-        }
-    }
-
-    /// Writes what the socket takes.
-    fn send(&mut self, place: usize) {
-        let Some(connection) = self.connections.get_mut(place) else { return };
-        let Some(request) = self.orders.requests.get(connection.ask) else { return };
-        while let Some(socket) = &connection.socket {
-            let rest = request.bytes.get(connection.written..).unwrap_or_default();
-            match rustix::net::send(socket, rest, SendFlags::NOSIGNAL) {
-                Ok(count) => {
-                    let was_connecting = connection.stage == Stage::Connecting;
-                    connection.written += count;
-                    let is_whole = connection.written >= request.bytes.len();
-                    connection.stage = if is_whole { Stage::Waiting } else { Stage::Sending };
-                    if was_connecting {
-                        self.connected(place);
-                    }
-                    if is_whole {
-                        return;
-                    }
-                    return self.send(place);
-                }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return self.wait_for_room(place),
-                Err(error) => return self.send_failed(place, error),
-            }
-        }
-    }
-
-    fn connected(&mut self, place: usize) {
-        self.connecting = self.connecting.saturating_sub(1);
-        let now = self.now();
-        self.set_deadline(place, now, self.orders.patience.answer);
-    }
-
-    fn wait_for_room(&mut self, place: usize) {
-        let Some(connection) = self.connections.get(place) else { return };
-        let is_unix = matches!(self.orders.addresses.get(connection.address), Some(Address::Unix(_)));
-        if let (true, Some(socket)) = (is_unix, &connection.socket) {
-            let data = event_data(place, connection.generation);
-            // Where this fails the deadline ends the request.
-            let _ = socket::watch_for_room(&self.epoll, socket, data);
-        }
-    }
-
-    fn send_failed(&mut self, place: usize, error: Errno) {
-        let Some(connection) = self.connections.get_mut(place) else { return };
-        if connection.stage == Stage::Connecting {
-            return self.failed(place, Fault::Connect, &format!("no connection: {error}"));
-        }
-        if connection.answers > 0 && connection.written == 0 {
-            // It was closed before the request, of which nothing went out: this is no fault of anybody.
-            connection.close();
-            connection.stage = Stage::Connecting;
-            self.connecting += 1;
-            let now = self.now();
-            self.set_deadline(place, now, self.orders.patience.connect);
-            return self.connect(place);
-        }
-        // The server takes no more, and may have said why.
-        connection.stage = Stage::Waiting;
-        self.receive(place, true);
-    }
-
-    // ---- What comes ----
-
-    fn event(&mut self, data: u64, flags: EventFlags) {
-        let place = (data & u64::from(u32::MAX)) as usize;
-        let Some(connection) = self.connections.get_mut(place) else { return };
-        if event_data(place, connection.generation) != data {
-            return;
-        }
-        let closing = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
-        match connection.stage {
-            Stage::Connecting => self.event_of_connecting(place, flags, closing),
-            Stage::Sending | Stage::Waiting => {
-                if connection.stage == Stage::Sending && flags.contains(EventFlags::OUT) {
-                    self.send(place);
-                }
-                let generation = (data >> 32) as u32;
-                let is_same = |connection: &Connection| {
-                    connection.generation == generation
-                        && matches!(connection.stage, Stage::Sending | Stage::Waiting)
-                };
-                if (closing || flags.contains(EventFlags::IN))
-                    && self.connections.get(place).is_some_and(is_same)
-                {
-                    self.receive(place, closing);
-                }
-            }
-            Stage::Free | Stage::Resting => {
-                if closing || flags.contains(EventFlags::IN) {
-                    self.unasked(place);
-                }
-            }
-        }
-    }
-
-    fn event_of_connecting(&mut self, place: usize, flags: EventFlags, closing: bool) {
-        let Some(Some(socket)) = self.connections.get(place).map(|connection| &connection.socket) else {
-            return;
-        };
-        match rustix::net::sockopt::socket_error(socket) {
-            Ok(Ok(())) if flags.contains(EventFlags::OUT) => {
-                self.send(place);
-                let is_asked =
-                    |connection: &Connection| matches!(connection.stage, Stage::Sending | Stage::Waiting);
-                if closing && self.connections.get(place).is_some_and(is_asked) {
-                    self.receive(place, true);
-                }
-            }
-            Ok(Ok(())) => {}
-            Ok(Err(error)) | Err(error) => {
-                self.failed(place, Fault::Connect, &format!("no connection: {error}"));
-            }
-        }
-    }
-
-    /// Something came, or ended, on a connection that asked for nothing: it is of no more use. This is how kept
-    /// connections end, and no fault.
-    fn unasked(&mut self, place: usize) {
-        let Some(connection) = self.connections.get_mut(place) else { return };
-        let Some(socket) = &connection.socket else { return };
-        let read = rustix::net::recv(socket, &mut self.buffer[..], RecvFlags::empty());
-        if matches!(read, Err(Errno::AGAIN | Errno::INTR)) {
-            return;
-        }
-        let (address, stage) = (connection.address, connection.stage);
-        connection.close();
-        if stage == Stage::Free
-            && let Some(idle) = self.idle.get_mut(address)
-            && let Some(at) = idle.iter().rposition(|other| *other == place)
-        {
-            idle.remove(at);
-            self.vacant.push(place);
-        }
-    }
-
-    /// Reads what is there. `closing` says that the end may be among it.
-    fn receive(&mut self, place: usize, closing: bool) {
-        for _ in 0..READS_PER_TURN_MAX {
-            let Some(connection) = self.connections.get_mut(place) else { return };
-            let Some(socket) = &connection.socket else { return };
-            match rustix::net::recv(socket, &mut self.buffer[..], RecvFlags::empty()) {
-                Ok((0, _)) => return self.ended(place),
-                Ok((count, _)) => {
-                    let fresh = self.buffer.get(..count).unwrap_or_default();
-                    let Some(request) = self.orders.requests.get(connection.ask) else { return };
-                    let Some(familiar) = self.familiar.get_mut(connection.ask) else { return };
-                    match connection.feed(fresh, request, familiar, &mut self.desk) {
-                        Fed::Whole { status, reusable } => {
-                            return self.answered(place, status, reusable && !closing);
-                        }
-                        Fed::Malformed => {
-                            return self.failed(place, Fault::Malformed, "what came is no HTTP/1.1 answer");
-                        }
-                        // A short read left nothing behind (epoll(7)), and what comes later is another edge.
-                        Fed::Incomplete if count < READ_BYTES && !closing => return,
-                        Fed::Incomplete => {}
-                    }
-                }
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return,
-                // A reset: what had not come will not.
-                Err(_) => return self.cut_off(place),
-            }
-        }
-        self.again.push(place);
-    }
-
-    fn read_again(&mut self) {
-        for place in std::mem::take(&mut self.again) {
-            let asked = |connection: &Connection| matches!(connection.stage, Stage::Sending | Stage::Waiting);
-            if self.connections.get(place).is_some_and(asked) {
-                // Whether the end came was told with the edge that is used up: read until nothing is left.
-                self.receive(place, true);
-            }
-        }
-    }
-
-    /// The other side closed.
-    fn ended(&mut self, place: usize) {
-        let Some(connection) = self.connections.get_mut(place) else { return };
-        match connection.end() {
-            Some(status) => self.answered(place, status, false),
-            None => self.cut_off(place),
-        }
-    }
-
-    fn cut_off(&mut self, place: usize) {
-        let Some(connection) = self.connections.get(place) else { return };
-        if connection.got == 0 {
-            self.failed(place, Fault::Closed, "the connection was closed without an answer");
-        } else {
-            self.failed(place, Fault::Truncated, "the answer broke off");
-        }
-    }
-
-    fn answered(&mut self, place: usize, status: u16, reusable: bool) {
-        let now = self.now();
-        let in_time = now < self.orders.shared.end.load(Ordering::Relaxed);
-        let Some(connection) = self.connections.get_mut(place) else { return };
-        let Some(request) = self.orders.requests.get(connection.ask) else { return };
-        let expected = request.expect.accepts(status);
-        self.record.answer(past(connection, now), status, expected, self.waiting_since, in_time);
-        connection.failures = 0;
-        connection.answers = connection.answers.saturating_add(1);
-        let is_used_up = match self.orders.reuse {
-            Reuse::Kept => false,
-            Reuse::New => true,
-            Reuse::Requests(most) => connection.answers >= most,
-        };
-        if !reusable || is_used_up || connection.written < request.bytes.len() {
-            connection.close();
-        }
-        self.busy = self.busy.saturating_sub(1);
-        match &self.orders.work {
-            Work::Closed { think } if think.is_zero() => {
-                connection.stage = Stage::Free;
-                self.ask_again(place, now);
-            }
-            Work::Closed { think } => {
-                let at = now.saturating_add(nanoseconds(*think));
-                self.rest(place, at);
-            }
-            Work::Open { .. } => self.release(place, now),
-        }
-    }
-
-    fn failed(&mut self, place: usize, fault: Fault, why: &str) {
-        let now = self.now();
-        let Some(connection) = self.connections.get_mut(place) else { return };
-        self.record.fault(past(connection, now), fault);
-        if connection.stage == Stage::Connecting {
-            self.connecting = self.connecting.saturating_sub(1);
-        }
-        connection.close();
-        connection.failures = connection.failures.saturating_add(1);
-        let back_off = BACK_OFF_MIN.saturating_mul(1 << (connection.failures - 1).min(16)).min(BACK_OFF_MAX);
-        if connection.failures == 1
-            && let Ok(mut failure) = self.orders.shared.failure.lock()
-        {
-            *failure = Some(why.to_owned());
-        }
-        self.busy = self.busy.saturating_sub(1);
-        match &self.orders.work {
-            Work::Closed { think } => {
-                let at = now.saturating_add(nanoseconds(back_off.max(*think)));
-                self.rest(place, at);
-            }
-            Work::Open { .. } => self.set_free(place),
-        }
-    }
-
-    fn rest(&mut self, place: usize, until: u64) {
-        let Some(connection) = self.connections.get_mut(place) else { return };
-        connection.stage = Stage::Resting;
-        self.timers.push(Reverse((until, place, connection.generation)));
-    }
-
-    /// A connection of an open loop is free: whoever waits longest gets it.
-    fn release(&mut self, place: usize, now: u64) {
-        self.set_free(place);
-        self.serve_queue(now);
-    }
-
-    fn set_free(&mut self, place: usize) {
-        let Some(connection) = self.connections.get_mut(place) else { return };
-        connection.stage = Stage::Free;
-        match (connection.socket.is_some(), self.idle.get_mut(connection.address)) {
-            (true, Some(idle)) => idle.push(place),
-            _ => self.vacant.push(place),
-        }
-    }
-
-    // ---- Time ----
-
     fn end_rests(&mut self, now: u64) {
-        while let Some(Reverse((at, place, generation))) = self.timers.peek().copied() {
+        while let Some(Reverse((at, place))) = self.timers.peek().copied() {
             if at > now {
                 return;
             }
             self.timers.pop();
-            let Some(connection) = self.connections.get(place) else { continue };
+            let Some(connection) = self.connections.get(place).filter(|connection| connection.wake_at == at)
+            else {
+                continue;
+            };
             match connection.stage {
-                // A rest has no second timer; closing meanwhile changes the generation and not the rest.
                 Stage::Resting => self.ask_again(place, now),
-                Stage::Connecting if connection.generation == generation && connection.socket.is_none() => {
-                    self.connect(place);
-                }
+                Stage::Connecting if connection.socket.is_none() => self.connect(place),
                 _ => {}
             }
         }
@@ -730,7 +393,7 @@ impl<'a> Thread<'a> {
 
     fn wait(&mut self, events: &mut Vec<Event>) {
         let now = self.now();
-        let rest = self.timers.peek().map_or(u64::MAX, |Reverse((at, ..))| *at);
+        let rest = self.timers.peek().map_or(u64::MAX, |Reverse((at, _))| *at);
         let exact = rest.min(self.arrival.unwrap_or(u64::MAX));
         let end = self.orders.shared.end.load(Ordering::Relaxed);
         let end = if end > now { end } else { u64::MAX };
@@ -761,10 +424,6 @@ fn past(connection: &Connection, now: u64) -> Past {
         bytes_read: connection.got,
         bytes_written: connection.written as u64,
     }
-}
-
-fn event_data(place: usize, generation: u32) -> u64 {
-    (u64::from(generation) << 32) | place as u64
 }
 
 fn timespec(duration: Duration) -> Timespec {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::limits::{STALL_FACTOR, STALL_MIN};
 use super::record::Quiet;
+use super::thread::nanoseconds;
 use crate::latency::Latencies;
 use crate::outcome::{Bottleneck, Omitted, Slice, Stall};
 
@@ -102,7 +103,7 @@ pub(super) fn omitted(latency: &Latencies, think: Duration, stalls: &[Stall]) ->
         let mut step = 1;
         while step <= missing {
             let share = stride.min(missing - step + 1);
-            let later = Duration::from_nanos_u128(interval.as_nanos().saturating_mul(u128::from(step)));
+            let later = Duration::from_nanos(nanoseconds(interval).saturating_mul(step));
             corrected.record_many(took.saturating_sub(later), count.saturating_mul(share));
             requests = requests.saturating_add(count.saturating_mul(share));
             step += stride;

@@ -26,7 +26,8 @@ pub fn memory_of(processes: &[u32]) -> Memory {
 /// for all.
 pub fn forget_peak(processes: &[u32]) -> bool {
     let forget = |process: &u32| std::fs::write(format!("/proc/{process}/clear_refs"), "5").is_ok();
-    processes.iter().map(forget).fold(true, |all, one| all && one)
+    let failed = processes.iter().filter(|process| !forget(process)).count();
+    failed == 0
 }
 
 /// The bytes that a process is weighed by, and whether they are its proportional share.

@@ -70,7 +70,7 @@ impl Live {
     }
 
     /// Takes the view off the screen.
-    pub fn finish(mut self) {
+    pub fn finish(&mut self) {
         self.clear();
     }
 

@@ -10,6 +10,9 @@ use crate::statistics::{Interval, Verdict};
 /// What stands where there is no figure.
 pub(crate) const NOTHING: &str = "\u{2013}";
 
+/// Names of programs that are written small at the begin of a sentence too.
+const SMALL_NAMES: [&str; 8] = ["onehop", "nginx", "node", "npm", "curl", "wrk", "ab", "autocannon"];
+
 /// Letters of a name that tables show: enough to tell requests apart.
 const NAME_LETTERS_MAX: usize = 80;
 
@@ -265,6 +268,16 @@ pub(crate) fn bound(text: &str) -> String {
     out
 }
 
+/// Words of others as a sentence: with a capital letter, except for names that have none, and a period.
+pub(crate) fn sentence(text: &str) -> String {
+    let first = text.split(|letter: char| !letter.is_alphanumeric()).next().unwrap_or_default();
+    let mut sentence = if SMALL_NAMES.contains(&first) { text.to_owned() } else { capital(text) };
+    if sentence.ends_with(|letter: char| letter.is_alphanumeric() || ")`%\"'".contains(letter)) {
+        sentence.push('.');
+    }
+    sentence
+}
+
 /// A sentence begins with a capital letter.
 pub(crate) fn capital(text: &str) -> String {
     let mut letters = text.chars();
@@ -387,6 +400,18 @@ mod tests {
         let nothing = interval(f64::NAN, f64::NAN, f64::NAN);
         assert_eq!(difference(&nothing), NOTHING);
         assert_eq!(verdict(Verdict::Unknown, &nothing), "unknown");
+    }
+
+    #[test]
+    fn words_of_others_become_sentences() {
+        for (text, shown) in [
+            ("the runs differ by 7 %", "The runs differ by 7 %."),
+            ("nginx counted more", "nginx counted more."),
+            ("`/time` differs.", "`/time` differs."),
+            ("", ""),
+        ] {
+            assert_eq!(sentence(text), shown);
+        }
     }
 
     #[test]

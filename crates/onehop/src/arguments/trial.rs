@@ -27,7 +27,8 @@ use super::bench::Output;
         onehop try /etc/nginx/nginx.conf --html report.html\n  \
         onehop try --keep Onehopfile      and keep the file that does it\n\n\
         Ctrl-C breaks off and tells what was measured until then; once more ends at once.\n\n\
-        Exit codes: 0 measured, 1 failed or the answers could not be compared, 2 wrong usage."
+        Exit codes: 0 measured, 1 failed or nothing was measured, 2 wrong usage or nothing \
+        that is understood."
 )]
 pub(crate) struct Try {
     /// What runs today

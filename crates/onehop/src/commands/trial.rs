@@ -27,11 +27,12 @@ pub(crate) fn trial(arguments: &Try) -> Result<(), Failure> {
     let found =
         trial::run(&setup, &settings, &mut session).map_err(|error| Failure::failed(error.to_string()))?;
     let onehopfile = found.onehopfile.clone();
+    let is_measured = found.comparison.is_some();
     session.tell(Findings::Trial(found))?;
-    match &arguments.keep {
-        Some(file) => keep(file, &onehopfile),
-        None => Ok(()),
+    if let Some(file) = &arguments.keep {
+        keep(file, &onehopfile)?;
     }
+    if is_measured { Ok(()) } else { Err(Failure::failed("nothing was measured: see above why")) }
 }
 
 /// Writes the Onehopfile where none is yet.

@@ -50,8 +50,8 @@ impl Plan {
         let running = arm.start(&self.surroundings, case.workers, case.cores)?;
         let Complaint { answer_bytes, mut text } = self.complaint(case, &running)?;
         let load = self.load(case);
-        if !self.smoke && text.is_none() {
-            load.warm_up(running.address, WARM_UP)?;
+        if text.is_none() {
+            load.warm_up(running.address, if self.smoke { SMOKE } else { WARM_UP })?;
         }
         let (seen, usage) = load.weighed(running.address, running.tree())?;
         let (memory, front_peak) = (running.memory(), running.front_peak_bytes());

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::Reader;
-use crate::collection::encode;
+use crate::basic;
 use crate::collection::problem::Problem;
 use crate::collection::variables::text_of;
 
@@ -24,8 +24,8 @@ impl Reader<'_> {
                 // Base64 hides what is made anew for each iteration: it is made once.
                 let name = self.variables.fill_once(&setting("username"))?;
                 let password = self.variables.fill_once(&setting("password"))?;
-                let secret = encode::base64(format!("{name}:{password}").as_bytes());
-                set(fields, "Authorization", format!("Basic {secret}"));
+                let (field, value) = basic::authorization(&format!("{name}:{password}"));
+                set(fields, &field, value);
             }
             "bearer" => {
                 let token = self.variables.fill(&setting("token"))?;

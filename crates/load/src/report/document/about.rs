@@ -26,6 +26,7 @@ impl Document {
             })
             .collect();
         for one in told {
+            let one = words::sentence(&one);
             if !items.contains(&one)
                 && !warned.iter().any(|warned| one.ends_with(warned))
                 && !one.trim().is_empty()

@@ -85,7 +85,7 @@ impl Session {
 
     /// Tells what was found.
     pub(crate) fn tell(self, findings: Findings) -> Result<(), Failure> {
-        if let View::Live(live) = self.view {
+        if let View::Live(mut live) = self.view {
             live.finish();
         }
         let report = Report {

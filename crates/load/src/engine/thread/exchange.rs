@@ -1,0 +1,361 @@
+//! One request on one connection: from its begin to its whole answer, or to what it failed of.
+//!
+//! Owns the writes and reads, and what a connection does when its request is over.
+
+use std::cmp::Reverse;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+
+use super::super::connection::{Connection, Fed, Stage};
+use super::super::limits::{BACK_OFF_MAX, BACK_OFF_MIN, BACKLOG_RETRY, READ_BYTES, READS_PER_TURN_MAX};
+use super::super::record::Fault;
+use super::super::socket;
+use super::{Thread, Work, nanoseconds, past};
+use crate::plan::Reuse;
+use crate::target::Address;
+
+impl Thread<'_> {
+    pub(super) fn begin(&mut self, place: usize, ask: usize, begun: u64, now: u64) {
+        let Some(connection) = self.connections.get_mut(place) else { return };
+        let Some(request) = self.orders.requests.get(ask) else { return };
+        if self.busy == 0 {
+            self.waiting_since = now;
+        }
+        self.busy += 1;
+        connection.ask = ask;
+        connection.begun = begun;
+        connection.sent = now;
+        connection.expect_answer();
+        if connection.socket.is_some() && connection.address != request.address {
+            connection.close();
+        }
+        if connection.socket.is_some() {
+            connection.stage = Stage::Sending;
+            self.set_deadline(place, now, self.orders.patience.answer);
+            self.send(place);
+        } else {
+            connection.stage = Stage::Connecting;
+            self.connecting += 1;
+            self.set_deadline(place, now, self.orders.patience.connect);
+            self.connect(place);
+        }
+    }
+
+    fn set_deadline(&mut self, place: usize, now: u64, patience: Duration) {
+        let deadline = now.saturating_add(nanoseconds(patience));
+        if let Some(connection) = self.connections.get_mut(place) {
+            connection.deadline = deadline;
+        }
+        self.earliest_deadline = self.earliest_deadline.min(deadline);
+    }
+
+    pub(super) fn connect(&mut self, place: usize) {
+        let Some(connection) = self.connections.get_mut(place) else { return };
+        let address = self.orders.requests.get(connection.ask).map_or(0, |request| request.address);
+        let Some(to) = self.orders.addresses.get(address) else { return };
+        match socket::open(to) {
+            Ok(socket) => {
+                let data = event_data(place, connection.generation);
+                if let Err(error) = socket::watch(&self.epoll, &socket, to, data) {
+                    self.failed(place, Fault::Connect, &format!("no connection: {error}"));
+                    return;
+                }
+                connection.opened(socket, address);
+                self.connections_opened += 1;
+                // On the machine itself most are connected already; where one is not, it says so.
+                self.send(place);
+            }
+            // The backlog of a Unix socket is full.
+            Err(Errno::AGAIN) => {
+                let at = self.now().saturating_add(nanoseconds(BACKLOG_RETRY));
+                self.wake_at(place, at);
+            }
+            Err(error) => self.failed(place, Fault::Connect, &format!("no connection: {error}")),
+        }
+    }
+
+    /// Writes what the socket takes.
+    fn send(&mut self, place: usize) {
+        let Some(connection) = self.connections.get_mut(place) else { return };
+        let Some(request) = self.orders.requests.get(connection.ask) else { return };
+        while let Some(socket) = &connection.socket {
+            let rest = request.bytes.get(connection.written..).unwrap_or_default();
+            match rustix::net::send(socket, rest, SendFlags::NOSIGNAL) {
+                Ok(count) => {
+                    let was_connecting = connection.stage == Stage::Connecting;
+                    connection.written += count;
+                    let is_whole = connection.written >= request.bytes.len();
+                    connection.stage = if is_whole { Stage::Waiting } else { Stage::Sending };
+                    if was_connecting {
+                        self.connected(place);
+                    }
+                    if is_whole {
+                        return;
+                    }
+                    return self.send(place);
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return self.wait_for_room(place),
+                Err(error) => return self.send_failed(place, error),
+            }
+        }
+    }
+
+    fn connected(&mut self, place: usize) {
+        self.connecting = self.connecting.saturating_sub(1);
+        let now = self.now();
+        self.set_deadline(place, now, self.orders.patience.answer);
+    }
+
+    fn wait_for_room(&mut self, place: usize) {
+        let Some(connection) = self.connections.get(place) else { return };
+        let is_unix = matches!(self.orders.addresses.get(connection.address), Some(Address::Unix(_)));
+        if let (true, Some(socket)) = (is_unix, &connection.socket) {
+            let data = event_data(place, connection.generation);
+            // Where this fails the deadline ends the request.
+            let _ = socket::watch_for_room(&self.epoll, socket, data);
+        }
+    }
+
+    fn send_failed(&mut self, place: usize, error: Errno) {
+        let Some(connection) = self.connections.get_mut(place) else { return };
+        if connection.stage == Stage::Connecting {
+            return self.failed(place, Fault::Connect, &format!("no connection: {error}"));
+        }
+        if connection.answers > 0 && connection.written == 0 {
+            // It was closed before the request, of which nothing went out: this is no fault of anybody.
+            connection.close();
+            connection.stage = Stage::Connecting;
+            self.connecting += 1;
+            let now = self.now();
+            self.set_deadline(place, now, self.orders.patience.connect);
+            return self.connect(place);
+        }
+        // The server takes no more, and may have said why.
+        connection.stage = Stage::Waiting;
+        self.receive(place, true);
+    }
+
+    pub(super) fn event(&mut self, data: u64, flags: EventFlags) {
+        let place = (data & u64::from(u32::MAX)) as usize;
+        let Some(connection) = self.connections.get_mut(place) else { return };
+        if event_data(place, connection.generation) != data {
+            return;
+        }
+        let closing = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
+        match connection.stage {
+            Stage::Connecting => self.event_of_connecting(place, flags, closing),
+            Stage::Sending | Stage::Waiting => {
+                if connection.stage == Stage::Sending && flags.contains(EventFlags::OUT) {
+                    self.send(place);
+                }
+                let generation = (data >> 32) as u32;
+                let is_same = |connection: &Connection| {
+                    connection.generation == generation
+                        && matches!(connection.stage, Stage::Sending | Stage::Waiting)
+                };
+                if (closing || flags.contains(EventFlags::IN))
+                    && self.connections.get(place).is_some_and(is_same)
+                {
+                    self.receive(place, closing);
+                }
+            }
+            Stage::Free | Stage::Resting => {
+                if closing || flags.contains(EventFlags::IN) {
+                    self.unasked(place);
+                }
+            }
+        }
+    }
+
+    fn event_of_connecting(&mut self, place: usize, flags: EventFlags, closing: bool) {
+        let Some(Some(socket)) = self.connections.get(place).map(|connection| &connection.socket) else {
+            return;
+        };
+        match rustix::net::sockopt::socket_error(socket) {
+            Ok(Ok(())) if flags.contains(EventFlags::OUT) => {
+                self.send(place);
+                let is_asked =
+                    |connection: &Connection| matches!(connection.stage, Stage::Sending | Stage::Waiting);
+                if closing && self.connections.get(place).is_some_and(is_asked) {
+                    self.receive(place, true);
+                }
+            }
+            Ok(Ok(())) => {}
+            Ok(Err(error)) | Err(error) => {
+                self.failed(place, Fault::Connect, &format!("no connection: {error}"));
+            }
+        }
+    }
+
+    /// Something came, or ended, on a connection that asked for nothing: it is of no more use. This is how kept
+    /// connections end, and no fault.
+    fn unasked(&mut self, place: usize) {
+        let Some(connection) = self.connections.get_mut(place) else { return };
+        let Some(socket) = &connection.socket else { return };
+        let read = rustix::net::recv(socket, &mut self.buffer[..], RecvFlags::empty());
+        if matches!(read, Err(Errno::AGAIN | Errno::INTR)) {
+            return;
+        }
+        let (address, stage) = (connection.address, connection.stage);
+        connection.close();
+        if stage == Stage::Free
+            && let Some(idle) = self.idle.get_mut(address)
+            && let Some(at) = idle.iter().rposition(|other| *other == place)
+        {
+            idle.remove(at);
+            self.vacant.push(place);
+        }
+    }
+
+    /// Reads what is there. `closing` says that the end may be among it.
+    fn receive(&mut self, place: usize, closing: bool) {
+        for _ in 0..READS_PER_TURN_MAX {
+            let Some(connection) = self.connections.get_mut(place) else { return };
+            let Some(socket) = &connection.socket else { return };
+            match rustix::net::recv(socket, &mut self.buffer[..], RecvFlags::empty()) {
+                Ok((0, _)) => return self.ended(place),
+                Ok((count, _)) => {
+                    let fresh = self.buffer.get(..count).unwrap_or_default();
+                    let Some(request) = self.orders.requests.get(connection.ask) else { return };
+                    let Some(familiar) = self.familiar.get_mut(connection.ask) else { return };
+                    match connection.feed(fresh, request, familiar, &mut self.desk) {
+                        Fed::Whole { status, reusable } => {
+                            return self.answered(place, status, reusable && !closing);
+                        }
+                        Fed::Malformed => {
+                            return self.failed(place, Fault::Malformed, "what came is no HTTP/1.1 answer");
+                        }
+                        // A short read left nothing behind (epoll(7)), and what comes later is another edge.
+                        Fed::Incomplete if count < READ_BYTES && !closing => return,
+                        Fed::Incomplete => {}
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return,
+                // A reset: what had not come will not.
+                Err(_) => return self.cut_off(place),
+            }
+        }
+        self.again.push((place, closing));
+    }
+
+    pub(super) fn read_again(&mut self) {
+        for (place, closing) in std::mem::take(&mut self.again) {
+            let asked = |connection: &Connection| matches!(connection.stage, Stage::Sending | Stage::Waiting);
+            if self.connections.get(place).is_some_and(asked) {
+                self.receive(place, closing);
+            }
+        }
+    }
+
+    /// The other side closed.
+    fn ended(&mut self, place: usize) {
+        let Some(connection) = self.connections.get_mut(place) else { return };
+        match connection.end() {
+            Some(status) => self.answered(place, status, false),
+            None => self.cut_off(place),
+        }
+    }
+
+    fn cut_off(&mut self, place: usize) {
+        let Some(connection) = self.connections.get(place) else { return };
+        if connection.got == 0 {
+            self.failed(place, Fault::Closed, "the connection was closed without an answer");
+        } else {
+            self.failed(place, Fault::Truncated, "the answer broke off");
+        }
+    }
+
+    fn answered(&mut self, place: usize, status: u16, reusable: bool) {
+        let now = self.now();
+        let in_time = now < self.orders.shared.end.load(Ordering::Relaxed);
+        let Some(connection) = self.connections.get_mut(place) else { return };
+        let Some(request) = self.orders.requests.get(connection.ask) else { return };
+        let expected = request.expect.accepts(status);
+        self.record.answer(past(connection, now), status, expected, self.waiting_since, in_time);
+        connection.failures = 0;
+        connection.answers = connection.answers.saturating_add(1);
+        let is_used_up = match self.orders.reuse {
+            Reuse::Kept => false,
+            Reuse::New => true,
+            Reuse::Requests(most) => connection.answers >= most,
+        };
+        if !reusable || is_used_up || connection.written < request.bytes.len() {
+            connection.close();
+        }
+        self.busy = self.busy.saturating_sub(1);
+        match &self.orders.work {
+            Work::Closed { think } if think.is_zero() => {
+                connection.stage = Stage::Free;
+                self.ask_again(place, now);
+            }
+            Work::Closed { think } => {
+                let at = now.saturating_add(nanoseconds(*think));
+                self.rest(place, at);
+            }
+            Work::Open { .. } => self.release(place, now),
+        }
+    }
+
+    pub(super) fn failed(&mut self, place: usize, fault: Fault, why: &str) {
+        let now = self.now();
+        let Some(connection) = self.connections.get_mut(place) else { return };
+        self.record.fault(past(connection, now), fault);
+        if connection.stage == Stage::Connecting {
+            self.connecting = self.connecting.saturating_sub(1);
+        }
+        connection.close();
+        connection.failures = connection.failures.saturating_add(1);
+        let back_off = BACK_OFF_MIN.saturating_mul(1 << (connection.failures - 1).min(16)).min(BACK_OFF_MAX);
+        if connection.failures == 1
+            && let Ok(mut failure) = self.orders.shared.failure.lock()
+        {
+            *failure = Some(why.to_owned());
+        }
+        self.busy = self.busy.saturating_sub(1);
+        match &self.orders.work {
+            Work::Closed { think } => {
+                let at = now.saturating_add(nanoseconds(back_off.max(*think)));
+                self.rest(place, at);
+            }
+            Work::Open { .. } => self.set_free(place),
+        }
+    }
+
+    fn rest(&mut self, place: usize, until: u64) {
+        let Some(connection) = self.connections.get_mut(place) else { return };
+        connection.stage = Stage::Resting;
+        self.wake_at(place, until);
+    }
+
+    /// Sets the one timer of a connection; an earlier one is void.
+    fn wake_at(&mut self, place: usize, at: u64) {
+        let Some(connection) = self.connections.get_mut(place) else { return };
+        connection.wake_at = at;
+        self.timers.push(Reverse((at, place)));
+    }
+
+    /// A connection of an open loop is free: whoever waits longest gets it.
+    fn release(&mut self, place: usize, now: u64) {
+        self.set_free(place);
+        self.serve_queue(now);
+    }
+
+    fn set_free(&mut self, place: usize) {
+        let Some(connection) = self.connections.get_mut(place) else { return };
+        connection.stage = Stage::Free;
+        match (connection.socket.is_some(), self.idle.get_mut(connection.address)) {
+            (true, Some(idle)) => idle.push(place),
+            _ => self.vacant.push(place),
+        }
+    }
+}
+
+fn event_data(place: usize, generation: u32) -> u64 {
+    (u64::from(generation) << 32) | place as u64
+}

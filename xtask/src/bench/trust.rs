@@ -1,0 +1,215 @@
+//! `cargo xtask bench trust`: whether comparisons may be believed.
+//!
+//! nginx is compared with itself again and again: every difference that is shown is false. Then two servers of which
+//! one does 5 % more work for each request: every one that is not found is missed. Owns both counts; never leaves out
+//! a comparison because it went wrong.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use onehop_load::compare::{self, Arm, Comparison, Metric, Row, Settings, Source, Start};
+use onehop_load::plan::{Ask, Expect, Pace};
+use onehop_load::statistics::Verdict;
+use onehop_load::{Address, Target, Unobserved, measure};
+use serde_json::{Value, json};
+
+use crate::ground::Options;
+use crate::steps::{command, quiet};
+use crate::{Outcome, ground, install};
+
+use super::report::write_result;
+
+/// Comparisons of each kind: 19 of 20 equal ones are to show nothing.
+const COMPARISONS: u64 = 20;
+
+/// Turns of the dear server's loop for each request, some 500 µs: what the system does for a request is a few
+/// hundredths of it, so that 5 % more turns are 5 % more CPU time.
+const TURNS: u64 = 300_000;
+/// The truth about the second of two servers that differ.
+const WORK_RATIO: f64 = 1.05;
+
+/// Long enough for a server to read its settings.
+const READY_WITHIN: Duration = Duration::from_secs(10);
+
+/// What all comparisons of one kind showed.
+#[derive(Default)]
+struct Shown {
+    comparisons: u64,
+    /// Comparisons in which at least one metric differs.
+    different: u64,
+    /// Comparisons in which CPU time differs in the direction of the truth.
+    cpu_more: u64,
+    by_metric: BTreeMap<String, BTreeMap<String, u64>>,
+    cpu_ratios: Vec<[f64; 3]>,
+}
+
+/// Runs what the options ask for.
+pub(crate) fn run(words: &[&str]) -> Outcome {
+    let mut options = Options::new(words);
+    let smoke = options.flag("--smoke");
+    let usual = Settings::default();
+    let comparisons = options.number("--comparisons", if smoke { 1 } else { COMPARISONS })?;
+    let rounds = options.number("--rounds", if smoke { 3 } else { usual.rounds as u64 })?;
+    let milliseconds = if smoke { 200 } else { usual.time.as_millis() as u64 };
+    let milliseconds = options.number("--milliseconds", milliseconds)?;
+    options.finish()?;
+    let settings = Settings {
+        rounds: usize::try_from(rounds)?,
+        time: Duration::from_millis(milliseconds),
+        // Neither server has anything to learn.
+        warm_up: Duration::from_millis(200),
+        ..usual
+    };
+    install::debian(&["nginx-light"])?;
+    let nginx = nginx_words()?;
+    let server = fixed_cost_server()?;
+
+    let equal = [nginx_arm("nginx", &nginx)?, nginx_arm("nginx again", &nginx)?];
+    let equal = repeat("nginx with itself", &equal, &settings, comparisons)?;
+    // Few connections: each request takes half a millisecond, and more would only wait.
+    let busy = Settings { pace: Pace::Closed { connections: 4, think: Duration::ZERO }, ..settings.clone() };
+    let dearer = (TURNS as f64 * WORK_RATIO) as u64;
+    let apart = [fixed_cost_arm("less work", &server, TURNS)?, fixed_cost_arm("more work", &server, dearer)?];
+    let apart = repeat("two servers 5 % apart", &apart, &busy, comparisons)?;
+
+    println!(
+        "nginx with itself: no difference shown in {} of {comparisons}; 5 % more CPU time found in {} of {comparisons}",
+        equal.comparisons - equal.different,
+        apart.cpu_more
+    );
+    let value = json!({
+        "machine": ground::machine(),
+        "nginx": measure::version_of("/usr/sbin/nginx"),
+        "rounds": rounds,
+        "milliseconds": milliseconds,
+        "confidence": settings.confidence,
+        "least_difference": settings.least_difference,
+        "nginx_with_itself": equal.to_json(),
+        "five_percent_apart": apart.to_json(),
+    });
+    let path = write_result("trust", smoke, &value)?;
+    println!("{}", path.display());
+    Ok(())
+}
+
+/// Compares again and again, each time with another seed, and prints each comparison in a line.
+fn repeat(what: &str, arms: &[Arm], settings: &Settings, comparisons: u64) -> Outcome<Shown> {
+    let mut shown = Shown::default();
+    for seed in 1..=comparisons {
+        let settings = Settings { seed, ..settings.clone() };
+        let found = compare::compare(arms, &settings, &mut Unobserved)?;
+        let line = found.rows.iter().filter_map(in_a_word).collect::<Vec<_>>().join(", ");
+        println!(
+            "{what}, {seed} of {comparisons}: {}",
+            if line.is_empty() { "no difference shown" } else { &line }
+        );
+        if seed == 1 {
+            found.caveats.iter().for_each(|caveat| println!("  {caveat}"));
+        }
+        shown.add(&found);
+    }
+    Ok(shown)
+}
+
+fn in_a_word(row: &Row) -> Option<String> {
+    let is_different = matches!(row.verdict, Verdict::Less | Verdict::More);
+    let (ratio, pairs) = (&row.ratio, row.pairs);
+    is_different.then(|| {
+        format!(
+            "{:?} × {:.3} ({:.3} to {:.3}, {pairs} pairs)",
+            row.metric, ratio.middle, ratio.low, ratio.high
+        )
+    })
+}
+
+impl Shown {
+    fn add(&mut self, found: &Comparison) {
+        self.comparisons += 1;
+        self.different += u64::from(found.rows.iter().any(|row| in_a_word(row).is_some()));
+        for row in &found.rows {
+            let verdicts = self.by_metric.entry(format!("{:?}", row.metric)).or_default();
+            *verdicts.entry(format!("{:?}", row.verdict)).or_default() += 1;
+            if row.metric == Metric::CpuPerRequest {
+                self.cpu_more += u64::from(row.verdict == Verdict::More);
+                self.cpu_ratios.push([row.ratio.low, row.ratio.middle, row.ratio.high]);
+            }
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "comparisons": self.comparisons,
+            "with_a_difference_shown": self.different,
+            "with_more_cpu_time_shown": self.cpu_more,
+            "verdicts_by_metric": self.by_metric,
+            "cpu_time_ratio_low_middle_high": self.cpu_ratios,
+        })
+    }
+}
+
+fn nginx_arm(name: &str, (words, port): &(Vec<String>, u16)) -> Outcome<Arm> {
+    arm(name, Start { port: Some(*port), ..start(words.clone()) }, &format!("http://127.0.0.1:{port}/"))
+}
+
+fn fixed_cost_arm(name: &str, program: &Path, turns: u64) -> Outcome<Arm> {
+    let start = Start {
+        environment: vec![("COST".to_owned(), turns.to_string())],
+        ..start(vec![program.display().to_string()])
+    };
+    arm(name, start, "http://127.0.0.1:0/")
+}
+
+fn start(words: Vec<String>) -> Start {
+    Start {
+        words,
+        environment: Vec::new(),
+        directory: None,
+        port: None,
+        behind: Vec::new(),
+        ready_within: READY_WITHIN,
+    }
+}
+
+fn arm(name: &str, start: Start, url: &str) -> Outcome<Arm> {
+    let target = Target::parse(url)?;
+    let address: SocketAddr = target.authority.parse()?;
+    let ask = Ask {
+        name: "page".to_owned(),
+        target,
+        address: Address::Tcp(address),
+        method: "GET".to_owned(),
+        fields: Vec::new(),
+        body: None,
+        weight: 1,
+        expect: Expect::Success,
+    };
+    Ok(Arm { name: name.to_owned(), source: Source::Command(start), asks: vec![ask] })
+}
+
+/// nginx with the settings of all measurements, and its port: the settings hold it, so it is the same each time.
+fn nginx_words() -> Outcome<(Vec<String>, u16)> {
+    let work = ground::target_folder("bench/trust")?;
+    let site = ground::target_folder("bench/trust/site")?;
+    std::fs::write(site.join("index.html"), "<!doctype html><title>A page</title>\n".repeat(100))?;
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+    let template = std::fs::read_to_string(ground::root().join("benchmarks/servers/nginx.conf"))?;
+    let text = template
+        .replace("@NAMES@", "Names")
+        .replace("@BROTLI_MODULE@", "")
+        .replace("@BROTLI_STATIC@", "")
+        .replace("@WORK@", &work.display().to_string())
+        .replace("@SITE@", &site.display().to_string())
+        .replace("@PORT@", &port.to_string());
+    let written = work.join("nginx.conf");
+    std::fs::write(&written, text)?;
+    let (work, written) = (work.display().to_string(), written.display().to_string());
+    Ok((vec!["/usr/sbin/nginx".into(), "-p".into(), work, "-c".into(), written], port))
+}
+
+fn fixed_cost_server() -> Outcome<PathBuf> {
+    let example = ["build", "--quiet", "--package", "onehop-load", "--example", "fixed_cost_server"];
+    quiet(&mut command("cargo", &example))?;
+    Ok(ground::target().join("debug/examples/fixed_cost_server"))
+}
