@@ -29,7 +29,9 @@ test("an Express application with a package.json", async (context) => {
   assert.match(trial.onehop[0], /^onehop \d+\.\d+\.\d+ runs Node v\d/);
   assert.match(trial.onehopfile, /app \.\/server\.js/);
   agrees(trial, "onehop");
-  if (nginx) assert.match(trial.today[1], /^nginx\/\d.* in front of Node v/);
+  // Behind nginx too, where it is here and there is time for it.
+  if (trial.today.length > 1) assert.match(trial.today[1], /^nginx\/\d.* in front of Node v/);
+  else if (nginx) assert.ok(trial.caveats.includes("There was no time for the other stack of today."), trial.caveats.join("\n"));
 });
 
 test("a folder built by Vite", { skip: !nginx && !CADDY && "neither nginx nor Caddy is here" }, async (context) => {
