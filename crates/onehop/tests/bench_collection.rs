@@ -6,7 +6,7 @@ use std::time::Duration;
 use onehop_load::collection::{self, Collection, CollectionRun, ReadOptions};
 use onehop_load::plan::Patience;
 use onehop_load::{Observer, Progress};
-use onehop_testkit::{Folder, Onehop};
+use onehop_testkit::{Folder, Onehop, Program};
 
 /// Rounds, as in the example's README.
 const ITERATIONS: u64 = 1000;
@@ -108,4 +108,25 @@ fn an_answer_with_another_status_is_no_success_and_says_what_came() {
     let one = &run.requests[2];
     assert_eq!((one.passed, one.failed, one.latency.count()), (0, 10, 0));
     assert_eq!(run.latency.count(), 40);
+}
+
+#[test]
+fn the_command_says_by_its_exit_code_whether_every_answer_was_expected() {
+    let folder = site();
+    let onehop = Onehop::start_in(folder.path());
+    let file = example("blog.postman_collection.json").to_string_lossy().into_owned();
+    let url = format!("URL=http://{}", onehop.address);
+    let bench = |more: &[&str]| {
+        let usual = ["bench", "collection", &file, "-n", "20", "--var", &url, "--quiet"];
+        Program::new(usual.iter().chain(more)).finish()
+    };
+    let good = bench(&[]);
+    assert_eq!(good.code, Some(0), "{}", good.stderr);
+    assert!(good.stdout.contains("100 passed, 0 failed"), "{}", good.stdout);
+    let other = bench(&["--var", "BLOG_ID=999"]);
+    assert_eq!(other.code, Some(1));
+    assert!(other.stdout.contains("status 404 instead of 200"), "{}", other.stdout);
+    let unknown = bench(&["--environment", "/nowhere.json"]);
+    assert_eq!(unknown.code, Some(2));
+    assert!(unknown.stderr.contains("/nowhere.json: it cannot be read"), "{}", unknown.stderr);
 }
