@@ -29,7 +29,9 @@ test("an Express application with a package.json", async (context) => {
   assert.match(trial.onehop[0], /^onehop \d+\.\d+\.\d+ runs Node v\d/);
   assert.match(trial.onehopfile, /app \.\/server\.js/);
   agrees(trial, "onehop");
-  if (nginx) assert.match(trial.today[1], /^nginx\/\d.* in front of Node v/);
+  // Behind nginx too, where it is here and there is time for it.
+  if (trial.today.length > 1) assert.match(trial.today[1], /^nginx\/\d.* in front of Node v/);
+  else if (nginx) assert.ok(trial.caveats.includes("There was no time for the other stack of today."), trial.caveats.join("\n"));
 });
 
 test("a folder built by Vite", { skip: !nginx && !CADDY && "neither nginx nor Caddy is here" }, async (context) => {
@@ -53,7 +55,7 @@ test("a Caddyfile with a proxy to an application beside it", { skip: !CADDY && "
   express(folder, port);
   writeFileSync(join(folder, "Caddyfile"), `:${await freePort()} {\n\treverse_proxy localhost:${port}\n}\n`);
   const { trial } = await tried(context, folder, [join(folder, "Caddyfile")]);
-  assert.match(trial.today[0], /^Caddy v2.* in front of Node v/);
+  assert.match(trial.today[0], /^Caddy .* in front of Node v/);
 });
 
 test("an nginx.conf with a proxy to a server that runs", { skip: !nginx && "nginx is not here" }, async (context) => {

@@ -7,7 +7,8 @@ pub fn authorization(name_and_password: &str) -> (String, String) {
     ("Authorization".to_owned(), format!("Basic {}", base64(name_and_password.as_bytes())))
 }
 
-fn base64(bytes: &[u8]) -> String {
+/// RFC 4648 section 4.
+pub(crate) fn base64(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for three in bytes.chunks(3) {
         let byte = |at: usize| u32::from(three.get(at).copied().unwrap_or_default());

@@ -46,7 +46,7 @@ const BROWSER_FIELDS: [(&str, &str); 12] = [
 /// What is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
-    /// A small JSON answer, with wrk's own few fields.
+    /// A small JSON answer, with no field but Host.
     Item,
     /// The same with what a browser sends.
     ItemFromBrowser,

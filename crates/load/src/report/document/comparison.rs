@@ -243,9 +243,9 @@ fn marked(comparison: &Comparison, document: &mut Document) {
     if marked.len() > MARKED_MAX {
         items.push(format!("And {} more.", marked.len() - MARKED_MAX));
     }
-    document.heading("Samples that were left out");
+    document.heading("Samples with something odd");
     document.paragraph(format!(
-        "{} of {} are unlike the others. They are in none of the rows above.",
+        "{} of {} are unlike the others. Rows leave out what their marks spoil.",
         marked.len(),
         words::counted(comparison.samples.len() as u64, "sample")
     ));

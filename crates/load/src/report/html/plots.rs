@@ -21,6 +21,9 @@ const GAP: f64 = 8.0;
 /// The share of the width that names at the lines may take.
 const NAMES_SHARE_MAX: f64 = 0.36;
 
+/// The reach of an axis of ratios, end by begin, up to which 0.8 and 1.25 have room beside 1.
+const NEIGHBOURS_OF_ONE_UP_TO: f64 = 8.0;
+
 /// Below this width names stand above what they name.
 const NARROW: f64 = 500.0;
 
@@ -326,8 +329,12 @@ fn intervals(canvas: &mut Canvas, ratios: &Ratios) -> f64 {
     let (low, high) = ends.fold((0.8f64, 1.25f64), |(low, high), end| (low.min(end), high.max(end)));
     let across = Scale::logarithmic((low * 0.95).max(1e-3), (high * 1.05).min(1e3), field.left, field.right);
     let ticks = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 0.8, 1.0, 1.25, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0];
-    let ticks: Vec<f64> =
-        ticks.into_iter().filter(|tick| (low * 0.95..=high * 1.05).contains(tick)).collect();
+    // On a long axis the neighbours of 1 would take its label's place.
+    let is_long = high / low > NEIGHBOURS_OF_ONE_UP_TO;
+    let ticks: Vec<f64> = ticks
+        .into_iter()
+        .filter(|tick| (low * 0.95..=high * 1.05).contains(tick) && !(is_long && [0.8, 1.25].contains(tick)))
+        .collect();
     field.rightward(canvas, &across, &ticks, |tick| format!("{tick}"));
     let one = across.place(1.0);
     canvas.line("one", (one, field.top), (one, field.bottom));

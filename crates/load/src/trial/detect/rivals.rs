@@ -52,12 +52,13 @@ server {
     Some(Front::Caddy { file: caddy("reverse_proxy 127.0.0.1:{app_port}\n") })
 }
 
-/// What serves a folder of files, where one is installed. `fallback` is the page of every path that is no file.
-pub(super) fn files(folder: &Path, has_fallback: bool, surroundings: &Surroundings) -> Option<Front> {
-    if surroundings.nginx.is_some() {
-        let settings = "\
+/// What nginx keeps open for files, and the fields that onehop sends with them: where nothing says how files are
+/// served today, both sides send the same bytes. JavaScript is text/javascript (RFC 9239, section 6).
+const NGINX_FILES: &str = "\
 include /etc/nginx/mime.types;
 default_type application/octet-stream;
+charset utf-8;
+charset_types text/css text/plain text/xml text/javascript application/json;
 sendfile on;
 tcp_nopush on;
 tcp_nodelay on;
@@ -66,22 +67,61 @@ open_file_cache_valid 60s;
 open_file_cache_min_uses 1;
 open_file_cache_errors on;
 ";
-        // The page itself, without the redirect inside of nginx that `$uri/` would be.
-        let locations = if has_fallback {
-            "\tlocation / {\n\t\ttry_files $uri /index.html;\n\t}\n\tlocation = / {\n\t\ttry_files /index.html =404;\n\t}\n"
+/// How long clients keep what a build leaves: names with a hash for good.
+const NGINX_KEPT: &str = "\
+map $uri $kept {
+	default no-cache;
+	\"~-[A-Za-z0-9_-]{8}\\.[a-z0-9]+$\" \"public, max-age=31536000, immutable\";
+}
+";
+/// The page itself has a location, without the redirect inside of nginx that `$uri/` would be.
+const NGINX_APPLICATION: &str = "\
+location / {
+	try_files $uri /index.html;
+	add_header Cache-Control $kept;
+}
+location = / {
+	try_files /index.html =404;
+	add_header Cache-Control $kept;
+}
+location ~* \\.m?js$ {
+	types { }
+	default_type text/javascript;
+	add_header Cache-Control $kept;
+}
+";
+const NGINX_PAGES: &str = "\
+location ~* \\.m?js$ {
+	types { }
+	default_type text/javascript;
+}
+";
+/// The same for Caddy, which has onehop's types by itself.
+const CADDY_APPLICATION: &str = "\
+@hashed path_regexp -[A-Za-z0-9_-]{8}\\.[a-z0-9]+$
+@plain not path_regexp -[A-Za-z0-9_-]{8}\\.[a-z0-9]+$
+header @hashed Cache-Control \"public, max-age=31536000, immutable\"
+header @plain Cache-Control no-cache
+try_files {path} /index.html
+";
+
+/// What serves a folder of files, where one is installed; an application's page stands for every path that is no
+/// file.
+pub(super) fn files(folder: &Path, is_application: bool, surroundings: &Surroundings) -> Option<Front> {
+    if surroundings.nginx.is_some() {
+        let (settings, locations) = if is_application {
+            (format!("{NGINX_FILES}{NGINX_KEPT}"), NGINX_APPLICATION)
         } else {
-            ""
+            (NGINX_FILES.to_owned(), NGINX_PAGES)
         };
-        let server = format!(
-            "server {{\n\tlisten 127.0.0.1:{{port}} backlog=4096;\n\troot {};\n{locations}}}\n",
-            quoted(folder)
-        );
-        return Some(Front::Nginx { conf: nginx(settings, &server) });
+        let inner = format!("listen 127.0.0.1:{{port}} backlog=4096;\nroot {};\n{locations}", quoted(folder));
+        let server = format!("server {{\n{}}}\n", super::write::indented(&inner));
+        return Some(Front::Nginx { conf: nginx(&settings, &server) });
     }
     surroundings.caddy.as_ref()?;
-    let fallback = if has_fallback { "try_files {path} /index.html\n" } else { "" };
+    let fields = if is_application { CADDY_APPLICATION } else { "" };
     let root = super::write::word(&folder.display().to_string());
-    Some(Front::Caddy { file: caddy(&format!("root * {root}\n{fallback}file_server\n")) })
+    Some(Front::Caddy { file: caddy(&format!("root * {root}\n{fields}file_server\n")) })
 }
 
 /// A whole configuration: one worker for each core that nginx sees, connections kept, nothing logged, since onehop

@@ -135,6 +135,15 @@ impl Seen {
         Seen::Answer { status: answer.status, body: decode(answer.body, coding.as_deref()), fields }
     }
 
+    /// The same without its body and the type of it.
+    pub(super) fn without_text(mut self) -> Seen {
+        if let Seen::Answer { body, fields, .. } = &mut self {
+            *body = Body::Plain(Vec::new());
+            fields.remove("content-type");
+        }
+        self
+    }
+
     pub(super) fn status(&self) -> Option<u16> {
         match self {
             Seen::Answer { status, .. } => Some(*status),
@@ -195,6 +204,12 @@ impl fmt::Display for Aspect {
             Aspect::Field(name) => formatter.write_str(name),
         }
     }
+}
+
+/// Whether it is the page that nginx writes by itself, which says little but its name.
+pub(super) fn is_own_error_page(answer: &Answer) -> bool {
+    const MARK: &[u8] = b"<hr><center>nginx";
+    answer.status >= 400 && answer.body.windows(MARK.len()).any(|part| part == MARK)
 }
 
 /// What of a field's value is compared.

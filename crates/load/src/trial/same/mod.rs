@@ -17,7 +17,7 @@ use aspects::{Aspect, Seen};
 
 /// What is not compared, in words for a caveat.
 pub(super) const IGNORED: &str = "Not counted as differences: Date, Server, Via, Connection, Keep-Alive, the framing \
-    (Content-Length or Transfer-Encoding), the characters of an ETag, whether an answer is compressed (it must be the \
+    (Content-Length or Transfer-Encoding), the characters of an ETag, the text of nginx's own error pages, whether an answer is compressed (it must be the \
     same when it is decoded) and Accept-Encoding in Vary, which follows from that.";
 
 /// Questions altogether.
@@ -81,6 +81,8 @@ struct Side<'a> {
     client: Client,
     /// ETags that came with plain answers, by path.
     etags: Vec<(String, String)>,
+    /// Paths to which the server answered with an error page of its own.
+    own_errors: Vec<String>,
 }
 
 /// Asks both.
@@ -160,6 +162,7 @@ fn questions(paths: &[String]) -> Vec<Question> {
     if let Some(first) = paths.first() {
         let mark = if first.contains('?') { '&' } else { '?' };
         questions.push(of("GET", &format!("{first}{mark}onehop=try"), Form::Plain));
+        questions.push(of("HEAD", &format!("{first}{mark}onehop=try"), Form::Plain));
     }
     questions.push(of("GET", MISSING, Form::Plain));
     questions.push(of("HEAD", MISSING, Form::Plain));
@@ -181,7 +184,12 @@ impl Question {
 
 impl<'a> Side<'a> {
     fn new(stack: &'a Stack) -> Self {
-        Side { stack, client: Client::new(Address::Tcp(stack.address)), etags: Vec::new() }
+        Side {
+            stack,
+            client: Client::new(Address::Tcp(stack.address)),
+            etags: Vec::new(),
+            own_errors: Vec::new(),
+        }
     }
 
     fn ask(&mut self, question: &Question) -> Seen {
@@ -207,7 +215,16 @@ impl<'a> Side<'a> {
             self.etags.retain(|(path, _)| *path != question.path);
             self.etags.push((question.path.clone(), etag.to_owned()));
         }
-        Seen::new(answer, self.stack.address)
+        let is_own_error = answer.as_ref().is_ok_and(aspects::is_own_error_page)
+            || (question.method == "HEAD" && self.own_errors.contains(&question.path));
+        let seen = Seen::new(answer, self.stack.address);
+        if !is_own_error {
+            return seen;
+        }
+        if !self.own_errors.contains(&question.path) {
+            self.own_errors.push(question.path.clone());
+        }
+        seen.without_text()
     }
 }
 

@@ -193,3 +193,16 @@ fn a_side_that_does_not_answer_is_a_difference_of_weight() {
     let words = sameness.paths[0].differs.as_deref().unwrap();
     assert!(words.starts_with("an answer (200) with today, no answer (no connection"), "{words}");
 }
+
+#[test]
+fn an_error_page_of_nginx_itself_is_compared_by_its_status_alone() {
+    let nginx = || {
+        let page =
+            b"<html><body><center><h1>404 Not Found</h1></center>\r\n<hr><center>nginx/1.22.1</center>";
+        serve(|head| answer(head, "404 Not Found", "Content-Type: text/html\r\n", page))
+    };
+    let empty = |status: &'static str| serve(move |head| answer(head, status, "", b""));
+    assert_eq!(differences(&ask_both(nginx(), empty("404 Not Found"), &["/"])), Vec::<String>::new());
+    let found = differences(&ask_both(nginx(), empty("403 Forbidden"), &["/"]));
+    assert_eq!(found[0], "GET /: status: 404 with today, 403 with onehop");
+}

@@ -81,7 +81,8 @@ impl Workshop<'_> {
             Some(AppPort::Told) => Some(SHOWN_APP_PORT),
             None => None,
         };
-        fill(&self.setup.onehopfile, SHOWN_PORT, app_port, Path::new("/tmp"))
+        // What goes to the scratch folder in a trial goes beside the file afterwards.
+        fill(&self.setup.onehopfile, SHOWN_PORT, app_port, Path::new("."))
     }
 }
 

@@ -19,6 +19,9 @@ pub(super) fn compare(arguments: &Compare) -> Result<(), Failure> {
     let mut arms = arms::read(&arguments.arms, &arguments.url, &form, arguments.ready_within)?;
     let settings = settings(arguments);
     let mut session = Session::begin(&arguments.output)?;
+    for ask in arms.iter().flat_map(|arm| &arm.asks) {
+        requests::permit(&ask.target, arguments.i_own_this_host)?;
+    }
     for arm in &mut arms {
         prepare(arm, arguments, &mut session)?;
     }
@@ -40,7 +43,6 @@ fn prepare(arm: &mut Arm, arguments: &Compare, session: &mut Session) -> Result<
         Source::Command(start) => {
             for ask in &arm.asks {
                 ask.field_lines().map_err(|error| Failure::wrong(error.to_string()))?;
-                requests::permit(&ask.target, arguments.i_own_this_host)?;
             }
             if let Some(program) = start.words.first().filter(|program| *program != "sh") {
                 session.note_version(program);

@@ -68,7 +68,12 @@ impl Destinations {
 
 /// Opens the file for writing and leaves it as it was; one that was not there is not there afterwards.
 fn check_file(path: &Path) -> Result<(), Failure> {
-    let cannot = |error: io::Error| Failure::wrong(format!("cannot write {}: {error}", path.display()));
+    let cannot = |error: io::Error| {
+        Failure::wrong(format!(
+            "cannot write {}: {error}\n  nothing was measured yet; name a file in a folder that you may write to",
+            path.display()
+        ))
+    };
     match OpenOptions::new().write(true).create_new(true).open(path) {
         Ok(_) => std::fs::remove_file(path).map_err(cannot),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {

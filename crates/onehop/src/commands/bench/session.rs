@@ -84,8 +84,8 @@ impl Session {
     }
 
     /// Tells what was found.
-    pub(crate) fn tell(self, findings: Findings) -> Result<(), Failure> {
-        if let View::Live(live) = self.view {
+    pub(crate) fn tell(mut self, findings: Findings) -> Result<(), Failure> {
+        if let View::Live(live) = &mut self.view {
             live.finish();
         }
         let report = Report {
