@@ -18,6 +18,9 @@ pub(super) const CONNECTING_AT_START_MAX: usize = 64;
 /// Arrivals of one thread that may wait for a connection; more are counted as unsent at once. 24 MiB.
 pub(super) const ARRIVALS_WAITING_MAX: usize = 1 << 20;
 
+/// Waiting arrivals that are served before the clock is looked at again: refused connections take microseconds each.
+pub(super) const SERVED_PER_TURN_MAX: usize = 256;
+
 /// The longest rest after failures in a row, so that a server that is away is not asked in a hot loop and
 /// is still found soon when it comes back.
 pub(super) const BACK_OFF_MAX: Duration = Duration::from_millis(100);

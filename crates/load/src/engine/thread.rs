@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use super::connection::{Connection, Desk, Familiar, Stage};
 use super::limits::{
     ARRIVALS_WAITING_MAX, CONNECTING_AT_START_MAX, DEADLINE_TICK, DRAIN_MAX, EVENTS_MAX, HANGING, READ_BYTES,
-    SLEEP_MAX, TAIL_MAX,
+    SERVED_PER_TURN_MAX, SLEEP_MAX, TAIL_MAX,
 };
 use super::order::Cycle;
 use super::processor::Processor;
@@ -176,6 +176,7 @@ impl<'a> Thread<'a> {
             self.end_rests(now);
             self.begin_unbegun(now);
             self.read_again();
+            self.serve_queue(now);
             events.clear();
             self.wait(&mut events);
             for event in &events {
@@ -318,10 +319,12 @@ impl<'a> Thread<'a> {
         }
     }
 
-    /// Gives waiting arrivals what became free.
+    /// Gives waiting arrivals what became free, by an answer or by a failure. Where a server refuses at once each of
+    /// them frees its place again: some of them for a turn, so that the clock is looked at between.
     fn serve_queue(&mut self, now: u64) {
         let patience = nanoseconds(self.orders.patience.answer);
-        while let Some((begun, ask)) = self.queue.front().copied() {
+        for _ in 0..SERVED_PER_TURN_MAX {
+            let Some((begun, ask)) = self.queue.front().copied() else { return };
             if now.saturating_sub(begun) >= patience {
                 self.queue.pop_front();
                 self.never_sent(begun, ask, now);
@@ -347,6 +350,10 @@ impl<'a> Thread<'a> {
         let place = other.remove(0);
         self.connections.get_mut(place)?.close();
         Some(place)
+    }
+
+    fn has_free_place(&self) -> bool {
+        !self.vacant.is_empty() || self.idle.iter().any(|places| !places.is_empty())
     }
 
     fn end_rests(&mut self, now: u64) {
@@ -388,7 +395,6 @@ impl<'a> Thread<'a> {
             }
         }
         self.earliest_deadline = earliest.max(now.saturating_add(nanoseconds(DEADLINE_TICK)));
-        self.serve_queue(now);
     }
 
     fn wait(&mut self, events: &mut Vec<Event>) {
@@ -399,7 +405,8 @@ impl<'a> Thread<'a> {
         let end = if end > now { end } else { u64::MAX };
         let coarse = self.record.piece_end().min(self.earliest_deadline).min(end);
         let mut timeout = Duration::from_nanos(exact.min(coarse).saturating_sub(now)).min(SLEEP_MAX);
-        if !self.again.is_empty() || (!self.unbegun.is_empty() && self.connecting < CONNECTING_AT_START_MAX) {
+        let can_serve = !self.queue.is_empty() && self.has_free_place();
+        if can_serve || !self.again.is_empty() || (!self.unbegun.is_empty() && self.connecting < CONNECTING_AT_START_MAX) {
             timeout = Duration::ZERO;
         }
         // epoll waits in whole milliseconds on older kernels; ppoll has always known nanoseconds.

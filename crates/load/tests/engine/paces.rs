@@ -7,7 +7,7 @@ use onehop_load::outcome::End;
 use onehop_load::plan::{Pace, Spacing, Until};
 use onehop_load::{Address, Observer, Plan, Progress, Unobserved};
 
-use super::server::{Server, fine, fine_after};
+use super::server::{Server, Step, fine, fine_after};
 use super::{alone, ask, at, closed, millis, open, run, with_others};
 
 #[test]
@@ -90,6 +90,20 @@ fn arrivals_without_a_connection_wait_and_those_never_sent_are_counted() {
     assert!(seen.total.latency.at(0.99) > seen.total.service.at(0.99) * 5);
     // The answers that came in the second, and not those that came later.
     assert!(seen.rate() <= 41.0, "{}", seen.rate());
+}
+
+#[test]
+fn a_place_that_a_failure_frees_goes_to_the_arrival_that_waits_longest() {
+    let _with_others = with_others();
+    // One connection that can do 80 a second and is closed without an answer each third time; 200 come.
+    let server = Server::start(|asked| match asked.number % 3 {
+        2 => vec![Step::Wait(millis(12)), Step::Close],
+        _ => fine_after(millis(12)),
+    });
+    let seen = run(&open(at(&server), 1, 200.0, millis(1000)));
+    // A loop that stands still until a deadline asks three times only.
+    assert!(server.requests() >= 20, "{} asked, {:?}", server.requests(), seen.total.faults);
+    assert!(seen.total.faults.closed >= 6 && seen.total.requests() == 200, "{:?}", seen.total.faults);
 }
 
 #[test]
