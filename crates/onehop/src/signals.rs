@@ -27,11 +27,11 @@ pub(crate) enum Wish {
     Stopping,
 }
 
-/// Asks for the end of a measurement, by setting the flag, at the first SIGINT or SIGTERM; the second SIGINT, or
-/// SIGTERM, ends the process at once, and with it the servers that it started.
+/// Asks for the end of a measurement, by setting the flag, at the first SIGINT, SIGTERM or SIGHUP (a terminal that was
+/// closed: without this the process would end at once, and leave servers behind that it started); the second one ends the process at once, and with it the servers that it started.
 #[expect(clippy::disallowed_methods, reason = "a person who interrupts twice wants the end now")]
 pub(crate) fn break_off(asked: Arc<AtomicBool>) -> io::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     thread::Builder::new().name("signals".into()).spawn(move || {
         let mut first: Option<Instant> = None;
         for _ in signals.forever() {
