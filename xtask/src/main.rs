@@ -56,12 +56,6 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    if let ["bench", ..] = words.as_slice()
-        && let Err(error) = bench::end_servers_with_us()
-    {
-        eprintln!("error: signals cannot be listened to: {error}");
-        return ExitCode::FAILURE;
-    }
     let outcome = match words.as_slice() {
         [] | ["help" | "--help" | "-h", ..] => {
             print!("{HELP}");

@@ -338,9 +338,7 @@ impl Report {
             return None;
         }
         let of = |figure: fn(&Measured) -> Option<f64>| {
-            // A void measurement is never a number.
-            let sound = rows.iter().filter(|row| row.complaint().is_none());
-            let figures: Vec<f64> = sound.filter_map(|row| figure(row)).collect();
+            let figures: Vec<f64> = rows.iter().filter_map(|row| figure(row)).collect();
             (!figures.is_empty()).then(|| rounded(statistics::median(&figures)))
         };
         let mut value = json!({

@@ -5,7 +5,7 @@
 //! a comparison because it went wrong.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -193,8 +193,7 @@ fn nginx_words() -> Outcome<(Vec<String>, u16)> {
     let work = ground::target_folder("bench/trust")?;
     let site = ground::target_folder("bench/trust/site")?;
     std::fs::write(site.join("index.html"), "<!doctype html><title>A page</title>\n".repeat(100))?;
-    // None from which the load's own connections are taken: they would linger there.
-    let port = measure::free_port().ok_or("no port is free for nginx")?;
+    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
     let template = std::fs::read_to_string(ground::root().join("benchmarks/servers/nginx.conf"))?;
     let text = template
         .replace("@NAMES@", "Names")
