@@ -10,8 +10,8 @@ use crate::client::{Answer, Client};
 use crate::plan::{Ask, Patience};
 use crate::target::Address;
 
-/// How long is waited between attempts, and until when: the cold start of a fast server is known to a tenth of a
-/// millisecond, that of a slow one to half a per cent.
+/// Until what age of the server how long is waited between attempts: the cold start of a fast server is known to a
+/// tenth of a millisecond, that of a slow one to half a per cent.
 const POLLS: [(Duration, Duration); 3] = [
     (Duration::from_millis(50), Duration::from_micros(100)),
     (Duration::from_secs(1), Duration::from_millis(1)),
@@ -81,8 +81,9 @@ pub fn wait_until_ready_unless(
             let (program, log) = (server.program().to_owned(), server.log_tail());
             return Err(StartError::NotReady { program, within, last, log });
         }
-        let pause =
-            POLLS.iter().find(|(until, _)| elapsed < *until).map_or(Duration::ZERO, |(_, pause)| *pause);
+        // A wait may be one of several for the same start.
+        let age = server.started_at().elapsed();
+        let pause = POLLS.iter().find(|(until, _)| age < *until).map_or(Duration::ZERO, |(_, pause)| *pause);
         std::thread::sleep(pause);
     }
 }

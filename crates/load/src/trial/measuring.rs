@@ -31,7 +31,7 @@ const LATENCY_ROUNDS_MIN: usize = 4;
 /// Of the time that is left, the part for the comparison at full load. The rest is for latencies.
 const FULL_LOAD_SHARE: f64 = 0.62;
 /// The same where there are more than two arms: the others are in that comparison alone.
-const FULL_LOAD_SHARE_OF_MANY: f64 = 0.72;
+const FULL_LOAD_SHARE_OF_MANY: f64 = 0.65;
 /// Of what the slower side bears: far from the point at which queues grow, near enough to be a load.
 const OFFERED_SHARE: f64 = 0.5;
 
