@@ -146,6 +146,11 @@ pub enum Bottleneck {
         /// 99th percentile of the lateness.
         p99: Duration,
     },
+    /// The load's own system refused connections: no local port, descriptor or memory was left.
+    System {
+        /// How often.
+        refused: u64,
+    },
     /// All connections were busy and arrivals had to wait for one.
     Connections {
         /// Arrivals that waited.

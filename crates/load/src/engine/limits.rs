@@ -34,11 +34,6 @@ pub(super) const BACKLOG_RETRY: Duration = Duration::from_millis(1);
 /// How exactly deadlines are kept. Connections are looked through for them no more often.
 pub(super) const DEADLINE_TICK: Duration = Duration::from_millis(2);
 
-/// How long is waited at the end of the time for answers that are still owed, where the plan's patience is not
-/// shorter. Whoever has not answered by then has not answered: it is counted as timed out, so that a server
-/// that stands still at the end of a run is seen.
-pub(super) const TAIL_MAX: Duration = Duration::from_secs(5);
-
 /// How long arrivals that wait for a connection may still be sent after the end of the time.
 pub(super) const DRAIN_MAX: Duration = Duration::from_secs(1);
 

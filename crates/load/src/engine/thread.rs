@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use super::connection::{Connection, Desk, Familiar, Stage};
 use super::limits::{
     ARRIVALS_WAITING_MAX, CONNECTING_AT_START_MAX, DEADLINE_TICK, DRAIN_MAX, EVENTS_MAX, HANGING, READ_BYTES,
-    SERVED_PER_TURN_MAX, SLEEP_MAX, TAIL_MAX,
+    SERVED_PER_TURN_MAX, SLEEP_MAX,
 };
 use super::order::Cycle;
 use super::processor::Processor;
@@ -77,6 +77,8 @@ pub(super) struct Seen {
     /// Arrivals that had to wait for a connection.
     pub waited: u64,
     pub connections_opened: u64,
+    /// Connections that this system refused to open, each time that it was tried.
+    pub refused: u64,
     /// CPU time and time in the run queue, and the time in which that was.
     pub processor: Processor,
 }
@@ -119,6 +121,7 @@ pub(super) struct Thread<'a> {
     lateness: Latencies,
     waited: u64,
     connections_opened: u64,
+    refused: u64,
 }
 
 impl<'a> Thread<'a> {
@@ -154,6 +157,7 @@ impl<'a> Thread<'a> {
             lateness: Latencies::new(),
             waited: 0,
             connections_opened: 0,
+            refused: 0,
         })
     }
 
@@ -192,6 +196,7 @@ impl<'a> Thread<'a> {
             lateness: self.lateness,
             waited: self.waited,
             connections_opened: self.connections_opened,
+            refused: self.refused,
             processor,
         }
     }
@@ -218,11 +223,9 @@ impl<'a> Thread<'a> {
         if self.busy == 0 && self.queue.is_empty() && (self.is_stopping(now) || nothing_comes) {
             return true;
         }
-        let tail = match self.orders.work {
-            Work::Closed { .. } => self.orders.patience.answer.min(TAIL_MAX),
-            // Deadlines end it before.
-            Work::Open { .. } => self.orders.patience.answer + self.orders.patience.connect + DRAIN_MAX,
-        };
+        // Deadlines end it before.
+        let Patience { connect, answer } = self.orders.patience;
+        let tail = answer.saturating_add(connect).saturating_add(DRAIN_MAX);
         now >= end.saturating_add(nanoseconds(tail))
     }
 
@@ -390,6 +393,9 @@ impl<'a> Thread<'a> {
                 continue;
             }
             match connection.stage {
+                Stage::Connecting if connection.socket.is_none() && self.refused > 0 => {
+                    self.failed(place, Fault::Connect, "this system has no port, descriptor or memory left");
+                }
                 Stage::Connecting => self.failed(place, Fault::Connect, "no connection in time"),
                 _ => self.failed(place, Fault::TimedOut, "no whole answer in time"),
             }
@@ -406,7 +412,10 @@ impl<'a> Thread<'a> {
         let coarse = self.record.piece_end().min(self.earliest_deadline).min(end);
         let mut timeout = Duration::from_nanos(exact.min(coarse).saturating_sub(now)).min(SLEEP_MAX);
         let can_serve = !self.queue.is_empty() && self.has_free_place();
-        if can_serve || !self.again.is_empty() || (!self.unbegun.is_empty() && self.connecting < CONNECTING_AT_START_MAX) {
+        if can_serve
+            || !self.again.is_empty()
+            || (!self.unbegun.is_empty() && self.connecting < CONNECTING_AT_START_MAX)
+        {
             timeout = Duration::ZERO;
         }
         // epoll waits in whole milliseconds on older kernels; ppoll has always known nanoseconds.
