@@ -175,7 +175,7 @@ impl Search<'_> {
 /// latency already.
 fn judge(run: &Run, limit: Limit) -> Seen {
     if let Some(Bottleneck::Thread { .. } | Bottleneck::Core { .. } | Bottleneck::Late { .. }) =
-        run.generator.bottleneck
+        run.generator.bottleneck.filter(|_| run.total.good > 0)
     {
         return Seen::LoadAtItsLimit;
     }
