@@ -406,7 +406,10 @@ impl<'a> Thread<'a> {
         let coarse = self.record.piece_end().min(self.earliest_deadline).min(end);
         let mut timeout = Duration::from_nanos(exact.min(coarse).saturating_sub(now)).min(SLEEP_MAX);
         let can_serve = !self.queue.is_empty() && self.has_free_place();
-        if can_serve || !self.again.is_empty() || (!self.unbegun.is_empty() && self.connecting < CONNECTING_AT_START_MAX) {
+        if can_serve
+            || !self.again.is_empty()
+            || (!self.unbegun.is_empty() && self.connecting < CONNECTING_AT_START_MAX)
+        {
             timeout = Duration::ZERO;
         }
         // epoll waits in whole milliseconds on older kernels; ppoll has always known nanoseconds.
