@@ -1,7 +1,5 @@
 //! The encodings that requests of a collection need: URLs and forms.
 
-pub(super) use crate::basic::base64;
-
 /// A URL's path and query with what may not stand there percent-encoded, as Postman does it: the rest, `%` too,
 /// stays as it is. A backslash in the path is a slash, as in browsers.
 pub(super) fn url(text: &str) -> String {

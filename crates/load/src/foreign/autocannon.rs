@@ -68,6 +68,8 @@ struct Late {
     rate_of_each: Option<u64>,
     rate_of_all: Option<u64>,
     requests_of_each: Option<u64>,
+    /// Unlike `-a`, it leaves the time in force.
+    requests_of_all: Option<u64>,
     is_on_port: bool,
 }
 
@@ -86,8 +88,8 @@ pub(super) fn read(words: &[String], port: Option<u16>) -> Result<Asked, Foreign
         asked.time = Some(late.time.unwrap_or(Duration::from_secs(10)));
     }
     let connections = asked.connections as u64;
-    if let Some(each) = late.requests_of_each {
-        let all = each.saturating_mul(connections);
+    let of_each = late.requests_of_each.map(|each| each.saturating_mul(connections));
+    for all in [of_each, late.requests_of_all].into_iter().flatten() {
         asked.requests = Some(asked.requests.map_or(all, |requests| requests.min(all)));
     }
     let rate = late.rate_of_each.map(|rate| rate.saturating_mul(connections)).or(late.rate_of_all);
@@ -112,7 +114,8 @@ fn put(asked: &mut Asked, late: &mut Late, option: char, value: String) -> Resul
     match option {
         'c' => asked.connections = tool.size('c', &value)?,
         'd' => late.time = Some(tool.time('d', &value)?),
-        'a' | 'O' => asked.requests = Some(tool.count(option, &value)?),
+        'a' => asked.requests = Some(tool.count(option, &value)?),
+        'O' => late.requests_of_all = Some(tool.count(option, &value)?),
         'w' => asked.threads = if value == "0" { 1 } else { tool.size('w', &value)? },
         't' => asked.patience.answer = tool.time('t', &value)?,
         'm' => asked.method = value,

@@ -292,8 +292,16 @@ mod tests {
 
     #[test]
     fn a_server_that_ends_meanwhile_is_counted_until_then() {
-        let server = started(&["sh", "-c", "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"]);
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("go");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let script =
+            format!("read x < {}; i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done", pipe.display());
+        let server = started(&["sh", "-c", &script]);
+        // Opens when the shell does: nothing was counted before the meter began.
+        let mut go = std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
         let meter = Meter::start(server.tree());
+        std::io::Write::write_all(&mut go, b"go\n").unwrap();
         wait_for("its end", || server.ended());
         let measured = meter.finish().unwrap();
         assert!(measured.usage.cpu > Duration::from_millis(20), "{measured:?}");
@@ -307,9 +315,9 @@ mod tests {
         let meter = Meter::start(server.tree());
         std::thread::sleep(Duration::from_secs(1));
         let measured = meter.finish().unwrap();
-        // It is about 12 ms; other tests that run beside this one begin many processes.
+        // It is about 12 ms; each process that others begin meanwhile makes it look through all of them once more.
         assert!(measured.own_cpu > Duration::ZERO, "{measured:?}");
-        assert!(measured.own_cpu < Duration::from_millis(100), "{measured:?}");
+        assert!(measured.own_cpu < Duration::from_millis(400), "{measured:?}");
     }
 
     #[test]

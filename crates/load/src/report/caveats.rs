@@ -74,6 +74,12 @@ pub(crate) fn limit(plan: &Plan, run: &Run, bottleneck: Bottleneck) -> String {
              are not the server's alone. Ask for a lower rate, or give the load more: {more}",
             words::duration(p99)
         ),
+        Bottleneck::System { refused } => format!(
+            "This machine refused the load's own connections {} (no local port, descriptor or memory was left): \
+             the server can do at least {reached} answers per second, and the latencies hold the load's own \
+             waiting. Keep connections instead of opening new ones, or load from several addresses.",
+            words::counted(refused, "time")
+        ),
         Bottleneck::Connections { arrivals } => format!(
             "All {} were busy when {} came due. Their waiting is in the latencies. Where the server is to be \
              given more at a time, give more connections (-c); where it is not, this is what its users would see.",
@@ -86,8 +92,9 @@ pub(crate) fn limit(plan: &Plan, run: &Run, bottleneck: Bottleneck) -> String {
 /// Whether the rate of this run says nothing about the server but that it can do that much. Without one good answer
 /// it says not even that.
 pub(crate) fn is_own_limit(run: &Run) -> bool {
+    use Bottleneck::{Core, System, Thread};
     run.total.good > 0
-        && matches!(run.generator.bottleneck, Some(Bottleneck::Thread { .. } | Bottleneck::Core { .. }))
+        && matches!(run.generator.bottleneck, Some(Thread { .. } | Core { .. } | System { .. }))
 }
 
 /// What a closed loop left out, in words.

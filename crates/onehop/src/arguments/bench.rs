@@ -296,8 +296,9 @@ pub(crate) struct Max {
         One request at a time, as Postman's runner does it, N times over. FILE is a Postman collection (v2.1, with \
         variables, folders, headers, bodies, basic and bearer authentication), a HAR, or a text with a URL in each \
         line; which one is seen from what it holds. Scripts in it are not run, and that is told.\n\n\
-        A request with an example answer (Postman), or with an answer in the HAR, has to get that status; others \
-        one from 200 to 299.",
+        Which status is expected: of a Postman request the one that its tests name \
+        (`pm.response.to.have.status(404)`), else that of its first example answer; in a HAR the one that was \
+        recorded; else 200 to 299.",
     after_help = "Examples:\n  \
         onehop bench collection blog.postman_collection.json -n 1000\n  \
         onehop bench collection blog.json --var URL=http://localhost:8080 --var BLOG_ID=001\n  \
@@ -426,7 +427,7 @@ fn runs(text: &str) -> Result<usize, String> {
 fn rounds(text: &str) -> Result<usize, String> {
     match text.parse::<usize>() {
         Ok(rounds) if (1..=1000).contains(&rounds) => Ok(rounds),
-        _ => Err("write a number from 1 to 1000; below 6 no difference can be shown".to_owned()),
+        _ => Err("write a number from 1 to 1000; below 3 nothing can be said".to_owned()),
     }
 }
 

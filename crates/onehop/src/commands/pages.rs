@@ -1,6 +1,6 @@
 //! `onehop completions` and `onehop man`: pages that are generated from the arguments.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use clap::CommandFactory;
 
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 pub(crate) fn completions(arguments: &Completions) -> Result<(), Failure> {
     let mut page = Vec::new();
     clap_complete::generate(arguments.shell, &mut Arguments::command(), "onehop", &mut page);
-    print_bytes(&page);
+    print_all(&page).map_err(|error| Failure::failed(format!("cannot write to standard output: {error}")))?;
     Ok(())
 }
 
@@ -29,16 +29,20 @@ pub(crate) fn manual(arguments: &Man) -> Result<(), Failure> {
         .source(concat!("onehop ", env!("CARGO_PKG_VERSION")))
         .render(&mut page)
         .map_err(|error| Failure::failed(format!("cannot write the page: {error}")))?;
-    print_bytes(&page);
+    print_all(&page).map_err(|error| Failure::failed(format!("cannot write to standard output: {error}")))?;
     Ok(())
 }
 
 /// To standard output. A reader that has seen enough (`| head`) is no error.
 pub(super) fn print(text: &str) {
-    print_bytes(text.as_bytes());
+    let _ = print_all(text.as_bytes());
 }
 
-fn print_bytes(bytes: &[u8]) {
-    let mut output = std::io::stdout().lock();
-    let _ = output.write_all(bytes).and_then(|()| output.flush());
+/// The same for what must not be lost.
+pub(super) fn print_all(bytes: &[u8]) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    match output.write_all(bytes).and_then(|()| output.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        done => done,
+    }
 }

@@ -6,7 +6,7 @@ use clap::Parser as _;
 use onehop_load::compare::Start;
 use onehop_load::foreign::{self, Asked, Body, Tool};
 use onehop_load::measure::{self, Server};
-use onehop_load::plan::{Expect, Pace, Plan, Spacing, Until};
+use onehop_load::plan::{Expect, Pace, Plan, Reuse, Spacing, Until};
 use onehop_load::quantity::Rates;
 use onehop_load::target::Target;
 
@@ -30,6 +30,13 @@ pub(super) fn foreign(tool: Tool, words: &[String]) -> Result<(), Failure> {
     own.output.quiet |= asked.is_quiet;
     if asked.is_json {
         own.output.json.get_or_insert_with(|| "-".into());
+    }
+    let mut asked = asked;
+    if requests::take_framing(&mut asked.fields)? && asked.reuse != Reuse::New {
+        asked.reuse = Reuse::New;
+        asked
+            .notes
+            .push("`Connection: close`: each request has a new connection, and connecting counts".to_owned());
     }
     let mut plan = plan(&asked, &own)?;
     let mut session = Session::begin(&own.output)?;

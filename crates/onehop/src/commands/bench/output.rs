@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use onehop_load::report::{self, Report};
 
 use crate::arguments::Output;
-use crate::commands::pages::print;
+use crate::commands::pages::print_all;
 use crate::failure::Failure;
 
 /// A page is as wide as people read, also on a wider terminal.
@@ -51,11 +51,11 @@ impl Destinations {
 
     /// Writes all of it; what fails is told after the rest was written.
     pub(crate) fn write(&self, report: &Report) -> Result<(), Failure> {
-        match self.instead_of_text {
-            Some(form) => print(&form(report)),
-            None => print(&text(report)),
-        }
+        let told = self.instead_of_text.map_or_else(|| text(report), |form| form(report));
         let mut failed = Vec::new();
+        if let Err(error) = print_all(told.as_bytes()) {
+            failed.push(format!("cannot write to standard output: {error}"));
+        }
         for (form, path) in &self.files {
             match std::fs::write(path, form(report)) {
                 Ok(()) => crate::report::write_line(&format!("written: {}", path.display())),
@@ -84,7 +84,7 @@ fn check_file(path: &Path) -> Result<(), Failure> {
 }
 
 fn json(report: &Report) -> String {
-    let mut text = format!("{:#}", report::json(report));
+    let mut text = report::json(report).to_string();
     text.push('\n');
     text
 }

@@ -38,6 +38,11 @@ impl Form {
         };
         let usual = if body.is_some() { "POST" } else { "GET" };
         let mut fields = request.headers.clone();
+        if take_framing(&mut fields)? {
+            return Err(Failure::wrong(
+                "`Connection: close` asks for a connection of its own for each request: say --new-connections",
+            ));
+        }
         fields.extend(request.user.as_deref().map(basic::authorization));
         let is_set = fields.iter().any(|(name, _)| name.eq_ignore_ascii_case("user-agent"));
         if !is_set {
@@ -65,6 +70,31 @@ impl Form {
             expect: self.expect.clone(),
         }
     }
+}
+
+/// Takes away the fields that follow from how a request is sent; whether they ask for a connection of its own for
+/// each request. Dropped in silence, they would change the figures.
+pub(super) fn take_framing(fields: &mut Vec<(String, String)>) -> Result<bool, Failure> {
+    let mut closes = false;
+    for (name, value) in &*fields {
+        let is = |other: &str| name.eq_ignore_ascii_case(other);
+        if is("content-length") || is("transfer-encoding") {
+            return Err(Failure::wrong(format!(
+                "the header `{name}` follows from the body and cannot be chosen: leave it out"
+            )));
+        }
+        // RFC 9110 section 7.6.1.
+        for option in value.split(',').map(str::trim).filter(|_| is("connection")) {
+            closes |= option.eq_ignore_ascii_case("close");
+            if !["close", "keep-alive", ""].iter().any(|known| option.eq_ignore_ascii_case(known)) {
+                return Err(Failure::wrong(format!(
+                    "`{name}: {value}`: of a connection only `close` and `keep-alive` can be asked here"
+                )));
+            }
+        }
+    }
+    fields.retain(|(name, _)| !["connection", "keep-alive"].iter().any(|own| name.eq_ignore_ascii_case(own)));
+    Ok(closes)
 }
 
 /// What a file holds.
