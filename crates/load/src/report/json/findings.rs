@@ -209,6 +209,7 @@ fn trial(found: &Trial) -> Value {
         "compared_requests": found.compared.len(),
         "same_answers": same,
         "compared": compared.collect::<Vec<_>>(),
+        "measured_paths": hidden(&found.measured),
         "comparison": found.comparison.as_ref().map(comparison),
         "own_figures": hidden(&found.own_figures),
         "caveats": hidden(&found.caveats),

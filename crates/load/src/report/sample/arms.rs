@@ -164,6 +164,7 @@ pub(super) fn trial() -> Trial {
             .into_iter()
             .map(|request| Compared { request: request.to_owned(), differences: Vec::new() })
             .collect(),
+        measured: vec!["/blogs".to_owned()],
         comparison: Some(comparison()),
         own_figures: vec![
             "nginx counted 428,000 requests where the load counted 428,013 with its last ones: no contradiction."
@@ -183,6 +184,7 @@ pub(super) fn different() -> Trial {
             "field ETag: `\"a1\"` instead of none".to_owned(),
         ],
     });
+    found.measured.clear();
     found.comparison = None;
     found.caveats.push("No figures: the answers of `/time` differ.".to_owned());
     found
