@@ -29,6 +29,7 @@ test("an Express application with a package.json", async (context) => {
   assert.match(trial.onehop[0], /^onehop \d+\.\d+\.\d+ runs Node v\d/);
   assert.match(trial.onehopfile, /app \.\/server\.js/);
   agrees(trial, "onehop");
+  assert.deepEqual(trial.measured_paths, ["/"]);
   // Behind nginx too, where it is here and there is time for it.
   if (trial.today.length > 1) assert.match(trial.today[1], /^nginx\/\d.* in front of Node v/);
   else if (nginx) assert.ok(trial.caveats.includes("There was no time for the other stack of today."), trial.caveats.join("\n"));
@@ -74,6 +75,23 @@ test("an nginx.conf with a proxy to a server that runs", { skip: !nginx && "ngin
   agrees(trial, "nginx");
   agrees(trial, "onehop");
   assert.ok(server.listening, "a server that ran before runs afterwards");
+});
+
+test("an nginx.conf with files of its own waits for the application behind it and measures that", { skip: !nginx && "nginx is not here" }, async (context) => {
+  const folder = workFolder(context);
+  const port = await freePort();
+  express(folder, port, { startsAfterMs: 1500 });
+  mkdirSync(join(folder, "public"));
+  writeFileSync(join(folder, "public/index.html"), "<!doctype html><title>A page of the front</title>\n");
+  const location = `location /nws/ {\n\t\t\tproxy_pass http://localhost:${port}/;\n\t\t\tproxy_set_header Host $host;\n\t\t}`;
+  const server = `server {\n\t\tlisten 8081;\n\t\troot ${join(folder, "public")};\n\t\t${location}\n\t}`;
+  writeFileSync(join(folder, "nginx.conf"), `events {}\nhttp {\n\tinclude /etc/nginx/mime.types;\n\t${server}\n}\n`);
+  // `tried` finds no difference, so no 502 was taken for an answer.
+  const { trial, stdout } = await tried(context, folder, [join(folder, "nginx.conf")]);
+  assert.match(trial.today[0], /^nginx\/\d.* in front of Node v/);
+  assert.ok(trial.compared.some(({ request }) => request === "GET /"), JSON.stringify(trial.compared));
+  assert.deepEqual(trial.measured_paths, ["/nws/"]);
+  assert.match(stdout, /What a request costs: GET \/nws\//);
 });
 
 test("an application that listens on a port of its own is found there", async (context) => {
@@ -145,7 +163,7 @@ function agrees(trial, server) {
 }
 
 /** An application of a few routes. */
-function express(folder, port, { ignoresPort = false } = {}) {
+function express(folder, port, { ignoresPort = false, startsAfterMs = 0 } = {}) {
   symlinkSync(join(ROOT, "tests/e2e/node_modules"), join(folder, "node_modules"));
   const { dependencies, devDependencies } = JSON.parse(readFileSync(join(ROOT, "tests/e2e/package.json"), "utf8"));
   const version = { ...dependencies, ...devDependencies }.express;
@@ -157,7 +175,7 @@ function express(folder, port, { ignoresPort = false } = {}) {
 const app = express();
 app.get("/", (request, response) => response.send("<h1>Good day</h1>"));
 app.get("/api/items", (request, response) => response.json({ items: [1, 2, 3] }));
-app.listen(${ignoresPort ? port : `process.env.PORT || ${port ?? 3000}`});
+setTimeout(() => app.listen(${ignoresPort ? port : `process.env.PORT || ${port ?? 3000}`}), ${startsAfterMs});
 `,
   );
 }

@@ -145,7 +145,8 @@ fn elsewhere(
 
 /// What an ended server wrote: its last lines may still be on their way through the pipe.
 fn log_of_ended(server: &Server) -> String {
-    const LAST_LINES_WITHIN: Duration = Duration::from_millis(100);
+    // A busy machine may keep the reading thread from its core for so long; whoever still writes is not waited for.
+    const LAST_LINES_WITHIN: Duration = Duration::from_secs(1);
     let begun = Instant::now();
     while !server.has_whole_log() && begun.elapsed() < LAST_LINES_WITHIN {
         std::thread::sleep(Duration::from_millis(1));

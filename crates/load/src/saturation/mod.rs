@@ -175,7 +175,8 @@ impl Search<'_> {
 /// latency already.
 fn judge(run: &Run, limit: Limit) -> Seen {
     use Bottleneck::{Core, Late, System, Thread};
-    if let Some(Thread { .. } | Core { .. } | System { .. } | Late { .. }) = run.generator.bottleneck {
+    let bottleneck = run.generator.bottleneck.filter(|_| run.total.good > 0);
+    if let Some(Thread { .. } | Core { .. } | System { .. } | Late { .. }) = bottleneck {
         return Seen::LoadAtItsLimit;
     }
     let total = &run.total;

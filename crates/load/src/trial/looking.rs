@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use super::TrialError;
 use super::measuring::Bench;
 use super::own_figures;
-use super::same::{self, PathSeen, Sameness};
+use super::passed;
+use super::same::{self, Sameness};
 use super::setup::{AppPort, Front, Setup};
 use super::stacks::{Stack, Workshop};
 use crate::client::Client;
@@ -22,8 +23,6 @@ use crate::target::{Address, Endpoint, Target};
 
 /// The load around which a server's own counters are read.
 const OWN_FIGURES_TIME: Duration = Duration::from_millis(800);
-/// Paths of a site that are asked in turn: a page and what belongs to it.
-const SITE_PATHS_MAX: usize = 4;
 /// After so long it is looked whether somebody wants it broken off, and where the server listens.
 const READY_STRETCH: Duration = Duration::from_secs(1);
 
@@ -35,6 +34,8 @@ pub(super) struct Looked {
     pub(super) sameness: Sameness,
     /// What may be measured, or why nothing may.
     pub(super) measured: Result<Vec<String>, String>,
+    /// What a reader must know of it.
+    pub(super) caveat: Option<String>,
     pub(super) own_figures: Vec<String>,
 }
 
@@ -46,7 +47,7 @@ struct Running {
 }
 
 /// Why a start came to nothing.
-enum Failed {
+pub(super) enum Failed {
     Start(StartError),
     Interrupted,
 }
@@ -86,6 +87,7 @@ pub(super) fn look(
     bench: &mut Bench<'_>,
     observer: &mut dyn Observer,
 ) -> Result<Looked, TrialError> {
+    let passed = passed::paths(workshop, front, bench, observer)?;
     // Two applications cannot have one port: then one of them serves both fronts.
     let shared = match workshop.application_that_cannot_run_twice()? {
         Some(start) => {
@@ -99,15 +101,24 @@ pub(super) fn look(
         None => None,
     };
     let (mut today, mut onehop) = (workshop.today(front)?, workshop.onehop()?);
-    let first = workshop.setup.paths.first().cloned().unwrap_or_else(|| "/".to_owned());
+    let asked = passed::first(&workshop.setup.paths, passed.as_deref());
+    let first = asked.first().map_or("/", String::as_str);
     observer.stage(&format!("starts {}", today.name));
-    let running_today = run(&mut today, &first, bench, observer)?;
+    let running_today = run(&mut today, first, bench, observer)?;
     observer.stage(&format!("starts {}", onehop.name));
-    let running_onehop = run(&mut onehop, &first, bench, observer)?;
+    let running_onehop = run(&mut onehop, first, bench, observer)?;
+    if passed.as_ref().is_some_and(Vec::is_empty) {
+        for stack in [&today, &onehop] {
+            passed::wait_for_application(stack, observer)?;
+        }
+    }
     bench.saw_start(running_today.took.max(running_onehop.took));
     observer.stage("asks both the same");
-    let sameness = same::compare(&today, &onehop, &workshop.setup.paths);
-    let measured = measurable(&sameness.paths, workshop.setup.application.is_some());
+    let sameness = same::compare(&today, &onehop, &asked);
+    let (measured, caveat) = match passed::measurable(&sameness.paths, passed.as_deref()) {
+        Ok((paths, caveat)) => (Ok(paths), caveat),
+        Err(reason) => (Err(reason), None),
+    };
     let mut own_figures = Vec::new();
     if let Ok(paths) = &measured {
         for (stack, running) in [(&today, &running_today), (&onehop, &running_onehop)] {
@@ -123,7 +134,7 @@ pub(super) fn look(
     } else {
         vec![today, onehop]
     };
-    Ok(Looked { stacks, sameness, measured, own_figures })
+    Ok(Looked { stacks, sameness, measured, caveat, own_figures })
 }
 
 /// Another of today's stacks, where it answers as the first one did.
@@ -149,25 +160,6 @@ pub(super) fn beside(
     }
     drop(running);
     Ok(stack)
-}
-
-/// What may be measured: of an application the first path that both serve, of a site a few in turn.
-fn measurable(paths: &[PathSeen], is_application: bool) -> Result<Vec<String>, String> {
-    let mut served = paths.iter().filter(|path| path.is_served);
-    let Some(first) = served.next() else {
-        // A path that only one side serves is the reason, where there is one.
-        let differing = paths.iter().find_map(|path| Some((&path.path, path.differs.as_ref()?)));
-        return Err(match differing {
-            Some((path, words)) => format!("both do not answer the same for {path} ({words})"),
-            None => "no path was found that both answer with 200".to_owned(),
-        });
-    };
-    if let Some(words) = &first.differs {
-        return Err(format!("both do not answer the same for {} ({words})", first.path));
-    }
-    let others = served.filter(|path| !is_application && path.differs.is_none());
-    let all = std::iter::once(first).chain(others);
-    Ok(all.take(SITE_PATHS_MAX).map(|path| path.path.clone()).collect())
 }
 
 /// What one stack says of itself, around a short load.
@@ -232,7 +224,7 @@ fn run(
 
 /// Starts it and waits for its first answer. Some programs that are told `localhost` listen at ::1 alone: then that is
 /// where it is asked, and the address is given back.
-fn begin(
+pub(super) fn begin(
     start: &Start,
     ask: &Ask,
     cores: &[usize],
@@ -284,7 +276,7 @@ fn settled() -> Expect {
 }
 
 /// A request to an application of which nothing is known but its port.
-fn anything(port: u16) -> Ask {
+pub(super) fn anything(port: u16) -> Ask {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     Ask {
         name: "/".to_owned(),
@@ -330,33 +322,6 @@ fn last_lines(log: &str) -> String {
 mod tests {
     use super::*;
 
-    fn seen(path: &str, is_served: bool, differs: Option<&str>) -> PathSeen {
-        PathSeen { path: path.to_owned(), is_served, differs: differs.map(str::to_owned), bytes: 10 }
-    }
-
-    #[test]
-    fn of_an_application_the_first_served_path_is_measured_and_of_a_site_a_few() {
-        let paths = [
-            seen("/", false, None),
-            seen("/a", true, None),
-            seen("/b", true, Some("body")),
-            seen("/c", true, None),
-        ];
-        assert_eq!(measurable(&paths, true).unwrap(), ["/a"]);
-        assert_eq!(measurable(&paths, false).unwrap(), ["/a", "/c"]);
-        let many: Vec<PathSeen> = (0..9).map(|number| seen(&format!("/{number}"), true, None)).collect();
-        assert_eq!(measurable(&many, false).unwrap().len(), SITE_PATHS_MAX);
-    }
-
-    #[test]
-    fn what_differs_is_not_measured_and_the_reason_is_told() {
-        let reason = measurable(&[seen("/", true, Some("body: other"))], true).unwrap_err();
-        assert_eq!(reason, "both do not answer the same for / (body: other)");
-        let reason = measurable(&[seen("/", false, Some("status: 200 and 404"))], false).unwrap_err();
-        assert_eq!(reason, "both do not answer the same for / (status: 200 and 404)");
-        assert!(measurable(&[seen("/", false, None)], false).unwrap_err().contains("no path was found"));
-    }
-
     #[test]
     fn a_server_that_listens_at_the_other_loopback_address_is_found() {
         let Some(python) = ["/usr/bin/python3"].into_iter().find(|path| std::path::Path::new(path).exists())
@@ -370,7 +335,7 @@ mod tests {
             words: [python, "-c", source].map(str::to_owned).to_vec(),
             environment: Vec::new(),
             directory: Some(folder.path().to_owned()),
-            port: Some(20_000 + u16::try_from(std::process::id() % 10_000).unwrap()),
+            port: Some(crate::trial::stacks::ports::free(&[]).unwrap()),
             behind: Vec::new(),
             ready_within: Duration::from_secs(20),
         };

@@ -35,6 +35,9 @@ const FULL_LOAD_SHARE_OF_MANY: f64 = 0.65;
 /// Of what the slower side bears: far from the point at which queues grow, near enough to be a load.
 const OFFERED_SHARE: f64 = 0.5;
 
+/// From so many times the wanted time on it is said how long it took.
+const OVERRUN_TOLD: f64 = 1.1;
+
 /// What a comparison says that knows the answers by their size alone.
 const OTHER_SIZES: &str = "differ in size, heads included";
 
@@ -176,6 +179,18 @@ impl<'a> Bench<'a> {
             seconds(times.warm_up),
         );
         Ok(Ok((comparison, words)))
+    }
+
+    /// What is said where it took longer than it should have.
+    pub(super) fn overrun_words(&self) -> Option<String> {
+        let (took, within) = (self.begun.elapsed(), self.settings.within);
+        (took > within.mul_f64(OVERRUN_TOLD)).then(|| {
+            format!(
+                "It took {} where {} were asked for: the first look and three short rounds are done in any case.",
+                seconds(took),
+                seconds(within),
+            )
+        })
     }
 
     fn compare(

@@ -9,6 +9,7 @@ pub mod error;
 mod looking;
 mod measuring;
 mod own_figures;
+mod passed;
 mod run;
 mod same;
 mod settings;
@@ -56,6 +57,8 @@ pub struct Trial {
     pub onehopfile: String,
     /// The requests that both were asked.
     pub compared: Vec<Compared>,
+    /// The paths that were measured, in turn; none where nothing was.
+    pub measured: Vec<String>,
     /// The figures; the control is today's stack. `None` where they were not taken, with the reason in `caveats`.
     pub comparison: Option<Comparison>,
     /// What the server's own figures say, and whether they contradict ours.

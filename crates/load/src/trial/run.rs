@@ -30,10 +30,11 @@ pub fn run(setup: &Setup, settings: &Settings, observer: &mut dyn Observer) -> R
     trial.onehopfile = workshop.shown_onehopfile();
 
     let looked = looking::look(&mut workshop, first, &mut bench, observer)?;
-    let Looked { mut stacks, sameness, measured, own_figures } = looked;
+    let Looked { mut stacks, sameness, measured, caveat, own_figures } = looked;
     trial.own_figures = own_figures;
     trial.caveats.extend(sameness.changing);
     trial.caveats.push(same::IGNORED.to_owned());
+    trial.caveats.extend(caveat);
     trial.compared = sameness.compared;
 
     trial.today.extend(stacks.first().map(|stack| stack.words.clone()));
@@ -66,6 +67,8 @@ pub fn run(setup: &Setup, settings: &Settings, observer: &mut dyn Observer) -> R
     let measured = bench.measure(&stacks, &paths, setup.application.is_some(), observer)?;
     trial.comparison = Some(measured.comparison);
     trial.caveats.extend(measured.caveats);
+    trial.caveats.extend(bench.overrun_words());
+    trial.measured = paths;
     Ok(trial)
 }
 
@@ -76,6 +79,7 @@ fn empty(setup: &Setup) -> Trial {
         onehop: Vec::new(),
         onehopfile: String::new(),
         compared: Vec::new(),
+        measured: Vec::new(),
         comparison: None,
         own_figures: Vec::new(),
         caveats: setup.notes.clone(),

@@ -8,8 +8,9 @@ use std::time::Duration;
 pub struct Settings {
     /// The program onehop.
     pub onehop: PathBuf,
-    /// How long all of it may take. What is measured adapts itself; below some ten seconds the figures are poor, and
-    /// the trial says so.
+    /// About how long all of it takes: rounds and their length are fitted into it. The first look and three short
+    /// rounds are done in any case, some ten seconds and more where a start takes long; then the figures are poor, and
+    /// the trial says so, and how long it took.
     pub within: Duration,
     /// Connections of the load.
     pub connections: usize,

@@ -34,7 +34,7 @@ pub(crate) struct Try {
     /// What runs today
     #[arg(value_name = "PATH", default_value = ".")]
     pub(crate) path: PathBuf,
-    /// All of it takes at most about so long
+    /// All of it takes about so long, and some ten seconds in any case
     #[arg(long, value_name = "TIME", default_value = "50s", value_parser = quantity::duration)]
     pub(crate) within: Duration,
     /// Write the Onehopfile here; a file that is there already is not replaced

@@ -33,7 +33,7 @@ pub(super) fn write(trial: &Trial, document: &mut Document) {
     ]));
     document.heading("Are the answers the same?");
     sameness(&trial.compared, same, document);
-    document.heading("What a request costs");
+    document.heading(&costs_heading(&trial.measured));
     match &trial.comparison {
         Some(figures) => {
             if same < all || all == 0 {
@@ -65,6 +65,19 @@ pub(super) fn write(trial: &Trial, document: &mut Document) {
     told.extend(trial.comparison.iter().flat_map(|figures| given(&figures.caveats)));
     told.extend(not_measured(trial));
     document.caveats(told);
+}
+
+/// A reader who reads no further must not take a file of the front for an answer of the application.
+fn costs_heading(measured: &[String]) -> String {
+    let shown = |path: &String| words::visible(&secrets::hide(path));
+    match measured {
+        [] => "What a request costs".to_owned(),
+        [path] => format!("What a request costs: GET {}", shown(path)),
+        [first, second] => format!("What a request costs: GET {} and {}", shown(first), shown(second)),
+        [first, others @ ..] => {
+            format!("What a request costs: GET {} and {} others", shown(first), others.len())
+        }
+    }
 }
 
 fn sameness(compared: &[Compared], same: usize, document: &mut Document) {

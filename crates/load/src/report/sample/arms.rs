@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::run;
 use crate::compare::{Comparison, Mark, Metric, Row, Sample, Settings, Usage};
+use crate::outcome::Bottleneck;
 use crate::plan::{Pace, Patience, Reuse};
 use crate::statistics::{Interval, Verdict};
 use crate::trial::{Compared, Found, Trial};
@@ -124,6 +125,26 @@ pub(super) fn three_arms() -> Comparison {
     found
 }
 
+/// Two arms, in each sample of which the load was at its own limit.
+pub(super) fn limited() -> Comparison {
+    let mut found = comparison();
+    for sample in &mut found.samples {
+        sample.marks = vec![Mark::LoadWasTheBottleneck];
+        sample.run.generator.bottleneck = Some(Bottleneck::Thread { share: 0.99 });
+    }
+    let nothing = Interval { middle: f64::NAN, low: f64::NAN, high: f64::NAN, confidence: 0.99 };
+    for row in &mut found.rows {
+        let is_latency = matches!(row.metric, Metric::P50 | Metric::P99);
+        if is_latency {
+            (row.control_value, row.test_value) = (f64::NAN, f64::NAN);
+        }
+        if is_latency || row.metric == Metric::Rate {
+            (row.ratio, row.verdict, row.pairs) = (nothing, Verdict::Unknown, 0);
+        }
+    }
+    found
+}
+
 /// An application whose answers are the same.
 pub(super) fn trial() -> Trial {
     let compared = ["GET /", "GET /blogs", "GET /blogs/001", "GET /not-found"];
@@ -143,6 +164,7 @@ pub(super) fn trial() -> Trial {
             .into_iter()
             .map(|request| Compared { request: request.to_owned(), differences: Vec::new() })
             .collect(),
+        measured: vec!["/blogs".to_owned()],
         comparison: Some(comparison()),
         own_figures: vec![
             "nginx counted 428,000 requests where the load counted 428,013 with its last ones: no contradiction."
@@ -162,6 +184,7 @@ pub(super) fn different() -> Trial {
             "field ETag: `\"a1\"` instead of none".to_owned(),
         ],
     });
+    found.measured.clear();
     found.comparison = None;
     found.caveats.push("No figures: the answers of `/time` differ.".to_owned());
     found

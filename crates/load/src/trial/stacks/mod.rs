@@ -4,7 +4,7 @@
 //! with it. Never writes into the user's folders, and starts nothing itself.
 
 mod onehop;
-mod ports;
+pub(super) mod ports;
 mod starter;
 mod today;
 
@@ -49,6 +49,8 @@ pub(super) struct Stack {
     pub(super) tells: Tells,
     /// Where it is asked.
     pub(super) address: SocketAddr,
+    /// The port of the application that it starts behind a front.
+    pub(super) app_port: Option<u16>,
     /// Its files.
     _scratch: Option<TempDir>,
 }
@@ -127,6 +129,27 @@ impl<'a> Workshop<'a> {
             return Ok(None);
         }
         self.application_alone()
+    }
+
+    /// Today's front with nobody behind it: what it answers then, it answers by itself. `None` where there is no front,
+    /// or no application.
+    pub(super) fn front_alone(&mut self, front: &Front) -> Result<Option<Stack>, TrialError> {
+        let Some(application) = &self.setup.application else { return Ok(None) };
+        let nobody = self.port()?;
+        let deserted = |text: &str| match application.port {
+            AppPort::Fixed(port) => with_other_port(text, port, nobody),
+            AppPort::Running(address) => with_other_port(text, address.port(), nobody),
+            AppPort::Told => text.to_owned(),
+        };
+        let front = match front {
+            Front::None => return Ok(None),
+            Front::Nginx { conf } => Front::Nginx { conf: deserted(conf) },
+            Front::Caddy { file } => Front::Caddy { file: deserted(file) },
+        };
+        let before = std::mem::replace(&mut self.application, Runs::Apart(loopback(nobody)));
+        let stack = self.today(&front);
+        self.application = before;
+        stack.map(Some)
     }
 
     /// From now on the application runs at this port, whoever started it.
@@ -266,6 +289,22 @@ fn fill(text: &str, port: u16, app_port: Option<u16>, scratch: &Path) -> String 
     }
 }
 
+/// The text with `:PORT` replaced wherever the number ends there.
+fn with_other_port(text: &str, port: u16, other: u16) -> String {
+    let named = format!(":{port}");
+    let mut parts = text.split(named.as_str());
+    let mut replaced = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        if part.starts_with(|next: char| next.is_ascii_digit()) {
+            replaced.push_str(&named);
+        } else {
+            replaced.push_str(&format!(":{other}"));
+        }
+        replaced.push_str(part);
+    }
+    replaced
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
@@ -279,7 +318,15 @@ pub(super) mod tests {
             telling: Source::Running,
             tells: Tells::Nothing("it is a test"),
             address,
+            app_port: None,
             _scratch: None,
         }
+    }
+
+    #[test]
+    fn a_port_is_replaced_where_it_ends_there() {
+        let text = "proxy_pass http://localhost:3000/;\nserver [::1]:3000;\nserver a:30001;\nreturn 3000;\n";
+        let expected = "proxy_pass http://localhost:9/;\nserver [::1]:9;\nserver a:30001;\nreturn 3000;\n";
+        assert_eq!(with_other_port(text, 3000, 9), expected);
     }
 }

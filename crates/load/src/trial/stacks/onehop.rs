@@ -64,6 +64,7 @@ impl Workshop<'_> {
             telling: Source::Command(start),
             tells: Tells::Metrics(admin),
             address: loopback(port),
+            app_port: self.application_to_start().and(app_port),
             _scratch: Some(folder),
         })
     }

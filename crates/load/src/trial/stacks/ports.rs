@@ -12,7 +12,7 @@ const PORTS: Range<u16> = 20_000..32_000;
 const TRIES_MAX: usize = 200;
 
 /// A port on which nobody listens, and that is not among these.
-pub(super) fn free(taken: &[u16]) -> Option<u16> {
+pub(in crate::trial) fn free(taken: &[u16]) -> Option<u16> {
     let mut random = fastrand::Rng::new();
     (0..TRIES_MAX).map(|_| random.u16(PORTS)).find(|port| !taken.contains(port) && is_free(*port))
 }

@@ -59,6 +59,7 @@ impl Workshop<'_> {
             source,
             tells: Tells::Nothing("it counts nothing by itself"),
             address,
+            app_port: None,
             _scratch: None,
         })
     }
@@ -100,7 +101,7 @@ impl Workshop<'_> {
             Err(why) => (source.clone(), Tells::Nothing(why)),
         };
         let version = measure::version_of(&text_of(&program)).unwrap_or_else(|| "nginx".to_owned());
-        Ok(self.with_front("nginx", &version, source, telling, tells, port, folder))
+        Ok(self.with_front("nginx", &version, source, telling, tells, (port, app_port), folder))
     }
 
     fn behind_caddy(&mut self, file: &str) -> Result<Stack, TrialError> {
@@ -120,7 +121,7 @@ impl Workshop<'_> {
         let source = self.start(command, "start.sh", folder.path(), port, app_port)?;
         let version = measure::version_of(&text_of(&program)).unwrap_or_else(|| "Caddy".to_owned());
         let tells = Tells::Nothing("Caddy counts requests only where its configuration asks for metrics");
-        Ok(self.with_front("caddy", &version, source.clone(), source, tells, port, folder))
+        Ok(self.with_front("caddy", &version, source.clone(), source, tells, (port, app_port), folder))
     }
 
     /// The front's command, with the application's before it where that is to be started.
@@ -160,7 +161,7 @@ impl Workshop<'_> {
         source: Source,
         telling: Source,
         tells: Tells,
-        port: u16,
+        (port, app_port): (u16, Option<u16>),
         folder: tempfile::TempDir,
     ) -> Stack {
         let application = self.setup.application.as_ref();
@@ -181,6 +182,7 @@ impl Workshop<'_> {
             telling,
             tells,
             address: loopback(port),
+            app_port: self.application_to_start().and(app_port),
             _scratch: Some(folder),
         }
     }
