@@ -53,7 +53,13 @@ pub(super) fn gather(
     let quiets: Vec<Vec<Quiet>> = seen.iter().map(|thread| thread.notes.quiets.clone()).collect();
     let stalls = verdict::stalls(&quiets, &slices, measured_from, last_end.max(until));
     let omitted = match &plan.pace {
-        Pace::Closed { think, .. } => verdict::omitted(&total.latency, *think, &stalls),
+        Pace::Closed { think, .. } => {
+            let mut given_up = Latencies::new();
+            for thread in seen {
+                given_up.merge(&thread.notes.given_up);
+            }
+            verdict::omitted(&total.latency, &given_up, *think, &stalls)
+        }
         Pace::Open { .. } => None,
     };
     let generator = generator(plan, seen, &total, measured, !stalls.is_empty());

@@ -88,6 +88,8 @@ pub(super) struct Record {
     last_answer: u64,
     /// Since when requests were waited for that were given up after the last answer.
     given_up_since: Option<u64>,
+    /// How long requests were waited for that were given up; of the measured time, all requests together.
+    given_up: Latencies,
     /// When the last counted request was over.
     last_end: u64,
     /// Good answers that ended in the measured time, whenever they began.
@@ -99,6 +101,7 @@ pub(super) struct Record {
 pub(super) struct Notes {
     pub tallies: Vec<Tally>,
     pub quiets: Vec<Quiet>,
+    pub given_up: Latencies,
     pub last_end: u64,
     pub good_in_time: u64,
 }
@@ -126,6 +129,7 @@ impl Record {
             quiets: Vec::new(),
             last_answer: 0,
             given_up_since: None,
+            given_up: Latencies::new(),
             last_end: 0,
             good_in_time: 0,
         };
@@ -201,6 +205,9 @@ impl Record {
         if past.begun < self.times.measured_from {
             return;
         }
+        if fault == Fault::TimedOut {
+            self.given_up.record(Duration::from_nanos(past.now.saturating_sub(past.begun)));
+        }
         // A request that was never sent ends nothing.
         if fault != Fault::Unsent {
             self.last_end = past.now;
@@ -222,6 +229,7 @@ impl Record {
         Notes {
             tallies: self.tallies,
             quiets: self.quiets,
+            given_up: self.given_up,
             last_end: self.last_end,
             good_in_time: self.good_in_time,
         }

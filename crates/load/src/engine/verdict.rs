@@ -94,13 +94,21 @@ fn intersection(one: &[Quiet], other: &[Quiet]) -> Vec<Quiet> {
 
 /// What a closed loop left out, as HdrHistogram corrects it (Tene, How NOT to Measure Latency): for an answer that
 /// took far longer than the usual distance of a connection's requests, those that would have begun meanwhile are
-/// added, each with the rest of the wait that it would have had.
-pub(super) fn omitted(latency: &Latencies, think: Duration, stalls: &[Stall]) -> Option<Omitted> {
+/// added, each with the rest of the wait that it would have had. Waits that were `given_up` are the longest of all.
+pub(super) fn omitted(
+    latency: &Latencies,
+    given_up: &Latencies,
+    think: Duration,
+    stalls: &[Stall],
+) -> Option<Omitted> {
+    if latency.count() == 0 {
+        return None;
+    }
     let interval = (latency.at(0.5) + think).max(Duration::from_nanos(1));
     let bound = interval * OMISSION_FACTOR;
     let mut corrected = latency.clone();
     let mut requests = 0_u64;
-    for (took, count) in latency.steps() {
+    for (took, count) in latency.steps().chain(given_up.steps()) {
         if took <= bound {
             continue;
         }
@@ -227,22 +235,35 @@ mod tests {
 
     #[test]
     fn a_long_wait_stands_for_the_requests_that_did_not_begin() {
-        let told = omitted(&latencies(&[(10, 9999), (1000, 1)]), Duration::ZERO, &[]).unwrap();
+        let told =
+            omitted(&latencies(&[(10, 9999), (1000, 1)]), &Latencies::new(), Duration::ZERO, &[]).unwrap();
         assert!((98..=99).contains(&told.requests), "{}", told.requests);
         assert!(told.corrected.at(0.995) > Duration::from_millis(400));
-        assert!(omitted(&latencies(&[(10, 900), (90, 100)]), Duration::ZERO, &[]).is_none());
+        assert!(
+            omitted(&latencies(&[(10, 900), (90, 100)]), &Latencies::new(), Duration::ZERO, &[]).is_none()
+        );
         // Too little to tell, unless the server stood still.
         let little = latencies(&[(10, 1_000_000), (1000, 1)]);
-        assert!(omitted(&little, Duration::ZERO, &[]).is_none());
+        assert!(omitted(&little, &Latencies::new(), Duration::ZERO, &[]).is_none());
         let stall = Stall { at: Duration::ZERO, length: Duration::from_secs(1) };
-        assert!(omitted(&little, Duration::ZERO, &[stall]).is_some());
+        assert!(omitted(&little, &Latencies::new(), Duration::ZERO, &[stall]).is_some());
+    }
+
+    #[test]
+    fn a_wait_that_was_given_up_leaves_out_as_much_as_one_that_was_answered() {
+        let usual = latencies(&[(10, 10_000)]);
+        let told = omitted(&usual, &latencies(&[(1000, 4)]), Duration::ZERO, &[]).unwrap();
+        assert!((4 * 98..=4 * 99).contains(&told.requests), "{}", told.requests);
+        assert!(told.corrected.at(0.99) > Duration::from_millis(500));
+        // Nothing was answered: there is no usual pace.
+        assert!(omitted(&Latencies::new(), &usual, Duration::ZERO, &[]).is_none());
     }
 
     #[test]
     fn a_wait_of_an_hour_among_microseconds_is_corrected_in_few_steps() {
         let mut latencies = latencies(&[(3_600_000, 1)]);
         latencies.record_many(Duration::from_micros(1), 100);
-        let told = omitted(&latencies, Duration::ZERO, &[]).unwrap();
+        let told = omitted(&latencies, &Latencies::new(), Duration::ZERO, &[]).unwrap();
         assert!((told.requests as f64 / 3.6e9 - 1.0).abs() < 0.01, "{}", told.requests);
         let half = told.corrected.at(0.5).as_secs_f64() / 1800.0;
         assert!((half - 1.0).abs() < 0.01, "{half}");

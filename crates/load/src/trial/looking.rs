@@ -2,6 +2,7 @@
 //!
 //! Owns the servers of that phase; all of them have ended when a function of this file returns.
 
+use std::cell::Cell;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
@@ -229,36 +230,37 @@ pub(super) fn begin(
     cores: &[usize],
     observer: &mut dyn Observer,
 ) -> Result<(Server, IpAddr), Failed> {
-    let mut server = Server::start(start, cores)?;
+    let server = Server::start(start, cores)?;
     let mut ask = ask.clone();
     let begun = Instant::now();
+    let patience = Patience { connect: Duration::from_secs(1), answer: start.ready_within };
     loop {
         let left = start.ready_within.saturating_sub(begun.elapsed());
-        let (stretch, is_last) = (READY_STRETCH.min(left), left <= READY_STRETCH);
-        let (connect, stretch_begun) = (Duration::from_secs(1), Instant::now());
-        let patience = Patience { connect, answer: start.ready_within };
-        let error = match measure::wait_until_ready(&mut server, &ask, patience, stretch) {
-            Ok(_) => return Ok((server, ip_of(&ask.address))),
-            Err(error) => error,
+        let (next_look, is_elsewhere) = (Cell::new(Instant::now() + READY_STRETCH), Cell::new(false));
+        // A first answer that takes long is not asked for a second time: only another place to ask at ends the wait.
+        let is_over = || {
+            if ip_of(&ask.address).is_ipv4() && Instant::now() >= next_look.get() {
+                next_look.set(Instant::now() + READY_STRETCH);
+                is_elsewhere.set(is_at_ipv6_alone(&server));
+            }
+            is_elsewhere.get() || observer.is_interrupted()
         };
-        match error {
-            StartError::NotReady { .. } if !is_last => {}
-            // At the end of a stretch any port that is listened on is named, answer or not.
-            StartError::ListensElsewhere { .. } if !is_last && stretch_begun.elapsed() >= stretch => {}
-            error => return Err(Failed::Start(error)),
+        if measure::wait_until_ready_unless(&server, &ask, patience, left, &is_over)?.is_some() {
+            return Ok((server, ip_of(&ask.address)));
         }
         if observer.is_interrupted() {
+            server.stop_hurried_by(&|| true);
             return Err(Failed::Interrupted);
         }
-        let port = server.port();
-        let listening = server.tree().listening();
-        let here = |address: &&SocketAddr| address.port() == port;
-        if listening.iter().any(|address| here(&address))
-            && listening.iter().filter(here).all(|address| address.ip() == IpAddr::V6(Ipv6Addr::LOCALHOST))
-        {
-            ask.address = Address::Tcp((Ipv6Addr::LOCALHOST, port).into());
-        }
+        ask.address = Address::Tcp((Ipv6Addr::LOCALHOST, server.port()).into());
     }
+}
+
+/// Whether it listens on its port, and at ::1 only.
+fn is_at_ipv6_alone(server: &Server) -> bool {
+    let listening = server.tree().listening();
+    let mut here = listening.iter().filter(|address| address.port() == server.port()).peekable();
+    here.peek().is_some() && here.all(|address| address.ip() == IpAddr::V6(Ipv6Addr::LOCALHOST))
 }
 
 fn ip_of(address: &Address) -> IpAddr {
