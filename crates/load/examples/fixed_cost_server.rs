@@ -2,7 +2,7 @@
 //!
 //! Owns its cost and its faults; speaks just enough HTTP/1.1 for a GET without a body. It is started with variables:
 //! `PORT`, `COST` (turns of a loop for each request), `SLOW_MS` and `SLOW_REQUEST_US` (so long after its start each
-//! request sleeps so long), `SILENT_MS` (so long it does not listen), `FAIL_AFTER` (after so many requests it
+//! request sleeps so long), `SLOW_REQUESTS` (the same for its first requests, whenever they come), `SILENT_MS` (so long it does not listen), `FAIL_AFTER` (after so many requests it
 //! answers 500).
 
 use std::hint::black_box;
@@ -28,6 +28,7 @@ pub fn main() {
     let cost = number("COST").unwrap_or(0);
     let slow_until = begun + Duration::from_millis(number("SLOW_MS").unwrap_or(0));
     let slow_request = Duration::from_micros(number("SLOW_REQUEST_US").unwrap_or(0));
+    let slow_first = number("SLOW_REQUESTS").unwrap_or(0);
     let fail_after = number("FAIL_AFTER").unwrap_or(u64::MAX);
     thread::sleep(Duration::from_millis(number("SILENT_MS").unwrap_or(0)));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("the port is free");
@@ -35,10 +36,11 @@ pub fn main() {
         thread::spawn(move || {
             let answer = || {
                 burn(cost);
-                if Instant::now() < slow_until {
+                let earlier = ANSWERED.fetch_add(1, Ordering::Relaxed);
+                if earlier < slow_first || Instant::now() < slow_until {
                     thread::sleep(slow_request);
                 }
-                if ANSWERED.fetch_add(1, Ordering::Relaxed) < fail_after { GOOD } else { BAD }
+                if earlier < fail_after { GOOD } else { BAD }
             };
             // A client that goes away is no fault of ours.
             let _ = serve(stream, answer);

@@ -3,15 +3,17 @@
 //! Owns one kept connection. It is not for load, that is `engine/`; both put requests together in the same way
 //! ([`Ask::field_lines`]). Never takes a part of an answer for the whole.
 
-use std::io::{self, Read, Write};
-use std::net::TcpStream;
-use std::os::unix::net::UnixStream;
+use std::io;
 use std::time::{Duration, Instant};
 
 use onehop_http1::{AnswerRead, AskHead, BodyLength, BodyRead, ClientCodec, Limits, Refusal, ResponseHead};
 
 use crate::plan::{Ask, Patience};
 use crate::target::Address;
+
+use stream::{Stream, Wait};
+
+mod stream;
 
 /// Bytes of an answer's body that are held. One that is longer is an error: this client is for looking at
 /// answers, and what is larger is not looked at.
@@ -83,6 +85,9 @@ pub enum AskError {
     /// More than is held.
     #[error("the answer's body is longer than {BODY_BYTES_MAX} bytes")]
     TooLong,
+    /// Somebody did not want to wait any more.
+    #[error("it was broken off")]
+    BrokenOff,
 }
 
 /// What of a request cannot be sent.
@@ -104,12 +109,6 @@ struct Line {
     stream: Stream,
     codec: ClientCodec,
     input: Vec<u8>,
-}
-
-#[derive(Debug)]
-enum Stream {
-    Tcp(TcpStream),
-    Unix(UnixStream),
 }
 
 impl Ask {
@@ -154,24 +153,44 @@ impl Client {
     /// # Errors
     /// Where there is no whole answer.
     pub fn ask(&mut self, ask: &Ask, patience: Patience) -> Result<Answer, AskError> {
+        self.ask_unless(ask, patience, &|| false)
+    }
+
+    /// The same, until `is_broken_off` says so.
+    ///
+    /// # Errors
+    /// Where there is no whole answer; [`AskError::BrokenOff`] within a fifth of a second of that word.
+    pub fn ask_unless(
+        &mut self,
+        ask: &Ask,
+        patience: Patience,
+        is_broken_off: &dyn Fn() -> bool,
+    ) -> Result<Answer, AskError> {
         let lines = ask.field_lines()?;
         let was_kept = self.line.is_some();
         let repeatable =
             matches!(ask.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "PUT" | "DELETE" | "TRACE");
-        let first = self.ask_once(ask, &lines, patience);
-        match first {
-            Err(AskError::Closed) if was_kept && repeatable => self.ask_once(ask, &lines, patience),
+        let mut once = || self.ask_once(ask, &lines, patience, is_broken_off);
+        match once() {
+            Err(AskError::Closed) if was_kept && repeatable => once(),
             first => first,
         }
     }
 
-    fn ask_once(&mut self, ask: &Ask, lines: &[u8], patience: Patience) -> Result<Answer, AskError> {
+    fn ask_once(
+        &mut self,
+        ask: &Ask,
+        lines: &[u8],
+        patience: Patience,
+        is_broken_off: &dyn Fn() -> bool,
+    ) -> Result<Answer, AskError> {
         let begun = Instant::now();
         let (mut line, connected) = match self.line.take() {
             Some(line) => (line, false),
-            None => (Line::open(&self.address, patience.connect).map_err(AskError::Connect)?, true),
+            None => (Line::open(&self.address, &Wait::new(begun, patience.connect, is_broken_off))?, true),
         };
-        let mut exchange = Exchange { begun, deadline: begun + patience.answer, patience, bytes_read: 0 };
+        let wait = Wait::new(begun, patience.answer, is_broken_off);
+        let mut exchange = Exchange { begun, wait, bytes_read: 0 };
         exchange.send(&mut line, ask, lines)?;
         let mut answer = exchange.receive(&mut line, &mut self.head)?;
         answer.connected = connected;
@@ -183,15 +202,19 @@ impl Client {
     }
 }
 
+/// Whether somebody accepts a connection there.
+pub(crate) fn try_to_connect(address: &Address, patience: Duration) -> Result<(), AskError> {
+    Stream::open(address, &Wait::new(Instant::now(), patience, &|| false)).map(|_| ())
+}
+
 /// One request and its answer.
-struct Exchange {
+struct Exchange<'a> {
     begun: Instant,
-    deadline: Instant,
-    patience: Patience,
+    wait: Wait<'a>,
     bytes_read: u64,
 }
 
-impl Exchange {
+impl Exchange<'_> {
     fn send(&self, line: &mut Line, ask: &Ask, lines: &[u8]) -> Result<(), AskError> {
         let mut out = Vec::new();
         let head = AskHead {
@@ -206,13 +229,7 @@ impl Exchange {
             line.codec.write_data(&mut out, body);
         }
         line.codec.finish(&mut out, b"");
-        line.stream.set_write_patience(self.patience.answer);
-        match line.stream.write_all(&out) {
-            // An early answer may be there although the server takes no more: it is read in any case.
-            Ok(()) => Ok(()),
-            Err(error) if is_timeout(&error) => Err(AskError::TimedOut(self.patience.answer)),
-            Err(_) => Ok(()),
-        }
+        line.stream.write(&out, &self.wait)
     }
 
     fn receive(&mut self, line: &mut Line, head: &mut ResponseHead) -> Result<Answer, AskError> {
@@ -279,81 +296,20 @@ impl Exchange {
 
     /// Reads once; 0 is the end.
     fn fill(&mut self, line: &mut Line) -> Result<usize, AskError> {
-        let timed_out = AskError::TimedOut(self.patience.answer);
-        let left = self.deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(timed_out);
-        }
-        line.stream.set_read_patience(left);
         let held = line.input.len();
         line.input.resize(held + READ_BYTES, 0);
-        let read = line.stream.read(line.input.get_mut(held..).unwrap_or_default());
+        let read = line.stream.read(line.input.get_mut(held..).unwrap_or_default(), &self.wait);
         line.input.truncate(held + *read.as_ref().unwrap_or(&0));
-        match read {
-            Ok(count) => {
-                self.bytes_read += count as u64;
-                Ok(count)
-            }
-            Err(error) if is_timeout(&error) => Err(timed_out),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => self.fill(line),
-            // A reset: nothing more comes.
-            Err(_) => Ok(0),
-        }
+        let count = read?;
+        self.bytes_read += count as u64;
+        Ok(count)
     }
 }
 
 impl Line {
-    fn open(address: &Address, patience: Duration) -> io::Result<Line> {
-        let stream = match address {
-            Address::Tcp(address) => {
-                let stream = TcpStream::connect_timeout(address, patience)?;
-                stream.set_nodelay(true)?;
-                Stream::Tcp(stream)
-            }
-            Address::Unix(path) => Stream::Unix(UnixStream::connect(path)?),
-        };
+    fn open(address: &Address, wait: &Wait<'_>) -> Result<Line, AskError> {
+        let stream = Stream::open(address, wait)?;
         Ok(Line { stream, codec: ClientCodec::new(CODEC_LIMITS), input: Vec::new() })
-    }
-}
-
-impl Stream {
-    fn set_read_patience(&self, patience: Duration) {
-        // Only zero can be refused here, and that is made impossible.
-        let patience = Some(patience.max(Duration::from_millis(1)));
-        let _ = match self {
-            Stream::Tcp(stream) => stream.set_read_timeout(patience),
-            Stream::Unix(stream) => stream.set_read_timeout(patience),
-        };
-    }
-
-    fn set_write_patience(&self, patience: Duration) {
-        let patience = Some(patience.max(Duration::from_millis(1)));
-        let _ = match self {
-            Stream::Tcp(stream) => stream.set_write_timeout(patience),
-            Stream::Unix(stream) => stream.set_write_timeout(patience),
-        };
-    }
-}
-
-impl Read for Stream {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.read(buffer),
-            Stream::Unix(stream) => stream.read(buffer),
-        }
-    }
-}
-
-impl Write for Stream {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Stream::Tcp(stream) => stream.write(bytes),
-            Stream::Unix(stream) => stream.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 
@@ -384,13 +340,12 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || is_mark(byte))
 }
 
-fn is_timeout(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
     use std::net::TcpListener;
+    use std::os::unix::net::UnixListener;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
     use crate::plan::Expect;
@@ -470,6 +425,42 @@ mod tests {
         let patience = Patience { connect: Duration::from_secs(1), answer: Duration::from_millis(50) };
         let error = Client::new(Address::Tcp(address)).ask(&ask_of(address), patience).unwrap_err();
         assert!(matches!(error, AskError::TimedOut(_)), "{error}");
+    }
+
+    #[test]
+    fn a_wait_for_an_answer_ends_when_it_is_broken_off() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let patience = Patience { connect: Duration::from_secs(60), answer: Duration::from_secs(60) };
+        let looks = AtomicU32::new(0);
+        let is_broken_off = || looks.fetch_add(1, Ordering::Relaxed) > 5;
+        let begun = Instant::now();
+        let asked = Client::new(Address::Tcp(address)).ask_unless(&ask_of(address), patience, &is_broken_off);
+        assert!(matches!(asked, Err(AskError::BrokenOff)), "{asked:?}");
+        assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    }
+
+    #[test]
+    fn a_unix_socket_that_accepts_nobody_is_given_up_in_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let _listener = UnixListener::bind(&path).unwrap();
+        let patience = Patience { connect: Duration::from_millis(50), answer: Duration::from_millis(50) };
+        let ask = ask_of("127.0.0.1:1".parse().unwrap());
+        // As many as the backlog takes wait for an answer, and the others for a place in it.
+        let mut waiting = Vec::new();
+        let error = loop {
+            match in_backlog(&path) {
+                Some(stream) => waiting.push(stream),
+                None => break Client::new(Address::Unix(path)).ask(&ask, patience).unwrap_err(),
+            }
+        };
+        assert!(error.to_string().contains("no connection"), "{error} after {}", waiting.len());
+    }
+
+    /// A connection in the backlog; `None` where that is full.
+    fn in_backlog(path: &std::path::Path) -> Option<std::os::fd::OwnedFd> {
+        crate::engine::open_socket(&Address::Unix(path.to_owned())).ok()
     }
 
     #[test]

@@ -12,7 +12,9 @@ use crate::latency::Latencies;
 pub struct Run {
     /// When the measured time began.
     pub begun: SystemTime,
-    /// Its length, to the last answer that was waited for.
+    /// The length that the counts are told for. Where a number of requests was the end: to the last answer. Else the
+    /// measured time; where more answers were counted than ended in it, because some were owed at its end and waited
+    /// for, it is longer by the same share, and at most to the last of them.
     pub elapsed: Duration,
     /// All requests together.
     pub total: Tally,
@@ -143,6 +145,11 @@ pub enum Bottleneck {
     Late {
         /// 99th percentile of the lateness.
         p99: Duration,
+    },
+    /// The load's own system refused connections: no local port, descriptor or memory was left.
+    System {
+        /// How often.
+        refused: u64,
     },
     /// All connections were busy and arrivals had to wait for one.
     Connections {

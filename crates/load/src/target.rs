@@ -6,9 +6,10 @@
 use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
+
+use crate::client::{self, AskError};
 
 /// One thing that can be asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,8 +145,11 @@ impl Endpoint {
     pub fn reach(&self, patience: Duration) -> Result<Address, TargetError> {
         let (host, port) = match self {
             Endpoint::Unix(path) => {
-                return match UnixStream::connect(path) {
-                    Ok(_) => Ok(Address::Unix(path.clone())),
+                let address = Address::Unix(path.clone());
+                // With patience: the connect of a Unix socket whose backlog is full waits for ever.
+                return match client::try_to_connect(&address, patience) {
+                    Ok(()) => Ok(address),
+                    Err(AskError::Connect(error)) => Err(self.unreachable(&plain(&error))),
                     Err(error) => Err(self.unreachable(&error.to_string())),
                 };
             }

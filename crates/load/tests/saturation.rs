@@ -2,22 +2,35 @@
 //!
 //! It sleeps instead of working, so that the capacity hardly depends on what else the machine does.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use onehop_load::compare::Start;
 use onehop_load::measure::{Server, wait_until_ready};
 use onehop_load::plan::{Ask, Expect, Pace, Patience, Plan, Reuse, Until};
 use onehop_load::saturation::{Limit, Settings, search};
-use onehop_load::{Address, Observer, Target, Unobserved};
+use onehop_load::{Address, Observer, Target, Unobserved, engine};
 
 #[expect(unreachable_pub, reason = "it is a program's main elsewhere")]
 #[path = "../examples/fixed_cost_server.rs"]
 mod fixed_cost_server;
 
 const CONNECTIONS: usize = 4;
-/// Each request takes so long, and each connection has one at a time: 2000 requests per second at most.
+/// Each request takes so long, and each connection has one at a time: 2000 requests per second at most, and fewer
+/// where the machine wakes sleepers late.
 const REQUEST_MICROS: u64 = 2000;
-const CAPACITY: f64 = CONNECTIONS as f64 * 1e6 / REQUEST_MICROS as f64;
+
+/// One search at a time: they would be each other's noise.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What the server can do now, as a closed loop sees it.
+fn capacity(plan: &Plan) -> f64 {
+    let until = Until { time: Some(Duration::from_millis(500)), ..Until::default() };
+    engine::run(&Plan { until, ..plan.clone() }, &mut Unobserved).unwrap().rate()
+}
 
 #[test]
 #[ignore = "the server that the other tests start"]
@@ -78,16 +91,21 @@ const LIMIT: Limit = Limit { share: 0.9, latency: Duration::from_millis(30), fai
 
 #[test]
 fn the_highest_rate_is_below_the_capacity_and_near_it() {
+    let _alone = alone();
     let (_server, plan) = sleeping_server();
+    let before = capacity(&plan);
     let found = search(&plan, LIMIT, &settings(), &mut Unobserved).unwrap();
+    let after = capacity(&plan);
+    // What else the machine does may change meanwhile.
+    let (least, most) = (before.min(after), before.max(after));
     let rates: Vec<(f64, bool)> = found.points.iter().map(|point| (point.offered, point.is_within)).collect();
     assert!(rates.is_sorted_by(|one, other| one.0 <= other.0), "{rates:?}");
     assert!(rates.len() <= 12, "{rates:?}");
     match found.best {
         Some(best) => {
             // A short run may be within the limit a little above the capacity: the queue is not long yet.
-            assert!(best < CAPACITY * 1.2, "{rates:?}");
-            assert!(best > CAPACITY * 0.5 || found.load_was_the_limit, "{rates:?} {:?}", found.caveats);
+            assert!(best < most * 1.5, "{rates:?}");
+            assert!(best > least * 0.4 || found.load_was_the_limit, "{rates:?} {:?}", found.caveats);
             assert_eq!(rates.iter().filter(|point| **point == (best, true)).count(), 2, "{rates:?}");
         }
         // Only where other work kept the load from its core.
@@ -97,6 +115,7 @@ fn the_highest_rate_is_below_the_capacity_and_near_it() {
 
 #[test]
 fn a_limit_that_cannot_be_met_is_no_rate_at_all() {
+    let _alone = alone();
     let (_server, plan) = sleeping_server();
     let limit = Limit { latency: Duration::from_micros(500), ..LIMIT };
     let found = search(&plan, limit, &settings(), &mut Unobserved).unwrap();
@@ -122,6 +141,7 @@ impl Observer for BreaksOff {
 
 #[test]
 fn whoever_breaks_off_has_the_points_until_then_and_no_best_rate() {
+    let _alone = alone();
     let (_server, plan) = sleeping_server();
     let found = search(&plan, LIMIT, &settings(), &mut BreaksOff(false)).unwrap();
     assert_eq!((found.best, found.points.len()), (None, 3));

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use onehop_load::measure::Tree;
 use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 /// A second interrupt counts only after this: a wrapper often passes on the one that the terminal has
@@ -27,11 +27,16 @@ pub(crate) enum Wish {
     Stopping,
 }
 
-/// Asks for the end of a measurement, by setting the flag, at the first SIGINT or SIGTERM; the second SIGINT, or
-/// SIGTERM, ends the process at once, and with it the servers that it started.
+/// Asks for the end of a measurement, by setting the flag, at the first SIGINT, SIGTERM, SIGQUIT, or SIGHUP (a
+/// terminal that was closed, unless nohup has it ignored); the second ends the process at once. Either way the servers
+/// that were started end with it.
 #[expect(clippy::disallowed_methods, reason = "a person who interrupts twice wants the end now")]
 pub(crate) fn break_off(asked: Arc<AtomicBool>) -> io::Result<()> {
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
+    let mut wanted = vec![SIGINT, SIGTERM, SIGQUIT];
+    if !is_ignored(SIGHUP) {
+        wanted.push(SIGHUP);
+    }
+    let mut signals = Signals::new(wanted)?;
     thread::Builder::new().name("signals".into()).spawn(move || {
         let mut first: Option<Instant> = None;
         for _ in signals.forever() {
@@ -45,6 +50,14 @@ pub(crate) fn break_off(asked: Arc<AtomicBool>) -> io::Result<()> {
         }
     })?;
     Ok(())
+}
+
+/// Whether this process was started with the signal ignored (proc(5), `SigIgn`: a bit for each, from 1).
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    u32::try_from(signal - 1).ok().and_then(|bit| mask.checked_shr(bit)).is_some_and(|rest| rest & 1 == 1)
 }
 
 /// Servers under measurement have process groups of their own: nobody else ends them.

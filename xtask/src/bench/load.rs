@@ -6,7 +6,6 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use onehop_load::Unobserved;
 use onehop_load::compare::Usage;
 use onehop_load::engine;
 use onehop_load::measure::{self, Meter, Tree};
@@ -15,6 +14,7 @@ use onehop_load::plan::{Ask, Expect, Pace, Patience, Plan, Reuse, Until};
 
 use crate::Outcome;
 
+use super::interrupt::{self, Interruptible};
 use super::servers::{self, Cores};
 
 /// What is asked in one case.
@@ -101,9 +101,10 @@ impl Load {
         // Threads that the plan binds to no core get those of the thread that starts them.
         let load = || {
             measure::bind_to(&cores);
-            engine::run(&plan, &mut Unobserved)
+            engine::run(&plan, &mut Interruptible)
         };
         let run = std::thread::scope(|scope| scope.spawn(load).join()).map_err(|_| "the load broke")??;
+        interrupt::check()?;
         match &run.end {
             End::Hopeless(why) => Err(format!("{}: nothing but failures: {why}", self.path).into()),
             _ => Ok(seen_in(&run)),
@@ -155,6 +156,7 @@ fn in_words(bottleneck: Bottleneck) -> String {
         Bottleneck::Core { share } => {
             format!("a thread of the load waited for a core for {:.0} % of the time", share * 100.0)
         }
+        Bottleneck::System { refused } => format!("the system refused {refused} connections of the load"),
         Bottleneck::Late { p99 } => format!("requests were sent {p99:?} late"),
         Bottleneck::Connections { arrivals } => format!("{arrivals} requests waited for a connection"),
     }

@@ -3,13 +3,14 @@
 //! Servers are started, bound to cores and weighed by `onehop_load::measure`, and loaded by its engine.
 //! `arms.rs` names who is measured and how each is started, `servers.rs` on which cores, `load.rs` says what the
 //! engine is to ask and `outside.rs` has wrk check it, `probe.rs` asks one question at a time, `report.rs` prints and
-//! keeps the figures; `files.rs`, `app/`, `idle.rs` and `tree.rs` are the measurements.
+//! keeps the figures; `interrupt.rs` ends it all where a signal asks for that; `files.rs`, `app/`, `idle.rs` and `tree.rs` are the measurements.
 //! No measurement may start while another one runs: there are two cores, one for each side.
 
 mod app;
 mod arms;
 mod files;
 mod idle;
+mod interrupt;
 mod load;
 mod outside;
 mod probe;
@@ -18,8 +19,34 @@ mod servers;
 mod tree;
 mod trust;
 
-pub(crate) use app::{frameworks, run as app};
-pub(crate) use files::run as files;
-pub(crate) use idle::run as idle;
-pub(crate) use tree::run as tree;
-pub(crate) use trust::run as trust;
+use crate::Outcome;
+
+/// Other servers, and files.
+pub(crate) fn files(words: &[&str]) -> Outcome {
+    interrupt::watched(files::run, words)
+}
+
+/// A small application.
+pub(crate) fn app(words: &[&str]) -> Outcome {
+    interrupt::watched(app::run, words)
+}
+
+/// Servers on frameworks, unchanged.
+pub(crate) fn frameworks(words: &[&str]) -> Outcome {
+    interrupt::watched(app::frameworks, words)
+}
+
+/// Memory of idle connections.
+pub(crate) fn idle(words: &[&str]) -> Outcome {
+    interrupt::watched(idle::run, words)
+}
+
+/// Time to ready, and memory of changes.
+pub(crate) fn tree(words: &[&str]) -> Outcome {
+    interrupt::watched(tree::run, words)
+}
+
+/// Whether comparisons may be believed.
+pub(crate) fn trust(words: &[&str]) -> Outcome {
+    interrupt::watched(trust::run, words)
+}

@@ -14,6 +14,9 @@ use crate::{Outcome, ground};
 
 use super::load::Load;
 
+/// With more than this share of errors it measured something else than answers.
+const ERRORS_SHARE_MAX: f64 = 0.001;
+
 /// Two loads that are both right differ by less: server, kernel and wake-ups are the same. Above it, the case's figures
 /// are doubtful.
 const DIFFERENCE_MAX: f64 = 0.05;
@@ -64,7 +67,7 @@ impl Outside {
             command(&line[0], &words).output().map_err(|error| format!("cannot run wrk: {error}"))?;
         let usage = meter.finish()?.usage;
         let text = String::from_utf8_lossy(&output.stdout);
-        let (requests, wrk_rate) =
+        let Seen { requests, rate: wrk_rate, errors } =
             text.lines().rev().find_map(|line| seen_in(line.trim())).ok_or_else(|| {
                 format!("wrk gave no figures: {text}{}", String::from_utf8_lossy(&output.stderr))
             })?;
@@ -75,7 +78,9 @@ impl Outside {
             cpu_us: usage.cpu.as_secs_f64() * 1e6 / requests.max(1) as f64,
             load_cpu_us: own_seconds * 1e6 / requests.max(1) as f64,
             ratio,
-            is_doubtful: !is_smoke && (ratio - 1.0).abs() > DIFFERENCE_MAX,
+            is_doubtful: !is_smoke
+                && ((ratio - 1.0).abs() > DIFFERENCE_MAX
+                    || errors as f64 > ERRORS_SHARE_MAX * requests as f64),
             line: line.join(" "),
         }))
     }
@@ -123,12 +128,25 @@ fn children_ticks() -> u64 {
     words.skip(13).take(2).filter_map(|word| word.parse::<u64>().ok()).sum()
 }
 
-/// Answers, and answers per second.
-fn seen_in(line: &str) -> Option<(u64, f64)> {
+/// What wrk saw.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    /// Answers, whatever their status.
+    requests: u64,
+    /// Answers per second.
+    rate: f64,
+    /// Answers with a status that is none of success, and requests without an answer.
+    errors: u64,
+}
+
+fn seen_in(line: &str) -> Option<Seen> {
     let value: Value = serde_json::from_str(line).ok()?;
     let number = |name: &str| value.get(name).and_then(Value::as_u64);
     let requests = number("requests")?;
-    Some((requests, requests as f64 * 1e6 / number("microseconds")?.max(1) as f64))
+    let rate = requests as f64 * 1e6 / number("microseconds")?.max(1) as f64;
+    let errors = value.get("errors").and_then(Value::as_object);
+    let errors = errors.map_or(0, |errors| errors.values().filter_map(Value::as_u64).sum());
+    Some(Seen { requests, rate, errors })
 }
 
 #[cfg(test)]
@@ -138,7 +156,7 @@ mod tests {
     #[test]
     fn the_figures_of_wrk_are_read() {
         let line = r#"{"requests":100,"microseconds":2000000,"bytes":1,"p50_us":3,"errors":{"connect":1}}"#;
-        assert_eq!(seen_in(line), Some((100, 50.0)));
+        assert_eq!(seen_in(line), Some(Seen { requests: 100, rate: 50.0, errors: 1 }));
         assert!(seen_in("Running 5s test @ http://127.0.0.1").is_none());
     }
 }

@@ -337,14 +337,16 @@ impl Report {
         if rows.is_empty() {
             return None;
         }
+        let counting: Vec<&Measured> = rows.iter().copied().filter(|row| row.complaint().is_none()).collect();
         let of = |figure: fn(&Measured) -> Option<f64>| {
-            let figures: Vec<f64> = rows.iter().filter_map(|row| figure(row)).collect();
+            let figures: Vec<f64> = counting.iter().filter_map(|row| figure(row)).collect();
             (!figures.is_empty()).then(|| rounded(statistics::median(&figures)))
         };
         let mut value = json!({
             "case": case,
             "arm": arm,
             "void": rows.iter().find_map(|row| row.complaint()),
+            "rounds": counting.len(),
             "cpu_us_per_request": of(|row| row.seen.as_ref().map(|_| row.cpu_us)),
             "requests_per_second": of(|row| row.seen.as_ref().map(|seen| seen.rate)),
             "p50_us": of(|row| row.seen.as_ref().map(|seen| seen.p50_us as f64)),
@@ -501,5 +503,12 @@ mod tests {
         assert_eq!(report.ratio("c", "onehop", "floor"), Some(1.6));
         assert_eq!(report.ratio("c", "onehop", "nginx"), None);
         assert_eq!(report.interval("c", "onehop", "floor"), None);
+        let median = report.median_of("c", "onehop").unwrap();
+        assert_eq!(
+            (&median["cpu_us_per_request"], &median["rounds"]),
+            (&json!(9.0), &json!(2)),
+            "{median:#}"
+        );
+        assert!(median["void"].as_str().unwrap().contains("4 errors"), "{median:#}");
     }
 }

@@ -12,6 +12,8 @@ use onehop_load::{Address, Target};
 
 use crate::Outcome;
 
+use super::interrupt;
+
 /// A server needs milliseconds to be ready, a framework's worker a second on a quiet core; half a minute means that it
 /// never will be.
 const READY_DEADLINE: Duration = Duration::from_secs(30);
@@ -43,6 +45,7 @@ pub(crate) fn start(
     port: u16,
     cores: Cores,
 ) -> Outcome<Server> {
+    interrupt::check()?;
     let start = Start {
         words: words.to_vec(),
         environment: environment.to_vec(),

@@ -5,21 +5,23 @@
 //! a comparison because it went wrong.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use onehop_load::compare::{self, Arm, Comparison, Metric, Row, Settings, Source, Start};
 use onehop_load::plan::{Ask, Expect, Pace};
 use onehop_load::statistics::Verdict;
-use onehop_load::{Address, Target, Unobserved, measure};
+use onehop_load::{Address, Target, measure};
 use serde_json::{Value, json};
 
 use crate::ground::Options;
 use crate::steps::{command, quiet};
 use crate::{Outcome, ground, install};
 
+use super::interrupt::{self, Interruptible};
 use super::report::write_result;
+use super::servers::free_port;
 
 /// Comparisons of each kind: 19 of 20 equal ones are to show nothing.
 const COMPARISONS: u64 = 20;
@@ -99,7 +101,9 @@ fn repeat(what: &str, arms: &[Arm], settings: &Settings, comparisons: u64) -> Ou
     let mut shown = Shown::default();
     for seed in 1..=comparisons {
         let settings = Settings { seed, ..settings.clone() };
-        let found = compare::compare(arms, &settings, &mut Unobserved)?;
+        let found = compare::compare(arms, &settings, &mut Interruptible)?;
+        // The last comparison was cut short: it shows nothing.
+        interrupt::check()?;
         let line = found.rows.iter().filter_map(in_a_word).collect::<Vec<_>>().join(", ");
         println!(
             "{what}, {seed} of {comparisons}: {}",
@@ -193,7 +197,8 @@ fn nginx_words() -> Outcome<(Vec<String>, u16)> {
     let work = ground::target_folder("bench/trust")?;
     let site = ground::target_folder("bench/trust/site")?;
     std::fs::write(site.join("index.html"), "<!doctype html><title>A page</title>\n".repeat(100))?;
-    let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
+    // All starts listen there: it must not be one that a connection of the load may take.
+    let port = free_port()?;
     let template = std::fs::read_to_string(ground::root().join("benchmarks/servers/nginx.conf"))?;
     let text = template
         .replace("@NAMES@", "Names")

@@ -42,3 +42,6 @@ pub(super) const SERVERS_MAX: usize = 64;
 
 /// Letters of a file's text that are shown in one sentence.
 pub(super) const SHOWN_LETTERS_MAX: usize = 400;
+
+/// Bytes of a script in which a status is looked for. A library that was pasted into one is larger, and has none.
+pub(super) const SCRIPT_BYTES_MAX: usize = 128 * 1024;

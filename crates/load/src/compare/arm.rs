@@ -6,8 +6,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Arm, CompareError, Mark, Sample, Settings, Source, Start, marks};
-use crate::client::Client;
+use super::{Arm, CompareError, Mark, Sample, Settings, Source, marks};
+use crate::client::{Answer, AskError, Client};
 use crate::engine;
 use crate::measure::{self, Meter, Server, StartError, Tree};
 use crate::outcome::Run;
@@ -17,8 +17,6 @@ use crate::target::{Address, Endpoint};
 
 /// How often a wait looks whether it is to be broken off.
 const INTERRUPTION_POLL: Duration = Duration::from_millis(50);
-/// How long a server is waited for at a stretch, before it is looked whether to break off.
-const READY_STRETCH: Duration = Duration::from_secs(1);
 
 /// What came of one arm in one round.
 pub(super) enum Outcome {
@@ -48,7 +46,22 @@ impl Turn<'_> {
     /// Takes the turn. The arm is ended when this returns, if it was started.
     pub(super) fn take(mut self) -> Result<Outcome, CompareError> {
         let Some(running) = self.start()? else { return Ok(Outcome::BrokenOff) };
-        self.check(&running.asks)?;
+        let outcome = self.measure(&running);
+        if let Some(server) = &running.server {
+            self.stop(server);
+        }
+        outcome
+    }
+
+    /// An arm that gets time to end by itself has it until somebody breaks the comparison off.
+    fn stop(&self, server: &Server) {
+        server.stop_hurried_by(&|| self.observer.is_interrupted());
+    }
+
+    fn measure(&mut self, running: &Running) -> Result<Outcome, CompareError> {
+        if !self.is_as_expected(&running.asks)? {
+            return Ok(Outcome::BrokenOff);
+        }
         if !self.settings.warm_up.is_zero() {
             self.stage("warming up");
             // A run of its own: what is weighed below then begins and ends with what is counted.
@@ -89,45 +102,25 @@ impl Turn<'_> {
             return Ok(Some(Running { asks: self.arm.asks.clone(), server: None, cold_start: None }));
         };
         self.stage("starting");
-        let mut server =
-            Server::start(start, &self.settings.server_cores).map_err(|error| self.failed(error))?;
+        let server = Server::start(start, &self.settings.server_cores).map_err(|error| self.failed(error))?;
         let asks = asks_at(&self.arm.asks, server.port());
         let Some(first) = asks.first() else {
             return Err(CompareError::NoAsks { arm: self.arm.name.clone() });
         };
-        match self.wait(&mut server, first, start) {
-            Ok(true) => {
-                let cold_start = Some(server.started_at().elapsed());
-                Ok(Some(Running { asks, server: Some(server), cold_start }))
+        // In one go: a first answer may take long, and is not asked for a second time meanwhile.
+        let is_broken_off = || self.observer.is_interrupted();
+        let (patience, within) = (self.settings.patience, start.ready_within);
+        let answer = measure::wait_until_ready_unless(&server, first, patience, within, &is_broken_off);
+        let cold_start = server.started_at().elapsed();
+        match answer {
+            Ok(Some(_)) => Ok(Some(Running { asks, server: Some(server), cold_start: Some(cold_start) })),
+            Ok(None) => {
+                self.stop(&server);
+                Ok(None)
             }
-            Ok(false) => Ok(None),
-            Err(error) => Err(self.failed(error)),
-        }
-    }
-
-    /// Waits for the first answer; false where somebody broke it off.
-    fn wait(&self, server: &mut Server, first: &Ask, start: &Start) -> Result<bool, StartError> {
-        let begun = Instant::now();
-        loop {
-            let left = start.ready_within.saturating_sub(begun.elapsed());
-            let (stretch, is_last) = (READY_STRETCH.min(left), left <= READY_STRETCH);
-            let stretch_begun = Instant::now();
-            let error = match measure::wait_until_ready(server, first, self.settings.patience, stretch) {
-                Ok(_) => return Ok(true),
-                Err(error) => error,
-            };
-            match error {
-                StartError::NotReady { program, last, log, .. } if is_last => {
-                    return Err(StartError::NotReady { program, within: start.ready_within, last, log });
-                }
-                StartError::NotReady { .. } => {}
-                // At the end of a stretch any port that is listened on is named, answer or not: that is for the
-                // last one.
-                StartError::ListensElsewhere { .. } if !is_last && stretch_begun.elapsed() >= stretch => {}
-                error => return Err(error),
-            }
-            if self.observer.is_interrupted() {
-                return Ok(false);
+            Err(error) => {
+                self.stop(&server);
+                Err(self.failed(error))
             }
         }
     }
@@ -136,11 +129,12 @@ impl Turn<'_> {
         CompareError::Start { arm: self.arm.name.clone(), source }
     }
 
-    /// Every request once.
-    fn check(&self, asks: &[Ask]) -> Result<(), CompareError> {
+    /// Every request once; false where somebody broke it off.
+    fn is_as_expected(&self, asks: &[Ask]) -> Result<bool, CompareError> {
         for ask in asks {
-            let why = match Client::new(ask.address.clone()).ask(ask, self.settings.patience) {
+            let why = match self.ask(ask) {
                 Ok(answer) if ask.expect.accepts(answer.status) => continue,
+                Err(AskError::BrokenOff) => return Ok(false),
                 Ok(answer) => format!("was answered with status {}", answer.status),
                 Err(error) => format!("was not answered: {error}"),
             };
@@ -150,7 +144,13 @@ impl Turn<'_> {
                 why,
             });
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// One request on a new connection.
+    fn ask(&self, ask: &Ask) -> Result<Answer, AskError> {
+        let is_broken_off = || self.observer.is_interrupted();
+        Client::new(ask.address.clone()).ask_unless(ask, self.settings.patience, &is_broken_off)
     }
 
     fn load(&mut self, asks: &[Ask], time: Duration) -> Result<Run, CompareError> {
@@ -183,7 +183,7 @@ impl Turn<'_> {
             }
             thread::sleep(INTERRUPTION_POLL.min(idle.saturating_sub(begun.elapsed())));
         }
-        let answer = Client::new(first.address.clone()).ask(first, self.settings.patience).ok()?;
+        let answer = self.ask(first).ok()?;
         first.expect.accepts(answer.status).then_some(answer.took)
     }
 }

@@ -41,7 +41,8 @@ pub(super) fn of_run(run: &Run, pace: &Pace) -> Vec<Mark> {
     let pauses = run.stalls.iter().filter(|stall| stall.at + stall.length > warm);
     marks.extend(pauses.map(|stall| Mark::Pause { at: stall.at, length: stall.length }));
     marks.extend(void(run).map(Mark::Void));
-    if run.generator.bottleneck.is_some() {
+    // Where nothing was answered well, no limit of the load is the cause.
+    if run.generator.bottleneck.is_some() && run.total.good > 0 {
         marks.push(Mark::LoadWasTheBottleneck);
     }
     marks

@@ -337,7 +337,8 @@ pub struct Row {
     pub metric: Metric,
     /// The arm beside the control.
     pub test: usize,
-    /// The control's median over the rounds of these pairs; over all rounds where there is no pair.
+    /// The control's median over the rounds of these pairs. Without a pair, or where the load was the limit mostly,
+    /// not a number; but a rate is then that of all rounds, and no more than a lower bound.
     pub control_value: f64,
     /// The arm's.
     pub test_value: f64,

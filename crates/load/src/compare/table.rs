@@ -1,13 +1,13 @@
 //! The table: one row for each metric and each arm beside the control.
 //!
 //! Pure: owns which figures of which samples are paired. Never pairs figures of different rounds, never uses one
-//! that a mark spoils, and gives no verdict where too few are left.
+//! that a mark spoils in a ratio, and gives no verdict where too few are left.
 
 use std::time::Duration;
 
 use super::{Mark, Metric, Row, Sample, Settings, marks};
 use crate::plan::Pace;
-use crate::statistics::{self, Interval, PAIRS_MIN, Verdict};
+use crate::statistics::{self, PAIRS_MIN, Verdict};
 
 /// In the order of the table.
 const METRICS: [Metric; 10] = [
@@ -76,15 +76,17 @@ fn row(metric: Metric, test: usize, samples: &[Sample], settings: &Settings) -> 
     let is_load_s_own = [0, test].iter().any(|&arm| is_limited_mostly(metric, arm, samples));
     // Each metric draws its own resamples: one unlucky draw must not be in all rows.
     let seed = settings.seed ^ ((metric as u64) << 32) ^ test as u64;
-    let mut ratio = statistics::ratio_interval(&control, &tested, settings.confidence, seed);
-    let (control_value, test_value) = if control.is_empty() {
-        (statistics::median(&all_of_control), statistics::median(&all_of_test))
-    } else {
-        (statistics::median(&control), statistics::median(&tested))
+    let ratio = statistics::ratio_interval(&control, &tested, settings.confidence, seed);
+    let (control_value, test_value) = match metric {
+        // What each of them could do at least is worth knowing; its marks say that it is no more than that.
+        Metric::Rate if control.is_empty() => {
+            (statistics::median(&all_of_control), statistics::median(&all_of_test))
+        }
+        Metric::Rate => (statistics::median(&control), statistics::median(&tested)),
+        // Figures of spoiled samples are the load's, or nobody's.
+        _ if is_load_s_own || control.is_empty() => (f64::NAN, f64::NAN),
+        _ => (statistics::median(&control), statistics::median(&tested)),
     };
-    if !ratio.middle.is_finite() {
-        ratio = Interval { middle: test_value / control_value, ..ratio };
-    }
     let verdict = if is_load_s_own || pairs < PAIRS_MIN {
         Verdict::Unknown
     } else {
@@ -168,7 +170,8 @@ mod tests {
         samples.iter_mut().for_each(|sample| sample.marks = vec![Mark::Restarted]);
         let row = row_of(&samples, Metric::CpuPerRequest);
         assert_eq!((row.pairs, row.verdict), (0, Verdict::Unknown));
-        assert!(row.control_value > 0.0 && row.ratio.middle.is_finite(), "{row:?}");
+        assert!(row.control_value.is_nan() && row.ratio.middle.is_nan(), "spoiled samples: {row:?}");
+        assert!(row_of(&samples, Metric::Rate).control_value > 0.0);
     }
 
     #[test]
@@ -178,6 +181,10 @@ mod tests {
             sample.marks = vec![Mark::LoadWasTheBottleneck];
         }
         assert_eq!(row_of(&samples, Metric::Rate).verdict, Verdict::Unknown);
+        assert!(
+            row_of(&samples, Metric::P99).test_value.is_nan(),
+            "those of the two other rounds are the slow ones"
+        );
         assert_eq!(row_of(&samples, Metric::CpuPerRequest).verdict, Verdict::More);
     }
 

@@ -10,7 +10,8 @@ use super::limits::DESCRIPTORS_BESIDE;
 /// Makes room for so many connections and threads.
 pub(super) fn make_room(connections: usize, threads: usize) -> Result<(), LoadError> {
     let open = std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64);
-    let needed = open + connections as u64 + threads as u64 + DESCRIPTORS_BESIDE;
+    let beside = open + threads as u64 + DESCRIPTORS_BESIDE;
+    let needed = beside.saturating_add(connections as u64);
     let limit = getrlimit(Resource::Nofile);
     if limit.current.is_none_or(|current| current >= needed) {
         return Ok(());

@@ -69,6 +69,8 @@ fn generator(plan: &Plan, seen: &[Seen], total: &Tally, measured: Duration, has_
     let load = Load {
         busiest: most(|thread| thread.processor.share()),
         waiting: most(|thread| thread.processor.waiting()),
+        taken: most(|thread| thread.processor.share() + thread.processor.waiting()),
+        refused: seen.iter().map(|thread| thread.refused).sum(),
         waited: seen.iter().map(|thread| thread.waited).sum(),
         arrivals: total.requests(),
         connections: plan.pace.connections(),

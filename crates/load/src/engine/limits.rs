@@ -18,6 +18,9 @@ pub(super) const CONNECTING_AT_START_MAX: usize = 64;
 /// Arrivals of one thread that may wait for a connection; more are counted as unsent at once. 24 MiB.
 pub(super) const ARRIVALS_WAITING_MAX: usize = 1 << 20;
 
+/// Waiting arrivals that are served before the clock is looked at again: refused connections take microseconds each.
+pub(super) const SERVED_PER_TURN_MAX: usize = 256;
+
 /// The longest rest after failures in a row, so that a server that is away is not asked in a hot loop and
 /// is still found soon when it comes back.
 pub(super) const BACK_OFF_MAX: Duration = Duration::from_millis(100);
@@ -30,11 +33,6 @@ pub(super) const BACKLOG_RETRY: Duration = Duration::from_millis(1);
 
 /// How exactly deadlines are kept. Connections are looked through for them no more often.
 pub(super) const DEADLINE_TICK: Duration = Duration::from_millis(2);
-
-/// How long is waited at the end of the time for answers that are still owed, where the plan's patience is not
-/// shorter. Whoever has not answered by then has not answered: it is counted as timed out, so that a server
-/// that stands still at the end of a run is seen.
-pub(super) const TAIL_MAX: Duration = Duration::from_secs(5);
 
 /// How long arrivals that wait for a connection may still be sent after the end of the time.
 pub(super) const DRAIN_MAX: Duration = Duration::from_secs(1);

@@ -26,6 +26,8 @@ use series::Cut;
 use thread::{Orders, Seen, Shared, Thread, Work, nanoseconds};
 use watch::Watch;
 
+pub(crate) use socket::open as open_socket;
+
 mod connection;
 mod descriptors;
 mod gather;
@@ -88,7 +90,7 @@ pub enum LoadError {
 /// Puts the load of `plan` on its servers, and tells what came of it.
 ///
 /// Which requests count, and how long a run was: whatever began in the measured time counts, and is waited for, also
-/// beyond its end (in a closed loop for five seconds at most). So no stall at the end is lost, and answers that take
+/// beyond its end, as long as the plan's patience lasts. So no stall at the end is lost, and answers that take
 /// long are no less likely to be counted than others. [`Run::elapsed`] is the measured time; where more answers were
 /// counted than ended in it, because answers were owed at its end, it is longer by as much: [`Run::rate`] is that of
 /// the answers that ended in the time. Where a number of requests was the end, it is the time to the last answer.
@@ -114,7 +116,7 @@ pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<Run, LoadError> {
         spent: AtomicBool::new(false),
         failure: Mutex::new(None),
     };
-    let cut = Cut::of(plan.until.time);
+    let cut = Cut::of(plan.until);
     let (pieces, received) = sync_channel(PIECES_WAITING_MAX.saturating_mul(threads));
     scope(|scope| {
         let mut crew =

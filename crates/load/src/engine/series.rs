@@ -9,6 +9,7 @@ use super::limits::{NARROW_SLICES_MIN, PIECE, SLICES_MAX};
 use super::record::Piece;
 use super::thread::nanoseconds;
 use crate::outcome::Slice;
+use crate::plan::Until;
 
 /// How a run's time is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,10 +23,13 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    /// For a run of this length, where it is known.
-    pub(super) fn of(time: Option<Duration>) -> Cut {
+    /// For a run of this length, where it is known. One that is to end when its rate is known has a time as its bound
+    /// only: with slices for that it would have to wait for many of them, each of a second or more.
+    pub(super) fn of(until: Until) -> Cut {
         let piece = nanoseconds(PIECE);
-        let Some(time) = time else { return Cut { piece, pieces_in_slice: 1, pieces: None } };
+        let Some(time) = until.time.filter(|_| until.narrow.is_none()) else {
+            return Cut { piece, pieces_in_slice: 1, pieces: None };
+        };
         let pieces = (nanoseconds(time) / piece).max(1);
         let pieces_in_slice = pieces.div_ceil(SLICES_MAX as u64);
         let pieces = (pieces / pieces_in_slice).max(1) * pieces_in_slice;
@@ -183,10 +187,17 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_that_is_to_be_known_well_is_looked_at_in_short_slices_whatever_the_time_allows() {
+        let hour = Until { time: Some(Duration::from_secs(3600)), ..Until::default() };
+        assert_eq!(Cut::of(Until { narrow: Some(0.02), ..hour }), Cut::of(Until::default()));
+        assert!(Cut::of(hour).pieces_in_slice > 100);
+    }
+
+    #[test]
     fn slices_are_at_most_so_many_and_at_least_so_long_and_fill_the_time() {
         for millis in [1, 99, 100, 250, 1000, 10_000, 30_000, 30_100, 100_000, 3_600_000] {
             let time = Duration::from_millis(millis);
-            let cut = Cut::of(Some(time));
+            let cut = Cut::of(Until { time: Some(time), ..Until::default() });
             let slice = Duration::from_nanos(cut.piece * cut.pieces_in_slice);
             let count = (time.as_secs_f64() / slice.as_secs_f64()).round();
             assert!(count <= 300.0 && (slice >= PIECE || count == 1.0), "{millis}: {count} of {slice:?}");
@@ -197,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_series_that_grows_joins_its_slices_and_loses_nothing() {
-        let mut series = Series::new(Cut::of(None), 2);
+        let mut series = Series::new(Cut::of(Until::default()), 2);
         for index in 0..1000 {
             series.add(&piece(0, index, 3));
             series.add(&piece(1, index, 4));
@@ -211,7 +222,7 @@ mod tests {
 
     #[test]
     fn the_interval_of_the_rate_narrows_with_the_slices_and_not_before_there_are_some() {
-        let mut series = Series::new(Cut::of(None), 1);
+        let mut series = Series::new(Cut::of(Until::default()), 1);
         let mut widths = Vec::new();
         for index in 0..200 {
             series.add(&piece(0, index, 100 + index % 2 * 10));

@@ -13,7 +13,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use crate::target::Address;
 
 /// A socket that is being connected, or is.
-pub(super) fn open(address: &Address) -> Result<OwnedFd, Errno> {
+pub(crate) fn open(address: &Address) -> Result<OwnedFd, Errno> {
     let family = match address {
         Address::Tcp(SocketAddr::V4(_)) => AddressFamily::INET,
         Address::Tcp(SocketAddr::V6(_)) => AddressFamily::INET6,

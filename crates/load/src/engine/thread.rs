@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use super::connection::{Connection, Desk, Familiar, Stage};
 use super::limits::{
     ARRIVALS_WAITING_MAX, CONNECTING_AT_START_MAX, DEADLINE_TICK, DRAIN_MAX, EVENTS_MAX, HANGING, READ_BYTES,
-    SLEEP_MAX, TAIL_MAX,
+    SERVED_PER_TURN_MAX, SLEEP_MAX,
 };
 use super::order::Cycle;
 use super::processor::Processor;
@@ -77,6 +77,8 @@ pub(super) struct Seen {
     /// Arrivals that had to wait for a connection.
     pub waited: u64,
     pub connections_opened: u64,
+    /// Connections that this system refused to open, each time that it was tried.
+    pub refused: u64,
     /// CPU time and time in the run queue, and the time in which that was.
     pub processor: Processor,
 }
@@ -119,6 +121,7 @@ pub(super) struct Thread<'a> {
     lateness: Latencies,
     waited: u64,
     connections_opened: u64,
+    refused: u64,
 }
 
 impl<'a> Thread<'a> {
@@ -154,6 +157,7 @@ impl<'a> Thread<'a> {
             lateness: Latencies::new(),
             waited: 0,
             connections_opened: 0,
+            refused: 0,
         })
     }
 
@@ -176,6 +180,7 @@ impl<'a> Thread<'a> {
             self.end_rests(now);
             self.begin_unbegun(now);
             self.read_again();
+            self.serve_queue(now);
             events.clear();
             self.wait(&mut events);
             for event in &events {
@@ -191,6 +196,7 @@ impl<'a> Thread<'a> {
             lateness: self.lateness,
             waited: self.waited,
             connections_opened: self.connections_opened,
+            refused: self.refused,
             processor,
         }
     }
@@ -217,11 +223,9 @@ impl<'a> Thread<'a> {
         if self.busy == 0 && self.queue.is_empty() && (self.is_stopping(now) || nothing_comes) {
             return true;
         }
-        let tail = match self.orders.work {
-            Work::Closed { .. } => self.orders.patience.answer.min(TAIL_MAX),
-            // Deadlines end it before.
-            Work::Open { .. } => self.orders.patience.answer + self.orders.patience.connect + DRAIN_MAX,
-        };
+        // Deadlines end it before.
+        let Patience { connect, answer } = self.orders.patience;
+        let tail = answer.saturating_add(connect).saturating_add(DRAIN_MAX);
         now >= end.saturating_add(nanoseconds(tail))
     }
 
@@ -318,10 +322,12 @@ impl<'a> Thread<'a> {
         }
     }
 
-    /// Gives waiting arrivals what became free.
+    /// Gives waiting arrivals what became free, by an answer or by a failure. Where a server refuses at once each of
+    /// them frees its place again: some of them for a turn, so that the clock is looked at between.
     fn serve_queue(&mut self, now: u64) {
         let patience = nanoseconds(self.orders.patience.answer);
-        while let Some((begun, ask)) = self.queue.front().copied() {
+        for _ in 0..SERVED_PER_TURN_MAX {
+            let Some((begun, ask)) = self.queue.front().copied() else { return };
             if now.saturating_sub(begun) >= patience {
                 self.queue.pop_front();
                 self.never_sent(begun, ask, now);
@@ -347,6 +353,10 @@ impl<'a> Thread<'a> {
         let place = other.remove(0);
         self.connections.get_mut(place)?.close();
         Some(place)
+    }
+
+    fn has_free_place(&self) -> bool {
+        !self.vacant.is_empty() || self.idle.iter().any(|places| !places.is_empty())
     }
 
     fn end_rests(&mut self, now: u64) {
@@ -383,12 +393,14 @@ impl<'a> Thread<'a> {
                 continue;
             }
             match connection.stage {
+                Stage::Connecting if connection.socket.is_none() && self.refused > 0 => {
+                    self.failed(place, Fault::Connect, "this system has no port, descriptor or memory left");
+                }
                 Stage::Connecting => self.failed(place, Fault::Connect, "no connection in time"),
                 _ => self.failed(place, Fault::TimedOut, "no whole answer in time"),
             }
         }
         self.earliest_deadline = earliest.max(now.saturating_add(nanoseconds(DEADLINE_TICK)));
-        self.serve_queue(now);
     }
 
     fn wait(&mut self, events: &mut Vec<Event>) {
@@ -399,7 +411,11 @@ impl<'a> Thread<'a> {
         let end = if end > now { end } else { u64::MAX };
         let coarse = self.record.piece_end().min(self.earliest_deadline).min(end);
         let mut timeout = Duration::from_nanos(exact.min(coarse).saturating_sub(now)).min(SLEEP_MAX);
-        if !self.again.is_empty() || (!self.unbegun.is_empty() && self.connecting < CONNECTING_AT_START_MAX) {
+        let can_serve = !self.queue.is_empty() && self.has_free_place();
+        if can_serve
+            || !self.again.is_empty()
+            || (!self.unbegun.is_empty() && self.connecting < CONNECTING_AT_START_MAX)
+        {
             timeout = Duration::ZERO;
         }
         // epoll waits in whole milliseconds on older kernels; ppoll has always known nanoseconds.

@@ -19,6 +19,9 @@ const THREAD_SHARE_MAX: f64 = 0.95;
 /// A thread that was kept from its core for more of the time than this saw answers later than they came.
 const WAITING_SHARE_MAX: f64 = 0.10;
 
+/// A thread that ran or was ready to for more of the time than this had none to spare, however that is divided.
+const TAKEN_SHARE_MAX: f64 = 0.97;
+
 /// Lateness below this is the kernel's usual wake-up.
 const LATE_MIN: Duration = Duration::from_millis(1);
 
@@ -27,6 +30,10 @@ const LATE_SHARE_OF_MEDIAN: f64 = 0.1;
 
 /// Arrivals that had to wait for a connection matter from this share of all.
 const WAITED_SHARE_MIN: f64 = 0.01;
+
+/// Connections that the load's own system refused matter from this share of all requests on: each is tried again a
+/// millisecond later, and that is in the latencies.
+const REFUSED_SHARE_MIN: f64 = 0.001;
 
 /// With this share of its connections busy on average, a load has none to spare.
 const BUSY_SHARE_MIN: f64 = 0.9;
@@ -118,6 +125,10 @@ pub(super) fn omitted(latency: &Latencies, think: Duration, stalls: &[Stall]) ->
 pub(super) struct Load {
     pub busiest: f64,
     pub waiting: f64,
+    /// The largest sum of both of one thread.
+    pub taken: f64,
+    /// Connections that this system refused to open.
+    pub refused: u64,
     pub lateness: Latencies,
     /// Arrivals that waited for a connection.
     pub waited: u64,
@@ -138,6 +149,12 @@ pub(super) fn bottleneck(load: &Load) -> Option<Bottleneck> {
     }
     if load.waiting > WAITING_SHARE_MAX {
         return Some(Bottleneck::Core { share: load.waiting });
+    }
+    if load.taken > TAKEN_SHARE_MAX {
+        return Some(Bottleneck::Thread { share: load.busiest });
+    }
+    if load.refused as f64 > REFUSED_SHARE_MIN * load.arrivals as f64 {
+        return Some(Bottleneck::System { refused: load.refused });
     }
     let late = load.lateness.at(0.99);
     if late > LATE_MIN.max(load.latency.at(0.5).mul_f64(LATE_SHARE_OF_MEDIAN)) {
@@ -262,6 +279,11 @@ mod tests {
         assert_eq!(bottleneck(&load), Some(Bottleneck::Thread { share: 0.99 }));
         let load = Load { busiest: 0.5, waiting: 0.5, ..Load::default() };
         assert_eq!(bottleneck(&load), Some(Bottleneck::Core { share: 0.5 }));
+        // Neither alone is much, and yet it never slept.
+        let load = Load { busiest: 0.93, waiting: 0.07, taken: 1.0, ..Load::default() };
+        assert_eq!(bottleneck(&load), Some(Bottleneck::Thread { share: 0.93 }));
+        let load = Load { refused: 2, arrivals: 1000, ..Load::default() };
+        assert_eq!(bottleneck(&load), Some(Bottleneck::System { refused: 2 }));
         let late = |latency: u64| Load {
             lateness: latencies(&[(3, 100)]),
             latency: latencies(&[(latency, 100)]),

@@ -31,7 +31,7 @@ pub use machine::look;
 pub use memory::{Memory, forget_peak, memory_of};
 pub use meter::{Measured, Meter};
 pub use port::free_port;
-pub use ready::wait_until_ready;
+pub use ready::{wait_until_ready, wait_until_ready_unless};
 pub use server::{Server, StartError};
 pub use steal::StealMeter;
 pub use tree::Tree;

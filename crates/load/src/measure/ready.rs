@@ -34,14 +34,36 @@ pub fn wait_until_ready(
     patience: Patience,
     within: Duration,
 ) -> Result<Answer, StartError> {
+    loop {
+        if let Some(answer) = wait_until_ready_unless(server, ask, patience, within, &|| false)? {
+            return Ok(answer);
+        }
+    }
+}
+
+/// The same, until `is_broken_off` says so: `None` then.
+///
+/// # Errors
+/// As [`wait_until_ready`].
+pub fn wait_until_ready_unless(
+    server: &Server,
+    ask: &Ask,
+    patience: Patience,
+    within: Duration,
+    is_broken_off: &dyn Fn() -> bool,
+) -> Result<Option<Answer>, StartError> {
     let begun = Instant::now();
     let mut next_look = LOOK_ELSEWHERE_EVERY;
     let mut last = String::new();
     loop {
-        match ask_once(ask, &ask.address, patience, within.saturating_sub(begun.elapsed())) {
-            Ok(answer) if ask.expect.accepts(answer.status) => return Ok(answer),
+        let left = within.saturating_sub(begun.elapsed());
+        match ask_once(ask, &ask.address, patience, left, is_broken_off) {
+            Ok(answer) if ask.expect.accepts(answer.status) => return Ok(Some(answer)),
             Ok(answer) => last = shown(&answer),
             Err(error) => last = keep_answer(last, error),
+        }
+        if is_broken_off() {
+            return Ok(None);
         }
         if let Some(how) = server.ended() {
             let (program, log) = (server.program().to_owned(), log_of_ended(server));
@@ -50,7 +72,7 @@ pub fn wait_until_ready(
         let elapsed = begun.elapsed();
         if elapsed >= next_look || elapsed >= within {
             next_look = elapsed + LOOK_ELSEWHERE_EVERY;
-            if let Some(found) = elsewhere(server, ask, patience, elapsed >= within) {
+            if let Some(found) = elsewhere(server, ask, patience, elapsed >= within, is_broken_off) {
                 let (program, told) = (server.program().to_owned(), server.port());
                 return Err(StartError::ListensElsewhere { program, told, found });
             }
@@ -66,11 +88,17 @@ pub fn wait_until_ready(
     }
 }
 
-fn ask_once(ask: &Ask, address: &Address, patience: Patience, left: Duration) -> Result<Answer, String> {
+fn ask_once(
+    ask: &Ask,
+    address: &Address,
+    patience: Patience,
+    left: Duration,
+    is_broken_off: &dyn Fn() -> bool,
+) -> Result<Answer, String> {
     // No patience at all is no patience that a socket knows.
     let left = left.max(Duration::from_millis(1));
     let patience = Patience { connect: patience.connect.min(left), answer: patience.answer.min(left) };
-    Client::new(address.clone()).ask(ask, patience).map_err(|error| error.to_string())
+    Client::new(address.clone()).ask_unless(ask, patience, is_broken_off).map_err(|error| error.to_string())
 }
 
 /// An answer with another status tells more than the refused connection after it.
@@ -91,7 +119,13 @@ fn shown(answer: &Answer) -> String {
 
 /// A port other than the one told, where the server gives an expected answer; when time is over, any on which it
 /// listens instead.
-fn elsewhere(server: &Server, ask: &Ask, patience: Patience, is_over: bool) -> Option<u16> {
+fn elsewhere(
+    server: &Server,
+    ask: &Ask,
+    patience: Patience,
+    is_over: bool,
+    is_broken_off: &dyn Fn() -> bool,
+) -> Option<u16> {
     let Address::Tcp(told) = &ask.address else { return None };
     let listening = server.own_listening();
     if listening.iter().any(|address| address.port() == told.port()) {
@@ -101,7 +135,7 @@ fn elsewhere(server: &Server, ask: &Ask, patience: Patience, is_over: bool) -> O
     let answers = |other: &SocketAddr| {
         let ip = if other.ip().is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { other.ip() };
         let there = Address::Tcp(SocketAddr::new(ip, other.port()));
-        ask_once(ask, &there, patience, LOOK_ELSEWHERE_EVERY)
+        ask_once(ask, &there, patience, LOOK_ELSEWHERE_EVERY, is_broken_off)
             .is_ok_and(|answer| ask.expect.accepts(answer.status))
     };
     let found = others.find(answers);
@@ -111,7 +145,8 @@ fn elsewhere(server: &Server, ask: &Ask, patience: Patience, is_over: bool) -> O
 
 /// What an ended server wrote: its last lines may still be on their way through the pipe.
 fn log_of_ended(server: &Server) -> String {
-    const LAST_LINES_WITHIN: Duration = Duration::from_millis(100);
+    // A busy machine may keep the reading thread from its core for so long; whoever still writes is not waited for.
+    const LAST_LINES_WITHIN: Duration = Duration::from_secs(1);
     let begun = Instant::now();
     while !server.has_whole_log() && begun.elapsed() < LAST_LINES_WITHIN {
         std::thread::sleep(Duration::from_millis(1));

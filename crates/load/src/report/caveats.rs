@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::words;
 use super::{Load, secrets};
-use crate::outcome::{Bottleneck, End, Faults, Run, Stall};
+use crate::outcome::{Bottleneck, End, Faults, Run, Stall, Tally};
 use crate::plan::{Pace, Plan, Until};
 
 /// Stalls that are told one by one; of more the longest are told.
@@ -36,7 +36,9 @@ pub(crate) fn of_load(load: &Load) -> Vec<String> {
 /// What a reader of one run must know.
 pub(crate) fn of_run(plan: &Plan, run: &Run) -> Vec<String> {
     let mut told = Vec::new();
-    told.extend(run.generator.bottleneck.map(|bottleneck| limit(plan, run, bottleneck)));
+    // Where nothing was answered well, no limit of the load is the cause.
+    let bottleneck = run.generator.bottleneck.filter(|_| run.total.good > 0);
+    told.extend(bottleneck.map(|bottleneck| limit(plan, run, bottleneck)));
     told.extend(omission(run));
     told.extend(stalls(run));
     told.extend(faults(&run.total.faults));
@@ -72,6 +74,12 @@ pub(crate) fn limit(plan: &Plan, run: &Run, bottleneck: Bottleneck) -> String {
              are not the server's alone. Ask for a lower rate, or give the load more: {more}",
             words::duration(p99)
         ),
+        Bottleneck::System { refused } => format!(
+            "This machine refused the load's own connections {} (no local port, descriptor or memory was left): \
+             the server can do at least {reached} answers per second, and the latencies hold the load's own \
+             waiting. Keep connections instead of opening new ones, or load from several addresses.",
+            words::counted(refused, "time")
+        ),
         Bottleneck::Connections { arrivals } => format!(
             "All {} were busy when {} came due. Their waiting is in the latencies. Where the server is to be \
              given more at a time, give more connections (-c); where it is not, this is what its users would see.",
@@ -81,9 +89,12 @@ pub(crate) fn limit(plan: &Plan, run: &Run, bottleneck: Bottleneck) -> String {
     }
 }
 
-/// Whether the rate of this run says nothing about the server but that it can do that much.
+/// Whether the rate of this run says nothing about the server but that it can do that much. Without one good answer
+/// it says not even that.
 pub(crate) fn is_own_limit(run: &Run) -> bool {
-    matches!(run.generator.bottleneck, Some(Bottleneck::Thread { .. } | Bottleneck::Core { .. }))
+    use Bottleneck::{Core, System, Thread};
+    run.total.good > 0
+        && matches!(run.generator.bottleneck, Some(Thread { .. } | Core { .. } | System { .. }))
 }
 
 /// What a closed loop left out, in words.
@@ -107,6 +118,19 @@ pub(crate) fn omission(run: &Run) -> Option<String> {
     ))
 }
 
+/// What came instead of good answers in all runs together, in words: statuses, then faults.
+pub(crate) fn failures(runs: &[Run]) -> String {
+    let mut total = Tally::default();
+    runs.iter().for_each(|run| total.merge(&run.total));
+    let mut told = Vec::new();
+    if total.unexpected > 0 {
+        let answers = words::counted(total.unexpected, "answer");
+        told.push(format!("{answers} with a status that was not expected ({})", status_list(&total)));
+    }
+    told.extend(fault_list(&total.faults));
+    words::listed(&told)
+}
+
 /// Failures by cause, in words; empty where there are none.
 pub(crate) fn fault_list(faults: &Faults) -> Vec<String> {
     let causes = [
@@ -122,8 +146,8 @@ pub(crate) fn fault_list(faults: &Faults) -> Vec<String> {
 }
 
 /// Statuses with their counts: `200: 1,234, 404: 5`.
-pub(crate) fn status_list(run: &Run) -> String {
-    let statuses = run.total.statuses.iter();
+fn status_list(total: &Tally) -> String {
+    let statuses = total.statuses.iter();
     let list: Vec<String> =
         statuses.map(|(status, number)| format!("{status}: {}", words::count(*number))).collect();
     if list.is_empty() { "no answer at all".to_owned() } else { list.join(", ") }
@@ -186,7 +210,7 @@ fn unexpected(run: &Run) -> Option<String> {
     Some(format!(
         "{} had a status that was not expected (all answers: {}): they are in no rate and in no latency.{all_bad}",
         words::counted(run.total.unexpected, "answer"),
-        status_list(run)
+        status_list(&run.total)
     ))
 }
 

@@ -32,6 +32,7 @@ pub use html::html;
 pub use json::json;
 pub use live::Live;
 pub use markdown::markdown;
+pub use secrets::hidden_words;
 pub use text::text;
 
 /// Everything that a report is made of.

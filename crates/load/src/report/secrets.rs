@@ -1,9 +1,14 @@
 //! Keeps secrets out of reports: one place for all forms of them.
 //!
 //! Owns what counts as a secret: values of header fields that carry one, passwords in URLs and in `--user`, and
-//! variables or query parameters that are named like one. In doubt it hides: a report is made to be shown to others.
+//! options, variables, keys or query parameters that are named like one. In doubt it hides: a report is made to be
+//! shown to others. `secrets/words.rs` reads command lines.
+
+mod words;
 
 use crate::plan::Ask;
+
+pub use words::hidden_words;
 
 /// What stands in the place of a secret.
 pub(crate) const HIDDEN: &str = "(hidden)";
@@ -21,12 +26,17 @@ const FIELDS: [&str; 9] = [
     "x-amz-security-token",
 ];
 
-/// Parts of names that make a field, a variable or a query parameter a secret.
-const PARTS: [&str; 8] =
-    ["password", "passwd", "secret", "token", "api_key", "apikey", "api-key", "credential"];
+/// Parts of names that make a field, a variable or a query parameter a secret, wherever they stand.
+const PARTS: [&str; 9] =
+    ["password", "passwd", "passphrase", "secret", "token", "api_key", "apikey", "api-key", "credential"];
 
-/// Options of command lines that take a name and a password.
-const USER_OPTIONS: [&str; 5] = ["--user", "-u", "--auth", "-A", "--proxy-user"];
+/// Parts that do so where a name has its value beside it, as `NAME=value` or `--NAME value`; in sentences they are
+/// words like others.
+const PARTS_OF_PAIRS: [&str; 9] =
+    ["authorization", "cookie", "session", "sessid", "signature", "jwt", "pwd", "accesskey", "privatekey"];
+
+/// Whole words of such names: as parts of longer words (`author`, `monkey`) they mean something else.
+const WORDS_OF_PAIRS: [&str; 9] = ["pass", "auth", "key", "sid", "sig", "sign", "code", "pin", "otp"];
 
 /// The value of a header field as it may be shown.
 pub(crate) fn field_value<'value>(name: &str, value: &'value str) -> &'value str {
@@ -40,7 +50,7 @@ pub(crate) fn line(ask: &Ask) -> String {
 
 /// A text from outside (a command, a URL, a caveat with words of others) as it may be shown.
 pub(crate) fn hide(text: &str) -> String {
-    hide_pairs(&hide_users(&hide_fields(&hide_url_passwords(text))))
+    hide_pairs(&hide_fields(&words::hide(&hide_url_passwords(text))))
 }
 
 /// A configuration as it may be shown; `header_up Authorization VALUE` needs no colon to be one.
@@ -48,7 +58,7 @@ pub(crate) fn hide_in_configuration(text: &str) -> String {
     let hidden = text.lines().map(|line| {
         let end_of_name = |at: usize| at + line[at..].find(char::is_whitespace).unwrap_or(line.len() - at);
         let mut words = line.split_whitespace();
-        match words.find(|word| is_secret(word.trim_matches(['"', '\'', '+', '-', '>', ':']))) {
+        match words.find(|word| is_secret_in_sentences(word.trim_matches(['"', '\'', '+', '-', '>', ':']))) {
             Some(word) if words.next().is_some_and(|next| next != "{") => {
                 let at = line.find(word).unwrap_or_default();
                 format!("{} {HIDDEN}", &line[..end_of_name(at)])
@@ -63,9 +73,40 @@ pub(crate) fn hide_in_configuration(text: &str) -> String {
     shown
 }
 
+/// Whether what stands behind this name is a secret where the name surely is a name.
 fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    FIELDS.contains(&name.as_str()) || PARTS.iter().any(|part| name.contains(part))
+    let lower = name.to_ascii_lowercase();
+    is_secret_in_sentences(name)
+        || PARTS_OF_PAIRS.iter().any(|part| lower.contains(part))
+        || lower.ends_with("pass")
+        || words_of(name).iter().any(|word| WORDS_OF_PAIRS.contains(&word.as_str()))
+}
+
+/// Whether it is one where the name may be a word of a sentence: `code: 404` is none, `X-Session-Id: 1` is.
+fn is_secret_in_sentences(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let is_field = || lower.contains('-') && lower.chars().all(is_name_letter) && !lower.starts_with('-');
+    FIELDS.contains(&lower.as_str())
+        || PARTS.iter().any(|part| lower.contains(part))
+        || is_field()
+            && (PARTS_OF_PAIRS.iter().any(|part| lower.contains(part))
+                || words_of(name).iter().any(|word| WORDS_OF_PAIRS.contains(&word.as_str())))
+}
+
+/// The words of a name in lower case: `X-Auth`, `auth_code`, `authCode`.
+fn words_of(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_small = false;
+    for letter in name.chars() {
+        if !letter.is_ascii_alphanumeric() || (letter.is_ascii_uppercase() && was_small) {
+            words.push(String::new());
+        }
+        was_small = letter.is_ascii_lowercase();
+        if let Some(word) = words.last_mut().filter(|_| letter.is_ascii_alphanumeric()) {
+            word.push(letter.to_ascii_lowercase());
+        }
+    }
+    words
 }
 
 /// `scheme://name:password@` loses the password; what stands there without a colon may be a token and goes too.
@@ -93,24 +134,33 @@ fn hide_url_passwords(text: &str) -> String {
 }
 
 /// `Name: value`: within quotes up to the closing one, else to the end of the line, since nobody knows where the
-/// value ends.
+/// value ends. A name in quotes of its own is a key, as in JSON.
 fn hide_fields(text: &str) -> String {
     let mut shown = String::new();
     let mut rest = text;
     while let Some(at) = rest.find(':') {
         let (before, after) = rest.split_at(at);
-        let begin = before
-            .rfind(|letter: char| !is_name_letter(letter))
-            .map_or(0, |place| place + before[place..].chars().next().map_or(1, char::len_utf8));
-        let name = &before[begin..];
         shown.push_str(before);
         shown.push(':');
         rest = &after[1..];
-        if name.is_empty() || !is_secret(name) || rest.starts_with("//") {
+        if rest.starts_with("//") {
             continue;
         }
-        let quote = before[..begin].chars().next_back().filter(|letter| "'\"`".contains(*letter));
-        let end = match quote {
+        let blank = rest.len() - rest.trim_start_matches([' ', '\t']).len();
+        let bare = before.trim_end();
+        if let Some(key) = bare.strip_suffix(['"', '\'', '`']) {
+            if is_secret(last_name(key.trim_end_matches('\\'))) {
+                shown.push_str(&format!("{}{HIDDEN}", &rest[..blank]));
+                rest = &rest[blank + length_of_value(&rest[blank..])..];
+            }
+            continue;
+        }
+        let name = last_name(before);
+        if name.is_empty() || !is_secret_in_sentences(name) {
+            continue;
+        }
+        let outside = &before[..before.len() - name.len()];
+        let end = match outside.chars().next_back().filter(|letter| "'\"`".contains(*letter)) {
             Some(quote) => rest.find(quote),
             None => rest.find('\n'),
         };
@@ -120,55 +170,61 @@ fn hide_fields(text: &str) -> String {
     shown + rest
 }
 
-/// `--user name:password`.
-fn hide_users(text: &str) -> String {
-    let mut shown = String::new();
-    let mut follows = false;
-    for word in text.split_inclusive(char::is_whitespace) {
-        let bare = word.trim_end();
-        let space = &word[bare.len()..];
-        let option = bare.split_once('=').filter(|(name, _)| USER_OPTIONS.contains(name));
-        let (before, user) = match option {
-            Some((name, user)) => (format!("{name}="), user),
-            None => (String::new(), bare),
-        };
-        match user.split_once(':') {
-            Some((name, password)) if (follows || option.is_some()) && !password.is_empty() => {
-                let quote = if password.ends_with('\'') || password.ends_with('"') {
-                    &password[password.len() - 1..]
-                } else {
-                    ""
-                };
-                shown.push_str(&format!("{before}{name}:{HIDDEN}{quote}{space}"));
-            }
-            _ => shown.push_str(word),
-        }
-        follows = USER_OPTIONS.contains(&bare) || (follows && bare.is_empty());
-    }
-    shown
+/// The name at the end of a text.
+fn last_name(text: &str) -> &str {
+    &text[text.trim_end_matches(is_name_letter).len()..]
 }
 
-/// `NAME=value` of variables and query parameters.
+/// How long the value of a key is: a quoted one up to its closing quote, one that holds others to the end of the line.
+fn length_of_value(text: &str) -> usize {
+    let opening = text.strip_prefix('\\').unwrap_or(text);
+    let is_escaped = opening.len() < text.len();
+    let end = match opening.chars().next() {
+        Some(quote @ ('"' | '\'' | '`')) => {
+            let mut was_backslash = false;
+            let mut letters = opening.char_indices().skip(1);
+            let closing = letters.find(|(_, letter)| {
+                let is_end = *letter == quote && was_backslash == is_escaped;
+                was_backslash = *letter == '\\' && !(was_backslash && !is_escaped);
+                is_end
+            });
+            closing.map(|(at, _)| at + 1 + usize::from(is_escaped))
+        }
+        Some('{' | '[') => text.find('\n'),
+        _ => text.find(|letter: char| letter.is_whitespace() || ",;}]'\"`".contains(letter)),
+    };
+    end.unwrap_or(text.len())
+}
+
+/// `NAME=value` of variables and query parameters, and of fields where tools write them so.
 fn hide_pairs(text: &str) -> String {
     let mut shown = String::new();
     let mut rest = text;
     while let Some(at) = rest.find('=') {
         let (before, after) = rest.split_at(at);
-        let begin = before
-            .rfind(|letter: char| !is_name_letter(letter))
-            .map_or(0, |place| place + before[place..].chars().next().map_or(1, char::len_utf8));
         shown.push_str(before);
         shown.push('=');
         rest = &after[1..];
-        if is_secret(&before[begin..]) {
-            let quote = rest.chars().next().filter(|letter| "'\"".contains(*letter));
-            let end = match quote {
-                Some(quote) => rest[1..].find(quote).map(|end| end + 2),
-                None => rest.find(|letter: char| letter.is_whitespace() || "&#'\"`;,".contains(letter)),
-            };
-            shown.push_str(HIDDEN);
-            rest = &rest[end.unwrap_or(rest.len())..];
+        // `user[password]=` and `user%5Bpassword%5D=` of forms.
+        let bare = before.trim_end_matches("%5D").trim_end_matches("%5d").trim_end_matches([']', '"', '\'']);
+        let name = last_name(bare);
+        if !is_secret(name) {
+            continue;
         }
+        let outside = &bare[..bare.len() - name.len()];
+        let around = outside.chars().next_back().filter(|letter| "'\"`".contains(*letter));
+        let quote = rest.chars().next().filter(|letter| "'\"".contains(*letter));
+        let is_field = name.to_ascii_lowercase().contains("authorization");
+        let end = match (quote, around) {
+            (Some(quote), _) => rest[1..].find(quote).map(|end| end + 2),
+            (None, Some(around)) if !bare.ends_with(around) && bare.len() == before.len() => {
+                rest.find(around)
+            }
+            _ if is_field => rest.find(['\n', '\'', '"', '`', '&']),
+            _ => rest.find(|letter: char| letter.is_whitespace() || "&#'\"`;,".contains(letter)),
+        };
+        shown.push_str(HIDDEN);
+        rest = &rest[end.unwrap_or(rest.len())..];
     }
     shown + rest
 }

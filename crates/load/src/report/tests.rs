@@ -124,6 +124,34 @@ fn a_load_at_its_own_limit_is_never_told_as_the_servers() {
 }
 
 #[test]
+fn without_a_good_answer_the_failures_head_the_report_and_no_limit_is_told() {
+    let reports = sample::reports();
+    let (_, report) = reports.iter().find(|(name, _)| *name == "failed").unwrap();
+    for shown in [text(report, false, 200), markdown(report), html(report)] {
+        assert!(shown.contains("Not one good answer: 500 without a connection and 24 closed"), "{shown}");
+        assert!(!shown.contains("own limit at") && !shown.contains('\u{2265}'), "{shown}");
+    }
+    assert_eq!(json(report)["loads"][0]["runs"][0]["rate_is_a_lower_bound"], false);
+}
+
+#[test]
+fn rows_of_spoiled_samples_have_no_value_and_rates_of_a_limited_load_are_lower_bounds() {
+    let reports = sample::reports();
+    let (_, report) = reports.iter().find(|(name, _)| *name == "limited_arms").unwrap();
+    let shown = text(report, false, 120);
+    let row = |name: &str| shown.lines().find(|line| line.starts_with(name)).unwrap();
+    assert!(row("Requests per second").matches('\u{2265}').count() == 2, "{shown}");
+    assert!(
+        !row("Latency p99").contains(char::is_numeric) || row("Latency p99").matches('\u{2013}').count() == 3,
+        "{shown}"
+    );
+    let json = json(report);
+    for row in json["comparison"]["rows"].as_array().unwrap() {
+        assert_eq!(row["control_value"].is_null(), row["pairs"] == 0, "{row}");
+    }
+}
+
+#[test]
 fn every_page_is_well_formed_whole_and_small() {
     for (name, report) in sample::reports() {
         let page = html(&report);

@@ -174,9 +174,9 @@ impl Search<'_> {
 /// Connections that are all busy are the server's doing: it holds them, and arrivals that wait for one are in the
 /// latency already.
 fn judge(run: &Run, limit: Limit) -> Seen {
-    if let Some(Bottleneck::Thread { .. } | Bottleneck::Core { .. } | Bottleneck::Late { .. }) =
-        run.generator.bottleneck
-    {
+    use Bottleneck::{Core, Late, System, Thread};
+    let bottleneck = run.generator.bottleneck.filter(|_| run.total.good > 0);
+    if let Some(Thread { .. } | Core { .. } | System { .. } | Late { .. }) = bottleneck {
         return Seen::LoadAtItsLimit;
     }
     let total = &run.total;

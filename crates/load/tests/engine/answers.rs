@@ -176,21 +176,22 @@ fn a_request_without_an_answer_is_given_up_when_the_patience_ends() {
         _ => fine(),
     });
     let mut plan = closed(at(&server), 1, 3);
-    plan.patience.answer = millis(200);
+    plan.patience.answer = millis(1500);
     let seen = run(&plan);
     assert_eq!((seen.total.faults.timed_out, seen.total.good), (1, 2));
-    assert!(seen.elapsed >= millis(200), "{:?}", seen.elapsed);
+    assert!(seen.elapsed >= millis(1500), "{:?}", seen.elapsed);
 }
 
 #[test]
 fn connections_that_the_server_closes_while_they_rest_are_no_faults() {
     let _with_others = with_others();
     let server = Server::start(|_| vec![Step::Send(answer("200 OK", "x")), Step::Close]);
-    let mut plan = closed(at(&server), 2, 20);
-    plan.pace = onehop_load::plan::Pace::Closed { connections: 2, think: millis(30) };
+    let mut plan = closed(at(&server), 2, 6);
+    // Long enough for a server that lost its core between the answer and the end.
+    plan.pace = onehop_load::plan::Pace::Closed { connections: 2, think: millis(500) };
     let seen = run(&plan);
-    assert_eq!((seen.total.good, seen.total.faults.sum()), (20, 0));
-    assert_eq!(seen.generator.connections_opened, 20);
+    assert_eq!((seen.total.good, seen.total.faults.sum()), (6, 0));
+    assert_eq!(seen.generator.connections_opened, 6);
 }
 
 #[test]

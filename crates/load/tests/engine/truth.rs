@@ -14,9 +14,13 @@ use super::{alone, at, closed, is_within, millis, open, run, with_others};
 /// shows each time.
 const ATTEMPTS: usize = 5;
 
+/// No further attempt begins after this.
+const ATTEMPTS_WITHIN: Duration = Duration::from_secs(60);
+
 fn within_attempts(mut attempt: impl FnMut() -> Result<(), String>) {
+    let begun = Instant::now();
     let mut failures = Vec::new();
-    for _ in 0..ATTEMPTS {
+    while failures.len() < ATTEMPTS && begun.elapsed() < ATTEMPTS_WITHIN {
         match attempt() {
             Ok(()) => return,
             Err(failure) => failures.push(failure),

@@ -1,5 +1,7 @@
 //! A request's URL, as text or in parts.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::{Reader, is_disabled, list_of};
@@ -55,12 +57,12 @@ impl Reader<'_> {
             text.push_str(&port);
         }
         let path = joined(url.get("path"), "/");
-        let variables = list_of(url, "variable");
+        let values = values_of(list_of(url, "variable"));
         let segments: Vec<String> = path
             .trim_start_matches('/')
             .split('/')
             .map(|segment| match path_variable(segment) {
-                Some(name) => match value_of(variables, name) {
+                Some(name) => match values.get(name) {
                     Some(value) => {
                         format!("{value}{}", segment.get(name.len() + 1..).unwrap_or_default())
                     }
@@ -140,11 +142,17 @@ fn path_variable(segment: &str) -> Option<&str> {
     (!name.is_empty()).then_some(name)
 }
 
-fn value_of(variables: &[Value], name: &str) -> Option<String> {
-    let key =
-        |entry: &Value| entry.get("key").or_else(|| entry.get("id")).and_then(Value::as_str) == Some(name);
-    let found = variables.iter().filter(|entry| !is_disabled(entry)).find(|entry| key(entry))?;
-    found.get("value").map(text_of).filter(|value| !value.is_empty())
+/// The values of path variables by name; of several with one name the first.
+fn values_of(variables: &[Value]) -> BTreeMap<&str, String> {
+    let mut values = BTreeMap::new();
+    for entry in variables.iter().filter(|entry| !is_disabled(entry)) {
+        let name = entry.get("key").or_else(|| entry.get("id")).and_then(Value::as_str);
+        let value = entry.get("value").map(text_of).filter(|value| !value.is_empty());
+        if let (Some(name), Some(value)) = (name, value) {
+            values.entry(name).or_insert(value);
+        }
+    }
+    values
 }
 
 /// Text, or a list of texts (or of `{"value": …}`) put together.

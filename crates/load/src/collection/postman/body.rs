@@ -1,5 +1,6 @@
 //! A request's body in each of Postman's modes, and the Content-Type that follows from it.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read as _;
 
@@ -76,6 +77,7 @@ impl Reader<'_> {
     fn urlencoded(&mut self, content: &Value, fields: &mut Fields) -> Result<Option<Vec<u8>>, Problem> {
         // Values of one name stand together, where the first of them was.
         let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+        let mut places: BTreeMap<String, usize> = BTreeMap::new();
         if let Some(text) = content.as_str() {
             let text = self.variables.fill(text)?;
             set_media_type(fields, "application/x-www-form-urlencoded");
@@ -84,7 +86,8 @@ impl Reader<'_> {
         for entry in content.as_array().into_iter().flatten().filter(|entry| !is_disabled(entry)) {
             let key = self.variables.fill(&entry.get("key").map(text_of).unwrap_or_default())?;
             let value = self.variables.fill(&entry.get("value").map(text_of).unwrap_or_default())?;
-            match groups.iter_mut().find(|(name, _)| *name == key) {
+            let place = *places.entry(key.clone()).or_insert(groups.len());
+            match groups.get_mut(place) {
                 Some((_, values)) => values.push(value),
                 None => groups.push((key, vec![value])),
             }

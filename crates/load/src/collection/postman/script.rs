@@ -6,6 +6,8 @@
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
+use crate::collection::limits::SCRIPT_BYTES_MAX;
+
 /// What was read of a script.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Reading {
@@ -67,6 +69,9 @@ const FRAME: [&str; 9] = [
 const SETTERS: [&str; 3] = [".set(\"", "setEnvironmentVariable(\"", "setGlobalVariable(\""];
 
 pub(super) fn read(source: &str) -> Reading {
+    if source.len() > SCRIPT_BYTES_MAX {
+        return Reading::default();
+    }
     let (text, strings) = compact(source);
     let mut reading = Reading { is_understood: true, is_empty: text.is_empty(), ..Reading::default() };
     let mut rest = text.as_str();

@@ -71,11 +71,20 @@ impl Thread<'_> {
             }
             // The backlog of a Unix socket is full.
             Err(Errno::AGAIN) => {
-                let at = self.now().saturating_add(nanoseconds(BACKLOG_RETRY));
-                self.wake_at(place, at);
+                self.try_again(place);
+            }
+            // The system of the load, not the server: tried again until the patience is over, and told.
+            Err(Errno::ADDRNOTAVAIL | Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
+                self.refused += 1;
+                self.try_again(place);
             }
             Err(error) => self.failed(place, Fault::Connect, &format!("no connection: {error}")),
         }
+    }
+
+    fn try_again(&mut self, place: usize) {
+        let at = self.now().saturating_add(nanoseconds(BACKLOG_RETRY));
+        self.wake_at(place, at);
     }
 
     /// Writes what the socket takes.

@@ -8,7 +8,7 @@ use crate::compare::{Comparison, Mark, Metric, Row, Sample, Settings};
 use crate::latency::Latencies;
 use crate::plan::{Pace, Reuse};
 use crate::report::plot::{Plot, Ratios};
-use crate::report::{secrets, words};
+use crate::report::{caveats, secrets, words};
 use crate::statistics::Verdict;
 
 /// Letters of an arm's name that stand over its column; of a longer one the caption says which it is.
@@ -40,9 +40,17 @@ pub(super) fn figures(comparison: &Comparison, with_summary: bool, document: &mu
         }
         let (cold, warm): (Vec<&Row>, Vec<&Row>) = rows.into_iter().partition(|row| is_cold(row.metric));
         let title = format!("{name} (test) beside {control} (control)");
-        document.table(table(&title, &control, &name, &warm));
+        document.table(table(comparison, &title, &control, &name, &warm));
+        let is_limited = |row: &&Row| {
+            row.metric == Metric::Rate
+                && [0, place].iter().any(|&arm| shown_rate(comparison, row, arm) == Shown::AtLeast)
+        };
+        if warm.iter().any(is_limited) {
+            document.paragraph("\u{2265}: the load reached its own limit; the server can do at least that.");
+        }
         document.plot(ratios(format!("{name} divided by {control}"), &warm));
         document.table(table(
+            comparison,
             &format!("First answers, each a figure of its own: {title}"),
             &control,
             &name,
@@ -119,11 +127,46 @@ pub(super) fn metric_value(metric: Metric, value: f64) -> String {
     }
 }
 
+/// What may be said of a rate.
+#[derive(PartialEq)]
+enum Shown {
+    /// The value.
+    Value,
+    /// At least the value: the load was the limit, and nothing else is odd.
+    AtLeast,
+    /// Nothing: the samples are void, or of rounds that were odd in other ways.
+    Nothing,
+}
+
+/// A row without one pair has the median of all rounds: what that is worth is for the marks to say.
+fn shown_rate(comparison: &Comparison, row: &Row, arm: usize) -> Shown {
+    let samples: Vec<&Sample> = comparison.samples.iter().filter(|sample| sample.arm == arm).collect();
+    let (limited, free): (Vec<&Sample>, Vec<&Sample>) =
+        samples.iter().partition(|sample| sample.marks.contains(&Mark::LoadWasTheBottleneck));
+    let is_odd = |sample: &&Sample| sample.marks.iter().any(|mark| *mark != Mark::LoadWasTheBottleneck);
+    // Where most are the load's, the few others are those in which the arm was slow.
+    let is_limited = limited.len() > free.len() || row.pairs == 0 && !limited.is_empty();
+    match row.pairs == 0 && samples.iter().any(is_odd) {
+        true => Shown::Nothing,
+        false if !is_limited => Shown::Value,
+        false if limited.iter().all(|sample| caveats::is_own_limit(&sample.run)) => Shown::AtLeast,
+        false => Shown::Nothing,
+    }
+}
+
 /// What is unknown has no value; zero would be one.
-fn value(row: &Row, value: f64) -> String {
-    match row.verdict == Verdict::Unknown && value <= 0.0 {
-        true => words::NOTHING.to_owned(),
-        false => metric_value(row.metric, value),
+fn value(comparison: &Comparison, row: &Row, arm: usize) -> String {
+    let value = if arm == 0 { row.control_value } else { row.test_value };
+    let is_known = value.is_finite() && (row.verdict != Verdict::Unknown || value > 0.0);
+    let shown = match row.metric {
+        _ if !is_known => Shown::Nothing,
+        Metric::Rate => shown_rate(comparison, row, arm),
+        _ => Shown::Value,
+    };
+    match shown {
+        Shown::Value => metric_value(row.metric, value),
+        Shown::AtLeast => format!("\u{2265} {}", metric_value(row.metric, value)),
+        Shown::Nothing => words::NOTHING.to_owned(),
     }
 }
 
@@ -163,7 +206,7 @@ fn summary(control: &str, test: &str, rows: &[&Row]) -> String {
     format!("{test} beside {control}. {}.", words::capital(&parts.join("; ")))
 }
 
-fn table(caption: &str, control: &str, test: &str, rows: &[&Row]) -> Table {
+fn table(comparison: &Comparison, caption: &str, control: &str, test: &str, rows: &[&Row]) -> Table {
     let head = |name, role| if str::chars(name).count() > HEAD_LETTERS_MAX { role } else { name };
     let [control, test] = [head(control, "Control"), head(test, "Test")];
     let columns =
@@ -179,8 +222,8 @@ fn table(caption: &str, control: &str, test: &str, rows: &[&Row]) -> Table {
         };
         table.row([
             Cell::from(metric_name(row.metric)),
-            Cell::from(value(row, row.control_value)),
-            Cell::from(value(row, row.test_value)),
+            Cell::from(value(comparison, row, 0)),
+            Cell::from(value(comparison, row, row.test)),
             Cell::from(words::difference(&row.ratio)),
             Cell::toned(words::verdict(row.verdict, &row.ratio), tone),
         ]);

@@ -145,20 +145,31 @@ fn result(load: &Load, document: &mut Document) {
         .filter(|run| caveats::is_own_limit(run))
         .filter_map(|run| Some((run, run.generator.bottleneck?)))
         .collect();
+    let failed: u64 = load.runs.iter().map(|run| run.total.requests() - run.total.good).sum();
     if let Some((run, bottleneck)) = limited.first() {
         document.warning(caveats::limit(&load.plan, run, *bottleneck));
+        if failed > 0 {
+            document.warning(format!(
+                "{} had no good answer: {}.",
+                words::counted(failed, "request"),
+                caveats::failures(&load.runs)
+            ));
+        }
         return;
     }
     let rates: Vec<String> = load.runs.iter().map(|run| words::number(run.rate())).collect();
     let percentiles: Vec<String> =
         load.runs.iter().map(|run| words::duration(run.total.latency.at(0.99))).collect();
-    let failed: u64 = load.runs.iter().map(|run| run.total.requests() - run.total.good).sum();
     let failed = match failed {
         0 => "no request failed".to_owned(),
         failed => format!("{} had no good answer", words::counted(failed, "request")),
     };
     if load.runs.iter().all(|run| run.total.good == 0) {
-        document.warning(format!("Not one good answer: {failed}."));
+        let came = match caveats::failures(&load.runs) {
+            came if came.is_empty() => failed,
+            came => came,
+        };
+        document.warning(format!("Not one good answer: {came}."));
         if let Some(why) = load.runs.iter().find_map(|run| caveats::end(&load.plan, run)) {
             document.warning(why);
         }

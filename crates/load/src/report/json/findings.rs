@@ -76,8 +76,9 @@ fn row(row: &Row, arms: &[String]) -> Value {
         "metric": metric(row.metric),
         "control": arms.first(),
         "test": arms.get(row.test),
-        "control_value": row.control_value,
-        "test_value": row.test_value,
+        // Without a pair of samples that nothing spoils there is no figure; the samples have theirs beside their marks.
+        "control_value": (row.pairs > 0).then_some(row.control_value),
+        "test_value": (row.pairs > 0).then_some(row.test_value),
         "ratio": row.ratio.middle,
         "ratio_low": row.ratio.low,
         "ratio_high": row.ratio.high,

@@ -205,6 +205,7 @@ fn generator(run: &Run) -> Value {
         Bottleneck::Thread { share } => json!({ "kind": "thread", "share": share }),
         Bottleneck::Core { share } => json!({ "kind": "core", "share": share }),
         Bottleneck::Late { p99 } => json!({ "kind": "late", "p99_us": words::as_micros(p99) }),
+        Bottleneck::System { refused } => json!({ "kind": "system", "refused": refused }),
         Bottleneck::Connections { arrivals } => json!({ "kind": "connections", "arrivals": arrivals }),
     });
     let cpu = seconds(generator.cpu);

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::run;
 use crate::compare::{Comparison, Mark, Metric, Row, Sample, Settings, Usage};
+use crate::outcome::Bottleneck;
 use crate::plan::{Pace, Patience, Reuse};
 use crate::statistics::{Interval, Verdict};
 use crate::trial::{Compared, Found, Trial};
@@ -121,6 +122,26 @@ pub(super) fn three_arms() -> Comparison {
     found
         .rows
         .push(Row { test: 2, ..row(Metric::P99, (1840.0, 80.0), (0.043, 0.041, 0.047), Verdict::Less) });
+    found
+}
+
+/// Two arms, in each sample of which the load was at its own limit.
+pub(super) fn limited() -> Comparison {
+    let mut found = comparison();
+    for sample in &mut found.samples {
+        sample.marks = vec![Mark::LoadWasTheBottleneck];
+        sample.run.generator.bottleneck = Some(Bottleneck::Thread { share: 0.99 });
+    }
+    let nothing = Interval { middle: f64::NAN, low: f64::NAN, high: f64::NAN, confidence: 0.99 };
+    for row in &mut found.rows {
+        let is_latency = matches!(row.metric, Metric::P50 | Metric::P99);
+        if is_latency {
+            (row.control_value, row.test_value) = (f64::NAN, f64::NAN);
+        }
+        if is_latency || row.metric == Metric::Rate {
+            (row.ratio, row.verdict, row.pairs) = (nothing, Verdict::Unknown, 0);
+        }
+    }
     found
 }
 

@@ -31,6 +31,7 @@ pub fn reports() -> Vec<(&'static str, Report)> {
         ("sweep", report(Findings::Loads(sweep()))),
         ("comparison", report(Findings::Comparison(arms::comparison()))),
         ("arms", report(Findings::Comparison(arms::three_arms()))),
+        ("limited_arms", report(Findings::Comparison(arms::limited()))),
         ("max", report(Findings::Saturation(saturation()))),
         ("collection", report(Findings::Collection(collection()))),
         ("trial", report(Findings::Trial(arms::trial()))),
@@ -230,6 +231,8 @@ fn failed() -> Load {
     let mut seen = run(0.0, 1.2, 290.0, 0.1);
     seen.slices.clear();
     seen.total.faults = Faults { connect: 500, closed: 24, ..Faults::default() };
+    // Failures cost the load more than answers do.
+    seen.generator.bottleneck = Some(Bottleneck::Thread { share: 0.99 });
     seen.end = End::Hopeless("connection refused by 127.0.0.1:3000, 524 times in a row".to_owned());
     Load { plan: plan(64), runs: vec![seen], disagreements: Vec::new() }
 }

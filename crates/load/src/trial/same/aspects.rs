@@ -217,7 +217,7 @@ fn compared(name: &str, value: &str, address: SocketAddr) -> Option<String> {
     Some(match name {
         // Files' are made of what the server likes (time and length, or the content).
         "etag" => "present".to_owned(),
-        "set-cookie" => value.split('=').next().unwrap_or_default().trim().to_owned(),
+        "set-cookie" => cookie(value),
         "location" => {
             let port = address.port();
             let mut value = value.to_owned();
@@ -243,6 +243,23 @@ fn compared(name: &str, value: &str, address: SocketAddr) -> Option<String> {
         "content-type" => value.to_ascii_lowercase().replace("; ", ";"),
         _ => value.to_owned(),
     })
+}
+
+/// A cookie's name and attributes. Its value is new with each session, and so is the time at which it ends.
+fn cookie(value: &str) -> String {
+    let mut parts = value.split(';').map(str::trim);
+    let name = parts.next().and_then(|pair| pair.split('=').next()).unwrap_or_default().trim().to_owned();
+    // RFC 6265 section 5.2: names of attributes do not depend on case, and their order says nothing.
+    let mut attributes: Vec<String> = parts
+        .filter(|part| !part.is_empty())
+        .map(|part| match part.split_once('=') {
+            Some((name, _)) if name.trim().eq_ignore_ascii_case("expires") => "expires".to_owned(),
+            Some((name, value)) => format!("{}={}", name.trim().to_ascii_lowercase(), value.trim()),
+            None => part.to_ascii_lowercase(),
+        })
+        .collect();
+    attributes.sort();
+    std::iter::once(name).chain(attributes).collect::<Vec<_>>().join("; ")
 }
 
 /// The body without its coding.

@@ -17,15 +17,19 @@ use aspects::{Aspect, Seen};
 
 /// What is not compared, in words for a caveat.
 pub(super) const IGNORED: &str = "Not counted as differences: Date, Server, Via, Connection, Keep-Alive, the framing \
-    (Content-Length or Transfer-Encoding), the characters of an ETag, the text of nginx's own error pages, whether an answer is compressed (it must be the \
-    same when it is decoded) and Accept-Encoding in Vary, which follows from that.";
+    (Content-Length or Transfer-Encoding), the characters of an ETag, the values of cookies and the time at which they \
+    end (their names and other attributes are compared), Last-Modified of a 304, the server's own address in Location, \
+    the text of nginx's own error pages, whether an answer is compressed (it must be the same when it is decoded) and \
+    Accept-Encoding in Vary, which follows from that.";
 
 /// Questions altogether.
-const QUESTIONS_MAX: usize = 30;
+const QUESTIONS_MAX: usize = 32;
 /// Paths that are asked for.
 const PATHS_MAX: usize = 10;
 /// Paths that are asked in every form.
 const PATHS_IN_ALL_FORMS_MAX: usize = 3;
+/// Folders below which a page that is not there is asked for.
+const FOLDERS_MAX: usize = 5;
 /// A clock in seconds, and most caches of one, have moved on after this.
 const PAUSE: Duration = Duration::from_millis(1_100);
 /// A page that takes longer is no page to measure.
@@ -167,6 +171,11 @@ fn questions(paths: &[String]) -> Vec<Question> {
     questions.push(of("GET", MISSING, Form::Plain));
     questions.push(of("HEAD", MISSING, Form::Plain));
     questions.push(of("GET", MISSING, Form::Coded("gzip")));
+    // What is not there is often decided for each prefix by itself, as by `try_files`.
+    let folders = paths.iter().filter_map(|path| path.strip_suffix('/')).filter(|folder| !folder.is_empty());
+    questions.extend(
+        folders.take(FOLDERS_MAX).map(|folder| of("GET", &format!("{folder}{MISSING}"), Form::Plain)),
+    );
     questions.truncate(QUESTIONS_MAX);
     questions
 }

@@ -206,3 +206,28 @@ fn an_error_page_of_nginx_itself_is_compared_by_its_status_alone() {
     let found = differences(&ask_both(nginx(), empty("403 Forbidden"), &["/"]));
     assert_eq!(found[0], "GET /: status: 404 with today, 403 with onehop");
 }
+
+#[test]
+fn attributes_of_a_cookie_are_compared_and_its_value_is_not() {
+    let cookie = |cookie: &'static str| serve(move |head| answer(head, "200 OK", cookie, b"text"));
+    let one = || cookie("Set-Cookie: id=1; Path=/; HttpOnly; Expires=Mon, 01 Jan 2024 00:00:00 GMT\r\n");
+    let two = cookie("Set-Cookie: id=2; path=/; expires=Tue, 02 Jan 2024 00:00:00 GMT; httponly\r\n");
+    assert_eq!(differences(&ask_both(one(), two, &["/"])), Vec::<String>::new());
+    let secure = cookie("Set-Cookie: id=1; Path=/; HttpOnly; Secure; Expires=x\r\n");
+    let found = differences(&ask_both(one(), secure, &["/"]));
+    let words = "GET /: set-cookie: `id; expires; httponly; path=/` with today, `id; expires; httponly; path=/; secure` with onehop";
+    assert_eq!(found[0], words);
+}
+
+#[test]
+fn what_is_not_there_is_asked_for_below_each_folder() {
+    let missing = |status: &'static str| {
+        serve(move |head| match head.contains("/app/onehop-try") {
+            true => answer(head, status, "", b""),
+            false => answer(head, "200 OK", "", b"text"),
+        })
+    };
+    let found = differences(&ask_both(missing("200 OK"), missing("404 Not Found"), &["/", "/app/"]));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].starts_with("GET /app/onehop-try-asks"), "{found:?}");
+}

@@ -9,10 +9,9 @@ use std::time::SystemTime;
 
 use onehop_load::measure::{self, Machine, StealMeter};
 use onehop_load::progress::{Observer, Progress};
-use onehop_load::report::{Findings, Live, Report};
+use onehop_load::report::{self, Findings, Live, Report};
 
 use super::output::{Destinations, rfc3339};
-use super::shell_words;
 use crate::arguments::Output;
 use crate::failure::Failure;
 use crate::signals;
@@ -88,8 +87,8 @@ impl Session {
         if let View::Live(live) = &mut self.view {
             live.finish();
         }
-        let report = Report {
-            command: shell_words::joined(typed()),
+        let told = Report {
+            command: report::hidden_words(&typed()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             date: rfc3339(self.begun),
             machine: self.machine,
@@ -98,7 +97,7 @@ impl Session {
             findings,
             caveats: self.caveats,
         };
-        self.destinations.write(&report)
+        self.destinations.write(&told)
     }
 }
 
@@ -124,7 +123,7 @@ impl Observer for Session {
 }
 
 /// The command line, with the program's name as people know it.
-fn typed() -> impl Iterator<Item = String> {
+fn typed() -> Vec<String> {
     let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-    std::iter::once("onehop".to_owned()).chain(words)
+    std::iter::once("onehop".to_owned()).chain(words).collect()
 }

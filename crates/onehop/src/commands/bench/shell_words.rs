@@ -48,16 +48,6 @@ fn quoted(quote: char, letters: &mut std::str::Chars<'_>, word: &mut String) -> 
     }
 }
 
-/// Words as one would have to type them.
-pub(super) fn joined(words: impl Iterator<Item = String>) -> String {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=,@%+{}[]".contains(letter);
-    let typed = words.map(|word| match word.chars().all(plain) && !word.is_empty() {
-        true => word,
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    });
-    typed.collect::<Vec<_>>().join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,14 +68,6 @@ mod tests {
         }
         for text in ["a 'b", "a \"b", "a \\"] {
             assert!(words(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn what_was_typed_can_be_typed_again() {
-        for words in [&["onehop", "bench", ":8080"][..], &["a b", "c'd", "", "é"]] {
-            let text = joined(words.iter().map(|&word| word.to_owned()));
-            assert_eq!(split(&text).unwrap(), words, "{text}");
         }
     }
 }

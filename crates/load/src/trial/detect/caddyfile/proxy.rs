@@ -146,17 +146,30 @@ fn proxy<'a>(
 
 /// A field of requests: what onehop sends by itself is dropped in silence.
 fn header_up(option: &Line, written: &str, notes: &mut Vec<String>) {
-    let name = option.word(1).trim_start_matches(['+', '-', '?', '>']).to_ascii_lowercase();
+    // A sign before the name takes the field away or adds another: that is never what onehop sends.
+    let name = option.word(1).to_ascii_lowercase();
     let value = option.word(2);
+    let hosts = ["{host}", "{http.request.host}", "{hostport}", "{http.request.hostport}"];
+    let addresses = ["{remote_host}", "{http.request.remote.host}", "{client_ip}"];
     let is_same = match name.as_str() {
-        "host" => ["{host}", "{http.request.host}", "{hostport}", "{http.request.hostport}"].contains(&value),
-        "x-forwarded-for" | "x-forwarded-proto" | "x-forwarded-host" | "upgrade" | "connection" => true,
+        "host" | "x-forwarded-host" => hosts.contains(&value),
+        "x-forwarded-for" => addresses.contains(&value),
+        "x-forwarded-proto" => ["{scheme}", "{http.request.scheme}"].contains(&value),
+        // They end at each server (RFC 9110 section 7.6.1).
+        "upgrade" | "connection" => true,
         _ => false,
     };
-    if !is_same {
-        let line = option.line;
-        notes.push(format!("`{written}` (line {line}): onehop does not set fields of requests yet, so the application does not get it."));
+    if is_same {
+        return;
     }
+    let line = option.line;
+    let is_sent = name.trim_start_matches(['+', '-', '?', '>']).starts_with("x-forwarded-");
+    let note = if is_sent {
+        "onehop sets this field from the request itself, so the application is told something else and may answer otherwise"
+    } else {
+        "onehop does not set fields of requests yet, so the application does not get it"
+    };
+    notes.push(format!("`{written}` (line {line}): {note}."));
 }
 
 /// How connections are made; the only thing with an equal is how long is waited.

@@ -66,3 +66,18 @@ fn what_onehop_cannot_do_is_refused_with_its_line() {
     let shown: Vec<String> = cases.iter().map(|text| format!("{text}\n{}", tried(text))).collect();
     insta::assert_snapshot!(shown.join("\n=====\n"));
 }
+
+#[test]
+fn a_field_that_onehop_sets_otherwise_is_told() {
+    for (field, is_said) in [
+        ("X-Forwarded-Proto {scheme}", false),
+        ("X-Forwarded-Proto https", true),
+        ("X-Forwarded-For {remote_host}", false),
+        ("-X-Forwarded-For", true),
+        ("Host {host}", false),
+        ("Host example.com", true),
+    ] {
+        let out = tried(&format!(":8080 {{\n\treverse_proxy :3000 {{\n\t\theader_up {field}\n\t}}\n}}\n"));
+        assert_eq!(out.contains(&format!("note: `header_up {field}`")), is_said, "{field}\n{out}");
+    }
+}

@@ -6,10 +6,16 @@ use std::path::Path;
 
 use super::translate::Context;
 use super::tree::Directive;
+use super::tried::{Fallback, tried};
 use super::{nearest, nearest_all, values};
 use crate::trial::TrialError;
+use crate::trial::detect::behind::Upstream;
 use crate::trial::detect::files::{below, normal};
 use crate::trial::detect::write::{directive as written, indented, word};
+
+/// What is said once of all `add_header` without a word behind them (ngx_http_headers_module).
+const NOT_ALWAYS: &str = "nginx adds the fields of `add_header` without `always` to answers with 200, 201, 204, 206 and \
+    to redirects alone; onehop adds them to errors too.";
 
 /// How a location chooses its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,12 +73,15 @@ impl<'a> Location<'a> {
 pub(super) struct Block {
     /// Path patterns; none where it takes all that is left.
     patterns: Vec<String>,
+    /// Path patterns that it leaves to others all the same.
+    but: Vec<String>,
     /// Whether the pattern is taken off the path.
     is_taken_off: bool,
     /// The directives inside.
     pub(super) lines: String,
-    /// Whether requests go to an application.
-    pub(super) is_passed: bool,
+    /// Whether nginx sends the name without its slash here: only a `proxy_pass` of its own does that
+    /// (`auto_redirect` in ngx_http_proxy_pass), a named location behind `try_files` does not.
+    pub(super) is_redirected: bool,
 }
 
 impl Block {
@@ -84,28 +93,30 @@ impl Block {
     /// The block, with a matcher of its own name where it has several patterns.
     pub(super) fn text(&self, number: usize) -> String {
         let verb = if self.is_taken_off { "handle_path" } else { "handle" };
+        let named = format!("{verb} @paths{number}");
         let (before, head) = match self.patterns.as_slice() {
             [] => (String::new(), verb.to_owned()),
-            [only] => (String::new(), format!("{verb} {only}")),
+            // Only a path from its start on is a matcher by itself.
+            [only] if only.starts_with('/') && self.but.is_empty() => {
+                (String::new(), format!("{verb} {only}"))
+            }
+            several if self.but.is_empty() => (format!("@paths{number} path {}\n", several.join(" ")), named),
             several => {
-                (format!("@paths{number} path {}\n", several.join(" ")), format!("{verb} @paths{number}"))
+                let but = self.but.join(" ");
+                let lines = format!("path {}\nnot path {but}\n", several.join(" "));
+                (format!("@paths{number} {{\n{}}}\n", indented(&lines)), named)
             }
         };
         format!("{before}{head} {{\n{}}}\n", indented(&self.lines))
     }
 }
 
-/// Whether a location does nothing but refuse names that begin with a dot.
-pub(super) fn is_only_denied(location: &Location<'_>) -> bool {
-    let refuses = |directive: &Directive| match directive.name.as_str() {
-        "deny" => directive.arg(0) == "all",
-        "return" => ["403", "404"].contains(&directive.arg(0)),
-        "access_log" | "log_not_found" => true,
-        _ => false,
-    };
-    location.kind == Kind::Expression
-        && location.pattern.trim_start_matches('^').starts_with("/\\.")
-        && location.directive.inner().iter().all(refuses)
+/// Whether a location does nothing but refuse everybody.
+pub(super) fn is_denied(location: &Location<'_>) -> bool {
+    let inner = location.directive.inner();
+    let is_quiet = |directive: &Directive| ["access_log", "log_not_found"].contains(&directive.name.as_str());
+    let denies = |directive: &Directive| directive.name == "deny" && directive.arg(0) == "all";
+    inner.iter().any(denies) && inner.iter().all(|directive| denies(directive) || is_quiet(directive))
 }
 
 /// `rewrite ^/api/(.*)$ /$1 break;`, the usual way of taking a prefix off: the prefix.
@@ -160,8 +171,12 @@ pub(super) fn block(
     let levels = context.levels(location, is_server);
     let own = location.directive.inner();
     let find = |name: &str| own.iter().find(|directive| directive.name == name);
-    let mut block =
-        Block { patterns: patterns(location)?, is_taken_off: false, lines: String::new(), is_passed: false };
+    let (patterns, but) = context.patterns(location)?;
+    let mut block = Block { patterns, but, is_taken_off: false, lines: String::new(), is_redirected: false };
+    if is_denied(location) && !is_server {
+        "respond 403\n".clone_into(&mut block.lines);
+        return Ok(block);
+    }
     if let (Some(directive), false) = (find("return"), is_server) {
         let kind = nearest("default_type", &levels)
             .map(|found| found.arg(0))
@@ -170,21 +185,29 @@ pub(super) fn block(
         return Ok(block);
     }
     if let Some(pass) = find("proxy_pass") {
-        block.is_passed = true;
+        if let Some(directive) = find("try_files") {
+            return Err(TrialError::found(
+                &directive.place,
+                format!("`{}` stands beside a `proxy_pass`", directive.shown()),
+                "give the application a location of its own, `try_files … @name`, in a copy of the file",
+            ));
+        }
+        block.is_redirected = true;
         block.lines = headers(&levels, true, notes);
         passed(context, location, pass, &levels, &mut block, notes)?;
         return Ok(block);
     }
     block.lines = headers(&levels, false, notes);
-    files(context, location, &levels, own, &mut block)?;
+    files(context, location, &levels, &mut block, notes)?;
     Ok(block)
 }
 
-fn patterns(location: &Location<'_>) -> Result<Vec<String>, TrialError> {
+/// The path patterns of a location, and those that are none of its.
+pub(super) fn patterns(location: &Location<'_>) -> Result<(Vec<String>, Vec<String>), TrialError> {
     Ok(match location.kind {
-        Kind::Exact => vec![location.pattern.clone()],
-        Kind::Prefix | Kind::Strong if location.pattern == "/" => Vec::new(),
-        Kind::Prefix | Kind::Strong => vec![format!("{}*", location.pattern)],
+        Kind::Exact => (vec![location.pattern.clone()], Vec::new()),
+        Kind::Prefix | Kind::Strong if location.pattern == "/" => Default::default(),
+        Kind::Prefix | Kind::Strong => (vec![format!("{}*", location.pattern)], Vec::new()),
         Kind::Expression => values::patterns(&location.pattern).ok_or_else(|| {
             TrialError::found(
                 &location.directive.place,
@@ -199,46 +222,32 @@ fn patterns(location: &Location<'_>) -> Result<Vec<String>, TrialError> {
 }
 
 /// `add_header`, `expires` and `proxy_hide_header`.
-fn headers(levels: &[&[Directive]], is_passed: bool, notes: &mut Vec<String>) -> String {
+pub(super) fn headers(levels: &[&[Directive]], is_passed: bool, notes: &mut Vec<String>) -> String {
     let mut out = String::new();
     let mut seen: Vec<String> = Vec::new();
+    let expires = nearest("expires", levels);
+    if let Some(directive) = expires
+        && let Some(control) = control(directive, notes)
+    {
+        out.push_str(&format!("header Cache-Control {control}\n"));
+        seen.push("cache-control".to_owned());
+    }
     for directive in nearest_all("add_header", levels) {
         let name = directive.arg(0).to_owned();
+        let mut note = |words: &str| {
+            notes.push(format!("`{}` ({}): {words}.", directive.shown(), directive.place.words()))
+        };
         let Some(value) = values::text(directive.arg(1)) else {
-            let place = directive.place.words();
-            notes.push(format!(
-                "`{}` ({place}): it has a variable that onehop does not know.",
-                directive.shown()
-            ));
+            note("it has a variable that onehop does not know");
             continue;
         };
+        if directive.arg(2) != "always" {
+            notes.push(NOT_ALWAYS.to_owned());
+        }
         // nginx adds a field beside one that is there.
         let sign = if is_passed || seen.contains(&name.to_ascii_lowercase()) { "+" } else { "" };
         seen.push(name.to_ascii_lowercase());
         out.push_str(&format!("header {sign}{} {value}\n", word(&name)));
-    }
-    if let Some(directive) = nearest("expires", levels) {
-        let control = match directive.arg(0) {
-            "off" => None,
-            "epoch" => Some("no-cache".to_owned()),
-            "max" => Some("max-age=315360000".to_owned()),
-            negative if negative.starts_with('-') => Some("no-cache".to_owned()),
-            time => values::seconds(time).map(|seconds| format!("max-age={seconds}")),
-        };
-        if let Some(control) = control {
-            out.push_str(&format!("header Cache-Control {control}\n"));
-            notes.push(format!(
-                "`{}` ({}): as Cache-Control; there is no Expires beside it.",
-                directive.shown(),
-                directive.place.words()
-            ));
-        } else if directive.arg(0) != "off" {
-            notes.push(format!(
-                "`{}` ({}): it is not carried over.",
-                directive.shown(),
-                directive.place.words()
-            ));
-        }
     }
     for directive in nearest_all("proxy_hide_header", levels) {
         if is_passed {
@@ -246,6 +255,23 @@ fn headers(levels: &[&[Directive]], is_passed: bool, notes: &mut Vec<String>) ->
         }
     }
     out
+}
+
+/// The Cache-Control of an `expires`.
+fn control(directive: &Directive, notes: &mut Vec<String>) -> Option<String> {
+    let control = match directive.arg(0) {
+        "off" => return None,
+        "epoch" => Some("no-cache".to_owned()),
+        "max" => Some("max-age=315360000".to_owned()),
+        negative if negative.starts_with('-') => Some("no-cache".to_owned()),
+        time => values::seconds(time).map(|seconds| format!("max-age={seconds}")),
+    };
+    let note = match control {
+        Some(_) => "as Cache-Control; there is no Expires beside it",
+        None => "it is not carried over",
+    };
+    notes.push(format!("`{}` ({}): {note}.", directive.shown(), directive.place.words()));
+    control
 }
 
 /// A `proxy_pass`.
@@ -275,7 +301,46 @@ fn passed(
             }
         }
     }
-    fields(pass, levels, &format!("{}:{}", upstream.host, upstream.port), notes);
+    let is_replaced = block.is_taken_off || uri.is_some();
+    told(pass, &upstream, is_replaced, levels, notes);
+    block.lines.push_str(&application(context, &upstream, None, levels));
+    Ok(())
+}
+
+/// What is said of requests to an application and of its redirects.
+pub(super) fn told(
+    pass: &Directive,
+    upstream: &Upstream,
+    is_replaced: bool,
+    levels: &[&[Directive]],
+    notes: &mut Vec<String>,
+) {
+    super::fields::fields(pass, levels, &format!("{}:{}", upstream.host, upstream.port), notes);
+    match nearest("proxy_redirect", levels) {
+        Some(directive) if directive.arg(0) == "off" => {}
+        Some(directive) if directive.arg(0) != "default" => notes.push(format!(
+            "`{}` ({}): nginx changes Location in the application's answers; onehop passes it on as it is.",
+            directive.shown(),
+            directive.place.words()
+        )),
+        // Without a path of its own the default only takes the application's address off.
+        _ if is_replaced => notes.push(format!(
+            "`{}` ({}): where the application's Location begins with that address, nginx puts the location's path in \
+             its place; onehop passes it on as it is.",
+            pass.shown(),
+            pass.place.words()
+        )),
+        _ => {}
+    }
+}
+
+/// The `app` of an upstream.
+pub(super) fn application(
+    context: &Context<'_>,
+    upstream: &Upstream,
+    matcher: Option<&str>,
+    levels: &[&[Directive]],
+) -> String {
     let mut more = Vec::new();
     if let Some(directive) = nearest("proxy_read_timeout", levels) {
         match values::seconds(directive.arg(0)) {
@@ -283,14 +348,7 @@ fn passed(
             Some(seconds) => more.push(format!("timeout {}s", seconds.max(1))),
         }
     }
-    block.lines.push_str(&context.behind.app(
-        upstream.port,
-        None,
-        context.chosen.folder,
-        &more,
-        context.surroundings,
-    ));
-    Ok(())
+    context.behind.app(upstream.port, matcher, context.chosen.folder, &more, context.surroundings)
 }
 
 /// What replaces the location's part of the path: a line that does it, where taking it off is not enough.
@@ -334,47 +392,15 @@ fn replaced(
     }
 }
 
-/// Which fields of requests differ for the application.
-fn fields(pass: &Directive, levels: &[&[Directive]], address: &str, notes: &mut Vec<String>) {
-    let mut names_host = false;
-    for field in nearest_all("proxy_set_header", levels) {
-        let (name, value) = (field.arg(0).to_ascii_lowercase(), field.arg(1));
-        let note = match name.as_str() {
-            "host" => {
-                names_host = true;
-                if value.contains("$host") || value.contains("$http_host") {
-                    continue;
-                }
-                "onehop tells the application the host that the client asked for"
-            }
-            "connection" | "upgrade" | "x-forwarded-for" | "x-forwarded-proto" | "x-forwarded-host" => {
-                continue;
-            }
-            "x-real-ip" => {
-                "onehop tells the client's address in X-Forwarded-For, and in `request.socket` where it runs \
-                            the file itself"
-            }
-            _ => "onehop does not set fields of requests yet, so the application does not get it",
-        };
-        notes.push(format!("`{}` ({}): {note}.", field.shown(), field.place.words()));
-    }
-    if !names_host {
-        notes.push(format!(
-            "`{}` ({}) tells the application the host {address}; onehop tells it the one that the client asked for.",
-            pass.shown(),
-            pass.place.words()
-        ));
-    }
-}
-
 /// Files below a root.
 fn files(
     context: &Context<'_>,
     location: &Location<'_>,
     levels: &[&[Directive]],
-    own: &[Directive],
     block: &mut Block,
+    notes: &mut Vec<String>,
 ) -> Result<(), TrialError> {
+    let own = location.directive.inner();
     let find = |name: &str| own.iter().find(|directive| directive.name == name);
     let alias = find("alias");
     let Some(root) = alias.or_else(|| nearest("root", levels)) else {
@@ -403,10 +429,11 @@ fn files(
         block.is_taken_off = location.pattern != "/";
     }
     let folder = normal(Path::new(&folder));
-    block.lines.push_str(&format!("root {}\n", word(&below(context.chosen.folder, &folder))));
-    if let Some(directive) = find("try_files") {
-        tried(context, directive, block)?;
-    }
+    let root_line = format!("root {}\n", word(&below(context.chosen.folder, &folder)));
+    let fallback = match find("try_files") {
+        None => Fallback::default(),
+        Some(directive) => tried(context, location, directive, alias.is_some(), notes)?,
+    };
     let mut options = Vec::new();
     if let Some(index) = nearest("index", levels) {
         let names: Vec<&str> = index
@@ -426,57 +453,13 @@ fn files(
     if nearest("autoindex", levels).is_some_and(|directive| directive.arg(0) == "on") {
         options.push("browse".to_owned());
     }
-    block.lines.push_str(&written("file_server", &options));
-    Ok(())
-}
-
-/// `try_files`, whose last word is what happens where none is there.
-fn tried(context: &Context<'_>, directive: &Directive, block: &mut Block) -> Result<(), TrialError> {
-    let refuse = |cause: &str| {
-        Err(TrialError::found(
-            &directive.place,
-            format!("`{}`: {cause}", directive.shown()),
-            "write it with $uri and a page in a copy of the file, and try that",
-        ))
-    };
-    let Some((last, rest)) = directive.args.split_last() else { return refuse("it names nothing") };
-    let mut files = Vec::new();
-    for file in rest {
-        match values::text(&file.text) {
-            Some(text) if !text.starts_with(['`', '"']) => files.push(text.replace("{orig_uri}", "{path}")),
-            // A placeholder makes a word of its own that needs no quotes.
-            Some(text) => files.push(text.trim_matches('`').to_owned()),
-            None => return refuse("it has a variable that onehop does not know"),
-        }
-    }
-    if let Some(name) = last.text.strip_prefix('@') {
-        let named = context.named.iter().find(|named| named.arg(0).strip_prefix('@') == Some(name));
-        let pass = named.and_then(|named| named.inner().iter().find(|inner| inner.name == "proxy_pass"));
-        let Some(pass) = pass else { return refuse("the location that it names passes nothing on") };
-        let (upstream, _) = context.chosen.target(pass)?;
-        block.is_passed = true;
-        block.lines.push_str(&format!("@absent not file {}\n", files.join(" ")));
-        let app = context.behind.app(
-            upstream.port,
-            Some("@absent"),
-            context.chosen.folder,
-            &[],
-            context.surroundings,
-        );
-        block.lines.push_str(&app);
+    let server = written("file_server", &options);
+    if !fallback.is_apart(&block.lines) {
+        block.lines.push_str(&format!("{root_line}{}{server}", fallback.lines()));
         return Ok(());
     }
-    if last.text.starts_with('=') {
-        let is_usual = files.iter().all(|file| file == "{path}" || file == "{path}/");
-        if !(is_usual && last.text == "=404") {
-            block.lines.push_str(&format!("try_files {} {}\n", files.join(" "), last.text));
-        }
-        return Ok(());
-    }
-    let page = last.text.split('?').next().unwrap_or_default();
-    let Some(page) = values::text(page).filter(|page| !page.starts_with(['`', '"'])) else {
-        return refuse("its last page is no plain path");
-    };
-    block.lines.push_str(&format!("try_files {} {page}\n", files.join(" ")));
+    // Each of the two has header fields of its own.
+    let own = std::mem::take(&mut block.lines);
+    block.lines = format!("{root_line}{}handle {{\n{}}}\n", fallback.apart(), indented(&(own + &server)));
     Ok(())
 }

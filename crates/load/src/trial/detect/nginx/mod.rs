@@ -3,6 +3,7 @@
 //! `lexer.rs` makes words, `tree.rs` directives, `values.rs` turns single values, `translate.rs` and `location.rs`
 //! write the Onehopfile, `runnable.rs` the configuration that is measured. Never drops silently what changes answers.
 
+mod fields;
 mod lexer;
 mod location;
 mod runnable;
@@ -10,6 +11,7 @@ mod runnable;
 mod tests;
 mod translate;
 mod tree;
+mod tried;
 mod values;
 
 use std::path::Path;
@@ -56,14 +58,16 @@ pub(super) fn detect(path: &Path, surroundings: &Surroundings) -> Result<Setup, 
     let behind = Behind::find(&upstreams, folder, surroundings, &mut notes)?;
     let translated = translate::translate(&chosen, &behind, surroundings, &mut notes)?;
     let mut today = vec![Front::Nginx { conf: runnable::text(&chosen, false)? }];
-    if !upstreams.is_empty() && !chosen.keeps_connections() {
-        notes.push(
-            "This nginx opens a connection to the application for each request. It is measured as it is, and \
-             once more with kept connections (`upstream` with `keepalive 64`, HTTP/1.1), as its manual advises."
-                .to_owned(),
-        );
+    if let Some(opening) = chosen.opens_connections().filter(|_| !upstreams.is_empty()) {
+        notes.push(format!(
+            "This nginx opens a connection to the application for each request{opening}. It is measured as it is, \
+             and once more with kept connections (`upstream` with `keepalive 64`, HTTP/1.1), as its manual advises."
+        ));
         today.push(Front::Nginx { conf: runnable::text(&chosen, true)? });
     }
+    // What stands around several locations is said for each of them.
+    let mut said = std::collections::HashSet::new();
+    notes.retain(|note| said.insert(note.clone()));
     let description = match upstreams.first() {
         Some(upstream) => format!(
             "an nginx in front of {}:{} ({})",
@@ -180,26 +184,54 @@ impl<'a> Chosen<'a> {
         Ok(found)
     }
 
-    /// Whether each connection to the application is used again already.
-    fn keeps_connections(&self) -> bool {
-        let locations = self.server.inner().iter().filter(|directive| directive.name == "location");
-        let blocks = locations.map(Directive::inner).chain([self.server.inner()]);
-        let passing = blocks.filter(|block| block.iter().any(|directive| directive.name == "proxy_pass"));
-        passing.into_iter().all(|block| {
-            let levels = [self.http, self.server.inner(), block];
-            let kept = block
-                .iter()
-                .find(|directive| directive.name == "proxy_pass")
-                .and_then(|pass| values::passed(pass.arg(0)))
-                .and_then(|to| self.upstream(&to.host))
-                .is_some_and(|upstream| upstream.inner().iter().any(|inner| inner.name == "keepalive"));
-            let version = nearest("proxy_http_version", &levels).is_some_and(|found| found.arg(0) == "1.1");
-            let connection = nearest_all("proxy_set_header", &levels)
-                .into_iter()
-                .find(|field| field.arg(0).eq_ignore_ascii_case("connection"))
-                .is_some_and(|field| field.arg(1).is_empty() || field.arg(1).starts_with('$'));
-            kept && version && connection
-        })
+    /// Whether a connection is opened for each request to the application, and of which locations if not of all.
+    fn opens_connections(&self) -> Option<String> {
+        let server = self.server.inner();
+        let locations = server.iter().filter(|directive| directive.name == "location");
+        let passes = |block: &&Directive| block.inner().iter().any(|inner| inner.name == "proxy_pass");
+        let passing: Vec<&Directive> = locations.filter(passes).collect();
+        let opening: Vec<&Directive> =
+            passing.iter().copied().filter(|block| !self.keeps_connections(block.inner())).collect();
+        if opening.len() == passing.len() {
+            return Some(String::new());
+        }
+        let shown: Vec<String> =
+            opening.iter().map(|block| format!("`{}` ({})", block.shown(), block.place.words())).collect();
+        (!shown.is_empty()).then(|| format!(" of {}", shown.join(", ")))
+    }
+
+    /// Whether the connections of a block are used again already.
+    fn keeps_connections(&self, block: &[Directive]) -> bool {
+        let levels = [self.http, self.server.inner(), block];
+        let kept = block
+            .iter()
+            .find(|directive| directive.name == "proxy_pass")
+            .and_then(|pass| values::passed(pass.arg(0)))
+            .and_then(|to| self.upstream(&to.host))
+            .is_some_and(|upstream| upstream.inner().iter().any(|inner| inner.name == "keepalive"));
+        let version = nearest("proxy_http_version", &levels).is_some_and(|found| found.arg(0) == "1.1");
+        let connection = nearest_all("proxy_set_header", &levels)
+            .into_iter()
+            .find(|field| field.arg(0).eq_ignore_ascii_case("connection"))
+            .is_some_and(|field| self.keeps(field.arg(1)));
+        kept && version && connection
+    }
+
+    /// Whether a value of Connection keeps a connection where the request asks for no upgrade.
+    fn keeps(&self, value: &str) -> bool {
+        let Some(variable) = value.strip_prefix('$') else { return value.is_empty() };
+        let variable = variable.trim_matches(['{', '}']);
+        if variable.starts_with("http_") {
+            // A field of the request: without it, it is empty.
+            return true;
+        }
+        let is_map = |directive: &&Directive| {
+            directive.name == "map" && directive.arg(1).strip_prefix('$') == Some(variable)
+        };
+        let Some(map) = self.http.iter().find(is_map) else { return false };
+        // `default upgrade; '' close;`, as the manual of WebSockets has it, closes all others.
+        let entry = |name: &str| map.inner().iter().find(|entry| entry.name == name);
+        entry("").or_else(|| entry("default")).is_none_or(|entry| entry.arg(0).is_empty())
     }
 }
 

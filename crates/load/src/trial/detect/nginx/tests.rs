@@ -103,3 +103,165 @@ fn a_file_that_includes_itself_is_refused() {
     let deep = format!("{}{}", "a {".repeat(5000), "}".repeat(5000));
     assert!(onehopfile(&deep).contains("too many blocks"));
 }
+
+/// Each of the words must stand in what comes out, or with a `!` before it must not.
+fn check(conf: &str, words: &[&str]) {
+    let out = onehopfile(conf);
+    for word in words {
+        let (is_there, word) = word.strip_prefix('!').map_or((true, *word), |word| (false, word));
+        assert_eq!(out.contains(word), is_there, "{conf}\n{word}\n{out}");
+    }
+}
+
+#[test]
+fn what_stands_in_a_named_location_is_carried_over_or_refused_like_anything_else() {
+    let around = |inner: &str| {
+        format!(
+            "root dist; location / {{ try_files $uri @app; }} location @app {{ proxy_pass http://localhost:3000; {inner} }}"
+        )
+    };
+    check(&around("auth_basic x;"), &["onehop does not have passwords"]);
+    check(&around("deny all;"), &["onehop does not decide by a client's address"]);
+    check(&around("rewrite ^/api/(.*)$ /$1 break;"), &["it changes what is asked for"]);
+    check(&around("proxy_read_timeout 5m;"), &["app @absent {", "timeout 300s"]);
+    check(
+        &around("proxy_set_header X-Key a;"),
+        &["X-Key a` (line 1 of nginx.conf): onehop does not set fields"],
+    );
+    let headers = "handle @absent {\n\t\theader +X-A 1\n\t\tapp {";
+    check(&around("add_header X-A 1 always;"), &[headers, "handle {\n\t\tfile_server\n"]);
+    check(
+        "location /s/ { alias static/; try_files $uri @app; } location @app { proxy_pass http://localhost:3000; }",
+        &["the application would get the path without"],
+    );
+}
+
+#[test]
+fn names_with_a_dot_that_nginx_refuses_do_not_reach_the_application() {
+    let passed = "location / { proxy_pass http://localhost:3000; } ";
+    let refusal = "@paths0 path */.*\n\t\thandle @paths0 {\n\t\t\trespond 403\n";
+    check(
+        &format!("{passed}location ~ /\\. {{ deny all; access_log off; }}"),
+        &[refusal, "/onehop-try/.onehop-try"],
+    );
+    check(
+        &format!("{passed}location ~ /\\.(?!well-known) {{ deny all; }}"),
+        &["path */.*\n\t\t\tnot path */.well-known*\n", "respond 403"],
+    );
+    check(&format!("{passed}location ~ /\\.git {{ return 404; }}"), &["path */.git*", "respond 404"]);
+    check(&format!("{passed}location /private/ {{ deny all; }}"), &["handle /private/* {\n\t\trespond 403"]);
+    check(&format!("{passed}location ~ /\\.[a-z] {{ deny all; }}"), &["no path pattern is equal to"]);
+}
+
+#[test]
+fn a_strong_prefix_only_counts_where_it_is_the_longest() {
+    let app = "proxy_pass http://localhost:3000;";
+    let conf = format!("location ^~ /static/ {{ alias static/; }} location /static/images/ {{ {app} }}");
+    let out = onehopfile(&conf);
+    assert!(
+        out.find("handle /static/images/*").unwrap() < out.find("handle_path /static/*").unwrap(),
+        "{out}"
+    );
+    check(&format!("{conf} location ~ \\.js$ {{ return 410; }}"), &["lies below `location ^~ /static/`"]);
+    check(
+        &format!("location ^~ /s/ {{ {app} }} location ~ \\.js$ {{ return 410; }}"),
+        &["path *.js\n\t\t\tnot path /s/*"],
+    );
+    check(
+        &format!(
+            "root dist; location ^~ / {{ }} location /api/ {{ {app} }} location ~ \\.js$ {{ return 410; }}"
+        ),
+        &["lies below `location ^~ /`"],
+    );
+}
+
+#[test]
+fn the_last_page_of_try_files_belongs_to_its_own_location_or_is_refused() {
+    check(
+        "location /app/ { alias dist/; try_files $uri $uri/ /app/index.html; }",
+        &["try_files {path} {path}/ /index.html"],
+    );
+    check("location /app/ { alias dist/; try_files $uri /index.html; }", &["chooses a location once more"]);
+    check(
+        "location / { root dist; try_files $uri /backend; } location = /backend { proxy_pass http://localhost:3000; }",
+        &["chooses a location once more"],
+    );
+    check(
+        "root dist; location / { try_files $uri /index.html; } location ~ \\.html$ { expires 1h; }",
+        &["chooses a location once more"],
+    );
+    check("root dist; location / { try_files $uri $uri.html; }", &["try_files {path} {path}.html"]);
+    check("root dist; location / { try_files $uri =404; }", &["try_files {path} =404"]);
+    check("root dist; location / { try_files $uri $uri/ =404; }", &["!try_files"]);
+    check(
+        "root dist; location / { try_files $uri =404; proxy_pass http://localhost:3000; }",
+        &["stands beside a `proxy_pass`"],
+    );
+}
+
+#[test]
+fn a_name_gets_its_slash_only_where_nginx_adds_it() {
+    let named = "location @app { proxy_pass http://localhost:3000; }";
+    check(&format!("location /static/ {{ root dist; try_files $uri @app; }} {named}"), &["!redir"]);
+    check("location /api/ { proxy_pass http://localhost:3000; }", &["redir /api /api/{?query} 301"]);
+    check("location /api/ { proxy_pass http://localhost:3000; } location /api { return 410; }", &["!redir"]);
+}
+
+#[test]
+fn what_the_application_is_told_otherwise_is_said() {
+    for (field, is_said) in [
+        ("X-Forwarded-Proto $scheme", false),
+        ("X-Forwarded-Proto https", true),
+        ("X-Forwarded-For $proxy_add_x_forwarded_for", false),
+        ("X-Forwarded-For \"\"", true),
+        ("X-Forwarded-Host ${host}", false),
+        ("Host $hostname", true),
+        ("Host example.com$host", true),
+        ("Host $http_host", false),
+        ("Upgrade $http_upgrade", false),
+    ] {
+        let out = onehopfile(&format!(
+            "location / {{ proxy_pass http://localhost:3000; proxy_set_header {field}; }}"
+        ));
+        assert_eq!(out.contains(&format!("note: `proxy_set_header {field}`")), is_said, "{field}\n{out}");
+    }
+    let below = |inner: &str| format!("location /nws/ {{ proxy_pass http://localhost:3000/; {inner} }}");
+    check(&below(""), &["nginx puts the location's path in its place"]);
+    check(&below("proxy_redirect off;"), &["!Location"]);
+    check(&below("proxy_redirect http://a/ /nws/;"), &["nginx changes Location"]);
+    check("location / { proxy_pass http://localhost:3000; }", &["!Location"]);
+}
+
+#[test]
+fn a_single_ending_is_a_matcher_of_its_own() {
+    check("root dist; location ~ \\.js$ { expires 1h; }", &["@paths0 path *.js\n\t\thandle @paths0 {"]);
+}
+
+#[test]
+fn a_lifetime_and_a_field_of_the_same_name_are_both_sent() {
+    check(
+        "location / { root dist; expires 1y; add_header Cache-Control \"public, immutable\"; }",
+        &[
+            "header Cache-Control max-age=31536000\n\theader +Cache-Control `public, immutable`",
+            "onehop adds them to errors too",
+        ],
+    );
+}
+
+#[test]
+fn a_map_that_closes_ordinary_connections_keeps_none() {
+    let site = |ordinary: &str, more: &str| {
+        format!(
+            "map $http_upgrade $connection_upgrade {{ default upgrade; '' {ordinary}; }} \
+             upstream a {{ server 127.0.0.1:3000; keepalive 8; }} \
+             server {{ location / {{ proxy_pass http://a; proxy_http_version 1.1; \
+             proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection $connection_upgrade; }} {more} }}"
+        )
+    };
+    check(&site("close", ""), &["for each request. It is measured as it is"]);
+    check(&site("''", ""), &["!for each request"]);
+    check(
+        &site("''", "location /b/ { proxy_pass http://a; }"),
+        &["for each request of `location /b/` (line 1"],
+    );
+}

@@ -2,7 +2,7 @@
 //!
 //! What changes answers and has no equal is an error with its line, or a note where the rest still holds.
 
-use super::location::{Block, Kind, Location, is_only_denied};
+use super::location::{Block, Kind, Location, is_denied};
 use super::tree::Directive;
 use super::{Chosen, nearest, runnable, values};
 use crate::trial::TrialError;
@@ -30,6 +30,8 @@ pub(super) struct Context<'a> {
     pub(super) surroundings: &'a Surroundings,
     /// `location @name`.
     pub(super) named: Vec<&'a Directive>,
+    /// All others.
+    pub(super) locations: Vec<Location<'a>>,
 }
 
 /// The server's directives as those of a site.
@@ -42,25 +44,12 @@ pub(super) fn translate(
     let inner = chosen.server.inner();
     let is_named = |directive: &&Directive| directive.name == "location" && directive.arg(0).starts_with('@');
     let named = inner.iter().filter(is_named).collect();
-    let context = Context { chosen, behind, surroundings, named };
     check_level(chosen.http, "http", notes)?;
     check_level(inner, "server", notes)?;
-    let mut locations = Vec::new();
-    for directive in inner.iter().filter(|directive| directive.name == "location") {
-        if directive.arg(0).starts_with('@') {
-            continue;
-        }
-        let location = Location::of(directive)?;
-        if is_only_denied(&location) {
-            notes.push(format!(
-                "`location {}` ({}) only refuses; names that begin with a dot are absent from onehop by themselves.",
-                location.pattern,
-                directive.place.words()
-            ));
-            continue;
-        }
-        locations.push(location);
-    }
+    let others = inner.iter().filter(|directive| directive.name == "location" && !is_named(directive));
+    let locations: Vec<Location<'_>> = others.map(Location::of).collect::<Result<_, _>>()?;
+    check_order(&locations)?;
+    let context = Context { chosen, behind, surroundings, named, locations: locations.clone() };
     let mut translated = Translated::default();
     translated.body.push_str(&settings(chosen, notes));
     let whole = inner.iter().find(|directive| directive.name == "return");
@@ -88,14 +77,14 @@ fn bodies<'a>(
             directive: context.chosen.server,
         });
     }
-    // Exact ones, then `^~`, then expressions as written, then the longest prefix (ngx_http_core_find_location).
+    // Exact ones, then expressions as written, then the longest prefix (ngx_http_core_find_location). A `^~` is a
+    // prefix like others, below which no expression is looked at.
     locations.sort_by_key(|location| {
         let length = usize::MAX - location.pattern.len();
         match location.kind {
             Kind::Exact => (0, length),
-            Kind::Strong => (1, length),
-            Kind::Expression => (2, 0),
-            Kind::Prefix => (3, length),
+            Kind::Expression => (1, 0),
+            Kind::Strong | Kind::Prefix => (2, length),
         }
     });
     let is_ordered = locations.iter().any(|location| location.kind == Kind::Expression);
@@ -105,8 +94,10 @@ fn bodies<'a>(
         let is_server = std::ptr::eq(location.directive, context.chosen.server);
         let block = context.block(location, is_server, notes)?;
         let slashless = location.pattern.strip_suffix('/').filter(|name| !name.is_empty());
-        if let (Some(name), true, Kind::Prefix | Kind::Strong) = (slashless, block.is_passed, location.kind) {
-            let is_own = |other: &Location<'_>| other.kind == Kind::Exact && other.pattern == name;
+        if let (Some(name), true, Kind::Prefix | Kind::Strong) =
+            (slashless, block.is_redirected, location.kind)
+        {
+            let is_own = |other: &Location<'_>| other.kind != Kind::Expression && other.pattern == name;
             if !locations.iter().any(is_own) {
                 // nginx sends the name without its slash there when a proxy serves it.
                 outside.push_str(&format!("redir {name} {name}/{{?query}} 301\n"));
@@ -136,10 +127,20 @@ impl Context<'_> {
         is_server: bool,
         notes: &mut Vec<String>,
     ) -> Result<Block, TrialError> {
-        if !is_server {
+        if !is_server && !is_denied(location) {
             check_level(location.directive.inner(), "location", notes)?;
         }
         super::location::block(self, location, is_server, notes)
+    }
+
+    /// The path patterns of a location, and those that are none of its: expressions end at a `^~`.
+    pub(super) fn patterns(&self, location: &Location<'_>) -> Result<(Vec<String>, Vec<String>), TrialError> {
+        let (patterns, mut but) = super::location::patterns(location)?;
+        if location.kind == Kind::Expression {
+            let strong = self.locations.iter().filter(|other| other.kind == Kind::Strong);
+            but.extend(strong.map(|other| format!("{}*", other.pattern)));
+        }
+        Ok((patterns, but))
     }
 
     /// The levels of a location, the outermost first.
@@ -150,6 +151,30 @@ impl Context<'_> {
         }
         levels
     }
+}
+
+/// Refuses the one order that path patterns cannot say: expressions that end at a `^~` and begin again below it.
+fn check_order(locations: &[Location<'_>]) -> Result<(), TrialError> {
+    if !locations.iter().any(|location| location.kind == Kind::Expression) {
+        return Ok(());
+    }
+    for strong in locations.iter().filter(|location| location.kind == Kind::Strong) {
+        let is_below =
+            |other: &&Location<'_>| other.kind == Kind::Prefix && other.pattern.starts_with(&strong.pattern);
+        if let Some(below) = locations.iter().find(is_below) {
+            return Err(TrialError::found(
+                &below.directive.place,
+                format!(
+                    "`{}` lies below `{}` ({}), so expressions hold here and not around it",
+                    below.directive.shown(),
+                    strong.directive.shown(),
+                    strong.directive.place.words()
+                ),
+                format!("write `location ^~ {}` too in a copy of the file, and try that", below.pattern),
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// What holds for the whole site: compression, logs.
@@ -313,7 +338,11 @@ const NEUTRAL_FAMILIES: [&str; 12] = [
 ];
 
 /// What stands at a level, sorted into what is carried over, noted and refused.
-fn check_level(directives: &[Directive], level: &str, notes: &mut Vec<String>) -> Result<(), TrialError> {
+pub(super) fn check_level(
+    directives: &[Directive],
+    level: &str,
+    notes: &mut Vec<String>,
+) -> Result<(), TrialError> {
     for directive in directives {
         let name = directive.name.as_str();
         if runnable::is_redirect_to_tls(directive) {
@@ -369,7 +398,8 @@ fn check_level(directives: &[Directive], level: &str, notes: &mut Vec<String>) -
 
 /// What is asked: the locations themselves, the application's routes where they are passed on, the page's assets.
 fn paths(context: &Context<'_>, locations: &[Location<'_>]) -> Vec<String> {
-    let mut paths = Vec::new();
+    // What an application answers comes first: it is what a trial waits for and measures.
+    let (mut passed, mut paths) = (Vec::new(), Vec::new());
     let serves_root = locations.is_empty() || locations.iter().any(|location| location.pattern == "/");
     if serves_root || context.chosen.server.inner().iter().any(|directive| directive.name == "root") {
         paths.push("/".to_owned());
@@ -377,10 +407,14 @@ fn paths(context: &Context<'_>, locations: &[Location<'_>]) -> Vec<String> {
     for location in locations {
         let inner = location.directive.inner();
         if location.kind == Kind::Expression {
+            paths.extend(refused_path(location));
             continue;
         }
-        paths.push(location.pattern.clone());
-        let Some(pass) = inner.iter().find(|directive| directive.name == "proxy_pass") else { continue };
+        let Some(pass) = inner.iter().find(|directive| directive.name == "proxy_pass") else {
+            paths.push(location.pattern.clone());
+            continue;
+        };
+        passed.push(location.pattern.clone());
         let uri = values::passed(pass.arg(0)).and_then(|to| to.uri);
         let replaced = match (&uri, super::location::takes_prefix_off(inner)) {
             (_, Some(_)) => Some("/".to_owned()),
@@ -393,7 +427,7 @@ fn paths(context: &Context<'_>, locations: &[Location<'_>]) -> Vec<String> {
                 }
                 None => path.starts_with(&location.pattern).then(|| path.clone()),
             };
-            paths.extend(outside.filter(|path| path.starts_with('/') && !path.contains("//")));
+            passed.extend(outside.filter(|path| path.starts_with('/') && !path.contains("//")));
         }
     }
     let levels = [context.chosen.http, context.chosen.server.inner()];
@@ -411,8 +445,21 @@ fn paths(context: &Context<'_>, locations: &[Location<'_>]) -> Vec<String> {
         );
         paths.extend(assets(&page.unwrap_or_default(), folder));
     }
+    passed.append(&mut paths);
+    let mut paths = passed;
     let mut seen = std::collections::HashSet::new();
     paths.retain(|path| seen.insert(path.clone()));
     paths.truncate(PATHS_MAX);
     paths
+}
+
+/// A path that an expression refuses: whether both sides refuse it is asked.
+fn refused_path(location: &Location<'_>) -> Option<String> {
+    if !is_denied(location) {
+        return None;
+    }
+    let (patterns, _) = super::location::patterns(location).ok()?;
+    let name = patterns.first()?.replace('*', "");
+    let name = if name.ends_with('.') { name + "onehop-try" } else { name };
+    Some(if name.starts_with('/') { name } else { format!("/onehop-try{name}") })
 }

@@ -60,21 +60,53 @@ pub(super) fn text(written: &str) -> Option<String> {
     Some(if out.contains('`') { format!("\"{}\"", out.replace('"', "\\\"")) } else { format!("`{out}`") })
 }
 
-/// Path patterns that match what a regular expression does, for the forms that configurations have.
-pub(super) fn patterns(expression: &str) -> Option<Vec<String>> {
+/// Path patterns that match what a regular expression does, for the forms that configurations have, and those that
+/// it leaves out.
+pub(super) fn patterns(expression: &str) -> Option<(Vec<String>, Vec<String>)> {
+    if let Some(hidden) = expression.strip_prefix("/\\.").or_else(|| expression.strip_prefix("\\/\\.")) {
+        return hidden_names(hidden);
+    }
     if let Some(start) = expression.strip_prefix('^').filter(|start| start.starts_with('/')) {
         let start = start.strip_suffix("(.*)").or_else(|| start.strip_suffix(".*")).unwrap_or(start);
         let (start, ending) = match start.strip_suffix('$') {
             Some(whole) => (whole, ""),
             None => (start, "*"),
         };
-        return Some(alternatives(start)?.into_iter().map(|path| format!("{path}{ending}")).collect());
+        let all = alternatives(start)?.into_iter().map(|path| format!("{path}{ending}")).collect();
+        return Some((all, Vec::new()));
     }
     // `\.(css|js)$`, with `.*` or `^.+` before it.
     let ending = expression.strip_suffix('$')?;
     let ending = ["^.+", "^.*", ".+", ".*"].iter().find_map(|any| ending.strip_prefix(any)).unwrap_or(ending);
     let ending = ending.strip_prefix("\\.")?;
-    Some(alternatives(ending)?.into_iter().map(|ending| format!("*.{ending}")).collect())
+    let all = alternatives(ending)?.into_iter().map(|ending| format!("*.{ending}")).collect();
+    Some((all, Vec::new()))
+}
+
+/// What follows a dot at the start of a name: `/\.`, `/\.ht`, `/\.(git|env)`, `/\.(?!well-known)`.
+fn hidden_names(rest: &str) -> Option<(Vec<String>, Vec<String>)> {
+    let rest = rest.strip_suffix(".*").unwrap_or(rest);
+    if let Some(but) = rest.strip_prefix("(?!").and_then(|rest| rest.strip_suffix(')')) {
+        let but = but.strip_suffix(".*").unwrap_or(but);
+        return Some((vec!["*/.*".to_owned()], vec![format!("*/.{}*", literal(but)?)]));
+    }
+    let (rest, ending) = match rest.strip_suffix('$') {
+        Some(whole) => (whole, ""),
+        None => (rest, "*"),
+    };
+    Some((alternatives(rest)?.into_iter().map(|name| format!("*/.{name}{ending}")).collect(), Vec::new()))
+}
+
+/// Whether a path is like a pattern of those above, with a star at its start, its end, or both.
+pub(super) fn is_like(pattern: &str, path: &str) -> bool {
+    let path = path.to_ascii_lowercase();
+    let pattern = pattern.to_ascii_lowercase();
+    match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
+        (Some(rest), Some(_)) => path.contains(rest.strip_suffix('*').unwrap_or(rest)),
+        (Some(ending), None) => path.ends_with(ending),
+        (None, Some(start)) => path.starts_with(start),
+        (None, None) => path == pattern,
+    }
 }
 
 /// Texts that an expression stands for: letters, `\.`, and one group `(a|b)`.
@@ -187,11 +219,20 @@ mod tests {
             ("^/api/(.*)", Some("/api/*")),
             ("^/x$", Some("/x")),
             (r"^/v[0-9]+/", None),
-            (r"/\.(?!well-known)", None),
+            (r"/\.", Some("*/.*")),
+            (r"/\.ht", Some("*/.ht*")),
+            (r"/\.(git|env)", Some("*/.git* */.env*")),
+            (r"/\.(?!well-known).*", Some("*/.* but */.well-known*")),
+            (r"/\.(?!well-known|x)", None),
+            (r"/\.[a-z]", None),
             ("(", None),
             ("", None),
         ] {
-            assert_eq!(patterns(expression).map(|all| all.join(" ")).as_deref(), expected, "{expression}");
+            let found = patterns(expression).map(|(all, but)| match but.as_slice() {
+                [] => all.join(" "),
+                but => format!("{} but {}", all.join(" "), but.join(" ")),
+            });
+            assert_eq!(found.as_deref(), expected, "{expression}");
         }
     }
 

@@ -1,0 +1,201 @@
+//! `try_files`: what is looked for, and what happens where none of it is there.
+//!
+//! Its last word is an internal redirect of nginx, for which a location is chosen once more. Where that is another
+//! one than its own, or where an application would get another path, it is refused.
+
+use super::location::{Kind, Location, application, headers, takes_prefix_off, told};
+use super::translate::Context;
+use super::tree::Directive;
+use super::values;
+use crate::trial::TrialError;
+use crate::trial::detect::write::indented;
+
+/// What stands between the root and the files.
+#[derive(Debug, Default)]
+pub(super) struct Fallback {
+    /// Lines before it, such as its matcher.
+    before: String,
+    /// An application for what is not there.
+    app: Option<App>,
+}
+
+#[derive(Debug)]
+struct App {
+    /// The directive under the matcher, and without one.
+    under: String,
+    bare: String,
+    /// The header fields of its answers.
+    headers: String,
+}
+
+impl Fallback {
+    /// Whether its answers have other fields than those of the files.
+    pub(super) fn is_apart(&self, own: &str) -> bool {
+        self.app.as_ref().is_some_and(|app| !app.headers.is_empty() || !own.is_empty())
+    }
+
+    /// Beside the files.
+    pub(super) fn lines(&self) -> String {
+        format!("{}{}", self.before, self.app.as_ref().map_or("", |app| app.under.as_str()))
+    }
+
+    /// In a block of its own.
+    pub(super) fn apart(&self) -> String {
+        let Some(app) = &self.app else { return self.before.clone() };
+        format!("{}handle @absent {{\n{}}}\n", self.before, indented(&format!("{}{}", app.headers, app.bare)))
+    }
+}
+
+/// What a `try_files` comes to.
+pub(super) fn tried(
+    context: &Context<'_>,
+    location: &Location<'_>,
+    directive: &Directive,
+    is_alias: bool,
+    notes: &mut Vec<String>,
+) -> Result<Fallback, TrialError> {
+    let refuse = |cause: &str| {
+        refused(directive, cause, "write it with $uri and a page in a copy of the file, and try that")
+    };
+    let Some((last, rest)) = directive.args.split_last() else { return refuse("it names nothing") };
+    let mut files = Vec::new();
+    for file in rest {
+        match values::text(&file.text) {
+            Some(text) if !text.starts_with(['`', '"']) => files.push(text.replace("{orig_uri}", "{path}")),
+            // A placeholder makes a word of its own that needs no quotes.
+            Some(text) => files.push(text.trim_matches('`').to_owned()),
+            None => return refuse("it has a variable that onehop does not know"),
+        }
+    }
+    if let Some(name) = last.text.strip_prefix('@') {
+        if is_alias {
+            return refuse("with `alias` the application would get the path without the location's prefix");
+        }
+        return named(context, directive, name, &files, notes);
+    }
+    let joined = files.join(" ");
+    if let Some(code) = last.text.strip_prefix('=') {
+        let has = |name: &str| files.iter().any(|file| file == name);
+        // A file server looks for both by itself, and for nothing else; without `$uri/` folders are absent.
+        let is_usual = code == "404" && files.len() == 2 && has("{path}") && has("{path}/");
+        let before = if is_usual { String::new() } else { format!("try_files {joined} {}\n", last.text) };
+        return Ok(Fallback { before, app: None });
+    }
+    let page = page(context, location, directive, &last.text, is_alias)?;
+    Ok(Fallback { before: format!("try_files {joined} {page}\n"), app: None })
+}
+
+/// The last page, as it is below the block's root.
+fn page(
+    context: &Context<'_>,
+    location: &Location<'_>,
+    directive: &Directive,
+    last: &str,
+    is_alias: bool,
+) -> Result<String, TrialError> {
+    let written = last.split('?').next().unwrap_or_default();
+    let Some(page) = values::text(written).filter(|page| !page.starts_with(['`', '"'])) else {
+        return refused(
+            directive,
+            "its last page is no plain path",
+            "write it with $uri and a page in a copy of the file, and try that",
+        );
+    };
+    let is_own = match written.contains('$') {
+        true => context.locations.len() <= 1,
+        false => context.is_chosen_for(location, written)?,
+    };
+    if !is_own {
+        return refused(
+            directive,
+            "nginx chooses a location once more for its last page, and that is another one than this; onehop \
+             stays in this one",
+            "name a page of this location in a copy of the file, and try that",
+        );
+    }
+    if !is_alias || location.pattern == "/" {
+        return Ok(page);
+    }
+    let prefix = location.pattern.trim_end_matches('/');
+    match page.strip_prefix(prefix) {
+        Some(below) if below.starts_with('/') => Ok(below.to_owned()),
+        _ => refused(
+            directive,
+            "its last page is not below the path of this location, whose folder `alias` names",
+            "name a page of this location in a copy of the file, and try that",
+        ),
+    }
+}
+
+/// A named location, to which goes what is not there.
+fn named(
+    context: &Context<'_>,
+    directive: &Directive,
+    name: &str,
+    files: &[String],
+    notes: &mut Vec<String>,
+) -> Result<Fallback, TrialError> {
+    let found = context.named.iter().find(|named| named.arg(0).strip_prefix('@') == Some(name));
+    let pass = found.and_then(|named| named.inner().iter().find(|inner| inner.name == "proxy_pass"));
+    let (Some(named), Some(pass)) = (found, pass) else {
+        return refused(
+            directive,
+            "the location that it names passes nothing on",
+            "give that location a `proxy_pass` in a copy of the file, and try that",
+        );
+    };
+    let own = named.inner();
+    super::translate::check_level(own, "location", notes)?;
+    // `check_level` lets the idiom through that takes a prefix off, and here it would have to be carried over.
+    let changes = |inner: &&Directive| {
+        ["return", "try_files"].contains(&inner.name.as_str())
+            || inner.name == "rewrite" && takes_prefix_off(own).is_some()
+    };
+    if let Some(other) = own.iter().find(changes) {
+        return refused(
+            other,
+            "beside the `proxy_pass` of a named location it changes what is asked for",
+            "take it out of a copy of the file, and try that: onehop try COPY.conf",
+        );
+    }
+    let levels = [context.chosen.http, context.chosen.server.inner(), own];
+    let (upstream, _) = context.chosen.target(pass)?;
+    told(pass, &upstream, false, &levels, notes);
+    let app = App {
+        under: application(context, &upstream, Some("@absent"), &levels),
+        bare: application(context, &upstream, None, &levels),
+        headers: headers(&levels, true, notes),
+    };
+    Ok(Fallback { before: format!("@absent not file {}\n", files.join(" ")), app: Some(app) })
+}
+
+fn refused<T>(directive: &Directive, cause: &str, next: &str) -> Result<T, TrialError> {
+    Err(TrialError::found(&directive.place, format!("`{}`: {cause}", directive.shown()), next))
+}
+
+impl Context<'_> {
+    /// Whether nginx chooses this location for a path (ngx_http_core_find_location).
+    fn is_chosen_for(&self, location: &Location<'_>, path: &str) -> Result<bool, TrialError> {
+        let is_same = |other: &Location<'_>| std::ptr::eq(other.directive, location.directive);
+        if let Some(exact) =
+            self.locations.iter().find(|other| other.kind == Kind::Exact && other.pattern == path)
+        {
+            return Ok(is_same(exact));
+        }
+        let is_prefix = |other: &&Location<'_>| {
+            matches!(other.kind, Kind::Prefix | Kind::Strong) && path.starts_with(&other.pattern)
+        };
+        let longest = self.locations.iter().filter(is_prefix).max_by_key(|other| other.pattern.len());
+        if longest.is_none_or(|longest| longest.kind != Kind::Strong) {
+            for other in self.locations.iter().filter(|other| other.kind == Kind::Expression) {
+                let (patterns, but) = super::location::patterns(other)?;
+                let is_like = |patterns: &[String]| patterns.iter().any(|one| values::is_like(one, path));
+                if is_like(&patterns) && !is_like(&but) {
+                    return Ok(is_same(other));
+                }
+            }
+        }
+        // Without any it is the server itself.
+        Ok(longest.map_or(std::ptr::eq(location.directive, self.chosen.server), is_same))
+    }
+}
