@@ -68,7 +68,7 @@ pub enum Findings {
     /// A collection of requests.
     Collection(CollectionRun),
     /// An application, today and with onehop.
-    Trial(Trial),
+    Trial(Box<Trial>),
 }
 
 /// One load and its repetitions.

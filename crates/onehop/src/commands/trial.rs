@@ -28,7 +28,7 @@ pub(crate) fn trial(arguments: &Try) -> Result<(), Failure> {
         trial::run(&setup, &settings, &mut session).map_err(|error| Failure::failed(error.to_string()))?;
     let onehopfile = found.onehopfile.clone();
     let is_measured = found.comparison.is_some();
-    session.tell(Findings::Trial(found))?;
+    session.tell(Findings::Trial(Box::new(found)))?;
     if let Some(file) = &arguments.keep {
         keep(file, &onehopfile)?;
     }

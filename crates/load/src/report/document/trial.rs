@@ -33,7 +33,7 @@ pub(super) fn write(trial: &Trial, document: &mut Document) {
     ]));
     document.heading("Are the answers the same?");
     sameness(&trial.compared, same, document);
-    document.heading(&costs_heading(&trial.measured));
+    document.heading(costs_heading(&trial.measured));
     match &trial.comparison {
         Some(figures) => {
             if same < all || all == 0 {

@@ -34,8 +34,8 @@ pub fn reports() -> Vec<(&'static str, Report)> {
         ("limited_arms", report(Findings::Comparison(arms::limited()))),
         ("max", report(Findings::Saturation(saturation()))),
         ("collection", report(Findings::Collection(collection()))),
-        ("trial", report(Findings::Trial(arms::trial()))),
-        ("different", report(Findings::Trial(arms::different()))),
+        ("trial", report(Findings::Trial(Box::new(arms::trial())))),
+        ("different", report(Findings::Trial(Box::new(arms::different())))),
         ("hostile", report(Findings::Collection(hostile()))),
     ]
 }
