@@ -185,7 +185,7 @@ fn length_of_value(text: &str) -> usize {
             let mut letters = opening.char_indices().skip(1);
             let closing = letters.find(|(_, letter)| {
                 let is_end = *letter == quote && was_backslash == is_escaped;
-                was_backslash = *letter == '\\' && !(was_backslash && !is_escaped);
+                was_backslash = *letter == '\\' && (is_escaped || !was_backslash);
                 is_end
             });
             closing.map(|(at, _)| at + 1 + usize::from(is_escaped))

@@ -70,7 +70,13 @@ impl Directive {
     /// As it is written, without its block.
     pub(super) fn shown(&self) -> String {
         let words: Vec<&str> = self.args.iter().map(|word| word.raw.as_str()).collect();
-        format!("{} {}", self.name, words.join(" ")).trim_end().to_owned()
+        // Entries of a `map` may be any text, such as none at all.
+        let is_bare = |character: char| !character.is_whitespace() && !";{}\"'#".contains(character);
+        let name = match !self.name.is_empty() && self.name.chars().all(is_bare) {
+            true => self.name.clone(),
+            false => format!("\"{}\"", self.name.replace('"', "\\\"")),
+        };
+        format!("{name} {}", words.join(" ")).trim_end().to_owned()
     }
 }
 
