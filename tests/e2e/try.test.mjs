@@ -84,7 +84,7 @@ test("an nginx.conf with files of its own waits for the application behind it an
   mkdirSync(join(folder, "public"));
   writeFileSync(join(folder, "public/index.html"), "<!doctype html><title>A page of the front</title>\n");
   const location = `location /nws/ {\n\t\t\tproxy_pass http://localhost:${port}/;\n\t\t\tproxy_set_header Host $host;\n\t\t}`;
-  const server = `server {\n\t\tlisten 8081;\n\t\troot ${join(folder, "public")};\n\t\t${location}\n\t}`;
+  const server = `server {\n\t\tlisten 8081;\n\t\tcharset utf-8;\n\t\troot ${join(folder, "public")};\n\t\t${location}\n\t}`;
   writeFileSync(join(folder, "nginx.conf"), `events {}\nhttp {\n\tinclude /etc/nginx/mime.types;\n\t${server}\n}\n`);
   // `tried` finds no difference, so no 502 was taken for an answer.
   const { trial, stdout } = await tried(context, folder, [join(folder, "nginx.conf")]);
