@@ -1,7 +1,9 @@
 //! The highest rate of a server whose capacity is known.
 //!
-//! It sleeps instead of working, so that the capacity hardly depends on what else the machine does.
+//! It sleeps instead of working: what else the machine does may lower its capacity, and never raises it. So the upper
+//! bound holds always; that the rate is near the capacity is asked only of points that kept the limit.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use onehop_load::compare::Start;
@@ -25,6 +27,12 @@ fn serve() {
     fixed_cost_server::main();
 }
 
+/// One search at a time: they would be each other's noise.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 fn sleeping_server() -> (Server, Plan) {
     let program = std::env::current_exe().unwrap().display().to_string();
     let variables = [("SLOW_MS", 3_600_000), ("SLOW_REQUEST_US", REQUEST_MICROS)];
@@ -34,7 +42,7 @@ fn sleeping_server() -> (Server, Plan) {
         directory: None,
         port: None,
         behind: Vec::new(),
-        ready_within: Duration::from_secs(5),
+        ready_within: Duration::from_secs(20),
     };
     let mut server = Server::start(&start, &[]).unwrap();
     let target = Target::parse(&format!("http://127.0.0.1:{}/", server.port())).unwrap();
@@ -48,7 +56,7 @@ fn sleeping_server() -> (Server, Plan) {
         weight: 1,
         expect: Expect::Success,
     };
-    wait_until_ready(&mut server, &ask, Patience::default(), Duration::from_secs(5)).unwrap();
+    wait_until_ready(&mut server, &ask, Patience::default(), Duration::from_secs(20)).unwrap();
     let plan = Plan {
         asks: vec![ask],
         pace: Pace::Closed { connections: CONNECTIONS, think: Duration::ZERO },
@@ -77,26 +85,37 @@ fn settings() -> Settings {
 const LIMIT: Limit = Limit { share: 0.9, latency: Duration::from_millis(30), failures: 0.0 };
 
 #[test]
-fn the_highest_rate_is_below_the_capacity_and_near_it() {
+fn the_highest_rate_is_below_the_capacity_and_as_near_as_the_points_above_it() {
+    let _alone = alone();
     let (_server, plan) = sleeping_server();
     let found = search(&plan, LIMIT, &settings(), &mut Unobserved).unwrap();
     let rates: Vec<(f64, bool)> = found.points.iter().map(|point| (point.offered, point.is_within)).collect();
     assert!(rates.is_sorted_by(|one, other| one.0 <= other.0), "{rates:?}");
     assert!(rates.len() <= 12, "{rates:?}");
-    match found.best {
-        Some(best) => {
-            // A short run may be within the limit a little above the capacity: the queue is not long yet.
-            assert!(best < CAPACITY * 1.2, "{rates:?}");
-            assert!(best > CAPACITY * 0.5 || found.load_was_the_limit, "{rates:?} {:?}", found.caveats);
-            assert_eq!(rates.iter().filter(|point| **point == (best, true)).count(), 2, "{rates:?}");
-        }
-        // Only where other work kept the load from its core.
-        None => assert!(found.load_was_the_limit, "{rates:?} {:?}", found.caveats),
+    for point in &found.points {
+        // A short run may be within the limit a little above the capacity: the queue is not long yet.
+        assert!(!point.is_within || point.offered < CAPACITY * 1.2, "{rates:?}");
+        // Far below the capacity only the machine keeps the server, or the load, from keeping up; the run shows it.
+        let run = &point.run;
+        let is_late = run.total.latency.at(LIMIT.share) > LIMIT.latency;
+        let is_short = is_late || run.generator.bottleneck.is_some() || run.total.faults.sum() > 0;
+        assert!(point.is_within || point.offered > CAPACITY * 0.5 || is_short, "{rates:?} {run:?}");
+        assert!(!(point.is_within && is_late), "{rates:?} {run:?}");
     }
+    let Some(best) = found.best else {
+        assert!(found.caveats.iter().any(|caveat| caveat.contains("no rate that was tried")), "{rates:?}");
+        return;
+    };
+    assert_eq!(rates.iter().filter(|point| **point == (best, true)).count(), 2, "{rates:?}");
+    let beyond = rates.iter().find(|(rate, is_within)| *rate > best && !is_within);
+    let is_near = beyond.is_some_and(|(rate, _)| *rate <= best * (1.0 + settings().precision) * 1.001);
+    let is_told = found.caveats.iter().any(|caveat| caveat.contains("before it was as precise"));
+    assert!(is_near || is_told, "{rates:?} {:?}", found.caveats);
 }
 
 #[test]
 fn a_limit_that_cannot_be_met_is_no_rate_at_all() {
+    let _alone = alone();
     let (_server, plan) = sleeping_server();
     let limit = Limit { latency: Duration::from_micros(500), ..LIMIT };
     let found = search(&plan, limit, &settings(), &mut Unobserved).unwrap();
@@ -122,6 +141,7 @@ impl Observer for BreaksOff {
 
 #[test]
 fn whoever_breaks_off_has_the_points_until_then_and_no_best_rate() {
+    let _alone = alone();
     let (_server, plan) = sleeping_server();
     let found = search(&plan, LIMIT, &settings(), &mut BreaksOff(false)).unwrap();
     assert_eq!((found.best, found.points.len()), (None, 3));
