@@ -2,8 +2,8 @@
 //!
 //! Owns its cost and its faults; speaks just enough HTTP/1.1 for a GET without a body. It is started with variables:
 //! `PORT`, `COST` (turns of a loop for each request), `SLOW_MS` and `SLOW_REQUEST_US` (so long after its start each
-//! request sleeps so long), `SLOW_REQUESTS` (the same for its first requests, whenever they come), `SILENT_MS` (so long it does not listen), `FAIL_AFTER` (after so many requests it
-//! answers 500).
+//! request sleeps so long), `SLOW_REQUESTS` (the same for so many first requests, whenever they come), `SILENT_MS` (so long
+//! it does not listen), `FAIL_AFTER` (after so many requests it answers 500).
 
 use std::hint::black_box;
 use std::io::{Read as _, Write as _};

@@ -2,9 +2,11 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use onehop_testkit::{Finished, Folder, Onehop, Program};
+use rustix::net::{self, AddressFamily, SocketType};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -61,9 +63,13 @@ fn served(server: &Onehop) -> u64 {
     counts.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
 }
 
-/// An address at which nobody listens.
-fn nobody() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+/// An address at which nobody listens, and that nobody else gets as long as the socket is held: it is bound and does
+/// not listen.
+fn nobody() -> (OwnedFd, SocketAddr) {
+    let socket = net::socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    net::bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let address = net::getsockname(&socket).unwrap().try_into().unwrap();
+    (socket, address)
 }
 
 #[test]
@@ -82,7 +88,8 @@ fn a_closed_loop_makes_so_many_requests_twice_and_all_are_good() {
 
 #[test]
 fn a_server_that_is_not_there_ends_with_1_and_its_address() {
-    let address = nobody().to_string();
+    let (_held, address) = nobody();
+    let address = address.to_string();
     for arguments in [
         &[address.as_str()][..],
         &["max", &address],
@@ -114,7 +121,8 @@ fn a_host_that_is_not_this_machine_is_refused_before_anything_is_sent() {
 
 #[test]
 fn wrong_usage_ends_with_2_before_anything_runs() {
-    let address = nobody().to_string();
+    let (_held, address) = nobody();
+    let address = address.to_string();
     for arguments in [
         &[][..],
         &["https://localhost/"],
@@ -169,8 +177,8 @@ fn commands_of_other_tools_work_as_they_stand() {
     let url = format!("http://{}/", server.address);
     folder.write("body.json", "{}");
     for arguments in [
-        &["wrk", "-t1", "-c4", "-d", "200ms", "--latency", "-H", "Accept: text/html", &url, "--runs", "1"][..],
-        &["wrk", "-t1", "-c4", "-d", "200ms", "-R200", "--runs=1", &url],
+        &["wrk", "-t1", "-c4", "-d", "600ms", "--latency", "-H", "Accept: text/html", &url, "--runs", "1"][..],
+        &["wrk", "-t1", "-c4", "-d", "600ms", "-R200", "--runs=1", &url],
         &["ab", "-n", "200", "-c", "4", "-k", "-q", &url],
         &["ab", "-n", "20", "-c", "2", &url],
         &["autocannon", "-c", "4", "-d", "1", "-l", "--no-progress", "--runs", "1", &server.address],
@@ -241,7 +249,7 @@ fn two_urls_are_compared_in_rounds() {
         "--rounds",
         "2",
         "--time",
-        "200ms",
+        "500ms",
         "--warm-up",
         "50ms",
         "-c",
@@ -271,20 +279,20 @@ fn a_list_of_urls_is_asked_in_order_and_an_unexpected_status_ends_with_1() {
 
 #[test]
 fn a_second_interrupt_ends_it_at_once_with_the_servers_that_it_started() {
-    // Nobody answers there: it waits for an hour, and hears of the first interrupt only then.
-    let port = nobody().port();
-    let never_ready = format!("sleep 1000 @ http://127.0.0.1:{port}/");
-    let compared = ["bench", "compare", &never_ready, &never_ready, "--ready-within", "1h"];
-    let started = Program::new(compared).start();
-    let children = format!("/proc/{0}/task/{0}/children", started.pid());
-    let child = onehop_testkit::wait_for("the server", || {
-        let listed = std::fs::read_to_string(&children).ok()?;
-        let child = listed.split_whitespace().next()?.to_owned();
-        std::fs::read_to_string(format!("/proc/{child}/comm")).ok().filter(|name| name == "sleep\n")?;
-        Some(child)
-    });
+    // It never answers, and stays for the five seconds that a server gets to end by itself.
+    let script = "trap 'echo told > told' TERM; echo $$ > up; while :; do sleep 0.05; done";
+    let folder = Folder::with(&[("stays.sh", script)]);
+    let port = onehop_load::measure::free_port().unwrap();
+    let stays = format!("sh stays.sh @ http://127.0.0.1:{port}/");
+    let compared = ["bench", "compare", &stays, &stays, "--ready-within", "1h"];
+    let started = Program::new(compared).inside(folder.path()).start();
+    let written =
+        |name: &str| std::fs::read_to_string(folder.join(name)).ok().filter(|text| text.ends_with('\n'));
+    let child = onehop_testkit::wait_for("the server", || written("up"));
+    let child = child.trim();
     started.signal(Signal::INT);
-    // A second one within 150 ms counts as the same.
+    // The first one was heard of when the server is told to end. A second one within 150 ms counts as the same.
+    onehop_testkit::wait_for("the server's being told", || written("told"));
     let first = std::time::Instant::now();
     onehop_testkit::wait_for("time to pass", || (first.elapsed().as_millis() > 300).then_some(()));
     started.signal(Signal::INT);
@@ -292,8 +300,8 @@ fn a_second_interrupt_ends_it_at_once_with_the_servers_that_it_started() {
     assert_eq!(finished.code, Some(1), "{}", finished.stderr);
     assert!(finished.stderr.contains("ending at once"), "{}", finished.stderr);
     let is_gone = || {
-        let name = std::fs::read_to_string(format!("/proc/{child}/comm"));
-        (name.ok().as_deref() != Some("sleep\n")).then_some(())
+        let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+        (!stat.contains("(sh) ") || stat.contains("(sh) Z")).then_some(())
     };
     onehop_testkit::wait_for("the server's end", is_gone);
 }
@@ -314,9 +322,9 @@ fn a_command_is_started_asked_and_ended() {
             "--rounds",
             "2",
             "--time",
-            "100ms",
+            "500ms",
             "--warm-up",
-            "20ms",
+            "100ms",
             "-c",
             "2",
             "--json",

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use onehop_load::compare::{self, Arm, Comparison, Metric, Row, Settings, Source, Start};
+use onehop_load::measure::{Meter, Server};
 use onehop_load::plan::{Ask, Expect, Pace};
 use onehop_load::statistics::Verdict;
 use onehop_load::{Address, Target, measure};
@@ -31,6 +32,11 @@ const COMPARISONS: u64 = 20;
 const TURNS: u64 = 300_000;
 /// The truth about the second of two servers that differ.
 const WORK_RATIO: f64 = 1.05;
+
+/// How long a server at rest is weighed.
+const METERED_FOR: Duration = Duration::from_secs(2);
+/// Share of a core; it is about a hundredth.
+const METERING_SHARE_MAX: f64 = 0.1;
 
 /// Long enough for a server to read its settings.
 const READY_WITHIN: Duration = Duration::from_secs(10);
@@ -68,6 +74,8 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let nginx = nginx_words()?;
     let server = fixed_cost_server()?;
 
+    let own = metering_share(&server)?;
+    println!("weighing a server takes {:.1} % of a core", own * 100.0);
     let equal = [nginx_arm("nginx", &nginx)?, nginx_arm("nginx again", &nginx)?];
     let equal = repeat("nginx with itself", &equal, &settings, comparisons)?;
     // Few connections: each request takes half a millisecond, and more would only wait.
@@ -84,6 +92,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let value = json!({
         "machine": ground::machine(),
         "nginx": measure::version_of("/usr/sbin/nginx"),
+        "metering_share_of_a_core": own,
         "rounds": rounds,
         "milliseconds": milliseconds,
         "confidence": settings.confidence,
@@ -94,6 +103,21 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let path = write_result("trust", smoke, &value)?;
     println!("{}", path.display());
     Ok(())
+}
+
+/// What share of a core the meter uses while it weighs a server at rest: nearly nothing, or it would be noise.
+fn metering_share(program: &Path) -> Outcome<f64> {
+    let server = Server::start(&start(vec![program.display().to_string()]), &[])?;
+    let meter = Meter::start(server.tree());
+    std::thread::sleep(METERED_FOR);
+    let measured = meter.finish()?;
+    let share = measured.own_cpu.as_secs_f64() / measured.usage.wall.as_secs_f64().max(f64::MIN_POSITIVE);
+    if share > METERING_SHARE_MAX {
+        return Err(
+            format!("weighing a server takes {:.1} % of a core: is it quiet here?", share * 100.0).into()
+        );
+    }
+    Ok(share)
 }
 
 /// Compares again and again, each time with another seed, and prints each comparison in a line.

@@ -10,7 +10,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::engine::LoadError;
+use crate::engine::{self, LoadError};
 use crate::measure::{self, StartError};
 use crate::outcome::Run;
 use crate::plan::{Ask, Pace, Patience, Reuse};
@@ -165,9 +165,16 @@ pub fn compare(
     observer: &mut dyn Observer,
 ) -> Result<Comparison, CompareError> {
     check(arms, settings)?;
+    let raised = engine::make_room_early(settings.pace.connections());
     let measured = rounds::measure_all(arms, settings, observer)?;
     let rows = table::rows(arms.len(), &measured.samples, settings);
     let mut caveats = measured.caveats;
+    let is_started = arms.iter().any(|arm| matches!(arm.source, Source::Command(_)));
+    caveats.extend(raised.filter(|_| is_started).map(|limit| {
+        format!(
+            "the load needs more descriptors than `ulimit -n` allowed: the servers had {limit} in all rounds"
+        )
+    }));
     caveats.extend(caveats::of(arms, settings, &measured.samples, &rows));
     caveats.extend(measure::core_caveats(&settings.server_cores, &settings.load_cores));
     Ok(Comparison {

@@ -7,6 +7,23 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::LoadError;
 use super::limits::DESCRIPTORS_BESIDE;
 
+/// Descriptors beside the connections of a comparison: those of the load, and the logs of servers.
+const COMPARISON_BESIDE: u64 = 256;
+
+/// Makes room for so many connections before a server is started. Servers inherit the limit: raised by the first load
+/// it would be another one for the first server than for all that follow. Gives the new limit where it was raised; a
+/// hard limit that is too low is told by the load.
+pub(crate) fn make_room_early(connections: usize) -> Option<u64> {
+    let needed = COMPARISON_BESIDE + connections as u64;
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = limit.maximum.map_or(needed, |most| most.min(needed));
+    if limit.current.is_none_or(|current| current >= wanted) {
+        return None;
+    }
+    let raised = Rlimit { current: Some(wanted), maximum: limit.maximum };
+    setrlimit(Resource::Nofile, raised).ok().map(|()| wanted)
+}
+
 /// Makes room for so many connections and threads.
 pub(super) fn make_room(connections: usize, threads: usize) -> Result<(), LoadError> {
     let open = std::fs::read_dir("/proc/self/fd").map_or(0, |entries| entries.count() as u64);

@@ -17,6 +17,7 @@ use crate::plan::{Pace, Plan};
 use crate::progress::Observer;
 use crate::target::Address;
 
+pub(crate) use descriptors::make_room_early;
 use limits::PIECES_WAITING_MAX;
 use order::Cycle;
 use record::{Piece, Record, Times};
