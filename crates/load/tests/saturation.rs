@@ -1,6 +1,7 @@
 //! The highest rate of a server whose capacity is known.
 //!
-//! It sleeps instead of working, so that the capacity hardly depends on what else the machine does.
+//! It sleeps instead of working: what else the machine does may lower its capacity, and never raises it. So the upper
+//! bound holds always; that the rate is near the capacity is asked only of points that kept the limit.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,33 +10,27 @@ use onehop_load::compare::Start;
 use onehop_load::measure::{Server, wait_until_ready};
 use onehop_load::plan::{Ask, Expect, Pace, Patience, Plan, Reuse, Until};
 use onehop_load::saturation::{Limit, Settings, search};
-use onehop_load::{Address, Observer, Target, Unobserved, engine};
+use onehop_load::{Address, Observer, Target, Unobserved};
 
 #[expect(unreachable_pub, reason = "it is a program's main elsewhere")]
 #[path = "../examples/fixed_cost_server.rs"]
 mod fixed_cost_server;
 
 const CONNECTIONS: usize = 4;
-/// Each request takes so long, and each connection has one at a time: 2000 requests per second at most, and fewer
-/// where the machine wakes sleepers late.
+/// Each request takes so long, and each connection has one at a time: 2000 requests per second at most.
 const REQUEST_MICROS: u64 = 2000;
-
-/// One search at a time: they would be each other's noise.
-fn alone() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// What the server can do now, as a closed loop sees it.
-fn capacity(plan: &Plan) -> f64 {
-    let until = Until { time: Some(Duration::from_millis(500)), ..Until::default() };
-    engine::run(&Plan { until, ..plan.clone() }, &mut Unobserved).unwrap().rate()
-}
+const CAPACITY: f64 = CONNECTIONS as f64 * 1e6 / REQUEST_MICROS as f64;
 
 #[test]
 #[ignore = "the server that the other tests start"]
 fn serve() {
     fixed_cost_server::main();
+}
+
+/// One search at a time: they would be each other's noise.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn sleeping_server() -> (Server, Plan) {
@@ -47,7 +42,7 @@ fn sleeping_server() -> (Server, Plan) {
         directory: None,
         port: None,
         behind: Vec::new(),
-        ready_within: Duration::from_secs(5),
+        ready_within: Duration::from_secs(20),
     };
     let mut server = Server::start(&start, &[]).unwrap();
     let target = Target::parse(&format!("http://127.0.0.1:{}/", server.port())).unwrap();
@@ -61,7 +56,7 @@ fn sleeping_server() -> (Server, Plan) {
         weight: 1,
         expect: Expect::Success,
     };
-    wait_until_ready(&mut server, &ask, Patience::default(), Duration::from_secs(5)).unwrap();
+    wait_until_ready(&mut server, &ask, Patience::default(), Duration::from_secs(20)).unwrap();
     let plan = Plan {
         asks: vec![ask],
         pace: Pace::Closed { connections: CONNECTIONS, think: Duration::ZERO },
@@ -90,27 +85,39 @@ fn settings() -> Settings {
 const LIMIT: Limit = Limit { share: 0.9, latency: Duration::from_millis(30), failures: 0.0 };
 
 #[test]
-fn the_highest_rate_is_below_the_capacity_and_near_it() {
+fn the_highest_rate_is_below_the_capacity_and_as_near_as_the_points_above_it() {
     let _alone = alone();
     let (_server, plan) = sleeping_server();
-    let before = capacity(&plan);
     let found = search(&plan, LIMIT, &settings(), &mut Unobserved).unwrap();
-    let after = capacity(&plan);
-    // What else the machine does may change meanwhile.
-    let (least, most) = (before.min(after), before.max(after));
     let rates: Vec<(f64, bool)> = found.points.iter().map(|point| (point.offered, point.is_within)).collect();
     assert!(rates.is_sorted_by(|one, other| one.0 <= other.0), "{rates:?}");
     assert!(rates.len() <= 12, "{rates:?}");
-    match found.best {
-        Some(best) => {
-            // A short run may be within the limit a little above the capacity: the queue is not long yet.
-            assert!(best < most * 1.5, "{rates:?}");
-            assert!(best > least * 0.4 || found.load_was_the_limit, "{rates:?} {:?}", found.caveats);
-            assert_eq!(rates.iter().filter(|point| **point == (best, true)).count(), 2, "{rates:?}");
-        }
-        // Only where other work kept the load from its core.
-        None => assert!(found.load_was_the_limit, "{rates:?} {:?}", found.caveats),
+    for point in &found.points {
+        // A short run may be within the limit a little above the capacity: the queue is not long yet.
+        assert!(!point.is_within || point.offered < CAPACITY * 1.2, "{rates:?}");
+        // Far below the capacity only the machine keeps the server, or the load, from keeping up; the run shows it.
+        let run = &point.run;
+        let is_late = run.total.latency.at(LIMIT.share) > LIMIT.latency;
+        // Down at a request in a second a short run has none at all.
+        let is_empty = run.total.good == 0;
+        let is_short =
+            is_late || is_empty || run.generator.bottleneck.is_some() || run.total.faults.sum() > 0;
+        assert!(
+            point.is_within || point.offered > CAPACITY * 0.5 || is_short,
+            "{rates:?} {:?}",
+            run.generator.bottleneck
+        );
+        assert!(!(point.is_within && is_late), "{rates:?} {:?}", run.generator.bottleneck);
     }
+    let Some(best) = found.best else {
+        assert!(found.caveats.iter().any(|caveat| caveat.contains("no rate that was tried")), "{rates:?}");
+        return;
+    };
+    assert_eq!(rates.iter().filter(|point| **point == (best, true)).count(), 2, "{rates:?}");
+    let beyond = rates.iter().find(|(rate, is_within)| *rate > best && !is_within);
+    let is_near = beyond.is_some_and(|(rate, _)| *rate <= best * (1.0 + settings().precision) * 1.001);
+    let is_told = found.caveats.iter().any(|caveat| caveat.contains("before it was as precise"));
+    assert!(is_near || is_told, "{rates:?} {:?}", found.caveats);
 }
 
 #[test]
