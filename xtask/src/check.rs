@@ -15,6 +15,7 @@ const STEPS: &[&str] = &[
     "format",
     "clippy",
     "tidy",
+    "packages",
     "licences",
     "tests",
     "build",
@@ -42,7 +43,7 @@ const PACKAGES: &[&str] = &[
 const NPM_FOLDERS: &[&str] = &["tests/e2e", "tests/e2e/apps", FRAMEWORKS, "examples/quickstart"];
 
 /// How long each fuzz target runs here; `suites` runs them longer.
-const FUZZ_SECONDS: u64 = 5;
+const FUZZ_SECONDS: u64 = 3;
 
 /// The end-to-end tests take two minutes here; `suites` runs them ten times as long.
 const END_TO_END_SECONDS: &str = "1800";
@@ -68,9 +69,12 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     }
 
     let mut steps = Steps::new("cargo xtask test", only);
+    let mut fetching = None;
     steps.step("install", || {
         install::debian(PACKAGES)?;
-        npm_packages()
+        // Mostly waiting for the network: the next steps go on meanwhile.
+        fetching = Some(std::thread::spawn(|| fetch().map_err(|error| error.to_string())));
+        Ok(())
     });
     steps.step("format", || quiet(&mut command("cargo", &["fmt", "--all", "--check"])));
     steps.step("clippy", || {
@@ -78,6 +82,10 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         quiet(&mut command("cargo", &words))
     });
     steps.step("tidy", tidy::run);
+    steps.step("packages", || match fetching.take() {
+        None => fetch(),
+        Some(fetching) => Ok(fetching.join().map_err(|_| "fetching packages broke")??),
+    });
     steps.step("licences", licences);
     steps.step("tests", || shown(&mut command("cargo", &["test", "--workspace", "--locked"])));
     steps.step("build", || {
@@ -96,6 +104,12 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     steps.step("bench-idle", || with_program(|| bench::idle(&["--smoke"])));
     steps.step("bench-tree", || with_program(|| bench::tree(&["--smoke"])));
     steps.finish()
+}
+
+/// Packages of npm, and cargo-deny, which is built.
+fn fetch() -> Outcome {
+    npm_packages()?;
+    install::cargo_deny().map(drop)
 }
 
 /// Bans, licences and sources. The advisory database is a git repository of its own; it is asked only

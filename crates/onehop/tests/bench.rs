@@ -278,7 +278,7 @@ fn a_list_of_urls_is_asked_in_order_and_an_unexpected_status_ends_with_1() {
 }
 
 #[test]
-fn a_second_interrupt_ends_it_at_once_with_the_servers_that_it_started() {
+fn an_interrupt_ends_it_soon_with_servers_that_do_not_listen_to_it() {
     // It never answers, and stays for the five seconds that a server gets to end by itself.
     let script = "trap 'echo told > told' TERM; echo $$ > up; while :; do sleep 0.05; done";
     let folder = Folder::with(&[("stays.sh", script)]);
@@ -291,14 +291,12 @@ fn a_second_interrupt_ends_it_at_once_with_the_servers_that_it_started() {
     let child = onehop_testkit::wait_for("the server", || written("up"));
     let child = child.trim();
     started.signal(Signal::INT);
-    // The first one was heard of when the server is told to end. A second one within 150 ms counts as the same.
+    // It is told to end first.
     onehop_testkit::wait_for("the server's being told", || written("told"));
-    let first = std::time::Instant::now();
-    onehop_testkit::wait_for("time to pass", || (first.elapsed().as_millis() > 300).then_some(()));
-    started.signal(Signal::INT);
+    let told = std::time::Instant::now();
     let finished = started.wait_for_end();
-    assert_eq!(finished.code, Some(1), "{}", finished.stderr);
-    assert!(finished.stderr.contains("ending at once"), "{}", finished.stderr);
+    assert!(told.elapsed() < std::time::Duration::from_secs(4), "{:?}", told.elapsed());
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
     let is_gone = || {
         let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
         (!stat.contains("(sh) ") || stat.contains("(sh) Z")).then_some(())
