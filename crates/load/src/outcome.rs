@@ -145,6 +145,8 @@ pub enum Bottleneck {
     Late {
         /// 99th percentile of the lateness.
         p99: Duration,
+        /// The median latency holds it too, and not the tail alone.
+        is_in_median: bool,
     },
     /// The load's own system refused connections: no local port, descriptor or memory was left.
     System {

@@ -157,7 +157,7 @@ fn in_words(bottleneck: Bottleneck) -> String {
             format!("a thread of the load waited for a core for {:.0} % of the time", share * 100.0)
         }
         Bottleneck::System { refused } => format!("the system refused {refused} connections of the load"),
-        Bottleneck::Late { p99 } => format!("requests were sent {p99:?} late"),
+        Bottleneck::Late { p99, .. } => format!("requests were sent {p99:?} late"),
         Bottleneck::Connections { arrivals } => format!("{arrivals} requests waited for a connection"),
     }
 }

@@ -11,7 +11,7 @@ use crate::client::{Answer, AskError, Client};
 use crate::engine;
 use crate::measure::{self, Meter, Server, StartError, Tree};
 use crate::outcome::Run;
-use crate::plan::{Ask, Plan, Until};
+use crate::plan::{Ask, Pace, Plan, Until};
 use crate::progress::Observer;
 use crate::target::{Address, Endpoint};
 
@@ -65,7 +65,8 @@ impl Turn<'_> {
         if !self.settings.warm_up.is_zero() {
             self.stage("warming up");
             // A run of its own: what is weighed below then begins and ends with what is counted.
-            self.load(&running.asks, self.settings.warm_up)?;
+            let pace = self.settings.warm_up_pace.as_ref().unwrap_or(&self.settings.pace);
+            self.load(&running.asks, pace, self.settings.warm_up)?;
             if self.observer.is_interrupted() {
                 return Ok(Outcome::BrokenOff);
             }
@@ -73,7 +74,7 @@ impl Turn<'_> {
         self.stage("measuring");
         let before = running.processes();
         let meter = running.tree().map(Meter::start);
-        let run = self.load(&running.asks, self.settings.time)?;
+        let run = self.load(&running.asks, &self.settings.pace, self.settings.time)?;
         let usage = meter.and_then(Meter::stop);
         let mut marks = marks::of_run(&run, &self.settings.pace);
         if running.was_restarted(&before) {
@@ -153,11 +154,11 @@ impl Turn<'_> {
         Client::new(ask.address.clone()).ask_unless(ask, self.settings.patience, &is_broken_off)
     }
 
-    fn load(&mut self, asks: &[Ask], time: Duration) -> Result<Run, CompareError> {
+    fn load(&mut self, asks: &[Ask], pace: &Pace, time: Duration) -> Result<Run, CompareError> {
         let settings = self.settings;
         let plan = Plan {
             asks: asks.to_vec(),
-            pace: settings.pace.clone(),
+            pace: pace.clone(),
             until: Until { time: Some(time), ..Until::default() },
             warm_up: Duration::ZERO,
             threads: settings.threads,

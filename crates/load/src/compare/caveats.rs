@@ -95,6 +95,11 @@ fn of_marks(arm: &Arm, own: &[&Sample]) -> Vec<String> {
              nothing about the server"
         ));
     }
+    if let Some(rounds) = rounds(|mark| *mark == Mark::LoadWasLate) {
+        caveats.push(format!(
+            "the load sent some requests to `{name}` late in {rounds}: its longest latencies are left out there"
+        ));
+    }
     let voids = own.iter().flat_map(|sample| sample.marks.iter().map(|mark| (sample.round + 1, mark)));
     let mut voids = voids.filter_map(|(round, mark)| match mark {
         Mark::Void(why) => Some((round, why)),

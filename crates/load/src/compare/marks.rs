@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::{Mark, Metric};
-use crate::outcome::{End, Run, Slice};
+use crate::outcome::{Bottleneck, End, Run, Slice};
 use crate::plan::Pace;
 use crate::statistics;
 
@@ -42,8 +42,10 @@ pub(super) fn of_run(run: &Run, pace: &Pace) -> Vec<Mark> {
     marks.extend(pauses.map(|stall| Mark::Pause { at: stall.at, length: stall.length }));
     marks.extend(void(run).map(Mark::Void));
     // Where nothing was answered well, no limit of the load is the cause.
-    if run.generator.bottleneck.is_some() && run.total.good > 0 {
-        marks.push(Mark::LoadWasTheBottleneck);
+    match run.generator.bottleneck.filter(|_| run.total.good > 0) {
+        Some(Bottleneck::Late { is_in_median: false, .. }) => marks.push(Mark::LoadWasLate),
+        Some(_) => marks.push(Mark::LoadWasTheBottleneck),
+        None => {}
     }
     marks
 }
@@ -52,13 +54,14 @@ pub(super) fn of_run(run: &Run, pace: &Pace) -> Vec<Mark> {
 ///
 /// A start-up is in every figure of the run. A pause is in what time tells (rate, latency, and the switches that
 /// waiting costs), but not in what a request takes: CPU time, memory, bytes. Where the load was the limit, rate and
-/// latency are its own. What was measured before or after the run stands as long as the answers were right.
+/// latency are its own; where it was late now and then, the longest latencies. What was measured before or after the run stands as long as the answers were right.
 pub(super) fn spoils(mark: &Mark, metric: Metric) -> bool {
     let is_of_time = matches!(metric, Metric::Rate | Metric::P50 | Metric::P99);
     match mark {
         Mark::StartUp { .. } => !matches!(metric, Metric::ColdStart | Metric::AfterIdle),
         Mark::Pause { .. } => is_of_time || metric == Metric::Switches,
         Mark::LoadWasTheBottleneck => is_of_time,
+        Mark::LoadWasLate => metric == Metric::P99,
         Mark::Void(_) | Mark::Restarted => metric != Metric::ColdStart,
     }
 }
@@ -151,7 +154,7 @@ fn centre(values: &[f64]) -> (f64, f64) {
 mod tests {
     use super::super::sample::{CLOSED, run, slices};
     use super::*;
-    use crate::outcome::{Bottleneck, Stall};
+    use crate::outcome::Stall;
 
     const SLICE: Duration = Duration::from_millis(100);
 
@@ -243,5 +246,11 @@ mod tests {
         let mut limited = run(1000, 100);
         limited.generator.bottleneck = Some(Bottleneck::Thread { share: 1.0 });
         assert_eq!(of_run(&limited, &CLOSED), [Mark::LoadWasTheBottleneck]);
+        let late = |is_in_median| Bottleneck::Late { p99: SLICE, is_in_median };
+        limited.generator.bottleneck = Some(late(true));
+        assert_eq!(of_run(&limited, &CLOSED), [Mark::LoadWasTheBottleneck]);
+        limited.generator.bottleneck = Some(late(false));
+        assert_eq!(of_run(&limited, &CLOSED), [Mark::LoadWasLate]);
+        assert!(spoils(&Mark::LoadWasLate, Metric::P99) && !spoils(&Mark::LoadWasLate, Metric::P50));
     }
 }

@@ -83,6 +83,9 @@ pub struct Settings {
     pub rounds: usize,
     /// Load before each measurement, not counted.
     pub warm_up: Duration,
+    /// When requests of the warm-up begin, where that is another way than [`Settings::pace`]. A low rate does not warm
+    /// a just-in-time compiler: it counts calls, not time.
+    pub warm_up_pace: Option<Pace>,
     /// Length of each measurement.
     pub time: Duration,
     /// When requests begin.
@@ -215,6 +218,7 @@ impl Default for Settings {
         Settings {
             rounds: ROUNDS,
             warm_up: WARM_UP,
+            warm_up_pace: None,
             time: TIME,
             pace: Pace::Closed { connections: CONNECTIONS, think: Duration::ZERO },
             reuse: Reuse::Kept,
@@ -308,6 +312,8 @@ pub enum Mark {
     Void(String),
     /// The load limited itself.
     LoadWasTheBottleneck,
+    /// The load sent some requests late: the longest latencies hold that, the median does not.
+    LoadWasLate,
     /// The arm was started anew, or ended, within the run.
     Restarted,
 }

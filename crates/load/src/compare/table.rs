@@ -109,9 +109,11 @@ fn pairs(metric: Metric, test: usize, samples: &[Sample]) -> (Vec<f64>, Vec<f64>
 /// Whether most figures of an arm are the load's: the few others would be those in which the arm was slow.
 fn is_limited_mostly(metric: Metric, arm: usize, samples: &[Sample]) -> bool {
     let own = samples.iter().filter(|sample| sample.arm == arm);
-    let (limited, free): (Vec<_>, Vec<_>) =
-        own.partition(|sample| sample.marks.contains(&Mark::LoadWasTheBottleneck));
-    marks::spoils(&Mark::LoadWasTheBottleneck, metric) && limited.len() > free.len()
+    let is_the_loads = |mark: &Mark| {
+        matches!(mark, Mark::LoadWasTheBottleneck | Mark::LoadWasLate) && marks::spoils(mark, metric)
+    };
+    let (limited, free): (Vec<_>, Vec<_>) = own.partition(|sample| sample.marks.iter().any(is_the_loads));
+    limited.len() > free.len()
 }
 
 #[cfg(test)]

@@ -25,8 +25,9 @@ const TAKEN_SHARE_MAX: f64 = 0.97;
 /// Lateness below this is the kernel's usual wake-up.
 const LATE_MIN: Duration = Duration::from_millis(1);
 
-/// Lateness matters where it is more than this share of what is measured.
-const LATE_SHARE_OF_MEDIAN: f64 = 0.1;
+/// Lateness matters where it is more than this share of the latency at the same quantile: an answer of 25 ms is told
+/// rightly though one request in a hundred was sent a millisecond late.
+const LATE_SHARE_MAX: f64 = 0.1;
 
 /// Arrivals that had to wait for a connection matter from this share of all.
 const WAITED_SHARE_MIN: f64 = 0.01;
@@ -164,12 +165,17 @@ pub(super) fn bottleneck(load: &Load) -> Option<Bottleneck> {
     if load.refused as f64 > REFUSED_SHARE_MIN * load.arrivals as f64 {
         return Some(Bottleneck::System { refused: load.refused });
     }
-    let late = load.lateness.at(0.99);
-    if late > LATE_MIN.max(load.latency.at(0.5).mul_f64(LATE_SHARE_OF_MEDIAN)) {
-        return Some(Bottleneck::Late { p99: late });
+    let is_in_median = is_late(load, 0.5);
+    if is_in_median || is_late(load, 0.99) {
+        return Some(Bottleneck::Late { p99: load.lateness.at(0.99), is_in_median });
     }
     let arrivals = load.waited;
     connections_were_too_few(load).then_some(Bottleneck::Connections { arrivals })
+}
+
+/// Whether the latency at a quantile is in good part the load's own lateness.
+fn is_late(load: &Load, quantile: f64) -> bool {
+    load.lateness.at(quantile) > LATE_MIN.max(load.latency.at(quantile).mul_f64(LATE_SHARE_MAX))
 }
 
 /// Whether arrivals waited because there were too few connections, and not because the server was slow. By Little's
@@ -312,5 +318,23 @@ mod tests {
         };
         assert!(matches!(bottleneck(&late(5)), Some(Bottleneck::Late { .. })));
         assert_eq!(bottleneck(&late(100)), None);
+    }
+
+    #[test]
+    fn lateness_counts_at_the_quantile_at_which_it_is_a_good_part_of_the_latency() {
+        let load = |lateness: &[(u64, u64)], latency: &[(u64, u64)]| Load {
+            lateness: latencies(lateness),
+            latency: latencies(latency),
+            ..Load::default()
+        };
+        let rarely = [(0, 980), (2, 20)];
+        // The server's own 99th percentile is far above; half of the requests were on time.
+        assert_eq!(bottleneck(&load(&rarely, &[(1, 980), (30, 20)])), None);
+        // It is hardly more than the lateness.
+        let near = bottleneck(&load(&rarely, &[(1, 980), (3, 20)]));
+        assert!(matches!(near, Some(Bottleneck::Late { is_in_median: false, .. })), "{near:?}");
+        // The tail is the server's, the median is the load's.
+        let often = bottleneck(&load(&[(2, 1000)], &[(3, 900), (300, 100)]));
+        assert!(matches!(often, Some(Bottleneck::Late { is_in_median: true, .. })), "{often:?}");
     }
 }

@@ -69,10 +69,11 @@ pub(crate) fn limit(plan: &Plan, run: &Run, bottleneck: Bottleneck) -> String {
              cores for the load, or bind it and the server to cores of their own.",
             words::percent(share)
         ),
-        Bottleneck::Late { p99 } => format!(
-            "The load itself sent requests late (1 % of them by {} or more), and that is in the latencies: they \
-             are not the server's alone. Ask for a lower rate, or give the load more: {more}",
-            words::duration(p99)
+        Bottleneck::Late { p99, is_in_median } => format!(
+            "The load itself sent requests late (1 % of them by {} or more), and that is in {}: they are not the \
+             server's alone. Ask for a lower rate, or give the load more: {more}",
+            words::duration(p99),
+            if is_in_median { "the latencies" } else { "the longest latencies" }
         ),
         Bottleneck::System { refused } => format!(
             "This machine refused the load's own connections {} (no local port, descriptor or memory was left): \

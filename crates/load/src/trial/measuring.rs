@@ -20,8 +20,6 @@ use crate::progress::Observer;
 const WARM_UP_APPLICATION: Duration = Duration::from_secs(1);
 /// Before a server of files is.
 const WARM_UP_FILES: Duration = Duration::from_millis(400);
-/// Before latencies are measured at half the load.
-const WARM_UP_LATENCY: Duration = Duration::from_millis(700);
 /// Ending a stack and what else a sample takes beside its start and its load.
 const ENDING: Duration = Duration::from_millis(250);
 /// An interval of fewer pairs is too wide to say anything.
@@ -56,7 +54,9 @@ pub(super) struct Bench<'a> {
 /// What came of it.
 #[derive(Debug)]
 pub(super) struct Measured {
+    /// The figures; the latencies of control and onehop are those of `at_same_load`, where there is one.
     pub(super) comparison: Comparison,
+    pub(super) at_same_load: Option<Comparison>,
     pub(super) caveats: Vec<String>,
 }
 
@@ -119,18 +119,19 @@ impl<'a> Bench<'a> {
             );
         }
         let full = self.compare(&arms, self.closed(), times, observer)?;
-        let mut comparison = full;
-        match self.latencies(&arms, &comparison, observer)? {
+        let (mut comparison, mut at_same_load) = (full, None);
+        match self.latencies(&arms, &comparison, wanted.warm_up, observer)? {
             Ok((latencies, words)) => {
-                comparison.rows = merged(comparison.rows, latencies.rows);
+                comparison.rows = merged(comparison.rows, latencies.rows.clone());
                 caveats.push(words);
-                comparison.caveats = told_apart(comparison.caveats, latencies.caveats);
+                comparison.caveats = told_apart(comparison.caveats, latencies.caveats.clone());
+                at_same_load = Some(latencies);
             }
             Err(reason) => caveats.push(reason),
         }
         // Heads may differ in what does not count; the bodies were compared byte for byte before.
         comparison.caveats.retain(|caveat| !caveat.contains(OTHER_SIZES));
-        Ok(Measured { comparison, caveats })
+        Ok(Measured { comparison, at_same_load, caveats })
     }
 
     /// The control and onehop at the same offered load, or why not.
@@ -138,6 +139,7 @@ impl<'a> Bench<'a> {
         &self,
         arms: &[Arm],
         full: &Comparison,
+        warm_up: Duration,
         observer: &mut dyn Observer,
     ) -> Result<Result<(Comparison, String), String>, TrialError> {
         let at_full = "Latencies are those at full load, where they mostly say how many requests wait: ";
@@ -154,26 +156,24 @@ impl<'a> Bench<'a> {
         let wanted = Wanted {
             arms: arms.len(),
             overhead: self.start + ENDING,
-            warm_up: WARM_UP_LATENCY,
+            warm_up,
             rounds_min: LATENCY_ROUNDS_MIN,
         };
         let Some(times) = budget::fit(self.left(), wanted) else {
             return Ok(Err(format!("{at_full}there was no time left to measure them at the same load.")));
         };
-        let length = times.warm_up + times.time;
         let pace = Pace::Open {
             connections: self.settings.connections,
             arrivals: Arrivals {
                 spacing: Spacing::Poisson,
-                phases: vec![Phase { from: rate, to: rate, length }],
+                phases: vec![Phase { from: rate, to: rate, length: times.time }],
             },
         };
         let comparison = self.compare(arms, pace, times, observer)?;
         let words = format!(
-            "Latencies (p50, p99) are from a second comparison, {} rounds of {} after {} of warm-up, in which each \
-             side gets the same load: {rate} requests per second at random moments, half of what the slower one \
-             answered at full load, each counted from the moment at which it was due. What is shown of all samples \
-             together is from the first one.",
+            "Latencies (p50, p99) are from a second comparison, {} rounds of {} after {} of warm-up at full load, in which \
+             each side gets the same: {rate} requests per second at random moments, half of what the slower one \
+             answered at full load, each counted from the moment at which it was due.",
             times.rounds,
             seconds(times.time),
             seconds(times.warm_up),
@@ -203,6 +203,7 @@ impl<'a> Bench<'a> {
         let settings = compare::Settings {
             rounds: times.rounds,
             warm_up: times.warm_up,
+            warm_up_pace: Some(self.closed()),
             time: times.time,
             pace,
             threads: self.load_cores.len().max(1),

@@ -61,6 +61,9 @@ pub struct Trial {
     pub measured: Vec<String>,
     /// The figures; the control is today's stack. `None` where they were not taken, with the reason in `caveats`.
     pub comparison: Option<Comparison>,
+    /// Today's stack and onehop at one and the same rate: where the latencies in `comparison` are from. `None` where
+    /// they are those at full load, with the reason in `caveats`.
+    pub at_same_load: Option<Comparison>,
     /// What the server's own figures say, and whether they contradict ours.
     pub own_figures: Vec<String>,
     /// What a sceptic must know.

@@ -66,6 +66,7 @@ pub fn run(setup: &Setup, settings: &Settings, observer: &mut dyn Observer) -> R
     }
     let measured = bench.measure(&stacks, &paths, setup.application.is_some(), observer)?;
     trial.comparison = Some(measured.comparison);
+    trial.at_same_load = measured.at_same_load;
     trial.caveats.extend(measured.caveats);
     trial.caveats.extend(bench.overrun_words());
     trial.measured = paths;
@@ -81,6 +82,7 @@ fn empty(setup: &Setup) -> Trial {
         compared: Vec::new(),
         measured: Vec::new(),
         comparison: None,
+        at_same_load: None,
         own_figures: Vec::new(),
         caveats: setup.notes.clone(),
     }

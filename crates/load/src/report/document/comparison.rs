@@ -22,10 +22,12 @@ pub(super) fn write(comparison: &Comparison, document: &mut Document) {
     document.title = format!("Comparison of {}", words::listed(&names));
     document.paragraph(how(&comparison.settings));
     figures(comparison, true, document);
+    spread("Latency of all unmarked samples together", comparison, document);
+    marked(comparison, document);
     document.caveats(given(&comparison.caveats));
 }
 
-/// Tables and pictures of a comparison, without its caveats.
+/// Tables and pictures of a comparison's rows, without its caveats.
 pub(super) fn figures(comparison: &Comparison, with_summary: bool, document: &mut Document) {
     let control = comparison.arms.first().map(|name| arm(name)).unwrap_or_default();
     for (place, name) in comparison.arms.iter().enumerate().skip(1) {
@@ -57,9 +59,12 @@ pub(super) fn figures(comparison: &Comparison, with_summary: bool, document: &mu
             &cold,
         ));
     }
-    document.table(per_arm(comparison));
+}
+
+/// How the latencies of all rounds spread.
+pub(super) fn spread(caption: &str, comparison: &Comparison, document: &mut Document) {
+    document.table(per_arm(caption, comparison));
     document.plot(Plot::percentiles(latencies(comparison).iter().map(|(name, all)| (name.clone(), all))));
-    marked(comparison, document);
 }
 
 /// How it was measured, in sentences.
@@ -143,7 +148,9 @@ fn shown_rate(comparison: &Comparison, row: &Row, arm: usize) -> Shown {
     let samples: Vec<&Sample> = comparison.samples.iter().filter(|sample| sample.arm == arm).collect();
     let (limited, free): (Vec<&Sample>, Vec<&Sample>) =
         samples.iter().partition(|sample| sample.marks.contains(&Mark::LoadWasTheBottleneck));
-    let is_odd = |sample: &&Sample| sample.marks.iter().any(|mark| *mark != Mark::LoadWasTheBottleneck);
+    let is_odd = |sample: &&Sample| {
+        sample.marks.iter().any(|mark| !matches!(mark, Mark::LoadWasTheBottleneck | Mark::LoadWasLate))
+    };
     // Where most are the load's, the few others are those in which the arm was slow.
     let is_limited = limited.len() > free.len() || row.pairs == 0 && !limited.is_empty();
     match row.pairs == 0 && samples.iter().any(is_odd) {
@@ -257,19 +264,16 @@ fn latencies(comparison: &Comparison) -> Vec<(String, Latencies)> {
     .collect()
 }
 
-fn per_arm(comparison: &Comparison) -> Table {
-    let mut table = Table::of_figures(
-        "Latency of all unmarked samples together",
-        "Arm",
-        &["p50", "p90", "p95", "p99", "p99.9", "max", "mean"],
-    );
+fn per_arm(caption: &str, comparison: &Comparison) -> Table {
+    let mut table = Table::of_figures(caption, "Arm", &["p50", "p90", "p95", "p99", "p99.9", "max", "mean"]);
     for (name, all) in latencies(comparison) {
         table.row(std::iter::once(Cell::from(words::quoted(&name))).chain(load::latency_cells(&all)));
     }
     table
 }
 
-fn marked(comparison: &Comparison, document: &mut Document) {
+/// The samples that are unlike the others.
+pub(super) fn marked(comparison: &Comparison, document: &mut Document) {
     let marked: Vec<&Sample> = comparison.samples.iter().filter(|sample| !sample.marks.is_empty()).collect();
     if marked.is_empty() {
         return;
@@ -305,6 +309,7 @@ fn mark(mark: &Mark) -> String {
         }
         Mark::Void(why) => format!("void, {}", secrets::hide(&words::visible(why)).trim_end_matches('.')),
         Mark::LoadWasTheBottleneck => "the load was at its own limit".to_owned(),
+        Mark::LoadWasLate => "the load sent some requests late".to_owned(),
         Mark::Restarted => "the server ended or was started anew within the run".to_owned(),
     }
 }

@@ -44,6 +44,12 @@ pub(super) fn write(trial: &Trial, document: &mut Document) {
             }
             story(figures, document);
             comparison::figures(figures, false, document);
+            let (caption, spread) = match &trial.at_same_load {
+                Some(latencies) => ("Latency at the same load, all unmarked samples together", latencies),
+                None => ("Latency at full load, all unmarked samples together", figures),
+            };
+            comparison::spread(caption, spread, document);
+            comparison::marked(figures, document);
         }
         None => document.warning("No figures were taken; the caveats say why."),
     }

@@ -52,6 +52,7 @@ fn settings(settings: &Settings) -> Value {
     json!({
         "rounds": settings.rounds,
         "warm_up_s": seconds(settings.warm_up),
+        "warm_up_pace": settings.warm_up_pace.as_ref().map(run::pace),
         "time_s": seconds(settings.time),
         "pace": run::pace(&settings.pace),
         "reuse": match settings.reuse {
@@ -144,6 +145,7 @@ fn mark(mark: &Mark) -> Value {
         }
         Mark::Void(why) => json!({ "kind": "void", "reason": secrets::hide(why) }),
         Mark::LoadWasTheBottleneck => json!({ "kind": "load_was_the_bottleneck" }),
+        Mark::LoadWasLate => json!({ "kind": "load_was_late" }),
         Mark::Restarted => json!({ "kind": "restarted" }),
     }
 }
@@ -211,6 +213,7 @@ fn trial(found: &Trial) -> Value {
         "compared": compared.collect::<Vec<_>>(),
         "measured_paths": hidden(&found.measured),
         "comparison": found.comparison.as_ref().map(comparison),
+        "at_same_load": found.at_same_load.as_ref().map(comparison),
         "own_figures": hidden(&found.own_figures),
         "caveats": hidden(&found.caveats),
     })

@@ -204,7 +204,9 @@ fn generator(run: &Run) -> Value {
     let bottleneck = generator.bottleneck.map(|bottleneck| match bottleneck {
         Bottleneck::Thread { share } => json!({ "kind": "thread", "share": share }),
         Bottleneck::Core { share } => json!({ "kind": "core", "share": share }),
-        Bottleneck::Late { p99 } => json!({ "kind": "late", "p99_us": words::as_micros(p99) }),
+        Bottleneck::Late { p99, is_in_median } => {
+            json!({ "kind": "late", "p99_us": words::as_micros(p99), "is_in_median": is_in_median })
+        }
         Bottleneck::System { refused } => json!({ "kind": "system", "refused": refused }),
         Bottleneck::Connections { arrivals } => json!({ "kind": "connections", "arrivals": arrivals }),
     });

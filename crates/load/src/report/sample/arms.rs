@@ -19,6 +19,7 @@ fn settings() -> Settings {
     Settings {
         rounds: ROUNDS,
         warm_up: Duration::from_millis(500),
+        warm_up_pace: None,
         time: Duration::from_secs(2),
         pace: Pace::Closed { connections: 16, think: Duration::ZERO },
         reuse: Reuse::Kept,
@@ -166,6 +167,7 @@ pub(super) fn trial() -> Trial {
             .collect(),
         measured: vec!["/blogs".to_owned()],
         comparison: Some(comparison()),
+        at_same_load: None,
         own_figures: vec![
             "nginx counted 428,000 requests where the load counted 428,013 with its last ones: no contradiction."
                 .to_owned(),

@@ -60,6 +60,7 @@ fn settings(arguments: &Compare) -> Settings {
     Settings {
         rounds: arguments.rounds,
         warm_up: arguments.warm_up,
+        warm_up_pace: None,
         time: arguments.time,
         pace: match &arguments.rate {
             Some(rates) => load::open(rates, arguments.arrivals, arguments.time, connections),
