@@ -17,6 +17,7 @@ pub use network::Network;
 
 mod app;
 mod network;
+pub mod proxy;
 
 /// A whole configuration, ready to be built into a snapshot.
 #[derive(Debug, Clone, PartialEq)]
@@ -251,6 +252,8 @@ pub enum Step {
     Spa(Spa),
     /// `app`
     App(Arc<App>),
+    /// `reverse_proxy`
+    Proxy(Arc<proxy::Proxy>),
 }
 
 /// How `redir` redirects.
@@ -480,6 +483,16 @@ impl Checked {
         for site in &self.sites {
             each_step_of(&site.routes, &mut visit);
         }
+    }
+
+    /// Every `reverse_proxy` once, in the order in which they act. Equal ones are one.
+    pub fn proxies(&self) -> Vec<&Arc<proxy::Proxy>> {
+        let mut proxies: Vec<&Arc<proxy::Proxy>> = Vec::new();
+        self.each_step(|step| match step {
+            Step::Proxy(proxy) if !proxies.contains(&proxy) => proxies.push(proxy),
+            _ => {}
+        });
+        proxies
     }
 
     /// Every application once, in the order in which they act.

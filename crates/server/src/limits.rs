@@ -469,6 +469,12 @@ pub const UPSTREAM_DIAL_DEADLINE: Duration = Duration::from_secs(5);
 /// How often a Unix socket whose backlog is full is tried again.
 pub const UPSTREAM_BACKLOG_PAUSE: Duration = Duration::from_millis(5);
 
+/// Requests that wait for a connection to one upstream that has as many as it may: as many as wait for an application.
+pub const PROXY_QUEUE_MAX: usize = 1024;
+
+/// How long a request waits for such a connection: as for a place at an application.
+pub const PROXY_QUEUE_WAIT: Duration = Duration::from_secs(30);
+
 /// Bytes of one read of an answer that is too long for the usual buffer.
 pub const UPSTREAM_READ_BYTES: usize = 64 * 1024;
 

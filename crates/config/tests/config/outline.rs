@@ -51,6 +51,7 @@ fn step(step: &Step) -> (String, &[Route]) {
         }
         Step::FileServer(settings) => format!("file_server{}", if settings.browse { " browse" } else { "" }),
         Step::App(app) => format!("app {}", app.name),
+        Step::Proxy(proxy) => format!("reverse_proxy {}", proxy.name),
         Step::Spa(settings) => format!("spa {}", settings.root.display()),
     };
     (name, &[])

@@ -14,6 +14,7 @@ mod status;
 pub mod store;
 mod supervise;
 mod trees;
+mod upstreams;
 
 pub use events::{Event, EventSink};
 pub use running::{Load, Options, Running, Server, StartError};

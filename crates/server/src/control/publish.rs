@@ -12,7 +12,8 @@ use crate::observe::access_log::{LogTarget, LogWriter};
 use crate::request::core::Shared;
 use crate::request::handle::app::pool::Pool;
 use crate::request::handle::files::store::Store;
-use crate::request::route::{HostTable, Route, Site, Snapshot, StoreWish, compile};
+use crate::request::handle::proxy::Proxy;
+use crate::request::route::{HostTable, Known, Route, Site, Snapshot, StoreWish, compile};
 
 /// Publishes snapshots, one at a time.
 pub(super) struct Publisher {
@@ -29,6 +30,8 @@ pub(super) struct Configured {
     pub(super) stores: Vec<Arc<Store>>,
     /// One for each of `app_wishes`, in that order.
     pub(super) pools: Vec<Arc<Pool>>,
+    /// Every `reverse_proxy`, by number.
+    pub(super) proxies: Vec<Arc<Proxy>>,
     /// Addresses by number of the listener, as long as the process runs: a number is never used for
     /// another address, because connections remember it.
     pub(super) addresses: Vec<ListenAddress>,
@@ -43,17 +46,20 @@ impl Configured {
         wishes: Vec<StoreWish>,
         stores: Vec<Arc<Store>>,
         pools: Vec<Arc<Pool>>,
+        proxies: Vec<Arc<Proxy>>,
         mut addresses: Vec<ListenAddress>,
     ) -> Result<Self, String> {
         let apps: Vec<_> = pools.iter().map(|pool| Arc::clone(&pool.app)).collect();
-        let routes = checked.sites.iter().map(|site| compile(&site.routes, &wishes, &apps)).collect();
+        let settings: Vec<_> = proxies.iter().map(|proxy| Arc::clone(&proxy.settings)).collect();
+        let known = Known { stores: &wishes, apps: &apps, proxies: &settings };
+        let routes = checked.sites.iter().map(|site| compile(&site.routes, known)).collect();
         let logs = open_logs(&checked)?;
         for listener in &checked.listeners {
             if !addresses.iter().any(|known| is_same_place(known, &listener.address)) {
                 addresses.push(listener.address.clone());
             }
         }
-        Ok(Self { checked, wishes, stores, pools, addresses, routes, logs })
+        Ok(Self { checked, wishes, stores, pools, proxies, addresses, routes, logs })
     }
 
     /// The listener that is configured at an address.
@@ -88,6 +94,7 @@ impl Configured {
             sites: sites.collect(),
             stores: self.stores.clone(),
             apps: self.pools.clone(),
+            proxies: self.proxies.clone(),
         })
     }
 }

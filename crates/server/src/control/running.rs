@@ -20,6 +20,7 @@ use super::status::{AppStatus, ReloadSummary, SiteStatus, Status, StoreStatus};
 use super::store::CompressorProgram;
 use super::supervise::{SuperviseOptions, Supervisor};
 use super::trees::Trees;
+use super::upstreams::Upstreams;
 use crate::limits::{
     CONNECTIONS_MAX, DESCRIPTORS_RESERVED, GRACE_PERIOD_MAX, TUNNEL_FAREWELL_MARGIN, TUNNEL_FAREWELL_MAX,
     Timeouts,
@@ -68,6 +69,7 @@ struct Inner {
     cores: Cores,
     trees: Mutex<Trees>,
     supervisor: Supervisor,
+    upstreams: Upstreams,
     /// By number of the listener; `None` once it is closed.
     bound: Mutex<Vec<Option<String>>>,
     events: EventSink,
@@ -124,13 +126,15 @@ impl Server {
         // Workers start while the trees are read; requests wait for them, listening does not.
         let supervisor = Supervisor::new(supervise, cores, Arc::clone(&events));
         let pools = supervisor.start(app_wishes(&checked))?;
+        let upstreams = Upstreams::default();
+        let proxies = upstreams.prepare(&checked).map_err(StartError::Store)?;
         let wishes = store_wishes(&checked);
         let (mut trees, stores) =
             Trees::read(&wishes, checked.global.memory_bytes, compressor, Arc::clone(&events))
                 .map_err(StartError::Store)?;
         let admin_address = checked.global.admin;
-        let configured =
-            Configured::new(checked, wishes, stores, pools, Vec::new()).map_err(StartError::Store)?;
+        let configured = Configured::new(checked, wishes, stores, pools, proxies, Vec::new())
+            .map_err(StartError::Store)?;
         let taken = configured.addresses.len() * cores + supervisor.descriptors();
         let connections = connections_max
             .map_or_else(|| connections_allowed(taken, configured.needs_disk()), NonZeroUsize::get);
@@ -154,6 +158,7 @@ impl Server {
             cores: core_threads,
             trees: Mutex::new(trees),
             supervisor,
+            upstreams,
             bound: Mutex::default(),
             events,
             load,
@@ -263,8 +268,10 @@ impl Inner {
         let mut trees = self.lock_trees();
         let change = trees.plan(&wishes, &known, checked.global.memory_bytes)?;
         // Whatever can fail has to fail before anything is changed.
+        let proxies = self.upstreams.prepare(&checked)?;
         let apps = self.supervisor.prepare(&app_wishes(&checked))?;
-        let made = Configured::new(checked, wishes, change.stores.clone(), apps.pools(), before.clone());
+        let stores = change.stores.clone();
+        let made = Configured::new(checked, wishes, stores, apps.pools(), proxies, before.clone());
         let made = made.and_then(|configured| Ok((self.open(&configured, &before)?, configured)));
         let (opened, configured) = match made {
             Ok(made) => made,

@@ -20,13 +20,14 @@ pub(super) const BUCKETS_MICROS: [u64; 18] = [
 ];
 
 /// Handlers, in the order of their counters.
-pub(super) const HANDLERS: [(Handler, &str); 6] = [
+pub(super) const HANDLERS: [(Handler, &str); 7] = [
     (Handler::None, "none"),
     (Handler::Respond, "respond"),
     (Handler::Redirect, "redir"),
     (Handler::FileServer, "file_server"),
     (Handler::Spa, "spa"),
     (Handler::App, "app"),
+    (Handler::Proxy, "reverse_proxy"),
 ];
 
 /// Status classes 1xx to 5xx.

@@ -13,7 +13,7 @@ pub mod origin;
 pub mod rescue;
 pub mod route;
 pub mod trip;
-pub(crate) mod upstream;
+pub mod upstream;
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use answer::Answer;
 use origin::Origin;
 use rescue::Fault;
 use route::{Route, Snapshot};
-use trip::{Halt, Handler, Trip};
+use trip::{Callee, Halt, Handler, Trip};
 
 /// What became of a request, for counters and logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,22 +48,22 @@ pub enum Outcome<'a> {
     Served(Served),
     /// There is none without the disk.
     NeedsDisk(NeedsDisk),
-    /// An application answers.
+    /// An application or an upstream answers.
     Call(Call<'a>),
 }
 
-/// A request that an application answers.
+/// A request that somebody else answers.
 pub struct Call<'a> {
     /// Number of the site.
     pub site: usize,
     /// The request as the routes have made it, and what is done to its answer.
     pub trip: Trip<'a>,
-    /// Number of the application.
-    pub app: u32,
+    /// Who.
+    pub callee: Callee,
 }
 
-/// A request that needs the disk on its way to an application.
-pub(crate) struct NeedsApp {
+/// A request that needs the disk on its way to somebody else.
+pub(crate) struct NeedsCall {
     site: usize,
 }
 
@@ -97,7 +97,7 @@ pub fn serve_request<'a>(
             Outcome::Served(Served { site: Some(number), handler: trip.handler, fault })
         }
         Travelled::NeedsDisk => Outcome::NeedsDisk(NeedsDisk { site: number }),
-        Travelled::Call(app) => Outcome::Call(Call { site: number, trip, app }),
+        Travelled::Call(callee) => Outcome::Call(Call { site: number, trip, callee }),
     }
 }
 
@@ -113,7 +113,7 @@ impl NeedsDisk {
         head: &RequestHead,
         origin: Origin,
         answer: &mut Answer,
-    ) -> Result<Served, NeedsApp> {
+    ) -> Result<Served, NeedsCall> {
         let snapshot = Arc::clone(snapshot);
         let head = head.clone();
         let made = tokio::task::spawn_blocking(move || {
@@ -130,7 +130,7 @@ impl NeedsDisk {
         });
         let (made, handler, fault) = match made.await {
             Ok((made, Travelled::Answered(fault), handler)) => (made, handler, fault),
-            Ok((_, Travelled::Call(_), _)) => return Err(NeedsApp { site: self.site }),
+            Ok((_, Travelled::Call(_), _)) => return Err(NeedsCall { site: self.site }),
             // The thread is gone, or asked for what it already has: a defect of ours.
             Ok((_, Travelled::NeedsDisk, _)) | Err(_) => {
                 let mut made = Answer::default();
@@ -143,19 +143,19 @@ impl NeedsDisk {
     }
 }
 
-impl NeedsApp {
+impl NeedsCall {
     /// Makes the trip once more, on the core: it has just been made, so what it looks for on disk is in the
     /// kernel's memory.
     pub(crate) fn call<'a>(&self, snapshot: &'a Snapshot, head: &'a RequestHead, origin: Origin) -> Call<'a> {
         let mut trip = Trip::new(head, origin, snapshot);
         trip.may_block = true;
         let routes = snapshot.sites.get(self.site).map(|site| &*site.routes).unwrap_or_default();
-        let app = match travel(&mut trip, routes, &mut Answer::default()) {
-            Travelled::Call(app) => app,
+        let callee = match travel(&mut trip, routes, &mut Answer::default()) {
+            Travelled::Call(callee) => callee,
             // The disk has changed in between; nobody has that number.
-            Travelled::Answered(_) | Travelled::NeedsDisk => u32::MAX,
+            Travelled::Answered(_) | Travelled::NeedsDisk => Callee::App(u32::MAX),
         };
-        Call { site: self.site, trip, app }
+        Call { site: self.site, trip, callee }
     }
 }
 
@@ -163,7 +163,7 @@ impl NeedsApp {
 enum Travelled {
     Answered(Option<Fault>),
     NeedsDisk,
-    Call(u32),
+    Call(Callee),
 }
 
 /// Sends a request through a site's routes.
@@ -179,9 +179,9 @@ fn travel<'a>(trip: &mut Trip<'a>, routes: &'a [Route], answer: &mut Answer) -> 
             answer.clear();
             Travelled::NeedsDisk
         }
-        Err(Halt::Call(app)) => {
+        Err(Halt::Call(callee)) => {
             answer.clear();
-            Travelled::Call(app)
+            Travelled::Call(callee)
         }
     }
 }

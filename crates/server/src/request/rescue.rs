@@ -14,6 +14,8 @@ pub enum AtFault {
     Client,
     /// The application.
     Worker,
+    /// The upstream of a `reverse_proxy`.
+    Upstream,
     /// The server or its files.
     Us,
 }
@@ -88,6 +90,24 @@ pub enum Fault {
     /// The application closed the client's connection instead of answering. Nobody sees its status; logs know it as
     /// nginx's 444.
     HungUp,
+    /// No upstream may be asked: all are bad, or as busy as they may be.
+    UpstreamNone,
+    /// No connection to the upstream could be made, or its name leads nowhere.
+    UpstreamUnreachable,
+    /// No connection to the upstream could be made in time.
+    UpstreamDialTimeout,
+    /// The upstream's TLS handshake failed, or it is not who it should be.
+    UpstreamTls,
+    /// As many requests wait for a connection to the upstream as may.
+    UpstreamQueueFull,
+    /// No connection to the upstream became free in time.
+    UpstreamQueueTimeout,
+    /// The upstream did not answer in time.
+    UpstreamTimeout,
+    /// The connection ended before the answer did.
+    UpstreamDied,
+    /// What the upstream sent is no HTTP answer: the check that refused it.
+    UpstreamBroken(Refusal),
     /// The application names a file and no folder for such files is configured.
     FilesNotConfigured,
 }
@@ -132,6 +152,15 @@ pub fn rescue(fault: Fault, answer: &mut Answer) {
         | Fault::WorkerTimeout
         | Fault::HandlerFailed
         | Fault::HungUp
+        | Fault::UpstreamNone
+        | Fault::UpstreamUnreachable
+        | Fault::UpstreamDialTimeout
+        | Fault::UpstreamTls
+        | Fault::UpstreamQueueFull
+        | Fault::UpstreamQueueTimeout
+        | Fault::UpstreamTimeout
+        | Fault::UpstreamDied
+        | Fault::UpstreamBroken(_)
         | Fault::FilesNotConfigured => {}
     }
 }
@@ -157,9 +186,18 @@ impl Fault {
             Fault::AppFailing { .. }
             | Fault::AppQueueFull { .. }
             | Fault::AppQueueTimeout { .. }
+            | Fault::UpstreamNone
+            | Fault::UpstreamQueueFull
+            | Fault::UpstreamQueueTimeout
             | Fault::WorkerRefused => 503,
-            Fault::WorkerDied | Fault::WorkerBroken | Fault::AnswerRefused(_) => 502,
-            Fault::WorkerTimeout => 504,
+            Fault::WorkerDied
+            | Fault::WorkerBroken
+            | Fault::AnswerRefused(_)
+            | Fault::UpstreamUnreachable
+            | Fault::UpstreamTls
+            | Fault::UpstreamDied
+            | Fault::UpstreamBroken(_) => 502,
+            Fault::WorkerTimeout | Fault::UpstreamDialTimeout | Fault::UpstreamTimeout => 504,
             Fault::FileUnreadable | Fault::HandlerFailed | Fault::FilesNotConfigured => 500,
         }
     }
@@ -177,6 +215,15 @@ impl Fault {
             | Fault::AnswerRefused(_)
             | Fault::WorkerTimeout
             | Fault::HandlerFailed => AtFault::Worker,
+            Fault::UpstreamNone
+            | Fault::UpstreamUnreachable
+            | Fault::UpstreamDialTimeout
+            | Fault::UpstreamTls
+            | Fault::UpstreamQueueFull
+            | Fault::UpstreamQueueTimeout
+            | Fault::UpstreamTimeout
+            | Fault::UpstreamDied
+            | Fault::UpstreamBroken(_) => AtFault::Upstream,
             // `HungUp` among them: nothing failed, the application did not want that client.
             _ => AtFault::Client,
         }
@@ -210,6 +257,15 @@ impl Fault {
             Fault::WorkerTimeout => "worker_timeout",
             Fault::HandlerFailed => "handler_failed",
             Fault::HungUp => "hung_up",
+            Fault::UpstreamNone => "upstream_none",
+            Fault::UpstreamUnreachable => "upstream_unreachable",
+            Fault::UpstreamDialTimeout => "upstream_dial_timeout",
+            Fault::UpstreamTls => "upstream_tls",
+            Fault::UpstreamQueueFull => "upstream_queue_full",
+            Fault::UpstreamQueueTimeout => "upstream_queue_timeout",
+            Fault::UpstreamTimeout => "upstream_timeout",
+            Fault::UpstreamDied => "upstream_died",
+            Fault::UpstreamBroken(_) => "upstream_broken",
             Fault::FilesNotConfigured => "files_not_configured",
         }
     }
@@ -217,7 +273,7 @@ impl Fault {
     /// What exactly was wrong, where the name does not say it.
     pub fn detail(self) -> Option<&'static str> {
         match self {
-            Fault::AnswerRefused(refusal) => Some(refusal.name()),
+            Fault::AnswerRefused(refusal) | Fault::UpstreamBroken(refusal) => Some(refusal.name()),
             _ => None,
         }
     }

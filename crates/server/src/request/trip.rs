@@ -54,6 +54,7 @@ pub enum Handler {
     FileServer,
     Spa,
     App,
+    Proxy,
 }
 
 /// Why a trip ends early.
@@ -63,8 +64,17 @@ pub enum Halt {
     Fault(Fault),
     /// The disk is needed and this thread may not wait for it.
     NeedsDisk,
-    /// An application answers, which takes its time: its number.
-    Call(u32),
+    /// Somebody else answers, which takes its time.
+    Call(Callee),
+}
+
+/// Who else answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Callee {
+    /// The application of this number.
+    App(u32),
+    /// The upstreams of the `reverse_proxy` of this number.
+    Proxy(u32),
 }
 
 /// What a step did.
@@ -178,7 +188,11 @@ impl<'a> Trip<'a> {
             }
             Action::App(number) => {
                 self.handler = Handler::App;
-                return Err(Halt::Call(*number));
+                return Err(Halt::Call(Callee::App(*number)));
+            }
+            Action::Proxy(number) => {
+                self.handler = Handler::Proxy;
+                return Err(Halt::Call(Callee::Proxy(*number)));
             }
             Action::Spa { settings, store } => return file::spa(self, settings, *store, answer),
         }

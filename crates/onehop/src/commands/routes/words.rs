@@ -36,6 +36,7 @@ pub(super) fn step(step: &Step) -> (&'static str, String) {
         }
         Step::Spa(spa) => ("spa", format!("{}, {}", spa.root.display(), spa.index)),
         Step::App(app) => ("app", application(app)),
+        Step::Proxy(proxy) => ("reverse_proxy", format!("to {}", proxy.name)),
     }
 }
 

@@ -3,6 +3,7 @@
 
 pub mod app;
 pub mod files;
+pub mod proxy;
 
 pub(crate) mod encode;
 pub(crate) mod file;
@@ -10,3 +11,18 @@ pub(crate) mod header;
 pub(crate) mod redirect;
 pub(crate) mod respond;
 pub(crate) mod try_files;
+
+use super::rescue::Fault;
+
+/// How a call of those that wait for others ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// The answer is there as a whole; nothing was sent.
+    Complete,
+    /// The answer was sent, with these trailer lines to follow.
+    Sent,
+    /// The answer broke off after its head.
+    Broken(Fault),
+    /// The connection was a tunnel, and the tunnel is over.
+    Tunnelled,
+}

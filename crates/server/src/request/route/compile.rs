@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use regex_lite::Regex;
 
+use onehop_config::checked::proxy::Proxy;
 use onehop_config::checked::{
     self, App, Checked, Condition, Encoding, FileServer, HeaderOp, Matcher, Step, Template,
 };
@@ -59,12 +60,23 @@ fn gather_apps(routes: &[checked::Route], apps: &mut Vec<Arc<App>>) {
     }
 }
 
-/// Compiles one site's routes; `wishes` gives stores their numbers, `apps` applications.
-pub fn compile(routes: &[checked::Route], wishes: &[StoreWish], apps: &[Arc<App>]) -> Arc<[Route]> {
-    compile_list(routes, wishes, apps).into()
+/// What has a number: its place in one of these.
+#[derive(Clone, Copy)]
+pub struct Known<'a> {
+    /// Trees in memory.
+    pub stores: &'a [StoreWish],
+    /// Applications.
+    pub apps: &'a [Arc<App>],
+    /// Every `reverse_proxy`.
+    pub proxies: &'a [Arc<Proxy>],
 }
 
-fn compile_list(routes: &[checked::Route], wishes: &[StoreWish], apps: &[Arc<App>]) -> Vec<Route> {
+/// Compiles one site's routes.
+pub fn compile(routes: &[checked::Route], known: Known<'_>) -> Arc<[Route]> {
+    compile_list(routes, known).into()
+}
+
+fn compile_list(routes: &[checked::Route], known: Known<'_>) -> Vec<Route> {
     let mut groups: Vec<u32> = Vec::new();
     let number_of = |group: u32, groups: &mut Vec<u32>| -> Option<u32> {
         let known = groups.iter().position(|known| *known == group);
@@ -77,14 +89,14 @@ fn compile_list(routes: &[checked::Route], wishes: &[StoreWish], apps: &[Arc<App
     let compiled = routes.iter().map(|route| Route {
         matcher: route.matcher.clone(),
         group: route.group.and_then(|group| number_of(group, &mut groups)),
-        action: action(&route.step, wishes, apps),
+        action: action(&route.step, known),
     });
     compiled.collect()
 }
 
-fn action(step: &Step, wishes: &[StoreWish], apps: &[Arc<App>]) -> Action {
+fn action(step: &Step, known: Known<'_>) -> Action {
     match step {
-        Step::Root(template) => Action::Root(root(template, wishes)),
+        Step::Root(template) => Action::Root(root(template, known.stores)),
         Step::Header(header) => {
             let expressions = header.ops.iter().map(|op| match op {
                 // The checker has compiled it already.
@@ -96,24 +108,28 @@ fn action(step: &Step, wishes: &[StoreWish], apps: &[Arc<App>]) -> Action {
         Step::Redirect { to, kind } => Action::Redirect { to: to.clone(), kind: *kind },
         Step::Rewrite(to) => Action::Rewrite(to.clone()),
         Step::Encode(encode) => Action::Encode(encode.clone()),
-        Step::Handle(routes) => Action::Handle(compile_list(routes, wishes, apps)),
+        Step::Handle(routes) => Action::Handle(compile_list(routes, known)),
         Step::HandlePath { prefix, routes } => {
-            Action::HandlePath { prefix: prefix.clone(), routes: compile_list(routes, wishes, apps) }
+            Action::HandlePath { prefix: prefix.clone(), routes: compile_list(routes, known) }
         }
         Step::Respond { status, body, close } => {
             Action::Respond { status: *status, body: body.clone(), close: *close }
         }
         Step::FileServer(settings) => Action::FileServer {
             settings: Arc::new(settings.clone()),
-            root: settings.root.as_ref().map(|template| root(template, wishes)),
+            root: settings.root.as_ref().map(|template| root(template, known.stores)),
         },
         Step::Spa(settings) => {
-            let store = number(&settings.root, settings.follow_outside, wishes).unwrap_or(u32::MAX);
+            let store = number(&settings.root, settings.follow_outside, known.stores).unwrap_or(u32::MAX);
             Action::Spa { settings: settings.clone(), store }
         }
         Step::App(app) => {
-            let place = apps.iter().position(|known| known == app);
+            let place = known.apps.iter().position(|other| other == app);
             Action::App(place.and_then(|place| u32::try_from(place).ok()).unwrap_or(u32::MAX))
+        }
+        Step::Proxy(proxy) => {
+            let place = known.proxies.iter().position(|other| other == proxy);
+            Action::Proxy(place.and_then(|place| u32::try_from(place).ok()).unwrap_or(u32::MAX))
         }
     }
 }

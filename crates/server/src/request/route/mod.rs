@@ -15,7 +15,7 @@ use regex_lite::Regex;
 
 use onehop_config::checked::{self, Encode, FileServer, HeaderStep, RedirectKind, Spa, Template};
 
-pub use compile::{StoreWish, app_wishes, compile, store_wishes};
+pub use compile::{Known, StoreWish, app_wishes, compile, store_wishes};
 pub use hosts::HostTable;
 pub(crate) use hosts::without_port as host_without_port;
 pub(crate) use matcher::matches;
@@ -26,6 +26,7 @@ use crate::observe::SiteCounters;
 use crate::observe::access_log::LogTarget;
 use crate::request::handle::app::pool::Pool;
 use crate::request::handle::files::store::Store;
+use crate::request::handle::proxy::Proxy;
 
 /// Everything that requests need to know, as it is at one moment.
 pub struct Snapshot {
@@ -37,6 +38,8 @@ pub struct Snapshot {
     pub stores: Vec<Arc<Store>>,
     /// Applications, by number.
     pub apps: Vec<Arc<Pool>>,
+    /// Every `reverse_proxy`, by number.
+    pub proxies: Vec<Arc<Proxy>>,
 }
 
 /// One site, compiled.
@@ -94,6 +97,8 @@ pub enum Action {
     },
     /// Its number.
     App(u32),
+    /// Its number.
+    Proxy(u32),
 }
 
 /// Where files are looked for.

@@ -12,12 +12,13 @@ use super::super::write::write_both;
 use super::{After, Busy, Connection};
 use crate::request::answer::Body;
 use crate::request::core::View;
-use crate::request::handle::app::{self, Ended};
+use crate::request::handle::{Ended, app, proxy};
 use crate::request::rescue::{self, Fault};
+use crate::request::trip::Callee;
 use crate::request::{Call, Served};
 
 impl Connection {
-    /// Calls an application and sends what it answers. `Some`: the connection ends afterwards.
+    /// Calls an application or an upstream and sends what it answers. `Some`: the connection ends afterwards.
     pub(super) async fn call(
         &mut self,
         call: Call<'_>,
@@ -28,7 +29,7 @@ impl Connection {
         let Busy { input, output, head, answer } = busy;
         // Answers to earlier requests must not wait for this one.
         self.flush(output).await?;
-        let Call { site, mut trip, app } = call;
+        let Call { site, mut trip, callee } = call;
         let (ended, sent, trailers) = {
             let line = Line {
                 core: &self.core,
@@ -39,11 +40,17 @@ impl Connection {
             };
             let mut upload = Upload::new(&line, input);
             let mut download = Download::new(&line, output);
-            let ended = match view.snapshot.apps.get(app as usize) {
-                Some(pool) => {
-                    app::call(&mut trip, pool, &self.core, &mut upload, &mut download, answer).await
-                }
-                None => Err(Fault::AppFailing { retry_after: 1 }),
+            let snapshot = &view.snapshot;
+            let (core, up, down) = (&self.core, &mut upload, &mut download);
+            let ended = match callee {
+                Callee::App(number) => match snapshot.apps.get(number as usize) {
+                    Some(pool) => app::call(&mut trip, pool, core, up, down, answer).await,
+                    None => Err(Fault::AppFailing { retry_after: 1 }),
+                },
+                Callee::Proxy(number) => match snapshot.proxies.get(number as usize) {
+                    Some(proxy) => proxy::call(&mut trip, proxy, core, up, down, answer).await,
+                    None => Err(Fault::UpstreamNone),
+                },
             };
             (ended, download.sent, download.into_trailers())
         };

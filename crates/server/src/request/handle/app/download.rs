@@ -13,9 +13,10 @@ use tokio::sync::Notify;
 use super::head;
 use super::pool::Seat;
 use super::stream::{Stream, next_frame};
-use super::{Call, Ended, Place, whole};
+use super::{Call, Place, whole};
 use crate::request::answer::Answer;
 use crate::request::conn::exchange::{Download, Sent};
+use crate::request::handle::Ended;
 use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
 

@@ -34,6 +34,7 @@ use super::super::conn::exchange::{Download, Sent, Upload};
 use crate::limits::{APP_ATTEMPTS_MAX, APP_RETRY_AFTER_SECONDS};
 use crate::request::answer::{Answer, Body};
 use crate::request::core::Core;
+use crate::request::handle::Ended;
 use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
 use lane::Lane;
@@ -41,19 +42,6 @@ use pool::{Choice, Pool, Seat, Transport, Wish, Worker, WorkerId};
 use proxies::Trust;
 use sticky::Said;
 use stream::Stream;
-
-/// How a call ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// The answer is there as a whole; nothing was sent.
-    Complete,
-    /// The answer was sent, with these trailer lines to follow.
-    Sent,
-    /// The answer broke off after its head.
-    Broken(Fault),
-    /// The connection was a tunnel, and the tunnel is over.
-    Tunnelled,
-}
 
 /// What all parts of one call have in common.
 struct Call<'a> {

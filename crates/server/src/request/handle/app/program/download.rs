@@ -9,12 +9,13 @@ use onehop_http1::{AnswerBody, AnswerRead, BodyLength, BodyRead, Known, Method, 
 use super::super::file::{self, Wanted};
 use super::super::head::{self, Kind};
 use super::super::pool::Seat;
-use super::super::{Call, Ended, Place};
+use super::super::{Call, Place};
 use super::{Broke, Signals};
 use crate::limits::{COMPRESSED_ON_THE_SPOT_BYTES_MAX, READ_BUFFER_BYTES, UPSTREAM_READ_BYTES};
 use crate::request::answer::{Answer, Body, Fields};
 use crate::request::conn::desk::Input;
 use crate::request::conn::exchange::Download;
+use crate::request::handle::Ended;
 use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
 use crate::request::upstream::connection::Connection;

@@ -20,10 +20,11 @@ use onehop_http1::Method;
 use tokio::sync::Notify;
 
 use super::pool::{LaneReport, Seat, Transport, Worker};
-use super::{Call, Ended, Place};
+use super::{Call, Place};
 use crate::limits::UPSTREAM_DIAL_DEADLINE;
 use crate::request::answer::Answer;
 use crate::request::conn::exchange::{Download, Sent, Upload};
+use crate::request::handle::Ended;
 use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
 use crate::request::upstream::connection::{Buffers, Connection};
