@@ -14,7 +14,7 @@ mod head;
 pub(crate) mod lane;
 pub mod pool;
 mod program;
-mod proxies;
+pub(crate) mod proxies;
 pub(crate) mod sticky;
 mod stream;
 mod tunnel;

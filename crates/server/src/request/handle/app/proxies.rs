@@ -34,7 +34,7 @@ impl<'a> Trust<'a> {
 
     /// The client's address: the last one of `X-Forwarded-For` that is no such proxy's own, because each of them
     /// has appended whom it saw, and what stands before may be anybody's. Otherwise the peer's.
-    pub(super) fn client(self, trip: &Trip<'_>) -> Option<IpAddr> {
+    pub(crate) fn client(self, trip: &Trip<'_>) -> Option<IpAddr> {
         let peer = trip.origin.peer.map(|peer| head::canonical(peer).ip());
         let Some(networks) = self.networks else { return peer };
         let lines = head::forwarded(trip.head, b"X-Forwarded-For").rev();
@@ -43,7 +43,7 @@ impl<'a> Trust<'a> {
     }
 
     /// Whether the client speaks over an encrypted connection, here or to the proxy.
-    pub(super) fn is_encrypted(self, trip: &Trip<'_>) -> bool {
+    pub(crate) fn is_encrypted(self, trip: &Trip<'_>) -> bool {
         let says_so = || {
             // Of several the first, which is the client's own hop, as frameworks read it.
             let first = head::forwarded(trip.head, b"X-Forwarded-Proto").next().unwrap_or_default();
