@@ -114,7 +114,7 @@ fn trusted_proxies(cx: &mut Context<'_>, line: &Line) -> Result<(), Box<Problem>
                 .help(format!("write `trusted_proxies static {} …`", source.text)));
         }
         let message =
-            format!("networks from `{}` are a feature of Caddy that onehop does not have", source.text);
+            format!("networks from `{}` are a feature of Caddy that onehop does not have yet", source.text);
         let problem = Problem::error("not-yet", &source.place, message);
         return Err(match nearest(&source.text, ["static"]) {
             Some(near) => problem.help(format!("did you mean `{near}`?")),

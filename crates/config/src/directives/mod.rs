@@ -55,12 +55,12 @@ const DIRECTIVES: [&str; 17] = [
     "import",
 ];
 
-/// Words of other servers' configurations, with ours.
+/// Words of other servers' configurations, with what to do about them.
 const OTHERS_WORDS: [(&str, &str); 4] = [
-    ("proxy", "reverse_proxy"),
-    ("proxy_pass", "reverse_proxy"),
-    ("upstream", "reverse_proxy ADDRESS…"),
-    ("pool", "pool in the block of `reverse_proxy`"),
+    ("pool", "`pool` stands in the block of a `reverse_proxy`"),
+    ("proxy", "that is `reverse_proxy` here"),
+    ("proxy_pass", "that is `reverse_proxy` here"),
+    ("upstream", "`reverse_proxy` takes all its upstreams on its line, or behind `to`"),
 ];
 
 /// What a site's directives set besides routes.
@@ -154,8 +154,8 @@ fn unknown(line: &Line) -> Box<Problem> {
         );
     }
     let problem = Problem::error("unknown-directive", place, format!("there is no directive `{word}`"));
-    if let Some((_, ours)) = OTHERS_WORDS.iter().find(|(theirs, _)| *theirs == word) {
-        return problem.help(format!("that is `{ours}` here"));
+    if let Some((_, help)) = OTHERS_WORDS.iter().find(|(theirs, _)| *theirs == word) {
+        return problem.help(*help);
     }
     if let Some(near) = nearest(word, DIRECTIVES.into_iter().chain(DIRECTIVE_ORDER)) {
         return problem.help(format!("did you mean `{near}`?"));
@@ -201,6 +201,7 @@ fn unknown_option(
     let problem = Problem::error("unknown-option", place, message);
     match nearest(word, known.iter().chain(caddys).copied()) {
         Some(near) => problem.help(format!("did you mean `{near}`?")),
+        None if known.len() == 1 => problem.help(format!("there is {}", listed(known))),
         None => problem.help(format!("there are {}", listed(known))),
     }
 }

@@ -218,7 +218,9 @@ fn settle_balance(cx: &mut Context<'_>, draft: &Draft<'_>, found: &mut Vec<Box<P
     let balance = &draft.proxy.balance;
     let count = draft.proxy.upstreams.len();
     if let (Err(weights), Some(token)) = (weights_fit(&balance.policy, count), draft.token("lb_policy")) {
-        let message = format!("there are {weights} weights for {count} upstreams");
+        let are = if weights == 1 { "is 1 weight".to_owned() } else { format!("are {weights} weights") };
+        let plural = if count == 1 { "" } else { "s" };
+        let message = format!("there {are} for {count} upstream{plural}");
         found.push(contradiction(token, message, "write one for each, in their order; 0 leaves one out"));
     }
     if balance.retries.is_some() || !balance.try_duration.is_zero() {

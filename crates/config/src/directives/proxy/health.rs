@@ -10,7 +10,7 @@ use crate::check::template::fixed;
 use crate::check::value::{field_name, field_value, is_token, port};
 use crate::checked::Template;
 use crate::checked::proxy::{ActiveHealth, PassiveHealth};
-use crate::directives::{no_arguments, no_block, some_arguments, wrong_arguments};
+use crate::directives::{no_arguments, no_block, some_arguments};
 use crate::limits::{PROXY_CONNECTIONS_MAX, PROXY_COUNT_MAX, PROXY_LIST_MAX, PROXY_TEXT_BYTES_MAX};
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
@@ -128,7 +128,9 @@ fn expression(token: &Token) -> Result<String, Box<Problem>> {
 fn fields(cx: &Context<'_>, option: &Line) -> Result<Vec<(String, String)>, Box<Problem>> {
     let lines = option.block.as_deref().unwrap_or_default();
     if lines.is_empty() || !option.args.is_empty() {
-        return Err(wrong_arguments(option, "health_headers {").help("a line for each field, and `}`"));
+        let message = "`health_headers` takes a block with a line for each field";
+        return Err(Problem::error("arguments", &option.name.place, message)
+            .help("write `health_headers {`, `Host app.internal` on a line of its own, and `}`"));
     }
     let mut fields = Vec::new();
     for line in lines {

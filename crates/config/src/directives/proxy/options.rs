@@ -63,19 +63,19 @@ const NOT_YET: [&str; 7] = [
 const REPEATED: [&str; 6] =
     ["to", "header_up", "header_down", "lb_retry_match", "unhealthy_status", "trusted_proxies"];
 
-/// Words of older Caddys and of other programs, with what they are here.
+/// Words of older Caddys and of other programs, with what to do about them.
 const OTHERS_WORDS: [(&str, &str); 11] = [
-    ("buffer_requests", "request_buffers SIZE"),
-    ("buffer_responses", "response_buffers SIZE"),
-    ("max_buffer_size", "request_buffers SIZE"),
-    ("max_conns", "max_conns_per_host N` of `transport http"),
-    ("policy", "lb_policy"),
-    ("proxy_set_header", "header_up"),
-    ("proxy_buffering", "flush_interval"),
-    ("insecure_skip_verify", "tls_insecure_skip_verify` of `transport http"),
-    ("websocket", "nothing: WebSockets pass as they are, so this`, `websocket"),
-    ("transparent", "nothing: these fields are always set, so this`, `transparent"),
-    ("without", "handle_path` around the `reverse_proxy"),
+    ("buffer_requests", "that is `request_buffers SIZE` here"),
+    ("buffer_responses", "that is `response_buffers SIZE` here"),
+    ("insecure_skip_verify", "that is `tls_insecure_skip_verify` in `transport http { … }`"),
+    ("max_buffer_size", "the size stands behind `request_buffers` and `response_buffers`"),
+    ("max_conns", "that is `max_conns_per_host N` in `transport http { … }`, or `pool max N`"),
+    ("policy", "that is `lb_policy` here"),
+    ("proxy_buffering", "that is `flush_interval` here"),
+    ("proxy_set_header", "that is `header_up` here"),
+    ("transparent", "take it away: `Host` and `X-Forwarded-…` are always set"),
+    ("websocket", "take it away: WebSockets pass as they are"),
+    ("without", "`handle_path` around the `reverse_proxy` takes a prefix off"),
 ];
 
 /// Reads the block; every problem is kept.
@@ -142,6 +142,20 @@ fn trusted_proxies(cx: &mut Context<'_>, draft: &mut Draft<'_>, option: &Line) -
         .help("every request's peer is compared with them: name larger networks"))
 }
 
+/// An unknown option, of more than anybody would read in a line.
+pub(super) fn unknown_among(
+    option: &Line,
+    owner: &str,
+    known: &[&'static str],
+    caddys: &[&'static str],
+) -> Box<Problem> {
+    let problem = unknown_option(owner, option, known, caddys);
+    if problem.help.as_ref().is_some_and(|help| help.starts_with("there are")) {
+        return problem.help("docs/proxy.md lists what there is");
+    }
+    problem
+}
+
 fn unknown(option: &Line) -> Box<Problem> {
     let (word, place) = (option.name.text.as_str(), &option.name.place);
     if word.starts_with('@') {
@@ -155,9 +169,9 @@ fn unknown(option: &Line) -> Box<Problem> {
         return Problem::error("unknown-option", place, message)
             .help(format!("write `transport http {{`, `{word}` on its own line, and `}}`"));
     }
-    let problem = unknown_option("reverse_proxy", option, &OPTIONS, &NOT_YET);
-    if let Some((_, ours)) = OTHERS_WORDS.iter().find(|(theirs, _)| *theirs == word) {
-        return problem.help(format!("that is `{ours}` here"));
+    let problem = unknown_among(option, "reverse_proxy", &OPTIONS, &NOT_YET);
+    if let Some((_, help)) = OTHERS_WORDS.iter().find(|(theirs, _)| *theirs == word) {
+        return problem.help(*help);
     }
     match word {
         "rewrite" => problem.help("`rewrite` in the site, or `handle_path`, changes the path before it"),

@@ -48,18 +48,16 @@ pub(super) fn count(
     most: u64,
 ) -> Result<u32, Box<Problem>> {
     let token = value(option, "10")?;
-    match small(option, token, most)? {
-        0 => {
-            warn_of_zero(cx, option, token, &default.to_string());
-            Ok(default)
-        }
-        count => Ok(count),
+    if token.text == "0" {
+        warn_of_zero(cx, option, token, &default.to_string());
+        return Ok(default);
     }
+    small(option, token, 1, most)
 }
 
 /// The value of an option that counts; zero means no bound.
 pub(super) fn count_or_none(option: &Line, most: u64) -> Result<Option<u32>, Box<Problem>> {
-    small(option, value(option, "100")?, most).map(|count| (count > 0).then_some(count))
+    small(option, value(option, "100")?, 0, most).map(|count| (count > 0).then_some(count))
 }
 
 /// `200`, `2xx` or, as Caddy has it, `2`.
@@ -91,8 +89,8 @@ fn bounded(option: &Line, token: &Token) -> Result<Duration, Box<Problem>> {
     within(token, &format!("`{}`", option.name.text), PROXY_TIME_MIN, PROXY_TIME_MAX)
 }
 
-fn small(option: &Line, token: &Token, most: u64) -> Result<u32, Box<Problem>> {
-    number(token, &format!("`{}`", option.name.text), 0, most)
+fn small(option: &Line, token: &Token, least: u64, most: u64) -> Result<u32, Box<Problem>> {
+    number(token, &format!("`{}`", option.name.text), least, most)
         .map(|number| u32::try_from(number).unwrap_or(u32::MAX))
 }
 

@@ -10,7 +10,7 @@ use crate::check::Context;
 use crate::check::template::fixed;
 use crate::check::value::size;
 use crate::checked::proxy::ProxyTransport;
-use crate::directives::{no_arguments, one_argument, some_arguments, unknown_option, wrong_arguments};
+use crate::directives::{no_arguments, one_argument, some_arguments, wrong_arguments};
 use crate::limits::{PROXY_CONNECTIONS_MAX, PROXY_LIST_MAX};
 use crate::nearest::nearest;
 use crate::problem::Problem;
@@ -153,7 +153,7 @@ fn read_option(
             cx.problems.push(Problem::warning("no-effect", &option.name.place, message).help("take it away"));
         }
         word => {
-            let problem = unknown_option("transport http", option, &OPTIONS, &NOT_YET);
+            let problem = options::unknown_among(option, "transport http", &OPTIONS, &NOT_YET);
             return Err(match word {
                 "max_idle_conns_per_host" => problem.help("that is `keepalive_idle_conns_per_host` here"),
                 "pool" => problem.help("`pool` stands beside `transport`, in the block of `reverse_proxy`"),

@@ -233,3 +233,52 @@ fn placeholder(placeholder: &Placeholder) -> String {
     };
     fixed.to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::step;
+    use onehop_config::{FileKind, FileSource, load};
+
+    /// What the steps of a site with these lines are called.
+    fn words(name: &str, lines: &str) -> Vec<String> {
+        let file = std::env::temp_dir().join(format!("onehop-words-{}-{name}", std::process::id()));
+        std::fs::write(&file, format!(":8080 {{\n{lines}\n}}\n")).expect("a file");
+        let loaded = load(&file, FileKind::Onehopfile, &FileSource).expect("sound");
+        std::fs::remove_file(&file).expect("it was there");
+        let mut words = Vec::new();
+        loaded.checked.each_step(|made| {
+            let (directive, text) = step(made);
+            words.push(format!("{directive} {text}"));
+        });
+        words
+    }
+
+    #[test]
+    fn a_proxy_is_its_upstreams_and_how_one_of_them_is_chosen() {
+        for (number, (lines, expected)) in [
+            ("reverse_proxy a:3000", "reverse_proxy to a:3000"),
+            ("reverse_proxy https://a", "reverse_proxy to https://a:443"),
+            ("reverse_proxy unix//run/a.sock", "reverse_proxy to unix//run/a.sock"),
+            ("reverse_proxy {labels.0}:80", "reverse_proxy to {labels.0}:80"),
+            ("reverse_proxy a:1 :2", "reverse_proxy to a:1 :2 (random)"),
+            ("reverse_proxy a:1-20", "reverse_proxy to a:1 a:2 a:3 a:4 a:5 a:6 a:7 a:8 and 12 more (random)"),
+            (
+                "reverse_proxy a:443 a:80 {\ntransport http {\ntls_except_ports 80\n}\n}",
+                "reverse_proxy to https://a:443 a:80 (random)",
+            ),
+            (
+                "reverse_proxy a:1 b:2 {\nlb_policy weighted_round_robin 2 1\n}",
+                "reverse_proxy to a:1 b:2 (weighted_round_robin 2 1)",
+            ),
+            (
+                "reverse_proxy a:1 b:2 {\nlb_policy cookie seat much-secret {\nfallback header X-User\n}\n}",
+                "reverse_proxy to a:1 b:2 (cookie seat, else header x-user, else random)",
+            ),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            assert_eq!(words(&number.to_string(), lines), [expected], "{lines}");
+        }
+    }
+}
