@@ -52,7 +52,7 @@ impl Upstreams {
                 Ok(Member::new(number, peer))
             });
             let members = members.collect::<Result<Box<[_]>, String>>()?;
-            Ok(Arc::new(Proxy { settings: Arc::clone(settings), members }))
+            Ok(Proxy::new(Arc::clone(settings), members))
         });
         proxies.collect()
     }

@@ -1,23 +1,36 @@
 //! `reverse_proxy`: passes requests on to upstreams over connections that are already open.
 //!
-//! [`Proxy`] is one such directive as requests see it. [`balance`] chooses one of its upstreams, [`health`] knows which
-//! of them are well.
+//! [`Proxy`] is one such directive as requests see it, [`call`] one request's way through it on a page. [`balance`]
+//! chooses one of its upstreams, [`health`] knows which of them are well. [`buffer`] reads what is sent in one piece,
+//! [`forward`] makes one attempt at one upstream, [`ask`] writes the request's head, [`answer`] says what becomes of
+//! the answer, [`retry`] whether another attempt may be made. What happens on the connection is
+//! `request/upstream/exchange/`.
 
+mod answer;
+mod ask;
 pub(crate) mod balance;
+mod buffer;
+mod forward;
 pub(crate) mod health;
+mod retry;
 
 use std::rc::Rc;
 use std::sync::Arc;
 
 use onehop_config::checked::proxy as checked;
+use regex_lite::Regex;
 
 use crate::request::answer::Answer;
 use crate::request::conn::exchange::{Download, Upload};
 use crate::request::core::Core;
-use crate::request::handle::Ended;
+use crate::request::handle::{Ended, header};
+use crate::request::hop::trust::Trust;
 use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
+use crate::request::upstream::exchange::Way;
 use crate::request::upstream::peer::Peer;
+use buffer::Opening;
+use retry::{Attempts, Failed};
 
 /// One `reverse_proxy`, compiled.
 pub struct Proxy {
@@ -25,6 +38,8 @@ pub struct Proxy {
     pub settings: Arc<checked::Proxy>,
     /// Its upstreams, in the order of the file.
     pub members: Box<[Arc<Member>]>,
+    /// The compiled expressions of `header_up` and of `header_down`, one for each change.
+    expressions: [Vec<Option<Regex>>; 2],
 }
 
 /// One upstream of one `reverse_proxy`.
@@ -34,6 +49,23 @@ pub struct Member {
     /// Its place in the directive, from 0.
     pub number: usize,
     pub(crate) health: health::Health,
+}
+
+/// What all attempts of one request have in common.
+struct Call<'a> {
+    proxy: &'a Arc<Proxy>,
+    core: &'a Rc<Core>,
+    /// How far its peer is believed.
+    trust: Trust<'a>,
+    opening: Opening,
+}
+
+impl Proxy {
+    /// A directive and its upstreams, in the order of the file.
+    pub fn new(settings: Arc<checked::Proxy>, members: Box<[Arc<Member>]>) -> Arc<Self> {
+        let expressions = [&settings.request_fields, &settings.answer_fields].map(|ops| header::compile(ops));
+        Arc::new(Self { settings, members, expressions })
+    }
 }
 
 impl Member {
@@ -52,6 +84,30 @@ pub(crate) async fn call(
     download: &mut Download<'_, '_>,
     answer: &mut Answer,
 ) -> Result<Ended, Fault> {
-    let _ = (trip, proxy, core, upload, download, answer);
-    Err(Fault::UpstreamNone)
+    let trust = Trust::of(&proxy.settings.trusted_proxies, &trip.origin);
+    let opening = Opening::take(upload, download, proxy.settings.request_buffer_bytes).await?;
+    let call = Call { proxy, core, trust, opening };
+    let mut attempts = Attempts::new(&proxy.settings.balance);
+    loop {
+        let failed = match proxy.choose(trip, core, attempts.tried()) {
+            Some(chosen) => {
+                let member = Arc::clone(&chosen.member);
+                // Leads later requests to the same upstream.
+                trip.own_cookie = chosen.cookie;
+                trip.upstream = Some(chosen.member);
+                let way = Way { upload: &mut *upload, download: &mut *download, answer: &mut *answer };
+                match forward::send(&call, trip, &member, way).await {
+                    Ok(ended) => return Ok(ended),
+                    Err(failed) => attempts.note(member.number, failed),
+                }
+            }
+            // What was met before says more than that there is nobody left.
+            None => attempts.last().unwrap_or(Failed::Unsent(Fault::UpstreamNone)),
+        };
+        answer.clear();
+        if !attempts.may_go_on(failed, &call, trip, download) {
+            return Err(failed.fault());
+        }
+        attempts.pause(upload).await?;
+    }
 }
