@@ -219,14 +219,17 @@ fn every(milliseconds: u64) -> ActiveHealth {
     ActiveHealth {
         uri: "/health".to_owned(),
         port: None,
+        target: None,
         interval: Duration::from_millis(milliseconds),
         timeout: PATIENCE,
         status: StatusTest::Class(2),
+        follow_redirects: false,
         body: None,
         passes: 2,
         fails: 2,
         fields: Vec::new(),
         method: "GET".to_owned(),
+        request_body: String::new(),
     }
 }
 
@@ -269,7 +272,9 @@ fn what_questions_found_outlives_a_reload_and_no_second_series_of_them_begins() 
     let proxies = reload(&upstreams, &[proxy_to(&[("10.0.0.1", 80)]), other, proxy.clone()]);
     assert!(proxies[1..].iter().all(|proxy| !proxy.members[0].is_available(&passive())));
     scripted.answer(GOOD);
-    let Event::UpstreamUp { sites, .. } = events.recv_timeout(PATIENCE).unwrap() else { panic!("another event") };
+    let Event::UpstreamUp { sites, .. } = events.recv_timeout(PATIENCE).unwrap() else {
+        panic!("another event")
+    };
     assert_eq!(sites, ["http://1", "http://2"]);
     let running = proxies[1].members[0].health.active.clone().unwrap();
     assert!(Arc::ptr_eq(&running, proxies[2].members[0].health.active.as_ref().unwrap()));
@@ -325,11 +330,15 @@ fn an_answer_is_judged_by_its_status_and_its_body() {
         (ok, body("^well"), Some("its body does not match `^well`")),
         (ok, exactly(204), Some("it answered 200 instead of 204")),
         ("HTTP/1.0 200 OK\r\n\r\nwell", body("^well$"), None),
-        ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nwell", body("well"), Some("its answer is broken: UnexpectedEnd")),
+        (
+            "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nwell",
+            body("well"),
+            Some("its answer is broken: UnexpectedEnd"),
+        ),
         ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nwell", every(20), None),
         ("HTTP/1.1 302 Found\r\nLocation: /\r\n\r\n", exactly(302), None),
         ("HTTP/1.1 2", every(20), Some("it closed the connection without an answer")),
-        ("220 smtp.example ESMTP\r\n", every(20), Some("its answer is broken: BadStatusLine")),
+        ("220 smtp.example ESMTP\r\n\r\n", every(20), Some("its answer is broken: BadStatusLine")),
     ] {
         assert_eq!(verdict(answer, health).as_deref(), reason, "{answer:?}");
     }
@@ -352,10 +361,60 @@ fn an_upstream_that_refuses_or_says_nothing_is_down() {
         })
         .collect();
     reasons.sort();
+    assert_eq!(reasons, ["no answer within 300ms", "no connection: Connection refused (os error 111)"]);
+    upstreams.stop();
+}
+
+#[test]
+fn a_redirect_is_followed_where_that_is_asked_for_and_always_to_the_same_upstream() {
+    let (upstreams, events) = upstreams();
+    let scripted =
+        Scripted::start("HTTP/1.1 303 See Other\r\nLocation: https://elsewhere.example/b?c=d#e\r\n\r\n");
+    let (method, request_body) = ("POST".to_owned(), "how are you?".to_owned());
+    let health = ActiveHealth { follow_redirects: true, fails: 1, method, request_body, ..every(60_000) };
+    reload(&upstreams, &[scripted.proxy(health)]);
+    let asked: Vec<_> = (0..3).map(|_| scripted.asked.recv_timeout(PATIENCE).unwrap()).collect();
+    let host = scripted.address;
     assert_eq!(
-        reasons,
-        ["no answer within 300ms", "no connection: Connection refused (os error 111)"]
+        asked[0],
+        format!("POST /health HTTP/1.1\nHost: {host}\nUser-Agent: onehop-health\nContent-Length: 12")
     );
+    let second = "GET /b?c=d HTTP/1.1\nHost: elsewhere.example\nUser-Agent: onehop-health";
+    assert_eq!(asked[1..], [second, second]);
+    let Event::UpstreamDown { reason, .. } = events.recv_timeout(PATIENCE).unwrap() else { panic!() };
+    assert_eq!(reason, "it redirected more than 10 times");
+    upstreams.stop();
+}
+
+#[test]
+fn redirects_are_relative_to_what_was_asked() {
+    let settings = ActiveHealth { uri: "/a/b?c=d".to_owned(), ..every(1) };
+    for (location, host, target) in [
+        ("/x", "h:1", "/x"),
+        ("x?y#z", "h:1", "/a/x?y"),
+        ("?y", "h:1", "/a/b?y"),
+        ("", "h:1", "/a/b?c=d"),
+        ("http://o:2", "o:2", "/"),
+        ("HTTPS://o/x", "o", "/x"),
+        ("//o?x", "o", "/?x"),
+    ] {
+        assert_eq!(
+            ask::followed(&settings, "h:1", location),
+            (host.to_owned(), target.to_owned()),
+            "{location}"
+        );
+    }
+}
+
+#[test]
+fn somebody_else_may_be_asked() {
+    let (upstreams, _events) = upstreams();
+    let scripted = Scripted::start(GOOD);
+    let mut proxy = proxy_to(&[("127.0.0.1", 1)]);
+    let target = Some(("127.0.0.1".to_owned(), scripted.address.port()));
+    proxy.active_health = Some(ActiveHealth { target, port: Some(9), ..every(60_000) });
+    reload(&upstreams, &[proxy]);
+    scripted.wait_for_questions(1);
     upstreams.stop();
 }
 

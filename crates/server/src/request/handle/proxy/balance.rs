@@ -235,4 +235,4 @@ fn least_loaded<'a>(members: impl Iterator<Item = &'a Arc<Member>>) -> Option<&'
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;

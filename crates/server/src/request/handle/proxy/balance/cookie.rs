@@ -12,7 +12,7 @@ use onehop_config::checked::proxy::Proxy as Settings;
 use onehop_http1::Known;
 
 use super::super::Member;
-use crate::request::handle::app::proxies::Trust;
+use crate::request::hop::trust::Trust;
 use crate::request::trip::Trip;
 
 /// The cookie of one proxy.

@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use onehop_config::checked::Network;
 
-use crate::request::handle::app::proxies::Trust;
+use crate::request::hop::trust::Trust;
 use crate::request::route::decode_path;
 use crate::request::trip::Trip;
 
