@@ -124,7 +124,7 @@ fn upstreams_of_requests_are_made_when_they_are_asked_for_and_stay_over_reloads(
     let address = ProxyAddress::OfRequest(Template { parts });
     proxy.upstreams.push(ProxyUpstream { label: "{header.X-Shard}:8080".to_owned(), address });
     proxy.pool.min = 4;
-    let before = reload(&upstreams, &[proxy.clone()]);
+    let before = reload(&upstreams, std::slice::from_ref(&proxy));
     let one = before[0].member_for("shard-1:8080").unwrap();
     assert_eq!((one.peer.label.as_str(), one.number, one.peer.terms.floor), ("shard-1:8080", 1, 0));
     let mut changed = proxy.clone();
@@ -143,7 +143,7 @@ fn upstreams_of_requests_are_made_when_they_are_asked_for_and_stay_over_reloads(
 fn a_failed_reload_changes_nothing() {
     let (upstreams, _events) = upstreams();
     let good = proxy_to(&[("10.0.0.1", 80)]);
-    let before = reload(&upstreams, &[good.clone()]);
+    let before = reload(&upstreams, std::slice::from_ref(&good));
     let mut bad = proxy_to(&[("10.0.0.1", 443)]);
     bad.name = "https://10.0.0.1:443".to_owned();
     bad.transport.tls = Some(ProxyTls {
@@ -265,7 +265,7 @@ fn what_questions_found_outlives_a_reload_and_no_second_series_of_them_begins() 
     let scripted = Scripted::start(BAD);
     let health = ActiveHealth { fails: 1, ..every(50) };
     let proxy = scripted.proxy(health);
-    reload(&upstreams, &[proxy.clone()]);
+    reload(&upstreams, std::slice::from_ref(&proxy));
     assert!(matches!(events.recv_timeout(PATIENCE).unwrap(), Event::UpstreamDown { .. }));
     // Named by two directives from now on, and by another site.
     let other = checked::Proxy { request_buffer_bytes: 7, ..proxy.clone() };
