@@ -5,6 +5,7 @@ use std::time::Duration;
 use onehop_config::checked::{HeaderOp, Network, Template};
 
 use super::{before, nowhere};
+use crate::harness::{TestServer, Wishes, application};
 use crate::programs::program::{Program, field};
 
 fn echo() -> Program {
@@ -118,6 +119,22 @@ fn header_up_has_the_last_word_and_there_is_one_host() {
         proxy.request_fields = vec![HeaderOp::Delete { name: "*".to_owned() }];
     });
     assert_eq!(head, "GET / HTTP/1.1\r\nHost: localhost");
+}
+
+#[test]
+fn header_up_and_down_know_the_upstream() {
+    let program = Program::start(|talk, _| talk.answer("hello"));
+    let address = program.address;
+    let text = format!(
+        "http://localhost:0 {{\n\tbind 127.0.0.1\n\treverse_proxy {address} {{\n\t\theader_up Host {{upstream_hostport}}\n\t\t\
+         header_up X-Port {{http.reverse_proxy.upstream.port}}\n\t\theader_down X-Host {{http.reverse_proxy.upstream.host}}\n\t}}\n}}\n"
+    );
+    let server = TestServer::start(application(), &text, Wishes::default());
+    assert_eq!(server.connect().get("/").field("X-Host"), Some("127.0.0.1"));
+    let head = program.heads().remove(0);
+    assert_eq!(field(&head, "Host"), Some(&*address.to_string()));
+    assert_eq!(field(&head, "X-Port"), Some(&*address.port().to_string()));
+    assert_eq!(field(&head, "X-Forwarded-Host"), Some("localhost"));
 }
 
 #[test]
