@@ -138,7 +138,8 @@ impl Server {
         let taken = configured.addresses.len() * cores + supervisor.descriptors();
         let connections = connections_max
             .map_or_else(|| connections_allowed(taken, configured.needs_disk()), NonZeroUsize::get);
-        let shared = Arc::new(Shared::new(configured.snapshot(&registry), connections, timeouts));
+        let shared = Shared::new(configured.snapshot(&registry), connections, timeouts).with_cores(cores);
+        let shared = Arc::new(shared);
 
         let sockets = configured.addresses.iter().map(|address| bind::bind(address, cores, &[]));
         let sockets = sockets.collect::<Result<Vec<_>, _>>()?;

@@ -1,7 +1,9 @@
 //! Upstreams of `reverse_proxy` as the control plane sees them: it makes peers of settings, and keeps those that a
 //! reload names again, with their connections.
 //!
-//! Planned here: names (`names.rs`), health (`health.rs`). Never speaks to a client.
+//! [`names`] resolves those that have one. Planned here: health (`health.rs`). Never speaks to a client.
+
+mod names;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,6 +11,7 @@ use std::time::Duration;
 use onehop_config::checked::Checked;
 use onehop_config::checked::proxy::{self as checked, ProxyAddress};
 
+use self::names::Names;
 use crate::limits::{PROXY_QUEUE_MAX, PROXY_QUEUE_WAIT};
 use crate::request::handle::proxy::{Member, Proxy};
 use crate::request::upstream::peer::{Peer, Place, Terms};
@@ -18,6 +21,7 @@ use crate::request::upstream::peer::{Peer, Place, Terms};
 pub(super) struct Upstreams {
     /// With the settings that they were made of.
     known: Mutex<Vec<(Key, Arc<Peer>)>>,
+    names: Names,
 }
 
 /// What two upstreams have in common that share their connections.
@@ -45,6 +49,7 @@ impl Upstreams {
                     Some(peer) => peer,
                     None => {
                         let peer = peer(upstream, settings)?;
+                        self.names.follow(&peer, &settings.transport.resolvers);
                         known.push((key, Arc::clone(&peer)));
                         peer
                     }

@@ -1,9 +1,18 @@
-//! Connections to those that speak HTTP/1.1 ([`peer`]): one at a time ([`connection`]), those of a core
-//! ([`pool`]), and those that wait for their next request ([`idle`]).
+//! Connections to those that speak HTTP/1.1 ([`peer`]): one at a time ([`connection`], over a [`link`]), and those of
+//! a core ([`pool`]), from the idle ones, from other cores ([`lend`]), from the waiting queue ([`queue`]) or new
+//! ([`dial`]). [`floor`] looks after those that rest, [`rest`] knows for how long they may.
 //!
 //! Knows nothing of clients, routes and answers: whoever has a request leads it (`handle/app/program/`).
 
+mod addresses;
 pub(crate) mod connection;
-pub(crate) mod idle;
+pub(crate) mod dial;
+pub(crate) mod floor;
+pub(crate) mod lend;
+mod link;
 pub mod peer;
 pub(crate) mod pool;
+mod queue;
+mod rest;
+#[cfg(test)]
+mod tests;

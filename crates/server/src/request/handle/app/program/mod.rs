@@ -15,11 +15,11 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-use onehop_config::checked::{AppAddress, AppRun};
+use onehop_config::checked::AppRun;
 use onehop_http1::Method;
 use tokio::sync::Notify;
 
-use super::pool::{LaneReport, Seat, Transport, Worker};
+use super::pool::{LaneReport, Seat, Worker};
 use super::{Call, Place};
 use crate::limits::UPSTREAM_DIAL_DEADLINE;
 use crate::request::answer::Answer;
@@ -28,7 +28,8 @@ use crate::request::handle::Ended;
 use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
 use crate::request::upstream::connection::{Buffers, Connection};
-use crate::request::upstream::idle::Wish;
+use crate::request::upstream::peer::Peer;
+use crate::request::upstream::pool::{self, Wish};
 use download::Received;
 
 /// Why an exchange came to nothing.
@@ -72,21 +73,16 @@ pub(super) async fn exchange(
     answer: &mut Answer,
 ) -> Result<Ended, Failed> {
     let worker = Arc::clone(&place.worker);
-    let Transport::Http { address, uid } = &worker.transport else { return Err(Failed::Unreachable) };
+    let Some(peer) = &worker.peer else { return Err(Failed::Unreachable) };
     let mut place = Some(place);
     let upstreams = &call.core.upstreams;
     let may_be_sent_twice = call.is_complete && is_idempotent(trip.head.method());
-    let wish = if may_be_sent_twice { Wish::Any } else { Wish::JustUsed };
-    let mut connection = match upstreams.take(&worker, wish) {
-        Some(kept) => kept,
-        None => {
-            let dialled = dial(call, (address, *uid), upload, download).await;
-            if matches!(dialled, Err(Failed::Unreachable)) {
-                report_unreachable(call, &worker);
-            }
-            dialled?
-        }
-    };
+    let wish = if may_be_sent_twice { Wish::Any } else { Wish::Alive };
+    let connected = connect(call, peer, wish, upload, download).await;
+    if matches!(connected, Err(Failed::Unreachable)) {
+        report_unreachable(call, &worker);
+    }
+    let mut connection = connected?;
     loop {
         let signals = Signals::default();
         let mut buffers = upstreams.lease();
@@ -97,7 +93,7 @@ pub(super) async fn exchange(
         let broke = match ended {
             Ok(ended) => {
                 if !signals.is_spoilt.get() && connection.reuse(unread) {
-                    upstreams.give_back(&worker, connection);
+                    pool::give_back(call.core, peer, connection);
                 }
                 return Ok(ended);
             }
@@ -109,7 +105,7 @@ pub(super) async fn exchange(
         if is_stale && may_be_sent_twice && download.state() == Sent::Nothing {
             answer.clear();
             // It may have been begun, so it goes nowhere else.
-            let fresh = dial(call, (address, *uid), upload, download).await;
+            let fresh = connect(call, peer, Wish::Fresh, upload, download).await;
             connection = fresh.map_err(|failed| match failed {
                 Failed::Unreachable => Failed::Fault(Fault::WorkerDied),
                 Failed::Fault(fault) => Failed::Fault(fault),
@@ -164,10 +160,11 @@ async fn attempt<'a>(
     }
 }
 
-/// A new connection.
-async fn dial(
+/// A connection, kept or new.
+async fn connect(
     call: &Call<'_>,
-    (address, uid): (&AppAddress, Option<u32>),
+    peer: &Arc<Peer>,
+    wish: Wish,
     upload: &mut Upload<'_, '_>,
     download: &Download<'_, '_>,
 ) -> Result<Connection, Failed> {
@@ -175,7 +172,7 @@ async fn dial(
     let late = poll_fn(|context| if download.poll_late(context) { Poll::Ready(()) } else { Poll::Pending });
     tokio::select! {
         biased;
-        dialled = Connection::dial(address, uid) => dialled.map_err(|_| Failed::Unreachable),
+        connected = pool::get(call.core, peer, wish) => connected.map_err(|_| Failed::Unreachable),
         () = upload.gone(), if call.is_complete => Err(Failed::Fault(Fault::ClientGone)),
         () = late => Err(Failed::Unreachable),
     }
