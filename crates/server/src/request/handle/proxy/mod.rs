@@ -1,10 +1,10 @@
 //! `reverse_proxy`: passes requests on to upstreams over connections that are already open.
 //!
 //! [`Proxy`] is one such directive as requests see it, [`call`] one request's way through it on a page. [`balance`]
-//! chooses one of its upstreams, [`health`] knows which of them are well, [`of_request`] those whose address comes with the request. [`buffer`] reads what is sent in one piece,
-//! [`forward`] makes one attempt at one upstream, [`ask`] writes the request's head, [`answer`] says what becomes of
-//! the answer, [`retry`] whether another attempt may be made. What happens on the connection is
-//! `request/upstream/exchange/`.
+//! chooses one of its upstreams, [`health`] knows which of them are well, [`of_request`] those whose address comes
+//! with the request. [`buffer`] reads what is sent in one piece, [`forward`] makes one attempt at one upstream, [`ask`]
+//! writes the request's head, [`answer`] says what becomes of the answer, [`retry`] whether another attempt may be
+//! made. What happens on the connection is `request/upstream/exchange/`.
 
 mod answer;
 mod ask;
@@ -143,6 +143,26 @@ impl Member {
     pub(crate) fn of_request(number: usize, peer: Arc<Peer>, health: health::Health) -> Arc<Self> {
         Arc::new(Self { name: name(&peer), peer, number, is_of_request: true, health })
     }
+
+    /// `HOST:PORT`, or a socket's path.
+    pub(crate) fn host_port(&self) -> &str {
+        self.name.strip_prefix("unix/").unwrap_or(&self.name)
+    }
+
+    /// The host of that; empty for a socket.
+    pub(crate) fn host(&self) -> &str {
+        let host = self.halves().map_or("", |(host, _)| host);
+        host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
+    }
+
+    /// The port of that; empty for a socket.
+    pub(crate) fn port(&self) -> &str {
+        self.halves().map_or("", |(_, port)| port)
+    }
+
+    fn halves(&self) -> Option<(&str, &str)> {
+        if matches!(self.peer.place, Place::Unix(..)) { None } else { self.name.rsplit_once(':') }
+    }
 }
 
 fn name(peer: &Peer) -> Box<str> {
@@ -186,6 +206,9 @@ pub(crate) async fn call(
         answer.clear();
         if !attempts.may_go_on(failed, &call, trip, download) {
             return Err(failed.fault());
+        }
+        if let Some(member) = &trip.upstream {
+            member.count_retry();
         }
         attempts.pause(upload).await?;
     }
