@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::sync::{Arc, Mutex};
 
 use onehop_testkit::Client;
 use onehop_testkit::upstream::Upstream;
@@ -168,27 +169,43 @@ fn bytes_of(text: &str) -> Vec<u8> {
     text.chars().map(|letter| u8::try_from(letter).unwrap_or(b'?')).collect()
 }
 
-/// What the upstream and the client get of one exchange through a proxy.
-fn play(exchange: &Exchange, start: impl Fn(&str) -> Subject) -> (Got, Got) {
-    let answer = bytes_of(&exchange.answer);
-    let upstream = Upstream::start(move |connection| {
-        let Some(request) = connection.request() else { return };
-        let is_head = request.method() == "HEAD";
-        let end = answer.windows(4).rposition(|window| window == b"\r\n\r\n").map_or(0, |at| at + 4);
-        let whole = if is_head { answer.get(..end).unwrap_or_default() } else { &answer };
-        connection.send(whole);
-        connection.end_of_sending();
-        connection.wait_for_end();
-    });
-    let subject = start(&upstream.address());
-    let mut client = subject.connect();
-    client.send(bytes_of(&exchange.request));
-    let down = read_answer(&mut client, exchange.request.starts_with("HEAD"));
-    let up = upstream.seen().into_iter().next().map(|request| {
-        let trailers = request.trailers.join("\r\n");
-        take_apart(&format!("{}\r\n\r\n{}{trailers}", request.head, request.text()))
-    });
-    (up.unwrap_or_default(), down)
+/// A proxy, and the upstream behind it, which gives the answer that was set.
+struct Way {
+    subject: Subject,
+    upstream: Upstream,
+    answer: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Way {
+    fn start(start: impl Fn(&str) -> Subject) -> Way {
+        let answer = Arc::new(Mutex::new(Vec::new()));
+        let current = Arc::clone(&answer);
+        let upstream = Upstream::start(move |connection| {
+            let Some(request) = connection.request() else { return };
+            let answer = current.lock().expect("one at a time").clone();
+            let end = answer.windows(4).rposition(|window| window == b"\r\n\r\n").map_or(0, |at| at + 4);
+            let is_head = request.method() == "HEAD";
+            connection.send(if is_head { answer.get(..end).unwrap_or_default() } else { &answer });
+            connection.end_of_sending();
+            connection.wait_for_end();
+        });
+        let subject = start(&format!("\treverse_proxy {}", upstream.address()));
+        Way { subject, upstream, answer }
+    }
+
+    /// What the upstream and the client get of one exchange.
+    fn play(&self, exchange: &Exchange) -> (Got, Got) {
+        *self.answer.lock().expect("one at a time") = bytes_of(&exchange.answer);
+        let before = self.upstream.requests();
+        let mut client = self.subject.connect();
+        client.send(bytes_of(&exchange.request));
+        let down = read_answer(&mut client, exchange.request.starts_with("HEAD"));
+        let up = self.upstream.seen().into_iter().nth(before).map(|request| {
+            let trailers = request.trailers.join("\r\n");
+            take_apart(&format!("{}\r\n\r\n{}{trailers}", request.head, request.text()))
+        });
+        (up.unwrap_or_default(), down)
+    }
 }
 
 /// All heads of an answer, informational ones too, and its body out of its framing.
@@ -247,16 +264,17 @@ fn explains(entry: &Difference, found: &Found) -> bool {
 
 #[test]
 fn caddy_and_onehop_pass_the_same_on_in_both_directions() {
-    let directive = |address: &str| format!("\treverse_proxy {address}");
     if crate::subject::caddy_program().is_none() {
         eprintln!("skipped: there is no Caddy (ONEHOP_CADDY names one)");
         return;
     }
     let mut found = Vec::new();
     let all = exchanges();
+    let rival = Way::start(|directive| Subject::caddy("", directive).expect("Caddy"));
+    // Caddy compared with itself shows what varies by itself.
+    let own = Way::start(|directive| Subject::start(directive));
     for exchange in &all {
-        let caddy = play(exchange, |address| Subject::caddy("", &directive(address)).expect("Caddy"));
-        let onehop = play(exchange, |address| Subject::onehop("", &directive(address)));
+        let (caddy, onehop) = (rival.play(exchange), own.play(exchange));
         compare(&exchange.name, Side::Upstream, &caddy.0, &onehop.0, &mut found);
         compare(&exchange.name, Side::Client, &caddy.1, &onehop.1, &mut found);
     }

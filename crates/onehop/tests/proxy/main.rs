@@ -19,4 +19,5 @@ mod reload;
 mod slow;
 mod smuggling;
 mod streams;
+mod tls;
 mod uploads;

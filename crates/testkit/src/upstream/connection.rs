@@ -84,6 +84,7 @@ impl Received {
 impl Connection {
     pub(super) fn new(mut socket: Socket, number: usize, shared: Arc<Shared>) -> Self {
         let has_ended = !socket.shake_hands();
+        shared.ready.fetch_add(usize::from(!has_ended), std::sync::atomic::Ordering::SeqCst);
         Self { socket, number, shared, input: Vec::new(), requests: 0, has_ended }
     }
 

@@ -5,6 +5,7 @@
 //! mend what it is sent: a request is shown as it stood on the wire.
 
 mod connection;
+mod encryption;
 mod names;
 mod socket;
 
@@ -17,11 +18,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 pub use connection::{Connection, Received};
+pub use encryption::{AUTHORITY_PEM, tls_settings};
 pub use names::Names;
 use socket::{Handle, Socket};
 
-/// Stack of a thread that plays one connection. A thousand of them are 128 MiB of addresses and a few of memory.
-const STACK_BYTES: usize = 128 * 1024;
+/// Stack of a thread that plays one connection: TLS, unoptimised, wants some. A thousand of them are 256 MiB of
+/// addresses and a few of memory.
+const STACK_BYTES: usize = 256 * 1024;
 
 /// Requests whose text is kept; later ones are only counted.
 const KEPT_MAX: usize = 20_000;
@@ -48,6 +51,7 @@ enum Place {
 struct Shared {
     is_ending: AtomicBool,
     accepted: AtomicUsize,
+    ready: AtomicUsize,
     requests: AtomicUsize,
     seen: Mutex<Vec<Received>>,
     /// The connections that are open, by their number.
@@ -153,6 +157,11 @@ impl Upstream {
         self.shared.accepted.load(Ordering::SeqCst)
     }
 
+    /// Connections that were ever accepted and whose TLS handshake, where there is one, was done.
+    pub fn ready(&self) -> usize {
+        self.shared.ready.load(Ordering::SeqCst)
+    }
+
     /// Connections that are open: neither the script nor the client has ended them, as far as the script has noticed.
     pub fn open(&self) -> usize {
         self.shared.open().len()
@@ -182,6 +191,7 @@ impl Upstream {
         let shared = Arc::new(Shared {
             is_ending: AtomicBool::new(false),
             accepted: AtomicUsize::new(0),
+            ready: AtomicUsize::new(0),
             requests: AtomicUsize::new(0),
             seen: Mutex::default(),
             open: Mutex::default(),
