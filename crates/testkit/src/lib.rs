@@ -7,6 +7,7 @@
 mod client;
 mod folder;
 mod program;
+pub mod upstream;
 
 pub use client::{Client, Response};
 pub use folder::Folder;
