@@ -45,6 +45,7 @@ pub struct Distance {
     near: Place,
     far: Place,
     wire: Arc<Wire>,
+    between: Between,
 }
 
 impl Default for Between {
@@ -92,7 +93,18 @@ impl Distance {
         let far_end = far.run(|| tunnel::open(between.far, between.near))??;
         let wire = Arc::new(Wire::default());
         let relay = Relay::start(near_end, far_end, between.one_way, Arc::clone(&wire))?;
-        Ok(Distance { _relay: relay, near, far, wire })
+        Ok(Distance { _relay: relay, near, far, wire, between: *between })
+    }
+
+    /// Has both kernels use this congestion control (`cubic`, `reno`, `bbr`) for connections over the distance that are
+    /// opened from now on.
+    ///
+    /// # Errors
+    /// Where the kernel has none of this name.
+    pub fn use_congestion_control(&self, name: &str) -> io::Result<()> {
+        let Between { near, far, .. } = self.between;
+        self.near.run(|| tunnel::use_congestion_control(near, far, name))??;
+        self.far.run(|| tunnel::use_congestion_control(far, near, name))?
     }
 
     /// Where clients and proxies are.

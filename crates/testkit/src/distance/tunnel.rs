@@ -29,6 +29,13 @@ pub(super) fn open(here: Ipv4Addr, there: Ipv4Addr) -> io::Result<OwnedFd> {
     Ok(descriptor)
 }
 
+/// A property of the route: a namespace's own setting may only name what the whole machine allows.
+pub(super) fn use_congestion_control(here: Ipv4Addr, there: Ipv4Addr, name: &str) -> io::Result<()> {
+    let (here, there) = (here.to_string(), there.to_string());
+    let route = ["route", "change", &there, "dev", NAME, "proto", "kernel", "scope", "link", "src", &here];
+    ip(&[&route[..], &["congctl", name]].concat())
+}
+
 /// The crate that makes the system call ties the device to a runtime, whose clock is too coarse for us: a second
 /// descriptor of the same device is all that we keep.
 fn attach() -> io::Result<OwnedFd> {

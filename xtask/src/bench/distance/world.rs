@@ -77,7 +77,7 @@ impl Shared {
             "req -x509 {key} -keyout authority.key -out authority.pem -days 30 -subj /CN=authority"
         ))?;
         openssl(&format!("req {key} -keyout search.key -out search.csr -subj /CN=search"))?;
-        std::fs::write(self.folder.join("search.ext"), format!("subjectAltName=IP:{}\n", far().ip()))?;
+        std::fs::write(self.folder.join("search.ext"), format!("subjectAltName=DNS:search,IP:{}\n", far().ip()))?;
         openssl(
             "x509 -req -in search.csr -CA authority.pem -CAkey authority.key -CAcreateserial -days 30 \
              -extfile search.ext -out search.pem",
@@ -102,9 +102,7 @@ impl World {
     pub(super) fn open(shared: &Shared, plan: &Plan, case: Case, arm: Arm) -> Outcome<World> {
         let between = Between { one_way: plan.one_way, ..Between::default() };
         let distance = Distance::open(&between)?;
-        for place in [distance.near(), distance.far()] {
-            place.set("net/ipv4/tcp_congestion_control", &plan.congestion)?;
-        }
+        distance.use_congestion_control(&plan.congestion)?;
         let slow_start = if plan.slow_start_after_idle { "1" } else { "0" };
         distance.far().set("net/ipv4/tcp_slow_start_after_idle", slow_start)?;
         let work = ground::target_folder(&format!("bench/distance/{}-{}", case.name, arm.name()))?;
