@@ -139,6 +139,11 @@ impl Report {
         rows.map(|row| (row.round, &row.measured))
     }
 
+    /// Whether there is a row of this arm in this case, void or not.
+    pub(crate) fn has_measured(&self, case: &str, arm: &str) -> bool {
+        self.of(case, arm).next().is_some()
+    }
+
     /// Keeps a bound and whether it was met beside the figures.
     pub(crate) fn add_bound(&mut self, bound: Value) {
         self.bounds.push(bound);

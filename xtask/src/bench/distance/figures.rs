@@ -174,6 +174,7 @@ fn judged(measured: &Measured, plan: &Plan) -> Vec<Verdict> {
     let place = format!("{}, {}, {}", measured.case.name, measured.arm.name(), measured.when.name());
     let errors = measured.errors();
     if let Some(error) = errors.first() {
+        let error = error.lines().next().unwrap_or_default();
         let text = format!("{place}: no error: {} ({error})", errors.len());
         return vec![Verdict { text, is_met: false }];
     }

@@ -77,7 +77,10 @@ impl Shared {
             "req -x509 {key} -keyout authority.key -out authority.pem -days 30 -subj /CN=authority"
         ))?;
         openssl(&format!("req {key} -keyout search.key -out search.csr -subj /CN=search"))?;
-        std::fs::write(self.folder.join("search.ext"), format!("subjectAltName=DNS:search,IP:{}\n", far().ip()))?;
+        std::fs::write(
+            self.folder.join("search.ext"),
+            format!("subjectAltName=DNS:search,IP:{}\n", far().ip()),
+        )?;
         openssl(
             "x509 -req -in search.csr -CA authority.pem -CAkey authority.key -CAcreateserial -days 30 \
              -extfile search.ext -out search.pem",

@@ -183,15 +183,16 @@ impl Plan {
 fn judge(report: &mut Report, cases: &[&Case]) {
     let names: Vec<&str> = cases.iter().map(|case| case.name).collect();
     let verdicts = bounds::verdicts(&names, |case, arm| {
+        let is_measured = report.has_measured(case, arm);
         let figures = report.counting(case, arm).filter_map(|(round, measured)| {
             let seen = measured.seen.as_ref()?;
             Some(Figures { round, cpu_us: measured.cpu_us, rate: seen.rate, p50_us: seen.p50_us as f64 })
         });
-        figures.collect()
+        is_measured.then(|| figures.collect())
     });
     println!();
     for verdict in verdicts {
-        println!("{:<6} {}", if verdict.is_met { "met" } else { "MISSED" }, verdict.text);
+        println!("{:<6} {}", verdict.word(), verdict.text);
         report.add_bound(json!({ "text": verdict.text, "is_met": verdict.is_met }));
     }
 }
