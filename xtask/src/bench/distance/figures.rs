@@ -12,6 +12,10 @@ use serde_json::{Value, json};
 use super::plan::{Arm, Case, Plan};
 use super::searches::{Row, Search};
 
+/// Where more than one packet of so many was late, the rows are doubtful: the last one of a burst waits for those
+/// before it, on any network.
+const LATE_SHARE: u64 = 20;
+
 /// When a row was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum When {
@@ -72,7 +76,7 @@ impl Measured {
 
     /// Whether the relay kept its promise well enough to be believed.
     fn is_doubtful(&self) -> bool {
-        self.lateness.lost > 0 || self.lateness.late * 100 > self.lateness.packets
+        self.lateness.lost > 0 || self.lateness.late * LATE_SHARE > self.lateness.packets
     }
 
     /// For the record.

@@ -28,6 +28,9 @@ use world::{Shared, World};
 /// Between two looks at a signal while nothing happens.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// What Linux distributions have their kernels use.
+const USUAL_CONGESTION: &str = "cubic";
+
 /// What the options ask for.
 struct Wanted {
     smoke: bool,
@@ -99,7 +102,7 @@ fn wanted(words: &[&str]) -> Outcome<Option<Wanted>> {
         idle: Duration::from_secs(options.number("--idle", if smoke { 1 } else { 600 })?),
         close_after: Duration::from_secs(options.number("--close-after", 5)?.max(1)),
         one_way: Duration::from_millis(options.number("--one-way", 91)?),
-        congestion: options.value("--congestion")?.unwrap_or_else(|| "cubic".to_owned()),
+        congestion: options.value("--congestion")?.unwrap_or_else(|| USUAL_CONGESTION.to_owned()),
         slow_start_after_idle: !options.flag("--keep-window"),
     };
     let smoke_arms = [Arm::Direct, Arm::Onehop, Arm::OnehopFour].map(Arm::name);
@@ -187,7 +190,13 @@ fn keep(wanted: &Wanted, shared: &Shared, rows: &[Measured], mut tables: String)
         tables.push_str(&line);
         tables.push('\n');
     }
-    let name = if plan.slow_start_after_idle { "distance" } else { "distance-kept-window" };
+    let mut name = "distance".to_owned();
+    if plan.congestion != USUAL_CONGESTION {
+        name.push_str(&format!("-{}", plan.congestion));
+    }
+    if !plan.slow_start_after_idle {
+        name.push_str("-kept-window");
+    }
     let value = json!({
         "what": name,
         "date": ground::date(),
@@ -212,7 +221,7 @@ fn keep(wanted: &Wanted, shared: &Shared, rows: &[Measured], mut tables: String)
             .collect::<Vec<_>>(),
         "rows": rows.iter().map(Measured::json).collect::<Vec<_>>(),
     });
-    let path = write_result(name, wanted.smoke, &value)?;
+    let path = write_result(&name, wanted.smoke, &value)?;
     std::fs::write(path.with_extension("txt"), tables)?;
     println!("\nwritten to {}, the tables beside it", path.display());
     let failed = rows.iter().filter(|row| row.row.is_err()).count();
