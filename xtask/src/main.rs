@@ -45,7 +45,8 @@ Commands:
                   --connections N, --arms A,B.
   bench tree      Time to ready for 200 small files; peak memory when a 200 MiB tree changes.
   bench trust     Whether comparisons may be believed: nginx with itself, and two servers 5 % apart,
-                  20 times each. Takes --smoke, --comparisons N, --rounds N, --milliseconds N.
+                  20 times each. Takes --smoke, --comparisons N, --rounds N, --milliseconds N,
+                  --only-apart.
   dist            Build the static program for Linux into target/dist.
   suites          Long runs: 20 rebuilds, 50,000 requests, long fuzzing, suites by others. Writes
                   tests/suites/results. --smoke runs a short form, --only NAME[,NAME] some of them.

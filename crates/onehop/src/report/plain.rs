@@ -139,6 +139,14 @@ fn line_of(event: &Event) -> Option<String> {
             let mark = if *is_error { '!' } else { '|' };
             format!("{app}[{pid}] {mark} {}", printable(line)).trim_end().to_owned()
         }
+        Event::UpstreamDown { upstream, sites, reason } => first_and_rest(
+            &format!("warning: upstream {upstream} of {} is down: ", sites.join(", ")),
+            reason,
+            "",
+        ),
+        Event::UpstreamUp { upstream, sites, after } => {
+            format!("upstream {upstream} of {} is up again after {}", sites.join(", "), duration(*after))
+        }
         Event::Warning { message } => format!("warning: {message}"),
     })
 }

@@ -27,6 +27,7 @@ use crate::limits::{
 use crate::request::answer::Answer;
 use crate::request::core::Core;
 use crate::request::handle::encode::{self, Coder};
+use crate::request::hop::fields::passed_on_trailers;
 use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
 
@@ -211,6 +212,15 @@ impl<'l, 'c> Upload<'l, 'c> {
     /// The trailer fields' lines, once the body is at its end.
     pub(crate) fn with_trailers<T>(&self, read: impl FnOnce(&[u8]) -> T) -> T {
         read(self.line.codec.borrow().trailers())
+    }
+
+    /// Whether a body that is at its end has trailers that are passed on.
+    pub(crate) fn has_trailers(&self) -> bool {
+        self.with_trailers(|lines| {
+            let mut is_any = false;
+            passed_on_trailers(lines, |_| is_any = true);
+            is_any
+        })
     }
 
     /// From now on the client's bytes are another protocol's.

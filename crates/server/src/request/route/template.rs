@@ -146,6 +146,8 @@ fn value(placeholder: &Placeholder, trip: &Trip<'_>, into: Into, out: &mut Vec<u
         P::FileMatchRelative => push_path(trip.file_match.as_deref().unwrap_or_default(), into, out),
         P::TimeUnix => push_text(unix_seconds(), out),
         P::Uuid => push_text(Some(random_id()), out),
+        // Known to `handle/proxy` alone; the checker lets them stand nowhere else.
+        P::UpstreamHostPort | P::UpstreamHost | P::UpstreamPort => {}
     }
 }
 

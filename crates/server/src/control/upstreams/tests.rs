@@ -1,0 +1,1 @@
+//! Reloads, and questions to upstreams that are scripted.
