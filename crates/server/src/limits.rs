@@ -533,17 +533,6 @@ pub const PROXY_QUEUE_MAX: usize = 1024;
 /// How long a request waits for such a connection: as for a place at an application.
 pub const PROXY_QUEUE_WAIT: Duration = Duration::from_secs(30);
 
-/// The shortest pause before a request is tried again for which only a time is configured and no number: what fails
-/// at once would else be tried some 100,000 times a second.
-pub const PROXY_TRY_PAUSE_MIN: Duration = Duration::from_millis(10);
-
-/// How often a tunnel with `stream_close_delay` looks whether its route is still there. Delays are minutes.
-pub const PROXY_ROUTE_LOOK_PERIOD: Duration = Duration::from_secs(1);
-
-/// Bytes of a coded answer that are decoded in one step. Gzip makes at most 1032 bytes of one, so a step holds about a
-/// mebibyte at most, and some kilobytes of what servers really send.
-pub const DECODE_STEP_BYTES: usize = 1024;
-
 /// Failures of one upstream that are told apart, and so the highest `max_fails` that has an effect: 8 KiB for each
 /// upstream that is configured so. Whoever has failed so often is not well.
 pub const PROXY_FAILURES_REMEMBERED_MAX: u32 = 1024;
@@ -577,6 +566,17 @@ pub const PROXY_QUESTION_BODY_BYTES_MAX: usize = 256 * 1024;
 
 /// Upstreams with metrics of their own; what is beyond is counted together as `_other`.
 pub const PROXY_UPSTREAMS_COUNTED_MAX: usize = 1_000;
+
+/// The shortest pause before a request is tried again for which only a time is configured and no number: what fails
+/// at once would else be tried some 100,000 times a second.
+pub const PROXY_TRY_PAUSE_MIN: Duration = Duration::from_millis(10);
+
+/// How often a tunnel with `stream_close_delay` looks whether its route is still there. Delays are minutes.
+pub const PROXY_ROUTE_LOOK_PERIOD: Duration = Duration::from_secs(1);
+
+/// Bytes of a coded answer that are decoded in one step. Gzip makes at most 1032 bytes of one, so a step holds about a
+/// mebibyte at most, and some kilobytes of what servers really send.
+pub const DECODE_STEP_BYTES: usize = 1024;
 
 /// Bytes of one read of an answer that is too long for the usual buffer.
 pub const UPSTREAM_READ_BYTES: usize = 64 * 1024;
