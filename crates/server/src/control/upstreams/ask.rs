@@ -14,7 +14,7 @@ use tokio_rustls::TlsConnector;
 
 use super::health::Question;
 use crate::limits::{CODEC_LIMITS, PROXY_QUESTION_BODY_BYTES_MAX, READ_BUFFER_BYTES};
-use crate::request::upstream::connection::connect_unix;
+use crate::request::upstream::dial::connect_unix;
 use crate::request::upstream::peer::{Place, Tls};
 
 /// Redirects that are followed for one question, as Go's client does.

@@ -13,6 +13,7 @@ use rustls::ClientConfig;
 
 use super::ask::Asked;
 use super::health::Question;
+use super::names::Names;
 use super::{Key, KeyOfActive, KeyOfRequest, Known, tls};
 use crate::limits::{PROXY_QUEUE_MAX, PROXY_QUEUE_WAIT};
 use crate::request::handle::proxy::health::{Active, Health, Standing};
@@ -21,10 +22,10 @@ use crate::request::handle::proxy::{Member, Proxy};
 use crate::request::upstream::peer::{Peer, Place, Terms, Tls};
 
 /// Everything that the settings name.
-pub(super) fn make(settings: &Checked, before: &Known) -> Result<Known, String> {
+pub(super) fn make(settings: &Checked, before: &Known, names: &Names) -> Result<Known, String> {
     let proxies = settings.proxies();
     let max_fails = proxies.iter().map(|proxy| proxy.passive_health.max_fails).max().unwrap_or_default();
-    let mut making = Making { before, now: Known::default(), max_fails };
+    let mut making = Making { before, names, now: Known::default(), max_fails };
     for proxy in proxies {
         let made = making.proxy(proxy, &sites(settings, proxy))?;
         making.now.proxies.push(made);
@@ -34,6 +35,8 @@ pub(super) fn make(settings: &Checked, before: &Known) -> Result<Known, String> 
 
 struct Making<'a> {
     before: &'a Known,
+    /// Resolves those of new peers for as long as they live.
+    names: &'a Names,
     now: Known,
     /// The most that any directive counts: what is known of an address serves all of them.
     max_fails: u32,
@@ -88,7 +91,11 @@ impl Making<'_> {
         };
         let peer = match find(&self.now.peers, &key).or_else(|| find(&self.before.peers, &key)) {
             Some(peer) => peer,
-            None => Peer::new(one.upstream.label.clone(), place, one.terms(one.tls()?)),
+            None => {
+                let peer = Peer::new(one.upstream.label.clone(), place, one.terms(one.tls()?));
+                self.names.follow(&peer, &one.settings.transport.resolvers);
+                peer
+            }
         };
         if find(&self.now.peers, &key).is_none() {
             self.now.peers.push((key.clone(), Arc::clone(&peer)));
@@ -106,7 +113,7 @@ impl Making<'_> {
         if let Some(table) = find(&self.now.of_request, &key) {
             return table;
         }
-        let table = find(&self.before.of_request, &key).unwrap_or_else(|| Arc::new(one.table()));
+        let table = find(&self.before.of_request, &key).unwrap_or_else(|| Arc::new(one.table(self.names)));
         self.now.of_request.push((key, Arc::clone(&table)));
         table
     }
@@ -219,7 +226,7 @@ impl One<'_> {
         terms(self.settings, tls, self.place().is_some())
     }
 
-    fn table(&self) -> OfRequest {
+    fn table(&self, names: &Names) -> OfRequest {
         let address = match &self.upstream.address {
             ProxyAddress::OfRequest(template) => template.clone(),
             ProxyAddress::Tcp { host, port } if host.contains(':') => text(format!("[{host}]:{port}")),
@@ -231,11 +238,11 @@ impl One<'_> {
         let server_name = tls.and_then(|tls| tls.server_name.clone());
         let server_name = server_name.filter(|name| literal(name).is_none());
         let port = if tls.is_some() { 443 } else { 80 };
-        OfRequest::new(address, server_name, port, self.make())
+        OfRequest::new(address, server_name, port, self.make(names.clone()))
     }
 
     /// How upstreams are made of requests.
-    fn make(&self) -> Box<Make> {
+    fn make(&self, names: Names) -> Box<Make> {
         let (settings, number) = (Arc::clone(self.settings), self.number);
         let config = self.client.map(|(_, config)| Arc::clone(config));
         Box::new(move |filled: Filled<'_>| {
@@ -248,6 +255,7 @@ impl One<'_> {
             let label =
                 if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
             let peer = Peer::new(label, place, terms(&settings, tls.ok()?, false));
+            names.follow(&peer, &settings.transport.resolvers);
             let standing = Arc::new(Standing::new(settings.passive_health.max_fails));
             Some(Member::of_request(number, peer, Health { standing, active: None }))
         })

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::health::Health;
 use super::of_request::OfRequest;
 use super::{Member, Proxy};
-use crate::request::upstream::peer::Peer;
+use crate::request::upstream::peer::{Peer, Place};
 
 impl Proxy {
     /// Whether it has exactly these upstreams and tables.
@@ -64,5 +64,26 @@ impl Member {
     pub(crate) fn of_request(number: usize, peer: Arc<Peer>, health: Health) -> Arc<Self> {
         let name = peer.label.as_str().into();
         Arc::new(Self { peer, number, name, is_of_request: true, health })
+    }
+
+    /// `HOST:PORT`, or a socket's path.
+    pub(crate) fn host_port(&self) -> &str {
+        let label = &*self.peer.label;
+        label.strip_prefix("unix/").unwrap_or(label)
+    }
+
+    /// The host of that, without brackets; empty for a socket.
+    pub(crate) fn host(&self) -> &str {
+        let host = self.halves().map_or("", |(host, _)| host);
+        host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
+    }
+
+    /// The port of that; empty for a socket.
+    pub(crate) fn port(&self) -> &str {
+        self.halves().map_or("", |(_, port)| port)
+    }
+
+    fn halves(&self) -> Option<(&str, &str)> {
+        if matches!(self.peer.place, Place::Unix(..)) { None } else { self.peer.label.rsplit_once(':') }
     }
 }
