@@ -104,7 +104,7 @@ pub(crate) async fn call(
     let call = Call { proxy, core, trust, opening };
     let mut attempts = Attempts::new(&proxy.settings.balance);
     loop {
-        let failed = match proxy.choose(trip, core, attempts.tried()) {
+        let failed = match proxy.choose(trip, attempts.tried()) {
             Some(chosen) => {
                 let member = Arc::clone(&chosen.member);
                 // Leads later requests to the same upstream.
