@@ -17,6 +17,7 @@ const STEPS: &[&str] = &[
     "tidy",
     "packages",
     "licences",
+    "compile",
     "tests",
     "build",
     "end-to-end",
@@ -41,6 +42,13 @@ const PACKAGES: &[&str] = &[
 
 /// Folders whose packages of npm the end-to-end tests use.
 const NPM_FOLDERS: &[&str] = &["tests/e2e", "tests/e2e/apps", FRAMEWORKS, "examples/quickstart"];
+
+/// What the end-to-end tests and the smoke runs use: optimised as the release is, but not as a whole, which takes
+/// minutes. Beside the release, so that nobody's figures come from it.
+const PROFILE: &str = "checked";
+
+/// Of nice(1).
+const LOWEST_PRIORITY: &str = "19";
 
 /// How long each fuzz target runs here; `suites` runs them longer.
 const FUZZ_SECONDS: u64 = 3;
@@ -87,9 +95,20 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         Some(fetching) => Ok(fetching.join().map_err(|_| "fetching packages broke")??),
     });
     steps.step("licences", licences);
+    let mut building = None;
+    steps.step("compile", || {
+        quiet(&mut command("cargo", &["test", "--workspace", "--locked", "--no-run"]))?;
+        // Tests mostly wait; what is built meanwhile gives way to them at once.
+        building = Some(std::thread::spawn(|| build().map_err(|error| error.to_string())));
+        Ok(())
+    });
     steps.step("tests", || shown(&mut command("cargo", &["test", "--workspace", "--locked"])));
     steps.step("build", || {
-        quiet(&mut command("cargo", &["build", "--release", "--locked", "--package", "onehop"]))
+        ground::use_program(ground::target().join(PROFILE).join("onehop"));
+        match building.take() {
+            None => build(),
+            Some(building) => Ok(building.join().map_err(|_| "building broke")??),
+        }
     });
     let built = !steps.failed("build");
     let with_program = |work: fn() -> Outcome| match built {
@@ -104,6 +123,15 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     steps.step("bench-idle", || with_program(|| bench::idle(&["--smoke"])));
     steps.step("bench-tree", || with_program(|| bench::tree(&["--smoke"])));
     steps.finish()
+}
+
+/// The program, and the fuzz targets. A target that cannot be built fails its own step.
+fn build() -> Outcome {
+    let words =
+        ["-n", LOWEST_PRIORITY, "cargo", "build", "--profile", PROFILE, "--locked", "--package", "onehop"];
+    quiet(&mut command("nice", &words))?;
+    let _ = cargo_fuzz(&["build", "--sanitizer", "none"]).and_then(|mut fuzz| quiet(&mut fuzz));
+    Ok(())
 }
 
 /// Packages of npm, and cargo-deny, which is built.
@@ -174,19 +202,7 @@ fn node_tests(seconds: &str, files: &[PathBuf]) -> Outcome<Command> {
 /// Every fuzz target for some seconds, without a sanitizer: the code has no unsafe to find fault with,
 /// and the stable compiler can build it.
 pub(crate) fn fuzz(seconds: u64) -> Outcome {
-    if !ground::root().join("fuzz/Cargo.toml").exists() {
-        return Err(Skip("there is no fuzz folder".to_owned()).into());
-    }
-    install::cargo_fuzz()?;
-    let tools = install::tools()?;
-    let path = std::env::var("PATH").unwrap_or_default();
-    let cargo = |words: &[&str]| {
-        let mut cargo = command("cargo", words);
-        cargo.env("RUSTC_BOOTSTRAP", "1").env("PATH", format!("{}:{path}", tools.display()));
-        cargo.env("CARGO_TARGET_DIR", ground::target().join("fuzz"));
-        cargo
-    };
-    let list = cargo(&["fuzz", "list"]).output()?;
+    let list = cargo_fuzz(&["list"])?.output()?;
     let targets = String::from_utf8_lossy(&list.stdout).into_owned();
     if targets.trim().is_empty() {
         return Err(format!("no fuzz targets: {}", String::from_utf8_lossy(&list.stderr)).into());
@@ -194,18 +210,20 @@ pub(crate) fn fuzz(seconds: u64) -> Outcome {
     let length = format!("-max_total_time={seconds}");
     for target in targets.split_whitespace() {
         println!("    {target}: {seconds} s");
-        let words = [
-            "fuzz",
-            "run",
-            "--sanitizer",
-            "none",
-            target,
-            "--",
-            &length,
-            "-rss_limit_mb=2048",
-            "-verbosity=0",
-        ];
-        quiet(&mut cargo(&words)).map_err(|error| format!("{target}: {error}"))?;
+        let words =
+            ["run", "--sanitizer", "none", target, "--", &length, "-rss_limit_mb=2048", "-verbosity=0"];
+        quiet(&mut cargo_fuzz(&words)?).map_err(|error| format!("{target}: {error}"))?;
     }
     Ok(())
+}
+
+/// `cargo fuzz` with these words, at the lowest priority while it builds: tests may be running.
+fn cargo_fuzz(words: &[&str]) -> Outcome<Command> {
+    install::cargo_fuzz()?;
+    let tools = install::tools()?;
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut cargo = command("nice", &["-n", LOWEST_PRIORITY, "cargo", "fuzz"]);
+    cargo.args(words).env("RUSTC_BOOTSTRAP", "1").env("PATH", format!("{}:{path}", tools.display()));
+    cargo.env("CARGO_TARGET_DIR", ground::target().join("fuzz"));
+    Ok(cargo)
 }

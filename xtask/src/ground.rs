@@ -5,6 +5,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use crate::Outcome;
 
@@ -40,12 +41,22 @@ pub(crate) fn target_folder(name: &str) -> Outcome<PathBuf> {
     Ok(folder)
 }
 
-/// The release build of the program.
+/// Set where another build than the release is under test.
+static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+
+/// The program under test: what the environment names, else what [`use_program`] was told, else the release build.
 pub(crate) fn program() -> PathBuf {
-    match std::env::var_os("ONEHOP_PROGRAM") {
-        Some(path) => PathBuf::from(path),
-        None => target().join("release/onehop"),
+    match (std::env::var_os("ONEHOP_PROGRAM"), PROGRAM.get()) {
+        (Some(path), _) => PathBuf::from(path),
+        (None, Some(path)) => path.clone(),
+        (None, None) => target().join("release/onehop"),
     }
+}
+
+/// From now on this one is under test.
+pub(crate) fn use_program(path: PathBuf) {
+    // Set once: the second check of one process would test the same build.
+    let _ = PROGRAM.set(path);
 }
 
 /// Standard output of a command, trimmed; `None` when it cannot run or fails.

@@ -475,6 +475,13 @@ pub enum Placeholder {
     TimeUnix,
     /// `{http.request.uuid}`: a random id
     Uuid,
+    /// `{http.reverse_proxy.upstream.hostport}`, `{upstream_hostport}`: where the request goes. This and the two that
+    /// follow stand in `header_up` and `header_down` alone.
+    UpstreamHostPort,
+    /// `{http.reverse_proxy.upstream.host}`
+    UpstreamHost,
+    /// `{http.reverse_proxy.upstream.port}`
+    UpstreamPort,
 }
 
 impl Checked {

@@ -102,3 +102,42 @@ pub const APP_WORDS_MAX: usize = 1024;
 
 /// Bytes of one word or variable: what Linux takes as one (MAX_ARG_STRLEN, 32 pages).
 pub const APP_WORD_BYTES_MAX: usize = 128 * 1024 - 1;
+
+/// Upstreams of one `reverse_proxy`, a range of ports counted out. Each has its counters on every core.
+pub const PROXY_UPSTREAMS_MAX: usize = 1024;
+
+/// Characters of a `reverse_proxy`'s name, which is made of its upstreams: it labels every one of its metrics.
+pub const PROXY_NAME_CHARACTERS_MAX: usize = 128;
+
+/// Shortest time that can be asked for where a request or an upstream waits: the server's own clock is no finer.
+pub const PROXY_TIME_MIN: Duration = Duration::from_millis(1);
+
+/// Longest time of any kind: a year. More is a slip, and sums of larger ones overflow a clock.
+pub const PROXY_TIME_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// Bytes of one body that are held back before they are sent on. It is taken for each request in flight, so that
+/// a thousand clients could take a thousand times as much.
+pub const PROXY_BUFFER_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Connections to one upstream that are open without a request. Each costs both machines a descriptor, and TLS some
+/// 20 KiB, for as long as the server runs.
+pub const PROXY_FLOOR_MAX: u64 = 1024;
+
+/// Connections to one upstream: as many as one address has ports for one destination.
+pub const PROXY_CONNECTIONS_MAX: u64 = 65_535;
+
+/// Attempts, failures and answers in a row that can be asked for. Failures are remembered one by one.
+pub const PROXY_COUNT_MAX: u64 = 10_000;
+
+/// Weight of one upstream. So large that ratios can be written as they are, so small that sums never overflow.
+pub const PROXY_WEIGHT_MAX: u64 = 1_000_000;
+
+/// Statuses, ports, files, resolvers and sets of conditions of one list. Each is compared with every request or answer,
+/// or read at every start.
+pub const PROXY_LIST_MAX: usize = 256;
+
+/// Bytes of a secret, a method, a body or a cookie's name that a `reverse_proxy` sends or looks for.
+pub const PROXY_TEXT_BYTES_MAX: usize = 8 * 1024;
+
+/// Bytes of the path of a Unix socket (unix(7): 108 with the byte that ends it).
+pub const UNIX_PATH_BYTES_MAX: usize = 107;

@@ -57,7 +57,7 @@ pub(crate) const DIRECTIVE_ORDER: [&str; 47] = [
 ];
 
 /// Directives that onehop is going to have and Caddy does not.
-pub(crate) const PLANNED_DIRECTIVES: [&str; 2] = ["limit", "pool"];
+pub(crate) const PLANNED_DIRECTIVES: [&str; 1] = ["limit"];
 
 /// Caddy's global options.
 pub(crate) const GLOBAL_OPTIONS: [&str; 46] = [

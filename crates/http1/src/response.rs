@@ -2,7 +2,7 @@
 //!
 //! Owns what may be asked of it. Only `tokenise.rs` fills one.
 
-use crate::fields::{Fields, Span};
+use crate::fields::{Field, Fields, Span};
 use crate::{Known, Version};
 
 /// An answer's head. It owns its bytes and is reused from answer to answer.
@@ -72,6 +72,16 @@ impl ResponseHead {
     /// All fields: name in the sender's case, value without white space at its ends.
     pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.fields.iter()
+    }
+
+    /// All fields with the known names that were recognised; spans are resolved by [`ResponseHead::slice`].
+    pub fn field_list(&self) -> &[Field] {
+        self.fields.list()
+    }
+
+    /// The bytes of a span of this head.
+    pub fn slice(&self, span: Span) -> &[u8] {
+        self.fields.slice(span)
     }
 
     /// How many fields there are.

@@ -533,6 +533,51 @@ pub const PROXY_QUEUE_MAX: usize = 1024;
 /// How long a request waits for such a connection: as for a place at an application.
 pub const PROXY_QUEUE_WAIT: Duration = Duration::from_secs(30);
 
+/// Failures of one upstream that are told apart, and so the highest `max_fails` that has an effect: 8 KiB for each
+/// upstream that is configured so. Whoever has failed so often is not well.
+pub const PROXY_FAILURES_REMEMBERED_MAX: u32 = 1024;
+
+/// What a failure counts as for a policy that looks at latency: a refused connection takes microseconds, and nobody
+/// waits gladly for longer than this.
+pub const PROXY_FAILURE_COUNTS_AS: Duration = Duration::from_secs(1);
+
+/// Upstreams that requests have made of one with placeholders; the one that was used longest ago makes room. A few
+/// hundred bytes each, and connections; an address that is new copies the table, so it must stay small.
+pub const PROXY_OF_REQUEST_MAX: usize = 256;
+
+/// Bytes of a file with certificates or a key for upstreams. All that a system trusts are 250 KiB.
+pub const PROXY_TLS_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Upstreams that are asked how they are at one moment, so that thousands of them need no thousands of descriptors.
+pub const PROXY_QUESTIONS_AT_ONCE_MAX: usize = 64;
+
+/// The time over which the first questions are spread: whoever is dead at the start is found out soon, and not all
+/// upstreams are asked in the same moment.
+pub const PROXY_QUESTIONS_FIRST_WITHIN: Duration = Duration::from_secs(1);
+
+/// The shortest distance of two questions to one upstream: more is a load and not a question.
+pub const PROXY_QUESTION_INTERVAL_MIN: Duration = Duration::from_millis(10);
+
+/// The longest distance: clocks cannot add for ever.
+pub const PROXY_QUESTION_INTERVAL_MAX: Duration = Duration::from_secs(365 * 86_400);
+
+/// Bytes of an answer's body in which `health_body` is looked for. Pages about health are a few lines.
+pub const PROXY_QUESTION_BODY_BYTES_MAX: usize = 256 * 1024;
+
+/// Upstreams with metrics of their own; what is beyond is counted together as `_other`.
+pub const PROXY_UPSTREAMS_COUNTED_MAX: usize = 1_000;
+
+/// The shortest pause before a request is tried again for which only a time is configured and no number: what fails
+/// at once would else be tried some 100,000 times a second.
+pub const PROXY_TRY_PAUSE_MIN: Duration = Duration::from_millis(10);
+
+/// How often a tunnel with `stream_close_delay` looks whether its route is still there. Delays are minutes.
+pub const PROXY_ROUTE_LOOK_PERIOD: Duration = Duration::from_secs(1);
+
+/// Bytes of a coded answer that are decoded in one step. Gzip makes at most 1032 bytes of one, so a step holds about a
+/// mebibyte at most, and some kilobytes of what servers really send.
+pub const DECODE_STEP_BYTES: usize = 1024;
+
 /// Bytes of one read of an answer that is too long for the usual buffer.
 pub const UPSTREAM_READ_BYTES: usize = 64 * 1024;
 

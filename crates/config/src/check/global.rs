@@ -73,6 +73,7 @@ fn option(cx: &mut Context<'_>, global: &mut Global, line: &Line) -> Result<(), 
         "http_port" => global.http_port = port(one(line, "http_port 8080")?, "`http_port`")?,
         "https_port" => global.https_port = port(one(line, "https_port 8443")?, "`https_port`")?,
         "auto_https" => global.auto_https = auto_https(one(line, "auto_https off")?)?,
+        "servers" => super::servers::servers(cx, line)?,
         "debug" if line.args.is_empty() && line.block.is_none() => {
             let message = "`debug` changes nothing yet";
             cx.problems.push(Problem::warning("no-effect", &line.name.place, message));

@@ -118,6 +118,11 @@ fn definition(cx: &mut Context<'_>, line: &Line) -> Result<Chosen, Box<Problem>>
     Ok(Chosen { matcher: Some(matcher), single_path })
 }
 
+/// A set of conditions behind an option that takes one.
+pub(crate) fn condition_set(cx: &mut Context<'_>, line: &Line) -> Result<Matcher, Box<Problem>> {
+    set(cx, line, 0)
+}
+
 /// A set of conditions: on the rest of a line, or in a block. Conditions of one kind in a block
 /// are merged, so that either of them suffices; different kinds must all hold.
 fn set(cx: &mut Context<'_>, line: &Line, depth: usize) -> Result<Matcher, Box<Problem>> {

@@ -3,7 +3,7 @@
 //!
 //! `global` reads the options block, `address` what a site's address means, `listen` puts sites on
 //! listeners, `matcher` reads conditions, `template` and `placeholder` text with placeholders,
-//! `order` puts routes into acting order, `value` reads numbers and the like.
+//! `order` puts routes into acting order, `servers` reads what the global block says of all listeners, `value` reads numbers and the like.
 
 mod address;
 pub(crate) mod file_match;
@@ -13,6 +13,7 @@ pub(crate) mod matcher;
 pub(crate) mod order;
 pub(crate) mod path_pattern;
 mod placeholder;
+mod servers;
 mod sites;
 mod sort;
 pub(crate) mod template;
@@ -20,7 +21,7 @@ pub(crate) mod value;
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::checked::{Part, Template};
+use crate::checked::{Network, Part, Template};
 use crate::directives::KnownApps;
 use crate::problem::{Problem, Problems};
 use crate::source::{FileKind, Source};
@@ -39,6 +40,8 @@ pub(crate) struct Context<'a> {
     pub(crate) problems: &'a mut Problems,
     /// The applications so far.
     pub(crate) apps: KnownApps,
+    /// Who stands in front of every site, from the global block.
+    pub(crate) trusted_proxies: Vec<Network>,
     /// Groups of mutually exclusive routes so far.
     groups: u32,
     /// Whether the warning about what Caddy would serve was given.
@@ -52,8 +55,17 @@ impl<'a> Context<'a> {
         base: PathBuf,
         problems: &'a mut Problems,
     ) -> Self {
-        let apps = KnownApps::default();
-        Self { source, kind, base, hidden: Vec::new(), problems, apps, groups: 0, warned_of_caddy: false }
+        Self {
+            source,
+            kind,
+            base,
+            hidden: Vec::new(),
+            problems,
+            apps: KnownApps::default(),
+            trusted_proxies: Vec::new(),
+            groups: 0,
+            warned_of_caddy: false,
+        }
     }
 
     /// The value, or nothing and the problem kept.

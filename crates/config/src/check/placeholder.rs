@@ -92,6 +92,11 @@ fn value(long: &str) -> Option<Placeholder> {
         "http.matchers.file.relative" => Placeholder::FileMatchRelative,
         "time.now.unix" => Placeholder::TimeUnix,
         "http.request.uuid" => Placeholder::Uuid,
+        "http.reverse_proxy.upstream.hostport" | "http.reverse_proxy.upstream.address" => {
+            Placeholder::UpstreamHostPort
+        }
+        "http.reverse_proxy.upstream.host" => Placeholder::UpstreamHost,
+        "http.reverse_proxy.upstream.port" => Placeholder::UpstreamPort,
         _ => return named_value(long),
     })
 }

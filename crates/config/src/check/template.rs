@@ -14,6 +14,11 @@ pub(crate) fn template(source: &dyn Source, token: &Token) -> Result<Template, B
     read(source, &token.text, &token.place)
 }
 
+/// The same where an upstream has been chosen: what says which one has a meaning there.
+pub(crate) fn template_of_upstream(source: &dyn Source, token: &Token) -> Result<Template, Box<Problem>> {
+    read_all(source, &token.text, &token.place)
+}
+
 /// Reads a token that must be known before any request; `{env.NAME}` may stand in it.
 pub(crate) fn fixed(source: &dyn Source, token: &Token, what: &str) -> Result<String, Box<Problem>> {
     let template = template(source, token)?;
@@ -26,6 +31,20 @@ pub(crate) fn fixed(source: &dyn Source, token: &Token, what: &str) -> Result<St
 
 /// Reads a text that stands at a place.
 pub(crate) fn read(source: &dyn Source, text: &str, place: &Place) -> Result<Template, Box<Problem>> {
+    let template = read_all(source, text, place)?;
+    let is_of_upstream = |part: &Part| {
+        use Placeholder as P;
+        matches!(part, Part::Value(P::UpstreamHostPort | P::UpstreamHost | P::UpstreamPort))
+    };
+    if template.parts.iter().any(is_of_upstream) {
+        let message = "a placeholder of the chosen upstream has no meaning here yet";
+        return Err(Problem::error("not-yet", place, message)
+            .help("it works in `header_up` and `header_down` of a `reverse_proxy`"));
+    }
+    Ok(template)
+}
+
+fn read_all(source: &dyn Source, text: &str, place: &Place) -> Result<Template, Box<Problem>> {
     let mut builder = Builder::default();
     let mut rest = text;
     while let Some(at) = rest.find(['{', '}', '\\']) {

@@ -37,10 +37,10 @@ pub(crate) fn size(token: &Token) -> Result<u64, Box<Problem>> {
     let (number, unit) = text.split_at(digits);
     let factor: u64 = match unit.trim().to_ascii_lowercase().as_str() {
         "" | "b" => 1,
-        "kib" => 1 << 10,
-        "mib" => 1 << 20,
-        "gib" => 1 << 30,
-        "tib" => 1 << 40,
+        "ki" | "kib" => 1 << 10,
+        "mi" | "mib" => 1 << 20,
+        "gi" | "gib" => 1 << 30,
+        "ti" | "tib" => 1 << 40,
         "k" | "kb" => 1_000,
         "m" | "mb" => 1_000_000,
         "g" | "gb" => 1_000_000_000,
@@ -96,14 +96,46 @@ pub(crate) fn duration(token: &Token) -> Result<Duration, Box<Problem>> {
     if token.text.is_empty() { Err(wrong()) } else { Ok(total) }
 }
 
+/// A duration within bounds.
+pub(crate) fn within(
+    token: &Token,
+    what: &str,
+    from: Duration,
+    to: Duration,
+) -> Result<Duration, Box<Problem>> {
+    let time = duration(token)?;
+    if (from..=to).contains(&time) {
+        return Ok(time);
+    }
+    let message = format!("{what} must be from {} to {}", in_words(from), in_words(to));
+    Err(Problem::error("duration", &token.place, message))
+}
+
+/// A bound or a default as it would be written; those are whole numbers of a unit.
+pub(crate) fn in_words(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0 => format!("{}ms", time.as_millis()),
+        _ if seconds.is_multiple_of(86_400) => format!("{}d", seconds / 86_400),
+        _ if seconds.is_multiple_of(3_600) => format!("{}h", seconds / 3_600),
+        _ if seconds.is_multiple_of(60) => format!("{}m", seconds / 60),
+        _ => format!("{seconds}s"),
+    }
+}
+
+/// Whether a text is a token (RFC 9110 section 5.6.2), as names of fields, methods and cookies are.
+pub(crate) fn is_token(text: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(fits)
+}
+
 /// A field name (RFC 9110 section 5.1), as written.
 pub(crate) fn field_name<'a>(token: &Token, name: &'a str) -> Result<&'a str, Box<Problem>> {
     if name.contains('{') && name.contains('}') {
         let message = "a placeholder in a field name is a feature of Caddy that onehop does not have yet";
         return Err(Problem::error("not-yet", &token.place, message));
     }
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    if !name.is_empty() && name.bytes().all(fits) {
+    if is_token(name) {
         return Ok(name);
     }
     let problem =

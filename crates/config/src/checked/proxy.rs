@@ -26,9 +26,10 @@ pub struct Proxy {
     pub active_health: Option<ActiveHealth>,
     /// Upstreams that are judged by what requests meet.
     pub passive_health: PassiveHealth,
-    /// `header_up`, in order, after the server's own fields are set.
+    /// `header_up`, in the order in which they act (Caddy's: by kind), after the server's own fields are set. None touches
+    /// framing or the connection.
     pub request_fields: Vec<HeaderOp>,
-    /// `header_down`, in order.
+    /// `header_down`, likewise.
     pub answer_fields: Vec<HeaderOp>,
     /// When pieces of an answer's body are sent on.
     pub flush: ProxyFlush,
@@ -41,14 +42,16 @@ pub struct Proxy {
     /// How long tunnels stay open after a reload has taken their route away; `None`: as long as they like. (Caddy
     /// closes them at once where nothing is said.)
     pub stream_close_delay: Option<Duration>,
-    /// Who stands in front and may say who the client is: of the directive, else of the global `servers` block.
+    /// Who stands in front and may say who the client is: those of the directive, then those of the global `servers`
+    /// block, as Caddy adds them up.
     pub trusted_proxies: Vec<Network>,
 }
 
 /// One place that requests may go to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProxyUpstream {
-    /// As written, without its scheme: the `upstream` label.
+    /// `HOST:PORT` with the port spelled out, `:PORT` where no host is written, or `unix/PATH`: the `upstream` label, and
+    /// what hashes are made of.
     pub label: String,
     /// Where.
     pub address: ProxyAddress,
@@ -189,16 +192,20 @@ pub enum BalancePolicy {
 /// `health_*` without those that follow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ActiveHealth {
-    /// Path and query.
+    /// Path and query, with its slash.
     pub uri: String,
     /// Another port than the upstream's.
     pub port: Option<u16>,
+    /// `health_upstream`: who is asked in the upstream's stead, host (without brackets) and port.
+    pub target: Option<(String, u16)>,
     /// The distance between two questions.
     pub interval: Duration,
     /// How long an answer may take.
     pub timeout: Duration,
     /// The status that is expected.
     pub status: StatusTest,
+    /// A redirect is followed, and what stands at its end counts.
+    pub follow_redirects: bool,
     /// A regular expression, known to compile, that the body's beginning must match.
     pub body: Option<String>,
     /// So many good answers in a row make a bad one well.
@@ -209,6 +216,8 @@ pub struct ActiveHealth {
     pub fields: Vec<(String, String)>,
     /// The method.
     pub method: String,
+    /// What is sent behind the head; may be empty.
+    pub request_body: String,
 }
 
 /// `fail_duration`, `max_fails`, `unhealthy_*`

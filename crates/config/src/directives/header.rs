@@ -4,13 +4,30 @@ use super::{options, placed, wrong_arguments};
 use crate::check::Context;
 use crate::check::matcher::{Scope, split};
 use crate::check::order::Placed;
-use crate::check::template::template;
+use crate::check::template::{template, template_of_upstream};
 use crate::check::value::{field_name, field_value};
-use crate::checked::{HeaderOp, HeaderStep, Step};
+use crate::checked::{HeaderOp, HeaderStep, Step, Template};
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
 
 const USAGE: &str = "header [<matcher>] [+|-|?|>]<field> [<value>|<find> <replace>]";
+
+/// The directive or the option that a change is written behind.
+#[derive(Clone, Copy)]
+struct Owner<'a> {
+    name: &'a str,
+    usage: &'a str,
+    /// Whether an upstream has been chosen.
+    of_upstream: bool,
+}
+
+impl Owner<'_> {
+    fn template(self, cx: &Context<'_>, token: &Token) -> Result<Template, Box<Problem>> {
+        if self.of_upstream { template_of_upstream(cx.source, token) } else { template(cx.source, token) }
+    }
+}
+
+const HEADER: Owner<'_> = Owner { name: "header", usage: USAGE, of_upstream: false };
 
 /// One change as written.
 struct Change {
@@ -27,7 +44,7 @@ pub(super) fn header(
     let mut changes = Vec::new();
     let mut deferred = false;
     if let Some((field, values)) = args.split_first() {
-        changes.push(change(cx, line, field, &field.text, values)?);
+        changes.push(change(cx, HEADER, line, field, &field.text, values)?);
     } else if line.block.is_none() {
         return Err(wrong_arguments(line, USAGE));
     }
@@ -47,7 +64,7 @@ pub(super) fn header(
                 super::no_block(option)?;
                 // Many write the colon that stands after a name in HTTP.
                 let field = field.strip_suffix(':').unwrap_or(field).to_owned();
-                changes.push(change(cx, option, &option.name, &field, &option.args)?);
+                changes.push(change(cx, HEADER, option, &option.name, &field, &option.args)?);
             }
         }
         Ok(())
@@ -66,7 +83,29 @@ pub(super) fn header(
     Ok(steps.into_iter().map(|step| placed("header", chosen.clone(), line, Step::Header(step))).collect())
 }
 
-fn kind(op: &HeaderOp) -> u8 {
+/// `header_up` and `header_down` of `reverse_proxy`: `[+|-]<field> [<value>|<find> <replace>]`
+pub(super) fn of_proxy(cx: &Context<'_>, option: &Line) -> Result<HeaderOp, Box<Problem>> {
+    super::no_block(option)?;
+    let name = option.name.text.as_str();
+    let usage = format!("{name} [+|-]<field> [<value>|<find> <replace>]");
+    let owner = Owner { name, usage: &usage, of_upstream: true };
+    let Some((field, values)) = option.args.split_first() else {
+        return Err(wrong_arguments(option, &usage));
+    };
+    if field.text.starts_with('?') {
+        let message = format!("`{name}` has no defaults: `{}`", field.text);
+        let help = match name {
+            "header_down" => format!("`header {}` in the site sets a field that no answer has", field.text),
+            _ => "a matcher and a second `reverse_proxy` treat such requests apart".to_owned(),
+        };
+        return Err(Problem::error("arguments", &field.place, message).help(help));
+    }
+    let bare = field.text.strip_suffix(':').unwrap_or(&field.text);
+    change(cx, owner, option, field, bare, values).map(|change| change.op)
+}
+
+/// The order in which Caddy applies the changes of one block, whatever their order in the file.
+pub(super) fn kind(op: &HeaderOp) -> u8 {
     match op {
         HeaderOp::Delete { name } if name == "*" => 0,
         HeaderOp::Add { .. } => 1,
@@ -78,6 +117,7 @@ fn kind(op: &HeaderOp) -> u8 {
 
 fn change(
     cx: &Context<'_>,
+    owner: Owner<'_>,
     line: &Line,
     token: &Token,
     field: &str,
@@ -87,12 +127,13 @@ fn change(
     let sign = field.chars().next().filter(|_| bare.len() < field.len());
     let name = field_name(token, bare)?;
     let value = |position: usize| match values.get(position) {
-        Some(token) => field_value(token, template(cx.source, token)?),
-        None => Ok(crate::checked::Template::default()),
+        Some(token) => field_value(token, owner.template(cx, token)?),
+        None => Ok(Template::default()),
     };
     if values.len() > 2 {
-        return Err(Problem::error("arguments", &values[2].place, "`header` has an argument too many")
-            .help(format!("quote a value that has spaces; it is written `{USAGE}`")));
+        let message = format!("`{}` has an argument too many", owner.name);
+        return Err(Problem::error("arguments", &values[2].place, message)
+            .help(format!("quote a value that has spaces; it is written `{}`", owner.usage)));
     }
     if name.contains('*') && sign != Some('-') {
         let message = format!("`{name}` stands for many fields: they can only be removed");
@@ -112,7 +153,7 @@ fn change(
         }
         (_, 2) => HeaderOp::Replace {
             name: name.to_ascii_lowercase(),
-            find: regular_expression(cx, line, values)?,
+            find: regular_expression(cx, owner, line, values)?,
             replace: value(1)?,
         },
         (Some('+'), _) => HeaderOp::Add { name: name.to_owned(), value: value(0)? },
@@ -133,10 +174,15 @@ fn delete(token: &Token, name: &str) -> Result<Change, Box<Problem>> {
     Ok(Change { op: HeaderOp::Delete { name: name.to_ascii_lowercase() }, deferred: true })
 }
 
-fn regular_expression(cx: &Context<'_>, line: &Line, values: &[Token]) -> Result<String, Box<Problem>> {
-    let Some(find) = values.first() else { return Err(wrong_arguments(line, USAGE)) };
+fn regular_expression(
+    cx: &Context<'_>,
+    owner: Owner<'_>,
+    line: &Line,
+    values: &[Token],
+) -> Result<String, Box<Problem>> {
+    let Some(find) = values.first() else { return Err(wrong_arguments(line, owner.usage)) };
     // Only to find placeholders: what a template makes of escapes is not what an expression means.
-    match template(cx.source, find) {
+    match owner.template(cx, find) {
         Err(problem) if problem.code == "not-yet" => return Err(problem),
         Ok(template) if template.as_text().is_none() => {
             let message =

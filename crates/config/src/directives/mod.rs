@@ -5,16 +5,19 @@
 
 mod app;
 mod bind;
+mod cookie;
 mod encode;
 mod file_server;
 mod handle;
 mod header;
 mod log;
+mod proxy;
 mod redir;
 mod respond;
 mod rewrite;
 mod root;
 mod spa;
+mod trust;
 mod try_files;
 
 use crate::check::Context;
@@ -28,9 +31,10 @@ use crate::vocabulary::{DIRECTIVE_ORDER, PLANNED_DIRECTIVES};
 
 pub(crate) use app::KnownApps;
 pub(crate) use bind::Bind;
+pub(crate) use trust::of_networks;
 
 /// The directives that work.
-const DIRECTIVES: [&str; 16] = [
+const DIRECTIVES: [&str; 17] = [
     "app",
     "bind",
     "encode",
@@ -41,6 +45,7 @@ const DIRECTIVES: [&str; 16] = [
     "log",
     "redir",
     "respond",
+    "reverse_proxy",
     "rewrite",
     "root",
     "route",
@@ -48,6 +53,14 @@ const DIRECTIVES: [&str; 16] = [
     "try_files",
     // Only within an import, where the parser replaces it.
     "import",
+];
+
+/// Words of other servers' configurations, with what to do about them.
+const OTHERS_WORDS: [(&str, &str); 4] = [
+    ("pool", "`pool` stands in the block of a `reverse_proxy`"),
+    ("proxy", "that is `reverse_proxy` here"),
+    ("proxy_pass", "that is `reverse_proxy` here"),
+    ("upstream", "`reverse_proxy` takes all its upstreams on its line, or behind `to`"),
 ];
 
 /// What a site's directives set besides routes.
@@ -117,6 +130,7 @@ fn directive(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Result<Vec
         "header" => header::header(cx, scope, line),
         "redir" => redir::redir(cx, scope, line),
         "respond" => respond::respond(cx, scope, line),
+        "reverse_proxy" => proxy::reverse_proxy(cx, scope, line),
         "rewrite" => rewrite::rewrite(cx, scope, line),
         "root" => root::root(cx, scope, line),
         "route" => handle::route(cx, scope, line),
@@ -140,6 +154,9 @@ fn unknown(line: &Line) -> Box<Problem> {
         );
     }
     let problem = Problem::error("unknown-directive", place, format!("there is no directive `{word}`"));
+    if let Some((_, help)) = OTHERS_WORDS.iter().find(|(theirs, _)| *theirs == word) {
+        return problem.help(*help);
+    }
     if let Some(near) = nearest(word, DIRECTIVES.into_iter().chain(DIRECTIVE_ORDER)) {
         return problem.help(format!("did you mean `{near}`?"));
     }
@@ -183,6 +200,17 @@ fn unknown_option(
     let message = format!("`{directive}` has no option `{word}`");
     let problem = Problem::error("unknown-option", place, message);
     match nearest(word, known.iter().chain(caddys).copied()) {
+        Some(near) => problem.help(format!("did you mean `{near}`?")),
+        None if known.len() == 1 => problem.help(format!("there is {}", listed(known))),
+        None => problem.help(format!("there are {}", listed(known))),
+    }
+}
+
+/// A word that an option does not have.
+fn unknown_word(option: &str, word: &Token, known: &[&'static str]) -> Box<Problem> {
+    let message = format!("`{option}` has no `{}`", word.text);
+    let problem = Problem::error("unknown-option", &word.place, message);
+    match nearest(&word.text, known.iter().copied()) {
         Some(near) => problem.help(format!("did you mean `{near}`?")),
         None => problem.help(format!("there are {}", listed(known))),
     }

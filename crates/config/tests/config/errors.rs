@@ -18,7 +18,7 @@ errors!(
 );
 errors!(
     a_directive_of_caddy_is_not_yet_there,
-    "http://a.example {\n\treverse_proxy localhost:3000\n\ttls internal\n}\n"
+    "http://a.example {\n\tphp_fastcgi localhost:9000\n\ttls internal\n}\n"
 );
 errors!(a_directive_without_a_site_asks_for_an_address, "root * /srv\nfile_server\n");
 errors!(an_undefined_matcher_names_the_nearest, ":8080 {\n\t@static path *.css\n\trespond @statics hi\n}\n");

@@ -7,5 +7,7 @@ mod grammar;
 mod memory;
 mod order;
 mod outline;
+mod proxy;
+mod proxy_errors;
 mod robust;
 mod settings;

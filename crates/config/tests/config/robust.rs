@@ -158,6 +158,103 @@ const APP_PIECES: &[&str] = &[
     "é",
 ];
 
+/// Words of a `reverse_proxy` block, likewise.
+const PROXY_PIECES: &[&str] = &[
+    "to",
+    "a:80",
+    ":8000-8003",
+    "a:1-65535",
+    "http://a",
+    "https://[::1]:9",
+    "unix//a",
+    "unix/",
+    "{path}:80",
+    "{env.A}",
+    "://",
+    "[",
+    "-",
+    "pool",
+    "min",
+    "max",
+    "idle",
+    "0",
+    "1",
+    "99999999999999999999",
+    "1s",
+    "-1s",
+    "-1",
+    "-",
+    "9999999999d",
+    "99999999999999999999s",
+    "lb_policy",
+    "random_choose",
+    "weighted_round_robin",
+    "cookie",
+    "header",
+    "query",
+    "fallback",
+    "max_age",
+    "lb_retries",
+    "lb_try_duration",
+    "lb_retry_match",
+    "method",
+    "not",
+    "file",
+    "health_uri",
+    "/a",
+    "health_port",
+    "health_upstream",
+    "health_interval",
+    "health_status",
+    "2xx",
+    "é",
+    "health_body",
+    "(",
+    "health_headers",
+    "health_method",
+    "fail_duration",
+    "unhealthy_status",
+    "unhealthy_request_count",
+    "header_up",
+    "header_down",
+    "-*",
+    "+X",
+    "?X",
+    ">X",
+    "{upstream_hostport}",
+    "Connection",
+    "flush_interval",
+    "request_buffers",
+    "unlimited",
+    "1GiB",
+    "stream_close_delay",
+    "trusted_proxies",
+    "private_ranges",
+    "transport",
+    "http",
+    "{\n",
+    "}\n",
+    "keepalive",
+    "off",
+    "keepalive_idle_conns",
+    "keepalive_idle_conns_per_host",
+    "max_conns_per_host",
+    "dial_fallback_delay",
+    "tls",
+    "tls_server_name",
+    "tls_client_auth",
+    "tls_trust_pool",
+    "a.conf",
+    "tls_except_ports",
+    "resolvers",
+    "192.0.2.53",
+    "versions",
+    "1.1",
+    "compression",
+    "@a",
+    "rewrite",
+];
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -183,6 +280,21 @@ proptest! {
         let begin = ["app a.mjs {\n", "app /a/* {\n", "app * a.conf --b {\n", "app / {\n"][begin];
         let words = words.into_iter().flat_map(|(word, ends)| [APP_PIECES[word], if ends { "\n" } else { " " }]);
         check(&format!(":80 {{\n{begin}{}\n}}\n}}\n", words.collect::<String>()));
+    }
+
+    #[test]
+    fn any_row_of_words_in_a_reverse_proxy_is_answered(
+        words in proptest::collection::vec((0..PROXY_PIECES.len(), any::<bool>()), 0..20),
+        begin in 0..4_usize,
+    ) {
+        let begin = [
+            "reverse_proxy a:80 {\n",
+            "reverse_proxy /a/* {\n",
+            "reverse_proxy a:80 {\ntransport http {\n",
+            "reverse_proxy * ",
+        ][begin];
+        let words = words.into_iter().flat_map(|(word, ends)| [PROXY_PIECES[word], if ends { "\n" } else { " " }]);
+        check(&format!(":80 {{\n{begin}{}\n}}\n}}\n}}\n", words.collect::<String>()));
     }
 }
 

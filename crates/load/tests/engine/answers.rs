@@ -96,7 +96,7 @@ fn an_answer_that_begins_like_those_before_and_is_cut_is_truncated() {
     let _with_others = with_others();
     let server = Server::start(|asked| {
         let whole = answer("200 OK", "hello");
-        match asked.on_connection % 5 {
+        match asked.number % 5 {
             4 => vec![Step::Send(whole[..whole.len() - 1].to_vec()), Step::Close],
             _ => vec![Step::Send(whole)],
         }

@@ -23,8 +23,6 @@ pub(crate) enum Step {
 pub(crate) struct Asked {
     /// Its number among all, from 0.
     pub number: u64,
-    /// Its number on its connection, from 0.
-    pub on_connection: u64,
     pub head: String,
     pub body_bytes: usize,
 }
@@ -113,11 +111,11 @@ impl Server {
     fn serve(&self, mut stream: impl Read + Write) -> Option<()> {
         self.connections.fetch_add(1, Ordering::SeqCst);
         let mut input = Vec::new();
-        for on_connection in 0.. {
+        loop {
             let (head, body_bytes) = read_request(&mut stream, &mut input).ok()??;
             let came = Instant::now();
             let number = self.requests.fetch_add(1, Ordering::SeqCst);
-            let asked = Asked { number, on_connection, head, body_bytes };
+            let asked = Asked { number, head, body_bytes };
             for step in (self.script)(&asked) {
                 match step {
                     Step::Wait(time) => {
@@ -133,7 +131,6 @@ impl Server {
                 }
             }
         }
-        None
     }
 
     fn note(&self, asked: &Asked, took: Duration) {

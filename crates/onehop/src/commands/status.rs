@@ -46,6 +46,7 @@ fn page(status: &Value) -> String {
         .map(|site| vec![text(site, "site").to_owned(), number(site, "requests").to_string()]);
     page.push_str(&table(&[Left("SITE"), Right("REQUESTS")], &sites.collect::<Vec<_>>()));
     page.push_str(&apps(list(status, "apps")));
+    page.push_str(&proxies(list(status, "proxies")));
     let stores = list(status, "stores").iter().map(|store| {
         vec![
             text(store, "root").to_owned(),
@@ -95,6 +96,51 @@ fn apps(apps: &[Value]) -> String {
     table(&columns, &rows.collect::<Vec<_>>())
 }
 
+/// Each `reverse_proxy` with its upstreams, and below them why some get no requests.
+fn proxies(proxies: &[Value]) -> String {
+    let each =
+        || proxies.iter().flat_map(|proxy| list(proxy, "upstreams").iter().map(move |one| (proxy, one)));
+    let rows = each().map(|(proxy, upstream)| {
+        // One that requests fill in may have many addresses.
+        let label = match number(upstream, "addresses") {
+            1 => text(upstream, "upstream").to_owned(),
+            addresses => format!("{} ({})", text(upstream, "upstream"), counted(addresses, "place")),
+        };
+        let latency = upstream.get("latency_ms").and_then(Value::as_f64);
+        let latency = latency.map(|milliseconds| Duration::try_from_secs_f64(milliseconds / 1_000.0));
+        vec![
+            text(proxy, "proxy").to_owned(),
+            text(proxy, "policy").to_owned(),
+            label,
+            text(upstream, "state").to_owned(),
+            number(upstream, "in_flight").to_string(),
+            number(upstream, "failures").to_string(),
+            number(upstream, "retries").to_string(),
+            latency.and_then(Result::ok).map_or_else(String::new, duration),
+        ]
+    });
+    let columns = [
+        Left("PROXY"),
+        Left("POLICY"),
+        Left("UPSTREAM"),
+        Left("STATE"),
+        Right("IN FLIGHT"),
+        Right("FAILURES"),
+        Right("RETRIES"),
+        Right("LATENCY"),
+    ];
+    let mut page = table(&columns, &rows.collect::<Vec<_>>());
+    for (_, upstream) in each() {
+        if let Some(reason) = upstream.get("reason").and_then(Value::as_str) {
+            let since = upstream.get("down_seconds").and_then(Value::as_u64).map(Duration::from_secs);
+            let since = since.map_or_else(String::new, |since| format!(" since {}", duration(since)));
+            let state = text(upstream, "state");
+            page.push_str(&format!("{} is {state}{since}: {reason}\n", text(upstream, "upstream")));
+        }
+    }
+    page
+}
+
 /// Workers of an application that requests are handed to: not those that start, end or stand still.
 pub(super) fn serving(app: &Value) -> usize {
     list(app, "workers").iter().filter(|worker| text(worker, "state") == "serving").count()
@@ -133,6 +179,18 @@ mod tests {
                      "resident_bytes": 0, "lag_ms": 0.0},
                     {"pid": 1, "state": "serving", "in_flight": 3, "requests": 7, "age_seconds": 9,
                      "resident_bytes": 50_123_456, "lag_ms": 0.3},
+                ],
+            }],
+            "proxies": [{
+                "proxy": "10.0.0.1:80 10.0.0.2:80 {header.X-Shard}:80", "policy": "least_conn",
+                "upstreams": [
+                    {"upstream": "10.0.0.1:80", "state": "up", "reason": null, "down_seconds": null, "addresses": 1,
+                     "in_flight": 12, "failures": 1, "retries": 1, "latency_ms": 8.25},
+                    {"upstream": "10.0.0.2:80", "state": "down", "reason": "it answered 503 instead of 2xx",
+                     "down_seconds": 95, "addresses": 1, "in_flight": 0, "failures": 7, "retries": 3,
+                     "latency_ms": null},
+                    {"upstream": "{header.X-Shard}:80", "state": "up", "reason": null, "down_seconds": null,
+                     "addresses": 3, "in_flight": 0, "failures": 0, "retries": 0, "latency_ms": 0.9},
                 ],
             }],
             "stores": [{

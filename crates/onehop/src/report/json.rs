@@ -63,6 +63,12 @@ pub(crate) fn line(event: &Event) -> String {
                 }
             }
         }
+        Event::UpstreamDown { upstream, sites, reason } => json!({
+            "event": "upstream_down", "upstream": upstream, "sites": sites, "reason": reason,
+        }),
+        Event::UpstreamUp { upstream, sites, after } => json!({
+            "event": "upstream_up", "upstream": upstream, "sites": sites, "after_ms": milliseconds(*after),
+        }),
         Event::Warning { message } => json!({"event": "warning", "message": message}),
     };
     value.to_string()

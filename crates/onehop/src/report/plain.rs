@@ -139,6 +139,14 @@ fn line_of(event: &Event) -> Option<String> {
             let mark = if *is_error { '!' } else { '|' };
             format!("{app}[{pid}] {mark} {}", printable(line)).trim_end().to_owned()
         }
+        Event::UpstreamDown { upstream, sites, reason } => first_and_rest(
+            &format!("warning: upstream {upstream} of {} is down: ", sites.join(", ")),
+            reason,
+            "",
+        ),
+        Event::UpstreamUp { upstream, sites, after } => {
+            format!("upstream {upstream} of {} is up again after {}", sites.join(", "), duration(*after))
+        }
         Event::Warning { message } => format!("warning: {message}"),
     })
 }
@@ -225,6 +233,16 @@ mod tests {
                 reason: "it is not asked any more".into(),
                 restart_in: None,
                 failed: false,
+            },
+            Event::UpstreamDown {
+                upstream: "10.0.0.2:8080".to_owned(),
+                sites: vec!["http://localhost".to_owned(), "http://shop.example".to_owned()],
+                reason: "it answered 503 instead of 2xx".to_owned(),
+            },
+            Event::UpstreamUp {
+                upstream: "10.0.0.2:8080".to_owned(),
+                sites: vec!["http://localhost".to_owned()],
+                after: Duration::from_secs(95),
             },
             Event::AppFailing { app: app(), reason: stderr.to_owned(), retry_in: Duration::from_secs(4) },
             Event::AppRolled { app: app(), workers: 2, took: Duration::from_millis(430) },

@@ -155,6 +155,24 @@ pub enum Event {
         /// Without its line end.
         line: String,
     },
+    /// An upstream has not answered as it should so many times in a row: it gets no more requests.
+    UpstreamDown {
+        /// As written.
+        upstream: String,
+        /// The sites that send requests there.
+        sites: Vec<String>,
+        /// For a person: what it did.
+        reason: String,
+    },
+    /// An upstream that was down gets requests again.
+    UpstreamUp {
+        /// As written.
+        upstream: String,
+        /// The sites that send requests there.
+        sites: Vec<String>,
+        /// How long it was down.
+        after: Duration,
+    },
     /// A stop has begun; so many requests are in flight.
     Stopping {
         /// Requests in flight.

@@ -67,9 +67,10 @@ impl Configured {
         self.checked.listeners.iter().find(|listener| is_same_place(&listener.address, address))
     }
 
-    /// Whether an answer may come from disk.
-    pub(super) fn needs_disk(&self) -> bool {
-        self.stores.iter().any(|store| store.totals.on_disk > 0)
+    /// Whether a connection may need a second descriptor: for an answer from disk, or from an upstream.
+    pub(super) fn needs_second_descriptor(&self) -> bool {
+        !self.proxies.is_empty()
+            || self.stores.iter().any(|store| store.totals.on_disk > 0)
             || self.routes.iter().any(|routes| routes.iter().any(Route::may_need_disk))
     }
 

@@ -126,18 +126,20 @@ impl Server {
         // Workers start while the trees are read; requests wait for them, listening does not.
         let supervisor = Supervisor::new(supervise, cores, Arc::clone(&events));
         let pools = supervisor.start(app_wishes(&checked))?;
-        let upstreams = Upstreams::default();
-        let proxies = upstreams.prepare(&checked).map_err(StartError::Store)?;
+        let upstreams = Upstreams::new(Arc::clone(&events));
+        let prepared = upstreams.prepare(&checked).map_err(StartError::Store)?;
         let wishes = store_wishes(&checked);
         let (mut trees, stores) =
             Trees::read(&wishes, checked.global.memory_bytes, compressor, Arc::clone(&events))
                 .map_err(StartError::Store)?;
         let admin_address = checked.global.admin;
-        let configured = Configured::new(checked, wishes, stores, pools, proxies, Vec::new())
+        let configured = Configured::new(checked, wishes, stores, pools, prepared.proxies(), Vec::new())
             .map_err(StartError::Store)?;
         let taken = configured.addresses.len() * cores + supervisor.descriptors();
-        let connections = connections_max
-            .map_or_else(|| connections_allowed(taken, configured.needs_disk()), NonZeroUsize::get);
+        let connections = connections_max.map_or_else(
+            || connections_allowed(taken, configured.needs_second_descriptor()),
+            NonZeroUsize::get,
+        );
         let shared = Shared::new(configured.snapshot(&registry), connections, timeouts).with_cores(cores);
         let shared = Arc::new(shared);
 
@@ -150,6 +152,7 @@ impl Server {
 
         let core_threads = Cores::start(cores, &shared, &registry)?;
         supervisor.open(core_threads.lane_doors());
+        upstreams.carry_out(prepared);
         let publisher = Arc::new(Publisher::new(configured, Arc::clone(&registry), Arc::clone(&shared)));
         trees.watch(&publisher);
         let inner = Arc::new(Inner {
@@ -203,6 +206,7 @@ impl Running {
         self.inner.cores.wait_until_drained();
         // Nobody asks workers anything any more: they finish what runs besides, and none outlives the server.
         self.inner.supervisor.stop();
+        self.inner.upstreams.stop();
         let cut_off = self.inner.cores.join();
         self.inner.publisher.finish_logs();
         self.inner.remove_unix_sockets();
@@ -269,10 +273,11 @@ impl Inner {
         let mut trees = self.lock_trees();
         let change = trees.plan(&wishes, &known, checked.global.memory_bytes)?;
         // Whatever can fail has to fail before anything is changed.
-        let proxies = self.upstreams.prepare(&checked)?;
+        let upstreams = self.upstreams.prepare(&checked)?;
         let apps = self.supervisor.prepare(&app_wishes(&checked))?;
         let stores = change.stores.clone();
-        let made = Configured::new(checked, wishes, stores, apps.pools(), proxies, before.clone());
+        let made =
+            Configured::new(checked, wishes, stores, apps.pools(), upstreams.proxies(), before.clone());
         let made = made.and_then(|configured| Ok((self.open(&configured, &before)?, configured)));
         let (opened, configured) = match made {
             Ok(made) => made,
@@ -288,6 +293,7 @@ impl Inner {
         let sites = configured.checked.sites.len();
         self.publisher.replace(configured);
         self.supervisor.carry_out(apps);
+        self.upstreams.carry_out(upstreams);
         trees.carry_out(change, &self.publisher);
         for (number, socket) in opened {
             self.listen(number, socket);
@@ -360,6 +366,7 @@ impl Api for Inner {
                 .collect(),
             stores: current.stores.iter().map(|store| StoreStatus::of(store)).collect(),
             apps: self.supervisor.status(),
+            proxies: self.upstreams.status(),
         }
     }
 
@@ -395,7 +402,9 @@ impl Api for Inner {
     }
 
     fn metrics(&self) -> String {
-        observe::render(&self.registry) + &observe::render_apps(&self.supervisor.status())
+        observe::render(&self.registry)
+            + &observe::render_apps(&self.supervisor.status())
+            + &observe::render_upstreams(&self.upstreams.status())
     }
 }
 
@@ -432,13 +441,13 @@ fn raise_descriptor_limit() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
-/// Every connection needs a descriptor, and a second one where its answer may come from disk; some are
-/// kept for files, watches and logs. `taken` are those of listeners and workers.
-fn connections_allowed(taken: usize, needs_disk: bool) -> usize {
+/// Every connection needs a descriptor, and a second one where its answer may come from disk or an upstream; some
+/// are kept for files, watches and logs. `taken` are those of listeners and workers.
+fn connections_allowed(taken: usize, needs_second: bool) -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let descriptors = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
     let left = descriptors.saturating_sub(DESCRIPTORS_RESERVED).saturating_sub(taken);
-    (if needs_disk { left / 2 } else { left }).clamp(1, CONNECTIONS_MAX)
+    (if needs_second { left / 2 } else { left }).clamp(1, CONNECTIONS_MAX)
 }
 
 /// An address that a browser can be pointed at.

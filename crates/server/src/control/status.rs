@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::request::handle::files::store::Store;
+use crate::request::upstream::peer::PeerId;
 
 /// What `onehop status` shows; documented in docs/control-api.md.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -33,6 +34,55 @@ pub struct Status {
     pub stores: Vec<StoreStatus>,
     /// Each application.
     pub apps: Vec<AppStatus>,
+    /// Each `reverse_proxy`.
+    pub proxies: Vec<ProxyStatus>,
+}
+
+/// A `reverse_proxy` in [`Status`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ProxyStatus {
+    /// Its upstreams as written.
+    pub proxy: String,
+    /// `lb_policy`.
+    pub policy: &'static str,
+    /// Each upstream.
+    pub upstreams: Vec<UpstreamStatus>,
+}
+
+/// An upstream in [`ProxyStatus`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct UpstreamStatus {
+    /// As written, without its scheme.
+    pub upstream: String,
+    /// Who it is: the same one may be an upstream of several.
+    #[serde(skip)]
+    pub peer: PeerId,
+    /// `up`; `down` by its answers to questions; `failing` by what requests met; `full`.
+    pub state: &'static str,
+    /// Why it is not up.
+    pub reason: Option<String>,
+    /// How long it has been down.
+    pub down_seconds: Option<u64>,
+    /// Addresses that requests have made of its placeholders; 1 where it has none.
+    pub addresses: usize,
+    /// Requests that it has.
+    pub in_flight: u64,
+    /// Failures that requests met at its address since the start.
+    pub failures: u64,
+    /// Requests that were tried again after they had failed there.
+    pub retries: u64,
+    /// How long its answers take: an average that peaks count in at once; none before the first.
+    pub latency_ms: Option<f64>,
+}
+
+impl UpstreamStatus {
+    /// Counts another one in.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.in_flight += other.in_flight;
+        self.failures += other.failures;
+        self.retries += other.retries;
+        self.latency_ms = [self.latency_ms, other.latency_ms].into_iter().flatten().reduce(f64::max);
+    }
 }
 
 /// An application in [`Status`].

@@ -49,6 +49,8 @@ pub(crate) struct Exchange<'a> {
     /// Bytes of the body.
     pub(crate) sent: u64,
     pub(crate) took: Duration,
+    /// The upstream that it was handed to.
+    pub(crate) upstream: Option<&'a str>,
     /// Why no handler answered.
     pub(crate) fault: Option<Fault>,
     /// The client went away, or took nothing, before it had the whole answer.
@@ -197,6 +199,10 @@ fn line(exchange: &Exchange<'_>) -> String {
         exchange.sent,
         exchange.answer.status,
     );
+    if let Some(upstream) = exchange.upstream {
+        out.push_str(",\"upstream\":");
+        push_json(&mut out, upstream.as_bytes());
+    }
     if let Some(fault) = exchange.fault {
         let _ = write!(out, ",\"refused\":\"{}\"", fault.name());
         if let Some(detail) = fault.detail() {

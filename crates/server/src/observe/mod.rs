@@ -6,6 +6,8 @@
 pub mod access_log;
 mod counters;
 mod prometheus;
+mod upstreams;
 
 pub use counters::{CoreCounters, OTHER, Registry, SiteCounters};
 pub use prometheus::{render, render_apps};
+pub use upstreams::render_upstreams;

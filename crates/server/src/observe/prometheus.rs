@@ -66,7 +66,7 @@ pub fn render_apps(apps: &[AppStatus]) -> String {
 
 type Sites = [(Arc<str>, Vec<Arc<SiteCounters>>)];
 
-fn family(out: &mut String, name: &str, kind: &str, help: &str) {
+pub(super) fn family(out: &mut String, name: &str, kind: &str, help: &str) {
     let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
 }
 
@@ -158,6 +158,6 @@ fn seconds(nanos: u64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-fn escape(label: &str) -> String {
+pub(super) fn escape(label: &str) -> String {
     label.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -8,6 +8,7 @@ pub mod answer;
 mod conn;
 pub mod core;
 pub mod handle;
+mod hop;
 pub mod listen;
 pub mod origin;
 pub mod rescue;
@@ -20,18 +21,20 @@ use std::sync::Arc;
 use onehop_http1::{Method, RequestHead};
 
 use answer::Answer;
+use handle::proxy::Member;
 use origin::Origin;
 use rescue::Fault;
 use route::{Route, Snapshot};
 use trip::{Callee, Halt, Handler, Trip};
 
 /// What became of a request, for counters and logs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Served {
     /// Number of the site; `None` where no site answers that host.
     pub site: Option<usize>,
     /// Who answered.
     pub handler: Handler,
+    /// The upstream that it was handed to.
+    pub upstream: Option<Arc<Member>>,
     /// Why nobody did.
     pub fault: Option<Fault>,
 }
@@ -78,7 +81,7 @@ pub fn serve_request<'a>(
     if head.method() == Method::Connect {
         rescue::rescue(Fault::MethodNotAllowed, answer);
         let fault = Some(Fault::MethodNotAllowed);
-        return Outcome::Served(Served { site: None, handler: Handler::None, fault });
+        return Outcome::Served(Served { site: None, handler: Handler::None, upstream: None, fault });
     }
     // The host decides everything that follows; one that nobody answers learns nothing, not even
     // whether a path exists elsewhere.
@@ -88,13 +91,14 @@ pub fn serve_request<'a>(
         return Outcome::Served(Served {
             site: None,
             handler: Handler::None,
+            upstream: None,
             fault: Some(Fault::UnknownHost),
         });
     };
     let mut trip = Trip::new(head, origin, snapshot);
     match travel(&mut trip, &site.routes, answer) {
         Travelled::Answered(fault) => {
-            Outcome::Served(Served { site: Some(number), handler: trip.handler, fault })
+            Outcome::Served(Served { site: Some(number), handler: trip.handler, upstream: None, fault })
         }
         Travelled::NeedsDisk => Outcome::NeedsDisk(NeedsDisk { site: number }),
         Travelled::Call(callee) => Outcome::Call(Call { site: number, trip, callee }),
@@ -139,7 +143,7 @@ impl NeedsDisk {
             }
         };
         *answer = made;
-        Ok(Served { site: Some(self.site), handler, fault })
+        Ok(Served { site: Some(self.site), handler, upstream: None, fault })
     }
 }
 

@@ -5,11 +5,13 @@
 
 use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 
 use onehop_config::checked::Encode;
 use onehop_http1::RequestHead;
 
 use super::answer::Answer;
+use super::handle::proxy::Member;
 use super::handle::{encode, file, header, redirect, respond};
 use super::origin::Origin;
 use super::rescue::Fault;
@@ -39,6 +41,8 @@ pub struct Trip<'a> {
     pub own_cookie: Option<Vec<u8>>,
     /// Who answered.
     pub handler: Handler,
+    /// The upstream that it was handed to, the last one where there were several.
+    pub upstream: Option<Arc<Member>>,
     /// This thread may wait for the disk.
     pub may_block: bool,
 }
@@ -107,6 +111,7 @@ impl<'a> Trip<'a> {
             headers: Vec::new(),
             own_cookie: None,
             handler: Handler::None,
+            upstream: None,
             may_block: false,
         }
     }

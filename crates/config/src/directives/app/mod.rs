@@ -2,15 +2,13 @@
 //! onehop's own.
 //!
 //! `options` reads the block into what was written, `program` finds out what is run, `environment` what
-//! it sees, `name` what it is called, `sticky` which requests stay together, `proxies` who is believed; this file
-//! puts them together and finds what contradicts itself.
+//! it sees, `name` what it is called, `sticky` which requests stay together; this file puts them together and finds what contradicts itself.
 //! Starts nothing: whether a program is there in `PATH` shows when it is started.
 
 mod environment;
 mod name;
 mod options;
 mod program;
-mod proxies;
 mod sticky;
 
 use std::num::NonZeroU16;
@@ -18,7 +16,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::placed;
+use super::{placed, trust};
 use crate::check::Context;
 use crate::check::matcher::{Chosen, Scope, split};
 use crate::check::order::Placed;
@@ -89,7 +87,9 @@ pub(super) fn app(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Resul
     warn_of_small_memory(cx, &written, &run);
     let sticky = written.token("sticky").cloned();
     let says_workers = written.workers.is_some();
-    let app = name::named(cx, settings(written, run, directory), line)?;
+    let mut app = settings(written, run, directory);
+    trust::add_global(cx, &mut app.trusted_proxies);
+    let app = name::named(cx, app, line)?;
     if let Some(token) = sticky {
         sticky::warn(cx, &app, &token, says_workers);
     }

@@ -34,7 +34,7 @@ pub(crate) struct KnownApps {
     /// Those of this site that give out a cookie.
     pub(super) with_cookie: Vec<Arc<App>>,
     /// This site is reached without TLS, if only at one of its addresses.
-    pub(super) is_plain: bool,
+    pub(in crate::directives) is_plain: bool,
 }
 
 impl KnownApps {

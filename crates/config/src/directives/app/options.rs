@@ -6,22 +6,22 @@ use std::num::NonZeroU16;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{environment, name, program, proxies, sticky};
+use super::{environment, name, program, sticky};
 use crate::check::Context;
 use crate::check::template::fixed;
-use crate::check::value::{duration, number, size};
+use crate::check::value::{number, size, within};
 use crate::checked::{
     AppAddress, AppEnvironment, AppProtocol, AppResources, Network, Recycle, Sticky, WorkerCount,
 };
 use crate::directives::{
-    no_arguments, no_block, one_argument, some_arguments, unknown_option, wrong_arguments,
+    no_arguments, no_block, one_argument, some_arguments, trust, unknown_option, unknown_word,
+    wrong_arguments,
 };
 use crate::limits::{
     APP_CONCURRENCY_MAX, APP_MEMORY_BYTES_MIN, APP_OPEN_FILES_MIN, APP_QUEUE_MAX, APP_RECYCLE_AGE_MAX,
     APP_RECYCLE_AGE_MIN, APP_RECYCLE_REQUESTS_MIN, APP_STUCK_MIN, APP_TIME_MIN, APP_TIMEOUT_MAX,
     APP_WAIT_MAX, APP_WORKERS_MAX,
 };
-use crate::nearest::nearest;
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
 
@@ -177,7 +177,7 @@ fn read_option(cx: &mut Context<'_>, written: &mut Written<'_>, option: &Line) -
             written.port = u16::try_from(number).ok().and_then(NonZeroU16::new);
         }
         "sticky" => written.sticky = Some(sticky::sticky(cx, option)?),
-        "trusted_proxies" => written.trusted_proxies = proxies::trusted_proxies(cx, option)?,
+        "trusted_proxies" => written.trusted_proxies = trust::trusted_proxies(cx, option)?,
         word @ ("limit" | "exec") => {
             let message = format!("`{word}` is planned for `app` and not there yet");
             return Err(Problem::error("not-yet", &option.name.place, message));
@@ -281,15 +281,6 @@ fn pairs<'l>(option: &'l Line, usage: &str) -> Result<Vec<(&'l Token, &'l Token)
     Ok(pairs)
 }
 
-pub(super) fn unknown_word(option: &str, word: &Token, known: &[&'static str]) -> Box<Problem> {
-    let message = format!("`{option}` has no `{}`", word.text);
-    let problem = Problem::error("unknown-option", &word.place, message);
-    match nearest(&word.text, known.iter().copied()) {
-        Some(near) => problem.help(format!("did you mean `{near}`?")),
-        None => problem.help(format!("there are {}", crate::directives::listed(known))),
-    }
-}
-
 fn user(cx: &Context<'_>, option: &Line) -> Result<(String, Option<String>), Box<Problem>> {
     no_block(option)?;
     let read = |token: &Token| {
@@ -348,24 +339,4 @@ fn memory(token: &Token, what: &str) -> Result<u64, Box<Problem>> {
 fn span(option: &Line, from: Duration, to: Duration) -> Result<Duration, Box<Problem>> {
     let name = &option.name.text;
     within(one_argument(option, &format!("{name} 30s"))?, &format!("`{name}`"), from, to)
-}
-
-fn within(token: &Token, what: &str, from: Duration, to: Duration) -> Result<Duration, Box<Problem>> {
-    let time = duration(token)?;
-    if (from..=to).contains(&time) {
-        return Ok(time);
-    }
-    let message = format!("{what} must be from {} to {}", in_words(from), in_words(to));
-    Err(Problem::error("duration", &token.place, message))
-}
-
-/// A bound as it would be written; bounds are whole numbers of a unit.
-fn in_words(time: Duration) -> String {
-    let seconds = time.as_secs();
-    match seconds {
-        0 => format!("{}ms", time.as_millis()),
-        _ if seconds.is_multiple_of(86_400) => format!("{}d", seconds / 86_400),
-        _ if seconds.is_multiple_of(3_600) => format!("{}h", seconds / 3_600),
-        _ => format!("{seconds}s"),
-    }
 }

@@ -4,11 +4,10 @@
 
 use std::sync::Arc;
 
-use super::options::unknown_word;
 use crate::check::Context;
 use crate::check::template::fixed;
 use crate::checked::{App, Sticky};
-use crate::directives::{no_block, wrong_arguments};
+use crate::directives::{cookie, no_block, unknown_word, wrong_arguments};
 use crate::limits::APP_STICKY_NAME_BYTES_MAX;
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
@@ -16,8 +15,6 @@ use crate::syntax::{Line, Token};
 const USAGE: &str = "sticky cookie [<name>] | query <name> | ip";
 /// The cookie's name where the file does not say.
 const COOKIE: &str = "onehop_worker";
-/// What makes browsers ask for `Secure`, whatever its case.
-const SECURE_PREFIXES: [&str; 2] = ["__Host-", "__Secure-"];
 const WORDS: [&str; 3] = ["cookie", "query", "ip"];
 
 /// `sticky cookie [<name>] | query <name> | ip`
@@ -46,21 +43,10 @@ pub(super) fn warn(cx: &mut Context<'_>, app: &Arc<App>, token: &Token, says_wor
         let help = "without `workers N` an application has one; write `workers 1` if that is meant";
         cx.problems.push(Problem::warning("no-effect", &token.place, message).help(help));
     }
-    warn_of_secure_cookie(cx, app, token);
+    if let Some(Sticky::Cookie(name)) = &app.sticky {
+        cookie::warn_of_prefix(cx, name, !app.trusted_proxies.is_empty(), token);
+    }
     warn_of_shared_cookie(cx, app, token);
-}
-
-/// RFC 6265bis section 5.7: a cookie of such a name is dropped unless it has `Secure`, which it cannot have over HTTP,
-/// unless a proxy in front says that its client came encrypted.
-fn warn_of_secure_cookie(cx: &mut Context<'_>, app: &App, token: &Token) {
-    let Some(Sticky::Cookie(name)) = &app.sticky else { return };
-    let has_prefix =
-        |prefix: &&str| name.get(..prefix.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(prefix));
-    let is_plain = cx.apps.is_plain && app.trusted_proxies.is_empty();
-    let Some(prefix) = SECURE_PREFIXES.into_iter().find(has_prefix).filter(|_| is_plain) else { return };
-    let message = format!("browsers drop `{name}` where a site is served without TLS");
-    let help = format!("a name without `{prefix}` needs no encryption");
-    cx.problems.push(Problem::warning("secure-cookie", &token.place, message).help(help));
 }
 
 /// Two applications at one host would replace each other's cookie with every answer.

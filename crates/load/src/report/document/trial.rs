@@ -153,11 +153,13 @@ fn sentence(row: &Row, control: &str, test: &str) -> String {
             if row.verdict == Verdict::Less { " of" } else { " times" }
         ),
         Verdict::NotShown => format!(
-            "No difference shown in {what}: {after} and {before}, ratio {middle} ({interval}), over {pairs}."
+            "No difference shown in {what}: {test} {after} and {control} {before}, ratio {middle} ({interval}), over \
+             {pairs}."
         ),
-        Verdict::Unknown => {
-            format!("{}: unknown, there are too few figures or they are void.", words::capital(what))
-        }
+        Verdict::Unknown => format!(
+            "{} of {test} beside {control}: unknown, there are too few figures or they are void.",
+            words::capital(what)
+        ),
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Not the text itself: a shorthand is written out, a path is absolute. Values of variables are left out.
 
+use onehop_config::checked::proxy::{BalancePolicy, Proxy, ProxyAddress, ProxyUpstream};
 use onehop_config::checked::{
     App, AppAddress, AppRun, Condition, Encoding, FileMatch, HeaderOp, HeaderTest, HostPattern, Matcher,
     Part, PathPattern, Placeholder, RedirectKind, Step, Template, WorkerCount,
@@ -36,7 +37,7 @@ pub(super) fn step(step: &Step) -> (&'static str, String) {
         }
         Step::Spa(spa) => ("spa", format!("{}, {}", spa.root.display(), spa.index)),
         Step::App(app) => ("app", application(app)),
-        Step::Proxy(proxy) => ("reverse_proxy", format!("to {}", proxy.name)),
+        Step::Proxy(proxy) => ("reverse_proxy", reverse_proxy(proxy)),
     }
 }
 
@@ -64,6 +65,61 @@ fn application(app: &App) -> String {
         }
     };
     format!("{}: {what}{many}", app.name)
+}
+
+/// Upstreams that a line shows; a range of ports can be a thousand.
+const UPSTREAMS_SHOWN_MAX: usize = 8;
+
+/// Where requests go, and how one of several is chosen.
+fn reverse_proxy(proxy: &Proxy) -> String {
+    let shown = proxy.upstreams.iter().take(UPSTREAMS_SHOWN_MAX).map(|upstream| place(proxy, upstream));
+    let mut text = format!("to {}", shown.collect::<Vec<_>>().join(" "));
+    let more = proxy.upstreams.len().saturating_sub(UPSTREAMS_SHOWN_MAX);
+    if more > 0 {
+        text += &format!(" and {more} more");
+    }
+    if proxy.upstreams.len() > 1 {
+        text += &format!(" ({})", policy(&proxy.balance.policy));
+    }
+    text
+}
+
+fn place(proxy: &Proxy, upstream: &ProxyUpstream) -> String {
+    let is_excepted = |excepted: &[u16]| match &upstream.address {
+        ProxyAddress::Tcp { port, .. } => excepted.contains(port),
+        ProxyAddress::Unix(_) | ProxyAddress::OfRequest(_) => false,
+    };
+    match &proxy.transport.tls {
+        Some(tls) if !is_excepted(&tls.except_ports) => format!("https://{}", upstream.label),
+        _ => upstream.label.clone(),
+    }
+}
+
+/// As it is written, without secrets.
+fn policy(policy: &BalancePolicy) -> String {
+    let (words, fallback) = match policy {
+        BalancePolicy::Random => ("random".to_owned(), None),
+        BalancePolicy::RandomChoose(count) => (format!("random_choose {count}"), None),
+        BalancePolicy::First => ("first".to_owned(), None),
+        BalancePolicy::RoundRobin => ("round_robin".to_owned(), None),
+        BalancePolicy::WeightedRoundRobin(weights) => {
+            let shown = weights.iter().take(UPSTREAMS_SHOWN_MAX).map(u32::to_string).collect::<Vec<_>>();
+            let more = if weights.len() > UPSTREAMS_SHOWN_MAX { " …" } else { "" };
+            (format!("weighted_round_robin {}{more}", shown.join(" ")), None)
+        }
+        BalancePolicy::LeastConn => ("least_conn".to_owned(), None),
+        BalancePolicy::PeakEwma => ("peak_ewma".to_owned(), None),
+        BalancePolicy::IpHash => ("ip_hash".to_owned(), None),
+        BalancePolicy::ClientIpHash => ("client_ip_hash".to_owned(), None),
+        BalancePolicy::UriHash => ("uri_hash".to_owned(), None),
+        BalancePolicy::Query(name, fallback) => (format!("query {name}"), Some(fallback)),
+        BalancePolicy::Header(name, fallback) => (format!("header {name}"), Some(fallback)),
+        BalancePolicy::Cookie { name, fallback, .. } => (format!("cookie {name}"), Some(fallback)),
+    };
+    match fallback {
+        Some(fallback) => format!("{words}, else {}", self::policy(fallback)),
+        None => words,
+    }
 }
 
 fn condition(condition: &Condition) -> String {
@@ -171,6 +227,58 @@ fn placeholder(placeholder: &Placeholder) -> String {
         Placeholder::FileMatchRelative => "file_match.relative",
         Placeholder::TimeUnix => "time.now.unix",
         Placeholder::Uuid => "uuid",
+        Placeholder::UpstreamHostPort => "upstream_hostport",
+        Placeholder::UpstreamHost => "http.reverse_proxy.upstream.host",
+        Placeholder::UpstreamPort => "http.reverse_proxy.upstream.port",
     };
     fixed.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::step;
+    use onehop_config::{FileKind, FileSource, load};
+
+    /// What the steps of a site with these lines are called.
+    fn words(name: &str, lines: &str) -> Vec<String> {
+        let file = std::env::temp_dir().join(format!("onehop-words-{}-{name}", std::process::id()));
+        std::fs::write(&file, format!(":8080 {{\n{lines}\n}}\n")).expect("a file");
+        let loaded = load(&file, FileKind::Onehopfile, &FileSource).expect("sound");
+        std::fs::remove_file(&file).expect("it was there");
+        let mut words = Vec::new();
+        loaded.checked.each_step(|made| {
+            let (directive, text) = step(made);
+            words.push(format!("{directive} {text}"));
+        });
+        words
+    }
+
+    #[test]
+    fn a_proxy_is_its_upstreams_and_how_one_of_them_is_chosen() {
+        for (number, (lines, expected)) in [
+            ("reverse_proxy a:3000", "reverse_proxy to a:3000"),
+            ("reverse_proxy https://a", "reverse_proxy to https://a:443"),
+            ("reverse_proxy unix//run/a.sock", "reverse_proxy to unix//run/a.sock"),
+            ("reverse_proxy {labels.0}:80", "reverse_proxy to {labels.0}:80"),
+            ("reverse_proxy a:1 :2", "reverse_proxy to a:1 :2 (random)"),
+            ("reverse_proxy a:1-20", "reverse_proxy to a:1 a:2 a:3 a:4 a:5 a:6 a:7 a:8 and 12 more (random)"),
+            (
+                "reverse_proxy a:443 a:80 {\ntransport http {\ntls_except_ports 80\n}\n}",
+                "reverse_proxy to https://a:443 a:80 (random)",
+            ),
+            (
+                "reverse_proxy a:1 b:2 {\nlb_policy weighted_round_robin 2 1\n}",
+                "reverse_proxy to a:1 b:2 (weighted_round_robin 2 1)",
+            ),
+            (
+                "reverse_proxy a:1 b:2 {\nlb_policy cookie seat much-secret {\nfallback header X-User\n}\n}",
+                "reverse_proxy to a:1 b:2 (cookie seat, else header x-user, else random)",
+            ),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            assert_eq!(words(&number.to_string(), lines), [expected], "{lines}");
+        }
+    }
 }

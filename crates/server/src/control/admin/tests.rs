@@ -47,6 +47,7 @@ impl Api for Remembering {
                 on_disk: 0,
             }],
             apps: Vec::new(),
+            proxies: Vec::new(),
         }
     }
 

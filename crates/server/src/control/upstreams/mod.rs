@@ -1,27 +1,58 @@
 //! Upstreams of `reverse_proxy` as the control plane sees them: it makes peers of settings, and keeps those that a
-//! reload names again, with their connections.
+//! reload names again, with their connections and all that is known of them.
 //!
-//! [`names`] resolves those that have one. Planned here: health (`health.rs`). Never speaks to a client.
+//! What a reload asks for is prepared first, which changes nothing, and carried out once it is published. Questions
+//! about health are asked on one thread with a runtime of its own ([`health`]), names are resolved on another
+//! ([`names`]). Never speaks to a client.
 
+mod ask;
+mod health;
+mod make;
 mod names;
+mod report;
+mod tls;
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 
 use onehop_config::checked::Checked;
-use onehop_config::checked::proxy::{self as checked, ProxyAddress};
+use onehop_config::checked::proxy::{self as checked, ActiveHealth, ProxyAddress};
+use rustls::ClientConfig;
+use tokio::sync::watch;
 
-use self::names::Names;
-use crate::limits::{PROXY_QUEUE_MAX, PROXY_QUEUE_WAIT};
-use crate::request::handle::proxy::{Member, Proxy};
-use crate::request::upstream::peer::{Peer, Place, Terms};
+use super::events::EventSink;
+use super::status::ProxyStatus;
+use crate::request::handle::proxy::Proxy;
+use crate::request::handle::proxy::health::{Active, Standing};
+use crate::request::handle::proxy::of_request::OfRequest;
+use crate::request::upstream::peer::Peer;
+use health::{Question, Questions};
+use names::Names;
 
 /// Every peer that requests may go to.
-#[derive(Default)]
 pub(super) struct Upstreams {
-    /// With the settings that they were made of.
-    known: Mutex<Vec<(Key, Arc<Peer>)>>,
+    known: Mutex<Known>,
     names: Names,
+    events: EventSink,
+    /// Started with the first question.
+    asking: Mutex<Option<Asking>>,
+}
+
+/// What a reload asks for. Dropped, nothing has happened.
+pub(super) struct Prepared {
+    known: Known,
+}
+
+/// What there is, with the settings that it was made of.
+#[derive(Default, Clone)]
+struct Known {
+    peers: Vec<(Key, Arc<Peer>)>,
+    of_request: Vec<(KeyOfRequest, Arc<OfRequest>)>,
+    standings: Vec<(ProxyAddress, Arc<Standing>)>,
+    actives: Vec<(KeyOfActive, Arc<Active>)>,
+    clients: Vec<(tls::Made, Arc<ClientConfig>)>,
+    proxies: Vec<Arc<Proxy>>,
+    questions: Vec<Arc<Question>>,
 }
 
 /// What two upstreams have in common that share their connections.
@@ -30,60 +61,118 @@ struct Key {
     address: ProxyAddress,
     transport: checked::ProxyTransport,
     pool: checked::ProxyPool,
+    /// With the files as they were read: another certificate means other connections.
+    tls: Option<tls::Made>,
 }
 
-impl Upstreams {
-    /// Every `reverse_proxy` of the settings, each once; its number is its place. A failure changes nothing: files of
-    /// certificates may be missing.
-    pub(super) fn prepare(&self, settings: &Checked) -> Result<Vec<Arc<Proxy>>, String> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let proxies = settings.proxies().into_iter().map(|settings| {
-            let members = settings.upstreams.iter().enumerate().map(|(number, upstream)| {
-                let key = Key {
-                    address: upstream.address.clone(),
-                    transport: settings.transport.clone(),
-                    pool: settings.pool,
-                };
-                let found = known.iter().find(|(other, _)| *other == key).map(|(_, peer)| Arc::clone(peer));
-                let peer = match found {
-                    Some(peer) => peer,
-                    None => {
-                        let peer = peer(upstream, settings)?;
-                        self.names.follow(&peer, &settings.transport.resolvers);
-                        known.push((key, Arc::clone(&peer)));
-                        peer
-                    }
-                };
-                Ok(Member::new(number, peer))
-            });
-            let members = members.collect::<Result<Box<[_]>, String>>()?;
-            Ok(Arc::new(Proxy { settings: Arc::clone(settings), members }))
-        });
-        proxies.collect()
+/// The same for those of which requests make upstreams; these share what their requests met, too.
+#[derive(Clone, PartialEq)]
+struct KeyOfRequest {
+    key: Key,
+    number: usize,
+    max_fails: u32,
+}
+
+/// What two upstreams have in common that are asked once.
+#[derive(Clone, PartialEq)]
+struct KeyOfActive {
+    key: Key,
+    settings: ActiveHealth,
+}
+
+/// The thread that asks.
+struct Asking {
+    questions: watch::Sender<Questions>,
+    thread: JoinHandle<()>,
+}
+
+impl Prepared {
+    /// Every `reverse_proxy` of the settings, each once; its number is its place.
+    pub(super) fn proxies(&self) -> Vec<Arc<Proxy>> {
+        self.known.proxies.clone()
     }
 }
 
-fn peer(upstream: &checked::ProxyUpstream, settings: &checked::Proxy) -> Result<Arc<Peer>, String> {
-    let place = match &upstream.address {
-        ProxyAddress::Tcp { host, port } => match host.parse::<std::net::IpAddr>() {
-            Ok(address) => Place::Address((address, *port).into()),
-            Err(_) => Place::Name(host.clone(), *port),
-        },
-        ProxyAddress::Unix(path) => Place::Unix(path.clone(), None),
-        ProxyAddress::OfRequest(_) => return Err("upstreams with placeholders are not there yet".to_owned()),
-    };
-    let transport = &settings.transport;
-    let bound = |count: Option<u32>| count.and_then(|count| usize::try_from(count).ok());
-    let terms = Terms {
-        tls: None,
-        dial_timeout: transport.dial_timeout,
-        fallback_delay: transport.dial_fallback_delay,
-        probe: transport.keepalive_interval,
-        keep: transport.keepalive.unwrap_or(Duration::ZERO),
-        idle_max: bound(Some(transport.keepalive_idle_conns_per_host)).unwrap_or(usize::MAX),
-        floor: bound(Some(settings.pool.min)).unwrap_or(0),
-        ceiling: bound(settings.pool.max.or(transport.max_conns_per_host)),
-        queue: (PROXY_QUEUE_MAX, PROXY_QUEUE_WAIT),
-    };
-    Ok(Peer::new(upstream.label.clone(), place, terms))
+impl Upstreams {
+    /// Without an upstream.
+    pub(super) fn new(events: EventSink) -> Self {
+        Self { known: Mutex::default(), names: Names::default(), events, asking: Mutex::new(None) }
+    }
+
+    /// Makes what the settings ask for and what is not there yet. A failure changes nothing: files of certificates may
+    /// be missing.
+    pub(super) fn prepare(&self, settings: &Checked) -> Result<Prepared, String> {
+        let before = self.lock().clone();
+        Ok(Prepared { known: make::make(settings, &before, &self.names)? })
+    }
+
+    /// Once what was prepared is published: those that nobody names any more are withdrawn, and others are asked how
+    /// they are.
+    pub(super) fn carry_out(&self, prepared: Prepared) {
+        let before = std::mem::replace(&mut *self.lock(), prepared.known);
+        let now = self.lock().clone();
+        for (_, peer) in &before.peers {
+            if !now.peers.iter().any(|(_, other)| Arc::ptr_eq(other, peer)) {
+                peer.withdraw();
+            }
+        }
+        for (_, table) in &before.of_request {
+            if !now.of_request.iter().any(|(_, other)| Arc::ptr_eq(other, table)) {
+                table.withdraw();
+            }
+        }
+        self.ask(now.questions.into());
+    }
+
+    /// Asks nobody any more, and waits for the thread.
+    pub(super) fn stop(&self) {
+        let asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Asking { questions, thread }) = asking {
+            drop(questions);
+            // One that panicked has nothing more to say.
+            let _ = thread.join();
+        }
+    }
+
+    /// Every `reverse_proxy` with its upstreams.
+    pub(super) fn status(&self) -> Vec<ProxyStatus> {
+        report::status(&self.lock().proxies.clone())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ask(&self, questions: Questions) {
+        let mut asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*asking {
+            Some(asking) => drop(asking.questions.send_replace(questions)),
+            None if questions.is_empty() => {}
+            None => {
+                let (sender, receiver) = watch::channel(questions);
+                let events = Arc::clone(&self.events);
+                match start(receiver, events) {
+                    Ok(thread) => *asking = Some(Asking { questions: sender, thread }),
+                    Err(error) => (self.events)(super::Event::Warning {
+                        message: format!(
+                            "upstreams are not asked how they are ({error}): each counts as well until the next reload"
+                        ),
+                    }),
+                }
+            }
+        }
+    }
 }
+
+fn start(questions: watch::Receiver<Questions>, events: EventSink) -> std::io::Result<JoinHandle<()>> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let thread = std::thread::Builder::new().name("upstreams".to_owned());
+    thread.spawn(move || {
+        runtime.block_on(health::run(questions, events));
+        // A name's resolution by the system cannot be interrupted, and nobody waits for it any more.
+        runtime.shutdown_background();
+    })
+}
+
+#[cfg(test)]
+mod tests;

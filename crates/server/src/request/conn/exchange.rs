@@ -27,6 +27,7 @@ use crate::limits::{
 use crate::request::answer::Answer;
 use crate::request::core::Core;
 use crate::request::handle::encode::{self, Coder};
+use crate::request::hop::fields::passed_on_trailers;
 use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
 
@@ -213,6 +214,15 @@ impl<'l, 'c> Upload<'l, 'c> {
         read(self.line.codec.borrow().trailers())
     }
 
+    /// Whether a body that is at its end has trailers that are passed on.
+    pub(crate) fn has_trailers(&self) -> bool {
+        self.with_trailers(|lines| {
+            let mut is_any = false;
+            passed_on_trailers(lines, |_| is_any = true);
+            is_any
+        })
+    }
+
     /// From now on the client's bytes are another protocol's.
     pub(crate) fn become_tunnel(&mut self) {
         self.is_tunnel = true;
@@ -303,6 +313,20 @@ impl<'l, 'c> Download<'l, 'c> {
         let coded = coder.push(bytes)?;
         self.is_coding = true;
         self.gather(&coded).await
+    }
+
+    /// The same for bytes of which it is known that they belong to the body, as its head has announced it: a piece that
+    /// is half of a gathered write is written from where it lies.
+    pub(crate) async fn proven_data(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let is_short = bytes.len() < WRITE_GATHER_BYTES_MAX / 2;
+        if is_short || self.coder.is_some() || self.state == Sent::Upgrade {
+            return self.data(bytes).await;
+        }
+        self.sent += bytes.len() as u64;
+        self.line.codec.borrow_mut().write_data_frame(self.output, bytes.len() as u64);
+        self.write(bytes).await?;
+        self.line.codec.borrow_mut().write_data_frame_end(self.output);
+        Ok(())
     }
 
     async fn gather(&mut self, bytes: &[u8]) -> io::Result<()> {

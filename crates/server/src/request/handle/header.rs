@@ -63,6 +63,24 @@ fn apply_step(gathered: &Gathered<'_>, trip: &Trip<'_>, fields: &mut Fields) {
     }
 }
 
+/// The compiled expressions of replacements, one for each change.
+pub(crate) fn compile(ops: &[HeaderOp]) -> Vec<Option<Regex>> {
+    let expressions = ops.iter().map(|op| match op {
+        // The checker has compiled it already.
+        HeaderOp::Replace { find, .. } => Regex::new(find).ok(),
+        _ => None,
+    });
+    expressions.collect()
+}
+
+/// Makes changes now, in order. Those that would frame a message twice are not made.
+pub(crate) fn change(ops: &[HeaderOp], expressions: &[Option<Regex>], trip: &Trip<'_>, fields: &mut Fields) {
+    for (index, op) in ops.iter().enumerate() {
+        let expression = expressions.get(index).and_then(Option::as_ref);
+        apply_op(op, expression, &expand(op, trip), fields);
+    }
+}
+
 /// The text that a change brings; removing brings none.
 fn value_of(op: &HeaderOp) -> Option<&Template> {
     match op {

@@ -3,14 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use regex_lite::Regex;
-
 use onehop_config::checked::proxy::Proxy;
-use onehop_config::checked::{
-    self, App, Checked, Condition, Encoding, FileServer, HeaderOp, Matcher, Step, Template,
-};
+use onehop_config::checked::{self, App, Checked, Condition, Encoding, FileServer, Matcher, Step, Template};
 
 use super::{Action, Root, Route};
+use crate::request::handle::header;
 
 /// Groups of one list of routes are bits of a word while a request walks.
 const GROUPS_MAX: usize = 64;
@@ -97,14 +94,7 @@ fn compile_list(routes: &[checked::Route], known: Known<'_>) -> Vec<Route> {
 fn action(step: &Step, known: Known<'_>) -> Action {
     match step {
         Step::Root(template) => Action::Root(root(template, known.stores)),
-        Step::Header(header) => {
-            let expressions = header.ops.iter().map(|op| match op {
-                // The checker has compiled it already.
-                HeaderOp::Replace { find, .. } => Regex::new(find).ok(),
-                _ => None,
-            });
-            Action::Header(header.clone(), expressions.collect())
-        }
+        Step::Header(settings) => Action::Header(settings.clone(), header::compile(&settings.ops)),
         Step::Redirect { to, kind } => Action::Redirect { to: to.clone(), kind: *kind },
         Step::Rewrite(to) => Action::Rewrite(to.clone()),
         Step::Encode(encode) => Action::Encode(encode.clone()),

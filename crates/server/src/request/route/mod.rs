@@ -20,7 +20,7 @@ pub use hosts::HostTable;
 pub(crate) use hosts::without_port as host_without_port;
 pub(crate) use matcher::matches;
 pub(crate) use template::{Into, expand, expand_root};
-pub(crate) use uri::{clean, rewrite, strip_prefix};
+pub(crate) use uri::{clean, decode_path, rewrite, strip_prefix};
 
 use crate::observe::SiteCounters;
 use crate::observe::access_log::LogTarget;

@@ -55,7 +55,8 @@ impl Connection {
             (ended, download.sent, download.into_trailers())
         };
         self.deadline.clear();
-        let mut served = Served { site: Some(site), handler: trip.handler, fault: ended.err() };
+        let upstream = trip.upstream.take();
+        let mut served = Served { site: Some(site), handler: trip.handler, upstream, fault: ended.err() };
         match ended {
             Ok(Ended::Complete) => {}
             Ok(Ended::Sent) => {

@@ -70,7 +70,9 @@ impl Connection {
         let logs = site.map_or_else(|| view.snapshot.logs_at(self.origin.listener), |site| &*site.logs);
         if !logs.is_empty() {
             let (head, origin) = (Some(head), &self.origin);
-            let exchange = Exchange { head, origin, answer, sent, took, fault: served.fault, aborted };
+            let upstream = served.upstream.as_ref().map(|member| &*member.peer.label);
+            let fault = served.fault;
+            let exchange = Exchange { head, origin, answer, sent, took, upstream, fault, aborted };
             self.core.logs.add(&self.core.counters, logs, &exchange);
         }
     }
@@ -141,8 +143,16 @@ impl Connection {
         self.core.other.answered(Handler::None, desk.answer.status, sent, took);
         let view = self.core.view();
         let (origin, answer) = (&self.origin, &desk.answer);
-        let exchange =
-            Exchange { head: None, origin, answer, sent, took, fault: Some(fault), aborted: false };
+        let exchange = Exchange {
+            head: None,
+            origin,
+            answer,
+            sent,
+            took,
+            upstream: None,
+            fault: Some(fault),
+            aborted: false,
+        };
         self.core.logs.add(&self.core.counters, view.snapshot.logs_at(origin.listener), &exchange);
     }
 }

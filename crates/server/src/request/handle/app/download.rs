@@ -17,6 +17,7 @@ use super::{Call, Place, whole};
 use crate::request::answer::Answer;
 use crate::request::conn::exchange::{Download, Sent};
 use crate::request::handle::Ended;
+use crate::request::hop::fields::{self, Kind};
 use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
 
@@ -155,7 +156,7 @@ impl Receiving<'_, '_, '_, '_, '_> {
             }
             Payload::File(file) => {
                 self.answer.clear();
-                head::read_answer(file.head, &mut self.answer.fields, head::Kind::Plain)
+                head::read_answer(file.head, &mut self.answer.fields, Kind::Plain)
                     .map_err(|_| Fault::WorkerBroken)?;
                 let wanted = super::file::Wanted {
                     status: file.status,
@@ -194,9 +195,9 @@ impl Receiving<'_, '_, '_, '_, '_> {
         answer.status = response.status;
         let is_upgrade = response.status == 101;
         let kind = match response.length {
-            _ if is_upgrade => head::Kind::Upgrade,
-            None if !end => head::Kind::Chunked,
-            _ => head::Kind::Plain,
+            _ if is_upgrade => Kind::Upgrade,
+            None if !end => Kind::Chunked,
+            _ => Kind::Plain,
         };
         let field_length =
             head::read_answer(response.head, &mut answer.fields, kind).map_err(|_| Fault::WorkerBroken)?;
@@ -289,7 +290,7 @@ impl Receiving<'_, '_, '_, '_, '_> {
 
     async fn upgrade(&mut self) -> Result<Option<Received>, Fault> {
         // RFC 9110 section 15.2.2: only what was asked for.
-        if !head::asks_for_upgrade(self.trip.head) || self.answer.fields.get("upgrade").is_none() {
+        if !fields::asks_for_upgrade(self.trip.head) || self.answer.fields.get("upgrade").is_none() {
             return Err(Fault::WorkerBroken);
         }
         self.trip.finish(self.answer);

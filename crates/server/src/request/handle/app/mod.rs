@@ -5,7 +5,7 @@
 //! was handed over counts as begun: it is given to another worker only where the first one said that it
 //! had not begun it, or where the configuration allows that for requests that change nothing. Programs that
 //! speak HTTP instead are called by [`program`]. Which worker it should be, if that matters, is [`sticky`];
-//! whether a proxy in front is believed is [`proxies`].
+//! whether a proxy in front is believed is `request/hop/`.
 
 mod download;
 mod failure_page;
@@ -14,7 +14,6 @@ mod head;
 pub(crate) mod lane;
 pub mod pool;
 mod program;
-mod proxies;
 pub(crate) mod sticky;
 mod stream;
 mod tunnel;
@@ -35,11 +34,11 @@ use crate::limits::{APP_ATTEMPTS_MAX, APP_RETRY_AFTER_SECONDS};
 use crate::request::answer::{Answer, Body};
 use crate::request::core::Core;
 use crate::request::handle::Ended;
+use crate::request::hop::trust::Trust;
 use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
 use lane::Lane;
 use pool::{Choice, Pool, Seat, Transport, Wish, Worker, WorkerId};
-use proxies::Trust;
 use sticky::Said;
 use stream::Stream;
 
@@ -91,7 +90,7 @@ pub(crate) async fn call(
         // A client that waits to be asked for its body has sent none.
         call.is_complete =
             !upload.expects_continue() && upload.take_ready(&mut call.opening, INLINE_BODY_BYTES_MAX)?;
-        call.has_trailers = call.is_complete && upload::has_trailers(upload);
+        call.has_trailers = call.is_complete && upload.has_trailers();
     }
     let mut attempts = 0;
     loop {

@@ -14,8 +14,8 @@ use onehop_config::checked::Sticky;
 use onehop_http1::Known;
 
 use super::pool::{Seat, Wish};
-use super::proxies::Trust;
 use crate::limits::{STICKY_ANSWER_BYTES_MAX, STICKY_VALUE_BYTES_MAX, WORKERS_MAX};
+use crate::request::hop::trust::Trust;
 use crate::request::trip::Trip;
 use values::Values;
 

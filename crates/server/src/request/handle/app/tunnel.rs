@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use super::stream::{Stream, next_frame};
 use crate::limits::UPLOAD_PIECE_BYTES_MAX;
 use crate::request::conn::exchange::{Download, Upload};
+use crate::request::upstream::exchange::tunnel::silent_for;
 
 /// Moves bytes until both sides have ended, or one of them is gone. Once the worker has ended its direction the
 /// client may be silent for `patience` and no longer: one that does not close would keep the tunnel for ever.
@@ -64,14 +65,6 @@ pub(super) async fn run(
         () = to_client => {}
         () = client_silent => {}
         () = farewell_over => {}
-    }
-}
-
-/// Ends when nothing was noted for so long, at most twice of it.
-pub(super) async fn silent_for(patience: Duration, has_spoken: &Cell<bool>) {
-    has_spoken.set(true);
-    while has_spoken.take() {
-        tokio::time::sleep(patience).await;
     }
 }
 

@@ -19,15 +19,6 @@ pub(super) struct Rest<'a> {
     pub(super) is_sent: bool,
 }
 
-/// Whether a body that is at its end has trailers that are passed on.
-pub(super) fn has_trailers(upload: &Upload<'_, '_>) -> bool {
-    upload.with_trailers(|lines| {
-        let mut is_any = false;
-        head::passed_on_trailers(lines, |_| is_any = true);
-        is_any
-    })
-}
-
 /// Sends the rest of the body, then watches the client. Ends only when the call has to end: the client is
 /// gone, or its body is no body.
 pub(super) async fn send(
@@ -82,7 +73,7 @@ async fn send_rest(
 
 /// Sends the last bytes of a body, and its trailers.
 async fn pass_on_last(upload: &mut Upload<'_, '_>, stream: &Stream, bytes: &[u8]) -> Result<(), Fault> {
-    if !has_trailers(upload) {
+    if !upload.has_trailers() {
         return pass_on(upload, stream, bytes, true).await;
     }
     pass_on(upload, stream, bytes, false).await?;

@@ -1,12 +1,27 @@
 //! `lb_policy`: which upstream a request goes to.
 //!
-//! Chooses among those that are available ([`super::health`]). Waits for nobody and asks nobody.
+//! Chooses among those that are available ([`super::health`]), as Caddy's policies do (2.11,
+//! modules/caddyhttp/reverseproxy/selectionpolicies.go): who moves here from there keeps the upstream that a client's
+//! address, header or cookie led to. Waits for nobody and asks nobody. Each core chooses by itself; what they share is
+//! the turn of the round robins and what each [`Member`] counts.
 
+pub(super) mod cookie;
+mod keys;
+pub(crate) mod latency;
+mod turns;
+
+use std::cell::OnceCell;
 use std::sync::Arc;
+use std::time::Instant;
+
+use onehop_config::checked::proxy::{BalancePolicy, PassiveHealth, Proxy as Settings};
+use xxhash_rust::xxh64::Xxh64;
 
 use super::{Member, Proxy};
 use crate::request::core::Core;
 use crate::request::trip::Trip;
+use cookie::Cookie;
+use turns::{Turns, WeightedTurns};
 
 /// Where a request goes.
 pub(crate) struct Chosen {
@@ -16,12 +31,209 @@ pub(crate) struct Chosen {
     pub(crate) cookie: Option<Vec<u8>>,
 }
 
+/// A policy, with what it remembers.
+pub(super) enum Policy {
+    Random,
+    RandomChoose(u32),
+    First,
+    RoundRobin(Turns),
+    WeightedRoundRobin(WeightedTurns),
+    LeastConn,
+    PeakEwma,
+    IpHash,
+    ClientIpHash,
+    UriHash,
+    Query(String, Box<Policy>),
+    Header(String, Box<Policy>),
+    Cookie(Box<Cookie>, Box<Policy>),
+}
+
+/// Those of whom one is chosen.
+struct Candidates<'a> {
+    members: &'a [Arc<Member>],
+    passive: &'a PassiveHealth,
+    /// Not these.
+    tried: &'a [usize],
+    now: OnceCell<Instant>,
+}
+
+type Choice<'a> = Option<(&'a Arc<Member>, Option<Vec<u8>>)>;
+
 impl Proxy {
     /// The upstream that a request goes to; `None` where none may be asked. Those in `tried` have failed this request:
     /// they are asked again only where no other is available.
     pub(crate) fn choose(&self, trip: &Trip<'_>, core: &Core, tried: &[usize]) -> Option<Chosen> {
-        let _ = (trip, core, tried);
-        let member = self.members.iter().find(|member| member.is_available(&self.settings.passive_health))?;
-        Some(Chosen { member: Arc::clone(member), cookie: None })
+        let _ = core;
+        self.choose_for(trip, tried)
+    }
+
+    fn choose_for(&self, trip: &Trip<'_>, tried: &[usize]) -> Option<Chosen> {
+        let filled;
+        let members = if self.of_request.iter().all(Option::is_none) {
+            &*self.members
+        } else {
+            filled = self.filled_in(trip);
+            &*filled
+        };
+        let among = |tried| {
+            let passive = &self.settings.passive_health;
+            let candidates = Candidates { members, passive, tried, now: OnceCell::new() };
+            let (member, cookie) = self.policy.choose(&candidates, trip, &self.settings)?;
+            Some(Chosen { member: Arc::clone(member), cookie })
+        };
+        among(tried).or_else(|| if tried.is_empty() { None } else { among(&[]) })
+    }
+
+    /// Every upstream with its placeholders filled in, without those whose address is none then.
+    fn filled_in(&self, trip: &Trip<'_>) -> Vec<Arc<Member>> {
+        let tables = self.of_request.iter().map(Option::as_ref).chain(std::iter::repeat(None));
+        let members = self.members.iter().zip(tables);
+        let filled = members.filter_map(|(member, table)| match table {
+            Some(table) => table.of(trip),
+            None => Some(Arc::clone(member)),
+        });
+        filled.collect()
     }
 }
+
+impl Policy {
+    /// As configured, with nothing remembered.
+    pub(super) fn new(policy: &BalancePolicy, members: &[Arc<Member>]) -> Self {
+        let fallback = |policy: &BalancePolicy| Box::new(Self::new(policy, members));
+        match policy {
+            BalancePolicy::Random => Self::Random,
+            BalancePolicy::RandomChoose(count) => Self::RandomChoose(*count),
+            BalancePolicy::First => Self::First,
+            BalancePolicy::RoundRobin => Self::RoundRobin(Turns::default()),
+            BalancePolicy::WeightedRoundRobin(weights) => {
+                Self::WeightedRoundRobin(WeightedTurns::new(weights))
+            }
+            BalancePolicy::LeastConn => Self::LeastConn,
+            BalancePolicy::PeakEwma => Self::PeakEwma,
+            BalancePolicy::IpHash => Self::IpHash,
+            BalancePolicy::ClientIpHash => Self::ClientIpHash,
+            BalancePolicy::UriHash => Self::UriHash,
+            BalancePolicy::Query(name, other) => Self::Query(name.clone(), fallback(other)),
+            BalancePolicy::Header(name, other) => Self::Header(name.clone(), fallback(other)),
+            BalancePolicy::Cookie { name, secret, max_age, fallback: other } => {
+                let cookie = Cookie::new(name, secret, *max_age, members);
+                Self::Cookie(Box::new(cookie), fallback(other))
+            }
+        }
+    }
+
+    fn choose<'a>(&self, among: &Candidates<'a>, trip: &Trip<'_>, settings: &Settings) -> Choice<'a> {
+        let chosen = match self {
+            Self::Random => among.at_random(1).next(),
+            Self::RandomChoose(count) => least_loaded(among.at_random(*count as usize)),
+            Self::First => among.available().next(),
+            Self::RoundRobin(turns) => turns.next(among),
+            Self::WeightedRoundRobin(turns) => turns.next(among),
+            Self::LeastConn => least_loaded(among.available()),
+            Self::PeakEwma => among.cheapest_of_two(),
+            Self::IpHash => among.by_hash(&keys::peer(trip)),
+            Self::ClientIpHash => among.by_hash(&keys::client(trip, &settings.trusted_proxies)),
+            Self::UriHash => among.by_hash(&keys::uri(trip)),
+            Self::Query(name, other) => match keys::query(trip, name) {
+                Some(value) => among.by_hash(&value),
+                None => return other.choose(among, trip, settings),
+            },
+            Self::Header(name, other) => match keys::header(trip, name) {
+                Some(value) => among.by_hash(value),
+                None => return other.choose(among, trip, settings),
+            },
+            Self::Cookie(cookie, other) => {
+                if let Some(member) = cookie.find(trip, among.available()) {
+                    return Some((member, None));
+                }
+                let (member, _) = other.choose(among, trip, settings)?;
+                return Some((member, Some(cookie.given_out(member, trip, settings))));
+            }
+        };
+        chosen.map(|member| (member, None))
+    }
+}
+
+impl<'a> Candidates<'a> {
+    /// Those that may be asked, in the order of the file.
+    fn available(&self) -> impl Iterator<Item = &'a Arc<Member>> {
+        self.members.iter().filter(|member| self.has(member))
+    }
+
+    fn has(&self, member: &Member) -> bool {
+        let now = || *self.now.get_or_init(Instant::now);
+        !self.tried.contains(&member.number) && member.is_available_at(self.passive, now)
+    }
+
+    /// So many of them at random, each as likely as any other (reservoir sampling, Vitter's algorithm R).
+    fn at_random(&self, count: usize) -> impl Iterator<Item = &'a Arc<Member>> {
+        // Nearly always one or two are wanted: those need no memory.
+        let mut first: [Option<&'a Arc<Member>>; 2] = [None; 2];
+        let mut more = Vec::new();
+        let count = count.clamp(1, self.members.len().max(1));
+        for (seen, member) in self.available().enumerate() {
+            let place = if seen < count { seen } else { fastrand::usize(..=seen) };
+            match first.get_mut(place).filter(|_| place < count) {
+                Some(chosen) => *chosen = Some(member),
+                None if seen < count => more.push(member),
+                None => {
+                    if let Some(chosen) = place.checked_sub(first.len()).and_then(|place| more.get_mut(place))
+                    {
+                        *chosen = member;
+                    }
+                }
+            }
+        }
+        first.into_iter().flatten().chain(more)
+    }
+
+    /// Power of two choices (Mitzenmacher 2001): of two at random the one where a request costs less. Always taking
+    /// the best of all would send every core's next request to the same one.
+    fn cheapest_of_two(&self) -> Option<&'a Arc<Member>> {
+        let now = *self.now.get_or_init(Instant::now);
+        let cost = |member: &Arc<Member>| member.health.standing.latency.cost(member.peer.in_flight(), now);
+        let mut two = self.at_random(2);
+        let (one, Some(other)) = (two.next()?, two.next()) else {
+            return self.available().next();
+        };
+        let (cost_of_one, cost_of_other) = (cost(one), cost(other));
+        // The sample is in the order of the file where there are two only; equals take turns.
+        let takes_one =
+            if cost_of_one == cost_of_other { fastrand::bool() } else { cost_of_one < cost_of_other };
+        Some(if takes_one { one } else { other })
+    }
+
+    /// The one that the key belongs to: rendezvous hashing (Thaler and Ravishankar 1998) with Caddy's own hash, so that
+    /// a key moves only where its upstream is gone, and back with it.
+    fn by_hash(&self, key: &[u8]) -> Option<&'a Arc<Member>> {
+        let score = |member: &&'a Arc<Member>| {
+            let mut hash = Xxh64::new(0);
+            hash.update(member.name.as_bytes());
+            hash.update(key);
+            hash.digest()
+        };
+        // Of equals Caddy takes the first.
+        self.available()
+            .map(|member| (score(&member), member))
+            .reduce(|best, other| if other.0 > best.0 { other } else { best })
+            .map(|(_, member)| member)
+    }
+}
+
+/// The one with the fewest requests; one of them at random where there are several.
+fn least_loaded<'a>(members: impl Iterator<Item = &'a Arc<Member>>) -> Option<&'a Arc<Member>> {
+    let mut best: Option<(usize, &Arc<Member>)> = None;
+    let mut equals = 0;
+    for member in members {
+        let load = member.peer.in_flight();
+        let least = best.map_or(usize::MAX, |(least, _)| least);
+        equals = if load < least { 1 } else { equals + usize::from(load == least) };
+        if load < least || (load == least && fastrand::usize(..equals.max(1)) == 0) {
+            best = Some((load, member));
+        }
+    }
+    best.map(|(_, member)| member)
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

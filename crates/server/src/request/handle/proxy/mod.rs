@@ -1,30 +1,53 @@
 //! `reverse_proxy`: passes requests on to upstreams over connections that are already open.
 //!
-//! [`Proxy`] is one such directive as requests see it. [`balance`] chooses one of its upstreams, [`health`] knows which
-//! of them are well.
+//! [`Proxy`] is one such directive as requests see it, [`call`] one request's way through it on a page. [`balance`]
+//! chooses one of its upstreams, [`health`] knows which of them are well, [`of_request`] those whose address comes with
+//! the request. [`buffer`] reads what is sent in one piece, [`forward`] makes one attempt at one upstream, [`ask`] writes
+//! the request's head, [`answer`] says what becomes of the answer, [`retry`] whether another attempt may be made. What
+//! happens on the connection is `request/upstream/exchange/`.
 
+mod answer;
+mod ask;
 pub(crate) mod balance;
+mod buffer;
+mod forward;
 pub(crate) mod health;
+mod members;
+pub(crate) mod of_request;
+mod retry;
 
 use std::rc::Rc;
 use std::sync::Arc;
 
 use onehop_config::checked::proxy as checked;
+use regex_lite::Regex;
 
 use crate::request::answer::Answer;
 use crate::request::conn::exchange::{Download, Upload};
 use crate::request::core::Core;
-use crate::request::handle::Ended;
+use crate::request::handle::{Ended, header};
+use crate::request::hop::trust::Trust;
 use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
+use crate::request::upstream::exchange::Way;
 use crate::request::upstream::peer::Peer;
+use balance::Policy;
+use buffer::Opening;
+use of_request::OfRequest;
+use retry::{Attempts, Failed};
 
 /// One `reverse_proxy`, compiled.
 pub struct Proxy {
     /// As configured.
     pub settings: Arc<checked::Proxy>,
-    /// Its upstreams, in the order of the file.
+    /// Its upstreams, in the order of the file. One with placeholders stands for those that requests make of it: its own
+    /// peer is asked nothing.
     pub members: Box<[Arc<Member>]>,
+    policy: Policy,
+    /// By number of the member: where its address is only known with the request.
+    of_request: Box<[Option<Arc<OfRequest>>]>,
+    /// The compiled expressions of `header_up` and of `header_down`, one for each change.
+    expressions: [Vec<Option<Regex>>; 2],
 }
 
 /// One upstream of one `reverse_proxy`.
@@ -33,13 +56,37 @@ pub struct Member {
     pub peer: Arc<Peer>,
     /// Its place in the directive, from 0.
     pub number: usize,
+    /// What it is told apart by where a policy hashes: its label, which is its address as Caddy writes it.
+    pub(crate) name: Box<str>,
+    /// Its address came with a request.
+    pub(crate) is_of_request: bool,
     pub(crate) health: health::Health,
 }
 
-impl Member {
-    /// One that counts as well.
-    pub fn new(number: usize, peer: Arc<Peer>) -> Arc<Self> {
-        Arc::new(Self { peer, number, health: health::Health::default() })
+/// What all attempts of one request have in common.
+struct Call<'a> {
+    proxy: &'a Arc<Proxy>,
+    core: &'a Rc<Core>,
+    /// How far its peer is believed.
+    trust: Trust<'a>,
+    opening: Opening,
+}
+
+impl Proxy {
+    /// A directive whose upstreams are all known before the first request.
+    pub fn new(settings: Arc<checked::Proxy>, members: Box<[Arc<Member>]>) -> Arc<Self> {
+        Self::with_placeholders(settings, members, Box::default())
+    }
+
+    /// The same where some are only known with the request: of those `of_request` has a table, by number.
+    pub(crate) fn with_placeholders(
+        settings: Arc<checked::Proxy>,
+        members: Box<[Arc<Member>]>,
+        of_request: Box<[Option<Arc<OfRequest>>]>,
+    ) -> Arc<Self> {
+        let policy = Policy::new(&settings.balance.policy, &members);
+        let expressions = [&settings.request_fields, &settings.answer_fields].map(|ops| header::compile(ops));
+        Arc::new(Self { settings, members, policy, of_request, expressions })
     }
 }
 
@@ -52,6 +99,33 @@ pub(crate) async fn call(
     download: &mut Download<'_, '_>,
     answer: &mut Answer,
 ) -> Result<Ended, Fault> {
-    let _ = (trip, proxy, core, upload, download, answer);
-    Err(Fault::UpstreamNone)
+    let trust = Trust::of(&proxy.settings.trusted_proxies, &trip.origin);
+    let opening = Opening::take(upload, download, proxy.settings.request_buffer_bytes).await?;
+    let call = Call { proxy, core, trust, opening };
+    let mut attempts = Attempts::new(&proxy.settings.balance);
+    loop {
+        let failed = match proxy.choose(trip, core, attempts.tried()) {
+            Some(chosen) => {
+                let member = Arc::clone(&chosen.member);
+                // Leads later requests to the same upstream.
+                trip.own_cookie = chosen.cookie;
+                trip.upstream = Some(chosen.member);
+                let way = Way { upload: &mut *upload, download: &mut *download, answer: &mut *answer };
+                match forward::send(&call, trip, &member, way).await {
+                    Ok(ended) => return Ok(ended),
+                    Err(failed) => attempts.note(member.number, failed),
+                }
+            }
+            // What was met before says more than that there is nobody left.
+            None => attempts.last().unwrap_or(Failed::Unsent(Fault::UpstreamNone)),
+        };
+        answer.clear();
+        if !attempts.may_go_on(failed, &call, trip, download) {
+            return Err(failed.fault());
+        }
+        if let Some(member) = &trip.upstream {
+            member.count_retry();
+        }
+        attempts.pause(upload).await?;
+    }
 }

@@ -4,17 +4,14 @@
 //! written here. Only what a trusted proxy says about that is passed on, and its own address added to it. `Via` is not sent: RFC 9110 section 7.6.3 asks it of gateways, and to
 //! its own application onehop is the server, not one more hop. Caddy sends `Via: 1.1 Caddy` both ways.
 
-use std::io::Write;
+use onehop_http1::{AskHead, BodyLength, Refusal};
 
-use onehop_http1::{AskHead, BodyLength, Known, Refusal, RequestHead};
-
-use super::super::head;
-use super::super::proxies::Trust;
 use crate::request::conn::exchange::Upload;
+use crate::request::hop::ask::{FORWARDED_FOR, write_forwarded_for, write_line, write_target};
+use crate::request::hop::fields::{accepts_trailers, asks_for_upgrade, passed_on};
+use crate::request::hop::trust::Trust;
 use crate::request::trip::Trip;
 use crate::request::upstream::connection::{Buffers, Connection};
-
-const FORWARDED_FOR: &[u8] = b"x-forwarded-for";
 
 /// Writes the head to the connection's output.
 pub(super) fn write(
@@ -29,7 +26,7 @@ pub(super) fn write(
     // Bytes that follow an upgrade belong to the other protocol; with a body before them, both sides would
     // have to agree where it ends and whether it was read. Ignoring `Upgrade` is allowed (section 7.8).
     let has_body = !matches!(body, BodyLength::None | BodyLength::Known(0));
-    let upgrade = !has_body && head::asks_for_upgrade(trip.head);
+    let upgrade = !has_body && asks_for_upgrade(trip.head);
     write_target(trip, lines);
     let target_bytes = lines.len();
     write_fields(trip, trust, upgrade, lines);
@@ -41,25 +38,13 @@ pub(super) fn write(
     connection.codec().write_request_head(output, AskHead { method, target, fields, body, upgrade })
 }
 
-fn write_target(trip: &Trip<'_>, out: &mut Vec<u8>) {
-    // What the routes have left of a path may begin anywhere; a target may not (RFC 9112 section 3.2).
-    if !trip.path.starts_with(b"/") && *trip.path != b"*"[..] {
-        out.push(b'/');
-    }
-    out.extend_from_slice(&trip.path);
-    if let Some(query) = trip.query.as_deref() {
-        out.push(b'?');
-        out.extend_from_slice(query);
-    }
-}
-
 fn write_fields(trip: &Trip<'_>, trust: Trust<'_>, upgrade: bool, out: &mut Vec<u8>) {
     // The effective authority: a Host field that the target has overruled is not passed on (RFC 9112
     // section 3.2.2). Empty for an HTTP/1.0 client without one, as section 3.2 has it.
     let host = trip.head.host().unwrap_or_default();
     write_line(out, b"Host", host);
     let (mut has_scheme, mut has_host) = (false, false);
-    for (name, value) in head::passed_on(trip.head, upgrade, trust.keeps_fields()) {
+    for (name, value) in passed_on(trip.head, upgrade, trust.keeps_fields()) {
         let is = |own: &[u8]| name.eq_ignore_ascii_case(own);
         // The codec writes the length.
         if is(b"host") || is(b"content-length") || is(FORWARDED_FOR) {
@@ -79,40 +64,4 @@ fn write_fields(trip: &Trip<'_>, trust: Trust<'_>, upgrade: bool, out: &mut Vec<
     if !has_host && !host.is_empty() {
         write_line(out, b"X-Forwarded-Host", host);
     }
-}
-
-/// Whom a trusted proxy saw, and whom onehop sees: one line, since not everybody reads several as a list.
-fn write_forwarded_for(trip: &Trip<'_>, trust: Trust<'_>, out: &mut Vec<u8>) {
-    let before = out.len();
-    let separate = |out: &mut Vec<u8>| {
-        let separator: &[u8] = if out.len() == before { b"X-Forwarded-For: " } else { b", " };
-        out.extend_from_slice(separator);
-    };
-    if trust.keeps_fields() {
-        for value in head::forwarded(trip.head, FORWARDED_FOR).filter(|value| !value.is_empty()) {
-            separate(out);
-            out.extend_from_slice(value);
-        }
-    }
-    if let Some(peer) = trip.origin.peer {
-        separate(out);
-        // Writing to memory does not fail.
-        let _ = write!(out, "{}", head::canonical(peer).ip());
-    }
-    if out.len() > before {
-        out.extend_from_slice(b"\r\n");
-    }
-}
-
-/// Of `TE` this much holds for every hop: trailers are passed on.
-fn accepts_trailers(head: &RequestHead) -> bool {
-    let codings = head.get_all(Known::Te).flat_map(|value| value.split(|byte| *byte == b','));
-    codings.map(<[u8]>::trim_ascii).any(|coding| coding.eq_ignore_ascii_case(b"trailers"))
-}
-
-fn write_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
-    out.extend_from_slice(name);
-    out.extend_from_slice(b": ");
-    out.extend_from_slice(value);
-    out.extend_from_slice(b"\r\n");
 }

@@ -1,13 +1,13 @@
 //! `trusted_proxies`: whose word counts about who the client is.
 //!
 //! Decides for one request by its connection alone, and reads what such a proxy says. Changes nothing of what is
-//! passed on: that is [`super::head`]. The connection's own address is never replaced.
+//! passed on: that is [`super::fields`]. The connection's own address is never replaced.
 
 use std::net::{IpAddr, SocketAddr};
 
 use onehop_config::checked::Network;
 
-use super::head;
+use super::fields;
 use crate::request::origin::Origin;
 use crate::request::trip::Trip;
 
@@ -23,30 +23,30 @@ impl<'a> Trust<'a> {
     /// is let in by its mode: a peer like any other of the list, where there is one.
     pub(crate) fn of(networks: &'a [Network], origin: &Origin) -> Self {
         let is_trusted = !networks.is_empty()
-            && origin.peer.is_none_or(|peer| is_among(networks, head::canonical(peer).ip()));
+            && origin.peer.is_none_or(|peer| is_among(networks, fields::canonical(peer).ip()));
         Self { networks: is_trusted.then_some(networks) }
     }
 
     /// Whether the fields that say who the client is are passed on.
-    pub(super) fn keeps_fields(self) -> bool {
+    pub(crate) fn keeps_fields(self) -> bool {
         self.networks.is_some()
     }
 
     /// The client's address: the last one of `X-Forwarded-For` that is no such proxy's own, because each of them
     /// has appended whom it saw, and what stands before may be anybody's. Otherwise the peer's.
-    pub(super) fn client(self, trip: &Trip<'_>) -> Option<IpAddr> {
-        let peer = trip.origin.peer.map(|peer| head::canonical(peer).ip());
+    pub(crate) fn client(self, trip: &Trip<'_>) -> Option<IpAddr> {
+        let peer = trip.origin.peer.map(|peer| fields::canonical(peer).ip());
         let Some(networks) = self.networks else { return peer };
-        let lines = head::forwarded(trip.head, b"X-Forwarded-For").rev();
+        let lines = fields::forwarded(trip.head, b"X-Forwarded-For").rev();
         let mut addresses = lines.flat_map(|line| line.rsplit(|byte| *byte == b',')).filter_map(address);
         addresses.find(|address| !is_among(networks, *address)).or(peer)
     }
 
     /// Whether the client speaks over an encrypted connection, here or to the proxy.
-    pub(super) fn is_encrypted(self, trip: &Trip<'_>) -> bool {
+    pub(crate) fn is_encrypted(self, trip: &Trip<'_>) -> bool {
         let says_so = || {
             // Of several the first, which is the client's own hop, as frameworks read it.
-            let first = head::forwarded(trip.head, b"X-Forwarded-Proto").next().unwrap_or_default();
+            let first = fields::forwarded(trip.head, b"X-Forwarded-Proto").next().unwrap_or_default();
             let scheme = first.split(|byte| *byte == b',').next().unwrap_or_default();
             scheme.trim_ascii().eq_ignore_ascii_case(b"https")
         };

@@ -13,6 +13,7 @@ use crate::nearest::nearest;
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
 
+/// As an option of a directive.
 const USAGE: &str = "trusted_proxies private_ranges | <address or network>…";
 /// Networks that nobody routes from outside, as Caddy has them under this word (RFC 1918, RFC 4193, loopback).
 const PRIVATE: &str = "private_ranges";
@@ -22,12 +23,29 @@ const PRIVATE_RANGES: [(&str, u8); 6] =
 /// `trusted_proxies private_ranges | <address or network>…`
 pub(super) fn trusted_proxies(cx: &mut Context<'_>, option: &Line) -> Result<Vec<Network>, Box<Problem>> {
     no_block(option)?;
-    if option.args.is_empty() {
+    of_networks(cx, option, &option.args, USAGE)
+}
+
+/// Who stands in front of every site, behind those of a directive.
+pub(super) fn add_global(cx: &Context<'_>, networks: &mut Vec<Network>) {
+    let new: Vec<Network> =
+        cx.trusted_proxies.iter().filter(|one| !networks.contains(one)).copied().collect();
+    networks.extend(new);
+}
+
+/// Networks as they are written behind an option.
+pub(crate) fn of_networks(
+    cx: &mut Context<'_>,
+    option: &Line,
+    tokens: &[Token],
+    usage: &str,
+) -> Result<Vec<Network>, Box<Problem>> {
+    if tokens.is_empty() {
         let help = format!("`{PRIVATE}` is every private network and this machine; `10.0.0.5` is one proxy");
-        return Err(wrong_arguments(option, USAGE).help(help));
+        return Err(wrong_arguments(option, usage).help(help));
     }
     let mut networks: Vec<Network> = Vec::new();
-    for token in &option.args {
+    for token in tokens {
         let written = fixed(cx.source, token, "the address of a proxy")?;
         if written == PRIVATE {
             if private_ranges().all(|range| networks.contains(&range)) {

@@ -1,31 +1,41 @@
-//! An upgraded connection to a program: bytes both ways, each as fast as the other side takes them.
+//! An upgraded connection to an upstream: bytes both ways, each as fast as the other side takes them.
 
 use std::cell::Cell;
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::time::Duration;
 
-use super::super::tunnel::silent_for;
 use crate::limits::UPLOAD_PIECE_BYTES_MAX;
 use crate::request::conn::desk::Input;
 use crate::request::conn::exchange::{Download, Upload};
 use crate::request::upstream::connection::Connection;
 
-/// Moves bytes until both sides have ended, or one of them is gone. `input` may hold the program's first bytes
-/// already. Once one side has ended its direction the other may be silent for `patience` and no longer: a side
-/// that has gone looks the same, and not everybody ends because the other does.
+/// What bounds a tunnel.
+pub(crate) struct Bounds<'a> {
+    /// Once one side has ended its direction the other may be silent for so long and no longer: a side that has gone
+    /// looks the same, and not everybody ends because the other does.
+    pub(crate) patience: Duration,
+    /// Its other end was told of a stop, and closes its tunnels as their own protocol has it.
+    pub(crate) is_told: bool,
+    /// The tunnel is over with this in any case.
+    pub(crate) end: Option<Pin<Box<dyn Future<Output = ()> + 'a>>>,
+}
+
+/// Moves bytes until both sides have ended, or one of them is gone. `input` may hold the upstream's first bytes
+/// already.
 pub(super) async fn run(
     connection: &Connection,
     input: &mut Input,
     upload: &mut Upload<'_, '_>,
     download: &mut Download<'_, '_>,
-    patience: Duration,
-    is_told: bool,
+    bounds: Bounds<'_>,
 ) {
+    let Bounds { patience, is_told, end } = bounds;
     upload.become_tunnel();
-    let (program_spoke, client_spoke) = (Cell::new(false), Cell::new(false));
+    let (upstream_spoke, client_spoke) = (Cell::new(false), Cell::new(false));
     let (stopping, farewell_over) = (download.stopping(), download.farewell_over());
     // `Some`: that side has ended its direction, and the other's goes on.
-    let to_program = async {
+    let to_upstream = async {
         let mut piece = Vec::new();
         loop {
             piece.clear();
@@ -45,32 +55,46 @@ pub(super) async fn run(
             }
             match poll_fn(|context| connection.poll_fill(input, context)).await {
                 Ok(0) => return download.finish_sending().await.ok(),
-                Ok(_) => program_spoke.set(true),
+                Ok(_) => upstream_spoke.set(true),
                 Err(_) => return None,
             }
         }
     };
     let both = async {
-        tokio::pin!(to_program, to_client);
+        tokio::pin!(to_upstream, to_client);
         tokio::select! {
-            ended = &mut to_program => if ended.is_some() {
+            ended = &mut to_upstream => if ended.is_some() {
                 tokio::select! {
                     _ = to_client => {}
-                    () = silent_for(patience, &program_spoke) => {}
+                    () = silent_for(patience, &upstream_spoke) => {}
                 }
             },
             ended = &mut to_client => if ended.is_some() {
                 tokio::select! {
-                    _ = to_program => {}
+                    _ = to_upstream => {}
                     () = silent_for(patience, &client_spoke) => {}
                 }
             },
         }
     };
+    let end = async {
+        match end {
+            Some(end) => end.await,
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
         () = both => {}
-        // Who has a control lane was told, and closes its tunnels as their own protocol has it.
+        () = end => {}
         () = stopping, if !is_told => {}
         () = farewell_over, if is_told => {}
+    }
+}
+
+/// Ends when nothing was noted for so long, at most twice of it.
+pub(crate) async fn silent_for(patience: Duration, has_spoken: &Cell<bool>) {
+    has_spoken.set(true);
+    while has_spoken.take() {
+        tokio::time::sleep(patience).await;
     }
 }

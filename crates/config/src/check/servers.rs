@@ -1,0 +1,173 @@
+//! `servers` of the global block: what holds for every listener.
+//!
+//! Of what Caddy has there, onehop knows who stands in front. Where onehop always does what an option asks for, the
+//! option is taken without a word.
+
+use super::Context;
+use super::template::fixed;
+use crate::directives::of_networks;
+use crate::nearest::nearest;
+use crate::problem::Problem;
+use crate::syntax::{Line, Token};
+
+const TRUSTED_USAGE: &str = "trusted_proxies static private_ranges | <address or network>…";
+/// Whose value says who the client is: the only one that is read.
+const CLIENT_FIELD: &str = "X-Forwarded-For";
+
+/// Caddy's options, ours too.
+const OPTIONS: [&str; 19] = [
+    "0rtt",
+    "client_ip_headers",
+    "enable_full_duplex",
+    "keepalive_count",
+    "keepalive_idle",
+    "keepalive_interval",
+    "listener_wrappers",
+    "log_credentials",
+    "max_header_size",
+    "metrics",
+    "name",
+    "packet_conn_wrappers",
+    "protocols",
+    "strict_sni_host",
+    "timeouts",
+    "trace",
+    "trusted_proxies",
+    "trusted_proxies_strict",
+    "trusted_proxies_unix",
+];
+
+/// `servers { trusted_proxies static … }`
+pub(super) fn servers(cx: &mut Context<'_>, line: &Line) -> Result<(), Box<Problem>> {
+    if let Some(address) = line.args.first() {
+        let message = "`servers` for one listener is a form of Caddy that onehop does not have yet";
+        return Err(Problem::error("not-yet", &address.place, message)
+            .help("without an address, `servers { … }` holds for all of them"));
+    }
+    let lines = line.block.as_deref().unwrap_or_default();
+    let mut seen: Vec<&Token> = Vec::new();
+    for inner in lines {
+        let name = inner.name.text.as_str();
+        let mut result = option(cx, inner, lines);
+        if result.is_ok()
+            && let Some(earlier) = seen.iter().find(|earlier| earlier.text == name)
+        {
+            let message = format!("`{name}` is set twice; line {} has it already", earlier.place.line());
+            result = Err(Problem::error("duplicate-option", &inner.name.place, message));
+        }
+        seen.push(&inner.name);
+        cx.keep(result);
+    }
+    Ok(())
+}
+
+fn option(cx: &mut Context<'_>, line: &Line, beside: &[Line]) -> Result<(), Box<Problem>> {
+    let (name, place) = (line.name.text.as_str(), &line.name.place);
+    match name {
+        "trusted_proxies" => trusted_proxies(cx, line),
+        // The last address that is not a trusted proxy's is the client's: nothing else is done here.
+        "trusted_proxies_strict" => stands_alone(line),
+        "trusted_proxies_unix" => {
+            stands_alone(line)?;
+            if beside.iter().any(|other| other.name.text == "trusted_proxies") {
+                return Ok(());
+            }
+            let message = "`trusted_proxies_unix` without `trusted_proxies` is a form of Caddy that onehop does \
+                           not have yet";
+            Err(Problem::error("not-yet", place, message).help(
+                "where `trusted_proxies` names somebody, who comes through a Unix socket is trusted too",
+            ))
+        }
+        "client_ip_headers" => client_fields(cx, line),
+        "protocols" => protocols(line),
+        word if OPTIONS.contains(&word) => {
+            let message = format!("`{word}` is an option of Caddy's `servers` that onehop does not have yet");
+            Err(Problem::error("not-yet", place, message))
+        }
+        word => {
+            let problem =
+                Problem::error("unknown-option", place, format!("`servers` has no option `{word}`"));
+            Err(match nearest(word, OPTIONS) {
+                Some(near) => problem.help(format!("did you mean `{near}`?")),
+                None => problem.help("there is `trusted_proxies`"),
+            })
+        }
+    }
+}
+
+fn trusted_proxies(cx: &mut Context<'_>, line: &Line) -> Result<(), Box<Problem>> {
+    let wrong = |message: &str| {
+        Problem::error("arguments", &line.name.place, message)
+            .help(format!("it is written `{TRUSTED_USAGE}`"))
+    };
+    if line.block.is_some() {
+        return Err(wrong("`trusted_proxies` takes no block"));
+    }
+    let Some((source, networks)) = line.args.split_first() else {
+        return Err(wrong("`trusted_proxies` does not say where its networks come from"));
+    };
+    if source.text != "static" {
+        let looks_like_network = source.text.contains(['.', ':']) || source.text == "private_ranges";
+        if looks_like_network {
+            let message = format!("`{}` stands where the source of the networks is named", source.text);
+            return Err(Problem::error("arguments", &source.place, message)
+                .help(format!("write `trusted_proxies static {} …`", source.text)));
+        }
+        let message =
+            format!("networks from `{}` are a feature of Caddy that onehop does not have yet", source.text);
+        let problem = Problem::error("not-yet", &source.place, message);
+        return Err(match nearest(&source.text, ["static"]) {
+            Some(near) => problem.help(format!("did you mean `{near}`?")),
+            None => problem.help("write them out behind `trusted_proxies static`"),
+        });
+    }
+    cx.trusted_proxies = of_networks(cx, line, networks, TRUSTED_USAGE)?;
+    Ok(())
+}
+
+fn client_fields(cx: &Context<'_>, line: &Line) -> Result<(), Box<Problem>> {
+    if line.args.is_empty() || line.block.is_some() {
+        let message = "`client_ip_headers` needs the name of a field";
+        return Err(Problem::error("arguments", &line.name.place, message)
+            .help(format!("it is written `client_ip_headers {CLIENT_FIELD}`")));
+    }
+    for token in &line.args {
+        let field = fixed(cx.source, token, "the name of a field")?;
+        if !field.eq_ignore_ascii_case(CLIENT_FIELD) {
+            let message = format!("clients' addresses are not read from `{field}` yet");
+            return Err(Problem::error("not-yet", &token.place, message)
+                .help(format!("`{CLIENT_FIELD}` is read where the peer is one of `trusted_proxies`")));
+        }
+    }
+    Ok(())
+}
+
+/// HTTP/1 is what there is.
+fn protocols(line: &Line) -> Result<(), Box<Problem>> {
+    let words: Vec<&str> = line.args.iter().map(|token| token.text.as_str()).collect();
+    if words == ["h1"] && line.block.is_none() {
+        return Ok(());
+    }
+    match line.args.iter().find(|token| token.text != "h1") {
+        Some(token) if ["h2", "h2c", "h3"].contains(&token.text.as_str()) => {
+            let message = format!("`{}` is a protocol that onehop does not have yet", token.text);
+            Err(Problem::error("not-yet", &token.place, message).help("write `protocols h1`"))
+        }
+        Some(token) => Err(Problem::error(
+            "unknown-option",
+            &token.place,
+            format!("there is no protocol `{}`", token.text),
+        )
+        .help("write `protocols h1`")),
+        None => Err(Problem::error("arguments", &line.name.place, "the arguments of `protocols` do not fit")
+            .help("write `protocols h1`")),
+    }
+}
+
+fn stands_alone(line: &Line) -> Result<(), Box<Problem>> {
+    if line.args.is_empty() && line.block.is_none() {
+        return Ok(());
+    }
+    let message = format!("`{}` takes nothing after it", line.name.text);
+    Err(Problem::error("arguments", &line.name.place, message).help("take it away"))
+}

@@ -1,0 +1,47 @@
+//! `header_up` and `header_down`: changes to the fields of requests and answers.
+//!
+//! Written as for `header`. What frames a message or belongs to one connection is not changed by them.
+
+use crate::check::Context;
+use crate::checked::HeaderOp;
+use crate::directives::header;
+use crate::problem::Problem;
+use crate::syntax::Line;
+
+/// How a body is sent is decided where it is sent (RFC 9112 section 6).
+const OF_FRAMING: [&str; 3] = ["content-length", "trailer", "transfer-encoding"];
+/// Of one connection (RFC 9110 section 7.6.1).
+const OF_CONNECTION: [&str; 5] = ["connection", "keep-alive", "proxy-connection", "te", "upgrade"];
+
+/// Adds one change at its place: Caddy applies them by kind, whatever their order in the file.
+pub(super) fn change(
+    cx: &mut Context<'_>,
+    ops: &mut Vec<HeaderOp>,
+    option: &Line,
+) -> Result<(), Box<Problem>> {
+    let op = header::of_proxy(cx, option)?;
+    let name = name(&op);
+    let is = |known: &&str| name.eq_ignore_ascii_case(known);
+    let why = if OF_FRAMING.iter().any(is) {
+        "how a body is sent is onehop's own"
+    } else if OF_CONNECTION.iter().any(is) {
+        "connections to upstreams are onehop's own, and upgrades pass as they are"
+    } else {
+        ops.push(op);
+        ops.sort_by_key(header::kind);
+        return Ok(());
+    };
+    let message = format!("`{} {name}` has no effect: {why}", option.name.text);
+    cx.problems.push(Problem::warning("no-effect", &option.name.place, message).help("take it away"));
+    Ok(())
+}
+
+fn name(op: &HeaderOp) -> &str {
+    match op {
+        HeaderOp::Set { name, .. }
+        | HeaderOp::Add { name, .. }
+        | HeaderOp::Default { name, .. }
+        | HeaderOp::Delete { name }
+        | HeaderOp::Replace { name, .. } => name,
+    }
+}

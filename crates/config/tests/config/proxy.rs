@@ -1,0 +1,824 @@
+//! `reverse_proxy`: what its lines mean.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::memory::{Memory, text_of};
+use crate::outline::{conditions, outline, template};
+use onehop_config::checked::proxy::{
+    ActiveHealth, Balance, BalancePolicy, PassiveHealth, Proxy, ProxyAddress, ProxyFlush, ProxyPool,
+    ProxyTls, ProxyTransport, ProxyUpstream, StatusTest,
+};
+use onehop_config::checked::{HeaderOp, Network, Part, Placeholder, Step, Template};
+use onehop_config::{FileKind, Loaded, load};
+
+/// A site with these lines, beside files of certificates.
+pub(crate) fn site(lines: &str) -> Memory {
+    Memory::main(&format!(":8080 {{\n{lines}\n}}\n"))
+        .file("ca.pem", "")
+        .file("more.pem", "")
+        .file("client.pem", "")
+        .file("client.key", "")
+}
+
+fn proxies_of(loaded: &Loaded) -> Vec<Arc<Proxy>> {
+    let mut proxies = Vec::new();
+    loaded.checked.each_step(|step| {
+        if let Step::Proxy(proxy) = step {
+            proxies.push(Arc::clone(proxy));
+        }
+    });
+    proxies
+}
+
+/// The only proxy of these lines, about which nothing is to be said.
+#[track_caller]
+fn proxy(lines: &str) -> Proxy {
+    let loaded = site(lines).sound();
+    assert_eq!(text_of(&loaded.warnings), "", "{lines}");
+    only(&loaded)
+}
+
+/// The same where something is to be said: how often.
+#[track_caller]
+fn warned(lines: &str) -> (Proxy, String) {
+    let loaded = site(lines).sound();
+    (only(&loaded), text_of(&loaded.warnings))
+}
+
+#[track_caller]
+fn only(loaded: &Loaded) -> Proxy {
+    let proxies = proxies_of(loaded);
+    assert_eq!(proxies.len(), 1, "{proxies:?}");
+    Proxy::clone(&proxies[0])
+}
+
+/// With these lines in its block.
+#[track_caller]
+fn with(options: &str) -> Proxy {
+    proxy(&format!("reverse_proxy a:80 {{\n{options}\n}}"))
+}
+
+/// With these lines in its transport.
+#[track_caller]
+fn over(options: &str) -> ProxyTransport {
+    with(&format!("transport http {{\n{options}\n}}")).transport
+}
+
+fn seconds(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn tcp(host: &str, port: u16) -> ProxyAddress {
+    ProxyAddress::Tcp { host: host.into(), port }
+}
+
+fn upstream(label: &str, address: ProxyAddress) -> ProxyUpstream {
+    ProxyUpstream { label: label.into(), address }
+}
+
+fn transport() -> ProxyTransport {
+    ProxyTransport {
+        tls: None,
+        dial_timeout: seconds(3),
+        dial_fallback_delay: Some(Duration::from_millis(300)),
+        read_timeout: None,
+        write_timeout: None,
+        response_header_timeout: None,
+        expect_continue_timeout: None,
+        max_conns_per_host: None,
+        keepalive: Some(seconds(120)),
+        keepalive_interval: Some(seconds(30)),
+        keepalive_idle_conns: None,
+        keepalive_idle_conns_per_host: 32,
+        compression: true,
+        resolvers: Vec::new(),
+        max_response_header: None,
+    }
+}
+
+fn tls() -> ProxyTls {
+    ProxyTls {
+        server_name: None,
+        insecure_skip_verify: false,
+        trusted: Vec::new(),
+        client_certificate: None,
+        timeout: seconds(10),
+        except_ports: Vec::new(),
+    }
+}
+
+fn active() -> ActiveHealth {
+    ActiveHealth {
+        uri: "/".into(),
+        port: None,
+        target: None,
+        interval: seconds(30),
+        timeout: seconds(5),
+        status: StatusTest::Class(2),
+        follow_redirects: false,
+        body: None,
+        passes: 1,
+        fails: 1,
+        fields: Vec::new(),
+        method: "GET".into(),
+        request_body: String::new(),
+    }
+}
+
+fn defaults(name: &str, upstreams: Vec<ProxyUpstream>) -> Proxy {
+    Proxy {
+        name: name.into(),
+        upstreams,
+        transport: transport(),
+        pool: ProxyPool { min: 1, max: None },
+        balance: Balance {
+            policy: BalancePolicy::Random,
+            retries: None,
+            try_duration: Duration::ZERO,
+            try_interval: Duration::from_millis(250),
+            retry_match: Vec::new(),
+        },
+        active_health: None,
+        passive_health: PassiveHealth {
+            fail_duration: None,
+            max_fails: 1,
+            unhealthy_status: Vec::new(),
+            unhealthy_latency: None,
+            unhealthy_request_count: None,
+        },
+        request_fields: Vec::new(),
+        answer_fields: Vec::new(),
+        flush: ProxyFlush::AsItComes,
+        request_buffer_bytes: 0,
+        answer_buffer_bytes: 0,
+        stream_timeout: None,
+        stream_close_delay: None,
+        trusted_proxies: Vec::new(),
+    }
+}
+
+/// The file that began it: a comment stands behind a value in the block.
+const KEPT: &str = "http://127.0.0.1:7718 {
+	reverse_proxy 100.2.3.4:7718 {
+		transport http {
+			keepalive 1800s # 30 minutes
+			keepalive_idle_conns 20
+		}
+	}
+}
+";
+
+#[test]
+fn a_caddyfile_that_keeps_connections_for_half_an_hour_checks_without_a_word() {
+    for kind in [FileKind::Onehopfile, FileKind::Caddyfile] {
+        let memory = Memory::default().file("/etc/caddy/Caddyfile", KEPT);
+        let loaded = load(Path::new("/etc/caddy/Caddyfile"), kind, &memory).unwrap();
+        assert_eq!(text_of(&loaded.warnings), "");
+        let mut expected =
+            defaults("100.2.3.4:7718", vec![upstream("100.2.3.4:7718", tcp("100.2.3.4", 7718))]);
+        expected.transport.keepalive = Some(seconds(1800));
+        expected.transport.keepalive_idle_conns = Some(20);
+        assert_eq!(only(&loaded), expected);
+    }
+}
+
+#[test]
+fn an_upstream_alone_is_a_proxy_with_every_default() {
+    let expected = defaults("a.internal:8080", vec![upstream("a.internal:8080", tcp("a.internal", 8080))]);
+    for line in [
+        "reverse_proxy a.internal:8080",
+        "reverse_proxy * a.internal:8080",
+        "reverse_proxy /api/* a.internal:8080",
+        "@api path /api/*\nreverse_proxy @api a.internal:8080",
+        "reverse_proxy {\nto a.internal:8080\n}",
+        "reverse_proxy {$UPSTREAM:a.internal:8080}",
+        "reverse_proxy a.internal:8080 {\ntransport http\n}",
+    ] {
+        assert_eq!(proxy(line), expected, "{line}");
+    }
+}
+
+#[test]
+fn an_upstream_is_written_as_caddy_has_it() {
+    for (written, label, host, port) in [
+        ("a:8080", "a:8080", "a", 8080),
+        ("a", "a:80", "a", 80),
+        (":8080", ":8080", "127.0.0.1", 8080),
+        ("http://:8080", ":8080", "127.0.0.1", 8080),
+        ("http://a", "a:80", "a", 80),
+        ("HTTP://a:3000", "a:3000", "a", 3000),
+        ("tcp/a:3000", "a:3000", "a", 3000),
+        ("10.0.0.7:3000", "10.0.0.7:3000", "10.0.0.7", 3000),
+        ("[::1]:3000", "[::1]:3000", "::1", 3000),
+        ("[::1]", "[::1]:80", "::1", 80),
+        ("::1", "[::1]:80", "::1", 80),
+        ("http://[2001:db8::7]", "[2001:db8::7]:80", "2001:db8::7", 80),
+        ("my_app-1.internal.:3000", "my_app-1.internal.:3000", "my_app-1.internal.", 3000),
+    ] {
+        let proxy = proxy(&format!("reverse_proxy {written}"));
+        assert_eq!(proxy.upstreams, [upstream(label, tcp(host, port))], "{written}");
+        assert_eq!(proxy.transport.tls, None, "{written}");
+    }
+}
+
+#[test]
+fn https_alone_means_tls_with_its_defaults() {
+    for (written, label, port) in [("https://a", "a:443", 443), ("https://a:8443", "a:8443", 8443)] {
+        let proxy = proxy(&format!("reverse_proxy {written}"));
+        assert_eq!(proxy.upstreams, [upstream(label, tcp("a", port))], "{written}");
+        assert_eq!(proxy.transport, ProxyTransport { tls: Some(tls()), ..transport() }, "{written}");
+    }
+}
+
+#[test]
+fn a_unix_socket_is_a_path() {
+    for (written, path) in [("unix//run/a.sock", "/run/a.sock"), ("unix/a.sock", "/work/a.sock")] {
+        let label = format!("unix/{path}");
+        let expected = upstream(&label, ProxyAddress::Unix(path.into()));
+        assert_eq!(proxy(&format!("reverse_proxy {written}")).upstreams, [expected], "{written}");
+    }
+}
+
+#[test]
+fn a_range_of_ports_is_an_upstream_for_each() {
+    for (written, host) in [
+        ("a:8000-8002", "a"),
+        ("http://a:8000-8002", "a"),
+        (":8000-8002", "127.0.0.1"),
+        ("a:8000 a:8001-8002", "a"),
+    ] {
+        let proxy = proxy(&format!("reverse_proxy {written}"));
+        let addresses: Vec<ProxyAddress> =
+            proxy.upstreams.into_iter().map(|upstream| upstream.address).collect();
+        assert_eq!(addresses, [tcp(host, 8000), tcp(host, 8001), tcp(host, 8002)], "{written}");
+    }
+}
+
+#[test]
+fn an_upstream_with_placeholders_is_known_with_the_request() {
+    for (written, shown) in [
+        ("{labels.2}.internal:8080", "<HostLabel(2)>.internal:8080"),
+        ("{header.X-Upstream}", "<Header(\"x-upstream\")>"),
+        ("a:{query.port}", "a:<QueryValue(\"port\")>"),
+        (":{query.port}", "127.0.0.1:<QueryValue(\"port\")>"),
+    ] {
+        let proxy = proxy(&format!("reverse_proxy {written}"));
+        let [ProxyUpstream { label, address: ProxyAddress::OfRequest(address) }] = proxy.upstreams.as_slice()
+        else {
+            panic!("{written}: {:?}", proxy.upstreams)
+        };
+        assert_eq!((label.as_str(), template(address).as_str()), (written, shown));
+        assert_eq!(proxy.pool.min, 0, "no connection is open before a request says where to");
+    }
+}
+
+#[test]
+fn a_variable_is_read_once_and_may_hold_a_whole_address() {
+    let memory = site("reverse_proxy {env.HOST}:{env.PORT} https://{env.HOST}")
+        .variable("HOST", "a.internal")
+        .variable("PORT", "8000");
+    let problem = memory.load().map(|loaded| text_of(&loaded.warnings)).unwrap();
+    assert!(problem.contains("over TLS as well"), "{problem}");
+    let memory = site("reverse_proxy {$UPSTREAMS}").variable("UPSTREAMS", "a:1 b:2");
+    assert_eq!(only(&memory.sound()).upstreams.len(), 2);
+}
+
+#[test]
+fn upstreams_of_the_line_come_before_those_of_the_block() {
+    let proxy = proxy("reverse_proxy a:1 b:2 {\nto c:3\nto d:4 e:5\n}");
+    let labels: Vec<&str> = proxy.upstreams.iter().map(|upstream| upstream.label.as_str()).collect();
+    assert_eq!(labels, ["a:1", "b:2", "c:3", "d:4", "e:5"]);
+    assert_eq!(proxy.name, "a:1 b:2 c:3 d:4 e:5");
+}
+
+#[test]
+fn a_name_of_many_upstreams_is_cut() {
+    let many: Vec<String> = (0..100).map(|number| format!("upstream-{number}.internal:80")).collect();
+    let name = proxy(&format!("reverse_proxy {}", many.join(" "))).name;
+    assert!(
+        name.starts_with("upstream-0.internal:80 upstream-1") && name.ends_with(" and 95 more"),
+        "{name}"
+    );
+}
+
+#[test]
+fn every_policy_has_its_place() {
+    let random = || Box::new(BalancePolicy::Random);
+    for (written, policy) in [
+        ("random", BalancePolicy::Random),
+        ("random_choose 2", BalancePolicy::RandomChoose(2)),
+        ("first", BalancePolicy::First),
+        ("round_robin", BalancePolicy::RoundRobin),
+        ("weighted_round_robin 3 0", BalancePolicy::WeightedRoundRobin(vec![3, 0])),
+        ("least_conn", BalancePolicy::LeastConn),
+        ("peak_ewma", BalancePolicy::PeakEwma),
+        ("ip_hash", BalancePolicy::IpHash),
+        ("client_ip_hash", BalancePolicy::ClientIpHash),
+        ("uri_hash", BalancePolicy::UriHash),
+        ("query key", BalancePolicy::Query("key".into(), random())),
+        ("header X-User", BalancePolicy::Header("x-user".into(), random())),
+        (
+            "header X-User {\nfallback first\n}",
+            BalancePolicy::Header("x-user".into(), Box::new(BalancePolicy::First)),
+        ),
+        (
+            "query key {\nfallback weighted_round_robin 1 2\n}",
+            BalancePolicy::Query("key".into(), Box::new(BalancePolicy::WeightedRoundRobin(vec![1, 2]))),
+        ),
+        (
+            "cookie",
+            BalancePolicy::Cookie {
+                name: "lb".into(),
+                secret: String::new(),
+                max_age: None,
+                fallback: random(),
+            },
+        ),
+        (
+            "cookie seat secret {\nmax_age 1h\nfallback header X-User {\nfallback ip_hash\n}\n}",
+            BalancePolicy::Cookie {
+                name: "seat".into(),
+                secret: "secret".into(),
+                max_age: Some(seconds(3600)),
+                fallback: Box::new(BalancePolicy::Header("x-user".into(), Box::new(BalancePolicy::IpHash))),
+            },
+        ),
+    ] {
+        let proxy = proxy(&format!("reverse_proxy a:1 b:2 {{\nlb_policy {written}\n}}"));
+        assert_eq!(proxy.balance.policy, policy, "{written}");
+    }
+}
+
+#[test]
+fn retries_have_a_number_a_time_a_pause_and_conditions() {
+    let balance = with(
+        "lb_retries 3
+        lb_try_duration 5s
+        lb_try_interval 100ms
+        lb_retry_match method POST PUT
+        lb_retry_match {
+            path /safe/*
+            header Idempotency-Key *
+        }",
+    )
+    .balance;
+    assert_eq!((balance.retries, balance.try_duration), (Some(3), seconds(5)));
+    assert_eq!(balance.try_interval, Duration::from_millis(100));
+    let matchers: Vec<String> = balance.retry_match.iter().map(conditions).collect();
+    assert_eq!(matchers, ["method POST PUT", "path /safe/* and header idempotency-key"]);
+    let balance = with("lb_retries 0\nlb_try_duration 0").balance;
+    assert_eq!((balance.retries, balance.try_duration), (None, Duration::ZERO));
+}
+
+#[test]
+fn every_option_of_active_health_has_its_place() {
+    let health = with(
+        "health_uri /health?full=1
+        health_port 8081
+        health_interval 10s
+        health_timeout 2s
+        health_status 204
+        health_body `^(ok|well)$`
+        health_passes 2
+        health_fails 3
+        health_headers {
+            Host app.internal
+            X-Many one two
+            X-None
+        }
+        health_method POST
+        health_request_body \"are you well\"
+        health_follow_redirects",
+    )
+    .active_health;
+    let fields = [("Host", "app.internal"), ("X-Many", "one"), ("X-Many", "two"), ("X-None", "")];
+    let expected = ActiveHealth {
+        uri: "/health?full=1".into(),
+        port: Some(8081),
+        target: None,
+        interval: seconds(10),
+        timeout: seconds(2),
+        status: StatusTest::Exactly(204),
+        follow_redirects: true,
+        body: Some("^(ok|well)$".into()),
+        passes: 2,
+        fails: 3,
+        fields: fields.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
+        method: "POST".into(),
+        request_body: "are you well".into(),
+    };
+    assert_eq!(health, Some(expected));
+}
+
+#[test]
+fn one_option_of_active_health_keeps_the_defaults_of_the_others() {
+    for (written, expected) in [
+        ("health_uri /up", ActiveHealth { uri: "/up".into(), ..active() }),
+        ("health_uri up", ActiveHealth { uri: "/up".into(), ..active() }),
+        ("health_port 8081", ActiveHealth { port: Some(8081), ..active() }),
+        (
+            "health_uri /\nhealth_upstream [::1]:8081",
+            ActiveHealth { target: Some(("::1".into(), 8081)), ..active() },
+        ),
+        ("health_uri /\nhealth_status 2xx", active()),
+        ("health_uri /\nhealth_status 3", ActiveHealth { status: StatusTest::Class(3), ..active() }),
+    ] {
+        assert_eq!(with(written).active_health, Some(expected), "{written}");
+    }
+    let (proxy, warning) = warned("reverse_proxy a {\nhealth_path /up\n}");
+    assert_eq!(proxy.active_health, Some(ActiveHealth { uri: "/up".into(), ..active() }));
+    assert!(warning.contains("write `health_uri`"), "{warning}");
+}
+
+#[test]
+fn every_option_of_passive_health_has_its_place() {
+    let health = with(
+        "fail_duration 30s
+        max_fails 3
+        unhealthy_status 5xx 429
+        unhealthy_status 404
+        unhealthy_latency 2s
+        unhealthy_request_count 50",
+    )
+    .passive_health;
+    let expected = PassiveHealth {
+        fail_duration: Some(seconds(30)),
+        max_fails: 3,
+        unhealthy_status: vec![StatusTest::Class(5), StatusTest::Exactly(429), StatusTest::Exactly(404)],
+        unhealthy_latency: Some(seconds(2)),
+        unhealthy_request_count: Some(50),
+    };
+    assert_eq!(health, expected);
+    assert_eq!(with("unhealthy_request_count 5").passive_health.max_fails, 1);
+}
+
+#[test]
+fn fields_are_changed_as_header_changes_them_and_in_caddys_order() {
+    let proxy = with(
+        "header_up X-Path ^/old /new
+        header_up -X-Gone
+        header_up X-Set {client_ip}
+        header_up +X-Added one
+        header_up Host {upstream_hostport}
+        header_up -*
+        header_down -Server
+        header_down X-From {http.reverse_proxy.upstream.host}:{http.reverse_proxy.upstream.port}
+        header_down >X-Late one",
+    );
+    let text = |text: &str| Template::text(text);
+    let value = |value| Template { parts: vec![Part::Value(value)] };
+    assert_eq!(
+        proxy.request_fields,
+        [
+            HeaderOp::Delete { name: "*".into() },
+            HeaderOp::Add { name: "X-Added".into(), value: text("one") },
+            HeaderOp::Set { name: "X-Set".into(), value: value(Placeholder::RemoteHost) },
+            HeaderOp::Set { name: "Host".into(), value: value(Placeholder::UpstreamHostPort) },
+            HeaderOp::Delete { name: "x-gone".into() },
+            HeaderOp::Replace { name: "x-path".into(), find: "^/old".into(), replace: text("/new") },
+        ]
+    );
+    let from = Template {
+        parts: vec![
+            Part::Value(Placeholder::UpstreamHost),
+            Part::Text(":".into()),
+            Part::Value(Placeholder::UpstreamPort),
+        ],
+    };
+    assert_eq!(
+        proxy.answer_fields,
+        [
+            HeaderOp::Set { name: "X-From".into(), value: from },
+            HeaderOp::Set { name: "X-Late".into(), value: text("one") },
+            HeaderOp::Delete { name: "server".into() },
+        ]
+    );
+}
+
+#[test]
+fn framing_and_connections_are_not_for_header_up() {
+    for field in [
+        "Connection {header.Connection}",
+        "Upgrade websocket",
+        "Content-Length 5",
+        "-Transfer-Encoding",
+        "te trailers",
+    ] {
+        for option in ["header_up", "header_down"] {
+            let (proxy, warning) = warned(&format!("reverse_proxy a {{\n{option} {field}\n}}"));
+            assert!(warning.contains("has no effect"), "{field}: {warning}");
+            assert_eq!((proxy.request_fields, proxy.answer_fields), (Vec::new(), Vec::new()), "{field}");
+        }
+    }
+}
+
+#[test]
+fn flushing_is_at_once_in_time_or_as_it_comes() {
+    for (written, flush) in [
+        ("-1", ProxyFlush::Immediately),
+        ("-1ms", ProxyFlush::Immediately),
+        ("10us", ProxyFlush::Immediately),
+        ("0", ProxyFlush::AsItComes),
+        ("0s", ProxyFlush::AsItComes),
+        ("100ms", ProxyFlush::Every(Duration::from_millis(100))),
+    ] {
+        assert_eq!(with(&format!("flush_interval {written}")).flush, flush, "{written}");
+    }
+}
+
+#[test]
+fn buffers_and_tunnels_are_bounded_as_the_file_says() {
+    let proxy = with("request_buffers 64KiB\nresponse_buffers 4k\nstream_timeout 24h\nstream_close_delay 5m");
+    assert_eq!((proxy.request_buffer_bytes, proxy.answer_buffer_bytes), (65_536, 4_000));
+    assert_eq!((proxy.stream_timeout, proxy.stream_close_delay), (Some(seconds(86_400)), Some(seconds(300))));
+    let proxy = with("stream_timeout 0\nstream_close_delay 0");
+    assert_eq!((proxy.stream_timeout, proxy.stream_close_delay), (None, Some(Duration::ZERO)));
+    for size in ["unlimited", "1GiB"] {
+        let (proxy, warning) = warned(&format!("reverse_proxy a {{\nrequest_buffers {size}\n}}"));
+        assert_eq!(proxy.request_buffer_bytes, 16 << 20, "{size}");
+        assert!(warning.contains("at most 16MiB"), "{warning}");
+    }
+}
+
+#[test]
+fn every_option_of_the_transport_has_its_place() {
+    let transport = over(
+        "keepalive 5m
+        keepalive_interval 15s
+        keepalive_idle_conns 100
+        keepalive_idle_conns_per_host 50
+        dial_timeout 1s
+        dial_fallback_delay 50ms
+        read_timeout 10s
+        write_timeout 11s
+        response_header_timeout 12s
+        expect_continue_timeout 2s
+        max_conns_per_host 200
+        max_response_header 16KiB
+        tls
+        tls_server_name {labels.0}.app.internal
+        tls_client_auth client.pem client.key
+        tls_trust_pool file ca.pem /work/more.pem
+        tls_timeout 4s
+        tls_except_ports 8080 8081
+        versions 1.1
+        compression off
+        resolvers 192.0.2.53 [2001:db8::53]:5353 udp/192.0.2.54:53 2001:db8::54",
+    );
+    let name = vec![Part::Value(Placeholder::HostLabel(0)), Part::Text(".app.internal".into())];
+    let tls = ProxyTls {
+        server_name: Some(Template { parts: name }),
+        insecure_skip_verify: false,
+        trusted: vec!["/work/ca.pem".into(), "/work/more.pem".into()],
+        client_certificate: Some(("/work/client.pem".into(), "/work/client.key".into())),
+        timeout: seconds(4),
+        except_ports: vec![8080, 8081],
+    };
+    let resolvers = ["192.0.2.53:53", "[2001:db8::53]:5353", "192.0.2.54:53", "[2001:db8::54]:53"];
+    let expected = ProxyTransport {
+        tls: Some(tls),
+        dial_timeout: seconds(1),
+        dial_fallback_delay: Some(Duration::from_millis(50)),
+        read_timeout: Some(seconds(10)),
+        write_timeout: Some(seconds(11)),
+        response_header_timeout: Some(seconds(12)),
+        expect_continue_timeout: Some(seconds(2)),
+        max_conns_per_host: Some(200),
+        keepalive: Some(seconds(300)),
+        keepalive_interval: Some(seconds(15)),
+        keepalive_idle_conns: Some(100),
+        keepalive_idle_conns_per_host: 50,
+        compression: false,
+        resolvers: resolvers.map(|address| address.parse().unwrap()).to_vec(),
+        max_response_header: Some(16 << 10),
+    };
+    assert_eq!(transport, expected);
+}
+
+#[test]
+fn one_option_of_the_transport_keeps_the_defaults_of_the_others() {
+    let base = transport;
+    for (written, expected) in [
+        ("keepalive 1m", ProxyTransport { keepalive: Some(seconds(60)), ..base() }),
+        ("keepalive off", ProxyTransport { keepalive: None, ..base() }),
+        ("keepalive_interval -1s", ProxyTransport { keepalive_interval: None, ..base() }),
+        ("keepalive_idle_conns 0", base()),
+        ("keepalive_idle_conns_per_host 5", ProxyTransport { keepalive_idle_conns_per_host: 5, ..base() }),
+        ("dial_fallback_delay -1s", ProxyTransport { dial_fallback_delay: None, ..base() }),
+        ("max_conns_per_host 0", base()),
+        ("read_timeout 0", base()),
+        ("compression", base()),
+        ("compression on", base()),
+        ("max_response_header 0", base()),
+        ("tls", ProxyTransport { tls: Some(tls()), ..base() }),
+        ("tls_timeout 2s", ProxyTransport { tls: Some(ProxyTls { timeout: seconds(2), ..tls() }), ..base() }),
+        (
+            "tls_trusted_ca_certs ca.pem more.pem",
+            ProxyTransport {
+                tls: Some(ProxyTls {
+                    trusted: vec!["/work/ca.pem".into(), "/work/more.pem".into()],
+                    ..tls()
+                }),
+                ..base()
+            },
+        ),
+        (
+            "tls_trust_pool file {\npem_file ca.pem\n}",
+            ProxyTransport {
+                tls: Some(ProxyTls { trusted: vec!["/work/ca.pem".into()], ..tls() }),
+                ..base()
+            },
+        ),
+    ] {
+        assert_eq!(over(written), expected, "{written}");
+    }
+}
+
+#[test]
+fn a_zero_that_means_the_default_is_said() {
+    for (written, shown) in [
+        ("keepalive 0", "`keepalive 2m`"),
+        ("keepalive_interval 0s", "`keepalive_interval 30s`"),
+        ("dial_timeout 0", "`dial_timeout 3s`"),
+        ("dial_fallback_delay 0", "`dial_fallback_delay 300ms`"),
+        ("keepalive_idle_conns_per_host 0", "`keepalive_idle_conns_per_host 32`"),
+    ] {
+        let (proxy, warning) = warned(&format!("reverse_proxy a {{\ntransport http {{\n{written}\n}}\n}}"));
+        assert_eq!(proxy.transport, transport(), "{written}");
+        assert!(warning.contains(shown), "{written}: {warning}");
+    }
+}
+
+#[test]
+fn a_pool_has_a_floor_a_bound_and_a_time() {
+    for (written, min, max, idle) in [
+        ("pool min 4", 4, None, 120),
+        ("pool max 64", 1, Some(64), 120),
+        ("pool idle 30m", 1, None, 1800),
+        ("pool min 4 max 64 idle 30m", 4, Some(64), 1800),
+        ("pool idle 30m min 4", 4, None, 1800),
+        ("pool min 0", 0, None, 120),
+        ("pool idle 30m\ntransport http {\nkeepalive 1800s\n}", 1, None, 1800),
+        ("pool min 4 max 64\ntransport http {\nmax_conns_per_host 64\n}", 4, Some(64), 120),
+        ("transport http {\nkeepalive off\n}", 0, None, 0),
+    ] {
+        let proxy = with(written);
+        assert_eq!(proxy.pool, ProxyPool { min, max }, "{written}");
+        assert_eq!(proxy.transport.keepalive.unwrap_or_default(), seconds(idle), "{written}");
+    }
+    assert_eq!(with("pool min 100").transport.keepalive_idle_conns_per_host, 100);
+}
+
+#[test]
+fn the_usual_floor_gives_way_to_a_bound_that_leaves_no_room_for_it() {
+    let proxy = proxy("reverse_proxy a:8000-8019 {\ntransport http {\nkeepalive_idle_conns 10\n}\n}");
+    assert_eq!(proxy.pool.min, 0);
+    let proxy = with("transport http {\ntls_server_name {host}\n}");
+    assert_eq!(proxy.pool.min, 0, "the name that is asked for is only known with the request");
+}
+
+#[test]
+fn trusted_proxies_of_the_directive_and_of_all_servers_add_up() {
+    let shown = |networks: &[Network]| networks.iter().map(Network::to_string).collect::<Vec<_>>().join(" ");
+    let file = "{
+        servers {
+            trusted_proxies static 192.0.2.0/24 203.0.113.4
+            trusted_proxies_strict
+            trusted_proxies_unix
+            client_ip_headers X-Forwarded-For
+            protocols h1
+        }
+    }
+    :8080 {
+        reverse_proxy /a a:80
+        reverse_proxy /b a:80 {
+            trusted_proxies 198.51.100.7
+            trusted_proxies 203.0.113.4
+        }
+        app /c/* api/server.mjs
+        app /d/* api/server.mjs {
+            trusted_proxies 198.51.100.8
+        }
+    }";
+    let loaded = Memory::main(file).file("api/server.mjs", "").sound();
+    assert_eq!(text_of(&loaded.warnings), "");
+    let proxies: Vec<String> =
+        proxies_of(&loaded).iter().map(|proxy| shown(&proxy.trusted_proxies)).collect();
+    assert_eq!(proxies, ["192.0.2.0/24 203.0.113.4/32", "198.51.100.7/32 203.0.113.4/32 192.0.2.0/24"]);
+    let apps: Vec<String> = loaded.checked.apps().iter().map(|app| shown(&app.trusted_proxies)).collect();
+    assert_eq!(apps, ["192.0.2.0/24 203.0.113.4/32", "198.51.100.8/32 192.0.2.0/24 203.0.113.4/32"]);
+    assert_eq!(with("trusted_proxies private_ranges").trusted_proxies.len(), 6);
+}
+
+#[test]
+fn it_acts_behind_respond_and_before_files() {
+    let loaded =
+        site("file_server\nreverse_proxy b:80\nreverse_proxy /api/* a:80\nrespond /r hi\nencode").sound();
+    assert_eq!(
+        outline(&loaded.checked.sites[0].routes),
+        "root /work
+encode [Zstd, Gzip] from 512
+respond 200 \"hi\" path /r
+reverse_proxy a:80 path /api/*
+reverse_proxy b:80
+file_server
+"
+    );
+}
+
+#[test]
+fn equal_proxies_are_one() {
+    let loaded = site("reverse_proxy /a a:80\nreverse_proxy /b a:80\nreverse_proxy /c b:80").sound();
+    assert_eq!(loaded.checked.proxies().len(), 2);
+}
+
+/// Every option that works, except those that contradict another one.
+const EVERY_OPTION: &str = "{
+	servers {
+		trusted_proxies static private_ranges
+		trusted_proxies_strict
+	}
+}
+
+http://app.example {
+	@api path /api/*
+	reverse_proxy @api https://a.internal https://b.internal:8443 {
+		to https://c.internal:9000-9001
+		pool min 2 max 200 idle 5m
+
+		lb_policy weighted_round_robin 3 2 1 1
+		lb_retries 2
+		lb_try_duration 5s
+		lb_try_interval 100ms
+		lb_retry_match method GET PUT
+
+		health_uri /health
+		health_port 8081
+		health_interval 10s
+		health_timeout 2s
+		health_status 2xx
+		health_body ok
+		health_passes 2
+		health_fails 3
+		health_method POST
+		health_request_body ping
+		health_follow_redirects
+		health_headers {
+			Host app.internal
+		}
+
+		fail_duration 30s
+		max_fails 3
+		unhealthy_status 5xx
+		unhealthy_latency 2s
+		unhealthy_request_count 100
+
+		header_up X-Real-IP {remote_host}
+		header_up -Cookie
+		header_down -Server
+
+		flush_interval -1
+		request_buffers 64KiB
+		response_buffers 64KiB
+		stream_timeout 24h
+		stream_close_delay 5m
+		trusted_proxies 203.0.113.4
+
+		transport http {
+			keepalive_interval 15s
+			keepalive_idle_conns 100
+			keepalive_idle_conns_per_host 50
+			dial_timeout 1s
+			dial_fallback_delay 100ms
+			read_timeout 30s
+			write_timeout 31s
+			response_header_timeout 20s
+			expect_continue_timeout 1s
+			max_conns_per_host 200
+			max_response_header 16KiB
+			compression off
+			versions 1.1
+			resolvers 192.0.2.53
+			tls
+			tls_server_name app.example
+			tls_trust_pool file ca.pem
+			tls_client_auth client.pem client.key
+			tls_timeout 5s
+			tls_except_ports 9000
+		}
+	}
+}
+";
+
+#[test]
+fn a_caddyfile_with_every_option_checks_without_a_word() {
+    let memory = ["ca.pem", "client.pem", "client.key"]
+        .into_iter()
+        .fold(Memory::default().file("Caddyfile", EVERY_OPTION), |memory, file| memory.file(file, ""));
+    let loaded = load(Path::new("Caddyfile"), FileKind::Caddyfile, &memory)
+        .unwrap_or_else(|problems| panic!("{}", text_of(&problems)));
+    assert_eq!(text_of(&loaded.warnings), "");
+    insta::assert_debug_snapshot!(only(&loaded));
+}

@@ -1,0 +1,361 @@
+//! Peers, members and questions of settings: what there was before is taken again where its settings are the same.
+//!
+//! Reads files of certificates, and changes nothing.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use onehop_config::checked::proxy::{self as checked, ActiveHealth, ProxyAddress, ProxyTls};
+use onehop_config::checked::{Checked, Part, Route, Step, Template};
+use regex_lite::Regex;
+use rustls::ClientConfig;
+
+use super::ask::Asked;
+use super::health::Question;
+use super::names::Names;
+use super::{Key, KeyOfActive, KeyOfRequest, Known, tls};
+use crate::limits::{PROXY_QUEUE_MAX, PROXY_QUEUE_WAIT};
+use crate::request::handle::proxy::health::{Active, Health, Standing};
+use crate::request::handle::proxy::of_request::{Filled, Make, OfRequest};
+use crate::request::handle::proxy::{Member, Proxy};
+use crate::request::upstream::peer::{Peer, Place, Terms, Tls};
+
+/// Everything that the settings name.
+pub(super) fn make(settings: &Checked, before: &Known, names: &Names) -> Result<Known, String> {
+    let proxies = settings.proxies();
+    let max_fails = proxies.iter().map(|proxy| proxy.passive_health.max_fails).max().unwrap_or_default();
+    let mut making = Making { before, now: Known::default(), max_fails, names };
+    for proxy in proxies {
+        let made = making.proxy(proxy, &sites(settings, proxy))?;
+        making.now.proxies.push(made);
+    }
+    Ok(making.now)
+}
+
+struct Making<'a> {
+    before: &'a Known,
+    now: Known,
+    /// The most that any directive counts: what is known of an address serves all of them.
+    max_fails: u32,
+    /// Resolves those that are names.
+    names: &'a Names,
+}
+
+impl Making<'_> {
+    fn proxy(&mut self, settings: &Arc<checked::Proxy>, sites: &[String]) -> Result<Arc<Proxy>, String> {
+        let of_directive = |reason: String| format!("reverse_proxy {}: {reason}", settings.name);
+        let client = match &settings.transport.tls {
+            Some(tls) => Some(self.client(tls).map_err(of_directive)?),
+            None => None,
+        };
+        let (mut members, mut tables) = (Vec::new(), Vec::new());
+        for (number, upstream) in settings.upstreams.iter().enumerate() {
+            let one = One { settings, upstream, number, client: client.as_ref() };
+            let (member, table) = self.member(&one, sites).map_err(of_directive)?;
+            members.push(member);
+            tables.push(table);
+        }
+        let same = self
+            .before
+            .proxies
+            .iter()
+            .find(|proxy| proxy.settings == *settings && proxy.is_made_of(&members, &tables));
+        // The same one goes on: whose turn it is, for example.
+        Ok(same.map_or_else(
+            || Proxy::with_placeholders(Arc::clone(settings), members.into(), tables.into()),
+            Arc::clone,
+        ))
+    }
+
+    fn client(&mut self, settings: &ProxyTls) -> Result<(tls::Made, Arc<ClientConfig>), String> {
+        let known: Vec<_> = self.now.clients.iter().chain(&self.before.clients).cloned().collect();
+        let (made, config) = tls::client(settings, &known)?;
+        if !self.now.clients.iter().any(|(other, _)| *other == made) {
+            self.now.clients.push((made.clone(), Arc::clone(&config)));
+        }
+        Ok((made, config))
+    }
+
+    fn member(
+        &mut self,
+        one: &One<'_>,
+        sites: &[String],
+    ) -> Result<(Arc<Member>, Option<Arc<OfRequest>>), String> {
+        let key = one.key();
+        let Some(place) = one.place() else {
+            let table = self.of_request(one, key);
+            // Stands for those that come with requests, and is asked nothing itself.
+            let peer = Peer::new(one.upstream.label.clone(), Place::Name(String::new(), 0), one.terms(None));
+            return Ok((Member::new(one.number, peer), Some(table)));
+        };
+        let peer = match find(&self.now.peers, &key).or_else(|| find(&self.before.peers, &key)) {
+            Some(peer) => peer,
+            None => {
+                let peer = Peer::new(one.upstream.label.clone(), place, one.terms(one.tls()?));
+                self.names.follow(&peer, &one.settings.transport.resolvers);
+                peer
+            }
+        };
+        if find(&self.now.peers, &key).is_none() {
+            self.now.peers.push((key.clone(), Arc::clone(&peer)));
+        }
+        let standing = self.standing(&one.upstream.address);
+        let active =
+            one.settings.active_health.as_ref().map(|settings| self.active(one, settings, key, &peer, sites));
+        let health = Health { standing, active: active.transpose()? };
+        Ok((Member::with_health(one.number, peer, one.upstream.label.as_str().into(), health), None))
+    }
+
+    fn of_request(&mut self, one: &One<'_>, key: Key) -> Arc<OfRequest> {
+        let max_fails = one.settings.passive_health.max_fails;
+        let key = KeyOfRequest { key, number: one.number, max_fails };
+        if let Some(table) = find(&self.now.of_request, &key) {
+            return table;
+        }
+        let table = find(&self.before.of_request, &key).unwrap_or_else(|| Arc::new(one.table(self.names.clone())));
+        self.now.of_request.push((key, Arc::clone(&table)));
+        table
+    }
+
+    /// What is known of an address, whoever sends requests there.
+    fn standing(&mut self, address: &ProxyAddress) -> Arc<Standing> {
+        if let Some(standing) = find(&self.now.standings, address) {
+            return standing;
+        }
+        let standing = match find(&self.before.standings, address) {
+            None => Arc::new(Standing::new(self.max_fails)),
+            Some(standing) => standing.widened(self.max_fails).map_or(standing, Arc::new),
+        };
+        self.now.standings.push((address.clone(), Arc::clone(&standing)));
+        standing
+    }
+
+    fn active(
+        &mut self,
+        one: &One<'_>,
+        settings: &ActiveHealth,
+        key: Key,
+        peer: &Peer,
+        sites: &[String],
+    ) -> Result<Arc<Active>, String> {
+        let key = KeyOfActive { key, settings: settings.clone() };
+        if let Some(active) = find(&self.now.actives, &key) {
+            for question in &mut self.now.questions {
+                if Arc::ptr_eq(&question.active, &active) {
+                    *question = Arc::new(question.also_for(sites));
+                }
+            }
+            return Ok(active);
+        }
+        let active = find(&self.before.actives, &key).unwrap_or_default();
+        let body = settings.body.as_deref().map(Regex::new).transpose();
+        let body = body.map_err(|error| format!("health_body: {error}"))?;
+        self.now.questions.push(Arc::new(Question {
+            active: Arc::clone(&active),
+            settings: settings.clone(),
+            body,
+            asked: one.asked(peer, settings)?,
+            upstream: one.upstream.label.clone(),
+            sites: sites.to_vec(),
+        }));
+        self.now.actives.push((key, Arc::clone(&active)));
+        Ok(active)
+    }
+}
+
+/// One upstream of one directive.
+struct One<'a> {
+    settings: &'a Arc<checked::Proxy>,
+    upstream: &'a checked::ProxyUpstream,
+    number: usize,
+    client: Option<&'a (tls::Made, Arc<ClientConfig>)>,
+}
+
+impl One<'_> {
+    fn key(&self) -> Key {
+        Key {
+            address: self.upstream.address.clone(),
+            transport: self.settings.transport.clone(),
+            pool: self.settings.pool,
+            tls: self.client.map(|(made, _)| made.clone()),
+        }
+    }
+
+    /// Where it is; `None` where that comes with the request, or the name that TLS asks for does.
+    fn place(&self) -> Option<Place> {
+        let name = self.settings.transport.tls.as_ref().and_then(|tls| tls.server_name.as_ref());
+        if name.is_some_and(|name| literal(name).is_none()) {
+            return None;
+        }
+        match &self.upstream.address {
+            ProxyAddress::Tcp { host, port } => Some(place(host, *port)),
+            ProxyAddress::Unix(path) => Some(Place::Unix(path.clone(), None)),
+            ProxyAddress::OfRequest(_) => None,
+        }
+    }
+
+    fn tls(&self) -> Result<Option<Tls>, String> {
+        let host = match &self.upstream.address {
+            ProxyAddress::Tcp { host, .. } => host.as_str(),
+            // Whoever listens there says in its certificate who it is on this machine.
+            ProxyAddress::Unix(_) | ProxyAddress::OfRequest(_) => "localhost",
+        };
+        let port = match &self.upstream.address {
+            ProxyAddress::Tcp { port, .. } => Some(*port),
+            ProxyAddress::Unix(_) | ProxyAddress::OfRequest(_) => None,
+        };
+        tls_to(self.settings, self.client.map(|(_, config)| config), host, port)
+    }
+
+    /// Whom a question goes to: the peer itself, another port beside it, or somebody else.
+    fn asked(&self, peer: &Peer, settings: &ActiveHealth) -> Result<Asked, String> {
+        let at = |host: &str, port: u16| {
+            let tls = tls_to(self.settings, self.client.map(|(_, config)| config), host, Some(port))?;
+            Ok(Asked { place: place(host, port), tls })
+        };
+        match (&settings.target, &peer.place, settings.port) {
+            (Some((host, port)), ..) => at(host, *port),
+            (None, Place::Address(address), Some(port)) => at(&address.ip().to_string(), port),
+            (None, Place::Name(name, _), Some(port)) => at(name, port),
+            (None, place, _) => Ok(Asked { place: place.clone(), tls: peer.terms.tls.clone() }),
+        }
+    }
+
+    fn terms(&self, tls: Option<Tls>) -> Terms {
+        terms(self.settings, tls, self.place().is_some())
+    }
+
+    fn table(&self, names: Names) -> OfRequest {
+        let address = match &self.upstream.address {
+            ProxyAddress::OfRequest(template) => template.clone(),
+            ProxyAddress::Tcp { host, port } if host.contains(':') => text(format!("[{host}]:{port}")),
+            ProxyAddress::Tcp { host, port } => text(format!("{host}:{port}")),
+            // No address of a request: it is refused when it is filled in.
+            ProxyAddress::Unix(path) => text(format!("unix/{}", path.display())),
+        };
+        let tls = self.settings.transport.tls.as_ref();
+        let server_name = tls.and_then(|tls| tls.server_name.clone());
+        let server_name = server_name.filter(|name| literal(name).is_none());
+        let port = if tls.is_some() { 443 } else { 80 };
+        OfRequest::new(address, server_name, port, self.make(names))
+    }
+
+    /// How upstreams are made of requests.
+    fn make(&self, names: Names) -> Box<Make> {
+        let (settings, number) = (Arc::clone(self.settings), self.number);
+        let config = self.client.map(|(_, config)| Arc::clone(config));
+        Box::new(move |filled: Filled<'_>| {
+            let Filled { host, port, server_name } = filled;
+            let tls = match server_name {
+                Some(name) => tls_named(&settings, config.as_ref(), name, Some(port)),
+                None => tls_to(&settings, config.as_ref(), host, Some(port)),
+            };
+            let place = place(host, port);
+            let label =
+                if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+            let peer = Peer::new(label, place, terms(&settings, tls.ok()?, false));
+            names.follow(&peer, &settings.transport.resolvers);
+            let standing = Arc::new(Standing::new(settings.passive_health.max_fails));
+            Some(Member::of_request(number, peer, Health { standing, active: None }))
+        })
+    }
+}
+
+impl Question {
+    /// The same, also for other sites.
+    fn also_for(&self, sites: &[String]) -> Self {
+        let mut all = self.sites.clone();
+        all.extend(sites.iter().filter(|site| !self.sites.contains(site)).cloned());
+        Self {
+            active: Arc::clone(&self.active),
+            settings: self.settings.clone(),
+            body: self.body.clone(),
+            asked: self.asked.clone(),
+            upstream: self.upstream.clone(),
+            sites: all,
+        }
+    }
+}
+
+fn place(host: &str, port: u16) -> Place {
+    match host.parse::<IpAddr>() {
+        Ok(address) => Place::Address((address, port).into()),
+        Err(_) => Place::Name(host.to_owned(), port),
+    }
+}
+
+/// Encryption to a host, under the name that the settings give or its own.
+fn tls_to(
+    settings: &checked::Proxy,
+    config: Option<&Arc<ClientConfig>>,
+    host: &str,
+    port: Option<u16>,
+) -> Result<Option<Tls>, String> {
+    let name = settings.transport.tls.as_ref().and_then(|tls| literal(tls.server_name.as_ref()?));
+    tls_named(settings, config, name.as_deref().unwrap_or(host), port)
+}
+
+fn tls_named(
+    settings: &checked::Proxy,
+    config: Option<&Arc<ClientConfig>>,
+    name: &str,
+    port: Option<u16>,
+) -> Result<Option<Tls>, String> {
+    let (Some(tls), Some(config)) = (&settings.transport.tls, config) else { return Ok(None) };
+    if port.is_some_and(|port| tls.except_ports.contains(&port)) {
+        return Ok(None);
+    }
+    let (name, timeout) = (tls::server_name(name)?, tls.timeout);
+    Ok(Some(Tls { config: Arc::clone(config), name, timeout }))
+}
+
+/// How connections are made and kept. Only for upstreams that are `named` in the file some are open before a request.
+fn terms(settings: &checked::Proxy, tls: Option<Tls>, named: bool) -> Terms {
+    let transport = &settings.transport;
+    let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
+    let upstreams = settings.upstreams.len().max(1);
+    // Of the idle ones that all may have together each upstream has its share.
+    let share = transport.keepalive_idle_conns.map(|all| count(all).div_ceil(upstreams));
+    Terms {
+        tls,
+        dial_timeout: transport.dial_timeout,
+        fallback_delay: transport.dial_fallback_delay,
+        probe: transport.keepalive_interval,
+        keep: transport.keepalive.unwrap_or(Duration::ZERO),
+        idle_max: count(transport.keepalive_idle_conns_per_host).min(share.unwrap_or(usize::MAX)),
+        floor: if named { count(settings.pool.min) } else { 0 },
+        ceiling: settings.pool.max.or(transport.max_conns_per_host).map(count),
+        queue: (PROXY_QUEUE_MAX, PROXY_QUEUE_WAIT),
+    }
+}
+
+/// A template's text where it has no placeholder.
+fn literal(template: &Template) -> Option<String> {
+    let texts = template.parts.iter().map(|part| match part {
+        Part::Text(text) => Some(text.as_str()),
+        Part::Value(_) => None,
+    });
+    texts.collect()
+}
+
+fn text(text: String) -> Template {
+    Template { parts: vec![Part::Text(text)] }
+}
+
+fn find<K: PartialEq, V>(list: &[(K, Arc<V>)], key: &K) -> Option<Arc<V>> {
+    list.iter().find(|(other, _)| other == key).map(|(_, value)| Arc::clone(value))
+}
+
+/// The labels of the sites that send requests there.
+fn sites(settings: &Checked, proxy: &Arc<checked::Proxy>) -> Vec<String> {
+    fn names(routes: &[Route], proxy: &Arc<checked::Proxy>) -> bool {
+        routes.iter().any(|route| match &route.step {
+            Step::Proxy(other) => other == proxy,
+            Step::Handle(inner) | Step::HandlePath { routes: inner, .. } => names(inner, proxy),
+            _ => false,
+        })
+    }
+    let naming = settings.sites.iter().filter(|site| names(&site.routes, proxy));
+    naming.map(|site| site.label.clone()).collect()
+}

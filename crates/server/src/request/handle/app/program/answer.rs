@@ -1,0 +1,96 @@
+//! What an application sees of an exchange in HTTP, and what becomes of its answer.
+
+use onehop_http1::{AnswerBody, Refusal, ResponseHead};
+
+use super::super::file::Wanted;
+use super::super::pool::Seat;
+use super::super::{Call, Place};
+use super::ask;
+use crate::request::answer::Answer;
+use crate::request::conn::exchange::Upload;
+use crate::request::hop::fields::{self, Kind, Voice};
+use crate::request::rescue::Fault;
+use crate::request::trip::Trip;
+use crate::request::upstream::connection::{Buffers, Connection};
+use crate::request::upstream::exchange::tunnel::Bounds;
+use crate::request::upstream::exchange::{Cause, Lead, Passing, Turn};
+use onehop_config::checked::AppRun;
+use onehop_config::checked::proxy::ProxyFlush;
+
+/// One request to a program, over however many connections.
+pub(super) struct Program<'a> {
+    call: &'a Call<'a>,
+    trip: &'a Trip<'a>,
+    /// Given back early by what may go on for ever.
+    place: Option<Place<'a>>,
+    /// Who answers.
+    seat: Seat,
+    /// The file that the program wants sent.
+    pub(super) wanted: Option<Wanted>,
+}
+
+impl<'a> Program<'a> {
+    pub(super) fn new(call: &'a Call<'a>, trip: &'a Trip<'a>, place: Place<'a>) -> Self {
+        let seat = place.worker.seat;
+        Self { call, trip, place: Some(place), seat, wanted: None }
+    }
+}
+
+impl Lead for Program<'_> {
+    const VOICE: Voice = Voice::App;
+
+    fn fault(cause: Cause) -> Fault {
+        match cause {
+            Cause::Died => Fault::WorkerDied,
+            Cause::Late => Fault::WorkerTimeout,
+            Cause::Refused(refusal) => Fault::AnswerRefused(refusal),
+        }
+    }
+
+    fn ask(
+        &mut self,
+        connection: &Connection,
+        upload: &Upload<'_, '_>,
+        buffers: &mut Buffers,
+    ) -> Result<(), Refusal> {
+        ask::write(self.trip, self.call.trust, connection, upload, buffers)
+    }
+
+    fn take_head(
+        &mut self,
+        head: &ResponseHead,
+        body: Option<AnswerBody>,
+        answer: &mut Answer,
+    ) -> Result<Turn, Fault> {
+        let kind = match body {
+            None => Kind::Upgrade,
+            Some(AnswerBody::Chunked) => Kind::Chunked,
+            Some(_) => Kind::Plain,
+        };
+        fields::fill(head, &mut answer.fields, kind, Self::VOICE);
+        if kind != Kind::Upgrade {
+            self.wanted = Wanted::by_field(answer, self.call.pool);
+        }
+        Ok(match self.wanted {
+            Some(_) => Turn::Instead,
+            None => Turn::Pass(Passing { buffer: 0, decode: false, flush: ProxyFlush::AsItComes }),
+        })
+    }
+
+    fn see_body(&mut self, beginning: &[u8]) {
+        self.call.learn(self.seat, beginning);
+    }
+
+    fn let_go(&mut self) {
+        // The program has room for others meanwhile.
+        self.place = None;
+    }
+
+    fn tunnel(&self) -> Bounds<'_> {
+        Bounds {
+            patience: self.call.core.shared.timeouts.body_progress,
+            is_told: matches!(self.call.pool.app.run, AppRun::Handler { .. }),
+            end: None,
+        }
+    }
+}

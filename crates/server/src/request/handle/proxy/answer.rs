@@ -1,0 +1,156 @@
+//! What `reverse_proxy` sees of an exchange, and what becomes of the answer.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use onehop_http1::{AnswerBody, Known, Refusal, ResponseHead, Version};
+
+use super::{Call, Member, ask};
+use crate::limits::PROXY_ROUTE_LOOK_PERIOD;
+use crate::request::answer::Answer;
+use crate::request::conn::exchange::Upload;
+use crate::request::handle::header;
+use crate::request::hop::fields::{self, Kind, Voice};
+use crate::request::rescue::Fault;
+use crate::request::trip::Trip;
+use crate::request::upstream::connection::{Buffers, Connection};
+use crate::request::upstream::exchange::tunnel::Bounds;
+use crate::request::upstream::exchange::{Cause, Lead, Passing, Turn};
+
+/// One request to one upstream, over however many connections.
+pub(super) struct Forwarding<'a> {
+    call: &'a Call<'a>,
+    trip: &'a Trip<'a>,
+    member: &'a Member,
+    started: Instant,
+    /// We have asked for gzip, and the client has not.
+    asks_for_gzip: bool,
+}
+
+impl<'a> Forwarding<'a> {
+    pub(super) fn new(call: &'a Call<'a>, trip: &'a Trip<'a>, member: &'a Member, started: Instant) -> Self {
+        Self { call, trip, member, started, asks_for_gzip: false }
+    }
+
+    /// RFC 9110 section 7.8: only to a protocol that was asked for.
+    fn is_asked_for(&self, head: &ResponseHead) -> bool {
+        let protocols = |values: Vec<&[u8]>| {
+            let members = values.into_iter().flat_map(|value| value.split(|byte| *byte == b','));
+            members.map(|protocol| protocol.trim_ascii().to_ascii_lowercase()).collect::<Vec<_>>()
+        };
+        let asked = protocols(self.trip.head.get_all(Known::Upgrade).collect());
+        protocols(head.get_all(Known::Upgrade).collect()).iter().all(|protocol| asked.contains(protocol))
+    }
+
+    fn fill(&self, head: &ResponseHead, body: AnswerBody, decode: bool, answer: &mut Answer) {
+        let kind = if body == AnswerBody::Chunked { Kind::Chunked } else { Kind::Plain };
+        fields::fill(head, &mut answer.fields, kind, Self::VOICE);
+        if decode {
+            answer.fields.remove("content-encoding");
+        }
+        let proxy = self.call.proxy;
+        let [_, expressions] = &proxy.expressions;
+        header::change(&proxy.settings.answer_fields, expressions, self.trip, &mut answer.fields);
+        // RFC 9110 section 7.6.3. Instead of a Server field: that is the upstream's.
+        answer.fields.add_lines(match head.version() {
+            Version::Http10 => b"Via: 1.0 onehop\r\n",
+            Version::Http11 => b"Via: 1.1 onehop\r\n",
+        });
+    }
+
+    /// Ends when `stream_timeout` is over, or `stream_close_delay` after the route is gone.
+    fn end(&self) -> Option<Pin<Box<dyn Future<Output = ()> + '_>>> {
+        let settings = &self.call.proxy.settings;
+        let (timeout, delay) = (settings.stream_timeout, settings.stream_close_delay);
+        if timeout.is_none() && delay.is_none() {
+            return None;
+        }
+        Some(Box::pin(async move {
+            tokio::select! {
+                () = tokio::time::sleep(timeout.unwrap_or_default()), if timeout.is_some() => {}
+                () = self.route_gone(delay.unwrap_or_default()), if delay.is_some() => {}
+            }
+        }))
+    }
+
+    /// Ends so long after a reload has taken the directive away. One that says the same is the same.
+    async fn route_gone(&self, delay: Duration) {
+        let (core, proxy) = (self.call.core, self.call.proxy);
+        loop {
+            let is_there = core
+                .view()
+                .snapshot
+                .proxies
+                .iter()
+                .any(|other| Arc::ptr_eq(other, proxy) || *other.settings == *proxy.settings);
+            if !is_there {
+                return tokio::time::sleep(delay).await;
+            }
+            tokio::time::sleep(PROXY_ROUTE_LOOK_PERIOD).await;
+        }
+    }
+}
+
+impl Lead for Forwarding<'_> {
+    const VOICE: Voice = Voice::Upstream;
+
+    fn fault(cause: Cause) -> Fault {
+        match cause {
+            Cause::Died => Fault::UpstreamDied,
+            Cause::Late => Fault::UpstreamTimeout,
+            Cause::Refused(refusal) => Fault::UpstreamBroken(refusal),
+        }
+    }
+
+    fn ask(
+        &mut self,
+        connection: &Connection,
+        upload: &Upload<'_, '_>,
+        buffers: &mut Buffers,
+    ) -> Result<(), Refusal> {
+        self.asks_for_gzip = ask::write(self.call, self.trip, connection, upload, buffers)?;
+        Ok(())
+    }
+
+    fn take_head(
+        &mut self,
+        head: &ResponseHead,
+        body: Option<AnswerBody>,
+        answer: &mut Answer,
+    ) -> Result<Turn, Fault> {
+        let settings = &self.call.proxy.settings;
+        let most = settings.transport.max_response_header;
+        if most.is_some_and(|most| head.raw_fields().len() as u64 > most) {
+            return Err(Fault::UpstreamBroken(Refusal::HeadTooLarge));
+        }
+        self.member.answered(head.status(), self.started.elapsed(), &settings.passive_health);
+        let mut passing = Passing { buffer: 0, decode: false, flush: settings.flush };
+        match body {
+            None if !self.is_asked_for(head) => {
+                return Err(Fault::UpstreamBroken(Refusal::UnexpectedAnswer));
+            }
+            None => fields::fill(head, &mut answer.fields, Kind::Upgrade, Self::VOICE),
+            Some(body) => {
+                let is_gzip = |coding: &[u8]| coding.eq_ignore_ascii_case(b"gzip");
+                passing.decode = self.asks_for_gzip
+                    && body != AnswerBody::None
+                    && head.get(Known::ContentEncoding).is_some_and(is_gzip)
+                    && head.get_all(Known::ContentEncoding).count() == 1;
+                passing.buffer = settings.answer_buffer_bytes;
+                self.fill(head, body, passing.decode, answer);
+            }
+        }
+        Ok(Turn::Pass(passing))
+    }
+
+    fn see_body(&mut self, _: &[u8]) {}
+
+    fn let_go(&mut self) {
+        // It counts among its upstream's requests for as long as it lasts.
+    }
+
+    fn tunnel(&self) -> Bounds<'_> {
+        Bounds { patience: self.call.core.shared.timeouts.body_progress, is_told: false, end: self.end() }
+    }
+}

@@ -1,0 +1,126 @@
+//! A request's head on its way to an upstream.
+//!
+//! Fields go as they came, in one piece where nothing between them is left out; what says who the client is, is
+//! written here, as Caddy 2.11 does (modules/caddyhttp/reverseproxy/reverseproxy.go, `addForwardedHeaders`). Then the
+//! configuration has its say (`header_up`), and last the transport, which asks for gzip where nobody else has asked
+//! for a coding.
+
+use onehop_http1::{AskHead, BodyLength, Field, Known, Method, Refusal, Version};
+
+use super::Call;
+use crate::request::answer::Fields;
+use crate::request::conn::exchange::Upload;
+use crate::request::handle::header;
+use crate::request::hop::ask::{write_forwarded_for, write_line, write_target};
+use crate::request::hop::fields::{self, Rule, Spellings, accepts_trailers, asks_for_upgrade, copy_lines};
+use crate::request::trip::Trip;
+use crate::request::upstream::connection::{Buffers, Connection};
+
+/// Writes the head to the connection's output; `true` where gzip was asked for that nobody but us understands.
+pub(super) fn write(
+    call: &Call<'_>,
+    trip: &Trip<'_>,
+    connection: &Connection,
+    upload: &Upload<'_, '_>,
+    buffers: &mut Buffers,
+) -> Result<bool, Refusal> {
+    let Buffers { output, scratch: lines, .. } = buffers;
+    let body = call.opening.length;
+    // Bytes that follow an upgrade belong to the other protocol; with a body before them, both sides would
+    // have to agree where it ends and whether it was read. Ignoring `Upgrade` is allowed (RFC 9110 section 7.8).
+    let has_body = !matches!(body, BodyLength::None | BodyLength::Known(0));
+    let upgrade = !has_body && asks_for_upgrade(trip.head);
+    write_target(trip, lines);
+    let target_bytes = lines.len();
+    write_fields(call, trip, upgrade, lines);
+    if !call.opening.is_complete && upload.expects_continue() {
+        lines.extend_from_slice(b"Expect: 100-continue\r\n");
+    }
+    let changed = change(call, trip, target_bytes, lines);
+    let asks_for_gzip = !upgrade && asks_for_gzip(call, trip, changed.as_ref());
+    if asks_for_gzip {
+        lines.extend_from_slice(b"Accept-Encoding: gzip\r\n");
+    }
+    let (target, fields) = lines.split_at_checked(target_bytes).unwrap_or_default();
+    let method = trip.head.method_bytes();
+    connection.codec().write_request_head(output, AskHead { method, target, fields, body, upgrade })?;
+    Ok(asks_for_gzip)
+}
+
+fn write_fields(call: &Call<'_>, trip: &Trip<'_>, upgrade: bool, out: &mut Vec<u8>) {
+    let head = trip.head;
+    // The effective authority: a Host field that the target has overruled is not passed on (RFC 9112
+    // section 3.2.2). Empty for an HTTP/1.0 client without one, as section 3.2 has it.
+    let host = head.host().unwrap_or_default();
+    match &trip.upstream {
+        // As in Caddy since 2.11: whoever has a certificate rarely answers for another name.
+        Some(member) if call.proxy.settings.transport.tls.is_some() => {
+            write_line(out, b"Host", member.host_port().as_bytes());
+        }
+        _ => write_line(out, b"Host", host),
+    }
+    let is_trusted = call.trust.keeps_fields();
+    let rule = Rule::new(head, upgrade, is_trusted, Spellings::All);
+    let is_ours = |field: &Field| {
+        use Known as K;
+        // The codec writes the length.
+        let ours = [K::Host, K::ContentLength, K::XForwardedFor, K::XForwardedHost, K::XForwardedProto];
+        field.known.is_some_and(|known| ours.contains(&known))
+    };
+    let keep = |field: &Field| !is_ours(field) && rule.passes(field);
+    copy_lines(head.field_list(), |span| head.slice(span), keep, |piece| out.extend_from_slice(piece));
+    if accepts_trailers(head) {
+        out.extend_from_slice(b"TE: trailers\r\n");
+    }
+    // Of whoever comes through a Unix socket and is not trusted nothing is known.
+    if is_trusted || trip.origin.peer.is_some() {
+        write_forwarded_for(trip, call.trust, out);
+        let told = |name| fields::forwarded(head, name).next_back().filter(|value| !value.is_empty());
+        let told = |name| if is_trusted { told(name) } else { None };
+        let scheme = told(b"x-forwarded-proto").unwrap_or(trip.origin.scheme().as_bytes());
+        write_line(out, b"X-Forwarded-Proto", scheme);
+        let host = told(b"x-forwarded-host").unwrap_or(host);
+        if !host.is_empty() {
+            write_line(out, b"X-Forwarded-Host", host);
+        }
+    }
+    // RFC 9110 section 7.6.3: behind those of others.
+    out.extend_from_slice(match head.version() {
+        Version::Http10 => b"Via: 1.0 onehop\r\n",
+        Version::Http11 => b"Via: 1.1 onehop\r\n",
+    });
+}
+
+/// Makes the changes of `header_up` to the lines behind the target. There is one Host field afterwards in any case
+/// (RFC 9112 section 3.2). `None` where there are no changes.
+fn change(call: &Call<'_>, trip: &Trip<'_>, from: usize, lines: &mut Vec<u8>) -> Option<Fields> {
+    let ops = &call.proxy.settings.request_fields;
+    if ops.is_empty() {
+        return None;
+    }
+    let mut changed = Fields::default();
+    changed.add_lines(lines.get(from..).unwrap_or_default());
+    let [expressions, _] = &call.proxy.expressions;
+    header::change(ops, expressions, trip, &mut changed);
+    let host = match changed.get("host") {
+        Some(host) => host.to_vec(),
+        None => trip.head.host().unwrap_or_default().to_vec(),
+    };
+    changed.remove("host");
+    lines.truncate(from);
+    write_line(lines, b"Host", &host);
+    lines.extend_from_slice(changed.lines());
+    Some(changed)
+}
+
+/// As Go's transport, and so Caddy's, has it: not for parts, whose coding would be another's.
+fn asks_for_gzip(call: &Call<'_>, trip: &Trip<'_>, changed: Option<&Fields>) -> bool {
+    let has = |known: Known| match changed {
+        Some(fields) => fields.get(known.name()).is_some(),
+        None => trip.head.get(known).is_some(),
+    };
+    call.proxy.settings.transport.compression
+        && trip.head.method() != Method::Head
+        && !has(Known::AcceptEncoding)
+        && !has(Known::Range)
+}

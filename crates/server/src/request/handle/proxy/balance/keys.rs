@@ -1,0 +1,75 @@
+//! What a request is told apart by where a policy hashes: its peer, its client, its URI, a parameter, a field.
+//!
+//! Byte for byte what Caddy hashes, so that the same upstream comes out.
+
+use std::borrow::Cow;
+use std::io::Write;
+use std::net::IpAddr;
+
+use onehop_config::checked::Network;
+
+use crate::request::hop::trust::Trust;
+use crate::request::route::decode_path;
+use crate::request::trip::Trip;
+
+/// The text of an address; what Go calls the peer of a Unix socket where there is none.
+type Address = Vec<u8>;
+
+/// The peer's address.
+pub(super) fn peer(trip: &Trip<'_>) -> Address {
+    text(trip.origin.peer.map(|peer| peer.ip().to_canonical()))
+}
+
+/// The client's, as trusted proxies tell it.
+pub(super) fn client(trip: &Trip<'_>, trusted: &[Network]) -> Address {
+    text(Trust::of(trusted, &trip.origin).client(trip))
+}
+
+/// Path and query as the routes have made them.
+pub(super) fn uri<'t>(trip: &'t Trip<'_>) -> Cow<'t, [u8]> {
+    match &trip.query {
+        None => Cow::Borrowed(&*trip.path),
+        Some(query) => Cow::Owned([&*trip.path, b"?", &**query].concat()),
+    }
+}
+
+/// All values of a parameter: with the first one alone a client could choose its upstream by one and mean another.
+pub(super) fn query(trip: &Trip<'_>, name: &str) -> Option<Vec<u8>> {
+    let mut all = Vec::new();
+    let mut is_first = true;
+    for pair in trip.query.as_deref().unwrap_or_default().split(|byte| *byte == b'&') {
+        let mut halves = pair.splitn(2, |byte| *byte == b'=');
+        let (key, value) = (halves.next().unwrap_or_default(), halves.next().unwrap_or_default());
+        if *decoded(key) != *name.as_bytes() || pair.is_empty() {
+            continue;
+        }
+        if !std::mem::take(&mut is_first) {
+            all.push(b',');
+        }
+        all.extend_from_slice(&decoded(value));
+    }
+    (!all.is_empty()).then_some(all)
+}
+
+/// The first value of a field.
+pub(super) fn header<'t>(trip: &'t Trip<'_>, name: &str) -> Option<&'t [u8]> {
+    let value = if name == "host" { trip.head.host() } else { trip.head.find(name) };
+    value.filter(|value| !value.is_empty())
+}
+
+/// Without escapes; `+` is a space in a query.
+fn decoded(text: &[u8]) -> Cow<'_, [u8]> {
+    if !text.iter().any(|byte| matches!(byte, b'%' | b'+')) {
+        return Cow::Borrowed(text);
+    }
+    let spaced: Vec<u8> = text.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
+    Cow::Owned(decode_path(&spaced).into_owned())
+}
+
+fn text(address: Option<IpAddr>) -> Address {
+    let Some(address) = address else { return b"@".to_vec() };
+    let mut text = Vec::with_capacity(40);
+    // Writing to a vector does not fail.
+    let _ = write!(text, "{address}");
+    text
+}

@@ -1,0 +1,114 @@
+//! One attempt: a connection to the chosen upstream, the request on it, its answer.
+//!
+//! Where a kept connection dies before a byte of an answer, a request that means the same twice as once and is still
+//! held as a whole is sent once more, on a fresh connection to the same upstream. Tells the upstream's health what was
+//! met.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::answer::Forwarding;
+use super::retry::Failed;
+use super::{Call, Member};
+use crate::request::conn::exchange::Upload;
+use crate::request::handle::Ended;
+use crate::request::rescue::{AtFault, Fault};
+use crate::request::trip::Trip;
+use crate::request::upstream::connection::Connection;
+use crate::request::upstream::exchange::{self, Broke, Exchange, Patience, Received, Way, is_idempotent};
+use crate::request::upstream::pool::{self, NoConnection, Wish};
+
+/// Sends a request to an upstream and its answer to the client.
+pub(super) async fn send(
+    call: &Call<'_>,
+    trip: &Trip<'_>,
+    member: &Arc<Member>,
+    way: Way<'_, '_, '_, '_, '_>,
+) -> Result<Ended, Failed> {
+    let Way { upload, download, answer } = way;
+    let _in_flight = member.peer.begin();
+    let settings = &call.proxy.settings;
+    let mut forwarding = Forwarding::new(call, trip, member, Instant::now());
+    let may_be_sent_twice = call.opening.is_complete && is_idempotent(trip.head.method());
+    let wish = if may_be_sent_twice { Wish::Any } else { Wish::Alive };
+    let mut connection = connect(call, member, wish, upload).await?;
+    let mut is_second = false;
+    loop {
+        let exchange = Exchange {
+            core: call.core,
+            trip,
+            connection: &connection,
+            opening: &call.opening.bytes,
+            is_complete: call.opening.is_complete,
+            patience: patience(&settings.transport),
+        };
+        let way = Way { upload: &mut *upload, download: &mut *download, answer: &mut *answer };
+        let outcome = exchange::run(exchange, &mut forwarding, way).await;
+        let broke = match outcome.result {
+            Ok(Received::Ended(ended)) => {
+                if outcome.is_reusable {
+                    pool::give_back(call.core, &member.peer, connection);
+                }
+                return Ok(ended);
+            }
+            // Nobody here asks for that.
+            Ok(Received::Instead) => return Err(Failed::Final(Fault::UpstreamDied)),
+            Err(broke) => broke,
+        };
+        let is_stale = matches!(broke, Broke::Silently) && connection.is_used();
+        // The upstream learns at once that nobody waits for the rest.
+        drop(connection);
+        if !(is_stale && may_be_sent_twice) || is_second {
+            let fault = broke.fault::<Forwarding<'_>>();
+            if fault.at_fault() != AtFault::Upstream {
+                return Err(Failed::Final(fault));
+            }
+            member.failed(&settings.passive_health);
+            return Err(Failed::Begun(fault));
+        }
+        is_second = true;
+        member.count_retry();
+        answer.clear();
+        // It may have been begun all the same.
+        connection = connect(call, member, Wish::Fresh, upload).await.map_err(|failed| match failed {
+            Failed::Unsent(fault) => Failed::Begun(fault),
+            failed => failed,
+        })?;
+    }
+}
+
+async fn connect(
+    call: &Call<'_>,
+    member: &Member,
+    wish: Wish,
+    upload: &mut Upload<'_, '_>,
+) -> Result<Connection, Failed> {
+    let got = tokio::select! {
+        biased;
+        got = pool::get(call.core, &member.peer, wish) => got,
+        () = upload.gone() => return Err(Failed::Final(Fault::ClientGone)),
+    };
+    got.map_err(|none| {
+        let fault = match none {
+            NoConnection::Refused(_) | NoConnection::Name(_) => Fault::UpstreamUnreachable,
+            NoConnection::Late => Fault::UpstreamDialTimeout,
+            NoConnection::Tls(_) => Fault::UpstreamTls,
+            // Full is not ill.
+            NoConnection::QueueFull => return Failed::Unsent(Fault::UpstreamQueueFull),
+            NoConnection::QueueLate => return Failed::Unsent(Fault::UpstreamQueueTimeout),
+        };
+        member.failed(&call.proxy.settings.passive_health);
+        Failed::Unsent(fault)
+    })
+}
+
+fn patience(transport: &onehop_config::checked::proxy::ProxyTransport) -> Patience {
+    let (head, read) = (transport.response_header_timeout, transport.read_timeout);
+    Patience {
+        // Waiting for a head is reading, too.
+        head: head.into_iter().chain(read).min(),
+        read,
+        write: transport.write_timeout,
+        asking: transport.expect_continue_timeout,
+    }
+}

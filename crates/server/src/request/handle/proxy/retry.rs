@@ -1,0 +1,127 @@
+//! Whether a request is tried once more, and when: `lb_retries`, `lb_try_duration`, `lb_try_interval`,
+//! `lb_retry_match`, as Caddy counts them.
+//!
+//! What may have been acted on is never sent again, unless the configuration says that such requests may be. That a
+//! kept connection turned out to be dead is no attempt, and [`super::forward`]'s business.
+
+use std::time::{Duration, Instant};
+
+use onehop_config::checked::proxy::Balance;
+use onehop_http1::Method;
+
+use super::Call;
+use crate::limits::PROXY_TRY_PAUSE_MIN;
+use crate::request::conn::exchange::{Download, Sent, Upload};
+use crate::request::rescue::Fault;
+use crate::request::route;
+use crate::request::trip::Trip;
+
+/// Why an attempt came to nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Failed {
+    /// Nothing of the request has left.
+    Unsent(Fault),
+    /// The upstream may have begun it.
+    Begun(Fault),
+    /// Another upstream would change nothing.
+    Final(Fault),
+}
+
+/// The attempts that were made for one request.
+pub(super) struct Attempts<'a> {
+    balance: &'a Balance,
+    started: Instant,
+    /// Failures until now.
+    failures: u32,
+    /// Members that have failed, each once.
+    tried: Vec<usize>,
+    last: Option<Failed>,
+}
+
+impl Failed {
+    pub(super) fn fault(self) -> Fault {
+        match self {
+            Self::Unsent(fault) | Self::Begun(fault) | Self::Final(fault) => fault,
+        }
+    }
+}
+
+impl<'a> Attempts<'a> {
+    pub(super) fn new(balance: &'a Balance) -> Self {
+        Self { balance, started: Instant::now(), failures: 0, tried: Vec::new(), last: None }
+    }
+
+    /// Who has failed.
+    pub(super) fn tried(&self) -> &[usize] {
+        &self.tried
+    }
+
+    /// How the last attempt failed.
+    pub(super) fn last(&self) -> Option<Failed> {
+        self.last
+    }
+
+    /// An attempt at a member failed.
+    pub(super) fn note(&mut self, member: usize, failed: Failed) -> Failed {
+        if !self.tried.contains(&member) {
+            self.tried.push(member);
+        }
+        self.last = Some(failed);
+        failed
+    }
+
+    /// Whether there may be another attempt after one that failed so.
+    pub(super) fn may_go_on(
+        &mut self,
+        failed: Failed,
+        call: &Call<'_>,
+        trip: &mut Trip<'_>,
+        download: &Download<'_, '_>,
+    ) -> bool {
+        let failures = self.failures;
+        self.failures = failures.saturating_add(1);
+        let (retries, time) = (self.retries(), self.balance.try_duration);
+        let has_room = match retries {
+            None => !time.is_zero(),
+            Some(most) => failures < most,
+        };
+        let has_time = time.is_zero() || self.started.elapsed() < time;
+        has_room && has_time && download.state() == Sent::Nothing && self.may_be_repeated(failed, call, trip)
+    }
+
+    /// Waits for the next attempt.
+    pub(super) async fn pause(&self, upload: &mut Upload<'_, '_>) -> Result<(), Fault> {
+        let pause = match self.retries() {
+            None => self.balance.try_interval.max(PROXY_TRY_PAUSE_MIN),
+            Some(_) => self.balance.try_interval,
+        };
+        if pause == Duration::ZERO {
+            return Ok(());
+        }
+        tokio::select! {
+            biased;
+            () = tokio::time::sleep(pause) => Ok(()),
+            () = upload.gone() => Err(Fault::ClientGone),
+        }
+    }
+
+    /// As in Caddy none is no number.
+    fn retries(&self) -> Option<u32> {
+        self.balance.retries.filter(|retries| *retries > 0)
+    }
+
+    fn may_be_repeated(&self, failed: Failed, call: &Call<'_>, trip: &mut Trip<'_>) -> bool {
+        match failed {
+            Failed::Unsent(_) => true,
+            Failed::Final(_) => false,
+            // A body that has gone out in part is not there any more.
+            Failed::Begun(_) if !call.opening.is_complete => false,
+            Failed::Begun(_) if self.balance.retry_match.is_empty() => trip.head.method() == Method::Get,
+            Failed::Begun(_) => {
+                let mut matchers = self.balance.retry_match.iter();
+                // A matcher that needs the disk fits nothing here.
+                matchers.any(|matcher| route::matches(matcher, trip).unwrap_or(false))
+            }
+        }
+    }
+}

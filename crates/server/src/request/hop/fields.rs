@@ -1,0 +1,269 @@
+//! Which fields of a request and of an answer are passed on.
+//!
+//! A client can send no field that the server vouches for. Fields that are about one connection only stay behind
+//! (RFC 9110 section 7.6.1), and so do those that `Connection` names; what the server adds is added after that, so
+//! that nobody can name it away. Lines that are passed on are copied as they came, several at a time.
+
+use std::net::SocketAddr;
+
+use onehop_http1::{Field, Known, RequestHead, ResponseHead, Span, Version};
+
+use crate::request::answer::Fields;
+
+/// Which fields of one request are passed on.
+#[derive(Clone, Copy)]
+pub(crate) struct Rule<'h> {
+    head: &'h RequestHead,
+    /// The client asks properly for another protocol.
+    upgrade: bool,
+    /// What says who the client is may be passed on.
+    is_trusted: bool,
+    /// There is a Connection field, which may name others.
+    is_listed: bool,
+    spellings: Spellings,
+}
+
+/// What becomes of names that stand for another name in a CGI-like environment: there `-`, `_` and, in PHP, `.` are
+/// the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Spellings {
+    /// Those of fields that say who the client is are dropped.
+    OursOnly,
+    /// All with `_` or `.` are dropped, as Caddy 2.11 and nginx have it: whoever stands behind may take any of them
+    /// for a field that somebody in front vouches for.
+    All,
+}
+
+impl<'h> Rule<'h> {
+    /// The rule for a request. What says who the client is, only from who `is_trusted`. Such a field that is named in
+    /// Connection is dropped like any other: whoever arranges that loses trust and gains none.
+    pub(crate) fn new(head: &'h RequestHead, upgrade: bool, is_trusted: bool, spellings: Spellings) -> Self {
+        let is_listed = head.get(Known::Connection).is_some();
+        Self { head, upgrade, is_trusted, is_listed, spellings }
+    }
+
+    /// Whether a field of the request is passed on.
+    pub(crate) fn passes(self, field: &Field) -> bool {
+        match field.known {
+            Some(
+                Known::Connection
+                | Known::KeepAlive
+                | Known::TransferEncoding
+                | Known::Te
+                | Known::Trailer
+                | Known::Expect,
+            ) => false,
+            Some(Known::XForwardedFor | Known::XForwardedHost | Known::XForwardedProto)
+                if !self.is_trusted =>
+            {
+                false
+            }
+            Some(Known::Upgrade) => self.upgrade,
+            Some(Known::Host | Known::ContentLength) => true,
+            known => {
+                let name = self.head.slice(field.name);
+                let is_dropped = known.is_none() && self.is_dropped(name);
+                let is_named = || self.is_listed && is_named_by_connection(self.head, name);
+                !is_dropped && !is_named()
+            }
+        }
+    }
+
+    fn is_dropped(self, name: &[u8]) -> bool {
+        let is_alias = match self.spellings {
+            Spellings::OursOnly => false,
+            Spellings::All => name.iter().any(|byte| matches!(byte, b'_' | b'.')),
+        };
+        is_alias || is_about_connection(name) || (is_ours(name) && !(self.is_trusted && is_spelled_out(name)))
+    }
+}
+
+/// The fields of a request that are passed on to an application. `Upgrade` only where the client asks for it properly.
+pub(crate) fn passed_on(
+    head: &RequestHead,
+    upgrade: bool,
+    is_trusted: bool,
+) -> impl DoubleEndedIterator<Item = (&[u8], &[u8])> {
+    let rule = Rule::new(head, upgrade, is_trusted, Spellings::OursOnly);
+    let fields = head.field_list().iter().filter(move |field| rule.passes(field));
+    fields.map(|field| (head.slice(field.name), head.slice(field.value)))
+}
+
+/// The values of a field of a trusted proxy, in the order in which they came.
+pub(crate) fn forwarded<'h>(
+    head: &'h RequestHead,
+    wanted: &'static [u8],
+) -> impl DoubleEndedIterator<Item = &'h [u8]> {
+    passed_on(head, false, true).filter(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value)
+}
+
+/// Copies the lines of the fields that `keep` wants: neighbours in one piece, as they came. Only white space behind a
+/// value is left out, and with it the line is written anew.
+pub(crate) fn copy_lines<'h>(
+    list: &[Field],
+    slice: impl Fn(Span) -> &'h [u8],
+    keep: impl Fn(&Field) -> bool,
+    mut copy: impl FnMut(&[u8]),
+) {
+    let mut run: Option<Span> = None;
+    for field in list {
+        let is_kept = keep(field);
+        let end = field.value.end.saturating_add(2);
+        let is_tight = slice(Span { start: field.value.end, end }) == b"\r\n";
+        if is_kept && is_tight {
+            match &mut run {
+                Some(run) if run.end == field.name.start => run.end = end,
+                _ => {
+                    if let Some(before) = run.replace(Span { start: field.name.start, end }) {
+                        copy(slice(before));
+                    }
+                }
+            }
+            continue;
+        }
+        if let Some(before) = run.take() {
+            copy(slice(before));
+        }
+        if is_kept {
+            for piece in [slice(field.name), b": ", slice(field.value), b"\r\n"] {
+                copy(piece);
+            }
+        }
+    }
+    if let Some(before) = run {
+        copy(slice(before));
+    }
+}
+
+/// A trailer section's lines that are passed on: not those that would say who the client is, should the
+/// other side add trailers to its fields.
+pub(crate) fn passed_on_trailers(lines: &[u8], mut pass_on: impl FnMut(&[u8])) {
+    for line in lines.split_inclusive(|byte| *byte == b'\n') {
+        let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
+        if !is_about_connection(name) && !is_ours(name) {
+            pass_on(line);
+        }
+    }
+}
+
+/// RFC 9110 section 7.8: named in Connection too, HTTP/1.1, and without a body before it. HTTP/2 in the clear is
+/// never passed on: RFC 7540 section 3.2.1 has it for one hop only, and within it nobody sees requests any more.
+pub(crate) fn asks_for_upgrade(head: &RequestHead) -> bool {
+    head.get(Known::Upgrade).is_some()
+        && head.version() == Version::Http11
+        && head.get(Known::TransferEncoding).is_none()
+        && head.get(Known::ContentLength).is_none_or(|length| length == b"0")
+        && is_named_by_connection(head, b"upgrade")
+        && !members(head.get_all(Known::Upgrade)).any(|protocol| protocol.eq_ignore_ascii_case(b"h2c"))
+}
+
+/// Of `TE` this much holds for every hop: trailers are passed on.
+pub(crate) fn accepts_trailers(head: &RequestHead) -> bool {
+    members(head.get_all(Known::Te)).any(|coding| coding.eq_ignore_ascii_case(b"trailers"))
+}
+
+/// What an answer's fields are for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The usual.
+    Plain,
+    /// The answer may have trailers.
+    Chunked,
+    /// The connection becomes a tunnel.
+    Upgrade,
+}
+
+/// Who answers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Voice {
+    /// An application of this site: what it says of the site's other addresses holds.
+    App,
+    /// A server that has an address and a user of its own.
+    Upstream,
+}
+
+/// Adds the fields of an answer that are passed on, in the sender's own spelling.
+pub(crate) fn fill(head: &ResponseHead, fields: &mut Fields, kind: Kind, voice: Voice) {
+    let is_usual = |member: &[u8]| {
+        [&b"close"[..], b"keep-alive", b"upgrade"].iter().any(|usual| member.eq_ignore_ascii_case(usual))
+    };
+    let named = || members(head.get_all(Known::Connection));
+    let names_others = named().any(|member| !is_usual(member));
+    let keep = |field: &Field| {
+        let name = head.slice(field.name);
+        let is_announced = kind == Kind::Chunked && field.known == Some(Known::Trailer);
+        let is_named = || names_others && named().any(|member| member.eq_ignore_ascii_case(name));
+        let is_framing = !is_announced && is_dropped(name, kind == Kind::Upgrade);
+        let is_theirs = voice == Voice::Upstream && field.known.is_none() && is_about_its_hop(name);
+        !is_framing && !is_theirs && !is_named()
+    };
+    copy_lines(head.field_list(), |span| head.slice(span), keep, |piece| fields.add_lines(piece));
+}
+
+/// Fields of an answer that the server decides about.
+pub(crate) fn is_dropped(name: &[u8], is_upgrade: bool) -> bool {
+    let is = |own: &str| name.eq_ignore_ascii_case(own.as_bytes());
+    match (name.len(), name.first().map(u8::to_ascii_lowercase)) {
+        (10, Some(b'c')) => is("connection"),
+        (10, Some(b'k')) => is("keep-alive"),
+        (14, Some(b'c')) => is("content-length"),
+        (16, Some(b'p')) => is("proxy-connection"),
+        (2, Some(b't')) => is("te"),
+        (7, Some(b't')) => is("trailer"),
+        (7, Some(b'u')) => !is_upgrade && is("upgrade"),
+        (17, Some(b't')) => is("transfer-encoding"),
+        _ => false,
+    }
+}
+
+/// An IPv4 client of a socket for both kinds.
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
+}
+
+/// What an upstream says to whoever asked it itself: where else it listens, who may ask. Caddy drops the same.
+fn is_about_its_hop(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"alt-svc") || is_about_connection(name)
+}
+
+/// The members of list-valued fields.
+fn members<'h>(values: impl Iterator<Item = &'h [u8]>) -> impl Iterator<Item = &'h [u8]> {
+    values.flat_map(|value| value.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii)
+}
+
+fn is_named_by_connection(head: &RequestHead, name: &[u8]) -> bool {
+    members(head.get_all(Known::Connection)).any(|member| member.eq_ignore_ascii_case(name))
+}
+
+fn is_about_connection(name: &[u8]) -> bool {
+    const NAMES: [&[u8]; 3] = [b"proxy-connection", b"proxy-authorization", b"proxy-authenticate"];
+    NAMES.iter().any(|own| name.eq_ignore_ascii_case(own))
+}
+
+/// What says who the client is, also in spellings that become the same name in a CGI-like environment.
+fn is_ours(name: &[u8]) -> bool {
+    const NAMES: [&[u8]; 6] = [
+        b"forwarded",
+        b"x-real-ip",
+        b"x-forwarded-for",
+        b"x-forwarded-host",
+        b"x-forwarded-proto",
+        b"x-forwarded-port",
+    ];
+    if !matches!(name.first(), Some(b'f' | b'F' | b'x' | b'X')) {
+        return false;
+    }
+    let same = |own: &[u8]| {
+        own.len() == name.len()
+            && own
+                .iter()
+                .zip(name)
+                .all(|(own, byte)| *own == byte.to_ascii_lowercase() || (*own == b'-' && *byte == b'_'))
+    };
+    NAMES.iter().any(|own| same(own))
+}
+
+/// A spelling with an underscore is not what proxies write: they pass it on for whoever tries it.
+fn is_spelled_out(name: &[u8]) -> bool {
+    !name.contains(&b'_')
+}

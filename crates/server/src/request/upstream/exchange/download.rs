@@ -1,0 +1,424 @@
+//! An upstream's answer on its way to the client.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::pin;
+use std::task::Poll;
+use std::time::Duration;
+
+use onehop_http1::{AnswerBody, AnswerRead, BodyLength, BodyRead, Known, Method, Refusal, ResponseHead};
+
+use super::sending::{Sending, gone};
+use super::{Broke, Cause, Exchange, Lead, Passing, Received, Signals, Taken, Turn, over};
+use crate::limits::{COMPRESSED_ON_THE_SPOT_BYTES_MAX, READ_BUFFER_BYTES, UPSTREAM_READ_BYTES};
+use crate::request::answer::{Answer, Body, Fields};
+use crate::request::conn::deadline::{Deadline, Waiting};
+use crate::request::conn::desk::Input;
+use crate::request::conn::exchange::Download;
+use crate::request::handle::Ended;
+use crate::request::hop::fields::{self, Kind};
+use crate::request::rescue::Fault;
+
+/// Where an answer comes from.
+pub(super) struct Taking<'a> {
+    exchange: Exchange<'a>,
+    input: &'a mut Input,
+    head: &'a mut ResponseHead,
+    signals: &'a Signals,
+    /// The client waits to be asked for its body.
+    expects_continue: bool,
+    /// For pauses within the body.
+    reading: Option<Deadline>,
+}
+
+/// What came of waiting for a head.
+enum Came {
+    Bytes(io::Result<usize>),
+    /// The upstream has not asked for the body in time.
+    Unasked,
+}
+
+/// What of a body is in the buffer.
+#[derive(PartialEq, Eq)]
+enum Ready {
+    Some,
+    Nothing,
+    End,
+}
+
+/// Takes the answer and sends it on. Ends with a whole answer that was not sent, with one that was, or with
+/// a reason.
+pub(super) async fn receive<L: Lead>(
+    mut taking: Taking<'_>,
+    lead: &mut L,
+    download: &mut Download<'_, '_>,
+    answer: &mut Answer,
+) -> Result<Taken, Broke> {
+    let is_upgrade = taking.take_heads::<L>(download).await?;
+    taking.exchange.connection.note_keep_alive(taking.head);
+    answer.clear();
+    answer.status = taking.head.status();
+    if is_upgrade {
+        lead.take_head(taking.head, None, answer)?;
+        taking.exchange.trip.finish(answer);
+        lead.let_go();
+        download.head(answer, BodyLength::None);
+        download.flush().await.map_err(gone)?;
+        return Ok(Taken::Upgraded);
+    }
+    let body = taking.exchange.connection.codec().answer_body();
+    let received = match lead.take_head(taking.head, Some(body), answer)? {
+        Turn::Instead => {
+            // A body that nobody wants is read as far as it is there; with more of it the connection ends.
+            while taking.take_ready::<L>(&mut Vec::new())? == Ready::Some {}
+            Received::Instead
+        }
+        Turn::Pass(passing) => {
+            Received::Ended(taking.take_answer(lead, body, passing, download, answer).await?)
+        }
+    };
+    Ok(Taken::Received(received))
+}
+
+impl<'a> Taking<'a> {
+    pub(super) fn new(
+        exchange: Exchange<'a>,
+        input: &'a mut Input,
+        head: &'a mut ResponseHead,
+        signals: &'a Signals,
+        expects_continue: bool,
+    ) -> Self {
+        Self { exchange, input, head, signals, expects_continue, reading: None }
+    }
+
+    /// Reads up to the final head, passing informational ones on; `true` where another protocol follows.
+    async fn take_heads<L: Lead>(&mut self, download: &mut Download<'_, '_>) -> Result<bool, Broke> {
+        let mut is_silent = true;
+        let patience = self.exchange.patience.head.unwrap_or(Duration::MAX);
+        let asking = self.exchange.patience.asking.filter(|_| self.expects_continue);
+        let mut unasked = pin!(over(asking));
+        let mut may_ask = asking.is_some();
+        download.expect_handler_within(patience);
+        loop {
+            let read = self.exchange.connection.codec().read_head(self.input.unread(), self.head);
+            match read.map_err(broken::<L>)? {
+                Some(AnswerRead::Final { consumed }) => {
+                    self.input.consume(consumed);
+                    return Ok(false);
+                }
+                Some(AnswerRead::Tunnel { consumed }) => {
+                    self.input.consume(consumed);
+                    return Ok(true);
+                }
+                Some(AnswerRead::Informational { consumed }) => {
+                    self.input.consume(consumed);
+                    is_silent = false;
+                    may_ask &= self.head.status() != 100;
+                    self.inform::<L>(download).await?;
+                    download.expect_handler_within(patience);
+                }
+                None => {
+                    let wait = self.wait_for_head::<L>(download);
+                    let came = tokio::select! {
+                        biased;
+                        came = wait => Came::Bytes(came?),
+                        () = &mut unasked, if may_ask => Came::Unasked,
+                    };
+                    match came {
+                        Came::Unasked => {
+                            may_ask = false;
+                            self.signals.is_unasked.set(true);
+                            self.signals.continued.notify_one();
+                            download.send_continue().await.map_err(gone)?;
+                        }
+                        Came::Bytes(Ok(count)) if count > 0 => is_silent = false,
+                        // Closed or reset.
+                        Came::Bytes(_) if is_silent => return Err(Broke::Silently),
+                        Came::Bytes(_) => return Err(Broke::Fault(L::fault(Cause::Died))),
+                    }
+                }
+            }
+        }
+    }
+
+    async fn wait_for_head<L: Lead>(
+        &mut self,
+        download: &Download<'_, '_>,
+    ) -> Result<io::Result<usize>, Fault> {
+        poll_fn(|context| match self.exchange.connection.poll_fill(self.input, context) {
+            Poll::Ready(came) => Poll::Ready(Ok(came)),
+            Poll::Pending if download.poll_late(context) => Poll::Ready(Err(L::fault(Cause::Late))),
+            Poll::Pending => Poll::Pending,
+        })
+        .await
+    }
+
+    /// Passes an informational answer on.
+    async fn inform<L: Lead>(&self, download: &mut Download<'_, '_>) -> Result<(), Fault> {
+        let status = self.head.status();
+        if status == 100 {
+            self.signals.continued.notify_one();
+            return download.send_continue().await.map_err(gone);
+        }
+        let mut passed_on = Fields::default();
+        fields::fill(self.head, &mut passed_on, Kind::Plain, L::VOICE);
+        download.informational(status, passed_on.lines()).await.map_err(gone)
+    }
+
+    async fn take_answer<L: Lead>(
+        &mut self,
+        lead: &mut L,
+        body: AnswerBody,
+        passing: Passing,
+        download: &mut Download<'_, '_>,
+        answer: &mut Answer,
+    ) -> Result<Ended, Fault> {
+        let trip = self.exchange.trip;
+        let mut opening = Vec::new();
+        let mut is_whole = false;
+        match body {
+            AnswerBody::None => {
+                answer.body = self.no_body();
+                trip.finish(answer);
+                return Ok(Ended::Complete);
+            }
+            AnswerBody::Known(length) if passing.buffer == 0 => {
+                is_whole = !passing.decode
+                    && self.may_be_encoded(length)
+                    && self.take_whole::<L>(length, &mut opening).await?;
+            }
+            _ if passing.buffer > 0 && !answer.is_event_stream() => {
+                is_whole = self.gather::<L>(passing.buffer, &mut opening).await?;
+            }
+            _ => {}
+        }
+        if is_whole && !passing.decode && self.trailers().is_empty() {
+            lead.see_body(&opening);
+            answer.body = Body::Bytes(opening);
+            trip.finish(answer);
+            return Ok(Ended::Complete);
+        }
+        let length = match body {
+            AnswerBody::Known(length) if !passing.decode => BodyLength::Known(length),
+            _ => BodyLength::Chunked,
+        };
+        download.encode(trip, answer, length);
+        trip.finish(answer);
+        let is_event_stream = answer.is_event_stream();
+        if is_event_stream {
+            // Others have their turn meanwhile.
+            lead.let_go();
+        }
+        download.head(answer, length);
+        let has_end = !is_event_stream && length != BodyLength::Chunked;
+        let mut sending = Sending::new(passing.decode, passing.flush, has_end);
+        let is_first = opening.is_empty();
+        if !is_first {
+            lead.see_body(&opening);
+            sending.send::<L>(download, &opening).await?;
+            drop(opening);
+        }
+        if is_whole {
+            return self.end::<L>(download, &mut sending).await;
+        }
+        self.pass_on(lead, download, &mut sending, is_first).await
+    }
+
+    /// What is said of a body that does not come (RFC 9110 section 8.6).
+    fn no_body(&self) -> Body {
+        let is_withheld = self.exchange.trip.head.method() == Method::Head || self.head.status() == 304;
+        if !is_withheld {
+            return Body::Empty;
+        }
+        let length = self.head.get(Known::ContentLength);
+        Body::Withheld(length.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok()))
+    }
+
+    fn may_be_encoded(&self, length: u64) -> bool {
+        self.exchange.trip.encode.is_some() && length <= COMPRESSED_ON_THE_SPOT_BYTES_MAX as u64
+    }
+
+    /// Appends the body as far as it is there, without waiting; `true` where that is all of it.
+    async fn take_whole<L: Lead>(&mut self, length: u64, into: &mut Vec<u8>) -> Result<bool, Fault> {
+        // At most COMPRESSED_ON_THE_SPOT_BYTES_MAX.
+        into.reserve_exact(usize::try_from(length).unwrap_or(0));
+        loop {
+            match self.take_ready::<L>(into)? {
+                Ready::Some => {}
+                Ready::End => return Ok(true),
+                Ready::Nothing => match self.fill_now().await {
+                    Some(came) => self.check_end::<L>(came)?,
+                    None => return Ok(false),
+                },
+            }
+        }
+    }
+
+    /// Waits for the body and appends it, up to `most` bytes and what one read brings; `true` where that is all of it.
+    async fn gather<L: Lead>(&mut self, most: u64, into: &mut Vec<u8>) -> Result<bool, Fault> {
+        while (into.len() as u64) < most {
+            match self.take_ready::<L>(into)? {
+                Ready::Some => {}
+                Ready::End => return Ok(true),
+                Ready::Nothing => {
+                    let came = self.fill::<L>().await?;
+                    self.check_end::<L>(came)?;
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Sends the body on, piece by piece, to its end. `is_first`: nothing of it was looked at yet.
+    async fn pass_on<L: Lead>(
+        &mut self,
+        lead: &mut L,
+        download: &mut Download<'_, '_>,
+        sending: &mut Sending,
+        mut is_first: bool,
+    ) -> Result<Ended, Fault> {
+        loop {
+            let read = self.exchange.connection.codec().read_body(self.input.unread());
+            match read.map_err(broken::<L>)? {
+                BodyRead::Data { at, consumed } => {
+                    let data = self.input.unread().get(at).unwrap_or_default();
+                    if std::mem::take(&mut is_first) {
+                        lead.see_body(data);
+                    }
+                    sending.send::<L>(download, data).await?;
+                    self.input.consume(consumed);
+                }
+                BodyRead::End { consumed } => {
+                    self.input.consume(consumed);
+                    return self.end::<L>(download, sending).await;
+                }
+                BodyRead::NeedMore => {
+                    let came = match self.fill_now().await {
+                        Some(came) => came,
+                        None => self.flush_and_fill::<L>(download, sending).await?,
+                    };
+                    self.check_end::<L>(came)?;
+                }
+            }
+        }
+    }
+
+    /// The body is at its end: trailers follow.
+    async fn end<L: Lead>(
+        &mut self,
+        download: &mut Download<'_, '_>,
+        sending: &mut Sending,
+    ) -> Result<Ended, Fault> {
+        sending.finish::<L>(download).await?;
+        download.whole(&self.trailers());
+        Ok(Ended::Sent)
+    }
+
+    /// Trailer lines that are passed on.
+    fn trailers(&self) -> Vec<u8> {
+        let codec = self.exchange.connection.codec();
+        let mut trailers = Vec::new();
+        fields::passed_on_trailers(codec.trailers(), |line| trailers.extend_from_slice(line));
+        trailers
+    }
+
+    /// Waits for more. What was gathered does not wait with it, or only so long as it may.
+    async fn flush_and_fill<L: Lead>(
+        &mut self,
+        download: &mut Download<'_, '_>,
+        sending: &mut Sending,
+    ) -> Result<io::Result<usize>, Fault> {
+        if let Some(due) = sending.take_due() {
+            tokio::select! {
+                biased;
+                came = self.fill::<L>() => {
+                    sending.keep_due(due);
+                    return came;
+                }
+                () = tokio::time::sleep_until(due) => {}
+            }
+        }
+        download.flush().await.map_err(gone)?;
+        self.fill::<L>().await
+    }
+
+    /// The next piece of the body that is in the buffer.
+    fn take_ready<L: Lead>(&mut self, into: &mut Vec<u8>) -> Result<Ready, Fault> {
+        let read = self.exchange.connection.codec().read_body(self.input.unread());
+        Ok(match read.map_err(broken::<L>)? {
+            BodyRead::Data { at, consumed } => {
+                into.extend_from_slice(self.input.unread().get(at).unwrap_or_default());
+                self.input.consume(consumed);
+                Ready::Some
+            }
+            BodyRead::End { consumed } => {
+                self.input.consume(consumed);
+                Ready::End
+            }
+            BodyRead::NeedMore => Ready::Nothing,
+        })
+    }
+
+    /// Reads once what has come already.
+    async fn fill_now(&mut self) -> Option<io::Result<usize>> {
+        poll_fn(|context| {
+            Poll::Ready(match self.exchange.connection.poll_fill(self.input, context) {
+                Poll::Ready(came) => Some(came),
+                Poll::Pending => None,
+            })
+        })
+        .await
+    }
+
+    /// Reads once, as long as that may take.
+    async fn fill<L: Lead>(&mut self) -> Result<io::Result<usize>, Fault> {
+        let Self { exchange, input, reading, .. } = self;
+        let deadline = exchange.patience.read.map(|time| {
+            let deadline = reading.get_or_insert_with(|| Deadline::new(exchange.core));
+            deadline.set(Waiting::Handler, time);
+            deadline
+        });
+        let came = poll_fn(|context| {
+            let polled = exchange.connection.poll_fill(input, context);
+            let is_late = || deadline.as_ref().is_some_and(|deadline| deadline.poll_over(context));
+            match polled {
+                Poll::Ready(came) => Poll::Ready(Ok(came)),
+                Poll::Pending if is_late() => Poll::Ready(Err(L::fault(Cause::Late))),
+                Poll::Pending => Poll::Pending,
+            }
+        })
+        .await;
+        if let Some(deadline) = deadline {
+            deadline.clear();
+        }
+        came
+    }
+
+    /// What it means that so many bytes came.
+    fn check_end<L: Lead>(&mut self, came: io::Result<usize>) -> Result<(), Fault> {
+        let count = match came {
+            // A reset cuts an answer off even where an end would end it.
+            Err(_) => return Err(L::fault(Cause::Died)),
+            Ok(count) => count,
+        };
+        if count == 0 {
+            let end = self.exchange.connection.codec().read_eof(self.input.unread().len());
+            return end.map_err(|_| L::fault(Cause::Died));
+        }
+        if count >= READ_BUFFER_BYTES {
+            // There is more than the usual buffer holds.
+            self.input.widen(UPSTREAM_READ_BYTES);
+        }
+        Ok(())
+    }
+}
+
+impl From<Fault> for Broke {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+fn broken<L: Lead>(refusal: Refusal) -> Fault {
+    L::fault(Cause::Refused(refusal))
+}

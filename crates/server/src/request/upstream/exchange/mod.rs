@@ -1,0 +1,251 @@
+//! One request and its answer on a connection to an upstream, between the two ways of a client.
+//!
+//! [`upload`] sends the head and the body, [`download`] takes the answer, whose body goes on its way by [`sending`] and
+//! [`decode`], [`tunnel`] is what follows an upgrade. Both directions run at once, each as fast as the other side takes
+//! it. What `app` and `reverse_proxy` see differently is the [`Lead`]'s. Never chooses, dials or keeps a connection,
+//! and never sends a request twice: that is for whoever leads.
+
+mod decode;
+mod download;
+mod sending;
+pub(crate) mod tunnel;
+mod upload;
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use onehop_config::checked::proxy::ProxyFlush;
+use onehop_http1::{AnswerBody, Method, Refusal, ResponseHead};
+use tokio::sync::Notify;
+
+use super::connection::{Buffers, Connection};
+use crate::request::answer::Answer;
+use crate::request::conn::exchange::{Download, Sent, Upload};
+use crate::request::core::Core;
+use crate::request::handle::Ended;
+use crate::request::hop::fields::Voice;
+use crate::request::rescue::Fault;
+use crate::request::trip::Trip;
+use tunnel::Bounds;
+
+/// Who leads an exchange: what its kind of upstream is told, and what becomes of what it says.
+pub(crate) trait Lead {
+    /// Who answers.
+    const VOICE: Voice;
+
+    /// What it is called that went wrong at the upstream.
+    fn fault(cause: Cause) -> Fault;
+
+    /// Writes the request's head to the connection's output.
+    fn ask(
+        &mut self,
+        connection: &Connection,
+        upload: &Upload<'_, '_>,
+        buffers: &mut Buffers,
+    ) -> Result<(), Refusal>;
+
+    /// The final head is there, or that of an upgrade (`body` is `None` then): fills the answer's fields. An error
+    /// ends the exchange.
+    fn take_head(
+        &mut self,
+        head: &ResponseHead,
+        body: Option<AnswerBody>,
+        answer: &mut Answer,
+    ) -> Result<Turn, Fault>;
+
+    /// The beginning of the answer's body, as it came.
+    fn see_body(&mut self, beginning: &[u8]);
+
+    /// The exchange may go on for ever: an upgrade, a stream of events.
+    fn let_go(&mut self);
+
+    /// What bounds a tunnel.
+    fn tunnel(&self) -> Bounds<'_>;
+}
+
+/// What went wrong at the upstream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The connection ended.
+    Died,
+    /// It took too long.
+    Late,
+    /// What it sent is no answer.
+    Refused(Refusal),
+}
+
+/// What becomes of an answer.
+pub(crate) enum Turn {
+    /// It is sent on.
+    Pass(Passing),
+    /// Its body is for nobody: whoever leads makes the answer.
+    Instead,
+}
+
+/// How an answer is sent on.
+#[derive(Clone, Copy)]
+pub(crate) struct Passing {
+    /// So many bytes of its body are taken before anything is sent.
+    pub(crate) buffer: u64,
+    /// Gzip is taken off its body.
+    pub(crate) decode: bool,
+    pub(crate) flush: ProxyFlush,
+}
+
+/// For how long the upstream is waited for; `None`: for ever.
+#[derive(Clone, Copy)]
+pub(crate) struct Patience {
+    /// From the whole request to the answer's head.
+    pub(crate) head: Option<Duration>,
+    /// Between two pieces of the answer.
+    pub(crate) read: Option<Duration>,
+    /// Until it takes a piece of the request.
+    pub(crate) write: Option<Duration>,
+    /// Until a client that waits to be asked for its body is asked by us.
+    pub(crate) asking: Option<Duration>,
+}
+
+/// What is asked, and over which connection.
+#[derive(Clone, Copy)]
+pub(crate) struct Exchange<'a> {
+    pub(crate) core: &'a Rc<Core>,
+    pub(crate) trip: &'a Trip<'a>,
+    pub(crate) connection: &'a Connection,
+    /// As much of the request's body as was there at the beginning.
+    pub(crate) opening: &'a [u8],
+    /// That was all of it.
+    pub(crate) is_complete: bool,
+    pub(crate) patience: Patience,
+}
+
+/// The client's side of an exchange.
+pub(crate) struct Way<'e, 'u, 'uc, 'd, 'dc> {
+    pub(crate) upload: &'e mut Upload<'u, 'uc>,
+    pub(crate) download: &'e mut Download<'d, 'dc>,
+    pub(crate) answer: &'e mut Answer,
+}
+
+/// What came of an exchange.
+pub(crate) struct Outcome {
+    pub(crate) result: Result<Received, Broke>,
+    /// The connection is ready for another request: give it back. Otherwise drop it, so that the upstream learns at
+    /// once that nobody waits for the rest.
+    pub(crate) is_reusable: bool,
+}
+
+/// What came of an answer.
+pub(crate) enum Received {
+    /// It is over.
+    Ended(Ended),
+    /// Whoever leads wanted it so ([`Turn::Instead`]).
+    Instead,
+}
+
+/// Why an exchange came to nothing.
+#[derive(Debug)]
+pub(crate) enum Broke {
+    /// The connection ended before anything of an answer came.
+    Silently,
+    Fault(Fault),
+}
+
+/// What came of an answer inside.
+enum Taken {
+    Received(Received),
+    /// The head of an upgrade is out; a tunnel follows.
+    Upgraded,
+}
+
+/// What the halves of one exchange tell each other, and what decides whether the connection is kept.
+#[derive(Default)]
+struct Signals {
+    /// The body is asked for.
+    continued: Notify,
+    /// By us: the upstream has said nothing.
+    is_unasked: Cell<bool>,
+    /// The body was not sent in the order that both sides can rely on.
+    is_spoilt: Cell<bool>,
+}
+
+impl Broke {
+    /// What it is called.
+    pub(crate) fn fault<L: Lead>(self) -> Fault {
+        match self {
+            Self::Silently => L::fault(Cause::Died),
+            Self::Fault(fault) => fault,
+        }
+    }
+}
+
+/// Sends a request on a connection and takes its answer. Where that breaks after its head, the client can only be
+/// told by breaking, too: [`Ended::Broken`].
+pub(crate) async fn run<L: Lead>(
+    exchange: Exchange<'_>,
+    lead: &mut L,
+    way: Way<'_, '_, '_, '_, '_>,
+) -> Outcome {
+    let upstreams = &exchange.core.upstreams;
+    let mut buffers = upstreams.lease();
+    let signals = Signals::default();
+    let Way { upload, download, answer } = way;
+    let way = Way { upload, download: &mut *download, answer };
+    let result = attempt(exchange, lead, &mut buffers, way, &signals).await;
+    let unread = buffers.input.unread().len();
+    upstreams.give_back_buffers(buffers);
+    let is_reusable = result.is_ok() && !signals.is_spoilt.get() && exchange.connection.reuse(unread);
+    let result = match result {
+        Err(broke) if download.state() != Sent::Nothing => {
+            Ok(Received::Ended(Ended::Broken(broke.fault::<L>())))
+        }
+        result => result,
+    };
+    Outcome { result, is_reusable }
+}
+
+async fn attempt<L: Lead>(
+    exchange: Exchange<'_>,
+    lead: &mut L,
+    buffers: &mut Buffers,
+    way: Way<'_, '_, '_, '_, '_>,
+    signals: &Signals,
+) -> Result<Received, Broke> {
+    let Way { upload, download, answer } = way;
+    lead.ask(exchange.connection, upload, buffers).map_err(|_| Broke::Fault(L::fault(Cause::Died)))?;
+    let Buffers { input, output, head, .. } = buffers;
+    let expects_continue = !exchange.is_complete && upload.expects_continue();
+    let taken = {
+        let uploading = upload::send::<L>(upload, exchange, output, signals);
+        let taking = download::Taking::new(exchange, input, head, signals, expects_continue);
+        let downloading = download::receive(taking, lead, download, answer);
+        tokio::select! {
+            // The request goes first; reading before would only be a call in vain.
+            biased;
+            fault = uploading => Err(Broke::Fault(fault)),
+            taken = downloading => taken,
+        }
+    };
+    match taken? {
+        Taken::Received(received) => Ok(received),
+        Taken::Upgraded => {
+            tunnel::run(exchange.connection, input, upload, download, lead.tunnel()).await;
+            Ok(Received::Ended(Ended::Tunnelled))
+        }
+    }
+}
+
+/// RFC 9110 section 9.2.2: whether it means the same twice as once. Of a method that is not known nothing is known.
+pub(crate) fn is_idempotent(method: Method) -> bool {
+    match method {
+        Method::Get | Method::Head | Method::Put | Method::Delete | Method::Options | Method::Trace => true,
+        Method::Post | Method::Patch | Method::Connect | Method::Other => false,
+    }
+}
+
+/// Ends after that time, where there is one. Costs nothing before it is polled.
+async fn over(after: Option<Duration>) {
+    match after {
+        Some(after) => tokio::time::sleep(after).await,
+        None => std::future::pending().await,
+    }
+}
