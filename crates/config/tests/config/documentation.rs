@@ -75,7 +75,9 @@ fn every_option_of_reverse_proxy_is_on_its_page() {
     for option in include_str!("../../src/directives/proxy/options.rs")
         .split("const OTHERS_WORDS")
         .take(1)
-        .chain(include_str!("../../src/directives/proxy/transport.rs").split("const OTHER_TRANSPORTS").take(1))
+        .chain(
+            include_str!("../../src/directives/proxy/transport.rs").split("const OTHER_TRANSPORTS").take(1),
+        )
         .flat_map(|lists| lists.split('"').skip(1).step_by(2))
     {
         assert!(PROXY.contains(&format!("`{option}")), "{option}");

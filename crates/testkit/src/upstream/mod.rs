@@ -177,8 +177,8 @@ impl Upstream {
         tls: Option<TlsSettings>,
         script: impl Fn(&mut Connection) + Send + Sync + 'static,
     ) -> Upstream {
-        let listener = TcpListener::bind(address)
-            .unwrap_or_else(|error| panic!("cannot listen at {address}: {error}"));
+        let listener =
+            TcpListener::bind(address).unwrap_or_else(|error| panic!("cannot listen at {address}: {error}"));
         let place = Place::Tcp(listener.local_addr().expect("an address"));
         Self::accept(Listener::Tcp(listener, tls), place, script)
     }

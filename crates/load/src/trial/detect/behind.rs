@@ -214,7 +214,11 @@ fn common_timeout(same: &[&Upstream], notes: &mut Vec<String>) -> Option<Duratio
 }
 
 fn timeout_lines(timeout: Option<Duration>) -> Vec<String> {
-    timeout.filter(|timeout| *timeout != TIMEOUT).map(|timeout| format!("timeout {}", written(timeout))).into_iter().collect()
+    timeout
+        .filter(|timeout| *timeout != TIMEOUT)
+        .map(|timeout| format!("timeout {}", written(timeout)))
+        .into_iter()
+        .collect()
 }
 
 /// A time as Onehopfiles write it.

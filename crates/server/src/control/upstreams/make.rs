@@ -25,7 +25,7 @@ use crate::request::upstream::peer::{Peer, Place, Terms, Tls};
 pub(super) fn make(settings: &Checked, before: &Known, names: &Names) -> Result<Known, String> {
     let proxies = settings.proxies();
     let max_fails = proxies.iter().map(|proxy| proxy.passive_health.max_fails).max().unwrap_or_default();
-    let mut making = Making { before, now: Known::default(), max_fails, names };
+    let mut making = Making { before, names, now: Known::default(), max_fails };
     for proxy in proxies {
         let made = making.proxy(proxy, &sites(settings, proxy))?;
         making.now.proxies.push(made);
@@ -35,11 +35,11 @@ pub(super) fn make(settings: &Checked, before: &Known, names: &Names) -> Result<
 
 struct Making<'a> {
     before: &'a Known,
+    /// Resolves those of new peers for as long as they live.
+    names: &'a Names,
     now: Known,
     /// The most that any directive counts: what is known of an address serves all of them.
     max_fails: u32,
-    /// Resolves those that are names.
-    names: &'a Names,
 }
 
 impl Making<'_> {
@@ -113,7 +113,7 @@ impl Making<'_> {
         if let Some(table) = find(&self.now.of_request, &key) {
             return table;
         }
-        let table = find(&self.before.of_request, &key).unwrap_or_else(|| Arc::new(one.table(self.names.clone())));
+        let table = find(&self.before.of_request, &key).unwrap_or_else(|| Arc::new(one.table(self.names)));
         self.now.of_request.push((key, Arc::clone(&table)));
         table
     }
@@ -226,7 +226,7 @@ impl One<'_> {
         terms(self.settings, tls, self.place().is_some())
     }
 
-    fn table(&self, names: Names) -> OfRequest {
+    fn table(&self, names: &Names) -> OfRequest {
         let address = match &self.upstream.address {
             ProxyAddress::OfRequest(template) => template.clone(),
             ProxyAddress::Tcp { host, port } if host.contains(':') => text(format!("[{host}]:{port}")),
@@ -238,7 +238,7 @@ impl One<'_> {
         let server_name = tls.and_then(|tls| tls.server_name.clone());
         let server_name = server_name.filter(|name| literal(name).is_none());
         let port = if tls.is_some() { 443 } else { 80 };
-        OfRequest::new(address, server_name, port, self.make(names))
+        OfRequest::new(address, server_name, port, self.make(names.clone()))
     }
 
     /// How upstreams are made of requests.

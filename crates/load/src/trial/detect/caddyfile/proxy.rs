@@ -182,7 +182,8 @@ impl Said {
                     self.notes.push(format!("{place}: it has no effect with one application."));
                 }
                 health if health.starts_with("health_") => {
-                    self.notes.push(format!("{place}: onehop sees by itself whether its application is well."));
+                    self.notes
+                        .push(format!("{place}: onehop sees by itself whether its application is well."));
                 }
                 _ => self.refuse(format!("{place} has no equal in `app`")),
             }

@@ -63,7 +63,8 @@ impl Pass {
         }
         let addresses = self.target.upstreams.iter().map(|upstream| context.behind.address(upstream.port));
         let words: Vec<String> = matcher.map(str::to_owned).into_iter().chain(addresses).collect();
-        let lines = [&self.target.lines, &self.fields.lines, &self.more].map(|lines| lines.as_slice()).concat();
+        let lines =
+            [&self.target.lines, &self.fields.lines, &self.more].map(|lines| lines.as_slice()).concat();
         directive(&format!("reverse_proxy {}", words.join(" ")), &lines)
     }
 
@@ -115,5 +116,7 @@ fn transport(levels: &[&[Directive]]) -> Vec<String> {
 
 /// A time that is written, in seconds and at least one.
 fn seconds(name: &str, levels: &[&[Directive]]) -> Option<u64> {
-    nearest(name, levels).and_then(|directive| values::seconds(directive.arg(0))).map(|seconds| seconds.max(1))
+    nearest(name, levels)
+        .and_then(|directive| values::seconds(directive.arg(0)))
+        .map(|seconds| seconds.max(1))
 }
