@@ -1,8 +1,8 @@
 //! Upstreams that answer wrongly, or not at all: what the client is told, how soon, and what is counted.
 
 use std::os::fd::OwnedFd;
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -82,7 +82,8 @@ fn an_upstream_that_refuses_is_502_at_once() {
     assert!(response.body.is_empty(), "{}", response.text());
     subject.expect_refused("upstream_unreachable", 502, 1);
     // It may come up at any time: nothing remembers that it was not there.
-    let upstream = Upstream::answering_at(&nobody, |_| b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nwell".to_vec());
+    let upstream =
+        Upstream::answering_at(&nobody, |_| b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nwell".to_vec());
     expect_to_go_on(&subject);
     drop(upstream);
 }
@@ -321,8 +322,9 @@ fn a_chunk_longer_than_its_size_cuts_the_answer_off() {
 
 #[test]
 fn a_chunked_answer_whose_first_size_is_no_number_is_never_whole() {
-    let (subject, upstream) =
-        in_front_of(says_and_waits("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\nabc\r\n0\r\n\r\n"));
+    let (subject, upstream) = in_front_of(says_and_waits(
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\nabc\r\n0\r\n\r\n",
+    ));
     expect_no_whole_answer(&subject, &upstream);
 }
 
@@ -454,7 +456,10 @@ fn an_upgrade_that_is_answered_with_200_is_a_usual_answer() {
         assert_eq!((answer.status, answer.text()), (200, path.as_str()));
     }
     let request = &upstream.seen()[0];
-    assert!(request.lists("Connection", "upgrade") && request.field("Upgrade") == Some("websocket"), "{request:?}");
+    assert!(
+        request.lists("Connection", "upgrade") && request.field("Upgrade") == Some("websocket"),
+        "{request:?}"
+    );
     subject.expect_no_fault();
 }
 
@@ -468,7 +473,9 @@ fn check_poison(globals: &str, options: &str, method: &str) {
             let body = request.target().to_owned();
             connection.answer("200 OK", "", &body);
             // Once the first answer is taken.
-            if connection.wait_for_request(Duration::from_millis(10)) == Some(false) && connection.send(poison) {
+            if connection.wait_for_request(Duration::from_millis(10)) == Some(false)
+                && connection.send(poison)
+            {
                 counted.fetch_add(1, Ordering::SeqCst);
             }
         }
@@ -503,8 +510,9 @@ fn an_answer_to_nobody_does_not_move_to_another_core() {
 
 #[test]
 fn more_than_its_length_is_cut_off_the_answer_and_ends_the_connection() {
-    let (subject, upstream) =
-        in_front_of(says_and_waits("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nwellHTTP/1.1 200 OK\r\n\r\n"));
+    let (subject, upstream) = in_front_of(says_and_waits(
+        "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nwellHTTP/1.1 200 OK\r\n\r\n",
+    ));
     let mut client = subject.connect();
     for number in 0..3 {
         let answer = client.get("/well");
@@ -522,7 +530,9 @@ fn answers_without_a_body_keep_their_connection() {
     });
     let subject = Subject::start(&format!("\treverse_proxy {}", upstream.address()));
     let mut client = subject.connect();
-    for (method, path, status) in [("GET", "/204", 204), ("GET", "/304", 304), ("HEAD", "/", 200), ("GET", "/204", 204)] {
+    for (method, path, status) in
+        [("GET", "/204", 204), ("GET", "/304", 304), ("HEAD", "/", 200), ("GET", "/204", 204)]
+    {
         let answer = client.ask(method, path, "");
         assert_eq!((answer.status, answer.body.len()), (status, 0), "{method} {path}");
     }

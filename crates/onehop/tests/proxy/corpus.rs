@@ -31,7 +31,12 @@ const REQUESTS: &[(&str, &str, &str, &str)] = &[
     ("put chunked", "PUT /file", "Transfer-Encoding: chunked\r\n", "4\r\nbody\r\n0\r\n\r\n"),
     ("patch", "PATCH /file", "Content-Length: 4\r\n", "body"),
     ("get with a body", "GET /search", "Content-Length: 4\r\n", "body"),
-    ("trailers", "POST /sum", "TE: trailers\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n", "2\r\nab\r\n0\r\nX-Sum: 3\r\n\r\n"),
+    (
+        "trailers",
+        "POST /sum",
+        "TE: trailers\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n",
+        "2\r\nab\r\n0\r\nX-Sum: 3\r\n\r\n",
+    ),
     ("a query", "GET /a?b=c&d=%20e", "", ""),
     ("an empty query", "GET /a?", "", ""),
     ("an escaped slash", "GET /a%2Fb", "", ""),
@@ -53,23 +58,48 @@ const REQUESTS: &[(&str, &str, &str, &str)] = &[
     ("a user agent", "GET /", "User-Agent: test/1\r\n", ""),
     ("codings", "GET /", "Accept-Encoding: gzip, br\r\n", ""),
     ("a range", "GET /", "Range: bytes=0-1\r\n", ""),
-    ("conditions", "GET /", "If-None-Match: \"a\"\r\nIf-Modified-Since: Mon, 01 Jan 1990 00:00:00 GMT\r\n", ""),
+    (
+        "conditions",
+        "GET /",
+        "If-None-Match: \"a\"\r\nIf-Modified-Since: Mon, 01 Jan 1990 00:00:00 GMT\r\n",
+        "",
+    ),
     ("credentials", "GET /", "Authorization: Basic c2VjcmV0\r\n", ""),
     ("for a proxy", "GET /", "Proxy-Authorization: Basic c2VjcmV0\r\nProxy-Connection: keep-alive\r\n", ""),
-    ("forwarded", "GET /", "X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: evil.example\r\n", ""),
-    ("forwarded otherwise", "GET /", "Forwarded: for=6.6.6.6\r\nX-Real-IP: 6.6.6.6\r\nX-Forwarded-Port: 1\r\nX-Forwarded-Server: s\r\n", ""),
+    (
+        "forwarded",
+        "GET /",
+        "X-Forwarded-For: 6.6.6.6\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: evil.example\r\n",
+        "",
+    ),
+    (
+        "forwarded otherwise",
+        "GET /",
+        "Forwarded: for=6.6.6.6\r\nX-Real-IP: 6.6.6.6\r\nX-Forwarded-Port: 1\r\nX-Forwarded-Server: s\r\n",
+        "",
+    ),
     ("underscores", "GET /", "X_Forwarded_For: 6.6.6.6\r\nx_other: o\r\n", ""),
     ("hops named", "GET /", "Connection: X-Hop\r\nX-Hop: h\r\nX-Stay: s\r\n", ""),
     ("ours named", "GET /", "Connection: X-Forwarded-For\r\n", ""),
     ("close", "GET /", "Connection: close\r\n", ""),
     ("keep-alive", "GET /", "Connection: keep-alive\r\nKeep-Alive: timeout=5\r\n", ""),
-    ("an upgrade nobody takes", "GET /", "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGVzdHRlc3R0ZXN0dGVzdA==\r\n", ""),
+    (
+        "an upgrade nobody takes",
+        "GET /",
+        "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGVzdHRlc3R0ZXN0dGVzdA==\r\n",
+        "",
+    ),
     ("an upgrade by half", "GET /", "Upgrade: websocket\r\n", ""),
     ("through another proxy", "GET /", "Via: 1.1 outer\r\nMax-Forwards: 3\r\n", ""),
     ("letters outside ascii", "GET /", "X-Latin: \u{e4}\r\n", ""),
     ("a host with a port", "GET /", "Host: site.example:8080\r\n", ""),
     ("a host in capitals", "GET /", "Host: SITE.Example\r\n", ""),
-    ("a referer and an origin", "GET /", "Referer: http://other.example/\r\nOrigin: http://other.example\r\n", ""),
+    (
+        "a referer and an origin",
+        "GET /",
+        "Referer: http://other.example/\r\nOrigin: http://other.example\r\n",
+        "",
+    ),
     ("priority", "GET /", "Priority: u=1\r\nDNT: 1\r\nTE: trailers\r\n", ""),
 ];
 
@@ -78,8 +108,14 @@ const REQUESTS: &[(&str, &str, &str, &str)] = &[
 const ANSWERS: &[(&str, &str)] = &[
     ("of known length", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nwell"),
     ("chunked", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nwell\r\n0\r\n\r\n"),
-    ("chunked with extensions", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4;a=b\r\nwell\r\n0\r\n\r\n"),
-    ("trailers down", "HTTP/1.1 200 OK\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nwell\r\n0\r\nX-Sum: 4\r\n\r\n"),
+    (
+        "chunked with extensions",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4;a=b\r\nwell\r\n0\r\n\r\n",
+    ),
+    (
+        "trailers down",
+        "HTTP/1.1 200 OK\r\nTrailer: X-Sum\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nwell\r\n0\r\nX-Sum: 4\r\n\r\n",
+    ),
     ("until the end", "HTTP/1.1 200 OK\r\n\r\nwell"),
     ("http 1.0", "HTTP/1.0 200 OK\r\nContent-Length: 4\r\n\r\nwell"),
     ("empty", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
@@ -99,20 +135,50 @@ const ANSWERS: &[(&str, &str)] = &[
     ("503", "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n"),
     ("an unknown status", "HTTP/1.1 599 Whatever\r\nContent-Length: 0\r\n\r\n"),
     ("no reason", "HTTP/1.1 200 \r\nContent-Length: 0\r\n\r\n"),
-    ("its own server and date", "HTTP/1.1 200 OK\r\nServer: inner/1\r\nDate: Mon, 01 Jan 1990 00:00:00 GMT\r\nContent-Length: 0\r\n\r\n"),
-    ("cookies set", "HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2; Path=/\r\nContent-Length: 0\r\n\r\n"),
-    ("two of a kind down", "HTTP/1.1 200 OK\r\nX-Two: a\r\nX-Two: b\r\nVary: A\r\nVary: B\r\nContent-Length: 0\r\n\r\n"),
+    (
+        "its own server and date",
+        "HTTP/1.1 200 OK\r\nServer: inner/1\r\nDate: Mon, 01 Jan 1990 00:00:00 GMT\r\nContent-Length: 0\r\n\r\n",
+    ),
+    (
+        "cookies set",
+        "HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2; Path=/\r\nContent-Length: 0\r\n\r\n",
+    ),
+    (
+        "two of a kind down",
+        "HTTP/1.1 200 OK\r\nX-Two: a\r\nX-Two: b\r\nVary: A\r\nVary: B\r\nContent-Length: 0\r\n\r\n",
+    ),
     ("an empty value down", "HTTP/1.1 200 OK\r\nX-Empty:\r\nContent-Length: 0\r\n\r\n"),
     ("small letters down", "HTTP/1.1 200 OK\r\nx-small: s\r\ncontent-length: 4\r\n\r\nwell"),
-    ("hops down", "HTTP/1.1 200 OK\r\nConnection: X-Hop\r\nX-Hop: h\r\nKeep-Alive: timeout=5\r\nProxy-Connection: close\r\nUpgrade: h2c\r\nContent-Length: 0\r\n\r\n"),
-    ("asks for credentials", "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n"),
-    ("a proxy asks for credentials", "HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n"),
-    ("through another proxy down", "HTTP/1.1 200 OK\r\nVia: 1.1 inner\r\nAge: 3\r\nContent-Length: 0\r\n\r\n"),
-    ("other services", "HTTP/1.1 200 OK\r\nAlt-Svc: h3=\":443\"\r\nStrict-Transport-Security: max-age=1\r\nX-Accel-Buffering: no\r\nContent-Length: 0\r\n\r\n"),
+    (
+        "hops down",
+        "HTTP/1.1 200 OK\r\nConnection: X-Hop\r\nX-Hop: h\r\nKeep-Alive: timeout=5\r\nProxy-Connection: close\r\nUpgrade: h2c\r\nContent-Length: 0\r\n\r\n",
+    ),
+    (
+        "asks for credentials",
+        "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n",
+    ),
+    (
+        "a proxy asks for credentials",
+        "HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n",
+    ),
+    (
+        "through another proxy down",
+        "HTTP/1.1 200 OK\r\nVia: 1.1 inner\r\nAge: 3\r\nContent-Length: 0\r\n\r\n",
+    ),
+    (
+        "other services",
+        "HTTP/1.1 200 OK\r\nAlt-Svc: h3=\":443\"\r\nStrict-Transport-Security: max-age=1\r\nX-Accel-Buffering: no\r\nContent-Length: 0\r\n\r\n",
+    ),
     ("coded", "HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 4\r\n\r\nwell"),
     ("no type", "HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n<!doctype html>"),
-    ("events", "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n9\r\ndata: a\n\n\r\n0\r\n\r\n"),
-    ("hints before", "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nwell"),
+    (
+        "events",
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n9\r\ndata: a\n\n\r\n0\r\n\r\n",
+    ),
+    (
+        "hints before",
+        "HTTP/1.1 103 Early Hints\r\nLink: </a.css>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nwell",
+    ),
 ];
 
 /// What one side got: a line, fields by their lower-case names, and what follows the head.
@@ -249,7 +315,13 @@ fn compare(case: &str, side: Side, caddy: &Got, onehop: &Got, found: &mut Vec<Fo
     for name in names {
         let [theirs, ours] = [caddy, onehop].map(|got| got.fields.get(name).cloned());
         if theirs != ours {
-            found.push(Found { case: case.to_owned(), side, field: name.clone(), caddy: theirs, onehop: ours });
+            found.push(Found {
+                case: case.to_owned(),
+                side,
+                field: name.clone(),
+                caddy: theirs,
+                onehop: ours,
+            });
         }
     }
 }
@@ -257,7 +329,8 @@ fn compare(case: &str, side: Side, caddy: &Got, onehop: &Got, found: &mut Vec<Fo
 fn explains(entry: &Difference, found: &Found) -> bool {
     entry.side == found.side
         && entry.field == found.field
-        && (entry.cases.is_empty() || entry.cases.iter().any(|case| found.case.ends_with(&format!(": {case}"))))
+        && (entry.cases.is_empty()
+            || entry.cases.iter().any(|case| found.case.ends_with(&format!(": {case}"))))
         && entry.caddy.is_none_or(|wanted| found.caddy.as_deref() == wanted)
         && entry.onehop.is_none_or(|wanted| found.onehop.as_deref() == wanted)
 }

@@ -125,7 +125,14 @@ impl Visitor<'_> {
     }
 
     /// Sends a request and checks that the answer is its own; gives the connection back where it can be used again.
-    fn exchange(&self, kept: Option<Client>, token: &str, method: &str, bytes: &str, body: &str) -> Option<Client> {
+    fn exchange(
+        &self,
+        kept: Option<Client>,
+        token: &str,
+        method: &str,
+        bytes: &str,
+        body: &str,
+    ) -> Option<Client> {
         let mut client = kept.or_else(|| self.connect())?;
         client.try_send(bytes).ok()?;
         match client.try_read_for(method) {
@@ -170,7 +177,10 @@ impl Visitor<'_> {
     fn post(&self, kept: Option<Client>, token: &str) -> Option<Client> {
         let body = format!("{token} {}", "p".repeat(self.round % 20_000));
         let bytes = match self.round % 2 {
-            0 => format!("POST /plain/{token} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n{body}", body.len()),
+            0 => format!(
+                "POST /plain/{token} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            ),
             _ => format!(
                 "POST /plain/{token} HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
                 body.len()
@@ -202,9 +212,8 @@ impl Visitor<'_> {
     }
 
     fn refused_upgrade(&self, kept: Option<Client>, token: &str) -> Option<Client> {
-        let bytes = format!(
-            "GET /plain/{token} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: test\r\n\r\n"
-        );
+        let bytes =
+            format!("GET /plain/{token} HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: test\r\n\r\n");
         self.exchange(kept, token, "GET", &bytes, token)
     }
 
@@ -231,7 +240,8 @@ impl Visitor<'_> {
 
     fn abort_upload(&self, token: &str) -> Option<Client> {
         let mut client = self.connect()?;
-        let head = format!("POST /plain/{token} HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n{token} half");
+        let head =
+            format!("POST /plain/{token} HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n{token} half");
         client.try_send(&head).ok()?;
         None
     }
@@ -242,7 +252,8 @@ impl Visitor<'_> {
         let some = client.read_some().ok()?;
         let text = String::from_utf8_lossy(&some).into_owned();
         if let Some((_, body)) = text.split_once("\r\n\r\n").filter(|_| text.starts_with("HTTP/1.1 200")) {
-            let first = body.split("\r\n").nth(1).and_then(|chunk| chunk.split(';').next()).unwrap_or_default();
+            let first =
+                body.split("\r\n").nth(1).and_then(|chunk| chunk.split(';').next()).unwrap_or_default();
             assert!(token.starts_with(first) || first == token, "{token}: another one's answer: {first}");
         }
         None
@@ -320,7 +331,10 @@ fn two_hundred_clients_of_all_kinds_get_their_own_answers_and_no_post_is_execute
         [&exam.answered, &exam.refused, &exam.cut_off].map(|count| count.load(Ordering::SeqCst));
     let executed = exam.executed.lock().expect("a count");
     let twice: Vec<_> = executed.iter().filter(|(_, count)| **count > 1).collect();
-    println!("{answered} answered, {refused} refused, {cut_off} cut off, {} POSTs, {kills} kills", executed.len());
+    println!(
+        "{answered} answered, {refused} refused, {cut_off} cut off, {} POSTs, {kills} kills",
+        executed.len()
+    );
     assert!(twice.is_empty(), "executed twice: {twice:?}");
     assert_eq!(*exam.wrong.lock().expect("a list"), Vec::<String>::new());
     assert!(answered > count * 5, "{answered} answers: the exam was no exam");

@@ -36,7 +36,9 @@ fn who_the_client_is_is_told_and_what_it_says_of_itself_is_not() {
 
 #[test]
 fn a_client_cannot_have_our_fields_stripped_by_naming_them_in_connection() {
-    for named in ["X-Forwarded-For", "x-forwarded-for, X-Forwarded-Host, X-Forwarded-Proto", "close, X-Forwarded-For"] {
+    for named in
+        ["X-Forwarded-For", "x-forwarded-for, X-Forwarded-Host, X-Forwarded-Proto", "close, X-Forwarded-For"]
+    {
         let request = received("", "", &format!("Connection: {named}\r\nX-Forwarded-For: 6.6.6.6\r\n"));
         assert_eq!(request.all("X-Forwarded-For"), ["127.0.0.1"], "{named}");
         assert_eq!(request.all("X-Forwarded-Host"), ["site.example"], "{named}");
@@ -59,7 +61,11 @@ fn other_spellings_of_our_fields_do_not_pass() {
     );
     let lines: Vec<&str> = request.lines().filter(|line| line.contains('_')).collect();
     assert!(lines.is_empty() || std::env::var("ONEHOP_PROXY_BY").is_ok(), "{lines:?}");
-    assert!(!request.head.contains("evil.example") || std::env::var("ONEHOP_PROXY_BY").is_ok(), "{}", request.head);
+    assert!(
+        !request.head.contains("evil.example") || std::env::var("ONEHOP_PROXY_BY").is_ok(),
+        "{}",
+        request.head
+    );
 }
 
 #[test]
@@ -114,7 +120,10 @@ fn fields_are_changed_as_the_file_says_in_both_directions() {
     let mut client = subject.connect();
     client.send("GET / HTTP/1.1\r\nHost: site.example\r\nX-Gone: g\r\nX-More: m\r\n\r\n");
     let answer = client.read();
-    assert_eq!((answer.field("X-Secret"), answer.field("X-Down"), answer.field("X-Kept")), (None, Some("down"), Some("k")));
+    assert_eq!(
+        (answer.field("X-Secret"), answer.field("X-Down"), answer.field("X-Kept")),
+        (None, Some("down"), Some("k"))
+    );
     let cookies: Vec<&str> = answer.head.lines().filter(|line| line.starts_with("Set-Cookie")).collect();
     assert_eq!(cookies, ["Set-Cookie: a=1", "Set-Cookie: b=2"]);
     let request = &upstream.seen()[0];

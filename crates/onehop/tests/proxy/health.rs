@@ -51,7 +51,8 @@ fn names_answering(subject: &Subject, count: usize) -> Vec<String> {
     names
 }
 
-const ACTIVE: &str = "\t\tlb_policy round_robin\n\t\thealth_uri /health\n\t\thealth_interval 100ms\n\t\thealth_timeout 500ms";
+const ACTIVE: &str =
+    "\t\tlb_policy round_robin\n\t\thealth_uri /health\n\t\thealth_interval 100ms\n\t\thealth_timeout 500ms";
 
 #[test]
 fn an_upstream_that_says_it_is_ill_gets_no_requests_until_it_is_well_again_and_again() {
@@ -162,7 +163,8 @@ fn without_retries_each_failure_is_seen_and_the_other_still_answers() {
 
 #[test]
 fn a_status_that_counts_as_a_failure_takes_an_upstream_away() {
-    let a = Upstream::answering(|_| b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n".to_vec());
+    let a =
+        Upstream::answering(|_| b"HTTP/1.1 500 Internal Server Error\r\nContent-Length: 0\r\n\r\n".to_vec());
     let b = Named::start("b");
     let subject = Subject::start(&format!(
         "\treverse_proxy {} {} {{\n\t\tlb_policy round_robin\n\t\tfail_duration 60s\n\t\tunhealthy_status 5xx\n\t}}",
@@ -205,9 +207,7 @@ fn one_that_comes_up_while_others_are_tried_gets_the_request() {
 #[test]
 fn with_all_dead_and_known_to_be_it_is_503_at_once() {
     let (a, b) = (Upstream::nobody(), Upstream::nobody());
-    let subject = Subject::start(&format!(
-        "\treverse_proxy {a} {b} {{\n\t\tfail_duration 60s\n\t}}"
-    ));
+    let subject = Subject::start(&format!("\treverse_proxy {a} {b} {{\n\t\tfail_duration 60s\n\t}}"));
     let statuses: Vec<u16> = (0..6).map(|_| subject.get("/").0.status).collect();
     assert_eq!(statuses.iter().filter(|status| **status == 502).count(), 2, "{statuses:?}");
     assert!(statuses.iter().skip(4).all(|status| *status == 503), "{statuses:?}");

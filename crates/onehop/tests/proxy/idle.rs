@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use onehop_testkit::upstream::Upstream;
 use onehop_testkit::Client;
+use onehop_testkit::upstream::Upstream;
 
 use crate::subject::{Subject, scaled};
 
@@ -86,7 +86,11 @@ fn no_get_fails_and_no_post_is_executed_twice_where_idle_connections_are_closed(
     let executed = executed.lock().expect("a count");
     let twice: Vec<_> = executed.iter().filter(|(_, count)| **count > 1).collect();
     assert!(twice.is_empty(), "executed twice: {twice:?}");
-    assert!(executed.len() + failed >= posts, "{} of {posts} POSTs were executed, {failed} failed", executed.len());
+    assert!(
+        executed.len() + failed >= posts,
+        "{} of {posts} POSTs were executed, {failed} failed",
+        executed.len()
+    );
     assert!(upstream.accepted() > 24, "nothing was ever closed: the test tests nothing");
     // A POST takes no connection of which it is not all but certain that it lives.
     assert!(failed * 100 <= posts, "{failed} of {posts} POSTs failed");

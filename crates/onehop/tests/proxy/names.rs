@@ -80,7 +80,8 @@ fn a_name_that_is_not_there_is_502_and_comes_alive_with_its_address() {
     assert!(took < SOON, "{took:?}");
     if subject.is_onehop() {
         wait_for("the cause in the metrics", || {
-            (subject.refused("upstream_unreachable") + subject.refused("upstream_dial_timeout") == 1).then_some(())
+            (subject.refused("upstream_unreachable") + subject.refused("upstream_dial_timeout") == 1)
+                .then_some(())
         });
     }
     names.set(Some(&[FIRST]));

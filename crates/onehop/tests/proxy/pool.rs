@@ -125,8 +125,7 @@ fn a_restart_of_the_upstream_is_healed_without_a_request() {
 #[test]
 fn the_floor_is_one_for_each_upstream_where_nothing_is_said() {
     let (a, b) = (Upstream::start(patient), Upstream::start(patient));
-    let subject =
-        Subject::onehop("\tthreads 4", &format!("\treverse_proxy {} {}", a.address(), b.address()));
+    let subject = Subject::onehop("\tthreads 4", &format!("\treverse_proxy {} {}", a.address(), b.address()));
     wait_for_open(&a, 1);
     wait_for_open(&b, 1);
     assert_eq!(subject.get("/").0.status, 200);
@@ -169,7 +168,8 @@ fn a_reload_keeps_the_connections_that_it_names_again() {
     let upstream = Upstream::start(patient);
     let subject = with_floor(&upstream, 2);
     wait_for_open(&upstream, 4);
-    let directive = format!("\theader X-New yes\n\treverse_proxy {} {{\n\t\tpool min 4\n\t}}", upstream.address());
+    let directive =
+        format!("\theader X-New yes\n\treverse_proxy {} {{\n\t\tpool min 4\n\t}}", upstream.address());
     subject.reload("\tthreads 2", &directive);
     let (answer, _) = subject.get("/");
     assert_eq!((answer.status, answer.field("X-New")), (200, Some("yes")));

@@ -145,7 +145,9 @@ fn check(case: &Case, subject: &Subject, upstream: &Upstream) {
     client.send(case.bytes);
     let answer = client.try_read_for("GET").unwrap_or_else(|error| panic!("{}: {error}", case.what));
     let seen = |count: usize| {
-        wait_for(case.what, || (upstream.seen().len() >= before + count).then(|| upstream.seen().split_off(before)))
+        wait_for(case.what, || {
+            (upstream.seen().len() >= before + count).then(|| upstream.seen().split_off(before))
+        })
     };
     match case.verdict {
         Verdict::Refused(status) => {
@@ -165,7 +167,10 @@ fn check(case: &Case, subject: &Subject, upstream: &Upstream) {
             for text in without {
                 assert!(!all.contains(text), "{}: {all}", case.what);
             }
-            assert!(request.all("Content-Length").len() + request.all("Transfer-Encoding").len() <= 1, "{all}");
+            assert!(
+                request.all("Content-Length").len() + request.all("Transfer-Encoding").len() <= 1,
+                "{all}"
+            );
         }
     }
 }

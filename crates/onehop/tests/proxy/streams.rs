@@ -1,7 +1,7 @@
 //! Answers that come bit by bit, tunnels, and events.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use onehop_testkit::upstream::{Connection, Upstream};
@@ -188,10 +188,8 @@ fn bytes_behind_an_upgrade_that_was_refused_are_no_tunnel() {
 #[test]
 fn a_tunnel_ends_after_stream_timeout() {
     let upstream = Upstream::start(tunnels);
-    let subject = Subject::start(&format!(
-        "\treverse_proxy {} {{\n\t\tstream_timeout 700ms\n\t}}",
-        upstream.address()
-    ));
+    let subject =
+        Subject::start(&format!("\treverse_proxy {} {{\n\t\tstream_timeout 700ms\n\t}}", upstream.address()));
     let begun = Instant::now();
     let mut client = tunnel(&subject);
     expect_echo(&mut client, "still open");

@@ -66,8 +66,7 @@ impl Subject {
             .stderr(std::fs::File::create(folder.join("log")).expect("a log"))
             .spawn()
             .expect("Caddy starts");
-        let subject =
-            Subject { address: format!("127.0.0.1:{port}"), server: Server::Caddy(child), folder };
+        let subject = Subject { address: format!("127.0.0.1:{port}"), server: Server::Caddy(child), folder };
         wait_for("Caddy", || {
             let log = std::fs::read_to_string(subject.folder.join("log")).unwrap_or_default();
             assert!(!log.contains("Error:"), "{log}");
@@ -130,8 +129,12 @@ impl Subject {
         let line = format!("onehop_refused_total{{cause=\"{cause}\",status=\"{status}\"}} {count}");
         let begun = Instant::now();
         while !self.metrics().lines().any(|other| other == line) {
-            let refused: Vec<String> =
-                self.metrics().lines().filter(|line| line.contains("_refused_total{")).map(str::to_owned).collect();
+            let refused: Vec<String> = self
+                .metrics()
+                .lines()
+                .filter(|line| line.contains("_refused_total{"))
+                .map(str::to_owned)
+                .collect();
             assert!(begun.elapsed() < SOON, "{line} is not among {refused:?}");
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -150,14 +153,6 @@ impl Subject {
         let path = self.folder.path();
         let finished = Program::new(["reload"]).inside(path).control_in(path).finish();
         assert_eq!(finished.code, Some(0), "{}", finished.stderr);
-    }
-
-    /// What it has told until now.
-    pub(crate) fn told(&self) -> String {
-        match &self.server {
-            Server::Onehop(onehop) => onehop.process.stderr(),
-            Server::Caddy(_) => std::fs::read_to_string(self.folder.join("log")).unwrap_or_default(),
-        }
     }
 
     /// Resident memory in bytes, as the kernel counts it.

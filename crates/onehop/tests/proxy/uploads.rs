@@ -2,8 +2,8 @@
 
 use std::io::Write;
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,8 @@ use crate::subject::{SOON, Subject};
 /// Far more than all buffers on the way can hold.
 const LARGE_BYTES: usize = 64 * 1024 * 1024;
 
-const TOO_LARGE: &str = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large";
+const TOO_LARGE: &str =
+    "HTTP/1.1 413 Content Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large";
 
 /// Sends a large upload on a thread of its own, as clients do that also read; gives how much was taken.
 fn upload(subject: &Subject, head: &str) -> (Client, JoinHandle<usize>) {
