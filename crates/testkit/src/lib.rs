@@ -8,6 +8,7 @@ mod client;
 pub mod distance;
 mod folder;
 mod program;
+pub mod upstream;
 
 pub use client::{Client, Response};
 pub use folder::Folder;

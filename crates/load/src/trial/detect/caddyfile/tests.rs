@@ -68,6 +68,33 @@ fn what_onehop_cannot_do_is_refused_with_its_line() {
 }
 
 #[test]
+fn a_snippet_that_the_site_does_not_import_is_not_looked_at() {
+    let unused = "(unused) {\n\ttls internal\n\treverse_proxy elsewhere:1\n}\n";
+    let site = |import: &str| {
+        format!(
+            "{unused}(used) {{\n\timport deeper\n}}\n(deeper) {{\n\trespond ok\n}}\n:80 {{\n\timport {import}\n}}\n"
+        )
+    };
+    let out = tried(&site("used"));
+    assert!(out.contains("asks /") && !out.contains("tls` on line"), "{out}");
+    assert!(tried(&site("unused")).contains("elsewhere:1"));
+    // A file may import anything, and a name that is not known as well.
+    assert!(tried(&site("more.caddy")).contains("asks /"));
+    assert!(tried(&site("*.nothing")).contains("elsewhere:1"));
+}
+
+#[test]
+fn a_global_option_that_one_side_goes_without_is_told() {
+    let out = tried(
+        "{\n\temail a@example.com\n\tgrace_period 5s\n\tservers {\n\t\tprotocols h1\n\t}\n\tdebug\n}\n:80 {\n\trespond ok\n}\n",
+    );
+    let notes: Vec<&str> = out.lines().filter(|line| line.starts_with("note: ")).collect();
+    let [only] = notes.as_slice() else { panic!("{out}") };
+    assert!(only.starts_with("note: `protocols h1` (line 5) holds for Caddy alone: "), "{only}");
+    assert!(out.starts_with("a site of Caddy (Caddyfile)\n\n{\n\tdebug\n}\n\n:{port} {\n"), "{out}");
+}
+
+#[test]
 fn a_field_that_onehop_sets_otherwise_is_told() {
     for (field, is_said) in [
         ("X-Forwarded-Proto {scheme}", false),
