@@ -50,7 +50,8 @@ fn answer(stream: &TcpStream, tell: impl Fn(Vec<String>) -> bool) {
         let head: Vec<String> =
             lines.by_ref().map_while(Result::ok).take_while(|line| !line.is_empty()).collect();
         let Some(first) = head.first().cloned() else { return };
-        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nX-From: upstream\r\n\r\n{first}", first.len());
+        let answer =
+            format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nX-From: upstream\r\n\r\n{first}", first.len());
         if !tell(head) || (&mut &*stream).write_all(answer.as_bytes()).is_err() {
             return;
         }
@@ -81,9 +82,14 @@ fn requests_are_passed_on_with_the_fields_that_were_asked_for() {
     let words: Vec<&str> = usual.iter().chain(&to).chain(&words).copied().collect();
     let onehop = proxy(&folder, &words).with_env("KEY", "from the environment").serve();
     let answer = onehop.connect().get("/a?b");
-    assert_eq!((answer.status, answer.text(), answer.field("X-From")), (200, "GET /a?b HTTP/1.1", Some("onehop")));
+    assert_eq!(
+        (answer.status, answer.text(), answer.field("X-From")),
+        (200, "GET /a?b HTTP/1.1", Some("onehop"))
+    );
     let head = upstream.head();
-    for line in ["X-Key: from the environment", "X-Say: say \"hello\"", &format!("Host: {}", upstream.address)] {
+    for line in
+        ["X-Key: from the environment", "X-Say: say \"hello\"", &format!("Host: {}", upstream.address)]
+    {
         assert!(head.iter().any(|found| found.eq_ignore_ascii_case(line)), "{line}: {head:?}");
     }
 }
@@ -100,7 +106,8 @@ fn connections_are_open_before_the_first_request() {
 #[test]
 fn what_is_printed_is_a_file_that_does_the_same() {
     let (upstream, folder) = (Upstream::start(), Folder::new());
-    let words = ["--from", "127.0.0.1:0", "--to", &upstream.address, "--min", "2", "--admin", "off", "--print"];
+    let words =
+        ["--from", "127.0.0.1:0", "--to", &upstream.address, "--min", "2", "--admin", "off", "--print"];
     let printed = proxy(&folder, &words).finish();
     assert_eq!((printed.code, printed.stderr.as_str()), (Some(0), ""));
     folder.write("Onehopfile", &printed.stdout);
@@ -134,7 +141,8 @@ fn a_mistake_is_told_with_the_next_step() {
 fn a_reload_and_a_stop_find_the_proxy_of_the_folder() {
     let (upstream, folder) = (Upstream::start(), Folder::new());
     let mut onehop = serving(&folder, &["--to", &upstream.address]);
-    let told = |command: &str| Program::new([command]).inside(folder.path()).control_in(folder.path()).finish();
+    let told =
+        |command: &str| Program::new([command]).inside(folder.path()).control_in(folder.path()).finish();
     assert_eq!(told("reload").code, Some(0));
     assert_eq!(onehop.connect().get("/").status, 200);
     assert_eq!(told("stop").code, Some(0));

@@ -23,7 +23,7 @@ const FILE: &str = "Onehopfile";
 /// What `http://` means without a port.
 const HTTP_PORT: u16 = 80;
 /// The address of the upstream that a request goes to, as `caddy reverse-proxy --change-host-header` has it.
-const UPSTREAM: &str = "{http.reverse_proxy.upstream.hostport}";
+const UPSTREAM: &str = "{upstream_hostport}";
 
 pub(crate) fn proxy(arguments: &Proxy) -> Result<(), Failure> {
     let form = arguments.process.log;
@@ -122,7 +122,9 @@ fn reached(from: Option<&str>) -> Result<Reached, Failure> {
         return Ok(at(&address));
     };
     let wrong = |why: &str| {
-        Failure::wrong(format!("--from {from}: {why}\n  write :7718, 127.0.0.1:7718 or http://app.example.com"))
+        Failure::wrong(format!(
+            "--from {from}: {why}\n  write :7718, 127.0.0.1:7718 or http://app.example.com"
+        ))
     };
     if from.is_empty() || from.contains(|character: char| is_special(character) || character == ',') {
         return Err(wrong("this is no address"));
@@ -138,7 +140,10 @@ fn reached(from: Option<&str>) -> Result<Reached, Failure> {
     match listen::parse(place) {
         Ok(listen::Address(address)) => Ok(at(&address)),
         // A name is a host that requests have to name; whether it is one says the checker.
-        Err(_) if from.contains(|character: char| character.is_ascii_alphabetic()) && !place.starts_with("unix/") => {
+        Err(_)
+            if from.contains(|character: char| character.is_ascii_alphabetic())
+                && !place.starts_with("unix/") =>
+        {
             Ok(Reached { address: from.to_owned(), bind: None })
         }
         Err(why) => Err(wrong(&why)),
@@ -172,7 +177,9 @@ fn upstream(to: &str) -> Result<String, Failure> {
 /// `Name: value` as the two words of `header_up` and `header_down`.
 fn field(option: &str, written: &str) -> Result<String, Failure> {
     let wrong = |why: &str| {
-        Failure::wrong(format!("{option} {written:?}: {why}\n  write it as 'Name: value', in quotes for the shell"))
+        Failure::wrong(format!(
+            "{option} {written:?}: {why}\n  write it as 'Name: value', in quotes for the shell"
+        ))
     };
     let Some((name, value)) = written.split_once(':') else { return Err(wrong("there is no colon in it")) };
     let (name, value) = (name.trim(), value.trim());
@@ -180,7 +187,9 @@ fn field(option: &str, written: &str) -> Result<String, Failure> {
         return Err(wrong("name or value is missing"));
     }
     if name.starts_with(['+', '-', '?', '>']) || name.contains(is_special) {
-        return Err(wrong("this sets a field; an Onehopfile can also add and remove some (--print makes one)"));
+        return Err(wrong(
+            "this sets a field; an Onehopfile can also add and remove some (--print makes one)",
+        ));
     }
     let value = word(value).ok_or_else(|| wrong("a value has one line, and not every kind of quote"))?;
     Ok(format!("{name} {value}"))
@@ -235,7 +244,8 @@ struct Written {
 
 impl Written {
     fn load(&self) -> Result<Loaded, String> {
-        onehop_config::load(Path::new(FILE), FileKind::Onehopfile, self).map_err(|problems| in_words(&problems))
+        onehop_config::load(Path::new(FILE), FileKind::Onehopfile, self)
+            .map_err(|problems| in_words(&problems))
     }
 }
 
@@ -270,7 +280,8 @@ mod tests {
 
     fn asked(words: &[&str]) -> Proxy {
         let line = ["onehop", "proxy"].iter().chain(words);
-        let crate::arguments::Command::Proxy(proxy) = crate::arguments::Arguments::parse_from(line).command else {
+        let crate::arguments::Command::Proxy(proxy) = crate::arguments::Arguments::parse_from(line).command
+        else {
             panic!("another command")
         };
         proxy
@@ -361,7 +372,22 @@ mod tests {
 
     #[test]
     fn a_value_is_one_word_whatever_it_holds() {
-        for value in ["a", "a b", "say \"b\"", "`a`", "<<a", "#a", "a#b", "a\\", "{\"a\": 1}", "}", "{", "{}", "é", "''"] {
+        for value in [
+            "a",
+            "a b",
+            "say \"b\"",
+            "`a`",
+            "<<a",
+            "#a",
+            "a#b",
+            "a\\",
+            "{\"a\": 1}",
+            "}",
+            "{",
+            "{}",
+            "é",
+            "''",
+        ] {
             let word = word(value).expect(value);
             let written = Written { text: format!(":1 {{\n\theader X-A {word}\n}}\n"), folder: "/".into() };
             let checked = written.load().expect(value).checked;

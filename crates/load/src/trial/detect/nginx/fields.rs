@@ -119,9 +119,9 @@ pub(super) fn redirects(
     if is_default {
         let url = format!("http://{}{}", target.host, target.uri.as_deref().unwrap_or("/"));
         let own = if target.uri.is_some() { location.unwrap_or("/") } else { "/" };
-        let names_host = nearest_all("proxy_set_header", levels).iter().any(|field| {
-            field.arg(0).eq_ignore_ascii_case("host") && !field.arg(1).contains("proxy_host")
-        });
+        let names_host = nearest_all("proxy_set_header", levels)
+            .iter()
+            .any(|field| field.arg(0).eq_ignore_ascii_case("host") && !field.arg(1).contains("proxy_host"));
         let is_replaced = target.uri.is_some() || location.is_some();
         if !names_host || is_replaced {
             // An application knows its own address only from its Host, or by heart.

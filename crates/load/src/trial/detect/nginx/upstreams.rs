@@ -6,21 +6,13 @@ use super::tree::Directive;
 use super::{Chosen, nearest, values};
 use crate::trial::TrialError;
 use crate::trial::detect::behind::Upstream;
-use crate::trial::detect::has_reverse_proxy;
 
 /// Failures after which nginx takes a server out, and for how long, where nothing is said
 /// (ngx_http_upstream_module).
 const USUAL_FAILURES: (&str, &str) = ("1", "10s");
 /// Directives of an `upstream` that say how connections are kept, or nothing about requests.
-const NEUTRAL: [&str; 7] = [
-    "server",
-    "zone",
-    "keepalive",
-    "keepalive_requests",
-    "keepalive_time",
-    "keepalive_timeout",
-    "ntlm",
-];
+const NEUTRAL: [&str; 7] =
+    ["server", "zone", "keepalive", "keepalive_requests", "keepalive_time", "keepalive_timeout", "ntlm"];
 
 /// What a `proxy_pass` names.
 #[derive(Debug)]
@@ -47,7 +39,10 @@ impl Server<'_> {
     /// The value of `name=value`.
     fn option(&self, name: &str) -> Option<&str> {
         let words = self.directive.args.iter().skip(1).map(|word| word.text.as_str());
-        words.filter_map(|word| word.split_once('=')).find(|(known, _)| *known == name).map(|(_, value)| value)
+        words
+            .filter_map(|word| word.split_once('='))
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| value)
     }
 
     fn is(&self, name: &str) -> bool {
@@ -112,13 +107,6 @@ fn servers(block: &Directive) -> Result<Vec<Server<'_>>, TrialError> {
     if servers.is_empty() {
         return refuse(block, "it has no server that takes requests");
     }
-    if servers.len() > 1 && !has_reverse_proxy() {
-        let cause = format!(
-            "it has {} servers, and onehop does not spread requests over servers that others start",
-            servers.len()
-        );
-        return refuse(block, &cause);
-    }
     let count = servers.len();
     for server in &mut servers {
         server.upstream.is_apart = count > 1;
@@ -127,11 +115,7 @@ fn servers(block: &Directive) -> Result<Vec<Server<'_>>, TrialError> {
 }
 
 /// The `lb_policy` of an `upstream`.
-fn policy(
-    block: &Directive,
-    servers: &[Server<'_>],
-    notes: &mut Vec<String>,
-) -> Result<String, TrialError> {
+fn policy(block: &Directive, servers: &[Server<'_>], notes: &mut Vec<String>) -> Result<String, TrialError> {
     let weights: Vec<&str> = servers.iter().map(|server| server.option("weight").unwrap_or("1")).collect();
     let are_same = weights.windows(2).all(|pair| matches!(pair, [one, other] if one == other));
     let others = block.inner().iter().filter(|inner| !NEUTRAL.contains(&inner.name.as_str()));
@@ -213,7 +197,8 @@ fn failures(block: &Directive, servers: &[Server<'_>], notes: &mut Vec<String>) 
 /// How many further servers are tried: nginx tries each once where nothing is said.
 pub(super) fn retries(servers: usize, levels: &[&[Directive]]) -> Option<String> {
     let is_off = nearest("proxy_next_upstream", levels).is_some_and(|directive| directive.arg(0) == "off");
-    let tries = nearest("proxy_next_upstream_tries", levels).and_then(|found| found.arg(0).parse::<usize>().ok());
+    let tries =
+        nearest("proxy_next_upstream_tries", levels).and_then(|found| found.arg(0).parse::<usize>().ok());
     let tries = tries.filter(|tries| *tries > 0).unwrap_or(servers).min(servers);
     (tries > 1 && !is_off).then(|| format!("lb_retries {}", tries - 1))
 }
