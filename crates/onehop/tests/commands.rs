@@ -120,7 +120,7 @@ fn a_missing_root_names_the_folder_and_fails() {
 }
 
 const BROKEN: &str =
-    "http://localhost:8080 {\n\trooot ./dist\n\tfile_servr\n\tencode gzipp\n\treverse_proxy :3000\n}\n";
+    "http://localhost:8080 {\n\trooot ./dist\n\tfile_servr\n\tencode gzipp\n\tphp_fastcgi :9000\n}\n";
 
 #[test]
 fn all_errors_of_a_file_are_shown_at_once_with_their_places() {

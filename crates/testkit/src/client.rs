@@ -72,10 +72,14 @@ impl Client {
 
     /// Connects to `host:port`, or says why not.
     pub fn try_connect(address: &str) -> std::io::Result<Client> {
-        let stream = TcpStream::connect(address)?;
+        Self::over(TcpStream::connect(address)?, address)
+    }
+
+    /// Speaks over a connection that is there, to `host`: the caller may hold its other descriptors.
+    pub fn over(stream: TcpStream, host: &str) -> std::io::Result<Client> {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_nodelay(true)?;
-        Ok(Client { stream: Box::new(stream), host: address.to_owned(), rest: Vec::new() })
+        Ok(Client { stream: Box::new(stream), host: host.to_owned(), rest: Vec::new() })
     }
 
     /// Connects to a Unix socket.
@@ -95,6 +99,11 @@ impl Client {
     /// Where the connection is gone.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.stream.write_all(bytes.as_ref()).expect("sent");
+    }
+
+    /// The same, or says why it cannot.
+    pub fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> std::io::Result<()> {
+        self.stream.write_all(bytes.as_ref())
     }
 
     /// Sends a request without a body, with the address as its Host and these field lines (CRLF at each
@@ -173,6 +182,14 @@ impl Client {
                 Err(error) => panic!("the connection did not end: {error}"),
             }
         }
+    }
+
+    /// Whatever comes next, at least one byte, as it stands on the wire; an error where nothing comes any more.
+    pub fn read_some(&mut self) -> std::io::Result<Vec<u8>> {
+        if self.rest.is_empty() {
+            self.more()?;
+        }
+        Ok(std::mem::take(&mut self.rest))
     }
 
     fn body(&mut self, method: &str, response: &Response) -> std::io::Result<Vec<u8>> {

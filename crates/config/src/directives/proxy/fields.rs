@@ -22,9 +22,9 @@ pub(super) fn change(
     let op = header::of_proxy(cx, option)?;
     let name = name(&op);
     let is = |known: &&str| name.eq_ignore_ascii_case(known);
-    let why = if OF_FRAMING.iter().any(|known| is(known)) {
+    let why = if OF_FRAMING.iter().any(is) {
         "how a body is sent is onehop's own"
-    } else if OF_CONNECTION.iter().any(|known| is(known)) {
+    } else if OF_CONNECTION.iter().any(is) {
         "connections to upstreams are onehop's own, and upgrades pass as they are"
     } else {
         ops.push(op);

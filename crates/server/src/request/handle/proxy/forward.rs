@@ -67,6 +67,7 @@ pub(super) async fn send(
             return Err(Failed::Begun(fault));
         }
         is_second = true;
+        member.count_retry();
         answer.clear();
         // It may have been begun all the same.
         connection = connect(call, member, Wish::Fresh, upload).await.map_err(|failed| match failed {

@@ -1,0 +1,23 @@
+//! `reverse_proxy` of the real program against scripted upstreams: what goes wrong with them, and what a client, the
+//! upstream and the metrics then see.
+//!
+//! Expectations that are no one's invention hold for Caddy too: `ONEHOP_PROXY_BY=caddy` runs these tests with the
+//! Caddy that `ONEHOP_CADDY` names in onehop's place, without what only onehop has (its metrics and `pool`).
+
+mod subject;
+
+mod broken;
+mod corpus;
+mod differences;
+mod exam;
+mod fields;
+mod health;
+mod idle;
+mod names;
+mod pool;
+mod reload;
+mod slow;
+mod smuggling;
+mod streams;
+mod tls;
+mod uploads;

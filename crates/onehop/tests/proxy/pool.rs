@@ -1,0 +1,181 @@
+//! `pool` seen from the upstream: connections that are open before a request comes, and stay.
+
+use std::time::{Duration, Instant};
+
+use onehop_testkit::upstream::{Connection, Upstream};
+use onehop_testkit::wait_for;
+
+use crate::subject::{Subject, scaled};
+
+/// Answers and keeps the connection, whatever the pause between two requests.
+fn patient(connection: &mut Connection) {
+    while let Some(request) = connection.request() {
+        let body = request.target().to_owned();
+        connection.answer("200 OK", "", &body);
+    }
+}
+
+/// onehop with a floor of four, on so many threads.
+fn with_floor(upstream: &Upstream, threads: usize) -> Subject {
+    Subject::onehop(
+        &format!("\tthreads {threads}"),
+        &format!("\treverse_proxy {} {{\n\t\tpool min 4\n\t}}", upstream.address()),
+    )
+}
+
+fn wait_for_open(upstream: &Upstream, count: usize) {
+    wait_for(&format!("{count} connections"), || (upstream.open() == count).then_some(()));
+}
+
+#[test]
+fn the_floor_is_open_before_the_first_request_and_no_request_shakes_hands() {
+    for threads in [1, 2, 4] {
+        let upstream = Upstream::start(patient);
+        let subject = with_floor(&upstream, threads);
+        wait_for_open(&upstream, 4);
+        assert_eq!((upstream.accepted(), upstream.requests()), (4, 0), "{threads} threads");
+        // Each from a client of its own, which lands on any core.
+        for number in 0..20 {
+            let path = format!("/{number}");
+            let (answer, _) = subject.get(&path);
+            assert_eq!((answer.status, answer.text()), (200, path.as_str()));
+        }
+        assert_eq!((upstream.accepted(), upstream.open()), (4, 4), "{threads} threads");
+        subject.expect_no_fault();
+    }
+}
+
+#[test]
+fn four_requests_at_once_use_the_four_that_are_open() {
+    let upstream = Upstream::start(|connection| {
+        while let Some(request) = connection.request() {
+            std::thread::sleep(Duration::from_millis(200));
+            let body = request.target().to_owned();
+            connection.answer("200 OK", "", &body);
+        }
+    });
+    let subject = with_floor(&upstream, 2);
+    wait_for_open(&upstream, 4);
+    let mut clients: Vec<_> = (0..4).map(|_| subject.connect()).collect();
+    for client in &mut clients {
+        client.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
+    }
+    for client in &mut clients {
+        assert_eq!(client.read().text(), "/x");
+    }
+    let used: std::collections::HashSet<usize> =
+        upstream.seen().iter().map(|request| request.connection).collect();
+    assert_eq!((used.len(), upstream.accepted()), (4, 4));
+}
+
+#[test]
+fn the_floor_is_still_open_after_an_idle_time() {
+    let upstream = Upstream::start(patient);
+    let subject = with_floor(&upstream, 2);
+    wait_for_open(&upstream, 4);
+    assert_eq!(subject.get("/before").0.status, 200);
+    std::thread::sleep(Duration::from_secs(scaled("ONEHOP_PROXY_REST_SECONDS", 4)));
+    let accepted = upstream.accepted();
+    assert_eq!((accepted, upstream.open()), (4, 4));
+    assert_eq!(subject.get("/after").0.status, 200);
+    assert_eq!(upstream.accepted(), accepted, "a handshake on a request's path");
+}
+
+#[test]
+fn connections_that_the_upstream_closes_while_idle_are_opened_again_without_a_request() {
+    let upstream = Upstream::start(|connection| {
+        while connection.wait_for_request(Duration::from_millis(400)) == Some(true) {
+            if connection.request().is_none() {
+                return;
+            }
+            connection.answer("200 OK", "", "well");
+        }
+    });
+    let subject = with_floor(&upstream, 2);
+    wait_for("a second set of connections", || (upstream.accepted() >= 8).then_some(()));
+    wait_for_open(&upstream, 4);
+    assert_eq!(upstream.requests(), 0);
+    for _ in 0..20 {
+        assert_eq!(subject.get("/").0.status, 200);
+        std::thread::sleep(Duration::from_millis(70));
+    }
+    subject.expect_no_fault();
+}
+
+#[test]
+fn a_restart_of_the_upstream_is_healed_without_a_request() {
+    let upstream = Upstream::start(patient);
+    let address = upstream.address();
+    let subject = with_floor(&upstream, 2);
+    wait_for_open(&upstream, 4);
+    upstream.kill();
+    let begun = Instant::now();
+    // Long enough for attempts to fail: a restart takes its time.
+    std::thread::sleep(Duration::from_millis(700));
+    let upstream = Upstream::start_at(&address, patient);
+    wait_for_open(&upstream, 4);
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    assert_eq!(upstream.requests(), 0);
+    let accepted = upstream.accepted();
+    assert_eq!(subject.get("/").0.status, 200);
+    assert_eq!(upstream.accepted(), accepted, "a handshake on a request's path");
+    subject.expect_no_fault();
+}
+
+#[test]
+fn the_floor_is_one_for_each_upstream_where_nothing_is_said() {
+    let (a, b) = (Upstream::start(patient), Upstream::start(patient));
+    let subject = Subject::onehop("\tthreads 4", &format!("\treverse_proxy {} {}", a.address(), b.address()));
+    wait_for_open(&a, 1);
+    wait_for_open(&b, 1);
+    assert_eq!(subject.get("/").0.status, 200);
+    assert_eq!(a.accepted() + b.accepted(), 2);
+}
+
+#[test]
+fn no_more_than_max_are_ever_open_and_requests_wait_for_them() {
+    let upstream = Upstream::start(|connection| {
+        while let Some(request) = connection.request() {
+            std::thread::sleep(Duration::from_millis(20));
+            let body = request.target().to_owned();
+            connection.answer("200 OK", "", &body);
+        }
+    });
+    let subject = Subject::onehop(
+        "\tthreads 2",
+        &format!("\treverse_proxy {} {{\n\t\tpool min 1 max 3\n\t}}", upstream.address()),
+    );
+    std::thread::scope(|scope| {
+        for number in 0..16 {
+            let (subject, upstream) = (&subject, &upstream);
+            scope.spawn(move || {
+                let mut client = subject.connect();
+                for round in 0..5 {
+                    let path = format!("/{number}/{round}");
+                    let answer = client.get(&path);
+                    assert_eq!((answer.status, answer.text()), (200, path.as_str()));
+                    assert!(upstream.open() <= 3, "{} connections", upstream.open());
+                }
+            });
+        }
+    });
+    assert_eq!(upstream.requests(), 80);
+    subject.expect_no_fault();
+}
+
+#[test]
+fn a_reload_keeps_the_connections_that_it_names_again() {
+    let upstream = Upstream::start(patient);
+    let subject = with_floor(&upstream, 2);
+    wait_for_open(&upstream, 4);
+    let directive =
+        format!("\theader X-New yes\n\treverse_proxy {} {{\n\t\tpool min 4\n\t}}", upstream.address());
+    subject.reload("\tthreads 2", &directive);
+    let (answer, _) = subject.get("/");
+    assert_eq!((answer.status, answer.field("X-New")), (200, Some("yes")));
+    assert_eq!((upstream.accepted(), upstream.open()), (4, 4));
+    // And closes those that nobody names any more.
+    subject.reload("\tthreads 2", "\trespond gone");
+    assert_eq!(subject.get("/").0.text(), "gone");
+    wait_for_open(&upstream, 0);
+}
