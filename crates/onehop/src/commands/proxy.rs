@@ -359,7 +359,7 @@ mod tests {
             (["--to", "@a"], "https://host:port"),
             (["--header-up", "X-A"], "no colon"),
             (["--header-up", "X-A: "], "is missing"),
-            (["--header-up", "-X-A: 1"], "add and remove"),
+            (["--header-up", "+X-A: 1"], "add and remove"),
             (["--header-down", "X A: 1"], "add and remove"),
             (["--header-down", "X-A: a\nb"], "one line"),
         ] {

@@ -221,7 +221,7 @@ fn head_span(head: &Line) -> std::ops::Range<usize> {
 fn for_caddy(file: &File<'_>, mut edits: Edits) -> String {
     let mut global = CADDY_HEAD.to_owned();
     for line in global::kept(file) {
-        global.push_str(file.text.get(line.span.clone()).unwrap_or_default());
+        global.push_str(&global::written(file, line));
         global.push('\n');
     }
     let logs = logs(file);

@@ -17,7 +17,7 @@ pub(super) struct Proxy<'a> {
     pub(super) line: &'a Line,
     /// Its matcher, as it is written.
     pub(super) matcher: Option<&'a str>,
-    /// Where it leads, at least one.
+    /// Where it leads; none where that is only known with the request, which the checker tells.
     pub(super) upstreams: Vec<Upstream>,
     /// What `app` says otherwise, for people.
     pub(super) notes: Vec<String>,
@@ -123,9 +123,6 @@ fn proxy<'a>(file: &File<'_>, line: &'a Line, surroundings: &Surroundings) -> Re
             timeout: said.timeout,
             is_apart: said.is_more,
         });
-    }
-    if upstreams.is_empty() {
-        return refuse("this `reverse_proxy` names no address".to_owned());
     }
     Ok(Proxy { line, matcher, upstreams, notes: said.notes, prefix: String::new(), is_taken_off: false })
 }

@@ -88,12 +88,17 @@ fn a_snippet_that_the_site_does_not_import_is_not_looked_at() {
 #[test]
 fn a_global_option_that_one_side_goes_without_is_told() {
     let out = tried(
-        "{\n\temail a@example.com\n\tgrace_period 5s\n\tservers {\n\t\tprotocols h1\n\t}\n\tdebug\n}\n:80 {\n\trespond ok\n}\n",
+        "{\n\temail a@example.com\n\tgrace_period 5s\n\tservers {\n\t\tprotocols h1\n\t\ttimeouts {\n\t\t\tread_body 5s\n\t\t}\n\t}\n\tdebug\n}\n:80 {\n\trespond ok\n}\n",
     );
     let notes: Vec<&str> = out.lines().filter(|line| line.starts_with("note: ")).collect();
     let [only] = notes.as_slice() else { panic!("{out}") };
-    assert!(only.starts_with("note: `protocols h1` (line 5) holds for Caddy alone: "), "{only}");
-    assert!(out.starts_with("a site of Caddy (Caddyfile)\n\n{\n\tdebug\n}\n\n:{port} {\n"), "{out}");
+    assert!(only.starts_with("note: `timeouts {` (line 6) holds for Caddy alone: "), "{only}");
+    assert!(
+        out.starts_with(
+            "a site of Caddy (Caddyfile)\n\n{\n\tservers {\n\t\tprotocols h1\n\t}\n\tdebug\n}\n\n:{port} {\n"
+        ),
+        "{out}"
+    );
 }
 
 /// The same with its application beside it, where nobody listens yet.

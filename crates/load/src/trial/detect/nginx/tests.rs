@@ -233,6 +233,7 @@ fn an_application_that_app_would_tell_less_stays_behind_a_proxy() {
         ("X-Forwarded-Host ${host}", true),
         ("X-Real-IP $remote_addr", true),
         ("X-Key a", false),
+        ("X-Key $http_x_key", true),
         // No directive has an equal for it.
         ("X-Key $upstream_addr", true),
         ("Host $hostname", true),
@@ -267,7 +268,7 @@ fn what_leads_to_one_application_stays_one() {
 fn what_nginx_tells_and_waits_for_is_told_and_waited_for_by_the_proxy() {
     let cases = [
         "location / { proxy_pass http://localhost:3000; proxy_set_header Host $host; proxy_set_header X-Request-Id \
-         $http_x_request_id; proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; proxy_set_header X-Empty \
+         $http_x_request_id; proxy_set_header X-Trace $http_x_request_id; proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; proxy_set_header X-Empty \
          \"\"; proxy_set_header Upgrade $http_upgrade; proxy_set_header X-Odd $hostname; }",
         "location /nws/ { proxy_pass http://localhost:3000/; proxy_connect_timeout 2s; proxy_read_timeout 90; \
          proxy_send_timeout 1m; proxy_buffering off; proxy_hide_header X-Secret; }",
