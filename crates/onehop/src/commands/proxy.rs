@@ -36,16 +36,17 @@ fn start(arguments: &Proxy) -> Result<(), Failure> {
     let text = onehopfile(arguments)?;
     let written = Written { text, folder: folder.clone() };
     let loaded = written.load().map_err(Failure::wrong)?;
+    let reporter = Reporter::new(arguments.process.log);
+    let warn =
+        || loaded.warnings.iter().for_each(|warning| reporter.warn(in_words(std::slice::from_ref(warning))));
     if arguments.print {
+        warn();
         super::pages::print(&written.text);
         return Ok(());
     }
-    let reporter = Reporter::new(arguments.process.log);
-    reporter.starting(&format!("passes requests on to {}", arguments.to.join(", ")));
-    for warning in &loaded.warnings {
-        reporter.warn(in_words(std::slice::from_ref(warning)));
-    }
     refuse_tls(arguments, &loaded.checked)?;
+    reporter.starting(&format!("passes requests on to {}", arguments.to.join(", ")));
+    warn();
     serve_until_stopped(Serving {
         checked: loaded.checked,
         process: &arguments.process,
