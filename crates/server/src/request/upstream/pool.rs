@@ -270,6 +270,7 @@ impl Upstreams {
         let mut stocks = self.stocks.borrow_mut();
         let stock = stocks.entry(peer.id).or_insert_with(|| Stock::new(peer));
         let since = connection.rests_since();
+        connection.keep();
         let is_last = stock.idle.back().is_none_or(|last| last.rests_since() <= since);
         if is_last {
             stock.idle.push_back(connection);
