@@ -56,7 +56,8 @@ impl Measured {
         times.map(|took| took.as_secs_f64() * 1e3).collect()
     }
 
-    fn errors(&self) -> Vec<&str> {
+    /// All that went wrong.
+    pub(super) fn errors(&self) -> Vec<&str> {
         let of_rows = self.searches().iter().filter_map(|search| search.took.as_ref().err());
         self.row.as_ref().err().into_iter().chain(of_rows).map(String::as_str).collect()
     }

@@ -17,6 +17,7 @@ use onehop_testkit::distance::Distance;
 use serde_json::json;
 
 use crate::ground::Options;
+use crate::steps::Skip;
 use crate::{Outcome, ground, install};
 
 use super::interrupt;
@@ -50,7 +51,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let Some(wanted) = wanted(words)? else { return Ok(()) };
     let shared = prepare(&wanted.arms)?;
     if let Some(why) = Distance::why_not() {
-        return Err(why.into());
+        return Err(Skip(why).into());
     }
     let mut rows = Vec::new();
     let mut idle = Vec::new();
@@ -224,9 +225,9 @@ fn keep(wanted: &Wanted, shared: &Shared, rows: &[Measured], mut tables: String)
     let path = write_result(&name, wanted.smoke, &value)?;
     std::fs::write(path.with_extension("txt"), tables)?;
     println!("\nwritten to {}, the tables beside it", path.display());
-    let failed = rows.iter().filter(|row| row.row.is_err()).count();
+    let failed = rows.iter().filter(|row| !row.errors().is_empty()).count();
     if failed > 0 {
-        return Err(format!("{failed} of {} rows could not be measured", rows.len()).into());
+        return Err(format!("{failed} of {} rows have errors", rows.len()).into());
     }
     Ok(())
 }
