@@ -11,6 +11,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use rustix::fs::{FileType, lstat};
 use rustix::net::sockopt;
@@ -31,14 +32,23 @@ use crate::request::conn::socket::Socket;
 pub(super) async fn dial(peer: &Arc<Peer>, slot: Slot, side: &Side) -> Result<Connection, NoConnection> {
     side.dials.count();
     let mut failure = Failure { side, is_over: false };
-    let dialled = dial_uncounted(peer, slot, side).await;
+    let begun = Instant::now();
+    let dialled = dial_uncounted(peer, Some(slot), side).await;
     failure.is_over = dialled.is_ok();
-    if let Err(reason) = &dialled {
-        peer.note_failure(reason);
-        // What was tried was an address that may not be the name's any more.
-        peer.addresses.doubt();
+    match &dialled {
+        Ok(_) => peer.note_dial(begun.elapsed()),
+        Err(reason) => {
+            peer.note_failure(reason);
+            // What was tried was an address that may not be the name's any more.
+            peer.addresses.doubt();
+        }
     }
     dialled
+}
+
+/// A new connection that is none of the pool's: nobody counts it, and it is not to be given back.
+pub(crate) async fn dial_apart(peer: &Arc<Peer>) -> Result<Connection, NoConnection> {
+    dial_uncounted(peer, None, &Side::default()).await
 }
 
 /// Counts a dial that came to nothing, also where nobody waited for its end.
@@ -55,7 +65,11 @@ impl Drop for Failure<'_> {
     }
 }
 
-async fn dial_uncounted(peer: &Arc<Peer>, slot: Slot, side: &Side) -> Result<Connection, NoConnection> {
+async fn dial_uncounted(
+    peer: &Arc<Peer>,
+    slot: Option<Slot>,
+    side: &Side,
+) -> Result<Connection, NoConnection> {
     let connected = timeout(peer.terms.dial_timeout, connect(peer)).await;
     let (socket, address, generation) = connected.map_err(|_| NoConnection::Late)??;
     let carrier = Carrier::new(socket);
@@ -63,7 +77,7 @@ async fn dial_uncounted(peer: &Arc<Peer>, slot: Slot, side: &Side) -> Result<Con
         None => Link::Plain(carrier),
         Some(tls) => shake_hands(carrier, tls, side).await?,
     };
-    Ok(Connection::new(link, Some(slot), address, generation))
+    Ok(Connection::new(link, slot, address, generation))
 }
 
 type Connected = (Socket, Option<SocketAddr>, u64);
