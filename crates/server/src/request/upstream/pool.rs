@@ -105,7 +105,7 @@ pub(crate) async fn get(core: &Rc<Core>, peer: &Arc<Peer>, wish: Wish) -> Result
 async fn get_elsewhere(core: &Rc<Core>, peer: &Arc<Peer>, wish: Wish) -> Result<Connection, NoConnection> {
     if peer.waiting() == 0 {
         if wish != Wish::Fresh
-            && peer.is_borrowed()
+            && lend::is_worthwhile(core, peer)
             && let Some(connection) = lend::borrow(core, peer, wish).await
         {
             peer.side(core).borrowed.count();
