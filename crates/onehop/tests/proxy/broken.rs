@@ -363,6 +363,24 @@ fn a_field_of_100_kib_is_refused_within_bounds() {
 }
 
 #[test]
+fn a_head_above_the_files_own_bound_is_refused() {
+    let bytes = format!("HTTP/1.1 200 OK\r\nX-Long: {}\r\nContent-Length: 4\r\n\r\nwell", "a".repeat(6_000));
+    let upstream = Upstream::start(says_and_waits(bytes));
+    let directive = |most: &str| {
+        let transport = format!("\t\ttransport http {{\n\t\t\tmax_response_header {most}\n\t\t}}");
+        format!("\treverse_proxy {} {{\n{transport}\n\t}}", upstream.address())
+    };
+    let subject = Subject::start(&directive("8KiB"));
+    let (answer, _) = subject.get("/");
+    assert_eq!((answer.status, answer.text()), (200, "well"));
+    let subject = Subject::start(&directive("2KiB"));
+    let (answer, took) = subject.get("/");
+    assert_eq!(answer.status, 502);
+    assert!(took < SOON, "{took:?}");
+    subject.expect_refused("upstream_broken", 502, 1);
+}
+
+#[test]
 fn a_head_without_an_end_is_refused_within_bounds() {
     let (subject, upstream) = in_front_of(|connection| {
         if connection.request().is_some() && connection.send("HTTP/1.1 200 OK\r\n") {

@@ -64,19 +64,6 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
     ),
     at(
         Upstream,
-        "content-length",
-        &["put chunked"],
-        "a body that is there as a whole when its head goes out is sent with its length",
-    ),
-    at(Upstream, "transfer-encoding", &["put chunked"], "likewise: one framing, not two"),
-    at(
-        Upstream,
-        "trailer",
-        &["trailers"],
-        "to be done: the trailers pass, their announcement does not (RFC 9110 section 6.6.2 asks for it, not firmly)",
-    ),
-    at(
-        Upstream,
         "forwarded",
         &["forwarded otherwise"],
         "a field that says who the client is comes from trusted peers alone (RFC 7239)",
