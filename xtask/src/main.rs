@@ -41,6 +41,17 @@ Commands:
   bench frameworks
                   Servers on Fastify, Express, Koa, Hono and node:http, unchanged: alone, under onehop,
                   and behind nginx. Takes the same options as `bench app`.
+  bench proxy     A reverse proxy before a server that costs nothing: CPU per request of the proxy alone,
+                  rate, latency. Takes the same options as `bench files`.
+  bench distance  Searches at a server 91 ms away in each direction, with and without a proxy nearby,
+                  at first and after ten idle minutes. Makes network namespaces (as root, or below
+                  `unshare -r -n`). Takes --smoke, --arms A,B, --cases A,B, --list, and
+                  --searches N       searches in a row (default 20)
+                  --idle SECONDS     length of the idle time (default 600)
+                  --close-after N    seconds after which a closing server ends idle connections (5)
+                  --one-way MS       half a round trip (default 91)
+                  --congestion NAME  the kernels' congestion control (default cubic)
+                  --keep-window      the search server's kernel keeps its window over idle times
   bench idle      Memory of 10,000 idle connections, and of a server at rest. Takes --smoke,
                   --connections N, --arms A,B.
   bench tree      Time to ready for 200 small files; peak memory when a 200 MiB tree changes.
@@ -71,6 +82,8 @@ fn main() -> ExitCode {
         ["bench", "files", options @ ..] => bench::files(options),
         ["bench", "app", options @ ..] => bench::app(options),
         ["bench", "frameworks", options @ ..] => bench::frameworks(options),
+        ["bench", "proxy", options @ ..] => bench::proxy(options),
+        ["bench", "distance", options @ ..] => bench::distance(options),
         ["bench", "idle", options @ ..] => bench::idle(options),
         ["bench", "tree", options @ ..] => bench::tree(options),
         ["bench", "trust", options @ ..] => bench::trust(options),

@@ -12,8 +12,9 @@ use crate::failure::Failure;
 use crate::problems::{self, Look};
 use crate::watch::{Watched, Watching};
 
-/// Names that are looked for in the working directory, in this order.
-const NAMES: [&str; 2] = ["Onehopfile", "Caddyfile"];
+/// Where a file is looked for that nobody named: in the working directory, then where services and containers keep
+/// theirs. The last one is that of Caddy's packages and image, so that a container needs another image and no more.
+const PLACES: [&str; 4] = ["Onehopfile", "Caddyfile", "/etc/onehop/Onehopfile", "/etc/caddy/Caddyfile"];
 
 /// The file that was taken.
 #[derive(Debug, Clone)]
@@ -24,7 +25,7 @@ pub(crate) struct ConfigurationFile {
     pub(crate) kind: FileKind,
 }
 
-/// The file that was named, else the one that stands in the working directory.
+/// The file that was named, else the first that stands in one of the usual places.
 pub(crate) fn find(named: Option<&PathBuf>) -> Result<ConfigurationFile, Failure> {
     if let Some(path) = named {
         if path.is_dir() {
@@ -41,20 +42,21 @@ pub(crate) fn find(named: Option<&PathBuf>) -> Result<ConfigurationFile, Failure
     }
     find_here().ok_or_else(|| {
         Failure::wrong(
-            "there is no Onehopfile and no Caddyfile in this folder\n  \
+            "there is no Onehopfile and no Caddyfile in this folder, nor in /etc/onehop and /etc/caddy\n  \
              name one:                 onehop run --config FILE\n  \
              or serve without a file:  onehop serve DIR",
         )
     })
 }
 
-/// The file in the working directory.
+/// The file that stands in one of the usual places.
 pub(crate) fn find_here() -> Option<ConfigurationFile> {
-    NAMES
-        .iter()
-        .map(Path::new)
-        .find(|path| path.is_file())
-        .map(|path| ConfigurationFile { path: path.to_path_buf(), kind: kind_of(path) })
+    first_of(PLACES.map(PathBuf::from))
+}
+
+fn first_of(places: impl IntoIterator<Item = PathBuf>) -> Option<ConfigurationFile> {
+    let path = places.into_iter().find(|path| path.is_file())?;
+    Some(ConfigurationFile { kind: kind_of(&path), path })
 }
 
 /// Reads and checks the file; what is wrong comes back drawn for standard error.
@@ -115,6 +117,32 @@ fn kind_of(path: &Path) -> FileKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn caddys_own_place_is_looked_at_last() {
+        let root = std::env::temp_dir().join(format!("onehop-places-{}", std::process::id()));
+        // As in a container: the working directory beside /etc.
+        let places = PLACES.map(|place| match place.strip_prefix('/') {
+            Some(system) => root.join(system),
+            None => root.join("srv").join(place),
+        });
+        let found = || first_of(places.clone()).map(|file| file.path);
+        for folder in ["srv", "etc/onehop", "etc/caddy/Caddyfile.d"] {
+            std::fs::create_dir_all(root.join(folder)).expect("a folder");
+        }
+        assert_eq!(found(), None);
+        for (number, kind) in [
+            (3, FileKind::Caddyfile),
+            (2, FileKind::Onehopfile),
+            (1, FileKind::Caddyfile),
+            (0, FileKind::Onehopfile),
+        ] {
+            std::fs::write(&places[number], "").expect("a file");
+            assert_eq!(found().as_ref(), Some(&places[number]));
+            assert_eq!(first_of(places.clone()).map(|file| file.kind), Some(kind));
+        }
+        std::fs::remove_dir_all(root).expect("it was there");
+    }
 
     #[test]
     fn a_name_that_ends_in_caddyfile_is_read_as_caddy_reads_it() {

@@ -50,6 +50,7 @@ fn obey() -> Result<(), Failure> {
         Command::Run(run) => commands::run::run(run),
         Command::Serve(serve) => commands::serve::serve(serve),
         Command::App(app) => commands::app::app(app),
+        Command::Proxy(proxy) => commands::proxy::proxy(proxy),
         Command::Validate(validate) => commands::validate::validate(validate),
         Command::Routes(routes) => commands::routes::routes(routes),
         Command::Reload(reload) => commands::control::reload(reload),

@@ -1,10 +1,11 @@
 //! Dev only: starts the real program on a free port and speaks to it byte by byte.
 //!
 //! Owns child processes, folders that vanish and a client that shows what stood on the wire. It must
-//! never be kinder than a real client: nothing is repeated, corrected or guessed.
+//! never be kinder than a real client: nothing is repeated, corrected or guessed. `distance/` puts two ends far apart.
 #![forbid(unsafe_code)]
 
 mod client;
+pub mod distance;
 mod folder;
 mod program;
 pub mod upstream;

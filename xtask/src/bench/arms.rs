@@ -164,7 +164,7 @@ impl Running {
 }
 
 /// Builds the small servers of benchmarks/rivals and names one of them.
-fn rival_crate(name: &str) -> Outcome<PathBuf> {
+pub(crate) fn rival_crate(name: &str) -> Outcome<PathBuf> {
     let manifest = ground::root().join("benchmarks/rivals/Cargo.toml").display().to_string();
     let build = ground::target_folder("rivals")?;
     let package = format!("rival-{name}");

@@ -3,17 +3,20 @@
 //! Servers are started, bound to cores and weighed by `onehop_load::measure`, and loaded by its engine.
 //! `arms.rs` names who is measured and how each is started, `servers.rs` on which cores, `load.rs` says what the
 //! engine is to ask and `outside.rs` has wrk check it, `probe.rs` asks one question at a time, `report.rs` prints and
-//! keeps the figures; `interrupt.rs` ends it all where a signal asks for that; `files.rs`, `app/`, `idle.rs` and `tree.rs` are the measurements.
+//! keeps the figures; `interrupt.rs` ends it all where a signal asks for that; `files.rs`, `app/`, `proxy/`, `distance/`,
+//! `idle.rs` and `tree.rs` are the measurements.
 //! No measurement may start while another one runs: there are two cores, one for each side.
 
 mod app;
 mod arms;
+mod distance;
 mod files;
 mod idle;
 mod interrupt;
 mod load;
 mod outside;
 mod probe;
+mod proxy;
 mod report;
 mod servers;
 mod tree;
@@ -34,6 +37,16 @@ pub(crate) fn app(words: &[&str]) -> Outcome {
 /// Servers on frameworks, unchanged.
 pub(crate) fn frameworks(words: &[&str]) -> Outcome {
     interrupt::watched(app::frameworks, words)
+}
+
+/// Other proxies.
+pub(crate) fn proxy(words: &[&str]) -> Outcome {
+    interrupt::watched(proxy::run, words)
+}
+
+/// A proxy before a server that is far away.
+pub(crate) fn distance(words: &[&str]) -> Outcome {
+    interrupt::watched(distance::run, words)
 }
 
 /// Memory of idle connections.

@@ -47,10 +47,26 @@ pub(crate) fn ask(
     fields: &[(&str, String)],
     body: Option<&[u8]>,
 ) -> Outcome<Answer> {
-    let mut stream = TcpStream::connect(address)?;
+    ask_on(&mut connect(address)?, method, path, fields, body)
+}
+
+/// A connection for one question after the other.
+pub(crate) fn connect(address: SocketAddr) -> Outcome<TcpStream> {
+    let stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(ANSWER_DEADLINE))?;
     stream.set_nodelay(true)?;
-    let mut request = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\n");
+    Ok(stream)
+}
+
+/// The same on a connection that is open.
+pub(crate) fn ask_on(
+    stream: &mut TcpStream,
+    method: &str,
+    path: &str,
+    fields: &[(&str, String)],
+    body: Option<&[u8]>,
+) -> Outcome<Answer> {
+    let mut request = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n", stream.peer_addr()?);
     for (name, value) in fields {
         request.push_str(&format!("{name}: {value}\r\n"));
     }
@@ -60,7 +76,7 @@ pub(crate) fn ask(
     request.push_str("\r\n");
     stream.write_all(request.as_bytes())?;
     stream.write_all(body.unwrap_or_default())?;
-    answer_from(&mut stream, path)
+    answer_from(stream, path)
 }
 
 /// Reads one answer.

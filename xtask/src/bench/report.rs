@@ -85,6 +85,7 @@ pub(crate) struct Report {
     smoke: bool,
     versions: BTreeMap<String, String>,
     rows: Vec<Row>,
+    bounds: Vec<Value>,
 }
 
 impl Measured {
@@ -124,12 +125,28 @@ impl Comparison {
 impl Report {
     /// A report without figures. `versions` are those of the arms, by their names.
     pub(crate) fn new(comparison: Comparison, smoke: bool, versions: BTreeMap<String, String>) -> Report {
-        Report { comparison, smoke, versions, rows: Vec::new() }
+        Report { comparison, smoke, versions, rows: Vec::new(), bounds: Vec::new() }
     }
 
     /// Adds one measurement.
     pub(crate) fn add(&mut self, case: &str, round: u64, arm: &'static str, measured: Measured) {
         self.rows.push(Row { case: case.to_owned(), round, arm, measured });
+    }
+
+    /// The figures of an arm in a case that are not void, with their rounds.
+    pub(crate) fn counting(&self, case: &str, arm: &str) -> impl Iterator<Item = (u64, &Measured)> {
+        let rows = self.of(case, arm).filter(|row| row.measured.complaint().is_none());
+        rows.map(|row| (row.round, &row.measured))
+    }
+
+    /// Whether there is a row of this arm in this case, void or not.
+    pub(crate) fn has_measured(&self, case: &str, arm: &str) -> bool {
+        self.of(case, arm).next().is_some()
+    }
+
+    /// Keeps a bound and whether it was met beside the figures.
+    pub(crate) fn add_bound(&mut self, bound: Value) {
+        self.bounds.push(bound);
     }
 
     /// Prints the medians of one case.
@@ -314,7 +331,7 @@ impl Report {
             .flat_map(|case| self.comparison.arms.iter().map(move |arm| (*case, *arm)))
             .filter_map(|(case, arm)| self.median_of(case, arm))
             .collect();
-        let value = json!({
+        let mut value = json!({
             "what": self.comparison.name,
             "date": ground::date(),
             "machine": ground::machine(),
@@ -323,6 +340,12 @@ impl Report {
             "medians": medians,
             "rows": self.rows.iter().map(Row::json).collect::<Vec<_>>(),
         });
+        if !self.bounds.is_empty() {
+            value["bounds"] = json!(self.bounds);
+        }
+        if let Some(under) = &self.comparison.under {
+            value["under"] = json!(under);
+        }
         let path = write_result(&self.comparison.name, self.smoke, &value)?;
         println!("\nwritten to {}", path.display());
         let void = self.rows.iter().filter(|row| row.measured.complaint().is_some()).count();

@@ -3,6 +3,7 @@
 use crate::memory::{Memory, text_of};
 
 const PAGE: &str = include_str!("../../../../docs/onehopfile.md");
+const PROXY: &str = include_str!("../../../../docs/proxy.md");
 const HANDLERS: &str = include_str!("../../../../docs/handlers.md");
 const GUIDE: &str = include_str!("../../../../docs/guide/from-nginx-pm2-node.md");
 
@@ -11,14 +12,14 @@ fn every_example_of_the_pages_loads_without_a_warning() {
     let examples =
         |page: &'static str| page.split("```caddyfile\n").skip(1).filter_map(|rest| rest.split("```").next());
     let mut count = 0;
-    for example in [PAGE, HANDLERS, GUIDE].into_iter().flat_map(examples) {
+    for example in [PAGE, PROXY, HANDLERS, GUIDE].into_iter().flat_map(examples) {
         count += 1;
         match with_what_examples_name(Memory::main(example)).load() {
             Ok(loaded) => assert_eq!(text_of(&loaded.warnings), "", "{example}"),
             Err(problems) => panic!("{example}\n{}", text_of(&problems)),
         }
     }
-    assert!(count >= 27, "only {count} examples were found");
+    assert!(count >= 36, "only {count} examples were found");
 }
 
 /// The files that an example's application needs.
@@ -34,6 +35,9 @@ fn with_what_examples_name(memory: Memory) -> Memory {
         "/etc/shop/secrets.env",
         "/srv/shop/invoices/report.pdf",
         "downloads/report.pdf",
+        "/etc/app/ca.pem",
+        "/etc/app/client.pem",
+        "/etc/app/client.key",
     ]
     .into_iter()
     .fold(memory, |memory, path| memory.file(path, ""))
@@ -52,6 +56,7 @@ fn every_directive_has_its_chapter() {
         "log",
         "redir",
         "respond",
+        "reverse_proxy",
         "rewrite",
         "root",
         "route",
@@ -62,5 +67,19 @@ fn every_directive_has_its_chapter() {
         PAGE.lines().filter_map(|line| line.strip_prefix("### ")).flat_map(|line| line.split(", ")).collect();
     for directive in directives {
         assert!(chapters.contains(&directive), "{directive}");
+    }
+}
+
+#[test]
+fn every_option_of_reverse_proxy_is_on_its_page() {
+    for option in include_str!("../../src/directives/proxy/options.rs")
+        .split("const OTHERS_WORDS")
+        .take(1)
+        .chain(
+            include_str!("../../src/directives/proxy/transport.rs").split("const OTHER_TRANSPORTS").take(1),
+        )
+        .flat_map(|lists| lists.split('"').skip(1).step_by(2))
+    {
+        assert!(PROXY.contains(&format!("`{option}")), "{option}");
     }
 }

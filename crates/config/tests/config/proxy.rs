@@ -613,6 +613,7 @@ fn one_option_of_the_transport_keeps_the_defaults_of_the_others() {
         ("compression on", base()),
         ("max_response_header 0", base()),
         ("tls", ProxyTransport { tls: Some(tls()), ..base() }),
+        ("tls_server_name {http.reverse_proxy.upstream.host}", ProxyTransport { tls: Some(tls()), ..base() }),
         ("tls_timeout 2s", ProxyTransport { tls: Some(ProxyTls { timeout: seconds(2), ..tls() }), ..base() }),
         (
             "tls_trusted_ca_certs ca.pem more.pem",
@@ -732,4 +733,18 @@ file_server
 fn equal_proxies_are_one() {
     let loaded = site("reverse_proxy /a a:80\nreverse_proxy /b a:80\nreverse_proxy /c b:80").sound();
     assert_eq!(loaded.checked.proxies().len(), 2);
+}
+
+/// Every option that works, except those that contradict another one.
+const EVERY_OPTION: &str = include_str!("every_option.caddyfile");
+
+#[test]
+fn a_caddyfile_with_every_option_checks_without_a_word() {
+    let memory = ["ca.pem", "client.pem", "client.key"]
+        .into_iter()
+        .fold(Memory::default().file("Caddyfile", EVERY_OPTION), |memory, file| memory.file(file, ""));
+    let loaded = load(Path::new("Caddyfile"), FileKind::Caddyfile, &memory)
+        .unwrap_or_else(|problems| panic!("{}", text_of(&problems)));
+    assert_eq!(text_of(&loaded.warnings), "");
+    insta::assert_debug_snapshot!(only(&loaded));
 }

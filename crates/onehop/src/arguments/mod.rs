@@ -4,6 +4,7 @@
 //! since a line to copy teaches faster than a list of options.
 
 mod bench;
+mod proxy;
 mod trial;
 
 use std::net::SocketAddr;
@@ -19,6 +20,7 @@ use crate::listen;
 pub(crate) use self::bench::{
     AmongForeign, Bench, BenchCommand, Collection, Compare, Load, Max, Output, Request, Shape,
 };
+pub(crate) use self::proxy::Proxy;
 pub(crate) use self::trial::Try;
 
 /// A web server that runs your application: pages from memory, one hop to your users.
@@ -47,6 +49,7 @@ pub(crate) enum Command {
     Run(Run),
     Serve(Serve),
     App(App),
+    Proxy(Proxy),
     Validate(Validate),
     Routes(Routes),
     Reload(Control),
@@ -64,9 +67,9 @@ pub(crate) enum Command {
 #[command(
     about = "Serve the sites of an Onehopfile",
     long_about = "Serve the sites of an Onehopfile.\n\n\
-        Without a file, ./Onehopfile is taken, else ./Caddyfile. A file whose name is Caddyfile, or ends in it, \
-        is read as Caddy reads it: relative paths start in the working directory. In an Onehopfile they start \
-        in the file's own folder.\n\n\
+        Without a file, ./Onehopfile is taken, else ./Caddyfile, else /etc/onehop/Onehopfile, else \
+        /etc/caddy/Caddyfile. A file whose name is Caddyfile, or ends in it, is read as Caddy reads it: relative \
+        paths start in the working directory. In an Onehopfile they start in the file's own folder.\n\n\
         SIGHUP reads the file again; SIGTERM and Ctrl-C finish what is in flight and end; a second Ctrl-C ends \
         at once.",
     after_help = "Examples:\n  \
@@ -339,7 +342,7 @@ pub(crate) struct Man {
 /// Which configuration file.
 #[derive(Debug, Args)]
 pub(crate) struct File {
-    /// The configuration file [default: ./Onehopfile, else ./Caddyfile]
+    /// The configuration file [default: ./Onehopfile, else ./Caddyfile, else those in /etc/onehop and /etc/caddy]
     #[arg(value_name = "FILE", conflicts_with = "config")]
     positional: Option<PathBuf>,
     /// The configuration file, as an option
@@ -401,6 +404,7 @@ pub(crate) enum Admin {
 const RUN_EXIT_CODES: &str = "Examples:\n  \
     onehop serve dist --spa     a built single-page app at http://127.0.0.1:8080\n  \
     onehop app server.js        an application in JavaScript\n  \
+    onehop proxy --to :3000     a server that runs already\n  \
     onehop run                  the sites of ./Onehopfile\n  \
     onehop try                  what onehop would do for the application of this folder\n  \
     onehop bench :8080          measure any server\n  \

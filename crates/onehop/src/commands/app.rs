@@ -105,7 +105,7 @@ impl Asked {
 }
 
 /// The text that it points into was written by nobody: only what is wrong is said, and what to do.
-fn in_words(problems: &[Problem]) -> String {
+pub(super) fn in_words(problems: &[Problem]) -> String {
     let words = problems.iter().map(|problem| match &problem.help {
         Some(help) => format!("{}\n  {help}", problem.message),
         None => problem.message.clone(),

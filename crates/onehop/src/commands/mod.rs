@@ -1,4 +1,4 @@
-//! One file per command; `serving.rs` is what `run`, `serve` and `app` share.
+//! One file per command; `serving.rs` is what `run`, `serve`, `app` and `proxy` share.
 
 pub(crate) mod app;
 pub(crate) mod bench;
@@ -7,6 +7,7 @@ pub(crate) mod exec_worker;
 pub(crate) mod forms;
 pub(crate) mod guard;
 pub(crate) mod pages;
+pub(crate) mod proxy;
 pub(crate) mod routes;
 pub(crate) mod run;
 pub(crate) mod serve;

@@ -234,6 +234,16 @@ mod tests {
                 restart_in: None,
                 failed: false,
             },
+            Event::UpstreamDown {
+                upstream: "10.0.0.2:8080".to_owned(),
+                sites: vec!["http://localhost".to_owned(), "http://shop.example".to_owned()],
+                reason: "it answered 503 instead of 2xx".to_owned(),
+            },
+            Event::UpstreamUp {
+                upstream: "10.0.0.2:8080".to_owned(),
+                sites: vec!["http://localhost".to_owned()],
+                after: Duration::from_secs(95),
+            },
             Event::AppFailing { app: app(), reason: stderr.to_owned(), retry_in: Duration::from_secs(4) },
             Event::AppRolled { app: app(), workers: 2, took: Duration::from_millis(430) },
             Event::WorkerStuck {

@@ -140,7 +140,8 @@ impl Server {
             || connections_allowed(taken, configured.needs_second_descriptor()),
             NonZeroUsize::get,
         );
-        let shared = Arc::new(Shared::new(configured.snapshot(&registry), connections, timeouts));
+        let shared = Shared::new(configured.snapshot(&registry), connections, timeouts).with_cores(cores);
+        let shared = Arc::new(shared);
 
         let sockets = configured.addresses.iter().map(|address| bind::bind(address, cores, &[]));
         let sockets = sockets.collect::<Result<Vec<_>, _>>()?;

@@ -14,7 +14,9 @@ use super::conn::deadline::Deadlines;
 use super::conn::desk::Desks;
 use super::handle::app::lane::Lanes;
 use super::route::Snapshot;
-use super::upstream::idle::Upstreams;
+use super::upstream::floor;
+use super::upstream::lend::Doors;
+use super::upstream::pool::Upstreams;
 use crate::limits::Timeouts;
 use crate::observe::access_log::LogBatches;
 use crate::observe::{CoreCounters, SiteCounters};
@@ -31,6 +33,8 @@ pub struct Shared {
     stopping: AtomicBool,
     /// Milliseconds; meaningless before a stop.
     farewell: AtomicU64,
+    /// Where cores ask each other for idle connections to upstreams.
+    pub(crate) doors: Doors,
 }
 
 /// A counter with a cache line (and its neighbour, which is fetched along) of its own.
@@ -48,7 +52,20 @@ impl Shared {
             timeouts,
             stopping: AtomicBool::new(false),
             farewell: AtomicU64::new(0),
+            doors: Doors::new(1),
         }
+    }
+
+    /// The same for so many cores; without this for one.
+    #[must_use]
+    pub fn with_cores(mut self, cores: usize) -> Self {
+        self.doors = Doors::new(cores);
+        self
+    }
+
+    /// How many cores there are.
+    pub(crate) fn cores(&self) -> usize {
+        self.doors.count()
     }
 
     /// Every request that begins from now on sees this snapshot.
@@ -95,7 +112,7 @@ pub struct Core {
     pub(crate) logs: LogBatches,
     /// To workers of applications.
     pub(crate) lanes: Lanes,
-    /// To programs that speak HTTP.
+    /// To those that speak HTTP.
     pub(crate) upstreams: Upstreams,
     turn: Cell<usize>,
     /// Unique in the process, and hard to guess.
@@ -155,6 +172,11 @@ impl Core {
         Rc::clone(&self.view.borrow())
     }
 
+    /// The number of the snapshot that [`Core::view`] gave last.
+    pub(crate) fn generation(&self) -> u64 {
+        self.seen.get()
+    }
+
     /// A number that goes on with each call, so that equals take turns.
     pub(crate) fn next_turn(&self) -> usize {
         self.turn.replace(self.turn.get().wrapping_add(1))
@@ -172,10 +194,10 @@ impl Core {
 
     /// What is done at every tick, whether or not requests come: deadlines, date, logs, and letting
     /// go of an old snapshot.
-    pub(crate) fn tick(&self) {
+    pub(crate) fn tick(self: &Rc<Self>) {
         self.refresh_date();
         self.deadlines.tick();
-        self.upstreams.tick();
+        floor::tick(self);
         self.logs.flush(&self.counters);
         drop(self.view());
     }

@@ -20,6 +20,7 @@ use super::core::{Admission, Core};
 use super::handle::app::lane;
 use super::handle::app::pool::Worker;
 use super::origin::Origin;
+use super::upstream::lend;
 use crate::limits::{ACCEPT_BATCH_MAX, DEADLINE_TICK};
 
 /// What a core is told.
@@ -48,6 +49,7 @@ pub enum ListenSocket {
 pub async fn run(core: Rc<Core>, mut commands: mpsc::Receiver<Command>) -> io::Result<usize> {
     let mut acceptors: HashMap<usize, Rc<Notify>> = HashMap::new();
     let open_here = Rc::new(Cell::new(0usize));
+    tokio::task::spawn_local(lend::answer(Rc::clone(&core)));
     let mut ticks = tokio::time::interval(DEADLINE_TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let grace = loop {

@@ -27,11 +27,15 @@ pub(crate) struct Wishes {
     pub(crate) threads: usize,
     pub(crate) timeouts: Timeouts,
     pub(crate) connections_max: Option<usize>,
+    /// What is changed in the settings after they were read.
+    pub(crate) amend: Option<Arc<Amend>>,
 }
+
+pub(crate) type Amend = dyn Fn(&mut Checked) + Send + Sync;
 
 impl Default for Wishes {
     fn default() -> Self {
-        Self { threads: 1, timeouts: Timeouts::default(), connections_max: None }
+        Self { threads: 1, timeouts: Timeouts::default(), connections_max: None, amend: None }
     }
 }
 
@@ -68,13 +72,21 @@ impl TestServer {
     pub(crate) fn try_start(folder: TempDir, text: &str, wishes: Wishes) -> Result<Self, StartError> {
         let file = folder.path().join("Onehopfile");
         std::fs::write(&file, text).unwrap();
-        let checked = read(&file).unwrap_or_else(|problems| panic!("{problems}"));
+        let amend = wishes.amend;
+        let read = move || {
+            let mut checked = read(&file)?;
+            if let Some(amend) = &amend {
+                amend(&mut checked);
+            }
+            Ok(checked)
+        };
+        let checked = read().unwrap_or_else(|problems: String| panic!("{problems}"));
         let (sender, events) = channel();
         let options = Options {
             threads: NonZeroUsize::new(wishes.threads),
             events: Arc::new(move |event| drop(sender.send(event))),
             control_socket: None,
-            load: Arc::new(move || read(&file)),
+            load: Arc::new(read),
             compressor: None,
             supervise: SuperviseOptions::default(),
             timeouts: wishes.timeouts,

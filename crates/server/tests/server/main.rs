@@ -16,6 +16,7 @@ mod listeners;
 mod observed;
 mod places;
 mod programs;
+mod proxy;
 mod refusals;
 mod routes;
 #[path = "../../../http1/tests/rows/mod.rs"]

@@ -20,12 +20,12 @@ pub(super) fn agrees(cx: &mut Context<'_>, draft: &mut Draft<'_>) -> bool {
     warn_of_passive_health(cx, draft);
     settle_balance(cx, draft, &mut found);
     let agrees = found.is_empty();
-    found.into_iter().for_each(|problem| cx.problems.push(problem));
+    found.into_iter().for_each(|problem| cx.problems.push(Box::new(problem)));
     agrees
 }
 
-fn contradiction(token: &Token, message: impl Into<String>, help: impl Into<String>) -> Box<Problem> {
-    Problem::error("contradiction", &token.place, message).help(help)
+fn contradiction(token: &Token, message: impl Into<String>, help: impl Into<String>) -> Problem {
+    *Problem::error("contradiction", &token.place, message).help(help)
 }
 
 fn warn_of_no_effect(cx: &mut Context<'_>, token: &Token, message: String, help: &str) {
@@ -36,7 +36,7 @@ fn is_of_request(upstream: &ProxyUpstream) -> bool {
     matches!(upstream.address, ProxyAddress::OfRequest(_))
 }
 
-fn settle_tls(cx: &mut Context<'_>, draft: &mut Draft<'_>, found: &mut Vec<Box<Problem>>) {
+fn settle_tls(cx: &mut Context<'_>, draft: &mut Draft<'_>, found: &mut Vec<Problem>) {
     let option = draft.token_where(|name| name == "tls" || name.starts_with("tls_"));
     if let (Some(token), Some(Scheme::Http)) = (option, draft.scheme) {
         let message = format!("`{}` means TLS, and the upstreams are written with `http://`", token.text);
@@ -90,7 +90,7 @@ fn warn_of_plain(cx: &mut Context<'_>, draft: &Draft<'_>) {
 }
 
 /// `pool` beside the options of the transport that bound the same connections.
-fn settle_pool(draft: &mut Draft<'_>, found: &mut Vec<Box<Problem>>) {
+fn settle_pool(draft: &mut Draft<'_>, found: &mut Vec<Problem>) {
     settle_idle(draft, found);
     let (written, transport) = (draft.pool, &mut draft.proxy.transport);
     let upstreams = u32::try_from(draft.proxy.upstreams.len()).unwrap_or(u32::MAX);
@@ -149,7 +149,7 @@ fn settle_pool(draft: &mut Draft<'_>, found: &mut Vec<Box<Problem>>) {
 }
 
 /// `pool idle` and `keepalive` are one setting.
-fn settle_idle(draft: &mut Draft<'_>, found: &mut Vec<Box<Problem>>) {
+fn settle_idle(draft: &mut Draft<'_>, found: &mut Vec<Problem>) {
     let Some((idle, token)) = draft.pool.idle.zip(draft.token("pool")) else { return };
     let keepalive = &mut draft.proxy.transport.keepalive;
     if draft.seen.iter().any(|token| token.text == "keepalive") && *keepalive != Some(idle) {
@@ -160,7 +160,7 @@ fn settle_idle(draft: &mut Draft<'_>, found: &mut Vec<Box<Problem>>) {
 }
 
 /// `pool max` and `max_conns_per_host` are one bound.
-fn contradict_two_bounds(draft: &Draft<'_>, found: &mut Vec<Box<Problem>>) {
+fn contradict_two_bounds(draft: &Draft<'_>, found: &mut Vec<Problem>) {
     let (max, most) = (draft.pool.max, draft.proxy.transport.max_conns_per_host);
     if let (Some(max), Some(most), Some(token)) = (max, most, draft.token("pool"))
         && max != most
@@ -170,7 +170,7 @@ fn contradict_two_bounds(draft: &Draft<'_>, found: &mut Vec<Box<Problem>>) {
     }
 }
 
-fn settle_active_health(cx: &mut Context<'_>, draft: &mut Draft<'_>, found: &mut Vec<Box<Problem>>) {
+fn settle_active_health(cx: &mut Context<'_>, draft: &mut Draft<'_>, found: &mut Vec<Problem>) {
     let Some(first) = draft.token_where(|name| name.starts_with("health_")) else { return };
     let Some(asks) = draft.token_where(|name| matches!(name, "health_uri" | "health_path" | "health_port"))
     else {
@@ -214,7 +214,7 @@ fn warn_of_passive_health(cx: &mut Context<'_>, draft: &Draft<'_>) {
     warn_of_no_effect(cx, token, message, "`fail_duration 30s` remembers a failure for so long");
 }
 
-fn settle_balance(cx: &mut Context<'_>, draft: &Draft<'_>, found: &mut Vec<Box<Problem>>) {
+fn settle_balance(cx: &mut Context<'_>, draft: &Draft<'_>, found: &mut Vec<Problem>) {
     let balance = &draft.proxy.balance;
     let count = draft.proxy.upstreams.len();
     if let (Err(weights), Some(token)) = (weights_fit(&balance.policy, count), draft.token("lb_policy")) {

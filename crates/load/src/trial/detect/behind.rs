@@ -4,15 +4,18 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::launch::Launch;
 use super::surroundings::Surroundings;
-use super::write::directive;
 use super::{SERVER_FILES, package, routes, script};
 use crate::trial::{AppPort, Application, TrialError};
 
 /// Folders beside a configuration in which its application may be.
 const APPLICATION_FOLDERS: [&str; 7] = [".", "..", "api", "app", "backend", "server", "web"];
+
+/// How long `app` waits for an answer where nothing is said.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An address that requests are passed to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,13 +26,21 @@ pub(super) struct Upstream {
     pub(super) port: u16,
     /// `line 4 of nginx.conf`.
     pub(super) place: String,
+    /// How long an answer may take there, where that is said.
+    pub(super) timeout: Option<Duration>,
+    /// Whether `app` cannot say what stands there, so that somebody has to listen at the port.
+    pub(super) is_apart: bool,
 }
 
 /// Who answers at a port.
 #[derive(Debug, Clone)]
 enum Answers {
+    /// It runs already.
     Running(SocketAddr),
-    Started(Launch),
+    /// It is started at the port, for both sides.
+    Beside,
+    /// It is started for today; onehop runs it itself, as one application wherever requests are passed to it.
+    Run { launch: Launch, timeout: Option<Duration> },
 }
 
 /// The applications behind a front.
@@ -63,15 +74,16 @@ impl Behind {
                      port in a copy of the file",
                 ));
             }
+            let same: Vec<&Upstream> = upstreams.iter().filter(|other| other.port == upstream.port).collect();
             let answers = match surroundings.listener(upstream.port) {
                 Some(address) => Answers::Running(address),
-                None => behind.start(upstream, folder, surroundings, notes)?,
+                None => behind.start(upstream, &same, folder, surroundings, notes)?,
             };
             behind.ports.push((upstream.port, answers));
         }
         let running = |(_, answers): &(u16, Answers)| match answers {
             Answers::Running(address) => Some(*address),
-            Answers::Started(_) => None,
+            Answers::Beside | Answers::Run { .. } => None,
         };
         let addresses: Vec<SocketAddr> = behind.ports.iter().filter_map(running).collect();
         for address in &addresses {
@@ -97,25 +109,34 @@ impl Behind {
         Ok(behind)
     }
 
-    /// The `app` for what answers at a port.
+    /// Where what answers at a port is reached.
+    pub(super) fn address(&self, port: u16) -> String {
+        match self.ports.iter().find(|(known, _)| *known == port) {
+            Some((_, Answers::Running(address))) => address.to_string(),
+            _ => format!("127.0.0.1:{port}"),
+        }
+    }
+
+    /// The `app` for what answers at a port, where onehop runs it.
     pub(super) fn app(
         &self,
         port: u16,
         matcher: Option<&str>,
         folder: &Path,
-        more: &[String],
         surroundings: &Surroundings,
-    ) -> String {
-        match self.ports.iter().find(|(known, _)| *known == port) {
-            Some((_, Answers::Started(launch))) => launch.app(matcher, folder, more, surroundings),
-            Some((_, Answers::Running(address))) => elsewhere(&address.to_string(), matcher, more),
-            None => elsewhere(&format!("127.0.0.1:{port}"), matcher, more),
+    ) -> Option<String> {
+        match self.ports.iter().find(|(known, _)| *known == port)? {
+            (_, Answers::Run { launch, timeout }) => {
+                Some(launch.app(matcher, folder, &timeout_lines(*timeout), surroundings))
+            }
+            _ => None,
         }
     }
 
     fn start(
         &mut self,
         upstream: &Upstream,
+        same: &[&Upstream],
         folder: &Path,
         surroundings: &Surroundings,
         notes: &mut Vec<String>,
@@ -144,29 +165,62 @@ impl Behind {
         let told = routes::tell(&launch.directory, launch.file());
         launch.pass(&told.variables, surroundings);
         self.paths = told.paths;
-        let application = launch.application(AppPort::Fixed(upstream.port), surroundings);
+        let mut application = launch.application(AppPort::Fixed(upstream.port), surroundings);
+        application.is_run_by_onehop = !same.iter().any(|one| one.is_apart);
+        let how = match (application.is_run_by_onehop, launch.is_script()) {
+            (false, _) => "both sides",
+            (true, true) => "today's side. onehop runs it itself, without a port and a second connection",
+            (true, false) => "today's side. onehop runs it itself, without a port of its own",
+        };
         notes.push(format!(
-            "Nobody listens on {}:{}, so `{}` is started there for today's side. onehop runs it itself, without a \
-             port{}.",
+            "Nobody listens on {}:{}, so `{}` is started there for {how}.",
             upstream.host,
             upstream.port,
             launch.words().join(" "),
-            if launch.is_script() { " and a second connection" } else { " of its own" },
         ));
         if application.environment.iter().any(|(name, value)| name == "NODE_ENV" && value == "production") {
             notes.push("Both sides run with NODE_ENV=production.".to_owned());
         }
+        let is_run_by_onehop = application.is_run_by_onehop;
         self.application = Some(application);
-        Ok(Answers::Started(launch))
+        if !is_run_by_onehop {
+            return Ok(Answers::Beside);
+        }
+        Ok(Answers::Run { launch, timeout: common_timeout(same, notes) })
     }
 }
 
-/// An `app` that somebody else started.
-fn elsewhere(address: &str, matcher: Option<&str>, more: &[String]) -> String {
-    let head = matcher.map_or_else(|| "app".to_owned(), |matcher| format!("app {matcher}"));
-    let mut lines = vec![format!("supervise off {address}")];
-    lines.extend_from_slice(more);
-    directive(&head, &lines)
+/// How long an answer of one application may take, to which several places pass requests.
+fn common_timeout(same: &[&Upstream], notes: &mut Vec<String>) -> Option<Duration> {
+    let (first, rest) = same.split_first()?;
+    if rest.iter().all(|other| other.timeout == first.timeout) {
+        return first.timeout;
+    }
+    let longest = same.iter().map(|one| one.timeout.unwrap_or(TIMEOUT)).max()?;
+    notes.push(format!(
+        "What passes requests to {}:{} waits for different times; for onehop it is one application, and the longest \
+         one, {}, holds everywhere.",
+        first.host,
+        first.port,
+        written(longest)
+    ));
+    Some(longest)
+}
+
+fn timeout_lines(timeout: Option<Duration>) -> Vec<String> {
+    timeout
+        .filter(|timeout| *timeout != TIMEOUT)
+        .map(|timeout| format!("timeout {}", written(timeout)))
+        .into_iter()
+        .collect()
+}
+
+/// A time as Onehopfiles write it.
+pub(super) fn written(time: Duration) -> String {
+    match time.subsec_millis() {
+        0 => format!("{}s", time.as_secs()),
+        _ => format!("{}ms", time.as_millis()),
+    }
 }
 
 /// Whether a host is this machine.

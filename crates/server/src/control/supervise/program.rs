@@ -20,7 +20,7 @@ use crate::limits::{
     WORKER_DRAIN_LOOK_PERIOD, WORKER_EXIT_EXPLAINED_DEADLINE, WORKER_PING_PERIOD,
 };
 use crate::request::handle::app::pool::{LaneReport, Transport, Worker};
-use crate::request::upstream::connection::connect_unix;
+use crate::request::upstream::dial::connect_unix;
 
 /// Lives until the process has ended.
 pub(super) async fn live(mut task: Task) {

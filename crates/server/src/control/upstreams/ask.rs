@@ -2,124 +2,209 @@
 //!
 //! Bounded in bytes; its time is bounded by the caller. Keeps nothing.
 
+use std::borrow::Cow;
+use std::future::poll_fn;
 use std::io;
-use std::sync::Arc;
 
 use onehop_config::checked::proxy::{ActiveHealth, StatusTest};
-use onehop_http1::{AnswerRead, AskHead, BodyLength, BodyRead, ClientCodec, ResponseHead};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
+use onehop_http1::{AnswerRead, AskHead, BodyLength, BodyRead, ClientCodec, Refusal};
 
 use super::health::Question;
-use crate::limits::{CODEC_LIMITS, PROXY_QUESTION_BODY_BYTES_MAX, READ_BUFFER_BYTES};
-use crate::request::upstream::connection::connect_unix;
-use crate::request::upstream::peer::{Place, Tls};
+use crate::limits::PROXY_QUESTION_BODY_BYTES_MAX;
+use crate::request::upstream::connection::{Buffers, Connection};
+use crate::request::upstream::dial;
+use crate::request::upstream::peer::Place;
+use crate::request::upstream::pool::NoConnection;
 
-/// Whom a question goes to.
-#[derive(Clone)]
-pub(super) struct Asked {
-    pub(super) place: Place,
-    pub(super) tls: Option<Tls>,
-    /// What stands in `Host` where the settings name none.
-    pub(super) host: String,
+/// Redirects that are followed for one question, as Go's client does.
+const REDIRECTS_MAX: usize = 10;
+
+/// What is asked: at first what is configured, then what redirects say.
+struct Request<'a> {
+    settings: &'a ActiveHealth,
+    method: Cow<'a, str>,
+    target: Cow<'a, str>,
+    host: Cow<'a, str>,
+    body: &'a str,
 }
 
-/// Whether the upstream is well; the error is why not, for a person.
+/// An answer that needs no other question, or where another one leads.
+enum Answer {
+    Judged(Result<(), String>),
+    Redirected { status: u16, location: String },
+}
+
+/// Whether the upstream is well; the error is why not, for a person. A redirect that is followed leads to the same
+/// upstream, whatever host it names, as in Caddy: nobody else answers for it.
 pub(super) async fn ask(question: &Question) -> Result<(), String> {
-    let no_connection = |error: io::Error| format!("no connection: {error}");
-    match &question.asked.place {
-        Place::Unix(path, uid) => {
-            let stream = connect_unix(path, *uid).await.map_err(no_connection)?;
-            encrypt(stream, question).await
-        }
-        Place::Address(address) => {
-            encrypt(TcpStream::connect(address).await.map_err(no_connection)?, question).await
-        }
-        Place::Name(name, port) => {
-            let stream = TcpStream::connect((name.as_str(), *port)).await.map_err(no_connection)?;
-            encrypt(stream, question).await
+    let mut request = Request::new(question);
+    for _ in 0..=REDIRECTS_MAX {
+        match once(question, &request).await? {
+            Answer::Judged(judged) => return judged,
+            Answer::Redirected { status, location } => request.follow(status, &location),
         }
     }
+    Err(format!("it redirected more than {REDIRECTS_MAX} times"))
 }
 
-async fn encrypt<S>(stream: S, question: &Question) -> Result<(), String>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    let Some(tls) = &question.asked.tls else { return exchange(stream, question).await };
-    let connector = TlsConnector::from(Arc::clone(&tls.config));
-    let stream = connector.connect(tls.name.clone(), stream).await;
-    exchange(stream.map_err(|error| format!("no TLS: {error}"))?, question).await
-}
-
-async fn exchange<S>(mut stream: S, question: &Question) -> Result<(), String>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+async fn once(question: &Question, request: &Request<'_>) -> Result<Answer, String> {
+    let dialled = dial::dial_apart(&question.peer).await;
+    let connection = dialled.map_err(|none| match none {
+        NoConnection::Refused(error) => format!("no connection: {error}"),
+        NoConnection::Late => format!("no connection within {:?}", question.peer.terms.dial_timeout),
+        NoConnection::Name(reason) => format!("its name leads nowhere: {reason}"),
+        NoConnection::Tls(reason) => format!("no TLS: {reason}"),
+        // Those of the pool, which this is none of.
+        NoConnection::QueueFull | NoConnection::QueueLate => "no connection".to_owned(),
+    })?;
     let settings = &question.settings;
-    let broken = |error: io::Error| format!("the connection broke: {error}");
-    let mut codec = ClientCodec::new(CODEC_LIMITS);
-    let mut output = Vec::new();
-    let fields = fields(settings, &question.asked.host);
-    let (method, target) = (settings.method.as_bytes(), settings.uri.as_bytes());
-    let ask = AskHead { method, target, fields: &fields, body: BodyLength::None, upgrade: false };
-    codec
-        .write_request_head(&mut output, ask)
-        .map_err(|refusal| format!("it cannot be asked: {refusal:?}"))?;
-    codec.finish(&mut output, &[]);
-    stream.write_all(&output).await.map_err(broken)?;
-    stream.flush().await.map_err(broken)?;
+    let output = request.written(&mut connection.codec())?;
+    connection.write(&output, &[]).await.map_err(broke)?;
 
-    let (mut input, mut head) = (Vec::new(), ResponseHead::new());
+    let mut buffers = Buffers::new();
     loop {
-        match codec
-            .read_head(&input, &mut head)
-            .map_err(|refusal| format!("its answer is broken: {refusal:?}"))?
-        {
-            Some(AnswerRead::Informational { consumed }) => drop(input.drain(..consumed)),
+        let read = connection.codec().read_head(buffers.input.unread(), &mut buffers.head);
+        match read.map_err(broken)? {
+            Some(AnswerRead::Informational { consumed }) => buffers.input.consume(consumed),
             Some(AnswerRead::Final { consumed } | AnswerRead::Tunnel { consumed }) => {
-                input.drain(..consumed);
+                buffers.input.consume(consumed);
                 break;
             }
             None => {
-                if read(&mut stream, &mut input).await.map_err(broken)? == 0 {
+                if fill(&connection, &mut buffers).await? == 0 {
                     return Err("it closed the connection without an answer".to_owned());
                 }
             }
         }
     }
+    let head = &buffers.head;
     let status = head.status();
-    if !settings.status.fits(status) {
-        return Err(format!("it answered {status} instead of {}", expected(settings.status)));
+    if settings.follow_redirects
+        && matches!(status, 301 | 302 | 303 | 307 | 308)
+        && let Some(location) = head.find("location")
+    {
+        let location = String::from_utf8_lossy(location).into_owned();
+        return Ok(Answer::Redirected { status, location });
     }
-    let Some(expression) = &question.body else { return Ok(()) };
-    let body = body(&mut stream, &mut codec, input).await?;
-    if expression.is_match(&String::from_utf8_lossy(&body)) {
-        Ok(())
-    } else {
-        Err(format!("its body does not match `{}`", expression.as_str()))
+    if !settings.status.fits(status) {
+        let wanted = expected(settings.status);
+        return Ok(Answer::Judged(Err(format!("it answered {status} instead of {wanted}"))));
+    }
+    let Some(expression) = &question.body else { return Ok(Answer::Judged(Ok(()))) };
+    let body = body(&connection, &mut buffers).await?;
+    let is_right = expression.is_match(&String::from_utf8_lossy(&body));
+    let wrong = || format!("its body does not match `{}`", expression.as_str());
+    Ok(Answer::Judged(if is_right { Ok(()) } else { Err(wrong()) }))
+}
+
+impl<'a> Request<'a> {
+    fn new(question: &'a Question) -> Self {
+        let settings = &question.settings;
+        let is_host = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("host");
+        let host = match settings.fields.iter().find(is_host) {
+            Some((_, host)) => Cow::Borrowed(host.as_str()),
+            None => Cow::Owned(match &question.peer.place {
+                Place::Address(address) => address.to_string(),
+                Place::Name(name, port) => format!("{name}:{port}"),
+                Place::Unix(..) => "localhost".to_owned(),
+            }),
+        };
+        let (method, target) = (Cow::Borrowed(&*settings.method), Cow::Borrowed(&*settings.uri));
+        Self { settings, method, target, host, body: &settings.request_body }
+    }
+
+    /// RFC 9110 section 15.4: only 307 and 308 keep the method and the body.
+    fn follow(&mut self, status: u16, location: &str) {
+        let location = location.split('#').next().unwrap_or_default();
+        let starts =
+            |with: &&str| location.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with));
+        let target = match ["https://", "http://", "//"].iter().find(|with| starts(with)) {
+            Some(before) => {
+                let rest = location.get(before.len()..).unwrap_or_default();
+                let (host, target) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+                self.host = Cow::Owned(host.to_owned());
+                if target.starts_with('/') { target.to_owned() } else { format!("/{target}") }
+            }
+            None if location.starts_with('/') => location.to_owned(),
+            None if location.is_empty() => self.target.clone().into_owned(),
+            None => {
+                let path = self.target.split('?').next().unwrap_or_default();
+                let kept = if location.starts_with('?') {
+                    Some(path.len())
+                } else {
+                    path.rfind('/').map(|at| at + 1)
+                };
+                format!("{}{location}", kept.and_then(|kept| path.get(..kept)).unwrap_or("/"))
+            }
+        };
+        self.target = Cow::Owned(target);
+        if !matches!(status, 307 | 308) {
+            self.body = "";
+            if self.method != "HEAD" {
+                self.method = Cow::Borrowed("GET");
+            }
+        }
+    }
+
+    fn written(&self, codec: &mut ClientCodec) -> Result<Vec<u8>, String> {
+        let mut output = Vec::new();
+        let body = match self.body.len() {
+            0 => BodyLength::None,
+            length => BodyLength::Known(length as u64),
+        };
+        let (fields, target) = (self.fields(), self.target.as_bytes());
+        let ask = AskHead { method: self.method.as_bytes(), target, fields: &fields, body, upgrade: false };
+        let written = codec.write_request_head(&mut output, ask);
+        written.map_err(|refusal| format!("it cannot be asked for {}: {refusal:?}", self.target))?;
+        if !self.body.is_empty() {
+            codec.write_data(&mut output, self.body.as_bytes());
+        }
+        codec.finish(&mut output, &[]);
+        Ok(output)
+    }
+
+    /// Without those that are about the connection or its framing.
+    fn fields(&self) -> Vec<u8> {
+        let mut lines = Vec::new();
+        // What a redirect names comes from the upstream.
+        let is_line = |value: &str| !value.bytes().any(|byte| byte < b' ' && byte != b'\t' || byte == 127);
+        let mut push = |name: &str, value: &str| {
+            if is_line(value) {
+                for part in [name, ": ", value, "\r\n"] {
+                    lines.extend_from_slice(part.as_bytes());
+                }
+            }
+        };
+        let is = |name: &str, other: &str| name.eq_ignore_ascii_case(other);
+        push("Host", &self.host);
+        if !self.settings.fields.iter().any(|(name, _)| is(name, "user-agent")) {
+            push("User-Agent", "onehop-health");
+        }
+        for (name, value) in &self.settings.fields {
+            let ours = ["host", "connection", "keep-alive", "content-length", "transfer-encoding", "expect"];
+            if !ours.iter().any(|ours| is(name, ours)) {
+                push(name, value);
+            }
+        }
+        lines
     }
 }
 
 /// The beginning of the answer's body.
-async fn body<S>(stream: &mut S, codec: &mut ClientCodec, mut input: Vec<u8>) -> Result<Vec<u8>, String>
-where
-    S: AsyncRead + Unpin,
-{
-    let broken = |refusal| format!("its answer is broken: {refusal:?}");
+async fn body(connection: &Connection, buffers: &mut Buffers) -> Result<Vec<u8>, String> {
     let mut body = Vec::new();
     while body.len() < PROXY_QUESTION_BODY_BYTES_MAX {
-        match codec.read_body(&input).map_err(broken)? {
+        let input = &mut buffers.input;
+        let read = connection.codec().read_body(input.unread());
+        match read.map_err(broken)? {
             BodyRead::Data { at, consumed } => {
-                body.extend_from_slice(input.get(at).unwrap_or_default());
-                input.drain(..consumed);
+                body.extend_from_slice(input.unread().get(at).unwrap_or_default());
+                input.consume(consumed);
             }
             BodyRead::End { .. } => break,
             BodyRead::NeedMore => {
-                let count = read(stream, &mut input).await;
-                if count.map_err(|error| format!("the connection broke: {error}"))? == 0 {
-                    codec.read_eof(input.len()).map_err(broken)?;
+                if fill(connection, buffers).await? == 0 {
+                    connection.codec().read_eof(buffers.input.unread().len()).map_err(broken)?;
                     break;
                 }
             }
@@ -129,34 +214,17 @@ where
     Ok(body)
 }
 
-/// Reads once. The codec refuses heads and framing that are longer than its bounds, so that this one stays small.
-async fn read<S: AsyncRead + Unpin>(stream: &mut S, input: &mut Vec<u8>) -> io::Result<usize> {
-    input.reserve(READ_BUFFER_BYTES);
-    stream.read_buf(input).await
+/// Reads once; 0 is the end.
+async fn fill(connection: &Connection, buffers: &mut Buffers) -> Result<usize, String> {
+    poll_fn(|context| connection.poll_fill(&mut buffers.input, context)).await.map_err(broke)
 }
 
-/// The fields of the request, without those that are about the connection or its framing.
-fn fields(settings: &ActiveHealth, host: &str) -> Vec<u8> {
-    let mut lines = Vec::new();
-    let mut push = |name: &str, value: &str| {
-        for part in [name, ": ", value, "\r\n"] {
-            lines.extend_from_slice(part.as_bytes());
-        }
-    };
-    let is = |name: &str, other: &str| name.eq_ignore_ascii_case(other);
-    let said = settings.fields.iter().find(|(name, _)| is(name, "host")).map(|(_, value)| value.as_str());
-    push("Host", said.unwrap_or(host));
-    if !settings.fields.iter().any(|(name, _)| is(name, "user-agent")) {
-        push("User-Agent", "onehop-health");
-    }
-    for (name, value) in &settings.fields {
-        let is_ours = ["host", "connection", "keep-alive", "content-length", "transfer-encoding", "expect"];
-        let is_line = !value.bytes().any(|byte| matches!(byte, b'\r' | b'\n' | 0));
-        if is_line && !is_ours.iter().any(|ours| is(name, ours)) {
-            push(name, value);
-        }
-    }
-    lines
+fn broke(error: io::Error) -> String {
+    format!("the connection broke: {error}")
+}
+
+fn broken(refusal: Refusal) -> String {
+    format!("its answer is broken: {refusal:?}")
 }
 
 fn expected(status: StatusTest) -> String {
@@ -164,4 +232,13 @@ fn expected(status: StatusTest) -> String {
         StatusTest::Exactly(status) => status.to_string(),
         StatusTest::Class(class) => format!("{class}xx"),
     }
+}
+
+/// Host and target after a redirect.
+#[cfg(test)]
+pub(super) fn followed(settings: &ActiveHealth, host: &str, location: &str) -> (String, String) {
+    let (method, target) = (Cow::Borrowed(&*settings.method), Cow::Borrowed(&*settings.uri));
+    let mut request = Request { settings, method, target, host: Cow::Borrowed(host), body: "" };
+    request.follow(302, location);
+    (request.host.into_owned(), request.target.into_owned())
 }

@@ -11,8 +11,8 @@ use onehop_config::checked::{Checked, Part, Route, Step, Template};
 use regex_lite::Regex;
 use rustls::ClientConfig;
 
-use super::ask::Asked;
 use super::health::Question;
+use super::names::Names;
 use super::{Key, KeyOfActive, KeyOfRequest, Known, tls};
 use crate::limits::{PROXY_QUEUE_MAX, PROXY_QUEUE_WAIT};
 use crate::request::handle::proxy::health::{Active, Health, Standing};
@@ -21,9 +21,11 @@ use crate::request::handle::proxy::{Member, Proxy};
 use crate::request::upstream::peer::{Peer, Place, Terms, Tls};
 
 /// Everything that the settings name.
-pub(super) fn make(settings: &Checked, before: &Known) -> Result<Known, String> {
-    let mut making = Making { before, now: Known::default() };
-    for proxy in settings.proxies() {
+pub(super) fn make(settings: &Checked, before: &Known, names: &Names) -> Result<Known, String> {
+    let proxies = settings.proxies();
+    let max_fails = proxies.iter().map(|proxy| proxy.passive_health.max_fails).max().unwrap_or_default();
+    let mut making = Making { before, names, now: Known::default(), max_fails };
+    for proxy in proxies {
         let made = making.proxy(proxy, &sites(settings, proxy))?;
         making.now.proxies.push(made);
     }
@@ -32,7 +34,11 @@ pub(super) fn make(settings: &Checked, before: &Known) -> Result<Known, String> 
 
 struct Making<'a> {
     before: &'a Known,
+    /// Resolves those of new peers for as long as they live.
+    names: &'a Names,
     now: Known,
+    /// The most that any directive counts: what is known of an address serves all of them.
+    max_fails: u32,
 }
 
 impl Making<'_> {
@@ -84,15 +90,20 @@ impl Making<'_> {
         };
         let peer = match find(&self.now.peers, &key).or_else(|| find(&self.before.peers, &key)) {
             Some(peer) => peer,
-            None => Peer::new(one.upstream.label.clone(), place, one.terms(one.tls()?)),
+            None => {
+                let peer = Peer::new(one.upstream.label.clone(), place, one.terms(one.tls()?));
+                self.names.follow(&peer, &one.settings.transport.resolvers);
+                peer
+            }
         };
         if find(&self.now.peers, &key).is_none() {
             self.now.peers.push((key.clone(), Arc::clone(&peer)));
         }
-        let standing = self.standing(&one.upstream.address, one.settings.passive_health.max_fails);
+        let standing = self.standing(&one.upstream.address);
         let active =
             one.settings.active_health.as_ref().map(|settings| self.active(one, settings, key, &peer, sites));
-        Ok((Member::with_health(one.number, peer, Health { standing, active: active.transpose()? }), None))
+        let health = Health { standing, active: active.transpose()? };
+        Ok((Member::with_health(one.number, peer, one.upstream.label.as_str().into(), health), None))
     }
 
     fn of_request(&mut self, one: &One<'_>, key: Key) -> Arc<OfRequest> {
@@ -101,19 +112,20 @@ impl Making<'_> {
         if let Some(table) = find(&self.now.of_request, &key) {
             return table;
         }
-        let table = find(&self.before.of_request, &key).unwrap_or_else(|| Arc::new(one.table()));
+        let table = find(&self.before.of_request, &key).unwrap_or_else(|| Arc::new(one.table(self.names)));
         self.now.of_request.push((key, Arc::clone(&table)));
         table
     }
 
     /// What is known of an address, whoever sends requests there.
-    fn standing(&mut self, address: &ProxyAddress, max_fails: u32) -> Arc<Standing> {
-        let known = find(&self.now.standings, address).or_else(|| find(&self.before.standings, address));
-        let standing = match known {
-            None => Arc::new(Standing::new(max_fails)),
-            Some(standing) => standing.widened(max_fails).map_or(standing, Arc::new),
+    fn standing(&mut self, address: &ProxyAddress) -> Arc<Standing> {
+        if let Some(standing) = find(&self.now.standings, address) {
+            return standing;
+        }
+        let standing = match find(&self.before.standings, address) {
+            None => Arc::new(Standing::new(self.max_fails)),
+            Some(standing) => standing.widened(self.max_fails).map_or(standing, Arc::new),
         };
-        self.now.standings.retain(|(other, _)| other != address);
         self.now.standings.push((address.clone(), Arc::clone(&standing)));
         standing
     }
@@ -123,7 +135,7 @@ impl Making<'_> {
         one: &One<'_>,
         settings: &ActiveHealth,
         key: Key,
-        peer: &Peer,
+        peer: &Arc<Peer>,
         sites: &[String],
     ) -> Result<Arc<Active>, String> {
         let key = KeyOfActive { key, settings: settings.clone() };
@@ -136,13 +148,18 @@ impl Making<'_> {
             return Ok(active);
         }
         let active = find(&self.before.actives, &key).unwrap_or_default();
+        let known = self.before.questions.iter().find(|question| Arc::ptr_eq(&question.active, &active));
+        let asked = match known {
+            Some(question) => Arc::clone(&question.peer),
+            None => one.asked(peer, settings, self.names)?,
+        };
         let body = settings.body.as_deref().map(Regex::new).transpose();
         let body = body.map_err(|error| format!("health_body: {error}"))?;
         self.now.questions.push(Arc::new(Question {
             active: Arc::clone(&active),
             settings: settings.clone(),
             body,
-            asked: asked(peer, settings.port),
+            peer: asked,
             upstream: one.upstream.label.clone(),
             sites: sites.to_vec(),
         }));
@@ -195,11 +212,29 @@ impl One<'_> {
         tls_to(self.settings, self.client.map(|(_, config)| config), host, port)
     }
 
+    /// Whom a question goes to: the peer itself, another port beside it, or somebody else.
+    fn asked(&self, peer: &Arc<Peer>, settings: &ActiveHealth, names: &Names) -> Result<Arc<Peer>, String> {
+        let address;
+        let (host, port) = match (&settings.target, &peer.place, settings.port) {
+            (Some((host, port)), ..) => (host.as_str(), *port),
+            (None, Place::Address(of_peer), Some(port)) => {
+                address = of_peer.ip().to_string();
+                (address.as_str(), port)
+            }
+            (None, Place::Name(name, _), Some(port)) => (name.as_str(), port),
+            (None, ..) => return Ok(Arc::clone(peer)),
+        };
+        let tls = tls_to(self.settings, self.client.map(|(_, config)| config), host, Some(port))?;
+        let asked = Peer::new(peer.label.clone(), place(host, port), terms(self.settings, tls, false));
+        names.follow(&asked, &self.settings.transport.resolvers);
+        Ok(asked)
+    }
+
     fn terms(&self, tls: Option<Tls>) -> Terms {
         terms(self.settings, tls, self.place().is_some())
     }
 
-    fn table(&self) -> OfRequest {
+    fn table(&self, names: &Names) -> OfRequest {
         let address = match &self.upstream.address {
             ProxyAddress::OfRequest(template) => template.clone(),
             ProxyAddress::Tcp { host, port } if host.contains(':') => text(format!("[{host}]:{port}")),
@@ -211,11 +246,11 @@ impl One<'_> {
         let server_name = tls.and_then(|tls| tls.server_name.clone());
         let server_name = server_name.filter(|name| literal(name).is_none());
         let port = if tls.is_some() { 443 } else { 80 };
-        OfRequest::new(address, server_name, port, self.make())
+        OfRequest::new(address, server_name, port, self.make(names.clone()))
     }
 
     /// How upstreams are made of requests.
-    fn make(&self) -> Box<Make> {
+    fn make(&self, names: Names) -> Box<Make> {
         let (settings, number) = (Arc::clone(self.settings), self.number);
         let config = self.client.map(|(_, config)| Arc::clone(config));
         Box::new(move |filled: Filled<'_>| {
@@ -228,6 +263,7 @@ impl One<'_> {
             let label =
                 if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
             let peer = Peer::new(label, place, terms(&settings, tls.ok()?, false));
+            names.follow(&peer, &settings.transport.resolvers);
             let standing = Arc::new(Standing::new(settings.passive_health.max_fails));
             Some(Member::of_request(number, peer, Health { standing, active: None }))
         })
@@ -243,7 +279,7 @@ impl Question {
             active: Arc::clone(&self.active),
             settings: self.settings.clone(),
             body: self.body.clone(),
-            asked: self.asked.clone(),
+            peer: Arc::clone(&self.peer),
             upstream: self.upstream.clone(),
             sites: all,
         }
@@ -300,24 +336,6 @@ fn terms(settings: &checked::Proxy, tls: Option<Tls>, named: bool) -> Terms {
         ceiling: settings.pool.max.or(transport.max_conns_per_host).map(count),
         queue: (PROXY_QUEUE_MAX, PROXY_QUEUE_WAIT),
     }
-}
-
-/// Whom a question goes to: the peer itself, or another port beside it.
-fn asked(peer: &Peer, port: Option<u16>) -> Asked {
-    let place = match (peer.place.clone(), port) {
-        (Place::Address(mut address), Some(port)) => {
-            address.set_port(port);
-            Place::Address(address)
-        }
-        (Place::Name(name, _), Some(port)) => Place::Name(name, port),
-        (place, _) => place,
-    };
-    let host = match &place {
-        Place::Address(address) => address.to_string(),
-        Place::Name(name, port) => format!("{name}:{port}"),
-        Place::Unix(..) => "localhost".to_owned(),
-    };
-    Asked { place, tls: peer.terms.tls.clone(), host }
 }
 
 /// A template's text where it has no placeholder.

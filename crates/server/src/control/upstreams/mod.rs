@@ -2,11 +2,12 @@
 //! reload names again, with their connections and all that is known of them.
 //!
 //! What a reload asks for is prepared first, which changes nothing, and carried out once it is published. Questions
-//! about health are asked on one thread with a runtime of its own ([`health`]). Never speaks to a client.
+//! about health are asked on one thread with a runtime of its own ([`health`]), names resolved on another ([`names`]). Never speaks to a client.
 
 mod ask;
 mod health;
 mod make;
+mod names;
 mod report;
 mod tls;
 
@@ -25,10 +26,12 @@ use crate::request::handle::proxy::health::{Active, Standing};
 use crate::request::handle::proxy::of_request::OfRequest;
 use crate::request::upstream::peer::Peer;
 use health::{Question, Questions};
+use names::Names;
 
 /// Every peer that requests may go to.
 pub(super) struct Upstreams {
     known: Mutex<Known>,
+    names: Names,
     events: EventSink,
     /// Started with the first question.
     asking: Mutex<Option<Asking>>,
@@ -92,14 +95,14 @@ impl Prepared {
 impl Upstreams {
     /// Without an upstream.
     pub(super) fn new(events: EventSink) -> Self {
-        Self { known: Mutex::default(), events, asking: Mutex::new(None) }
+        Self { known: Mutex::default(), names: Names::default(), events, asking: Mutex::new(None) }
     }
 
     /// Makes what the settings ask for and what is not there yet. A failure changes nothing: files of certificates may
     /// be missing.
     pub(super) fn prepare(&self, settings: &Checked) -> Result<Prepared, String> {
         let before = self.lock().clone();
-        Ok(Prepared { known: make::make(settings, &before)? })
+        Ok(Prepared { known: make::make(settings, &before, &self.names)? })
     }
 
     /// Once what was prepared is published: those that nobody names any more are withdrawn, and others are asked how

@@ -70,7 +70,9 @@ pub(super) fn client(
             })?;
             builder.with_client_auth_cert(chain, key).map_err(|error| {
                 let (certificate, key) = (certificate_path.display(), key_path.display());
-                format!("the client certificate {certificate} and the key {key} do not do together: {error}")
+                format!(
+                    "the client certificate {certificate} and the key {key} do not belong together: {error}"
+                )
             })?
         }
         _ => builder.with_no_client_auth(),

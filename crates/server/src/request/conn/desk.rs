@@ -124,9 +124,18 @@ impl Input {
         socket: &mut Socket,
         context: &mut Context<'_>,
     ) -> Poll<std::io::Result<usize>> {
+        self.poll_fill_from(socket, context)
+    }
+
+    /// The same of any stream.
+    pub(crate) fn poll_fill_from(
+        &mut self,
+        stream: &mut (impl AsyncRead + Unpin),
+        context: &mut Context<'_>,
+    ) -> Poll<std::io::Result<usize>> {
         self.make_room();
         let mut buffer = ReadBuf::new(self.bytes.get_mut(self.end..).unwrap_or_default());
-        ready!(Pin::new(socket).poll_read(context, &mut buffer))?;
+        ready!(Pin::new(stream).poll_read(context, &mut buffer))?;
         let filled = buffer.filled().len();
         self.end += filled;
         Poll::Ready(Ok(filled))

@@ -32,11 +32,6 @@ impl Socket {
         }
     }
 
-    /// Whether the other side has neither sent anything that was not read nor closed.
-    pub(crate) fn is_silent(&self) -> bool {
-        matches!(self.peek(), Err(rustix::io::Errno::AGAIN))
-    }
-
     /// Whether the client has closed its side or is gone, whatever it sent before.
     pub(crate) fn is_closed_by_peer(&self) -> bool {
         let flags = PollFlags::RDHUP;

@@ -62,8 +62,9 @@ impl<'h> Rule<'h> {
             Some(Known::Host | Known::ContentLength) => true,
             known => {
                 let name = self.head.slice(field.name);
-                !(known.is_none() && self.is_dropped(name))
-                    && !(self.is_listed && is_named_by_connection(self.head, name))
+                let is_dropped = known.is_none() && self.is_dropped(name);
+                let is_named = || self.is_listed && is_named_by_connection(self.head, name);
+                !is_dropped && !is_named()
             }
         }
     }
@@ -192,9 +193,9 @@ pub(crate) fn fill(head: &ResponseHead, fields: &mut Fields, kind: Kind, voice: 
         let name = head.slice(field.name);
         let is_announced = kind == Kind::Chunked && field.known == Some(Known::Trailer);
         let is_named = || names_others && named().any(|member| member.eq_ignore_ascii_case(name));
-        (is_announced || !is_dropped(name, kind == Kind::Upgrade))
-            && !(voice == Voice::Upstream && field.known.is_none() && is_about_its_hop(name))
-            && !is_named()
+        let is_framing = !is_announced && is_dropped(name, kind == Kind::Upgrade);
+        let is_theirs = voice == Voice::Upstream && field.known.is_none() && is_about_its_hop(name);
+        !is_framing && !is_theirs && !is_named()
     };
     copy_lines(head.field_list(), |span| head.slice(span), keep, |piece| fields.add_lines(piece));
 }

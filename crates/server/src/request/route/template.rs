@@ -9,6 +9,7 @@ use onehop_config::checked::{Part, Placeholder, Template};
 use super::hosts::without_port;
 use super::uri::{decode_path, escape_path, file_extension, last_segment};
 use crate::limits::PATH_BYTES_MAX;
+use crate::request::handle::proxy::Member;
 use crate::request::trip::Trip;
 
 /// Bytes of one expanded template: a few URIs long; more is an attempt to blow answers up.
@@ -146,8 +147,9 @@ fn value(placeholder: &Placeholder, trip: &Trip<'_>, into: Into, out: &mut Vec<u
         P::FileMatchRelative => push_path(trip.file_match.as_deref().unwrap_or_default(), into, out),
         P::TimeUnix => push_text(unix_seconds(), out),
         P::Uuid => push_text(Some(random_id()), out),
-        // Known to `handle/proxy` alone; the checker lets them stand nowhere else.
-        P::UpstreamHostPort | P::UpstreamHost | P::UpstreamPort => {}
+        P::UpstreamHostPort => push_upstream(trip, Member::host_port, out),
+        P::UpstreamHost => push_upstream(trip, Member::host, out),
+        P::UpstreamPort => push_upstream(trip, Member::port, out),
     }
 }
 
@@ -172,6 +174,11 @@ fn push_path(decoded: &[u8], into: Into, out: &mut Vec<u8>) {
 
 fn push_text(text: Option<String>, out: &mut Vec<u8>) {
     out.extend_from_slice(text.unwrap_or_default().as_bytes());
+}
+
+/// Only where a request has been handed to an upstream; the checker lets these stand nowhere else.
+fn push_upstream(trip: &Trip<'_>, which: fn(&Member) -> &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(trip.upstream.as_deref().map(which).unwrap_or_default().as_bytes());
 }
 
 fn push_joined<'a>(values: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) {

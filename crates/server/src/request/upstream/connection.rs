@@ -6,25 +6,33 @@
 use std::cell::{Cell, RefCell, RefMut};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
-use std::path::Path;
+use std::net::SocketAddr;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker, ready};
-use std::time::Duration;
+use std::task::{Context, Poll, ready};
+use std::time::{Duration, Instant};
 
-use onehop_config::checked::AppAddress;
 use onehop_http1::{ClientCodec, Known, ResponseHead};
-use rustix::fs::{FileType, lstat};
 use tokio::io::AsyncWrite;
-use tokio::net::{TcpStream, UnixStream};
 
-use crate::limits::{CODEC_LIMITS, UPSTREAM_BACKLOG_PAUSE};
+use super::link::{Link, Silence};
+use super::queue::Slot;
+use crate::limits::CODEC_LIMITS;
 use crate::request::conn::desk::Input;
-use crate::request::conn::socket::Socket;
 
-/// A connection. Dropped, it is closed.
+/// A connection. Dropped, it is closed, and its place among those of its peer is free.
 pub(crate) struct Connection {
-    socket: RefCell<Socket>,
+    link: RefCell<Link>,
     codec: RefCell<ClientCodec>,
+    /// `None`: nobody counts it.
+    slot: Option<Slot>,
+    /// Where it leads, if it is to an address.
+    address: Option<SocketAddr>,
+    /// The peer's addresses that this one was last known to be among.
+    generation: Cell<u64>,
+    /// When it was last used, or made.
+    rests_since: Cell<Instant>,
+    /// When it was last known to be silent.
+    last_heard: Cell<Instant>,
     /// It has carried a request before this one.
     is_used: Cell<bool>,
     /// A write has begun and is not at its end, or will never be: whoever wrote may have been dropped.
@@ -46,33 +54,21 @@ pub(crate) struct Buffers {
 }
 
 impl Connection {
-    /// A new connection. Waits as long as the upstream's kernel lets it: the deadline is the caller's. `uid` as
-    /// for [`connect_unix`].
-    pub(crate) async fn dial(address: &AppAddress, uid: Option<u32>) -> io::Result<Self> {
-        let socket = match address {
-            AppAddress::Tcp(address) => {
-                let stream = TcpStream::connect(address).await?;
-                // A head and the first piece of its body are one write already.
-                stream.set_nodelay(true)?;
-                Socket::Tcp(stream)
-            }
-            AppAddress::Unix(path) => loop {
-                match connect_unix(path, uid).await {
-                    // The listener's backlog is full. Unlike TCP's the kernel does not wait by itself.
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                        tokio::time::sleep(UPSTREAM_BACKLOG_PAUSE).await;
-                    }
-                    connected => break Socket::Unix(connected?),
-                }
-            },
-        };
-        Ok(Self {
-            socket: RefCell::new(socket),
+    /// A connection that was just made, in its place among those of its peer.
+    pub(crate) fn new(link: Link, slot: Option<Slot>, address: Option<SocketAddr>, generation: u64) -> Self {
+        let now = Instant::now();
+        Self {
+            link: RefCell::new(link),
             codec: RefCell::new(ClientCodec::new(CODEC_LIMITS)),
+            slot,
+            address,
+            generation: Cell::new(generation),
+            rests_since: Cell::new(now),
+            last_heard: Cell::new(now),
             is_used: Cell::new(false),
             is_writing: Cell::new(false),
             kept_for: Cell::new(None),
-        })
+        }
     }
 
     /// Whether it has carried a request before: then the upstream may have closed it meanwhile.
@@ -103,28 +99,72 @@ impl Connection {
         self.is_used.set(true);
         // The codec knows what was to be sent, and only the socket what was. With bytes missing the upstream
         // would take the next request for the rest of this one.
-        self.codec.borrow_mut().reuse(unread) && !self.is_writing.get()
+        self.codec.borrow_mut().reuse(unread) && !self.is_writing.get() && self.link.borrow().is_drained()
     }
 
     /// Whether the upstream has said nothing, not even that it closes, while nothing was asked. Asks the
     /// kernel.
-    pub(crate) fn is_silent(&self) -> bool {
-        self.socket.borrow().is_silent()
+    pub(super) fn listen(&self) -> Silence {
+        self.link.borrow_mut().listen()
     }
 
     /// The same, but asks the kernel only where the event loop has heard of something.
-    pub(crate) fn seems_silent(&self) -> bool {
-        let mut context = Context::from_waker(Waker::noop());
-        let polled = match &*self.socket.borrow() {
-            Socket::Tcp(stream) => stream.poll_read_ready(&mut context),
-            Socket::Unix(stream) => stream.poll_read_ready(&mut context),
-        };
-        polled.is_pending() || self.is_silent()
+    pub(super) fn listen_to_events(&self) -> Silence {
+        self.link.borrow_mut().listen_to_events()
+    }
+
+    /// It waits for its next request from now on.
+    pub(super) fn rest(&self, now: Instant) {
+        self.rests_since.set(now);
+        self.last_heard.set(now);
+    }
+
+    /// When it was last used, or made.
+    pub(super) fn rests_since(&self) -> Instant {
+        self.rests_since.get()
+    }
+
+    /// It is known to be silent now.
+    pub(super) fn note_silence(&self, now: Instant) {
+        self.last_heard.set(now);
+    }
+
+    /// How long it rested without being closed, as far as anybody looked.
+    pub(super) fn rested_at_least(&self) -> Duration {
+        self.last_heard.get().saturating_duration_since(self.rests_since.get())
+    }
+
+    /// Where it leads.
+    pub(super) fn address(&self) -> Option<SocketAddr> {
+        self.address
+    }
+
+    /// The peer's addresses that its own was last known to be among.
+    pub(super) fn generation(&self) -> &Cell<u64> {
+        &self.generation
+    }
+
+    /// Closes it and keeps its place.
+    pub(super) fn into_slot(mut self) -> Option<Slot> {
+        self.slot.take()
+    }
+
+    /// Frees its place where its peer has more connections than this; then it has to be dropped.
+    pub(super) fn release_above(&mut self, floor: usize) -> bool {
+        let Some(slot) = self.slot.take() else { return true };
+        self.slot = slot.give_up_above(floor).err();
+        self.slot.is_none()
+    }
+
+    /// Out of this core's event loop, to be sent to another core.
+    pub(super) fn leave(self) -> io::Result<Travelling> {
+        self.link.borrow_mut().leave()?;
+        Ok(Travelling(self))
     }
 
     /// Reads once; 0 is the end.
     pub(crate) fn poll_fill(&self, input: &mut Input, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        input.poll_fill(&mut self.socket.borrow_mut(), context)
+        input.poll_fill_from(&mut *self.link.borrow_mut(), context)
     }
 
     /// Writes `first` and then `second`. Without a deadline: an upstream that takes nothing does not
@@ -133,11 +173,11 @@ impl Connection {
         let mut written = 0;
         self.is_writing.set(true);
         poll_fn(|context| {
-            let mut socket = self.socket.borrow_mut();
+            let mut link = self.link.borrow_mut();
             while written < first.len() + second.len() {
                 let head = first.get(written..).unwrap_or_default();
                 let body = second.get(written.saturating_sub(first.len())..).unwrap_or_default();
-                let stream = Pin::new(&mut *socket);
+                let stream = Pin::new(&mut *link);
                 let count = match (head.is_empty(), body.is_empty()) {
                     (false, true) => ready!(stream.poll_write(context, head))?,
                     (true, _) => ready!(stream.poll_write(context, body))?,
@@ -151,6 +191,8 @@ impl Connection {
                 }
                 written += count;
             }
+            // Encrypted, bytes that count as written may still wait here.
+            ready!(Pin::new(&mut *link).poll_flush(context))?;
             self.is_writing.set(false);
             Poll::Ready(Ok(()))
         })
@@ -159,12 +201,24 @@ impl Connection {
 
     /// Says that nothing more is sent; the upstream may go on.
     pub(crate) async fn finish_sending(&self) -> io::Result<()> {
-        poll_fn(|context| Pin::new(&mut *self.socket.borrow_mut()).poll_shutdown(context)).await
+        poll_fn(|context| Pin::new(&mut *self.link.borrow_mut()).poll_shutdown(context)).await
+    }
+}
+
+/// A connection on its way to another core.
+pub(super) struct Travelling(Connection);
+
+impl Travelling {
+    /// Into the event loop of the core that this is called on.
+    pub(super) fn arrive(self) -> io::Result<Connection> {
+        self.0.link.borrow_mut().arrive()?;
+        Ok(self.0)
     }
 }
 
 impl Buffers {
-    pub(super) fn new() -> Self {
+    /// Empty ones.
+    pub(crate) fn new() -> Self {
         Self { input: Input::new(), output: Vec::new(), scratch: Vec::new(), head: ResponseHead::new() }
     }
 
@@ -183,27 +237,6 @@ impl Buffers {
     }
 }
 
-/// Connects to a Unix socket; where a user is given, only to one that lies at the path itself and that a process
-/// of this user listens on.
-pub(crate) async fn connect_unix(path: &Path, uid: Option<u32>) -> io::Result<UnixStream> {
-    let Some(uid) = uid else { return UnixStream::connect(path).await };
-    let refused = |what: String| {
-        let what = format!("{} {what}, which is not connected to", path.display());
-        Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
-    };
-    // So that nobody else's listener sees as much as a connection; what counts is asked afterwards.
-    if FileType::from_raw_mode(lstat(path)?.st_mode) != FileType::Socket {
-        return refused("is no socket but a link or a file".to_owned());
-    }
-    let stream = UnixStream::connect(path).await?;
-    // Who called listen(2), however the path came to lead there (SO_PEERCRED, unix(7)).
-    let listener = stream.peer_cred()?.uid();
-    if listener != uid {
-        return refused(format!("belongs to a process of user {listener} instead of {uid}"));
-    }
-    Ok(stream)
-}
-
 /// The `timeout` parameter of a Keep-Alive field, in seconds; the shortest where there are several.
 fn timeout(value: &[u8]) -> Option<Duration> {
     let times = value.split(|byte| *byte == b',').filter_map(|parameter| {
@@ -217,10 +250,13 @@ fn timeout(value: &[u8]) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
+    use std::task::Waker;
 
     use onehop_http1::{AskHead, BodyLength, BodyRead};
 
+    use super::super::link::Carrier;
     use super::*;
+    use crate::request::conn::socket::Socket;
 
     #[tokio::test]
     async fn a_connection_whose_request_was_never_written_whole_is_not_used_again() {
@@ -228,7 +264,9 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("upstream.sock");
             let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
-            let connection = Connection::dial(&AppAddress::Unix(path), None).await.unwrap();
+            let stream = tokio::net::UnixStream::connect(&path).await.unwrap();
+            let link = Link::Plain(Carrier::new(Socket::Unix(stream)));
+            let connection = Connection::new(link, None, None, 0);
             let (mut peer, _) = listener.accept().unwrap();
             // More than the kernel takes while nobody reads.
             let body = vec![b'x'; 4 << 20];
@@ -257,25 +295,6 @@ mod tests {
             assert!(matches!(connection.codec().read_body(&[]), Ok(BodyRead::End { consumed: 0 })));
             assert_eq!(connection.reuse(0), written_whole);
         }
-    }
-
-    #[tokio::test]
-    async fn only_a_socket_on_which_the_right_user_listens_is_connected_to() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let (socket, link) = (folder.path().join("app.sock"), folder.path().join("link.sock"));
-        let listener = std::os::unix::net::UnixListener::bind(&socket).expect("bound");
-        std::os::unix::fs::symlink(&socket, &link).expect("linked");
-        let own = rustix::process::geteuid().as_raw();
-        let failed = async |path, uid| connect_unix(path, uid).await.err().map(|error| error.to_string());
-        assert_eq!(failed(&socket, Some(own)).await, None);
-        assert_eq!(failed(&link, None).await, None);
-        let other = failed(&socket, Some(own + 1)).await.expect("refused");
-        assert!(other.contains(&format!("a process of user {own} instead of {}", own + 1)), "{other}");
-        listener.set_nonblocking(true).expect("set");
-        while listener.accept().is_ok() {}
-        let linked = failed(&link, Some(own)).await.expect("refused");
-        assert!(linked.contains("is no socket but a link"), "{linked}");
-        assert!(listener.accept().is_err(), "not even connected to");
     }
 
     #[test]

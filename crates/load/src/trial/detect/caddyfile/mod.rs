@@ -1,8 +1,11 @@
-//! A Caddyfile: the same file for Caddy on another port, and with `app` for `reverse_proxy` for onehop.
+//! A Caddyfile: the same file for both on another port, but that onehop runs the application itself where it can.
 //!
-//! `text.rs` knows its grammar, `proxy.rs` the one directive that is translated. onehop-config says what else onehop
-//! cannot do, and its words are passed on with the line of the user's file.
+//! `text.rs` knows its grammar, `proxy.rs` the one directive that may become an `app`, `global.rs` the options before
+//! the first site. onehop-config says what else onehop cannot do, and its words are passed on with the line of the
+//! user's file.
 
+mod global;
+mod imports;
 mod proxy;
 #[cfg(test)]
 mod tests;
@@ -24,38 +27,14 @@ use text::{Edits, Line};
 
 /// Paths that are asked for.
 const PATHS_MAX: usize = 12;
-/// Global options about certificates, ports and processes, which a trial decides.
-const GLOBAL_LEFT_OUT: [&str; 22] = [
-    "admin",
-    "auto_https",
-    "persist_config",
-    "storage",
-    "default_bind",
-    "http_port",
-    "https_port",
-    "email",
-    "log",
-    "acme_ca",
-    "acme_ca_root",
-    "acme_dns",
-    "acme_eab",
-    "cert_issuer",
-    "key_type",
-    "local_certs",
-    "skip_install_trust",
-    "on_demand_tls",
-    "ocsp_stapling",
-    "renew_interval",
-    "pki",
-    "grace_period",
-];
-
 /// What of the text a trial looks at.
 struct File<'a> {
     path: &'a Path,
     text: &'a str,
     global: Option<&'a Line>,
     snippets: Vec<&'a Line>,
+    /// Those of them that the site imports. The others are not looked at.
+    imported: Vec<&'a Line>,
     /// The site's head and its directives.
     head: &'a Line,
     site: &'a [Line],
@@ -80,12 +59,16 @@ pub(super) fn detect(path: &Path, surroundings: &Surroundings) -> Result<Setup, 
     let folder = path.parent().unwrap_or(path);
     let mut notes = Vec::new();
     let file = choose(path, &text, &lines, &mut notes)?;
-    let proxies = proxies(&file, surroundings, &mut notes)?;
-    let upstreams: Vec<_> = proxies.iter().map(|proxy| proxy.upstream.clone()).collect();
+    let proxies = proxies(&file, surroundings)?;
+    let upstreams: Vec<_> = proxies.iter().flat_map(|proxy| proxy.upstreams.iter().cloned()).collect();
     let behind = Behind::find(&upstreams, folder, surroundings, &mut notes)?;
     let edits = shared_edits(&file, &mut notes);
     let caddy = for_caddy(&file, edits.clone());
-    let onehopfile = for_onehop(&file, edits, &proxies, &behind, surroundings)?;
+    let global = global::for_onehop(&file, surroundings, &mut notes);
+    for proxy in proxies.iter().filter(|proxy| proxy.app(&behind, folder, surroundings).is_some()) {
+        notes.extend_from_slice(&proxy.notes);
+    }
+    let onehopfile = global + &for_onehop(&file, edits, &proxies, &behind, surroundings)?;
     let name = below(folder, path);
     let description = match upstreams.first() {
         Some(upstream) => format!(
@@ -133,6 +116,7 @@ fn choose<'a>(
             path,
             text,
             global,
+            imported: imports::imported(site, &snippets, path),
             snippets,
             head: first,
             site,
@@ -156,7 +140,8 @@ fn choose<'a>(
         ));
     }
     note_tls(head, global, notes);
-    Ok(File { path, text, global, snippets, head, site: head.inner(), others, is_braced: true })
+    let imported = imports::imported(head.inner(), &snippets, path);
+    Ok(File { path, text, global, snippets, imported, head, site: head.inner(), others, is_braced: true })
 }
 
 fn addresses(head: &Line) -> String {
@@ -202,7 +187,7 @@ fn shared_edits(file: &File<'_>, notes: &mut Vec<String>) -> Edits {
     let names: Vec<&str> =
         file.snippets.iter().map(|snippet| snippet.word(0).trim_matches(['(', ')'])).collect();
     let mut pending: Vec<&Line> = file.site.iter().collect();
-    pending.extend(file.snippets.iter().flat_map(|snippet| snippet.inner()));
+    pending.extend(file.imported.iter().flat_map(|snippet| snippet.inner()));
     while let Some(line) = pending.pop() {
         match line.word(0) {
             "tls" => {
@@ -235,11 +220,9 @@ fn head_span(head: &Line) -> std::ops::Range<usize> {
 
 fn for_caddy(file: &File<'_>, mut edits: Edits) -> String {
     let mut global = CADDY_HEAD.to_owned();
-    for line in file.global.map(Line::inner).unwrap_or_default() {
-        if !GLOBAL_LEFT_OUT.contains(&line.word(0)) {
-            global.push_str(file.text.get(line.span.clone()).unwrap_or_default());
-            global.push('\n');
-        }
+    for line in global::kept(file) {
+        global.push_str(&global::written(file, line));
+        global.push('\n');
     }
     let logs = logs(file);
     for line in &logs {
@@ -267,7 +250,7 @@ fn squeezed(text: &str) -> String {
 
 /// The access logs of the site.
 fn logs<'a>(file: &File<'a>) -> Vec<&'a Line> {
-    let snippets = file.snippets.iter().flat_map(|snippet| snippet.inner());
+    let snippets = file.imported.iter().flat_map(|snippet| snippet.inner());
     file.site.iter().chain(snippets).filter(|line| line.word(0) == "log").collect()
 }
 
@@ -283,7 +266,7 @@ fn for_onehop(
         edits.replace(line.span.clone(), "log {\n\t\toutput file {scratch}/onehop-access.log\n\t}");
     }
     for proxy in proxies {
-        let app = behind.app(proxy.upstream.port, proxy.matcher, folder, &proxy.more, surroundings);
+        let Some(app) = proxy.app(behind, folder, surroundings) else { continue };
         let indentation = indentation(file.text, proxy.line.span.start);
         let app = super::write::indented_by(indentation, &app);
         edits.replace(proxy.line.span.clone(), app.trim().to_owned());

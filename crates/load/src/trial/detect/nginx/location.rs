@@ -4,12 +4,12 @@
 
 use std::path::Path;
 
+use super::pass::Pass;
 use super::translate::Context;
 use super::tree::Directive;
 use super::tried::{Fallback, tried};
 use super::{nearest, nearest_all, values};
 use crate::trial::TrialError;
-use crate::trial::detect::behind::Upstream;
 use crate::trial::detect::files::{below, normal};
 use crate::trial::detect::write::{directive as written, indented, word};
 
@@ -283,7 +283,7 @@ fn passed(
     block: &mut Block,
     notes: &mut Vec<String>,
 ) -> Result<(), TrialError> {
-    let (upstream, uri) = context.chosen.target(pass)?;
+    let uri = values::passed(pass.arg(0)).and_then(|to| to.uri);
     match takes_prefix_off(location.directive.inner()) {
         Some(prefix) if uri.is_none() && location.pattern.trim_end_matches('/') == prefix => {
             block.is_taken_off = true;
@@ -302,53 +302,10 @@ fn passed(
         }
     }
     let is_replaced = block.is_taken_off || uri.is_some();
-    told(pass, &upstream, is_replaced, levels, notes);
-    block.lines.push_str(&application(context, &upstream, None, levels));
+    let pass = Pass::of(context.chosen, pass, is_replaced.then_some(location.pattern.as_str()), levels)?;
+    pass.tell(context, notes);
+    block.lines.push_str(&pass.directive(context, None));
     Ok(())
-}
-
-/// What is said of requests to an application and of its redirects.
-pub(super) fn told(
-    pass: &Directive,
-    upstream: &Upstream,
-    is_replaced: bool,
-    levels: &[&[Directive]],
-    notes: &mut Vec<String>,
-) {
-    super::fields::fields(pass, levels, &format!("{}:{}", upstream.host, upstream.port), notes);
-    match nearest("proxy_redirect", levels) {
-        Some(directive) if directive.arg(0) == "off" => {}
-        Some(directive) if directive.arg(0) != "default" => notes.push(format!(
-            "`{}` ({}): nginx changes Location in the application's answers; onehop passes it on as it is.",
-            directive.shown(),
-            directive.place.words()
-        )),
-        // Without a path of its own the default only takes the application's address off.
-        _ if is_replaced => notes.push(format!(
-            "`{}` ({}): where the application's Location begins with that address, nginx puts the location's path in \
-             its place; onehop passes it on as it is.",
-            pass.shown(),
-            pass.place.words()
-        )),
-        _ => {}
-    }
-}
-
-/// The `app` of an upstream.
-pub(super) fn application(
-    context: &Context<'_>,
-    upstream: &Upstream,
-    matcher: Option<&str>,
-    levels: &[&[Directive]],
-) -> String {
-    let mut more = Vec::new();
-    if let Some(directive) = nearest("proxy_read_timeout", levels) {
-        match values::seconds(directive.arg(0)) {
-            Some(60) | None => {}
-            Some(seconds) => more.push(format!("timeout {}s", seconds.max(1))),
-        }
-    }
-    context.behind.app(upstream.port, matcher, context.chosen.folder, &more, context.surroundings)
 }
 
 /// What replaces the location's part of the path: a line that does it, where taking it off is not enough.

@@ -1,23 +1,26 @@
 //! An nginx.conf, whole or a part of one: which server it is, how it runs for a trial, what an Onehopfile makes of it.
 //!
 //! `lexer.rs` makes words, `tree.rs` directives, `values.rs` turns single values, `translate.rs` and `location.rs`
-//! write the Onehopfile, `runnable.rs` the configuration that is measured. Never drops silently what changes answers.
+//! write the Onehopfile, `pass.rs` with `fields.rs` and `upstreams.rs` what a `proxy_pass` becomes in it, `runnable.rs`
+//! the configuration that is measured. Never drops silently what changes answers.
 
 mod fields;
 mod lexer;
 mod location;
+mod pass;
 mod runnable;
 #[cfg(test)]
 mod tests;
 mod translate;
 mod tree;
 mod tried;
+mod upstreams;
 mod values;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use super::behind::{Behind, Upstream};
+use super::behind::Behind;
 use super::files::{TEXT_BYTES_MAX, below, normal, read_bounded};
 use super::surroundings::Surroundings;
 use super::write::site;
@@ -131,57 +134,6 @@ impl<'a> Chosen<'a> {
 
     fn upstream(&self, name: &str) -> Option<&'a Directive> {
         self.http.iter().find(|directive| directive.name == "upstream" && directive.arg(0) == name)
-    }
-
-    /// Where a `proxy_pass` leads, with what it does to the path.
-    fn target(&self, pass: &Directive) -> Result<(Upstream, Option<String>), TrialError> {
-        let refuse = |cause: &str, next: &str| Err(TrialError::found(&pass.place, cause.to_owned(), next));
-        let Some(to) = values::passed(pass.arg(0)) else {
-            return refuse(
-                &format!(
-                    "`{}` leads somewhere that is known only at run time, or is no HTTP on a port",
-                    pass.shown()
-                ),
-                "write the address: proxy_pass http://127.0.0.1:3000",
-            );
-        };
-        let Some(upstream) = self.upstream(&to.host) else {
-            let port = to.port.unwrap_or(80);
-            return Ok((Upstream { host: to.host, port, place: pass.place.words() }, to.uri));
-        };
-        let servers: Vec<&Directive> =
-            upstream.inner().iter().filter(|directive| directive.name == "server").collect();
-        let [server] = servers.as_slice() else {
-            let cause = format!(
-                "`upstream {}` has {} servers, and onehop does not spread requests over servers that others start",
-                to.host,
-                servers.len()
-            );
-            return refuse(
-                &cause,
-                "leave one of them in a copy of the file; `workers N` of `app` runs several",
-            );
-        };
-        let Some((host, port)) = values::host_and_port(server.arg(0)) else {
-            return Err(TrialError::found(
-                &server.place,
-                format!("`{}` is no host and port", server.shown()),
-                "let the application listen on a port of 127.0.0.1",
-            ));
-        };
-        Ok((Upstream { host, port: port.unwrap_or(80), place: server.place.words() }, to.uri))
-    }
-
-    fn upstreams(&self) -> Result<Vec<Upstream>, TrialError> {
-        let mut found = Vec::new();
-        let mut pending: Vec<&Directive> = self.server.inner().iter().rev().collect();
-        while let Some(directive) = pending.pop() {
-            if directive.name == "proxy_pass" {
-                found.push(self.target(directive)?.0);
-            }
-            pending.extend(directive.inner().iter().rev());
-        }
-        Ok(found)
     }
 
     /// Whether a connection is opened for each request to the application, and of which locations if not of all.

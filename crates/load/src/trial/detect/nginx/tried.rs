@@ -3,7 +3,8 @@
 //! Its last word is an internal redirect of nginx, for which a location is chosen once more. Where that is another
 //! one than its own, or where an application would get another path, it is refused.
 
-use super::location::{Kind, Location, application, headers, takes_prefix_off, told};
+use super::location::{Kind, Location, headers, takes_prefix_off};
+use super::pass::Pass;
 use super::translate::Context;
 use super::tree::Directive;
 use super::values;
@@ -159,11 +160,11 @@ fn named(
         );
     }
     let levels = [context.chosen.http, context.chosen.server.inner(), own];
-    let (upstream, _) = context.chosen.target(pass)?;
-    told(pass, &upstream, false, &levels, notes);
+    let pass = Pass::of(context.chosen, pass, None, &levels)?;
+    pass.tell(context, notes);
     let app = App {
-        under: application(context, &upstream, Some("@absent"), &levels),
-        bare: application(context, &upstream, None, &levels),
+        under: pass.directive(context, Some("@absent")),
+        bare: pass.directive(context, None),
         headers: headers(&levels, true, notes),
     };
     Ok(Fallback { before: format!("@absent not file {}\n", files.join(" ")), app: Some(app) })

@@ -22,8 +22,20 @@ const VARIABLES: [(&str, &str); 16] = [
     ("$msec", "{time.now.unix}"),
 ];
 
+/// Variables with a name at their end, and the placeholder that takes it.
+const NAMED: [(&str, &str); 3] = [("$http_", "header"), ("$cookie_", "cookie"), ("$arg_", "query")];
+
 /// A text with variables as one with placeholders, quoted for an Onehopfile; nothing where a variable has no equal.
 pub(super) fn text(written: &str) -> Option<String> {
+    filled(written, false)
+}
+
+/// The same for a field of requests, which may also pass on what the client sent.
+pub(super) fn sent(written: &str) -> Option<String> {
+    filled(written, true)
+}
+
+fn filled(written: &str, with_named: bool) -> Option<String> {
     let mut plain = true;
     let mut out = String::new();
     let mut rest = written.to_owned();
@@ -45,7 +57,10 @@ pub(super) fn text(written: &str) -> Option<String> {
                 rest = after;
                 continue 'text;
             }
-            return None;
+            let (placeholder, after) = named(rest).filter(|_| with_named)?;
+            out.push_str(&placeholder);
+            rest = after;
+            continue;
         }
         match character {
             '{' | '}' => out.extend(['\\', character]),
@@ -58,6 +73,17 @@ pub(super) fn text(written: &str) -> Option<String> {
         return Some(out);
     }
     Some(if out.contains('`') { format!("\"{}\"", out.replace('"', "\\\"")) } else { format!("`{out}`") })
+}
+
+/// The placeholder of `$http_x_name` and its like, and what follows.
+fn named(rest: &str) -> Option<(String, &str)> {
+    let (start, placeholder) = NAMED.iter().find(|(start, _)| rest.starts_with(start))?;
+    let rest = rest.strip_prefix(start)?;
+    let end = rest.find(|next: char| !next.is_ascii_alphanumeric() && next != '_').unwrap_or(rest.len());
+    let (name, after) = rest.split_at(end);
+    // nginx writes the dashes of a field's name as underscores; those of the others are their own.
+    let name = if *placeholder == "header" { name.replace('_', "-") } else { name.to_owned() };
+    (!name.is_empty()).then(|| (format!("{{{placeholder}.{name}}}"), after))
 }
 
 /// Path patterns that match what a regular expression does, for the forms that configurations have, and those that
@@ -247,6 +273,7 @@ mod tests {
             ("a`b\"c", Some("\"a`b\\\"c\"")),
             ("$hostname", None),
             ("$upstream_addr", None),
+            ("$http_x_id", None),
             ("", Some("``")),
         ] {
             let expected = expected.map(|text| match text.contains("{host}") || text.contains("{scheme}") {
@@ -254,6 +281,19 @@ mod tests {
                 false => text.to_owned(),
             });
             assert_eq!(text(written), expected, "{written}");
+        }
+    }
+
+    #[test]
+    fn a_field_may_pass_on_what_the_client_sent() {
+        for (written, expected) in [
+            ("$http_x_request_id", Some("{header.x-request-id}")),
+            ("a$cookie_a_b;", Some("`a{cookie.a_b};`")),
+            ("$arg_x-y", Some("{query.x}-y")),
+            ("$http_", None),
+            ("$request_id", None),
+        ] {
+            assert_eq!(sent(written).as_deref(), expected, "{written}");
         }
     }
 

@@ -12,13 +12,16 @@ mod queue;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use onehop_config::checked::{App, AppAddress};
 use tokio::sync::oneshot;
 
 use super::sticky::Stickiness;
+use crate::limits::{UPSTREAM_DIAL_DEADLINE, UPSTREAM_IDLE_DEADLINE, UPSTREAM_IDLE_MAX};
 use crate::request::core::Padded;
+use crate::request::upstream::peer::{Peer, Place, Terms};
 use queue::Queue;
 
 /// The workers of one application.
@@ -55,6 +58,8 @@ pub struct Worker {
     begun: AtomicU64,
     /// It takes no more requests.
     is_withdrawn: AtomicBool,
+    /// The connections to it, if it speaks HTTP.
+    pub(crate) peer: Option<Arc<Peer>>,
     /// Where cores report what happens to its lanes; never blocks.
     report: Report,
 }
@@ -182,7 +187,7 @@ impl Pool {
     pub fn withdraw(self: &Arc<Self>, id: WorkerId) {
         self.workers.rcu(|workers| {
             for worker in workers.iter().filter(|worker| worker.id == id) {
-                worker.is_withdrawn.store(true, Ordering::SeqCst);
+                worker.mark_lost();
             }
             workers.iter().filter(|worker| worker.id != id).cloned().collect::<Vec<_>>()
         });
@@ -394,10 +399,15 @@ impl Worker {
         concurrency: usize,
         report: Report,
     ) -> Arc<Self> {
+        let peer = match &transport {
+            Transport::Lanes => None,
+            Transport::Http { address, uid } => Some(peer(address, *uid)),
+        };
         Arc::new(Self {
             id,
             seat,
             transport,
+            peer,
             concurrency,
             in_flight: Padded(AtomicUsize::new(0)),
             begun: AtomicU64::new(0),
@@ -424,6 +434,9 @@ impl Worker {
     /// It is known here that it is gone, before everybody is told: nobody is handed to it any more.
     pub(crate) fn mark_lost(&self) {
         self.is_withdrawn.store(true, Ordering::SeqCst);
+        if let Some(peer) = &self.peer {
+            peer.withdraw();
+        }
     }
 
     /// Raises the counter where it is below the bound.
@@ -462,6 +475,26 @@ impl Worker {
     pub(crate) fn report(&self, report: LaneReport) {
         (self.report)(self.id, report);
     }
+}
+
+/// A program on this machine: its connections are made when they are needed, and kept for a while.
+fn peer(address: &AppAddress, uid: Option<u32>) -> Arc<Peer> {
+    let (label, place) = match address {
+        AppAddress::Tcp(address) => (address.to_string(), Place::Address(*address)),
+        AppAddress::Unix(path) => (format!("unix/{}", path.display()), Place::Unix(path.clone(), uid)),
+    };
+    let terms = Terms {
+        tls: None,
+        dial_timeout: UPSTREAM_DIAL_DEADLINE,
+        fallback_delay: None,
+        probe: None,
+        keep: UPSTREAM_IDLE_DEADLINE,
+        idle_max: UPSTREAM_IDLE_MAX,
+        floor: 0,
+        ceiling: None,
+        queue: (0, Duration::ZERO),
+    };
+    Peer::nearby(label, place, terms)
 }
 
 impl Grant {

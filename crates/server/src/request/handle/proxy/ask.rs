@@ -15,7 +15,6 @@ use crate::request::hop::ask::{write_forwarded_for, write_line, write_target};
 use crate::request::hop::fields::{self, Rule, Spellings, accepts_trailers, asks_for_upgrade, copy_lines};
 use crate::request::trip::Trip;
 use crate::request::upstream::connection::{Buffers, Connection};
-use crate::request::upstream::peer::{Peer, Place};
 
 /// Writes the head to the connection's output; `true` where gzip was asked for that nobody but us understands.
 pub(super) fn write(
@@ -48,17 +47,6 @@ pub(super) fn write(
     Ok(asks_for_gzip)
 }
 
-/// `host:port` of an upstream, and its two halves; of a Unix socket its path.
-pub(crate) fn host_port(peer: &Peer) -> (String, String, String) {
-    match &peer.place {
-        Place::Address(address) => {
-            (address.to_string(), address.ip().to_string(), address.port().to_string())
-        }
-        Place::Name(host, port) => (format!("{host}:{port}"), host.clone(), port.to_string()),
-        Place::Unix(path, _) => (path.display().to_string(), String::new(), String::new()),
-    }
-}
-
 fn write_fields(call: &Call<'_>, trip: &Trip<'_>, upgrade: bool, out: &mut Vec<u8>) {
     let head = trip.head;
     // The effective authority: a Host field that the target has overruled is not passed on (RFC 9112
@@ -67,7 +55,7 @@ fn write_fields(call: &Call<'_>, trip: &Trip<'_>, upgrade: bool, out: &mut Vec<u
     match &trip.upstream {
         // As in Caddy since 2.11: whoever has a certificate rarely answers for another name.
         Some(member) if call.proxy.settings.transport.tls.is_some() => {
-            write_line(out, b"Host", host_port(&member.peer).0.as_bytes());
+            write_line(out, b"Host", member.host_port().as_bytes());
         }
         _ => write_line(out, b"Host", host),
     }

@@ -45,7 +45,7 @@ pub(super) enum Policy {
     UriHash,
     Query(String, Box<Policy>),
     Header(String, Box<Policy>),
-    Cookie(Cookie, Box<Policy>),
+    Cookie(Box<Cookie>, Box<Policy>),
 }
 
 /// Those of whom one is chosen.
@@ -116,7 +116,8 @@ impl Policy {
             BalancePolicy::Query(name, other) => Self::Query(name.clone(), fallback(other)),
             BalancePolicy::Header(name, other) => Self::Header(name.clone(), fallback(other)),
             BalancePolicy::Cookie { name, secret, max_age, fallback: other } => {
-                Self::Cookie(Cookie::new(name, secret, *max_age, members), fallback(other))
+                let cookie = Cookie::new(name, secret, *max_age, members);
+                Self::Cookie(Box::new(cookie), fallback(other))
             }
         }
     }
@@ -235,4 +236,4 @@ fn least_loaded<'a>(members: impl Iterator<Item = &'a Arc<Member>>) -> Option<&'
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;

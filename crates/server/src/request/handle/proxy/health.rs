@@ -77,11 +77,12 @@ pub(crate) enum Change {
 
 impl Member {
     /// Whether requests may be sent to it.
+    #[cfg(test)]
     pub(crate) fn is_available(&self, passive: &PassiveHealth) -> bool {
         self.is_available_at(passive, Instant::now)
     }
 
-    /// The same at a moment that is only asked for where it matters.
+    /// Whether requests may be sent to it at a moment that is only asked for where it matters.
     pub(super) fn is_available_at(&self, passive: &PassiveHealth, now: impl FnOnce() -> Instant) -> bool {
         !self.is_full(passive)
             && !self.health.active.as_ref().is_some_and(|active| active.is_down())

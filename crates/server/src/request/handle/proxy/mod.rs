@@ -1,10 +1,10 @@
 //! `reverse_proxy`: passes requests on to upstreams over connections that are already open.
 //!
 //! [`Proxy`] is one such directive as requests see it, [`call`] one request's way through it on a page. [`balance`]
-//! chooses one of its upstreams, [`health`] knows which of them are well, [`of_request`] those whose address comes with the request. [`buffer`] reads what is sent in one piece,
-//! [`forward`] makes one attempt at one upstream, [`ask`] writes the request's head, [`answer`] says what becomes of
-//! the answer, [`retry`] whether another attempt may be made. What happens on the connection is
-//! `request/upstream/exchange/`.
+//! chooses one of its upstreams, [`health`] knows which of them are well, [`of_request`] those whose address comes with
+//! the request. [`buffer`] reads what is sent in one piece, [`forward`] makes one attempt at one upstream, [`ask`] writes
+//! the request's head, [`answer`] says what becomes of the answer, [`retry`] whether another attempt may be made. What
+//! happens on the connection is `request/upstream/exchange/`.
 
 mod answer;
 mod ask;
@@ -12,9 +12,11 @@ pub(crate) mod balance;
 mod buffer;
 mod forward;
 pub(crate) mod health;
+mod members;
 pub(crate) mod of_request;
 mod retry;
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -29,7 +31,7 @@ use crate::request::hop::trust::Trust;
 use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
 use crate::request::upstream::exchange::Way;
-use crate::request::upstream::peer::{Peer, Place};
+use crate::request::upstream::peer::Peer;
 use balance::Policy;
 use buffer::Opening;
 use of_request::OfRequest;
@@ -42,11 +44,11 @@ pub struct Proxy {
     /// Its upstreams, in the order of the file. One with placeholders stands for those that requests make of it: its own
     /// peer is asked nothing.
     pub members: Box<[Arc<Member>]>,
-    /// The compiled expressions of `header_up` and of `header_down`, one for each change.
-    expressions: [Vec<Option<Regex>>; 2],
     policy: Policy,
     /// By number of the member: where its address is only known with the request.
     of_request: Box<[Option<Arc<OfRequest>>]>,
+    /// The compiled expressions of `header_up` and of `header_down`, one for each change.
+    expressions: [Vec<Option<Regex>>; 2],
 }
 
 /// One upstream of one `reverse_proxy`.
@@ -55,7 +57,7 @@ pub struct Member {
     pub peer: Arc<Peer>,
     /// Its place in the directive, from 0.
     pub number: usize,
-    /// What it is told apart by where a policy hashes: its address, as Caddy writes it.
+    /// What it is told apart by where a policy hashes: its label, which is its address as Caddy writes it.
     pub(crate) name: Box<str>,
     /// Its address came with a request.
     pub(crate) is_of_request: bool,
@@ -69,6 +71,8 @@ struct Call<'a> {
     /// How far its peer is believed.
     trust: Trust<'a>,
     opening: Opening,
+    /// Why there was no connection, for logs.
+    reason: RefCell<Option<String>>,
 }
 
 impl Proxy {
@@ -85,73 +89,8 @@ impl Proxy {
     ) -> Arc<Self> {
         let policy = Policy::new(&settings.balance.policy, &members);
         let expressions = [&settings.request_fields, &settings.answer_fields].map(|ops| header::compile(ops));
-        Arc::new(Self { settings, members, expressions, policy, of_request })
+        Arc::new(Self { settings, members, policy, of_request, expressions })
     }
-
-    /// Whether it has exactly these upstreams and tables.
-    pub(crate) fn is_made_of(&self, members: &[Arc<Member>], tables: &[Option<Arc<OfRequest>>]) -> bool {
-        let is_same_member = |(one, other): (&Arc<Member>, &Arc<Member>)| {
-            let is_same_active = match (&one.health.active, &other.health.active) {
-                (None, None) => true,
-                (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-                _ => false,
-            };
-            let is_same_place = Arc::ptr_eq(&one.peer, &other.peer)
-                && Arc::ptr_eq(&one.health.standing, &other.health.standing)
-                && is_same_active;
-            // What stands for those of requests is nobody.
-            is_same_place || self.of_request(one.number).is_some()
-        };
-        let is_same_table = |number: usize| match (self.of_request(number), tables.get(number)) {
-            (None, Some(None) | None) => true,
-            (Some(one), Some(Some(other))) => Arc::ptr_eq(one, other),
-            _ => false,
-        };
-        self.members.len() == members.len()
-            && self.members.iter().zip(members).all(is_same_member)
-            && (0..members.len()).all(is_same_table)
-    }
-
-    /// Those that requests have made of an upstream with placeholders; `None` for any other.
-    pub(crate) fn filled_of(&self, number: usize) -> Option<Vec<Arc<Member>>> {
-        self.of_request(number).map(|table| table.members())
-    }
-
-    fn of_request(&self, number: usize) -> Option<&Arc<OfRequest>> {
-        self.of_request.get(number).and_then(Option::as_ref)
-    }
-
-    /// The upstream at an address that came with a request: `HOST:PORT`. `None` where it is none, or where no upstream
-    /// has placeholders.
-    pub fn member_for(&self, address: &str) -> Option<Arc<Member>> {
-        self.of_request.iter().flatten().next()?.at(address, None)
-    }
-}
-
-impl Member {
-    /// One that counts as well.
-    pub fn new(number: usize, peer: Arc<Peer>) -> Arc<Self> {
-        Self::with_health(number, peer, health::Health::default())
-    }
-
-    /// One of whose address something is known already.
-    pub(crate) fn with_health(number: usize, peer: Arc<Peer>, health: health::Health) -> Arc<Self> {
-        Arc::new(Self { name: name(&peer), peer, number, is_of_request: false, health })
-    }
-
-    /// One whose address came with a request.
-    pub(crate) fn of_request(number: usize, peer: Arc<Peer>, health: health::Health) -> Arc<Self> {
-        Arc::new(Self { name: name(&peer), peer, number, is_of_request: true, health })
-    }
-}
-
-fn name(peer: &Peer) -> Box<str> {
-    let name = match &peer.place {
-        Place::Address(address) => address.to_string(),
-        Place::Name(host, port) => format!("{host}:{port}"),
-        Place::Unix(path, _) => format!("unix/{}", path.display()),
-    };
-    name.into()
 }
 
 /// Passes a request on. An error means that nothing final was sent.
@@ -165,7 +104,7 @@ pub(crate) async fn call(
 ) -> Result<Ended, Fault> {
     let trust = Trust::of(&proxy.settings.trusted_proxies, &trip.origin);
     let opening = Opening::take(upload, download, proxy.settings.request_buffer_bytes).await?;
-    let call = Call { proxy, core, trust, opening };
+    let call = Call { proxy, core, trust, opening, reason: RefCell::default() };
     let mut attempts = Attempts::new(&proxy.settings.balance);
     loop {
         let failed = match proxy.choose(trip, core, attempts.tried()) {
@@ -185,7 +124,11 @@ pub(crate) async fn call(
         };
         answer.clear();
         if !attempts.may_go_on(failed, &call, trip, download) {
+            trip.reason = call.reason.take();
             return Err(failed.fault());
+        }
+        if let Some(member) = &trip.upstream {
+            member.count_retry();
         }
         attempts.pause(upload).await?;
     }

@@ -6,11 +6,9 @@ use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use onehop_config::checked::proxy::ProxyFlush;
 use onehop_http1::{AnswerBody, AnswerRead, BodyLength, BodyRead, Known, Method, Refusal, ResponseHead};
-use tokio::time::Instant;
 
-use super::decode::Decoder;
+use super::sending::{Sending, gone};
 use super::{Broke, Cause, Exchange, Lead, Passing, Received, Signals, Taken, Turn, over};
 use crate::limits::{COMPRESSED_ON_THE_SPOT_BYTES_MAX, READ_BUFFER_BYTES, UPSTREAM_READ_BYTES};
 use crate::request::answer::{Answer, Body, Fields};
@@ -46,14 +44,6 @@ enum Ready {
     Some,
     Nothing,
     End,
-}
-
-/// The way of a body to the client.
-struct Sending {
-    decoder: Option<Decoder>,
-    flush: ProxyFlush,
-    /// When what was gathered is to go out.
-    due: Option<Instant>,
 }
 
 /// Takes the answer and sends it on. Ends with a whole answer that was not sent, with one that was, or with
@@ -220,17 +210,8 @@ impl<'a> Taking<'a> {
             lead.let_go();
         }
         download.head(answer, length);
-        let mut sending = Sending {
-            decoder: passing.decode.then(Decoder::new),
-            // What has no end in sight waits for nothing, as Caddy has it.
-            flush: match passing.flush {
-                ProxyFlush::Every(_) if is_event_stream || length == BodyLength::Chunked => {
-                    ProxyFlush::AsItComes
-                }
-                flush => flush,
-            },
-            due: None,
-        };
+        let has_end = !is_event_stream && length != BodyLength::Chunked;
+        let mut sending = Sending::new(passing.decode, passing.flush, has_end);
         let is_first = opening.is_empty();
         if !is_first {
             lead.see_body(&opening);
@@ -347,16 +328,16 @@ impl<'a> Taking<'a> {
         download: &mut Download<'_, '_>,
         sending: &mut Sending,
     ) -> Result<io::Result<usize>, Fault> {
-        if let ProxyFlush::Every(_) = sending.flush
-            && let Some(due) = sending.due
-        {
+        if let Some(due) = sending.take_due() {
             tokio::select! {
                 biased;
-                came = self.fill::<L>() => return came,
+                came = self.fill::<L>() => {
+                    sending.keep_due(due);
+                    return came;
+                }
                 () = tokio::time::sleep_until(due) => {}
             }
         }
-        sending.due = None;
         download.flush().await.map_err(gone)?;
         self.fill::<L>().await
     }
@@ -432,44 +413,6 @@ impl<'a> Taking<'a> {
     }
 }
 
-impl Sending {
-    /// Sends bytes of the body as the upstream framed them.
-    async fn send<L: Lead>(&mut self, download: &mut Download<'_, '_>, bytes: &[u8]) -> Result<(), Fault> {
-        if let Some(decoder) = &mut self.decoder {
-            let mut rest = bytes;
-            while !rest.is_empty() {
-                let taken = decoder.push(rest).map_err(|_| L::fault(Cause::Died))?;
-                rest = rest.get(taken..).unwrap_or_default();
-                download.data(decoder.decoded()).await.map_err(gone)?;
-                decoder.decoded().clear();
-            }
-        } else {
-            download.data(bytes).await.map_err(gone)?;
-        }
-        match self.flush {
-            ProxyFlush::AsItComes => {}
-            ProxyFlush::Immediately => download.flush().await.map_err(gone)?,
-            ProxyFlush::Every(time) => {
-                let now = Instant::now();
-                if now >= *self.due.get_or_insert(now + time) {
-                    self.due = None;
-                    download.flush().await.map_err(gone)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Ends the coding. One that is cut off cuts the answer off.
-    async fn finish<L: Lead>(&mut self, download: &mut Download<'_, '_>) -> Result<(), Fault> {
-        if let Some(decoder) = &mut self.decoder {
-            decoder.finish().map_err(|_| L::fault(Cause::Died))?;
-            download.data(decoder.decoded()).await.map_err(gone)?;
-        }
-        Ok(())
-    }
-}
-
 impl From<Fault> for Broke {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
@@ -478,8 +421,4 @@ impl From<Fault> for Broke {
 
 fn broken<L: Lead>(refusal: Refusal) -> Fault {
     L::fault(Cause::Refused(refusal))
-}
-
-fn gone(error: io::Error) -> Fault {
-    if error.kind() == io::ErrorKind::TimedOut { Fault::ClientStalled } else { Fault::ClientGone }
 }

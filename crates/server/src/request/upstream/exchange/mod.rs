@@ -1,12 +1,13 @@
 //! One request and its answer on a connection to an upstream, between the two ways of a client.
 //!
-//! [`upload`] sends the head and the body, [`download`] takes the answer and sends it on, [`decode`] takes a coding off
-//! it, [`tunnel`] is what follows an upgrade. Both directions run at once, each as fast as the other side takes it.
-//! What `app` and `reverse_proxy` see differently is the [`Lead`]'s. Never chooses, dials or keeps a connection, and
-//! never sends a request twice: that is for whoever leads.
+//! [`upload`] sends the head and the body, [`download`] takes the answer, whose body goes on its way by [`sending`] and
+//! [`decode`], [`tunnel`] is what follows an upgrade. Both directions run at once, each as fast as the other side takes
+//! it. What `app` and `reverse_proxy` see differently is the [`Lead`]'s. Never chooses, dials or keeps a connection,
+//! and never sends a request twice: that is for whoever leads.
 
 mod decode;
 mod download;
+mod sending;
 pub(crate) mod tunnel;
 mod upload;
 

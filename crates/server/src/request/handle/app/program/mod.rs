@@ -12,10 +12,10 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-use onehop_config::checked::{AppAddress, AppRun};
+use onehop_config::checked::AppRun;
 
 use super::file;
-use super::pool::{LaneReport, Transport, Worker};
+use super::pool::{LaneReport, Worker};
 use super::{Call, Place};
 use crate::limits::UPSTREAM_DIAL_DEADLINE;
 use crate::request::answer::Answer;
@@ -25,7 +25,8 @@ use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
 use crate::request::upstream::connection::Connection;
 use crate::request::upstream::exchange::{self, Broke, Exchange, Patience, Received, Way, is_idempotent};
-use crate::request::upstream::idle::Wish;
+use crate::request::upstream::peer::Peer;
+use crate::request::upstream::pool::{self, Wish};
 use answer::Program;
 
 /// Why an exchange came to nothing.
@@ -46,22 +47,16 @@ pub(super) async fn exchange(
     answer: &mut Answer,
 ) -> Result<Ended, Failed> {
     let worker = Arc::clone(&place.worker);
-    let Transport::Http { address, uid } = &worker.transport else { return Err(Failed::Unreachable) };
+    let Some(peer) = &worker.peer else { return Err(Failed::Unreachable) };
     let mut program = Program::new(call, trip, place);
     let patience = Patience { head: Some(call.pool.app.timeout), read: None, write: None, asking: None };
-    let upstreams = &call.core.upstreams;
     let may_be_sent_twice = call.is_complete && is_idempotent(trip.head.method());
-    let wish = if may_be_sent_twice { Wish::Any } else { Wish::JustUsed };
-    let mut connection = match upstreams.take(&worker, wish) {
-        Some(kept) => kept,
-        None => {
-            let dialled = dial(call, (address, *uid), upload, download).await;
-            if matches!(dialled, Err(Failed::Unreachable)) {
-                report_unreachable(call, &worker);
-            }
-            dialled?
-        }
-    };
+    let wish = if may_be_sent_twice { Wish::Any } else { Wish::Alive };
+    let connected = connect(call, peer, wish, upload, download).await;
+    if matches!(connected, Err(Failed::Unreachable)) {
+        report_unreachable(call, &worker);
+    }
+    let mut connection = connected?;
     loop {
         let exchange = Exchange {
             core: call.core,
@@ -76,7 +71,7 @@ pub(super) async fn exchange(
         let broke = match outcome.result {
             Ok(received) => {
                 if outcome.is_reusable {
-                    upstreams.give_back(&worker, connection);
+                    pool::give_back(call.core, peer, connection);
                 }
                 return match received {
                     Received::Ended(ended) => Ok(ended),
@@ -93,7 +88,7 @@ pub(super) async fn exchange(
         }
         answer.clear();
         // It may have been begun, so it goes nowhere else.
-        let fresh = dial(call, (address, *uid), upload, download).await;
+        let fresh = connect(call, peer, Wish::Fresh, upload, download).await;
         connection = fresh.map_err(|failed| match failed {
             Failed::Unreachable => Failed::Fault(Fault::WorkerDied),
             Failed::Fault(fault) => Failed::Fault(fault),
@@ -114,10 +109,11 @@ async fn send_file(
     Ok(Ended::Complete)
 }
 
-/// A new connection.
-async fn dial(
+/// A connection, kept or new.
+async fn connect(
     call: &Call<'_>,
-    (address, uid): (&AppAddress, Option<u32>),
+    peer: &Arc<Peer>,
+    wish: Wish,
     upload: &mut Upload<'_, '_>,
     download: &Download<'_, '_>,
 ) -> Result<Connection, Failed> {
@@ -125,7 +121,7 @@ async fn dial(
     let late = poll_fn(|context| if download.poll_late(context) { Poll::Ready(()) } else { Poll::Pending });
     tokio::select! {
         biased;
-        dialled = Connection::dial(address, uid) => dialled.map_err(|_| Failed::Unreachable),
+        connected = pool::get(call.core, peer, wish) => connected.map_err(|_| Failed::Unreachable),
         () = upload.gone(), if call.is_complete => Err(Failed::Fault(Fault::ClientGone)),
         () = late => Err(Failed::Unreachable),
     }

@@ -14,7 +14,7 @@ use crate::request::route::Snapshot;
 use crate::request::upstream::peer::{Peer, Place, Terms};
 
 /// An upstream at `127.0.0.1:8000` and the following ports.
-pub(in crate::request::handle::proxy) fn member(number: usize) -> Arc<Member> {
+pub(crate) fn member(number: usize) -> Arc<Member> {
     let port = 8000 + u16::try_from(number).unwrap();
     let place = Place::Address(SocketAddr::from(([127, 0, 0, 1], port)));
     let terms = Terms {
@@ -32,7 +32,7 @@ pub(in crate::request::handle::proxy) fn member(number: usize) -> Arc<Member> {
 }
 
 /// Nothing makes an upstream bad.
-pub(in crate::request::handle::proxy) fn passive() -> PassiveHealth {
+pub(crate) fn passive() -> PassiveHealth {
     PassiveHealth {
         fail_duration: None,
         max_fails: 1,
@@ -42,7 +42,8 @@ pub(in crate::request::handle::proxy) fn passive() -> PassiveHealth {
     }
 }
 
-fn settings(policy: BalancePolicy) -> checked::Proxy {
+/// `reverse_proxy` with this policy, and all else switched off.
+pub(crate) fn settings(policy: BalancePolicy) -> checked::Proxy {
     checked::Proxy {
         name: "test".to_owned(),
         upstreams: Vec::new(),

@@ -1,0 +1,120 @@
+//! What a `proxy_pass` becomes: the `app` of what onehop runs itself, else a `reverse_proxy` to what listens there.
+//!
+//! All places that lead to one application see the same choice, so that it stays one process. What the chosen
+//! directive cannot say is told, what neither can is refused.
+
+use super::fields::{Fields, fields, redirects};
+use super::translate::Context;
+use super::tree::Directive;
+use super::upstreams::{Target, retries};
+use super::{Chosen, nearest, values};
+use crate::trial::TrialError;
+use crate::trial::detect::behind::Upstream;
+use crate::trial::detect::write::directive;
+
+/// How long nginx waits for the next bytes of an answer where nothing is said (ngx_http_proxy_module).
+const READ_SECONDS: u64 = 60;
+
+/// A `proxy_pass` with all that holds for it.
+pub(super) struct Pass {
+    pub(super) target: Target,
+    fields: Fields,
+    /// Options of `reverse_proxy` beside fields and servers.
+    more: Vec<String>,
+}
+
+impl Pass {
+    /// Reads it with its levels, the outermost first; with the location's path where that does not reach the
+    /// application.
+    pub(super) fn of(
+        chosen: &Chosen<'_>,
+        pass: &Directive,
+        taken_off: Option<&str>,
+        levels: &[&[Directive]],
+    ) -> Result<Pass, TrialError> {
+        let mut target = chosen.target(pass)?;
+        let mut fields = fields(pass, &target, levels);
+        redirects(pass, taken_off, &target, levels, &mut fields);
+        let timeout = seconds("proxy_read_timeout", levels).unwrap_or(READ_SECONDS);
+        for upstream in &mut target.upstreams {
+            upstream.timeout = Some(std::time::Duration::from_secs(timeout));
+            upstream.is_apart |= fields.is_lost;
+        }
+        let more = transport(levels);
+        let more = if target.upstreams.len() > 1 {
+            retries(target.upstreams.len(), levels).into_iter().chain(more).collect()
+        } else {
+            more
+        };
+        Ok(Pass { target, fields, more })
+    }
+
+    /// What is said of it.
+    pub(super) fn tell(&self, context: &Context<'_>, notes: &mut Vec<String>) {
+        let told = if self.app(context, None).is_some() { &self.fields.of_app } else { &self.fields.notes };
+        notes.extend(self.target.notes.iter().chain(told).cloned());
+    }
+
+    /// The directive.
+    pub(super) fn directive(&self, context: &Context<'_>, matcher: Option<&str>) -> String {
+        if let Some(app) = self.app(context, matcher) {
+            return app;
+        }
+        let addresses = self.target.upstreams.iter().map(|upstream| context.behind.address(upstream.port));
+        let words: Vec<String> = matcher.map(str::to_owned).into_iter().chain(addresses).collect();
+        let lines =
+            [&self.target.lines, &self.fields.lines, &self.more].map(|lines| lines.as_slice()).concat();
+        directive(&format!("reverse_proxy {}", words.join(" ")), &lines)
+    }
+
+    /// The `app` of an application that onehop runs itself.
+    fn app(&self, context: &Context<'_>, matcher: Option<&str>) -> Option<String> {
+        let [only] = self.target.upstreams.as_slice() else { return None };
+        context.behind.app(only.port, matcher, context.chosen.folder, context.surroundings)
+    }
+}
+
+impl Chosen<'_> {
+    /// All servers that requests are passed to, with what is asked of them there.
+    pub(super) fn upstreams(&self) -> Result<Vec<Upstream>, TrialError> {
+        let mut found = Vec::new();
+        let outside = [self.http, self.server.inner()];
+        let mut pending = vec![(self.server.inner(), outside.to_vec())];
+        while let Some((block, levels)) = pending.pop() {
+            for pass in block.iter().filter(|directive| directive.name == "proxy_pass") {
+                found.extend(Pass::of(self, pass, None, &levels)?.target.upstreams);
+            }
+            let inner = block.iter().rev().map(Directive::inner).filter(|inner| !inner.is_empty());
+            pending.extend(inner.map(|inner| (inner, [levels.as_slice(), &[inner]].concat())));
+        }
+        Ok(found)
+    }
+}
+
+/// How connections are made, and when pieces of a body are sent on.
+fn transport(levels: &[&[Directive]]) -> Vec<String> {
+    let mut lines = Vec::new();
+    if nearest("proxy_buffering", levels).is_some_and(|directive| directive.arg(0) == "off") {
+        lines.push("flush_interval -1".to_owned());
+    }
+    let times = [
+        ("proxy_connect_timeout", "dial_timeout"),
+        ("proxy_read_timeout", "read_timeout"),
+        ("proxy_send_timeout", "write_timeout"),
+    ];
+    let times = times.iter().filter_map(|(name, ours)| Some(format!("\t{ours} {}s", seconds(name, levels)?)));
+    let times: Vec<String> = times.collect();
+    if !times.is_empty() {
+        lines.push("transport http {".to_owned());
+        lines.extend(times);
+        lines.push("}".to_owned());
+    }
+    lines
+}
+
+/// A time that is written, in seconds and at least one.
+fn seconds(name: &str, levels: &[&[Directive]]) -> Option<u64> {
+    nearest(name, levels)
+        .and_then(|directive| values::seconds(directive.arg(0)))
+        .map(|seconds| seconds.max(1))
+}

@@ -1,0 +1,86 @@
+//! The way of an answer's body to the client: its coding taken off where that is ours to do, and written when it is
+//! due. Reads nothing.
+
+use std::io;
+
+use onehop_config::checked::proxy::ProxyFlush;
+use tokio::time::Instant;
+
+use super::decode::Decoder;
+use super::{Cause, Lead};
+use crate::request::conn::exchange::Download;
+use crate::request::rescue::Fault;
+
+/// The way of a body to the client.
+pub(super) struct Sending {
+    decoder: Option<Decoder>,
+    flush: ProxyFlush,
+    /// When what was gathered is to go out.
+    due: Option<Instant>,
+}
+
+impl Sending {
+    /// What has no end in sight waits for nothing, as Caddy has it.
+    pub(super) fn new(decode: bool, flush: ProxyFlush, has_end: bool) -> Self {
+        let flush = match flush {
+            ProxyFlush::Every(_) if !has_end => ProxyFlush::AsItComes,
+            flush => flush,
+        };
+        Self { decoder: decode.then(Decoder::new), flush, due: None }
+    }
+
+    /// When what was gathered is to go out, where it may wait.
+    pub(super) fn take_due(&mut self) -> Option<Instant> {
+        self.due.take()
+    }
+
+    /// It waits on.
+    pub(super) fn keep_due(&mut self, due: Instant) {
+        self.due = Some(due);
+    }
+
+    /// Sends bytes of the body as the upstream framed them.
+    pub(super) async fn send<L: Lead>(
+        &mut self,
+        download: &mut Download<'_, '_>,
+        bytes: &[u8],
+    ) -> Result<(), Fault> {
+        if let Some(decoder) = &mut self.decoder {
+            let mut rest = bytes;
+            while !rest.is_empty() {
+                let taken = decoder.push(rest).map_err(|_| L::fault(Cause::Died))?;
+                rest = rest.get(taken..).unwrap_or_default();
+                download.data(decoder.decoded()).await.map_err(gone)?;
+                decoder.decoded().clear();
+            }
+        } else {
+            download.proven_data(bytes).await.map_err(gone)?;
+        }
+        match self.flush {
+            ProxyFlush::AsItComes => {}
+            ProxyFlush::Immediately => download.flush().await.map_err(gone)?,
+            ProxyFlush::Every(time) => {
+                let now = Instant::now();
+                if now >= *self.due.get_or_insert(now + time) {
+                    self.due = None;
+                    download.flush().await.map_err(gone)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the coding. One that is cut off cuts the answer off.
+    pub(super) async fn finish<L: Lead>(&mut self, download: &mut Download<'_, '_>) -> Result<(), Fault> {
+        if let Some(decoder) = &mut self.decoder {
+            decoder.finish().map_err(|_| L::fault(Cause::Died))?;
+            download.data(decoder.decoded()).await.map_err(gone)?;
+        }
+        Ok(())
+    }
+}
+
+/// What it means for the request that its client cannot be written to.
+pub(super) fn gone(error: io::Error) -> Fault {
+    if error.kind() == io::ErrorKind::TimedOut { Fault::ClientStalled } else { Fault::ClientGone }
+}

@@ -1,0 +1,175 @@
+//! The floor, and what is retired.
+
+use std::net::Shutdown;
+
+use onehop_http1::{AskHead, BodyLength, BodyRead, ResponseHead};
+
+use super::*;
+
+#[test]
+fn the_floor_is_there_without_a_request_and_again_after_the_upstream_was_restarted() {
+    let mut upstream = Upstream::start();
+    let peer = peer_at(upstream.address, Terms { floor: 5, ..terms() });
+    let cores = Cores::start(2, &[&peer]);
+    wait_until("open", || peer.counts().idle == 5);
+    wait_until("accepted", || upstream.accepted() == 5);
+    assert!((2..=3).contains(&peer.idle_of(0)), "each core has its share: {}", peer.idle_of(0));
+    upstream.stop();
+    wait_until("closed", || peer.counts().open == 0);
+    wait_until("refused", || peer.counts().dial_failures > 0);
+    assert_eq!(peer.counts().closed_idle, 5);
+    let upstream = Upstream::start_at(upstream.address);
+    wait_until("open again", || peer.counts().idle == 5);
+    wait_until("accepted", || upstream.accepted() == 5);
+    let counts = peer.counts();
+    assert_eq!((counts.open, counts.taken_idle, counts.borrowed, counts.retired), (5, 0, 0, 0));
+    assert_eq!(peer.closes_after(), None, "a restart is no habit");
+    drop(cores);
+    assert_eq!(peer.counts().open, 0);
+}
+
+#[test]
+fn one_that_the_upstream_closes_is_replaced_and_no_more_than_the_floor_are_opened() {
+    let upstream = Upstream::start();
+    let peer = peer_at(upstream.address, Terms { floor: 2, ..terms() });
+    let _cores = Cores::start(2, &[&peer]);
+    wait_until("open", || peer.counts().idle == 2 && upstream.accepted() == 2);
+    upstream.connection(0).shutdown(Shutdown::Both).unwrap();
+    wait_until("noticed", || peer.counts().closed_idle == 1);
+    wait_until("replaced", || peer.counts().idle == 2);
+    assert_eq!((peer.counts().open, peer.counts().dials), (2, 3));
+}
+
+#[test]
+fn beyond_the_floor_connections_go_after_their_rest_and_the_floor_stays() {
+    let upstream = Upstream::start();
+    let keep = Duration::from_millis(100);
+    let peer = peer_at(upstream.address, Terms { floor: 2, keep, ..terms() });
+    let cores = Cores::start(2, &[&peer]);
+    wait_until("open", || peer.counts().idle == 2);
+    let held: Vec<_> = (0..5).map(|number| cores.hold(number % 2, &peer)).collect();
+    assert_eq!(peer.counts().open, 5);
+    held.into_iter().for_each(Held::give_back);
+    wait_until("retired", || peer.counts().retired == 3);
+    let begun = Instant::now();
+    wait_until("rested for longer", || begun.elapsed() > keep * 3);
+    let counts = peer.counts();
+    assert_eq!((counts.open, counts.idle, counts.retired, counts.dials), (2, 2, 3, 5));
+}
+
+#[test]
+fn a_floor_is_kept_under_a_ceiling_and_while_its_connections_are_in_use() {
+    let upstream = Upstream::start();
+    let peer = peer_at(upstream.address, Terms { floor: 3, ceiling: Some(3), ..terms() });
+    let cores = Cores::start(2, &[&peer]);
+    wait_until("open", || peer.counts().idle == 3);
+    let held: Vec<_> = (0..3).map(|number| cores.hold(number % 2, &peer)).collect();
+    let counts = peer.counts();
+    assert_eq!((counts.open, counts.idle, counts.dials), (3, 0, 3));
+    held.into_iter().for_each(Held::give_back);
+    assert_eq!(peer.counts().idle, 3);
+}
+
+/// Closes what has rested for so long, as servers do.
+struct Impatient {
+    address: SocketAddr,
+    open: Arc<AtomicUsize>,
+}
+
+impl Impatient {
+    fn start(patience: Duration) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let open = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&open);
+        // Ends with the test's process.
+        std::thread::spawn(move || {
+            while let Ok((mut stream, _)) = listener.accept() {
+                count.fetch_add(1, Ordering::SeqCst);
+                let count = Arc::clone(&count);
+                std::thread::spawn(move || {
+                    stream.set_read_timeout(Some(patience)).unwrap();
+                    let mut byte = [0];
+                    while stream.read(&mut byte).is_ok_and(|read| read > 0) {}
+                    count.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
+        });
+        Self { address, open }
+    }
+}
+
+#[test]
+fn connections_are_replaced_before_the_upstream_closes_them_once_its_habit_is_known() {
+    let patience = Duration::from_millis(800);
+    let upstream = Impatient::start(patience);
+    let peer = peer_at(upstream.address, Terms { floor: 2, ..terms() });
+    let _cores = Cores::start(2, &[&peer]);
+    wait_until("learned", || peer.closes_after().is_some());
+    let learned = peer.closes_after().unwrap();
+    assert!(learned <= patience && learned > patience / 2, "{learned:?}");
+    wait_until("full again", || peer.counts().idle >= 2);
+    let (closed, retired) = (peer.counts().closed_idle, peer.counts().retired);
+    let begun = Instant::now();
+    while begun.elapsed() < patience * 3 {
+        assert!(peer.counts().idle >= 2, "there is a gap in the floor");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    assert_eq!(peer.counts().closed_idle, closed, "the upstream has closed none since");
+    assert!(peer.counts().retired >= retired + 4);
+    assert!(upstream.open.load(Ordering::SeqCst) <= 6);
+}
+
+#[test]
+fn a_connection_rests_no_longer_than_its_answer_says() {
+    let upstream = Upstream::start();
+    let peer = peer_at(upstream.address, terms());
+    let cores = Cores::start(1, &[]);
+    let asked = Arc::clone(&peer);
+    let used = cores.begin(0, move |core| async move {
+        let connection = pool::get(&core, &asked, Wish::Any).await.expect("a connection");
+        let (fields, target) = (&b"Host: a\r\n"[..], &b"/"[..]);
+        let ask = AskHead { method: b"GET", target, fields, body: BodyLength::None, upgrade: false };
+        let mut output = Vec::new();
+        connection.codec().write_request_head(&mut output, ask).unwrap();
+        connection.codec().finish(&mut output, &[]);
+        connection.write(&output, &[]).await.unwrap();
+        let (mut input, mut head) = (Input::new(), ResponseHead::new());
+        while connection.codec().read_head(input.unread(), &mut head).unwrap().is_none() {
+            std::future::poll_fn(|context| connection.poll_fill(&mut input, context)).await.unwrap();
+        }
+        assert!(matches!(connection.codec().read_body(&[]), Ok(BodyRead::End { consumed: 0 })));
+        connection.note_keep_alive(&head);
+        finish(&core, &asked, connection);
+    });
+    let answer = b"HTTP/1.1 200 OK\r\nKeep-Alive: timeout=1\r\nContent-Length: 0\r\n\r\n";
+    upstream.connection(0).write_all(answer).unwrap();
+    used.recv_timeout(PATIENCE).unwrap();
+    let begun = Instant::now();
+    assert_eq!(peer.counts().idle, 1);
+    wait_until("retired", || peer.counts().retired == 1);
+    assert!(begun.elapsed() > Duration::from_millis(500), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(1), "the upstream would have closed it by now");
+    assert_eq!(peer.counts().open, 0);
+}
+
+#[test]
+fn connections_to_an_address_that_has_gone_are_used_up_and_the_floor_moves() {
+    let (old, new) = (Upstream::start(), Upstream::start());
+    let place = Place::Name("upstream.test".to_owned(), 80);
+    let peer = Peer::new("a".to_owned(), place, Terms { floor: 2, ..terms() });
+    peer.publish_addresses(vec![old.address]);
+    let cores = Cores::start(1, &[&peer]);
+    wait_until("open", || peer.counts().idle == 2 && old.accepted() == 2);
+    let held = cores.hold(0, &peer);
+    peer.publish_addresses(vec![new.address]);
+    wait_until("one is replaced", || new.accepted() == 1 && peer.counts().idle == 2);
+    // One was in use and is closed after that; the other works, and may be used once more.
+    held.give_back();
+    wait_until("the floor is at the new address", || new.accepted() == 2 && peer.counts().idle == 3);
+    assert_eq!((peer.counts().open, peer.counts().closed_idle), (3, 0));
+    let held: Vec<_> = (0..3).map(|_| cores.hold(0, &peer)).collect();
+    held.into_iter().for_each(Held::give_back);
+    let counts = peer.counts();
+    assert_eq!((counts.open, counts.idle, counts.dials), (2, 2, 4));
+}

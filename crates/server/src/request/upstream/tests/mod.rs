@@ -1,0 +1,266 @@
+//! Cores on threads of their own and upstreams on loopback, for the tests of the pool.
+
+mod floor;
+mod queue;
+mod sharing;
+mod tls;
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc as std_mpsc;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tokio::sync::mpsc;
+
+use super::connection::Connection;
+use super::peer::{Peer, Place, Terms};
+use super::pool::{self, NoConnection, Wish};
+use super::{floor as tending, lend};
+use crate::limits::Timeouts;
+use crate::request::conn::desk::Input;
+use crate::request::core::{Core, Shared};
+use crate::request::route::Snapshot;
+
+/// How often the cores of a test look after what rests.
+const TICK: Duration = Duration::from_millis(10);
+
+/// How long a test waits for what has to come.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+type Job = Box<dyn FnOnce(Rc<Core>) + Send>;
+
+/// Cores that do what they are told.
+struct Cores {
+    jobs: Vec<mpsc::UnboundedSender<Job>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Cores {
+    /// So many, that look after these peers' floors.
+    fn start(count: usize, named: &[&Arc<Peer>]) -> Self {
+        let snapshot = Snapshot {
+            hosts: Vec::new(),
+            sites: Vec::new(),
+            stores: Vec::new(),
+            apps: Vec::new(),
+            proxies: Vec::new(),
+        };
+        let shared = Shared::new(Arc::new(snapshot), 64, Timeouts::default()).with_cores(count);
+        let shared = Arc::new(shared);
+        let (mut jobs, mut threads) = (Vec::new(), Vec::new());
+        for number in 0..count {
+            let (sender, mut inbox) = mpsc::unbounded_channel::<Job>();
+            let shared = Arc::clone(&shared);
+            let named: Vec<Arc<Peer>> = named.iter().map(|peer| Arc::clone(peer)).collect();
+            jobs.push(sender);
+            threads.push(std::thread::spawn(move || {
+                let mut builder = tokio::runtime::Builder::new_current_thread();
+                let runtime =
+                    builder.enable_all().build_local(tokio::runtime::LocalOptions::default()).unwrap();
+                runtime.block_on(async {
+                    let core = Rc::new(Core::new(number, shared, Arc::default(), Arc::default()));
+                    tokio::task::spawn_local(lend::answer(Rc::clone(&core)));
+                    tending::tick(&core);
+                    for peer in &named {
+                        tending::name(&core, peer);
+                    }
+                    let mut ticks = tokio::time::interval(TICK);
+                    loop {
+                        tokio::select! {
+                            job = inbox.recv() => match job {
+                                Some(job) => job(Rc::clone(&core)),
+                                None => return,
+                            },
+                            _ = ticks.tick() => tending::tick(&core),
+                        }
+                    }
+                });
+            }));
+        }
+        Self { jobs, threads }
+    }
+
+    /// Begins something on a core; what comes of it is received later.
+    fn begin<T: Send + 'static, F: Future<Output = T> + 'static>(
+        &self,
+        core: usize,
+        work: impl FnOnce(Rc<Core>) -> F + Send + 'static,
+    ) -> std_mpsc::Receiver<T> {
+        let (done, result) = std_mpsc::channel();
+        let job: Job = Box::new(move |core| {
+            let work = work(core);
+            tokio::task::spawn_local(async move {
+                let _ = done.send(work.await);
+            });
+        });
+        assert!(self.jobs[core].send(job).is_ok(), "core {core} has ended");
+        result
+    }
+
+    /// Does something on a core.
+    fn on<T: Send + 'static, F: Future<Output = T> + 'static>(
+        &self,
+        core: usize,
+        work: impl FnOnce(Rc<Core>) -> F + Send + 'static,
+    ) -> T {
+        self.begin(core, work).recv_timeout(PATIENCE).expect("in time")
+    }
+
+    /// Takes a connection on a core and gives it back at once.
+    fn use_once(&self, core: usize, peer: &Arc<Peer>, wish: Wish) {
+        let peer = Arc::clone(peer);
+        self.on(core, move |core| async move {
+            let connection = pool::get(&core, &peer, wish).await.expect("a connection");
+            finish(&core, &peer, connection);
+        });
+    }
+
+    /// Takes a connection on a core, which keeps it until it is told to give it back.
+    fn hold(&self, core: usize, peer: &Arc<Peer>) -> Held {
+        let (has, got) = std_mpsc::channel();
+        let (release, released) = tokio::sync::oneshot::channel();
+        let peer = Arc::clone(peer);
+        let over = self.begin(core, move |core| async move {
+            let connection = pool::get(&core, &peer, Wish::Any).await.expect("a connection");
+            has.send(()).expect("still wanted");
+            let _ = released.await;
+            finish(&core, &peer, connection);
+        });
+        got.recv_timeout(PATIENCE).expect("in time");
+        Held { release, over }
+    }
+}
+
+impl Drop for Cores {
+    fn drop(&mut self) {
+        self.jobs.clear();
+        for thread in self.threads.drain(..) {
+            let ended = thread.join();
+            assert!(ended.is_ok() || std::thread::panicking(), "a core has panicked");
+        }
+    }
+}
+
+/// A connection in use.
+struct Held {
+    release: tokio::sync::oneshot::Sender<()>,
+    over: std_mpsc::Receiver<()>,
+}
+
+impl Held {
+    fn give_back(self) {
+        let _ = self.release.send(());
+        self.over.recv_timeout(PATIENCE).expect("in time");
+    }
+}
+
+/// As an exchange does at its end.
+fn finish(core: &Rc<Core>, peer: &Arc<Peer>, connection: Connection) {
+    assert!(connection.reuse(0), "nothing was asked");
+    pool::give_back(core, peer, connection);
+}
+
+/// Takes connections and keeps them.
+struct Upstream {
+    address: SocketAddr,
+    accepted: Arc<AtomicUsize>,
+    open: Arc<Mutex<Vec<TcpStream>>>,
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Upstream {
+    fn start() -> Self {
+        Self::start_at("127.0.0.1:0".parse().unwrap())
+    }
+
+    fn start_at(address: SocketAddr) -> Self {
+        let listener = TcpListener::bind(address).unwrap();
+        let address = listener.local_addr().unwrap();
+        let accepted = Arc::new(AtomicUsize::new(0));
+        let open = Arc::new(Mutex::new(Vec::new()));
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (count, all, over) = (Arc::clone(&accepted), Arc::clone(&open), Arc::clone(&is_over));
+        let thread = std::thread::spawn(move || {
+            while let Ok((stream, _)) = listener.accept() {
+                if over.load(Ordering::SeqCst) {
+                    return;
+                }
+                all.lock().unwrap().push(stream);
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        Self { address, accepted, open, is_over, thread: Some(thread) }
+    }
+
+    fn accepted(&self) -> usize {
+        self.accepted.load(Ordering::SeqCst)
+    }
+
+    /// Its end of the connection that was accepted as the n-th, from 0.
+    fn connection(&self, number: usize) -> TcpStream {
+        wait_until("accepted", || self.accepted() > number);
+        self.open.lock().unwrap()[number].try_clone().unwrap()
+    }
+
+    /// Takes no more, and closes what it has.
+    fn stop(&mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        let _ = TcpStream::connect(self.address);
+        if let Some(thread) = self.thread.take() {
+            thread.join().unwrap();
+        }
+        self.open.lock().unwrap().clear();
+    }
+}
+
+impl Drop for Upstream {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.stop();
+        }
+    }
+}
+
+/// Without a floor, a bound and a handshake.
+fn terms() -> Terms {
+    Terms {
+        tls: None,
+        dial_timeout: Duration::from_secs(5),
+        fallback_delay: Some(Duration::from_millis(300)),
+        probe: Some(Duration::from_secs(30)),
+        keep: Duration::from_secs(60),
+        idle_max: 64,
+        floor: 0,
+        ceiling: None,
+        queue: (1_000, Duration::from_secs(10)),
+    }
+}
+
+fn peer_at(address: SocketAddr, terms: Terms) -> Arc<Peer> {
+    Peer::new(address.to_string(), Place::Address(address), terms)
+}
+
+#[track_caller]
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !is_so() {
+        assert!(Instant::now() < end, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Sends bytes that the other side sends back.
+async fn echo(connection: &Connection, bytes: &[u8]) -> Vec<u8> {
+    connection.write(bytes, &[]).await.expect("written");
+    let mut input = Input::new();
+    while input.unread().len() < bytes.len() {
+        let count = std::future::poll_fn(|context| connection.poll_fill(&mut input, context)).await;
+        assert!(count.expect("read") > 0, "closed");
+    }
+    input.unread().to_vec()
+}

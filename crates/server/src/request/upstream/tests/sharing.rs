@@ -1,0 +1,248 @@
+//! Taking, giving back, borrowing, and what makes a connection unusable.
+
+use super::*;
+
+#[test]
+fn a_core_takes_the_connection_that_it_used_last() {
+    let upstream = Upstream::start();
+    let peer = peer_at(upstream.address, terms());
+    let cores = Cores::start(1, &[]);
+    let (first, second) = (cores.hold(0, &peer), cores.hold(0, &peer));
+    second.give_back();
+    first.give_back();
+    cores.use_once(0, &peer, Wish::Any);
+    cores.use_once(0, &peer, Wish::Alive);
+    let counts = peer.counts();
+    assert_eq!((counts.open, counts.idle, counts.dials, counts.taken_idle), (2, 2, 2, 2));
+    assert_eq!((upstream.accepted(), counts.dial_failures), (2, 0));
+}
+
+#[test]
+fn a_core_without_an_idle_connection_borrows_one_before_it_dials() {
+    let upstream = Upstream::start();
+    let peer = peer_at(upstream.address, terms());
+    let cores = Cores::start(2, &[]);
+    cores.use_once(0, &peer, Wish::Any);
+    let mut theirs = upstream.connection(0);
+    let asked = Arc::clone(&peer);
+    let echoed = cores.begin(1, move |core| async move {
+        let connection = pool::get(&core, &asked, Wish::Alive).await.expect("a connection");
+        let echoed = echo(&connection, b"moved").await;
+        finish(&core, &asked, connection);
+        echoed
+    });
+    let mut bytes = [0; 5];
+    theirs.read_exact(&mut bytes).unwrap();
+    theirs.write_all(&bytes).unwrap();
+    assert_eq!(echoed.recv_timeout(PATIENCE).unwrap(), b"moved");
+    let counts = peer.counts();
+    assert_eq!((counts.dials, counts.borrowed, counts.open, counts.idle), (1, 1, 1, 1));
+    assert_eq!((peer.idle_of(0), peer.idle_of(1)), (0, 1));
+    assert_eq!(upstream.accepted(), 1);
+}
+
+#[test]
+fn an_upstream_on_this_machine_is_dialled_rather_than_borrowed_from() {
+    let upstream = Upstream::start();
+    let place = Place::Address(upstream.address);
+    let peer = Peer::nearby("app".to_owned(), place, terms());
+    let cores = Cores::start(2, &[]);
+    cores.use_once(0, &peer, Wish::Any);
+    cores.use_once(1, &peer, Wish::Any);
+    let counts = peer.counts();
+    assert_eq!((counts.dials, counts.borrowed, counts.idle), (2, 0, 2));
+}
+
+#[test]
+fn a_connection_that_is_lent_too_late_stays_where_it_is() {
+    let upstream = Upstream::start();
+    let peer = peer_at(upstream.address, terms());
+    let cores = Cores::start(2, &[]);
+    cores.use_once(0, &peer, Wish::Any);
+    let (is_busy, busy) = std_mpsc::channel();
+    let (release, released) = std_mpsc::channel::<()>();
+    let stuck = cores.begin(0, move |_| async move {
+        is_busy.send(()).unwrap();
+        // The whole core stands still.
+        released.recv_timeout(PATIENCE).unwrap();
+    });
+    busy.recv_timeout(PATIENCE).unwrap();
+    cores.use_once(1, &peer, Wish::Any);
+    release.send(()).unwrap();
+    stuck.recv_timeout(PATIENCE).unwrap();
+    // What was asked before is answered before this.
+    cores.on(0, |_| async {});
+    cores.on(0, |_| async {});
+    let counts = peer.counts();
+    assert_eq!((counts.dials, counts.borrowed, counts.open, counts.idle), (2, 0, 2, 2));
+    assert_eq!((peer.idle_of(0), peer.idle_of(1)), (1, 1));
+}
+
+#[test]
+fn bytes_on_an_idle_connection_make_it_unusable() {
+    for wish in [Wish::Any, Wish::Alive] {
+        let upstream = Upstream::start();
+        let peer = peer_at(upstream.address, terms());
+        let cores = Cores::start(1, &[]);
+        cores.use_once(0, &peer, Wish::Any);
+        upstream.connection(0).write_all(b"HTTP/1.1 408 Request Timeout\r\n\r\n").unwrap();
+        wait_until("noticed", || peer.counts().closed_idle == 1);
+        cores.use_once(0, &peer, wish);
+        let counts = peer.counts();
+        assert_eq!((counts.open, counts.dials, counts.taken_idle), (1, 2, 0), "{wish:?}");
+        assert_eq!(peer.closes_after(), None, "it closed nothing");
+    }
+}
+
+#[test]
+fn a_request_that_may_be_sent_once_only_asks_the_kernel_and_takes_nothing_that_rested_long() {
+    let upstream = Upstream::start();
+    let peer = peer_at(upstream.address, terms());
+    let cores = Cores::start(1, &[]);
+    cores.use_once(0, &peer, Wish::Alive);
+    upstream.connection(0).shutdown(std::net::Shutdown::Both).unwrap();
+    cores.use_once(0, &peer, Wish::Alive);
+    assert_eq!((peer.counts().dials, peer.counts().closed_idle), (2, 1));
+    let rested = Instant::now();
+    wait_until("rested", || rested.elapsed() > crate::limits::UPSTREAM_IDLE_ONCE_ONLY);
+    cores.use_once(0, &peer, Wish::Alive);
+    assert_eq!((peer.counts().dials, peer.counts().idle), (3, 2));
+    cores.use_once(0, &peer, Wish::Any);
+    assert_eq!(peer.counts().dials, 3);
+}
+
+#[test]
+fn a_fresh_connection_is_a_new_one() {
+    let upstream = Upstream::start();
+    let peer = peer_at(upstream.address, terms());
+    let cores = Cores::start(2, &[]);
+    cores.use_once(0, &peer, Wish::Fresh);
+    cores.use_once(0, &peer, Wish::Fresh);
+    cores.use_once(1, &peer, Wish::Fresh);
+    assert_eq!((peer.counts().dials, peer.counts().idle), (3, 3));
+}
+
+#[test]
+fn no_more_connections_rest_than_may_over_all_cores() {
+    let upstream = Upstream::start();
+    let peer = peer_at(upstream.address, Terms { idle_max: 3, ..terms() });
+    let cores = Cores::start(2, &[]);
+    let held: Vec<_> = (0..6).map(|number| cores.hold(number % 2, &peer)).collect();
+    assert_eq!(peer.counts().open, 6);
+    held.into_iter().for_each(Held::give_back);
+    let counts = peer.counts();
+    assert_eq!((counts.open, counts.idle, counts.retired), (3, 3, 3));
+}
+
+#[test]
+fn what_a_withdrawn_peer_had_goes_at_once() {
+    let upstream = Upstream::start();
+    let peer = peer_at(upstream.address, terms());
+    let cores = Cores::start(1, &[]);
+    let held = cores.hold(0, &peer);
+    cores.use_once(0, &peer, Wish::Any);
+    peer.withdraw();
+    wait_until("closed", || peer.counts().open == 1);
+    held.give_back();
+    assert_eq!((peer.counts().open, peer.counts().idle), (0, 0));
+}
+
+#[test]
+fn a_refused_connection_is_told_as_such_and_counts_as_none() {
+    let mut upstream = Upstream::start();
+    upstream.stop();
+    let peer = peer_at(upstream.address, terms());
+    let cores = Cores::start(1, &[]);
+    let asked = Arc::clone(&peer);
+    let refused = cores.on(0, move |core| async move {
+        matches!(pool::get(&core, &asked, Wish::Any).await, Err(NoConnection::Refused(_)))
+    });
+    assert!(refused);
+    let counts = peer.counts();
+    assert_eq!((counts.open, counts.dials, counts.dial_failures), (0, 1, 1));
+    assert!(peer.last_failure().is_some_and(|reason| reason.contains("refused")));
+}
+
+#[test]
+fn a_name_that_nobody_resolves_is_waited_for_no_longer_than_a_dial_may_take() {
+    let place = Place::Name("upstream.test".to_owned(), 80);
+    let peer = Peer::new("a".to_owned(), place, Terms { dial_timeout: Duration::from_millis(30), ..terms() });
+    let cores = Cores::start(1, &[]);
+    let asked = Arc::clone(&peer);
+    let late = cores.on(0, move |core| async move {
+        matches!(pool::get(&core, &asked, Wish::Any).await, Err(NoConnection::Late))
+    });
+    assert!(late);
+    assert!(peer.take_doubt(), "asked for again");
+    peer.publish_failure("no such name".to_owned());
+    let asked = Arc::clone(&peer);
+    let reason = cores.on(0, move |core| async move {
+        match pool::get(&core, &asked, Wish::Any).await {
+            Err(NoConnection::Name(reason)) => reason,
+            _ => String::new(),
+        }
+    });
+    assert_eq!(reason, "no such name");
+    assert_eq!(peer.counts().open, 0);
+}
+
+#[test]
+fn a_dead_first_family_costs_no_more_than_the_fallback_delay() {
+    // Nobody accepts and the queue is full: what is sent there is not answered.
+    let dead = socket_without_room("[::1]:0".parse().unwrap());
+    let upstream = Upstream::start();
+    let delay = Duration::from_millis(50);
+    let terms = Terms { fallback_delay: Some(delay), ..terms() };
+    let peer = Peer::new("a".to_owned(), Place::Name("upstream.test".to_owned(), 80), terms.clone());
+    peer.publish_addresses(vec![dead.address, upstream.address]);
+    let cores = Cores::start(1, &[]);
+    let begun = Instant::now();
+    cores.use_once(0, &peer, Wish::Any);
+    assert!(begun.elapsed() >= delay, "the first family has its turn");
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert_eq!((peer.counts().open, peer.counts().idle), (1, 1));
+
+    // One that refuses costs nothing, even where nobody waits for the first family.
+    let mut gone = Upstream::start();
+    gone.stop();
+    let peer = Peer::new(
+        "b".to_owned(),
+        Place::Name("b.test".to_owned(), 80),
+        Terms { fallback_delay: None, ..terms },
+    );
+    peer.publish_addresses(vec![gone.address, upstream.address]);
+    cores.use_once(0, &peer, Wish::Any);
+    assert_eq!(peer.counts().open, 1);
+}
+
+struct WithoutRoom {
+    address: SocketAddr,
+    _listener: std::os::fd::OwnedFd,
+    _queued: Vec<std::os::fd::OwnedFd>,
+}
+
+fn socket_without_room(at: SocketAddr) -> WithoutRoom {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::net::{
+        AddressFamily, SocketFlags, SocketType, bind, connect, getsockname, listen, socket_with,
+    };
+    let open = || {
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        socket_with(AddressFamily::INET6, SocketType::STREAM, flags, None).unwrap()
+    };
+    let listener = open();
+    bind(&listener, &at).unwrap();
+    listen(&listener, 0).unwrap();
+    let address = SocketAddr::try_from(getsockname(&listener).unwrap()).unwrap();
+    let mut queued = Vec::new();
+    loop {
+        let stream = open();
+        let _ = connect(&stream, &address);
+        let moment = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+        let is_connected = poll(&mut [PollFd::new(&stream, PollFlags::OUT)], Some(&moment)).unwrap() > 0;
+        queued.push(stream);
+        if !is_connected {
+            return WithoutRoom { address, _listener: listener, _queued: queued };
+        }
+    }
+}

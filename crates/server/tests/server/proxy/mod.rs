@@ -1,0 +1,120 @@
+//! `reverse_proxy`: what an upstream sees, what its client gets, and what is tried again.
+
+mod answers;
+mod requests;
+mod retries;
+mod tunnels;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use onehop_config::checked::proxy::{
+    Balance, BalancePolicy, PassiveHealth, Proxy, ProxyAddress, ProxyFlush, ProxyPool, ProxyTransport,
+    ProxyUpstream,
+};
+use onehop_config::checked::{Checked, Step};
+
+use crate::harness::{TestServer, Wishes, application};
+use crate::programs::program::Program;
+
+/// A server before these upstreams.
+fn serve(upstreams: &[SocketAddr], change: impl Fn(&mut Proxy) + Send + Sync + 'static) -> TestServer {
+    serve_wishing("", upstreams, change, Wishes::default())
+}
+
+/// The same before one program.
+fn before(program: &Program, change: impl Fn(&mut Proxy) + Send + Sync + 'static) -> TestServer {
+    serve(&[program.address], change)
+}
+
+/// The same with directives of the site.
+fn serve_wishing(
+    directives: &str,
+    upstreams: &[SocketAddr],
+    change: impl Fn(&mut Proxy) + Send + Sync + 'static,
+    wishes: Wishes,
+) -> TestServer {
+    let text = format!(
+        "http://localhost:0 {{\n\tbind 127.0.0.1\n\t{directives}\n\trespond \"a reverse proxy\"\n}}\n"
+    );
+    let upstreams = upstreams.to_vec();
+    let amend = move |checked: &mut Checked| {
+        let mut proxy = settings(&upstreams);
+        change(&mut proxy);
+        let proxy = Arc::new(proxy);
+        for route in checked.sites.iter_mut().flat_map(|site| &mut site.routes) {
+            if matches!(&route.step, Step::Respond { body, .. } if body.as_text() == Some("a reverse proxy"))
+            {
+                route.step = Step::Proxy(Arc::clone(&proxy));
+            }
+        }
+    };
+    TestServer::start(application(), &text, Wishes { amend: Some(Arc::new(amend)), ..wishes })
+}
+
+/// What a directive without options means.
+fn settings(upstreams: &[SocketAddr]) -> Proxy {
+    let upstreams = upstreams.iter().map(|address| ProxyUpstream {
+        label: address.to_string(),
+        address: ProxyAddress::Tcp { host: address.ip().to_string(), port: address.port() },
+    });
+    Proxy {
+        name: "test".to_owned(),
+        upstreams: upstreams.collect(),
+        transport: ProxyTransport {
+            tls: None,
+            dial_timeout: Duration::from_secs(3),
+            dial_fallback_delay: Some(Duration::from_millis(300)),
+            read_timeout: None,
+            write_timeout: None,
+            response_header_timeout: None,
+            expect_continue_timeout: None,
+            max_conns_per_host: None,
+            keepalive: Some(Duration::from_secs(120)),
+            keepalive_interval: Some(Duration::from_secs(30)),
+            keepalive_idle_conns: None,
+            keepalive_idle_conns_per_host: 32,
+            compression: false,
+            resolvers: Vec::new(),
+            max_response_header: None,
+        },
+        pool: ProxyPool { min: 0, max: None },
+        balance: Balance {
+            policy: BalancePolicy::First,
+            retries: None,
+            try_duration: Duration::ZERO,
+            try_interval: Duration::ZERO,
+            retry_match: Vec::new(),
+        },
+        active_health: None,
+        passive_health: PassiveHealth {
+            fail_duration: None,
+            max_fails: 1,
+            unhealthy_status: Vec::new(),
+            unhealthy_latency: None,
+            unhealthy_request_count: None,
+        },
+        request_fields: Vec::new(),
+        answer_fields: Vec::new(),
+        flush: ProxyFlush::AsItComes,
+        request_buffer_bytes: 0,
+        answer_buffer_bytes: 0,
+        stream_timeout: None,
+        stream_close_delay: None,
+        trusted_proxies: Vec::new(),
+    }
+}
+
+/// An address where nobody listens.
+fn nowhere() -> SocketAddr {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+/// How often requests were refused for this cause.
+fn refused(server: &TestServer, cause: &str) -> u64 {
+    let text = server.metrics();
+    let label = format!("cause=\"{cause}\"");
+    let lines = text.lines().filter(|line| line.contains(&label));
+    lines.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
+}

@@ -1,0 +1,124 @@
+//! What `bench distance` asks whom: arms, cases, and the figures that are the issue of it.
+//!
+//! Data only; it starts nothing.
+
+use std::time::Duration;
+
+/// Bytes.
+const KIBIBYTE: usize = 1024;
+
+/// What a search may take beyond its one round trip: both proxies' and the server's own work.
+const BEYOND_ROUND_TRIP: Duration = Duration::from_millis(5);
+
+/// How the client's machine reaches the search server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Arm {
+    /// By itself: a fresh connection over the whole distance for each search.
+    Direct,
+    /// Caddy with the file.
+    Caddy,
+    /// onehop with the same file.
+    Onehop,
+    /// onehop with `pool min 4`.
+    OnehopFour,
+    /// nginx with kept connections, and a client that keeps its own to nginx.
+    NginxKept,
+}
+
+/// All arms, in the order in which they are printed.
+pub(super) const ARMS: &[Arm] = &[Arm::Direct, Arm::Caddy, Arm::Onehop, Arm::OnehopFour, Arm::NginxKept];
+
+/// What is asked and how the search server behaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Case {
+    pub(super) name: &'static str,
+    /// Content of an answer.
+    pub(super) bytes: usize,
+    pub(super) tls: bool,
+    /// The server closes connections that have been idle for a short time; otherwise it keeps them for a day.
+    pub(super) closes: bool,
+}
+
+const fn case(name: &'static str, kibibytes: usize, tls: bool, closes: bool) -> Case {
+    Case { name, bytes: kibibytes * KIBIBYTE, tls, closes }
+}
+
+/// All cases, in the order in which they are measured.
+pub(super) const CASES: &[Case] = &[
+    case("1k-plain", 1, false, false),
+    case("1k-tls", 1, true, false),
+    case("1k-plain-closing", 1, false, true),
+    case("1k-tls-closing", 1, true, true),
+    case("50k-plain", 50, false, false),
+    case("50k-tls", 50, true, false),
+    case("50k-plain-closing", 50, false, true),
+    case("50k-tls-closing", 50, true, true),
+    case("200k-plain", 200, false, false),
+    case("200k-tls", 200, true, false),
+    case("200k-plain-closing", 200, false, true),
+    case("200k-tls-closing", 200, true, true),
+];
+
+/// Cases of a run that is only to show that it works.
+pub(super) const SMOKE_CASES: &[&str] = &["1k-plain", "1k-tls"];
+
+/// Options of a run.
+#[derive(Debug, Clone)]
+pub(super) struct Plan {
+    /// Searches in a row, before the idle time and after it.
+    pub(super) searches: u64,
+    /// Length of the idle time.
+    pub(super) idle: Duration,
+    /// After so long a server that closes idle connections does so.
+    pub(super) close_after: Duration,
+    /// Half a round trip.
+    pub(super) one_way: Duration,
+    /// The kernel's congestion control at both ends.
+    pub(super) congestion: String,
+    /// `tcp_slow_start_after_idle` of the search server's machine.
+    pub(super) slow_start_after_idle: bool,
+}
+
+impl Plan {
+    /// What an answer that fits into the first window may take.
+    pub(super) fn bound(&self) -> Duration {
+        self.one_way * 2 + BEYOND_ROUND_TRIP
+    }
+}
+
+impl Arm {
+    /// Its name in tables and files.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Arm::Direct => "direct",
+            Arm::Caddy => "caddy",
+            Arm::Onehop => "onehop",
+            Arm::OnehopFour => "onehop-min4",
+            Arm::NginxKept => "nginx-kept-client",
+        }
+    }
+
+    /// Whether the bounds are about it.
+    pub(super) fn is_bound(self) -> bool {
+        matches!(self, Arm::Onehop | Arm::OnehopFour)
+    }
+
+    /// Its file below benchmarks/proxy/distance, where it has one.
+    pub(super) fn settings(self, tls: bool) -> Option<&'static str> {
+        match (self, tls) {
+            (Arm::Direct, _) => None,
+            (Arm::Caddy | Arm::Onehop, false) => Some("Caddyfile"),
+            (Arm::Caddy | Arm::Onehop, true) => Some("tls.Caddyfile"),
+            (Arm::OnehopFour, false) => Some("min4.Onehopfile"),
+            (Arm::OnehopFour, true) => Some("tls-min4.Onehopfile"),
+            (Arm::NginxKept, _) => Some("near-nginx.conf"),
+        }
+    }
+}
+
+impl Case {
+    /// The path of its answer.
+    pub(super) fn path(&self) -> String {
+        format!("/{}", self.bytes)
+    }
+}

@@ -1,0 +1,257 @@
+//! One arm in a world of its own: two ends, the search server at the far one, and what stands at the near one.
+//!
+//! Owns both servers; they end before their network does. Every world has the same addresses, because none sees another.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use onehop_load::measure::Server;
+use onehop_testkit::distance::{Between, Distance, Lateness, Passed, Place};
+
+use crate::steps::quiet;
+use crate::{Outcome, ground};
+
+use super::super::interrupt;
+use super::super::servers::{self, Cores};
+use super::plan::{Arm, Case, Plan};
+
+/// The port of the file, on both sides.
+const PORT: u16 = 7718;
+/// Programs listen within milliseconds; half a minute means never.
+const LISTEN_DEADLINE: Duration = Duration::from_secs(30);
+/// Nothing has passed for so long: connections that are opened ahead are open, with their handshakes.
+const QUIET: Duration = Duration::from_millis(600);
+/// A wire that is never quiet is measured as it is.
+const QUIET_DEADLINE: Duration = Duration::from_secs(15);
+/// A server that keeps idle connections keeps them for a day.
+const KEPT: Duration = Duration::from_secs(86_400);
+/// One pause of whoever waits.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// What all worlds share: programs, answers, certificates.
+pub(super) struct Shared {
+    pub(super) caddy: Option<PathBuf>,
+    pub(super) nginx: PathBuf,
+    pub(super) folder: PathBuf,
+}
+
+/// An arm that runs in its world.
+pub(super) struct World {
+    pub(super) arm: Arm,
+    pub(super) case: Case,
+    /// The client's connection, where it keeps one.
+    pub(super) kept: Option<TcpStream>,
+    proxy: Option<Server>,
+    search: Server,
+    distance: Distance,
+}
+
+impl Shared {
+    /// Writes answers and makes an authority with a certificate of the search server's address.
+    pub(super) fn prepare(nginx: PathBuf, caddy: Option<PathBuf>) -> Outcome<Shared> {
+        let folder = ground::target_folder("bench/distance")?;
+        let shared = Shared { caddy, nginx, folder };
+        let answers = ground::target_folder("bench/distance/answers")?;
+        for case in super::plan::CASES {
+            let text: String = "0123456789abcdef".chars().cycle().take(case.bytes).collect();
+            std::fs::write(answers.join(case.path().trim_start_matches('/')), text)?;
+        }
+        shared.make_certificates()?;
+        Ok(shared)
+    }
+
+    /// Where the authority's certificate is.
+    pub(super) fn authority(&self) -> PathBuf {
+        self.folder.join("authority.pem")
+    }
+
+    fn make_certificates(&self) -> Outcome {
+        let openssl = |words: &str| {
+            let mut command = Command::new("openssl");
+            quiet(command.args(words.split_whitespace()).current_dir(&self.folder))
+        };
+        let key = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes";
+        openssl(&format!(
+            "req -x509 {key} -keyout authority.key -out authority.pem -days 30 -subj /CN=authority"
+        ))?;
+        openssl(&format!("req {key} -keyout search.key -out search.csr -subj /CN=search"))?;
+        std::fs::write(
+            self.folder.join("search.ext"),
+            format!("subjectAltName=DNS:search,IP:{}\n", far().ip()),
+        )?;
+        openssl(
+            "x509 -req -in search.csr -CA authority.pem -CAkey authority.key -CAcreateserial -days 30 \
+             -extfile search.ext -out search.pem",
+        )
+    }
+
+    /// A file of benchmarks/proxy/distance with its names filled in.
+    fn filled(&self, file: &str, work: &Path, names: &[(&str, String)]) -> Outcome<PathBuf> {
+        let mut text = std::fs::read_to_string(settings(file))?.replace("@NAMES@", "Names");
+        text = text.replace("@WORK@", &work.display().to_string());
+        for (name, value) in names {
+            text = text.replace(name, value);
+        }
+        let written = work.join(file);
+        std::fs::write(&written, text)?;
+        Ok(written)
+    }
+}
+
+impl World {
+    /// Makes the ends, starts the servers and waits until they listen and nothing is under way any more.
+    pub(super) fn open(shared: &Shared, plan: &Plan, case: Case, arm: Arm) -> Outcome<World> {
+        let between = Between { one_way: plan.one_way, ..Between::default() };
+        let distance = Distance::open(&between)?;
+        distance.use_congestion_control(&plan.congestion)?;
+        let slow_start = if plan.slow_start_after_idle { "1" } else { "0" };
+        distance.far().set("net/ipv4/tcp_slow_start_after_idle", slow_start)?;
+        let work = ground::target_folder(&format!("bench/distance/{}-{}", case.name, arm.name()))?;
+        let search = start_search(shared, plan, case, &work, distance.far())?;
+        let proxy = start_proxy(shared, case, arm, &work, distance.near())?;
+        let mut world = World { arm, case, kept: None, proxy, search, distance };
+        world.wait_for_quiet()?;
+        if arm == Arm::NginxKept {
+            world.kept = Some(world.near(|| super::super::probe::connect(near()))?);
+        }
+        Ok(world)
+    }
+
+    /// Where the client asks.
+    pub(super) fn address(&self) -> SocketAddr {
+        if self.arm == Arm::Direct { far() } else { near() }
+    }
+
+    /// Runs something where the client is.
+    pub(super) fn near<T: Send>(&self, work: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
+        inside(self.distance.near(), work)
+    }
+
+    /// What passed since then.
+    pub(super) fn passed_since(&self, moment: Instant) -> Vec<Passed> {
+        self.distance.passed_since(moment)
+    }
+
+    /// What the relay says of itself.
+    pub(super) fn lateness(&self) -> Lateness {
+        self.distance.lateness()
+    }
+
+    /// What the servers wrote last, for whoever wonders about an error.
+    pub(super) fn log_tail(&self) -> String {
+        let proxy = self.proxy.as_ref().map(Server::log_tail).unwrap_or_default();
+        let text = if proxy.trim().is_empty() { self.search.log_tail() } else { proxy };
+        text.lines().last().unwrap_or_default().to_owned()
+    }
+
+    fn wait_for_quiet(&self) -> Outcome {
+        let begun = Instant::now();
+        while begun.elapsed() < QUIET_DEADLINE {
+            interrupt::check()?;
+            let since = self.distance.last_activity().map_or(begun, |last| last.max(begun));
+            if since.elapsed() > QUIET {
+                break;
+            }
+            std::thread::sleep(PAUSE);
+        }
+        Ok(())
+    }
+}
+
+fn start_search(shared: &Shared, plan: &Plan, case: Case, work: &Path, place: &Place) -> Outcome<Server> {
+    let idle = if case.closes { plan.close_after } else { KEPT };
+    let own = |name: &str| shared.folder.join(name).display().to_string();
+    let names = [
+        ("@IDLE_SECONDS@", idle.as_secs().to_string()),
+        ("@TLS_WORD@", if case.tls { " ssl" } else { "" }.to_owned()),
+        ("@CERTIFICATE@", own("search.pem")),
+        ("@KEY@", own("search.key")),
+        ("@ANSWERS@", own("answers")),
+    ];
+    let file = shared.filled("far-nginx.conf", work, &names)?;
+    start(&nginx_line(shared, work, &file), &[], place, far())
+}
+
+fn start_proxy(shared: &Shared, case: Case, arm: Arm, work: &Path, place: &Place) -> Outcome<Option<Server>> {
+    let Some(file) = arm.settings(case.tls) else { return Ok(None) };
+    let program = |path: &Path| path.display().to_string();
+    let words = match arm {
+        Arm::Direct => return Ok(None),
+        Arm::Caddy => {
+            let caddy = shared.caddy.as_deref().ok_or("Caddy is not there")?;
+            let file = program(&settings(file));
+            let words = [&program(caddy), "run", "--adapter", "caddyfile", "--config", &file];
+            words.map(str::to_owned).to_vec()
+        }
+        Arm::Onehop | Arm::OnehopFour => {
+            let words = [&program(&ground::program()), "run", "--config", &program(&settings(file))];
+            words.map(str::to_owned).to_vec()
+        }
+        Arm::NginxKept => {
+            let scheme = if case.tls { "https" } else { "http" };
+            let names = [("@SCHEME@", scheme.to_owned()), ("@AUTHORITY@", program(&shared.authority()))];
+            nginx_line(shared, work, &shared.filled(file, work, &names)?)
+        }
+    };
+    let own = work.display().to_string();
+    let environment = [
+        ("BENCH_AUTHORITY".to_owned(), program(&shared.authority())),
+        ("ONEHOP_CONTROL".to_owned(), work.join("control").display().to_string()),
+        // Caddy keeps its last settings and its identity there.
+        ("XDG_CONFIG_HOME".to_owned(), own.clone()),
+        ("XDG_DATA_HOME".to_owned(), own),
+    ];
+    start(&words, &environment, place, near()).map(Some)
+}
+
+fn nginx_line(shared: &Shared, work: &Path, file: &Path) -> Vec<String> {
+    let words = [&shared.nginx.display().to_string(), "-p", &work.display().to_string()];
+    let mut words = words.map(str::to_owned).to_vec();
+    words.extend(["-c".to_owned(), file.display().to_string()]);
+    words
+}
+
+/// Starts a server in a place and waits until it listens there. It is not asked anything: the first search must be
+/// the first request.
+fn start(
+    words: &[String],
+    environment: &[(String, String)],
+    place: &Place,
+    address: SocketAddr,
+) -> Outcome<Server> {
+    let server = inside(place, || servers::start(words, environment, PORT, Cores::All))?;
+    let begun = Instant::now();
+    while inside(place, || Ok(TcpStream::connect(address)?)).is_err() {
+        interrupt::check()?;
+        if let Some(how) = server.ended() {
+            let told = server.log_tail();
+            return Err(
+                format!("{} ended before it listened ({how}): {}", server.program(), told.trim()).into()
+            );
+        }
+        if begun.elapsed() > LISTEN_DEADLINE {
+            return Err(format!("{} does not listen on {address}", server.program()).into());
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Ok(server)
+}
+
+/// Runs something in a place. Errors change threads as text.
+fn inside<T: Send>(place: &Place, work: impl FnOnce() -> Outcome<T> + Send) -> Outcome<T> {
+    Ok(place.run(|| work().map_err(|error| error.to_string()))??)
+}
+
+fn settings(file: &str) -> PathBuf {
+    ground::root().join("benchmarks/proxy/distance").join(file)
+}
+
+fn near() -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, PORT))
+}
+
+fn far() -> SocketAddr {
+    SocketAddr::from((Between::default().far, PORT))
+}
