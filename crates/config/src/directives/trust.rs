@@ -44,6 +44,12 @@ pub(crate) fn of_networks(
         let help = format!("`{PRIVATE}` is every private network and this machine; `10.0.0.5` is one proxy");
         return Err(wrong_arguments(option, usage).help(help));
     }
+    // Before the loop, which compares each with all before it.
+    if tokens.len() > APP_TRUSTED_PROXIES_MAX {
+        let message = format!("`trusted_proxies` takes at most {APP_TRUSTED_PROXIES_MAX} networks");
+        return Err(Problem::error("arguments", &option.name.place, message)
+            .help("every request's peer is compared with them: name larger networks"));
+    }
     let mut networks: Vec<Network> = Vec::new();
     for token in tokens {
         let written = fixed(cx.source, token, "the address of a proxy")?;
@@ -66,11 +72,6 @@ pub(crate) fn of_networks(
             );
         }
         networks.push(network);
-    }
-    if networks.len() > APP_TRUSTED_PROXIES_MAX {
-        let message = format!("`trusted_proxies` takes at most {APP_TRUSTED_PROXIES_MAX} networks");
-        return Err(Problem::error("arguments", &option.name.place, message)
-            .help("every request's peer is compared with them: name larger networks"));
     }
     Ok(networks)
 }

@@ -613,6 +613,7 @@ fn one_option_of_the_transport_keeps_the_defaults_of_the_others() {
         ("compression on", base()),
         ("max_response_header 0", base()),
         ("tls", ProxyTransport { tls: Some(tls()), ..base() }),
+        ("tls_server_name {http.reverse_proxy.upstream.host}", ProxyTransport { tls: Some(tls()), ..base() }),
         ("tls_timeout 2s", ProxyTransport { tls: Some(ProxyTls { timeout: seconds(2), ..tls() }), ..base() }),
         (
             "tls_trusted_ca_certs ca.pem more.pem",
@@ -735,82 +736,7 @@ fn equal_proxies_are_one() {
 }
 
 /// Every option that works, except those that contradict another one.
-const EVERY_OPTION: &str = "{
-	servers {
-		trusted_proxies static private_ranges
-		trusted_proxies_strict
-	}
-}
-
-http://app.example {
-	@api path /api/*
-	reverse_proxy @api https://a.internal https://b.internal:8443 {
-		to https://c.internal:9000-9001
-		pool min 2 max 200 idle 5m
-
-		lb_policy weighted_round_robin 3 2 1 1
-		lb_retries 2
-		lb_try_duration 5s
-		lb_try_interval 100ms
-		lb_retry_match method GET PUT
-
-		health_uri /health
-		health_port 8081
-		health_interval 10s
-		health_timeout 2s
-		health_status 2xx
-		health_body ok
-		health_passes 2
-		health_fails 3
-		health_method POST
-		health_request_body ping
-		health_follow_redirects
-		health_headers {
-			Host app.internal
-		}
-
-		fail_duration 30s
-		max_fails 3
-		unhealthy_status 5xx
-		unhealthy_latency 2s
-		unhealthy_request_count 100
-
-		header_up X-Real-IP {remote_host}
-		header_up -Cookie
-		header_down -Server
-
-		flush_interval -1
-		request_buffers 64KiB
-		response_buffers 64KiB
-		stream_timeout 24h
-		stream_close_delay 5m
-		trusted_proxies 203.0.113.4
-
-		transport http {
-			keepalive_interval 15s
-			keepalive_idle_conns 100
-			keepalive_idle_conns_per_host 50
-			dial_timeout 1s
-			dial_fallback_delay 100ms
-			read_timeout 30s
-			write_timeout 31s
-			response_header_timeout 20s
-			expect_continue_timeout 1s
-			max_conns_per_host 200
-			max_response_header 16KiB
-			compression off
-			versions 1.1
-			resolvers 192.0.2.53
-			tls
-			tls_server_name app.example
-			tls_trust_pool file ca.pem
-			tls_client_auth client.pem client.key
-			tls_timeout 5s
-			tls_except_ports 9000
-		}
-	}
-}
-";
+const EVERY_OPTION: &str = include_str!("every_option.caddyfile");
 
 #[test]
 fn a_caddyfile_with_every_option_checks_without_a_word() {

@@ -310,6 +310,26 @@ fn deep_nesting_ends_in_an_error() {
 }
 
 #[test]
+fn long_lists_of_a_proxy_end_in_an_answer() {
+    let many = |word: &str| format!("{word} ").repeat(100_000);
+    let lines = |line: &str| format!("{line}\n").repeat(15_000);
+    for options in [
+        format!("to {}", many("a:80")),
+        format!("trusted_proxies {}", many("10.0.0.1")),
+        format!("lb_policy weighted_round_robin {}", many("1")),
+        format!("unhealthy_status {}", many("500")),
+        format!("transport http {{\nresolvers {}\n}}", many("192.0.2.1")),
+        lines("header_up +X a"),
+        lines("lb_retry_match method GET"),
+        lines("max_fails 1"),
+    ] {
+        let memory = Memory::main(&format!(":80 {{\nreverse_proxy a:80 {{\n{options}\n}}\n}}\n"));
+        let is_sound = memory.load().is_ok();
+        assert_eq!(is_sound, options.starts_with("header_up"), "{}", options.get(..40).unwrap_or_default());
+    }
+}
+
+#[test]
 fn snippets_that_multiply_end_in_an_error() {
     let mut text = String::from("(s0) {\n\trespond hi\n}\n");
     for level in 1..30 {

@@ -10,7 +10,7 @@ use super::{Admin, Process, parse_admin};
 #[derive(Debug, Args)]
 #[command(
     visible_alias = "reverse-proxy",
-    about = "Pass requests on to another server, over connections that are open already",
+    about = "Pass requests on to another server, without a file",
     long_about = "Pass requests on to another server, over connections that are open already.\n\n\
         What is asked for is written as an Onehopfile with one `reverse_proxy` and checked like one; --print shows \
         it, to be kept and changed. With --min, so many connections to each upstream are open before the first \

@@ -23,7 +23,7 @@ const FILE: &str = "Onehopfile";
 /// What `http://` means without a port.
 const HTTP_PORT: u16 = 80;
 /// The address of the upstream that a request goes to, as `caddy reverse-proxy --change-host-header` has it.
-const UPSTREAM: &str = "{http.reverse_proxy.upstream.hostport}";
+const UPSTREAM: &str = "{upstream_hostport}";
 
 pub(crate) fn proxy(arguments: &Proxy) -> Result<(), Failure> {
     let form = arguments.process.log;
@@ -36,16 +36,17 @@ fn start(arguments: &Proxy) -> Result<(), Failure> {
     let text = onehopfile(arguments)?;
     let written = Written { text, folder: folder.clone() };
     let loaded = written.load().map_err(Failure::wrong)?;
+    let reporter = Reporter::new(arguments.process.log);
+    let warn =
+        || loaded.warnings.iter().for_each(|warning| reporter.warn(in_words(std::slice::from_ref(warning))));
     if arguments.print {
+        warn();
         super::pages::print(&written.text);
         return Ok(());
     }
-    let reporter = Reporter::new(arguments.process.log);
-    reporter.starting(&format!("passes requests on to {}", arguments.to.join(", ")));
-    for warning in &loaded.warnings {
-        reporter.warn(in_words(std::slice::from_ref(warning)));
-    }
     refuse_tls(arguments, &loaded.checked)?;
+    reporter.starting(&format!("passes requests on to {}", arguments.to.join(", ")));
+    warn();
     serve_until_stopped(Serving {
         checked: loaded.checked,
         process: &arguments.process,
@@ -359,7 +360,7 @@ mod tests {
             (["--to", "@a"], "https://host:port"),
             (["--header-up", "X-A"], "no colon"),
             (["--header-up", "X-A: "], "is missing"),
-            (["--header-up", "-X-A: 1"], "add and remove"),
+            (["--header-up", "+X-A: 1"], "add and remove"),
             (["--header-down", "X A: 1"], "add and remove"),
             (["--header-down", "X-A: a\nb"], "one line"),
         ] {

@@ -98,25 +98,29 @@ fn apps(apps: &[Value]) -> String {
 
 /// Each `reverse_proxy` with its upstreams, and below them why some get no requests.
 fn proxies(proxies: &[Value]) -> String {
-    let each =
-        || proxies.iter().flat_map(|proxy| list(proxy, "upstreams").iter().map(move |one| (proxy, one)));
-    let rows = each().map(|(proxy, upstream)| {
+    let upstreams = |proxy| list(proxy, "upstreams").iter().enumerate();
+    let each = || proxies.iter().flat_map(|proxy| upstreams(proxy).map(move |(at, one)| (proxy, at, one)));
+    let rows = each().map(|(proxy, at, upstream)| {
+        // What holds for all of them stands in the first line.
+        let first = |field| if at == 0 { text(proxy, field).to_owned() } else { String::new() };
         // One that requests fill in may have many addresses.
         let label = match number(upstream, "addresses") {
             1 => text(upstream, "upstream").to_owned(),
             addresses => format!("{} ({})", text(upstream, "upstream"), counted(addresses, "place")),
         };
+        let connections = upstream.get("connections").unwrap_or(&Value::Null);
         let latency = upstream.get("latency_ms").and_then(Value::as_f64);
-        let latency = latency.map(|milliseconds| Duration::try_from_secs_f64(milliseconds / 1_000.0));
         vec![
-            text(proxy, "proxy").to_owned(),
-            text(proxy, "policy").to_owned(),
+            first("proxy"),
+            first("policy"),
             label,
             text(upstream, "state").to_owned(),
             number(upstream, "in_flight").to_string(),
+            number(connections, "open").to_string(),
+            number(connections, "idle").to_string(),
             number(upstream, "failures").to_string(),
             number(upstream, "retries").to_string(),
-            latency.and_then(Result::ok).map_or_else(String::new, duration),
+            latency.map_or_else(String::new, |milliseconds| format!("{milliseconds:.1} ms")),
         ]
     });
     let columns = [
@@ -125,15 +129,17 @@ fn proxies(proxies: &[Value]) -> String {
         Left("UPSTREAM"),
         Left("STATE"),
         Right("IN FLIGHT"),
+        Right("OPEN"),
+        Right("IDLE"),
         Right("FAILURES"),
         Right("RETRIES"),
         Right("LATENCY"),
     ];
     let mut page = table(&columns, &rows.collect::<Vec<_>>());
-    for (_, upstream) in each() {
+    for (_, _, upstream) in each() {
         if let Some(reason) = upstream.get("reason").and_then(Value::as_str) {
             let since = upstream.get("down_seconds").and_then(Value::as_u64).map(Duration::from_secs);
-            let since = since.map_or_else(String::new, |since| format!(" since {}", duration(since)));
+            let since = since.map_or_else(String::new, |since| format!(" for {}", duration(since)));
             let state = text(upstream, "state");
             page.push_str(&format!("{} is {state}{since}: {reason}\n", text(upstream, "upstream")));
         }
@@ -185,12 +191,14 @@ mod tests {
                 "proxy": "10.0.0.1:80 10.0.0.2:80 {header.X-Shard}:80", "policy": "least_conn",
                 "upstreams": [
                     {"upstream": "10.0.0.1:80", "state": "up", "reason": null, "down_seconds": null, "addresses": 1,
-                     "in_flight": 12, "failures": 1, "retries": 1, "latency_ms": 8.25},
+                     "in_flight": 12, "failures": 1, "retries": 1, "latency_ms": 8.25,
+                     "connections": {"open": 14, "idle": 2}},
                     {"upstream": "10.0.0.2:80", "state": "down", "reason": "it answered 503 instead of 2xx",
                      "down_seconds": 95, "addresses": 1, "in_flight": 0, "failures": 7, "retries": 3,
-                     "latency_ms": null},
+                     "latency_ms": null, "connections": {"open": 0, "idle": 0}},
                     {"upstream": "{header.X-Shard}:80", "state": "up", "reason": null, "down_seconds": null,
-                     "addresses": 3, "in_flight": 0, "failures": 0, "retries": 0, "latency_ms": 0.9},
+                     "addresses": 3, "in_flight": 0, "failures": 0, "retries": 0, "latency_ms": 0.9,
+                     "connections": {"open": 3, "idle": 3}},
                 ],
             }],
             "stores": [{

@@ -1,6 +1,7 @@
 //! Upstreams that answer wrongly, or not at all: what the client is told, how soon, and what is counted.
 
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -412,6 +413,9 @@ fn informational_answers_without_an_end_are_no_answer() {
             while connection.send(&hints) {}
         }
     });
+    if !subject.is_onehop() {
+        return;
+    }
     let begun = Instant::now();
     let mut client = subject.connect();
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -459,32 +463,49 @@ fn an_upgrade_that_is_answered_with_200_is_a_usual_answer() {
     subject.expect_no_fault();
 }
 
-#[test]
-fn an_answer_to_nobody_is_never_anybodys() {
+/// Each connection gets an answer that nobody has asked for while it is idle.
+fn check_poison(globals: &str, options: &str, method: &str) {
     let poison = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\npoison";
-    let sent = Arc::new(Mutex::new(0));
+    let sent = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&sent);
     let upstream = Upstream::start(move |connection| {
         while let Some(request) = connection.request() {
             let body = request.target().to_owned();
             connection.answer("200 OK", "", &body);
-            // The answer to a request that nobody has sent, once the first one is taken.
-            if connection.wait_for_request(Duration::from_millis(20)) == Some(false)
+            // Once the first answer is taken.
+            if connection.wait_for_request(Duration::from_millis(10)) == Some(false)
                 && connection.send(poison)
             {
-                *counted.lock().expect("a count") += 1;
+                counted.fetch_add(1, Ordering::SeqCst);
             }
         }
     });
-    let subject = Subject::start(&format!("\treverse_proxy {}", upstream.address()));
-    for number in 1..=20 {
+    let subject = Subject::onehop(globals, &format!("\treverse_proxy {}{options}", upstream.address()));
+    for number in 1..=40 {
         let path = format!("/{number}");
-        let (answer, took) = subject.get(&path);
+        let (answer, took) = subject.ask(method, &path, "Content-Length: 0\r\n");
         assert_eq!((answer.status, answer.text()), (200, path.as_str()));
         assert!(took < SOON, "{took:?}");
-        wait_for("the poison to be out", || (*sent.lock().expect("a count") >= number).then_some(()));
+        wait_for("the poison to be out", || (sent.load(Ordering::SeqCst) >= number).then_some(()));
     }
+    assert_eq!(upstream.requests(), 40);
     subject.expect_no_fault();
+}
+
+// Caddy fails these now and then: Go looks at an idle connection when its reader is scheduled, not when it is taken.
+#[test]
+fn an_answer_to_nobody_is_never_anybodys() {
+    check_poison("\tthreads 1", "", "GET");
+}
+
+#[test]
+fn an_answer_to_nobody_is_never_the_answer_to_a_post() {
+    check_poison("\tthreads 1", "", "POST");
+}
+
+#[test]
+fn an_answer_to_nobody_does_not_move_to_another_core() {
+    check_poison("\tthreads 4", " {\n\t\tpool min 2 max 4\n\t}", "GET");
 }
 
 #[test]

@@ -155,14 +155,6 @@ impl Subject {
         assert_eq!(finished.code, Some(0), "{}", finished.stderr);
     }
 
-    /// What it has told until now.
-    pub(crate) fn told(&self) -> String {
-        match &self.server {
-            Server::Onehop(onehop) => onehop.process.stderr(),
-            Server::Caddy(_) => std::fs::read_to_string(self.folder.join("log")).unwrap_or_default(),
-        }
-    }
-
     /// Resident memory in bytes, as the kernel counts it.
     pub(crate) fn resident_bytes(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("a process");

@@ -168,6 +168,10 @@ fn a_body_and_an_answer_that_come_byte_by_byte_pass_byte_by_byte() {
         connection.wait_for_end();
     });
     let subject = Subject::start(&format!("\treverse_proxy {}", upstream.address()));
+    if !subject.is_onehop() {
+        // Caddy gathers an answer of known length.
+        return;
+    }
     let mut client = subject.connect();
     client.send(format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {COUNT}\r\n\r\nu"));
     let mut came = Vec::new();
@@ -210,7 +214,11 @@ fn expect_is_answered_by_the_upstream_and_the_body_follows() {
         client.send("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 6\r\n\r\n");
         assert_eq!(client.read_for("POST").status, 100);
         client.send(format!("body-{number}"));
-        let answer = client.read_for("POST");
+        let mut answer = client.read_for("POST");
+        if !subject.is_onehop() && answer.status == 100 {
+            // Go's server says so once for itself and once for the upstream.
+            answer = client.read_for("POST");
+        }
         assert_eq!((answer.status, answer.text()), (200, format!("body-{number}").as_str()));
     }
     assert_eq!(upstream.accepted(), 1);
@@ -218,7 +226,7 @@ fn expect_is_answered_by_the_upstream_and_the_body_follows() {
 }
 
 #[test]
-fn a_refused_expectation_needs_no_body_and_no_token_is_mixed_up() {
+fn a_refused_expectation_needs_no_body() {
     let upstream = Upstream::start(|connection| {
         while let Some(mut request) = connection.head() {
             if request.field("Expect").is_some() {
@@ -231,16 +239,12 @@ fn a_refused_expectation_needs_no_body_and_no_token_is_mixed_up() {
             connection.answer("200 OK", "", "well");
         }
     });
-    let subject = Subject::start(&format!("\treverse_proxy {}", upstream.address()));
+    let subject = Subject::onehop("", &format!("\treverse_proxy {}", upstream.address()));
     let mut client = subject.connect();
     client.send("POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 1000000\r\n\r\n");
     let answer = client.read_for("POST");
-    if answer.status == 100 {
-        // A proxy may have said so by itself; the final answer is still the upstream's.
-        assert_eq!(client.read_for("POST").status, 417);
-    } else {
-        assert_eq!((answer.status, answer.text()), (417, "no"));
-    }
+    // Caddy has told the client to send the body, and waits for it.
+    assert_eq!((answer.status, answer.text()), (417, "no"));
     assert_eq!(subject.get("/").0.text(), "well");
 }
 

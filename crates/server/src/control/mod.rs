@@ -19,6 +19,7 @@ mod upstreams;
 pub use events::{Event, EventSink};
 pub use running::{Load, Options, Running, Server, StartError};
 pub use status::{
-    AppStatus, ProxyStatus, ReloadSummary, SiteStatus, Status, StoreStatus, UpstreamStatus, WorkerStatus,
+    AppStatus, ConnectionsStatus, ProxyStatus, ReloadSummary, SiteStatus, Status, StoreStatus,
+    UpstreamStatus, WorkerStatus,
 };
 pub use supervise::{ProgramLine, SuperviseOptions, guard_workers};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use crate::request::handle::files::store::Store;
-use crate::request::upstream::peer::PeerId;
+use crate::request::upstream::peer::{PeerCounts, PeerId};
 
 /// What `onehop status` shows; documented in docs/control-api.md.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -73,6 +73,74 @@ pub struct UpstreamStatus {
     pub retries: u64,
     /// How long its answers take: an average that peaks count in at once; none before the first.
     pub latency_ms: Option<f64>,
+    /// Its connections. Upstreams that several directives name in the same way share theirs.
+    pub connections: ConnectionsStatus,
+}
+
+/// Connections in [`UpstreamStatus`]: those that there are, and what happened since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct ConnectionsStatus {
+    /// Open, or being made.
+    pub open: u64,
+    /// Without a request.
+    pub idle: u64,
+    /// Requests that wait for one.
+    pub waiting: u64,
+    /// Dialled.
+    pub dials: u64,
+    /// Dialled in vain.
+    pub dial_failures: u64,
+    /// TLS handshakes.
+    pub handshakes: u64,
+    /// Those of them that resumed a session.
+    pub resumptions: u64,
+    /// Requests that took an open one.
+    pub reused: u64,
+    /// Those of them that took it from another core.
+    pub borrowed: u64,
+    /// Requests that had to wait for one.
+    pub waited: u64,
+    /// Closed by the upstream while they had no request.
+    pub closed_idle: u64,
+    /// Closed here, for they had no request for long.
+    pub retired: u64,
+}
+
+impl From<PeerCounts> for ConnectionsStatus {
+    fn from(counts: PeerCounts) -> Self {
+        Self {
+            open: counts.open,
+            idle: counts.idle,
+            waiting: counts.waiting,
+            dials: counts.dials,
+            dial_failures: counts.dial_failures,
+            handshakes: counts.handshakes,
+            resumptions: counts.resumptions,
+            reused: counts.taken_idle + counts.borrowed,
+            borrowed: counts.borrowed,
+            waited: counts.waited,
+            closed_idle: counts.closed_idle,
+            retired: counts.retired,
+        }
+    }
+}
+
+impl ConnectionsStatus {
+    /// Counts those of another one in.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.open += other.open;
+        self.idle += other.idle;
+        self.waiting += other.waiting;
+        self.dials += other.dials;
+        self.dial_failures += other.dial_failures;
+        self.handshakes += other.handshakes;
+        self.resumptions += other.resumptions;
+        self.reused += other.reused;
+        self.borrowed += other.borrowed;
+        self.waited += other.waited;
+        self.closed_idle += other.closed_idle;
+        self.retired += other.retired;
+    }
 }
 
 impl UpstreamStatus {
@@ -82,6 +150,7 @@ impl UpstreamStatus {
         self.failures += other.failures;
         self.retries += other.retries;
         self.latency_ms = [self.latency_ms, other.latency_ms].into_iter().flatten().reduce(f64::max);
+        self.connections.add(&other.connections);
     }
 }
 

@@ -51,6 +51,8 @@ pub(crate) struct Exchange<'a> {
     pub(crate) took: Duration,
     /// The upstream that it was handed to.
     pub(crate) upstream: Option<&'a str>,
+    /// Why that one could not be reached.
+    pub(crate) reason: Option<&'a str>,
     /// Why no handler answered.
     pub(crate) fault: Option<Fault>,
     /// The client went away, or took nothing, before it had the whole answer.
@@ -205,8 +207,9 @@ fn line(exchange: &Exchange<'_>) -> String {
     }
     if let Some(fault) = exchange.fault {
         let _ = write!(out, ",\"refused\":\"{}\"", fault.name());
-        if let Some(detail) = fault.detail() {
-            let _ = write!(out, ",\"detail\":\"{detail}\"");
+        if let Some(detail) = fault.detail().or(exchange.reason) {
+            out.push_str(",\"detail\":");
+            push_json(&mut out, detail.as_bytes());
         }
     }
     if exchange.aborted {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::prometheus::{escape, family};
-use crate::control::{ProxyStatus, UpstreamStatus};
+use crate::control::{ConnectionsStatus, ProxyStatus, UpstreamStatus};
 use crate::limits::PROXY_UPSTREAMS_COUNTED_MAX;
 use crate::observe::OTHER;
 
@@ -21,29 +21,59 @@ struct Sums {
     failures: u64,
     retries: u64,
     latency_ms: Option<f64>,
+    connections: ConnectionsStatus,
 }
 
-const SERIES: [Series; 4] = [
-    ("onehop_upstream_in_flight", "gauge", "Requests that an upstream has.", |sums| {
-        sums.in_flight.to_string()
+const SERIES: [Series; 16] = [
+    ("in_flight", "gauge", "Requests that an upstream has.", |sums| sums.in_flight.to_string()),
+    ("failures_total", "counter", "Failures that requests met at an upstream's address.", |sums| {
+        sums.failures.to_string()
     }),
     (
-        "onehop_upstream_failures_total",
-        "counter",
-        "Failures that requests met at an upstream's address.",
-        |sums| sums.failures.to_string(),
-    ),
-    (
-        "onehop_upstream_retries_total",
+        "retries_total",
         "counter",
         "Requests that were tried again after they had failed at an upstream.",
         |sums| sums.retries.to_string(),
     ),
     (
-        "onehop_upstream_latency_seconds",
+        "latency_seconds",
         "gauge",
         "How long an upstream's answers take: a moving average in which peaks count at once.",
         |sums| format!("{:.6}", sums.latency_ms.unwrap_or_default() / 1_000.0),
+    ),
+    ("connections_open", "gauge", "Connections that are open or being made.", |sums| {
+        sums.connections.open.to_string()
+    }),
+    ("connections_idle", "gauge", "Connections without a request.", |sums| sums.connections.idle.to_string()),
+    ("waiting", "gauge", "Requests that wait for a connection.", |sums| sums.connections.waiting.to_string()),
+    ("dials_total", "counter", "Connections that were begun.", |sums| sums.connections.dials.to_string()),
+    ("dial_failures_total", "counter", "Connections that came to nothing.", |sums| {
+        sums.connections.dial_failures.to_string()
+    }),
+    ("handshakes_total", "counter", "TLS handshakes.", |sums| sums.connections.handshakes.to_string()),
+    ("resumptions_total", "counter", "TLS handshakes that resumed a session.", |sums| {
+        sums.connections.resumptions.to_string()
+    }),
+    ("reused_total", "counter", "Requests that took an open connection.", |sums| {
+        sums.connections.reused.to_string()
+    }),
+    ("borrowed_total", "counter", "Requests that took an open connection of another core.", |sums| {
+        sums.connections.borrowed.to_string()
+    }),
+    ("waited_total", "counter", "Requests that had to wait for a connection.", |sums| {
+        sums.connections.waited.to_string()
+    }),
+    (
+        "closed_idle_total",
+        "counter",
+        "Connections that the upstream closed while they had no request.",
+        |sums| sums.connections.closed_idle.to_string(),
+    ),
+    (
+        "retired_total",
+        "counter",
+        "Connections that were closed because they had no request for long.",
+        |sums| sums.connections.retired.to_string(),
     ),
 ];
 
@@ -61,7 +91,8 @@ pub fn render_upstreams(proxies: &[ProxyStatus]) -> String {
     }
     let sums = sums(proxies);
     for (name, kind, help, value) in SERIES {
-        family(&mut out, name, kind, help);
+        let name = format!("onehop_upstream_{name}");
+        family(&mut out, &name, kind, help);
         for (upstream, sums) in &sums {
             let _ = writeln!(out, "{name}{{upstream=\"{}\"}} {}", escape(upstream), value(sums));
         }
@@ -100,6 +131,7 @@ impl Sums {
     fn count(&mut self, upstream: &UpstreamStatus, is_first: bool, is_other: bool) {
         if is_first {
             self.in_flight += upstream.in_flight;
+            self.connections.add(&upstream.connections);
         }
         let total = |sum: u64, one: u64| if is_other && is_first { sum + one } else { sum.max(one) };
         self.failures = total(self.failures, upstream.failures);
@@ -125,6 +157,7 @@ mod tests {
             failures: 3,
             retries: 1,
             latency_ms: None,
+            connections: ConnectionsStatus { open: 3, idle: 1, dials: 7, reused: 40, ..Default::default() },
         }
     }
 

@@ -35,6 +35,8 @@ pub struct Served {
     pub handler: Handler,
     /// The upstream that it was handed to.
     pub upstream: Option<Arc<Member>>,
+    /// Why that one could not be reached, for logs.
+    pub reason: Option<String>,
     /// Why nobody did.
     pub fault: Option<Fault>,
 }
@@ -81,7 +83,13 @@ pub fn serve_request<'a>(
     if head.method() == Method::Connect {
         rescue::rescue(Fault::MethodNotAllowed, answer);
         let fault = Some(Fault::MethodNotAllowed);
-        return Outcome::Served(Served { site: None, handler: Handler::None, upstream: None, fault });
+        return Outcome::Served(Served {
+            site: None,
+            handler: Handler::None,
+            upstream: None,
+            reason: None,
+            fault,
+        });
     }
     // The host decides everything that follows; one that nobody answers learns nothing, not even
     // whether a path exists elsewhere.
@@ -92,14 +100,19 @@ pub fn serve_request<'a>(
             site: None,
             handler: Handler::None,
             upstream: None,
+            reason: None,
             fault: Some(Fault::UnknownHost),
         });
     };
     let mut trip = Trip::new(head, origin, snapshot);
     match travel(&mut trip, &site.routes, answer) {
-        Travelled::Answered(fault) => {
-            Outcome::Served(Served { site: Some(number), handler: trip.handler, upstream: None, fault })
-        }
+        Travelled::Answered(fault) => Outcome::Served(Served {
+            site: Some(number),
+            handler: trip.handler,
+            upstream: None,
+            reason: None,
+            fault,
+        }),
         Travelled::NeedsDisk => Outcome::NeedsDisk(NeedsDisk { site: number }),
         Travelled::Call(callee) => Outcome::Call(Call { site: number, trip, callee }),
     }
@@ -143,7 +156,7 @@ impl NeedsDisk {
             }
         };
         *answer = made;
-        Ok(Served { site: Some(self.site), handler, upstream: None, fault })
+        Ok(Served { site: Some(self.site), handler, upstream: None, reason: None, fault })
     }
 }
 

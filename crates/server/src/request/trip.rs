@@ -43,6 +43,8 @@ pub struct Trip<'a> {
     pub handler: Handler,
     /// The upstream that it was handed to, the last one where there were several.
     pub upstream: Option<Arc<Member>>,
+    /// Why that one could not be reached, for logs.
+    pub reason: Option<String>,
     /// This thread may wait for the disk.
     pub may_block: bool,
 }
@@ -112,6 +114,7 @@ impl<'a> Trip<'a> {
             own_cookie: None,
             handler: Handler::None,
             upstream: None,
+            reason: None,
             may_block: false,
         }
     }

@@ -114,12 +114,17 @@ impl Upstream {
         Self::start_at(address, keeping(answer))
     }
 
-    /// An address at which nobody listens, and nobody will: the port was just given back.
+    /// An address at which nobody listens. It is nobody else's either: each call has an address of loopback for itself
+    /// alone, so that no other test is given the port in between.
     ///
     /// # Panics
     /// Where there is no free port.
     pub fn nobody() -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        let number = NEXT.fetch_add(1, Ordering::SeqCst);
+        let byte = |shift: usize| u8::try_from((number >> shift) & 0xff).unwrap_or(0);
+        let address = std::net::Ipv4Addr::new(127, 77, byte(8), byte(0));
+        let listener = TcpListener::bind((address, 0)).expect("a free port");
         listener.local_addr().expect("its address").to_string()
     }
 

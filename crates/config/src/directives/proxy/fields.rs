@@ -13,7 +13,12 @@ const OF_FRAMING: [&str; 3] = ["content-length", "trailer", "transfer-encoding"]
 /// Of one connection (RFC 9110 section 7.6.1).
 const OF_CONNECTION: [&str; 5] = ["connection", "keep-alive", "proxy-connection", "te", "upgrade"];
 
-/// Adds one change at its place: Caddy applies them by kind, whatever their order in the file.
+/// Puts all changes into the order in which they act: Caddy applies them by kind, whatever their order in the file.
+pub(super) fn arrange(ops: &mut [HeaderOp]) {
+    ops.sort_by_key(header::kind);
+}
+
+/// Adds one change.
 pub(super) fn change(
     cx: &mut Context<'_>,
     ops: &mut Vec<HeaderOp>,
@@ -28,7 +33,6 @@ pub(super) fn change(
         "connections to upstreams are onehop's own, and upgrades pass as they are"
     } else {
         ops.push(op);
-        ops.sort_by_key(header::kind);
         return Ok(());
     };
     let message = format!("`{} {name}` has no effect: {why}", option.name.text);

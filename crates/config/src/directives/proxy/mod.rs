@@ -54,6 +54,8 @@ pub(super) fn reverse_proxy(
         // What is meant is not known: what follows from a guess would mislead.
         return Ok(Vec::new());
     }
+    fields::arrange(&mut draft.proxy.request_fields);
+    fields::arrange(&mut draft.proxy.answer_fields);
     draft.proxy.name = upstreams::name(&draft.targets);
     trust::add_global(cx, &mut draft.proxy.trusted_proxies);
     Ok(vec![placed("reverse_proxy", chosen, line, Step::Proxy(Arc::new(draft.proxy)))])

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use super::quantities::{time, value};
 use crate::check::Context;
-use crate::check::template::{fixed, template};
+use crate::check::template::{fixed, template, template_of_upstream};
 use crate::check::value::port;
 use crate::checked::proxy::ProxyTls;
+use crate::checked::{Part, Placeholder};
 use crate::directives::{no_arguments, some_arguments, wrong_arguments};
 use crate::limits::PROXY_LIST_MAX;
 use crate::nearest::nearest;
@@ -40,6 +41,12 @@ pub(super) fn option(cx: &mut Context<'_>, tls: &mut ProxyTls, option: &Line) ->
         }
         "tls_server_name" => {
             let token = value(option, "app.internal")?;
+            // The name of the upstream is what is asked for anyway.
+            let of_upstream = template_of_upstream(cx.source, token);
+            if of_upstream.is_ok_and(|name| name.parts == [Part::Value(Placeholder::UpstreamHost)]) {
+                tls.server_name = None;
+                return Ok(());
+            }
             let name = template(cx.source, token)?;
             if name.as_text().is_some_and(|name| !is_name(name)) {
                 let message = format!("`{}` is no name of a server", token.text);

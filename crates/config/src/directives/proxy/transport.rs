@@ -206,6 +206,10 @@ fn compression(option: &Line) -> Result<bool, Box<Problem>> {
 
 fn resolvers(cx: &Context<'_>, option: &Line) -> Result<Vec<SocketAddr>, Box<Problem>> {
     let tokens = some_arguments(option, "resolvers 192.0.2.53")?;
+    if tokens.len() > PROXY_LIST_MAX {
+        let message = format!("`resolvers` takes at most {PROXY_LIST_MAX} addresses");
+        return Err(Problem::error("too-large", &option.name.place, message));
+    }
     let mut resolvers = Vec::new();
     for token in tokens {
         let text = fixed(cx.source, token, "the address of a name server")?;
@@ -231,10 +235,6 @@ fn resolvers(cx: &Context<'_>, option: &Line) -> Result<Vec<SocketAddr>, Box<Pro
             return Err(Problem::error("duplicate-option", &token.place, message).help("take it away"));
         }
         resolvers.push(address);
-    }
-    if resolvers.len() > PROXY_LIST_MAX {
-        let message = format!("`resolvers` takes at most {PROXY_LIST_MAX} addresses");
-        return Err(Problem::error("too-large", &option.name.place, message));
     }
     Ok(resolvers)
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use super::launch::Launch;
 use super::surroundings::Surroundings;
-use super::write::directive;
 use super::{SERVER_FILES, package, routes, script};
 use crate::trial::{AppPort, Application, TrialError};
 
@@ -110,11 +109,6 @@ impl Behind {
         Ok(behind)
     }
 
-    /// Whether onehop runs what answers at a port.
-    pub(super) fn is_run(&self, port: u16) -> bool {
-        self.ports.iter().any(|(known, answers)| *known == port && matches!(answers, Answers::Run { .. }))
-    }
-
     /// Where what answers at a port is reached.
     pub(super) fn address(&self, port: u16) -> String {
         match self.ports.iter().find(|(known, _)| *known == port) {
@@ -123,19 +117,19 @@ impl Behind {
         }
     }
 
-    /// The `app` for what answers at an upstream's port.
+    /// The `app` for what answers at a port, where onehop runs it.
     pub(super) fn app(
         &self,
-        upstream: &Upstream,
+        port: u16,
         matcher: Option<&str>,
         folder: &Path,
         surroundings: &Surroundings,
-    ) -> String {
-        match self.ports.iter().find(|(known, _)| *known == upstream.port) {
-            Some((_, Answers::Run { launch, timeout })) => {
-                launch.app(matcher, folder, &timeout_lines(*timeout), surroundings)
+    ) -> Option<String> {
+        match self.ports.iter().find(|(known, _)| *known == port)? {
+            (_, Answers::Run { launch, timeout }) => {
+                Some(launch.app(matcher, folder, &timeout_lines(*timeout), surroundings))
             }
-            _ => elsewhere(&self.address(upstream.port), matcher, &timeout_lines(upstream.timeout)),
+            _ => None,
         }
     }
 
@@ -227,14 +221,6 @@ pub(super) fn written(time: Duration) -> String {
         0 => format!("{}s", time.as_secs()),
         _ => format!("{}ms", time.as_millis()),
     }
-}
-
-/// An `app` that somebody else started.
-fn elsewhere(address: &str, matcher: Option<&str>, more: &[String]) -> String {
-    let head = matcher.map_or_else(|| "app".to_owned(), |matcher| format!("app {matcher}"));
-    let mut lines = vec![format!("supervise off {address}")];
-    lines.extend_from_slice(more);
-    directive(&head, &lines)
 }
 
 /// Whether a host is this machine.

@@ -120,30 +120,6 @@ fn file(path: &Path, surroundings: &Surroundings) -> Result<Setup, TrialError> {
     }
 }
 
-/// Whether this onehop has `reverse_proxy`. Until it does, what somebody else started is reached by an `app` with
-/// `supervise off`, and what that cannot say is refused.
-fn has_reverse_proxy() -> bool {
-    struct Text;
-    impl onehop_config::Source for Text {
-        fn read(&self, _: &Path) -> std::io::Result<String> {
-            Ok(":1 {\n\treverse_proxy 127.0.0.1:2\n}\n".to_owned())
-        }
-        fn entry(&self, _: &Path) -> Option<onehop_config::Entry> {
-            None
-        }
-        fn glob(&self, _: &Path) -> std::io::Result<Vec<PathBuf>> {
-            Ok(Vec::new())
-        }
-        fn env(&self, _: &str) -> Option<String> {
-            None
-        }
-        fn working_directory(&self) -> PathBuf {
-            PathBuf::from("/")
-        }
-    }
-    onehop_config::load(Path::new("Onehopfile"), onehop_config::FileKind::Onehopfile, &Text).is_ok()
-}
-
 /// The path from the root, without `.` in it, so that it means the same wherever programs are started.
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned()).components().collect()

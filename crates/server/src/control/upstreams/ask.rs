@@ -3,29 +3,21 @@
 //! Bounded in bytes; its time is bounded by the caller. Keeps nothing.
 
 use std::borrow::Cow;
+use std::future::poll_fn;
 use std::io;
-use std::sync::Arc;
 
 use onehop_config::checked::proxy::{ActiveHealth, StatusTest};
-use onehop_http1::{AnswerRead, AskHead, BodyLength, BodyRead, ClientCodec, ResponseHead};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
+use onehop_http1::{AnswerRead, AskHead, BodyLength, BodyRead, ClientCodec, Refusal};
 
 use super::health::Question;
-use crate::limits::{CODEC_LIMITS, PROXY_QUESTION_BODY_BYTES_MAX, READ_BUFFER_BYTES};
-use crate::request::upstream::dial::connect_unix;
-use crate::request::upstream::peer::{Place, Tls};
+use crate::limits::PROXY_QUESTION_BODY_BYTES_MAX;
+use crate::request::upstream::connection::{Buffers, Connection};
+use crate::request::upstream::dial;
+use crate::request::upstream::peer::Place;
+use crate::request::upstream::pool::NoConnection;
 
 /// Redirects that are followed for one question, as Go's client does.
 const REDIRECTS_MAX: usize = 10;
-
-/// Whom a question goes to.
-#[derive(Clone)]
-pub(super) struct Asked {
-    pub(super) place: Place,
-    pub(super) tls: Option<Tls>,
-}
 
 /// What is asked: at first what is configured, then what redirects say.
 struct Request<'a> {
@@ -56,62 +48,36 @@ pub(super) async fn ask(question: &Question) -> Result<(), String> {
 }
 
 async fn once(question: &Question, request: &Request<'_>) -> Result<Answer, String> {
-    let no_connection = |error: io::Error| format!("no connection: {error}");
-    match &question.asked.place {
-        Place::Unix(path, uid) => {
-            let stream = connect_unix(path, *uid).await.map_err(no_connection)?;
-            encrypt(stream, question, request).await
-        }
-        Place::Address(address) => {
-            let stream = TcpStream::connect(address).await.map_err(no_connection)?;
-            encrypt(stream, question, request).await
-        }
-        Place::Name(name, port) => {
-            let stream = TcpStream::connect((name.as_str(), *port)).await.map_err(no_connection)?;
-            encrypt(stream, question, request).await
-        }
-    }
-}
-
-async fn encrypt<S>(stream: S, question: &Question, request: &Request<'_>) -> Result<Answer, String>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
-    let Some(tls) = &question.asked.tls else { return exchange(stream, question, request).await };
-    let connector = TlsConnector::from(Arc::clone(&tls.config));
-    let stream = connector.connect(tls.name.clone(), stream).await;
-    exchange(stream.map_err(|error| format!("no TLS: {error}"))?, question, request).await
-}
-
-async fn exchange<S>(mut stream: S, question: &Question, request: &Request<'_>) -> Result<Answer, String>
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-{
+    let dialled = dial::dial_apart(&question.peer).await;
+    let connection = dialled.map_err(|none| match none {
+        NoConnection::Refused(error) => format!("no connection: {error}"),
+        NoConnection::Late => format!("no connection within {:?}", question.peer.terms.dial_timeout),
+        NoConnection::Name(reason) => format!("its name leads nowhere: {reason}"),
+        NoConnection::Tls(reason) => format!("no TLS: {reason}"),
+        // Those of the pool, which this is none of.
+        NoConnection::QueueFull | NoConnection::QueueLate => "no connection".to_owned(),
+    })?;
     let settings = &question.settings;
-    let broken = |error: io::Error| format!("the connection broke: {error}");
-    let mut codec = ClientCodec::new(CODEC_LIMITS);
-    let output = request.written(&mut codec)?;
-    stream.write_all(&output).await.map_err(broken)?;
-    stream.flush().await.map_err(broken)?;
+    let output = request.written(&mut connection.codec())?;
+    connection.write(&output, &[]).await.map_err(broke)?;
 
-    let (mut input, mut head) = (Vec::new(), ResponseHead::new());
+    let mut buffers = Buffers::new();
     loop {
-        match codec
-            .read_head(&input, &mut head)
-            .map_err(|refusal| format!("its answer is broken: {refusal:?}"))?
-        {
-            Some(AnswerRead::Informational { consumed }) => drop(input.drain(..consumed)),
+        let read = connection.codec().read_head(buffers.input.unread(), &mut buffers.head);
+        match read.map_err(broken)? {
+            Some(AnswerRead::Informational { consumed }) => buffers.input.consume(consumed),
             Some(AnswerRead::Final { consumed } | AnswerRead::Tunnel { consumed }) => {
-                input.drain(..consumed);
+                buffers.input.consume(consumed);
                 break;
             }
             None => {
-                if read(&mut stream, &mut input).await.map_err(broken)? == 0 {
+                if fill(&connection, &mut buffers).await? == 0 {
                     return Err("it closed the connection without an answer".to_owned());
                 }
             }
         }
     }
+    let head = &buffers.head;
     let status = head.status();
     if settings.follow_redirects
         && matches!(status, 301 | 302 | 303 | 307 | 308)
@@ -125,7 +91,7 @@ where
         return Ok(Answer::Judged(Err(format!("it answered {status} instead of {wanted}"))));
     }
     let Some(expression) = &question.body else { return Ok(Answer::Judged(Ok(()))) };
-    let body = body(&mut stream, &mut codec, input).await?;
+    let body = body(&connection, &mut buffers).await?;
     let is_right = expression.is_match(&String::from_utf8_lossy(&body));
     let wrong = || format!("its body does not match `{}`", expression.as_str());
     Ok(Answer::Judged(if is_right { Ok(()) } else { Err(wrong()) }))
@@ -137,7 +103,7 @@ impl<'a> Request<'a> {
         let is_host = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("host");
         let host = match settings.fields.iter().find(is_host) {
             Some((_, host)) => Cow::Borrowed(host.as_str()),
-            None => Cow::Owned(match &question.asked.place {
+            None => Cow::Owned(match &question.peer.place {
                 Place::Address(address) => address.to_string(),
                 Place::Name(name, port) => format!("{name}:{port}"),
                 Place::Unix(..) => "localhost".to_owned(),
@@ -225,23 +191,20 @@ impl<'a> Request<'a> {
 }
 
 /// The beginning of the answer's body.
-async fn body<S>(stream: &mut S, codec: &mut ClientCodec, mut input: Vec<u8>) -> Result<Vec<u8>, String>
-where
-    S: AsyncRead + Unpin,
-{
-    let broken = |refusal| format!("its answer is broken: {refusal:?}");
+async fn body(connection: &Connection, buffers: &mut Buffers) -> Result<Vec<u8>, String> {
     let mut body = Vec::new();
     while body.len() < PROXY_QUESTION_BODY_BYTES_MAX {
-        match codec.read_body(&input).map_err(broken)? {
+        let input = &mut buffers.input;
+        let read = connection.codec().read_body(input.unread());
+        match read.map_err(broken)? {
             BodyRead::Data { at, consumed } => {
-                body.extend_from_slice(input.get(at).unwrap_or_default());
-                input.drain(..consumed);
+                body.extend_from_slice(input.unread().get(at).unwrap_or_default());
+                input.consume(consumed);
             }
             BodyRead::End { .. } => break,
             BodyRead::NeedMore => {
-                let count = read(stream, &mut input).await;
-                if count.map_err(|error| format!("the connection broke: {error}"))? == 0 {
-                    codec.read_eof(input.len()).map_err(broken)?;
+                if fill(connection, buffers).await? == 0 {
+                    connection.codec().read_eof(buffers.input.unread().len()).map_err(broken)?;
                     break;
                 }
             }
@@ -251,10 +214,17 @@ where
     Ok(body)
 }
 
-/// Reads once. The codec refuses heads and framing that are longer than its bounds, so that this one stays small.
-async fn read<S: AsyncRead + Unpin>(stream: &mut S, input: &mut Vec<u8>) -> io::Result<usize> {
-    input.reserve(READ_BUFFER_BYTES);
-    stream.read_buf(input).await
+/// Reads once; 0 is the end.
+async fn fill(connection: &Connection, buffers: &mut Buffers) -> Result<usize, String> {
+    poll_fn(|context| connection.poll_fill(&mut buffers.input, context)).await.map_err(broke)
+}
+
+fn broke(error: io::Error) -> String {
+    format!("the connection broke: {error}")
+}
+
+fn broken(refusal: Refusal) -> String {
+    format!("its answer is broken: {refusal:?}")
 }
 
 fn expected(status: StatusTest) -> String {

@@ -14,13 +14,14 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::{AbortHandle, LocalSet};
 use tokio::time::{self, MissedTickBehavior};
 
-use super::ask::{self, Asked};
+use super::ask;
 use crate::control::events::{Event, EventSink};
 use crate::limits::{
     PROXY_QUESTION_INTERVAL_MAX, PROXY_QUESTION_INTERVAL_MIN, PROXY_QUESTIONS_AT_ONCE_MAX,
     PROXY_QUESTIONS_FIRST_WITHIN,
 };
 use crate::request::handle::proxy::health::{Active, Change};
+use crate::request::upstream::peer::Peer;
 
 /// What is asked, of whom, for whom.
 pub(super) struct Question {
@@ -28,7 +29,8 @@ pub(super) struct Question {
     pub(super) active: Arc<Active>,
     pub(super) settings: ActiveHealth,
     pub(super) body: Option<Regex>,
-    pub(super) asked: Asked,
+    /// Whom it goes to: the upstream itself, or who stands for it. Its connections are none of the pool's.
+    pub(super) peer: Arc<Peer>,
     /// The `upstream` label.
     pub(super) upstream: String,
     /// The sites that send requests there.

@@ -11,7 +11,6 @@ use onehop_config::checked::{Checked, Part, Route, Step, Template};
 use regex_lite::Regex;
 use rustls::ClientConfig;
 
-use super::ask::Asked;
 use super::health::Question;
 use super::names::Names;
 use super::{Key, KeyOfActive, KeyOfRequest, Known, tls};
@@ -136,7 +135,7 @@ impl Making<'_> {
         one: &One<'_>,
         settings: &ActiveHealth,
         key: Key,
-        peer: &Peer,
+        peer: &Arc<Peer>,
         sites: &[String],
     ) -> Result<Arc<Active>, String> {
         let key = KeyOfActive { key, settings: settings.clone() };
@@ -149,13 +148,18 @@ impl Making<'_> {
             return Ok(active);
         }
         let active = find(&self.before.actives, &key).unwrap_or_default();
+        let known = self.before.questions.iter().find(|question| Arc::ptr_eq(&question.active, &active));
+        let asked = match known {
+            Some(question) => Arc::clone(&question.peer),
+            None => one.asked(peer, settings, self.names)?,
+        };
         let body = settings.body.as_deref().map(Regex::new).transpose();
         let body = body.map_err(|error| format!("health_body: {error}"))?;
         self.now.questions.push(Arc::new(Question {
             active: Arc::clone(&active),
             settings: settings.clone(),
             body,
-            asked: one.asked(peer, settings)?,
+            peer: asked,
             upstream: one.upstream.label.clone(),
             sites: sites.to_vec(),
         }));
@@ -209,17 +213,21 @@ impl One<'_> {
     }
 
     /// Whom a question goes to: the peer itself, another port beside it, or somebody else.
-    fn asked(&self, peer: &Peer, settings: &ActiveHealth) -> Result<Asked, String> {
-        let at = |host: &str, port: u16| {
-            let tls = tls_to(self.settings, self.client.map(|(_, config)| config), host, Some(port))?;
-            Ok(Asked { place: place(host, port), tls })
+    fn asked(&self, peer: &Arc<Peer>, settings: &ActiveHealth, names: &Names) -> Result<Arc<Peer>, String> {
+        let address;
+        let (host, port) = match (&settings.target, &peer.place, settings.port) {
+            (Some((host, port)), ..) => (host.as_str(), *port),
+            (None, Place::Address(of_peer), Some(port)) => {
+                address = of_peer.ip().to_string();
+                (address.as_str(), port)
+            }
+            (None, Place::Name(name, _), Some(port)) => (name.as_str(), port),
+            (None, ..) => return Ok(Arc::clone(peer)),
         };
-        match (&settings.target, &peer.place, settings.port) {
-            (Some((host, port)), ..) => at(host, *port),
-            (None, Place::Address(address), Some(port)) => at(&address.ip().to_string(), port),
-            (None, Place::Name(name, _), Some(port)) => at(name, port),
-            (None, place, _) => Ok(Asked { place: place.clone(), tls: peer.terms.tls.clone() }),
-        }
+        let tls = tls_to(self.settings, self.client.map(|(_, config)| config), host, Some(port))?;
+        let asked = Peer::new(peer.label.clone(), place(host, port), terms(self.settings, tls, false));
+        names.follow(&asked, &self.settings.transport.resolvers);
+        Ok(asked)
     }
 
     fn terms(&self, tls: Option<Tls>) -> Terms {
@@ -271,7 +279,7 @@ impl Question {
             active: Arc::clone(&self.active),
             settings: self.settings.clone(),
             body: self.body.clone(),
-            asked: self.asked.clone(),
+            peer: Arc::clone(&self.peer),
             upstream: self.upstream.clone(),
             sites: all,
         }

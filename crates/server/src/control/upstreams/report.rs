@@ -23,8 +23,14 @@ fn upstream(proxy: &Proxy, member: &Arc<Member>, now: Instant) -> UpstreamStatus
     match proxy.filled_of(member.number) {
         None => one(proxy, member, now),
         // Those that requests have named: they come and go, and are told of together.
-        Some(filled) => {
-            let mut all = UpstreamStatus { state: "up", ..one(proxy, member, now) };
+        Some((filled, gone)) => {
+            let mut all = UpstreamStatus {
+                state: "up",
+                failures: gone.failures,
+                retries: gone.retries,
+                connections: gone.connections.into(),
+                ..one(proxy, member, now)
+            };
             for member in &filled {
                 all.add(&one(proxy, member, now));
             }
@@ -59,6 +65,7 @@ fn one(proxy: &Proxy, member: &Member, now: Instant) -> UpstreamStatus {
         failures: standing.failures(),
         retries: standing.retries(),
         latency_ms: standing.latency.average().map(|average| average.as_secs_f64() * 1_000.0),
+        connections: member.peer.counts().into(),
     }
 }
 

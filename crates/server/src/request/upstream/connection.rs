@@ -217,7 +217,8 @@ impl Travelling {
 }
 
 impl Buffers {
-    pub(super) fn new() -> Self {
+    /// Empty ones.
+    pub(crate) fn new() -> Self {
         Self { input: Input::new(), output: Vec::new(), scratch: Vec::new(), head: ResponseHead::new() }
     }
 

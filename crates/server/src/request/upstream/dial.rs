@@ -33,8 +33,9 @@ pub(super) async fn dial(peer: &Arc<Peer>, slot: Slot, side: &Side) -> Result<Co
     let mut failure = Failure { side, is_over: false };
     let dialled = dial_uncounted(peer, Some(slot), side).await;
     failure.is_over = dialled.is_ok();
-    // What was tried was an address that may not be the name's any more.
-    if dialled.is_err() {
+    if let Err(reason) = &dialled {
+        peer.note_failure(reason);
+        // What was tried was an address that may not be the name's any more.
         peer.addresses.doubt();
     }
     dialled

@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 
 use super::addresses::Addresses;
 use super::connection::Connection;
+use super::pool::NoConnection;
 use super::queue::Queue;
 use super::rest::{self, Habit};
 use crate::request::core::{Core, Padded};
@@ -39,6 +40,8 @@ pub struct Peer {
     /// Length of the queue, so that nobody locks it to find it empty. Changed only by who has locked it.
     waiting: Padded<AtomicUsize>,
     queue: Mutex<Queue>,
+    /// Why the last connection that failed has failed.
+    last_failure: Mutex<Option<String>>,
     /// Where the name leads, if the place is one.
     pub(super) addresses: Addresses,
     /// What is known of how long it keeps connections that were never used, and those that were.
@@ -177,6 +180,7 @@ impl Peer {
             open: Padded(AtomicUsize::new(0)),
             waiting: Padded(AtomicUsize::new(0)),
             queue: Mutex::default(),
+            last_failure: Mutex::default(),
             addresses: Addresses::default(),
             habits: Default::default(),
             sides: OnceLock::new(),
@@ -269,6 +273,15 @@ impl Peer {
     /// How long it keeps a connection without a request, as far as that was learned from those it closed.
     pub fn closes_after(&self) -> Option<Duration> {
         self.habits.iter().filter_map(Habit::closes_after).min()
+    }
+
+    /// Why the last connection that could not be made could not be made, for a person.
+    pub fn last_failure(&self) -> Option<String> {
+        self.last_failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn note_failure(&self, reason: &NoConnection) {
+        *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.to_string());
     }
 
     /// Whether a core asks others for their idle connections.

@@ -6,6 +6,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::fmt;
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -51,6 +52,19 @@ pub(crate) enum NoConnection {
     QueueFull,
     /// None became free in time.
     QueueLate,
+}
+
+impl fmt::Display for NoConnection {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoConnection::Refused(error) => write!(out, "no connection: {error}"),
+            NoConnection::Late => out.write_str("no connection in time"),
+            NoConnection::Name(reason) => out.write_str(reason),
+            NoConnection::Tls(reason) => write!(out, "no TLS: {reason}"),
+            NoConnection::QueueFull => out.write_str("too many requests wait for a connection"),
+            NoConnection::QueueLate => out.write_str("no connection became free in time"),
+        }
+    }
 }
 
 /// What one core keeps for its next exchanges.

@@ -138,6 +138,23 @@ fn header_up_and_down_know_the_upstream() {
 }
 
 #[test]
+fn an_upstream_behind_tls_is_asked_by_its_own_name() {
+    let program = Program::start(|talk, _| talk.answer("hello"));
+    // In the clear on this port, so that the head can be read.
+    let (address, port) = (program.address, program.address.port());
+    let text = format!(
+        "http://localhost:0 {{\n\tbind 127.0.0.1\n\treverse_proxy {address} {{\n\t\ttransport http {{\n\t\t\ttls\n\t\t\t\
+         tls_except_ports {port}\n\t\t}}\n\t}}\n}}\n"
+    );
+    let server = TestServer::start(application(), &text, Wishes::default());
+    assert_eq!(server.connect().get("/").text(), "hello");
+    let head = program.heads().remove(0);
+    assert_eq!(field(&head, "Host"), Some(&*address.to_string()));
+    assert_eq!(field(&head, "X-Forwarded-Host"), Some("localhost"));
+    assert_eq!(field(&head, "Accept-Encoding"), Some("gzip"), "as Caddy has it where nothing is said");
+}
+
+#[test]
 fn bodies_are_framed_anew_in_both_ways() {
     let program = echo();
     let server = before(&program, |_| {});
@@ -292,6 +309,7 @@ fn an_upstream_is_named_in_the_log() {
         server.stop();
         let text = std::fs::read_to_string(&file).unwrap();
         assert!(text.contains(&format!("\"upstream\":\"{address}\"")), "{text}");
-        assert_eq!(text.contains("\"refused\":\"upstream_unreachable\""), expected == 502, "{text}");
+        let why = "\"refused\":\"upstream_unreachable\",\"detail\":\"Connection refused";
+        assert_eq!(text.contains(why), expected == 502, "{text}");
     }
 }

@@ -43,26 +43,34 @@ pub(super) fn kept<'a>(file: &File<'a>) -> impl Iterator<Item = &'a Line> {
     all.iter().filter(|line| !GLOBAL_LEFT_OUT.contains(&line.word(0)))
 }
 
+/// A line with its block, as if it stood at the margin.
+pub(super) fn written(file: &File<'_>, line: &Line) -> String {
+    let text = file.text.get(line.span.clone()).unwrap_or_default();
+    let margin = super::indentation(file.text, line.span.start);
+    let lines: Vec<&str> = text.lines().map(|line| line.strip_prefix(margin).unwrap_or(line)).collect();
+    lines.join("\n")
+}
+
 /// The block of those that onehop has too, with an empty line behind it; nothing where there is none.
 pub(super) fn for_onehop(file: &File<'_>, surroundings: &Surroundings, notes: &mut Vec<String>) -> String {
     let mut block = String::new();
     for line in kept(file) {
-        let written = file.text.get(line.span.clone()).unwrap_or_default();
-        let Err(why) = refusal(file, written, surroundings) else {
-            block.push_str(&format!("{written}\n"));
+        let text = written(file, line);
+        let Err(why) = refusal(file, &text, surroundings) else {
+            block.push_str(&format!("{text}\n"));
             continue;
         };
         // Of a block each option counts by itself.
         let mut inner = String::new();
         for option in line.inner() {
-            let written = file.text.get(option.span.clone()).unwrap_or_default();
-            match refusal(file, &around(line, written), surroundings) {
-                Ok(()) => inner.push_str(&format!("{written}\n")),
-                Err(why) => note(option, written, &why, notes),
+            let text = written(file, option);
+            match refusal(file, &around(line, &text), surroundings) {
+                Ok(()) => inner.push_str(&format!("{text}\n")),
+                Err(why) => note(option, &text, &why, notes),
             }
         }
         if line.inner().is_empty() {
-            note(line, written, &why, notes);
+            note(line, &text, &why, notes);
         } else if !inner.is_empty() {
             block.push_str(&around(line, &inner));
         }

@@ -59,14 +59,14 @@ pub(super) fn detect(path: &Path, surroundings: &Surroundings) -> Result<Setup, 
     let folder = path.parent().unwrap_or(path);
     let mut notes = Vec::new();
     let file = choose(path, &text, &lines, &mut notes)?;
-    let mut proxies = proxies(&file, surroundings)?;
+    let proxies = proxies(&file, surroundings)?;
     let upstreams: Vec<_> = proxies.iter().flat_map(|proxy| proxy.upstreams.iter().cloned()).collect();
     let behind = Behind::find(&upstreams, folder, surroundings, &mut notes)?;
     let edits = shared_edits(&file, &mut notes);
     let caddy = for_caddy(&file, edits.clone());
     let global = global::for_onehop(&file, surroundings, &mut notes);
-    for proxy in proxies.iter_mut().filter(|proxy| proxy.becomes_app(&behind)) {
-        notes.append(&mut proxy.notes);
+    for proxy in proxies.iter().filter(|proxy| proxy.app(&behind, folder, surroundings).is_some()) {
+        notes.extend_from_slice(&proxy.notes);
     }
     let onehopfile = global + &for_onehop(&file, edits, &proxies, &behind, surroundings)?;
     let name = below(folder, path);
@@ -221,7 +221,7 @@ fn head_span(head: &Line) -> std::ops::Range<usize> {
 fn for_caddy(file: &File<'_>, mut edits: Edits) -> String {
     let mut global = CADDY_HEAD.to_owned();
     for line in global::kept(file) {
-        global.push_str(file.text.get(line.span.clone()).unwrap_or_default());
+        global.push_str(&global::written(file, line));
         global.push('\n');
     }
     let logs = logs(file);
@@ -265,9 +265,8 @@ fn for_onehop(
     for line in logs(file) {
         edits.replace(line.span.clone(), "log {\n\t\toutput file {scratch}/onehop-access.log\n\t}");
     }
-    for proxy in proxies.iter().filter(|proxy| proxy.becomes_app(behind)) {
-        let [upstream] = proxy.upstreams.as_slice() else { continue };
-        let app = behind.app(upstream, proxy.matcher, folder, surroundings);
+    for proxy in proxies {
+        let Some(app) = proxy.app(behind, folder, surroundings) else { continue };
         let indentation = indentation(file.text, proxy.line.span.start);
         let app = super::write::indented_by(indentation, &app);
         edits.replace(proxy.line.span.clone(), app.trim().to_owned());

@@ -2,13 +2,13 @@
 //!
 //! What only says how connections are kept is dropped for `app`; what would change the meaning keeps the directive.
 
+use std::path::Path;
 use std::time::Duration;
 
 use super::File;
 use super::text::Line;
 use crate::trial::TrialError;
 use crate::trial::detect::behind::{Behind, Upstream};
-use crate::trial::detect::has_reverse_proxy;
 use crate::trial::detect::surroundings::Surroundings;
 
 /// A `reverse_proxy`.
@@ -17,7 +17,7 @@ pub(super) struct Proxy<'a> {
     pub(super) line: &'a Line,
     /// Its matcher, as it is written.
     pub(super) matcher: Option<&'a str>,
-    /// Where it leads, at least one.
+    /// Where it leads; none where that is only known with the request, which the checker tells.
     pub(super) upstreams: Vec<Upstream>,
     /// What `app` says otherwise, for people.
     pub(super) notes: Vec<String>,
@@ -28,12 +28,10 @@ pub(super) struct Proxy<'a> {
 }
 
 impl Proxy<'_> {
-    /// Whether onehop gets an `app` in its place: the application is one that it runs itself.
-    pub(super) fn becomes_app(&self, behind: &Behind) -> bool {
-        match self.upstreams.as_slice() {
-            [only] => behind.is_run(only.port) || !has_reverse_proxy(),
-            _ => false,
-        }
+    /// The `app` in its place, where the application is one that onehop runs itself.
+    pub(super) fn app(&self, behind: &Behind, folder: &Path, surroundings: &Surroundings) -> Option<String> {
+        let [only] = self.upstreams.as_slice() else { return None };
+        behind.app(only.port, self.matcher, folder, surroundings)
     }
 }
 
@@ -102,9 +100,8 @@ fn proxy<'a>(file: &File<'_>, line: &'a Line, surroundings: &Surroundings) -> Re
     let mut said = Said::default();
     said.options(file, line);
     match named.as_slice() {
-        [only] if only.starts_with("https://") => said.refuse(format!("`{only}` is reached over TLS")),
-        [_] => {}
-        several => said.refuse(format!("this `reverse_proxy` has {} upstreams", several.len())),
+        [only] if !only.starts_with("https://") => {}
+        _ => said.is_more = true,
     }
     let refuse = |cause: String| {
         Err(TrialError::found(
@@ -113,9 +110,6 @@ fn proxy<'a>(file: &File<'_>, line: &'a Line, surroundings: &Surroundings) -> Re
             "name one application on this machine in a copy of the file, and try that",
         ))
     };
-    if let (Some(cause), false) = (&said.refusal, has_reverse_proxy()) {
-        return refuse(cause.clone());
-    }
     let name = file.path.file_name().unwrap_or_default().to_string_lossy();
     let mut upstreams = Vec::new();
     for upstream in &named {
@@ -127,11 +121,8 @@ fn proxy<'a>(file: &File<'_>, line: &'a Line, surroundings: &Surroundings) -> Re
             port,
             place: format!("line {} of {name}", line.line),
             timeout: said.timeout,
-            is_apart: said.refusal.is_some(),
+            is_apart: said.is_more,
         });
-    }
-    if upstreams.is_empty() {
-        return refuse("this `reverse_proxy` names no address".to_owned());
     }
     Ok(Proxy { line, matcher, upstreams, notes: said.notes, prefix: String::new(), is_taken_off: false })
 }
@@ -159,8 +150,8 @@ fn host_and_port(upstream: &str) -> Option<(&str, u16)> {
 struct Said {
     notes: Vec<String>,
     timeout: Option<Duration>,
-    /// Why `app` cannot say it.
-    refusal: Option<String>,
+    /// Whether it says more than an `app` can.
+    is_more: bool,
 }
 
 impl Said {
@@ -185,13 +176,9 @@ impl Said {
                     self.notes
                         .push(format!("{place}: onehop sees by itself whether its application is well."));
                 }
-                _ => self.refuse(format!("{place} has no equal in `app`")),
+                _ => self.is_more = true,
             }
         }
-    }
-
-    fn refuse(&mut self, cause: String) {
-        self.refusal.get_or_insert(cause);
     }
 
     /// A field of requests: what onehop sends by itself is dropped in silence.
@@ -225,16 +212,12 @@ impl Said {
     fn transport(&mut self, option: &Line) {
         for line in option.inner() {
             let name = line.word(0);
-            let is_h2 = name == "versions" && line.words.iter().any(|word| word.text.starts_with("h2c"));
-            if name.starts_with("tls") || is_h2 {
-                self.refuse(format!("`{name}` (line {}) has no equal in `app`", line.line));
-            }
+            let timeout = crate::quantity::duration(line.word(1)).ok();
             if name == "response_header_timeout" {
-                match crate::quantity::duration(line.word(1)) {
-                    Ok(timeout) => self.timeout = Some(timeout),
-                    Err(_) => self.refuse(format!("`{name}` (line {}) is no plain time", line.line)),
-                }
+                self.timeout = timeout;
+                self.is_more |= timeout.is_none();
             }
+            self.is_more |= name.starts_with("tls");
         }
     }
 }

@@ -59,6 +59,10 @@ impl Fields {
         let sent = SENT.iter().find(|(known, _)| *known == name);
         let is_sent = sent.is_some_and(|(_, values)| values.contains(&value.as_str()));
         let place = format!("`{}` ({})", field.shown(), field.place.words());
+        if sent.is_none() && value == format!("$http_{}", name.replace('-', "_")) {
+            // It passes as the client sent it, here as everywhere.
+            return;
+        }
         if is_sent {
             if value == "$host" {
                 // Without the port, which nginx's variable leaves out.

@@ -303,7 +303,7 @@ fn passed(
     }
     let is_replaced = block.is_taken_off || uri.is_some();
     let pass = Pass::of(context.chosen, pass, is_replaced.then_some(location.pattern.as_str()), levels)?;
-    pass.tell(context.behind, notes);
+    pass.tell(context, notes);
     block.lines.push_str(&pass.directive(context, None));
     Ok(())
 }

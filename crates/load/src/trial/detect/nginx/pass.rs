@@ -9,8 +9,7 @@ use super::tree::Directive;
 use super::upstreams::{Target, retries};
 use super::{Chosen, nearest, values};
 use crate::trial::TrialError;
-use crate::trial::detect::behind::{Behind, Upstream};
-use crate::trial::detect::has_reverse_proxy;
+use crate::trial::detect::behind::Upstream;
 use crate::trial::detect::write::directive;
 
 /// How long nginx waits for the next bytes of an answer where nothing is said (ngx_http_proxy_module).
@@ -51,15 +50,15 @@ impl Pass {
     }
 
     /// What is said of it.
-    pub(super) fn tell(&self, behind: &Behind, notes: &mut Vec<String>) {
-        let told = if self.becomes_app(behind) { &self.fields.of_app } else { &self.fields.notes };
+    pub(super) fn tell(&self, context: &Context<'_>, notes: &mut Vec<String>) {
+        let told = if self.app(context, None).is_some() { &self.fields.of_app } else { &self.fields.notes };
         notes.extend(self.target.notes.iter().chain(told).cloned());
     }
 
     /// The directive.
     pub(super) fn directive(&self, context: &Context<'_>, matcher: Option<&str>) -> String {
-        if let (true, [upstream]) = (self.becomes_app(context.behind), self.target.upstreams.as_slice()) {
-            return context.behind.app(upstream, matcher, context.chosen.folder, context.surroundings);
+        if let Some(app) = self.app(context, matcher) {
+            return app;
         }
         let addresses = self.target.upstreams.iter().map(|upstream| context.behind.address(upstream.port));
         let words: Vec<String> = matcher.map(str::to_owned).into_iter().chain(addresses).collect();
@@ -68,11 +67,10 @@ impl Pass {
         directive(&format!("reverse_proxy {}", words.join(" ")), &lines)
     }
 
-    fn becomes_app(&self, behind: &Behind) -> bool {
-        match self.target.upstreams.as_slice() {
-            [only] => behind.is_run(only.port) || !has_reverse_proxy(),
-            _ => false,
-        }
+    /// The `app` of an application that onehop runs itself.
+    fn app(&self, context: &Context<'_>, matcher: Option<&str>) -> Option<String> {
+        let [only] = self.target.upstreams.as_slice() else { return None };
+        context.behind.app(only.port, matcher, context.chosen.folder, context.surroundings)
     }
 }
 

@@ -64,7 +64,10 @@ fn what_cannot_be_carried_over_is_refused_with_its_line() {
         "location / { proxy_pass http://localhost:5000; }",
         "location / { proxy_pass http://application:3000; }",
         "location / {\n proxy_pass http://$target; }",
-        "upstream a { server localhost:3000; server localhost:4000; } server { location / { proxy_pass http://a; } }",
+        "upstream a { server localhost:3000; server localhost:4000; hash $uid; } server { location / { proxy_pass http://a; } }",
+        "upstream a { server localhost:3000; server localhost:4000; sticky cookie x; } server { location / { proxy_pass http://a; } }",
+        "upstream a { server localhost:3000; server localhost:4000; server localhost:3000 backup; } server { location / { proxy_pass http://a; } }",
+        "upstream a { server localhost:3000 down; } server { location / { proxy_pass http://a; } }",
         "location ~ \\.php$ { fastcgi_pass unix:/run/php.sock; }",
         "location ~ ^/v[0-9]+/ { proxy_pass http://localhost:3000; }",
         "root /nowhere/at/all; location / { }",
@@ -123,12 +126,12 @@ fn what_stands_in_a_named_location_is_carried_over_or_refused_like_anything_else
     check(&around("auth_basic x;"), &["onehop does not have passwords"]);
     check(&around("deny all;"), &["onehop does not decide by a client's address"]);
     check(&around("rewrite ^/api/(.*)$ /$1 break;"), &["it changes what is asked for"]);
-    check(&around("proxy_read_timeout 5m;"), &["app @absent {", "timeout 300s"]);
     check(
-        &around("proxy_set_header X-Key a;"),
-        &["X-Key a` (line 1 of nginx.conf): onehop does not set fields"],
+        &around("proxy_read_timeout 5m;"),
+        &["reverse_proxy @absent 127.0.0.1:3000 {", "read_timeout 300s"],
     );
-    let headers = "handle @absent {\n\t\theader +X-A 1\n\t\tapp {";
+    check(&around("proxy_set_header X-Key a;"), &["header_up X-Key a\n", "!X-Key a`"]);
+    let headers = "handle @absent {\n\t\theader +X-A 1\n\t\treverse_proxy 127.0.0.1:3000 {";
     check(&around("add_header X-A 1 always;"), &[headers, "handle {\n\t\tfile_server\n"]);
     check(
         "location /s/ { alias static/; try_files $uri @app; } location @app { proxy_pass http://localhost:3000; }",
@@ -207,29 +210,126 @@ fn a_name_gets_its_slash_only_where_nginx_adds_it() {
     check("location /api/ { proxy_pass http://localhost:3000; } location /api { return 410; }", &["!redir"]);
 }
 
-#[test]
-fn what_the_application_is_told_otherwise_is_said() {
-    for (field, is_said) in [
-        ("X-Forwarded-Proto $scheme", false),
-        ("X-Forwarded-Proto https", true),
-        ("X-Forwarded-For $proxy_add_x_forwarded_for", false),
-        ("X-Forwarded-For \"\"", true),
-        ("X-Forwarded-Host ${host}", false),
-        ("Host $hostname", true),
-        ("Host example.com$host", true),
-        ("Host $http_host", false),
-        ("Upgrade $http_upgrade", false),
-    ] {
-        let out = onehopfile(&format!(
-            "location / {{ proxy_pass http://localhost:3000; proxy_set_header {field}; }}"
-        ));
-        assert_eq!(out.contains(&format!("note: `proxy_set_header {field}`")), is_said, "{field}\n{out}");
+/// The same application beside its configuration, where nobody listens yet.
+fn beside(conf: &str) -> String {
+    let folder = Folder::of(&[
+        ("nginx.conf", conf),
+        ("package.json", r#"{"scripts": {"start": "node server.js"}}"#),
+        ("server.js", "express().listen(process.env.PORT);"),
+    ]);
+    match folder.detect("nginx.conf", &Surroundings { occupied: Vec::new(), ..running() }) {
+        Ok(setup) => folder.show(&setup),
+        Err(error) => folder.plain(&format!("{error}\n")),
     }
-    let below = |inner: &str| format!("location /nws/ {{ proxy_pass http://localhost:3000/; {inner} }}");
-    check(&below(""), &["nginx puts the location's path in its place"]);
-    check(&below("proxy_redirect off;"), &["!Location"]);
-    check(&below("proxy_redirect http://a/ /nws/;"), &["nginx changes Location"]);
-    check("location / { proxy_pass http://localhost:3000; }", &["!Location"]);
+}
+
+#[test]
+fn an_application_that_app_would_tell_less_stays_behind_a_proxy() {
+    for (field, is_kept) in [
+        ("X-Forwarded-Proto $scheme", true),
+        ("X-Forwarded-Proto https", false),
+        ("X-Forwarded-For $proxy_add_x_forwarded_for", true),
+        ("X-Forwarded-For \"\"", false),
+        ("X-Forwarded-Host ${host}", true),
+        ("X-Real-IP $remote_addr", true),
+        ("X-Key a", false),
+        ("X-Key $http_x_key", true),
+        // No directive has an equal for it.
+        ("X-Key $upstream_addr", true),
+        ("Host $hostname", true),
+        ("Host $http_host", true),
+        ("Upgrade $http_upgrade", true),
+    ] {
+        let out =
+            beside(&format!("location / {{ proxy_pass http://localhost:3000; proxy_set_header {field}; }}"));
+        assert_eq!(out.contains("\tapp ./server.js\n"), is_kept, "{field}\n{out}");
+        assert_eq!(out.contains("\treverse_proxy 127.0.0.1:3000 {\n"), !is_kept, "{field}\n{out}");
+        assert_eq!(out.contains("by onehop: true"), is_kept, "{field}\n{out}");
+    }
+}
+
+#[test]
+fn what_leads_to_one_application_stays_one() {
+    let out = beside(
+        "location / { proxy_pass http://localhost:3000; }\n\
+         location /ws/ { proxy_pass http://localhost:3000; proxy_read_timeout 1h; }",
+    );
+    assert_eq!(out.matches("app ./server.js {\n\t\t\ttimeout 3600s\n").count(), 2, "{out}");
+    assert!(out.contains("it is one application, and the longest one, 3600s, holds everywhere"), "{out}");
+    // One place that needs a proxy makes all of them need the port.
+    let out = beside(
+        "location / { proxy_pass http://localhost:3000; }\n\
+         location /key/ { proxy_pass http://localhost:3000; proxy_set_header X-Key a; }",
+    );
+    assert!(out.contains("is started there for both sides") && !out.contains("app ./server.js"), "{out}");
+}
+
+#[test]
+fn what_nginx_tells_and_waits_for_is_told_and_waited_for_by_the_proxy() {
+    let cases = [
+        "location / { proxy_pass http://localhost:3000; proxy_set_header Host $host; proxy_set_header X-Request-Id \
+         $http_x_request_id; proxy_set_header X-Trace $http_x_request_id; proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for; proxy_set_header X-Empty \
+         \"\"; proxy_set_header Upgrade $http_upgrade; proxy_set_header X-Odd $hostname; }",
+        "location /nws/ { proxy_pass http://localhost:3000/; proxy_connect_timeout 2s; proxy_read_timeout 90; \
+         proxy_send_timeout 1m; proxy_buffering off; proxy_hide_header X-Secret; }",
+        "location / { proxy_pass http://localhost:3000; proxy_set_header Host $http_host; proxy_redirect off; }",
+        "location / { proxy_pass http://localhost:3000; proxy_set_header Host $http_host; proxy_redirect \
+         http://a.example.com/x/ /y/; proxy_redirect ~^http://b/(.*) /$1; }",
+    ];
+    let shown: Vec<String> = cases.iter().map(|conf| format!("{conf}\n\n{}", onehopfile(conf))).collect();
+    insta::assert_snapshot!(shown.join("\n----\n"));
+}
+
+#[test]
+fn several_servers_keep_their_weights_and_the_way_they_are_chosen() {
+    let both = |more: &str| format!("server localhost:3000 {more}; server localhost:4000 {more};");
+    for (upstream, location, options) in [
+        (both(""), "", "lb_policy round_robin|fail_duration 10s|lb_retries 1"),
+        (
+            "server localhost:3000 weight=3; server localhost:4000;".to_owned(),
+            "",
+            "lb_policy weighted_round_robin 3 1|fail_duration 10s|lb_retries 1",
+        ),
+        (
+            "server localhost:3000; server localhost:4000 backup;".to_owned(),
+            "proxy_next_upstream off;",
+            "lb_policy first|fail_duration 10s",
+        ),
+        (both("max_fails=0") + "least_conn;", "", "lb_policy least_conn|lb_retries 1"),
+        (
+            both("max_fails=3 fail_timeout=30s max_conns=9") + "ip_hash;",
+            "proxy_next_upstream_tries 1;",
+            "lb_policy ip_hash|fail_duration 30s|max_fails 3|unhealthy_request_count 9",
+        ),
+        (both("") + "hash $request_uri consistent;", "", "lb_policy uri_hash|fail_duration 10s|lb_retries 1"),
+        (both("") + "hash $http_x_user;", "", "lb_policy header x-user|fail_duration 10s|lb_retries 1"),
+        (both("") + "hash $arg_user;", "", "lb_policy query user|fail_duration 10s|lb_retries 1"),
+        (
+            both("") + "random two least_conn; zone a 64k; keepalive 8;",
+            "",
+            "lb_policy random_choose 2|fail_duration 10s|lb_retries 1",
+        ),
+    ] {
+        let conf = format!(
+            "upstream a {{ {upstream} }} server {{ location / {{ proxy_pass http://a; \
+             proxy_set_header Host $http_host; {location} }} }}"
+        );
+        let options = options.replace('|', "\n\t\t");
+        check(&conf, &[&format!("reverse_proxy 127.0.0.1:3000 127.0.0.1:4000 {{\n\t\t{options}\n\t}}\n")]);
+    }
+    // The one that is down gets nothing, and the spare one stands behind, wherever it is written.
+    let of = |servers: &str| {
+        format!(
+            "upstream a {{ {servers} }} server {{ location / {{ proxy_pass http://a; proxy_set_header Host $http_host; }} }}"
+        )
+    };
+    check(&of("server localhost:3000; server localhost:5000 down;"), &["reverse_proxy 127.0.0.1:3000\n"]);
+    let swapped = of("server localhost:3000 backup; server localhost:4000;");
+    check(&swapped, &["reverse_proxy 127.0.0.1:4000 127.0.0.1:3000 {\n\t\tlb_policy first\n"]);
+    let different = of("server localhost:3000 max_fails=2; server localhost:4000; least_conn;");
+    check(&different, &["its servers differ in when they are taken out", "max_fails 2"]);
+    let weighted = of("server localhost:3000 weight=2; server localhost:4000; least_conn;");
+    check(&weighted, &["onehop counts the servers of `least_conn` alike"]);
 }
 
 #[test]

@@ -161,7 +161,7 @@ fn named(
     }
     let levels = [context.chosen.http, context.chosen.server.inner(), own];
     let pass = Pass::of(context.chosen, pass, None, &levels)?;
-    pass.tell(context.behind, notes);
+    pass.tell(context, notes);
     let app = App {
         under: pass.directive(context, Some("@absent")),
         bare: pass.directive(context, None),

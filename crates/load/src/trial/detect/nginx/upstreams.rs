@@ -6,7 +6,6 @@ use super::tree::Directive;
 use super::{Chosen, nearest, values};
 use crate::trial::TrialError;
 use crate::trial::detect::behind::Upstream;
-use crate::trial::detect::has_reverse_proxy;
 
 /// Failures after which nginx takes a server out, and for how long, where nothing is said
 /// (ngx_http_upstream_module).
@@ -107,13 +106,6 @@ fn servers(block: &Directive) -> Result<Vec<Server<'_>>, TrialError> {
     servers.sort_by_key(|server| server.is("backup"));
     if servers.is_empty() {
         return refuse(block, "it has no server that takes requests");
-    }
-    if servers.len() > 1 && !has_reverse_proxy() {
-        let cause = format!(
-            "it has {} servers, and onehop does not spread requests over servers that others start",
-            servers.len()
-        );
-        return refuse(block, &cause);
     }
     let count = servers.len();
     for server in &mut servers {

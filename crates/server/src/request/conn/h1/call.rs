@@ -55,8 +55,9 @@ impl Connection {
             (ended, download.sent, download.into_trailers())
         };
         self.deadline.clear();
-        let upstream = trip.upstream.take();
-        let mut served = Served { site: Some(site), handler: trip.handler, upstream, fault: ended.err() };
+        let (upstream, reason) = (trip.upstream.take(), trip.reason.take());
+        let mut served =
+            Served { site: Some(site), handler: trip.handler, upstream, reason, fault: ended.err() };
         match ended {
             Ok(Ended::Complete) => {}
             Ok(Ended::Sent) => {

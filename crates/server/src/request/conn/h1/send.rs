@@ -72,7 +72,8 @@ impl Connection {
             let (head, origin) = (Some(head), &self.origin);
             let upstream = served.upstream.as_ref().map(|member| &*member.peer.label);
             let fault = served.fault;
-            let exchange = Exchange { head, origin, answer, sent, took, upstream, fault, aborted };
+            let reason = served.reason.as_deref();
+            let exchange = Exchange { head, origin, answer, sent, took, upstream, reason, fault, aborted };
             self.core.logs.add(&self.core.counters, logs, &exchange);
         }
     }
@@ -150,6 +151,7 @@ impl Connection {
             sent,
             took,
             upstream: None,
+            reason: None,
             fault: Some(fault),
             aborted: false,
         };

@@ -38,8 +38,9 @@ impl Opening {
             !upload.expects_continue() && upload.take_ready(&mut bytes, UPLOAD_PIECE_BYTES_MAX)?
         };
         let length = match length {
-            // Trailers travel behind chunks only (RFC 9112 section 7.1.2).
-            BodyLength::Chunked if is_complete && !upload.has_trailers() => {
+            // Trailers travel behind chunks only (RFC 9112 section 7.1.2). Without the option an upstream sees what
+            // the client has sent, however fast that came.
+            BodyLength::Chunked if fits && is_complete && !upload.has_trailers() => {
                 BodyLength::Known(bytes.len() as u64)
             }
             length => length,

@@ -64,6 +64,7 @@ pub(super) async fn send(
                 return Err(Failed::Final(fault));
             }
             member.failed(&settings.passive_health);
+            call.reason.take();
             return Err(Failed::Begun(fault));
         }
         is_second = true;
@@ -89,14 +90,16 @@ async fn connect(
         () = upload.gone() => return Err(Failed::Final(Fault::ClientGone)),
     };
     got.map_err(|none| {
-        let fault = match none {
-            NoConnection::Refused(_) | NoConnection::Name(_) => Fault::UpstreamUnreachable,
-            NoConnection::Late => Fault::UpstreamDialTimeout,
-            NoConnection::Tls(_) => Fault::UpstreamTls,
+        let (fault, reason) = match none {
+            NoConnection::Refused(error) => (Fault::UpstreamUnreachable, Some(error.to_string())),
+            NoConnection::Name(reason) => (Fault::UpstreamUnreachable, Some(reason)),
+            NoConnection::Late => (Fault::UpstreamDialTimeout, None),
+            NoConnection::Tls(reason) => (Fault::UpstreamTls, Some(reason)),
             // Full is not ill.
             NoConnection::QueueFull => return Failed::Unsent(Fault::UpstreamQueueFull),
             NoConnection::QueueLate => return Failed::Unsent(Fault::UpstreamQueueTimeout),
         };
+        call.reason.replace(reason);
         member.failed(&call.proxy.settings.passive_health);
         Failed::Unsent(fault)
     })

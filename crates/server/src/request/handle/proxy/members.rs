@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::health::Health;
-use super::of_request::OfRequest;
+use super::of_request::{Gone, OfRequest};
 use super::{Member, Proxy};
 use crate::request::upstream::peer::{Peer, Place};
 
@@ -32,9 +32,9 @@ impl Proxy {
             && (0..members.len()).all(is_same_table)
     }
 
-    /// Those that requests have made of an upstream with placeholders; `None` for any other.
-    pub(crate) fn filled_of(&self, number: usize) -> Option<Vec<Arc<Member>>> {
-        self.of_request(number).map(|table| table.members())
+    /// Those that requests have made of an upstream with placeholders, and what those counted that are gone; `None` for any other.
+    pub(crate) fn filled_of(&self, number: usize) -> Option<(Vec<Arc<Member>>, Gone)> {
+        self.of_request(number).map(|table| (table.members(), table.gone()))
     }
 
     fn of_request(&self, number: usize) -> Option<&Arc<OfRequest>> {

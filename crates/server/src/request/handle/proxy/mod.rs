@@ -16,6 +16,7 @@ mod members;
 pub(crate) mod of_request;
 mod retry;
 
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -70,6 +71,8 @@ struct Call<'a> {
     /// How far its peer is believed.
     trust: Trust<'a>,
     opening: Opening,
+    /// Why there was no connection, for logs.
+    reason: RefCell<Option<String>>,
 }
 
 impl Proxy {
@@ -101,7 +104,7 @@ pub(crate) async fn call(
 ) -> Result<Ended, Fault> {
     let trust = Trust::of(&proxy.settings.trusted_proxies, &trip.origin);
     let opening = Opening::take(upload, download, proxy.settings.request_buffer_bytes).await?;
-    let call = Call { proxy, core, trust, opening };
+    let call = Call { proxy, core, trust, opening, reason: RefCell::default() };
     let mut attempts = Attempts::new(&proxy.settings.balance);
     loop {
         let failed = match proxy.choose(trip, core, attempts.tried()) {
@@ -121,6 +124,7 @@ pub(crate) async fn call(
         };
         answer.clear();
         if !attempts.may_go_on(failed, &call, trip, download) {
+            trip.reason = call.reason.take();
             return Err(failed.fault());
         }
         if let Some(member) = &trip.upstream {

@@ -18,6 +18,7 @@ use super::health::beginning;
 use crate::limits::PROXY_OF_REQUEST_MAX;
 use crate::request::route::{self, Into};
 use crate::request::trip::Trip;
+use crate::request::upstream::peer::PeerCounts;
 
 /// Bytes of a name (RFC 1035 section 2.3.4).
 const HOST_BYTES_MAX: usize = 255;
@@ -31,7 +32,16 @@ pub(crate) struct OfRequest {
     port: u16,
     make: Box<Make>,
     known: ArcSwap<HashMap<Arc<str>, Arc<Entry>>>,
-    adding: Mutex<()>,
+    /// Locked by whoever adds one.
+    gone: Mutex<Gone>,
+}
+
+/// What those have counted that made room: totals never go back.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Gone {
+    pub(crate) connections: PeerCounts,
+    pub(crate) failures: u64,
+    pub(crate) retries: u64,
 }
 
 /// Makes a member of an address; `None` where there can be none.
@@ -57,8 +67,8 @@ struct Entry {
 impl OfRequest {
     /// A table without an entry.
     pub(crate) fn new(address: Template, server_name: Option<Template>, port: u16, make: Box<Make>) -> Self {
-        let (known, adding) = (ArcSwap::default(), Mutex::new(()));
-        Self { address, server_name, port, make, known, adding }
+        let (known, gone) = (ArcSwap::default(), Mutex::default());
+        Self { address, server_name, port, make, known, gone }
     }
 
     /// The upstream of a request.
@@ -82,7 +92,7 @@ impl OfRequest {
             return Some(Arc::clone(&entry.member));
         }
         let (host, port) = host_and_port(address, self.port)?;
-        let _turn = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
         let known = self.known.load();
         // Another core may have been quicker.
         if let Some(entry) = known.get(&*key) {
@@ -95,6 +105,7 @@ impl OfRequest {
             let oldest = more.iter().min_by_key(|(_, entry)| used(entry)).map(|(key, _)| Arc::clone(key));
             if let Some(entry) = oldest.and_then(|oldest| more.remove(&oldest)) {
                 entry.member.peer.withdraw();
+                gone.count(&entry.member);
             }
         }
         let entry = Entry { member: Arc::clone(&member), used: AtomicU64::new(now) };
@@ -108,12 +119,34 @@ impl OfRequest {
         self.known.load().values().map(|entry| Arc::clone(&entry.member)).collect()
     }
 
+    /// What those counted that there were.
+    pub(crate) fn gone(&self) -> Gone {
+        *self.gone.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Nobody names it any more: what is idle is closed.
     pub(crate) fn withdraw(&self) {
-        let _turn = self.adding.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
         for entry in self.known.swap(Arc::default()).values() {
             entry.member.peer.withdraw();
         }
+    }
+}
+
+impl Gone {
+    fn count(&mut self, member: &Member) {
+        let (sum, one) = (&mut self.connections, member.peer.counts());
+        sum.dials += one.dials;
+        sum.dial_failures += one.dial_failures;
+        sum.handshakes += one.handshakes;
+        sum.resumptions += one.resumptions;
+        sum.taken_idle += one.taken_idle;
+        sum.borrowed += one.borrowed;
+        sum.waited += one.waited;
+        sum.closed_idle += one.closed_idle;
+        sum.retired += one.retired;
+        self.failures += member.health.standing.failures();
+        self.retries += member.health.standing.retries();
     }
 }
 
@@ -203,6 +236,7 @@ mod tests {
         let table = table();
         let first = table.at("a0:80", None).unwrap();
         let second = table.at("a1:80", None).unwrap();
+        second.failed(&crate::request::handle::proxy::balance::tests::passive());
         for number in 2..PROXY_OF_REQUEST_MAX {
             table.at(&format!("a{number}:80"), None).unwrap();
         }
@@ -212,5 +246,6 @@ mod tests {
         table.at("one-more:80", None).unwrap();
         assert_eq!(table.members().len(), PROXY_OF_REQUEST_MAX);
         assert!(second.peer.is_withdrawn() && !first.peer.is_withdrawn());
+        assert_eq!(table.gone().failures, 1, "what it counted is still told");
     }
 }

@@ -160,6 +160,7 @@ fn a_refused_connection_is_told_as_such_and_counts_as_none() {
     assert!(refused);
     let counts = peer.counts();
     assert_eq!((counts.open, counts.dials, counts.dial_failures), (0, 1, 1));
+    assert!(peer.last_failure().is_some_and(|reason| reason.contains("refused")));
 }
 
 #[test]
