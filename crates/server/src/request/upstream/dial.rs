@@ -31,7 +31,7 @@ use crate::request::conn::socket::Socket;
 pub(super) async fn dial(peer: &Arc<Peer>, slot: Slot, side: &Side) -> Result<Connection, NoConnection> {
     side.dials.count();
     let mut failure = Failure { side, is_over: false };
-    let dialled = dial_uncounted(peer, slot, side).await;
+    let dialled = dial_uncounted(peer, Some(slot), side).await;
     failure.is_over = dialled.is_ok();
     if let Err(reason) = &dialled {
         peer.note_failure(reason);
@@ -39,6 +39,11 @@ pub(super) async fn dial(peer: &Arc<Peer>, slot: Slot, side: &Side) -> Result<Co
         peer.addresses.doubt();
     }
     dialled
+}
+
+/// A new connection that is none of the pool's: nobody counts it, and it is not to be given back.
+pub(crate) async fn dial_apart(peer: &Arc<Peer>) -> Result<Connection, NoConnection> {
+    dial_uncounted(peer, None, &Side::default()).await
 }
 
 /// Counts a dial that came to nothing, also where nobody waited for its end.
@@ -55,7 +60,11 @@ impl Drop for Failure<'_> {
     }
 }
 
-async fn dial_uncounted(peer: &Arc<Peer>, slot: Slot, side: &Side) -> Result<Connection, NoConnection> {
+async fn dial_uncounted(
+    peer: &Arc<Peer>,
+    slot: Option<Slot>,
+    side: &Side,
+) -> Result<Connection, NoConnection> {
     let connected = timeout(peer.terms.dial_timeout, connect(peer)).await;
     let (socket, address, generation) = connected.map_err(|_| NoConnection::Late)??;
     let carrier = Carrier::new(socket);
@@ -63,7 +72,7 @@ async fn dial_uncounted(peer: &Arc<Peer>, slot: Slot, side: &Side) -> Result<Con
         None => Link::Plain(carrier),
         Some(tls) => shake_hands(carrier, tls, side).await?,
     };
-    Ok(Connection::new(link, Some(slot), address, generation))
+    Ok(Connection::new(link, slot, address, generation))
 }
 
 type Connected = (Socket, Option<SocketAddr>, u64);
