@@ -49,7 +49,7 @@ fn expect_refusal(subject: &Subject, upstream: &Upstream, cause: &str) {
     assert!(!response.text().contains(&upstream.address()), "{}", response.text());
     subject.expect_refused(cause, 502, 1);
     assert_eq!(upstream.requests(), 1, "asked once only");
-    wait_for("the upstream's connection to be closed", || (upstream.open() == 0).then_some(()));
+    wait_for("the upstream's connection to be closed", || (upstream.used_and_open() == 0).then_some(()));
 }
 
 /// Nothing that looks like a whole answer may come of this; the client either hears that it failed or sees it cut off.
@@ -62,7 +62,7 @@ fn expect_no_whole_answer(subject: &Subject, upstream: &Upstream) {
         Err(error) => assert_ne!(error.kind(), std::io::ErrorKind::WouldBlock, "{error}"),
     }
     assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
-    wait_for("the upstream's connection to be closed", || (upstream.open() == 0).then_some(()));
+    wait_for("the upstream's connection to be closed", || (upstream.used_and_open() == 0).then_some(()));
     assert_eq!(upstream.requests(), 1, "asked once only");
 }
 
@@ -155,7 +155,7 @@ fn an_upstream_that_accepts_and_says_nothing_is_504_after_its_time() {
     assert_eq!(response.status, 504);
     assert!(took >= Duration::from_millis(500) && took < SOON, "{took:?}");
     subject.expect_refused("upstream_timeout", 504, 1);
-    wait_for("its connection to be closed", || (upstream.open() == 0).then_some(()));
+    wait_for("its connection to be closed", || (upstream.used_and_open() == 0).then_some(()));
     assert_eq!(upstream.requests(), 1, "a request that was late is not sent again");
 }
 
@@ -187,10 +187,10 @@ fn a_client_that_leaves_a_silent_upstream_takes_its_request_along() {
     let mut client = subject.connect();
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     wait_for("the request", || (upstream.requests() == 1).then_some(()));
-    assert_eq!(upstream.open(), 1);
+    assert_eq!(upstream.used_and_open(), 1);
     drop(client);
     let begun = Instant::now();
-    wait_for("the upstream's connection to be closed", || (upstream.open() == 0).then_some(()));
+    wait_for("the upstream's connection to be closed", || (upstream.used_and_open() == 0).then_some(()));
     assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
     subject.expect_no_fault();
 }
@@ -259,7 +259,7 @@ fn check_cut_off(beginning: &'static str, end: fn(&mut Connection)) {
     let all = String::from_utf8_lossy(&rest);
     assert!(all.starts_with("HTTP/1.1 200 OK\r\n"), "{all}");
     assert!(!all.ends_with("0\r\n\r\n"), "ended like a whole answer: {all}");
-    wait_for("the upstream's connection to be closed", || (upstream.open() == 0).then_some(()));
+    wait_for("the upstream's connection to be closed", || (upstream.used_and_open() == 0).then_some(()));
     assert_eq!(upstream.requests(), 1, "half of an answer is out: it is not asked again");
     expect_to_go_on(&subject);
 }
@@ -363,6 +363,24 @@ fn a_field_of_100_kib_is_refused_within_bounds() {
 }
 
 #[test]
+fn a_head_above_the_files_own_bound_is_refused() {
+    let bytes = format!("HTTP/1.1 200 OK\r\nX-Long: {}\r\nContent-Length: 4\r\n\r\nwell", "a".repeat(6_000));
+    let upstream = Upstream::start(says_and_waits(bytes));
+    let directive = |most: &str| {
+        let transport = format!("\t\ttransport http {{\n\t\t\tmax_response_header {most}\n\t\t}}");
+        format!("\treverse_proxy {} {{\n{transport}\n\t}}", upstream.address())
+    };
+    let subject = Subject::start(&directive("8KiB"));
+    let (answer, _) = subject.get("/");
+    assert_eq!((answer.status, answer.text()), (200, "well"));
+    let subject = Subject::start(&directive("2KiB"));
+    let (answer, took) = subject.get("/");
+    assert_eq!(answer.status, 502);
+    assert!(took < SOON, "{took:?}");
+    subject.expect_refused("upstream_broken", 502, 1);
+}
+
+#[test]
 fn a_head_without_an_end_is_refused_within_bounds() {
     let (subject, upstream) = in_front_of(|connection| {
         if connection.request().is_some() && connection.send("HTTP/1.1 200 OK\r\n") {
@@ -380,7 +398,7 @@ fn a_head_without_an_end_is_refused_within_bounds() {
     assert_eq!(response.status, 502);
     assert!(took < SOON, "{took:?}");
     subject.expect_refused("upstream_broken", 502, 1);
-    assert_eq!(upstream.accepted(), 1);
+    assert_eq!(upstream.used(), 1);
 }
 
 #[test]
@@ -428,7 +446,7 @@ fn informational_answers_without_an_end_are_no_answer() {
     };
     assert_eq!(last.status, 502);
     subject.expect_refused("upstream_broken", 502, 1);
-    wait_for("the upstream's connection to be closed", || (upstream.open() == 0).then_some(()));
+    wait_for("the upstream's connection to be closed", || (upstream.used_and_open() == 0).then_some(()));
 }
 
 #[test]
@@ -517,7 +535,7 @@ fn more_than_its_length_is_cut_off_the_answer_and_ends_the_connection() {
     for number in 0..3 {
         let answer = client.get("/well");
         assert_eq!((answer.status, answer.text()), (200, "well"));
-        wait_for("one connection for each", || (upstream.accepted() == number + 1).then_some(()));
+        wait_for("one connection for each", || (upstream.used() == number + 1).then_some(()));
     }
 }
 
@@ -536,5 +554,5 @@ fn answers_without_a_body_keep_their_connection() {
         let answer = client.ask(method, path, "");
         assert_eq!((answer.status, answer.body.len()), (status, 0), "{method} {path}");
     }
-    assert_eq!(upstream.accepted(), 1);
+    assert_eq!(upstream.used(), 1);
 }

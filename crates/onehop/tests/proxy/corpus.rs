@@ -328,7 +328,7 @@ fn compare(case: &str, side: Side, caddy: &Got, onehop: &Got, found: &mut Vec<Fo
 
 fn explains(entry: &Difference, found: &Found) -> bool {
     entry.side == found.side
-        && entry.field == found.field
+        && ["*", found.field.as_str()].contains(&entry.field)
         && (entry.cases.is_empty()
             || entry.cases.iter().any(|case| found.case.ends_with(&format!(": {case}"))))
         && entry.caddy.is_none_or(|wanted| found.caddy.as_deref() == wanted)
@@ -360,6 +360,7 @@ fn caddy_and_onehop_pass_the_same_on_in_both_directions() {
         .collect();
     let idle: Vec<&str> = DIFFERENCES
         .iter()
+        .filter(|_| own.subject.is_onehop())
         .filter(|entry| !found.iter().any(|found| explains(entry, found)))
         .map(|entry| entry.reason)
         .collect();

@@ -12,6 +12,7 @@ pub(crate) enum Side {
 pub(crate) struct Difference {
     pub(crate) reason: &'static str,
     pub(crate) side: Side,
+    /// `*` for all of them.
     pub(crate) field: &'static str,
     /// Names of the exchanges; empty for all.
     pub(crate) cases: &'static [&'static str],
@@ -21,4 +22,71 @@ pub(crate) struct Difference {
     pub(crate) onehop: Option<Option<&'static str>>,
 }
 
-pub(crate) const DIFFERENCES: &[Difference] = &[];
+/// One that is described by where it is alone.
+const fn at(
+    side: Side,
+    field: &'static str,
+    cases: &'static [&'static str],
+    reason: &'static str,
+) -> Difference {
+    Difference { reason, side, field, cases, caddy: None, onehop: None }
+}
+
+use Side::{Client, Upstream};
+
+pub(crate) const DIFFERENCES: &[Difference] = &[
+    at(Upstream, "via", &[], "each names itself (RFC 9110 section 7.6.3)"),
+    at(
+        Client,
+        "via",
+        &[],
+        "each names itself; onehop behind those before it, as RFC 9110 section 7.6.3 has it, Caddy in front",
+    ),
+    Difference {
+        reason: "a type is not guessed from the body: Go's server does where the upstream has named none",
+        side: Client,
+        field: "content-type",
+        cases: &[],
+        caddy: None,
+        onehop: Some(None),
+    },
+    at(
+        Client,
+        ":line",
+        &["418 of its own reason", "an unknown status"],
+        "a reason phrase has no meaning (RFC 9112 section 4) and is not made up",
+    ),
+    at(
+        Client,
+        "content-length",
+        &["304 with a length"],
+        "a length that 200 would have may stand in a 304 (RFC 9110 section 8.6)",
+    ),
+    at(
+        Upstream,
+        "forwarded",
+        &["forwarded otherwise"],
+        "a field that says who the client is comes from trusted peers alone (RFC 7239)",
+    ),
+    at(Upstream, "x-forwarded-port", &["forwarded otherwise"], "likewise"),
+    at(Upstream, "x-real-ip", &["forwarded otherwise"], "likewise"),
+    at(
+        Upstream,
+        "accept-encoding",
+        &["an upgrade nobody takes"],
+        "no coding is asked for where the connection is to become a tunnel",
+    ),
+    at(
+        Upstream,
+        "connection",
+        &["an upgrade nobody takes"],
+        "options of a connection have no case (RFC 9110 section 7.6.1)",
+    ),
+    at(
+        Upstream,
+        "*",
+        &["quotes in a query"],
+        "a quotation mark is no part of a target (RFC 3986 section 3.4): refused",
+    ),
+    at(Client, "*", &["quotes in a query"], "likewise"),
+];

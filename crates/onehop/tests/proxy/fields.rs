@@ -146,3 +146,19 @@ fn what_is_about_the_upstreams_connection_stays_there() {
     }
     assert_eq!(answer.field("X-Kept"), Some("kept"));
 }
+
+#[test]
+fn the_whole_head_is_what_the_client_sent_and_what_we_say_of_it() {
+    let upstream = well();
+    let subject = Subject::onehop("", &format!("\treverse_proxy {}", upstream.address()));
+    let mut client = subject.connect();
+    client.send(
+        "POST /a%2fb/./c?d=%20&e HTTP/1.1\r\nhOST: Site.Example:8080\r\nuser-AGENT:  test/1 \r\nX-Empty:\r\n\
+         Cookie: a=1\r\nCookie: b=2\r\nX-Forwarded-For: 6.6.6.6\r\nConnection: keep-alive, X-Hop\r\nX-Hop: h\r\n\
+         Accept-Encoding: br\r\nContent-Length: 4\r\n\r\nbody",
+    );
+    assert_eq!(client.read().status, 200);
+    let request = upstream.seen().pop().expect("a request");
+    assert_eq!(request.body, b"body");
+    insta::assert_snapshot!(request.head.replace("\r\n", "\n"));
+}

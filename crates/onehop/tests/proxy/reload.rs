@@ -36,7 +36,7 @@ fn a_thousand_tunnels_survive_a_reload() {
     }
     drop(clients);
     let end = "all tunnels to be closed";
-    wait_at_most(Duration::from_secs(60), end, || (upstream.open() == 0).then_some(()));
+    wait_at_most(Duration::from_secs(60), end, || (upstream.used_and_open() == 0).then_some(()));
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn stream_close_delay_bounds_tunnels_whose_route_is_gone() {
     subject.reload("", "\trespond gone");
     expect_echo(&mut client, "still here");
     client.read_to_end();
-    wait_for("the tunnel's end at the upstream", || (upstream.open() == 0).then_some(()));
+    wait_for("the tunnel's end at the upstream", || (upstream.used_and_open() == 0).then_some(()));
 }
 
 #[test]

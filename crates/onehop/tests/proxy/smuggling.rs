@@ -95,12 +95,17 @@ const CASES: &[Case] = &[
     refused("a field name that is no token", b"GET / HTTP/1.1\r\nHost: a\r\nX(y: z\r\n\r\n", 400),
     refused("a field without a name", b"GET / HTTP/1.1\r\nHost: a\r\n: z\r\n\r\n", 400),
     refused("a field without a colon", b"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding chunked\r\n\r\n", 400),
-    passed(
-        "an absolute target overrules Host",
+    refused(
+        "an absolute target that contradicts Host",
         b"GET http://outer.example/path HTTP/1.1\r\nHost: inner.example\r\n\r\n",
-        "GET /path HTTP/1.1",
+        400,
+    ),
+    passed(
+        "an absolute target is passed on as a path",
+        b"GET http://outer.example/path?q HTTP/1.1\r\nHost: outer.example\r\n\r\n",
+        "GET /path?q HTTP/1.1",
         "",
-        &["inner.example"],
+        &["http://"],
     ),
     passed(
         "CR and LF in a target stay escaped",

@@ -137,7 +137,7 @@ fn a_tunnel_passes_bytes_both_ways_and_ends_with_either_side() {
     }
     expect_echo(&mut client, &"long ".repeat(100_000));
     drop(client);
-    wait_for("the tunnel's end at the upstream", || (upstream.open() == 0).then_some(()));
+    wait_for("the tunnel's end at the upstream", || (upstream.used_and_open() == 0).then_some(()));
     let mut client = tunnel(&subject);
     upstream.kill();
     let begun = Instant::now();
@@ -196,5 +196,5 @@ fn a_tunnel_ends_after_stream_timeout() {
     client.read_to_end();
     let lived = begun.elapsed();
     assert!(lived >= Duration::from_millis(650) && lived < SOON, "{lived:?}");
-    wait_for("the tunnel's end at the upstream", || (upstream.open() == 0).then_some(()));
+    wait_for("the tunnel's end at the upstream", || (upstream.used_and_open() == 0).then_some(()));
 }

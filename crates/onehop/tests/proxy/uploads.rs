@@ -63,7 +63,7 @@ fn check_early_answer(script: impl Fn(&mut Connection) + Send + Sync + 'static) 
     drop(client);
     writer.join().expect("the writer ends");
     assert_eq!(upstream.requests(), 1, "sent once");
-    wait_for("the upstream's connection to be closed", || (upstream.open() == 0).then_some(()));
+    wait_for("the upstream's connection to be closed", || (upstream.used_and_open() == 0).then_some(()));
     assert!(begun.elapsed() < 2 * SOON, "{:?}", begun.elapsed());
     let (answer, _) = subject.get("/well");
     assert_eq!((answer.status, answer.text()), (200, "well"));
@@ -121,7 +121,7 @@ fn a_large_upload_arrives_whole_and_the_connection_is_kept() {
     assert_eq!((answer.status, answer.text()), (200, format!("{LARGE_BYTES} true").as_str()));
     assert_eq!(writer.join().expect("the writer"), LARGE_BYTES);
     assert_eq!(client.get("/next").text(), "0 true");
-    assert_eq!(upstream.accepted(), 1);
+    assert_eq!(upstream.used(), 1);
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn expect_is_answered_by_the_upstream_and_the_body_follows() {
         }
         assert_eq!((answer.status, answer.text()), (200, format!("body-{number}").as_str()));
     }
-    assert_eq!(upstream.accepted(), 1);
+    assert_eq!(upstream.used(), 1);
     subject.expect_no_fault();
 }
 
@@ -261,9 +261,9 @@ fn a_client_that_stops_in_the_middle_of_a_body_leaves_no_whole_request_behind() 
         let mut client = subject.connect();
         let part = if head.starts_with('C') { "half" } else { "4\r\nhalf\r\n" };
         client.send(format!("POST / HTTP/1.1\r\nHost: a\r\n{head}\r\n\r\n{part}"));
-        wait_for("the request to begin", || (upstream.open() >= 1).then_some(()));
+        wait_for("the request to begin", || (upstream.used_and_open() >= 1).then_some(()));
         drop(client);
-        wait_for("the upstream's connection to be closed", || (upstream.open() == 0).then_some(()));
+        wait_for("the upstream's connection to be closed", || (upstream.used_and_open() == 0).then_some(()));
     }
     assert_eq!(upstream.requests(), 0, "half a body was taken for a whole one");
     assert_eq!(subject.get("/").0.status, 200);

@@ -107,6 +107,7 @@ impl Connection {
         };
         let head: String = self.input.drain(..end).map(char::from).collect();
         self.input.drain(..4);
+        self.shared.used().insert(self.number);
         let on_connection = self.requests;
         self.requests += 1;
         let (connection, at) = (self.number, Instant::now());

@@ -9,7 +9,7 @@ mod encryption;
 mod names;
 mod socket;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -56,6 +56,8 @@ struct Shared {
     seen: Mutex<Vec<Received>>,
     /// The connections that are open, by their number.
     open: Mutex<HashMap<usize, Handle>>,
+    /// The numbers of those on which a request has begun, also when they are closed.
+    used: Mutex<HashSet<usize>>,
 }
 
 enum Listener {
@@ -172,6 +174,17 @@ impl Upstream {
         self.shared.open().len()
     }
 
+    /// Connections on which a request has ever begun.
+    pub fn used(&self) -> usize {
+        self.shared.used().len()
+    }
+
+    /// Those of them that are open: whoever keeps connections without a request has others besides.
+    pub fn used_and_open(&self) -> usize {
+        let used = self.shared.used().clone();
+        self.shared.open().keys().filter(|number| used.contains(number)).count()
+    }
+
     /// Ends it as a process that is killed: nobody listens any more, and each connection is reset.
     pub fn kill(mut self) {
         self.end();
@@ -200,6 +213,7 @@ impl Upstream {
             requests: AtomicUsize::new(0),
             seen: Mutex::default(),
             open: Mutex::default(),
+            used: Mutex::default(),
         });
         let script: Arc<Script> = Arc::new(script);
         let acceptor = {
@@ -296,6 +310,10 @@ impl Shared {
 
     fn seen(&self) -> MutexGuard<'_, Vec<Received>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn used(&self) -> MutexGuard<'_, HashSet<usize>> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn open(&self) -> MutexGuard<'_, HashMap<usize, Handle>> {
