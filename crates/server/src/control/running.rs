@@ -171,6 +171,16 @@ impl Server {
             started,
             admin,
         });
+        Self::serve(inner, sockets, admin_socket, control_socket)
+    }
+
+    /// Requests are taken from here on, of clients and of those who look after the server.
+    fn serve(
+        inner: Arc<Inner>,
+        sockets: Vec<Bound>,
+        admin_socket: Option<std::net::TcpListener>,
+        control_socket: Option<std::os::unix::net::UnixListener>,
+    ) -> Result<Running, StartError> {
         for (number, socket) in sockets.into_iter().enumerate() {
             inner.listen(number, socket);
         }
@@ -180,7 +190,7 @@ impl Server {
         let api: Arc<dyn Api> = Arc::clone(&inner) as Arc<dyn Api>;
         let has_admin = admin_socket.is_some() || control_socket.is_some();
         let admin = has_admin.then(|| Admin::start(admin_socket, control_socket, api)).transpose()?;
-        (inner.events)(Event::Ready { took: started.elapsed() });
+        (inner.events)(Event::Ready { took: inner.started.elapsed() });
         Ok(Running { inner, _admin: admin })
     }
 }
