@@ -270,15 +270,16 @@ impl Way {
         let mut client = self.subject.connect();
         client.send(bytes_of(&exchange.request));
         let down = read_answer(&mut client, exchange.request.starts_with("HEAD"));
-        let up = self.upstream.seen().into_iter().nth(before).map(|request| {
-            let trailers = request.trailers.join("\r\n");
-            take_apart(&format!("{}\r\n\r\n{}{trailers}", request.head, request.text()))
-        });
+        let Some(request) = self.upstream.seen().into_iter().nth(before) else {
+            return (Got::default(), down);
+        };
         if ends_with_connection(exchange.answer.as_bytes()) {
             // The next request must not meet its end.
-            wait_for("the connection's end", || (self.upstream.used_and_open() == 0).then_some(()));
+            let end = || (!self.upstream.is_open(request.connection)).then_some(());
+            wait_for("the connection's end", end);
         }
-        (up.unwrap_or_default(), down)
+        let trailers = request.trailers.join("\r\n");
+        (take_apart(&format!("{}\r\n\r\n{}{trailers}", request.head, request.text())), down)
     }
 }
 
