@@ -25,6 +25,8 @@ const STEPS: &[&str] = &[
     "bench-files",
     "bench-app",
     "bench-frameworks",
+    "bench-proxy",
+    "bench-distance",
     "bench-idle",
     "bench-tree",
 ];
@@ -120,6 +122,8 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     steps.step("bench-files", || with_program(|| bench::files(&["--smoke"])));
     steps.step("bench-app", || with_program(|| bench::app(&["--smoke"])));
     steps.step("bench-frameworks", || with_program(|| bench::frameworks(&["--smoke"])));
+    steps.step("bench-proxy", || with_program(|| bench::proxy(&["--smoke"])));
+    steps.step("bench-distance", || with_program(|| bench::distance(&["--smoke"])));
     steps.step("bench-idle", || with_program(|| bench::idle(&["--smoke"])));
     steps.step("bench-tree", || with_program(|| bench::tree(&["--smoke"])));
     steps.finish()

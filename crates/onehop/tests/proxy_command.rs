@@ -166,3 +166,19 @@ fn the_example_is_sound_as_it_stands_and_serves() {
     upstream.wait_for_connections(1);
     assert_eq!(onehop.connect().get("/search").text(), "GET /search HTTP/1.1");
 }
+
+#[test]
+fn the_files_of_the_guide_are_sound_and_the_first_is_what_its_command_prints() {
+    let guide = include_str!("../../../docs/guide/proxy.md");
+    let files: Vec<&str> =
+        guide.split("```caddyfile\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    assert_eq!(files.len(), 2);
+    for file in &files {
+        let folder = Folder::with(&[("Onehopfile", file)]);
+        let validated = Program::new(["validate"]).inside(folder.path()).finish();
+        assert_eq!((validated.code, validated.stderr.as_str()), (Some(0), ""), "{file}");
+    }
+    let command = guide.lines().find_map(|line| line.strip_prefix("onehop proxy ")).expect("a command");
+    let words: Vec<&str> = command.split(' ').chain(["--print"]).collect();
+    assert_eq!(proxy(&Folder::new(), &words).finish().stdout, files[0]);
+}

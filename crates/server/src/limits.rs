@@ -513,6 +513,9 @@ pub const NAME_QUESTION_DEADLINE: Duration = Duration::from_secs(2);
 /// How long a first resolution waits for the second family once one is there (RFC 8305 section 3).
 pub const NAME_SECOND_FAMILY_WAIT: Duration = Duration::from_millis(50);
 
+/// Where a new connection takes less than this, it costs less than moving one between busy cores.
+pub const UPSTREAM_BORROW_WORTH: Duration = Duration::from_millis(1);
+
 /// Connections of one peer that one core opens at a time without a request: a restarted upstream should not be met by
 /// all at once.
 pub const FLOOR_DIALS_MAX: usize = 8;

@@ -71,7 +71,7 @@ pub struct UpstreamStatus {
     pub failures: u64,
     /// Requests that were tried again after they had failed there.
     pub retries: u64,
-    /// How long its answers take: an average that peaks count in at once; none before the first.
+    /// How long its answers take: an average that peaks count in at once, a failure as a second; none before the first.
     pub latency_ms: Option<f64>,
     /// Its connections. Upstreams that several directives name in the same way share theirs.
     pub connections: ConnectionsStatus,

@@ -38,7 +38,7 @@ const SERIES: [Series; 16] = [
     (
         "latency_seconds",
         "gauge",
-        "How long an upstream's answers take: a moving average in which peaks count at once.",
+        "How long an upstream's answers take: a moving average in which peaks count at once, a failure as a second.",
         |sums| format!("{:.6}", sums.latency_ms.unwrap_or_default() / 1_000.0),
     ),
     ("connections_open", "gauge", "Connections that are open or being made.", |sums| {

@@ -70,6 +70,19 @@ impl Measured {
         self.exchanges().map(|exchange| f64::from(exchange.round_trips)).collect()
     }
 
+    /// Which connection carried each search, numbered in the order of their first use.
+    fn carriers(&self) -> Vec<usize> {
+        let mut ports = Vec::new();
+        let number = |port: u16| {
+            let known = ports.iter().position(|known| *known == port);
+            known.unwrap_or_else(|| {
+                ports.push(port);
+                ports.len() - 1
+            })
+        };
+        self.searches().iter().filter_map(|search| search.carried_by).map(number).collect()
+    }
+
     /// Searches that waited for a connection over the distance to be opened.
     fn handshakes(&self) -> usize {
         self.exchanges().filter(|exchange| exchange.opens).count()
@@ -100,6 +113,7 @@ impl Measured {
             "median_ms": (!times.is_empty()).then(|| rounded(statistics::median(&times))),
             "all_ms": times.iter().copied().map(rounded).collect::<Vec<_>>(),
             "round_trips": self.exchanges().map(|exchange| exchange.round_trips).collect::<Vec<_>>(),
+            "carried_by": self.carriers(),
             "handshakes_on_the_path": self.handshakes(),
             "connections_opened": self.row.as_ref().map_or(0, |row| row.opened),
             "relay": {
@@ -117,7 +131,8 @@ impl Measured {
 pub(super) fn table(rows: &[Measured]) -> String {
     let mut text = String::new();
     let Some(first) = rows.first() else { return text };
-    let head = ["avg ms", "min ms", "max ms", "first ms", "trips", "handshakes", "opened", "good", "errors"];
+    let head =
+        ["avg ms", "min ms", "max ms", "first ms", "trips", "handshakes", "opened", "used", "good", "errors"];
     let _ = writeln!(text, "{}", first.case.name);
     let _ = write!(text, "  {:<18} {:<10}", "arm", "when");
     for word in head {
@@ -140,8 +155,9 @@ pub(super) fn table(rows: &[Measured]) -> String {
         let errors = measured.errors();
         let _ = writeln!(
             text,
-            " {trips:>10} {:>10} {opened:>10} {:>10} {:>10}",
+            " {trips:>10} {:>10} {opened:>10} {:>10} {:>10} {:>10}",
             measured.handshakes(),
+            measured.carriers().iter().max().map_or(0, |last| last + 1),
             times.len(),
             errors.len()
         );
@@ -243,6 +259,7 @@ mod tests {
     fn measured(when: When, searches: &[(Result<u64, &str>, bool)]) -> Measured {
         let search = |(took, opens): &(Result<u64, &str>, bool)| Search {
             took: took.map(Duration::from_millis).map_err(str::to_owned),
+            carried_by: took.ok().map(|_| 4_000),
             exchange: took.is_ok().then_some(Exchange { round_trips: 1, opens: *opens, received: 1_200 }),
         };
         let row = Ok(Row { searches: searches.iter().map(search).collect(), opened: 0 });
@@ -279,5 +296,6 @@ mod tests {
         assert!(text.contains("185.0") && text.contains("VOID: status 502"), "{text}");
         assert_eq!(row.json()["average_ms"], json!(185.0));
         assert_eq!(row.json()["errors"], json!(["status 502"]));
+        assert_eq!(row.json()["carried_by"], json!([0, 0]));
     }
 }

@@ -26,7 +26,9 @@ const CURL_SECONDS_MAX: &str = "10";
 pub(super) struct Search {
     /// How long it took; or what went wrong.
     pub(super) took: Result<Duration, String>,
-    /// What passed on the connection that carried it; unknown after an error.
+    /// The near end's port of the connection that carried it; unknown after an error.
+    pub(super) carried_by: Option<u16>,
+    /// What passed on that connection meanwhile.
     pub(super) exchange: Option<Exchange>,
 }
 
@@ -66,7 +68,7 @@ pub(super) fn row(world: &mut World, shared: &Shared, count: u64) -> Outcome<Row
             (200, bytes) => Err(format!("{bytes} bytes instead of {}", case.bytes)),
             (status, _) => Err(format!("status {status}")),
         });
-        Search { took, exchange }
+        Search { took, carried_by: port, exchange }
     };
     Ok(Row { searches: raw.into_iter().map(judged).collect(), opened })
 }

@@ -108,7 +108,10 @@ impl World {
         distance.use_congestion_control(&plan.congestion)?;
         let slow_start = if plan.slow_start_after_idle { "1" } else { "0" };
         distance.far().set("net/ipv4/tcp_slow_start_after_idle", slow_start)?;
-        let work = ground::target_folder(&format!("bench/distance/{}-{}", case.name, arm.name()))?;
+        let work = format!("bench/distance/{}-{}", case.name, arm.name());
+        // What an earlier run left may belong to another user.
+        let _ = std::fs::remove_dir_all(ground::target().join(&work));
+        let work = ground::target_folder(&work)?;
         let search = start_search(shared, plan, case, &work, distance.far())?;
         let proxy = start_proxy(shared, case, arm, &work, distance.near())?;
         let mut world = World { arm, case, kept: None, proxy, search, distance };

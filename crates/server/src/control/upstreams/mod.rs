@@ -2,13 +2,15 @@
 //! reload names again, with their connections and all that is known of them.
 //!
 //! What a reload asks for is prepared first, which changes nothing, and carried out once it is published. Questions
-//! about health are asked on one thread with a runtime of its own ([`health`]), names resolved on another ([`names`]). Never speaks to a client.
+//! about health are asked on one thread with a runtime of its own ([`health`]), names resolved on another ([`names`]).
+//! Never speaks to a client.
 
 mod ask;
 mod health;
 mod make;
 mod names;
 mod report;
+mod terms;
 mod tls;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -267,3 +267,61 @@ fn is_ours(name: &[u8]) -> bool {
 fn is_spelled_out(name: &[u8]) -> bool {
     !name.contains(&b'_')
 }
+
+#[cfg(test)]
+mod tests {
+    use onehop_http1::ServerCodec;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::limits::CODEC_LIMITS;
+
+    fn read(text: &[u8]) -> RequestHead {
+        let mut head = RequestHead::new();
+        let read = ServerCodec::new(CODEC_LIMITS).read_head(text, &mut head);
+        assert_eq!(read, Ok(Some(text.len())), "{}", text.escape_ascii());
+        head
+    }
+
+    proptest! {
+        #[test]
+        fn exactly_the_fields_that_are_kept_are_copied(
+            lines in prop::collection::vec(("[a-d][a-z-]{0,6}", "[ \t]{0,2}", "[!-~]{0,5}", "[ \t]{0,2}"), 0..12),
+        ) {
+            let mut text = b"GET / HTTP/1.1\r\nHost: a\r\n".to_vec();
+            for (name, before, value, after) in &lines {
+                text.extend_from_slice(format!("x-{name}:{before}{value}{after}\r\n").as_bytes());
+            }
+            text.extend_from_slice(b"\r\n");
+            let head = read(&text);
+            let keep = |field: &Field| !head.slice(field.name).starts_with(b"x-d");
+            let mut copied = b"GET / HTTP/1.1\r\n".to_vec();
+            copy_lines(head.field_list(), |span| head.slice(span), keep, |piece| copied.extend_from_slice(piece));
+            copied.extend_from_slice(b"\r\n");
+            let again = read(&copied);
+            let kept = head.fields().filter(|(name, _)| !name.starts_with(b"x-d"));
+            prop_assert_eq!(again.fields().collect::<Vec<_>>(), kept.collect::<Vec<_>>());
+            // No white space stands behind a value, where some have taken it for a part of it.
+            for line in copied.split(|byte| *byte == b'\n') {
+                let line = line.strip_suffix(b"\r").unwrap_or(line);
+                prop_assert!(!line.ends_with(b"\t") && (!line.ends_with(b" ") || line.ends_with(b": ")));
+            }
+        }
+    }
+
+    #[test]
+    fn what_says_who_the_client_is_is_ours_however_it_is_spelled() {
+        for (name, expected) in [
+            (&b"X-Forwarded-For"[..], true),
+            (b"x_forwarded_FOR", true),
+            (b"X-Forwarded_Proto", true),
+            (b"Forwarded", true),
+            (b"X-Real-Ip", true),
+            (b"X-Forwarded-Fo", false),
+            (b"X-Forwarded-Server", false),
+            (b"", false),
+        ] {
+            assert_eq!(is_ours(name), expected, "{}", name.escape_ascii());
+        }
+    }
+}

@@ -35,6 +35,8 @@ pub(crate) struct Connection {
     last_heard: Cell<Instant>,
     /// It has carried a request before this one.
     is_used: Cell<bool>,
+    /// It has waited for a request, this one or another.
+    is_kept: Cell<bool>,
     /// A write has begun and is not at its end, or will never be: whoever wrote may have been dropped.
     is_writing: Cell<bool>,
     /// How long the upstream keeps it without a request, where it said so.
@@ -66,13 +68,24 @@ impl Connection {
             rests_since: Cell::new(now),
             last_heard: Cell::new(now),
             is_used: Cell::new(false),
+            is_kept: Cell::new(false),
             is_writing: Cell::new(false),
             kept_for: Cell::new(None),
         }
     }
 
-    /// Whether it has carried a request before: then the upstream may have closed it meanwhile.
-    pub(crate) fn is_used(&self) -> bool {
+    /// Whether it has waited for a request, or carried one before: then the upstream may have closed it meanwhile.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.is_kept.get() || self.is_used.get()
+    }
+
+    /// It waits for a request.
+    pub(super) fn keep(&self) {
+        self.is_kept.set(true);
+    }
+
+    /// Whether it has carried a request before.
+    pub(super) fn is_used(&self) -> bool {
         self.is_used.get()
     }
 

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use rustix::fs::{FileType, lstat};
 use rustix::net::sockopt;
@@ -31,12 +32,16 @@ use crate::request::conn::socket::Socket;
 pub(super) async fn dial(peer: &Arc<Peer>, slot: Slot, side: &Side) -> Result<Connection, NoConnection> {
     side.dials.count();
     let mut failure = Failure { side, is_over: false };
+    let begun = Instant::now();
     let dialled = dial_uncounted(peer, Some(slot), side).await;
     failure.is_over = dialled.is_ok();
-    if let Err(reason) = &dialled {
-        peer.note_failure(reason);
-        // What was tried was an address that may not be the name's any more.
-        peer.addresses.doubt();
+    match &dialled {
+        Ok(_) => peer.note_dial(begun.elapsed()),
+        Err(reason) => {
+            peer.note_failure(reason);
+            // What was tried was an address that may not be the name's any more.
+            peer.addresses.doubt();
+        }
     }
     dialled
 }

@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout_at};
 use super::connection::{Connection, Travelling};
 use super::peer::Peer;
 use super::pool::{self, Wish};
-use crate::limits::{UPSTREAM_ASKS_MAX, UPSTREAM_BORROW_WAIT};
+use crate::limits::{UPSTREAM_ASKS_MAX, UPSTREAM_BORROW_WAIT, UPSTREAM_BORROW_WORTH};
 use crate::request::core::Core;
 
 /// The doors of all cores.
@@ -70,6 +70,13 @@ fn lend(core: &Rc<Core>, peer: &Arc<Peer>, wish: Wish, to: oneshot::Sender<Optio
     if let Err(Some(travelling)) = to.send(lent) {
         pool::adopt(core, peer, travelling);
     }
+}
+
+/// Whether another core is asked before one is dialled. Where a dial costs less than the question, cores under load
+/// make what they need instead of sending the same few connections to and fro.
+pub(super) fn is_worthwhile(core: &Core, peer: &Peer) -> bool {
+    let is_at_rest = || peer.open().saturating_sub(peer.idle()) <= core.shared.cores();
+    peer.is_borrowed() && (peer.dial_took() >= UPSTREAM_BORROW_WORTH || is_at_rest())
 }
 
 /// A connection that rests on another core.

@@ -42,6 +42,8 @@ pub struct Peer {
     queue: Mutex<Queue>,
     /// Why the last connection that failed has failed.
     last_failure: Mutex<Option<String>>,
+    /// Microseconds that the last new connection took, its handshake too.
+    dial_micros: AtomicU64,
     /// Where the name leads, if the place is one.
     pub(super) addresses: Addresses,
     /// What is known of how long it keeps connections that were never used, and those that were.
@@ -181,6 +183,7 @@ impl Peer {
             waiting: Padded(AtomicUsize::new(0)),
             queue: Mutex::default(),
             last_failure: Mutex::default(),
+            dial_micros: AtomicU64::new(u64::MAX),
             addresses: Addresses::default(),
             habits: Default::default(),
             sides: OnceLock::new(),
@@ -282,6 +285,15 @@ impl Peer {
 
     pub(super) fn note_failure(&self, reason: &NoConnection) {
         *self.last_failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.to_string());
+    }
+
+    /// How long the last new connection took, its handshake too; very long where there was none yet.
+    pub(super) fn dial_took(&self) -> Duration {
+        Duration::from_micros(self.dial_micros.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn note_dial(&self, took: Duration) {
+        self.dial_micros.store(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
     /// Whether a core asks others for their idle connections.

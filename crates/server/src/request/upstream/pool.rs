@@ -105,7 +105,7 @@ pub(crate) async fn get(core: &Rc<Core>, peer: &Arc<Peer>, wish: Wish) -> Result
 async fn get_elsewhere(core: &Rc<Core>, peer: &Arc<Peer>, wish: Wish) -> Result<Connection, NoConnection> {
     if peer.waiting() == 0 {
         if wish != Wish::Fresh
-            && peer.is_borrowed()
+            && lend::is_worthwhile(core, peer)
             && let Some(connection) = lend::borrow(core, peer, wish).await
         {
             peer.side(core).borrowed.count();
@@ -270,6 +270,7 @@ impl Upstreams {
         let mut stocks = self.stocks.borrow_mut();
         let stock = stocks.entry(peer.id).or_insert_with(|| Stock::new(peer));
         let since = connection.rests_since();
+        connection.keep();
         let is_last = stock.idle.back().is_none_or(|last| last.rests_since() <= since);
         if is_last {
             stock.idle.push_back(connection);

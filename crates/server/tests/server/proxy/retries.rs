@@ -215,3 +215,19 @@ fn a_kept_connection_that_dies_over_a_request_is_replaced_where_that_is_safe() {
         assert_eq!(sent, if expected == 200 { 2 } else { 1 }, "{method}");
     }
 }
+
+#[test]
+fn a_connection_that_was_opened_before_the_request_counts_as_kept() {
+    let is_first = AtomicBool::new(true);
+    let program = Program::start(move |talk, _| !is_first.swap(false, Ordering::SeqCst) && talk.answer("ok"));
+    let server = before(&program, |proxy| proxy.pool.min = 1);
+    while !server
+        .metrics()
+        .lines()
+        .any(|line| line.starts_with("onehop_upstream_connections_idle{") && line.ends_with(" 1"))
+    {
+        std::thread::yield_now();
+    }
+    assert_eq!(server.connect().get("/").text(), "ok");
+    assert_eq!(program.heads().len(), 2);
+}

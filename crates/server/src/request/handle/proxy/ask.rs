@@ -67,7 +67,10 @@ fn write_fields(call: &Call<'_>, trip: &Trip<'_>, upgrade: bool, out: &mut Vec<u
         let ours = [K::Host, K::ContentLength, K::XForwardedFor, K::XForwardedHost, K::XForwardedProto];
         field.known.is_some_and(|known| ours.contains(&known))
     };
-    let keep = |field: &Field| !is_ours(field) && rule.passes(field);
+    // What follows the body is passed on, and so is its announcement.
+    let is_announcement =
+        |field: &Field| field.known == Some(Known::Trailer) && call.opening.length == BodyLength::Chunked;
+    let keep = |field: &Field| is_announcement(field) || (!is_ours(field) && rule.passes(field));
     copy_lines(head.field_list(), |span| head.slice(span), keep, |piece| out.extend_from_slice(piece));
     if accepts_trailers(head) {
         out.extend_from_slice(b"TE: trailers\r\n");

@@ -18,7 +18,6 @@ use onehop_config::checked::proxy::{BalancePolicy, PassiveHealth, Proxy as Setti
 use xxhash_rust::xxh64::Xxh64;
 
 use super::{Member, Proxy};
-use crate::request::core::Core;
 use crate::request::trip::Trip;
 use cookie::Cookie;
 use turns::{Turns, WeightedTurns};
@@ -62,12 +61,7 @@ type Choice<'a> = Option<(&'a Arc<Member>, Option<Vec<u8>>)>;
 impl Proxy {
     /// The upstream that a request goes to; `None` where none may be asked. Those in `tried` have failed this request:
     /// they are asked again only where no other is available.
-    pub(crate) fn choose(&self, trip: &Trip<'_>, core: &Core, tried: &[usize]) -> Option<Chosen> {
-        let _ = core;
-        self.choose_for(trip, tried)
-    }
-
-    fn choose_for(&self, trip: &Trip<'_>, tried: &[usize]) -> Option<Chosen> {
+    pub(crate) fn choose(&self, trip: &Trip<'_>, tried: &[usize]) -> Option<Chosen> {
         let filled;
         let members = if self.of_request.iter().all(Option::is_none) {
             &*self.members

@@ -55,7 +55,7 @@ pub(super) async fn send(
             Ok(Received::Instead) => return Err(Failed::Final(Fault::UpstreamDied)),
             Err(broke) => broke,
         };
-        let is_stale = matches!(broke, Broke::Silently) && connection.is_used();
+        let is_stale = matches!(broke, Broke::Silently) && connection.is_kept();
         // The upstream learns at once that nobody waits for the rest.
         drop(connection);
         if !(is_stale && may_be_sent_twice) || is_second {

@@ -107,7 +107,7 @@ pub(crate) async fn call(
     let call = Call { proxy, core, trust, opening, reason: RefCell::default() };
     let mut attempts = Attempts::new(&proxy.settings.balance);
     loop {
-        let failed = match proxy.choose(trip, core, attempts.tried()) {
+        let failed = match proxy.choose(trip, attempts.tried()) {
             Some(chosen) => {
                 let member = Arc::clone(&chosen.member);
                 // Leads later requests to the same upstream.

@@ -101,22 +101,27 @@ impl Impatient {
 
 #[test]
 fn connections_are_replaced_before_the_upstream_closes_them_once_its_habit_is_known() {
-    let patience = Duration::from_millis(800);
+    let patience = Duration::from_millis(1_600);
     let upstream = Impatient::start(patience);
     let peer = peer_at(upstream.address, Terms { floor: 2, ..terms() });
     let _cores = Cores::start(2, &[&peer]);
     wait_until("learned", || peer.closes_after().is_some());
     let learned = peer.closes_after().unwrap();
-    assert!(learned <= patience && learned > patience / 2, "{learned:?}");
-    wait_until("full again", || peer.counts().idle >= 2);
+    // Its own clock began a little later.
+    assert!(learned <= patience + patience / 8, "{learned:?}");
+    // What was opened before that was known is closed, or retired, by then.
+    wait_until("full again", || {
+        let counts = peer.counts();
+        counts.closed_idle + counts.retired >= 4 && counts.idle >= 2
+    });
     let (closed, retired) = (peer.counts().closed_idle, peer.counts().retired);
     let begun = Instant::now();
-    while begun.elapsed() < patience * 3 {
+    while begun.elapsed() < patience * 2 {
         assert!(peer.counts().idle >= 2, "there is a gap in the floor");
         std::thread::sleep(Duration::from_millis(2));
     }
     assert_eq!(peer.counts().closed_idle, closed, "the upstream has closed none since");
-    assert!(peer.counts().retired >= retired + 4);
+    assert!(peer.counts().retired >= retired + 2);
     assert!(upstream.open.load(Ordering::SeqCst) <= 6);
 }
 

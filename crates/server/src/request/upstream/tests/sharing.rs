@@ -54,6 +54,23 @@ fn an_upstream_on_this_machine_is_dialled_rather_than_borrowed_from() {
 }
 
 #[test]
+fn cores_under_load_dial_rather_than_borrow_where_a_dial_costs_little() {
+    for (took, dials) in [(Duration::from_micros(50), 5), (Duration::from_millis(200), 4)] {
+        let upstream = Upstream::start();
+        let peer = peer_at(upstream.address, terms());
+        let cores = Cores::start(2, &[]);
+        let rests = cores.hold(0, &peer);
+        let held: Vec<_> = (0..3).map(|_| cores.hold(1, &peer)).collect();
+        rests.give_back();
+        peer.note_dial(took);
+        let last = cores.hold(1, &peer);
+        assert_eq!(peer.counts().dials, dials, "{took:?}");
+        last.give_back();
+        held.into_iter().for_each(Held::give_back);
+    }
+}
+
+#[test]
 fn a_connection_that_is_lent_too_late_stays_where_it_is() {
     let upstream = Upstream::start();
     let peer = peer_at(upstream.address, terms());
@@ -245,4 +262,27 @@ fn socket_without_room(at: SocketAddr) -> WithoutRoom {
             return WithoutRoom { address, _listener: listener, _queued: queued };
         }
     }
+}
+
+#[test]
+fn taking_a_connection_that_rests_and_giving_it_back_allocates_nothing() {
+    let upstream = Upstream::start();
+    let peer = peer_at(upstream.address, terms());
+    let cores = Cores::start(1, &[]);
+    cores.use_once(0, &peer, Wish::Any);
+    let asked = Arc::clone(&peer);
+    let allocated = cores.on(0, move |core| async move {
+        let allocated = allocation_counter::measure(|| {
+            for wish in [Wish::Any, Wish::Alive] {
+                let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+                let getting = std::pin::pin!(pool::get(&core, &asked, wish));
+                let std::task::Poll::Ready(Ok(connection)) = getting.poll(&mut context) else {
+                    panic!("there is one")
+                };
+                finish(&core, &asked, connection);
+            }
+        });
+        allocated.count_total
+    });
+    assert_eq!((allocated, peer.counts().taken_idle), (0, 2));
 }

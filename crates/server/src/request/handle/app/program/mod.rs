@@ -80,7 +80,7 @@ pub(super) async fn exchange(
             }
             Err(broke) => broke,
         };
-        let is_stale = matches!(broke, Broke::Silently) && connection.is_used();
+        let is_stale = matches!(broke, Broke::Silently) && connection.is_kept();
         // The program's side learns at once that nobody waits for the rest.
         drop(connection);
         if !(is_stale && may_be_sent_twice && download.state() == Sent::Nothing) {
