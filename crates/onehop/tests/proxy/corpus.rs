@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
-use onehop_testkit::Client;
 use onehop_testkit::upstream::Upstream;
+use onehop_testkit::{Client, wait_for};
 
 use super::differences::{DIFFERENCES, Difference, Side};
 use crate::subject::Subject;
@@ -103,7 +103,7 @@ const REQUESTS: &[(&str, &str, &str, &str)] = &[
     ("priority", "GET /", "Priority: u=1\r\nDNT: 1\r\nTE: trailers\r\n", ""),
 ];
 
-/// Answers to [`PLAIN_REQUEST`] (to HEAD where the name says so); the connection is closed behind each.
+/// Answers to [`PLAIN_REQUEST`] (to HEAD where the name says so).
 // tidy: table, because it is one.
 const ANSWERS: &[(&str, &str)] = &[
     ("of known length", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nwell"),
@@ -247,13 +247,17 @@ impl Way {
         let answer = Arc::new(Mutex::new(Vec::new()));
         let current = Arc::clone(&answer);
         let upstream = Upstream::start(move |connection| {
-            let Some(request) = connection.request() else { return };
-            let answer = current.lock().expect("one at a time").clone();
-            let end = answer.windows(4).rposition(|window| window == b"\r\n\r\n").map_or(0, |at| at + 4);
-            let is_head = request.method() == "HEAD";
-            connection.send(if is_head { answer.get(..end).unwrap_or_default() } else { &answer });
-            connection.end_of_sending();
-            connection.wait_for_end();
+            while let Some(request) = connection.request() {
+                let answer = current.lock().expect("one at a time").clone();
+                let end = answer.windows(4).rposition(|window| window == b"\r\n\r\n").map_or(0, |at| at + 4);
+                let is_head = request.method() == "HEAD";
+                connection.send(if is_head { answer.get(..end).unwrap_or_default() } else { &answer });
+                if ends_with_connection(&answer) {
+                    connection.end_of_sending();
+                    connection.wait_for_end();
+                    return;
+                }
+            }
         });
         let subject = start(&format!("\treverse_proxy {}", upstream.address()));
         Way { subject, upstream, answer }
@@ -266,12 +270,25 @@ impl Way {
         let mut client = self.subject.connect();
         client.send(bytes_of(&exchange.request));
         let down = read_answer(&mut client, exchange.request.starts_with("HEAD"));
-        let up = self.upstream.seen().into_iter().nth(before).map(|request| {
-            let trailers = request.trailers.join("\r\n");
-            take_apart(&format!("{}\r\n\r\n{}{trailers}", request.head, request.text()))
-        });
-        (up.unwrap_or_default(), down)
+        let Some(request) = self.upstream.seen().into_iter().nth(before) else {
+            return (Got::default(), down);
+        };
+        if ends_with_connection(exchange.answer.as_bytes()) {
+            // The next request must not meet its end.
+            let end = || (!self.upstream.is_open(request.connection)).then_some(());
+            wait_for("the connection's end", end);
+        }
+        let trailers = request.trailers.join("\r\n");
+        (take_apart(&format!("{}\r\n\r\n{}{trailers}", request.head, request.text())), down)
     }
+}
+
+/// Whether nobody may keep a connection after this answer.
+fn ends_with_connection(answer: &[u8]) -> bool {
+    let answer = String::from_utf8_lossy(answer).to_ascii_lowercase();
+    let is_framed = ["content-length:", "transfer-encoding:", " 204 ", " 304 "];
+    !is_framed.iter().any(|text| answer.contains(text))
+        || ["http/1.0", "connection: x-hop"].iter().any(|text| answer.contains(text))
 }
 
 /// All heads of an answer, informational ones too, and its body out of its framing.
@@ -345,7 +362,7 @@ fn caddy_and_onehop_pass_the_same_on_in_both_directions() {
     let all = exchanges();
     let rival = Way::start(|directive| Subject::caddy("", directive).expect("Caddy"));
     // Caddy compared with itself shows what varies by itself.
-    let own = Way::start(|directive| Subject::start(directive));
+    let own = Way::start(Subject::start);
     for exchange in &all {
         let (caddy, onehop) = (rival.play(exchange), own.play(exchange));
         compare(&exchange.name, Side::Upstream, &caddy.0, &onehop.0, &mut found);

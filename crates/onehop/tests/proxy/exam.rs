@@ -277,7 +277,7 @@ impl Visitor<'_> {
 
     fn abort_download(&self, token: &str) -> Option<Client> {
         let mut client = self.connect()?;
-        client.try_send(&format!("GET /long/{token} HTTP/1.1\r\nHost: a\r\n\r\n")).ok()?;
+        client.try_send(format!("GET /long/{token} HTTP/1.1\r\nHost: a\r\n\r\n")).ok()?;
         let some = client.read_some().ok()?;
         let text = String::from_utf8_lossy(&some).into_owned();
         if let Some((_, body)) = text.split_once("\r\n\r\n").filter(|_| text.starts_with("HTTP/1.1 200")) {

@@ -51,8 +51,7 @@ fn names_answering(subject: &Subject, count: usize) -> Vec<String> {
     names
 }
 
-const ACTIVE: &str =
-    "\t\tlb_policy round_robin\n\t\thealth_uri /health\n\t\thealth_interval 100ms\n\t\thealth_timeout 500ms";
+const ACTIVE: &str = "\t\tlb_policy round_robin\n\t\thealth_uri /health\n\t\thealth_interval 100ms";
 
 #[test]
 fn an_upstream_that_says_it_is_ill_gets_no_requests_until_it_is_well_again_and_again() {

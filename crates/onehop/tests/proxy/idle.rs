@@ -51,7 +51,7 @@ fn visit(subject_address: &str, number: usize, idle: Duration, until: Instant, t
         let share = 0.5 + f64::from((round * 7 + u32::try_from(number).unwrap_or(0) * 3) % 21) / 20.0;
         std::thread::sleep(idle.mul_f64(share));
         let token = format!("{number}-{round}");
-        if round % 4 == 0 {
+        if round.is_multiple_of(4) {
             tally.posts.fetch_add(1, Ordering::SeqCst);
             client.send(format!(
                 "POST /{token} HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n{token}",

@@ -174,6 +174,11 @@ impl Upstream {
         self.shared.open().len()
     }
 
+    /// Whether the connection with this number is open.
+    pub fn is_open(&self, connection: usize) -> bool {
+        self.shared.open().contains_key(&connection)
+    }
+
     /// Connections on which a request has ever begun.
     pub fn used(&self) -> usize {
         self.shared.used().len()
