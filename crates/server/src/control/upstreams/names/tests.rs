@@ -1,3 +1,5 @@
+//! A small server of names on loopback, and what is made of its answers.
+
 use std::collections::HashMap;
 use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -201,6 +201,13 @@ impl Upstream {
         self.accepted.load(Ordering::SeqCst)
     }
 
+    /// So many came, and no more until now.
+    #[track_caller]
+    fn has_accepted(&self, count: usize) {
+        wait_until("accepted", || self.accepted() >= count);
+        assert_eq!(self.accepted(), count);
+    }
+
     /// Its end of the connection that was accepted as the n-th, from 0.
     fn connection(&self, number: usize) -> TcpStream {
         wait_until("accepted", || self.accepted() > number);
