@@ -10,11 +10,11 @@ use onehop_http1::{Next, Version};
 use super::super::exchange::{Download, Line, Upload};
 use super::super::write::write_both;
 use super::{After, Busy, Connection};
-use crate::request::answer::Body;
-use crate::request::core::View;
+use crate::request::answer::{Answer, Body};
+use crate::request::core::{Core, View};
 use crate::request::handle::{Ended, app, proxy};
 use crate::request::rescue::{self, Fault};
-use crate::request::trip::Callee;
+use crate::request::trip::{Callee, Trip};
 use crate::request::{Call, Served};
 
 impl Connection {
@@ -40,18 +40,7 @@ impl Connection {
             };
             let mut upload = Upload::new(&line, input);
             let mut download = Download::new(&line, output);
-            let snapshot = &view.snapshot;
-            let (core, up, down) = (&self.core, &mut upload, &mut download);
-            let ended = match callee {
-                Callee::App(number) => match snapshot.apps.get(number as usize) {
-                    Some(pool) => app::call(&mut trip, pool, core, up, down, answer).await,
-                    None => Err(Fault::AppFailing { retry_after: 1 }),
-                },
-                Callee::Proxy(number) => match snapshot.proxies.get(number as usize) {
-                    Some(proxy) => proxy::call(&mut trip, proxy, core, up, down, answer).await,
-                    None => Err(Fault::UpstreamNone),
-                },
-            };
+            let ended = ask(callee, &mut trip, view, &self.core, &mut upload, &mut download, answer).await;
             (ended, download.sent, download.into_trailers())
         };
         self.deadline.clear();
@@ -129,5 +118,28 @@ impl Connection {
             _ => {}
         }
         Err(io::ErrorKind::ConnectionAborted.into())
+    }
+}
+
+/// Hands a request to whoever answers it.
+async fn ask(
+    callee: Callee,
+    trip: &mut Trip<'_>,
+    view: &View,
+    core: &Rc<Core>,
+    upload: &mut Upload<'_, '_>,
+    download: &mut Download<'_, '_>,
+    answer: &mut Answer,
+) -> Result<Ended, Fault> {
+    let snapshot = &view.snapshot;
+    match callee {
+        Callee::App(number) => match snapshot.apps.get(number as usize) {
+            Some(pool) => app::call(trip, pool, core, upload, download, answer).await,
+            None => Err(Fault::AppFailing { retry_after: 1 }),
+        },
+        Callee::Proxy(number) => match snapshot.proxies.get(number as usize) {
+            Some(proxy) => proxy::call(trip, proxy, core, upload, download, answer).await,
+            None => Err(Fault::UpstreamNone),
+        },
     }
 }
