@@ -200,8 +200,13 @@ impl Upstream {
         tls: Option<TlsSettings>,
         script: impl Fn(&mut Connection) + Send + Sync + 'static,
     ) -> Upstream {
-        let listener =
-            TcpListener::bind(address).unwrap_or_else(|error| panic!("cannot listen at {address}: {error}"));
+        // A process that another test is starting holds a copy of whatever is open until it becomes another program:
+        // the listener that was killed may be among that for a moment.
+        let listener = crate::wait_for(address, || match TcpListener::bind(address) {
+            Ok(listener) => Some(listener),
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => None,
+            Err(error) => panic!("cannot listen at {address}: {error}"),
+        });
         let place = Place::Tcp(listener.local_addr().expect("an address"));
         Self::accept(Listener::Tcp(listener, tls), place, script)
     }
