@@ -51,7 +51,7 @@ const PROFILE: &str = "checked";
 const LOWEST_PRIORITY: &str = "19";
 
 /// How long each fuzz target runs here; `suites` runs them longer.
-const FUZZ_SECONDS: u64 = 3;
+const FUZZ_SECONDS: u64 = 5;
 
 /// The end-to-end tests take two minutes here; `suites` runs them ten times as long.
 const END_TO_END_SECONDS: &str = "1800";
@@ -77,11 +77,13 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     }
 
     let mut steps = Steps::new("cargo xtask test", only);
+    // What runs beside other steps is begun only for a step that waits for it.
+    let [fetches, builds, fuzzes] = ["packages", "build", "fuzz"].map(|name| steps.includes(name));
     let mut fetching = None;
     steps.step("install", || {
         install::debian(PACKAGES)?;
         // Mostly waiting for the network: the next steps go on meanwhile.
-        fetching = Some(std::thread::spawn(|| fetch().map_err(|error| error.to_string())));
+        fetching = fetches.then(|| std::thread::spawn(|| fetch().map_err(|error| error.to_string())));
         Ok(())
     });
     steps.step("format", || quiet(&mut command("cargo", &["fmt", "--all", "--check"])));
@@ -99,7 +101,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     steps.step("compile", || {
         quiet(&mut command("cargo", &["test", "--workspace", "--locked", "--no-run"]))?;
         // Tests mostly wait; what is built meanwhile gives way to them at once.
-        building = Some(std::thread::spawn(|| build().map_err(|error| error.to_string())));
+        building = builds.then(|| std::thread::spawn(|| build().map_err(|error| error.to_string())));
         Ok(())
     });
     steps.step("tests", || shown(&mut command("cargo", &["test", "--workspace", "--locked"])));
@@ -111,7 +113,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         }
     });
     // The end-to-end tests mostly wait, too.
-    let fuzzing = steps.includes("fuzz").then(|| std::thread::spawn(build_fuzz_targets));
+    let fuzzing = fuzzes.then(|| std::thread::spawn(build_fuzz_targets));
     let built = !steps.failed("build");
     let with_program = |work: fn() -> Outcome| match built {
         true => work(),
@@ -157,7 +159,7 @@ fn licences() -> Outcome {
     quiet(&mut command(deny, &["--all-features", "check", "bans", "licenses", "sources"]))
 }
 
-/// The tests of tests/e2e against the release build. `variables` lengthen them.
+/// The tests of tests/e2e against the program under test. `variables` lengthen them.
 pub(crate) fn end_to_end(variables: &[(&str, &str)]) -> Outcome {
     npm_packages()?;
     let mut files = tests_in("tests/e2e")?;
@@ -196,7 +198,7 @@ fn tests_in(folder: &str) -> Outcome<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Node's runner with these files, against the release build.
+/// Node's runner with these files, against the program under test.
 fn node_tests(seconds: &str, files: &[PathBuf]) -> Outcome<Command> {
     install::raise_descriptor_limit();
     // A process that outlives its test would keep the runner waiting for ever.
