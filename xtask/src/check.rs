@@ -53,7 +53,7 @@ const PROFILE: &str = "checked";
 const LOWEST_PRIORITY: &str = "19";
 
 /// How long each fuzz target runs here; `suites` runs them longer.
-const FUZZ_SECONDS: u64 = 3;
+const FUZZ_SECONDS: u64 = 5;
 
 /// The end-to-end tests take two minutes here; `suites` runs them ten times as long.
 const END_TO_END_SECONDS: &str = "1800";
@@ -79,11 +79,13 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     }
 
     let mut steps = Steps::new("cargo xtask test", only);
+    // What runs beside other steps is begun only for a step that waits for it.
+    let [fetches, builds, fuzzes] = ["packages", "build", "fuzz"].map(|name| steps.includes(name));
     let mut fetching = None;
     steps.step("install", || {
         install::debian(PACKAGES)?;
         // Mostly waiting for the network: the next steps go on meanwhile.
-        fetching = Some(std::thread::spawn(|| fetch().map_err(|error| error.to_string())));
+        fetching = fetches.then(|| std::thread::spawn(|| fetch().map_err(|error| error.to_string())));
         Ok(())
     });
     steps.step("format", || quiet(&mut command("cargo", &["fmt", "--all", "--check"])));
@@ -101,7 +103,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     steps.step("compile", || {
         quiet(&mut command("cargo", &["test", "--workspace", "--locked", "--no-run"]))?;
         // Tests mostly wait; what is built meanwhile gives way to them at once.
-        building = Some(std::thread::spawn(|| build().map_err(|error| error.to_string())));
+        building = builds.then(|| std::thread::spawn(|| build().map_err(|error| error.to_string())));
         Ok(())
     });
     steps.step("tests", || shown(&mut command("cargo", &["test", "--workspace", "--locked"])));
@@ -112,13 +114,19 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
             Some(building) => Ok(building.join().map_err(|_| "building broke")??),
         }
     });
+    // The end-to-end tests mostly wait, too.
+    let fuzzing = fuzzes.then(|| std::thread::spawn(build_fuzz_targets));
     let built = !steps.failed("build");
     let with_program = |work: fn() -> Outcome| match built {
         true => work(),
         false => Err(Skip("the program was not built".to_owned()).into()),
     };
     steps.step("end-to-end", || with_program(|| end_to_end(&[])));
-    steps.step("fuzz", || fuzz(FUZZ_SECONDS));
+    steps.step("fuzz", || {
+        // A target that could not be built fails below, with the compiler's words.
+        let _ = fuzzing.map(std::thread::JoinHandle::join);
+        fuzz(FUZZ_SECONDS)
+    });
     steps.step("bench-files", || with_program(|| bench::files(&["--smoke"])));
     steps.step("bench-app", || with_program(|| bench::app(&["--smoke"])));
     steps.step("bench-frameworks", || with_program(|| bench::frameworks(&["--smoke"])));
@@ -129,13 +137,16 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     steps.finish()
 }
 
-/// The program, and the fuzz targets. A target that cannot be built fails its own step.
+/// The program.
 fn build() -> Outcome {
     let words =
         ["-n", LOWEST_PRIORITY, "cargo", "build", "--profile", PROFILE, "--locked", "--package", "onehop"];
-    quiet(&mut command("nice", &words))?;
+    quiet(&mut command("nice", &words))
+}
+
+/// So that the step that runs them has only to run them.
+fn build_fuzz_targets() {
     let _ = cargo_fuzz(&["build", "--sanitizer", "none"]).and_then(|mut fuzz| quiet(&mut fuzz));
-    Ok(())
 }
 
 /// Packages of npm, and cargo-deny, which is built.
@@ -152,7 +163,7 @@ fn licences() -> Outcome {
     quiet(&mut command(deny, &["--all-features", "check", "bans", "licenses", "sources"]))
 }
 
-/// The tests of tests/e2e against the release build. `variables` lengthen them.
+/// The tests of tests/e2e against the program under test. `variables` lengthen them.
 pub(crate) fn end_to_end(variables: &[(&str, &str)]) -> Outcome {
     npm_packages()?;
     let mut files = tests_in("tests/e2e")?;
@@ -191,7 +202,7 @@ fn tests_in(folder: &str) -> Outcome<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Node's runner with these files, against the release build.
+/// Node's runner with these files, against the program under test.
 fn node_tests(seconds: &str, files: &[PathBuf]) -> Outcome<Command> {
     install::raise_descriptor_limit();
     // A process that outlives its test would keep the runner waiting for ever.

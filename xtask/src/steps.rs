@@ -44,7 +44,7 @@ impl Steps {
 
     /// Runs one step and says how it went.
     pub(crate) fn step(&mut self, name: &str, work: impl FnOnce() -> Outcome) {
-        if self.only.as_ref().is_some_and(|only| !only.iter().any(|wanted| wanted == name)) {
+        if !self.includes(name) {
             return;
         }
         println!("==> {name}");
@@ -62,6 +62,11 @@ impl Steps {
             End::Failed(reason) => println!("    {name}: FAILED ({:.1} s)\n{reason}", took.as_secs_f64()),
         }
         self.ends.push((name.to_owned(), took, end));
+    }
+
+    /// Whether a step of this name is among those that are run.
+    pub(crate) fn includes(&self, name: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only.iter().any(|wanted| wanted == name))
     }
 
     /// Whether a step of this name ran and failed.

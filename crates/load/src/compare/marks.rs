@@ -54,7 +54,8 @@ pub(super) fn of_run(run: &Run, pace: &Pace) -> Vec<Mark> {
 ///
 /// A start-up is in every figure of the run. A pause is in what time tells (rate, latency, and the switches that
 /// waiting costs), but not in what a request takes: CPU time, memory, bytes. Where the load was the limit, rate and
-/// latency are its own; where it was late now and then, the longest latencies. What was measured before or after the run stands as long as the answers were right.
+/// latency are its own; where it was late now and then, the longest latencies. What was measured before or after the run
+/// stands as long as the answers were right.
 pub(super) fn spoils(mark: &Mark, metric: Metric) -> bool {
     let is_of_time = matches!(metric, Metric::Rate | Metric::P50 | Metric::P99);
     match mark {
