@@ -64,6 +64,17 @@ const FRAMEWORKS: &str = "tests/e2e/frameworks";
 /// All of them on all versions take ten minutes on two cores.
 const FRAMEWORKS_SECONDS: &str = "3600";
 
+/// A short run of each benchmark: that it works, not how fast.
+const SMOKE_RUNS: [(&str, fn(&[&str]) -> Outcome); 7] = [
+    ("bench-files", bench::files),
+    ("bench-app", bench::app),
+    ("bench-frameworks", bench::frameworks),
+    ("bench-proxy", bench::proxy),
+    ("bench-distance", bench::distance),
+    ("bench-idle", bench::idle),
+    ("bench-tree", bench::tree),
+];
+
 /// Runs all steps, or those named by `--only`.
 pub(crate) fn run(words: &[&str]) -> Outcome {
     let mut options = Options::new(words);
@@ -117,23 +128,19 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     // The end-to-end tests mostly wait, too.
     let fuzzing = fuzzes.then(|| std::thread::spawn(build_fuzz_targets));
     let built = !steps.failed("build");
-    let with_program = |work: fn() -> Outcome| match built {
+    let with_program = |work: &dyn Fn() -> Outcome| match built {
         true => work(),
         false => Err(Skip("the program was not built".to_owned()).into()),
     };
-    steps.step("end-to-end", || with_program(|| end_to_end(&[])));
+    steps.step("end-to-end", || with_program(&|| end_to_end(&[])));
     steps.step("fuzz", || {
         // A target that could not be built fails below, with the compiler's words.
         let _ = fuzzing.map(std::thread::JoinHandle::join);
         fuzz(FUZZ_SECONDS)
     });
-    steps.step("bench-files", || with_program(|| bench::files(&["--smoke"])));
-    steps.step("bench-app", || with_program(|| bench::app(&["--smoke"])));
-    steps.step("bench-frameworks", || with_program(|| bench::frameworks(&["--smoke"])));
-    steps.step("bench-proxy", || with_program(|| bench::proxy(&["--smoke"])));
-    steps.step("bench-distance", || with_program(|| bench::distance(&["--smoke"])));
-    steps.step("bench-idle", || with_program(|| bench::idle(&["--smoke"])));
-    steps.step("bench-tree", || with_program(|| bench::tree(&["--smoke"])));
+    for (name, smoke) in SMOKE_RUNS {
+        steps.step(name, || with_program(&|| smoke(&["--smoke"])));
+    }
     steps.finish()
 }
 

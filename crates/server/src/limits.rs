@@ -516,6 +516,14 @@ pub const NAME_SECOND_FAMILY_WAIT: Duration = Duration::from_millis(50);
 /// Where a new connection takes less than this, it costs less than moving one between busy cores.
 pub const UPSTREAM_BORROW_WORTH: Duration = Duration::from_millis(1);
 
+/// An upstream whose new connections take so long is far: what its large answers cost is round trips, of which a
+/// connection that was used lately needs fewer, because its sender's window has grown.
+pub const UPSTREAM_FAR: Duration = Duration::from_millis(10);
+
+/// A connection that has rested for less still has its sender's whole window: retransmission timers, by which windows
+/// are taken back (RFC 5681 section 4.1), are no shorter on Linux.
+pub const UPSTREAM_WINDOW_KEPT: Duration = Duration::from_millis(200);
+
 /// Connections of one peer that one core opens at a time without a request: a restarted upstream should not be met by
 /// all at once.
 pub const FLOOR_DIALS_MAX: usize = 8;

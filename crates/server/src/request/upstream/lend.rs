@@ -86,22 +86,48 @@ pub(super) async fn borrow(core: &Rc<Core>, peer: &Arc<Peer>, wish: Wish) -> Opt
         if peer.idle_of(number) == 0 {
             continue;
         }
-        let (to, from) = oneshot::channel();
-        if door.knock.try_send(Ask::Lend { peer: Arc::clone(peer), wish, to }).is_err() {
-            continue;
-        }
-        let mut asked = Asked { core, peer, from };
         let deadline = *deadline.get_or_insert_with(|| Instant::now() + UPSTREAM_BORROW_WAIT);
-        match timeout_at(deadline, &mut asked.from).await {
-            Ok(Ok(Some(travelling))) => match travelling.arrive() {
-                Ok(connection) => return Some(connection),
-                Err(_) => continue,
-            },
-            Ok(Ok(None) | Err(_)) => continue,
-            Err(_) => return None,
+        match ask(core, peer, wish, door, deadline).await {
+            Lent::Connection(connection) => return Some(connection),
+            Lent::Nothing => {}
+            Lent::Late => return None,
         }
     }
     None
+}
+
+/// The newest of those that rest on one other core.
+pub(super) async fn borrow_from(
+    core: &Rc<Core>,
+    peer: &Arc<Peer>,
+    wish: Wish,
+    number: usize,
+) -> Option<Connection> {
+    let door = core.shared.doors.0.get(number)?;
+    match ask(core, peer, wish, door, Instant::now() + UPSTREAM_BORROW_WAIT).await {
+        Lent::Connection(connection) => Some(connection),
+        Lent::Nothing | Lent::Late => None,
+    }
+}
+
+/// What came of one question.
+enum Lent {
+    Connection(Connection),
+    Nothing,
+    Late,
+}
+
+async fn ask(core: &Rc<Core>, peer: &Arc<Peer>, wish: Wish, door: &Door, deadline: Instant) -> Lent {
+    let (to, from) = oneshot::channel();
+    if door.knock.try_send(Ask::Lend { peer: Arc::clone(peer), wish, to }).is_err() {
+        return Lent::Nothing;
+    }
+    let mut asked = Asked { core, peer, from };
+    match timeout_at(deadline, &mut asked.from).await {
+        Ok(Ok(Some(travelling))) => travelling.arrive().map_or(Lent::Nothing, Lent::Connection),
+        Ok(Ok(None) | Err(_)) => Lent::Nothing,
+        Err(_) => Lent::Late,
+    }
 }
 
 /// Tells the others that somebody waits, where they have what is waited for.

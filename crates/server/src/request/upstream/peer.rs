@@ -17,12 +17,14 @@ use super::connection::Connection;
 use super::pool::NoConnection;
 use super::queue::Queue;
 use super::rest::{self, Habit};
+use crate::limits::{UPSTREAM_FAR, UPSTREAM_WINDOW_KEPT};
 use crate::request::core::{Core, Padded};
 
 /// A place that requests go to.
 pub struct Peer {
     /// Unique in the life of the server.
     pub id: PeerId,
+    made: Instant,
     /// The `upstream` label in metrics and logs.
     pub label: String,
     /// Where it is.
@@ -60,6 +62,9 @@ pub struct Peer {
 pub(super) struct Side {
     /// Connections that rest here: others look before they ask for one.
     pub(super) idle: AtomicUsize,
+    /// Milliseconds of the peer's life at which the one that was used last began to rest, and one more; 0 where none
+    /// rests here that was ever used.
+    newest: AtomicU64,
     /// Those among them that will soon be closed, and are to be replaced before.
     pub(super) fading: AtomicUsize,
     pub(super) dials: Tally,
@@ -173,6 +178,7 @@ impl Peer {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Arc::new(Self {
             id: PeerId(NEXT.fetch_add(1, Ordering::Relaxed)),
+            made: Instant::now(),
             label,
             place,
             terms,
@@ -294,6 +300,37 @@ impl Peer {
 
     pub(super) fn note_dial(&self, took: Duration) {
         self.dial_micros.store(u64::try_from(took.as_micros()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// Whether it is so far away that it matters which of its connections is taken.
+    pub(super) fn is_far(&self) -> bool {
+        let took = self.dial_took();
+        self.is_borrowed && took >= UPSTREAM_FAR
+    }
+
+    /// Tells the others when the newest of a core's connections was used last.
+    pub(super) fn tell_newest(&self, core: &Core, newest: Option<&Connection>) {
+        let used = newest.filter(|connection| connection.is_used());
+        let newest = used.map_or(0, |connection| self.age_at(connection.rests_since()));
+        self.side(core).newest.store(newest, Ordering::Relaxed);
+    }
+
+    /// The other core whose newest connection was used later than this core's, where that one's window may be gone.
+    pub(super) fn newer_elsewhere(&self, core: &Core, now: Instant) -> Option<usize> {
+        let ours = self.side(core).newest.load(Ordering::Relaxed);
+        let kept = u64::try_from(UPSTREAM_WINDOW_KEPT.as_millis()).unwrap_or(u64::MAX);
+        if ours > 0 && self.age_at(now).saturating_sub(ours) < kept {
+            return None;
+        }
+        let sides = self.each_side().enumerate();
+        let newest = sides.map(|(number, side)| (side.newest.load(Ordering::Relaxed), number)).max()?;
+        (newest.0 > ours).then_some(newest.1)
+    }
+
+    fn age_at(&self, at: Instant) -> u64 {
+        u64::try_from(at.saturating_duration_since(self.made).as_millis())
+            .unwrap_or(u64::MAX)
+            .saturating_add(1)
     }
 
     /// Whether a core asks others for their idle connections.

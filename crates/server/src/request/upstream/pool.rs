@@ -93,6 +93,7 @@ pub(super) struct Stock {
 pub(crate) async fn get(core: &Rc<Core>, peer: &Arc<Peer>, wish: Wish) -> Result<Connection, NoConnection> {
     // Who waits has come before.
     if peer.waiting() == 0
+        && !(wish != Wish::Fresh && peer.is_far() && peer.newer_elsewhere(core, Instant::now()).is_some())
         && let Some(connection) = core.upstreams.take(core, peer, wish)
     {
         peer.side(core).taken_idle.count();
@@ -104,6 +105,9 @@ pub(crate) async fn get(core: &Rc<Core>, peer: &Arc<Peer>, wish: Wish) -> Result
 
 async fn get_elsewhere(core: &Rc<Core>, peer: &Arc<Peer>, wish: Wish) -> Result<Connection, NoConnection> {
     if peer.waiting() == 0 {
+        if let Some(connection) = get_newer(core, peer, wish).await {
+            return Ok(connection);
+        }
         if wish != Wish::Fresh
             && lend::is_worthwhile(core, peer)
             && let Some(connection) = lend::borrow(core, peer, wish).await
@@ -121,6 +125,22 @@ async fn get_elsewhere(core: &Rc<Core>, peer: &Arc<Peer>, wish: Wish) -> Result<
         Handed::Travelling(travelling) => travelling.arrive().map_err(NoConnection::Refused),
         Handed::Slot(slot) => dial::dial(peer, slot, peer.side(core)).await,
     }
+}
+
+/// One that was used later than those that rest here, or else one of those.
+async fn get_newer(core: &Rc<Core>, peer: &Arc<Peer>, wish: Wish) -> Option<Connection> {
+    if wish == Wish::Fresh || !peer.is_far() {
+        return None;
+    }
+    if let Some(holder) = peer.newer_elsewhere(core, Instant::now())
+        && let Some(connection) = lend::borrow_from(core, peer, wish, holder).await
+    {
+        peer.side(core).borrowed.count();
+        return Some(connection);
+    }
+    let connection = core.upstreams.take(core, peer, wish)?;
+    peer.side(core).taken_idle.count();
+    Some(connection)
 }
 
 /// Keeps a connection that [`Connection::reuse`] has found ready for another request.
@@ -307,6 +327,9 @@ impl Stock {
         // one it may be late.
         let order = if self.peer.terms.ceiling.is_some() { Ordering::SeqCst } else { Ordering::Relaxed };
         self.peer.side(core).idle.store(self.idle.len(), order);
+        if self.peer.is_far() {
+            self.peer.tell_newest(core, self.idle.back());
+        }
     }
 }
 

@@ -152,11 +152,11 @@ fn a_fresh_connection_that_ends_without_an_answer_is_the_answer() {
 }
 
 #[test]
-fn a_connection_is_given_up_before_the_program_gives_it_up() {
+fn a_connection_that_the_program_gives_up_within_the_second_is_not_used_again() {
     static USED: AtomicUsize = AtomicUsize::new(0);
     let program = Program::start(|talk, _| {
         USED.fetch_add(1, Ordering::SeqCst);
-        talk.say("HTTP/1.1 200 OK\r\nKeep-Alive: timeout=1, max=9\r\nContent-Length: 2\r\n\r\nok")
+        talk.say("HTTP/1.1 200 OK\r\nKeep-Alive: timeout=0, max=9\r\nContent-Length: 2\r\n\r\nok")
     });
     let server = serve_with(program.address, "", "");
     let mut client = server.connect();

@@ -1,6 +1,7 @@
 //! Taking, giving back, borrowing, and what makes a connection unusable.
 
 use super::*;
+use crate::limits::UPSTREAM_WINDOW_KEPT;
 
 #[test]
 fn a_core_takes_the_connection_that_it_used_last() {
@@ -69,6 +70,36 @@ fn cores_under_load_dial_rather_than_borrow_where_a_dial_costs_little() {
         last.give_back();
         held.into_iter().for_each(Held::give_back);
     }
+}
+
+#[test]
+fn of_a_far_upstream_the_connection_that_any_core_used_last_is_taken_once_windows_may_be_gone() {
+    let upstream = Upstream::start();
+    let peer = peer_at(upstream.address, terms());
+    let cores = Cores::start(2, &[]);
+    let (mine, theirs) = (cores.hold(0, &peer), cores.hold(1, &peer));
+    peer.note_dial(Duration::from_millis(180));
+    mine.give_back();
+    // Times are compared by the millisecond.
+    std::thread::sleep(Duration::from_millis(5));
+    theirs.give_back();
+    let (asked, used) = (Arc::clone(&peer), Instant::now());
+    cores.on(0, move |core| async move {
+        let after = |rest| asked.newer_elsewhere(&core, used + rest);
+        assert_eq!(after(Duration::ZERO), None, "its own window is still there");
+        assert_eq!(after(Duration::from_secs(1)), Some(1));
+    });
+    let (here, borrowed) = (peer.idle_of(0), peer.counts().borrowed);
+    std::thread::sleep(UPSTREAM_WINDOW_KEPT + Duration::from_millis(5));
+    cores.use_once(0, &peer, Wish::Any);
+    assert_eq!((peer.counts().borrowed, peer.idle_of(0)), (borrowed + 1, here + 1));
+    std::thread::sleep(UPSTREAM_WINDOW_KEPT + Duration::from_millis(5));
+    cores.use_once(0, &peer, Wish::Any);
+    assert_eq!(
+        (peer.counts().borrowed, peer.counts().dials),
+        (borrowed + 1, 2),
+        "the newest is here already"
+    );
 }
 
 #[test]
