@@ -57,7 +57,8 @@ fn whole_answers_count_however_they_are_framed_and_cut() {
     for (name, script) in cases {
         let seen = check(name, none, REQUESTS, *script);
         let is_kept = !matches!(*name, "until close" | "said to be the last" | "of an old server");
-        assert_eq!(seen.generator.connections_opened == 3, is_kept, "{name}");
+        // Where one thread is late, the other's connections may do all of it.
+        assert_eq!(seen.generator.connections_opened <= 3, is_kept, "{name}");
     }
 }
 
