@@ -5,7 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use crate::limits::{POOLED_BUFFER_BYTES_MAX, POOLED_BUFFERS_KEPT, POOLED_BUFFERS_MAX};
+use crate::limits::{POOLED_BUFFER_BYTES_MAX, POOLED_BUFFERS_KEPT, POOLED_BYTES_MAX};
 
 /// Something that is worth being used again.
 pub(crate) trait Reusable {
@@ -21,13 +21,15 @@ pub(crate) trait Reusable {
 pub(crate) struct Reserve<T> {
     #[expect(clippy::vec_box, reason = "they travel; a box keeps the future that holds one small")]
     free: RefCell<Vec<Box<T>>>,
+    /// Bytes that they hold.
+    held: Cell<usize>,
     /// The fewest that lay here since the last tick: so many were needed by nobody.
     fewest: Cell<usize>,
 }
 
 impl<T> Default for Reserve<T> {
     fn default() -> Self {
-        Self { free: RefCell::default(), fewest: Cell::new(0) }
+        Self { free: RefCell::default(), held: Cell::new(0), fewest: Cell::new(0) }
     }
 }
 
@@ -37,15 +39,19 @@ impl<T: Reusable> Reserve<T> {
         let mut free = self.free.borrow_mut();
         let taken = free.pop();
         self.fewest.set(self.fewest.get().min(free.len()));
-        taken.unwrap_or_else(|| Box::new(T::new()))
+        let Some(taken) = taken else { return Box::new(T::new()) };
+        self.let_go(&taken);
+        taken
     }
 
     /// Takes one back.
     pub(crate) fn give_back(&self, mut one: Box<T>) {
-        let mut free = self.free.borrow_mut();
-        if free.len() < POOLED_BUFFERS_MAX && one.bytes_held() <= POOLED_BUFFER_BYTES_MAX {
-            one.clear();
-            free.push(one);
+        one.clear();
+        let bytes = one.bytes_held();
+        let held = self.held.get() + bytes;
+        if bytes <= POOLED_BUFFER_BYTES_MAX && held <= POOLED_BYTES_MAX {
+            self.held.set(held);
+            self.free.borrow_mut().push(one);
         }
     }
 
@@ -55,10 +61,15 @@ impl<T: Reusable> Reserve<T> {
         let unneeded = self.fewest.replace(free.len()).saturating_sub(POOLED_BUFFERS_KEPT);
         if unneeded > 0 {
             // Those that have lain longest.
-            free.drain(..unneeded.div_ceil(2));
+            free.drain(..unneeded.div_ceil(2)).for_each(|one| self.let_go(&one));
             free.shrink_to(POOLED_BUFFERS_KEPT);
             self.fewest.set(free.len());
         }
+    }
+
+    /// It lies here no more.
+    fn let_go(&self, one: &T) {
+        self.held.set(self.held.get().saturating_sub(one.bytes_held()));
     }
 
     #[cfg(test)]
@@ -117,7 +128,12 @@ mod tests {
         assert_eq!(reserve.count(), 0);
         reserve.give_back(Box::new(b"secret".to_vec()));
         assert!(reserve.lease().is_empty());
-        use_at_once(&reserve, POOLED_BUFFERS_MAX + 1);
-        assert_eq!(reserve.count(), POOLED_BUFFERS_MAX);
+        let large = || Box::new(Vec::with_capacity(POOLED_BUFFER_BYTES_MAX));
+        let most = POOLED_BYTES_MAX / POOLED_BUFFER_BYTES_MAX;
+        for _ in 0..2 {
+            (0..most * 2).for_each(|_| reserve.give_back(large()));
+            assert!((most..=most + 1).contains(&reserve.count()), "{}", reserve.count());
+            (0..most).for_each(|_| drop(reserve.lease()));
+        }
     }
 }
