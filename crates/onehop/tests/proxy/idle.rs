@@ -97,7 +97,7 @@ fn no_get_fails_and_no_post_is_executed_twice_where_idle_connections_are_closed(
         "{} of {posts} POSTs were executed, {failed} failed",
         executed.len()
     );
-    assert!(upstream.accepted() as u64 > clients, "nothing was ever closed: the test tests nothing");
+    assert!(upstream.accepted() > 24, "nothing was ever closed: the test tests nothing");
     // A POST takes no connection of which it is not all but certain that it lives.
     assert!(failed * 100 <= posts, "{failed} of {posts} POSTs failed");
 }
