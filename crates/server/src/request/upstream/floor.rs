@@ -183,9 +183,9 @@ impl Stock {
             let rested = now.saturating_duration_since(connection.rests_since());
             match connection.listen_to_events() {
                 Silence::Kept => {}
-                heard => {
+                Silence::Closed | Silence::Broken => {
                     is_refused |= !connection.is_used() && connection.rested_at_least() < FLOOR_SOUND_AFTER;
-                    pool::note_closed(core, &peer, connection, heard, now);
+                    pool::note_closed(core, &peer, connection, now);
                     return false;
                 }
             }
