@@ -11,7 +11,7 @@ use rustls::ClientConfig;
 
 use super::health::Question;
 use super::names::Names;
-use super::terms::{literal, place, terms, tls_named, tls_to};
+use super::terms::{idle_max, literal, place, terms, tls_named, tls_to};
 use super::{Key, KeyOfActive, KeyOfRequest, Known, tls};
 use crate::request::handle::proxy::health::{Active, Health, Standing};
 use crate::request::handle::proxy::of_request::{Filled, Make, OfRequest};
@@ -180,6 +180,7 @@ impl One<'_> {
             address: self.upstream.address.clone(),
             transport: self.settings.transport.clone(),
             pool: self.settings.pool,
+            idle_max: idle_max(self.settings),
             tls: self.client.map(|(made, _)| made.clone()),
         }
     }

@@ -55,7 +55,7 @@ fn one(proxy: &Proxy, member: &Member, now: Instant) -> UpstreamStatus {
         None => ("up", None, None),
     };
     UpstreamStatus {
-        upstream: member.peer.label.clone(),
+        upstream: member.name.to_string(),
         peer: member.peer.id,
         state,
         reason,

@@ -97,6 +97,38 @@ fn a_directive_that_has_not_changed_goes_on() {
 }
 
 #[test]
+fn an_address_that_is_written_in_two_ways_shares_its_connections_and_each_keeps_its_own_words() {
+    let (upstreams, _events) = upstreams();
+    let mut short = proxy_to(&[("127.0.0.1", 3000)]);
+    short.upstreams[0].label = ":3000".to_owned();
+    let made = reload(&upstreams, &[short, proxy_to(&[("127.0.0.1", 3000)])]);
+    let [one, other] = [0, 1].map(|number| &made[number].members[0]);
+    assert!(Arc::ptr_eq(&one.peer, &other.peer));
+    assert_eq!((one.host_port(), one.host(), one.port()), (":3000", "", "3000"));
+    assert_eq!((other.host_port(), other.host(), other.port()), ("127.0.0.1:3000", "127.0.0.1", "3000"));
+    let told: Vec<_> = upstreams.status().iter().map(|proxy| proxy.upstreams[0].upstream.clone()).collect();
+    assert_eq!(told, [":3000", "127.0.0.1:3000"]);
+}
+
+#[test]
+fn the_share_of_the_idle_connections_follows_the_number_of_upstreams() {
+    let (upstreams, _events) = upstreams();
+    let with = |hosts: &[(&str, u16)]| {
+        let mut proxy = proxy_to(hosts);
+        proxy.transport.keepalive_idle_conns_per_host = 32;
+        proxy.transport.keepalive_idle_conns = Some(6);
+        proxy
+    };
+    let many = with(&[("10.0.0.1", 80), ("10.0.0.2", 80), ("10.0.0.3", 80)]);
+    let one = with(&[("10.0.0.1", 80)]);
+    let idle_max = |proxy: &Proxy| proxy.members[0].peer.terms.idle_max;
+    let both = reload(&upstreams, &[many.clone(), one.clone()]);
+    assert_eq!((idle_max(&both[0]), idle_max(&both[1])), (2, 6));
+    assert_eq!(idle_max(&reload(&upstreams, &[many])[0]), 2);
+    assert_eq!(idle_max(&reload(&upstreams, &[one])[0]), 6);
+}
+
+#[test]
 fn other_terms_mean_other_connections_but_the_same_failures() {
     let (upstreams, _events) = upstreams();
     let failing = checked::PassiveHealth { fail_duration: Some(PATIENCE), max_fails: 2, ..passive() };

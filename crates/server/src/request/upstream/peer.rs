@@ -25,7 +25,7 @@ pub struct Peer {
     /// Unique in the life of the server.
     pub id: PeerId,
     made: Instant,
-    /// The `upstream` label in metrics and logs.
+    /// What it is called. A directive may write the same address in another way.
     pub label: String,
     /// Where it is.
     pub place: Place,

@@ -68,8 +68,8 @@ impl Member {
 
     /// `HOST:PORT`, or a socket's path.
     pub(crate) fn host_port(&self) -> &str {
-        let label = &*self.peer.label;
-        label.strip_prefix("unix/").unwrap_or(label)
+        // Not the peer's label: others may share it who write the same address in another way.
+        self.name.strip_prefix("unix/").unwrap_or(&self.name)
     }
 
     /// The host of that, without brackets; empty for a socket.
@@ -84,6 +84,6 @@ impl Member {
     }
 
     fn halves(&self) -> Option<(&str, &str)> {
-        if matches!(self.peer.place, Place::Unix(..)) { None } else { self.peer.label.rsplit_once(':') }
+        if matches!(self.peer.place, Place::Unix(..)) { None } else { self.name.rsplit_once(':') }
     }
 }
