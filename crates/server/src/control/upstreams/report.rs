@@ -25,7 +25,6 @@ fn upstream(proxy: &Proxy, member: &Arc<Member>, now: Instant) -> UpstreamStatus
         // Those that requests have named: they come and go, and are told of together.
         Some((filled, gone)) => {
             let mut all = UpstreamStatus {
-                state: "up",
                 failures: gone.failures,
                 retries: gone.retries,
                 connections: gone.connections.into(),

@@ -10,7 +10,7 @@ use onehop_config::checked::{Admin, Global, Part, Placeholder, Route, Site, Step
 
 use super::*;
 use crate::control::Event;
-use crate::request::handle::proxy::balance::tests::{passive, settings};
+use crate::request::handle::proxy::balance::tests::{Client, passive, settings};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -288,6 +288,34 @@ fn an_upstream_goes_down_and_comes_back_and_each_is_told_once() {
     assert!(member.is_available(&passive()));
     scripted.wait_for_questions(6);
     assert!(events.try_recv().is_err(), "nothing has changed");
+    upstreams.stop();
+}
+
+#[test]
+fn who_is_asked_in_the_stead_of_an_upstream_with_placeholders_speaks_for_all_that_requests_make_of_it() {
+    let (upstreams, events) = upstreams();
+    let scripted = Scripted::start(BAD);
+    let target = Some(("127.0.0.1".to_owned(), scripted.address.port()));
+    let mut proxy = proxy_to(&[]);
+    let parts = vec![Part::Value(Placeholder::Header("x-shard".to_owned())), Part::Text(":8080".to_owned())];
+    let address = ProxyAddress::OfRequest(Template { parts });
+    proxy.upstreams.push(ProxyUpstream { label: "{header.X-Shard}:8080".to_owned(), address });
+    proxy.active_health = Some(ActiveHealth { target, fails: 1, passes: 1, ..every(20) });
+    let made = reload(&upstreams, std::slice::from_ref(&proxy));
+    let client = Client::new("/", "X-Shard: 10.0.0.1\r\n");
+    let Event::UpstreamDown { upstream, .. } = events.recv_timeout(PATIENCE).unwrap() else {
+        panic!("another event")
+    };
+    assert_eq!(upstream, "{header.X-Shard}:8080");
+    assert!(client.chosen(&made[0], &[]).is_none());
+    let told = &upstreams.status()[0].upstreams[0];
+    assert_eq!((told.state, told.reason.as_deref()), ("down", Some("it answered 503 instead of 2xx")));
+    scripted.answer(GOOD);
+    assert!(matches!(events.recv_timeout(PATIENCE).unwrap(), Event::UpstreamUp { .. }));
+    assert_eq!(&*client.chosen(&made[0], &[]).unwrap().member.name, "10.0.0.1:8080");
+    // Without the question it is a directive of its own.
+    proxy.active_health = None;
+    assert!(!Arc::ptr_eq(&made[0], &reload(&upstreams, &[proxy])[0]));
     upstreams.stop();
 }
 

@@ -78,11 +78,13 @@ impl Proxy {
         among(tried).or_else(|| if tried.is_empty() { None } else { among(&[]) })
     }
 
-    /// Every upstream with its placeholders filled in, without those whose address is none then.
+    /// Every upstream with its placeholders filled in, without those whose address is none then. Where somebody is asked
+    /// in their stead and is not well, none of them is.
     fn filled_in(&self, trip: &Trip<'_>) -> Vec<Arc<Member>> {
         let tables = self.of_request.iter().map(Option::as_ref).chain(std::iter::repeat(None));
         let members = self.members.iter().zip(tables);
         let filled = members.filter_map(|(member, table)| match table {
+            Some(_) if member.health.active.as_ref().is_some_and(|active| active.is_down()) => None,
             Some(table) => table.of(trip),
             None => Some(Arc::clone(member)),
         });

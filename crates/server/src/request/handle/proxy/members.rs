@@ -17,10 +17,9 @@ impl Proxy {
                 _ => false,
             };
             let is_same_place = Arc::ptr_eq(&one.peer, &other.peer)
-                && Arc::ptr_eq(&one.health.standing, &other.health.standing)
-                && is_same_active;
+                && Arc::ptr_eq(&one.health.standing, &other.health.standing);
             // What stands for those of requests is nobody.
-            is_same_place || self.of_request(one.number).is_some()
+            is_same_active && (is_same_place || self.of_request(one.number).is_some())
         };
         let is_same_table = |number: usize| match (self.of_request(number), tables.get(number)) {
             (None, Some(None) | None) => true,

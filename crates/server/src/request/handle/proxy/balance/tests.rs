@@ -89,7 +89,7 @@ fn proxy(policy: BalancePolicy, members: usize) -> Arc<Proxy> {
     Proxy::new(Arc::new(settings(policy)), (0..members).map(member).collect())
 }
 
-struct Client {
+pub(crate) struct Client {
     head: RequestHead,
     peer: SocketAddr,
     is_encrypted: bool,
@@ -97,7 +97,7 @@ struct Client {
 }
 
 impl Client {
-    fn new(target: &str, fields: &str) -> Self {
+    pub(crate) fn new(target: &str, fields: &str) -> Self {
         let mut head = RequestHead::new();
         let text = format!("GET {target} HTTP/1.1\r\nHost: example.com\r\n{fields}\r\n");
         ServerCodec::new(CODEC_LIMITS).read_head(text.as_bytes(), &mut head).unwrap().unwrap();
@@ -110,7 +110,7 @@ impl Client {
         Self { peer: SocketAddr::new(address.parse().unwrap(), 4711), ..Self::new("/", "") }
     }
 
-    fn chosen(&self, proxy: &Proxy, tried: &[usize]) -> Option<Chosen> {
+    pub(crate) fn chosen(&self, proxy: &Proxy, tried: &[usize]) -> Option<Chosen> {
         let origin = Origin { peer: Some(self.peer), listener: 0, tls: self.is_encrypted };
         proxy.choose(&Trip::new(&self.head, origin, &self.snapshot), tried)
     }
