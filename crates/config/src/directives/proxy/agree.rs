@@ -3,6 +3,8 @@
 //!
 //! Sees only what each of them means by itself.
 
+use std::time::Duration;
+
 use super::balance::weights_fit;
 use super::draft::Draft;
 use super::upstreams::Scheme;
@@ -10,6 +12,10 @@ use crate::check::Context;
 use crate::checked::proxy::{ProxyAddress, ProxyTransport, ProxyUpstream};
 use crate::problem::Problem;
 use crate::syntax::Token;
+
+/// The pause between two attempts where `lb_try_duration` is written and no pause is, as in Caddy: without one an upstream
+/// that refuses at once would be tried as fast as the machine can for all that time.
+const TRY_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Settles what depends on several options; `false` where they contradict each other, of which every problem is kept.
 pub(super) fn agrees(cx: &mut Context<'_>, draft: &mut Draft<'_>) -> bool {
@@ -231,7 +237,11 @@ fn warn_of_passive_health(cx: &mut Context<'_>, draft: &Draft<'_>) {
     warn_of_no_effect(cx, token, message, "`fail_duration 30s` remembers a failure for so long");
 }
 
-fn settle_balance(cx: &mut Context<'_>, draft: &Draft<'_>, found: &mut Vec<Problem>) {
+fn settle_balance(cx: &mut Context<'_>, draft: &mut Draft<'_>, found: &mut Vec<Problem>) {
+    let balance = &mut draft.proxy.balance;
+    if !balance.try_duration.is_zero() && balance.try_interval.is_zero() {
+        balance.try_interval = TRY_INTERVAL;
+    }
     let balance = &draft.proxy.balance;
     let count = draft.proxy.upstreams.len();
     if let (Err(weights), Some(token)) = (weights_fit(&balance.policy, count), draft.token("lb_policy")) {
