@@ -131,10 +131,10 @@ impl Sums {
     /// Counts an upstream in. What its address met is known by its label, whoever asked there.
     fn count(&mut self, upstream: &UpstreamStatus, is_first: bool, is_other: bool) {
         if is_first {
-            self.in_flight += upstream.in_flight;
             self.connections.add(&upstream.connections);
         }
         let total = |sum: u64, one: u64| if is_other && is_first { sum + one } else { sum.max(one) };
+        self.in_flight = total(self.in_flight, upstream.in_flight);
         self.failures = total(self.failures, upstream.failures);
         self.retries = total(self.retries, upstream.retries);
         self.latency_ms = [self.latency_ms, upstream.latency_ms].into_iter().flatten().reduce(f64::max);

@@ -60,7 +60,7 @@ fn one(proxy: &Proxy, member: &Member, now: Instant) -> UpstreamStatus {
         reason,
         down_seconds: since.map(|since| since.as_secs()),
         addresses: 1,
-        in_flight: member.peer.in_flight() as u64,
+        in_flight: member.in_flight() as u64,
         failures: standing.failures(),
         retries: standing.retries(),
         latency_ms: standing.latency.average().map(|average| average.as_secs_f64() * 1_000.0),

@@ -149,6 +149,27 @@ fn other_terms_mean_other_connections_but_the_same_failures() {
 }
 
 #[test]
+fn requests_in_flight_count_by_address_whatever_the_terms_and_over_reloads() {
+    let (upstreams, _events) = upstreams();
+    let bounded = checked::PassiveHealth { unhealthy_request_count: Some(1), ..passive() };
+    let first = checked::Proxy { passive_health: bounded.clone(), ..proxy_to(&[("10.0.0.1", 80)]) };
+    let mut second = first.clone();
+    second.transport.dial_timeout = Duration::from_secs(9);
+    let both = reload(&upstreams, &[first, second.clone()]);
+    let [one, other] = [0, 1].map(|number| &both[number].members[0]);
+    assert!(!Arc::ptr_eq(&one.peer, &other.peer));
+    let request = one.begin();
+    assert!(one.is_full(&bounded) && other.is_full(&bounded));
+    second.transport.dial_timeout = Duration::from_secs(8);
+    // More failures are told apart from now on, in a memory of its own.
+    second.passive_health.max_fails = 7;
+    let after = reload(&upstreams, &[second]);
+    assert!(after[0].members[0].is_full(&bounded));
+    drop(request);
+    assert!(!after[0].members[0].is_full(&bounded) && !other.is_full(&bounded));
+}
+
+#[test]
 fn upstreams_of_requests_are_made_when_they_are_asked_for_and_stay_over_reloads() {
     let (upstreams, _events) = upstreams();
     let parts = vec![Part::Value(Placeholder::Header("x-shard".to_owned())), Part::Text(":8080".to_owned())];

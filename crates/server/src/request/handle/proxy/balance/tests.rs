@@ -257,9 +257,9 @@ fn the_least_loaded_is_taken() {
     let client = Client::new("/", "");
     for policy in [BalancePolicy::LeastConn, BalancePolicy::RandomChoose(3)] {
         let proxy = proxy(policy, 3);
-        let _busy: Vec<_> = [0, 0, 2].map(|number| proxy.members[number].peer.begin()).into();
+        let _busy: Vec<_> = [0, 0, 2].map(|number| proxy.members[number].begin()).into();
         assert_eq!(counts(&proxy, &client, 100), [0, 100, 0]);
-        let _busier = [1, 1].map(|number| proxy.members[number].peer.begin());
+        let _busier = [1, 1].map(|number| proxy.members[number].begin());
         assert_eq!(counts(&proxy, &client, 100), [0, 0, 100]);
     }
 }
@@ -273,12 +273,12 @@ fn of_two_the_one_is_taken_where_requests_wait_less() {
     };
     answered(0, 50);
     assert_eq!(counts(&proxy, &client, 10), [0, 10], "one of which nothing is known is tried");
-    let first = proxy.members[1].peer.begin();
+    let first = proxy.members[1].begin();
     assert_eq!(counts(&proxy, &client, 10), [10, 0], "and then waited for");
     drop(first);
     answered(1, 10);
     assert_eq!(counts(&proxy, &client, 10), [0, 10]);
-    let busy: Vec<_> = (0..6).map(|_| proxy.members[1].peer.begin()).collect();
+    let busy: Vec<_> = (0..6).map(|_| proxy.members[1].begin()).collect();
     assert_eq!(counts(&proxy, &client, 10), [10, 0], "seven times 10 ms are more than 50");
     drop(busy);
     answered(1, 400);
@@ -305,7 +305,7 @@ fn hashes_spread_keys_and_keep_them_while_others_fail_and_come_back() {
     let before = chosen();
     let counts: Vec<_> = (0..4).map(|number| before.iter().filter(|n| **n == number).count()).collect();
     assert!(counts.iter().all(|count| (850..1_150).contains(count)), "{counts:?}");
-    let busy = proxy.members[2].peer.begin();
+    let busy = proxy.members[2].begin();
     let mut settings = (*proxy.settings).clone();
     settings.passive_health.unhealthy_request_count = Some(1);
     let without = Proxy::new(Arc::new(settings), proxy.members.clone());
