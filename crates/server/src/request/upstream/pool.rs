@@ -73,6 +73,8 @@ pub(crate) struct Upstreams {
     pub(super) stocks: RefCell<HashMap<PeerId, Stock, foldhash::fast::RandomState>>,
     /// The snapshot whose peers are known.
     pub(super) seen: Cell<u64>,
+    /// When this core looks again for upstreams that requests have named and nobody names any more.
+    pub(super) look_at: Cell<Option<Instant>>,
     #[expect(clippy::vec_box, reason = "they travel; a box keeps the exchange's future small")]
     buffers: RefCell<Vec<Box<Buffers>>>,
 }

@@ -1,6 +1,7 @@
 //! The upstreams of one directive: how they come to be, and which of them requests have made.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::health::Health;
 use super::of_request::{Gone, OfRequest};
@@ -34,6 +35,13 @@ impl Proxy {
     /// Those that requests have made of an upstream with placeholders, and what those counted that are gone; `None` for any other.
     pub(crate) fn filled_of(&self, number: usize) -> Option<(Vec<Arc<Member>>, Gone)> {
         self.of_request(number).map(|table| (table.members(), table.gone()))
+    }
+
+    /// Forgets the upstreams that requests have made and that nobody asks any more.
+    pub(crate) fn forget_unused(&self, now: Instant) {
+        for table in self.of_request.iter().flatten() {
+            table.forget_unused(now);
+        }
     }
 
     fn of_request(&self, number: usize) -> Option<&Arc<OfRequest>> {
