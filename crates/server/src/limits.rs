@@ -560,6 +560,12 @@ pub const PROXY_FAILURE_COUNTS_AS: Duration = Duration::from_secs(1);
 /// hundred bytes each, and connections; an address that is new copies the table, so it must stay small.
 pub const PROXY_OF_REQUEST_MAX: usize = 256;
 
+/// How long one of those is kept that nobody asks and to which nothing is open: its name is resolved again and again.
+pub const PROXY_OF_REQUEST_UNUSED: Duration = Duration::from_secs(5 * 60);
+
+/// The distance of two looks for such ones.
+pub const PROXY_OF_REQUEST_LOOK: Duration = Duration::from_secs(10);
+
 /// Bytes of a file with certificates or a key for upstreams. All that a system trusts are 250 KiB.
 pub const PROXY_TLS_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 

@@ -143,7 +143,7 @@ pub struct Balance {
     pub retries: Option<u32>,
     /// For how long others are tried; zero: not for the sake of time.
     pub try_duration: Duration,
-    /// The pause between attempts.
+    /// The pause between attempts; zero: none. Never zero where `try_duration` is not.
     pub try_interval: Duration,
     /// Requests that may be sent again although one upstream may have begun them; any of these. Empty: GET alone.
     pub retry_match: Vec<Matcher>,

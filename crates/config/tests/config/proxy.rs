@@ -137,7 +137,7 @@ fn defaults(name: &str, upstreams: Vec<ProxyUpstream>) -> Proxy {
             policy: BalancePolicy::Random,
             retries: None,
             try_duration: Duration::ZERO,
-            try_interval: Duration::from_millis(250),
+            try_interval: Duration::ZERO,
             retry_match: Vec::new(),
         },
         active_health: None,
@@ -348,6 +348,22 @@ fn every_policy_has_its_place() {
     ] {
         let proxy = proxy(&format!("reverse_proxy a:1 b:2 {{\nlb_policy {written}\n}}"));
         assert_eq!(proxy.balance.policy, policy, "{written}");
+    }
+}
+
+#[test]
+fn attempts_pause_where_they_go_on_for_a_time_and_not_where_they_are_counted() {
+    let millis = Duration::from_millis;
+    for (written, pause) in [
+        ("lb_retries 3", Duration::ZERO),
+        ("lb_retries 3\nlb_try_interval 0", Duration::ZERO),
+        ("lb_retries 3\nlb_try_interval 40ms", millis(40)),
+        ("lb_try_duration 5s", millis(250)),
+        ("lb_try_interval 0\nlb_try_duration 5s", millis(250)),
+        ("lb_retries 3\nlb_try_duration 5s", millis(250)),
+        ("lb_try_duration 5s\nlb_try_interval 40ms", millis(40)),
+    ] {
+        assert_eq!(with(written).balance.try_interval, pause, "{written}");
     }
 }
 

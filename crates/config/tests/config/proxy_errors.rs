@@ -380,6 +380,12 @@ reverse_proxy /c/* a:80 {
 reverse_proxy /d/* {host}:80 {
 	health_uri /a
 }
+reverse_proxy /d2/* https://a:443 {
+	health_uri /a
+	transport http {
+		tls_server_name {host}
+	}
+}
 reverse_proxy /e/* unix//run/a.sock {
 	health_port 81
 }
@@ -405,6 +411,11 @@ errors!(
 reverse_proxy /b/* unix//run/a.sock {
 	transport http {
 		tls
+	}
+}
+reverse_proxy /b2/* unix//run/a.sock {
+	transport http {
+		tls_server_name {host}
 	}
 }
 reverse_proxy /c/* a {

@@ -1,7 +1,8 @@
 //! Upstreams of `reverse_proxy` as Prometheus text.
 //!
 //! What a connection is counted in is counted once for each upstream, however many directives name it; whether it is
-//! well is each directive's own judgement. Two with the same label are one series. Bounded in number.
+//! well is each directive's own judgement. Two with the same label are one series; one that is written in two ways has
+//! two that tell the same. Bounded in number.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -121,7 +122,7 @@ fn sums(proxies: &[ProxyStatus]) -> BTreeMap<&str, Sums> {
         let label = upstream.upstream.as_str();
         let is_new = !sums.contains_key(label) && sums.len() >= PROXY_UPSTREAMS_COUNTED_MAX;
         let sum: &mut Sums = sums.entry(if is_new { OTHER } else { label }).or_default();
-        sum.count(upstream, counted.insert(upstream.peer), is_new);
+        sum.count(upstream, counted.insert((label, upstream.peer)), is_new);
     }
     sums
 }
@@ -130,10 +131,10 @@ impl Sums {
     /// Counts an upstream in. What its address met is known by its label, whoever asked there.
     fn count(&mut self, upstream: &UpstreamStatus, is_first: bool, is_other: bool) {
         if is_first {
-            self.in_flight += upstream.in_flight;
             self.connections.add(&upstream.connections);
         }
         let total = |sum: u64, one: u64| if is_other && is_first { sum + one } else { sum.max(one) };
+        self.in_flight = total(self.in_flight, upstream.in_flight);
         self.failures = total(self.failures, upstream.failures);
         self.retries = total(self.retries, upstream.retries);
         self.latency_ms = [self.latency_ms, upstream.latency_ms].into_iter().flatten().reduce(f64::max);

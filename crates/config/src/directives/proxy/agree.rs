@@ -3,13 +3,19 @@
 //!
 //! Sees only what each of them means by itself.
 
+use std::time::Duration;
+
 use super::balance::weights_fit;
 use super::draft::Draft;
 use super::upstreams::Scheme;
 use crate::check::Context;
-use crate::checked::proxy::{ProxyAddress, ProxyUpstream};
+use crate::checked::proxy::{ProxyAddress, ProxyTransport, ProxyUpstream};
 use crate::problem::Problem;
 use crate::syntax::Token;
+
+/// The pause between two attempts where `lb_try_duration` is written and no pause is, as in Caddy: without one an upstream
+/// that refuses at once would be tried as fast as the machine can for all that time.
+const TRY_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Settles what depends on several options; `false` where they contradict each other, of which every problem is kept.
 pub(super) fn agrees(cx: &mut Context<'_>, draft: &mut Draft<'_>) -> bool {
@@ -34,6 +40,12 @@ fn warn_of_no_effect(cx: &mut Context<'_>, token: &Token, message: String, help:
 
 fn is_of_request(upstream: &ProxyUpstream) -> bool {
     matches!(upstream.address, ProxyAddress::OfRequest(_))
+}
+
+/// Whether the name that is asked for is only known with the request.
+fn is_named_later(transport: &ProxyTransport) -> bool {
+    let name = transport.tls.as_ref().and_then(|tls| tls.server_name.as_ref());
+    name.is_some_and(|name| name.as_text().is_none())
 }
 
 fn settle_tls(cx: &mut Context<'_>, draft: &mut Draft<'_>, found: &mut Vec<Problem>) {
@@ -65,6 +77,14 @@ fn settle_tls(cx: &mut Context<'_>, draft: &mut Draft<'_>, found: &mut Vec<Probl
         found.push(contradiction(token, message, "`tls_server_name` gives it one"));
     }
     draft.proxy.transport.tls = Some(tls);
+    if let (true, Some(upstream), Some(token)) = (
+        is_named_later(&draft.proxy.transport),
+        draft.proxy.upstreams.iter().find(is_unix),
+        draft.token("tls_server_name"),
+    ) {
+        let message = format!("`{}` is a Unix socket, for which `tls_server_name` takes no placeholders", upstream.label);
+        found.push(contradiction(token, message, "write the name that its certificate has"));
+    }
 }
 
 fn is_trust(name: &str) -> bool {
@@ -96,8 +116,7 @@ fn settle_pool(draft: &mut Draft<'_>, found: &mut Vec<Problem>) {
     let upstreams = u32::try_from(draft.proxy.upstreams.len()).unwrap_or(u32::MAX);
     let pool = &mut draft.proxy.pool;
     pool.max = written.max;
-    let names_later = transport.tls.as_ref().and_then(|tls| tls.server_name.as_ref());
-    let names_later = names_later.is_some_and(|name| name.as_text().is_none());
+    let names_later = is_named_later(transport);
     let hosts_later = draft.proxy.upstreams.iter().all(is_of_request);
     let total = transport.keepalive_idle_conns;
     let keeps_too_few = |min: u32| total.is_some_and(|total| total < min.saturating_mul(upstreams));
@@ -191,9 +210,13 @@ fn settle_active_health(cx: &mut Context<'_>, draft: &mut Draft<'_>, found: &mut
         found.push(contradiction(token, message, "take `health_method` or `health_body` away"));
     }
     let upstreams = &draft.proxy.upstreams;
+    let stands_in = "`health_upstream` says who is asked in its stead";
     if draft.active.target.is_none() && upstreams.iter().any(is_of_request) {
         let message = "an upstream with placeholders cannot be asked before there is a request";
-        found.push(contradiction(asks, message, "`health_upstream` says who is asked in its stead"));
+        found.push(contradiction(asks, message, stands_in));
+    } else if draft.active.target.is_none() && is_named_later(&draft.proxy.transport) {
+        let message = "an upstream whose `tls_server_name` has placeholders cannot be asked before there is a request";
+        found.push(contradiction(asks, message, stands_in));
     }
     let has_socket = upstreams.iter().any(|upstream| matches!(upstream.address, ProxyAddress::Unix(_)));
     if let Some(token) = draft.token("health_port").filter(|_| has_socket && draft.active.target.is_none()) {
@@ -214,7 +237,11 @@ fn warn_of_passive_health(cx: &mut Context<'_>, draft: &Draft<'_>) {
     warn_of_no_effect(cx, token, message, "`fail_duration 30s` remembers a failure for so long");
 }
 
-fn settle_balance(cx: &mut Context<'_>, draft: &Draft<'_>, found: &mut Vec<Problem>) {
+fn settle_balance(cx: &mut Context<'_>, draft: &mut Draft<'_>, found: &mut Vec<Problem>) {
+    let balance = &mut draft.proxy.balance;
+    if !balance.try_duration.is_zero() && balance.try_interval.is_zero() {
+        balance.try_interval = TRY_INTERVAL;
+    }
     let balance = &draft.proxy.balance;
     let count = draft.proxy.upstreams.len();
     if let (Err(weights), Some(token)) = (weights_fit(&balance.policy, count), draft.token("lb_policy")) {

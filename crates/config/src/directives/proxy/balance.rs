@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::quantities::{count_or_none, time, time_or_none, time_or_zero};
+use super::quantities::{count_or_none, time_or_none, time_or_zero};
 use crate::check::Context;
 use crate::check::matcher::condition_set;
 use crate::check::template::fixed;
@@ -32,8 +32,6 @@ const POLICIES: [&str; 13] = [
     "header",
     "cookie",
 ];
-/// The pause between two attempts where the file says 0, which Caddy reads so too.
-const TRY_INTERVAL: Duration = Duration::from_millis(250);
 /// The cookie's name where the file does not say: Caddy's.
 const COOKIE: &str = "lb";
 
@@ -43,7 +41,7 @@ pub(super) fn option(cx: &mut Context<'_>, balance: &mut Balance, option: &Line)
         "lb_policy" => balance.policy = policy(cx, option)?,
         "lb_retries" => balance.retries = count_or_none(option, PROXY_COUNT_MAX)?,
         "lb_try_duration" => balance.try_duration = time_or_zero(option)?,
-        "lb_try_interval" => balance.try_interval = time(cx, option, TRY_INTERVAL)?,
+        "lb_try_interval" => balance.try_interval = time_or_zero(option)?,
         _ => balance.retry_match.push(retry_match(cx, option, balance.retry_match.len())?),
     }
     Ok(())

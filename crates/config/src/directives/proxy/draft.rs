@@ -68,7 +68,8 @@ fn proxy() -> Proxy {
             policy: BalancePolicy::Random,
             retries: None,
             try_duration: Duration::ZERO,
-            try_interval: Duration::from_millis(250),
+            // See `agree::settle_balance`.
+            try_interval: Duration::ZERO,
             retry_match: Vec::new(),
         },
         active_health: None,

@@ -11,7 +11,7 @@ use rustls::ClientConfig;
 
 use super::health::Question;
 use super::names::Names;
-use super::terms::{literal, place, terms, tls_named, tls_to};
+use super::terms::{idle_max, literal, place, terms, tls_named, tls_to};
 use super::{Key, KeyOfActive, KeyOfRequest, Known, tls};
 use crate::request::handle::proxy::health::{Active, Health, Standing};
 use crate::request::handle::proxy::of_request::{Filled, Make, OfRequest};
@@ -81,10 +81,14 @@ impl Making<'_> {
     ) -> Result<(Arc<Member>, Option<Arc<OfRequest>>), String> {
         let key = one.key();
         let Some(place) = one.place() else {
-            let table = self.of_request(one, key);
+            let table = self.of_request(one, key.clone());
             // Stands for those that come with requests, and is asked nothing itself.
             let peer = Peer::new(one.upstream.label.clone(), Place::Name(String::new(), 0), one.terms(None));
-            return Ok((Member::new(one.number, peer), Some(table)));
+            let active = one.settings.active_health.as_ref().filter(|settings| settings.target.is_some());
+            let active = active.map(|settings| self.active(one, settings, key, &peer, sites)).transpose()?;
+            let health = Health { active, ..Health::default() };
+            let name = one.upstream.label.as_str().into();
+            return Ok((Member::with_health(one.number, peer, name, health), Some(table)));
         };
         let peer = match find(&self.now.peers, &key).or_else(|| find(&self.before.peers, &key)) {
             Some(peer) => peer,
@@ -180,6 +184,7 @@ impl One<'_> {
             address: self.upstream.address.clone(),
             transport: self.settings.transport.clone(),
             pool: self.settings.pool,
+            idle_max: idle_max(self.settings),
             tls: self.client.map(|(made, _)| made.clone()),
         }
     }

@@ -62,6 +62,8 @@ struct Key {
     address: ProxyAddress,
     transport: checked::ProxyTransport,
     pool: checked::ProxyPool,
+    /// Their share of the idle connections that a directive may have, which its other upstreams make smaller.
+    idle_max: usize,
     /// With the files as they were read: another certificate means other connections.
     tls: Option<tls::Made>,
 }

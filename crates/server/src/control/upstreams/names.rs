@@ -199,8 +199,20 @@ async fn resolve(question: &Question, known: &[SocketAddr]) -> Result<(Vec<Socke
         if known.is_empty() { NAME_SECOND_FAMILY_WAIT } else { NAME_QUESTION_DEADLINE * 2 }
     })
     .await;
+    put_together(question, known, six, four)
+}
+
+/// What two answers mean for what was known. `None`: it did not come in time.
+fn put_together(
+    question: &Question,
+    known: &[SocketAddr],
+    six: Option<Family>,
+    four: Option<Family>,
+) -> Result<(Vec<SocketAddr>, Duration), String> {
+    let host = &question.host;
     let (mut addresses, mut time, mut reason) = (Vec::new(), NAME_TTL_MAX, None);
     for (family, is_six) in [(six, true), (four, false)] {
+        let known = known.iter().filter(|address| address.is_ipv6() == is_six);
         match family {
             Some(Family::There(found, until)) => {
                 addresses.extend(with_port(found, question.port));
@@ -208,12 +220,15 @@ async fn resolve(question: &Question, known: &[SocketAddr]) -> Result<(Vec<Socke
             }
             Some(Family::None) => {}
             Some(Family::Failed(why)) => {
-                addresses.extend(known.iter().filter(|address| address.is_ipv6() == is_six));
+                addresses.extend(known);
                 time = NAME_TTL_MIN * 2;
                 reason = Some(why);
             }
             // Asked again soon, without a request that waits.
-            None => time = NAME_TTL_MIN,
+            None => {
+                addresses.extend(known);
+                time = NAME_TTL_MIN;
+            }
         }
     }
     match (addresses.is_empty(), reason) {

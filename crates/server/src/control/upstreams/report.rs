@@ -25,7 +25,6 @@ fn upstream(proxy: &Proxy, member: &Arc<Member>, now: Instant) -> UpstreamStatus
         // Those that requests have named: they come and go, and are told of together.
         Some((filled, gone)) => {
             let mut all = UpstreamStatus {
-                state: "up",
                 failures: gone.failures,
                 retries: gone.retries,
                 connections: gone.connections.into(),
@@ -55,13 +54,13 @@ fn one(proxy: &Proxy, member: &Member, now: Instant) -> UpstreamStatus {
         None => ("up", None, None),
     };
     UpstreamStatus {
-        upstream: member.peer.label.clone(),
+        upstream: member.name.to_string(),
         peer: member.peer.id,
         state,
         reason,
         down_seconds: since.map(|since| since.as_secs()),
         addresses: 1,
-        in_flight: member.peer.in_flight() as u64,
+        in_flight: member.in_flight() as u64,
         failures: standing.failures(),
         retries: standing.retries(),
         latency_ms: standing.latency.average().map(|average| average.as_secs_f64() * 1_000.0),

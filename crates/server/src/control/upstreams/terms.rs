@@ -49,21 +49,29 @@ pub(super) fn tls_named(
 /// How connections are made and kept. Only for upstreams that are `named` in the file some are open before a request.
 pub(super) fn terms(settings: &checked::Proxy, tls: Option<Tls>, named: bool) -> Terms {
     let transport = &settings.transport;
-    let count = |count: u32| usize::try_from(count).unwrap_or(usize::MAX);
-    let upstreams = settings.upstreams.len().max(1);
-    // Of the idle ones that all may have together each upstream has its share.
-    let share = transport.keepalive_idle_conns.map(|all| count(all).div_ceil(upstreams));
     Terms {
         tls,
         dial_timeout: transport.dial_timeout,
         fallback_delay: transport.dial_fallback_delay,
         probe: transport.keepalive_interval,
         keep: transport.keepalive.unwrap_or(Duration::ZERO),
-        idle_max: count(transport.keepalive_idle_conns_per_host).min(share.unwrap_or(usize::MAX)),
+        idle_max: idle_max(settings),
         floor: if named { count(settings.pool.min) } else { 0 },
         ceiling: settings.pool.max.or(transport.max_conns_per_host).map(count),
         queue: (PROXY_QUEUE_MAX, PROXY_QUEUE_WAIT),
     }
+}
+
+/// Idle connections to one upstream: of those that all may have together each has its share.
+pub(super) fn idle_max(settings: &checked::Proxy) -> usize {
+    let transport = &settings.transport;
+    let upstreams = settings.upstreams.len().max(1);
+    let share = transport.keepalive_idle_conns.map(|all| count(all).div_ceil(upstreams));
+    count(transport.keepalive_idle_conns_per_host).min(share.unwrap_or(usize::MAX))
+}
+
+fn count(count: u32) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
 }
 
 /// A template's text where it has no placeholder.

@@ -10,7 +10,7 @@ use onehop_config::checked::{Admin, Global, Part, Placeholder, Route, Site, Step
 
 use super::*;
 use crate::control::Event;
-use crate::request::handle::proxy::balance::tests::{passive, settings};
+use crate::request::handle::proxy::balance::tests::{Client, passive, settings};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -97,6 +97,38 @@ fn a_directive_that_has_not_changed_goes_on() {
 }
 
 #[test]
+fn an_address_that_is_written_in_two_ways_shares_its_connections_and_each_keeps_its_own_words() {
+    let (upstreams, _events) = upstreams();
+    let mut short = proxy_to(&[("127.0.0.1", 3000)]);
+    short.upstreams[0].label = ":3000".to_owned();
+    let made = reload(&upstreams, &[short, proxy_to(&[("127.0.0.1", 3000)])]);
+    let [one, other] = [0, 1].map(|number| &made[number].members[0]);
+    assert!(Arc::ptr_eq(&one.peer, &other.peer));
+    assert_eq!((one.host_port(), one.host(), one.port()), (":3000", "", "3000"));
+    assert_eq!((other.host_port(), other.host(), other.port()), ("127.0.0.1:3000", "127.0.0.1", "3000"));
+    let told: Vec<_> = upstreams.status().iter().map(|proxy| proxy.upstreams[0].upstream.clone()).collect();
+    assert_eq!(told, [":3000", "127.0.0.1:3000"]);
+}
+
+#[test]
+fn the_share_of_the_idle_connections_follows_the_number_of_upstreams() {
+    let (upstreams, _events) = upstreams();
+    let with = |hosts: &[(&str, u16)]| {
+        let mut proxy = proxy_to(hosts);
+        proxy.transport.keepalive_idle_conns_per_host = 32;
+        proxy.transport.keepalive_idle_conns = Some(6);
+        proxy
+    };
+    let many = with(&[("10.0.0.1", 80), ("10.0.0.2", 80), ("10.0.0.3", 80)]);
+    let one = with(&[("10.0.0.1", 80)]);
+    let idle_max = |proxy: &Proxy| proxy.members[0].peer.terms.idle_max;
+    let both = reload(&upstreams, &[many.clone(), one.clone()]);
+    assert_eq!((idle_max(&both[0]), idle_max(&both[1])), (2, 6));
+    assert_eq!(idle_max(&reload(&upstreams, &[many])[0]), 2);
+    assert_eq!(idle_max(&reload(&upstreams, &[one])[0]), 6);
+}
+
+#[test]
 fn other_terms_mean_other_connections_but_the_same_failures() {
     let (upstreams, _events) = upstreams();
     let failing = checked::PassiveHealth { fail_duration: Some(PATIENCE), max_fails: 2, ..passive() };
@@ -114,6 +146,27 @@ fn other_terms_mean_other_connections_but_the_same_failures() {
     let after = reload(&upstreams, &[second.clone()]);
     assert!(!after[0].members[0].is_available(&second.passive_health), "a reload forgets none");
     assert!(one.peer.is_withdrawn());
+}
+
+#[test]
+fn requests_in_flight_count_by_address_whatever_the_terms_and_over_reloads() {
+    let (upstreams, _events) = upstreams();
+    let bounded = checked::PassiveHealth { unhealthy_request_count: Some(1), ..passive() };
+    let first = checked::Proxy { passive_health: bounded.clone(), ..proxy_to(&[("10.0.0.1", 80)]) };
+    let mut second = first.clone();
+    second.transport.dial_timeout = Duration::from_secs(9);
+    let both = reload(&upstreams, &[first, second.clone()]);
+    let [one, other] = [0, 1].map(|number| &both[number].members[0]);
+    assert!(!Arc::ptr_eq(&one.peer, &other.peer));
+    let request = one.begin();
+    assert!(one.is_full(&bounded) && other.is_full(&bounded));
+    second.transport.dial_timeout = Duration::from_secs(8);
+    // More failures are told apart from now on, in a memory of its own.
+    second.passive_health.max_fails = 7;
+    let after = reload(&upstreams, &[second]);
+    assert!(after[0].members[0].is_full(&bounded));
+    drop(request);
+    assert!(!after[0].members[0].is_full(&bounded) && !other.is_full(&bounded));
 }
 
 #[test]
@@ -256,6 +309,34 @@ fn an_upstream_goes_down_and_comes_back_and_each_is_told_once() {
     assert!(member.is_available(&passive()));
     scripted.wait_for_questions(6);
     assert!(events.try_recv().is_err(), "nothing has changed");
+    upstreams.stop();
+}
+
+#[test]
+fn who_is_asked_in_the_stead_of_an_upstream_with_placeholders_speaks_for_all_that_requests_make_of_it() {
+    let (upstreams, events) = upstreams();
+    let scripted = Scripted::start(BAD);
+    let target = Some(("127.0.0.1".to_owned(), scripted.address.port()));
+    let mut proxy = proxy_to(&[]);
+    let parts = vec![Part::Value(Placeholder::Header("x-shard".to_owned())), Part::Text(":8080".to_owned())];
+    let address = ProxyAddress::OfRequest(Template { parts });
+    proxy.upstreams.push(ProxyUpstream { label: "{header.X-Shard}:8080".to_owned(), address });
+    proxy.active_health = Some(ActiveHealth { target, fails: 1, passes: 1, ..every(20) });
+    let made = reload(&upstreams, std::slice::from_ref(&proxy));
+    let client = Client::new("/", "X-Shard: 10.0.0.1\r\n");
+    let Event::UpstreamDown { upstream, .. } = events.recv_timeout(PATIENCE).unwrap() else {
+        panic!("another event")
+    };
+    assert_eq!(upstream, "{header.X-Shard}:8080");
+    assert!(client.chosen(&made[0], &[]).is_none());
+    let told = &upstreams.status()[0].upstreams[0];
+    assert_eq!((told.state, told.reason.as_deref()), ("down", Some("it answered 503 instead of 2xx")));
+    scripted.answer(GOOD);
+    assert!(matches!(events.recv_timeout(PATIENCE).unwrap(), Event::UpstreamUp { .. }));
+    assert_eq!(&*client.chosen(&made[0], &[]).unwrap().member.name, "10.0.0.1:8080");
+    // Without the question it is a directive of its own.
+    proxy.active_health = None;
+    assert!(!Arc::ptr_eq(&made[0], &reload(&upstreams, &[proxy])[0]));
     upstreams.stop();
 }
 

@@ -15,7 +15,9 @@ use super::peer::Peer;
 use super::pool::{self, Stock};
 use super::queue::Slot;
 use super::{dial, rest};
-use crate::limits::{FLOOR_DIALS_MAX, FLOOR_PAUSE_MAX, FLOOR_PAUSE_MIN, FLOOR_SOUND_AFTER};
+use crate::limits::{
+    FLOOR_DIALS_MAX, FLOOR_PAUSE_MAX, FLOOR_PAUSE_MIN, FLOOR_SOUND_AFTER, PROXY_OF_REQUEST_LOOK,
+};
 use crate::request::core::Core;
 
 /// How one core keeps its part of a peer's floor.
@@ -35,6 +37,7 @@ pub(super) struct Refill {
 pub(crate) fn tick(core: &Rc<Core>) {
     know_peers(core);
     let now = Instant::now();
+    forget_unused(core, now);
     let mut kept = Vec::new();
     core.upstreams.stocks.borrow_mut().retain(|_, stock| {
         let is_wanted = stock.sweep(core, now);
@@ -63,6 +66,18 @@ fn know_peers(core: &Rc<Core>) {
     for member in view.snapshot.proxies.iter().flat_map(|proxy| &proxy.members) {
         let stock = stocks.entry(member.peer.id).or_insert_with(|| Stock::new(&member.peer));
         stock.is_named = true;
+    }
+}
+
+/// Now and then, and on one core: the tables are everybody's.
+fn forget_unused(core: &Rc<Core>, now: Instant) {
+    let look_at = &core.upstreams.look_at;
+    if core.number != 0 || look_at.get().is_some_and(|time| now < time) {
+        return;
+    }
+    look_at.set(now.checked_add(PROXY_OF_REQUEST_LOOK));
+    for proxy in &core.view().snapshot.proxies {
+        proxy.forget_unused(now);
     }
 }
 
@@ -183,9 +198,9 @@ impl Stock {
             let rested = now.saturating_duration_since(connection.rests_since());
             match connection.listen_to_events() {
                 Silence::Kept => {}
-                heard => {
+                Silence::Closed | Silence::Broken => {
                     is_refused |= !connection.is_used() && connection.rested_at_least() < FLOOR_SOUND_AFTER;
-                    pool::note_closed(core, &peer, connection, heard, now);
+                    pool::note_closed(core, &peer, connection, now);
                     return false;
                 }
             }

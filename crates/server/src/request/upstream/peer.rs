@@ -25,14 +25,12 @@ pub struct Peer {
     /// Unique in the life of the server.
     pub id: PeerId,
     made: Instant,
-    /// The `upstream` label in metrics and logs.
+    /// What it is called. A directive may write the same address in another way.
     pub label: String,
     /// Where it is.
     pub place: Place,
     /// How it is spoken to.
     pub terms: Terms,
-    /// Requests that it was handed and has not finished, of all cores.
-    in_flight: Padded<AtomicUsize>,
     /// Nobody asks it any more: what is idle is closed.
     is_withdrawn: AtomicBool,
     /// A core without an idle connection asks the others for theirs before it dials.
@@ -160,9 +158,6 @@ pub struct Tls {
     pub timeout: Duration,
 }
 
-/// A request that a peer has in hand, until this is dropped.
-pub(crate) struct InFlight(Arc<Peer>);
-
 impl Peer {
     /// A peer that nobody has asked yet.
     pub fn new(label: String, place: Place, terms: Terms) -> Arc<Self> {
@@ -182,7 +177,6 @@ impl Peer {
             label,
             place,
             terms,
-            in_flight: Padded(AtomicUsize::new(0)),
             is_withdrawn: AtomicBool::new(false),
             is_borrowed,
             open: Padded(AtomicUsize::new(0)),
@@ -195,17 +189,6 @@ impl Peer {
             sides: OnceLock::new(),
             spare: Side::default(),
         })
-    }
-
-    /// Requests that it has in hand.
-    pub fn in_flight(&self) -> usize {
-        self.in_flight.0.load(Ordering::Relaxed)
-    }
-
-    /// A request begins.
-    pub(crate) fn begin(self: &Arc<Self>) -> InFlight {
-        self.in_flight.0.fetch_add(1, Ordering::Relaxed);
-        InFlight(Arc::clone(self))
     }
 
     /// Nobody asks it any more.
@@ -417,11 +400,5 @@ impl Tally {
 
     fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
-    }
-}
-
-impl Drop for InFlight {
-    fn drop(&mut self) {
-        self.0.in_flight.0.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -74,6 +74,8 @@ pub(crate) struct Upstreams {
     pub(super) seen: Cell<u64>,
     /// For the next exchanges.
     pub(crate) buffers: Reserve<Buffers>,
+    /// When this core looks again for upstreams that requests have named and nobody names any more.
+    pub(super) look_at: Cell<Option<Instant>>,
 }
 
 /// One core's connections to one peer.
@@ -265,7 +267,7 @@ impl Upstreams {
             if heard == Silence::Kept {
                 return Some(connection);
             }
-            note_closed(core, peer, &connection, heard, now);
+            note_closed(core, peer, &connection, now);
         }
         None
     }
@@ -319,10 +321,10 @@ impl Stock {
 }
 
 /// An upstream has closed a connection that rested, or spoke on it.
-pub(super) fn note_closed(core: &Core, peer: &Peer, connection: &Connection, heard: Silence, now: Instant) {
+pub(super) fn note_closed(core: &Core, peer: &Peer, connection: &Connection, now: Instant) {
     peer.side(core).closed_idle.count();
-    if heard == Silence::Closed {
-        let habit = peer.habit(connection);
-        habit.closed(connection.rests_since(), connection.rested_at_least(), now);
-    }
+    // What it says is of no use either way, and mostly a goodbye: Node answers a connection without a request with 408
+    // when its patience ends.
+    let habit = peer.habit(connection);
+    habit.closed(connection.rests_since(), connection.rested_at_least(), now);
 }

@@ -1,14 +1,17 @@
 //! What is known of how long an upstream keeps a connection without a request, learned from those that it closed.
 //!
 //! One close says little: a restart closes connections of any age. Two that rested equally long, the second of them
-//! later than the first was seen, are a habit. What was learned is forgotten after a while, so that an upstream that
-//! was set up anew is believed again. Never closes anything.
+//! later than the first was seen, are a habit, if neither was closed as soon as it rested: what closes at once is an
+//! upstream that is not there, and not one that waits. What was seen and what was learned is forgotten after a while,
+//! so that an upstream that was set up anew is believed again. Never closes anything.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::limits::{UPSTREAM_HABIT_FORGOTTEN_AFTER, UPSTREAM_IDLE_MARGIN, UPSTREAM_LEAD_MAX};
+use crate::limits::{
+    FLOOR_SOUND_AFTER, UPSTREAM_HABIT_FORGOTTEN_AFTER, UPSTREAM_IDLE_MARGIN, UPSTREAM_LEAD_MAX,
+};
 
 /// An upstream's habit with connections of one kind: those that were never used may be kept for another time than
 /// the others.
@@ -33,18 +36,23 @@ struct Close {
 impl Habit {
     /// A connection was closed by the upstream; it began to rest at `since` and was still open `rested` later.
     pub(super) fn closed(&self, since: Instant, rested: Duration, now: Instant) {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         self.outlived.fetch_min(millis(rested), Ordering::Relaxed);
+        if rested < FLOOR_SOUND_AFTER {
+            return;
+        }
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let mut until = None;
         if let Some(before) = *last {
             // Those that were closed together tell one thing, and tell it once.
             if since <= before.seen {
                 return;
             }
-            if is_alike(before.rested, rested) {
+            let is_lately = since - before.seen <= UPSTREAM_HABIT_FORGOTTEN_AFTER.saturating_add(rested);
+            if is_lately && is_alike(before.rested, rested) {
                 let shorter = before.rested.min(rested);
                 self.closes_after.store(millis(shorter).max(1), Ordering::Relaxed);
-                until = now.checked_add(UPSTREAM_HABIT_FORGOTTEN_AFTER);
+                // At least until some connections have been replaced for it.
+                until = now.checked_add(UPSTREAM_HABIT_FORGOTTEN_AFTER.max(rested.saturating_mul(4)));
             }
         }
         *last = Some(Close { seen: now, rested, until });
@@ -133,6 +141,41 @@ mod tests {
             habit.closed(at(since), Duration::from_secs(seen - since), at(seen));
             assert_eq!(habit.closes_after(), None, "after {since}");
         }
+    }
+
+    #[test]
+    fn what_is_closed_at_once_is_no_habit() {
+        let (habit, start) = (Habit::default(), Instant::now());
+        let at = |millis| start + Duration::from_millis(millis);
+        for (since, rested) in [(0, 0), (500, 0), (1_000, 1), (2_000, 900), (3_000, 900), (4_000, 999)] {
+            habit.closed(at(since), Duration::from_millis(rested), at(since + rested));
+            assert_eq!(habit.closes_after(), None, "after {since}");
+        }
+        habit.closed(at(6_000), Duration::from_secs(1), at(7_000));
+        assert_eq!(habit.closes_after(), None, "those before do not count");
+        habit.closed(at(8_000), Duration::from_secs(1), at(9_000));
+        assert_eq!(habit.closes_after(), Some(Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn two_restarts_days_apart_are_no_habit() {
+        let (habit, start) = (Habit::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let day = 86_400;
+        for number in 0..5 {
+            habit.closed(at(number * day), Duration::from_secs(5), at(number * day + 5));
+            assert_eq!(habit.closes_after(), None, "day {number}");
+        }
+    }
+
+    #[test]
+    fn the_habit_of_a_patient_upstream_is_learned_and_lasts_until_it_is_of_use() {
+        let (habit, start) = (Habit::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        habit.closed(at(0), Duration::from_secs(3_600), at(3_600));
+        habit.closed(at(3_601), Duration::from_secs(3_600), at(7_201));
+        habit.forget_at(at(7_201 + 3_600));
+        assert_eq!(habit.closes_after(), Some(Duration::from_secs(3_600)));
     }
 
     #[test]

@@ -150,6 +150,24 @@ fn a_failed_dial_asks_anew_and_no_more_than_once_a_second() {
 }
 
 #[test]
+fn a_family_of_which_nothing_is_heard_in_time_keeps_what_is_known_of_it() {
+    let question = Question { host: "a.test".to_owned(), port: 80, resolvers: Vec::new() };
+    let six: SocketAddr = "[2001:db8::1]:80".parse().unwrap();
+    let known = [six, "10.0.0.1:80".parse().unwrap()];
+    let four = || Some(Family::There(vec![[10, 0, 0, 2].into()], Duration::from_secs(60)));
+    let put = |known: &[SocketAddr], six| put_together(&question, known, six, four()).unwrap();
+    let newer: SocketAddr = "10.0.0.2:80".parse().unwrap();
+    for (known, answer, expected, time) in [
+        (&known[..], None, vec![six, newer], NAME_TTL_MIN),
+        (&known[..], Some(Family::Failed("late".to_owned())), vec![six, newer], NAME_TTL_MIN * 2),
+        (&known[..], Some(Family::None), vec![newer], Duration::from_secs(60)),
+        (&[], None, vec![newer], NAME_TTL_MIN),
+    ] {
+        assert_eq!(put(known, answer), (expected, time));
+    }
+}
+
+#[test]
 fn a_name_that_leads_nowhere_says_so() {
     let server = Server::start();
     let (names, peer) = (Names::default(), peer("nobody.test"));

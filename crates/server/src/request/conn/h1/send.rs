@@ -70,7 +70,7 @@ impl Connection {
         let logs = site.map_or_else(|| view.snapshot.logs_at(self.origin.listener), |site| &*site.logs);
         if !logs.is_empty() {
             let (head, origin) = (Some(head), &self.origin);
-            let upstream = served.upstream.as_ref().map(|member| &*member.peer.label);
+            let upstream = served.upstream.as_ref().map(|member| &*member.name);
             let fault = served.fault;
             let reason = served.reason.as_deref();
             let exchange = Exchange { head, origin, answer, sent, took, upstream, reason, fault, aborted };

@@ -78,11 +78,13 @@ impl Proxy {
         among(tried).or_else(|| if tried.is_empty() { None } else { among(&[]) })
     }
 
-    /// Every upstream with its placeholders filled in, without those whose address is none then.
+    /// Every upstream with its placeholders filled in, without those whose address is none then. Where somebody is asked
+    /// in their stead and is not well, none of them is.
     fn filled_in(&self, trip: &Trip<'_>) -> Vec<Arc<Member>> {
         let tables = self.of_request.iter().map(Option::as_ref).chain(std::iter::repeat(None));
         let members = self.members.iter().zip(tables);
         let filled = members.filter_map(|(member, table)| match table {
+            Some(_) if member.health.active.as_ref().is_some_and(|active| active.is_down()) => None,
             Some(table) => table.of(trip),
             None => Some(Arc::clone(member)),
         });
@@ -185,7 +187,7 @@ impl<'a> Candidates<'a> {
     /// the best of all would send every core's next request to the same one.
     fn cheapest_of_two(&self) -> Option<&'a Arc<Member>> {
         let now = *self.now.get_or_init(Instant::now);
-        let cost = |member: &Arc<Member>| member.health.standing.latency.cost(member.peer.in_flight(), now);
+        let cost = |member: &Arc<Member>| member.health.standing.latency.cost(member.in_flight(), now);
         let mut two = self.at_random(2);
         let (one, Some(other)) = (two.next()?, two.next()) else {
             return self.available().next();
@@ -219,7 +221,7 @@ fn least_loaded<'a>(members: impl Iterator<Item = &'a Arc<Member>>) -> Option<&'
     let mut best: Option<(usize, &Arc<Member>)> = None;
     let mut equals = 0;
     for member in members {
-        let load = member.peer.in_flight();
+        let load = member.in_flight();
         let least = best.map_or(usize::MAX, |(least, _)| least);
         equals = if load < least { 1 } else { equals + usize::from(load == least) };
         if load < least || (load == least && fastrand::usize(..equals.max(1)) == 0) {

@@ -26,7 +26,7 @@ pub(super) async fn send(
     way: Way<'_, '_, '_, '_, '_>,
 ) -> Result<Ended, Failed> {
     let Way { upload, download, answer } = way;
-    let _in_flight = member.peer.begin();
+    let _in_flight = member.begin();
     let settings = &call.proxy.settings;
     let mut forwarding = Forwarding::new(call, trip, member, Instant::now());
     let may_be_sent_twice = call.opening.is_complete && is_idempotent(trip.head.method());

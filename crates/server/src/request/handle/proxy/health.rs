@@ -26,12 +26,17 @@ pub(crate) struct Health {
 
 /// What requests have met at one address.
 pub(crate) struct Standing {
+    /// Requests that it was handed and has not finished, of all cores and directives, however they are sent there.
+    in_flight: Arc<Padded<AtomicUsize>>,
     failures: Failures,
     /// Requests that were tried again after they had failed there.
     retries: AtomicU64,
     /// How long its answers take.
     pub(crate) latency: Latency,
 }
+
+/// A request that an upstream has in hand, until this is dropped.
+pub(crate) struct InFlight(Arc<Padded<AtomicUsize>>);
 
 /// The last failures, each with the time at which it is forgotten. Bounded; no timer, no lock: what is forgotten is
 /// not counted, and its place is taken by a later one.
@@ -89,9 +94,21 @@ impl Member {
             && !self.is_failing(passive, now)
     }
 
+    /// Requests that its address has in hand.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.health.standing.in_flight.0.load(Ordering::Relaxed)
+    }
+
+    /// A request begins.
+    pub(crate) fn begin(&self) -> InFlight {
+        let in_flight = &self.health.standing.in_flight;
+        in_flight.0.fetch_add(1, Ordering::Relaxed);
+        InFlight(Arc::clone(in_flight))
+    }
+
     /// Whether it has as many requests as it may (`unhealthy_request_count`).
     pub(crate) fn is_full(&self, passive: &PassiveHealth) -> bool {
-        passive.unhealthy_request_count.is_some_and(|most| self.peer.in_flight() >= most as usize)
+        passive.unhealthy_request_count.is_some_and(|most| self.in_flight() >= most as usize)
     }
 
     /// Whether as many of its failures are remembered as make it bad.
@@ -139,7 +156,8 @@ impl Standing {
     /// Of an address that nobody has asked yet; so many failures have to be told apart.
     pub(crate) fn new(failures_told_apart: u32) -> Self {
         let failures = Failures::new(failures_told_apart);
-        Self { failures, retries: AtomicU64::new(0), latency: Latency::default() }
+        let in_flight = Arc::new(Padded(AtomicUsize::new(0)));
+        Self { in_flight, failures, retries: AtomicU64::new(0), latency: Latency::default() }
     }
 
     /// The same with room for more failures, where there is too little for so many.
@@ -156,7 +174,8 @@ impl Standing {
         wider.total.store(self.failures.total.load(Ordering::Relaxed), Ordering::Relaxed);
         wider.latest.0.store(self.failures.latest.0.load(Ordering::Acquire), Ordering::Release);
         let retries = AtomicU64::new(self.retries());
-        Some(Self { failures: wider, retries, latency: self.latency.clone() })
+        let in_flight = Arc::clone(&self.in_flight);
+        Some(Self { in_flight, failures: wider, retries, latency: self.latency.clone() })
     }
 
     /// Requests that were tried again since the start.
@@ -179,6 +198,12 @@ impl Standing {
 impl Default for Standing {
     fn default() -> Self {
         Self::new(PROXY_FAILURES_REMEMBERED_MAX)
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -394,9 +419,9 @@ mod tests {
     fn a_full_upstream_gets_no_more() {
         let passive = PassiveHealth { unhealthy_request_count: Some(2), ..passive() };
         let member = member(0);
-        let first = member.peer.begin();
+        let first = member.begin();
         assert!(member.is_available(&passive));
-        let second = member.peer.begin();
+        let second = member.begin();
         assert!(!member.is_available(&passive));
         drop(first);
         assert!(member.is_available(&passive));

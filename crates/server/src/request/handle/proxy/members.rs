@@ -1,6 +1,7 @@
 //! The upstreams of one directive: how they come to be, and which of them requests have made.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::health::Health;
 use super::of_request::{Gone, OfRequest};
@@ -17,10 +18,9 @@ impl Proxy {
                 _ => false,
             };
             let is_same_place = Arc::ptr_eq(&one.peer, &other.peer)
-                && Arc::ptr_eq(&one.health.standing, &other.health.standing)
-                && is_same_active;
+                && Arc::ptr_eq(&one.health.standing, &other.health.standing);
             // What stands for those of requests is nobody.
-            is_same_place || self.of_request(one.number).is_some()
+            is_same_active && (is_same_place || self.of_request(one.number).is_some())
         };
         let is_same_table = |number: usize| match (self.of_request(number), tables.get(number)) {
             (None, Some(None) | None) => true,
@@ -35,6 +35,13 @@ impl Proxy {
     /// Those that requests have made of an upstream with placeholders, and what those counted that are gone; `None` for any other.
     pub(crate) fn filled_of(&self, number: usize) -> Option<(Vec<Arc<Member>>, Gone)> {
         self.of_request(number).map(|table| (table.members(), table.gone()))
+    }
+
+    /// Forgets the upstreams that requests have made and that nobody asks any more.
+    pub(crate) fn forget_unused(&self, now: Instant) {
+        for table in self.of_request.iter().flatten() {
+            table.forget_unused(now);
+        }
     }
 
     fn of_request(&self, number: usize) -> Option<&Arc<OfRequest>> {
@@ -68,8 +75,8 @@ impl Member {
 
     /// `HOST:PORT`, or a socket's path.
     pub(crate) fn host_port(&self) -> &str {
-        let label = &*self.peer.label;
-        label.strip_prefix("unix/").unwrap_or(label)
+        // Not the peer's label: others may share it who write the same address in another way.
+        self.name.strip_prefix("unix/").unwrap_or(&self.name)
     }
 
     /// The host of that, without brackets; empty for a socket.
@@ -84,6 +91,6 @@ impl Member {
     }
 
     fn halves(&self) -> Option<(&str, &str)> {
-        if matches!(self.peer.place, Place::Unix(..)) { None } else { self.peer.label.rsplit_once(':') }
+        if matches!(self.peer.place, Place::Unix(..)) { None } else { self.name.rsplit_once(':') }
     }
 }

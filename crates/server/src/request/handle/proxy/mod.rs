@@ -57,7 +57,7 @@ pub struct Member {
     pub peer: Arc<Peer>,
     /// Its place in the directive, from 0.
     pub number: usize,
-    /// What it is told apart by where a policy hashes: its label, which is its address as Caddy writes it.
+    /// Its address as Caddy writes it, which is its label in logs and metrics and what a policy hashes.
     pub(crate) name: Box<str>,
     /// Its address came with a request.
     pub(crate) is_of_request: bool,

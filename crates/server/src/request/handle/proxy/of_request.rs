@@ -1,21 +1,21 @@
 //! Upstreams whose address is only known with the request: `reverse_proxy {header.X-Shard}:8080`.
 //!
 //! Each address gets a peer of its own when it is first asked for. Bounded: the one that was used longest ago makes
-//! room, because addresses may come from anybody. A lookup takes no lock; only an address that is new does. Who makes
+//! room, because addresses may come from anybody, and one that nobody asks any more goes after a while. A lookup takes no lock; only an address that is new does. Who makes
 //! peers is the control plane's business: it hands in how.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use onehop_config::checked::Template;
 
 use super::Member;
 use super::health::beginning;
-use crate::limits::PROXY_OF_REQUEST_MAX;
+use crate::limits::{PROXY_OF_REQUEST_MAX, PROXY_OF_REQUEST_UNUSED};
 use crate::request::route::{self, Into};
 use crate::request::trip::Trip;
 use crate::request::upstream::peer::PeerCounts;
@@ -112,6 +112,33 @@ impl OfRequest {
         more.insert(key.into(), Arc::new(entry));
         self.known.store(Arc::new(more));
         Some(member)
+    }
+
+    /// Withdraws those that nobody has asked for a while, where nothing of them is open any more: their names are
+    /// resolved no further. Waits for nobody.
+    pub(super) fn forget_unused(&self, now: Instant) {
+        let now = now.saturating_duration_since(beginning());
+        let is_unused = |entry: &Entry| {
+            let used = Duration::from_secs(entry.used.load(Ordering::Relaxed));
+            used + PROXY_OF_REQUEST_UNUSED <= now
+                && entry.member.peer.open() == 0
+                && entry.member.in_flight() == 0
+        };
+        if !self.known.load().values().any(|entry| is_unused(entry)) {
+            return;
+        }
+        // Somebody adds one: the next look is as good.
+        let Ok(mut gone) = self.gone.try_lock() else { return };
+        let mut fewer = HashMap::clone(&self.known.load());
+        fewer.retain(|_, entry| {
+            let is_unused = is_unused(entry);
+            if is_unused {
+                entry.member.peer.withdraw();
+                gone.count(&entry.member);
+            }
+            !is_unused
+        });
+        self.known.store(Arc::new(fewer));
     }
 
     /// Those that there are now.
@@ -229,6 +256,28 @@ mod tests {
         assert_eq!(table.members().len(), 3);
         table.withdraw();
         assert!(first.peer.is_withdrawn() && table.members().is_empty());
+    }
+
+    #[test]
+    fn an_address_that_nobody_asks_any_more_is_forgotten_and_one_that_has_something_open_is_not() {
+        let table = table();
+        let [unused, lately, asking] =
+            ["a:80", "b:80", "c:80"].map(|address| table.at(address, None).unwrap());
+        unused.failed(&crate::request::handle::proxy::balance::tests::passive());
+        let request = asking.begin();
+        let now = Instant::now();
+        table.forget_unused(now);
+        assert_eq!(table.members().len(), 3);
+        let later = now + PROXY_OF_REQUEST_UNUSED + Duration::from_secs(1);
+        let seconds = later.saturating_duration_since(beginning()).as_secs();
+        table.known.load()["b:80"].touch(seconds);
+        table.forget_unused(later);
+        assert!(unused.peer.is_withdrawn() && !lately.peer.is_withdrawn() && !asking.peer.is_withdrawn());
+        assert_eq!((table.members().len(), table.gone().failures), (2, 1));
+        drop(request);
+        table.forget_unused(later);
+        assert!(asking.peer.is_withdrawn());
+        assert!(!Arc::ptr_eq(&unused, &table.at("a:80", None).unwrap()), "it may come back");
     }
 
     #[test]

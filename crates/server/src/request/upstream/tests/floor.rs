@@ -5,6 +5,7 @@ use std::net::Shutdown;
 use onehop_http1::{AskHead, BodyLength, BodyRead, ResponseHead};
 
 use super::*;
+use crate::limits::FLOOR_SOUND_AFTER;
 
 #[test]
 fn the_floor_is_there_without_a_request_and_again_after_the_upstream_was_restarted() {
@@ -77,7 +78,8 @@ struct Impatient {
 }
 
 impl Impatient {
-    fn start(patience: Duration) -> Self {
+    /// Its last words are these.
+    fn start(patience: Duration, goodbye: &'static [u8]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let open = Arc::new(AtomicUsize::new(0));
@@ -91,6 +93,8 @@ impl Impatient {
                     stream.set_read_timeout(Some(patience)).unwrap();
                     let mut byte = [0];
                     while stream.read(&mut byte).is_ok_and(|read| read > 0) {}
+                    // Whoever has gone hears nothing.
+                    let _ = stream.write_all(goodbye);
                     count.fetch_sub(1, Ordering::SeqCst);
                 });
             }
@@ -100,9 +104,51 @@ impl Impatient {
 }
 
 #[test]
+fn an_upstream_that_closed_everything_at_once_for_a_moment_has_its_floor_again_and_it_stays() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let is_well = Arc::new(AtomicBool::new(false));
+    let well = Arc::clone(&is_well);
+    // Ends with the test's process.
+    std::thread::spawn(move || {
+        let mut open = Vec::new();
+        while let Ok((stream, _)) = listener.accept() {
+            if well.load(Ordering::SeqCst) {
+                open.push(stream);
+            }
+        }
+    });
+    let peer = peer_at(address, Terms { floor: 2, ..terms() });
+    let _cores = Cores::start(2, &[&peer]);
+    wait_until("closed", || peer.counts().closed_idle >= 4);
+    is_well.store(true, Ordering::SeqCst);
+    wait_until("open", || peer.counts().idle == 2);
+    let dials = peer.counts().dials;
+    let begun = Instant::now();
+    wait_until("rested", || begun.elapsed() > FLOOR_SOUND_AFTER * 2);
+    let counts = peer.counts();
+    assert_eq!((counts.idle, counts.retired, peer.closes_after()), (2, 0, None));
+    // One of the two may have been on its way when it was well again.
+    assert!(counts.dials <= dials + 2, "{dials} and then {}", counts.dials);
+}
+
+#[test]
+fn an_upstream_that_says_goodbye_has_its_connections_replaced_before_it_does() {
+    let patience = Duration::from_millis(1_600);
+    let goodbye = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n";
+    let upstream = Impatient::start(patience, goodbye);
+    let peer = peer_at(upstream.address, Terms { floor: 2, ..terms() });
+    let _cores = Cores::start(2, &[&peer]);
+    wait_until("learned", || peer.closes_after().is_some());
+    let learned = peer.closes_after().unwrap();
+    assert!(learned <= patience + patience / 8, "{learned:?}");
+    wait_until("one is retired", || peer.counts().retired > 0);
+}
+
+#[test]
 fn connections_are_replaced_before_the_upstream_closes_them_once_its_habit_is_known() {
     let patience = Duration::from_millis(1_600);
-    let upstream = Impatient::start(patience);
+    let upstream = Impatient::start(patience, b"");
     let peer = peer_at(upstream.address, Terms { floor: 2, ..terms() });
     let _cores = Cores::start(2, &[&peer]);
     wait_until("learned", || peer.closes_after().is_some());

@@ -89,7 +89,7 @@ fn proxy(policy: BalancePolicy, members: usize) -> Arc<Proxy> {
     Proxy::new(Arc::new(settings(policy)), (0..members).map(member).collect())
 }
 
-struct Client {
+pub(crate) struct Client {
     head: RequestHead,
     peer: SocketAddr,
     is_encrypted: bool,
@@ -97,7 +97,7 @@ struct Client {
 }
 
 impl Client {
-    fn new(target: &str, fields: &str) -> Self {
+    pub(crate) fn new(target: &str, fields: &str) -> Self {
         let mut head = RequestHead::new();
         let text = format!("GET {target} HTTP/1.1\r\nHost: example.com\r\n{fields}\r\n");
         ServerCodec::new(CODEC_LIMITS).read_head(text.as_bytes(), &mut head).unwrap().unwrap();
@@ -110,7 +110,7 @@ impl Client {
         Self { peer: SocketAddr::new(address.parse().unwrap(), 4711), ..Self::new("/", "") }
     }
 
-    fn chosen(&self, proxy: &Proxy, tried: &[usize]) -> Option<Chosen> {
+    pub(crate) fn chosen(&self, proxy: &Proxy, tried: &[usize]) -> Option<Chosen> {
         let origin = Origin { peer: Some(self.peer), listener: 0, tls: self.is_encrypted };
         proxy.choose(&Trip::new(&self.head, origin, &self.snapshot), tried)
     }
@@ -257,9 +257,9 @@ fn the_least_loaded_is_taken() {
     let client = Client::new("/", "");
     for policy in [BalancePolicy::LeastConn, BalancePolicy::RandomChoose(3)] {
         let proxy = proxy(policy, 3);
-        let _busy: Vec<_> = [0, 0, 2].map(|number| proxy.members[number].peer.begin()).into();
+        let _busy: Vec<_> = [0, 0, 2].map(|number| proxy.members[number].begin()).into();
         assert_eq!(counts(&proxy, &client, 100), [0, 100, 0]);
-        let _busier = [1, 1].map(|number| proxy.members[number].peer.begin());
+        let _busier = [1, 1].map(|number| proxy.members[number].begin());
         assert_eq!(counts(&proxy, &client, 100), [0, 0, 100]);
     }
 }
@@ -273,12 +273,12 @@ fn of_two_the_one_is_taken_where_requests_wait_less() {
     };
     answered(0, 50);
     assert_eq!(counts(&proxy, &client, 10), [0, 10], "one of which nothing is known is tried");
-    let first = proxy.members[1].peer.begin();
+    let first = proxy.members[1].begin();
     assert_eq!(counts(&proxy, &client, 10), [10, 0], "and then waited for");
     drop(first);
     answered(1, 10);
     assert_eq!(counts(&proxy, &client, 10), [0, 10]);
-    let busy: Vec<_> = (0..6).map(|_| proxy.members[1].peer.begin()).collect();
+    let busy: Vec<_> = (0..6).map(|_| proxy.members[1].begin()).collect();
     assert_eq!(counts(&proxy, &client, 10), [10, 0], "seven times 10 ms are more than 50");
     drop(busy);
     answered(1, 400);
@@ -305,7 +305,7 @@ fn hashes_spread_keys_and_keep_them_while_others_fail_and_come_back() {
     let before = chosen();
     let counts: Vec<_> = (0..4).map(|number| before.iter().filter(|n| **n == number).count()).collect();
     assert!(counts.iter().all(|count| (850..1_150).contains(count)), "{counts:?}");
-    let busy = proxy.members[2].peer.begin();
+    let busy = proxy.members[2].begin();
     let mut settings = (*proxy.settings).clone();
     settings.passive_health.unhealthy_request_count = Some(1);
     let without = Proxy::new(Arc::new(settings), proxy.members.clone());
