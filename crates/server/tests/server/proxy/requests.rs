@@ -186,6 +186,52 @@ fn a_large_body_passes_both_ways_whole() {
     assert!(client.answer().body == body);
 }
 
+/// An upstream that takes so long over half a mebibyte of a body.
+fn unhurried(pause: Duration) -> Program {
+    Program::start(move |talk, head| {
+        let length: usize = field(head, "Content-Length").unwrap().parse().unwrap();
+        for taken in (0..length).step_by(512 << 10) {
+            talk.bytes((512 << 10).min(length - taken)).unwrap();
+            std::thread::sleep(pause);
+        }
+        talk.answer("all of it")
+    })
+}
+
+#[test]
+fn an_upstream_that_takes_a_held_body_slowly_is_not_late_as_long_as_it_takes() {
+    let program = unhurried(Duration::from_millis(20));
+    let length = 48 << 20;
+    let server = before(&program, move |proxy| {
+        proxy.request_buffer_bytes = length;
+        proxy.transport.write_timeout = Some(Duration::from_millis(500));
+    });
+    let mut client = server.connect();
+    client.send(format!("PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n"));
+    client.send(vec![b'x'; usize::try_from(length).unwrap()]);
+    assert_eq!(client.answer().text(), "all of it");
+}
+
+#[test]
+fn the_time_for_an_answers_head_begins_when_the_whole_request_is_out() {
+    let program = unhurried(Duration::from_millis(20));
+    let length = 48 << 20;
+    for buffer in [0, length] {
+        let server = before(&program, move |proxy| {
+            proxy.request_buffer_bytes = buffer;
+            proxy.transport.response_header_timeout = Some(Duration::from_secs(1));
+        });
+        let mut client = server.connect();
+        client.send(format!("PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n"));
+        let body = vec![b'x'; usize::try_from(length).unwrap()];
+        client.send(&body[1..]);
+        // A client that pauses, too, is nothing that the upstream is late with.
+        std::thread::sleep(Duration::from_millis(1600));
+        client.send("x");
+        assert_eq!(client.answer().text(), "all of it");
+    }
+}
+
 #[test]
 fn trailers_pass_without_those_that_say_who_the_client_is() {
     let program = Program::start(|talk, _| {

@@ -15,7 +15,9 @@ use crate::request::handle::Ended;
 use crate::request::rescue::{AtFault, Fault};
 use crate::request::trip::Trip;
 use crate::request::upstream::connection::Connection;
-use crate::request::upstream::exchange::{self, Broke, Exchange, Patience, Received, Way, is_idempotent};
+use crate::request::upstream::exchange::{
+    self, Broke, Exchange, HeadFrom, Patience, Received, Way, is_idempotent,
+};
 use crate::request::upstream::pool::{self, NoConnection, Wish};
 
 /// Sends a request to an upstream and its answer to the client.
@@ -110,6 +112,7 @@ fn patience(transport: &onehop_config::checked::proxy::ProxyTransport) -> Patien
     Patience {
         // Waiting for a head is reading, too.
         head: head.into_iter().chain(read).min(),
+        head_from: HeadFrom::WholeRequest,
         read,
         write: transport.write_timeout,
         asking: transport.expect_continue_timeout,
