@@ -308,15 +308,20 @@ fn an_upstream_that_never_asks_gets_the_body_after_a_time() {
         let body = talk.body(head).unwrap();
         talk.answer(body)
     });
-    let server = before(&program, |proxy| {
-        proxy.transport.expect_continue_timeout = Some(Duration::from_millis(50));
-    });
-    let mut client = server.connect();
-    client.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
-    assert!(client.try_head().unwrap().starts_with("HTTP/1.1 100"));
-    client.send("hello");
-    assert_eq!(client.answer().text(), "hello");
-    program.wait_for_ends(1);
+    // A time of its own where none is written; and what bounds the head bounds no client's waiting.
+    for (ends, time) in [(1, Some(Duration::from_millis(50))), (2, None)] {
+        let server = before(&program, move |proxy| {
+            proxy.transport.expect_continue_timeout = time;
+            proxy.transport.response_header_timeout = Some(Duration::from_millis(250));
+        });
+        let mut client = server.connect();
+        client
+            .send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+        assert!(client.try_head().unwrap().starts_with("HTTP/1.1 100"));
+        client.send("hello");
+        assert_eq!(client.answer().text(), "hello");
+        program.wait_for_ends(ends);
+    }
 }
 
 #[test]

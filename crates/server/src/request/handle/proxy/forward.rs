@@ -10,6 +10,7 @@ use std::time::Instant;
 use super::answer::Forwarding;
 use super::retry::Failed;
 use super::{Call, Member};
+use crate::limits::PROXY_CONTINUE_WAIT;
 use crate::request::conn::exchange::Upload;
 use crate::request::handle::Ended;
 use crate::request::rescue::{AtFault, Fault};
@@ -115,6 +116,8 @@ fn patience(transport: &onehop_config::checked::proxy::ProxyTransport) -> Patien
         head_from: HeadFrom::WholeRequest,
         read,
         write: transport.write_timeout,
-        asking: transport.expect_continue_timeout,
+        // Many servers never ask (RFC 9110 section 10.1.1 has the client wait in vain then), and not every client
+        // goes on by itself.
+        asking: Some(transport.expect_continue_timeout.unwrap_or(PROXY_CONTINUE_WAIT)),
     }
 }
