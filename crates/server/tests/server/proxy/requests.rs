@@ -53,6 +53,23 @@ fn the_target_decides_where_it_goes_and_the_host_field_follows_it() {
 }
 
 #[test]
+fn a_client_that_names_no_host_asks_for_that_of_the_upstream() {
+    for change in ["", "header_up -*"] {
+        let program = Program::start(|talk, _| talk.answer("hello"));
+        let address = program.address;
+        let text =
+            format!("http://:0 {{\n\tbind 127.0.0.1\n\treverse_proxy {address} {{\n\t\t{change}\n\t}}\n}}\n");
+        let server = TestServer::start(application(), &text, Wishes::default());
+        let mut client = server.connect();
+        client.send("GET / HTTP/1.0\r\n\r\n");
+        assert_eq!(client.answer().text(), "hello");
+        let head = program.heads().remove(0);
+        assert_eq!(field(&head, "Host"), Some(&*address.to_string()), "{head}");
+        assert_eq!(field(&head, "X-Forwarded-Host"), None, "{head}");
+    }
+}
+
+#[test]
 fn nobody_names_our_fields_away_or_spells_them_otherwise() {
     let lines = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: X-Forwarded-For, X-Forwarded-Proto, Via, Host\r\n\
         X-Forwarded-For: 6.6.6.6\r\nX_Forwarded_For: 6.6.6.6\r\nX-Forwarded_Host: 6.6.6.6\r\nX.Forwarded.For: 6.6.6.6\r\n\
