@@ -86,12 +86,16 @@ pub const CODEC_LIMITS: onehop_http1::Limits = onehop_http1::Limits {
 /// pipeline of a hundred small ones.
 pub const READ_BUFFER_BYTES: usize = 8 * 1024;
 
-/// Buffers that a core keeps for the next connection that needs one; the rest goes back to the
-/// allocator. 64 busy connections are the usual load of a core.
-pub const POOLED_BUFFERS_MAX: usize = 64;
+/// Bytes of buffers that a core keeps for the next connections: those of two thousand, as many as a core under the
+/// heaviest usual load has busy. What nobody has needed for a tick goes back to the allocator by halves.
+pub const POOLED_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// So many stay however quiet it is.
+pub const POOLED_BUFFERS_KEPT: usize = 16;
 
 /// A buffer that grew beyond this is not kept for the next connection.
-pub const POOLED_BUFFER_BYTES_MAX: usize = 64 * 1024;
+/// Above [`UPSTREAM_READ_BYTES`] and what lies beside it.
+pub const POOLED_BUFFER_BYTES_MAX: usize = 96 * 1024;
 
 /// Pipelined requests answered before other connections get their turn.
 pub const PIPELINE_BATCH_MAX: usize = 32;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use onehop_testkit::Client;
 use onehop_testkit::upstream::Upstream;
 
-use crate::subject::{Subject, scaled};
+use crate::subject::{Subject, raise_descriptor_limit, scaled};
 
 /// How often a token was executed.
 type Executed = Arc<Mutex<HashMap<String, usize>>>;
@@ -42,7 +42,7 @@ struct Tally {
 }
 
 /// One client with pauses about as long as the upstream's patience, so that requests meet closings.
-fn visit(subject_address: &str, number: usize, idle: Duration, until: Instant, tally: &Tally) {
+fn visit(subject_address: &str, number: u64, idle: Duration, until: Instant, tally: &Tally) {
     let mut client = Client::connect(subject_address);
     let mut round = 0_u32;
     while Instant::now() < until {
@@ -70,15 +70,18 @@ fn visit(subject_address: &str, number: usize, idle: Duration, until: Instant, t
 
 #[test]
 fn no_get_fails_and_no_post_is_executed_twice_where_idle_connections_are_closed() {
+    raise_descriptor_limit();
     let idle = Duration::from_millis(scaled("ONEHOP_PROXY_IDLE_MS", 20));
     let seconds = scaled("ONEHOP_PROXY_IDLE_SECONDS", 8);
+    // 1500 clients, 5000 ms and 480 s make 100,000 GETs that meet what `node:http` does.
+    let clients = scaled("ONEHOP_PROXY_IDLE_CLIENTS", 24);
     let executed = Executed::default();
     let upstream = closing_after(idle, &executed);
     let subject = Subject::with_globals("\tthreads 2", &format!("\treverse_proxy {}", upstream.address()));
     let until = Instant::now() + Duration::from_secs(seconds);
     let tally = Tally::default();
     std::thread::scope(|scope| {
-        for number in 0..24 {
+        for number in 0..clients {
             let (address, tally) = (subject.address.as_str(), &tally);
             scope.spawn(move || visit(address, number, idle, until, tally));
         }

@@ -11,8 +11,9 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 
 use super::conn::deadline::Deadlines;
-use super::conn::desk::Desks;
+use super::conn::desk::Desk;
 use super::handle::app::lane::Lanes;
+use super::reserve::Reserve;
 use super::route::Snapshot;
 use super::upstream::floor;
 use super::upstream::lend::Doors;
@@ -108,7 +109,8 @@ pub struct Core {
     /// Counters of requests that reached no site.
     pub other: Arc<SiteCounters>,
     pub(crate) deadlines: Deadlines,
-    pub(crate) desks: Desks,
+    /// For the next connections that are busy.
+    pub(crate) desks: Reserve<Desk>,
     pub(crate) logs: LogBatches,
     /// To workers of applications.
     pub(crate) lanes: Lanes,
@@ -148,7 +150,7 @@ impl Core {
             counters,
             other,
             deadlines: Deadlines::default(),
-            desks: Desks::default(),
+            desks: Reserve::default(),
             logs: LogBatches::default(),
             lanes: Lanes::default(),
             upstreams: Upstreams::default(),
@@ -198,6 +200,8 @@ impl Core {
         self.refresh_date();
         self.deadlines.tick();
         floor::tick(self);
+        self.desks.tick();
+        self.upstreams.buffers.tick();
         self.logs.flush(&self.counters);
         drop(self.view());
     }

@@ -12,6 +12,7 @@ mod hop;
 pub mod listen;
 pub mod origin;
 pub mod rescue;
+pub(crate) mod reserve;
 pub mod route;
 pub mod trip;
 pub mod upstream;

@@ -11,6 +11,7 @@ use onehop_http1::{AnswerRead, AskHead, BodyLength, BodyRead, ClientCodec, Refus
 
 use super::health::Question;
 use crate::limits::PROXY_QUESTION_BODY_BYTES_MAX;
+use crate::request::reserve::Reusable as _;
 use crate::request::upstream::connection::{Buffers, Connection};
 use crate::request::upstream::dial;
 use crate::request::upstream::peer::Place;

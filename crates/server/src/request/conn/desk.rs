@@ -1,9 +1,7 @@
 //! What a connection needs while it is busy, and gives back while it is idle.
 //!
-//! An idle connection holds no buffer at all. A core keeps a bounded number of desks for the next
-//! connection that needs one.
+//! An idle connection holds no buffer at all.
 
-use std::cell::RefCell;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -11,8 +9,9 @@ use onehop_http1::RequestHead;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::socket::Socket;
-use crate::limits::{HEAD_BYTES_MAX, POOLED_BUFFER_BYTES_MAX, POOLED_BUFFERS_MAX, READ_BUFFER_BYTES};
+use crate::limits::{HEAD_BYTES_MAX, READ_BUFFER_BYTES};
 use crate::request::answer::Answer;
+use crate::request::reserve::Reusable;
 
 /// The buffers of one busy connection.
 pub(crate) struct Desk {
@@ -30,34 +29,7 @@ pub(crate) struct Input {
     end: usize,
 }
 
-/// The desks that a core has in reserve.
-#[derive(Default)]
-pub(crate) struct Desks {
-    #[expect(clippy::vec_box, reason = "desks travel; a box keeps the connection's future small")]
-    free: RefCell<Vec<Box<Desk>>>,
-}
-
-impl Desks {
-    /// An empty desk.
-    pub(crate) fn lease(&self) -> Box<Desk> {
-        self.free.borrow_mut().pop().unwrap_or_else(|| Box::new(Desk::new()))
-    }
-
-    /// Takes a desk back.
-    pub(crate) fn give_back(&self, mut desk: Box<Desk>) {
-        let mut free = self.free.borrow_mut();
-        let held = desk.input.bytes.len() + desk.output.capacity() + desk.head.bytes_held();
-        if free.len() < POOLED_BUFFERS_MAX && held <= POOLED_BUFFER_BYTES_MAX {
-            desk.input.start = 0;
-            desk.input.end = 0;
-            desk.output.clear();
-            desk.answer.clear();
-            free.push(desk);
-        }
-    }
-}
-
-impl Desk {
+impl Reusable for Desk {
     fn new() -> Self {
         Self {
             input: Input::new(),
@@ -65,6 +37,16 @@ impl Desk {
             head: RequestHead::new(),
             answer: Answer::default(),
         }
+    }
+
+    fn bytes_held(&self) -> usize {
+        self.input.bytes_held() + self.output.capacity() + self.head.bytes_held()
+    }
+
+    fn clear(&mut self) {
+        self.input.clear();
+        self.output.clear();
+        self.answer.clear();
     }
 }
 

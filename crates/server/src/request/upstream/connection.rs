@@ -18,6 +18,7 @@ use super::link::{Link, Silence};
 use super::queue::Slot;
 use crate::limits::CODEC_LIMITS;
 use crate::request::conn::desk::Input;
+use crate::request::reserve::Reusable;
 
 /// A connection. Dropped, it is closed, and its place among those of its peer is free.
 pub(crate) struct Connection {
@@ -248,24 +249,21 @@ impl Travelling {
     }
 }
 
-impl Buffers {
-    /// Empty ones.
-    pub(crate) fn new() -> Self {
+impl Reusable for Buffers {
+    fn new() -> Self {
         Self { input: Input::new(), output: Vec::new(), scratch: Vec::new(), head: ResponseHead::new() }
     }
 
-    /// Forgets everything but the memory.
-    pub(super) fn clear(&mut self) {
+    fn bytes_held(&self) -> usize {
+        let lines = self.output.capacity() + self.scratch.capacity();
+        self.input.bytes_held() + lines + self.head.bytes_held()
+    }
+
+    fn clear(&mut self) {
         self.input.clear();
         self.output.clear();
         self.scratch.clear();
         self.head.clear();
-    }
-
-    /// Bytes of memory that are held.
-    pub(super) fn bytes_held(&self) -> usize {
-        let lines = self.output.capacity() + self.scratch.capacity();
-        self.input.bytes_held() + lines + self.head.bytes_held()
     }
 }
 

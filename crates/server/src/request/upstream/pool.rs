@@ -21,10 +21,9 @@ use super::link::Silence;
 use super::peer::{Peer, PeerId};
 use super::queue::{self, Handed, Slot, Waiter};
 use super::{dial, lend, rest};
-use crate::limits::{
-    POOLED_BUFFER_BYTES_MAX, POOLED_BUFFERS_MAX, UPSTREAM_IDLE_MARGIN, UPSTREAM_IDLE_ONCE_ONLY,
-};
+use crate::limits::{UPSTREAM_IDLE_MARGIN, UPSTREAM_IDLE_ONCE_ONLY};
 use crate::request::core::Core;
+use crate::request::reserve::Reserve;
 
 /// Which of the kept connections a request may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,8 +72,8 @@ pub(crate) struct Upstreams {
     pub(super) stocks: RefCell<HashMap<PeerId, Stock, foldhash::fast::RandomState>>,
     /// The snapshot whose peers are known.
     pub(super) seen: Cell<u64>,
-    #[expect(clippy::vec_box, reason = "they travel; a box keeps the exchange's future small")]
-    buffers: RefCell<Vec<Box<Buffers>>>,
+    /// For the next exchanges.
+    pub(crate) buffers: Reserve<Buffers>,
 }
 
 /// One core's connections to one peer.
@@ -299,20 +298,6 @@ impl Upstreams {
             stock.idle.insert(place, connection);
         }
         stock.tell(core);
-    }
-
-    /// Empty buffers.
-    pub(crate) fn lease(&self) -> Box<Buffers> {
-        self.buffers.borrow_mut().pop().unwrap_or_else(|| Box::new(Buffers::new()))
-    }
-
-    /// Takes buffers back.
-    pub(crate) fn give_back_buffers(&self, mut buffers: Box<Buffers>) {
-        let mut kept = self.buffers.borrow_mut();
-        if kept.len() < POOLED_BUFFERS_MAX && buffers.bytes_held() <= POOLED_BUFFER_BYTES_MAX {
-            buffers.clear();
-            kept.push(buffers);
-        }
     }
 }
 

@@ -219,6 +219,7 @@ impl<'a> Taking<'a> {
         download.head(answer, length);
         let has_end = !is_event_stream && length != BodyLength::Chunked;
         let mut sending = Sending::new(passing.decode, passing.flush, has_end);
+        self.make_room_for(body);
         let is_first = opening.is_empty();
         if !is_first {
             lead.see_body(&opening);
@@ -239,6 +240,15 @@ impl<'a> Taking<'a> {
         }
         let length = self.head.get(Known::ContentLength);
         Body::Withheld(length.and_then(|length| std::str::from_utf8(length).ok()?.parse().ok()))
+    }
+
+    /// A body that is known to be long is read in large pieces from its beginning on.
+    fn make_room_for(&mut self, body: AnswerBody) {
+        if let AnswerBody::Known(length) = body
+            && length > READ_BUFFER_BYTES as u64
+        {
+            self.input.widen(usize::try_from(length).unwrap_or(usize::MAX).min(UPSTREAM_READ_BYTES));
+        }
     }
 
     fn may_be_encoded(&self, length: u64) -> bool {

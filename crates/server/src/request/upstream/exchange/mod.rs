@@ -199,13 +199,13 @@ pub(crate) async fn run<L: Lead>(
     way: Way<'_, '_, '_, '_, '_>,
 ) -> Outcome {
     let upstreams = &exchange.core.upstreams;
-    let mut buffers = upstreams.lease();
+    let mut buffers = upstreams.buffers.lease();
     let signals = Signals::default();
     let Way { upload, download, answer } = way;
     let way = Way { upload, download: &mut *download, answer };
     let result = attempt(exchange, lead, &mut buffers, way, &signals).await;
     let unread = buffers.input.unread().len();
-    upstreams.give_back_buffers(buffers);
+    upstreams.buffers.give_back(buffers);
     let is_reusable = result.is_ok() && !signals.is_spoilt.get() && exchange.connection.reuse(unread);
     let result = match result {
         Err(broke) if download.state() != Sent::Nothing => {
