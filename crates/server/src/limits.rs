@@ -592,6 +592,10 @@ pub const PROXY_UPSTREAMS_COUNTED_MAX: usize = 1_000;
 /// at once would else be tried some 100,000 times a second.
 pub const PROXY_TRY_PAUSE_MIN: Duration = Duration::from_millis(10);
 
+/// How long a client that waits to be asked for its body waits for an upstream to do so, without
+/// `expect_continue_timeout`. As long as curl, and Go's transport where nobody sets it, wait themselves.
+pub const PROXY_CONTINUE_WAIT: Duration = Duration::from_secs(1);
+
 /// How often a tunnel with `stream_close_delay` looks whether its route is still there. Delays are minutes.
 pub const PROXY_ROUTE_LOOK_PERIOD: Duration = Duration::from_secs(1);
 

@@ -88,7 +88,7 @@ pub struct ProxyTransport {
     pub write_timeout: Option<Duration>,
     /// How long it may take from the whole request to the answer's head.
     pub response_header_timeout: Option<Duration>,
-    /// How long a body waits for `100 Continue`; `None`: until it comes, or the client sends it unasked.
+    /// How long a body waits for `100 Continue`; `None`: the server's own bound.
     pub expect_continue_timeout: Option<Duration>,
     /// Connections to one upstream at a time; `None`: no bound of the configuration's.
     pub max_conns_per_host: Option<u32>,

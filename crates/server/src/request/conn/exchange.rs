@@ -87,6 +87,12 @@ impl<'l, 'c> Upload<'l, 'c> {
         self.line.codec.borrow().request_body()
     }
 
+    /// If a handler is waited for, the time for it begins now and is so much.
+    pub(crate) fn expect_handler_within(&self, time: Duration) {
+        self.line.handler_time.set(time);
+        self.line.deadline.renew(Waiting::Handler, time);
+    }
+
     /// Whether the client waits for 100 before it sends its body.
     pub(crate) fn expects_continue(&self) -> bool {
         self.line.codec.borrow().expects_continue()

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell, RefMut};
 use std::future::poll_fn;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
@@ -40,6 +40,8 @@ pub(crate) struct Connection {
     is_kept: Cell<bool>,
     /// A write has begun and is not at its end, or will never be: whoever wrote may have been dropped.
     is_writing: Cell<bool>,
+    /// How many pieces the socket has taken; for seeing that it takes any.
+    pieces_taken: Cell<u64>,
     /// How long the upstream keeps it without a request, where it said so.
     kept_for: Cell<Option<Duration>>,
 }
@@ -71,6 +73,7 @@ impl Connection {
             is_used: Cell::new(false),
             is_kept: Cell::new(false),
             is_writing: Cell::new(false),
+            pieces_taken: Cell::new(0),
             kept_for: Cell::new(None),
         }
     }
@@ -204,6 +207,7 @@ impl Connection {
                     return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
                 }
                 written += count;
+                self.pieces_taken.set(self.pieces_taken.get().wrapping_add(1));
             }
             // Encrypted, bytes that count as written may still wait here.
             ready!(Pin::new(&mut *link).poll_flush(context))?;
@@ -211,6 +215,21 @@ impl Connection {
             Poll::Ready(Ok(()))
         })
         .await
+    }
+
+    /// Ends when the socket has taken nothing for so long; for beside [`Connection::write`], and polled after it.
+    pub(crate) async fn stuck_for(&self, time: Duration) {
+        let mut due = pin!(tokio::time::sleep(time));
+        let mut seen = self.pieces_taken.get();
+        poll_fn(|context| {
+            let taken = self.pieces_taken.get();
+            if taken != seen {
+                seen = taken;
+                due.set(tokio::time::sleep(time));
+            }
+            due.as_mut().poll(context)
+        })
+        .await;
     }
 
     /// Says that nothing more is sent; the upstream may go on.

@@ -179,6 +179,51 @@ fn a_coding_that_only_we_asked_for_is_taken_off() {
 }
 
 #[test]
+fn what_is_decoded_of_a_stream_does_not_wait_for_what_comes() {
+    let (told, tell) = channel::<()>();
+    let tell = Mutex::new(tell);
+    let program = Program::start(move |talk, _| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        talk.say("HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n");
+        let mut say = |coded: Vec<u8>| {
+            talk.say(format!("{:x}\r\n", coded.len())) && talk.say(coded) && talk.say("\r\n")
+        };
+        for _ in 0..3 {
+            encoder.write_all(b"data\n").unwrap();
+            encoder.flush().unwrap();
+            say(std::mem::take(encoder.get_mut()));
+            let _ = tell.lock().unwrap().recv();
+        }
+        say(encoder.finish().unwrap());
+        talk.say("0\r\n\r\n")
+    });
+    let server = before(&program, |proxy| proxy.transport.compression = true);
+    let mut client = server.connect();
+    client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    client.stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+    client.try_head().unwrap();
+    for _ in 0..3 {
+        assert_eq!(client.bytes(10), b"5\r\ndata\n\r\n");
+        told.send(()).unwrap();
+    }
+    assert_eq!(client.bytes(5), b"0\r\n\r\n");
+}
+
+#[test]
+fn a_coded_answer_without_a_byte_is_an_empty_one() {
+    let program = saying(
+        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        true,
+    );
+    let server = before(&program, |proxy| proxy.transport.compression = true);
+    let mut client = server.connect();
+    for _ in 0..2 {
+        let answer = client.get("/");
+        assert_eq!((answer.status, answer.text().as_str()), (200, ""));
+    }
+}
+
+#[test]
 fn a_coded_answer_that_is_cut_off_or_none_breaks_off() {
     let coded = gzip("hello ".repeat(1000).as_bytes());
     let short = &coded[..coded.len() - 5];

@@ -53,6 +53,23 @@ fn the_target_decides_where_it_goes_and_the_host_field_follows_it() {
 }
 
 #[test]
+fn a_client_that_names_no_host_asks_for_that_of_the_upstream() {
+    for change in ["", "header_up -*"] {
+        let program = Program::start(|talk, _| talk.answer("hello"));
+        let address = program.address;
+        let text =
+            format!("http://:0 {{\n\tbind 127.0.0.1\n\treverse_proxy {address} {{\n\t\t{change}\n\t}}\n}}\n");
+        let server = TestServer::start(application(), &text, Wishes::default());
+        let mut client = server.connect();
+        client.send("GET / HTTP/1.0\r\n\r\n");
+        assert_eq!(client.answer().text(), "hello");
+        let head = program.heads().remove(0);
+        assert_eq!(field(&head, "Host"), Some(&*address.to_string()), "{head}");
+        assert_eq!(field(&head, "X-Forwarded-Host"), None, "{head}");
+    }
+}
+
+#[test]
 fn nobody_names_our_fields_away_or_spells_them_otherwise() {
     let lines = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: X-Forwarded-For, X-Forwarded-Proto, Via, Host\r\n\
         X-Forwarded-For: 6.6.6.6\r\nX_Forwarded_For: 6.6.6.6\r\nX-Forwarded_Host: 6.6.6.6\r\nX.Forwarded.For: 6.6.6.6\r\n\
@@ -186,6 +203,52 @@ fn a_large_body_passes_both_ways_whole() {
     assert!(client.answer().body == body);
 }
 
+/// An upstream that takes so long over half a mebibyte of a body.
+fn unhurried(pause: Duration) -> Program {
+    Program::start(move |talk, head| {
+        let length: usize = field(head, "Content-Length").unwrap().parse().unwrap();
+        for taken in (0..length).step_by(512 << 10) {
+            talk.bytes((512 << 10).min(length - taken)).unwrap();
+            std::thread::sleep(pause);
+        }
+        talk.answer("all of it")
+    })
+}
+
+#[test]
+fn an_upstream_that_takes_a_held_body_slowly_is_not_late_as_long_as_it_takes() {
+    let program = unhurried(Duration::from_millis(20));
+    let length = 48 << 20;
+    let server = before(&program, move |proxy| {
+        proxy.request_buffer_bytes = length;
+        proxy.transport.write_timeout = Some(Duration::from_millis(500));
+    });
+    let mut client = server.connect();
+    client.send(format!("PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n"));
+    client.send(vec![b'x'; usize::try_from(length).unwrap()]);
+    assert_eq!(client.answer().text(), "all of it");
+}
+
+#[test]
+fn the_time_for_an_answers_head_begins_when_the_whole_request_is_out() {
+    let program = unhurried(Duration::from_millis(20));
+    let length = 48 << 20;
+    for buffer in [0, length] {
+        let server = before(&program, move |proxy| {
+            proxy.request_buffer_bytes = buffer;
+            proxy.transport.response_header_timeout = Some(Duration::from_secs(1));
+        });
+        let mut client = server.connect();
+        client.send(format!("PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n"));
+        let body = vec![b'x'; usize::try_from(length).unwrap()];
+        client.send(&body[1..]);
+        // A client that pauses, too, is nothing that the upstream is late with.
+        std::thread::sleep(Duration::from_millis(1600));
+        client.send("x");
+        assert_eq!(client.answer().text(), "all of it");
+    }
+}
+
 #[test]
 fn trailers_pass_without_those_that_say_who_the_client_is() {
     let program = Program::start(|talk, _| {
@@ -262,15 +325,20 @@ fn an_upstream_that_never_asks_gets_the_body_after_a_time() {
         let body = talk.body(head).unwrap();
         talk.answer(body)
     });
-    let server = before(&program, |proxy| {
-        proxy.transport.expect_continue_timeout = Some(Duration::from_millis(50));
-    });
-    let mut client = server.connect();
-    client.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
-    assert!(client.try_head().unwrap().starts_with("HTTP/1.1 100"));
-    client.send("hello");
-    assert_eq!(client.answer().text(), "hello");
-    program.wait_for_ends(1);
+    // A time of its own where none is written; and what bounds the head bounds no client's waiting.
+    for (ends, time) in [(1, Some(Duration::from_millis(50))), (2, None)] {
+        let server = before(&program, move |proxy| {
+            proxy.transport.expect_continue_timeout = time;
+            proxy.transport.response_header_timeout = Some(Duration::from_millis(250));
+        });
+        let mut client = server.connect();
+        client
+            .send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+        assert!(client.try_head().unwrap().starts_with("HTTP/1.1 100"));
+        client.send("hello");
+        assert_eq!(client.answer().text(), "hello");
+        program.wait_for_ends(ends);
+    }
 }
 
 #[test]

@@ -49,16 +49,12 @@ pub(super) fn write(
 
 fn write_fields(call: &Call<'_>, trip: &Trip<'_>, upgrade: bool, out: &mut Vec<u8>) {
     let head = trip.head;
-    // The effective authority: a Host field that the target has overruled is not passed on (RFC 9112
-    // section 3.2.2). Empty for an HTTP/1.0 client without one, as section 3.2 has it.
     let host = head.host().unwrap_or_default();
-    match &trip.upstream {
-        // As in Caddy since 2.11: whoever has a certificate rarely answers for another name.
-        Some(member) if call.proxy.settings.transport.tls.is_some() => {
-            write_line(out, b"Host", member.host_port().as_bytes());
-        }
-        _ => write_line(out, b"Host", host),
-    }
+    // As in Caddy since 2.11: whoever has a certificate rarely answers for another name.
+    let is_upstreams = call.proxy.settings.transport.tls.is_some();
+    let upstream =
+        trip.upstream.as_ref().filter(|_| is_upstreams).map(|member| member.host_port().as_bytes());
+    write_line(out, b"Host", upstream.unwrap_or_else(|| host_to_name(call, trip)));
     let is_trusted = call.trust.keeps_fields();
     let rule = Rule::new(head, upgrade, is_trusted, Spellings::All);
     let is_ours = |field: &Field| {
@@ -94,6 +90,19 @@ fn write_fields(call: &Call<'_>, trip: &Trip<'_>, upgrade: bool, out: &mut Vec<u
     });
 }
 
+/// The effective authority: a Host field that the target has overruled is not passed on (RFC 9112 section 3.2.2). The
+/// upstream's address where the client names none, as an HTTP/1.0 one need not: HTTP/1.1 asks us for one. Empty for a
+/// socket, as section 3.2 has it.
+fn host_to_name<'t>(call: &Call<'_>, trip: &'t Trip<'_>) -> &'t [u8] {
+    let host = trip.head.host().unwrap_or_default();
+    let (true, Some(member)) = (host.is_empty(), &trip.upstream) else { return host };
+    let host_port = if member.port().is_empty() { "" } else { member.host_port() };
+    let is_plain = call.proxy.settings.transport.tls.is_none();
+    // RFC 9110 section 4.2.1: a port that goes without saying is left out.
+    let shortened = host_port.strip_suffix(":80").filter(|host| is_plain && !host.is_empty());
+    shortened.unwrap_or(host_port).as_bytes()
+}
+
 /// Makes the changes of `header_up` to the lines behind the target. There is one Host field afterwards in any case
 /// (RFC 9112 section 3.2). `None` where there are no changes.
 fn change(call: &Call<'_>, trip: &Trip<'_>, from: usize, lines: &mut Vec<u8>) -> Option<Fields> {
@@ -107,7 +116,7 @@ fn change(call: &Call<'_>, trip: &Trip<'_>, from: usize, lines: &mut Vec<u8>) ->
     header::change(ops, expressions, trip, &mut changed);
     let host = match changed.get("host") {
         Some(host) => host.to_vec(),
-        None => trip.head.host().unwrap_or_default().to_vec(),
+        None => host_to_name(call, trip).to_vec(),
     };
     changed.remove("host");
     lines.truncate(from);

@@ -10,12 +10,15 @@ use std::time::Instant;
 use super::answer::Forwarding;
 use super::retry::Failed;
 use super::{Call, Member};
+use crate::limits::PROXY_CONTINUE_WAIT;
 use crate::request::conn::exchange::Upload;
 use crate::request::handle::Ended;
 use crate::request::rescue::{AtFault, Fault};
 use crate::request::trip::Trip;
 use crate::request::upstream::connection::Connection;
-use crate::request::upstream::exchange::{self, Broke, Exchange, Patience, Received, Way, is_idempotent};
+use crate::request::upstream::exchange::{
+    self, Broke, Exchange, HeadFrom, Patience, Received, Way, is_idempotent,
+};
 use crate::request::upstream::pool::{self, NoConnection, Wish};
 
 /// Sends a request to an upstream and its answer to the client.
@@ -110,8 +113,11 @@ fn patience(transport: &onehop_config::checked::proxy::ProxyTransport) -> Patien
     Patience {
         // Waiting for a head is reading, too.
         head: head.into_iter().chain(read).min(),
+        head_from: HeadFrom::WholeRequest,
         read,
         write: transport.write_timeout,
-        asking: transport.expect_continue_timeout,
+        // Many servers never ask (RFC 9110 section 10.1.1 has the client wait in vain then), and not every client
+        // goes on by itself.
+        asking: Some(transport.expect_continue_timeout.unwrap_or(PROXY_CONTINUE_WAIT)),
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use onehop_http1::{AnswerBody, AnswerRead, BodyLength, BodyRead, Known, Method, Refusal, ResponseHead};
 
 use super::sending::{Sending, gone};
-use super::{Broke, Cause, Exchange, Lead, Passing, Received, Signals, Taken, Turn, over};
+use super::{Broke, Cause, Exchange, HeadFrom, Lead, Passing, Received, Signals, Taken, Turn, over};
 use crate::limits::{COMPRESSED_ON_THE_SPOT_BYTES_MAX, READ_BUFFER_BYTES, UPSTREAM_READ_BYTES};
 use crate::request::answer::{Answer, Body, Fields};
 use crate::request::conn::deadline::{Deadline, Waiting};
@@ -94,11 +94,10 @@ impl<'a> Taking<'a> {
     /// Reads up to the final head, passing informational ones on; `true` where another protocol follows.
     async fn take_heads<L: Lead>(&mut self, download: &mut Download<'_, '_>) -> Result<bool, Broke> {
         let mut is_silent = true;
-        let patience = self.exchange.patience.head.unwrap_or(Duration::MAX);
         let asking = self.exchange.patience.asking.filter(|_| self.expects_continue);
         let mut unasked = pin!(over(asking));
         let mut may_ask = asking.is_some();
-        download.expect_handler_within(patience);
+        download.expect_handler_within(self.head_patience());
         loop {
             let read = self.exchange.connection.codec().read_head(self.input.unread(), self.head);
             match read.map_err(broken::<L>)? {
@@ -115,7 +114,7 @@ impl<'a> Taking<'a> {
                     is_silent = false;
                     may_ask &= self.head.status() != 100;
                     self.inform::<L>(download).await?;
-                    download.expect_handler_within(patience);
+                    download.expect_handler_within(self.head_patience());
                 }
                 None => {
                     let wait = self.wait_for_head::<L>(download);
@@ -130,6 +129,7 @@ impl<'a> Taking<'a> {
                             self.signals.is_unasked.set(true);
                             self.signals.continued.notify_one();
                             download.send_continue().await.map_err(gone)?;
+                            download.expect_handler_within(self.head_patience());
                         }
                         Came::Bytes(Ok(count)) if count > 0 => is_silent = false,
                         // Closed or reset.
@@ -139,6 +139,13 @@ impl<'a> Taking<'a> {
                 }
             }
         }
+    }
+
+    /// For how long the head is waited for from now on. [`super::upload`] sets it where the request ends meanwhile.
+    fn head_patience(&self) -> Duration {
+        let patience = self.exchange.patience;
+        let runs = patience.head_from == HeadFrom::LastOfClient || self.signals.is_sent.get();
+        patience.head.filter(|_| runs).unwrap_or(Duration::MAX)
     }
 
     async fn wait_for_head<L: Lead>(

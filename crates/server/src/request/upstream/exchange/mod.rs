@@ -96,14 +96,25 @@ pub(crate) struct Passing {
 /// For how long the upstream is waited for; `None`: for ever.
 #[derive(Clone, Copy)]
 pub(crate) struct Patience {
-    /// From the whole request to the answer's head.
+    /// Until the answer's head is there.
     pub(crate) head: Option<Duration>,
+    /// From when on that time runs.
+    pub(crate) head_from: HeadFrom,
     /// Between two pieces of the answer.
     pub(crate) read: Option<Duration>,
-    /// Until it takes a piece of the request.
+    /// Until it takes more of the request.
     pub(crate) write: Option<Duration>,
     /// Until a client that waits to be asked for its body is asked by us.
     pub(crate) asking: Option<Duration>,
+}
+
+/// From when on an answer's head is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HeadFrom {
+    /// From what last came of the client: an upstream that does not even take the request is late, too.
+    LastOfClient,
+    /// From the whole request, however long that takes, as Caddy has it.
+    WholeRequest,
 }
 
 /// What is asked, and over which connection.
@@ -164,6 +175,8 @@ struct Signals {
     continued: Notify,
     /// By us: the upstream has said nothing.
     is_unasked: Cell<bool>,
+    /// No more of the request is going to be sent.
+    is_sent: Cell<bool>,
     /// The body was not sent in the order that both sides can rely on.
     is_spoilt: Cell<bool>,
 }

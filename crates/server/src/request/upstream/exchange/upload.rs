@@ -1,6 +1,6 @@
 //! The request on its way to an upstream: its head, then its body as fast as the upstream takes it.
 
-use super::{Cause, Exchange, Lead, Signals, over};
+use super::{Cause, Exchange, HeadFrom, Lead, Signals};
 use crate::limits::{COPIED_BODY_BYTES_MAX, UPLOAD_PIECE_BYTES_MAX};
 use crate::request::conn::exchange::Upload;
 use crate::request::hop::fields::passed_on_trailers;
@@ -27,6 +27,12 @@ pub(super) async fn send<L: Lead>(
         Ok(()) | Err(Stopped::ByUpstream) => {}
         Err(Stopped::Late) => return L::fault(Cause::Late),
         Err(Stopped::ByClient(fault)) => return fault,
+    }
+    signals.is_sent.set(true);
+    if exchange.patience.head_from == HeadFrom::WholeRequest
+        && let Some(time) = exchange.patience.head
+    {
+        upload.expect_handler_within(time);
     }
     upload.gone().await;
     Fault::ClientGone
@@ -93,6 +99,14 @@ async fn send_piece(
     Ok(())
 }
 
+/// Ends when the upstream has taken nothing for as long as it may. One that takes a long body slowly is not late.
+async fn stuck(exchange: Exchange<'_>) {
+    match exchange.patience.write {
+        Some(time) => exchange.connection.stuck_for(time).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Writes, and watches the client while the upstream takes nothing: nobody else would see it go.
 async fn write(
     upload: &mut Upload<'_, '_>,
@@ -104,6 +118,6 @@ async fn write(
         biased;
         written = exchange.connection.write(first, second) => written.map_err(|_| Stopped::ByUpstream),
         () = upload.gone() => Err(Stopped::ByClient(Fault::ClientGone)),
-        () = over(exchange.patience.write) => Err(Stopped::Late),
+        () = stuck(exchange) => Err(Stopped::Late),
     }
 }

@@ -24,7 +24,9 @@ use crate::request::handle::Ended;
 use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
 use crate::request::upstream::connection::Connection;
-use crate::request::upstream::exchange::{self, Broke, Exchange, Patience, Received, Way, is_idempotent};
+use crate::request::upstream::exchange::{
+    self, Broke, Exchange, HeadFrom, Patience, Received, Way, is_idempotent,
+};
 use crate::request::upstream::peer::Peer;
 use crate::request::upstream::pool::{self, Wish};
 use answer::Program;
@@ -49,7 +51,13 @@ pub(super) async fn exchange(
     let worker = Arc::clone(&place.worker);
     let Some(peer) = &worker.peer else { return Err(Failed::Unreachable) };
     let mut program = Program::new(call, trip, place);
-    let patience = Patience { head: Some(call.pool.app.timeout), read: None, write: None, asking: None };
+    let patience = Patience {
+        head: Some(call.pool.app.timeout),
+        head_from: HeadFrom::LastOfClient,
+        read: None,
+        write: None,
+        asking: None,
+    };
     let may_be_sent_twice = call.is_complete && is_idempotent(trip.head.method());
     let wish = if may_be_sent_twice { Wish::Any } else { Wish::Alive };
     let connected = connect(call, peer, wish, upload, download).await;
