@@ -161,6 +161,13 @@ impl Connection {
         &self.generation
     }
 
+    /// It carries another protocol from now on, and no other request.
+    pub(super) fn become_tunnel(&self) {
+        if let Some(slot) = &self.slot {
+            slot.become_tunnel();
+        }
+    }
+
     /// Closes it and keeps its place.
     pub(super) fn into_slot(mut self) -> Option<Slot> {
         self.slot.take()

@@ -4,6 +4,7 @@
 //! wait are served first come first served, over all cores, with a connection that came back or with the slot of one
 //! that ended. Whoever gives up leaves the queue, and passes on what was handed to it. Locks only where somebody waits.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,7 +18,11 @@ use super::pool::{self, NoConnection, Wish};
 use crate::request::core::Core;
 
 /// The right to have one connection to a peer open. Dropped, somebody else may have it.
-pub(crate) struct Slot(Option<Arc<Peer>>);
+pub(crate) struct Slot {
+    peer: Option<Arc<Peer>>,
+    /// Its connection is a tunnel's and comes back to nobody: the floor does not count it.
+    is_tunnel: Cell<bool>,
+}
 
 /// Those who wait.
 #[derive(Default)]
@@ -55,26 +60,39 @@ impl Slot {
     pub(super) fn take_below(peer: &Arc<Peer>, bound: usize) -> Option<Self> {
         let raise = |open| (open < bound).then_some(open + 1);
         let raised = peer.open.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, raise);
-        raised.ok().map(|_| Self(Some(Arc::clone(peer))))
+        raised.ok().map(|_| Self { peer: Some(Arc::clone(peer)), is_tunnel: Cell::new(false) })
+    }
+
+    /// Its connection is of no use to any other request from now on.
+    pub(super) fn become_tunnel(&self) {
+        if let Some(peer) = self.peer.as_ref().filter(|_| !self.is_tunnel.replace(true)) {
+            peer.tunnels.0.fetch_add(1, Ordering::SeqCst);
+        }
     }
 
     /// Gives it up where the peer has more than so many.
     pub(super) fn give_up_above(mut self, floor: usize) -> Result<(), Self> {
-        let Some(peer) = self.0.take() else { return Ok(()) };
+        let Some(peer) = self.peer.take() else { return Ok(()) };
         let lower = |open| (open > floor).then(|| open - 1);
         match peer.open.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, lower) {
             Ok(_) => {
                 hand_out(&peer);
                 Ok(())
             }
-            Err(_) => Err(Self(Some(peer))),
+            Err(_) => {
+                self.peer = Some(peer);
+                Err(self)
+            }
         }
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        if let Some(peer) = self.0.take() {
+        if let Some(peer) = self.peer.take() {
+            if self.is_tunnel.get() {
+                peer.tunnels.0.fetch_sub(1, Ordering::SeqCst);
+            }
             peer.open.0.fetch_sub(1, Ordering::SeqCst);
             hand_out(&peer);
         }
