@@ -4,7 +4,6 @@
 //! wait are served first come first served, over all cores, with a connection that came back or with the slot of one
 //! that ended. Whoever gives up leaves the queue, and passes on what was handed to it. Locks only where somebody waits.
 
-use std::cell::Cell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -18,11 +17,10 @@ use super::pool::{self, NoConnection, Wish};
 use crate::request::core::Core;
 
 /// The right to have one connection to a peer open. Dropped, somebody else may have it.
-pub(crate) struct Slot {
-    peer: Option<Arc<Peer>>,
-    /// Its connection is a tunnel's and comes back to nobody: the floor does not count it.
-    is_tunnel: Cell<bool>,
-}
+pub(crate) struct Slot(Option<Arc<Peer>>);
+
+/// A connection that is a tunnel's, until this is dropped: it comes back to nobody, and the floor does not count it.
+pub(super) struct Tunnel(Arc<Peer>);
 
 /// Those who wait.
 #[derive(Default)]
@@ -60,39 +58,39 @@ impl Slot {
     pub(super) fn take_below(peer: &Arc<Peer>, bound: usize) -> Option<Self> {
         let raise = |open| (open < bound).then_some(open + 1);
         let raised = peer.open.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, raise);
-        raised.ok().map(|_| Self { peer: Some(Arc::clone(peer)), is_tunnel: Cell::new(false) })
+        raised.ok().map(|_| Self(Some(Arc::clone(peer))))
     }
 
     /// Its connection is of no use to any other request from now on.
-    pub(super) fn become_tunnel(&self) {
-        if let Some(peer) = self.peer.as_ref().filter(|_| !self.is_tunnel.replace(true)) {
-            peer.tunnels.0.fetch_add(1, Ordering::SeqCst);
-        }
+    pub(super) fn become_tunnel(&self) -> Option<Tunnel> {
+        let peer = self.0.as_ref()?;
+        peer.tunnels.0.fetch_add(1, Ordering::SeqCst);
+        Some(Tunnel(Arc::clone(peer)))
     }
 
     /// Gives it up where the peer has more than so many.
     pub(super) fn give_up_above(mut self, floor: usize) -> Result<(), Self> {
-        let Some(peer) = self.peer.take() else { return Ok(()) };
+        let Some(peer) = self.0.take() else { return Ok(()) };
         let lower = |open| (open > floor).then(|| open - 1);
         match peer.open.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, lower) {
             Ok(_) => {
                 hand_out(&peer);
                 Ok(())
             }
-            Err(_) => {
-                self.peer = Some(peer);
-                Err(self)
-            }
+            Err(_) => Err(Self(Some(peer))),
         }
+    }
+}
+
+impl Drop for Tunnel {
+    fn drop(&mut self) {
+        self.0.tunnels.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        if let Some(peer) = self.peer.take() {
-            if self.is_tunnel.get() {
-                peer.tunnels.0.fetch_sub(1, Ordering::SeqCst);
-            }
+        if let Some(peer) = self.0.take() {
             peer.open.0.fetch_sub(1, Ordering::SeqCst);
             hand_out(&peer);
         }

@@ -84,7 +84,7 @@ fn tunnels_leave_a_whole_floor_for_other_requests_and_count_for_the_ceiling() {
             let (asked, end) = (Arc::clone(&peer), end.clone());
             cores.begin(core, move |core| async move {
                 let connection = pool::get(&core, &asked, Wish::Any).await.expect("a connection");
-                connection.become_tunnel();
+                let _tunnel = connection.become_tunnel();
                 let (over, is_over) = tokio::sync::oneshot::channel();
                 end.send(over).expect("still wanted");
                 let _ = is_over.await;
