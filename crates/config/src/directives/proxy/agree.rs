@@ -82,7 +82,10 @@ fn settle_tls(cx: &mut Context<'_>, draft: &mut Draft<'_>, found: &mut Vec<Probl
         draft.proxy.upstreams.iter().find(is_unix),
         draft.token("tls_server_name"),
     ) {
-        let message = format!("`{}` is a Unix socket, for which `tls_server_name` takes no placeholders", upstream.label);
+        let message = format!(
+            "`{}` is a Unix socket, for which `tls_server_name` takes no placeholders",
+            upstream.label
+        );
         found.push(contradiction(token, message, "write the name that its certificate has"));
     }
 }
@@ -215,7 +218,8 @@ fn settle_active_health(cx: &mut Context<'_>, draft: &mut Draft<'_>, found: &mut
         let message = "an upstream with placeholders cannot be asked before there is a request";
         found.push(contradiction(asks, message, stands_in));
     } else if draft.active.target.is_none() && is_named_later(&draft.proxy.transport) {
-        let message = "an upstream whose `tls_server_name` has placeholders cannot be asked before there is a request";
+        let message =
+            "an upstream whose `tls_server_name` has placeholders cannot be asked before there is a request";
         found.push(contradiction(asks, message, stands_in));
     }
     let has_socket = upstreams.iter().any(|upstream| matches!(upstream.address, ProxyAddress::Unix(_)));
