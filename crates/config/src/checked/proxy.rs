@@ -3,6 +3,7 @@
 //! Every default is spelled out. Meanings and defaults are Caddy's (caddyserver.com/docs/caddyfile/directives/
 //! reverse_proxy, 2.11) unless a field says otherwise; `pool` is onehop's own.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -181,12 +182,22 @@ pub enum BalancePolicy {
         /// The cookie's name.
         name: String,
         /// Keys the hash by which the cookie names an upstream.
-        secret: String,
+        secret: CookieSecret,
         /// How long browsers keep it; `None`: for their session.
         max_age: Option<Duration>,
         /// What is done where there is none.
         fallback: Box<BalancePolicy>,
     },
+}
+
+/// Keys a cookie's hash: whoever knows it can name any upstream. Shows itself to nobody.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CookieSecret(pub String);
+
+impl fmt::Debug for CookieSecret {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(if self.0.is_empty() { "none" } else { "a secret" })
+    }
 }
 
 /// `health_*` without those that follow.

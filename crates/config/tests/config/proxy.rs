@@ -7,8 +7,8 @@ use std::time::Duration;
 use crate::memory::{Memory, text_of};
 use crate::outline::{conditions, outline, template};
 use onehop_config::checked::proxy::{
-    ActiveHealth, Balance, BalancePolicy, PassiveHealth, Proxy, ProxyAddress, ProxyFlush, ProxyPool,
-    ProxyTls, ProxyTransport, ProxyUpstream, StatusTest,
+    ActiveHealth, Balance, BalancePolicy, CookieSecret, PassiveHealth, Proxy, ProxyAddress, ProxyFlush,
+    ProxyPool, ProxyTls, ProxyTransport, ProxyUpstream, StatusTest,
 };
 use onehop_config::checked::{HeaderOp, Network, Part, Placeholder, Step, Template};
 use onehop_config::{FileKind, Loaded, load};
@@ -331,7 +331,7 @@ fn every_policy_has_its_place() {
             "cookie",
             BalancePolicy::Cookie {
                 name: "lb".into(),
-                secret: String::new(),
+                secret: CookieSecret(String::new()),
                 max_age: None,
                 fallback: random(),
             },
@@ -340,7 +340,7 @@ fn every_policy_has_its_place() {
             "cookie seat secret {\nmax_age 1h\nfallback header X-User {\nfallback ip_hash\n}\n}",
             BalancePolicy::Cookie {
                 name: "seat".into(),
-                secret: "secret".into(),
+                secret: CookieSecret("secret".into()),
                 max_age: Some(seconds(3600)),
                 fallback: Box::new(BalancePolicy::Header("x-user".into(), Box::new(BalancePolicy::IpHash))),
             },
@@ -349,6 +349,13 @@ fn every_policy_has_its_place() {
         let proxy = proxy(&format!("reverse_proxy a:1 b:2 {{\nlb_policy {written}\n}}"));
         assert_eq!(proxy.balance.policy, policy, "{written}");
     }
+}
+
+#[test]
+fn the_secret_of_a_cookie_is_not_shown() {
+    let policy = with("lb_policy cookie seat much-secret").balance.policy;
+    let shown = format!("{policy:?}");
+    assert!(shown.contains("seat") && !shown.contains("much-secret"), "{shown}");
 }
 
 #[test]

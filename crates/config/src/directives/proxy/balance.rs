@@ -7,7 +7,7 @@ use crate::check::Context;
 use crate::check::matcher::condition_set;
 use crate::check::template::fixed;
 use crate::check::value::{field_name, is_token, number};
-use crate::checked::proxy::{Balance, BalancePolicy};
+use crate::checked::proxy::{Balance, BalancePolicy, CookieSecret};
 use crate::checked::{Condition, Matcher};
 use crate::directives::{cookie, no_block, unknown_option, wrong_arguments};
 use crate::limits::{
@@ -161,7 +161,7 @@ fn cookie(cx: &mut Context<'_>, line: &Line, args: &[Token]) -> Result<BalancePo
     let (fallback, max_age) = inside?;
     let Some(token) = name else {
         let name = COOKIE.to_owned();
-        let secret = String::new();
+        let secret = CookieSecret(String::new());
         return Ok(BalancePolicy::Cookie { name, secret, max_age, fallback: Box::new(fallback) });
     };
     let name = named(cx, token, "the name of a cookie")?;
@@ -170,7 +170,7 @@ fn cookie(cx: &mut Context<'_>, line: &Line, args: &[Token]) -> Result<BalancePo
             .help("letters, digits, `-` and `_` make one"));
     }
     cookie::warn_of_prefix(cx, &name, !cx.trusted_proxies.is_empty(), token);
-    let secret = secret.unwrap_or_default();
+    let secret = CookieSecret(secret.unwrap_or_default());
     Ok(BalancePolicy::Cookie { name, secret, max_age, fallback: Box::new(fallback) })
 }
 

@@ -15,7 +15,7 @@ use onehop_http1::{ClientCodec, Known, ResponseHead};
 use tokio::io::AsyncWrite;
 
 use super::link::{Link, Silence};
-use super::queue::Slot;
+use super::queue::{Slot, Tunnel};
 use crate::limits::CODEC_LIMITS;
 use crate::request::conn::desk::Input;
 use crate::request::reserve::Reusable;
@@ -159,6 +159,11 @@ impl Connection {
     /// The peer's addresses that its own was last known to be among.
     pub(super) fn generation(&self) -> &Cell<u64> {
         &self.generation
+    }
+
+    /// It carries another protocol for as long as this is held, and no other request after that.
+    pub(super) fn become_tunnel(&self) -> Option<Tunnel> {
+        self.slot.as_ref()?.become_tunnel()
     }
 
     /// Closes it and keeps its place.

@@ -1,9 +1,9 @@
 //! Connections that rest, looked after at each tick of their core: those that the upstream has closed go, those that
 //! it is about to close are replaced before, and there are always as many as the floor says.
 //!
-//! The floor counts for the whole process. Each core opens its share; what is still missing at the next tick is opened
-//! by whoever sees it. Where the upstream refuses, one is tried at a time, more and more rarely. Never waits for a
-//! request, and no request waits for this.
+//! The floor counts for the whole process, and tunnels do not count for it. Each core opens its share; what is still
+//! missing at the next tick is opened by whoever sees it. Where the upstream refuses, one is tried at a time, more and
+//! more rarely. Never waits for a request, and no request waits for this.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -116,7 +116,7 @@ fn refill(core: &Rc<Core>, peer: &Arc<Peer>, is_look: bool) {
 /// As many as are to be open: those that will soon be closed are replaced before.
 fn bound(peer: &Peer) -> usize {
     let ceiling = peer.terms.ceiling.unwrap_or(usize::MAX);
-    (peer.terms.floor + peer.fading()).min(ceiling)
+    (peer.floor() + peer.fading()).min(ceiling)
 }
 
 /// Opens one.
@@ -233,7 +233,7 @@ impl Stock {
     fn retire_oldest(&mut self, core: &Core, now: Instant) {
         while let Some(oldest) = self.idle.front_mut() {
             let rested = now.saturating_duration_since(oldest.rests_since());
-            if rested < self.peer.terms.keep || !oldest.release_above(self.peer.terms.floor) {
+            if rested < self.peer.terms.keep || !oldest.release_above(self.peer.floor()) {
                 return;
             }
             self.idle.pop_front();

@@ -88,9 +88,9 @@ pub(super) async fn borrow(core: &Rc<Core>, peer: &Arc<Peer>, wish: Wish) -> Opt
         }
         let deadline = *deadline.get_or_insert_with(|| Instant::now() + UPSTREAM_BORROW_WAIT);
         match ask(core, peer, wish, door, deadline).await {
-            Lent::Connection(connection) => return Some(connection),
-            Lent::Nothing => {}
-            Lent::Late => return None,
+            Ok(Some(connection)) => return Some(connection),
+            Ok(None) => {}
+            Err(Late) => return None,
         }
     }
     None
@@ -104,29 +104,28 @@ pub(super) async fn borrow_from(
     number: usize,
 ) -> Option<Connection> {
     let door = core.shared.doors.0.get(number)?;
-    match ask(core, peer, wish, door, Instant::now() + UPSTREAM_BORROW_WAIT).await {
-        Lent::Connection(connection) => Some(connection),
-        Lent::Nothing | Lent::Late => None,
-    }
+    ask(core, peer, wish, door, Instant::now() + UPSTREAM_BORROW_WAIT).await.ok().flatten()
 }
 
-/// What came of one question.
-enum Lent {
-    Connection(Connection),
-    Nothing,
-    Late,
-}
+/// There was no answer to a question in time.
+struct Late;
 
-async fn ask(core: &Rc<Core>, peer: &Arc<Peer>, wish: Wish, door: &Door, deadline: Instant) -> Lent {
+async fn ask(
+    core: &Rc<Core>,
+    peer: &Arc<Peer>,
+    wish: Wish,
+    door: &Door,
+    deadline: Instant,
+) -> Result<Option<Connection>, Late> {
     let (to, from) = oneshot::channel();
     if door.knock.try_send(Ask::Lend { peer: Arc::clone(peer), wish, to }).is_err() {
-        return Lent::Nothing;
+        return Ok(None);
     }
     let mut asked = Asked { core, peer, from };
     match timeout_at(deadline, &mut asked.from).await {
-        Ok(Ok(Some(travelling))) => travelling.arrive().map_or(Lent::Nothing, Lent::Connection),
-        Ok(Ok(None) | Err(_)) => Lent::Nothing,
-        Err(_) => Lent::Late,
+        Ok(Ok(Some(travelling))) => Ok(travelling.arrive().ok()),
+        Ok(Ok(None) | Err(_)) => Ok(None),
+        Err(_) => Err(Late),
     }
 }
 

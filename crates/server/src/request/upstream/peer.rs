@@ -37,6 +37,8 @@ pub struct Peer {
     is_borrowed: bool,
     /// Connections that are open or being made, of all cores. Only a [`super::queue::Slot`] changes it.
     pub(super) open: Padded<AtomicUsize>,
+    /// Those of them that are tunnels now.
+    pub(super) tunnels: Padded<AtomicUsize>,
     /// Length of the queue, so that nobody locks it to find it empty. Changed only by who has locked it.
     waiting: Padded<AtomicUsize>,
     queue: Mutex<Queue>,
@@ -139,7 +141,7 @@ pub struct Terms {
     pub keep: Duration,
     /// Idle ones that are kept, over all cores.
     pub idle_max: usize,
-    /// So many are open at all times, over all cores.
+    /// So many are open at all times, over all cores, tunnels not counted.
     pub floor: usize,
     /// So many at most, over all cores.
     pub ceiling: Option<usize>,
@@ -180,6 +182,7 @@ impl Peer {
             is_withdrawn: AtomicBool::new(false),
             is_borrowed,
             open: Padded(AtomicUsize::new(0)),
+            tunnels: Padded(AtomicUsize::new(0)),
             waiting: Padded(AtomicUsize::new(0)),
             queue: Mutex::default(),
             last_failure: Mutex::default(),
@@ -250,6 +253,11 @@ impl Peer {
     /// Connections that are open or being made.
     pub fn open(&self) -> usize {
         self.open.0.load(Ordering::SeqCst)
+    }
+
+    /// So many are to be open at least: those that are tunnels for hours leave none for the next request.
+    pub(super) fn floor(&self) -> usize {
+        self.terms.floor.saturating_add(self.tunnels.0.load(Ordering::SeqCst))
     }
 
     /// Connections that rest, of all cores.

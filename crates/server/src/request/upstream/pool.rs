@@ -147,7 +147,7 @@ async fn get_newer(core: &Rc<Core>, peer: &Arc<Peer>, wish: Wish) -> Option<Conn
 /// Keeps a connection that [`Connection::reuse`] has found ready for another request.
 pub(crate) fn give_back(core: &Rc<Core>, peer: &Arc<Peer>, mut connection: Connection) {
     connection.rest(Instant::now());
-    let floor = peer.terms.floor;
+    let floor = peer.floor();
     let is_spent =
         peer.is_withdrawn() || !peer.is_current(&connection) || peer.rest_for(&connection).is_zero();
     if is_spent || peer.terms.keep.is_zero() && connection.release_above(floor) {

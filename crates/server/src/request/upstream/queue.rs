@@ -19,6 +19,9 @@ use crate::request::core::Core;
 /// The right to have one connection to a peer open. Dropped, somebody else may have it.
 pub(crate) struct Slot(Option<Arc<Peer>>);
 
+/// A connection that is a tunnel's, until this is dropped: it comes back to nobody, and the floor does not count it.
+pub(super) struct Tunnel(Arc<Peer>);
+
 /// Those who wait.
 #[derive(Default)]
 pub(super) struct Queue {
@@ -58,6 +61,13 @@ impl Slot {
         raised.ok().map(|_| Self(Some(Arc::clone(peer))))
     }
 
+    /// Its connection is of no use to any other request from now on.
+    pub(super) fn become_tunnel(&self) -> Option<Tunnel> {
+        let peer = self.0.as_ref()?;
+        peer.tunnels.0.fetch_add(1, Ordering::SeqCst);
+        Some(Tunnel(Arc::clone(peer)))
+    }
+
     /// Gives it up where the peer has more than so many.
     pub(super) fn give_up_above(mut self, floor: usize) -> Result<(), Self> {
         let Some(peer) = self.0.take() else { return Ok(()) };
@@ -69,6 +79,12 @@ impl Slot {
             }
             Err(_) => Err(Self(Some(peer))),
         }
+    }
+}
+
+impl Drop for Tunnel {
+    fn drop(&mut self) {
+        self.0.tunnels.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -112,7 +112,7 @@ impl Policy {
             BalancePolicy::Query(name, other) => Self::Query(name.clone(), fallback(other)),
             BalancePolicy::Header(name, other) => Self::Header(name.clone(), fallback(other)),
             BalancePolicy::Cookie { name, secret, max_age, fallback: other } => {
-                let cookie = Cookie::new(name, secret, *max_age, members);
+                let cookie = Cookie::new(name, &secret.0, *max_age, members);
                 Self::Cookie(Box::new(cookie), fallback(other))
             }
         }

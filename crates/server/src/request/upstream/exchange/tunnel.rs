@@ -32,6 +32,7 @@ pub(super) async fn run(
 ) {
     let Bounds { patience, is_told, end } = bounds;
     upload.become_tunnel();
+    let _tunnel = connection.become_tunnel();
     let (upstream_spoke, client_spoke) = (Cell::new(false), Cell::new(false));
     let (stopping, farewell_over) = (download.stopping(), download.farewell_over());
     // `Some`: that side has ended its direction, and the other's goes on.

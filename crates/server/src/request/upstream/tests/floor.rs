@@ -71,6 +71,35 @@ fn a_floor_is_kept_under_a_ceiling_and_while_its_connections_are_in_use() {
     assert_eq!(peer.counts().idle, 3);
 }
 
+#[test]
+fn tunnels_leave_a_whole_floor_for_other_requests_and_count_for_the_ceiling() {
+    for (ceiling, open) in [(None, 4), (Some(3), 3)] {
+        let upstream = Upstream::start();
+        let keep = Duration::from_millis(50);
+        let peer = peer_at(upstream.address, Terms { floor: 2, ceiling, keep, ..terms() });
+        let cores = Cores::start(2, &[&peer]);
+        wait_until("open", || peer.counts().idle == 2);
+        let (end, ended) = std_mpsc::channel::<tokio::sync::oneshot::Sender<()>>();
+        for core in 0..2 {
+            let (asked, end) = (Arc::clone(&peer), end.clone());
+            cores.begin(core, move |core| async move {
+                let connection = pool::get(&core, &asked, Wish::Any).await.expect("a connection");
+                let _tunnel = connection.become_tunnel();
+                let (over, is_over) = tokio::sync::oneshot::channel();
+                end.send(over).expect("still wanted");
+                let _ = is_over.await;
+            });
+        }
+        let over: Vec<_> = (0..2).map(|_| ended.recv_timeout(PATIENCE).unwrap()).collect();
+        wait_until("open again", || peer.counts().idle as usize == open - 2);
+        let begun = Instant::now();
+        wait_until("looked at again", || begun.elapsed() > keep * 4);
+        assert_eq!((peer.open(), peer.idle()), (open, open - 2), "no more than that, and none is retired");
+        drop(over);
+        wait_until("tunnels are over", || peer.counts().open == 2 && peer.counts().idle == 2);
+    }
+}
+
 /// Closes what has rested for so long, as servers do.
 struct Impatient {
     address: SocketAddr,

@@ -151,7 +151,12 @@ fn every_policy() -> Vec<BalancePolicy> {
         P::UriHash,
         P::Query("q".to_owned(), random()),
         P::Header("x-key".to_owned(), random()),
-        P::Cookie { name: "lb".to_owned(), secret: String::new(), max_age: None, fallback: random() },
+        P::Cookie {
+            name: "lb".to_owned(),
+            secret: checked::CookieSecret(String::new()),
+            max_age: None,
+            fallback: random(),
+        },
     ]
 }
 
@@ -392,7 +397,8 @@ fn a_clients_address_is_believed_from_trusted_proxies_alone() {
 
 fn cookies(secret: &str, max_age: Option<Duration>) -> Arc<Proxy> {
     let fallback = Box::new(BalancePolicy::RoundRobin);
-    proxy(BalancePolicy::Cookie { name: "lb".to_owned(), secret: secret.to_owned(), max_age, fallback }, 3)
+    let secret = checked::CookieSecret(secret.to_owned());
+    proxy(BalancePolicy::Cookie { name: "lb".to_owned(), secret, max_age, fallback }, 3)
 }
 
 fn given(chosen: &Chosen) -> String {
