@@ -360,7 +360,7 @@ fn announces_body(head: &ResponseHead) -> bool {
 fn answer_body(head: &ResponseHead, method: Method) -> Result<AnswerBody, Refusal> {
     let bodiless = method == Method::Head || matches!(head.status, 204 | 304);
     // Checked also where there is no body: an upstream with two lengths is not to be trusted with the next.
-    let declared = framing::declared_length(&head.fields, head.version)?;
+    let declared = framing::declared_length(&head.fields, head.version, framing::Repeated::One)?;
     Ok(match declared {
         _ if bodiless => AnswerBody::None,
         BodyLength::None => AnswerBody::UntilClose,

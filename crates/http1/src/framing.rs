@@ -6,14 +6,28 @@
 use crate::fields::Fields;
 use crate::{BodyLength, Known, Refusal, Version, grammar};
 
+/// What one length that is said several times, in lines of their own, is taken for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Repeated {
+    /// For a fault: a request's sender has no reason to, unless another is to read it otherwise.
+    Refused,
+    /// For that length, as RFC 9112 section 6.3 item 5 allows: programs behind some gateways do it, and whoever reads
+    /// any of the lines reads the same.
+    One,
+}
+
 /// The length that Transfer-Encoding and Content-Length give a body. `BodyLength::None` where neither is
 /// there, which means no body in a request and a body until the connection's end in an answer.
-pub(crate) fn declared_length(fields: &Fields, version: Version) -> Result<BodyLength, Refusal> {
+pub(crate) fn declared_length(
+    fields: &Fields,
+    version: Version,
+    repeated: Repeated,
+) -> Result<BodyLength, Refusal> {
     let length = fields.get(Known::ContentLength);
     if fields.get(Known::TransferEncoding).is_none() {
         return match length {
             None => Ok(BodyLength::None),
-            Some(first) => content_length(fields, first).map(BodyLength::Known),
+            Some(first) => content_length(fields, first, repeated).map(BodyLength::Known),
         };
     }
     if length.is_some() {
@@ -42,12 +56,13 @@ pub(crate) fn keeps_alive(fields: &Fields, version: Version) -> bool {
     version == Version::Http11 || fields.lists(Known::Connection, b"keep-alive")
 }
 
-/// RFC 9112 section 6.3 item 5 lets a recipient take a list of equal values; we take one value only.
-fn content_length(fields: &Fields, first: &[u8]) -> Result<u64, Refusal> {
+/// RFC 9112 section 6.3 item 5 lets a recipient take a list of equal values; we take none within one line.
+fn content_length(fields: &Fields, first: &[u8], repeated: Repeated) -> Result<u64, Refusal> {
     if fields.get_all(Known::ContentLength).any(|value| value != first) {
         return Err(Refusal::DifferingContentLength);
     }
-    if fields.get_all(Known::ContentLength).count() > 1 || first.contains(&b',') {
+    let is_repeated = || fields.get_all(Known::ContentLength).count() > 1;
+    if first.contains(&b',') || (repeated == Repeated::Refused && is_repeated()) {
         return Err(Refusal::ListedContentLength);
     }
     grammar::decimal(first).ok_or(Refusal::BadContentLength)

@@ -27,7 +27,7 @@ pub struct Limits {
 
 impl Limits {
     /// Fields that the tokeniser has room for on the stack.
-    pub const FIELDS_MAX: usize = 128;
+    pub const FIELDS_MAX: usize = 256;
 
     /// Bytes that a connection's input buffer must be able to hold: with that many there, a codec always
     /// takes some, or refuses. A buffer that is smaller could fill up and never be emptied.

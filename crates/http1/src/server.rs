@@ -386,7 +386,7 @@ impl Request {
         let waits = head.version == Version::Http11 && head.fields.lists(Known::Expect, b"100-continue");
         Ok(Request {
             version: head.version,
-            body: framing::declared_length(&head.fields, head.version)?,
+            body: framing::declared_length(&head.fields, head.version, framing::Repeated::Refused)?,
             keep_alive: framing::keeps_alive(&head.fields, head.version),
             expectation: if waits { Expectation::Waiting } else { Expectation::None },
             kind: match head.method {

@@ -54,7 +54,7 @@ fn a_request_is_framed_by_its_body() {
 
 #[test]
 fn an_answers_body_ends_where_the_rules_say() {
-    let rows: [(&str, &[u8], &[u8], bool); 16] = [
+    let rows: [(&str, &[u8], &[u8], bool); 17] = [
         ("GET", b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", b"hello", true),
         ("GET", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", b"", true),
         ("GET", b"HTTP/1.1 200\r\nContent-Length: 0\r\n\r\n", b"", true),
@@ -81,6 +81,7 @@ fn an_answers_body_ends_where_the_rules_say() {
         ("GET", b"HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n", b"", false),
         ("GET", b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\n\r\n", b"hello", false),
         ("CONNECT", b"HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\n\r\nno", b"no", true),
+        ("GET", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nA: b\r\ncontent-length:2\r\n\r\nhi", b"hi", true),
     ];
     for (method, input, body, reusable) in rows {
         let got = read_at_every_cut(method, false, input);
@@ -92,7 +93,7 @@ fn an_answers_body_ends_where_the_rules_say() {
 
 #[test]
 fn answers_with_two_readings_or_cut_off_are_refused() {
-    let rows: [(&[u8], Refusal); 26] = [
+    let rows: [(&[u8], Refusal); 29] = [
         (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", Refusal::BothLengths),
         (
             b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
@@ -100,6 +101,15 @@ fn answers_with_two_readings_or_cut_off_are_refused() {
         ),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\n\r\n", Refusal::ListedContentLength),
         (b"HTTP/1.1 200 OK\r\nContent-Length: +5\r\n\r\n", Refusal::BadContentLength),
+        (b"HTTP/1.1 200 OK\r\nContent-Length:\r\nContent-Length: \r\n\r\n", Refusal::BadContentLength),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 05\r\n\r\n",
+            Refusal::DifferingContentLength,
+        ),
+        (
+            b"HTTP/1.1 200 OK\r\nContent-Length: 5, 5\r\nContent-Length: 5, 5\r\n\r\n",
+            Refusal::ListedContentLength,
+        ),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, gzip\r\n\r\n", Refusal::TransferEncodingNotChunked),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", Refusal::UnknownTransferCoding),
         (b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", Refusal::ChunkedInHttp10),

@@ -76,7 +76,9 @@ fn an_endless_target_or_head_is_refused_before_its_end() {
     with_bounds(&target, Limits::default(), Some(Refusal::TargetTooLong));
     let head = [b"GET / HTTP/1.1\r\nA: ".as_slice(), &[b'a'; 70_000]].concat();
     with_bounds(&head, Limits::default(), Some(Refusal::HeadTooLarge));
-    let fields = [b"GET / HTTP/1.1\r\nHost: h\r\n".as_slice(), &b"A: b\r\n".repeat(200), b"\r\n"].concat();
+    let fields =
+        [b"GET / HTTP/1.1\r\nHost: h\r\n".as_slice(), &b"A: b\r\n".repeat(Limits::FIELDS_MAX), b"\r\n"]
+            .concat();
     with_bounds(&fields, Limits::default(), Some(Refusal::TooManyFields));
     with_bounds(&fields, Limits { fields: 1000, ..Limits::default() }, Some(Refusal::TooManyFields));
 }

@@ -9,7 +9,7 @@ use onehop_http1::RequestHead;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::socket::Socket;
-use crate::limits::{HEAD_BYTES_MAX, READ_BUFFER_BYTES};
+use crate::limits::{ANSWER_HEAD_BYTES_MAX, READ_BUFFER_BYTES};
 use crate::request::answer::Answer;
 use crate::request::reserve::Reusable;
 
@@ -131,8 +131,8 @@ impl Input {
             self.bytes.copy_within(self.start..self.end, 0);
             self.end -= self.start;
             self.start = 0;
-        } else if self.bytes.len() < HEAD_BYTES_MAX * 2 {
-            // A head longer than the codec's bound is refused before this bound is reached.
+        } else if self.bytes.len() < ANSWER_HEAD_BYTES_MAX * 2 {
+            // A head, of a request or of an answer, longer than the codec's bound is refused before this bound is reached.
             self.bytes.resize(self.bytes.len() * 2, 0);
         }
     }

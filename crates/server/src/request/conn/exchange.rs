@@ -39,6 +39,8 @@ pub(crate) struct Line<'c> {
     pub(super) deadline: &'c Deadline,
     /// How long a handler may take from the last byte of its request on.
     pub(super) handler_time: Cell<Duration>,
+    /// The answer's head is out.
+    pub(super) is_answering: Cell<bool>,
 }
 
 /// The request's body on its way from the client.
@@ -156,7 +158,9 @@ impl<'l, 'c> Upload<'l, 'c> {
             deadline.set(waiting, self.line.core.shared.timeouts.body_progress);
             let count = poll_fn(|context| {
                 let polled = self.input.poll_fill(&mut self.line.socket.borrow_mut(), context);
-                if polled.is_pending() && deadline.poll_over(context) {
+                // Both ways may go on for long once the answer goes: what it waits for is the handler's to say.
+                let is_bounded = !self.line.is_answering.get();
+                if polled.is_pending() && is_bounded && deadline.poll_over(context) {
                     return Poll::Ready(Err(Fault::BodyTimeout));
                 }
                 polled.map_err(|_| Fault::ClientGone)
@@ -306,6 +310,7 @@ impl<'l, 'c> Download<'l, 'c> {
             codec.write_head(self.output, AnswerHead { status, fields, date, body: length, upgrade });
         });
         self.state = if upgrade { Sent::Upgrade } else { Sent::Head };
+        self.line.is_answering.set(true);
     }
 
     /// Sends bytes of the body: they are gathered, and written when they are many. Copying a piece once more
@@ -404,8 +409,10 @@ impl<'l, 'c> Download<'l, 'c> {
 
     /// Writes what was gathered, and then `bytes`.
     async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let Self { line, output, .. } = self;
-        let mut piece = Piece { output, writing: Writing::default() };
+        let Self { line, output, state, .. } = self;
+        // A tunnel holds one buffer, however long its client pauses.
+        let writing = if *state == Sent::Upgrade { Writing::patient() } else { Writing::default() };
+        let mut piece = Piece { output, writing };
         poll_fn(|context| {
             let mut socket = line.socket.borrow_mut();
             piece.writing.poll(&mut socket, line.deadline, context, piece.output, bytes)

@@ -19,9 +19,16 @@ pub(crate) struct Writing {
     written: usize,
     is_waiting: bool,
     has_waited: bool,
+    /// Without a deadline.
+    is_patient: bool,
 }
 
 impl Writing {
+    /// One that waits for as long as the connection lives: for protocols that have their own idea of silence.
+    pub(crate) fn patient() -> Self {
+        Self { is_patient: true, ..Self::default() }
+    }
+
     /// Writes `first` and then `second`, in as few calls as the socket allows. A client that takes nothing
     /// for [`crate::limits::WRITE_PROGRESS_DEADLINE`] is given up. The pieces must be the same each time.
     pub(crate) fn poll(
@@ -43,7 +50,7 @@ impl Writing {
                     stream.poll_write_vectored(context, &[IoSlice::new(head), IoSlice::new(body)])
                 }
             };
-            if polled.is_pending() {
+            if polled.is_pending() && !self.is_patient {
                 if !std::mem::replace(&mut self.is_waiting, true) {
                     deadline.set_write();
                 }

@@ -16,7 +16,7 @@ use tokio::io::AsyncWrite;
 
 use super::link::{Link, Silence};
 use super::queue::{Slot, Tunnel};
-use crate::limits::CODEC_LIMITS;
+use crate::limits::ANSWER_CODEC_LIMITS;
 use crate::request::conn::desk::Input;
 use crate::request::reserve::Reusable;
 
@@ -64,7 +64,7 @@ impl Connection {
         let now = Instant::now();
         Self {
             link: RefCell::new(link),
-            codec: RefCell::new(ClientCodec::new(CODEC_LIMITS)),
+            codec: RefCell::new(ClientCodec::new(ANSWER_CODEC_LIMITS)),
             slot,
             address,
             generation: Cell::new(generation),

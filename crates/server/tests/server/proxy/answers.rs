@@ -303,6 +303,36 @@ fn what_is_no_answer_is_a_bad_gateway_and_nothing_of_it_is_told() {
 }
 
 #[test]
+fn a_large_head_passes_up_to_its_bound_and_one_length_said_twice_is_one_length() {
+    let many = (0..254).map(|number| format!("X-{number}: 1\r\n")).collect::<String>();
+    let wide = |bytes: usize| format!("X-Wide: {}\r\n", "x".repeat(bytes));
+    let rows = [
+        (String::new(), true),
+        ("Content-Length: 2\r\n".to_owned(), true),
+        (many.clone(), true),
+        (format!("{many}X-One: 1\r\nX-More: 1\r\n"), false),
+        (wide(40 << 10), true),
+        (wide((64 << 10) - 100), true),
+        (wide(64 << 10), false),
+    ];
+    for (fields, passes) in rows {
+        let program = saying(format!("HTTP/1.1 200 OK\r\n{fields}Content-Length: 2\r\n\r\nhi"), true);
+        let server = before(&program, |_| {});
+        let mut client = server.connect();
+        for _ in 0..2 {
+            client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+            let answer = client.answer();
+            let expected = if passes { (200, "hi") } else { (502, "") };
+            assert_eq!((answer.status, answer.text().as_str()), expected, "{} bytes", fields.len());
+            let lengths = answer.head.matches("Content-Length").count();
+            assert_eq!(lengths, 1, "{}", answer.head);
+        }
+        let broken = if passes { 0 } else { 2 };
+        assert_eq!(refused(&server, "upstream_broken"), broken, "{} bytes", fields.len());
+    }
+}
+
+#[test]
 fn a_head_may_be_bounded_more_narrowly() {
     let program =
         saying(format!("HTTP/1.1 200 OK\r\nX-Fat: {}\r\nContent-Length: 0\r\n\r\n", "x".repeat(2000)), true);

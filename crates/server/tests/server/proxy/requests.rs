@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use onehop_config::checked::{HeaderOp, Network, Template};
+use onehop_server::limits::Timeouts;
 
 use super::{before, nowhere};
 use crate::harness::{TestServer, Wishes, application};
@@ -339,6 +340,55 @@ fn an_upstream_that_never_asks_gets_the_body_after_a_time() {
         assert_eq!(client.answer().text(), "hello");
         program.wait_for_ends(ends);
     }
+}
+
+#[test]
+fn who_is_not_told_that_the_client_waits_need_not_ask_and_no_connection_upgrades_without_its_protocol() {
+    let program = echo();
+    let deleted = |name: &str| HeaderOp::Delete { name: name.to_owned() };
+    for name in ["expect", "*"] {
+        let server = before(&program, move |proxy| {
+            proxy.request_fields = vec![deleted(name)];
+            proxy.transport.expect_continue_timeout = Some(Duration::from_secs(3600));
+        });
+        let mut client = server.connect();
+        client
+            .send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+        assert!(client.try_head().unwrap().starts_with("HTTP/1.1 100"));
+        client.send("hello");
+        assert_eq!(client.answer().text(), "hello");
+        let head = program.heads().pop().unwrap();
+        assert_eq!(field(&head, "Expect"), None, "{head}");
+    }
+    for name in ["upgrade", "*"] {
+        let lines = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\nUpgrade: websocket";
+        let head = passed_on(lines, move |proxy| proxy.request_fields = vec![deleted(name)]);
+        assert!(!head.to_lowercase().contains("upgrade"), "{head}");
+    }
+}
+
+#[test]
+fn a_running_answer_waits_for_no_more_of_the_request() {
+    let program = Program::start(|talk, _| {
+        talk.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n");
+        let Some((body, _)) = talk.chunks() else { return false };
+        talk.say(format!("{:x}\r\n{}\r\n0\r\n\r\n", body.len(), String::from_utf8_lossy(&body)))
+    });
+    let timeouts = Timeouts { body_progress: Duration::from_millis(250), ..Timeouts::default() };
+    let wishes = Wishes { timeouts, ..Wishes::default() };
+    let server = super::serve_wishing("", &[program.address], |_| {}, wishes);
+    let begin = "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n";
+    let mut client = server.connect();
+    client.send(begin);
+    assert!(client.try_head().unwrap().starts_with("HTTP/1.1 200"));
+    assert_eq!(client.bytes(7), b"2\r\nhi\r\n");
+    // Nobody has ended it meanwhile.
+    client.stream.set_read_timeout(Some(Duration::from_millis(1500))).unwrap();
+    let early = std::io::Read::read(&mut client.stream, &mut [0; 64]);
+    assert!(early.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock), "{early:?}");
+    client.stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    client.send("2\r\nlo\r\n0\r\n\r\n");
+    assert_eq!(client.bytes(15), b"5\r\nhello\r\n0\r\n\r\n");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use onehop_config::checked::{Checked, Step};
+use onehop_server::limits::Timeouts;
 
 use super::{before, refused};
 use crate::client::Client;
@@ -54,6 +55,23 @@ fn bytes_pass_both_ways_after_the_101_and_each_direction_ends_by_itself() {
     program.wait_for_ends(1);
     let head = &program.heads()[0];
     assert!(head.contains("Upgrade: echo") && head.to_lowercase().contains("connection: upgrade"), "{head}");
+}
+
+#[test]
+fn a_client_that_takes_nothing_for_a_while_keeps_its_tunnel() {
+    const LENGTH: usize = 32 << 20;
+    let program = Program::start(|talk, _| {
+        talk.say(
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\nX-Kept: 1\r\n\r\n",
+        ) && talk.say(vec![b'x'; LENGTH])
+    });
+    let timeouts = Timeouts { write_progress: Duration::from_millis(250), ..Timeouts::default() };
+    let wishes = Wishes { timeouts, ..Wishes::default() };
+    let server = super::serve_wishing("", &[program.address], |_| {}, wishes);
+    let mut client = open(&server);
+    // As long as this, twice and more: nothing is read.
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!(client.bytes(LENGTH).len(), LENGTH);
 }
 
 #[test]

@@ -37,6 +37,7 @@ impl Connection {
                 codec: RefCell::new(&mut self.codec),
                 deadline: &self.deadline,
                 handler_time: Cell::new(Duration::MAX),
+                is_answering: Cell::new(false),
             };
             let mut upload = Upload::new(&line, input);
             let mut download = Download::new(&line, output);

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use onehop_http1::{AnswerBody, Known, Refusal, ResponseHead, Version};
 
-use super::{Call, Member, ask};
+use super::ask::{self, Asked};
+use super::{Call, Member};
 use crate::limits::PROXY_ROUTE_LOOK_PERIOD;
 use crate::request::answer::Answer;
 use crate::request::conn::exchange::Upload;
@@ -24,13 +25,13 @@ pub(super) struct Forwarding<'a> {
     trip: &'a Trip<'a>,
     member: &'a Member,
     started: Instant,
-    /// We have asked for gzip, and the client has not.
-    asks_for_gzip: bool,
+    /// What the head that was written says.
+    asked: Asked,
 }
 
 impl<'a> Forwarding<'a> {
     pub(super) fn new(call: &'a Call<'a>, trip: &'a Trip<'a>, member: &'a Member, started: Instant) -> Self {
-        Self { call, trip, member, started, asks_for_gzip: false }
+        Self { call, trip, member, started, asked: Asked { for_gzip: false, of_waiting: false } }
     }
 
     /// RFC 9110 section 7.8: only to a protocol that was asked for.
@@ -109,8 +110,12 @@ impl Lead for Forwarding<'_> {
         upload: &Upload<'_, '_>,
         buffers: &mut Buffers,
     ) -> Result<(), Refusal> {
-        self.asks_for_gzip = ask::write(self.call, self.trip, connection, upload, buffers)?;
+        self.asked = ask::write(self.call, self.trip, connection, upload, buffers)?;
         Ok(())
+    }
+
+    fn tells_of_waiting(&self) -> bool {
+        self.asked.of_waiting
     }
 
     fn take_head(
@@ -133,7 +138,7 @@ impl Lead for Forwarding<'_> {
             None => fields::fill(head, &mut answer.fields, Kind::Upgrade, Self::VOICE),
             Some(body) => {
                 let is_gzip = |coding: &[u8]| coding.eq_ignore_ascii_case(b"gzip");
-                passing.decode = self.asks_for_gzip
+                passing.decode = self.asked.for_gzip
                     && body != AnswerBody::None
                     && head.get(Known::ContentEncoding).is_some_and(is_gzip)
                     && head.get_all(Known::ContentEncoding).count() == 1;

@@ -16,14 +16,23 @@ use crate::request::hop::fields::{self, Rule, Spellings, accepts_trailers, asks_
 use crate::request::trip::Trip;
 use crate::request::upstream::connection::{Buffers, Connection};
 
-/// Writes the head to the connection's output; `true` where gzip was asked for that nobody but us understands.
+/// What a head that was written says.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked {
+    /// Gzip was asked for, which nobody but us may understand.
+    pub(super) for_gzip: bool,
+    /// The client waits to be asked for its body.
+    pub(super) of_waiting: bool,
+}
+
+/// Writes the head to the connection's output.
 pub(super) fn write(
     call: &Call<'_>,
     trip: &Trip<'_>,
     connection: &Connection,
     upload: &Upload<'_, '_>,
     buffers: &mut Buffers,
-) -> Result<bool, Refusal> {
+) -> Result<Asked, Refusal> {
     let Buffers { output, scratch: lines, .. } = buffers;
     let body = call.opening.length;
     // Bytes that follow an upgrade belong to the other protocol; with a body before them, both sides would
@@ -33,10 +42,14 @@ pub(super) fn write(
     write_target(trip, lines);
     let target_bytes = lines.len();
     write_fields(call, trip, upgrade, lines);
-    if !call.opening.is_complete && upload.expects_continue() {
+    let expects = !call.opening.is_complete && upload.expects_continue();
+    if expects {
         lines.extend_from_slice(b"Expect: 100-continue\r\n");
     }
     let changed = change(call, trip, target_bytes, lines);
+    // What `header_up` has deleted is not asked for.
+    let has = |name| changed.as_ref().is_none_or(|fields| fields.get(name).is_some());
+    let (upgrade, of_waiting) = (upgrade && has("upgrade"), expects && has("expect"));
     let asks_for_gzip = !upgrade && asks_for_gzip(call, trip, changed.as_ref());
     if asks_for_gzip {
         lines.extend_from_slice(b"Accept-Encoding: gzip\r\n");
@@ -44,7 +57,7 @@ pub(super) fn write(
     let (target, fields) = lines.split_at_checked(target_bytes).unwrap_or_default();
     let method = trip.head.method_bytes();
     connection.codec().write_request_head(output, AskHead { method, target, fields, body, upgrade })?;
-    Ok(asks_for_gzip)
+    Ok(Asked { for_gzip: asks_for_gzip, of_waiting })
 }
 
 fn write_fields(call: &Call<'_>, trip: &Trip<'_>, upgrade: bool, out: &mut Vec<u8>) {

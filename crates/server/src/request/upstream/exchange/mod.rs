@@ -45,6 +45,11 @@ pub(crate) trait Lead {
         buffers: &mut Buffers,
     ) -> Result<(), Refusal>;
 
+    /// Whether the head that was written tells the upstream that the client waits to be asked for its body.
+    fn tells_of_waiting(&self) -> bool {
+        true
+    }
+
     /// The final head is there, or that of an upgrade (`body` is `None` then): fills the answer's fields. An error
     /// ends the exchange.
     fn take_head(
@@ -217,7 +222,7 @@ pub(crate) async fn run<L: Lead>(
 }
 
 async fn attempt<L: Lead>(
-    exchange: Exchange<'_>,
+    mut exchange: Exchange<'_>,
     lead: &mut L,
     buffers: &mut Buffers,
     way: Way<'_, '_, '_, '_, '_>,
@@ -227,6 +232,10 @@ async fn attempt<L: Lead>(
     lead.ask(exchange.connection, upload, buffers).map_err(|_| Broke::Fault(L::fault(Cause::Died)))?;
     let Buffers { input, output, head, .. } = buffers;
     let expects_continue = !exchange.is_complete && upload.expects_continue();
+    if expects_continue && !lead.tells_of_waiting() {
+        // An upstream that does not know of it does not ask.
+        exchange.patience.asking = Some(Duration::ZERO);
+    }
     let taken = {
         let uploading = upload::send::<L>(upload, exchange, output, signals);
         let taking = download::Taking::new(exchange, input, head, signals, expects_continue);
