@@ -19,7 +19,7 @@ pub(crate) trait Reusable {
 
 /// Those that nobody uses now.
 pub(crate) struct Reserve<T> {
-    #[expect(clippy::vec_box, reason = "they travel; a box keeps the future that holds one small")]
+    /// In boxes, because they travel: the future that holds one stays small.
     free: RefCell<Vec<Box<T>>>,
     /// Bytes that they hold.
     held: Cell<usize>,
