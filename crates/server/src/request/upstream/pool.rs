@@ -227,12 +227,16 @@ fn trim(core: &Rc<Core>, peer: &Arc<Peer>) {
 }
 
 /// Whether a connection that rests may be used for a request that may be sent once only: it rested for a moment, or
-/// is known to be kept for longer.
+/// is known to be kept for longer. Of a far upstream it is also enough that nothing speaks against it: a handshake costs
+/// each such request round trips, while one can meet an unforeseen closing only until two of them were seen.
 fn is_surely_alive(peer: &Peer, connection: &Connection, now: Instant) -> bool {
     let rested = now.saturating_duration_since(connection.rests_since());
     let is_known = match peer.patience_with(connection) {
         Some(patience) => rested + UPSTREAM_IDLE_MARGIN < rest::rests_at_most(patience),
-        None => peer.habit(connection).is_outlived(rested),
+        None => {
+            let habit = peer.habit(connection);
+            habit.is_outlived(rested) || peer.is_far() && !habit.was_closed_around(rested)
+        }
     };
     rested <= UPSTREAM_IDLE_ONCE_ONLY || is_known
 }

@@ -71,6 +71,12 @@ impl Habit {
         millis(rested + UPSTREAM_IDLE_MARGIN) < self.outlived.load(Ordering::Relaxed)
     }
 
+    /// Whether one that had rested about so long was the last to be closed: that may become a habit.
+    pub(super) fn was_closed_around(&self, rested: Duration) -> bool {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.is_some_and(|close| is_alike(close.rested, rested))
+    }
+
     /// After so long it closes them, as far as is known.
     pub(super) fn closes_after(&self) -> Option<Duration> {
         let learned = self.closes_after.load(Ordering::Relaxed);
@@ -123,6 +129,8 @@ mod tests {
         let at = |seconds| start + Duration::from_secs(seconds);
         let secs = Duration::from_secs;
         habit.closed(at(0), secs(5), at(5));
+        let doubtful = [3, 5, 6, 8].map(|rested| habit.was_closed_around(secs(rested)));
+        assert_eq!(doubtful, [false, true, true, false]);
         // Closed together with the first.
         habit.closed(at(0), secs(5), at(5));
         habit.closed(at(1), secs(4), at(5));

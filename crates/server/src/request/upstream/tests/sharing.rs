@@ -1,7 +1,7 @@
 //! Taking, giving back, borrowing, and what makes a connection unusable.
 
 use super::*;
-use crate::limits::UPSTREAM_WINDOW_KEPT;
+use crate::limits::{UPSTREAM_IDLE_ONCE_ONLY, UPSTREAM_WINDOW_KEPT};
 
 #[test]
 fn a_core_takes_the_connection_that_it_used_last() {
@@ -100,6 +100,20 @@ fn of_a_far_upstream_the_connection_that_any_core_used_last_is_taken_once_window
         (borrowed + 1, 2),
         "the newest is here already"
     );
+}
+
+#[test]
+fn a_request_that_may_be_sent_once_only_shakes_no_hands_with_a_far_upstream() {
+    for (took, dials) in [(Duration::from_micros(50), 2), (Duration::from_millis(180), 1)] {
+        let upstream = Upstream::start();
+        let peer = peer_at(upstream.address, terms());
+        let cores = Cores::start(1, &[]);
+        cores.use_once(0, &peer, Wish::Any);
+        peer.note_dial(took);
+        std::thread::sleep(UPSTREAM_IDLE_ONCE_ONLY + Duration::from_millis(5));
+        cores.use_once(0, &peer, Wish::Alive);
+        assert_eq!(peer.counts().dials, dials, "{took:?}");
+    }
 }
 
 #[test]
