@@ -75,7 +75,11 @@ fn lend(core: &Rc<Core>, peer: &Arc<Peer>, wish: Wish, to: oneshot::Sender<Optio
 /// Whether another core is asked before one is dialled. Where a dial costs less than the question, cores under load
 /// make what they need instead of sending the same few connections to and fro.
 pub(super) fn is_worthwhile(core: &Core, peer: &Peer) -> bool {
-    let is_at_rest = || peer.open().saturating_sub(peer.idle()) <= core.shared.cores();
+    let is_at_rest = || {
+        // What was opened beforehand is to be used.
+        let open = peer.open();
+        open <= peer.terms.floor || open.saturating_sub(peer.idle()) <= core.shared.cores()
+    };
     peer.is_borrowed() && (peer.dial_took() >= UPSTREAM_BORROW_WORTH || is_at_rest())
 }
 
