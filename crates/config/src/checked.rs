@@ -16,6 +16,7 @@ pub use app::{
 pub use network::Network;
 
 mod app;
+pub mod limit;
 mod network;
 pub mod proxy;
 

@@ -1,0 +1,82 @@
+//! The checked settings of `limit` and `rate_limit`: how much of what comes is let in.
+//!
+//! Bounds as numbers, every default spelled out. What is done with them is `request/admit/`.
+
+use std::time::Duration;
+
+use super::Template;
+
+/// One `limit`: how many requests may be with those who answer at a time, and what becomes of the others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Limit {
+    /// What it is called in metrics and logs: `server`, a site's label, or that and the route's matcher as written.
+    pub label: String,
+    /// How many requests may be in flight.
+    pub bound: Bound,
+    /// Requests that wait for one of those.
+    pub queue: u32,
+    /// How long one waits there at most.
+    pub wait: Duration,
+    /// An application's event loop that is late by this much refuses some, by twice of it all.
+    pub lag: Option<Duration>,
+    /// What those are answered that are not let in.
+    pub shed_status: u16,
+}
+
+/// How many requests may be in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Bound {
+    /// As many as come: only `lag` refuses.
+    Unbounded,
+    /// So many.
+    Fixed(u32),
+    /// As many as do not make each other wait, found out from latencies, within these.
+    Adaptive {
+        /// At least so many.
+        min: u32,
+        /// At most so many.
+        max: u32,
+    },
+}
+
+/// Whom a bound lets in first where it cannot let in everybody.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Priority {
+    /// Shed first.
+    Low,
+    /// Where nothing is said.
+    #[default]
+    Normal,
+    /// Shed last.
+    High,
+}
+
+/// One `rate_limit`: how often the same somebody may ask.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RateLimit {
+    /// Its name; equal names with equal settings share their counts over routes and reloads.
+    pub zone: String,
+    /// Who counts as the same.
+    pub key: RateKey,
+    /// So many requests …
+    pub events: u32,
+    /// … in this time.
+    pub window: Duration,
+    /// So many of them may come at once.
+    pub burst: u32,
+    /// Keys that are remembered.
+    pub keys_max: u32,
+}
+
+/// Who counts as the same.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RateKey {
+    /// The client's address, as trusted proxies tell it; of IPv6 its /64.
+    ClientAddress,
+    /// The value of a request's header field, lower case name.
+    Header(String),
+    /// The value of a cookie.
+    Cookie(String),
+    /// Whatever placeholders make of the request.
+    Template(Template),
+}
