@@ -7,8 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use onehop_config::checked::{Checked, ListenAddress, Listener, LogOutput};
 
+use super::gates;
 use crate::observe::Registry;
 use crate::observe::access_log::{LogTarget, LogWriter};
+use crate::request::admit::Gates;
+use crate::request::admit::gate::Gate;
 use crate::request::core::Shared;
 use crate::request::handle::app::pool::Pool;
 use crate::request::handle::files::store::Store;
@@ -32,15 +35,19 @@ pub(super) struct Configured {
     pub(super) pools: Vec<Arc<Pool>>,
     /// Every `reverse_proxy`, by number.
     pub(super) proxies: Vec<Arc<Proxy>>,
+    /// Every `limit` once, but for those of applications.
+    pub(super) gates: Vec<Arc<Gate>>,
     /// Addresses by number of the listener, as long as the process runs: a number is never used for
     /// another address, because connections remember it.
     pub(super) addresses: Vec<ListenAddress>,
     routes: Vec<Arc<[Route]>>,
+    /// By number of the site.
+    site_gates: Vec<Arc<Gates>>,
     logs: Vec<Vec<LogTarget>>,
 }
 
 impl Configured {
-    /// Settings with the stores of their wishes. `addresses` are those of before, if any.
+    /// Settings with the stores of their wishes. `addresses` and `gates` are those of before, if any.
     pub(super) fn new(
         checked: Checked,
         wishes: Vec<StoreWish>,
@@ -48,23 +55,37 @@ impl Configured {
         pools: Vec<Arc<Pool>>,
         proxies: Vec<Arc<Proxy>>,
         mut addresses: Vec<ListenAddress>,
+        gates: &[Arc<Gate>],
     ) -> Result<Self, String> {
         let apps: Vec<_> = pools.iter().map(|pool| Arc::clone(&pool.app)).collect();
         let settings: Vec<_> = proxies.iter().map(|proxy| Arc::clone(&proxy.settings)).collect();
-        let known = Known { stores: &wishes, apps: &apps, proxies: &settings };
-        let routes = checked.sites.iter().map(|site| compile(&site.routes, known)).collect();
+        let gates = gates::make(&checked, gates)?;
+        let sites = checked.sites.iter().zip(&gates.sites);
+        let routes = sites.map(|(site, gates)| {
+            let known = Known { stores: &wishes, apps: &apps, proxies: &settings, limits: &gates.limits };
+            compile(&site.routes, known)
+        });
+        let routes = routes.collect();
+        let site_gates = gates.sites.into_iter().map(|site| site.gates).collect();
         let logs = open_logs(&checked)?;
         for listener in &checked.listeners {
             if !addresses.iter().any(|known| is_same_place(known, &listener.address)) {
                 addresses.push(listener.address.clone());
             }
         }
-        Ok(Self { checked, wishes, stores, pools, proxies, addresses, routes, logs })
+        let gates = gates.all;
+        Ok(Self { checked, wishes, stores, pools, proxies, gates, addresses, routes, site_gates, logs })
     }
 
     /// The listener that is configured at an address.
     pub(super) fn listener(&self, address: &ListenAddress) -> Option<&Listener> {
         self.checked.listeners.iter().find(|listener| is_same_place(&listener.address, address))
+    }
+
+    /// Every `limit` with its requests, those of applications too.
+    pub(super) fn limits(&self) -> impl Iterator<Item = &Gate> {
+        let own = self.pools.iter().filter_map(|pool| pool.gate.as_ref());
+        self.gates.iter().chain(own).map(Arc::as_ref)
     }
 
     /// Whether a connection may need a second descriptor: for an answer from disk, or from an upstream.
@@ -76,10 +97,11 @@ impl Configured {
 
     /// A snapshot of all this.
     pub(super) fn snapshot(&self, registry: &Registry) -> Arc<Snapshot> {
-        let sites = self.checked.sites.iter().zip(&self.routes).zip(&self.logs);
-        let sites = sites.map(|((site, routes), logs)| Site {
+        let sites = self.checked.sites.iter().zip(&self.routes).zip(&self.site_gates).zip(&self.logs);
+        let sites = sites.map(|(((site, routes), gates), logs)| Site {
             label: site.label.as_str().into(),
             routes: Arc::clone(routes),
+            gates: Arc::clone(gates),
             counters: registry.site(&site.label),
             logs: logs.clone(),
         });

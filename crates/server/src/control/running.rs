@@ -16,7 +16,7 @@ use super::bind::{self, Bound};
 use super::cores::Cores;
 use super::events::{Event, EventSink};
 use super::publish::{Configured, Publisher};
-use super::status::{AppStatus, ReloadSummary, SiteStatus, Status, StoreStatus};
+use super::status::{AppStatus, LimitStatus, ReloadSummary, SiteStatus, Status, StoreStatus};
 use super::store::CompressorProgram;
 use super::supervise::{SuperviseOptions, Supervisor};
 use super::trees::Trees;
@@ -133,8 +133,9 @@ impl Server {
             Trees::read(&wishes, checked.global.memory_bytes, compressor, Arc::clone(&events))
                 .map_err(StartError::Store)?;
         let admin_address = checked.global.admin;
-        let configured = Configured::new(checked, wishes, stores, pools, prepared.proxies(), Vec::new())
-            .map_err(StartError::Store)?;
+        let configured =
+            Configured::new(checked, wishes, stores, pools, prepared.proxies(), Vec::new(), &[])
+                .map_err(StartError::Store)?;
         let taken = configured.addresses.len() * cores + supervisor.descriptors();
         let connections = connections_max.map_or_else(
             || connections_allowed(taken, configured.needs_second_descriptor()),
@@ -273,10 +274,11 @@ impl Inner {
         let checked = (self.load)()?;
         refuse_tls(&checked).map_err(|error| error.to_string())?;
         let wishes = store_wishes(&checked);
-        let (before, known) = {
+        let (before, gates, known) = {
             let current = self.publisher.current();
             (
                 current.addresses.clone(),
+                current.gates.clone(),
                 current.wishes.iter().cloned().zip(current.stores.clone()).collect::<Vec<_>>(),
             )
         };
@@ -286,8 +288,8 @@ impl Inner {
         let upstreams = self.upstreams.prepare(&checked)?;
         let apps = self.supervisor.prepare(&app_wishes(&checked))?;
         let stores = change.stores.clone();
-        let made =
-            Configured::new(checked, wishes, stores, apps.pools(), upstreams.proxies(), before.clone());
+        let (pools, proxies) = (apps.pools(), upstreams.proxies());
+        let made = Configured::new(checked, wishes, stores, pools, proxies, before.clone(), &gates);
         let made = made.and_then(|configured| Ok((self.open(&configured, &before)?, configured)));
         let (opened, configured) = match made {
             Ok(made) => made,
@@ -377,6 +379,7 @@ impl Api for Inner {
             stores: current.stores.iter().map(|store| StoreStatus::of(store)).collect(),
             apps: self.supervisor.status(),
             proxies: self.upstreams.status(),
+            limits: current.limits().map(LimitStatus::of).collect(),
         }
     }
 
@@ -412,9 +415,11 @@ impl Api for Inner {
     }
 
     fn metrics(&self) -> String {
+        let limits: Vec<_> = self.publisher.current().limits().map(LimitStatus::of).collect();
         observe::render(&self.registry)
             + &observe::render_apps(&self.supervisor.status())
             + &observe::render_upstreams(&self.upstreams.status())
+            + &observe::render_limits(&limits)
     }
 }
 

@@ -5,9 +5,11 @@
 
 pub mod access_log;
 mod counters;
+mod limits;
 mod prometheus;
 mod upstreams;
 
 pub use counters::{CoreCounters, OTHER, Registry, SiteCounters};
+pub use limits::render_limits;
 pub use prometheus::{render, render_apps};
 pub use upstreams::render_upstreams;

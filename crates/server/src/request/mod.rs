@@ -1,9 +1,10 @@
 //! The data plane, in the order in which a request travels.
 //!
 //! [`listen`] accepts, [`conn`] makes requests of bytes, [`serve_request`] below finds the site and
-//! sends the request through its routes ([`trip`], [`route`]) to a handler ([`handle`]), [`rescue`]
-//! answers where none could. Never imports `control/`: what it needs is in the snapshot.
+//! sends the request through its routes ([`trip`], [`route`]) to a handler ([`handle`]), [`admit`] lets in as much
+//! of what waits for others as they can answer, [`rescue`] answers where none could. Never imports `control/`: what it needs is in the snapshot.
 
+pub mod admit;
 pub mod answer;
 mod conn;
 pub mod core;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 
 use onehop_http1::{Method, RequestHead};
 
+use admit::{Gathered, Way};
 use answer::Answer;
 use handle::proxy::Member;
 use origin::Origin;
@@ -46,6 +48,10 @@ pub struct Served {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NeedsDisk {
     site: usize,
+    /// What its way had gathered when it stopped.
+    limits: Gathered,
+    /// Who would have answered.
+    handler: Handler,
 }
 
 /// What comes of a request's head.
@@ -114,12 +120,56 @@ pub fn serve_request<'a>(
             reason: None,
             fault,
         }),
-        Travelled::NeedsDisk => Outcome::NeedsDisk(NeedsDisk { site: number }),
+        Travelled::NeedsDisk => {
+            Outcome::NeedsDisk(NeedsDisk { site: number, limits: trip.limits, handler: trip.handler })
+        }
         Travelled::Call(callee) => Outcome::Call(Call { site: number, trip, callee }),
     }
 }
 
+impl Call<'_> {
+    /// The gates that it passes.
+    pub(crate) fn way<'s>(&self, snapshot: &'s Snapshot) -> Way<'s> {
+        let site = snapshot.sites.get(self.site).map(|site| &site.gates);
+        let pool = match self.callee {
+            Callee::App(number) => snapshot.apps.get(number as usize),
+            Callee::Proxy(_) => None,
+        };
+        Way::new(site, self.trip.limits, pool.map(Arc::as_ref))
+    }
+
+    /// Makes the answer of one that is not let in.
+    pub(crate) fn shed(&self, fault: Fault, answer: &mut Answer) -> Served {
+        rescue::rescue(fault, answer);
+        self.trip.amend_error(answer);
+        Served {
+            site: Some(self.site),
+            handler: self.trip.handler,
+            upstream: None,
+            reason: None,
+            fault: Some(fault),
+        }
+    }
+}
+
 impl NeedsDisk {
+    /// The gates that it passes, as far as its way is known.
+    pub(crate) fn way(self, snapshot: &Snapshot) -> Way<'_> {
+        Way::new(snapshot.sites.get(self.site).map(|site| &site.gates), self.limits, None)
+    }
+
+    /// Makes the answer of one that is not let in, or has gone.
+    pub(crate) fn shed(self, fault: Fault, answer: &mut Answer) -> Served {
+        rescue::rescue(fault, answer);
+        Served {
+            site: Some(self.site),
+            handler: self.handler,
+            upstream: None,
+            reason: None,
+            fault: Some(fault),
+        }
+    }
+
     /// Makes the trip again on a thread that may wait for the disk, with everything it needs owned.
     #[expect(
         clippy::disallowed_methods,

@@ -5,6 +5,7 @@
 
 use onehop_http1::Refusal;
 
+use super::admit::refusal::{self, Cause};
 use super::answer::{Answer, Body};
 
 /// Who caused it.
@@ -110,6 +111,15 @@ pub enum Fault {
     UpstreamBroken(Refusal),
     /// The application names a file and no folder for such files is configured.
     FilesNotConfigured,
+    /// A `limit` did not let it in.
+    Shed {
+        /// Why.
+        cause: Cause,
+        /// As configured.
+        status: u16,
+        /// Seconds after which asking again makes sense.
+        retry_after: u32,
+    },
 }
 
 /// Turns a fault into its answer. What was on the answer before is gone.
@@ -137,6 +147,7 @@ pub fn rescue(fault: Fault, answer: &mut Answer) {
             answer.fields.add("Retry-After", retry_after.to_string().as_bytes());
         }
         Fault::WorkerRefused => answer.fields.add("Retry-After", b"1"),
+        Fault::Shed { retry_after, .. } => refusal::fill(answer, retry_after),
         Fault::UnknownHost
         | Fault::NotFound
         | Fault::Forbidden
@@ -180,7 +191,7 @@ impl Fault {
             Fault::RangeNotSatisfiable { .. } => 416,
             Fault::HeadTimeout | Fault::BodyTimeout => 408,
             Fault::TooManyConnections => 503,
-            Fault::Configured(status) => status,
+            Fault::Configured(status) | Fault::Shed { status, .. } => status,
             Fault::HungUp => 444,
             Fault::ClientGone | Fault::ClientStalled => 499,
             Fault::AppFailing { .. }
@@ -205,7 +216,10 @@ impl Fault {
     /// Who caused it.
     pub fn at_fault(self) -> AtFault {
         match self {
-            Fault::TooManyConnections | Fault::FileUnreadable | Fault::FilesNotConfigured => AtFault::Us,
+            Fault::TooManyConnections
+            | Fault::FileUnreadable
+            | Fault::FilesNotConfigured
+            | Fault::Shed { .. } => AtFault::Us,
             Fault::AppFailing { .. }
             | Fault::AppQueueFull { .. }
             | Fault::AppQueueTimeout { .. }
@@ -227,6 +241,25 @@ impl Fault {
             // `HungUp` among them: nothing failed, the application did not want that client.
             _ => AtFault::Client,
         }
+    }
+
+    /// Whether it came of too much at once, so that fewer at a time would have been answered.
+    pub(crate) fn is_of_overload(self) -> bool {
+        matches!(
+            self,
+            Fault::AppQueueFull { .. }
+                | Fault::AppQueueTimeout { .. }
+                | Fault::WorkerTimeout
+                | Fault::UpstreamDialTimeout
+                | Fault::UpstreamQueueFull
+                | Fault::UpstreamQueueTimeout
+                | Fault::UpstreamTimeout
+        )
+    }
+
+    /// Whether it was refused before anybody was asked.
+    pub(crate) fn is_shed(self) -> bool {
+        matches!(self, Fault::Shed { .. })
     }
 
     /// The `cause` label in metrics and logs.
@@ -267,6 +300,7 @@ impl Fault {
             Fault::UpstreamDied => "upstream_died",
             Fault::UpstreamBroken(_) => "upstream_broken",
             Fault::FilesNotConfigured => "files_not_configured",
+            Fault::Shed { cause, .. } => cause.fault_name(),
         }
     }
 

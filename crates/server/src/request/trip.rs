@@ -10,6 +10,7 @@ use std::sync::Arc;
 use onehop_config::checked::Encode;
 use onehop_http1::RequestHead;
 
+use super::admit::Gathered;
 use super::answer::Answer;
 use super::handle::proxy::Member;
 use super::handle::{encode, file, header, redirect, respond};
@@ -35,6 +36,8 @@ pub struct Trip<'a> {
     pub file_match: Option<Vec<u8>>,
     /// What `encode` allows.
     pub encode: Option<&'a Encode>,
+    /// What `limit` directives say, should somebody else have to answer.
+    pub limits: Gathered,
     /// Field changes that wait for the answer.
     pub headers: Vec<header::Gathered<'a>>,
     /// What the answer sets besides what the application does: leads later requests back to the same worker.
@@ -110,6 +113,7 @@ impl<'a> Trip<'a> {
             root: None,
             file_match: None,
             encode: None,
+            limits: Gathered::default(),
             headers: Vec::new(),
             own_cookie: None,
             handler: Handler::None,
@@ -173,6 +177,9 @@ impl<'a> Trip<'a> {
                 self.headers.push(gathered);
             }
             Action::Encode(encode) => self.encode = Some(encode),
+            // Only noted: what is answered from memory is never in flight.
+            Action::Limit(number) => self.limits.add(*number),
+            Action::Priority(priority) => self.limits.set_priority(*priority),
             Action::Rewrite(to) => {
                 let to = route::expand(to, self, route::Into::Uri);
                 let (path, query) = (std::mem::take(&mut self.path), self.query.take());

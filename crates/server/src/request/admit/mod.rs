@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use onehop_config::checked::limit::{Limit, Priority};
 
+use super::handle::Ended;
 use super::handle::app::pool::Pool;
 use super::rescue::Fault;
 use crate::limits::SITE_LIMITS_MAX;
@@ -160,12 +161,16 @@ impl<'g> Pass<'g> {
         }
     }
 
-    /// There is no answer for this reason.
-    pub(crate) fn failed(&mut self, fault: Fault) {
-        if fault.is_of_overload() {
-            self.measure(true);
+    /// The call is over; `status` is that of a whole answer.
+    pub(crate) fn ended(&mut self, ended: Result<Ended, Fault>, status: u16) {
+        match ended {
+            Ok(Ended::Complete) => self.answered(status, false),
+            // The time of their heads is known.
+            Ok(Ended::Sent | Ended::Broken(_) | Ended::Tunnelled) => {}
+            Err(fault) if fault.is_of_overload() => self.measure(true),
+            // How long another answer would have taken is not known.
+            Err(_) => self.since = None,
         }
-        self.since = None;
     }
 
     fn go_on(mut self, now: Instant) -> Asked<'g> {

@@ -24,6 +24,7 @@ use crate::limits::{
     GONE_LOOK_PERIOD, READ_BUFFER_BYTES, UPLOAD_PIECE_BYTES_MAX, UPLOAD_PIECE_BYTES_MIN,
     WRITE_GATHER_BYTES_MAX,
 };
+use crate::request::admit::Pass;
 use crate::request::answer::Answer;
 use crate::request::core::Core;
 use crate::request::handle::encode::{self, Coder};
@@ -41,6 +42,8 @@ pub(crate) struct Line<'c> {
     pub(super) handler_time: Cell<Duration>,
     /// The answer's head is out.
     pub(super) is_answering: Cell<bool>,
+    /// The gates that the request is behind.
+    pub(super) pass: RefCell<Pass<'c>>,
 }
 
 /// The request's body on its way from the client.
@@ -309,6 +312,9 @@ impl<'l, 'c> Download<'l, 'c> {
             let (status, fields) = (answer.status, answer.fields.lines());
             codec.write_head(self.output, AnswerHead { status, fields, date, body: length, upgrade });
         });
+        // What may go on for ever is in flight no longer.
+        let lasts = upgrade || answer.is_event_stream();
+        self.line.pass.borrow_mut().answered(answer.status, lasts);
         self.state = if upgrade { Sent::Upgrade } else { Sent::Head };
         self.line.is_answering.set(true);
     }

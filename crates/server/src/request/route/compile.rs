@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use onehop_config::checked::limit::Limit;
 use onehop_config::checked::proxy::Proxy;
 use onehop_config::checked::{self, App, Checked, Condition, Encoding, FileServer, Matcher, Step, Template};
 
@@ -57,6 +58,18 @@ fn gather_apps(routes: &[checked::Route], apps: &mut Vec<Arc<App>>) {
     }
 }
 
+/// Adds the limits that a site's routes name, each once, in the order in which requests come to them: outer ones stand
+/// before those inside of them.
+pub fn limit_wishes(routes: &[checked::Route], limits: &mut Vec<Arc<Limit>>) {
+    for route in routes {
+        match &route.step {
+            Step::Limit(limit) if !limits.contains(limit) => limits.push(Arc::clone(limit)),
+            Step::Handle(routes) | Step::HandlePath { routes, .. } => limit_wishes(routes, limits),
+            _ => {}
+        }
+    }
+}
+
 /// What has a number: its place in one of these.
 #[derive(Clone, Copy)]
 pub struct Known<'a> {
@@ -66,6 +79,8 @@ pub struct Known<'a> {
     pub apps: &'a [Arc<App>],
     /// Every `reverse_proxy`.
     pub proxies: &'a [Arc<Proxy>],
+    /// The limits that requests of the site may meet.
+    pub limits: &'a [Arc<Limit>],
 }
 
 /// Compiles one site's routes.
@@ -98,6 +113,12 @@ fn action(step: &Step, known: Known<'_>) -> Action {
         Step::Redirect { to, kind } => Action::Redirect { to: to.clone(), kind: *kind },
         Step::Rewrite(to) => Action::Rewrite(to.clone()),
         Step::Encode(encode) => Action::Encode(encode.clone()),
+        Step::Limit(limit) => {
+            let place = known.limits.iter().position(|other| other == limit);
+            // Nobody has that number: a site with more limits is not published.
+            Action::Limit(place.and_then(|place| u8::try_from(place).ok()).unwrap_or(u8::MAX))
+        }
+        Step::Priority(priority) => Action::Priority(*priority),
         Step::Handle(routes) => Action::Handle(compile_list(routes, known)),
         Step::HandlePath { prefix, routes } => {
             Action::HandlePath { prefix: prefix.clone(), routes: compile_list(routes, known) }

@@ -13,9 +13,10 @@ use std::sync::Arc;
 
 use regex_lite::Regex;
 
+use onehop_config::checked::limit::Priority;
 use onehop_config::checked::{self, Encode, FileServer, HeaderStep, RedirectKind, Spa, Template};
 
-pub use compile::{Known, StoreWish, app_wishes, compile, store_wishes};
+pub use compile::{Known, StoreWish, app_wishes, compile, limit_wishes, store_wishes};
 pub use hosts::HostTable;
 pub(crate) use hosts::without_port as host_without_port;
 pub(crate) use matcher::matches;
@@ -24,6 +25,7 @@ pub(crate) use uri::{clean, decode_path, rewrite, strip_prefix};
 
 use crate::observe::SiteCounters;
 use crate::observe::access_log::LogTarget;
+use crate::request::admit::Gates;
 use crate::request::handle::app::pool::Pool;
 use crate::request::handle::files::store::Store;
 use crate::request::handle::proxy::Proxy;
@@ -48,6 +50,8 @@ pub struct Site {
     pub label: Arc<str>,
     /// In acting order.
     pub routes: Arc<[Route]>,
+    /// What its requests pass that wait for others.
+    pub gates: Arc<Gates>,
     /// This site's counters, one for each core.
     pub counters: Vec<Arc<SiteCounters>>,
     /// Where its requests are logged.
@@ -77,6 +81,9 @@ pub enum Action {
     },
     Rewrite(Template),
     Encode(Encode),
+    /// Its number among the site's.
+    Limit(u8),
+    Priority(Priority),
     Handle(Vec<Route>),
     HandlePath {
         prefix: String,

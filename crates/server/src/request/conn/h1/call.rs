@@ -2,14 +2,17 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use onehop_http1::{Next, Version};
 
+use super::super::desk::Input;
 use super::super::exchange::{Download, Line, Upload};
 use super::super::write::write_both;
 use super::{After, Busy, Connection};
+use crate::request::admit::{Asked, Later, Pass};
 use crate::request::answer::{Answer, Body};
 use crate::request::core::{Core, View};
 use crate::request::handle::{Ended, app, proxy};
@@ -18,10 +21,12 @@ use crate::request::trip::{Callee, Trip};
 use crate::request::{Call, Served};
 
 impl Connection {
-    /// Calls an application or an upstream and sends what it answers. `Some`: the connection ends afterwards.
+    /// Calls an application or an upstream, once the request is let in, and sends what it answers. `Some`: the
+    /// connection ends afterwards.
     pub(super) async fn call(
         &mut self,
         call: Call<'_>,
+        asked: Asked<'_>,
         busy: Busy<'_>,
         view: &Rc<View>,
         started: Instant,
@@ -31,17 +36,17 @@ impl Connection {
         self.flush(output).await?;
         let Call { site, mut trip, callee } = call;
         let (ended, sent, trailers) = {
-            let line = Line {
-                core: &self.core,
-                socket: RefCell::new(&mut self.socket),
-                codec: RefCell::new(&mut self.codec),
-                deadline: &self.deadline,
-                handler_time: Cell::new(Duration::MAX),
-                is_answering: Cell::new(false),
-            };
+            let line = self.line();
             let mut upload = Upload::new(&line, input);
             let mut download = Download::new(&line, output);
-            let ended = ask(callee, &mut trip, view, &self.core, &mut upload, &mut download, answer).await;
+            let ended = match let_in(asked, &mut upload).await {
+                Ok(pass) => {
+                    line.pass.replace(pass);
+                    ask(callee, &mut trip, view, line.core, &mut upload, &mut download, answer).await
+                }
+                Err(fault) => Err(fault),
+            };
+            line.pass.borrow_mut().ended(ended, answer.status);
             (ended, download.sent, download.into_trailers())
         };
         self.deadline.clear();
@@ -87,6 +92,32 @@ impl Connection {
         self.send(output, head, answer, view, served, started).await
     }
 
+    /// Waits until a request is let in that calls nobody.
+    pub(super) async fn let_in<'g>(
+        &mut self,
+        later: Later<'g>,
+        input: &mut Input,
+        output: &mut Vec<u8>,
+    ) -> io::Result<Result<Pass<'g>, Fault>> {
+        // Answers to earlier requests must not wait for this one.
+        self.flush(output).await?;
+        let line = self.line();
+        Ok(let_in(Asked::Later(later), &mut Upload::new(&line, input)).await)
+    }
+
+    /// The connection as those see it who wait for others.
+    fn line(&mut self) -> Line<'_> {
+        Line {
+            core: &self.core,
+            socket: RefCell::new(&mut self.socket),
+            codec: RefCell::new(&mut self.codec),
+            deadline: &self.deadline,
+            handler_time: Cell::new(Duration::MAX),
+            is_answering: Cell::new(false),
+            pass: RefCell::new(Pass::nowhere()),
+        }
+    }
+
     async fn flush(&mut self, output: &mut Vec<u8>) -> io::Result<()> {
         if !output.is_empty() {
             write_both(&mut self.socket, &self.deadline, output, &[]).await?;
@@ -111,7 +142,7 @@ impl Connection {
 
     /// Leaves a client to which nothing more is said. One that has had its time to take an answer gets no more of
     /// it, and nobody keeps what it did not take.
-    fn part(&self, fault: Fault) -> io::Result<Option<After>> {
+    pub(super) fn part(&self, fault: Fault) -> io::Result<Option<After>> {
         match fault {
             // Its body may still be coming, and a reset would take earlier answers away.
             Fault::HungUp => return Ok(Some(After::Linger)),
@@ -119,6 +150,16 @@ impl Connection {
             _ => {}
         }
         Err(io::ErrorKind::ConnectionAborted.into())
+    }
+}
+
+/// Waits until a request is let in. A client that closes its side meanwhile has gone, as while an application is waited
+/// for.
+async fn let_in<'g>(asked: Asked<'g>, upload: &mut Upload<'_, '_>) -> Result<Pass<'g>, Fault> {
+    match asked {
+        Asked::In(pass) => Ok(pass),
+        Asked::Later(later) => later.over(pin!(upload.gone())).await,
+        Asked::Shed(fault) => Err(fault),
     }
 }
 

