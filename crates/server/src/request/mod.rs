@@ -4,6 +4,7 @@
 //! sends the request through its routes ([`trip`], [`route`]) to a handler ([`handle`]), [`rescue`]
 //! answers where none could. Never imports `control/`: what it needs is in the snapshot.
 
+pub mod admit;
 pub mod answer;
 mod conn;
 pub mod core;
