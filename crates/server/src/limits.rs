@@ -386,6 +386,13 @@ pub const WORKERS_MAX: usize = 256;
 /// How often a worker is asked how it is. Its answer is some microseconds of its event loop.
 pub const WORKER_PING_PERIOD: Duration = Duration::from_secs(1);
 
+/// The same while requests come, or its event loop is late: an overload is known after three answers, and its end
+/// after two, which the rule about lag owes to those who are refused meanwhile. toobusy-js looks each half second.
+pub const WORKER_BUSY_PING_PERIOD: Duration = Duration::from_millis(250);
+
+/// An event loop that is late by less is not late: its own timer is not more exact.
+pub const WORKER_LAG_SETTLED: Duration = Duration::from_millis(10);
+
 /// How often a worker that finishes what it has is looked at.
 pub const WORKER_DRAIN_LOOK_PERIOD: Duration = Duration::from_millis(10);
 

@@ -126,12 +126,12 @@ impl Gate {
     }
 
     /// One that is in had its answer's head after so long, or none because others were too busy.
-    pub(crate) fn sample(&self, core: usize, took: Duration, was_dropped: bool) {
+    pub(crate) fn sample(&self, now: Instant, core: usize, took: Duration, was_dropped: bool) {
         let Ceiling::Adaptive(adaptive) = &self.bound else { return };
-        adaptive.sample(core, took, self.in_flight(), was_dropped);
+        adaptive.sample_at(now, core, took, self.in_flight(), was_dropped);
         // There may be more room now, for more than the one place that becomes free.
         if self.queued.load(Ordering::SeqCst) > 0 {
-            self.let_in(Instant::now());
+            self.let_in(now);
         }
     }
 

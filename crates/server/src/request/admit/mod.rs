@@ -9,16 +9,16 @@
 //! What is answered from memory never comes here. Never answers, and knows neither applications nor upstreams but for
 //! how late they are.
 
-mod adaptive;
+pub mod adaptive;
 mod drain;
 pub mod gate;
-mod lag;
+pub mod lag;
 mod queue;
 pub mod refusal;
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use onehop_config::checked::limit::{Limit, Priority};
 
@@ -194,10 +194,10 @@ impl<'g> Pass<'g> {
 
     fn measure(&mut self, was_dropped: bool) {
         let Some(since) = self.since.take() else { return };
-        let mut took: Option<Duration> = None;
+        let mut now = None;
         for gate in self.behind().filter(|gate| gate.is_adaptive()) {
-            let took = *took.get_or_insert_with(|| since.elapsed());
-            gate.sample(self.core, took, was_dropped);
+            let now = *now.get_or_insert_with(Instant::now);
+            gate.sample(now, self.core, now.saturating_duration_since(since), was_dropped);
         }
     }
 

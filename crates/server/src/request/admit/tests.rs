@@ -1,6 +1,7 @@
 //! A request's way through several gates: in their order, and all or nothing.
 
 use std::pin::pin;
+use std::time::Duration;
 
 use onehop_config::checked::limit::Bound;
 

@@ -21,6 +21,7 @@ use tokio::sync::oneshot;
 use super::sticky::Stickiness;
 use crate::limits::{UPSTREAM_DIAL_DEADLINE, UPSTREAM_IDLE_DEADLINE, UPSTREAM_IDLE_MAX};
 use crate::request::admit::gate::Gate;
+use crate::request::admit::lag;
 use crate::request::core::Padded;
 use crate::request::upstream::peer::{Peer, Place, Terms};
 use queue::Queue;
@@ -61,6 +62,8 @@ pub struct Worker {
     begun: AtomicU64,
     /// It takes no more requests.
     is_withdrawn: AtomicBool,
+    /// How late its event loop is, smoothed, in microseconds. Only the supervisor writes it.
+    lag_micros: AtomicU32,
     /// The connections to it, if it speaks HTTP.
     pub(crate) peer: Option<Arc<Peer>>,
     /// Where cores report what happens to its lanes; never blocks.
@@ -247,9 +250,12 @@ impl Pool {
         !self.workers.load().is_empty()
     }
 
-    /// How late the event loop is of the worker that is the least late: a request may go to that one.
-    pub(crate) fn lag(&self) -> Duration {
-        Duration::ZERO
+    /// How late the event loop is that is late the least: a request goes to the worker that has the fewest, and
+    /// those that are late have more. Nothing where nobody serves.
+    pub fn lag(&self) -> Duration {
+        let workers = self.workers.load();
+        let serving = workers.iter().filter(|worker| !worker.is_withdrawn());
+        serving.map(|worker| worker.lag()).min().unwrap_or_default()
     }
 
     /// Requests that wait for a worker.
@@ -427,6 +433,7 @@ impl Worker {
             in_flight: Padded(AtomicUsize::new(0)),
             begun: AtomicU64::new(0),
             is_withdrawn: AtomicBool::new(false),
+            lag_micros: AtomicU32::new(0),
             report,
         })
     }
@@ -439,6 +446,17 @@ impl Worker {
     /// Requests that it was ever handed.
     pub fn begun(&self) -> u64 {
         self.begun.load(Ordering::Relaxed)
+    }
+
+    /// How late its event loop is, smoothed; nothing where it cannot tell.
+    pub fn lag(&self) -> Duration {
+        Duration::from_micros(self.lag_micros.load(Ordering::Relaxed).into())
+    }
+
+    /// Its event loop was so late at worst since the last measurement. For its supervisor alone.
+    pub(crate) fn measured_lag(&self, lag: Duration) {
+        let micros = lag::smoothed(self.lag(), lag).as_micros();
+        self.lag_micros.store(u32::try_from(micros).unwrap_or(u32::MAX), Ordering::Relaxed);
     }
 
     /// Whether it takes no more requests.
