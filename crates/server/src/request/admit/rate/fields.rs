@@ -9,7 +9,7 @@ use onehop_config::checked::limit::RateLimit;
 
 use crate::request::answer::Fields;
 
-/// Bytes of the longest pair of numbers, `;t=` between them: 20 digits each.
+/// Bytes of two of the largest integers, `;t=` between them, with room to spare.
 const NUMBERS_BYTES_MAX: usize = 48;
 
 /// The largest integer of a structured field (RFC 9651 section 3.3.1).
