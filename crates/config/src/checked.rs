@@ -255,6 +255,8 @@ pub enum Step {
     App(Arc<App>),
     /// `reverse_proxy`
     Proxy(Arc<proxy::Proxy>),
+    /// `rate_limit`: refuses whoever asks too often; others go on.
+    RateLimit(Arc<limit::RateLimit>),
 }
 
 /// How `redir` redirects.

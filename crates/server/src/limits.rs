@@ -660,3 +660,10 @@ pub const RETRY_AFTER_SECONDS_MAX: u32 = 30;
 /// Refusals of limits that a core writes into access logs in one [`DEADLINE_TICK`]; counters know all of them. A line for
 /// each would make what is refused dearer than what is answered.
 pub const SHED_LINES_PER_TICK_MAX: u32 = 16;
+/// Parts of a `rate_limit` zone's table, each with a lock of its own: more than cores usually are, so that they seldom
+/// meet.
+pub const RATE_PARTS_MAX: usize = 64;
+
+/// Keys of one part at least, where a zone has room for more: with fewer, chance would fill one part long before the
+/// others.
+pub const RATE_PART_KEYS_MIN: usize = 256;

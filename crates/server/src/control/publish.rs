@@ -12,6 +12,7 @@ use crate::observe::Registry;
 use crate::observe::access_log::{LogTarget, LogWriter};
 use crate::request::admit::Gates;
 use crate::request::admit::gate::Gate;
+use crate::request::admit::rate::{self, Zone};
 use crate::request::core::Shared;
 use crate::request::handle::app::pool::Pool;
 use crate::request::handle::files::store::Store;
@@ -35,46 +36,53 @@ pub(super) struct Configured {
     pub(super) pools: Vec<Arc<Pool>>,
     /// Every `reverse_proxy`, by number.
     pub(super) proxies: Vec<Arc<Proxy>>,
-    /// Every `limit` once, but for those of applications.
-    pub(super) gates: Vec<Arc<Gate>>,
-    /// Addresses by number of the listener, as long as the process runs: a number is never used for
-    /// another address, because connections remember it.
-    pub(super) addresses: Vec<ListenAddress>,
+    /// What the next configuration goes on with.
+    pub(super) kept: Kept,
     routes: Vec<Arc<[Route]>>,
     /// By number of the site.
     site_gates: Vec<Arc<Gates>>,
     logs: Vec<Vec<LogTarget>>,
 }
 
+/// What outlives a reload.
+#[derive(Default, Clone)]
+pub(super) struct Kept {
+    /// Addresses by number of the listener, as long as the process runs: a number is never used for
+    /// another address, because connections remember it.
+    pub(super) addresses: Vec<ListenAddress>,
+    /// Every `rate_limit`: whose settings stay the same goes on counting where it is.
+    pub(super) zones: Vec<Arc<Zone>>,
+    /// Every `limit` once, but for those of applications: the same, with those that are in.
+    pub(super) gates: Vec<Arc<Gate>>,
+}
+
 impl Configured {
-    /// Settings with the stores of their wishes. `addresses` and `gates` are those of before, if any.
+    /// Settings with the stores of their wishes. `kept` is that of before, if any.
     pub(super) fn new(
         checked: Checked,
         wishes: Vec<StoreWish>,
         stores: Vec<Arc<Store>>,
         pools: Vec<Arc<Pool>>,
         proxies: Vec<Arc<Proxy>>,
-        mut addresses: Vec<ListenAddress>,
-        gates: &[Arc<Gate>],
+        mut kept: Kept,
     ) -> Result<Self, String> {
         let apps: Vec<_> = pools.iter().map(|pool| Arc::clone(&pool.app)).collect();
         let settings: Vec<_> = proxies.iter().map(|proxy| Arc::clone(&proxy.settings)).collect();
-        let gates = gates::make(&checked, gates)?;
-        let sites = checked.sites.iter().zip(&gates.sites);
-        let routes = sites.map(|(site, gates)| {
-            let known = Known { stores: &wishes, apps: &apps, proxies: &settings, limits: &gates.limits };
-            compile(&site.routes, known)
-        });
+        kept.zones = rate::zones(&checked, &kept.zones);
+        let made = gates::make(&checked, &kept.gates)?;
+        kept.gates = made.all;
+        let known = Known { stores: &wishes, apps: &apps, proxies: &settings, zones: &kept.zones, limits: &[] };
+        let sites = checked.sites.iter().zip(&made.sites);
+        let routes = sites.map(|(site, gates)| compile(&site.routes, Known { limits: &gates.limits, ..known }));
         let routes = routes.collect();
-        let site_gates = gates.sites.into_iter().map(|site| site.gates).collect();
+        let site_gates = made.sites.into_iter().map(|site| site.gates).collect();
         let logs = open_logs(&checked)?;
         for listener in &checked.listeners {
-            if !addresses.iter().any(|known| is_same_place(known, &listener.address)) {
-                addresses.push(listener.address.clone());
+            if !kept.addresses.iter().any(|known| is_same_place(known, &listener.address)) {
+                kept.addresses.push(listener.address.clone());
             }
         }
-        let gates = gates.all;
-        Ok(Self { checked, wishes, stores, pools, proxies, gates, addresses, routes, site_gates, logs })
+        Ok(Self { checked, wishes, stores, pools, proxies, kept, routes, site_gates, logs })
     }
 
     /// The listener that is configured at an address.
@@ -85,7 +93,7 @@ impl Configured {
     /// Every `limit` with its requests, those of applications too.
     pub(super) fn limits(&self) -> impl Iterator<Item = &Gate> {
         let own = self.pools.iter().filter_map(|pool| pool.gate.as_ref());
-        self.gates.iter().chain(own).map(Arc::as_ref)
+        self.kept.gates.iter().chain(own).map(Arc::as_ref)
     }
 
     /// Whether a connection may need a second descriptor: for an answer from disk, or from an upstream.
@@ -105,7 +113,7 @@ impl Configured {
             counters: registry.site(&site.label),
             logs: logs.clone(),
         });
-        let hosts = self.addresses.iter().map(|address| {
+        let hosts = self.kept.addresses.iter().map(|address| {
             let numbers =
                 self.listener(address).map(|listener| listener.sites.as_slice()).unwrap_or_default();
             HostTable::new(numbers.iter().filter_map(|number| {

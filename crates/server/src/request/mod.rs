@@ -1,8 +1,9 @@
 //! The data plane, in the order in which a request travels.
 //!
 //! [`listen`] accepts, [`conn`] makes requests of bytes, [`serve_request`] below finds the site and
-//! sends the request through its routes ([`trip`], [`route`]) to a handler ([`handle`]), [`admit`] lets in as much
-//! of what waits for others as they can answer, [`rescue`] answers where none could. Never imports `control/`: what it needs is in the snapshot.
+//! sends the request through its routes ([`trip`], [`route`]) to a handler ([`handle`]). [`admit`] refuses whoever asks
+//! too often, and lets in as much of what waits for others as they can answer; [`rescue`] answers where nobody could.
+//! Never imports `control/`: what it needs is in the snapshot.
 
 pub mod admit;
 pub mod answer;
@@ -22,6 +23,7 @@ use std::sync::Arc;
 
 use onehop_http1::{Method, RequestHead};
 
+use admit::rate::Asked;
 use admit::{Gathered, Way};
 use answer::Answer;
 use handle::proxy::Member;
@@ -52,6 +54,8 @@ pub struct NeedsDisk {
     limits: Gathered,
     /// Who would have answered.
     handler: Handler,
+    /// Zones of `rate_limit` that have counted it.
+    counted: u32,
 }
 
 /// What comes of a request's head.
@@ -77,6 +81,7 @@ pub struct Call<'a> {
 /// A request that needs the disk on its way to somebody else.
 pub(crate) struct NeedsCall {
     site: usize,
+    counted: u32,
 }
 
 /// The whole trip of a request, from its head to an answer.
@@ -121,7 +126,8 @@ pub fn serve_request<'a>(
             fault,
         }),
         Travelled::NeedsDisk => {
-            Outcome::NeedsDisk(NeedsDisk { site: number, limits: trip.limits, handler: trip.handler })
+            let (limits, handler, counted) = (trip.limits, trip.handler, trip.asked.counted());
+            Outcome::NeedsDisk(NeedsDisk { site: number, limits, handler, counted })
         }
         Travelled::Call(callee) => Outcome::Call(Call { site: number, trip, callee }),
     }
@@ -130,7 +136,7 @@ pub fn serve_request<'a>(
 impl Call<'_> {
     /// The gates that it passes.
     pub(crate) fn way<'s>(&self, snapshot: &'s Snapshot) -> Way<'s> {
-        let site = snapshot.sites.get(self.site).map(|site| &site.gates);
+        let site = snapshot.sites.get(self.site).map(|site| &*site.gates);
         let pool = match self.callee {
             Callee::App(number) => snapshot.apps.get(number as usize),
             Callee::Proxy(_) => None,
@@ -155,7 +161,7 @@ impl Call<'_> {
 impl NeedsDisk {
     /// The gates that it passes, as far as its way is known.
     pub(crate) fn way(self, snapshot: &Snapshot) -> Way<'_> {
-        Way::new(snapshot.sites.get(self.site).map(|site| &site.gates), self.limits, None)
+        Way::new(snapshot.sites.get(self.site).map(|site| &*site.gates), self.limits, None)
     }
 
     /// Makes the answer of one that is not let in, or has gone.
@@ -191,16 +197,17 @@ impl NeedsDisk {
             let routes = routes.unwrap_or_default();
             let mut trip = Trip::new(&head, origin, &snapshot);
             trip.may_block = true;
+            trip.asked = Asked::again(self.counted);
             let travelled = travel(&mut trip, &routes, &mut answer);
-            let handler = trip.handler;
+            let (handler, counted) = (trip.handler, trip.asked.counted());
             drop(trip);
-            (answer, travelled, handler)
+            (answer, travelled, handler, counted)
         });
         let (made, handler, fault) = match made.await {
-            Ok((made, Travelled::Answered(fault), handler)) => (made, handler, fault),
-            Ok((_, Travelled::Call(_), _)) => return Err(NeedsCall { site: self.site }),
+            Ok((made, Travelled::Answered(fault), handler, _)) => (made, handler, fault),
+            Ok((_, Travelled::Call(_), _, counted)) => return Err(NeedsCall { site: self.site, counted }),
             // The thread is gone, or asked for what it already has: a defect of ours.
-            Ok((_, Travelled::NeedsDisk, _)) | Err(_) => {
+            Ok((_, Travelled::NeedsDisk, ..)) | Err(_) => {
                 let mut made = Answer::default();
                 rescue::rescue(Fault::FileUnreadable, &mut made);
                 (made, Handler::None, Some(Fault::FileUnreadable))
@@ -217,6 +224,7 @@ impl NeedsCall {
     pub(crate) fn call<'a>(&self, snapshot: &'a Snapshot, head: &'a RequestHead, origin: Origin) -> Call<'a> {
         let mut trip = Trip::new(head, origin, snapshot);
         trip.may_block = true;
+        trip.asked = Asked::again(self.counted);
         let routes = snapshot.sites.get(self.site).map(|site| &*site.routes).unwrap_or_default();
         let callee = match travel(&mut trip, routes, &mut Answer::default()) {
             Travelled::Call(callee) => callee,

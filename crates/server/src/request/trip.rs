@@ -11,6 +11,7 @@ use onehop_config::checked::Encode;
 use onehop_http1::RequestHead;
 
 use super::admit::Gathered;
+use super::admit::rate::Asked;
 use super::answer::Answer;
 use super::handle::proxy::Member;
 use super::handle::{encode, file, header, redirect, respond};
@@ -38,6 +39,8 @@ pub struct Trip<'a> {
     pub encode: Option<&'a Encode>,
     /// What `limit` directives say, should somebody else have to answer.
     pub limits: Gathered,
+    /// What `rate_limit` has said.
+    pub(crate) asked: Asked<'a>,
     /// Field changes that wait for the answer.
     pub headers: Vec<header::Gathered<'a>>,
     /// What the answer sets besides what the application does: leads later requests back to the same worker.
@@ -114,6 +117,7 @@ impl<'a> Trip<'a> {
             file_match: None,
             encode: None,
             limits: Gathered::default(),
+            asked: Asked::default(),
             headers: Vec::new(),
             own_cookie: None,
             handler: Handler::None,
@@ -137,6 +141,7 @@ impl<'a> Trip<'a> {
             answer.fields.add("Set-Cookie", cookie);
         }
         encode::apply(self, answer);
+        self.asked.tell(answer);
         header::apply(self, answer);
         if answer.status == 304 {
             // What the client holds has a type already (RFC 9110 section 15.4.5).
@@ -146,6 +151,7 @@ impl<'a> Trip<'a> {
 
     /// As in Caddy, fields that were set before the handler ran stay on an error's answer.
     pub fn amend_error(&self, answer: &mut Answer) {
+        self.asked.tell(answer);
         header::apply_to_error(self, answer);
     }
 
@@ -180,6 +186,7 @@ impl<'a> Trip<'a> {
             // Only noted: what is answered from memory is never in flight.
             Action::Limit(number) => self.limits.add(*number),
             Action::Priority(priority) => self.limits.set_priority(*priority),
+            Action::RateLimit(zone) => zone.ask(self)?,
             Action::Rewrite(to) => {
                 let to = route::expand(to, self, route::Into::Uri);
                 let (path, query) = (std::mem::take(&mut self.path), self.query.take());

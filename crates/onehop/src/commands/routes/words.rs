@@ -25,6 +25,7 @@ pub(super) fn step(step: &Step) -> (&'static str, String) {
         Step::Encode(encode) => ("encode", codings(&encode.encodings)),
         Step::Handle(_) => ("handle", String::new()),
         Step::HandlePath { prefix, .. } => ("handle_path", format!("takes {prefix} off")),
+        Step::RateLimit(limit) => ("rate_limit", limit.zone.clone()),
         Step::Respond { status, body, .. } => {
             let body = template(body);
             ("respond", if body.is_empty() { status.to_string() } else { format!("{status} {body:?}") })

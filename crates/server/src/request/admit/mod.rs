@@ -4,9 +4,9 @@
 //! outermost first: the whole server's, its site's, those of its routes, its application's own. [`Pass`] is its way
 //! through them and the guard of what it is in. [`gate`] is one bound, [`queue`] those who wait for it, [`drain`] says
 //! when asking again makes sense, [`refusal`] what those are told that are not let in, [`adaptive`] finds a bound out,
-//! [`lag`] is the rule for event loops that are late.
+//! [`lag`] is the rule for event loops that are late. Whoever asks too often is refused by [`rate`], whoever would answer.
 //!
-//! What is answered from memory never comes here. Never answers, and knows neither applications nor upstreams but for
+//! What is answered from memory meets no gate. Never answers, and knows neither applications nor upstreams but for
 //! how late they are.
 
 pub mod adaptive;
@@ -14,6 +14,7 @@ mod drain;
 pub mod gate;
 pub mod lag;
 mod queue;
+pub mod rate;
 pub mod refusal;
 
 use std::pin::Pin;

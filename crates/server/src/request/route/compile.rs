@@ -8,6 +8,7 @@ use onehop_config::checked::proxy::Proxy;
 use onehop_config::checked::{self, App, Checked, Condition, Encoding, FileServer, Matcher, Step, Template};
 
 use super::{Action, Root, Route};
+use crate::request::admit::rate::Zone;
 use crate::request::handle::header;
 
 /// Groups of one list of routes are bits of a word while a request walks.
@@ -81,6 +82,8 @@ pub struct Known<'a> {
     pub proxies: &'a [Arc<Proxy>],
     /// The limits that requests of the site may meet.
     pub limits: &'a [Arc<Limit>],
+    /// Every `rate_limit`.
+    pub zones: &'a [Arc<Zone>],
 }
 
 /// Compiles one site's routes.
@@ -119,6 +122,10 @@ fn action(step: &Step, known: Known<'_>) -> Action {
             Action::Limit(place.and_then(|place| u8::try_from(place).ok()).unwrap_or(u8::MAX))
         }
         Step::Priority(priority) => Action::Priority(*priority),
+        Step::RateLimit(settings) => {
+            let zone = known.zones.iter().find(|zone| zone.settings() == settings);
+            Action::RateLimit(zone.map_or_else(|| Arc::new(Zone::new(Arc::clone(settings))), Arc::clone))
+        }
         Step::Handle(routes) => Action::Handle(compile_list(routes, known)),
         Step::HandlePath { prefix, routes } => {
             Action::HandlePath { prefix: prefix.clone(), routes: compile_list(routes, known) }

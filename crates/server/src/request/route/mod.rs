@@ -20,12 +20,13 @@ pub use compile::{Known, StoreWish, app_wishes, compile, limit_wishes, store_wis
 pub use hosts::HostTable;
 pub(crate) use hosts::without_port as host_without_port;
 pub(crate) use matcher::matches;
-pub(crate) use template::{Into, expand, expand_root};
+pub(crate) use template::{Into, cookie, expand, expand_root};
 pub(crate) use uri::{clean, decode_path, rewrite, strip_prefix};
 
 use crate::observe::SiteCounters;
 use crate::observe::access_log::LogTarget;
 use crate::request::admit::Gates;
+use crate::request::admit::rate::Zone;
 use crate::request::handle::app::pool::Pool;
 use crate::request::handle::files::store::Store;
 use crate::request::handle::proxy::Proxy;
@@ -84,6 +85,7 @@ pub enum Action {
     /// Its number among the site's.
     Limit(u8),
     Priority(Priority),
+    RateLimit(Arc<Zone>),
     Handle(Vec<Route>),
     HandlePath {
         prefix: String,
