@@ -13,7 +13,9 @@ use crate::request::core::Shared;
 use crate::request::handle::app::pool::Pool;
 use crate::request::handle::files::store::Store;
 use crate::request::handle::proxy::Proxy;
-use crate::request::route::{HostTable, Known, Route, Site, Snapshot, StoreWish, compile};
+use crate::request::route::{
+    ErrorRoutes, HostTable, Known, Route, Site, Snapshot, StoreWish, compile, compile_errors,
+};
 
 /// Publishes snapshots, one at a time.
 pub(super) struct Publisher {
@@ -36,6 +38,7 @@ pub(super) struct Configured {
     /// another address, because connections remember it.
     pub(super) addresses: Vec<ListenAddress>,
     routes: Vec<Arc<[Route]>>,
+    errors: Vec<Arc<[ErrorRoutes]>>,
     logs: Vec<Vec<LogTarget>>,
 }
 
@@ -53,13 +56,14 @@ impl Configured {
         let settings: Vec<_> = proxies.iter().map(|proxy| Arc::clone(&proxy.settings)).collect();
         let known = Known { stores: &wishes, apps: &apps, proxies: &settings };
         let routes = checked.sites.iter().map(|site| compile(&site.routes, known)).collect();
+        let errors = checked.sites.iter().map(|site| compile_errors(&site.errors, known)).collect();
         let logs = open_logs(&checked)?;
         for listener in &checked.listeners {
             if !addresses.iter().any(|known| is_same_place(known, &listener.address)) {
                 addresses.push(listener.address.clone());
             }
         }
-        Ok(Self { checked, wishes, stores, pools, proxies, addresses, routes, logs })
+        Ok(Self { checked, wishes, stores, pools, proxies, addresses, routes, errors, logs })
     }
 
     /// The listener that is configured at an address.
@@ -72,14 +76,20 @@ impl Configured {
         !self.proxies.is_empty()
             || self.stores.iter().any(|store| store.totals.on_disk > 0)
             || self.routes.iter().any(|routes| routes.iter().any(Route::may_need_disk))
+            || self
+                .errors
+                .iter()
+                .flat_map(|errors| errors.iter())
+                .any(|errors| errors.routes.iter().any(Route::may_need_disk))
     }
 
     /// A snapshot of all this.
     pub(super) fn snapshot(&self, registry: &Registry) -> Arc<Snapshot> {
-        let sites = self.checked.sites.iter().zip(&self.routes).zip(&self.logs);
-        let sites = sites.map(|((site, routes), logs)| Site {
+        let sites = self.checked.sites.iter().zip(&self.routes).zip(&self.errors).zip(&self.logs);
+        let sites = sites.map(|(((site, routes), errors), logs)| Site {
             label: site.label.as_str().into(),
             routes: Arc::clone(routes),
+            errors: Arc::clone(errors),
             counters: registry.site(&site.label),
             logs: logs.clone(),
         });

@@ -1,12 +1,14 @@
 //! The data plane, in the order in which a request travels.
 //!
 //! [`listen`] accepts, [`conn`] makes requests of bytes, [`serve_request`] below finds the site and
-//! sends the request through its routes ([`trip`], [`route`]) to a handler ([`handle`]), [`rescue`]
-//! answers where none could. Never imports `control/`: what it needs is in the snapshot.
+//! sends the request through its routes ([`trip`], [`route`]) to a handler ([`handle`]). What fails goes
+//! through the site's error routes ([`error_route`]); [`rescue`] answers where nobody could. Never imports
+//! `control/`: what it needs is in the snapshot.
 
 pub mod answer;
 mod conn;
 pub mod core;
+pub(crate) mod error_route;
 pub mod handle;
 mod hop;
 pub mod listen;
@@ -22,10 +24,11 @@ use std::sync::Arc;
 use onehop_http1::{Method, RequestHead};
 
 use answer::Answer;
+use error_route::{ErrorId, Led};
 use handle::proxy::Member;
 use origin::Origin;
 use rescue::Fault;
-use route::{Route, Snapshot};
+use route::{Site, Snapshot};
 use trip::{Callee, Halt, Handler, Trip};
 
 /// What became of a request, for counters and logs.
@@ -40,12 +43,16 @@ pub struct Served {
     pub reason: Option<String>,
     /// Why nobody did.
     pub fault: Option<Fault>,
+    /// What that is called in the answer that an error route gave.
+    pub error_id: Option<ErrorId>,
 }
 
 /// A request that needs the disk: the same trip has to be made where waiting is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NeedsDisk {
     site: usize,
+    /// What it has met since, where it is the error routes that need it.
+    fault: Option<Fault>,
 }
 
 /// What comes of a request's head.
@@ -71,6 +78,7 @@ pub struct Call<'a> {
 /// A request that needs the disk on its way to somebody else.
 pub(crate) struct NeedsCall {
     site: usize,
+    fault: Option<Fault>,
 }
 
 /// The whole trip of a request, from its head to an answer.
@@ -83,43 +91,57 @@ pub fn serve_request<'a>(
     // RFC 9110 section 9.3.6: a 2xx would promise a tunnel.
     if head.method() == Method::Connect {
         rescue::rescue(Fault::MethodNotAllowed, answer);
-        let fault = Some(Fault::MethodNotAllowed);
-        return Outcome::Served(Served {
-            site: None,
-            handler: Handler::None,
-            upstream: None,
-            reason: None,
-            fault,
-        });
+        return Outcome::Served(Served::before_a_site(Fault::MethodNotAllowed));
     }
     // The host decides everything that follows; one that nobody answers learns nothing, not even
     // whether a path exists elsewhere.
     let found = snapshot.site_number(origin.listener, head.host());
     let Some((number, site)) = found.and_then(|number| Some((number, snapshot.sites.get(number)?))) else {
         rescue::rescue(Fault::UnknownHost, answer);
-        return Outcome::Served(Served {
-            site: None,
-            handler: Handler::None,
-            upstream: None,
-            reason: None,
-            fault: Some(Fault::UnknownHost),
-        });
+        return Outcome::Served(Served::before_a_site(Fault::UnknownHost));
     };
     let mut trip = Trip::new(head, origin, snapshot);
-    match travel(&mut trip, &site.routes, answer) {
-        Travelled::Answered(fault) => Outcome::Served(Served {
-            site: Some(number),
-            handler: trip.handler,
-            upstream: None,
-            reason: None,
-            fault,
-        }),
-        Travelled::NeedsDisk => Outcome::NeedsDisk(NeedsDisk { site: number }),
+    match travel(&mut trip, site, None, answer) {
+        Travelled::Answered => Outcome::Served(Served::by(number, &mut trip)),
+        Travelled::NeedsDisk => Outcome::NeedsDisk(NeedsDisk { site: number, fault: None }),
         Travelled::Call(callee) => Outcome::Call(Call { site: number, trip, callee }),
     }
 }
 
+impl Served {
+    /// Refused before it was known whom it is for.
+    fn before_a_site(fault: Fault) -> Self {
+        Self {
+            site: None,
+            handler: Handler::None,
+            upstream: None,
+            reason: None,
+            fault: Some(fault),
+            error_id: None,
+        }
+    }
+
+    /// What a trip has come to. Where it has failed, those who failed are told of, not the maker of the page.
+    pub(crate) fn by(site: usize, trip: &mut Trip<'_>) -> Self {
+        let (upstream, reason) = (trip.upstream.take(), trip.reason.take());
+        let (site, handler) = (Some(site), trip.handler);
+        let Some(failure) = trip.failure.take() else {
+            return Self { site, handler, upstream, reason, fault: None, error_id: None };
+        };
+        let (upstream, reason) = match failure.upstream {
+            Some(first) => (Some(first), failure.reason),
+            None => (upstream, reason),
+        };
+        Self { site, handler, upstream, reason, fault: Some(failure.fault), error_id: failure.id }
+    }
+}
+
 impl NeedsDisk {
+    /// The error routes for this fault need the disk.
+    pub(crate) fn after(fault: Fault, site: usize) -> Self {
+        Self { site, fault: Some(fault) }
+    }
+
     /// Makes the trip again on a thread that may wait for the disk, with everything it needs owned.
     #[expect(
         clippy::disallowed_methods,
@@ -132,32 +154,30 @@ impl NeedsDisk {
         origin: Origin,
         answer: &mut Answer,
     ) -> Result<Served, NeedsCall> {
+        let Self { site: number, fault } = self;
         let snapshot = Arc::clone(snapshot);
         let head = head.clone();
         let made = tokio::task::spawn_blocking(move || {
             let mut answer = Answer::default();
             answer.clear();
-            let routes = snapshot.sites.get(self.site).map(|site| Arc::clone(&site.routes));
-            let routes = routes.unwrap_or_default();
+            let site = snapshot.sites.get(number)?;
             let mut trip = Trip::new(&head, origin, &snapshot);
             trip.may_block = true;
-            let travelled = travel(&mut trip, &routes, &mut answer);
-            let handler = trip.handler;
-            drop(trip);
-            (answer, travelled, handler)
+            let travelled = travel(&mut trip, site, fault, &mut answer);
+            Some((answer, travelled, Served::by(number, &mut trip)))
         });
-        let (made, handler, fault) = match made.await {
-            Ok((made, Travelled::Answered(fault), handler)) => (made, handler, fault),
-            Ok((_, Travelled::Call(_), _)) => return Err(NeedsCall { site: self.site }),
-            // The thread is gone, or asked for what it already has: a defect of ours.
-            Ok((_, Travelled::NeedsDisk, _)) | Err(_) => {
-                let mut made = Answer::default();
-                rescue::rescue(Fault::FileUnreadable, &mut made);
-                (made, Handler::None, Some(Fault::FileUnreadable))
+        match made.await {
+            Ok(Some((made, Travelled::Answered, served))) => {
+                *answer = made;
+                Ok(served)
             }
-        };
-        *answer = made;
-        Ok(Served { site: Some(self.site), handler, upstream: None, reason: None, fault })
+            Ok(Some((_, Travelled::Call(_), _))) => Err(NeedsCall { site: number, fault }),
+            // The thread is gone, or asked for what it already has: a defect of ours.
+            Ok(Some((_, Travelled::NeedsDisk, _)) | None) | Err(_) => {
+                rescue::rescue(Fault::FileUnreadable, answer);
+                Ok(Served { site: Some(number), ..Served::before_a_site(Fault::FileUnreadable) })
+            }
+        }
     }
 }
 
@@ -167,11 +187,14 @@ impl NeedsCall {
     pub(crate) fn call<'a>(&self, snapshot: &'a Snapshot, head: &'a RequestHead, origin: Origin) -> Call<'a> {
         let mut trip = Trip::new(head, origin, snapshot);
         trip.may_block = true;
-        let routes = snapshot.sites.get(self.site).map(|site| &*site.routes).unwrap_or_default();
-        let callee = match travel(&mut trip, routes, &mut Answer::default()) {
-            Travelled::Call(callee) => callee,
+        let travelled = snapshot
+            .sites
+            .get(self.site)
+            .map(|site| travel(&mut trip, site, self.fault, &mut Answer::default()));
+        let callee = match travelled {
+            Some(Travelled::Call(callee)) => callee,
             // The disk has changed in between; nobody has that number.
-            Travelled::Answered(_) | Travelled::NeedsDisk => Callee::App(u32::MAX),
+            Some(Travelled::Answered | Travelled::NeedsDisk) | None => Callee::App(u32::MAX),
         };
         Call { site: self.site, trip, callee }
     }
@@ -179,25 +202,35 @@ impl NeedsCall {
 
 /// Where a trip has led.
 enum Travelled {
-    Answered(Option<Fault>),
+    Answered,
     NeedsDisk,
     Call(Callee),
 }
 
-/// Sends a request through a site's routes.
-fn travel<'a>(trip: &mut Trip<'a>, routes: &'a [Route], answer: &mut Answer) -> Travelled {
-    match trip.make(routes, answer) {
-        Ok(()) => Travelled::Answered(None),
-        Err(Halt::Fault(fault)) => {
-            rescue::rescue(fault, answer);
-            trip.amend_error(answer);
-            Travelled::Answered(Some(fault))
-        }
-        Err(Halt::NeedsDisk) => {
+/// Sends a request through a site's routes; where it has failed since then, on through its error routes.
+fn travel<'a>(
+    trip: &mut Trip<'a>,
+    site: &'a Site,
+    since: Option<Fault>,
+    answer: &mut Answer,
+) -> Travelled {
+    let halt = match (trip.make(&site.routes, answer), since) {
+        // What was gathered on the way, the root above all, holds for error routes too.
+        (_, Some(fault)) => Halt::Fault(fault),
+        (Ok(()), None) => return Travelled::Answered,
+        (Err(halt), None) => halt,
+    };
+    match halt {
+        Halt::Fault(fault) => match error_route::take(trip, site, fault, answer) {
+            Led::Answered => Travelled::Answered,
+            Led::NeedsDisk => Travelled::NeedsDisk,
+            Led::Call(callee) => Travelled::Call(callee),
+        },
+        Halt::NeedsDisk => {
             answer.clear();
             Travelled::NeedsDisk
         }
-        Err(Halt::Call(callee)) => {
+        Halt::Call(callee) => {
             answer.clear();
             Travelled::Call(callee)
         }
