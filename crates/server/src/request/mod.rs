@@ -208,12 +208,7 @@ enum Travelled {
 }
 
 /// Sends a request through a site's routes; where it has failed since then, on through its error routes.
-fn travel<'a>(
-    trip: &mut Trip<'a>,
-    site: &'a Site,
-    since: Option<Fault>,
-    answer: &mut Answer,
-) -> Travelled {
+fn travel<'a>(trip: &mut Trip<'a>, site: &'a Site, since: Option<Fault>, answer: &mut Answer) -> Travelled {
     let halt = match (trip.make(&site.routes, answer), since) {
         // What was gathered on the way, the root above all, holds for error routes too.
         (_, Some(fault)) => Halt::Fault(fault),

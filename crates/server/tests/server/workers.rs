@@ -36,12 +36,7 @@ pub(crate) fn serve_wishing(
 }
 
 /// One scripted worker, in a site with these directives.
-pub(crate) fn serve_in_site(
-    folder: TempDir,
-    behaviour: &str,
-    options: &str,
-    directives: &str,
-) -> TestServer {
+pub(crate) fn serve_in_site(folder: TempDir, behaviour: &str, options: &str, directives: &str) -> TestServer {
     let text = site_text(&folder, 1, behaviour, options, directives);
     TestServer::start(folder, &text, Wishes::default())
 }

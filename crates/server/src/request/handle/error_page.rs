@@ -1,8 +1,8 @@
 //! The small pages of errors, above all of those that go away by waiting: 429, 502, 503 and 504.
 //!
-//! For sites whose file has no page of its own, or asks for these with a `handle_errors` without routes. HTML for those who name it in `Accept`, a problem (RFC 9457) for those
-//! who name JSON; whoever names neither gets no body, as from Caddy. Says what the status says and nothing of what
-//! happened inside.
+//! For sites whose file has no page of its own, or asks for these with a `handle_errors` without routes. HTML for those
+//! who name it in `Accept`, a problem (RFC 9457) for those who name JSON; whoever names neither gets no body, as from
+//! Caddy. Says what the status says and nothing of what happened inside.
 
 use std::cmp::Ordering;
 

@@ -40,12 +40,13 @@ fn ask(client: &mut Client, line: &str, fields: &str, body: &str) -> Answer {
     client.answer()
 }
 
-const FILES_WITH_PAGES: &str =
-    "root * ./dist\nfile_server\nhandle_errors {\nroot * ./errors\nrewrite * /{err.status_code}.html\nfile_server\n}";
+const FILES_WITH_PAGES: &str = "root * ./dist\nfile_server\nhandle_errors {\nroot * ./errors\nrewrite * /{err.status_code}.html\nfile_server\n}";
 
 #[test]
 fn an_error_route_knows_the_error_and_keeps_its_status() {
-    let server = server("root * ./dist\nfile_server\nhandle_errors {\nrespond \"{err.status_code} {err.status_text}\"\n}");
+    let server = server(
+        "root * ./dist\nfile_server\nhandle_errors {\nrespond \"{err.status_code} {err.status_text}\"\n}",
+    );
     let answer = get(&server, "/missing");
     assert_eq!((answer.status, answer.text().as_str()), (404, "404 Not Found"));
     let answer = get(&server, "/robots.txt");
@@ -71,7 +72,9 @@ fn statuses_choose_their_routes_and_those_without_come_last() {
          handle {\nfile_server\n}\nhandle_errors {\nrespond any\n}\nhandle_errors 404 {\nrespond absent\n}\n\
          handle_errors 4xx {\nrespond class\n}",
     );
-    for (path, status, text) in [("/missing", 404, "absent"), ("/pot/x", 418, "class"), ("/down/x", 503, "any")] {
+    for (path, status, text) in
+        [("/missing", 404, "absent"), ("/pot/x", 418, "class"), ("/down/x", 503, "any")]
+    {
         let answer = get(&server, path);
         assert_eq!((answer.status, answer.text().as_str()), (status, text), "{path}");
     }
@@ -79,7 +82,8 @@ fn statuses_choose_their_routes_and_those_without_come_last() {
 
 #[test]
 fn where_no_route_answers_the_error_is_what_it_was() {
-    let server = server("root * ./dist\nfile_server\nhandle_errors {\nheader X-Seen yes\nrespond /only hello\n}");
+    let server =
+        server("root * ./dist\nfile_server\nhandle_errors {\nheader X-Seen yes\nrespond /only hello\n}");
     let answer = get(&server, "/missing");
     assert_eq!((answer.status, answer.text().as_str(), answer.field("X-Seen")), (404, "", Some("yes")));
 }

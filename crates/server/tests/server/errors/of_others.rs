@@ -76,11 +76,8 @@ fn another_upstream_may_make_the_page() {
 
 #[test]
 fn an_error_of_the_one_who_makes_the_page_is_the_plain_answer() {
-    let server = server(&format!(
-        "reverse_proxy {}\nhandle_errors {{\nreverse_proxy {}\n}}",
-        nowhere(),
-        nowhere()
-    ));
+    let server =
+        server(&format!("reverse_proxy {}\nhandle_errors {{\nreverse_proxy {}\n}}", nowhere(), nowhere()));
     let mut client = server.connect();
     for _ in 0..2 {
         let answer = client.get("/");
@@ -113,10 +110,8 @@ fn a_body_that_nobody_has_taken_goes_to_the_one_who_makes_the_page() {
         Some(body) => talk.answer(body),
         None => false,
     });
-    let server = server(&format!(
-        "root * ./dist\nfile_server\nhandle_errors {{\nreverse_proxy {}\n}}",
-        pages.address
-    ));
+    let server =
+        server(&format!("root * ./dist\nfile_server\nhandle_errors {{\nreverse_proxy {}\n}}", pages.address));
     let mut client = server.connect();
     assert_eq!(ask(&mut client, "POST /missing", "Content-Length: 4\r\n", "body").text(), "body");
     assert_eq!(client.get("/robots.txt").status, 200);

@@ -61,10 +61,7 @@ fn other_errors_have_no_page_unless_the_file_asks_for_it() {
 
 #[test]
 fn a_page_of_the_file_goes_before_ours() {
-    let server = server(&format!(
-        "reverse_proxy {}\nhandle_errors {{\nrespond /own/* own\n}}",
-        nowhere()
-    ));
+    let server = server(&format!("reverse_proxy {}\nhandle_errors {{\nrespond /own/* own\n}}", nowhere()));
     assert_eq!(accepting(&server, "/own/x", "text/html").text(), "own");
     assert!(accepting(&server, "/other", "text/html").text().contains("Bad Gateway"));
 }
