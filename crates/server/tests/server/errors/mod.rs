@@ -40,7 +40,8 @@ fn ask(client: &mut Client, line: &str, fields: &str, body: &str) -> Answer {
     client.answer()
 }
 
-const FILES_WITH_PAGES: &str = "root * ./dist\nfile_server\nhandle_errors {\nroot * ./errors\nrewrite * /{err.status_code}.html\nfile_server\n}";
+const FILES_WITH_PAGES: &str = "root * ./dist\nfile_server\n\
+     handle_errors {\nroot * ./errors\nrewrite * /{err.status_code}.html\nfile_server\n}";
 
 #[test]
 fn an_error_route_knows_the_error_and_keeps_its_status() {
