@@ -17,7 +17,9 @@ use crate::request::core::Shared;
 use crate::request::handle::app::pool::Pool;
 use crate::request::handle::files::store::Store;
 use crate::request::handle::proxy::Proxy;
-use crate::request::route::{HostTable, Known, Route, Site, Snapshot, StoreWish, compile};
+use crate::request::route::{
+    ErrorRoutes, HostTable, Known, Route, Site, Snapshot, StoreWish, compile, compile_errors,
+};
 
 /// Publishes snapshots, one at a time.
 pub(super) struct Publisher {
@@ -40,7 +42,8 @@ pub(super) struct Configured {
     pub(super) kept: Kept,
     routes: Vec<Arc<[Route]>>,
     /// By number of the site.
-    site_gates: Vec<Arc<Gates>>,
+    gates: Vec<Arc<Gates>>,
+    errors: Vec<Arc<[ErrorRoutes]>>,
     logs: Vec<Vec<LogTarget>>,
 }
 
@@ -75,14 +78,15 @@ impl Configured {
         let sites = checked.sites.iter().zip(&made.sites);
         let routes = sites.map(|(site, gates)| compile(&site.routes, Known { limits: &gates.limits, ..known }));
         let routes = routes.collect();
-        let site_gates = made.sites.into_iter().map(|site| site.gates).collect();
+        let errors = checked.sites.iter().map(|site| compile_errors(&site.errors, known)).collect();
+        let gates = made.sites.into_iter().map(|site| site.gates).collect();
         let logs = open_logs(&checked)?;
         for listener in &checked.listeners {
             if !kept.addresses.iter().any(|known| is_same_place(known, &listener.address)) {
                 kept.addresses.push(listener.address.clone());
             }
         }
-        Ok(Self { checked, wishes, stores, pools, proxies, kept, routes, site_gates, logs })
+        Ok(Self { checked, wishes, stores, pools, proxies, kept, routes, gates, errors, logs })
     }
 
     /// The listener that is configured at an address.
@@ -101,15 +105,21 @@ impl Configured {
         !self.proxies.is_empty()
             || self.stores.iter().any(|store| store.totals.on_disk > 0)
             || self.routes.iter().any(|routes| routes.iter().any(Route::may_need_disk))
+            || self
+                .errors
+                .iter()
+                .flat_map(|errors| errors.iter())
+                .any(|errors| errors.routes.iter().any(Route::may_need_disk))
     }
 
     /// A snapshot of all this.
     pub(super) fn snapshot(&self, registry: &Registry) -> Arc<Snapshot> {
-        let sites = self.checked.sites.iter().zip(&self.routes).zip(&self.site_gates).zip(&self.logs);
-        let sites = sites.map(|(((site, routes), gates), logs)| Site {
+        let sites = self.checked.sites.iter().zip(&self.routes).zip(&self.gates).zip(&self.errors).zip(&self.logs);
+        let sites = sites.map(|((((site, routes), gates), errors), logs)| Site {
             label: site.label.as_str().into(),
             routes: Arc::clone(routes),
             gates: Arc::clone(gates),
+            errors: Arc::clone(errors),
             counters: registry.site(&site.label),
             logs: logs.clone(),
         });

@@ -182,7 +182,35 @@ pub fn rescue(fault: Fault, answer: &mut Answer) {
     }
 }
 
+/// Lays onto an answer whatever page what it has to say of a fault besides its status: when to ask again, which methods
+/// there are, that nobody is to remember it.
+pub(super) fn mark(fault: Fault, answer: &mut Answer) {
+    let mut plain = Answer::default();
+    rescue(fault, &mut plain);
+    for (name, value) in plain.fields.iter() {
+        if let Ok(name) = std::str::from_utf8(name) {
+            answer.fields.set(name, value);
+        }
+    }
+    answer.close |= plain.close;
+}
+
 impl Fault {
+    /// Whether there is nobody to whom an answer could be sent.
+    pub(crate) fn leaves_nobody(self) -> bool {
+        matches!(self, Fault::ClientGone | Fault::ClientStalled | Fault::HungUp)
+    }
+
+    /// Whether a site's error routes may answer it. What is no request is answered with the check that refused it; as
+    /// in Caddy, a precondition that fails and a range beyond the end are answers of the file's handler, and no errors.
+    pub(crate) fn may_be_handled(self) -> bool {
+        let is_an_answer = matches!(
+            self,
+            Fault::Malformed(_) | Fault::PreconditionFailed | Fault::RangeNotSatisfiable { .. }
+        );
+        !is_an_answer && !self.leaves_nobody()
+    }
+
     /// The status that a client gets.
     pub fn status(self) -> u16 {
         match self {

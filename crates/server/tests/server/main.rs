@@ -7,6 +7,7 @@ mod bounds;
 mod client;
 mod connections;
 mod deadlines;
+mod errors;
 mod files;
 mod hanging_up;
 mod harness;

@@ -69,7 +69,7 @@ pub(crate) struct Pass<'g> {
 }
 
 /// What comes of asking to be let in.
-pub(crate) enum Asked<'g> {
+pub(crate) enum Entrance<'g> {
     /// It is in.
     In(Pass<'g>),
     /// It has to wait.
@@ -132,10 +132,10 @@ impl<'g> Way<'g> {
 
 impl<'g> Pass<'g> {
     /// Lets a request in, if that is possible now.
-    pub(crate) fn ask(way: Way<'g>, core: usize) -> Asked<'g> {
+    pub(crate) fn ask(way: Way<'g>, core: usize) -> Entrance<'g> {
         let pass = Self { way, held: 0, core, since: None };
         // Most requests have nothing to pass.
-        if way.wanted == 0 { Asked::In(pass) } else { pass.go_on(Instant::now()) }
+        if way.wanted == 0 { Entrance::In(pass) } else { pass.go_on(Instant::now()) }
     }
 
     /// A place behind nothing.
@@ -145,9 +145,9 @@ impl<'g> Pass<'g> {
     }
 
     /// The request's way was longer than it had seemed; it keeps what it is in.
-    pub(crate) fn go_further(mut self, way: Way<'g>) -> Asked<'g> {
+    pub(crate) fn go_further(mut self, way: Way<'g>) -> Entrance<'g> {
         self.way = way;
-        if way.wanted == 0 { Asked::In(self) } else { self.go_on(Instant::now()) }
+        if way.wanted == 0 { Entrance::In(self) } else { self.go_on(Instant::now()) }
     }
 
     /// The answer's head is there. Those that may last for ever make room for others.
@@ -174,21 +174,21 @@ impl<'g> Pass<'g> {
         }
     }
 
-    fn go_on(mut self, now: Instant) -> Asked<'g> {
+    fn go_on(mut self, now: Instant) -> Entrance<'g> {
         loop {
             let missing = self.way.wanted & !self.held;
             let number = missing.trailing_zeros();
             let Some(gate) = self.way.gate(number).filter(|_| missing != 0) else {
                 self.since = Some(now);
-                return Asked::In(self);
+                return Entrance::In(self);
             };
             if self.way.is_late(&gate.limit) {
-                return Asked::Shed(gate.refuse(refusal::Cause::Lag, now));
+                return Entrance::Shed(gate.refuse(refusal::Cause::Lag, now));
             }
             match gate.enter(self.way.priority, now) {
                 Entry::In => self.held |= 1 << number,
-                Entry::Wait(waiting) => return Asked::Later(Later { pass: self, number, waiting }),
-                Entry::Shed(cause) => return Asked::Shed(gate.refuse(cause, now)),
+                Entry::Wait(waiting) => return Entrance::Later(Later { pass: self, number, waiting }),
+                Entry::Shed(cause) => return Entrance::Shed(gate.refuse(cause, now)),
             }
         }
     }
@@ -243,9 +243,9 @@ impl<'g> Later<'g> {
             }
             pass.held |= 1 << number;
             later = match pass.go_on(now) {
-                Asked::In(pass) => return Ok(pass),
-                Asked::Later(later) => later,
-                Asked::Shed(fault) => return Err(fault),
+                Entrance::In(pass) => return Ok(pass),
+                Entrance::Later(later) => later,
+                Entrance::Shed(fault) => return Err(fault),
             };
         }
     }

@@ -25,15 +25,15 @@ fn gathered(numbers: &[u8]) -> Gathered {
     gathered
 }
 
-fn ask<'g>(gates: &'g Gates, numbers: &[u8]) -> Asked<'g> {
+fn ask<'g>(gates: &'g Gates, numbers: &[u8]) -> Entrance<'g> {
     Pass::ask(Way::new(Some(gates), gathered(numbers), None), 0)
 }
 
 fn pass<'g>(gates: &'g Gates, numbers: &[u8]) -> Pass<'g> {
     match ask(gates, numbers) {
-        Asked::In(pass) => pass,
-        Asked::Later(_) => panic!("it has to wait"),
-        Asked::Shed(fault) => panic!("{fault:?}"),
+        Entrance::In(pass) => pass,
+        Entrance::Later(_) => panic!("it has to wait"),
+        Entrance::Shed(fault) => panic!("{fault:?}"),
     }
 }
 
@@ -60,14 +60,14 @@ fn a_request_is_in_flight_behind_every_gate_of_its_way_and_no_other() {
 fn without_limits_nothing_is_passed() {
     let gates = Gates::default();
     assert!(pass(&gates, &[]).since.is_none());
-    assert!(matches!(Pass::ask(Way::new(None, gathered(&[]), None), 0), Asked::In(_)));
+    assert!(matches!(Pass::ask(Way::new(None, gathered(&[]), None), 0), Entrance::In(_)));
 }
 
 #[test]
 fn who_is_refused_by_an_inner_gate_has_left_the_outer_ones() {
     let (gates, all) = gates([(4, 0), (4, 0), (1, 0)]);
     let one = pass(&gates, &[1, 2]);
-    assert!(matches!(ask(&gates, &[1, 2]), Asked::Shed(Fault::Shed { .. })));
+    assert!(matches!(ask(&gates, &[1, 2]), Entrance::Shed(Fault::Shed { .. })));
     assert_eq!(in_flight(&all), [1, 1, 1]);
     drop(one);
     assert_eq!(in_flight(&all), [0, 0, 0]);
@@ -77,7 +77,7 @@ fn who_is_refused_by_an_inner_gate_has_left_the_outer_ones() {
 fn who_waits_before_an_inner_gate_is_in_the_outer_ones_and_leaves_them_when_he_goes() {
     let (gates, all) = gates([(4, 0), (4, 0), (1, 4)]);
     let one = pass(&gates, &[1, 2]);
-    let Asked::Later(later) = ask(&gates, &[1, 2]) else { panic!("there was room") };
+    let Entrance::Later(later) = ask(&gates, &[1, 2]) else { panic!("there was room") };
     assert_eq!(in_flight(&all), [2, 2, 1]);
     let gone = block_on(later.over(pin!(std::future::ready(()))));
     assert_eq!(gone.err(), Some(Fault::ClientGone));
@@ -90,7 +90,7 @@ fn who_waits_before_an_inner_gate_is_in_the_outer_ones_and_leaves_them_when_he_g
 fn who_waits_passes_one_gate_after_the_other() {
     let (gates, all) = gates([(1, 4), (1, 4), (1, 4)]);
     let one = pass(&gates, &[1, 2]);
-    let Asked::Later(later) = ask(&gates, &[1, 2]) else { panic!("there was room") };
+    let Entrance::Later(later) = ask(&gates, &[1, 2]) else { panic!("there was room") };
     assert_eq!((in_flight(&all), all[0].queued()), ([1, 1, 1], 1));
     let two = block_on(async {
         drop(one);
@@ -118,7 +118,7 @@ fn what_lasts_for_ever_makes_room_once_it_has_begun() {
 fn a_way_that_turns_out_to_be_longer_is_gone_on_with() {
     let (gates, all) = gates([(1, 0), (1, 0), (1, 0)]);
     let one = pass(&gates, &[1]);
-    let Asked::In(one) = one.go_further(Way::new(Some(&gates), gathered(&[1, 2]), None)) else {
+    let Entrance::In(one) = one.go_further(Way::new(Some(&gates), gathered(&[1, 2]), None)) else {
         panic!("it is in already")
     };
     assert_eq!(in_flight(&all), [1, 1, 1]);

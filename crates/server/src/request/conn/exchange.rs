@@ -53,6 +53,8 @@ pub(crate) struct Upload<'l, 'c> {
     /// Apart from the connection's own, which waits for the answer's way back at the same time.
     deadline: Option<Deadline>,
     is_tunnel: bool,
+    /// Some of it was taken.
+    is_begun: bool,
 }
 
 /// The way to the client.
@@ -84,7 +86,12 @@ pub(crate) enum Sent {
 
 impl<'l, 'c> Upload<'l, 'c> {
     pub(super) fn new(line: &'l Line<'c>, input: &'l mut Input) -> Self {
-        Self { line, input, deadline: None, is_tunnel: false }
+        Self { line, input, deadline: None, is_tunnel: false, is_begun: false }
+    }
+
+    /// Whether it can be had from its beginning: nobody has taken any of it, or there is none.
+    pub(crate) fn is_whole(&self) -> bool {
+        !self.is_begun || self.length() == BodyLength::None
     }
 
     /// As the head declared it.
@@ -128,10 +135,12 @@ impl<'l, 'c> Upload<'l, 'c> {
             };
             match read.map_err(Fault::Malformed)? {
                 BodyRead::End { consumed } => {
+                    self.is_begun = true;
                     self.input.consume(consumed);
                     return Ok(true);
                 }
                 BodyRead::Data { at, consumed } => {
+                    self.is_begun = true;
                     let data = unread.get(at).unwrap_or_default();
                     into.extend_from_slice(data);
                     left = left.saturating_sub(data.len());

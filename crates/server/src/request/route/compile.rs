@@ -7,7 +7,7 @@ use onehop_config::checked::limit::Limit;
 use onehop_config::checked::proxy::Proxy;
 use onehop_config::checked::{self, App, Checked, Condition, Encoding, FileServer, Matcher, Step, Template};
 
-use super::{Action, Root, Route};
+use super::{Action, ErrorRoutes, Root, Route};
 use crate::request::admit::rate::Zone;
 use crate::request::handle::header;
 
@@ -35,7 +35,16 @@ pub fn store_wishes(checked: &Checked) -> Vec<StoreWish> {
     for site in &checked.sites {
         let mut encodings = Vec::new();
         gather_encodings(&site.routes, &mut encodings);
-        gather(&site.routes, &encodings, &mut wishes);
+        // The root of a request that has failed holds for its error routes.
+        let mut of_errors = Vec::new();
+        for errors in &site.errors {
+            gather_encodings(&errors.routes, &mut encodings);
+            gather_serving(&errors.routes, &mut of_errors);
+        }
+        gather(&site.routes, &of_errors, &encodings, &mut wishes);
+        for errors in &site.errors {
+            gather(&errors.routes, &[], &encodings, &mut wishes);
+        }
     }
     wishes
 }
@@ -45,6 +54,9 @@ pub fn app_wishes(checked: &Checked) -> Vec<Arc<App>> {
     let mut apps = Vec::new();
     for site in &checked.sites {
         gather_apps(&site.routes, &mut apps);
+        for errors in &site.errors {
+            gather_apps(&errors.routes, &mut apps);
+        }
     }
     apps
 }
@@ -89,6 +101,15 @@ pub struct Known<'a> {
 /// Compiles one site's routes.
 pub fn compile(routes: &[checked::Route], known: Known<'_>) -> Arc<[Route]> {
     compile_list(routes, known).into()
+}
+
+/// Compiles one site's error routes.
+pub fn compile_errors(errors: &[checked::ErrorRoutes], known: Known<'_>) -> Arc<[ErrorRoutes]> {
+    let compiled = errors.iter().map(|errors| ErrorRoutes {
+        statuses: errors.statuses.clone(),
+        routes: compile_list(&errors.routes, known),
+    });
+    compiled.collect()
 }
 
 fn compile_list(routes: &[checked::Route], known: Known<'_>) -> Vec<Route> {
@@ -183,8 +204,14 @@ fn add_missing(encodings: &mut Vec<Encoding>, more: &[Encoding]) {
     }
 }
 
-fn gather(routes: &[checked::Route], encodings: &[Encoding], wishes: &mut Vec<StoreWish>) {
-    let mut serving = Vec::new();
+/// `later` are those who may serve files from a root of this list without standing in it.
+fn gather(
+    routes: &[checked::Route],
+    later: &[&FileServer],
+    encodings: &[Encoding],
+    wishes: &mut Vec<StoreWish>,
+) {
+    let mut serving = later.to_vec();
     gather_serving(routes, &mut serving);
     for route in routes {
         if let Some(matcher) = &route.matcher {
@@ -210,7 +237,9 @@ fn gather(routes: &[checked::Route], encodings: &[Encoding], wishes: &mut Vec<St
                 wish.dotfiles |= spa.dotfiles;
                 wish.index.get_or_insert_with(|| spa.index.clone());
             }
-            Step::Handle(routes) | Step::HandlePath { routes, .. } => gather(routes, encodings, wishes),
+            Step::Handle(routes) | Step::HandlePath { routes, .. } => {
+                gather(routes, later, encodings, wishes);
+            }
             _ => {}
         }
     }

@@ -16,7 +16,9 @@ use regex_lite::Regex;
 use onehop_config::checked::limit::Priority;
 use onehop_config::checked::{self, Encode, FileServer, HeaderStep, RedirectKind, Spa, Template};
 
-pub use compile::{Known, StoreWish, app_wishes, compile, limit_wishes, store_wishes};
+pub use compile::{
+    Known, StoreWish, app_wishes, compile, compile_errors, limit_wishes, store_wishes,
+};
 pub use hosts::HostTable;
 pub(crate) use hosts::without_port as host_without_port;
 pub(crate) use matcher::matches;
@@ -53,6 +55,8 @@ pub struct Site {
     pub routes: Arc<[Route]>,
     /// What its requests pass that wait for others.
     pub gates: Arc<Gates>,
+    /// For requests that have failed, in acting order.
+    pub errors: Arc<[ErrorRoutes]>,
     /// This site's counters, one for each core.
     pub counters: Vec<Arc<SiteCounters>>,
     /// Where its requests are logged.
@@ -68,6 +72,15 @@ pub struct Route {
     pub group: Option<u32>,
     /// What is done.
     pub action: Action,
+}
+
+/// A compiled [`checked::ErrorRoutes`].
+#[derive(Debug)]
+pub struct ErrorRoutes {
+    /// The statuses that they are for; empty means all.
+    pub statuses: Vec<u16>,
+    /// In acting order; none means a small page.
+    pub routes: Vec<Route>,
 }
 
 /// A compiled [`checked::Step`]: roots have become numbers of stores.
@@ -92,7 +105,8 @@ pub enum Action {
         routes: Vec<Route>,
     },
     Respond {
-        status: u16,
+        /// `None`: 200, or that of the error.
+        status: Option<u16>,
         body: Template,
         close: bool,
     },
@@ -134,6 +148,13 @@ impl Route {
             }
             _ => false,
         }
+    }
+}
+
+impl ErrorRoutes {
+    /// Whether they are for errors of this status.
+    pub(crate) fn are_for(&self, status: u16) -> bool {
+        self.statuses.is_empty() || self.statuses.contains(&status)
     }
 }
 

@@ -12,13 +12,31 @@ use super::super::desk::Input;
 use super::super::exchange::{Download, Line, Upload};
 use super::super::write::write_both;
 use super::{After, Busy, Connection};
-use crate::request::admit::{Asked, Later, Pass};
+use crate::request::admit::{Entrance, Later, Pass};
 use crate::request::answer::{Answer, Body};
 use crate::request::core::{Core, View};
+use crate::request::error_route::{self, Led};
 use crate::request::handle::{Ended, app, proxy};
 use crate::request::rescue::{self, Fault};
 use crate::request::trip::{Callee, Trip};
-use crate::request::{Call, Served};
+use crate::request::{Call, NeedsDisk, Served};
+
+/// How asking ended.
+struct Asked {
+    /// An error leaves nobody to whom anything could be sent.
+    ended: Result<Ended, Fault>,
+    /// Bytes of the answer's body.
+    sent: u64,
+    /// The lines behind it.
+    trailers: Vec<u8>,
+}
+
+/// A desk's pieces besides the head, which the trip holds.
+struct Ends<'d> {
+    input: &'d mut Input,
+    output: &'d mut Vec<u8>,
+    answer: &'d mut Answer,
+}
 
 impl Connection {
     /// Calls an application or an upstream, once the request is let in, and sends what it answers. `Some`: the
@@ -26,7 +44,7 @@ impl Connection {
     pub(super) async fn call(
         &mut self,
         call: Call<'_>,
-        asked: Asked<'_>,
+        entrance: Entrance<'_>,
         busy: Busy<'_>,
         view: &Rc<View>,
         started: Instant,
@@ -35,24 +53,11 @@ impl Connection {
         // Answers to earlier requests must not wait for this one.
         self.flush(output).await?;
         let Call { site, mut trip, callee } = call;
-        let (ended, sent, trailers) = {
-            let line = self.line();
-            let mut upload = Upload::new(&line, input);
-            let mut download = Download::new(&line, output);
-            let ended = match let_in(asked, &mut upload).await {
-                Ok(pass) => {
-                    line.pass.replace(pass);
-                    ask(callee, &mut trip, view, line.core, &mut upload, &mut download, answer).await
-                }
-                Err(fault) => Err(fault),
-            };
-            line.pass.borrow_mut().ended(ended, answer.status);
-            (ended, download.sent, download.into_trailers())
-        };
+        let Asked { ended, sent, trailers } =
+            self.ask_in_turn(site, callee, &mut trip, view, entrance, Ends { input, output, answer }).await;
         self.deadline.clear();
-        let (upstream, reason) = (trip.upstream.take(), trip.reason.take());
-        let mut served =
-            Served { site: Some(site), handler: trip.handler, upstream, reason, fault: ended.err() };
+        let mut served = Served::by(site, &mut trip);
+        drop(trip);
         match ended {
             Ok(Ended::Complete) => {}
             Ok(Ended::Sent) => {
@@ -71,17 +76,13 @@ impl Connection {
                 self.record(head, answer, view, served, sent, started.elapsed(), true);
                 return Err(self.break_off(output, head.version(), fault).await);
             }
-            Err(fault @ (Fault::ClientGone | Fault::ClientStalled | Fault::HungUp)) => {
+            Err(fault) => {
                 rescue::rescue(fault, answer);
+                served.fault = Some(fault);
                 self.record(head, answer, view, served, 0, started.elapsed(), true);
                 return self.part(fault);
             }
-            Err(fault) => {
-                rescue::rescue(fault, answer);
-                trip.amend_error(answer);
-            }
         }
-        drop(trip);
         if let Err(fault) = self.drop_ready_body(input).await {
             // Its answer is there already; what follows of the body cannot be read.
             served.fault = served.fault.or(Some(fault));
@@ -102,7 +103,48 @@ impl Connection {
         // Answers to earlier requests must not wait for this one.
         self.flush(output).await?;
         let line = self.line();
-        Ok(let_in(Asked::Later(later), &mut Upload::new(&line, input)).await)
+        Ok(let_in(Entrance::Later(later), &mut Upload::new(&line, input)).await)
+    }
+
+    /// Asks whom the routes have named, once the request is let in. Where that fails, the error routes may name somebody
+    /// else for its page, whose own error is the end.
+    async fn ask_in_turn(
+        &mut self,
+        site: usize,
+        mut callee: Callee,
+        trip: &mut Trip<'_>,
+        view: &View,
+        entrance: Entrance<'_>,
+        ends: Ends<'_>,
+    ) -> Asked {
+        let Ends { input, output, answer } = ends;
+        let line = self.line();
+        let mut upload = Upload::new(&line, input);
+        let mut refused = match let_in(entrance, &mut upload).await {
+            Ok(pass) => {
+                line.pass.replace(pass);
+                None
+            }
+            Err(fault) => Some(fault),
+        };
+        loop {
+            let mut download = Download::new(&line, output);
+            let mut ended = match refused.take() {
+                Some(fault) => Err(fault),
+                None => ask(callee, trip, view, line.core, &mut upload, &mut download, answer).await,
+            };
+            line.pass.borrow_mut().ended(ended, answer.status);
+            if let Err(fault) = ended
+                && !fault.leaves_nobody()
+            {
+                if let Some(other) = fail(trip, site, fault, view, &upload, answer).await {
+                    callee = other;
+                    continue;
+                }
+                ended = Ok(Ended::Complete);
+            }
+            break Asked { ended, sent: download.sent, trailers: download.into_trailers() };
+        }
     }
 
     /// The connection as those see it who wait for others.
@@ -155,12 +197,60 @@ impl Connection {
 
 /// Waits until a request is let in. A client that closes its side meanwhile has gone, as while an application is waited
 /// for.
-async fn let_in<'g>(asked: Asked<'g>, upload: &mut Upload<'_, '_>) -> Result<Pass<'g>, Fault> {
-    match asked {
-        Asked::In(pass) => Ok(pass),
-        Asked::Later(later) => later.over(pin!(upload.gone())).await,
-        Asked::Shed(fault) => Err(fault),
+async fn let_in<'g>(entrance: Entrance<'g>, upload: &mut Upload<'_, '_>) -> Result<Pass<'g>, Fault> {
+    match entrance {
+        Entrance::In(pass) => Ok(pass),
+        Entrance::Later(later) => later.over(pin!(upload.gone())).await,
+        Entrance::Shed(fault) => Err(fault),
     }
+}
+
+/// Fills the answer to a call that has failed, or names who is asked for its page instead.
+async fn fail<'a>(
+    trip: &mut Trip<'a>,
+    site: usize,
+    fault: Fault,
+    view: &View,
+    upload: &Upload<'_, '_>,
+    answer: &mut Answer,
+) -> Option<Callee> {
+    let Some(routes) = trip.snapshot.sites.get(site) else {
+        rescue::rescue(fault, answer);
+        return None;
+    };
+    if fault.is_shed() {
+        error_route::take_at_once(trip, routes, fault, answer);
+        return None;
+    }
+    let callee = match error_route::take(trip, routes, fault, answer) {
+        Led::Answered => return None,
+        Led::Call(callee) => callee,
+        Led::NeedsDisk => {
+            let again = NeedsDisk::of(site, trip, Some(fault));
+            match again.on_blocking_thread(&view.snapshot, trip.head, trip.origin, answer).await {
+                Ok(served) => {
+                    if let Some(failure) = &mut trip.failure {
+                        // What its page calls it.
+                        failure.id = served.error_id;
+                    }
+                    return None;
+                }
+                Err(needs_call) => {
+                    // Seldom: what the way looks for on disk is looked for once more.
+                    let call = needs_call.call(trip.snapshot, trip.head, trip.origin);
+                    let failure = trip.failure.take();
+                    *trip = Trip { failure, ..call.trip };
+                    call.callee
+                }
+            }
+        }
+    };
+    // A body of which a part is gone is no longer the request's.
+    if upload.is_whole() {
+        return Some(callee);
+    }
+    error_route::give_up(trip, answer);
+    None
 }
 
 /// Hands a request to whoever answers it.

@@ -28,7 +28,7 @@ use super::write::write_both;
 use crate::limits::{
     CODEC_LIMITS, FRESH_CONNECTION_GRACE, LINGER_BYTES_MAX, PIPELINE_BATCH_MAX, WRITE_GATHER_BYTES_MAX,
 };
-use crate::request::admit::{Asked, Pass};
+use crate::request::admit::{Entrance, Pass};
 use crate::request::answer::Answer;
 use crate::request::core::{Admission, Core, View};
 use crate::request::origin::Origin;
@@ -101,7 +101,7 @@ enum After {
 /// What came of beginning to serve a request.
 enum Begun<'s, 'v> {
     Served(Served),
-    NeedsDisk(NeedsDisk, Asked<'v>),
+    NeedsDisk(NeedsDisk, Entrance<'v>),
     Called(Pin<Box<dyn Future<Output = io::Result<Option<After>>> + 's>>),
 }
 
@@ -200,13 +200,13 @@ impl Connection {
         let view = self.core.view();
         let begun = match self.begin(desk, &view, started) {
             Begun::Served(served) => Ok(served),
-            Begun::NeedsDisk(again, asked) => Err((again, asked)),
+            Begun::NeedsDisk(again, entrance) => Err((again, entrance)),
             Begun::Called(call) => return call.await,
         };
         match begun {
             Ok(served) => self.finish(desk, &view, served, started).await,
             // Seldom, and large.
-            Err((again, asked)) => Box::pin(self.on_disk(desk, &view, again, asked, started)).await,
+            Err((again, entrance)) => Box::pin(self.on_disk(desk, &view, again, entrance, started)).await,
         }
     }
 
@@ -216,19 +216,19 @@ impl Connection {
         desk: &mut Desk,
         view: &Rc<View>,
         again: NeedsDisk,
-        asked: Asked<'_>,
+        entrance: Entrance<'_>,
         started: Instant,
     ) -> io::Result<Option<After>> {
         let Desk { input, output, head, answer } = desk;
-        let let_in = match asked {
-            Asked::In(pass) => Ok(pass),
-            Asked::Later(later) => self.let_in(later, input, output).await?,
-            Asked::Shed(fault) => Err(fault),
+        let let_in = match entrance {
+            Entrance::In(pass) => Ok(pass),
+            Entrance::Later(later) => self.let_in(later, input, output).await?,
+            Entrance::Shed(fault) => Err(fault),
         };
         let mut pass = match let_in {
             Ok(pass) => pass,
             Err(fault) => {
-                let served = again.shed(fault, answer);
+                let served = again.shed(&view.snapshot, head, self.origin, fault, answer);
                 if fault == Fault::ClientGone {
                     self.record(head, answer, view, served, 0, started.elapsed(), true);
                     return self.part(fault);
@@ -246,8 +246,8 @@ impl Connection {
                 // Seldom: what the way looks for on disk is looked for once more. The body is the
                 // application's.
                 let call = needs_call.call(&view.snapshot, head, self.origin);
-                let asked = pass.go_further(call.way(&view.snapshot));
-                self.call(call, asked, Busy { input, output, head, answer }, view, started).await
+                let entrance = pass.go_further(call.way());
+                self.call(call, entrance, Busy { input, output, head, answer }, view, started).await
             }
         }
     }
@@ -285,14 +285,16 @@ impl Connection {
         match serve_request(&view.snapshot, head, self.origin, answer) {
             Outcome::Served(served) => Begun::Served(served),
             Outcome::NeedsDisk(again) => match Pass::ask(again.way(&view.snapshot), core) {
-                Asked::Shed(fault) => Begun::Served(again.shed(fault, answer)),
-                asked => Begun::NeedsDisk(again, asked),
+                Entrance::Shed(fault) => {
+                    Begun::Served(again.shed(&view.snapshot, head, self.origin, fault, answer))
+                }
+                entrance => Begun::NeedsDisk(again, entrance),
             },
-            Outcome::Call(call) => match Pass::ask(call.way(&view.snapshot), core) {
-                Asked::Shed(fault) => Begun::Served(call.shed(fault, answer)),
-                asked => {
+            Outcome::Call(call) => match Pass::ask(call.way(), core) {
+                Entrance::Shed(fault) => Begun::Served(call.shed(fault, answer)),
+                entrance => {
                     let busy = Busy { input, output, head, answer };
-                    Begun::Called(Box::pin(self.call(call, asked, busy, view, started)))
+                    Begun::Called(Box::pin(self.call(call, entrance, busy, view, started)))
                 }
             },
         }
