@@ -102,8 +102,10 @@ fn action(step: &Step, known: Known<'_>) -> Action {
         Step::HandlePath { prefix, routes } => {
             Action::HandlePath { prefix: prefix.clone(), routes: compile_list(routes, known) }
         }
+        // admit/
+        Step::Limit(_) | Step::Priority(_) | Step::RateLimit(_) => Action::Handle(Vec::new()),
         Step::Respond { status, body, close } => {
-            Action::Respond { status: *status, body: body.clone(), close: *close }
+            Action::Respond { status: status.unwrap_or(200), body: body.clone(), close: *close }
         }
         Step::FileServer(settings) => Action::FileServer {
             settings: Arc::new(settings.clone()),

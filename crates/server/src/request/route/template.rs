@@ -150,6 +150,8 @@ fn value(placeholder: &Placeholder, trip: &Trip<'_>, into: Into, out: &mut Vec<u
         P::UpstreamHostPort => push_upstream(trip, Member::host_port, out),
         P::UpstreamHost => push_upstream(trip, Member::host, out),
         P::UpstreamPort => push_upstream(trip, Member::port, out),
+        // admit/: the second trip, of an error, knows them.
+        P::ErrorStatus | P::ErrorStatusText | P::ErrorId => {}
     }
 }
 
