@@ -13,8 +13,6 @@ use crate::syntax::{Line, Token};
 const STATUS_MIN: u16 = 400;
 const STATUS_MAX: u16 = 599;
 
-/// Directives that wait for others. An error is often that these cannot be reached.
-const NOT_YET: [&str; 2] = ["app", "reverse_proxy"];
 /// Directives that let some in and others not. Who has failed has been let in, or refused.
 const BOUNDS: [&str; 2] = ["limit", "rate_limit"];
 
@@ -39,20 +37,11 @@ pub(super) fn arrange(errors: &mut [ErrorRoutes]) {
 /// What is wrong with a directive that stands within `handle_errors` and does not belong there.
 pub(super) fn unfit(cx: &Context<'_>, line: &Line) -> Option<Box<Problem>> {
     let (word, place) = (line.name.text.as_str(), &line.name.place);
-    if !cx.source.is_of_error {
+    if !cx.source.is_of_error || !BOUNDS.contains(&word) {
         return None;
     }
-    if NOT_YET.contains(&word) {
-        let message = format!("`{word}` within `handle_errors` is not there yet");
-        return Some(
-            Problem::error("not-yet", place, message).help("`respond`, `file_server` and `redir` answer there"),
-        );
-    }
-    if BOUNDS.contains(&word) {
-        let message = format!("`{word}` stands within `handle_errors`, where every error is answered");
-        return Some(Problem::error("directive-place", place, message).help("move it out of this block"));
-    }
-    None
+    let message = format!("`{word}` stands within `handle_errors`, where every error is answered");
+    Some(Problem::error("directive-place", place, message).help("move it out of this block"))
 }
 
 /// `404 5xx`: in ascending order, each once.

@@ -181,7 +181,7 @@ fn zone_option<'l>(cx: &Context<'_>, zone: &mut Zone<'l>, option: &'l Line) -> R
 fn known(cx: &mut Context<'_>, zone: Zone<'_>) -> Result<Arc<RateLimit>, Box<Problem>> {
     let place = zone.place().clone();
     let rate_limit = zone.finished()?;
-    match cx.limits.zones.iter().find(|known| known.zone == rate_limit.zone) {
+    match cx.limits.zones.get(&rate_limit.zone) {
         Some(known) if **known == rate_limit => Ok(Arc::clone(known)),
         Some(_) => {
             let message = format!("two zones with different settings are called `{}`", rate_limit.zone);
@@ -189,7 +189,7 @@ fn known(cx: &mut Context<'_>, zone: Zone<'_>) -> Result<Arc<RateLimit>, Box<Pro
         }
         None => {
             let rate_limit = Arc::new(rate_limit);
-            cx.limits.zones.push(Arc::clone(&rate_limit));
+            cx.limits.zones.insert(rate_limit.zone.clone(), Arc::clone(&rate_limit));
             Ok(rate_limit)
         }
     }

@@ -17,7 +17,7 @@ fn errors(lines: &str) -> Vec<ErrorRoutes> {
 #[test]
 fn statuses_are_numbers_and_kinds() {
     let of = |lines: &str| errors(lines)[0].statuses.clone();
-    assert_eq!(of("handle_errors {\nrespond a\n}"), []);
+    assert_eq!(of("handle_errors {\nrespond a\n}"), Vec::<u16>::new());
     assert_eq!(of("handle_errors 502 404 404 {\nrespond a\n}"), [404, 502]);
     assert_eq!(of("handle_errors 450 4xx {\nrespond a\n}"), (400..500).collect::<Vec<u16>>());
     assert_eq!(of("handle_errors 5xx 404 {\nrespond a\n}"), [404].into_iter().chain(500..600).collect::<Vec<u16>>());
@@ -95,6 +95,12 @@ fn pages_of_errors_are_looked_for_below_the_root_of_their_site() {
 }
 
 #[test]
+fn an_application_or_an_upstream_can_make_the_page() {
+    let checked = site("respond a\nhandle_errors {\napp /a/* a.mjs\nreverse_proxy b:80\n}").sound().checked;
+    assert_eq!((checked.apps().len(), checked.proxies().len()), (1, 1));
+}
+
+#[test]
 fn what_is_done_with_errors_is_visited_too() {
     let mut count = 0;
     site("respond a\nhandle_errors {\nhandle {\nrespond b\n}\n}").sound().checked.each_step(|_| count += 1);
@@ -140,13 +146,11 @@ handle_errors @api {
 errors!(
     what_does_not_belong_into_handle_errors,
     "handle_errors {
-	app a.mjs
-	reverse_proxy a:80
 	limit in_flight 3
 	rate_limit 10r/s
 	log
 	handle {
-		app a.mjs
+		rate_limit 10r/s
 		handle_errors {
 			respond a
 		}

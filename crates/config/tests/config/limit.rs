@@ -130,8 +130,8 @@ fn a_bound_is_called_after_what_stands_around_it_and_no_two_alike() {
         labels,
         [
             "http://a.example",
-            "http://a.example @search",
             "http://a.example /api/*",
+            "http://a.example @search",
             "http://a.example /api/* #2",
             "http://a.example /api/* /x",
             "http://a.example #2",

@@ -3,7 +3,7 @@
 //! A name is what stands around a bound, as written, and a number where another one has it already. Knows nothing of what
 //! the settings mean.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::matcher_of;
@@ -16,9 +16,13 @@ use crate::syntax::Line;
 pub(crate) struct KnownLimits {
     /// The site that is read now, and the matchers of the blocks around the line; empty where a block has none.
     around: Vec<String>,
+    /// The names of all bounds.
     labels: HashSet<String>,
-    /// Zones of every `rate_limit`.
-    pub(in crate::directives) zones: Vec<Arc<RateLimit>>,
+    /// How many bounds and zones stand in one place, so that a thousand of them need not be counted for each.
+    bounds_in: HashMap<String, u32>,
+    zones_in: HashMap<String, u32>,
+    /// Zones of every `rate_limit`, by name.
+    pub(in crate::directives) zones: HashMap<String, Arc<RateLimit>>,
     /// Where this site asks for `lag`.
     pub(crate) lags: Vec<Place>,
     /// Where the global block does.
@@ -47,14 +51,16 @@ impl KnownLimits {
 
     /// A name that no other bound has.
     pub(super) fn label(&mut self, matcher: Option<&str>) -> String {
-        let label = numbered(&self.place(matcher), |label| self.labels.contains(label));
+        let place = self.place(matcher);
+        let label = numbered(place, &mut self.bounds_in, |label| self.labels.contains(label));
         self.labels.insert(label.clone());
         label
     }
 
     /// A name that no other zone has.
-    pub(in crate::directives) fn zone(&self, matcher: Option<&str>) -> String {
-        numbered(&self.place(matcher), |name| self.zones.iter().any(|zone| zone.zone == name))
+    pub(in crate::directives) fn zone(&mut self, matcher: Option<&str>) -> String {
+        let place = self.place(matcher);
+        numbered(place, &mut self.zones_in, |name| self.zones.contains_key(name))
     }
 
     /// The site, and the matchers that lead to a line with this one.
@@ -65,8 +71,14 @@ impl KnownLimits {
     }
 }
 
-/// The name itself, or the first of it with a number that nobody has.
-fn numbered(base: &str, is_taken: impl Fn(&str) -> bool) -> String {
-    let more = (2_u32..).map(|number| format!("{base} #{number}"));
-    std::iter::once(base.to_owned()).chain(more).find(|name| !is_taken(name)).unwrap_or_default()
+/// The place itself, or with the first number that nobody has.
+fn numbered(place: String, known: &mut HashMap<String, u32>, is_taken: impl Fn(&str) -> bool) -> String {
+    let count = known.entry(place.clone()).or_insert(0);
+    loop {
+        *count = count.saturating_add(1);
+        let name = if *count == 1 { place.clone() } else { format!("{place} #{count}") };
+        if !is_taken(&name) || *count == u32::MAX {
+            return name;
+        }
+    }
 }
