@@ -13,6 +13,7 @@ use std::time::Duration;
 pub use app::{
     App, AppAddress, AppEnvironment, AppProtocol, AppResources, AppRun, Recycle, Sticky, WorkerCount,
 };
+use limit::{Limit, Priority, RateLimit};
 pub use network::Network;
 
 mod app;
@@ -36,8 +37,14 @@ pub struct Checked {
 pub struct Global {
     /// Where metrics and the status page are served. Loopback unless the file says otherwise.
     pub admin: Admin,
-    /// Bound on the bytes that all stores together may hold in memory.
+    /// Bound on the bytes that all stores together may hold in memory: what `memory` says of files, else all of it.
     pub memory_bytes: u64,
+    /// `memory`: bound on the sum of what stores, connections and queues may take; `None` where it is not written.
+    pub memory: Option<u64>,
+    /// Connections that one client address may have at a time.
+    pub connections_per_address: Option<u32>,
+    /// How many requests of all sites may be in flight.
+    pub limit: Option<Arc<Limit>>,
     /// Core threads; `None` takes what the machine allows this process.
     pub threads: Option<NonZeroUsize>,
     /// How long a stop waits for requests in flight.
@@ -98,8 +105,20 @@ pub struct Site {
     pub hosts: Vec<HostPattern>,
     /// Its routes, in the order in which they act.
     pub routes: Vec<Route>,
+    /// What is done where a request has failed, in the order in which they act: of those that name its status, each until one
+    /// answers.
+    pub errors: Vec<ErrorRoutes>,
     /// Its access logs; none means that requests are not logged.
     pub logs: Vec<AccessLog>,
+}
+
+/// One `handle_errors`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ErrorRoutes {
+    /// The statuses for which it acts, in ascending order; empty means all.
+    pub statuses: Vec<u16>,
+    /// Its routes, in the order in which they act. None means a small page.
+    pub routes: Vec<Route>,
 }
 
 /// A host that a site or a matcher answers, lower case, without port.
@@ -238,10 +257,16 @@ pub enum Step {
         /// Inside.
         routes: Vec<Route>,
     },
+    /// `limit`: a bound that the request has to pass before somebody answers it who waits for others.
+    Limit(Arc<Limit>),
+    /// `limit priority`: what the request is to the bounds that it passes; the last one counts.
+    Priority(Priority),
+    /// `rate_limit`, one zone of it.
+    RateLimit(Arc<RateLimit>),
     /// `respond`
     Respond {
-        /// Status.
-        status: u16,
+        /// Status; `None` where it is not written: 200, within `handle_errors` that of the error.
+        status: Option<u16>,
         /// Body.
         body: Template,
         /// Close the connection afterwards.
@@ -485,13 +510,23 @@ pub enum Placeholder {
     UpstreamHost,
     /// `{http.reverse_proxy.upstream.port}`
     UpstreamPort,
+    /// `{http.error.status_code}`, `{err.status_code}`. This and the two that follow stand in `handle_errors` alone.
+    ErrorStatus,
+    /// `{http.error.status_text}`, `{err.status_text}`: its words (RFC 9110 section 15)
+    ErrorStatusText,
+    /// `{http.error.id}`, `{err.id}`: what the log calls this error, too
+    ErrorId,
 }
 
 impl Checked {
-    /// Visits every step of every site, those inside of others too, in the order in which they act.
+    /// Visits every step of every site, those inside of others too, in the order in which they act. What is done with
+    /// errors comes behind the rest of its site.
     pub fn each_step<'a>(&'a self, mut visit: impl FnMut(&'a Step)) {
         for site in &self.sites {
             each_step_of(&site.routes, &mut visit);
+            for errors in &site.errors {
+                each_step_of(&errors.routes, &mut visit);
+            }
         }
     }
 

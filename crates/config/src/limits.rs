@@ -141,3 +141,41 @@ pub const PROXY_TEXT_BYTES_MAX: usize = 8 * 1024;
 
 /// Bytes of the path of a Unix socket (unix(7): 108 with the byte that ends it).
 pub const UNIX_PATH_BYTES_MAX: usize = 107;
+
+/// Requests in flight that a `limit` can be set to, and that `adaptive` can find. Above it, descriptors and memory are the
+/// bound of any machine.
+pub const LIMIT_IN_FLIGHT_MAX: u64 = 1_000_000;
+
+/// Requests that wait for one bound. Each holds a client's connection open.
+pub const LIMIT_QUEUE_MAX: u64 = 100_000;
+
+/// Shortest time for which it is worth waiting: the server's own clock is no finer.
+pub const LIMIT_WAIT_MIN: Duration = Duration::from_millis(1);
+
+/// Longest time that a request can wait to be let in.
+pub const LIMIT_WAIT_MAX: Duration = Duration::from_secs(60 * 60);
+
+/// Shortest lag of an event loop that can count as too much: timers and pauses of the garbage collector alone take that.
+pub const LIMIT_LAG_MIN: Duration = Duration::from_millis(10);
+
+/// Longest lag that can be allowed: whoever is later has long been replaced as stuck.
+pub const LIMIT_LAG_MAX: Duration = Duration::from_secs(60);
+
+/// Least time that a `rate_limit` can put between two requests, in nanoseconds: a million a second is as good as no bound.
+pub const RATE_INTERVAL_NANOS_MIN: u128 = 1_000;
+
+/// Longest time that a `rate_limit` may take until everything that it allows at once can come again. It is remembered in
+/// nanoseconds of 64 bits, and a longer one is a slip.
+pub const RATE_MEMORY_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
+/// Keys that one zone of a `rate_limit` can be told to remember. Each takes some 50 bytes.
+pub const RATE_KEYS_MAX: u64 = 10_000_000;
+
+/// Least keys of a zone: with fewer, a handful of clients would make each other forgotten.
+pub const RATE_KEYS_MIN: u64 = 1_000;
+
+/// Characters of the name of a zone. It stands in metrics, and in a field of answers.
+pub const RATE_ZONE_CHARACTERS_MAX: usize = 64;
+
+/// Connections that one client address can be allowed: as many as there are ports to come from.
+pub const CONNECTIONS_PER_ADDRESS_MAX: u64 = 65_535;

@@ -3,8 +3,9 @@
 //! Lists only; what a word does stands with its directive.
 
 /// Caddy's directives that make routes, in the order in which they act.
-/// `spa` acts where `file_server` does, `app` where `reverse_proxy` does.
-pub(crate) const DIRECTIVE_ORDER: [&str; 47] = [
+/// `spa` acts where `file_server` does, `app` where `reverse_proxy` does. Bounds act on what is asked for after all rewriting,
+/// and before anything is done for it.
+pub(crate) const DIRECTIVE_ORDER: [&str; 48] = [
     "tracing",
     "map",
     "vars",
@@ -24,6 +25,10 @@ pub(crate) const DIRECTIVE_ORDER: [&str; 47] = [
     "rewrite",
     "uri",
     "try_files",
+    // A plugin's, for whose place many Caddyfiles say `order rate_limit before basic_auth`.
+    "rate_limit",
+    // Ours. Behind it: whom a rate refuses takes no place.
+    "limit",
     "basicauth",
     "basic_auth",
     "forward_auth",
@@ -52,15 +57,11 @@ pub(crate) const DIRECTIVE_ORDER: [&str; 47] = [
     "tls",
     // Of plugins that many Caddyfiles use.
     "cache",
-    "rate_limit",
     "webdav",
 ];
 
-/// Directives that onehop is going to have and Caddy does not.
-pub(crate) const PLANNED_DIRECTIVES: [&str; 1] = ["limit"];
-
 /// Caddy's global options.
-pub(crate) const GLOBAL_OPTIONS: [&str; 46] = [
+pub(crate) const GLOBAL_OPTIONS: [&str; 48] = [
     "acme_ca",
     "acme_ca_root",
     "acme_dns",
@@ -103,6 +104,8 @@ pub(crate) const GLOBAL_OPTIONS: [&str; 46] = [
     "tls_automate_names",
     "tls_resolvers",
     // Ours.
+    "connections_per_address",
+    "limit",
     "memory",
     "threads",
     // Of plugins that many Caddyfiles use.

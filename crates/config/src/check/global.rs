@@ -7,6 +7,8 @@ use std::time::Duration;
 use super::Context;
 use super::value::{duration, number, port, size};
 use crate::checked::{Admin, Global};
+use crate::directives;
+use crate::limits::CONNECTIONS_PER_ADDRESS_MAX;
 use crate::nearest::nearest;
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
@@ -29,6 +31,9 @@ pub(crate) fn defaults() -> Global {
     Global {
         admin: Admin::Address(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), ADMIN_PORT)),
         memory_bytes: MEMORY_BYTES,
+        memory: None,
+        connections_per_address: None,
+        limit: None,
         threads: None,
         grace_period: GRACE_PERIOD,
         auto_https: true,
@@ -67,7 +72,17 @@ fn option(cx: &mut Context<'_>, global: &mut Global, line: &Line) -> Result<(), 
     let name = line.name.text.as_str();
     match name {
         "admin" => global.admin = admin(cx, line)?,
-        "memory" => global.memory_bytes = memory(one(line, "memory 512MiB")?)?,
+        "memory" => {
+            let (all, files) = memory(line)?;
+            (global.memory, global.memory_bytes) = (Some(all), files);
+        }
+        "limit" => global.limit = directives::of_global_block(cx, line)?,
+        "connections_per_address" => {
+            let token = one(line, "connections_per_address 100")?;
+            let most = number(token, "`connections_per_address`", 1, CONNECTIONS_PER_ADDRESS_MAX)?;
+            global.connections_per_address = u32::try_from(most).ok();
+        }
+        "order" if is_our_order(line) => {}
         "threads" => global.threads = threads(one(line, "threads 4")?)?,
         "grace_period" => global.grace_period = duration(one(line, "grace_period 10s")?)?,
         "http_port" => global.http_port = port(one(line, "http_port 8080")?, "`http_port`")?,
@@ -111,13 +126,46 @@ fn one<'l>(line: &'l Line, example: &str) -> Result<&'l Token, Box<Problem>> {
     }
 }
 
-fn memory(token: &Token) -> Result<u64, Box<Problem>> {
+/// `memory <all> [files <size>]`: the bound of everything, and that of files.
+fn memory(line: &Line) -> Result<(u64, u64), Box<Problem>> {
+    let usage = "`memory 1GiB`, or `memory 1GiB files 512MiB`";
+    let wrong = || {
+        Problem::error("arguments", &line.name.place, "the arguments of `memory` do not fit")
+            .help(format!("it is written {usage}"))
+    };
+    if line.block.is_some() {
+        return Err(wrong());
+    }
+    let (all, files) = match line.args.as_slice() {
+        [all] => (all, None),
+        [all, word, files] if word.text == "files" => (all, Some(files)),
+        _ => return Err(wrong()),
+    };
+    let all_bytes = large_enough(all, "`memory`")?;
+    let Some(files) = files else { return Ok((all_bytes, all_bytes)) };
+    let files_bytes = large_enough(files, "`files` of `memory`")?;
+    if files_bytes > all_bytes {
+        let message = format!("`files {}` is more than `memory {}` allows for everything", files.text, all.text);
+        return Err(Problem::error("contradiction", &files.place, message)
+            .help("files are a part of it, beside what connections and queues take"));
+    }
+    Ok((all_bytes, files_bytes))
+}
+
+fn large_enough(token: &Token, what: &str) -> Result<u64, Box<Problem>> {
     let bytes = size(token)?;
     if bytes < MEMORY_BYTES_MIN {
-        return Err(Problem::error("size", &token.place, "`memory` must be at least 1MiB")
-            .help("it bounds the bytes of all files that are held, for example `memory 512MiB`"));
+        return Err(Problem::error("size", &token.place, format!("{what} must be at least 1MiB"))
+            .help("it bounds the bytes of files and connections, for example `memory 512MiB`"));
     }
     Ok(bytes)
+}
+
+/// What Caddyfiles say of the plugin's directive is how it is here.
+fn is_our_order(line: &Line) -> bool {
+    let words: Vec<&str> = line.args.iter().map(|token| token.text.as_str()).collect();
+    let holds = matches!(words.as_slice(), ["rate_limit", "before", "basicauth" | "basic_auth"]);
+    holds && line.block.is_none()
 }
 
 fn threads(token: &Token) -> Result<Option<NonZeroUsize>, Box<Problem>> {

@@ -19,19 +19,36 @@ mod sort;
 pub(crate) mod template;
 pub(crate) mod value;
 
+use std::ops::Deref;
 use std::path::{Component, Path, PathBuf};
 
 use crate::checked::{Network, Part, Template};
-use crate::directives::KnownApps;
+use crate::directives::{KnownApps, KnownLimits};
 use crate::problem::{Problem, Problems};
 use crate::source::{FileKind, Source};
 
 pub(crate) use address::host_pattern;
 pub(crate) use sites::check;
 
+/// What a text is read with: the world, and whether it stands where a request has failed.
+#[derive(Clone, Copy)]
+pub(crate) struct Reading<'a> {
+    source: &'a dyn Source,
+    /// Within `handle_errors`, where placeholders of the error have a meaning.
+    pub(crate) is_of_error: bool,
+}
+
+impl<'a> Deref for Reading<'a> {
+    type Target = dyn Source + 'a;
+
+    fn deref(&self) -> &Self::Target {
+        self.source
+    }
+}
+
 /// What checking needs to know besides the line at hand.
 pub(crate) struct Context<'a> {
-    pub(crate) source: &'a dyn Source,
+    pub(crate) source: Reading<'a>,
     pub(crate) kind: FileKind,
     /// Where relative paths start, absolute.
     pub(crate) base: PathBuf,
@@ -40,6 +57,8 @@ pub(crate) struct Context<'a> {
     pub(crate) problems: &'a mut Problems,
     /// The applications so far.
     pub(crate) apps: KnownApps,
+    /// The bounds so far.
+    pub(crate) limits: KnownLimits,
     /// Who stands in front of every site, from the global block.
     pub(crate) trusted_proxies: Vec<Network>,
     /// Groups of mutually exclusive routes so far.
@@ -56,12 +75,13 @@ impl<'a> Context<'a> {
         problems: &'a mut Problems,
     ) -> Self {
         Self {
-            source,
+            source: Reading { source, is_of_error: false },
             kind,
             base,
             hidden: Vec::new(),
             problems,
             apps: KnownApps::default(),
+            limits: KnownLimits::default(),
             trusted_proxies: Vec::new(),
             groups: 0,
             warned_of_caddy: false,

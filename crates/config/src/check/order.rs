@@ -105,10 +105,15 @@ fn merged(placed: Vec<Placed>) -> Vec<Placed> {
     kept
 }
 
+/// Kinds that act the other way round, as Caddy's `vars` do: a bound for everybody is passed before one for some, and of
+/// several priorities that of the more specific matcher comes last and counts.
+const GENERAL_FIRST: [&str; 1] = ["limit"];
+
 fn acts_before(left: &Placed, right: &Placed) -> bool {
     if left.position != right.position {
         return left.position < right.position;
     }
+    let (left, right) = if GENERAL_FIRST.contains(&left.directive) { (right, left) } else { (left, right) };
     let (Some(left_path), Some(right_path)) = (&left.path, &right.path) else {
         return left.route.matcher.is_some() && right.route.matcher.is_none();
     };

@@ -97,6 +97,9 @@ fn value(long: &str) -> Option<Placeholder> {
         }
         "http.reverse_proxy.upstream.host" => Placeholder::UpstreamHost,
         "http.reverse_proxy.upstream.port" => Placeholder::UpstreamPort,
+        "http.error.status_code" => Placeholder::ErrorStatus,
+        "http.error.status_text" => Placeholder::ErrorStatusText,
+        "http.error.id" => Placeholder::ErrorId,
         _ => return named_value(long),
     })
 }

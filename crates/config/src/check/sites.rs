@@ -4,7 +4,7 @@ use super::address::Address;
 use super::listen::Listeners;
 use super::matcher::Scope;
 use super::{Context, global};
-use crate::checked::{Checked, Condition, Global, Route, Site, Step, Template};
+use crate::checked::{AppRun, Checked, Condition, ErrorRoutes, Global, Route, Site, Step, Template};
 use crate::directives::{self, SiteSettings};
 use crate::problem::Problem;
 use crate::syntax::{Block, Parsed};
@@ -26,6 +26,9 @@ pub(crate) fn check(cx: &mut Context<'_>, parsed: &Parsed) -> Checked {
             );
         }
     }
+    let has_workers = listeners.sites.iter().any(|site| has_workers(&site.routes));
+    let lag = cx.limits.lag_of_server.take();
+    directives::warn_of_lag(cx, lag.into_iter().collect(), has_workers);
     Checked { global, listeners: listeners.listeners, sites: listeners.sites }
 }
 
@@ -51,19 +54,37 @@ fn site(cx: &mut Context<'_>, global: &Global, block: &Block, listeners: &mut Li
     let scope = Scope::of_block(cx, &block.lines, None);
     let mut settings = SiteSettings::default();
     cx.apps.begin_site(addresses.iter().any(|address| address.is_plain(global)));
+    cx.limits.begin_site(addresses.first().map_or("", |first| first.label.as_str()));
     let mut routes = directives::site(cx, &scope, block, &mut settings);
-    if needs_root(&routes) {
+    let lags = std::mem::take(&mut cx.limits.lags);
+    directives::warn_of_lag(cx, lags, has_workers(&routes));
+    if needs_root(&routes) || errors_need_root(&routes, &settings.errors) {
         let root = Template::text(cx.base.to_string_lossy());
         routes.insert(0, Route { matcher: None, group: None, step: Step::Root(root), line: 0 });
     }
-    let site = Site { label: String::new(), hosts: Vec::new(), routes, logs: settings.logs };
-    listeners.add(cx, global, &addresses, &settings.binds, &site);
+    let SiteSettings { logs, errors, binds } = settings;
+    let site = Site { label: String::new(), hosts: Vec::new(), routes, errors, logs };
+    listeners.add(cx, global, &addresses, &binds, &site);
+}
+
+/// Whether what is done with an error looks for files below the root of its site, which has none.
+fn errors_need_root(routes: &[Route], errors: &[ErrorRoutes]) -> bool {
+    !has_root(routes) && errors.iter().any(|errors| needs_root(&errors.routes))
+}
+
+/// Whether somebody is called who tells how late it is.
+fn has_workers(routes: &[Route]) -> bool {
+    routes.iter().any(|route| match &route.step {
+        Step::App(app) => matches!(app.run, AppRun::Handler { .. }),
+        Step::Handle(routes) | Step::HandlePath { routes, .. } => has_workers(routes),
+        _ => false,
+    })
 }
 
 /// Whether a route looks for files below a root that it does not name itself. Without any `root`
 /// that is the folder where relative paths start.
 fn needs_root(routes: &[Route]) -> bool {
-    if routes.iter().any(|route| is_root(&route.step) && route.matcher.is_none()) {
+    if has_root(routes) {
         return false;
     }
     let conditions = |route: &Route| route.matcher.iter().flat_map(|matcher| &matcher.all).any(asks_for_file);
@@ -85,6 +106,7 @@ fn asks_for_file(condition: &Condition) -> bool {
     }
 }
 
-fn is_root(step: &Step) -> bool {
-    matches!(step, Step::Root(_))
+/// Whether every request has one.
+fn has_root(routes: &[Route]) -> bool {
+    routes.iter().any(|route| matches!(route.step, Step::Root(_)) && route.matcher.is_none())
 }

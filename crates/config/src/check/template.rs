@@ -3,25 +3,25 @@
 //! Braces that do not look like a placeholder stay text (a JSON body); a placeholder that does not
 //! exist is an error, since Caddy would serve it as it stands.
 
+use super::Reading;
 use super::placeholder::{self, Meaning};
 use crate::checked::{Part, Placeholder, Template};
 use crate::problem::{Place, Problem};
-use crate::source::Source;
 use crate::syntax::Token;
 
 /// Reads a token as a template.
-pub(crate) fn template(source: &dyn Source, token: &Token) -> Result<Template, Box<Problem>> {
-    read(source, &token.text, &token.place)
+pub(crate) fn template(reading: Reading<'_>, token: &Token) -> Result<Template, Box<Problem>> {
+    read(reading, &token.text, &token.place)
 }
 
 /// The same where an upstream has been chosen: what says which one has a meaning there.
-pub(crate) fn template_of_upstream(source: &dyn Source, token: &Token) -> Result<Template, Box<Problem>> {
-    read_all(source, &token.text, &token.place)
+pub(crate) fn template_of_upstream(reading: Reading<'_>, token: &Token) -> Result<Template, Box<Problem>> {
+    read_all(reading, &token.text, &token.place)
 }
 
 /// Reads a token that must be known before any request; `{env.NAME}` may stand in it.
-pub(crate) fn fixed(source: &dyn Source, token: &Token, what: &str) -> Result<String, Box<Problem>> {
-    let template = template(source, token)?;
+pub(crate) fn fixed(reading: Reading<'_>, token: &Token, what: &str) -> Result<String, Box<Problem>> {
+    let template = template(reading, token)?;
     match template.as_text() {
         Some(text) => Ok(text.to_owned()),
         None => Err(Problem::error("not-yet", &token.place, format!("{what} cannot have placeholders yet"))
@@ -30,8 +30,8 @@ pub(crate) fn fixed(source: &dyn Source, token: &Token, what: &str) -> Result<St
 }
 
 /// Reads a text that stands at a place.
-pub(crate) fn read(source: &dyn Source, text: &str, place: &Place) -> Result<Template, Box<Problem>> {
-    let template = read_all(source, text, place)?;
+pub(crate) fn read(reading: Reading<'_>, text: &str, place: &Place) -> Result<Template, Box<Problem>> {
+    let template = read_all(reading, text, place)?;
     let is_of_upstream = |part: &Part| {
         use Placeholder as P;
         matches!(part, Part::Value(P::UpstreamHostPort | P::UpstreamHost | P::UpstreamPort))
@@ -44,7 +44,7 @@ pub(crate) fn read(source: &dyn Source, text: &str, place: &Place) -> Result<Tem
     Ok(template)
 }
 
-fn read_all(source: &dyn Source, text: &str, place: &Place) -> Result<Template, Box<Problem>> {
+fn read_all(reading: Reading<'_>, text: &str, place: &Place) -> Result<Template, Box<Problem>> {
     let mut builder = Builder::default();
     let mut rest = text;
     while let Some(at) = rest.find(['{', '}', '\\']) {
@@ -72,8 +72,11 @@ fn read_all(source: &dyn Source, text: &str, place: &Place) -> Result<Template, 
         if placeholder::has_shape(key) {
             let written = place.narrowed_to(from.get(..=close).unwrap_or_default());
             match placeholder::meaning(key, &written)? {
-                Meaning::Value(value) => builder.value(value),
-                Meaning::Environment(name) => builder.text.push_str(&source.env(name).unwrap_or_default()),
+                Meaning::Value(value) => {
+                    must_be_known(reading, &value, key, &written)?;
+                    builder.value(value);
+                }
+                Meaning::Environment(name) => builder.text.push_str(&reading.env(name).unwrap_or_default()),
             }
             rest = from.get(close + 1..).unwrap_or_default();
         } else {
@@ -83,6 +86,22 @@ fn read_all(source: &dyn Source, text: &str, place: &Place) -> Result<Template, 
     }
     builder.text.push_str(rest);
     Ok(builder.finish())
+}
+
+/// There is no error before a request has failed.
+fn must_be_known(
+    reading: Reading<'_>,
+    value: &Placeholder,
+    key: &str,
+    written: &Place,
+) -> Result<(), Box<Problem>> {
+    use Placeholder as P;
+    if reading.is_of_error || !matches!(value, P::ErrorStatus | P::ErrorStatusText | P::ErrorId) {
+        return Ok(());
+    }
+    let message = format!("`{{{key}}}` has a meaning within `handle_errors` alone");
+    Err(Problem::error("placeholder", written, message)
+        .help(format!("for the text itself, write `\\{{{key}\\}}`")))
 }
 
 #[derive(Default)]

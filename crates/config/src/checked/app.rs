@@ -3,9 +3,11 @@
 use std::fmt;
 use std::num::NonZeroU16;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Network;
+use super::limit::Limit;
 
 /// `app`: an application that runs in processes of its own, which onehop starts and watches.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,6 +35,8 @@ pub struct App {
     pub queue: u32,
     /// How long a request waits there.
     pub queue_wait: Duration,
+    /// How many requests may be with it or in that queue; `None` with `limit off`.
+    pub limit: Option<Arc<Limit>>,
     /// How long a process may take from the whole request's head to the answer's head.
     pub timeout: Duration,
     /// How long a process may take until it is ready.

@@ -7,15 +7,16 @@ use std::time::Duration;
 use super::{Network, Template};
 
 /// One `limit`: how many requests may be with those who answer at a time, and what becomes of the others.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limit {
-    /// What it is called in metrics and logs: `server`, a site's label, or that and the route's matcher as written.
+    /// What it is called in metrics and logs: `server`, a site's label and the matchers around it as written, or `app` and
+    /// the application's name. No two have the same.
     pub label: String,
     /// How many requests may be in flight.
     pub bound: Bound,
-    /// Requests that wait for one of those.
+    /// Requests that wait for one of those; 0 refuses at once.
     pub queue: u32,
-    /// How long one waits there at most.
+    /// How long one waits there at most; zero where there is no queue.
     pub wait: Duration,
     /// An application's event loop that is late by this much refuses some, by twice of it all.
     pub lag: Option<Duration>,
@@ -51,18 +52,19 @@ pub enum Priority {
     High,
 }
 
-/// One `rate_limit`: how often the same somebody may ask.
-#[derive(Debug, Clone, PartialEq)]
+/// One zone of a `rate_limit`: how often the same somebody may ask.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RateLimit {
-    /// Its name; equal names with equal settings share their counts over routes and reloads.
+    /// Its name; equal names with equal settings share their counts over routes and reloads, and different settings
+    /// never have one name.
     pub zone: String,
     /// Who counts as the same.
     pub key: RateKey,
     /// So many requests …
     pub events: u32,
-    /// … in this time.
+    /// … in this time, of which each has at least a microsecond.
     pub window: Duration,
-    /// So many of them may come at once.
+    /// So many of them may come at once, at least one. Until as many may come again takes 366 days at most.
     pub burst: u32,
     /// Keys that are remembered.
     pub keys_max: u32,
@@ -73,7 +75,7 @@ pub struct RateLimit {
 }
 
 /// Who counts as the same.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RateKey {
     /// The client's address, as trusted proxies tell it; of IPv6 its /64.
     ClientAddress,
@@ -81,6 +83,6 @@ pub enum RateKey {
     Header(String),
     /// The value of a cookie.
     Cookie(String),
-    /// Whatever placeholders make of the request.
+    /// Whatever placeholders make of the request; a text without any is one count for all.
     Template(Template),
 }

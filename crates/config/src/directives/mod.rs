@@ -9,9 +9,12 @@ mod cookie;
 mod encode;
 mod file_server;
 mod handle;
+mod handle_errors;
 mod header;
+mod limit;
 mod log;
 mod proxy;
+mod rate_limit;
 mod redir;
 mod respond;
 mod rewrite;
@@ -23,26 +26,30 @@ mod try_files;
 use crate::check::Context;
 use crate::check::matcher::{Chosen, Scope, is_definition};
 use crate::check::order::{Placed, arrange};
-use crate::checked::{AccessLog, Route, Step};
+use crate::checked::{AccessLog, ErrorRoutes, Route, Step};
 use crate::nearest::nearest;
 use crate::problem::Problem;
 use crate::syntax::{Block, Line, Token};
-use crate::vocabulary::{DIRECTIVE_ORDER, PLANNED_DIRECTIVES};
+use crate::vocabulary::DIRECTIVE_ORDER;
 
 pub(crate) use app::KnownApps;
 pub(crate) use bind::Bind;
+pub(crate) use limit::{KnownLimits, of_global_block, warn_of_lag};
 pub(crate) use trust::of_networks;
 
 /// The directives that work.
-const DIRECTIVES: [&str; 17] = [
+const DIRECTIVES: [&str; 20] = [
     "app",
     "bind",
     "encode",
     "file_server",
     "handle",
+    "handle_errors",
     "handle_path",
     "header",
+    "limit",
     "log",
+    "rate_limit",
     "redir",
     "respond",
     "reverse_proxy",
@@ -56,7 +63,11 @@ const DIRECTIVES: [&str; 17] = [
 ];
 
 /// Words of other servers' configurations, with what to do about them.
-const OTHERS_WORDS: [(&str, &str); 4] = [
+const OTHERS_WORDS: [(&str, &str); 8] = [
+    ("error_page", "that is `handle_errors STATUS… { … }` here"),
+    ("limit_conn", "that is `limit in_flight N` here, which counts requests"),
+    ("limit_req", "that is `rate_limit 10r/s burst 20` here"),
+    ("limit_req_zone", "zones need no line of their own here: `rate_limit 10r/s burst 20`"),
     ("pool", "`pool` stands in the block of a `reverse_proxy`"),
     ("proxy", "that is `reverse_proxy` here"),
     ("proxy_pass", "that is `reverse_proxy` here"),
@@ -68,11 +79,12 @@ const OTHERS_WORDS: [(&str, &str); 4] = [
 pub(crate) struct SiteSettings {
     pub(crate) logs: Vec<AccessLog>,
     pub(crate) binds: Vec<Bind>,
+    pub(crate) errors: Vec<ErrorRoutes>,
 }
 
 /// Whether a word is a directive, ours or Caddy's.
 pub(crate) fn is_known(word: &str) -> bool {
-    DIRECTIVES.contains(&word) || DIRECTIVE_ORDER.contains(&word) || PLANNED_DIRECTIVES.contains(&word)
+    DIRECTIVES.contains(&word) || DIRECTIVE_ORDER.contains(&word)
 }
 
 /// The routes of a site, in acting order.
@@ -83,10 +95,14 @@ pub(crate) fn site(
     settings: &mut SiteSettings,
 ) -> Vec<Route> {
     let mut placed = Vec::new();
+    limit::must_stand_once(cx, &block.lines);
     for line in block.lines.iter().filter(|line| !is_definition(line)) {
         let result = match line.name.text.as_str() {
             "log" => log::log(cx, line).map(|log| settings.logs.push(log)),
             "bind" => bind::bind(cx, line).map(|binds| settings.binds.extend(binds)),
+            "handle_errors" => {
+                handle_errors::handle_errors(cx, scope, line).map(|errors| settings.errors.push(errors))
+            }
             _ => directive(cx, scope, line).map(|made| placed.extend(made)),
         };
         let result = result.map_err(|problem| match problem.help {
@@ -98,6 +114,7 @@ pub(crate) fn site(
         });
         cx.keep(result);
     }
+    handle_errors::arrange(&mut settings.errors);
     arrange(cx, &block.place, placed, true)
 }
 
@@ -106,6 +123,8 @@ fn nested(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line, sorted: bool) ->
     let lines = line.block.as_deref().unwrap_or_default();
     let scope = Scope::of_block(cx, lines, Some(scope));
     let mut placed = Vec::new();
+    limit::must_stand_once(cx, lines);
+    cx.limits.enter(line);
     for inner in lines.iter().filter(|inner| !is_definition(inner)) {
         let result = match inner.name.text.as_str() {
             word @ ("log" | "bind" | "tls" | "handle_errors") => {
@@ -117,10 +136,14 @@ fn nested(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line, sorted: bool) ->
         };
         placed.extend(cx.keep(result).into_iter().flatten());
     }
+    cx.limits.leave();
     arrange(cx, &line.name.place, placed, sorted)
 }
 
 fn directive(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Result<Vec<Placed>, Box<Problem>> {
+    if let Some(problem) = handle_errors::unfit(cx, line) {
+        return Err(problem);
+    }
     match line.name.text.as_str() {
         "app" => app::app(cx, scope, line),
         "encode" => encode::encode(cx, scope, line),
@@ -128,6 +151,8 @@ fn directive(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Result<Vec
         "handle" => handle::handle(cx, scope, line),
         "handle_path" => handle::handle_path(cx, scope, line),
         "header" => header::header(cx, scope, line),
+        "limit" => limit::limit(cx, scope, line),
+        "rate_limit" => rate_limit::rate_limit(cx, scope, line),
         "redir" => redir::redir(cx, scope, line),
         "respond" => respond::respond(cx, scope, line),
         "reverse_proxy" => proxy::reverse_proxy(cx, scope, line),
@@ -145,13 +170,6 @@ fn unknown(line: &Line) -> Box<Problem> {
     if DIRECTIVE_ORDER.contains(&word) {
         let message = format!("`{word}` is a Caddy directive that onehop does not have yet");
         return Problem::error("not-yet", place, message).help("docs/onehopfile.md lists what there is");
-    }
-    if PLANNED_DIRECTIVES.contains(&word) {
-        return Problem::error(
-            "not-yet",
-            place,
-            format!("the directive `{word}` is planned and not there yet"),
-        );
     }
     let problem = Problem::error("unknown-directive", place, format!("there is no directive `{word}`"));
     if let Some((_, help)) = OTHERS_WORDS.iter().find(|(theirs, _)| *theirs == word) {

@@ -11,6 +11,8 @@ use crate::problem::Problem;
 use crate::syntax::{Line, Token};
 
 const USAGE: &str = "respond [<matcher>] [<body>] [<status>]";
+/// The status that an answer within `handle_errors` has anyway.
+const OF_ERROR: [&str; 2] = ["{err.status_code}", "{http.error.status_code}"];
 
 pub(super) fn respond(
     cx: &mut Context<'_>,
@@ -20,9 +22,12 @@ pub(super) fn respond(
     let (chosen, args) = split(cx, scope, &line.args)?;
     let (mut body, status) = match args {
         // Three digits alone are a status, anything else alone a body.
-        [only] if is_status(only) => (Template::default(), status(only)?),
-        [only] => (template(cx.source, only)?, 200),
-        [body, code] => (template(cx.source, body)?, status(code)?),
+        [only] if is_status(only) => (Template::default(), Some(status(only)?)),
+        [only] => (template(cx.source, only)?, None),
+        [body, code] if cx.source.is_of_error && OF_ERROR.contains(&code.text.as_str()) => {
+            (template(cx.source, body)?, None)
+        }
+        [body, code] => (template(cx.source, body)?, Some(status(code)?)),
         [] if line.args.len() == 1 => {
             return Err(wrong_arguments(line, USAGE)
                 .help("the only argument was read as a matcher: write `respond * …`"));

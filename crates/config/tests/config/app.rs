@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::memory::Memory;
 use crate::outline::outline;
+use onehop_config::checked::limit::{Bound, Limit};
 use onehop_config::checked::{
     App, AppAddress, AppEnvironment, AppProtocol, AppResources, AppRun, Network, Recycle, Step, Sticky,
     WorkerCount,
@@ -47,6 +48,13 @@ fn app(lines: &str) -> App {
     App::clone(&apps[0])
 }
 
+/// A bound as it is where nothing else is said, with this much of it.
+fn limit_of(app: &str, bound: Bound, queue: u32) -> Arc<Limit> {
+    let wait = Duration::from_secs(u64::from(queue > 0));
+    let label = format!("app {app}");
+    Arc::new(Limit { label, bound, queue, wait, lag: None, shed_status: 503 })
+}
+
 fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
@@ -71,6 +79,7 @@ fn a_file_alone_is_an_application_with_every_default() {
         concurrency: None,
         queue: 1024,
         queue_wait: Duration::from_secs(30),
+        limit: Some(limit_of("api", Bound::Adaptive { min: 1, max: 4096 }, 128)),
         timeout: Duration::from_secs(60),
         start_timeout: Duration::from_secs(30),
         stop_timeout: Duration::from_secs(10),
@@ -107,6 +116,7 @@ fn every_setting_of_a_handler_has_its_place() {
         workers 4
         concurrency 64
         queue 100 2s
+        limit in_flight 64 queue 10 lag 70ms
         timeout 90s
         start_timeout 1m
         stop_timeout 5s
@@ -169,6 +179,10 @@ fn every_setting_of_a_handler_has_its_place() {
         concurrency: Some(64),
         queue: 100,
         queue_wait: Duration::from_secs(2),
+        limit: Some(Arc::new(Limit {
+            lag: Some(Duration::from_millis(70)),
+            ..Limit::clone(&limit_of("orders", Bound::Fixed(64), 10))
+        })),
         timeout: Duration::from_secs(90),
         start_timeout: Duration::from_secs(60),
         stop_timeout: Duration::from_secs(5),
@@ -336,6 +350,40 @@ fn a_name_says_what_is_run() {
 }
 
 #[test]
+fn an_application_has_a_bound_unless_its_file_says_otherwise() {
+    for (lines, expected) in [
+        ("", Some(limit_of("api", Bound::Adaptive { min: 1, max: 4096 }, 128))),
+        ("limit off", None),
+        ("limit in_flight 8", Some(limit_of("api", Bound::Fixed(8), 0))),
+        ("limit {\nin_flight 8\nqueue 4\n}", Some(limit_of("api", Bound::Fixed(8), 4))),
+        ("limit adaptive max 64", Some(limit_of("api", Bound::Adaptive { min: 1, max: 64 }, 0))),
+    ] {
+        assert_eq!(app(&format!("app api/server.mjs {{\n{lines}\n}}")).limit, expected, "{lines}");
+    }
+    for lines in ["command shop/bin/serve", "supervise off 127.0.0.1:3000"] {
+        let limit = app(&format!("app {{\nname other\n{lines}\n}}")).limit;
+        assert_eq!(limit, Some(limit_of("other", Bound::Adaptive { min: 1, max: 4096 }, 128)), "{lines}");
+    }
+}
+
+#[test]
+fn the_bounds_that_applications_have_by_themselves_can_be_taken_away_in_one_place() {
+    let text = "{\n\tlimit off\n}\n:80 {\n\tapp /a/* a.mjs\n\tapp a.mjs {\n\t\tlimit in_flight 3\n\t}\n}\n";
+    let loaded = Memory::main(text).file("a.mjs", HANDLER).sound();
+    let bounds: Vec<_> = loaded.checked.apps().iter().map(|app| app.limit.as_ref().map(|limit| limit.bound)).collect();
+    assert_eq!(bounds, [None, Some(Bound::Fixed(3))]);
+    assert_eq!(loaded.checked.global.limit, None);
+}
+
+#[test]
+fn an_application_with_its_usual_bound_written_out_is_the_same_one() {
+    let apps = apps("app /a/* api/server.mjs\napp /b/* api/server.mjs {\nlimit adaptive queue 128\n}\napp /cc/* api/server.mjs {\nlimit off\n}");
+    assert_eq!(apps.iter().map(|app| app.name.as_str()).collect::<Vec<_>>(), ["api-2", "api", "api"]);
+    assert_eq!(apps[0].limit, None);
+    assert!(Arc::ptr_eq(&apps[1], &apps[2]));
+}
+
+#[test]
 fn different_applications_have_different_names_and_equal_ones_are_one() {
     let apps = apps(
         "app /a/* api/server.mjs
@@ -455,7 +503,9 @@ errors!(
 app /b/* {\n\tsupervise off :3000\n\tworkers 2\n\tsticky ip\n\tenv A b\n}
 app /c/* {\n\tcommand node api/server.mjs\n\tstuck_after 1s\n\tresponse platform\n\tprotocol http\n\tport 3000\n\tenv PORT 3000\n}
 app /d/* api/server.mjs {\n\tone_at_a_time\n\tconcurrency 3\n}
-app /e/* api/server.mjs {\n\tworkers 2\n\tworkers 3\n\tenv A b\n\tenv A c\n}"
+app /e/* api/server.mjs {\n\tworkers 2\n\tworkers 3\n\tenv A b\n\tenv A c\n}
+app /f/* {\n\tcommand node api/server.mjs\n\tlimit lag 70ms\n}
+app /g/* {\n\tsupervise off :3000\n\tlimit {\n\t\tadaptive\n\t\tlag 70ms\n\t}\n}"
 );
 errors!(
     a_wrong_address_of_a_program,
@@ -492,7 +542,7 @@ app /k/* api/server.mjs {\n\ttrusted_proxy 10.0.0.5\n}
 app /l/* api/server.mjs {\n\tset_real_ip_from 10.0.0.5\n}
 app /m/* api/server.mjs {\n\ttrusted_proxies 10.0.0.0/\n}"
 );
-errors!(what_app_is_going_to_have, "app api/server.mjs {\n\tlimit 10\n\texec a\n}");
+errors!(what_app_is_going_to_have, "app api/server.mjs {\n\texec a\n}");
 errors!(
     placeholders_have_no_meaning_before_a_request,
     "app api/server.mjs {path}\napp /b {\n\tcommand echo {uri}\n}\napp /c api/server.mjs {\n\tenv A {host}\n}"

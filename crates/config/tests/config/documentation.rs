@@ -4,6 +4,7 @@ use crate::memory::{Memory, text_of};
 
 const PAGE: &str = include_str!("../../../../docs/onehopfile.md");
 const PROXY: &str = include_str!("../../../../docs/proxy.md");
+const LIMITS: &str = include_str!("../../../../docs/limits.md");
 const HANDLERS: &str = include_str!("../../../../docs/handlers.md");
 const GUIDE: &str = include_str!("../../../../docs/guide/from-nginx-pm2-node.md");
 
@@ -12,14 +13,14 @@ fn every_example_of_the_pages_loads_without_a_warning() {
     let examples =
         |page: &'static str| page.split("```caddyfile\n").skip(1).filter_map(|rest| rest.split("```").next());
     let mut count = 0;
-    for example in [PAGE, PROXY, HANDLERS, GUIDE].into_iter().flat_map(examples) {
+    for example in [PAGE, PROXY, LIMITS, HANDLERS, GUIDE].into_iter().flat_map(examples) {
         count += 1;
         match with_what_examples_name(Memory::main(example)).load() {
             Ok(loaded) => assert_eq!(text_of(&loaded.warnings), "", "{example}"),
             Err(problems) => panic!("{example}\n{}", text_of(&problems)),
         }
     }
-    assert!(count >= 36, "only {count} examples were found");
+    assert!(count >= 46, "only {count} examples were found");
 }
 
 /// The files that an example's application needs.
@@ -51,9 +52,12 @@ fn every_directive_has_its_chapter() {
         "encode",
         "file_server",
         "handle",
+        "handle_errors",
         "handle_path",
         "header",
+        "limit",
         "log",
+        "rate_limit",
         "redir",
         "respond",
         "reverse_proxy",
@@ -67,6 +71,22 @@ fn every_directive_has_its_chapter() {
         PAGE.lines().filter_map(|line| line.strip_prefix("### ")).flat_map(|line| line.split(", ")).collect();
     for directive in directives {
         assert!(chapters.contains(&directive), "{directive}");
+    }
+}
+
+#[test]
+fn every_option_of_a_bound_is_on_its_page() {
+    let lists = |text: &'static str| text.split("/// Words of other programs").next().unwrap_or_default();
+    for option in [
+        lists(include_str!("../../src/directives/limit/words.rs")),
+        lists(include_str!("../../src/directives/rate_limit.rs")).split("pub(super) fn").next().unwrap_or_default(),
+    ]
+    .into_iter()
+    .flat_map(|text| text.lines().filter(|line| !line.starts_with("//")))
+    .flat_map(|line| line.split('"').skip(1).step_by(2))
+    .filter(|word| word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'))
+    {
+        assert!(LIMITS.contains(&format!("`{option}")), "{option}");
     }
 }
 

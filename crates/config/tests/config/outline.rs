@@ -46,7 +46,11 @@ fn step(step: &Step) -> (String, &[Route]) {
         Step::Encode(encode) => format!("encode {:?} from {}", encode.encodings, encode.minimum_length),
         Step::Handle(routes) => return ("handle".into(), routes),
         Step::HandlePath { prefix, routes } => return (format!("handle_path {prefix}"), routes),
+        Step::Limit(limit) => format!("limit {} {:?}", limit.label, limit.bound),
+        Step::Priority(priority) => format!("priority {priority:?}"),
+        Step::RateLimit(rate) => format!("rate_limit {} {}/{:?}", rate.zone, rate.events, rate.window),
         Step::Respond { status, body, close } => {
+            let status = status.unwrap_or(200);
             format!("respond {status} {:?}{}", template(body), if *close { " close" } else { "" })
         }
         Step::FileServer(settings) => format!("file_server{}", if settings.browse { " browse" } else { "" }),

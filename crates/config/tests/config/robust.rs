@@ -255,6 +255,70 @@ const PROXY_PIECES: &[&str] = &[
     "rewrite",
 ];
 
+/// Words of `limit` and `rate_limit`, likewise.
+const LIMIT_PIECES: &[&str] = &[
+    "in_flight",
+    "queue",
+    "wait",
+    "priority",
+    "high",
+    "low",
+    "shed",
+    "503",
+    "adaptive",
+    "min",
+    "max",
+    "lag",
+    "off",
+    "0",
+    "1",
+    "64",
+    "4294967295",
+    "99999999999999999999",
+    "1s",
+    "366d",
+    "9999999999d",
+    "0",
+    "10r/s",
+    "4294967295r/1ns",
+    "1r/99999999999d",
+    "1r/",
+    "r/",
+    "é",
+    "burst",
+    "by",
+    "header",
+    "cookie",
+    "ip",
+    "everybody",
+    "{client_ip}",
+    "{header.A}",
+    "{err.id}",
+    "{env.A}",
+    "\"\"",
+    "keys",
+    "zone",
+    "a",
+    "a {\n",
+    "zone b {\n",
+    "key",
+    "events",
+    "window",
+    "match",
+    "path /a",
+    "not",
+    "{\n",
+    "}\n",
+    "sweep_interval",
+    "jitter",
+    "4xx",
+    "404",
+    "respond",
+    "/a/*",
+    "@a",
+    "*",
+];
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -296,6 +360,28 @@ proptest! {
         let words = words.into_iter().flat_map(|(word, ends)| [PROXY_PIECES[word], if ends { "\n" } else { " " }]);
         check(&format!(":80 {{\n{begin}{}\n}}\n}}\n}}\n", words.collect::<String>()));
     }
+
+    #[test]
+    fn any_row_of_words_in_a_bound_is_answered(
+        words in proptest::collection::vec((0..LIMIT_PIECES.len(), any::<bool>()), 0..20),
+        begin in 0..7_usize,
+    ) {
+        let begin = [
+            "limit ",
+            "limit {\n",
+            "rate_limit ",
+            "rate_limit {\n",
+            "rate_limit {\nzone a {\n",
+            "handle_errors ",
+            "app a.mjs {\nlimit ",
+        ][begin];
+        let words: String = words
+            .into_iter()
+            .flat_map(|(word, ends)| [LIMIT_PIECES[word], if ends { "\n" } else { " " }])
+            .collect();
+        check(&format!(":80 {{\n{begin}{words}\n}}\n}}\n}}\n"));
+        check(&format!("{{\n{begin}{words}\n}}\n:80 {{\nrespond a\n}}\n"));
+    }
 }
 
 #[test]
@@ -326,6 +412,24 @@ fn long_lists_of_a_proxy_end_in_an_answer() {
         let memory = Memory::main(&format!(":80 {{\nreverse_proxy a:80 {{\n{options}\n}}\n}}\n"));
         let is_sound = memory.load().is_ok();
         assert_eq!(is_sound, options.starts_with("header_up"), "{}", options.get(..40).unwrap_or_default());
+    }
+}
+
+#[test]
+fn many_bounds_end_in_an_answer() {
+    let many = |line: &str| format!("{line}\n").repeat(15_000);
+    let zones = |name: &str| format!("rate_limit 10r/s{name}\n");
+    for (lines, is_sound) in [
+        (many("limit in_flight 3"), false),
+        (many("limit priority high"), false),
+        ((0..5_000).map(|number| format!("limit /{number} in_flight 3\n")).collect(), true),
+        ((0..2_000).map(|number| zones(&format!(" zone a{number}"))).collect(), true),
+        (format!("handle_errors {} {{\nrespond a\n}}\n", "4xx 5xx 404 ".repeat(2_000)), true),
+        (format!("limit {}", "in_flight 3 ".repeat(50_000)), false),
+        (format!("rate_limit 1r/s {}", "burst 3 ".repeat(50_000)), false),
+    ] {
+        let memory = Memory::main(&format!(":80 {{\n{lines}}}\n"));
+        assert_eq!(memory.load().is_ok(), is_sound, "{}", lines.get(..40).unwrap_or_default());
     }
 }
 

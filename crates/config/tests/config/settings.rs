@@ -108,10 +108,31 @@ fn the_global_block_sets_the_process() {
         "{\n\tadmin localhost:2019\n\tmemory 1.5GiB\n\tthreads 4\n\tgrace_period 1m30s\n}\n:80\nrespond a\n";
     let global = Memory::main(text).sound().checked.global;
     assert_eq!(global.admin, Admin::Address("127.0.0.1:2019".parse().unwrap()));
-    assert_eq!(global.memory_bytes, 1_610_612_736);
+    assert_eq!((global.memory, global.memory_bytes), (Some(1_610_612_736), 1_610_612_736));
     assert_eq!(global.threads.map(usize::from), Some(4));
     assert_eq!(global.grace_period, Duration::from_secs(90));
     assert_eq!(Memory::main("{\n\tadmin off\n}\n:80\nrespond a\n").sound().checked.global.admin, Admin::Off);
+}
+
+#[test]
+fn memory_bounds_everything_and_files_a_part_of_it() {
+    for (line, all, files) in [
+        ("", None, 512 << 20),
+        ("memory 2GiB", Some(2 << 30), 2 << 30),
+        ("memory 2GiB files 1GiB", Some(2 << 30), 1 << 30),
+        ("memory 1MiB files 1MiB", Some(1 << 20), 1 << 20),
+    ] {
+        let global = Memory::main(&format!("{{\n{line}\n}}\n:80\nrespond a\n")).sound().checked.global;
+        assert_eq!((global.memory, global.memory_bytes), (all, files), "{line}");
+    }
+}
+
+#[test]
+fn connections_of_one_address_are_bounded_where_the_file_says_so() {
+    for (line, expected) in [("admin off", None), ("connections_per_address 100", Some(100))] {
+        let global = Memory::main(&format!("{{\n{line}\n}}\n:80\nrespond a\n")).sound().checked.global;
+        assert_eq!(global.connections_per_address, expected, "{line}");
+    }
 }
 
 #[test]

@@ -24,15 +24,21 @@ pub(crate) fn routes(arguments: &Routes) -> Result<(), Failure> {
 
 fn page(checked: &Checked) -> String {
     let sites = checked.sites.iter().enumerate();
-    let pages: Vec<String> = sites.map(|(number, site)| site_page(checked, number, site)).collect();
-    pages.join("\n")
+    let bound = checked.global.limit.as_deref().map(|limit| format!("every site\n       limit  *  {}\n", words::bounds(limit)));
+    let pages = sites.map(|(number, site)| site_page(checked, number, site));
+    bound.into_iter().chain(pages).collect::<Vec<_>>().join("\n")
 }
 
 fn site_page(checked: &Checked, number: usize, site: &Site) -> String {
     let listeners = checked.listeners.iter().filter(|listener| listener.sites.contains(&number));
     let addresses: Vec<String> = listeners.map(|listener| show_address(&listener.address)).collect();
     let mut rows = Vec::new();
-    gather(&site.routes, 1, &mut rows);
+    gather(&site.routes, 1, USUAL_STATUS, &mut rows);
+    for errors in &site.errors {
+        let condition = words::statuses(&errors.statuses);
+        rows.push(Row { line: 0, name: "handle_errors".to_owned(), condition, what: String::new() });
+        gather(&errors.routes, 2, "the error's", &mut rows);
+    }
     let widest = |cell: fn(&Row) -> &String| {
         rows.iter().map(|row| cell(row).chars().count()).max().unwrap_or_default().min(COLUMN_CHARACTERS_MAX)
     };
@@ -47,6 +53,9 @@ fn site_page(checked: &Checked, number: usize, site: &Site) -> String {
     page
 }
 
+/// What `respond` answers with where nothing is written.
+const USUAL_STATUS: &str = "200";
+
 /// A longer cell pushes the rest of its line to the right, and not that of all others.
 const COLUMN_CHARACTERS_MAX: usize = 40;
 
@@ -58,9 +67,9 @@ struct Row {
     what: String,
 }
 
-fn gather(routes: &[Route], depth: usize, rows: &mut Vec<Row>) {
+fn gather(routes: &[Route], depth: usize, usual_status: &str, rows: &mut Vec<Row>) {
     for route in routes {
-        let (name, what) = words::step(&route.step);
+        let (name, what) = words::step(&route.step, usual_status);
         let condition = route.matcher.as_ref().map_or_else(|| "*".to_owned(), words::matcher);
         rows.push(Row {
             line: route.line,
@@ -69,7 +78,7 @@ fn gather(routes: &[Route], depth: usize, rows: &mut Vec<Row>) {
             what,
         });
         if let Step::Handle(inner) | Step::HandlePath { routes: inner, .. } = &route.step {
-            gather(inner, depth + 1, rows);
+            gather(inner, depth + 1, usual_status, rows);
         }
     }
 }

@@ -16,10 +16,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{placed, trust};
+use super::{limit, placed, trust};
 use crate::check::Context;
 use crate::check::matcher::{Chosen, Scope, split};
 use crate::check::order::Placed;
+use super::limit::OfApp;
+use crate::checked::limit::Limit;
 use crate::checked::{App, AppRun, Step, WorkerCount};
 use crate::limits::APP_NODE_ADDRESS_BYTES_MIN;
 use crate::problem::Problem;
@@ -70,7 +72,7 @@ const OF_ONEHOP: [&str; 2] = ["HOST", "PORT"];
 const OF_HANDLERS: [&str; 5] = ["runtime", "stuck_after", "response", "protocol", "port"];
 
 pub(super) fn app(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Result<Vec<Placed>, Box<Problem>> {
-    let written = options::read(cx, line);
+    let mut written = options::read(cx, line);
     let in_block = written.command_or_address();
     let (chosen, args) = arguments(cx, scope, line, in_block)?;
     let is_unknown = written.is_broken && written.command.is_empty() && written.address.is_none();
@@ -87,7 +89,9 @@ pub(super) fn app(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Resul
     warn_of_small_memory(cx, &written, &run);
     let sticky = written.token("sticky").cloned();
     let says_workers = written.workers.is_some();
+    let limit = limit::settled(cx, std::mem::take(&mut written.limit));
     let mut app = settings(written, run, directory);
+    app.limit = limit;
     trust::add_global(cx, &mut app.trusted_proxies);
     let app = name::named(cx, app, line)?;
     if let Some(token) = sticky {
@@ -134,6 +138,15 @@ fn is_contradictory(cx: &mut Context<'_>, written: &Written<'_>, args: &[Token])
     } else {
         (&[][..], String::new())
     };
+    if let (OfApp::Is(Limit { lag: Some(_), .. }), Some(token), false) =
+        (&written.limit, written.token("limit"), others.is_empty())
+    {
+        let message = format!("`lag` of `limit` has no meaning beside {why}");
+        push(
+            Problem::error("contradiction", &token.place, message)
+                .help("only the workers of a file tell how late they are; `limit adaptive` finds a bound"),
+        );
+    }
     for token in written.seen.iter().filter(|token| others.contains(&token.text.as_str())) {
         let message = format!("`{}` has no meaning beside {why}", token.text);
         push(Problem::error("contradiction", &token.place, message).help("take it away"));
@@ -175,7 +188,7 @@ fn warn_of_small_memory(cx: &mut Context<'_>, written: &Written<'_>, run: &AppRu
     }
 }
 
-/// Every default spelled out. The name is still to be made unique.
+/// Every default spelled out. The name is still to be made unique, and the bound to be put in.
 fn settings(written: Written<'_>, run: AppRun, directory: PathBuf) -> App {
     let (queue, queue_wait) = written.queue.unwrap_or((QUEUE, QUEUE_WAIT));
     App {
@@ -190,6 +203,7 @@ fn settings(written: Written<'_>, run: AppRun, directory: PathBuf) -> App {
         concurrency: written.concurrency,
         queue,
         queue_wait,
+        limit: None,
         timeout: written.timeout.unwrap_or(TIMEOUT),
         start_timeout: written.start_timeout.unwrap_or(START_TIMEOUT),
         stop_timeout: written.stop_timeout.unwrap_or(STOP_TIMEOUT),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::check::Context;
 use crate::check::template::fixed;
 use crate::checked::{App, AppAddress, AppRun};
+use crate::directives::limit;
 use crate::limits::APP_NAME_CHARACTERS_MAX;
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
@@ -65,11 +66,12 @@ pub(super) fn written_name(cx: &Context<'_>, token: &Token) -> Result<String, Bo
 }
 
 /// The application under a name that no other one has. The very same settings twice are one application.
+/// Its bound is called after it.
 pub(super) fn named(cx: &mut Context<'_>, mut app: App, line: &Line) -> Result<Arc<App>, Box<Problem>> {
     let is_taken = |cx: &Context<'_>, name: &str| cx.apps.apps.iter().any(|known| known.name == name);
     if app.name.is_empty() {
         if let Some((_, name)) = cx.apps.unnamed.iter().find(|(known, _)| *known == app) {
-            app.name.clone_from(name);
+            let app = called(app, name.clone());
             return Ok(cx.apps.shared(app));
         }
         let base = name_of(&app);
@@ -77,9 +79,10 @@ pub(super) fn named(cx: &mut Context<'_>, mut app: App, line: &Line) -> Result<A
         let name = std::iter::once(base.clone()).chain(numbered).find(|name| !is_taken(cx, name));
         let name = name.unwrap_or(base);
         cx.apps.unnamed.push((app.clone(), name.clone()));
-        app.name = name;
-        return Ok(cx.apps.shared(app));
+        return Ok(cx.apps.shared(called(app, name)));
     }
+    let name = std::mem::take(&mut app.name);
+    let app = called(app, name);
     if is_taken(cx, &app.name) && !cx.apps.apps.iter().any(|known| **known == app) {
         let place = line.block.iter().flatten().find(|option| option.name.text == "name");
         let place = place.map_or(&line.name.place, |option| &option.name.place);
@@ -87,6 +90,12 @@ pub(super) fn named(cx: &mut Context<'_>, mut app: App, line: &Line) -> Result<A
         return Err(Problem::error("name", place, message).help("give one of the two another name"));
     }
     Ok(cx.apps.shared(app))
+}
+
+/// The application under a name, with all that is called after it.
+fn called(app: App, name: String) -> App {
+    let limit = app.limit.as_deref().map(|limit| limit::named_after(limit, &name));
+    App { name, limit, ..app }
 }
 
 /// A name made of what is run.

@@ -13,8 +13,9 @@ use crate::check::value::{number, size, within};
 use crate::checked::{
     AppAddress, AppEnvironment, AppProtocol, AppResources, Network, Recycle, Sticky, WorkerCount,
 };
+use crate::directives::limit::OfApp;
 use crate::directives::{
-    no_arguments, no_block, one_argument, some_arguments, trust, unknown_option, unknown_word,
+    limit, no_arguments, no_block, one_argument, some_arguments, trust, unknown_option, unknown_word,
     wrong_arguments,
 };
 use crate::limits::{
@@ -25,7 +26,7 @@ use crate::limits::{
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
 
-const OPTIONS: [&str; 26] = [
+const OPTIONS: [&str; 27] = [
     "command",
     "supervise",
     "name",
@@ -34,6 +35,7 @@ const OPTIONS: [&str; 26] = [
     "concurrency",
     "one_at_a_time",
     "queue",
+    "limit",
     "timeout",
     "start_timeout",
     "stop_timeout",
@@ -58,7 +60,7 @@ const OPTIONS: [&str; 26] = [
 const REPEATED: [&str; 3] = ["env", "env_file", "env_pass"];
 
 /// Words of other programs' configurations, with ours.
-const OTHERS_WORDS: [(&str, &str); 17] = [
+const OTHERS_WORDS: [(&str, &str); 19] = [
     ("instances", "workers N"),
     ("processes", "workers N"),
     ("script", "a file behind `app`, or `command`"),
@@ -76,6 +78,8 @@ const OTHERS_WORDS: [(&str, &str); 17] = [
     ("session_affinity", "sticky cookie"),
     ("set_real_ip_from", "trusted_proxies ADDRESS"),
     ("trust_proxy", "trusted_proxies ADDRESS"),
+    ("max_lag", "limit lag TIME"),
+    ("toobusy", "limit lag TIME"),
 ];
 
 /// What a block says.
@@ -92,6 +96,7 @@ pub(super) struct Written<'l> {
     pub(super) workers: Option<WorkerCount>,
     pub(super) concurrency: Option<u32>,
     pub(super) queue: Option<(u32, Duration)>,
+    pub(super) limit: OfApp,
     pub(super) timeout: Option<Duration>,
     pub(super) start_timeout: Option<Duration>,
     pub(super) stop_timeout: Option<Duration>,
@@ -157,6 +162,7 @@ fn read_option(cx: &mut Context<'_>, written: &mut Written<'_>, option: &Line) -
         }
         "one_at_a_time" => no_arguments(option).map(|()| written.concurrency = Some(1))?,
         "queue" => written.queue = Some(queue(option)?),
+        "limit" => written.limit = limit::of_app(cx, option)?,
         "timeout" => written.timeout = Some(span(option, APP_TIME_MIN, APP_TIMEOUT_MAX)?),
         "start_timeout" => written.start_timeout = Some(span(option, APP_TIME_MIN, APP_WAIT_MAX)?),
         "stop_timeout" => written.stop_timeout = Some(span(option, APP_TIME_MIN, APP_WAIT_MAX)?),
@@ -178,8 +184,8 @@ fn read_option(cx: &mut Context<'_>, written: &mut Written<'_>, option: &Line) -
         }
         "sticky" => written.sticky = Some(sticky::sticky(cx, option)?),
         "trusted_proxies" => written.trusted_proxies = trust::trusted_proxies(cx, option)?,
-        word @ ("limit" | "exec") => {
-            let message = format!("`{word}` is planned for `app` and not there yet");
+        "exec" => {
+            let message = "`exec` is planned for `app` and not there yet";
             return Err(Problem::error("not-yet", &option.name.place, message));
         }
         _ => return Err(unknown(option)),

@@ -2,14 +2,15 @@
 //!
 //! Not the text itself: a shorthand is written out, a path is absolute. Values of variables are left out.
 
+use onehop_config::checked::limit::{Bound, Limit, Priority, RateKey, RateLimit};
 use onehop_config::checked::proxy::{BalancePolicy, Proxy, ProxyAddress, ProxyUpstream};
 use onehop_config::checked::{
     App, AppAddress, AppRun, Condition, Encoding, FileMatch, HeaderOp, HeaderTest, HostPattern, Matcher,
     Part, PathPattern, Placeholder, RedirectKind, Step, Template, WorkerCount,
 };
 
-/// The directive, and what it does.
-pub(super) fn step(step: &Step) -> (&'static str, String) {
+/// The directive, and what it does. `usual_status` is what `respond` answers with where nothing is written.
+pub(super) fn step(step: &Step, usual_status: &str) -> (&'static str, String) {
     match step {
         Step::Root(root) => ("root", template(root)),
         Step::Header(header) => {
@@ -25,10 +26,13 @@ pub(super) fn step(step: &Step) -> (&'static str, String) {
         Step::Encode(encode) => ("encode", codings(&encode.encodings)),
         Step::Handle(_) => ("handle", String::new()),
         Step::HandlePath { prefix, .. } => ("handle_path", format!("takes {prefix} off")),
-        Step::RateLimit(limit) => ("rate_limit", limit.zone.clone()),
+        Step::Limit(limit) => ("limit", bounds(limit)),
+        Step::Priority(priority) => ("limit", format!("priority {}", self::priority(*priority))),
+        Step::RateLimit(rate) => ("rate_limit", rate_limit(rate)),
         Step::Respond { status, body, .. } => {
             let body = template(body);
-            ("respond", if body.is_empty() { status.to_string() } else { format!("{status} {body:?}") })
+            let status = status.map_or_else(|| usual_status.to_owned(), |status| status.to_string());
+            ("respond", if body.is_empty() { status } else { format!("{status} {body:?}") })
         }
         Step::FileServer(files) => {
             let root =
@@ -40,6 +44,64 @@ pub(super) fn step(step: &Step) -> (&'static str, String) {
         Step::App(app) => ("app", application(app)),
         Step::Proxy(proxy) => ("reverse_proxy", reverse_proxy(proxy)),
     }
+}
+
+/// A bound as it is written, without what it does not say.
+pub(super) fn bounds(limit: &Limit) -> String {
+    let mut words = Vec::new();
+    match limit.bound {
+        Bound::Unbounded => {}
+        Bound::Fixed(most) => words.push(format!("in_flight {most}")),
+        Bound::Adaptive { min, max } => words.push(format!("adaptive min {min} max {max}")),
+    }
+    if limit.queue > 0 {
+        words.push(format!("queue {} wait {:?}", limit.queue, limit.wait));
+    }
+    words.extend(limit.lag.map(|lag| format!("lag {lag:?}")));
+    if limit.shed_status != UNAVAILABLE {
+        words.push(format!("shed {}", limit.shed_status));
+    }
+    words.join(" ")
+}
+
+/// What is answered where nothing else is written (RFC 9110 section 15.6.4).
+const UNAVAILABLE: u16 = 503;
+
+fn priority(priority: Priority) -> &'static str {
+    match priority {
+        Priority::High => "high",
+        Priority::Normal => "normal",
+        Priority::Low => "low",
+    }
+}
+
+fn rate_limit(rate: &RateLimit) -> String {
+    let key = match &rate.key {
+        RateKey::ClientAddress => "ip".to_owned(),
+        RateKey::Header(name) => format!("header {name}"),
+        RateKey::Cookie(name) => format!("cookie {name}"),
+        RateKey::Template(key) if key.as_text().is_some() => "everybody".to_owned(),
+        RateKey::Template(key) => template(key),
+    };
+    let RateLimit { events, window, burst, .. } = rate;
+    format!("{events} in {window:?}, {burst} at once, by {key}")
+}
+
+/// Statuses of errors, whole hundreds as `4xx`.
+pub(super) fn statuses(statuses: &[u16]) -> String {
+    if statuses.is_empty() {
+        return "*".to_owned();
+    }
+    let mut words: Vec<String> = Vec::new();
+    let is_whole = |class: u16| statuses.iter().filter(|status| **status / 100 == class).count() == 100;
+    for status in statuses {
+        let class = status / 100;
+        let word = if is_whole(class) { format!("{class}xx") } else { status.to_string() };
+        if !words.contains(&word) {
+            words.push(word);
+        }
+    }
+    words.join(" ")
 }
 
 /// The conditions of a route.
@@ -65,7 +127,8 @@ fn application(app: &App) -> String {
             format!("somebody else's at unix/{}", path.display())
         }
     };
-    format!("{}: {what}{many}", app.name)
+    let unbounded = if app.limit.is_none() { " (limit off)" } else { "" };
+    format!("{}: {what}{many}{unbounded}", app.name)
 }
 
 /// Upstreams that a line shows; a range of ports can be a thousand.
@@ -231,13 +294,16 @@ fn placeholder(placeholder: &Placeholder) -> String {
         Placeholder::UpstreamHostPort => "upstream_hostport",
         Placeholder::UpstreamHost => "http.reverse_proxy.upstream.host",
         Placeholder::UpstreamPort => "http.reverse_proxy.upstream.port",
+        Placeholder::ErrorStatus => "err.status_code",
+        Placeholder::ErrorStatusText => "err.status_text",
+        Placeholder::ErrorId => "err.id",
     };
     fixed.to_owned()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::step;
+    use super::{statuses, step};
     use onehop_config::{FileKind, FileSource, load};
 
     /// What the steps of a site with these lines are called.
@@ -248,10 +314,37 @@ mod tests {
         std::fs::remove_file(&file).expect("it was there");
         let mut words = Vec::new();
         loaded.checked.each_step(|made| {
-            let (directive, text) = step(made);
+            let (directive, text) = step(made, "200");
             words.push(format!("{directive} {text}"));
         });
         words
+    }
+
+    #[test]
+    fn a_bound_is_what_it_says() {
+        for (number, (lines, expected)) in [
+            ("limit in_flight 64 queue 128 wait 250ms", "limit in_flight 64 queue 128 wait 250ms"),
+            ("limit in_flight 64 shed 429", "limit in_flight 64 shed 429"),
+            ("limit adaptive min 2 max 9", "limit adaptive min 2 max 9"),
+            ("limit priority low in_flight 1", "limit priority low; limit in_flight 1"),
+            ("rate_limit 10r/s", "rate_limit 10 in 1s, 10 at once, by ip"),
+            ("rate_limit 5r/m burst 2 by header X-Key", "rate_limit 5 in 60s, 2 at once, by header x-key"),
+            ("rate_limit 5r/m by everybody", "rate_limit 5 in 60s, 5 at once, by everybody"),
+            ("rate_limit 5r/m by {host}{path}", "rate_limit 5 in 60s, 5 at once, by {host}{path}"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            assert_eq!(words(&format!("limit-{number}"), lines).join("; "), expected, "{lines}");
+        }
+    }
+
+    #[test]
+    fn statuses_are_told_by_their_class_where_it_is_whole() {
+        let class: Vec<u16> = (400..500).chain([502]).collect();
+        assert_eq!(statuses(&class), "4xx 502");
+        assert_eq!(statuses(&class[1..]).split(' ').count(), 100);
+        assert_eq!(statuses(&[]), "*");
     }
 
     #[test]

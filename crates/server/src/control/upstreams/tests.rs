@@ -33,12 +33,16 @@ fn checked(proxies: &[checked::Proxy]) -> Checked {
             label: format!("http://{number}"),
             hosts: Vec::new(),
             routes: vec![Route { matcher: None, group: None, step, line: 1 }],
+            errors: Vec::new(),
             logs: Vec::new(),
         }
     });
     let global = Global {
         admin: Admin::Off,
         memory_bytes: 0,
+        memory: None,
+        connections_per_address: None,
+        limit: None,
         threads: None,
         grace_period: Duration::ZERO,
         auto_https: false,

@@ -20,6 +20,7 @@ fn app(queue: u32) -> Arc<App> {
         concurrency: None,
         queue,
         queue_wait: Duration::from_secs(1),
+        limit: None,
         timeout: Duration::from_secs(1),
         start_timeout: Duration::from_secs(1),
         stop_timeout: Duration::from_secs(1),

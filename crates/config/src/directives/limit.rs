@@ -1,0 +1,195 @@
+//! `limit`: how many requests may be with those who answer at a time, and what becomes of the others. A directive of
+//! onehop's own, an option of `app`, and one of the global block.
+//!
+//! Owns what such a line means wherever it stands; `words` reads it, and finds what contradicts itself. What is done with it
+//! is the server's part.
+
+mod known;
+mod words;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{placed, wrong_arguments};
+use crate::check::Context;
+use crate::check::matcher::{Scope, split};
+use crate::check::order::Placed;
+use crate::checked::Step;
+use crate::checked::limit::{Bound, Limit};
+use crate::problem::{Place, Problem};
+use crate::syntax::{Line, Token};
+use words::Written;
+
+pub(crate) use known::KnownLimits;
+
+const USAGE: &str = "limit [<matcher>] in_flight 64 [queue 128] [wait 250ms]";
+/// In an `app` and in the global block.
+const USAGE_WITHOUT_MATCHER: &str = "limit in_flight 64 [queue 128] [wait 250ms]";
+
+/// What the bound of the whole server is called.
+const SERVER: &str = "server";
+/// How long a request waits in a queue that does not say it: as long as few people notice.
+const WAIT: Duration = Duration::from_secs(1);
+/// Requests that wait for an application whose file says nothing of bounds: a browser's connections for some twenty people.
+const QUEUE_OF_APP: u32 = 128;
+/// The bounds of `adaptive` where none are written. One request at a time is what a handler that computes can do; more than
+/// so many at a time are as good as no bound.
+const ADAPTIVE: (u32, u32) = (1, 4096);
+/// What those are answered that are not let in (RFC 9110 section 15.6.4).
+const SHED_STATUS: u16 = 503;
+
+/// What the block of an `app` says of its bound.
+#[derive(Debug, Default)]
+pub(super) enum OfApp {
+    /// Nothing: it has the usual one.
+    #[default]
+    Usual,
+    /// `limit off`
+    Off,
+    /// This one.
+    Is(Limit),
+}
+
+pub(super) fn limit(
+    cx: &mut Context<'_>,
+    scope: &Scope<'_>,
+    line: &Line,
+) -> Result<Vec<Placed>, Box<Problem>> {
+    let (chosen, args) = split(cx, scope, &line.args)?;
+    let written = words::read(cx, line, args, USAGE)?;
+    if let Some(off) = written.token("off") {
+        let message = "`limit off` takes away what an `app` has by itself, and stands in its block";
+        return Err(Problem::error("directive-place", &off.place, message).help(
+            "in the global block it takes that of every `app` away; any other bound goes with its line",
+        ));
+    }
+    if let Some(lag) = written.token("lag") {
+        cx.limits.lags.push(lag.place.clone());
+    }
+    let mut steps = Vec::new();
+    if let Some(priority) = written.priority {
+        steps.push(placed("limit", chosen.clone(), line, Step::Priority(priority)));
+    }
+    if written.bounds() {
+        let label = cx.limits.label(matcher_of(line));
+        steps.push(placed("limit", chosen, line, Step::Limit(Arc::new(settings(&written, label)))));
+    }
+    Ok(steps)
+}
+
+/// `limit` in the block of an `app`. What it is called is known with the application's name.
+pub(super) fn of_app(cx: &mut Context<'_>, option: &Line) -> Result<OfApp, Box<Problem>> {
+    let written = without_matcher(cx, option, "of an `app`")?;
+    if written.off {
+        return Ok(OfApp::Off);
+    }
+    Ok(OfApp::Is(settings(&written, String::new())))
+}
+
+/// The bound that an application has in the end, still without a name.
+pub(super) fn settled(cx: &Context<'_>, of_app: OfApp) -> Option<Arc<Limit>> {
+    let limit = match of_app {
+        OfApp::Off => return None,
+        OfApp::Usual if cx.limits.leaves_apps_alone => return None,
+        OfApp::Usual => Limit {
+            label: String::new(),
+            bound: Bound::Adaptive { min: ADAPTIVE.0, max: ADAPTIVE.1 },
+            queue: QUEUE_OF_APP,
+            wait: WAIT,
+            lag: None,
+            shed_status: SHED_STATUS,
+        },
+        OfApp::Is(limit) => limit,
+    };
+    Some(Arc::new(limit))
+}
+
+/// The same bound, called after its application.
+pub(super) fn named_after(limit: &Limit, app: &str) -> Arc<Limit> {
+    Arc::new(Limit { label: format!("app {app}"), ..limit.clone() })
+}
+
+/// `limit` in the global block; `off` takes away what every `app` has by itself.
+pub(crate) fn of_global_block(
+    cx: &mut Context<'_>,
+    option: &Line,
+) -> Result<Option<Arc<Limit>>, Box<Problem>> {
+    let written = without_matcher(cx, option, "in the global block")?;
+    if written.off {
+        cx.limits.leaves_apps_alone = true;
+        return Ok(None);
+    }
+    cx.limits.lag_of_server = written.token("lag").map(|lag| lag.place.clone());
+    Ok(Some(Arc::new(settings(&written, SERVER.to_owned()))))
+}
+
+/// That no two lines of one block say the same of the same requests.
+pub(super) fn must_stand_once(cx: &mut Context<'_>, lines: &[Line]) {
+    let mut bounds: HashMap<&str, &Token> = HashMap::new();
+    let mut priorities: HashMap<&str, &Token> = HashMap::new();
+    for line in lines.iter().filter(|line| line.name.text == "limit") {
+        let requests = matcher_of(line).unwrap_or("*");
+        let (bound, priority) = words::of_line(line);
+        for (word, known, what) in [
+            (bound, &mut bounds, "these requests have a bound already"),
+            (priority, &mut priorities, "these requests have a priority already"),
+        ] {
+            let Some(word) = word else { continue };
+            let Some(earlier) = known.insert(requests, word) else { continue };
+            let message = format!("{what}, in line {}", earlier.place.line());
+            cx.problems.push(
+                Problem::error("duplicate-option", &word.place, message)
+                    .help("put both on one line, or say with a matcher for which requests each is meant"),
+            );
+        }
+    }
+}
+
+/// Whether the places that ask for `lag` have somebody whose lag is known.
+pub(crate) fn warn_of_lag(cx: &mut Context<'_>, places: Vec<Place>, has_workers: bool) {
+    for place in places.into_iter().filter(|_| !has_workers) {
+        let message = "`lag` has no effect: no `app` here runs a file, and nobody else tells how late it is";
+        cx.problems.push(
+            Problem::warning("no-effect", &place, message).help("`adaptive` finds a bound for everybody else"),
+        );
+    }
+}
+
+/// The options of a `limit` that stands where no request is told from another.
+fn without_matcher<'l>(
+    cx: &mut Context<'_>,
+    option: &'l Line,
+    place: &str,
+) -> Result<Written<'l>, Box<Problem>> {
+    if let Some(matcher) = option.args.first().filter(|_| matcher_of(option).is_some()) {
+        let message = format!("`limit` {place} holds for all requests and takes no matcher");
+        return Err(Problem::error("matcher", &matcher.place, message)
+            .help(format!("beside its `app` or `reverse_proxy`, `limit {} …` holds for some", matcher.text)));
+    }
+    let written = words::read(cx, option, &option.args, USAGE_WITHOUT_MATCHER)?;
+    if let Some(priority) = written.token("priority") {
+        let message = format!("`priority` tells requests apart, and `limit` {place} holds for all");
+        return Err(Problem::error("contradiction", &priority.place, message)
+            .help("it stands in a site or a `handle`: `limit /checkout/* priority high`"));
+    }
+    Ok(written)
+}
+
+/// The matcher that a line begins with, as written.
+pub(super) fn matcher_of(line: &Line) -> Option<&str> {
+    let first = line.args.first()?.text.as_str();
+    (first.starts_with(['/', '@']) || first == "*").then_some(first)
+}
+
+/// With every default.
+fn settings(written: &Written<'_>, label: String) -> Limit {
+    let bound = match (written.in_flight, written.adaptive) {
+        (Some(most), _) => Bound::Fixed(most),
+        (None, Some((min, max))) => Bound::Adaptive { min, max },
+        (None, None) => Bound::Unbounded,
+    };
+    let queue = written.queue.unwrap_or(0);
+    let wait = if queue == 0 { Duration::ZERO } else { written.wait.unwrap_or(WAIT) };
+    Limit { label, bound, queue, wait, lag: written.lag, shed_status: written.shed.unwrap_or(SHED_STATUS) }
+}
