@@ -3,6 +3,7 @@
 //! Everything runs in one process, so that deadlines can be shortened. Nothing here sleeps to wait for
 //! a state.
 
+mod admit;
 mod bounds;
 mod client;
 mod connections;
