@@ -60,7 +60,8 @@ fn a_file_from_disk_waits_its_turn() {
 #[test]
 fn a_way_over_the_disk_to_somebody_else_is_one_request_in_flight() {
     let holding = Holding::start();
-    let directives = "limit in_flight 1\nroot * ./{host}\n@page file {path}\nfile_server @page\napp APP";
+    let directives = "limit in_flight 1\nroot * ./{host}\n@page file {path}\nhandle @page {\nfile_server\n}\n\
+                      handle {\napp APP\n}";
     let server = serve(&holding, directives);
     let mut first = ask(&server, "/1");
     wait_until(&server, 1, 0);
@@ -191,7 +192,30 @@ fn an_application_is_protected_where_nothing_is_written_and_not_with_off() {
     assert!(limit.is_adaptive && limit.limit.starts_with("app "), "{limit:?}");
     let server = serve_with("", &program, "app APP");
     assert_eq!(server.connect().get("/").text(), "here");
-    assert_eq!(limits(&server), []);
+    assert!(limits(&server).is_empty());
+}
+
+#[test]
+fn an_application_whose_event_loop_is_late_is_given_no_more() {
+    // By its own word it is a second late.
+    let server = crate::workers::serve("late 1000", "limit lag 70ms");
+    let begun = Instant::now();
+    let refusal = loop {
+        let answer = server.connect().get("/api/x");
+        if answer.status != 200 {
+            break answer;
+        }
+        assert!(begun.elapsed() < PATIENCE, "{:?}", limits(&server));
+    };
+    assert_eq!((refusal.status, refusal.field("Retry-After")), (503, Some("1")));
+    let (by_limit, by_all) = refused(&server, "lag");
+    assert!(by_limit > 0 && by_limit == by_all, "{by_limit} {by_all}");
+    assert_eq!(limit(&server).bound, None);
+    assert_eq!(server.connect().get("/").status, 200, "files are served on");
+    let punctual = crate::workers::serve("late 20", "limit lag 70ms");
+    for _ in 0..20 {
+        assert_eq!(punctual.connect().get("/api/x").status, 200);
+    }
 }
 
 #[test]
