@@ -21,15 +21,15 @@ const WINDOW_WHOLE: [(Duration, u64); 3] =
 /// Where a window is not whole yet it is looked at again so much later.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// After a bound was lowered for a probe, latencies count again after this many of them: by then those who
-/// stood in a queue have been answered.
-const SETTLE_LATENCIES: f64 = 1.2;
+/// After a bound was lowered for a probe, answers count again after this many times of what it takes to answer
+/// those who were in flight.
+const SETTLE_DRAINS: f64 = 1.2;
 
 /// The shortest and the longest of such pauses.
 const SETTLE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(5));
 
 /// One step of a probe takes so much longer than its pause, at most: meanwhile less is let in than could be.
-const PROBE_STEP_MAX: Duration = Duration::from_millis(1_200);
+const PROBE_STEP_MAX: Duration = Duration::from_secs(2);
 
 /// The formula in time.
 #[derive(Debug)]
@@ -97,21 +97,22 @@ impl Control {
         if !WINDOW_WHOLE.iter().any(|(age, count)| lasted >= *age && seen.count() >= *count) {
             return now + LOOK_AGAIN;
         }
-        let was_probing = self.gradient.is_probing();
+        let probed_at = self.gradient.probed_at();
         self.gradient.window(&window(&seen, lasted));
-        if was_probing || self.gradient.is_probing() {
+        if self.gradient.probed_at() != probed_at {
             return self.begin(now, totals);
         }
+        // Also where a probe needs another window: what it may take goes on from where it began.
         self.began = (now, totals);
         now + self.shortest()
     }
 
     /// Begins a window under a bound that is not the one of before.
     fn begin(&mut self, now: Duration, totals: Totals) -> Duration {
-        let pause = seconds(SETTLE_LATENCIES * self.gradient.latency()).clamp(SETTLE.0, SETTLE.1);
+        let pause = seconds(SETTLE_DRAINS * self.gradient.drains_in()).clamp(SETTLE.0, SETTLE.1);
         self.began = (now, totals);
         self.settles = Some(now + pause);
-        self.give_up = self.gradient.is_probing().then(|| now + pause + PROBE_STEP_MAX);
+        self.give_up = self.gradient.probed_at().map(|_| now + pause + PROBE_STEP_MAX);
         now + pause
     }
 

@@ -8,9 +8,10 @@
 //! - Gradient2 takes a long average for the latency without a queue; a queue that stands for long becomes the
 //!   average. Here the bound is lowered for a moment while there may be a queue (a *probe*, as `GradientLimit` of the
 //!   same library and BBR do) until throughput falls with it: what is measured there had no queue.
-//! - The ratio is taken of those requests alone that latency and throughput account for (Little's law). What else is
-//!   in flight waits for something of its own (a long poll), and a lower bound would only keep others out.
-//! - There is no bound before the first queue: nothing is refused until latency has shown that it helps.
+//! - The ratio is that of throughput times allowed latency to what is in flight (Little's law): the same where all
+//!   requests are alike, and it is known before those who wait have been answered. What latency and throughput do not
+//!   account for in calm times waits for something of its own (a long poll) and has its place beside the bound.
+//! - Where nobody waits the bound is wide: nothing is refused until latency has shown that it helps.
 //! - A queue of less than [`QUEUE_FREE`] is none, as in CoDel (RFC 8289 section 4.3).
 
 /// Latencies up to this multiple of the one without a queue are not worth refusing anybody: waiting for half a
@@ -27,7 +28,7 @@ const QUEUE_SPACE: f64 = 0.5;
 /// A bound shrinks to no less than this share at a time: one window may be an accident.
 const GRADIENT_MIN: f64 = 0.5;
 
-/// What a smaller bound weighs against the one before it.
+/// What a smaller bound weighs against the one before it, where it is not that far away.
 const SHRINK_WEIGHT: f64 = 0.4;
 
 /// A bound grows by this multiple of its root, as in Vegas and Gradient.
@@ -39,9 +40,16 @@ const GROWTH_STREAK: u32 = 3;
 /// … by this one: from 2 to 200 in two seconds.
 const GROWTH_SHARE: f64 = 0.25;
 
-/// Where the bound is not met and nobody waits it is let go of by this share in each window: doubled in some seven
-/// seconds, so that what follows on an overload does not find it gone.
-const RELAX_SHARE: f64 = 0.01;
+/// Where nothing is known, or nobody waits, the bound is at least this, so that those who come together are let in
+/// together. As many as wait for a first look at an overload: a third of a second where each takes 5 ms.
+const WIDE_MIN: f64 = 64.0;
+
+/// Where nobody waits it is this multiple of what is in flight …
+const WIDE: f64 = 4.0;
+
+/// … in the end: it goes there by this share of the way in each window, so that what follows on an overload
+/// finds it narrow.
+const RELAX_SHARE: f64 = 0.005;
 
 /// A bound that was not met is not set lower than this by one window alone.
 const UNMET_MIN: f64 = 10.0;
@@ -74,6 +82,9 @@ const PROBE_PAUSE: f64 = 1.0;
 /// slower by themselves.
 const PROBE_SHRUNK: f64 = 0.7;
 
+/// What a window weighs in the number of requests that wait for something of their own.
+const PASSIVE_WEIGHT: f64 = 0.2;
+
 /// Seconds of latency above which no probe is made: it would have to last as long.
 const PROBE_LATENCY_MAX: f64 = 4.0;
 
@@ -82,9 +93,6 @@ const PROBE_STEPS: (f64, f64) = (4.0, 2.0);
 
 /// Throughput that is lower than this share of what it was has fallen.
 const RATE_FELL: f64 = 0.8;
-
-/// Latency that is lower than this share of what it was has fallen.
-const LATENCY_FELL: f64 = 0.8;
 
 /// A latency without a queue that is found to be this much the same needs no second look.
 const SAME: f64 = 0.2;
@@ -120,6 +128,8 @@ pub(super) struct Gradient {
     short: Option<f64>,
     /// Latency without a queue.
     long: Option<f64>,
+    /// Requests in flight that wait for something of their own.
+    passive: f64,
     /// Windows one after the other in which the bound was met and nobody waited.
     streak: u32,
     /// The last probe told something.
@@ -140,33 +150,27 @@ struct Probe {
     at: f64,
     /// The bound before.
     resume: f64,
-    /// What was seen before the bound was lowered at all, …
-    first: Window,
-    /// … and one step above.
+    /// What was seen one step above.
     above: Window,
-}
-
-impl Window {
-    /// Requests in flight that latency and throughput account for (Little's law).
-    fn active(&self) -> f64 {
-        (self.rate * self.latency).min(self.in_flight)
-    }
+    /// Throughput is what it was before the bound was lowered by the steps until then.
+    is_queue: bool,
 }
 
 impl Gradient {
-    /// Without a bound but the largest.
+    /// Knows nothing yet.
     pub(super) fn new(min: u32, max: u32) -> Self {
         let min = f64::from(min.max(1));
         let max = f64::from(max).max(min);
         Self {
             min,
             max,
-            bound: max,
+            bound: WIDE_MIN.clamp(min, max),
             short: None,
             long: None,
+            passive: 0.0,
             streak: 0,
             is_tested: false,
-            tested_at: max,
+            tested_at: 0.0,
             since_probe: PROBE_PAUSE,
             // The first queue is looked at as soon as it is there.
             queueing: PROBE_PERIOD,
@@ -181,14 +185,22 @@ impl Gradient {
         self.probe.map_or(self.bound, |probe| probe.at).clamp(self.min, self.max) as u32
     }
 
-    /// Whether the bound is lowered for a moment.
-    pub(super) fn is_probing(&self) -> bool {
-        self.probe.is_some()
+    /// What the bound is lowered to for a moment, if it is.
+    pub(super) fn probed_at(&self) -> Option<u32> {
+        self.probe.map(|_| self.bound())
     }
 
     /// Latency now, in seconds, as far as it is known.
     pub(super) fn latency(&self) -> f64 {
         self.probe.map(|probe| probe.above.latency).or(self.short).unwrap_or_default()
+    }
+
+    /// Seconds until those are answered that are in flight now, where the bound has just changed.
+    pub(super) fn drains_in(&self) -> f64 {
+        match &self.probe {
+            Some(Probe { above, .. }) if above.rate > 0.0 => self.active(above) / above.rate,
+            _ => self.long.unwrap_or_default(),
+        }
     }
 
     /// Takes one window.
@@ -207,7 +219,7 @@ impl Gradient {
         }
     }
 
-    /// The probe has taken too long, or nobody came: the bound is what it was.
+    /// The probe has taken too long, or nobody came: the bound is what it was, and the next one waits longer.
     pub(super) fn give_up(&mut self) {
         let Some(probe) = self.probe.take() else { return };
         self.end_probe(probe.resume);
@@ -223,15 +235,19 @@ impl Gradient {
         self.since_probe += window.lasted;
         if short > MAY_QUEUE * long {
             self.queueing += window.lasted;
+        } else {
+            let passive = (window.in_flight - window.rate * window.latency).max(0.0);
+            self.passive += PASSIVE_WEIGHT * (passive - self.passive);
         }
         if short > allowed {
             self.streak = 0;
-            self.shrink(window, short - allowed, is_met);
+            self.shrink(window, allowed, is_met);
         } else if is_met {
             self.grow();
         } else {
             self.streak = 0;
-            self.bound *= 1.0 + RELAX_SHARE;
+            let wide = (WIDE * window.in_flight).max(WIDE_MIN);
+            self.bound += RELAX_SHARE * (wide - self.bound);
         }
         self.bound = self.bound.clamp(self.min, self.max);
         if self.is_probe_due(short, allowed) {
@@ -256,19 +272,21 @@ impl Gradient {
         long
     }
 
-    fn shrink(&mut self, window: &Window, waited: f64, is_met: bool) {
-        // Little's law: so many wait. Where all that is in flight is alike this is Gradient2's ratio.
-        let waiting = window.rate * waited;
-        let gradient = 1.0 - waiting / window.in_flight.max(1.0);
-        if is_met {
-            let target = window.in_flight * gradient.max(GRADIENT_MIN) + QUEUE_SPACE;
-            if target < self.bound {
-                self.bound += SHRINK_WEIGHT * (target - self.bound);
-            }
-        } else {
-            let target = window.in_flight * gradient.max(0.0) + QUEUE_SPACE;
+    fn shrink(&mut self, window: &Window, allowed: f64, is_met: bool) {
+        let target = self.room(window.rate, allowed);
+        let least = GRADIENT_MIN * window.in_flight;
+        if !is_met {
             self.bound = self.bound.min(target.max(UNMET_MIN));
+        } else if target < least {
+            self.bound = self.bound.min(least);
+        } else if target < self.bound {
+            self.bound += SHRINK_WEIGHT * (target - self.bound);
         }
+    }
+
+    /// As many as this throughput keeps in flight at this latency, and those who wait for something of their own.
+    fn room(&self, rate: f64, latency: f64) -> f64 {
+        self.passive + rate * latency + QUEUE_SPACE
     }
 
     fn grow(&mut self) {
@@ -284,16 +302,21 @@ impl Gradient {
     }
 
     fn begin_probe(&mut self, window: &Window) {
-        let step = if self.is_tested { PROBE_STEPS.1 } else { PROBE_STEPS.0 };
-        let at = self.below(window, step).min(self.bound.floor());
+        let at = self.below(window).min(self.bound.floor());
         if at < window.in_flight.floor() {
-            self.probe = Some(Probe { at, resume: self.bound, first: *window, above: *window });
+            self.probe = Some(Probe { at, resume: self.bound, above: *window, is_queue: false });
         }
     }
 
-    /// The bound under which only this part is left of what is active.
-    fn below(&self, window: &Window, step: f64) -> f64 {
-        let at = window.in_flight - window.active() * (1.0 - 1.0 / step);
+    /// Requests in flight that somebody works on, or that wait for that.
+    fn active(&self, window: &Window) -> f64 {
+        (window.in_flight - self.passive).max(0.0)
+    }
+
+    /// The bound one step below.
+    fn below(&self, window: &Window) -> f64 {
+        let step = if self.is_tested { PROBE_STEPS.1 } else { PROBE_STEPS.0 };
+        let at = window.in_flight - self.active(window) * (1.0 - 1.0 / step);
         at.floor().max(self.min)
     }
 
@@ -303,24 +326,20 @@ impl Gradient {
             self.probe = Some(probe);
             return;
         }
-        let above = probe.above;
-        let is_queue =
-            window.rate >= RATE_FELL * above.rate && window.latency < LATENCY_FELL * above.latency;
+        let is_queue = window.rate >= RATE_FELL * probe.above.rate;
         let is_same = self.is_tested && self.long.is_some_and(|long| (window.latency / long - 1.0).abs() < SAME);
-        let next = self.below(window, if self.is_tested { PROBE_STEPS.1 } else { PROBE_STEPS.0 });
+        let next = self.below(window);
         if is_queue && !is_same && next < probe.at {
-            self.probe = Some(Probe { at: next, above: *window, ..probe });
+            self.probe = Some(Probe { at: next, above: *window, is_queue, ..probe });
             return;
         }
         // One alone has no queue; at another smallest bound there may still be one.
         let may_queue = is_queue && !is_same && probe.at > 1.0;
         let long = if may_queue { window.latency / TOLERANCE } else { window.latency };
         self.long = Some(long);
-        let had_queue = probe.first.latency > MAY_QUEUE * window.latency;
-        let resume = if had_queue {
-            let passive = window.in_flight - window.active();
-            let active = above.rate.max(window.rate) * allowed(long);
-            probe.resume.min(passive + active + QUEUE_SPACE)
+        self.passive = (window.in_flight - window.rate * window.latency).max(0.0);
+        let resume = if is_queue || probe.is_queue {
+            probe.resume.min(self.room(probe.above.rate.max(window.rate), allowed(long)))
         } else {
             probe.resume
         };
