@@ -168,7 +168,7 @@ pub const RATE_INTERVAL_NANOS_MIN: u128 = 1_000;
 /// nanoseconds of 64 bits, and a longer one is a slip.
 pub const RATE_MEMORY_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
-/// Keys that one zone of a `rate_limit` can be told to remember. Each takes some 50 bytes.
+/// Keys that one zone of a `rate_limit` can be told to remember. Each takes some 26 bytes.
 pub const RATE_KEYS_MAX: u64 = 10_000_000;
 
 /// Least keys of a zone: with fewer, a handful of clients would make each other forgotten.

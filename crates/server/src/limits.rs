@@ -627,3 +627,11 @@ pub const GONE_LOOK_PERIOD: Duration = Duration::from_millis(50);
 /// [`SERVER_CONCURRENCY`] times a long head with its cookies: a worker that stands still for a moment is no reason to
 /// refuse what it has room for.
 pub const LANE_OUT_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Parts of a `rate_limit` zone's table, each with a lock of its own: more than cores usually are, so that they seldom
+/// meet.
+pub const RATE_PARTS_MAX: usize = 64;
+
+/// Keys of one part at least, where a zone has room for more: with fewer, chance would fill one part long before the
+/// others.
+pub const RATE_PART_KEYS_MIN: usize = 256;

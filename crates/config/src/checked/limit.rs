@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::Template;
+use super::{Network, Template};
 
 /// One `limit`: how many requests may be with those who answer at a time, and what becomes of the others.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +68,10 @@ pub struct RateLimit {
     pub burst: u32,
     /// Keys that are remembered.
     pub keys_max: u32,
+    /// Who stands in front and may say who the client is, as of `reverse_proxy`; those of the global block.
+    pub trusted_proxies: Vec<Network>,
+    /// Answers to requests that are let in tell how many more may come, too; refusals always do.
+    pub announce: bool,
 }
 
 /// Who counts as the same.
@@ -79,6 +83,6 @@ pub enum RateKey {
     Header(String),
     /// The value of a cookie.
     Cookie(String),
-    /// Whatever placeholders make of the request; a text without any is one count for all.
+    /// Whatever placeholders make of the request; a text without any is one count for all, and never empty.
     Template(Template),
 }

@@ -199,7 +199,20 @@ fn rate(zone: &str, events: u32, seconds: u64) -> RateLimit {
         window: Duration::from_secs(seconds),
         burst: events,
         keys_max: 100_000,
+        trusted_proxies: Vec::new(),
+        announce: false,
     }
+}
+
+fn everybody() -> RateKey {
+    RateKey::Template(Template::text("everybody"))
+}
+
+#[test]
+fn who_stands_in_front_of_every_site_says_who_a_client_is() {
+    let text = "{\n\tservers {\n\t\ttrusted_proxies static 10.0.0.5\n\t}\n}\n:80\nrate_limit 10r/s\n";
+    let Step::RateLimit(rate) = Memory::main(text).sound().checked.sites[0].routes[0].step.clone() else { panic!() };
+    assert_eq!(rate.trusted_proxies.iter().map(ToString::to_string).collect::<Vec<_>>(), ["10.0.0.5/32"]);
 }
 
 #[test]
@@ -228,11 +241,15 @@ fn a_rate_on_one_line_counts_each_client() {
         ),
         (
             "rate_limit 10r/s by everybody",
-            RateLimit { key: RateKey::Template(Template::default()), ..rate("http://a.example", 10, 1) },
+            RateLimit { key: everybody(), ..rate("http://a.example", 10, 1) },
         ),
         (
             "rate_limit 10r/s by {host}",
             RateLimit { key: value(Placeholder::Host), ..rate("http://a.example", 10, 1) },
+        ),
+        (
+            "rate_limit 10r/s announce burst 3",
+            RateLimit { announce: true, burst: 3, ..rate("http://a.example", 10, 1) },
         ),
         ("rate_limit 10r/s by {client_ip}", rate("http://a.example", 10, 1)),
         (
@@ -267,13 +284,13 @@ fn zones_are_written_as_the_plugin_has_them() {
                 window 1s
                 burst 3
                 keys 1000
+                announce
             }
         }";
-    let everybody = RateKey::Template(Template::default());
     let expected = [
         RateLimit { key: RateKey::Template(Template::text("static")), ..rate("static_example", 100, 60) },
         rate("dynamic_example", 2, 5),
-        RateLimit { key: everybody, burst: 3, keys_max: 1000, ..rate("nobody_said", 1, 1) },
+        RateLimit { key: everybody(), burst: 3, announce: true, keys_max: 1000, ..rate("nobody_said", 1, 1) },
     ];
     assert_eq!(rates(lines), expected);
     assert_eq!(

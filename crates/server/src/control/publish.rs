@@ -9,6 +9,7 @@ use onehop_config::checked::{Checked, ListenAddress, Listener, LogOutput};
 
 use crate::observe::Registry;
 use crate::observe::access_log::{LogTarget, LogWriter};
+use crate::request::admit::rate::{self, Zone};
 use crate::request::core::Shared;
 use crate::request::handle::app::pool::Pool;
 use crate::request::handle::files::store::Store;
@@ -32,34 +33,44 @@ pub(super) struct Configured {
     pub(super) pools: Vec<Arc<Pool>>,
     /// Every `reverse_proxy`, by number.
     pub(super) proxies: Vec<Arc<Proxy>>,
-    /// Addresses by number of the listener, as long as the process runs: a number is never used for
-    /// another address, because connections remember it.
-    pub(super) addresses: Vec<ListenAddress>,
+    /// What the next configuration goes on with.
+    pub(super) kept: Kept,
     routes: Vec<Arc<[Route]>>,
     logs: Vec<Vec<LogTarget>>,
 }
 
+/// What outlives a reload.
+#[derive(Default, Clone)]
+pub(super) struct Kept {
+    /// Addresses by number of the listener, as long as the process runs: a number is never used for
+    /// another address, because connections remember it.
+    pub(super) addresses: Vec<ListenAddress>,
+    /// Every `rate_limit`: whose settings stay the same goes on counting where it is.
+    pub(super) zones: Vec<Arc<Zone>>,
+}
+
 impl Configured {
-    /// Settings with the stores of their wishes. `addresses` are those of before, if any.
+    /// Settings with the stores of their wishes. `kept` is that of before, if any.
     pub(super) fn new(
         checked: Checked,
         wishes: Vec<StoreWish>,
         stores: Vec<Arc<Store>>,
         pools: Vec<Arc<Pool>>,
         proxies: Vec<Arc<Proxy>>,
-        mut addresses: Vec<ListenAddress>,
+        mut kept: Kept,
     ) -> Result<Self, String> {
         let apps: Vec<_> = pools.iter().map(|pool| Arc::clone(&pool.app)).collect();
         let settings: Vec<_> = proxies.iter().map(|proxy| Arc::clone(&proxy.settings)).collect();
-        let known = Known { stores: &wishes, apps: &apps, proxies: &settings };
+        kept.zones = rate::zones(&checked, &kept.zones);
+        let known = Known { stores: &wishes, apps: &apps, proxies: &settings, zones: &kept.zones };
         let routes = checked.sites.iter().map(|site| compile(&site.routes, known)).collect();
         let logs = open_logs(&checked)?;
         for listener in &checked.listeners {
-            if !addresses.iter().any(|known| is_same_place(known, &listener.address)) {
-                addresses.push(listener.address.clone());
+            if !kept.addresses.iter().any(|known| is_same_place(known, &listener.address)) {
+                kept.addresses.push(listener.address.clone());
             }
         }
-        Ok(Self { checked, wishes, stores, pools, proxies, addresses, routes, logs })
+        Ok(Self { checked, wishes, stores, pools, proxies, kept, routes, logs })
     }
 
     /// The listener that is configured at an address.
@@ -83,7 +94,7 @@ impl Configured {
             counters: registry.site(&site.label),
             logs: logs.clone(),
         });
-        let hosts = self.addresses.iter().map(|address| {
+        let hosts = self.kept.addresses.iter().map(|address| {
             let numbers =
                 self.listener(address).map(|listener| listener.sites.as_slice()).unwrap_or_default();
             HostTable::new(numbers.iter().filter_map(|number| {

@@ -15,7 +15,7 @@ use super::admin::{Admin, Api};
 use super::bind::{self, Bound};
 use super::cores::Cores;
 use super::events::{Event, EventSink};
-use super::publish::{Configured, Publisher};
+use super::publish::{Configured, Kept, Publisher};
 use super::status::{AppStatus, ReloadSummary, SiteStatus, Status, StoreStatus};
 use super::store::CompressorProgram;
 use super::supervise::{SuperviseOptions, Supervisor};
@@ -133,9 +133,9 @@ impl Server {
             Trees::read(&wishes, checked.global.memory_bytes, compressor, Arc::clone(&events))
                 .map_err(StartError::Store)?;
         let admin_address = checked.global.admin;
-        let configured = Configured::new(checked, wishes, stores, pools, prepared.proxies(), Vec::new())
+        let configured = Configured::new(checked, wishes, stores, pools, prepared.proxies(), Kept::default())
             .map_err(StartError::Store)?;
-        let taken = configured.addresses.len() * cores + supervisor.descriptors();
+        let taken = configured.kept.addresses.len() * cores + supervisor.descriptors();
         let connections = connections_max.map_or_else(
             || connections_allowed(taken, configured.needs_second_descriptor()),
             NonZeroUsize::get,
@@ -143,7 +143,7 @@ impl Server {
         let shared = Shared::new(configured.snapshot(&registry), connections, timeouts).with_cores(cores);
         let shared = Arc::new(shared);
 
-        let sockets = configured.addresses.iter().map(|address| bind::bind(address, cores, &[]));
+        let sockets = configured.kept.addresses.iter().map(|address| bind::bind(address, cores, &[]));
         let sockets = sockets.collect::<Result<Vec<_>, _>>()?;
         let admin_socket = bind_admin(admin_address)?;
         let control_socket = control_socket.map(|path| bind::bind_control(&path)).transpose()?;
@@ -276,7 +276,7 @@ impl Inner {
         let (before, known) = {
             let current = self.publisher.current();
             (
-                current.addresses.clone(),
+                current.kept.clone(),
                 current.wishes.iter().cloned().zip(current.stores.clone()).collect::<Vec<_>>(),
             )
         };
@@ -288,7 +288,7 @@ impl Inner {
         let stores = change.stores.clone();
         let made =
             Configured::new(checked, wishes, stores, apps.pools(), upstreams.proxies(), before.clone());
-        let made = made.and_then(|configured| Ok((self.open(&configured, &before)?, configured)));
+        let made = made.and_then(|configured| Ok((self.open(&configured, &before.addresses)?, configured)));
         let (opened, configured) = match made {
             Ok(made) => made,
             Err(reason) => {
@@ -296,7 +296,7 @@ impl Inner {
                 return Err(reason);
             }
         };
-        let numbers = configured.addresses.iter().enumerate();
+        let numbers = configured.kept.addresses.iter().enumerate();
         let closed = numbers
             .filter(|(number, address)| configured.listener(address).is_none() && self.is_open(*number));
         let closed: Vec<usize> = closed.map(|(number, _)| number).collect();
@@ -321,7 +321,7 @@ impl Inner {
     /// Binds what is configured and not bound yet.
     fn open(&self, configured: &Configured, before: &[ListenAddress]) -> Result<Vec<(usize, Bound)>, String> {
         let mut opened = Vec::new();
-        for (number, address) in configured.addresses.iter().enumerate() {
+        for (number, address) in configured.kept.addresses.iter().enumerate() {
             let wanted = configured.listener(address);
             if let Some(wanted) = wanted.filter(|_| self.is_open(number)) {
                 bind::adjust(&wanted.address).map_err(|error| error.to_string())?;
@@ -337,7 +337,7 @@ impl Inner {
     /// A path that nobody listens behind misleads whoever connects to it.
     fn remove_unix_sockets(&self) {
         let current = self.publisher.current();
-        for (number, address) in current.addresses.iter().enumerate() {
+        for (number, address) in current.kept.addresses.iter().enumerate() {
             if let ListenAddress::Unix { path, .. } = address
                 && self.is_open(number)
             {
@@ -415,6 +415,7 @@ impl Api for Inner {
         observe::render(&self.registry)
             + &observe::render_apps(&self.supervisor.status())
             + &observe::render_upstreams(&self.upstreams.status())
+            + &observe::render_rate_limits(&self.publisher.current().kept.zones)
     }
 }
 

@@ -1,9 +1,10 @@
 //! The data plane, in the order in which a request travels.
 //!
 //! [`listen`] accepts, [`conn`] makes requests of bytes, [`serve_request`] below finds the site and
-//! sends the request through its routes ([`trip`], [`route`]) to a handler ([`handle`]), [`rescue`]
-//! answers where none could. Never imports `control/`: what it needs is in the snapshot.
+//! sends the request through its routes ([`trip`], [`route`]), where [`admit`] may refuse it, to a handler
+//! ([`handle`]); [`rescue`] answers where none could. Never imports `control/`: what it needs is in the snapshot.
 
+pub mod admit;
 pub mod answer;
 mod conn;
 pub mod core;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 
 use onehop_http1::{Method, RequestHead};
 
+use admit::rate::Asked;
 use answer::Answer;
 use handle::proxy::Member;
 use origin::Origin;
@@ -46,6 +48,8 @@ pub struct Served {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NeedsDisk {
     site: usize,
+    /// Zones of `rate_limit` that have counted it.
+    counted: u32,
 }
 
 /// What comes of a request's head.
@@ -71,6 +75,7 @@ pub struct Call<'a> {
 /// A request that needs the disk on its way to somebody else.
 pub(crate) struct NeedsCall {
     site: usize,
+    counted: u32,
 }
 
 /// The whole trip of a request, from its head to an answer.
@@ -114,7 +119,9 @@ pub fn serve_request<'a>(
             reason: None,
             fault,
         }),
-        Travelled::NeedsDisk => Outcome::NeedsDisk(NeedsDisk { site: number }),
+        Travelled::NeedsDisk => {
+            Outcome::NeedsDisk(NeedsDisk { site: number, counted: trip.asked.counted() })
+        }
         Travelled::Call(callee) => Outcome::Call(Call { site: number, trip, callee }),
     }
 }
@@ -141,16 +148,17 @@ impl NeedsDisk {
             let routes = routes.unwrap_or_default();
             let mut trip = Trip::new(&head, origin, &snapshot);
             trip.may_block = true;
+            trip.asked = Asked::again(self.counted);
             let travelled = travel(&mut trip, &routes, &mut answer);
-            let handler = trip.handler;
+            let (handler, counted) = (trip.handler, trip.asked.counted());
             drop(trip);
-            (answer, travelled, handler)
+            (answer, travelled, handler, counted)
         });
         let (made, handler, fault) = match made.await {
-            Ok((made, Travelled::Answered(fault), handler)) => (made, handler, fault),
-            Ok((_, Travelled::Call(_), _)) => return Err(NeedsCall { site: self.site }),
+            Ok((made, Travelled::Answered(fault), handler, _)) => (made, handler, fault),
+            Ok((_, Travelled::Call(_), _, counted)) => return Err(NeedsCall { site: self.site, counted }),
             // The thread is gone, or asked for what it already has: a defect of ours.
-            Ok((_, Travelled::NeedsDisk, _)) | Err(_) => {
+            Ok((_, Travelled::NeedsDisk, ..)) | Err(_) => {
                 let mut made = Answer::default();
                 rescue::rescue(Fault::FileUnreadable, &mut made);
                 (made, Handler::None, Some(Fault::FileUnreadable))
@@ -167,6 +175,7 @@ impl NeedsCall {
     pub(crate) fn call<'a>(&self, snapshot: &'a Snapshot, head: &'a RequestHead, origin: Origin) -> Call<'a> {
         let mut trip = Trip::new(head, origin, snapshot);
         trip.may_block = true;
+        trip.asked = Asked::again(self.counted);
         let routes = snapshot.sites.get(self.site).map(|site| &*site.routes).unwrap_or_default();
         let callee = match travel(&mut trip, routes, &mut Answer::default()) {
             Travelled::Call(callee) => callee,

@@ -51,6 +51,11 @@ pub enum Fault {
     BodyTimeout,
     /// More connections than the process may have.
     TooManyConnections,
+    /// The client has asked more often than `rate_limit` lets it.
+    RateLimited {
+        /// Seconds after which it is let in again.
+        retry_after: u32,
+    },
     /// A status that the configuration asks for (`try_files … =404`).
     Configured(u16),
     /// A file that is in the store's index could not be read.
@@ -131,7 +136,8 @@ pub fn rescue(fault: Fault, answer: &mut Answer) {
             answer.fields.add("Content-Range", format!("bytes */{length}").as_bytes());
         }
         Fault::HeadTimeout | Fault::BodyTimeout | Fault::TooManyConnections => answer.close = true,
-        Fault::AppFailing { retry_after }
+        Fault::RateLimited { retry_after }
+        | Fault::AppFailing { retry_after }
         | Fault::AppQueueFull { retry_after }
         | Fault::AppQueueTimeout { retry_after } => {
             answer.fields.add("Retry-After", retry_after.to_string().as_bytes());
@@ -180,6 +186,8 @@ impl Fault {
             Fault::RangeNotSatisfiable { .. } => 416,
             Fault::HeadTimeout | Fault::BodyTimeout => 408,
             Fault::TooManyConnections => 503,
+            // RFC 6585 section 4
+            Fault::RateLimited { .. } => 429,
             Fault::Configured(status) => status,
             Fault::HungUp => 444,
             Fault::ClientGone | Fault::ClientStalled => 499,
@@ -244,6 +252,7 @@ impl Fault {
             Fault::HeadTimeout => "head_timeout",
             Fault::BodyTimeout => "body_timeout",
             Fault::TooManyConnections => "too_many_connections",
+            Fault::RateLimited { .. } => "rate_limited",
             Fault::Configured(_) => "configured",
             Fault::FileUnreadable => "file_unreadable",
             Fault::ClientGone => "client_gone",

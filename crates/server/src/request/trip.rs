@@ -10,6 +10,7 @@ use std::sync::Arc;
 use onehop_config::checked::Encode;
 use onehop_http1::RequestHead;
 
+use super::admit::rate::Asked;
 use super::answer::Answer;
 use super::handle::proxy::Member;
 use super::handle::{encode, file, header, redirect, respond};
@@ -35,6 +36,8 @@ pub struct Trip<'a> {
     pub file_match: Option<Vec<u8>>,
     /// What `encode` allows.
     pub encode: Option<&'a Encode>,
+    /// What `rate_limit` has said.
+    pub(crate) asked: Asked<'a>,
     /// Field changes that wait for the answer.
     pub headers: Vec<header::Gathered<'a>>,
     /// What the answer sets besides what the application does: leads later requests back to the same worker.
@@ -110,6 +113,7 @@ impl<'a> Trip<'a> {
             root: None,
             file_match: None,
             encode: None,
+            asked: Asked::default(),
             headers: Vec::new(),
             own_cookie: None,
             handler: Handler::None,
@@ -133,6 +137,7 @@ impl<'a> Trip<'a> {
             answer.fields.add("Set-Cookie", cookie);
         }
         encode::apply(self, answer);
+        self.asked.tell(answer);
         header::apply(self, answer);
         if answer.status == 304 {
             // What the client holds has a type already (RFC 9110 section 15.4.5).
@@ -142,6 +147,7 @@ impl<'a> Trip<'a> {
 
     /// As in Caddy, fields that were set before the handler ran stay on an error's answer.
     pub fn amend_error(&self, answer: &mut Answer) {
+        self.asked.tell(answer);
         header::apply_to_error(self, answer);
     }
 
@@ -173,6 +179,7 @@ impl<'a> Trip<'a> {
                 self.headers.push(gathered);
             }
             Action::Encode(encode) => self.encode = Some(encode),
+            Action::RateLimit(zone) => zone.ask(self)?,
             Action::Rewrite(to) => {
                 let to = route::expand(to, self, route::Into::Uri);
                 let (path, query) = (std::mem::take(&mut self.path), self.query.take());

@@ -17,6 +17,7 @@ mod observed;
 mod places;
 mod programs;
 mod proxy;
+mod rate_limits;
 mod refusals;
 mod routes;
 #[path = "../../../http1/tests/rows/mod.rs"]

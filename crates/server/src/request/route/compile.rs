@@ -7,6 +7,7 @@ use onehop_config::checked::proxy::Proxy;
 use onehop_config::checked::{self, App, Checked, Condition, Encoding, FileServer, Matcher, Step, Template};
 
 use super::{Action, Root, Route};
+use crate::request::admit::rate::Zone;
 use crate::request::handle::header;
 
 /// Groups of one list of routes are bits of a word while a request walks.
@@ -66,6 +67,8 @@ pub struct Known<'a> {
     pub apps: &'a [Arc<App>],
     /// Every `reverse_proxy`.
     pub proxies: &'a [Arc<Proxy>],
+    /// Every `rate_limit`.
+    pub zones: &'a [Arc<Zone>],
 }
 
 /// Compiles one site's routes.
@@ -98,12 +101,16 @@ fn action(step: &Step, known: Known<'_>) -> Action {
         Step::Redirect { to, kind } => Action::Redirect { to: to.clone(), kind: *kind },
         Step::Rewrite(to) => Action::Rewrite(to.clone()),
         Step::Encode(encode) => Action::Encode(encode.clone()),
+        Step::RateLimit(settings) => {
+            let zone = known.zones.iter().find(|zone| zone.settings() == settings);
+            Action::RateLimit(zone.map_or_else(|| Arc::new(Zone::new(Arc::clone(settings))), Arc::clone))
+        }
         Step::Handle(routes) => Action::Handle(compile_list(routes, known)),
         Step::HandlePath { prefix, routes } => {
             Action::HandlePath { prefix: prefix.clone(), routes: compile_list(routes, known) }
         }
         // admit/
-        Step::Limit(_) | Step::Priority(_) | Step::RateLimit(_) => Action::Handle(Vec::new()),
+        Step::Limit(_) | Step::Priority(_) => Action::Handle(Vec::new()),
         Step::Respond { status, body, close } => {
             Action::Respond { status: status.unwrap_or(200), body: body.clone(), close: *close }
         }

@@ -19,11 +19,12 @@ pub use compile::{Known, StoreWish, app_wishes, compile, store_wishes};
 pub use hosts::HostTable;
 pub(crate) use hosts::without_port as host_without_port;
 pub(crate) use matcher::matches;
-pub(crate) use template::{Into, expand, expand_root};
+pub(crate) use template::{Into, cookie, expand, expand_root};
 pub(crate) use uri::{clean, decode_path, rewrite, strip_prefix};
 
 use crate::observe::SiteCounters;
 use crate::observe::access_log::LogTarget;
+use crate::request::admit::rate::Zone;
 use crate::request::handle::app::pool::Pool;
 use crate::request::handle::files::store::Store;
 use crate::request::handle::proxy::Proxy;
@@ -77,6 +78,7 @@ pub enum Action {
     },
     Rewrite(Template),
     Encode(Encode),
+    RateLimit(Arc<Zone>),
     Handle(Vec<Route>),
     HandlePath {
         prefix: String,

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use onehop_config::checked::{Part, Placeholder, Template};
+use onehop_http1::{Known, RequestHead};
 
 use super::hosts::without_port;
 use super::uri::{decode_path, escape_path, file_extension, last_segment};
@@ -76,6 +77,16 @@ pub(crate) fn expand(template: &Template, trip: &Trip<'_>, into: Into) -> Vec<u8
     out
 }
 
+/// The first value of a cookie (RFC 6265 section 5.4).
+pub(crate) fn cookie<'h>(head: &'h RequestHead, name: &str) -> Option<&'h [u8]> {
+    let pairs = head.get_all(Known::Cookie).flat_map(|line| line.split(|byte| *byte == b';'));
+    let mut values = pairs.filter_map(|pair| {
+        let mut halves = pair.trim_ascii().splitn(2, |byte| *byte == b'=');
+        (halves.next() == Some(name.as_bytes())).then(|| halves.next().unwrap_or_default())
+    });
+    values.next()
+}
+
 /// What a value must be turned into where it becomes part of something with a grammar of its own.
 fn escape_from(begin: usize, placeholder: &Placeholder, into: Into, out: &mut Vec<u8>) {
     use Placeholder as P;
@@ -142,7 +153,7 @@ fn value(placeholder: &Placeholder, trip: &Trip<'_>, into: Into, out: &mut Vec<u
         P::RemoteHost => push_text(trip.origin.peer.map(|peer| peer.ip().to_canonical().to_string()), out),
         P::RemotePort => push_text(trip.origin.peer.map(|peer| peer.port().to_string()), out),
         P::Header(name) => push_joined(head.find_all(name), out),
-        P::Cookie(name) => push_cookie(trip, name, out),
+        P::Cookie(name) => out.extend_from_slice(cookie(head, name).unwrap_or_default()),
         P::Root => out.extend_from_slice(&trip.root_text()),
         P::FileMatchRelative => push_path(trip.file_match.as_deref().unwrap_or_default(), into, out),
         P::TimeUnix => push_text(unix_seconds(), out),
@@ -210,17 +221,6 @@ fn push_query_value(query: Option<&[u8]>, name: &str, out: &mut Vec<u8>) {
         if *decode_path(key) == *name.as_bytes() {
             let spaced: Vec<u8> = value.iter().map(|b| if *b == b'+' { b' ' } else { *b }).collect();
             out.extend_from_slice(&decode_path(&spaced));
-            return;
-        }
-    }
-}
-
-fn push_cookie(trip: &Trip<'_>, name: &str, out: &mut Vec<u8>) {
-    let cookies = trip.head.get_all(onehop_http1::Known::Cookie);
-    for pair in cookies.flat_map(|line| line.split(|b| *b == b';')) {
-        let mut halves = pair.trim_ascii().splitn(2, |b| *b == b'=');
-        if halves.next() == Some(name.as_bytes()) {
-            out.extend_from_slice(halves.next().unwrap_or_default());
             return;
         }
     }

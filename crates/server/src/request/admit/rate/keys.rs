@@ -1,0 +1,168 @@
+//! Who counts as the same: what a request is counted under.
+//!
+//! A keyed hash (SipHash) of an address, a field, a cookie or a text, so that keys have one size and nobody can choose
+//! two that fall together, or one that falls on somebody else's. An address costs no allocation. A request that lacks
+//! what the zone counts by is counted by its client's address: leaving a field out is no way around a limit, and
+//! those who have none do not use up each other's.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::net::IpAddr;
+
+use onehop_config::checked::limit::{RateKey, RateLimit};
+
+use crate::request::hop::trust::Trust;
+use crate::request::route::{self, Into};
+use crate::request::trip::Trip;
+
+/// Stands for whoever has no address: clients of a Unix socket. Within a network that belongs to nobody, as below.
+const NO_ADDRESS: u64 = 1;
+
+/// Stands before an IPv4 address. ::/8 is nobody's (RFC 4291 section 2.4), so no /64 of a client looks so.
+const V4: u64 = 0xffff << 32;
+
+/// A zone's secrets. Addresses have one of their own, so that no text means an address.
+pub(super) struct Keys {
+    addresses: RandomState,
+    texts: RandomState,
+}
+
+impl Keys {
+    pub(super) fn new() -> Self {
+        Self { addresses: RandomState::new(), texts: RandomState::new() }
+    }
+
+    /// What this request is counted under.
+    pub(super) fn of(&self, settings: &RateLimit, trip: &Trip<'_>) -> u64 {
+        let text = match &settings.key {
+            RateKey::ClientAddress => None,
+            // All of them: with the first one alone a client could count by one and mean another.
+            RateKey::Header(name) => self.text(trip.head.find_all(name)),
+            RateKey::Cookie(name) => self.text(route::cookie(trip.head, name).into_iter()),
+            RateKey::Template(template) => {
+                self.text(std::iter::once(&*route::expand(template, trip, Into::Text)))
+            }
+        };
+        text.unwrap_or_else(|| {
+            let client = Trust::of(&settings.trusted_proxies, &trip.origin).client(trip);
+            self.addresses.hash_one(network(client))
+        })
+    }
+
+    /// Values as whoever joins them sees them; `None` where there is nothing in them.
+    fn text<'v>(&self, values: impl Iterator<Item = &'v [u8]>) -> Option<u64> {
+        let mut hasher = self.texts.build_hasher();
+        let mut is_empty = true;
+        for (number, value) in values.enumerate() {
+            if number > 0 {
+                hasher.write_u8(b',');
+            }
+            hasher.write(value);
+            is_empty &= value.is_empty();
+        }
+        (!is_empty).then(|| hasher.finish())
+    }
+}
+
+/// The network of a client: of IPv6 a subscriber has at least 64 bits for himself, and changes them (RFC 8981).
+fn network(client: Option<IpAddr>) -> u64 {
+    match client.map(|client| client.to_canonical()) {
+        None => NO_ADDRESS,
+        Some(IpAddr::V4(v4)) => V4 | u64::from(v4.to_bits()),
+        Some(IpAddr::V6(v6)) => (v6.to_bits() >> 64) as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use onehop_config::checked::{Network, Part, Placeholder, Template};
+
+    use super::*;
+    use crate::request::admit::rate::tests::{Asking, limit};
+
+    fn key(keys: &Keys, settings: &RateLimit, asking: &Asking) -> u64 {
+        keys.of(settings, &asking.trip())
+    }
+
+    #[test]
+    fn an_ipv6_client_is_its_64_and_an_ipv4_mapped_one_is_ipv4() {
+        let (keys, settings) = (Keys::new(), limit(1, Duration::from_secs(1), 1));
+        let of = |address: &str| key(&keys, &settings, &Asking::from(address));
+        for (one, other, is_same) in [
+            ("192.0.2.1", "192.0.2.1", true),
+            ("192.0.2.1", "192.0.2.2", false),
+            ("192.0.2.1", "::ffff:192.0.2.1", true),
+            ("::ffff:192.0.2.1", "::ffff:192.0.2.2", false),
+            ("2001:db8:0:1::1", "2001:db8:0:1:ffff:ffff:ffff:ffff", true),
+            ("2001:db8:0:1::1", "2001:db8:0:2::1", false),
+            ("::1", "127.0.0.1", false),
+            ("::1", "0.0.0.0", false),
+        ] {
+            assert_eq!(of(one) == of(other), is_same, "{one} {other}");
+        }
+        let socket = key(&keys, &settings, &Asking::with(None, ""));
+        assert!(["::1", "0.0.0.1", "::1:0:0:0:0"].iter().all(|address| of(address) != socket));
+    }
+
+    #[test]
+    fn the_address_is_the_peers_unless_a_trusted_proxy_says_another() {
+        let keys = Keys::new();
+        let mut settings = limit(1, Duration::from_secs(1), 1);
+        let said = "X-Forwarded-For: 198.51.100.9, 203.0.113.7\r\n";
+        let behind = Asking::with(Some("192.0.2.1"), said);
+        let own = key(&keys, &settings, &Asking::from("192.0.2.1"));
+        assert_eq!(key(&keys, &settings, &behind), own, "nobody is trusted");
+        settings.trusted_proxies = vec![Network::new("192.0.2.0".parse().unwrap(), 24).unwrap()];
+        let told = key(&keys, &settings, &behind);
+        assert_eq!(told, key(&keys, &settings, &Asking::from("203.0.113.7")), "the last one that it names");
+        assert_eq!(key(&keys, &settings, &Asking::from("192.0.2.1")), own, "it names none");
+    }
+
+    #[test]
+    fn fields_cookies_and_texts_count_by_their_value_and_by_the_address_where_they_are_missing() {
+        let keys = Keys::new();
+        let with = |rate_key: &RateKey, address: &str, fields: &str| {
+            let settings = RateLimit { key: rate_key.clone(), ..limit(1, Duration::from_secs(1), 1) };
+            key(&keys, &settings, &Asking::with(Some(address), fields))
+        };
+        let template = Template { parts: vec![Part::Value(Placeholder::Header("x-key".to_owned()))] };
+        for (rate_key, one, same, other, missing) in [
+            (
+                RateKey::Header("x-key".to_owned()),
+                "X-Key: one\r\n",
+                "A: b\r\nx-key: one\r\n",
+                "X-Key: other\r\n",
+                "X-Key: \r\n",
+            ),
+            (
+                RateKey::Header("x-key".to_owned()),
+                "X-Key: one\r\nX-Key: two\r\n",
+                "X-Key: one,two\r\n",
+                "X-Key: one\r\n",
+                "",
+            ),
+            (
+                RateKey::Cookie("session".to_owned()),
+                "Cookie: session=one\r\n",
+                "Cookie: a=b; session=one; c=d\r\n",
+                "Cookie: session=other\r\n",
+                "Cookie: sessions=one; session=\r\n",
+            ),
+            (RateKey::Template(template), "X-Key: one\r\n", "x-key: one\r\n", "X-Key: other\r\n", ""),
+        ] {
+            let first = with(&rate_key, "192.0.2.1", one);
+            assert_eq!(with(&rate_key, "192.0.2.2", same), first, "{rate_key:?} from elsewhere");
+            assert_ne!(with(&rate_key, "192.0.2.1", other), first, "{rate_key:?} of another");
+            let without = with(&rate_key, "192.0.2.1", missing);
+            assert_eq!(without, with(&RateKey::ClientAddress, "192.0.2.1", ""), "{rate_key:?} missing");
+            assert_ne!(without, with(&rate_key, "192.0.2.2", missing), "{rate_key:?} missing elsewhere");
+        }
+    }
+
+    #[test]
+    fn keys_are_others_in_each_zone() {
+        let (asking, settings) = (Asking::from("192.0.2.1"), limit(1, Duration::from_secs(1), 1));
+        assert_ne!(key(&Keys::new(), &settings, &asking), key(&Keys::new(), &settings, &asking));
+    }
+}

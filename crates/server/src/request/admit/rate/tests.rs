@@ -1,0 +1,192 @@
+//! Zones without a server: requests are made of a head and an address, time is handed over.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use onehop_config::checked::Network;
+use onehop_config::checked::limit::RateKey;
+use onehop_http1::{RequestHead, ServerCodec};
+
+use super::*;
+use crate::limits::CODEC_LIMITS;
+use crate::request::origin::Origin;
+use crate::request::rescue::rescue;
+use crate::request::route::Snapshot;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// `rate_limit` by address.
+pub(crate) fn limit(events: u32, window: Duration, burst: u32) -> RateLimit {
+    RateLimit {
+        zone: "api".to_owned(),
+        key: RateKey::ClientAddress,
+        events,
+        window,
+        burst,
+        keys_max: 10_000,
+        trusted_proxies: Vec::new(),
+        announce: false,
+    }
+}
+
+/// A request and where it comes from.
+pub(crate) struct Asking {
+    head: RequestHead,
+    origin: Origin,
+    snapshot: Snapshot,
+}
+
+impl Asking {
+    /// From this address.
+    pub(crate) fn from(address: &str) -> Self {
+        Self::with(Some(address), "")
+    }
+
+    /// From this address or a Unix socket, with these field lines.
+    pub(crate) fn with(address: Option<&str>, fields: &str) -> Self {
+        let text = format!("GET / HTTP/1.1\r\nHost: example.com\r\n{fields}\r\n");
+        let mut head = RequestHead::new();
+        ServerCodec::new(CODEC_LIMITS).read_head(text.as_bytes(), &mut head).unwrap().unwrap();
+        let peer = address.map(|address| SocketAddr::new(address.parse().unwrap(), 4711));
+        let snapshot =
+            Snapshot { hosts: vec![], sites: vec![], stores: vec![], apps: vec![], proxies: vec![] };
+        Self { head, origin: Origin { peer, listener: 0, tls: false }, snapshot }
+    }
+
+    /// At the beginning of its way.
+    pub(crate) fn trip(&self) -> Trip<'_> {
+        Trip::new(&self.head, self.origin, &self.snapshot)
+    }
+}
+
+fn zone(settings: RateLimit) -> Zone {
+    Zone::new(Arc::new(settings))
+}
+
+/// The answer to a request that meets these zones: its status and its lines.
+fn answer(zones: &[&Zone], asking: &Asking, now: u64) -> (u16, String) {
+    let mut trip = asking.trip();
+    let mut answer = Answer::default();
+    answer.clear();
+    match zones.iter().try_for_each(|zone| zone.ask_at(now, &mut trip)) {
+        Ok(()) => trip.finish(&mut answer),
+        Err(fault) => {
+            rescue(fault, &mut answer);
+            trip.amend_error(&mut answer);
+        }
+    }
+    (answer.status, String::from_utf8(answer.fields.lines().to_vec()).unwrap())
+}
+
+#[test]
+fn who_asks_too_often_is_told_when_to_come_again_and_nobody_else_notices() {
+    let zone = zone(limit(2, Duration::from_secs(60), 2));
+    let (one, other) = (Asking::from("192.0.2.1"), Asking::from("192.0.2.2"));
+    assert_eq!(answer(&[&zone], &one, SECOND), (200, String::new()));
+    assert_eq!(answer(&[&zone], &one, 2 * SECOND), (200, String::new()));
+    let refused = "Retry-After: 28\r\nRateLimit-Policy: \"api\";q=2;w=60\r\nRateLimit: \"api\";r=0;t=28\r\n";
+    assert_eq!(answer(&[&zone], &one, 3 * SECOND + 1), (429, refused.to_owned()));
+    assert_eq!(answer(&[&zone], &other, 3 * SECOND).0, 200);
+    assert_eq!(answer(&[&zone], &one, (3 + 28) * SECOND + 1).0, 200, "as told");
+    assert_eq!(zone.counts(), Counts { let_in: 4, refused: 1, displaced: 0, keys: 2 });
+}
+
+#[test]
+fn those_let_in_are_told_what_is_left_where_that_is_asked_for() {
+    let zone = zone(RateLimit { announce: true, ..limit(10, Duration::from_secs(1), 20) });
+    let asking = Asking::from("192.0.2.1");
+    let policy = "RateLimit-Policy: \"api\";q=10;w=1;onehop-burst=20\r\n";
+    for (left, seconds) in [(19, 2), (18, 2)] {
+        let lines = format!("{policy}RateLimit: \"api\";r={left};t={seconds}\r\n");
+        assert_eq!(answer(&[&zone], &asking, SECOND), (200, lines));
+    }
+    for left in (0..18).rev() {
+        let (status, lines) = answer(&[&zone], &asking, SECOND);
+        assert_eq!(status, 200);
+        assert!(lines.contains(&format!("r={left};")), "{lines}");
+    }
+    assert_eq!(
+        answer(&[&zone], &asking, SECOND),
+        (429, format!("Retry-After: 1\r\n{policy}RateLimit: \"api\";r=0;t=1\r\n"))
+    );
+}
+
+#[test]
+fn errors_of_others_tell_what_is_left_and_redirections_do_not() {
+    let zone = zone(RateLimit { announce: true, ..limit(10, Duration::from_secs(1), 20) });
+    let asking = Asking::from("192.0.2.1");
+    for (status, is_told) in [(200, true), (302, false), (308, false), (304, true), (404, true), (503, true)] {
+        let mut trip = asking.trip();
+        zone.ask_at(SECOND, &mut trip).unwrap();
+        let mut answer = Answer::default();
+        answer.clear();
+        answer.status = status;
+        match status {
+            404 => {
+                rescue(Fault::NotFound, &mut answer);
+                trip.amend_error(&mut answer);
+            }
+            _ => trip.finish(&mut answer),
+        }
+        assert_eq!(answer.fields.get("RateLimit").is_some(), is_told, "{status}");
+    }
+}
+
+#[test]
+fn of_several_zones_only_the_one_that_refuses_is_told() {
+    let second = zone(RateLimit { announce: true, ..limit(5, Duration::from_secs(1), 5) });
+    let hour =
+        zone(RateLimit { zone: "hour".to_owned(), ..limit(2, Duration::from_secs(3_600), 2) });
+    let asking = Asking::from("192.0.2.1");
+    for _ in 0..2 {
+        let (status, lines) = answer(&[&second, &hour], &asking, SECOND);
+        assert_eq!((status, lines.contains("\"api\";r="), lines.contains("hour")), (200, true, false));
+    }
+    let (status, lines) = answer(&[&second, &hour], &asking, SECOND);
+    assert_eq!(status, 429);
+    assert!(!lines.contains("\"api\"") && lines.contains("\"hour\";r=0;t=1800"), "{lines}");
+}
+
+#[test]
+fn a_trip_that_is_made_again_is_counted_once_and_tells_the_same() {
+    let zone = zone(RateLimit { announce: true, ..limit(5, Duration::from_secs(1), 5) });
+    let asking = Asking::from("192.0.2.1");
+    let told = |trip: &Trip<'_>| {
+        let mut answer = Answer::default();
+        trip.asked.tell(&mut answer);
+        answer.fields.get("RateLimit").map(<[u8]>::to_vec)
+    };
+    let mut trip = asking.trip();
+    zone.ask_at(SECOND, &mut trip).unwrap();
+    let first = told(&trip);
+    assert!(first.is_some());
+    for _ in 0..10 {
+        let mut again = asking.trip();
+        again.asked = Asked::again(trip.asked.counted());
+        zone.ask_at(SECOND, &mut again).unwrap();
+        assert_eq!((told(&again), again.asked.counted()), (first.clone(), 1));
+    }
+    // What it meets only now counts.
+    let mut again = asking.trip();
+    again.asked = Asked::again(1);
+    zone.ask_at(SECOND, &mut again).unwrap();
+    zone.ask_at(SECOND, &mut again).unwrap();
+    assert_eq!((again.asked.counted(), zone.counts().let_in), (2, 2));
+}
+
+#[test]
+fn a_client_known_by_its_address_costs_no_allocation() {
+    let networks = vec![Network::new("10.0.0.0".parse().unwrap(), 8).unwrap()];
+    let zone = zone(RateLimit { trusted_proxies: networks, ..limit(u32::MAX, Duration::from_secs(1), 1_000) });
+    let said = "X-Forwarded-For: 198.51.100.7, 2001:db8::1\r\n";
+    for asking in
+        [Asking::from("192.0.2.1"), Asking::from("2001:db8::1"), Asking::with(Some("10.0.0.1"), said)]
+    {
+        let _ = zone.ask(&mut asking.trip());
+        let counted = allocation_counter::measure(|| {
+            let mut trip = asking.trip();
+            let _ = zone.ask(&mut trip);
+        });
+        assert_eq!(counted.count_total, 0);
+    }
+}
