@@ -146,6 +146,10 @@ pub const UNIX_PATH_BYTES_MAX: usize = 107;
 /// bound of any machine.
 pub const LIMIT_IN_FLIGHT_MAX: u64 = 1_000_000;
 
+/// Bounds of one site, that of the whole server not counted. A request notes in the bits of one word which of them it is
+/// to pass.
+pub const LIMITS_PER_SITE_MAX: usize = 62;
+
 /// Requests that wait for one bound. Each holds a client's connection open.
 pub const LIMIT_QUEUE_MAX: u64 = 100_000;
 

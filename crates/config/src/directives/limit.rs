@@ -17,6 +17,7 @@ use crate::check::matcher::{Scope, split};
 use crate::check::order::Placed;
 use crate::checked::Step;
 use crate::checked::limit::{Bound, Limit};
+use crate::limits::LIMITS_PER_SITE_MAX;
 use crate::problem::{Place, Problem};
 use crate::syntax::{Line, Token};
 use words::Written;
@@ -72,6 +73,11 @@ pub(super) fn limit(
         steps.push(placed("limit", chosen.clone(), line, Step::Priority(priority)));
     }
     if written.bounds() {
+        if cx.limits.is_full() {
+            let message = format!("more than {LIMITS_PER_SITE_MAX} bounds stand in this site");
+            return Err(Problem::error("too-large", &line.name.place, message)
+                .help("let several routes share one: a matcher with several paths, or a `handle` around them"));
+        }
         let label = cx.limits.label(matcher_of(line));
         steps.push(placed("limit", chosen, line, Step::Limit(Arc::new(settings(&written, label)))));
     }
