@@ -80,8 +80,9 @@ fn on_line<'l>(
         }
         let [value, after @ ..] = after else {
             let message = format!("`{name}` has no value behind it");
-            return Err(Problem::error("arguments", &word.place, message)
-                .help(format!("it is written `{USAGE}`")));
+            return Err(
+                Problem::error("arguments", &word.place, message).help(format!("it is written `{USAGE}`"))
+            );
         };
         rest = after;
         match (name, value.text.as_str()) {
@@ -107,7 +108,9 @@ fn on_line<'l>(
 fn unknown(word: &Token) -> Box<Problem> {
     let problem = unknown_word("rate_limit", word, &WORDS);
     match word.text.as_str() {
-        "nodelay" | "delay" => problem.help("take it away: nobody has to wait, and `burst N` lets in so many at once"),
+        "nodelay" | "delay" => {
+            problem.help("take it away: nobody has to wait, and `burst N` lets in so many at once")
+        }
         _ => problem,
     }
 }

@@ -76,7 +76,7 @@ impl<'l> Zone<'l> {
         self.rate_place = &token.place;
         self.burst_place = &token.place;
         let (events, time) = token.text.split_once("r/").ok_or_else(wrong)?;
-        self.events = events.parse().ok().filter(|events| *events > 0).ok_or_else(wrong)?;
+        self.events = events.parse::<u32>().ok().filter(|events| *events > 0).ok_or_else(wrong)?;
         let time = if time.starts_with(|first: char| first.is_ascii_digit()) {
             time.to_owned()
         } else {
@@ -123,8 +123,9 @@ impl<'l> Zone<'l> {
             let help = format!(
                 "letters, digits, `-`, `_`, `.` and `:` make one, at most {RATE_ZONE_CHARACTERS_MAX} of them"
             );
-            return Err(Problem::error("name", &token.place, format!("`{name}` is no name of a zone"))
-                .help(help));
+            return Err(
+                Problem::error("name", &token.place, format!("`{name}` is no name of a zone")).help(help)
+            );
         }
         (self.name, self.place) = (name, &token.place);
         Ok(())
@@ -205,7 +206,8 @@ impl<'l> Zone<'l> {
         let burst = self.burst.unwrap_or(self.events);
         let memory = (window / events + 1).saturating_mul(u128::from(burst));
         if memory > RATE_MEMORY_MAX.as_nanos() {
-            let message = format!("it would take more than {days} days until {burst} requests can come again");
+            let message =
+                format!("it would take more than {days} days until {burst} requests can come again");
             return wrong(self.burst_place, &message, "make `burst` smaller, or the time shorter");
         }
         Ok(RateLimit {
