@@ -77,7 +77,7 @@ impl<'l> Zone<'l> {
         self.burst_place = &token.place;
         let (events, time) = token.text.split_once("r/").ok_or_else(wrong)?;
         self.events = events.parse::<u32>().ok().filter(|events| *events > 0).ok_or_else(wrong)?;
-        let time = if time.starts_with(|first: char| first.is_ascii_digit()) {
+        let time = if time.starts_with(|first: char| first.is_ascii_digit() || first == '.') {
             time.to_owned()
         } else {
             format!("1{time}")
