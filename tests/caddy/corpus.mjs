@@ -133,6 +133,7 @@ const OWN_TARGETS = {
   "try-files": ["/app/", "/app/deep/link", "/strict/x", "/strict/", "/docs/guide", "/nothing?y=2"],
   "single-page": ["/app/deep/link", "/items/42", "/items/42.5"],
   encode: ["/long", "/short"],
+  errors: ["/down/x", "/docs/missing", "/missing/page", "/strict/x", "/gone/x", "/moved/x", "/pageless/x", "/unanswered/x", "/renamed/x?y=z", "/stripped/x", "/stripped/about.html", "/down/"],
   handle: ["/api/", "/api/x%20y", "/api", "/static/about.html", "/static/", "/static/docs", "/static/missing", "/static", "/nested/docs/guide.txt", "/nested/docs/", "/nested/else", "/exact", "/exact/"],
   header: ["/docs/guide.txt?x=1", "/a%20b"],
   redir: ["/old", "/moved", "/found", "/other", "/temporary", "/kept", "/page", "/blog/", "/blog/a/b?c=d", "/blog", "/host", "/query?a=b&c=%20d", "/query", "/UPPER/Case?x", "/old/"],

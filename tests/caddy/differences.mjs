@@ -34,6 +34,14 @@ export const DIFFERENCES = [
   },
   { reason: "a failed precondition is answered without the file's fields", status: 412, what: /^(content-type|etag|last-modified|cache-control|accept-ranges|content-length|body)$/ },
 
+  {
+    reason: "a page of an error is sent as a whole, whatever the client asks for or has",
+    site: "errors",
+    status: 404,
+    request: /Range: |If-Match: |If-None-Match: |If-Modified-Since: |If-Unmodified-Since: /,
+    what: /^(body|content-length|content-range|content-type|last-modified|accept-ranges)$/,
+  },
+
   // Choosing a coding.
   {
     reason: "Vary names Accept-Encoding only where a coding could have been chosen",

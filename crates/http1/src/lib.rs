@@ -33,4 +33,5 @@ pub use known::Known;
 pub use limits::Limits;
 pub use refuse::Refusal;
 pub use response::ResponseHead;
+pub use send::reason;
 pub use server::{AnswerHead, EofMeaning, Next, ServerCodec};

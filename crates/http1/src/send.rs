@@ -175,12 +175,21 @@ fn chunk_line(out: &mut Vec<u8>, length: u64) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Writes the table of status lines.
+/// Writes the table of status lines, and that of their reasons.
 macro_rules! status_lines {
     ($($status:literal $reason:literal,)+) => {
         fn known_status_line(status: u16) -> Option<&'static [u8]> {
             match status {
                 $($status => Some(concat!("HTTP/1.1 ", $status, " ", $reason, "\r\n").as_bytes()),)+
+                _ => None,
+            }
+        }
+
+        /// What a status is called (RFC 9110 section 15, and the registry that it names); `None` for one that no
+        /// status line of ours has a reason for.
+        pub fn reason(status: u16) -> Option<&'static str> {
+            match status {
+                $($status => Some($reason),)+
                 _ => None,
             }
         }

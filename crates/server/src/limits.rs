@@ -386,6 +386,13 @@ pub const WORKERS_MAX: usize = 256;
 /// How often a worker is asked how it is. Its answer is some microseconds of its event loop.
 pub const WORKER_PING_PERIOD: Duration = Duration::from_secs(1);
 
+/// The same while requests come, or its event loop is late: an overload is known after three answers, and its end
+/// after two, which the rule about lag owes to those who are refused meanwhile. toobusy-js looks each half second.
+pub const WORKER_BUSY_PING_PERIOD: Duration = Duration::from_millis(250);
+
+/// An event loop that is late by less is not late: its own timer is not more exact.
+pub const WORKER_LAG_SETTLED: Duration = Duration::from_millis(10);
+
 /// How often a worker that finishes what it has is looked at.
 pub const WORKER_DRAIN_LOOK_PERIOD: Duration = Duration::from_millis(10);
 
@@ -628,6 +635,31 @@ pub const GONE_LOOK_PERIOD: Duration = Duration::from_millis(50);
 /// refuse what it has room for.
 pub const LANE_OUT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// `limit` directives that one site may have, the whole server's among them: a request notes those that it passes in
+/// the bits of one word, and one bit is its application's.
+pub const SITE_LIMITS_MAX: usize = 63;
+
+/// A limit's queue whose first one has waited for less than this part of the longest wait is emptied as it should be.
+/// The 5 to 10 % of RFC 8289 section 4.4 are of a network's round trip; what waits here waits for an answer.
+pub const LIMIT_QUEUE_TARGET_PART: u32 = 8;
+
+/// One whose first one has waited for more, and that during this part of the longest wait, stands. A burst that can be
+/// served in time is served in its order.
+pub const LIMIT_QUEUE_STANDING_PART: u32 = 2;
+
+/// How far back is looked to see how fast a limit's requests are answered: long enough for slow answers to be seen, short
+/// enough that it is the rate of now.
+pub const DRAIN_WINDOW: Duration = Duration::from_secs(5);
+
+/// How often it is noted how many were answered.
+pub const DRAIN_MARK_PERIOD: Duration = Duration::from_millis(500);
+
+/// Seconds of `Retry-After` at most. A queue that needs longer is not known well enough to promise anything.
+pub const RETRY_AFTER_SECONDS_MAX: u32 = 30;
+
+/// Refusals of limits that a core writes into access logs in one [`DEADLINE_TICK`]; counters know all of them. A line for
+/// each would make what is refused dearer than what is answered.
+pub const SHED_LINES_PER_TICK_MAX: u32 = 16;
 /// Parts of a `rate_limit` zone's table, each with a lock of its own: more than cores usually are, so that they seldom
 /// meet.
 pub const RATE_PARTS_MAX: usize = 64;

@@ -47,6 +47,7 @@ fn page(status: &Value) -> String {
     page.push_str(&table(&[Left("SITE"), Right("REQUESTS")], &sites.collect::<Vec<_>>()));
     page.push_str(&apps(list(status, "apps")));
     page.push_str(&proxies(list(status, "proxies")));
+    page.push_str(&limits(list(status, "limits")));
     let stores = list(status, "stores").iter().map(|store| {
         vec![
             text(store, "root").to_owned(),
@@ -147,6 +148,38 @@ fn proxies(proxies: &[Value]) -> String {
     page
 }
 
+/// Each `limit`, and why those had to go that were not let in.
+fn limits(limits: &[Value]) -> String {
+    let refused = |limit: &Value| -> Vec<String> {
+        let causes = limit.get("shed").and_then(Value::as_object).into_iter().flatten();
+        let counts = causes.filter_map(|(cause, count)| Some((cause, count.as_u64()?)));
+        counts.map(|(cause, count)| format!("{count} {cause}")).collect()
+    };
+    let rows = limits.iter().map(|limit| {
+        let bound = limit.get("bound").and_then(Value::as_u64);
+        let is_adaptive = limit.get("is_adaptive").and_then(Value::as_bool).unwrap_or_default();
+        vec![
+            text(limit, "limit").to_owned(),
+            bound.map_or_else(|| "-".to_owned(), |bound| bound.to_string()),
+            if is_adaptive { "adaptive" } else { "" }.to_owned(),
+            number(limit, "in_flight").to_string(),
+            number(limit, "queued").to_string(),
+            number(limit, "let_in").to_string(),
+            refused(limit).join(", "),
+        ]
+    });
+    let columns = [
+        Left("LIMIT"),
+        Right("BOUND"),
+        Left(""),
+        Right("IN FLIGHT"),
+        Right("WAITING"),
+        Right("LET IN"),
+        Left("REFUSED"),
+    ];
+    table(&columns, &rows.collect::<Vec<_>>())
+}
+
 /// Workers of an application that requests are handed to: not those that start, end or stand still.
 pub(super) fn serving(app: &Value) -> usize {
     list(app, "workers").iter().filter(|worker| text(worker, "state") == "serving").count()
@@ -201,6 +234,14 @@ mod tests {
                      "connections": {"open": 3, "idle": 3}},
                 ],
             }],
+            "limits": [
+                {"limit": "http://localhost:8080 /checkout/*", "bound": 64, "is_adaptive": false, "in_flight": 64,
+                 "queued": 12, "let_in": 90_210, "shed": {"queue_full": 31, "wait": 2}},
+                {"limit": "app api", "bound": 17, "is_adaptive": true, "in_flight": 3, "queued": 0, "let_in": 7,
+                 "shed": {}},
+                {"limit": "server", "bound": null, "is_adaptive": false, "in_flight": 67, "queued": 0,
+                 "let_in": 90_217, "shed": {"lag": 4}},
+            ],
             "stores": [{
                 "root": "/srv/app/dist", "files": 204, "bytes": 1_258_291, "stored_bytes": 1_200_000,
                 "compressed_bytes": 402_000, "on_disk": 1,

@@ -8,6 +8,7 @@ pub mod admin;
 mod bind;
 mod cores;
 mod events;
+mod gates;
 mod publish;
 mod running;
 mod status;
@@ -19,7 +20,7 @@ mod upstreams;
 pub use events::{Event, EventSink};
 pub use running::{Load, Options, Running, Server, StartError};
 pub use status::{
-    AppStatus, ConnectionsStatus, ProxyStatus, ReloadSummary, SiteStatus, Status, StoreStatus,
+    AppStatus, ConnectionsStatus, LimitStatus, ProxyStatus, ReloadSummary, SiteStatus, Status, StoreStatus,
     UpstreamStatus, WorkerStatus,
 };
 pub use supervise::{ProgramLine, SuperviseOptions, guard_workers};

@@ -7,14 +7,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use onehop_config::checked::{Checked, ListenAddress, Listener, LogOutput};
 
+use super::gates;
 use crate::observe::Registry;
 use crate::observe::access_log::{LogTarget, LogWriter};
+use crate::request::admit::Gates;
+use crate::request::admit::gate::Gate;
 use crate::request::admit::rate::{self, Zone};
 use crate::request::core::Shared;
 use crate::request::handle::app::pool::Pool;
 use crate::request::handle::files::store::Store;
 use crate::request::handle::proxy::Proxy;
-use crate::request::route::{HostTable, Known, Route, Site, Snapshot, StoreWish, compile};
+use crate::request::route::{
+    ErrorRoutes, HostTable, Known, Route, Site, Snapshot, StoreWish, compile, compile_errors,
+};
 
 /// Publishes snapshots, one at a time.
 pub(super) struct Publisher {
@@ -36,6 +41,9 @@ pub(super) struct Configured {
     /// What the next configuration goes on with.
     pub(super) kept: Kept,
     routes: Vec<Arc<[Route]>>,
+    /// By number of the site.
+    gates: Vec<Arc<Gates>>,
+    errors: Vec<Arc<[ErrorRoutes]>>,
     logs: Vec<Vec<LogTarget>>,
 }
 
@@ -47,6 +55,8 @@ pub(super) struct Kept {
     pub(super) addresses: Vec<ListenAddress>,
     /// Every `rate_limit`: whose settings stay the same goes on counting where it is.
     pub(super) zones: Vec<Arc<Zone>>,
+    /// Every `limit` once, but for those of applications: the same, with those that are in.
+    pub(super) gates: Vec<Arc<Gate>>,
 }
 
 impl Configured {
@@ -62,15 +72,21 @@ impl Configured {
         let apps: Vec<_> = pools.iter().map(|pool| Arc::clone(&pool.app)).collect();
         let settings: Vec<_> = proxies.iter().map(|proxy| Arc::clone(&proxy.settings)).collect();
         kept.zones = rate::zones(&checked, &kept.zones);
-        let known = Known { stores: &wishes, apps: &apps, proxies: &settings, zones: &kept.zones };
-        let routes = checked.sites.iter().map(|site| compile(&site.routes, known)).collect();
+        let made = gates::make(&checked, &kept.gates)?;
+        kept.gates = made.all;
+        let known = Known { stores: &wishes, apps: &apps, proxies: &settings, zones: &kept.zones, limits: &[] };
+        let sites = checked.sites.iter().zip(&made.sites);
+        let routes = sites.map(|(site, gates)| compile(&site.routes, Known { limits: &gates.limits, ..known }));
+        let routes = routes.collect();
+        let errors = checked.sites.iter().map(|site| compile_errors(&site.errors, known)).collect();
+        let gates = made.sites.into_iter().map(|site| site.gates).collect();
         let logs = open_logs(&checked)?;
         for listener in &checked.listeners {
             if !kept.addresses.iter().any(|known| is_same_place(known, &listener.address)) {
                 kept.addresses.push(listener.address.clone());
             }
         }
-        Ok(Self { checked, wishes, stores, pools, proxies, kept, routes, logs })
+        Ok(Self { checked, wishes, stores, pools, proxies, kept, routes, gates, errors, logs })
     }
 
     /// The listener that is configured at an address.
@@ -78,19 +94,32 @@ impl Configured {
         self.checked.listeners.iter().find(|listener| is_same_place(&listener.address, address))
     }
 
+    /// Every `limit` with its requests, those of applications too.
+    pub(super) fn limits(&self) -> impl Iterator<Item = &Gate> {
+        let own = self.pools.iter().filter_map(|pool| pool.gate.as_ref());
+        self.kept.gates.iter().chain(own).map(Arc::as_ref)
+    }
+
     /// Whether a connection may need a second descriptor: for an answer from disk, or from an upstream.
     pub(super) fn needs_second_descriptor(&self) -> bool {
         !self.proxies.is_empty()
             || self.stores.iter().any(|store| store.totals.on_disk > 0)
             || self.routes.iter().any(|routes| routes.iter().any(Route::may_need_disk))
+            || self
+                .errors
+                .iter()
+                .flat_map(|errors| errors.iter())
+                .any(|errors| errors.routes.iter().any(Route::may_need_disk))
     }
 
     /// A snapshot of all this.
     pub(super) fn snapshot(&self, registry: &Registry) -> Arc<Snapshot> {
-        let sites = self.checked.sites.iter().zip(&self.routes).zip(&self.logs);
-        let sites = sites.map(|((site, routes), logs)| Site {
+        let sites = self.checked.sites.iter().zip(&self.routes).zip(&self.gates).zip(&self.errors).zip(&self.logs);
+        let sites = sites.map(|((((site, routes), gates), errors), logs)| Site {
             label: site.label.as_str().into(),
             routes: Arc::clone(routes),
+            gates: Arc::clone(gates),
+            errors: Arc::clone(errors),
             counters: registry.site(&site.label),
             logs: logs.clone(),
         });

@@ -16,7 +16,7 @@ use super::bind::{self, Bound};
 use super::cores::Cores;
 use super::events::{Event, EventSink};
 use super::publish::{Configured, Kept, Publisher};
-use super::status::{AppStatus, ReloadSummary, SiteStatus, Status, StoreStatus};
+use super::status::{AppStatus, LimitStatus, ReloadSummary, SiteStatus, Status, StoreStatus};
 use super::store::CompressorProgram;
 use super::supervise::{SuperviseOptions, Supervisor};
 use super::trees::Trees;
@@ -377,6 +377,7 @@ impl Api for Inner {
             stores: current.stores.iter().map(|store| StoreStatus::of(store)).collect(),
             apps: self.supervisor.status(),
             proxies: self.upstreams.status(),
+            limits: current.limits().map(LimitStatus::of).collect(),
         }
     }
 
@@ -412,10 +413,15 @@ impl Api for Inner {
     }
 
     fn metrics(&self) -> String {
+        let (limits, zones) = {
+            let current = self.publisher.current();
+            (current.limits().map(LimitStatus::of).collect::<Vec<_>>(), current.kept.zones.clone())
+        };
         observe::render(&self.registry)
             + &observe::render_apps(&self.supervisor.status())
             + &observe::render_upstreams(&self.upstreams.status())
-            + &observe::render_rate_limits(&self.publisher.current().kept.zones)
+            + &observe::render_limits(&limits)
+            + &observe::render_rate_limits(&zones)
     }
 }
 

@@ -1,9 +1,12 @@
 //! What `onehop status` and the control socket tell; documented in docs/control-api.md.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use onehop_config::checked::limit::Bound;
 use serde::Serialize;
 
+use crate::request::admit::gate::Gate;
 use crate::request::handle::files::store::Store;
 use crate::request::upstream::peer::{PeerCounts, PeerId};
 
@@ -36,6 +39,27 @@ pub struct Status {
     pub apps: Vec<AppStatus>,
     /// Each `reverse_proxy`.
     pub proxies: Vec<ProxyStatus>,
+    /// Each `limit`, and the protection of each application.
+    pub limits: Vec<LimitStatus>,
+}
+
+/// A `limit` in [`Status`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LimitStatus {
+    /// What it is called.
+    pub limit: String,
+    /// Requests that may be in flight, as it is now; none where only lateness is bounded.
+    pub bound: Option<u32>,
+    /// Whether the bound is found out.
+    pub is_adaptive: bool,
+    /// Requests that are in flight.
+    pub in_flight: u32,
+    /// Requests that wait.
+    pub queued: usize,
+    /// Requests that were let in since the start.
+    pub let_in: u64,
+    /// Requests that were not, by cause; causes that there were.
+    pub shed: BTreeMap<&'static str, u64>,
 }
 
 /// A `reverse_proxy` in [`Status`].
@@ -140,6 +164,22 @@ impl ConnectionsStatus {
         self.waited += other.waited;
         self.closed_idle += other.closed_idle;
         self.retired += other.retired;
+    }
+}
+
+impl LimitStatus {
+    /// What a gate tells.
+    pub(super) fn of(gate: &Gate) -> Self {
+        let shed = gate.shed().filter(|(_, count)| *count > 0);
+        Self {
+            limit: gate.limit.label.clone(),
+            bound: (gate.limit.bound != Bound::Unbounded).then(|| gate.bound()),
+            is_adaptive: gate.is_adaptive(),
+            in_flight: gate.in_flight(),
+            queued: gate.queued(),
+            let_in: gate.entered(),
+            shed: shed.map(|(cause, count)| (cause.name(), count)).collect(),
+        }
     }
 }
 

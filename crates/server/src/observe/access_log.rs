@@ -20,6 +20,7 @@ use onehop_http1::{RequestHead, Version};
 use super::CoreCounters;
 use crate::limits::{LOG_BATCH_BYTES, LOG_BATCHES_MAX, LOG_FINISH_DEADLINE};
 use crate::request::answer::Answer;
+use crate::request::error_route::ErrorId;
 use crate::request::origin::Origin;
 use crate::request::rescue::{AtFault, Fault};
 use crate::request::route::host_without_port;
@@ -55,6 +56,8 @@ pub(crate) struct Exchange<'a> {
     pub(crate) reason: Option<&'a str>,
     /// Why no handler answered.
     pub(crate) fault: Option<Fault>,
+    /// What that is called in the answer of an error route.
+    pub(crate) error_id: Option<ErrorId>,
     /// The client went away, or took nothing, before it had the whole answer.
     pub(crate) aborted: bool,
 }
@@ -211,6 +214,10 @@ fn line(exchange: &Exchange<'_>) -> String {
             out.push_str(",\"detail\":");
             push_json(&mut out, detail.as_bytes());
         }
+    }
+    if let Some(id) = exchange.error_id {
+        out.push_str(",\"err_id\":");
+        push_json(&mut out, &id.letters());
     }
     if exchange.aborted {
         out.push_str(",\"aborted\":true");

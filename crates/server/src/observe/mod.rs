@@ -5,11 +5,13 @@
 
 pub mod access_log;
 mod counters;
+mod limits;
 mod prometheus;
 mod rate_limits;
 mod upstreams;
 
 pub use counters::{CoreCounters, OTHER, Registry, SiteCounters};
+pub use limits::render_limits;
 pub use prometheus::{render, render_apps};
 pub use rate_limits::render_rate_limits;
 pub use upstreams::render_upstreams;

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 
+use super::admit::refusal::Sampling;
 use super::conn::deadline::Deadlines;
 use super::conn::desk::Desk;
 use super::handle::app::lane::Lanes;
@@ -112,6 +113,8 @@ pub struct Core {
     /// For the next connections that are busy.
     pub(crate) desks: Reserve<Desk>,
     pub(crate) logs: LogBatches,
+    /// Which of those that are not let in are logged.
+    pub(crate) shed_lines: Sampling,
     /// To workers of applications.
     pub(crate) lanes: Lanes,
     /// To those that speak HTTP.
@@ -152,6 +155,7 @@ impl Core {
             deadlines: Deadlines::default(),
             desks: Reserve::default(),
             logs: LogBatches::default(),
+            shed_lines: Sampling::default(),
             lanes: Lanes::default(),
             upstreams: Upstreams::default(),
             turn: Cell::new(number),
@@ -201,6 +205,7 @@ impl Core {
         self.deadlines.tick();
         floor::tick(self);
         self.desks.tick();
+        self.shed_lines.tick();
         self.upstreams.buffers.tick();
         self.logs.flush(&self.counters);
         drop(self.view());

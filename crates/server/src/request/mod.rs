@@ -1,13 +1,16 @@
 //! The data plane, in the order in which a request travels.
 //!
 //! [`listen`] accepts, [`conn`] makes requests of bytes, [`serve_request`] below finds the site and
-//! sends the request through its routes ([`trip`], [`route`]), where [`admit`] may refuse it, to a handler
-//! ([`handle`]); [`rescue`] answers where none could. Never imports `control/`: what it needs is in the snapshot.
+//! sends the request through its routes ([`trip`], [`route`]) to a handler ([`handle`]). [`admit`] refuses whoever asks
+//! too often, and lets in as much of what waits for others as they can answer. What fails goes through the site's error
+//! routes ([`error_route`]); [`rescue`] answers where nobody could. Never imports `control/`: what it needs is in the
+//! snapshot.
 
 pub mod admit;
 pub mod answer;
 mod conn;
 pub mod core;
+pub(crate) mod error_route;
 pub mod handle;
 mod hop;
 pub mod listen;
@@ -23,11 +26,13 @@ use std::sync::Arc;
 use onehop_http1::{Method, RequestHead};
 
 use admit::rate::Asked;
+use admit::{Gathered, Way};
 use answer::Answer;
+use error_route::{ErrorId, Led};
 use handle::proxy::Member;
 use origin::Origin;
 use rescue::Fault;
-use route::{Route, Snapshot};
+use route::{Site, Snapshot};
 use trip::{Callee, Halt, Handler, Trip};
 
 /// What became of a request, for counters and logs.
@@ -42,14 +47,20 @@ pub struct Served {
     pub reason: Option<String>,
     /// Why nobody did.
     pub fault: Option<Fault>,
+    /// What that is called in the answer that an error route gave.
+    pub error_id: Option<ErrorId>,
 }
 
 /// A request that needs the disk: the same trip has to be made where waiting is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NeedsDisk {
     site: usize,
+    /// What its way had gathered when it stopped.
+    limits: Gathered,
     /// Zones of `rate_limit` that have counted it.
     counted: u32,
+    /// What it has met since, where it is the error routes that need it.
+    fault: Option<Fault>,
 }
 
 /// What comes of a request's head.
@@ -76,6 +87,7 @@ pub struct Call<'a> {
 pub(crate) struct NeedsCall {
     site: usize,
     counted: u32,
+    fault: Option<Fault>,
 }
 
 /// The whole trip of a request, from its head to an answer.
@@ -88,45 +100,106 @@ pub fn serve_request<'a>(
     // RFC 9110 section 9.3.6: a 2xx would promise a tunnel.
     if head.method() == Method::Connect {
         rescue::rescue(Fault::MethodNotAllowed, answer);
-        let fault = Some(Fault::MethodNotAllowed);
-        return Outcome::Served(Served {
-            site: None,
-            handler: Handler::None,
-            upstream: None,
-            reason: None,
-            fault,
-        });
+        return Outcome::Served(Served::before_a_site(Fault::MethodNotAllowed));
     }
     // The host decides everything that follows; one that nobody answers learns nothing, not even
     // whether a path exists elsewhere.
     let found = snapshot.site_number(origin.listener, head.host());
     let Some((number, site)) = found.and_then(|number| Some((number, snapshot.sites.get(number)?))) else {
         rescue::rescue(Fault::UnknownHost, answer);
-        return Outcome::Served(Served {
-            site: None,
-            handler: Handler::None,
-            upstream: None,
-            reason: None,
-            fault: Some(Fault::UnknownHost),
-        });
+        return Outcome::Served(Served::before_a_site(Fault::UnknownHost));
     };
     let mut trip = Trip::new(head, origin, snapshot);
-    match travel(&mut trip, &site.routes, answer) {
-        Travelled::Answered(fault) => Outcome::Served(Served {
-            site: Some(number),
-            handler: trip.handler,
-            upstream: None,
-            reason: None,
-            fault,
-        }),
-        Travelled::NeedsDisk => {
-            Outcome::NeedsDisk(NeedsDisk { site: number, counted: trip.asked.counted() })
-        }
+    match travel(&mut trip, site, None, answer) {
+        Travelled::Answered => Outcome::Served(Served::by(number, &mut trip)),
+        Travelled::NeedsDisk => Outcome::NeedsDisk(NeedsDisk::of(number, &trip, None)),
         Travelled::Call(callee) => Outcome::Call(Call { site: number, trip, callee }),
     }
 }
 
+impl<'a> Call<'a> {
+    /// The gates that it passes.
+    pub(crate) fn way(&self) -> Way<'a> {
+        let snapshot = self.trip.snapshot;
+        let site = snapshot.sites.get(self.site).map(|site| &*site.gates);
+        let pool = match self.callee {
+            Callee::App(number) => snapshot.apps.get(number as usize),
+            Callee::Proxy(_) => None,
+        };
+        Way::new(site, self.trip.limits, pool.map(Arc::as_ref))
+    }
+
+    /// Makes the answer of one that is not let in.
+    pub(crate) fn shed(mut self, fault: Fault, answer: &mut Answer) -> Served {
+        match self.trip.snapshot.sites.get(self.site) {
+            Some(site) => error_route::take_at_once(&mut self.trip, site, fault, answer),
+            None => rescue::rescue(fault, answer),
+        }
+        Served::by(self.site, &mut self.trip)
+    }
+}
+
+impl Served {
+    /// Refused before it was known whom it is for.
+    fn before_a_site(fault: Fault) -> Self {
+        Self {
+            site: None,
+            handler: Handler::None,
+            upstream: None,
+            reason: None,
+            fault: Some(fault),
+            error_id: None,
+        }
+    }
+
+    /// What a trip has come to. Where it has failed, those who failed are told of, not the maker of the page.
+    pub(crate) fn by(site: usize, trip: &mut Trip<'_>) -> Self {
+        let (upstream, reason) = (trip.upstream.take(), trip.reason.take());
+        let (site, handler) = (Some(site), trip.handler);
+        let Some(failure) = trip.failure.take() else {
+            return Self { site, handler, upstream, reason, fault: None, error_id: None };
+        };
+        let (upstream, reason) = match failure.upstream {
+            Some(first) => (Some(first), failure.reason),
+            None => (upstream, reason),
+        };
+        Self { site, handler, upstream, reason, fault: Some(failure.fault), error_id: failure.id }
+    }
+}
+
 impl NeedsDisk {
+    /// A trip has stopped; or its error routes need the disk for this fault.
+    pub(crate) fn of(site: usize, trip: &Trip<'_>, fault: Option<Fault>) -> Self {
+        Self { site, limits: trip.limits, counted: trip.asked.counted(), fault }
+    }
+
+    /// The gates that it passes, as far as its way is known.
+    pub(crate) fn way(self, snapshot: &Snapshot) -> Way<'_> {
+        Way::new(snapshot.sites.get(self.site).map(|site| &*site.gates), self.limits, None)
+    }
+
+    /// Makes the answer of one that is not let in, or has gone. What its way gathers is gathered once more, which needs
+    /// no disk up to where it stopped.
+    pub(crate) fn shed(
+        self,
+        snapshot: &Snapshot,
+        head: &RequestHead,
+        origin: Origin,
+        fault: Fault,
+        answer: &mut Answer,
+    ) -> Served {
+        let mut trip = Trip::new(head, origin, snapshot);
+        trip.asked = Asked::again(self.counted);
+        match snapshot.sites.get(self.site) {
+            Some(site) => match travel(&mut trip, site, Some(fault), answer) {
+                Travelled::Answered => {}
+                Travelled::NeedsDisk | Travelled::Call(_) => error_route::give_up(&trip, answer),
+            },
+            None => rescue::rescue(fault, answer),
+        }
+        Served::by(self.site, &mut trip)
+    }
+
     /// Makes the trip again on a thread that may wait for the disk, with everything it needs owned.
     #[expect(
         clippy::disallowed_methods,
@@ -139,33 +212,32 @@ impl NeedsDisk {
         origin: Origin,
         answer: &mut Answer,
     ) -> Result<Served, NeedsCall> {
+        let Self { site: number, fault, counted, .. } = self;
         let snapshot = Arc::clone(snapshot);
         let head = head.clone();
         let made = tokio::task::spawn_blocking(move || {
             let mut answer = Answer::default();
             answer.clear();
-            let routes = snapshot.sites.get(self.site).map(|site| Arc::clone(&site.routes));
-            let routes = routes.unwrap_or_default();
+            let site = snapshot.sites.get(number)?;
             let mut trip = Trip::new(&head, origin, &snapshot);
             trip.may_block = true;
-            trip.asked = Asked::again(self.counted);
-            let travelled = travel(&mut trip, &routes, &mut answer);
-            let (handler, counted) = (trip.handler, trip.asked.counted());
-            drop(trip);
-            (answer, travelled, handler, counted)
+            trip.asked = Asked::again(counted);
+            let travelled = travel(&mut trip, site, fault, &mut answer);
+            let counted = trip.asked.counted();
+            Some((answer, travelled, Served::by(number, &mut trip), counted))
         });
-        let (made, handler, fault) = match made.await {
-            Ok((made, Travelled::Answered(fault), handler, _)) => (made, handler, fault),
-            Ok((_, Travelled::Call(_), _, counted)) => return Err(NeedsCall { site: self.site, counted }),
-            // The thread is gone, or asked for what it already has: a defect of ours.
-            Ok((_, Travelled::NeedsDisk, ..)) | Err(_) => {
-                let mut made = Answer::default();
-                rescue::rescue(Fault::FileUnreadable, &mut made);
-                (made, Handler::None, Some(Fault::FileUnreadable))
+        match made.await {
+            Ok(Some((made, Travelled::Answered, served, _))) => {
+                *answer = made;
+                Ok(served)
             }
-        };
-        *answer = made;
-        Ok(Served { site: Some(self.site), handler, upstream: None, reason: None, fault })
+            Ok(Some((_, Travelled::Call(_), _, counted))) => Err(NeedsCall { site: number, counted, fault }),
+            // The thread is gone, or asked for what it already has: a defect of ours.
+            Ok(Some((_, Travelled::NeedsDisk, ..)) | None) | Err(_) => {
+                rescue::rescue(Fault::FileUnreadable, answer);
+                Ok(Served { site: Some(number), ..Served::before_a_site(Fault::FileUnreadable) })
+            }
+        }
     }
 }
 
@@ -176,11 +248,14 @@ impl NeedsCall {
         let mut trip = Trip::new(head, origin, snapshot);
         trip.may_block = true;
         trip.asked = Asked::again(self.counted);
-        let routes = snapshot.sites.get(self.site).map(|site| &*site.routes).unwrap_or_default();
-        let callee = match travel(&mut trip, routes, &mut Answer::default()) {
-            Travelled::Call(callee) => callee,
+        let travelled = snapshot
+            .sites
+            .get(self.site)
+            .map(|site| travel(&mut trip, site, self.fault, &mut Answer::default()));
+        let callee = match travelled {
+            Some(Travelled::Call(callee)) => callee,
             // The disk has changed in between; nobody has that number.
-            Travelled::Answered(_) | Travelled::NeedsDisk => Callee::App(u32::MAX),
+            Some(Travelled::Answered | Travelled::NeedsDisk) | None => Callee::App(u32::MAX),
         };
         Call { site: self.site, trip, callee }
     }
@@ -188,25 +263,30 @@ impl NeedsCall {
 
 /// Where a trip has led.
 enum Travelled {
-    Answered(Option<Fault>),
+    Answered,
     NeedsDisk,
     Call(Callee),
 }
 
-/// Sends a request through a site's routes.
-fn travel<'a>(trip: &mut Trip<'a>, routes: &'a [Route], answer: &mut Answer) -> Travelled {
-    match trip.make(routes, answer) {
-        Ok(()) => Travelled::Answered(None),
-        Err(Halt::Fault(fault)) => {
-            rescue::rescue(fault, answer);
-            trip.amend_error(answer);
-            Travelled::Answered(Some(fault))
-        }
-        Err(Halt::NeedsDisk) => {
+/// Sends a request through a site's routes; where it has failed since then, on through its error routes.
+fn travel<'a>(trip: &mut Trip<'a>, site: &'a Site, since: Option<Fault>, answer: &mut Answer) -> Travelled {
+    let halt = match (trip.make(&site.routes, answer), since) {
+        // What was gathered on the way, the root above all, holds for error routes too.
+        (_, Some(fault)) => Halt::Fault(fault),
+        (Ok(()), None) => return Travelled::Answered,
+        (Err(halt), None) => halt,
+    };
+    match halt {
+        Halt::Fault(fault) => match error_route::take(trip, site, fault, answer) {
+            Led::Answered => Travelled::Answered,
+            Led::NeedsDisk => Travelled::NeedsDisk,
+            Led::Call(callee) => Travelled::Call(callee),
+        },
+        Halt::NeedsDisk => {
             answer.clear();
             Travelled::NeedsDisk
         }
-        Err(Halt::Call(callee)) => {
+        Halt::Call(callee) => {
             answer.clear();
             Travelled::Call(callee)
         }

@@ -5,6 +5,7 @@
 
 use onehop_http1::Refusal;
 
+use super::admit::refusal::{self, Cause};
 use super::answer::{Answer, Body};
 
 /// Who caused it.
@@ -115,6 +116,15 @@ pub enum Fault {
     UpstreamBroken(Refusal),
     /// The application names a file and no folder for such files is configured.
     FilesNotConfigured,
+    /// A `limit` did not let it in.
+    Shed {
+        /// Why.
+        cause: Cause,
+        /// As configured.
+        status: u16,
+        /// Seconds after which asking again makes sense.
+        retry_after: u32,
+    },
 }
 
 /// Turns a fault into its answer. What was on the answer before is gone.
@@ -143,6 +153,7 @@ pub fn rescue(fault: Fault, answer: &mut Answer) {
             answer.fields.add("Retry-After", retry_after.to_string().as_bytes());
         }
         Fault::WorkerRefused => answer.fields.add("Retry-After", b"1"),
+        Fault::Shed { retry_after, .. } => refusal::fill(answer, retry_after),
         Fault::UnknownHost
         | Fault::NotFound
         | Fault::Forbidden
@@ -171,7 +182,35 @@ pub fn rescue(fault: Fault, answer: &mut Answer) {
     }
 }
 
+/// Lays onto an answer whatever page what it has to say of a fault besides its status: when to ask again, which methods
+/// there are, that nobody is to remember it.
+pub(super) fn mark(fault: Fault, answer: &mut Answer) {
+    let mut plain = Answer::default();
+    rescue(fault, &mut plain);
+    for (name, value) in plain.fields.iter() {
+        if let Ok(name) = std::str::from_utf8(name) {
+            answer.fields.set(name, value);
+        }
+    }
+    answer.close |= plain.close;
+}
+
 impl Fault {
+    /// Whether there is nobody to whom an answer could be sent.
+    pub(crate) fn leaves_nobody(self) -> bool {
+        matches!(self, Fault::ClientGone | Fault::ClientStalled | Fault::HungUp)
+    }
+
+    /// Whether a site's error routes may answer it. What is no request is answered with the check that refused it; as
+    /// in Caddy, a precondition that fails and a range beyond the end are answers of the file's handler, and no errors.
+    pub(crate) fn may_be_handled(self) -> bool {
+        let is_an_answer = matches!(
+            self,
+            Fault::Malformed(_) | Fault::PreconditionFailed | Fault::RangeNotSatisfiable { .. }
+        );
+        !is_an_answer && !self.leaves_nobody()
+    }
+
     /// The status that a client gets.
     pub fn status(self) -> u16 {
         match self {
@@ -188,7 +227,7 @@ impl Fault {
             Fault::TooManyConnections => 503,
             // RFC 6585 section 4
             Fault::RateLimited { .. } => 429,
-            Fault::Configured(status) => status,
+            Fault::Configured(status) | Fault::Shed { status, .. } => status,
             Fault::HungUp => 444,
             Fault::ClientGone | Fault::ClientStalled => 499,
             Fault::AppFailing { .. }
@@ -213,7 +252,10 @@ impl Fault {
     /// Who caused it.
     pub fn at_fault(self) -> AtFault {
         match self {
-            Fault::TooManyConnections | Fault::FileUnreadable | Fault::FilesNotConfigured => AtFault::Us,
+            Fault::TooManyConnections
+            | Fault::FileUnreadable
+            | Fault::FilesNotConfigured
+            | Fault::Shed { .. } => AtFault::Us,
             Fault::AppFailing { .. }
             | Fault::AppQueueFull { .. }
             | Fault::AppQueueTimeout { .. }
@@ -235,6 +277,25 @@ impl Fault {
             // `HungUp` among them: nothing failed, the application did not want that client.
             _ => AtFault::Client,
         }
+    }
+
+    /// Whether it came of too much at once, so that fewer at a time would have been answered.
+    pub(crate) fn is_of_overload(self) -> bool {
+        matches!(
+            self,
+            Fault::AppQueueFull { .. }
+                | Fault::AppQueueTimeout { .. }
+                | Fault::WorkerTimeout
+                | Fault::UpstreamDialTimeout
+                | Fault::UpstreamQueueFull
+                | Fault::UpstreamQueueTimeout
+                | Fault::UpstreamTimeout
+        )
+    }
+
+    /// Whether it was refused because there is too much of it, before anybody was asked: such refusals come in floods.
+    pub(crate) fn is_shed(self) -> bool {
+        matches!(self, Fault::Shed { .. } | Fault::RateLimited { .. })
     }
 
     /// The `cause` label in metrics and logs.
@@ -276,6 +337,7 @@ impl Fault {
             Fault::UpstreamDied => "upstream_died",
             Fault::UpstreamBroken(_) => "upstream_broken",
             Fault::FilesNotConfigured => "files_not_configured",
+            Fault::Shed { cause, .. } => cause.fault_name(),
         }
     }
 

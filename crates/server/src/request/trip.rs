@@ -10,12 +10,14 @@ use std::sync::Arc;
 use onehop_config::checked::Encode;
 use onehop_http1::RequestHead;
 
+use super::admit::Gathered;
 use super::admit::rate::Asked;
 use super::answer::Answer;
+use super::error_route::Failure;
 use super::handle::proxy::Member;
 use super::handle::{encode, file, header, redirect, respond};
 use super::origin::Origin;
-use super::rescue::Fault;
+use super::rescue::{self, Fault};
 use super::route::{self, Action, Root, Route, Snapshot};
 
 /// A request on its way.
@@ -36,6 +38,8 @@ pub struct Trip<'a> {
     pub file_match: Option<Vec<u8>>,
     /// What `encode` allows.
     pub encode: Option<&'a Encode>,
+    /// What `limit` directives say, should somebody else have to answer.
+    pub limits: Gathered,
     /// What `rate_limit` has said.
     pub(crate) asked: Asked<'a>,
     /// Field changes that wait for the answer.
@@ -48,6 +52,8 @@ pub struct Trip<'a> {
     pub upstream: Option<Arc<Member>>,
     /// Why that one could not be reached, for logs.
     pub reason: Option<String>,
+    /// What it has met, once it has failed.
+    pub failure: Option<Failure>,
     /// This thread may wait for the disk.
     pub may_block: bool,
 }
@@ -113,12 +119,14 @@ impl<'a> Trip<'a> {
             root: None,
             file_match: None,
             encode: None,
+            limits: Gathered::default(),
             asked: Asked::default(),
             headers: Vec::new(),
             own_cookie: None,
             handler: Handler::None,
             upstream: None,
             reason: None,
+            failure: None,
             may_block: false,
         }
     }
@@ -136,6 +144,9 @@ impl<'a> Trip<'a> {
         if let Some(cookie) = &self.own_cookie {
             answer.fields.add("Set-Cookie", cookie);
         }
+        if let Some(failure) = &self.failure {
+            rescue::mark(failure.fault, answer);
+        }
         encode::apply(self, answer);
         self.asked.tell(answer);
         header::apply(self, answer);
@@ -151,7 +162,18 @@ impl<'a> Trip<'a> {
         header::apply_to_error(self, answer);
     }
 
-    fn walk(&mut self, routes: &'a [Route], answer: &mut Answer) -> Result<Flow, Halt> {
+    /// Goes back to the beginning, for the error routes of its site. The request is again as it came; root and found
+    /// file stay, and so do changes of fields that do not wait for a handler's answer.
+    pub(super) fn begin_again(&mut self) {
+        self.path = Cow::Borrowed(self.head.path());
+        self.query = self.head.query().map(Cow::Borrowed);
+        self.encode = None;
+        self.own_cookie = None;
+        self.headers.retain(|gathered| !gathered.is_deferred());
+    }
+
+    /// Takes the steps of `routes` until one answers.
+    pub(super) fn walk(&mut self, routes: &'a [Route], answer: &mut Answer) -> Result<Flow, Halt> {
         let mut taken_groups = 0u64;
         for route in routes {
             let group_bit = route.group.map_or(0, |group| 1 << group);
@@ -179,6 +201,9 @@ impl<'a> Trip<'a> {
                 self.headers.push(gathered);
             }
             Action::Encode(encode) => self.encode = Some(encode),
+            // Only noted: what is answered from memory is never in flight.
+            Action::Limit(number) => self.limits.add(*number),
+            Action::Priority(priority) => self.limits.set_priority(*priority),
             Action::RateLimit(zone) => zone.ask(self)?,
             Action::Rewrite(to) => {
                 let to = route::expand(to, self, route::Into::Uri);

@@ -34,6 +34,7 @@ pub(crate) fn request<'a>(
         encodings,
         encode_minimum: 0,
         encode_types: &[],
+        error_status: None,
     }
 }
 

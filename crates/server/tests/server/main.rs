@@ -3,10 +3,12 @@
 //! Everything runs in one process, so that deadlines can be shortened. Nothing here sleeps to wait for
 //! a state.
 
+mod admit;
 mod bounds;
 mod client;
 mod connections;
 mod deadlines;
+mod errors;
 mod files;
 mod hanging_up;
 mod harness;

@@ -31,16 +31,26 @@ pub(crate) fn serve_wishing(
     options: &str,
     wishes: Wishes,
 ) -> TestServer {
+    let text = site_text(&folder, workers, behaviour, options, "");
+    TestServer::start(folder, &text, wishes)
+}
+
+/// One scripted worker, in a site with these directives.
+pub(crate) fn serve_in_site(folder: TempDir, behaviour: &str, options: &str, directives: &str) -> TestServer {
+    let text = site_text(&folder, 1, behaviour, options, directives);
+    TestServer::start(folder, &text, Wishes::default())
+}
+
+fn site_text(folder: &TempDir, workers: usize, behaviour: &str, options: &str, directives: &str) -> String {
     let runtime = folder.path().join("scripted.py");
     write(folder.path(), "scripted.py", SCRIPTED.as_bytes());
     std::fs::set_permissions(&runtime, std::fs::Permissions::from_mode(0o755)).unwrap();
     write(folder.path(), "app.mjs", behaviour.as_bytes());
-    let text = format!(
+    format!(
         "http://localhost:0 {{\n\tbind 127.0.0.1\n\tapp /api/* ./app.mjs {{\n\t\truntime {}\n\t\t\
-         workers {workers}\n\t\t{options}\n\t}}\n\tspa ./dist\n}}\n",
+         workers {workers}\n\t\t{options}\n\t}}\n\tspa ./dist\n\t{directives}\n}}\n",
         runtime.display()
-    );
-    TestServer::start(folder, &text, wishes)
+    )
 }
 
 fn get(server: &TestServer, path: &str) -> Answer {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use onehop_config::checked::{App, AppAddress};
 use onehop_wire::{Pong, Transport as Spoken};
 use tokio::sync::mpsc;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+use tokio::time::{Instant, interval, sleep_until};
 
 use super::control_lane::{ControlLane, Heard};
 use super::launch::{self, Beside, HttpSocket, Lanes};
@@ -20,8 +20,9 @@ use super::program::connects;
 use super::stack;
 use crate::control::events::Event;
 use crate::limits::{
-    HANDLER_CONCURRENCY, SERVER_CONCURRENCY, WORKER_DRAIN_LOOK_PERIOD, WORKER_EXIT_EXPLAINED_DEADLINE,
-    WORKER_HEALTHY_AFTER, WORKER_OUTPUT_END_DEADLINE, WORKER_PING_PERIOD,
+    HANDLER_CONCURRENCY, SERVER_CONCURRENCY, WORKER_BUSY_PING_PERIOD, WORKER_DRAIN_LOOK_PERIOD,
+    WORKER_EXIT_EXPLAINED_DEADLINE, WORKER_HEALTHY_AFTER, WORKER_LAG_SETTLED, WORKER_OUTPUT_END_DEADLINE,
+    WORKER_PING_PERIOD,
 };
 use crate::request::handle::app::pool::{LaneReport, Transport, Worker};
 
@@ -165,8 +166,7 @@ impl Life {
         control: &mut ControlLane,
         worker: &Worker,
     ) -> Result<(), Why> {
-        let mut period = interval(WORKER_PING_PERIOD);
-        period.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut pace = Pace::new();
         let mut token = 0;
         let mut asked: Option<Instant> = None;
         loop {
@@ -179,6 +179,7 @@ impl Life {
                         if asked.take().is_none() || pong.token != token {
                             return Err(Why::Broken("it answered a PING that was not asked".into()));
                         }
+                        worker.measured_lag(Duration::from_micros(pong.delay_us.into()));
                         task.tell(self.health(task, &pong, worker)).await;
                     }
                     None => task.tell(News::Withdraw(Withdrawal::Asked)).await,
@@ -195,12 +196,15 @@ impl Life {
                 () = until(stuck_at) => {
                     return Err(Why::Stuck(asked.map_or(Duration::ZERO, |asked| asked.elapsed())));
                 }
-                _ = period.tick() => {
+                () = pace.tick(worker) => {
                     if worker.is_withdrawn() {
                         // A core found that it refuses; it may never say so itself, and would stand idle.
                         task.tell(News::Withdraw(Withdrawal::Asked)).await;
                     }
-                    if asked.is_none() {
+                    if let Some(asked) = asked {
+                        // Late by so much already, and nobody knows by how much in the end.
+                        worker.measured_lag(asked.elapsed());
+                    } else {
                         token += 1;
                         asked = Some(Instant::now());
                         control.ping(token).await;
@@ -321,6 +325,28 @@ impl Life {
         };
         let last_lines = if failed { self.process.last_lines().await } else { String::new() };
         End { pid, reason: reason + &last_lines, failed, never_ran: false }
+    }
+}
+
+/// When a worker is asked how it is: often while requests come. (Those that stay, as tunnels do, are no reason.)
+struct Pace {
+    next: Instant,
+    /// Requests that it was handed until the last time.
+    begun: u64,
+}
+
+impl Pace {
+    fn new() -> Self {
+        Self { next: Instant::now(), begun: 0 }
+    }
+
+    /// Waits until it is to be asked. What was waited for is kept where this is dropped before.
+    async fn tick(&mut self, worker: &Worker) {
+        sleep_until(self.next).await;
+        let begun = worker.begun();
+        let is_busy = begun != self.begun || worker.lag() >= WORKER_LAG_SETTLED;
+        self.begun = begun;
+        self.next = Instant::now() + if is_busy { WORKER_BUSY_PING_PERIOD } else { WORKER_PING_PERIOD };
     }
 }
 

@@ -306,6 +306,8 @@ fn sites(settings: &Checked, proxy: &Arc<checked::Proxy>) -> Vec<String> {
             _ => false,
         })
     }
-    let naming = settings.sites.iter().filter(|site| names(&site.routes, proxy));
+    let naming = settings.sites.iter().filter(|site| {
+        names(&site.routes, proxy) || site.errors.iter().any(|errors| names(&errors.routes, proxy))
+    });
     naming.map(|site| site.label.clone()).collect()
 }

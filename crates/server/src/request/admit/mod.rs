@@ -1,6 +1,255 @@
-//! Admission: whether a request may go on to those who answer.
+//! Admission: of what comes, as much is let in as can be answered; the rest waits for a moment, or is refused at once.
 //!
-//! [`rate`] refuses whoever asks too often. Decides by the request and by what was let in before, answers nothing
-//! itself: a refusal is a [`super::rescue::Fault`] like any other.
+//! A request that waits for others (an application, an upstream, the disk) passes the gates that its way has gathered,
+//! outermost first: the whole server's, its site's, those of its routes, its application's own. [`Pass`] is its way
+//! through them and the guard of what it is in. [`gate`] is one bound, [`queue`] those who wait for it, [`drain`] says
+//! when asking again makes sense, [`refusal`] what those are told that are not let in, [`adaptive`] finds a bound out,
+//! [`lag`] is the rule for event loops that are late. Whoever asks too often is refused by [`rate`], whoever would answer.
+//!
+//! What is answered from memory meets no gate. Never answers, and knows neither applications nor upstreams but for
+//! how late they are.
 
+pub mod adaptive;
+mod drain;
+pub mod gate;
+pub mod lag;
+mod queue;
 pub mod rate;
+pub mod refusal;
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Instant;
+
+use onehop_config::checked::limit::{Limit, Priority};
+
+use super::handle::Ended;
+use super::handle::app::pool::Pool;
+use super::rescue::Fault;
+use crate::limits::SITE_LIMITS_MAX;
+use gate::{Entry, Gate, Waiting};
+
+/// The bit of the callee's own gate, which comes last.
+const OWN: u32 = SITE_LIMITS_MAX as u32;
+
+/// The gates of one site, in the order in which requests pass them.
+#[derive(Default)]
+pub struct Gates {
+    all: Box<[Arc<Gate>]>,
+    /// Those that every request of the site passes, as bits.
+    always: u64,
+}
+
+/// What the way of a request has gathered: the gates that it is to pass, and what it is to them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Gathered {
+    /// Bits of numbers among its site's gates.
+    gates: u64,
+    priority: Priority,
+}
+
+/// The gates that a request passes, in their order.
+#[derive(Clone, Copy)]
+pub(crate) struct Way<'g> {
+    gates: &'g [Arc<Gate>],
+    /// Who is called, if that is an application.
+    pool: Option<&'g Pool>,
+    wanted: u64,
+    priority: Priority,
+}
+
+/// A request's place behind the gates that it has passed. Dropped, others have their turn.
+pub(crate) struct Pass<'g> {
+    way: Way<'g>,
+    /// Those that it is in; as bits of its way.
+    held: u64,
+    core: usize,
+    /// Since when it is in all of them; `None` too once it is known how long its answer took.
+    since: Option<Instant>,
+}
+
+/// What comes of asking to be let in.
+pub(crate) enum Entrance<'g> {
+    /// It is in.
+    In(Pass<'g>),
+    /// It has to wait.
+    Later(Later<'g>),
+    /// It is not let in.
+    Shed(Fault),
+}
+
+/// A request that waits before one of its gates, in those before it.
+pub(crate) struct Later<'g> {
+    pass: Pass<'g>,
+    number: u32,
+    waiting: Waiting<'g>,
+}
+
+impl Gates {
+    /// Gates in their order, at most [`SITE_LIMITS_MAX`]; every request passes the first one where `has_server` says
+    /// that it is the whole server's.
+    pub fn new(all: Vec<Arc<Gate>>, has_server: bool) -> Self {
+        Self { all: all.into(), always: u64::from(has_server) }
+    }
+}
+
+impl Gathered {
+    /// The way leads through one more.
+    pub(crate) fn add(&mut self, number: u8) {
+        self.gates |= 1u64.checked_shl(u32::from(number)).unwrap_or(0);
+    }
+
+    /// What it is to those, and to all others.
+    pub(crate) fn set_priority(&mut self, priority: Priority) {
+        self.priority = priority;
+    }
+}
+
+impl<'g> Way<'g> {
+    /// The way of a request of this site (none: no gate), up to an application or to somebody else.
+    pub(crate) fn new(site: Option<&'g Gates>, gathered: Gathered, pool: Option<&'g Pool>) -> Self {
+        let (gates, always) = site.map_or((&[][..], 0), |site| (&*site.all, site.always));
+        // Where no worker serves yet there is nobody to protect, and it is the application's queue that waits for one.
+        let has_own = pool.is_some_and(|pool| pool.gate.is_some() && pool.has_workers());
+        let wanted = gathered.gates | always | u64::from(has_own) << OWN;
+        Self { gates, pool, wanted, priority: gathered.priority }
+    }
+
+    fn gate(&self, number: u32) -> Option<&'g Arc<Gate>> {
+        match number {
+            OWN => self.pool?.gate.as_ref(),
+            number => self.gates.get(number as usize),
+        }
+    }
+
+    /// Whether those who would answer are later than this limit allows.
+    fn is_late(&self, limit: &Limit) -> bool {
+        let (Some(max), Some(pool)) = (limit.lag, self.pool) else { return false };
+        let lag = pool.lag();
+        lag > max && lag::refuses(lag, max, fastrand::f64())
+    }
+}
+
+impl<'g> Pass<'g> {
+    /// Lets a request in, if that is possible now.
+    pub(crate) fn ask(way: Way<'g>, core: usize) -> Entrance<'g> {
+        let pass = Self { way, held: 0, core, since: None };
+        // Most requests have nothing to pass.
+        if way.wanted == 0 { Entrance::In(pass) } else { pass.go_on(Instant::now()) }
+    }
+
+    /// A place behind nothing.
+    pub(crate) fn nowhere() -> Self {
+        let way = Way { gates: &[], pool: None, wanted: 0, priority: Priority::Normal };
+        Self { way, held: 0, core: 0, since: None }
+    }
+
+    /// The request's way was longer than it had seemed; it keeps what it is in.
+    pub(crate) fn go_further(mut self, way: Way<'g>) -> Entrance<'g> {
+        self.way = way;
+        if way.wanted == 0 { Entrance::In(self) } else { self.go_on(Instant::now()) }
+    }
+
+    /// The answer's head is there. Those that may last for ever make room for others.
+    pub(crate) fn answered(&mut self, status: u16, lasts: bool) {
+        // What an application or an upstream refuses is soon said, and no sign that it could take more.
+        if status >= 500 || status == 429 {
+            self.since = None;
+        }
+        self.measure(false);
+        if lasts {
+            self.leave();
+        }
+    }
+
+    /// The call is over; `status` is that of a whole answer.
+    pub(crate) fn ended(&mut self, ended: Result<Ended, Fault>, status: u16) {
+        match ended {
+            Ok(Ended::Complete) => self.answered(status, false),
+            // The time of their heads is known.
+            Ok(Ended::Sent | Ended::Broken(_) | Ended::Tunnelled) => {}
+            Err(fault) if fault.is_of_overload() => self.measure(true),
+            // How long another answer would have taken is not known.
+            Err(_) => self.since = None,
+        }
+    }
+
+    fn go_on(mut self, now: Instant) -> Entrance<'g> {
+        loop {
+            let missing = self.way.wanted & !self.held;
+            let number = missing.trailing_zeros();
+            let Some(gate) = self.way.gate(number).filter(|_| missing != 0) else {
+                self.since = Some(now);
+                return Entrance::In(self);
+            };
+            if self.way.is_late(&gate.limit) {
+                return Entrance::Shed(gate.refuse(refusal::Cause::Lag, now));
+            }
+            match gate.enter(self.way.priority, now) {
+                Entry::In => self.held |= 1 << number,
+                Entry::Wait(waiting) => return Entrance::Later(Later { pass: self, number, waiting }),
+                Entry::Shed(cause) => return Entrance::Shed(gate.refuse(cause, now)),
+            }
+        }
+    }
+
+    fn measure(&mut self, was_dropped: bool) {
+        let Some(since) = self.since.take() else { return };
+        let mut now = None;
+        for gate in self.behind().filter(|gate| gate.is_adaptive()) {
+            let now = *now.get_or_insert_with(Instant::now);
+            gate.sample(now, self.core, now.saturating_duration_since(since), was_dropped);
+        }
+    }
+
+    /// The gates that it is in, the innermost first.
+    fn behind(&self) -> impl Iterator<Item = &'g Arc<Gate>> + use<'g> {
+        let (way, mut held) = (self.way, self.held);
+        std::iter::from_fn(move || {
+            let number = held.checked_ilog2()?;
+            held &= !(1 << number);
+            way.gate(number)
+        })
+    }
+
+    fn leave(&mut self) {
+        for gate in self.behind() {
+            gate.leave();
+        }
+        self.held = 0;
+    }
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+impl<'g> Later<'g> {
+    /// Waits until the request is in, or it is known that it will not be; `gone` ends when its client has.
+    pub(crate) async fn over(self, mut gone: Pin<&mut impl Future<Output = ()>>) -> Result<Pass<'g>, Fault> {
+        let mut later = self;
+        loop {
+            let Later { mut pass, number, mut waiting } = later;
+            let word = tokio::select! {
+                biased;
+                word = waiting.over() => word,
+                () = gone.as_mut() => return Err(Fault::ClientGone),
+            };
+            let now = Instant::now();
+            if let Err(cause) = word {
+                return Err(waiting.gate.refuse(cause, now));
+            }
+            pass.held |= 1 << number;
+            later = match pass.go_on(now) {
+                Entrance::In(pass) => return Ok(pass),
+                Entrance::Later(later) => later,
+                Entrance::Shed(fault) => return Err(fault),
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

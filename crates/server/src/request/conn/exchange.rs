@@ -24,6 +24,7 @@ use crate::limits::{
     GONE_LOOK_PERIOD, READ_BUFFER_BYTES, UPLOAD_PIECE_BYTES_MAX, UPLOAD_PIECE_BYTES_MIN,
     WRITE_GATHER_BYTES_MAX,
 };
+use crate::request::admit::Pass;
 use crate::request::answer::Answer;
 use crate::request::core::Core;
 use crate::request::handle::encode::{self, Coder};
@@ -41,6 +42,8 @@ pub(crate) struct Line<'c> {
     pub(super) handler_time: Cell<Duration>,
     /// The answer's head is out.
     pub(super) is_answering: Cell<bool>,
+    /// The gates that the request is behind.
+    pub(super) pass: RefCell<Pass<'c>>,
 }
 
 /// The request's body on its way from the client.
@@ -50,6 +53,8 @@ pub(crate) struct Upload<'l, 'c> {
     /// Apart from the connection's own, which waits for the answer's way back at the same time.
     deadline: Option<Deadline>,
     is_tunnel: bool,
+    /// Some of it was taken.
+    is_begun: bool,
 }
 
 /// The way to the client.
@@ -81,7 +86,12 @@ pub(crate) enum Sent {
 
 impl<'l, 'c> Upload<'l, 'c> {
     pub(super) fn new(line: &'l Line<'c>, input: &'l mut Input) -> Self {
-        Self { line, input, deadline: None, is_tunnel: false }
+        Self { line, input, deadline: None, is_tunnel: false, is_begun: false }
+    }
+
+    /// Whether it can be had from its beginning: nobody has taken any of it, or there is none.
+    pub(crate) fn is_whole(&self) -> bool {
+        !self.is_begun || self.length() == BodyLength::None
     }
 
     /// As the head declared it.
@@ -125,10 +135,12 @@ impl<'l, 'c> Upload<'l, 'c> {
             };
             match read.map_err(Fault::Malformed)? {
                 BodyRead::End { consumed } => {
+                    self.is_begun = true;
                     self.input.consume(consumed);
                     return Ok(true);
                 }
                 BodyRead::Data { at, consumed } => {
+                    self.is_begun = true;
                     let data = unread.get(at).unwrap_or_default();
                     into.extend_from_slice(data);
                     left = left.saturating_sub(data.len());
@@ -309,6 +321,9 @@ impl<'l, 'c> Download<'l, 'c> {
             let (status, fields) = (answer.status, answer.fields.lines());
             codec.write_head(self.output, AnswerHead { status, fields, date, body: length, upgrade });
         });
+        // What may go on for ever is in flight no longer.
+        let lasts = upgrade || answer.is_event_stream();
+        self.line.pass.borrow_mut().answered(answer.status, lasts);
         self.state = if upgrade { Sent::Upgrade } else { Sent::Head };
         self.line.is_answering.set(true);
     }

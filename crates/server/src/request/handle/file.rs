@@ -38,6 +38,7 @@ pub(crate) fn file_server(
                 encodings,
                 encode_minimum: minimum,
                 encode_types: types,
+                error_status: error_status(trip),
             };
             files::file_server(settings, &request, answer)?
         }
@@ -51,6 +52,7 @@ pub(crate) fn file_server(
                 path: trip.path.to_vec(),
                 query: trip.query.as_deref().map(<[u8]>::to_vec),
                 original_path: trip.head.path().to_vec(),
+                error_status: error_status(trip),
             };
             files::from_disk(settings, &root, request, answer)?
         }
@@ -81,6 +83,7 @@ pub(crate) fn spa(
         encodings: &SPA_ENCODINGS,
         encode_minimum: 0,
         encode_types: &[],
+        error_status: error_status(trip),
     };
     let served = files::spa(settings, &request, answer)?;
     finish(trip, served, answer)
@@ -92,8 +95,17 @@ fn finish(trip: &Trip<'_>, served: Served, answer: &mut Answer) -> Result<Flow, 
         Served::PassedOn => Ok(Flow::On),
         Served::OnDisk(_) if !trip.may_block => Err(Halt::NeedsDisk),
         Served::OnDisk(on_disk) => {
-            files::finish_on_disk(on_disk, trip.head, answer)?;
+            let finish = match error_status(trip) {
+                None => files::finish_on_disk,
+                Some(_) => files::finish_named_file,
+            };
+            finish(on_disk, trip.head, answer)?;
             Ok(Flow::Answered)
         }
     }
+}
+
+/// The status that a page of an error has.
+fn error_status(trip: &Trip<'_>) -> Option<u16> {
+    trip.failure.as_ref().map(|failure| failure.fault.status())
 }

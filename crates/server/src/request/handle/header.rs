@@ -21,6 +21,13 @@ pub struct Gathered<'a> {
     values: Vec<Vec<u8>>,
 }
 
+impl Gathered<'_> {
+    /// Whether it waits for the answer of a handler.
+    pub(crate) fn is_deferred(&self) -> bool {
+        self.step.deferred
+    }
+}
+
 /// Takes a step. One that does not wait for the answer sees the request as it is now, before a later
 /// rewrite: its placeholders are filled in here. Most have none, and cost nothing.
 pub(crate) fn gather<'a>(

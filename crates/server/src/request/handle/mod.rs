@@ -6,6 +6,7 @@ pub mod files;
 pub mod proxy;
 
 pub(crate) mod encode;
+pub(crate) mod error_page;
 pub(crate) mod file;
 pub(crate) mod header;
 pub(crate) mod redirect;

@@ -6,16 +6,17 @@ use crate::request::answer::{Answer, Body};
 use crate::request::route::{self, Into};
 use crate::request::trip::{Flow, Handler, Trip};
 
-/// Answers with a status and a text.
+/// Answers with a status and a text. Where the configuration names no status, an error keeps its own.
 pub(crate) fn answer(
     trip: &mut Trip<'_>,
-    status: u16,
+    status: Option<u16>,
     body: &Template,
     close: bool,
     answer: &mut Answer,
 ) -> Flow {
     trip.handler = Handler::Respond;
-    answer.status = status;
+    let error = trip.failure.as_ref().map(|failure| failure.fault.status());
+    answer.status = status.or(error).unwrap_or(200);
     answer.close = close;
     let body = route::expand(body, trip, Into::Text);
     if !body.is_empty() {

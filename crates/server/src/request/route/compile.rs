@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use onehop_config::checked::limit::Limit;
 use onehop_config::checked::proxy::Proxy;
 use onehop_config::checked::{self, App, Checked, Condition, Encoding, FileServer, Matcher, Step, Template};
 
-use super::{Action, Root, Route};
+use super::{Action, ErrorRoutes, Root, Route};
 use crate::request::admit::rate::Zone;
 use crate::request::handle::header;
 
@@ -34,7 +35,16 @@ pub fn store_wishes(checked: &Checked) -> Vec<StoreWish> {
     for site in &checked.sites {
         let mut encodings = Vec::new();
         gather_encodings(&site.routes, &mut encodings);
-        gather(&site.routes, &encodings, &mut wishes);
+        // The root of a request that has failed holds for its error routes.
+        let mut of_errors = Vec::new();
+        for errors in &site.errors {
+            gather_encodings(&errors.routes, &mut encodings);
+            gather_serving(&errors.routes, &mut of_errors);
+        }
+        gather(&site.routes, &of_errors, &encodings, &mut wishes);
+        for errors in &site.errors {
+            gather(&errors.routes, &[], &encodings, &mut wishes);
+        }
     }
     wishes
 }
@@ -44,6 +54,9 @@ pub fn app_wishes(checked: &Checked) -> Vec<Arc<App>> {
     let mut apps = Vec::new();
     for site in &checked.sites {
         gather_apps(&site.routes, &mut apps);
+        for errors in &site.errors {
+            gather_apps(&errors.routes, &mut apps);
+        }
     }
     apps
 }
@@ -58,6 +71,18 @@ fn gather_apps(routes: &[checked::Route], apps: &mut Vec<Arc<App>>) {
     }
 }
 
+/// Adds the limits that a site's routes name, each once, in the order in which requests come to them: outer ones stand
+/// before those inside of them.
+pub fn limit_wishes(routes: &[checked::Route], limits: &mut Vec<Arc<Limit>>) {
+    for route in routes {
+        match &route.step {
+            Step::Limit(limit) if !limits.contains(limit) => limits.push(Arc::clone(limit)),
+            Step::Handle(routes) | Step::HandlePath { routes, .. } => limit_wishes(routes, limits),
+            _ => {}
+        }
+    }
+}
+
 /// What has a number: its place in one of these.
 #[derive(Clone, Copy)]
 pub struct Known<'a> {
@@ -67,6 +92,8 @@ pub struct Known<'a> {
     pub apps: &'a [Arc<App>],
     /// Every `reverse_proxy`.
     pub proxies: &'a [Arc<Proxy>],
+    /// The limits that requests of the site may meet.
+    pub limits: &'a [Arc<Limit>],
     /// Every `rate_limit`.
     pub zones: &'a [Arc<Zone>],
 }
@@ -74,6 +101,15 @@ pub struct Known<'a> {
 /// Compiles one site's routes.
 pub fn compile(routes: &[checked::Route], known: Known<'_>) -> Arc<[Route]> {
     compile_list(routes, known).into()
+}
+
+/// Compiles one site's error routes.
+pub fn compile_errors(errors: &[checked::ErrorRoutes], known: Known<'_>) -> Arc<[ErrorRoutes]> {
+    let compiled = errors.iter().map(|errors| ErrorRoutes {
+        statuses: errors.statuses.clone(),
+        routes: compile_list(&errors.routes, known),
+    });
+    compiled.collect()
 }
 
 fn compile_list(routes: &[checked::Route], known: Known<'_>) -> Vec<Route> {
@@ -101,6 +137,12 @@ fn action(step: &Step, known: Known<'_>) -> Action {
         Step::Redirect { to, kind } => Action::Redirect { to: to.clone(), kind: *kind },
         Step::Rewrite(to) => Action::Rewrite(to.clone()),
         Step::Encode(encode) => Action::Encode(encode.clone()),
+        Step::Limit(limit) => {
+            let place = known.limits.iter().position(|other| other == limit);
+            // Nobody has that number: a site with more limits is not published.
+            Action::Limit(place.and_then(|place| u8::try_from(place).ok()).unwrap_or(u8::MAX))
+        }
+        Step::Priority(priority) => Action::Priority(*priority),
         Step::RateLimit(settings) => {
             let zone = known.zones.iter().find(|zone| zone.settings() == settings);
             Action::RateLimit(zone.map_or_else(|| Arc::new(Zone::new(Arc::clone(settings))), Arc::clone))
@@ -109,10 +151,8 @@ fn action(step: &Step, known: Known<'_>) -> Action {
         Step::HandlePath { prefix, routes } => {
             Action::HandlePath { prefix: prefix.clone(), routes: compile_list(routes, known) }
         }
-        // admit/
-        Step::Limit(_) | Step::Priority(_) => Action::Handle(Vec::new()),
         Step::Respond { status, body, close } => {
-            Action::Respond { status: status.unwrap_or(200), body: body.clone(), close: *close }
+            Action::Respond { status: *status, body: body.clone(), close: *close }
         }
         Step::FileServer(settings) => Action::FileServer {
             settings: Arc::new(settings.clone()),
@@ -164,8 +204,14 @@ fn add_missing(encodings: &mut Vec<Encoding>, more: &[Encoding]) {
     }
 }
 
-fn gather(routes: &[checked::Route], encodings: &[Encoding], wishes: &mut Vec<StoreWish>) {
-    let mut serving = Vec::new();
+/// `later` are those who may serve files from a root of this list without standing in it.
+fn gather(
+    routes: &[checked::Route],
+    later: &[&FileServer],
+    encodings: &[Encoding],
+    wishes: &mut Vec<StoreWish>,
+) {
+    let mut serving = later.to_vec();
     gather_serving(routes, &mut serving);
     for route in routes {
         if let Some(matcher) = &route.matcher {
@@ -191,7 +237,9 @@ fn gather(routes: &[checked::Route], encodings: &[Encoding], wishes: &mut Vec<St
                 wish.dotfiles |= spa.dotfiles;
                 wish.index.get_or_insert_with(|| spa.index.clone());
             }
-            Step::Handle(routes) | Step::HandlePath { routes, .. } => gather(routes, encodings, wishes),
+            Step::Handle(routes) | Step::HandlePath { routes, .. } => {
+                gather(routes, later, encodings, wishes);
+            }
             _ => {}
         }
     }

@@ -13,9 +13,12 @@ use std::sync::Arc;
 
 use regex_lite::Regex;
 
+use onehop_config::checked::limit::Priority;
 use onehop_config::checked::{self, Encode, FileServer, HeaderStep, RedirectKind, Spa, Template};
 
-pub use compile::{Known, StoreWish, app_wishes, compile, store_wishes};
+pub use compile::{
+    Known, StoreWish, app_wishes, compile, compile_errors, limit_wishes, store_wishes,
+};
 pub use hosts::HostTable;
 pub(crate) use hosts::without_port as host_without_port;
 pub(crate) use matcher::matches;
@@ -24,6 +27,7 @@ pub(crate) use uri::{clean, decode_path, rewrite, strip_prefix};
 
 use crate::observe::SiteCounters;
 use crate::observe::access_log::LogTarget;
+use crate::request::admit::Gates;
 use crate::request::admit::rate::Zone;
 use crate::request::handle::app::pool::Pool;
 use crate::request::handle::files::store::Store;
@@ -49,6 +53,10 @@ pub struct Site {
     pub label: Arc<str>,
     /// In acting order.
     pub routes: Arc<[Route]>,
+    /// What its requests pass that wait for others.
+    pub gates: Arc<Gates>,
+    /// For requests that have failed, in acting order.
+    pub errors: Arc<[ErrorRoutes]>,
     /// This site's counters, one for each core.
     pub counters: Vec<Arc<SiteCounters>>,
     /// Where its requests are logged.
@@ -66,6 +74,15 @@ pub struct Route {
     pub action: Action,
 }
 
+/// A compiled [`checked::ErrorRoutes`].
+#[derive(Debug)]
+pub struct ErrorRoutes {
+    /// The statuses that they are for; empty means all.
+    pub statuses: Vec<u16>,
+    /// In acting order; none means a small page.
+    pub routes: Vec<Route>,
+}
+
 /// A compiled [`checked::Step`]: roots have become numbers of stores.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "each variant is the step of that name")]
@@ -78,6 +95,9 @@ pub enum Action {
     },
     Rewrite(Template),
     Encode(Encode),
+    /// Its number among the site's.
+    Limit(u8),
+    Priority(Priority),
     RateLimit(Arc<Zone>),
     Handle(Vec<Route>),
     HandlePath {
@@ -85,7 +105,8 @@ pub enum Action {
         routes: Vec<Route>,
     },
     Respond {
-        status: u16,
+        /// `None`: 200, or that of the error.
+        status: Option<u16>,
         body: Template,
         close: bool,
     },
@@ -127,6 +148,13 @@ impl Route {
             }
             _ => false,
         }
+    }
+}
+
+impl ErrorRoutes {
+    /// Whether they are for errors of this status.
+    pub(crate) fn are_for(&self, status: u16) -> bool {
+        self.statuses.is_empty() || self.statuses.contains(&status)
     }
 }
 

@@ -10,6 +10,7 @@ use onehop_http1::{Known, RequestHead};
 use super::hosts::without_port;
 use super::uri::{decode_path, escape_path, file_extension, last_segment};
 use crate::limits::PATH_BYTES_MAX;
+use crate::request::error_route;
 use crate::request::handle::proxy::Member;
 use crate::request::trip::Trip;
 
@@ -161,8 +162,7 @@ fn value(placeholder: &Placeholder, trip: &Trip<'_>, into: Into, out: &mut Vec<u
         P::UpstreamHostPort => push_upstream(trip, Member::host_port, out),
         P::UpstreamHost => push_upstream(trip, Member::host, out),
         P::UpstreamPort => push_upstream(trip, Member::port, out),
-        // admit/: the second trip, of an error, knows them.
-        P::ErrorStatus | P::ErrorStatusText | P::ErrorId => {}
+        P::ErrorStatus | P::ErrorStatusText | P::ErrorId => error_route::push(placeholder, trip, out),
     }
 }
 

@@ -2,26 +2,49 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use onehop_http1::{Next, Version};
 
+use super::super::desk::Input;
 use super::super::exchange::{Download, Line, Upload};
 use super::super::write::write_both;
 use super::{After, Busy, Connection};
+use crate::request::admit::{Entrance, Later, Pass};
 use crate::request::answer::{Answer, Body};
 use crate::request::core::{Core, View};
+use crate::request::error_route::{self, Led};
 use crate::request::handle::{Ended, app, proxy};
 use crate::request::rescue::{self, Fault};
 use crate::request::trip::{Callee, Trip};
-use crate::request::{Call, Served};
+use crate::request::{Call, NeedsDisk, Served};
+
+/// How asking ended.
+struct Asked {
+    /// An error leaves nobody to whom anything could be sent.
+    ended: Result<Ended, Fault>,
+    /// Bytes of the answer's body.
+    sent: u64,
+    /// The lines behind it.
+    trailers: Vec<u8>,
+}
+
+/// A desk's pieces besides the head, which the trip holds.
+struct Ends<'d> {
+    input: &'d mut Input,
+    output: &'d mut Vec<u8>,
+    answer: &'d mut Answer,
+}
 
 impl Connection {
-    /// Calls an application or an upstream and sends what it answers. `Some`: the connection ends afterwards.
+    /// Calls an application or an upstream, once the request is let in, and sends what it answers. `Some`: the
+    /// connection ends afterwards.
     pub(super) async fn call(
         &mut self,
         call: Call<'_>,
+        entrance: Entrance<'_>,
         busy: Busy<'_>,
         view: &Rc<View>,
         started: Instant,
@@ -30,24 +53,11 @@ impl Connection {
         // Answers to earlier requests must not wait for this one.
         self.flush(output).await?;
         let Call { site, mut trip, callee } = call;
-        let (ended, sent, trailers) = {
-            let line = Line {
-                core: &self.core,
-                socket: RefCell::new(&mut self.socket),
-                codec: RefCell::new(&mut self.codec),
-                deadline: &self.deadline,
-                handler_time: Cell::new(Duration::MAX),
-                is_answering: Cell::new(false),
-            };
-            let mut upload = Upload::new(&line, input);
-            let mut download = Download::new(&line, output);
-            let ended = ask(callee, &mut trip, view, &self.core, &mut upload, &mut download, answer).await;
-            (ended, download.sent, download.into_trailers())
-        };
+        let Asked { ended, sent, trailers } =
+            self.ask_in_turn(site, callee, &mut trip, view, entrance, Ends { input, output, answer }).await;
         self.deadline.clear();
-        let (upstream, reason) = (trip.upstream.take(), trip.reason.take());
-        let mut served =
-            Served { site: Some(site), handler: trip.handler, upstream, reason, fault: ended.err() };
+        let mut served = Served::by(site, &mut trip);
+        drop(trip);
         match ended {
             Ok(Ended::Complete) => {}
             Ok(Ended::Sent) => {
@@ -66,17 +76,13 @@ impl Connection {
                 self.record(head, answer, view, served, sent, started.elapsed(), true);
                 return Err(self.break_off(output, head.version(), fault).await);
             }
-            Err(fault @ (Fault::ClientGone | Fault::ClientStalled | Fault::HungUp)) => {
+            Err(fault) => {
                 rescue::rescue(fault, answer);
+                served.fault = Some(fault);
                 self.record(head, answer, view, served, 0, started.elapsed(), true);
                 return self.part(fault);
             }
-            Err(fault) => {
-                rescue::rescue(fault, answer);
-                trip.amend_error(answer);
-            }
         }
-        drop(trip);
         if let Err(fault) = self.drop_ready_body(input).await {
             // Its answer is there already; what follows of the body cannot be read.
             served.fault = served.fault.or(Some(fault));
@@ -85,6 +91,73 @@ impl Connection {
             self.flush(output).await?;
         }
         self.send(output, head, answer, view, served, started).await
+    }
+
+    /// Waits until a request is let in that calls nobody.
+    pub(super) async fn let_in<'g>(
+        &mut self,
+        later: Later<'g>,
+        input: &mut Input,
+        output: &mut Vec<u8>,
+    ) -> io::Result<Result<Pass<'g>, Fault>> {
+        // Answers to earlier requests must not wait for this one.
+        self.flush(output).await?;
+        let line = self.line();
+        Ok(let_in(Entrance::Later(later), &mut Upload::new(&line, input)).await)
+    }
+
+    /// Asks whom the routes have named, once the request is let in. Where that fails, the error routes may name somebody
+    /// else for its page, whose own error is the end.
+    async fn ask_in_turn(
+        &mut self,
+        site: usize,
+        mut callee: Callee,
+        trip: &mut Trip<'_>,
+        view: &View,
+        entrance: Entrance<'_>,
+        ends: Ends<'_>,
+    ) -> Asked {
+        let Ends { input, output, answer } = ends;
+        let line = self.line();
+        let mut upload = Upload::new(&line, input);
+        let mut refused = match let_in(entrance, &mut upload).await {
+            Ok(pass) => {
+                line.pass.replace(pass);
+                None
+            }
+            Err(fault) => Some(fault),
+        };
+        loop {
+            let mut download = Download::new(&line, output);
+            let mut ended = match refused.take() {
+                Some(fault) => Err(fault),
+                None => ask(callee, trip, view, line.core, &mut upload, &mut download, answer).await,
+            };
+            line.pass.borrow_mut().ended(ended, answer.status);
+            if let Err(fault) = ended
+                && !fault.leaves_nobody()
+            {
+                if let Some(other) = fail(trip, site, fault, view, &upload, answer).await {
+                    callee = other;
+                    continue;
+                }
+                ended = Ok(Ended::Complete);
+            }
+            break Asked { ended, sent: download.sent, trailers: download.into_trailers() };
+        }
+    }
+
+    /// The connection as those see it who wait for others.
+    fn line(&mut self) -> Line<'_> {
+        Line {
+            core: &self.core,
+            socket: RefCell::new(&mut self.socket),
+            codec: RefCell::new(&mut self.codec),
+            deadline: &self.deadline,
+            handler_time: Cell::new(Duration::MAX),
+            is_answering: Cell::new(false),
+            pass: RefCell::new(Pass::nowhere()),
+        }
     }
 
     async fn flush(&mut self, output: &mut Vec<u8>) -> io::Result<()> {
@@ -111,7 +184,7 @@ impl Connection {
 
     /// Leaves a client to which nothing more is said. One that has had its time to take an answer gets no more of
     /// it, and nobody keeps what it did not take.
-    fn part(&self, fault: Fault) -> io::Result<Option<After>> {
+    pub(super) fn part(&self, fault: Fault) -> io::Result<Option<After>> {
         match fault {
             // Its body may still be coming, and a reset would take earlier answers away.
             Fault::HungUp => return Ok(Some(After::Linger)),
@@ -120,6 +193,64 @@ impl Connection {
         }
         Err(io::ErrorKind::ConnectionAborted.into())
     }
+}
+
+/// Waits until a request is let in. A client that closes its side meanwhile has gone, as while an application is waited
+/// for.
+async fn let_in<'g>(entrance: Entrance<'g>, upload: &mut Upload<'_, '_>) -> Result<Pass<'g>, Fault> {
+    match entrance {
+        Entrance::In(pass) => Ok(pass),
+        Entrance::Later(later) => later.over(pin!(upload.gone())).await,
+        Entrance::Shed(fault) => Err(fault),
+    }
+}
+
+/// Fills the answer to a call that has failed, or names who is asked for its page instead.
+async fn fail<'a>(
+    trip: &mut Trip<'a>,
+    site: usize,
+    fault: Fault,
+    view: &View,
+    upload: &Upload<'_, '_>,
+    answer: &mut Answer,
+) -> Option<Callee> {
+    let Some(routes) = trip.snapshot.sites.get(site) else {
+        rescue::rescue(fault, answer);
+        return None;
+    };
+    if fault.is_shed() {
+        error_route::take_at_once(trip, routes, fault, answer);
+        return None;
+    }
+    let callee = match error_route::take(trip, routes, fault, answer) {
+        Led::Answered => return None,
+        Led::Call(callee) => callee,
+        Led::NeedsDisk => {
+            let again = NeedsDisk::of(site, trip, Some(fault));
+            match again.on_blocking_thread(&view.snapshot, trip.head, trip.origin, answer).await {
+                Ok(served) => {
+                    if let Some(failure) = &mut trip.failure {
+                        // What its page calls it.
+                        failure.id = served.error_id;
+                    }
+                    return None;
+                }
+                Err(needs_call) => {
+                    // Seldom: what the way looks for on disk is looked for once more.
+                    let call = needs_call.call(trip.snapshot, trip.head, trip.origin);
+                    let failure = trip.failure.take();
+                    *trip = Trip { failure, ..call.trip };
+                    call.callee
+                }
+            }
+        }
+    };
+    // A body of which a part is gone is no longer the request's.
+    if upload.is_whole() {
+        return Some(callee);
+    }
+    error_route::give_up(trip, answer);
+    None
 }
 
 /// Hands a request to whoever answers it.

@@ -28,6 +28,7 @@ use super::write::write_both;
 use crate::limits::{
     CODEC_LIMITS, FRESH_CONNECTION_GRACE, LINGER_BYTES_MAX, PIPELINE_BATCH_MAX, WRITE_GATHER_BYTES_MAX,
 };
+use crate::request::admit::{Entrance, Pass};
 use crate::request::answer::Answer;
 use crate::request::core::{Admission, Core, View};
 use crate::request::origin::Origin;
@@ -98,9 +99,9 @@ enum After {
 }
 
 /// What came of beginning to serve a request.
-enum Begun<'s> {
+enum Begun<'s, 'v> {
     Served(Served),
-    NeedsDisk(NeedsDisk),
+    NeedsDisk(NeedsDisk, Entrance<'v>),
     Called(Pin<Box<dyn Future<Output = io::Result<Option<After>>> + 's>>),
 }
 
@@ -199,40 +200,103 @@ impl Connection {
         let view = self.core.view();
         let begun = match self.begin(desk, &view, started) {
             Begun::Served(served) => Ok(served),
-            Begun::NeedsDisk(again) => Err(again),
+            Begun::NeedsDisk(again, entrance) => Err((again, entrance)),
             Begun::Called(call) => return call.await,
         };
+        match begun {
+            Ok(served) => self.finish(desk, &view, served, started).await,
+            // Seldom, and large.
+            Err((again, entrance)) => Box::pin(self.on_disk(desk, &view, again, entrance, started)).await,
+        }
+    }
+
+    /// One that needs the disk.
+    async fn on_disk(
+        &mut self,
+        desk: &mut Desk,
+        view: &Rc<View>,
+        again: NeedsDisk,
+        entrance: Entrance<'_>,
+        started: Instant,
+    ) -> io::Result<Option<After>> {
         let Desk { input, output, head, answer } = desk;
-        let served = match begun {
-            Ok(served) => served,
-            Err(again) => match again.on_blocking_thread(&view.snapshot, head, self.origin, answer).await {
-                Ok(served) => served,
-                Err(needs_app) => {
-                    // Seldom: what the way looks for on disk is looked for once more. The body is the
-                    // application's.
-                    let call = needs_app.call(&view.snapshot, head, self.origin);
-                    return self.call(call, Busy { input, output, head, answer }, &view, started).await;
-                }
-            },
+        let let_in = match entrance {
+            Entrance::In(pass) => Ok(pass),
+            Entrance::Later(later) => self.let_in(later, input, output).await?,
+            Entrance::Shed(fault) => Err(fault),
         };
-        // Whoever has answered has not read a body.
-        if let Err(fault) = self.drop_body(input, output).await? {
+        let mut pass = match let_in {
+            Ok(pass) => pass,
+            Err(fault) => {
+                let served = again.shed(&view.snapshot, head, self.origin, fault, answer);
+                if fault == Fault::ClientGone {
+                    self.record(head, answer, view, served, 0, started.elapsed(), true);
+                    return self.part(fault);
+                }
+                return self.finish(desk, view, served, started).await;
+            }
+        };
+        match again.on_blocking_thread(&view.snapshot, head, self.origin, answer).await {
+            Ok(served) => {
+                pass.answered(answer.status, false);
+                // The disk is read until all of it is sent.
+                self.finish(desk, view, served, started).await
+            }
+            Err(needs_call) => {
+                // Seldom: what the way looks for on disk is looked for once more. The body is the
+                // application's.
+                let call = needs_call.call(&view.snapshot, head, self.origin);
+                let entrance = pass.go_further(call.way());
+                self.call(call, entrance, Busy { input, output, head, answer }, view, started).await
+            }
+        }
+    }
+
+    /// Sends an answer that was there at once. Whoever has made it has not read a body.
+    async fn finish(
+        &mut self,
+        desk: &mut Desk,
+        view: &Rc<View>,
+        mut served: Served,
+        started: Instant,
+    ) -> io::Result<Option<After>> {
+        let Desk { input, output, head, answer } = desk;
+        if served.fault.is_some_and(Fault::is_shed) {
+            // A refusal waits for nothing.
+            let dropped = self.drop_ready_body(input).await;
+            served.fault = served.fault.or(dropped.err());
+        } else if let Err(fault) = self.drop_body(input, output).await? {
             return self.refuse(desk, fault).await.map(Some);
         }
-        self.send(output, head, answer, &view, served, started).await
+        self.send(output, head, answer, view, served, started).await
     }
 
     /// Begins to serve a request. What waits for others is a future of its own, so that only connections
-    /// that wait for others pay for its size.
-    fn begin<'s>(&'s mut self, desk: &'s mut Desk, view: &'s Rc<View>, started: Instant) -> Begun<'s> {
+    /// that wait for others pay for its size; what is not let in needs none.
+    fn begin<'s, 'v: 's>(
+        &'s mut self,
+        desk: &'s mut Desk,
+        view: &'v Rc<View>,
+        started: Instant,
+    ) -> Begun<'s, 'v> {
         let Desk { input, output, head, answer } = desk;
         answer.clear();
+        let core = self.core.number;
         match serve_request(&view.snapshot, head, self.origin, answer) {
             Outcome::Served(served) => Begun::Served(served),
-            Outcome::NeedsDisk(again) => Begun::NeedsDisk(again),
-            Outcome::Call(call) => {
-                Begun::Called(Box::pin(self.call(call, Busy { input, output, head, answer }, view, started)))
-            }
+            Outcome::NeedsDisk(again) => match Pass::ask(again.way(&view.snapshot), core) {
+                Entrance::Shed(fault) => {
+                    Begun::Served(again.shed(&view.snapshot, head, self.origin, fault, answer))
+                }
+                entrance => Begun::NeedsDisk(again, entrance),
+            },
+            Outcome::Call(call) => match Pass::ask(call.way(), core) {
+                Entrance::Shed(fault) => Begun::Served(call.shed(fault, answer)),
+                entrance => {
+                    let busy = Busy { input, output, head, answer };
+                    Begun::Called(Box::pin(self.call(call, entrance, busy, view, started)))
+                }
+            },
         }
     }
 

@@ -68,12 +68,14 @@ impl Connection {
             self.core.counters.refused(fault);
         }
         let logs = site.map_or_else(|| view.snapshot.logs_at(self.origin.listener), |site| &*site.logs);
-        if !logs.is_empty() {
+        let is_shed = served.fault.is_some_and(Fault::is_shed);
+        if !logs.is_empty() && (!is_shed || self.core.shed_lines.takes()) {
             let (head, origin) = (Some(head), &self.origin);
             let upstream = served.upstream.as_ref().map(|member| &*member.name);
-            let fault = served.fault;
+            let Served { fault, error_id, .. } = served;
             let reason = served.reason.as_deref();
-            let exchange = Exchange { head, origin, answer, sent, took, upstream, reason, fault, aborted };
+            let exchange =
+                Exchange { head, origin, answer, sent, took, upstream, reason, fault, error_id, aborted };
             self.core.logs.add(&self.core.counters, logs, &exchange);
         }
     }
@@ -153,6 +155,7 @@ impl Connection {
             upstream: None,
             reason: None,
             fault: Some(fault),
+            error_id: None,
             aborted: false,
         };
         self.core.logs.add(&self.core.counters, view.snapshot.logs_at(origin.listener), &exchange);

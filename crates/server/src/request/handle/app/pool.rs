@@ -20,6 +20,8 @@ use tokio::sync::oneshot;
 
 use super::sticky::Stickiness;
 use crate::limits::{UPSTREAM_DIAL_DEADLINE, UPSTREAM_IDLE_DEADLINE, UPSTREAM_IDLE_MAX};
+use crate::request::admit::gate::Gate;
+use crate::request::admit::lag;
 use crate::request::core::Padded;
 use crate::request::upstream::peer::{Peer, Place, Terms};
 use queue::Queue;
@@ -38,6 +40,8 @@ pub struct Pool {
     queued: AtomicUsize,
     /// Seconds after which asking again makes sense; 0 while the application is well.
     retry_after: AtomicU32,
+    /// What bounds the requests that are given to it: around the queue and the workers' own bounds.
+    pub(crate) gate: Option<Arc<Gate>>,
     /// What a browser is shown instead of a 503 while the application fails and is being worked on.
     failure: ArcSwap<Option<String>>,
 }
@@ -58,6 +62,8 @@ pub struct Worker {
     begun: AtomicU64,
     /// It takes no more requests.
     is_withdrawn: AtomicBool,
+    /// How late its event loop is, smoothed, in microseconds. Only the supervisor writes it.
+    lag_micros: AtomicU32,
     /// The connections to it, if it speaks HTTP.
     pub(crate) peer: Option<Arc<Peer>>,
     /// Where cores report what happens to its lanes; never blocks.
@@ -160,6 +166,7 @@ impl Pool {
     /// An application without workers: requests wait until there is one.
     pub fn new(app: Arc<App>) -> Arc<Self> {
         let sticky = app.sticky.as_ref().map(|sticky| Stickiness::new(sticky, &app.name));
+        let gate = app.limit.as_ref().map(|limit| Gate::new(Arc::clone(limit)));
         Arc::new(Self {
             seats: AtomicUsize::new(1),
             sticky,
@@ -168,6 +175,7 @@ impl Pool {
             queue: Mutex::default(),
             queued: AtomicUsize::new(0),
             retry_after: AtomicU32::new(0),
+            gate,
             failure: ArcSwap::default(),
         })
     }
@@ -235,6 +243,19 @@ impl Pool {
     /// The workers that requests are handed to.
     pub fn workers(&self) -> Arc<Vec<Arc<Worker>>> {
         self.workers.load_full()
+    }
+
+    /// Whether anybody serves.
+    pub(crate) fn has_workers(&self) -> bool {
+        !self.workers.load().is_empty()
+    }
+
+    /// How late the event loop is that is late the least: a request goes to the worker that has the fewest, and
+    /// those that are late have more. Nothing where nobody serves.
+    pub fn lag(&self) -> Duration {
+        let workers = self.workers.load();
+        let serving = workers.iter().filter(|worker| !worker.is_withdrawn());
+        serving.map(|worker| worker.lag()).min().unwrap_or_default()
     }
 
     /// Requests that wait for a worker.
@@ -412,6 +433,7 @@ impl Worker {
             in_flight: Padded(AtomicUsize::new(0)),
             begun: AtomicU64::new(0),
             is_withdrawn: AtomicBool::new(false),
+            lag_micros: AtomicU32::new(0),
             report,
         })
     }
@@ -424,6 +446,17 @@ impl Worker {
     /// Requests that it was ever handed.
     pub fn begun(&self) -> u64 {
         self.begun.load(Ordering::Relaxed)
+    }
+
+    /// How late its event loop is, smoothed; nothing where it cannot tell.
+    pub fn lag(&self) -> Duration {
+        Duration::from_micros(self.lag_micros.load(Ordering::Relaxed).into())
+    }
+
+    /// Its event loop was so late at worst since the last measurement. For its supervisor alone.
+    pub(crate) fn measured_lag(&self, lag: Duration) {
+        let micros = lag::smoothed(self.lag(), lag).as_micros();
+        self.lag_micros.store(u32::try_from(micros).unwrap_or(u32::MAX), Ordering::Relaxed);
     }
 
     /// Whether it takes no more requests.

@@ -78,7 +78,7 @@ impl Accepted {
 
 /// Splits `name;q=0.5` into the name and its weight in thousandths; no weight is 1000. The weight of
 /// a malformed element is `None`.
-pub(super) fn split_quality(element: &[u8]) -> (&[u8], Option<u16>) {
+pub(crate) fn split_quality(element: &[u8]) -> (&[u8], Option<u16>) {
     let Some(semicolon) = element.iter().position(|b| *b == b';') else {
         return (element.trim_ascii(), Some(1000));
     };

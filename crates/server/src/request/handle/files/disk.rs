@@ -55,8 +55,8 @@ pub fn from_disk(
             redirect::permanent(to, request.query.as_deref(), answer);
             return Ok(Served::Answered);
         }
-        let on_disk = on_disk(settings, root, name.to_vec(), &request.head);
-        return send(&on_disk, file, &metadata, &request.head, answer).map(|()| Served::Answered);
+        let on_disk = on_disk(settings, root, name.to_vec(), &request);
+        return send(&on_disk, file, &metadata, &request, answer).map(|()| Served::Answered);
     }
     for index in &settings.index {
         let joined = join(name, index.as_bytes());
@@ -71,8 +71,8 @@ pub fn from_disk(
             redirect::permanent(&to, request.query.as_deref(), answer);
             return Ok(Served::Answered);
         }
-        let on_disk = on_disk(settings, root, joined, &request.head);
-        return send(&on_disk, file, &metadata, &request.head, answer).map(|()| Served::Answered);
+        let on_disk = on_disk(settings, root, joined, &request);
+        return send(&on_disk, file, &metadata, &request, answer).map(|()| Served::Answered);
     }
     if !settings.browse || hidden(name) {
         return absent(settings);
@@ -93,7 +93,8 @@ pub fn finish_on_disk(on_disk: OnDisk, head: &RequestHead, answer: &mut Answer) 
     if metadata.is_dir() {
         return Err(Fault::NotFound);
     }
-    send(&on_disk, file, &metadata, head, answer)
+    serve::only_get_and_head(head)?;
+    send_open(&on_disk, file, &metadata, head, answer)
 }
 
 /// Completes an answer, to whatever method, with a file that the answer's maker named. Blocks.
@@ -118,13 +119,13 @@ pub(super) fn look(root: &Path, path: &[u8], follow_outside: bool) -> Option<Fou
     Some(Found { folder: metadata.is_dir(), length: metadata.len(), modified })
 }
 
-fn on_disk(settings: &FileServer, root: &Path, path: Vec<u8>, head: &RequestHead) -> OnDisk {
-    let manner = manner(settings);
+fn on_disk(settings: &FileServer, root: &Path, path: Vec<u8>, request: &OwnedFileRequest) -> OnDisk {
+    let manner = manner(settings, request.error_status);
     OnDisk {
         root: root.to_owned(),
         content_type: content_type(&path).into_owned(),
         path,
-        sidecars: accepted_sidecars(head, manner.precompressed),
+        sidecars: accepted_sidecars(&request.head, manner.precompressed),
         varies: !manner.precompressed.is_empty(),
         cache_control: manner.cache_control,
         status: manner.status,
@@ -137,11 +138,13 @@ fn send(
     on_disk: &OnDisk,
     file: File,
     metadata: &Metadata,
-    head: &RequestHead,
+    request: &OwnedFileRequest,
     answer: &mut Answer,
 ) -> Result<(), Fault> {
-    serve::only_get_and_head(head)?;
-    send_open(on_disk, file, metadata, head, answer)
+    if request.error_status.is_none() {
+        serve::only_get_and_head(&request.head)?;
+    }
+    send_open(on_disk, file, metadata, &request.head, answer)
 }
 
 fn send_open(

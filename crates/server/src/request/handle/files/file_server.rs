@@ -35,7 +35,7 @@ pub fn file_server(
                 redirect::permanent(to, request.query, answer);
                 return Ok(Served::Answered);
             }
-            serve::stored_file(request, number, manner(settings), answer)
+            serve::stored_file(request, number, manner(settings, request.error_status), answer)
         }
         Some(Node::Folder(number)) => {
             let index = settings.index.iter().find_map(|index| {
@@ -49,7 +49,7 @@ pub fn file_server(
                     redirect::permanent(&to, request.query, answer);
                     return Ok(Served::Answered);
                 }
-                return serve::stored_file(request, index, manner(settings), answer);
+                return serve::stored_file(request, index, manner(settings, request.error_status), answer);
             }
             if !settings.browse || hidden(name) {
                 return absent(settings);
@@ -67,10 +67,10 @@ pub fn file_server(
 }
 
 /// How `file_server` sends files.
-pub(super) fn manner(settings: &FileServer) -> Manner<'_> {
+pub(super) fn manner(settings: &FileServer, error_status: Option<u16>) -> Manner<'_> {
     Manner {
         cache_control: None,
-        status: settings.status,
+        status: settings.status.or(error_status),
         precompressed: &settings.precompressed,
         follow_outside: settings.follow_outside,
     }

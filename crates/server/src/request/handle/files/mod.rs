@@ -62,6 +62,9 @@ pub struct FileRequest<'a> {
     /// Media types that are sent coded, lower case, `*` at the end standing for anything; empty: every
     /// type that has coded forms.
     pub encode_types: &'a [String],
+    /// The status of the error whose page is asked for: the answer's, unless the settings name another. Such a page is
+    /// sent to whatever method, as a whole and unconditionally.
+    pub error_status: Option<u16>,
 }
 
 /// A request for a file below a root that is not in memory; owned, to be handed to a thread that may
@@ -76,6 +79,8 @@ pub struct OwnedFileRequest {
     pub query: Option<Vec<u8>>,
     /// See [`FileRequest::original_path`].
     pub original_path: Vec<u8>,
+    /// See [`FileRequest::error_status`].
+    pub error_status: Option<u16>,
 }
 
 /// What became of a request for a file.

@@ -73,7 +73,9 @@ pub(super) fn stored_file(
     answer: &mut Answer,
 ) -> Result<Served, Fault> {
     let Some(file) = request.store.file(number) else { return Err(Fault::FileUnreadable) };
-    only_get_and_head(request.head)?;
+    if request.error_status.is_none() {
+        only_get_and_head(request.head)?;
+    }
     if !manner.precompressed.is_empty()
         && let Some(served) = sidecar(request, file, manner, answer)?
     {

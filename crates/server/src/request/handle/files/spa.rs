@@ -29,7 +29,9 @@ const FOLDER_INDEX: &[u8] = b"index.html";
 
 /// Answers a request for an app.
 pub fn spa(settings: &Spa, request: &FileRequest<'_>, answer: &mut Answer) -> Result<Served, Fault> {
-    serve::only_get_and_head(request.head)?;
+    if request.error_status.is_none() {
+        serve::only_get_and_head(request.head)?;
+    }
     let path = path::parse(request.path).map_err(|_| Fault::BadPath)?;
     if path.dotfile && !settings.dotfiles {
         return Err(Fault::MissingAsset);
@@ -51,7 +53,9 @@ pub fn spa(settings: &Spa, request: &FileRequest<'_>, answer: &mut Answer) -> Re
     };
     let Some(file) = request.store.file(number) else { return Err(Fault::FileUnreadable) };
     let manner = Manner {
-        cache_control: Some(cache_control(settings, file)),
+        // What a file says of itself holds for the file, not for an error that it is the page of.
+        cache_control: Some(request.error_status.map_or(cache_control(settings, file), |_| REVALIDATED)),
+        status: request.error_status,
         follow_outside: settings.follow_outside,
         ..Manner::default()
     };

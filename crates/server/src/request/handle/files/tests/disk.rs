@@ -46,6 +46,7 @@ impl Tree {
             path: head.path().to_vec(),
             query: head.query().map(<[u8]>::to_vec),
             original_path: head.path().to_vec(),
+            error_status: None,
             head,
         };
         let mut answer = Answer::default();
@@ -132,8 +133,8 @@ fn links_lead_nowhere_out_of_the_root() {
 fn what_is_no_file_is_not_opened() {
     let root = Path::new("/dev");
     let head = head("GET", "/null", &[]);
-    let request =
-        OwnedFileRequest { path: b"/null".to_vec(), query: None, original_path: b"/null".to_vec(), head };
+    let (path, original_path) = (b"/null".to_vec(), b"/null".to_vec());
+    let request = OwnedFileRequest { path, query: None, original_path, error_status: None, head };
     let served = from_disk(&file_server_settings(), root, request, &mut Answer::default());
     assert!(matches!(served, Err(Fault::NotFound)), "{served:?}");
 }

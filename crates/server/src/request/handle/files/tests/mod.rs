@@ -133,6 +133,7 @@ fn request<'a>(head: &'a RequestHead, store: &'a Store, encodings: &'a [Encoding
         encodings,
         encode_minimum: 0,
         encode_types: &[],
+        error_status: None,
     }
 }
 

@@ -1,0 +1,109 @@
+//! `limit adaptive`: how many requests may be in flight, found out from how long they take.
+//!
+//! The formula is pure ([`gradient`], in time: [`control`]); here it meets the cores. Each adds to sums of its own
+//! ([`sums`]); when a window may be whole, one of them adds them up under a lock that nobody waits for. Who is let
+//! in is the gate's business: this only says how many.
+
+mod control;
+mod gradient;
+mod sums;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, TryLockError};
+use std::time::{Duration, Instant};
+
+use self::control::{Control, Verdict};
+use self::sums::{Sums, Totals};
+use crate::request::core::Padded;
+
+/// Cores with sums of their own; those beyond share them.
+const SUMS_MAX: usize = 64;
+
+/// A bound that follows what its requests take.
+pub struct Adaptive {
+    started: Instant,
+    /// Read by each request, written once in a window.
+    bound: AtomicU32,
+    /// In nanoseconds since the start: before this there is nothing to see.
+    look_at: AtomicU64,
+    /// The same: until then the bound is lowered for a moment. [`NEVER`]: it is not.
+    give_up: AtomicU64,
+    sums: Box<[Padded<Sums>]>,
+    control: Mutex<Control>,
+}
+
+const NEVER: u64 = u64::MAX;
+
+impl Adaptive {
+    /// A bound between these that knows nothing yet: as high as it may be, until latency shows a queue. One that
+    /// is its own smallest and largest never changes.
+    #[must_use]
+    pub fn new(min: u32, max: u32) -> Self {
+        let control = Control::new(min, max);
+        let first = control.first();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from).min(SUMS_MAX);
+        Self {
+            started: Instant::now(),
+            bound: AtomicU32::new(first.bound),
+            look_at: AtomicU64::new(nanoseconds(first.look_at)),
+            give_up: AtomicU64::new(NEVER),
+            sums: (0..cores).map(|_| Padded(Sums::default())).collect(),
+            control: Mutex::new(control),
+        }
+    }
+
+    /// How many may be in flight now.
+    #[must_use]
+    pub fn bound(&self) -> u32 {
+        let give_up = self.give_up.load(Ordering::Relaxed);
+        // While it is lowered for a moment, answers may fail to come that would raise it again.
+        if give_up != NEVER {
+            let now = self.started.elapsed();
+            if nanoseconds(now) >= give_up {
+                self.look(now);
+            }
+        }
+        self.bound.load(Ordering::Relaxed)
+    }
+
+    /// A request is over that was let in: it `took` so long from then (not from when it began to wait for that)
+    /// until the head of its answer, and so many were in flight, itself among them. One that `was_dropped` got no
+    /// answer because there was too much to do: its time ran out, or its worker was lost. One whose client went away
+    /// is told of in neither way.
+    pub fn sample(&self, core: usize, took: Duration, in_flight: u32, was_dropped: bool) {
+        self.sample_at(Instant::now(), core, took, in_flight, was_dropped);
+    }
+
+    /// The same for who knows what time it is.
+    pub fn sample_at(&self, now: Instant, core: usize, took: Duration, in_flight: u32, was_dropped: bool) {
+        if let Some(sums) = self.sums.get(core % self.sums.len().max(1)) {
+            sums.0.add(took, in_flight, was_dropped);
+        }
+        let now = now.saturating_duration_since(self.started);
+        if nanoseconds(now) >= self.look_at.load(Ordering::Relaxed) {
+            self.look(now);
+        }
+    }
+
+    /// Adds up, unless another core is at it.
+    fn look(&self, now: Duration) {
+        let mut control = match self.control.try_lock() {
+            Ok(control) => control,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        let totals = self.sums.iter().fold(Totals::default(), |totals, sums| totals.plus(sums.0.totals()));
+        let Verdict { bound, look_at, give_up } = control.look(now, totals);
+        // Under the lock, so that nobody who looked before writes after. Each means something by itself.
+        self.bound.store(bound, Ordering::Relaxed);
+        self.look_at.store(nanoseconds(look_at), Ordering::Relaxed);
+        self.give_up.store(give_up.map_or(NEVER, nanoseconds), Ordering::Relaxed);
+    }
+}
+
+/// Of more than 584 years, which are left out, nothing is known.
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(NEVER - 1)
+}

@@ -1,0 +1,211 @@
+//! The bound against a queueing model: how much is answered, how long it takes, how soon it follows a change.
+
+mod model;
+
+use std::time::Duration;
+
+use self::model::{GATE, Gate, Phase, Second, Service, run};
+use super::Adaptive;
+
+/// Servers and service times that are as different as applications are.
+const KINDS: [(&str, usize, Service); 7] = [
+    ("one event loop, 5 ms each", 1, Service::Constant(0.005)),
+    ("one event loop, 5 ms in the mean", 1, Service::Exponential(0.005)),
+    ("five connections to a database, 20 ms each", 5, Service::Constant(0.020)),
+    ("eight threads, 10 ms in the mean", 8, Service::Exponential(0.010)),
+    ("eight threads, one of ten takes 100 ms, the others 2", 8, Service::Routes(0.002, 0.100, 0.1)),
+    ("a hundred at a time, 100 ms in the mean", 100, Service::Exponential(0.100)),
+    ("two slow ones, 200 ms each", 2, Service::Constant(0.200)),
+];
+
+/// What a stretch of time amounts to.
+#[derive(Debug)]
+struct Stretch {
+    /// Answers a second.
+    goodput: f64,
+    refused: usize,
+    /// From being let in to the answer, in seconds.
+    p50: f64,
+    p99: f64,
+    bounds: Vec<u32>,
+}
+
+fn stretch(seconds: &[Second]) -> Stretch {
+    let mut took: Vec<f64> = seconds.iter().flat_map(|second| second.took.iter().copied()).collect();
+    took.sort_by(f64::total_cmp);
+    let at = |share: f64| took.get((took.len() as f64 * share) as usize).copied().unwrap_or_default();
+    Stretch {
+        goodput: seconds.iter().map(|second| second.answered).sum::<usize>() as f64 / seconds.len() as f64,
+        refused: seconds.iter().map(|second| second.refused).sum(),
+        p50: at(0.5),
+        p99: at(0.99),
+        bounds: seconds.iter().map(|second| second.bound).collect(),
+    }
+}
+
+fn phase(seconds: usize, load: f64, servers: usize, service: Service) -> Phase {
+    Phase { seconds, rate: load * service.capacity(servers), servers, service, long_polls: 0.0 }
+}
+
+/// Nine tenths of what can be answered are, and take at most three times as long as one alone.
+fn assert_good(name: &str, capacity: f64, alone: f64, found: &Stretch) {
+    let share = found.goodput / capacity;
+    let slower = found.p99 / alone;
+    println!(
+        "{name}: goodput {share:.3} of capacity, p99 {slower:.2} times alone, bounds {:?}",
+        found.bounds
+    );
+    assert!(share >= 0.9, "{name}: {share} of capacity; {found:?}");
+    assert!(slower <= 3.0, "{name}: {slower} times as long as alone; {found:?}");
+}
+
+#[test]
+fn at_any_load_nine_tenths_of_the_peak_are_answered_in_at_most_three_times_the_time() {
+    for (name, servers, service) in KINDS {
+        let capacity = service.capacity(servers);
+        for load in [1.0, 2.0, 5.0, 10.0] {
+            let seconds = run(GATE, &[phase(20, load, servers, service)]);
+            let name = format!("{name}, load {load}");
+            assert_good(&name, capacity, service.p99(), &stretch(&seconds[5..]));
+        }
+    }
+}
+
+#[test]
+fn below_capacity_nobody_is_refused() {
+    for (name, servers, service) in KINDS {
+        let found = stretch(&run(GATE, &[phase(60, 0.5, servers, service)]));
+        println!("{name}, load 0.5: p50 {:.4} p99 {:.4} bounds {:?}", found.p50, found.p99, found.bounds);
+        assert_eq!(found.refused, 0, "{name}: {found:?}");
+    }
+}
+
+#[test]
+fn without_a_queue_of_its_own_the_gate_still_keeps_the_servers_busy() {
+    for (name, servers, service) in KINDS {
+        let gate = Gate { queue: 0, ..GATE };
+        let seconds = run(gate, &[phase(20, 10.0, servers, service)]);
+        let found = stretch(&seconds[5..]);
+        println!("{name}: {:.3}", found.goodput / service.capacity(servers));
+        assert!(found.goodput >= 0.85 * service.capacity(servers), "{name}: {found:?}");
+    }
+}
+
+#[test]
+fn an_overload_leaves_no_trace_two_seconds_after_it() {
+    for (name, servers, service) in KINDS {
+        let phases = [phase(20, 10.0, servers, service), phase(20, 0.5, servers, service)];
+        let seconds = run(GATE, &phases);
+        let found = stretch(&seconds[22..]);
+        assert_eq!(found.refused, 0, "{name}: {found:?}");
+        assert!(found.p99 <= 3.0 * service.p99(), "{name}: {found:?}");
+    }
+}
+
+#[test]
+fn a_change_of_capacity_is_followed_within_three_seconds() {
+    let thread = Service::Exponential(0.010);
+    let slow = Service::Exponential(0.020);
+    // The load is the same in requests all the time: five times of what eight threads can do.
+    let with = |servers, service| Phase { seconds: 15, rate: 4_000.0, servers, service, long_polls: 0.0 };
+    let changes = [
+        ("half of the threads", with(4, thread)),
+        ("twice as many threads", with(16, thread)),
+        ("all take twice as long", with(8, slow)),
+    ];
+    for (name, changed) in changes {
+        let usual = with(8, thread);
+        let seconds = run(GATE, &[usual, changed, usual]);
+        let after = |from: usize, phase: &Phase, name: &str| {
+            let capacity = phase.service.capacity(phase.servers);
+            assert_good(name, capacity, phase.service.p99(), &stretch(&seconds[from..from + 12]));
+        };
+        after(18, &changed, name);
+        after(33, &usual, &format!("{name}, and back"));
+    }
+}
+
+#[test]
+fn another_mix_of_fast_and_slow_routes_is_followed_within_three_seconds() {
+    let with = |share| Phase {
+        seconds: 15,
+        rate: 4_000.0,
+        servers: 8,
+        service: Service::Routes(0.002, 0.100, share),
+        long_polls: 0.0,
+    };
+    let phases = [with(0.02), with(0.5), with(0.02)];
+    let seconds = run(GATE, &phases);
+    for (phase, from) in phases.iter().zip([3, 18, 33]) {
+        let capacity = phase.service.capacity(phase.servers);
+        let name = format!("{:?}", phase.service);
+        assert_good(&name, capacity, 0.100, &stretch(&seconds[from..from + 12]));
+    }
+}
+
+#[test]
+fn a_queue_that_stands_for_minutes_does_not_become_usual() {
+    let (servers, service) = (2, Service::Exponential(0.005));
+    let seconds = run(GATE, &[phase(600, 1.2, servers, service)]);
+    assert_good("after ten minutes", service.capacity(servers), service.p99(), &stretch(&seconds[560..]));
+}
+
+#[test]
+fn a_handler_of_microseconds_may_have_as_many_as_it_answers_in_two_milliseconds() {
+    let service = Service::Constant(0.000_2);
+    let found = stretch(&run(GATE, &[phase(6, 2.0, 1, service)])[4..]);
+    println!("{:.3} of capacity, p99 {:.5}, {:?}", found.goodput * 0.000_2, found.p99, found.bounds);
+    assert!(found.goodput >= 0.9 / 0.000_2, "{found:?}");
+    assert!(found.p99 <= 0.004, "{found:?}");
+}
+
+#[test]
+fn long_polls_are_let_in_by_the_hundred_while_nobody_waits() {
+    let service = Service::Exponential(0.005);
+    let usual = Phase { long_polls: 20.0, ..phase(90, 0.4, 2, service) };
+    let seconds = run(GATE, &[usual]);
+    let found = stretch(&seconds);
+    assert!(seconds.iter().any(|second| second.in_flight > 400), "there are no long polls");
+    assert_eq!(found.refused, 0, "{found:?}");
+}
+
+#[test]
+fn among_long_polls_an_overload_still_leaves_the_servers_busy() {
+    let service = Service::Exponential(0.005);
+    let calm = Phase { long_polls: 10.0, ..phase(40, 0.4, 2, service) };
+    let overload = Phase { seconds: 30, rate: 3.0 * service.capacity(2), ..calm };
+    let found = stretch(&run(GATE, &[calm, overload])[45..]);
+    println!("{:.3} of capacity, p99 {:.4}, {:?}", found.goodput / service.capacity(2), found.p99, found.bounds);
+    assert!(found.goodput >= 0.8 * service.capacity(2), "{found:?}");
+}
+
+#[test]
+fn the_bound_stays_between_its_ends() {
+    for (min, max) in [(1, 1), (4, 6), (50, 50), (0, 0), (9, 3), (1, u32::MAX)] {
+        let gate = Gate { min, max, ..GATE };
+        let seconds = run(gate, &[phase(10, 5.0, 2, Service::Exponential(0.005))]);
+        let lowest = min.max(1);
+        for second in &seconds {
+            assert!((lowest..=max.max(lowest)).contains(&second.bound), "{min} to {max}: {}", second.bound);
+        }
+    }
+}
+
+#[test]
+fn samples_of_several_threads_come_to_one_bound() {
+    let adaptive = Adaptive::new(1, 100);
+    assert_eq!(adaptive.bound(), 100);
+    let start = std::time::Instant::now();
+    // Ten seconds in which all that come are given up.
+    std::thread::scope(|scope| {
+        for core in 0..4 {
+            let adaptive = &adaptive;
+            scope.spawn(move || {
+                for step in 0..10_000_u64 {
+                    adaptive.sample_at(start + Duration::from_millis(step), core, Duration::ZERO, 50, true);
+                }
+            });
+        }
+    });
+    assert!(adaptive.bound() < 50, "{}", adaptive.bound());
+}

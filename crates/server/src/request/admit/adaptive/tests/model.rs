@@ -1,0 +1,256 @@
+//! A queueing model in simulated time: arrivals that do not care, a gate with a queue, servers behind it.
+//!
+//! Everything random comes from one seed, so that a run is the same each time.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::time::Duration;
+
+use super::super::control::{Control, Verdict};
+use super::super::sums::Sums;
+
+/// How long a request takes of a server's time, in seconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Service {
+    /// Always so long.
+    Constant(f64),
+    /// In the mean, exponentially distributed.
+    Exponential(f64),
+    /// A fast and a slow route, and the share of the slow one.
+    Routes(f64, f64, f64),
+}
+
+/// What holds for some seconds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Phase {
+    pub(super) seconds: usize,
+    /// Arrivals a second.
+    pub(super) rate: f64,
+    pub(super) servers: usize,
+    pub(super) service: Service,
+    /// Arrivals a second of requests that take 25 s and no server's time.
+    pub(super) long_polls: f64,
+}
+
+/// The gate's settings.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Gate {
+    pub(super) min: u32,
+    pub(super) max: u32,
+    pub(super) queue: usize,
+    pub(super) wait: f64,
+}
+
+/// As an `app` has it by default.
+pub(super) const GATE: Gate = Gate { min: 1, max: 1_000, queue: 128, wait: 1.0 };
+
+/// What happened in one second.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Second {
+    pub(super) answered: usize,
+    pub(super) refused: usize,
+    /// From being let in to the answer; without long polls.
+    pub(super) took: Vec<f64>,
+    /// At its end.
+    pub(super) bound: u32,
+    pub(super) in_flight: usize,
+}
+
+/// How long a long poll takes, in seconds.
+const LONG_POLL: f64 = 25.0;
+
+impl Service {
+    /// Requests a second that so many servers answer.
+    pub(super) fn capacity(self, servers: usize) -> f64 {
+        let mean = match self {
+            Service::Constant(mean) | Service::Exponential(mean) => mean,
+            Service::Routes(fast, slow, share) => fast * (1.0 - share) + slow * share,
+        };
+        servers as f64 / mean
+    }
+
+    /// 99 of 100 take less, where nobody waits.
+    pub(super) fn p99(self) -> f64 {
+        match self {
+            Service::Constant(mean) => mean,
+            Service::Exponential(mean) => mean * 100.0_f64.ln(),
+            Service::Routes(_, slow, _) => slow,
+        }
+    }
+
+    fn draw(self, random: &mut fastrand::Rng) -> f64 {
+        match self {
+            Service::Constant(mean) => mean,
+            Service::Exponential(mean) => exponential(mean, random),
+            Service::Routes(fast, slow, share) => {
+                if random.f64() < share {
+                    slow
+                } else {
+                    fast
+                }
+            }
+        }
+    }
+}
+
+/// What is about to happen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Arrival { is_long_poll: bool },
+    Answer { let_in: u64, is_long_poll: bool },
+}
+
+struct World {
+    now: u64,
+    random: fastrand::Rng,
+    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    sequence: u64,
+    phase: Phase,
+    gate: Gate,
+    control: Control,
+    verdict: Verdict,
+    sums: Sums,
+    in_flight: usize,
+    /// Since when, and whether it is a long poll.
+    queue: VecDeque<(u64, bool)>,
+    busy: usize,
+    /// Let in, but no server is free.
+    backlog: VecDeque<u64>,
+    second: Second,
+}
+
+/// Runs the phases one after the other; one entry a second.
+pub(super) fn run(gate: Gate, phases: &[Phase]) -> Vec<Second> {
+    let control = Control::new(gate.min, gate.max);
+    let verdict = control.first();
+    let mut world = World {
+        now: 0,
+        random: fastrand::Rng::with_seed(7),
+        events: BinaryHeap::new(),
+        sequence: 0,
+        phase: phases[0],
+        gate,
+        control,
+        verdict,
+        sums: Sums::default(),
+        in_flight: 0,
+        queue: VecDeque::new(),
+        busy: 0,
+        backlog: VecDeque::new(),
+        second: Second::default(),
+    };
+    let mut seconds = Vec::new();
+    let mut has_long_polls = false;
+    world.arrive_later(false);
+    for phase in phases {
+        world.phase = *phase;
+        if phase.long_polls > 0.0 && !has_long_polls {
+            has_long_polls = true;
+            world.arrive_later(true);
+        }
+        for _ in 0..phase.seconds {
+            let end = (seconds.len() as u64 + 1) * 1_000_000_000;
+            world.until(end);
+            let mut second = std::mem::take(&mut world.second);
+            second.bound = world.verdict.bound;
+            second.in_flight = world.in_flight;
+            seconds.push(second);
+        }
+    }
+    seconds
+}
+
+impl World {
+    fn until(&mut self, end: u64) {
+        while let Some(Reverse((at, _, event))) = self.events.peek().copied() {
+            if at >= end {
+                break;
+            }
+            self.events.pop();
+            self.now = at;
+            match event {
+                Event::Arrival { is_long_poll } => self.arrival(is_long_poll),
+                Event::Answer { let_in, is_long_poll } => self.answer(let_in, is_long_poll),
+            }
+        }
+    }
+
+    fn arrival(&mut self, is_long_poll: bool) {
+        self.arrive_later(is_long_poll);
+        if self.verdict.give_up.is_some_and(|give_up| self.time() >= give_up) {
+            self.look();
+        }
+        self.queue.push_back((self.now, is_long_poll));
+        self.let_in();
+        if self.queue.len() > self.gate.queue {
+            self.queue.pop_back();
+            self.second.refused += 1;
+        }
+    }
+
+    fn answer(&mut self, let_in: u64, is_long_poll: bool) {
+        let took = self.now - let_in;
+        self.sums.add(Duration::from_nanos(took), self.in_flight as u32, false);
+        if self.time() >= self.verdict.look_at {
+            self.look();
+        }
+        self.in_flight -= 1;
+        if !is_long_poll {
+            self.second.answered += 1;
+            self.second.took.push(took as f64 / 1e9);
+            self.busy -= 1;
+            self.serve();
+        }
+        self.let_in();
+    }
+
+    fn let_in(&mut self) {
+        while self.in_flight < self.verdict.bound as usize {
+            let Some((since, is_long_poll)) = self.queue.pop_front() else { return };
+            if (self.now - since) as f64 / 1e9 > self.gate.wait {
+                self.second.refused += 1;
+                continue;
+            }
+            self.in_flight += 1;
+            if is_long_poll {
+                self.after(LONG_POLL, Event::Answer { let_in: self.now, is_long_poll });
+            } else {
+                self.backlog.push_back(self.now);
+                self.serve();
+            }
+        }
+    }
+
+    fn serve(&mut self) {
+        while self.busy < self.phase.servers {
+            let Some(let_in) = self.backlog.pop_front() else { return };
+            self.busy += 1;
+            let service = self.phase.service.draw(&mut self.random);
+            self.after(service, Event::Answer { let_in, is_long_poll: false });
+        }
+    }
+
+    fn look(&mut self) {
+        self.verdict = self.control.look(self.time(), self.sums.totals());
+    }
+
+    fn arrive_later(&mut self, is_long_poll: bool) {
+        let rate = if is_long_poll { self.phase.long_polls } else { self.phase.rate };
+        let gap = exponential(1.0 / rate.max(0.001), &mut self.random);
+        self.after(gap, Event::Arrival { is_long_poll });
+    }
+
+    fn after(&mut self, seconds: f64, event: Event) {
+        self.sequence += 1;
+        let at = self.now + (seconds * 1e9) as u64;
+        self.events.push(Reverse((at, self.sequence, event)));
+    }
+
+    fn time(&self) -> Duration {
+        Duration::from_nanos(self.now)
+    }
+}
+
+fn exponential(mean: f64, random: &mut fastrand::Rng) -> f64 {
+    -mean * (1.0 - random.f64()).ln()
+}

@@ -1,0 +1,197 @@
+//! Those who wait to be let in: the highest priority first, and in each first come first served while the queue is
+//! emptied as it should be, newest first while it stands.
+//!
+//! A queue that stands makes everybody late, and first come first served then answers those whose clients are about to
+//! leave. So while the first one has waited for long, and that for long (as in CoDel, RFC 8289 section 4.2, which looks
+//! at the age of what stands first and not at the length), the newest are let in, and what has waited for more than the
+//! target is told so (adaptive LIFO and controlled delay; Maurer, "Fail at Scale", ACM Queue 13(8), 2015). Once it was
+//! empty it is in order again.
+//!
+//! Knows who waits and in which order; not who has room. The time is an argument.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use onehop_config::checked::limit::Priority;
+use tokio::sync::oneshot;
+
+use super::gate::Word;
+use crate::limits::{LIMIT_QUEUE_STANDING_PART, LIMIT_QUEUE_TARGET_PART};
+
+/// Where somebody is told that he waits no more.
+pub(super) type Sender = oneshot::Sender<Word>;
+
+/// Whom a queue knows by this.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Ticket {
+    priority: Priority,
+    /// Grows with every one who comes.
+    number: u64,
+}
+
+/// Invariant: `length` is the sum of the classes' lengths, and never above `length_max`.
+#[derive(Debug)]
+pub(super) struct Queue {
+    /// By priority, the lowest first.
+    classes: [Class; 3],
+    length: usize,
+    length_max: usize,
+    /// The number of who comes next.
+    next: u64,
+    ages: Ages,
+}
+
+/// Whether there is room for one more.
+#[derive(Debug)]
+pub(super) enum Room {
+    /// There is.
+    Free,
+    /// There is, once this one, who is of a lower priority, is told. He is out of the queue.
+    InsteadOf(Sender),
+    /// There is none.
+    None,
+}
+
+/// What tells a queue that is emptied from one that stands.
+#[derive(Debug, Clone, Copy)]
+struct Ages {
+    /// The first one of a queue that is emptied has not waited for so long.
+    target: Duration,
+    /// One whose first one had, for so long, stands.
+    standing: Duration,
+}
+
+/// Those of one priority.
+#[derive(Debug, Default)]
+struct Class {
+    /// By number, so the first one has waited for the longest time.
+    waiting: BTreeMap<u64, Waiter>,
+    health: Health,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    since: Instant,
+    to: Sender,
+}
+
+/// How a class is doing.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Health {
+    /// Its first one has not waited for long.
+    #[default]
+    Emptied,
+    /// Its first one had, at every look since then.
+    Late { since: Instant },
+    /// That was so for long, and it was not empty since.
+    Standing,
+}
+
+impl Queue {
+    /// An empty queue of so many at most, in which one waits for so long at most.
+    pub(super) fn new(length_max: usize, wait: Duration) -> Self {
+        let ages =
+            Ages { target: wait / LIMIT_QUEUE_TARGET_PART, standing: wait / LIMIT_QUEUE_STANDING_PART };
+        Self { classes: Default::default(), length: 0, length_max, next: 0, ages }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether somebody waits who comes before a newcomer, or came before him with the same priority.
+    pub(super) fn is_ahead_of(&self, priority: Priority) -> bool {
+        self.classes.iter().skip(priority as usize).any(|class| !class.waiting.is_empty())
+    }
+
+    /// Whether a newcomer may wait. In a queue that is full, the newest of the lowest priority makes room for a
+    /// higher one: he has waited for the shortest time.
+    pub(super) fn make_room(&mut self, priority: Priority) -> Room {
+        if self.length < self.length_max {
+            return Room::Free;
+        }
+        let lower = self.classes.iter_mut().take(priority as usize);
+        let Some(outranked) = lower.flat_map(|class| class.waiting.pop_last()).next() else {
+            return Room::None;
+        };
+        self.length -= 1;
+        Room::InsteadOf(outranked.1.to)
+    }
+
+    /// One more. There must be room.
+    pub(super) fn push(&mut self, priority: Priority, now: Instant, to: Sender) -> Ticket {
+        debug_assert!(self.length < self.length_max, "room was made");
+        let ticket = Ticket { priority, number: self.next };
+        self.next += 1;
+        if let Some(class) = self.classes.get_mut(priority as usize) {
+            class.observe(now, self.ages);
+            class.waiting.insert(ticket.number, Waiter { since: now, to });
+            self.length += 1;
+        }
+        ticket
+    }
+
+    /// Takes out who is let in next.
+    pub(super) fn take_next(&mut self, now: Instant) -> Option<Sender> {
+        let ages = self.ages;
+        let taken = self.classes.iter_mut().rev().find_map(|class| {
+            class.observe(now, ages);
+            match class.health {
+                Health::Standing => class.waiting.pop_last(),
+                Health::Emptied | Health::Late { .. } => class.waiting.pop_first(),
+            }
+        });
+        let (_, waiter) = taken?;
+        self.length -= 1;
+        Some(waiter.to)
+    }
+
+    /// Takes out those who have waited for too long in a class that stands. Its newest stays, however old: what stands
+    /// is not to become a gap (RFC 8289 section 4.2 never drops the last one either).
+    pub(super) fn take_stale(&mut self, now: Instant) -> Vec<Sender> {
+        let mut stale = Vec::new();
+        for class in &mut self.classes {
+            class.observe(now, self.ages);
+            while class.health == Health::Standing
+                && class.waiting.len() > 1
+                && class.age(now).is_some_and(|age| age > self.ages.target)
+            {
+                stale.extend(class.waiting.pop_first().map(|(_, waiter)| waiter.to));
+            }
+        }
+        self.length -= stale.len();
+        stale
+    }
+
+    /// One who waits no more; `false` where he had been taken out already.
+    pub(super) fn remove(&mut self, ticket: Ticket) -> bool {
+        let class = self.classes.get_mut(ticket.priority as usize);
+        let was_there = class.is_some_and(|class| class.waiting.remove(&ticket.number).is_some());
+        self.length -= usize::from(was_there);
+        was_there
+    }
+}
+
+impl Class {
+    /// How long the first one has waited.
+    fn age(&self, now: Instant) -> Option<Duration> {
+        let (_, first) = self.waiting.first_key_value()?;
+        Some(now.saturating_duration_since(first.since))
+    }
+
+    fn observe(&mut self, now: Instant, ages: Ages) {
+        self.health = match (self.health, self.age(now)) {
+            (_, None) => Health::Emptied,
+            (Health::Standing, Some(_)) => Health::Standing,
+            (_, Some(age)) if age < ages.target => Health::Emptied,
+            (Health::Emptied, Some(_)) => Health::Late { since: now },
+            (Health::Late { since }, Some(_)) if now.saturating_duration_since(since) >= ages.standing => {
+                Health::Standing
+            }
+            (late @ Health::Late { .. }, Some(_)) => late,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests;

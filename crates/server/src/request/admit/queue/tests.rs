@@ -1,0 +1,256 @@
+//! The queue against a list: nobody is lost, nobody comes before whom he should not, and it is never longer than it may.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const WAIT: Duration = Duration::from_millis(800);
+
+type Receiver = oneshot::Receiver<Word>;
+
+const PRIORITIES: [Priority; 3] = [Priority::Low, Priority::Normal, Priority::High];
+
+/// One more, and where he listens.
+fn join(queue: &mut Queue, priority: Priority, now: Instant) -> (Ticket, Receiver) {
+    let (to, from) = oneshot::channel();
+    assert!(matches!(queue.make_room(priority), Room::Free));
+    (queue.push(priority, now, to), from)
+}
+
+/// Whether this one was just told.
+fn is_told(receiver: &mut Receiver, sender: Sender) -> bool {
+    drop(sender.send(Word::In));
+    receiver.try_recv().is_ok()
+}
+
+#[test]
+fn the_first_who_came_is_the_first() {
+    let (mut queue, now) = (Queue::new(8, WAIT), Instant::now());
+    let (mut one, mut two) = (join(&mut queue, Priority::Normal, now), join(&mut queue, Priority::Normal, now));
+    assert!(is_told(&mut one.1, queue.take_next(now).expect("one")));
+    assert!(is_told(&mut two.1, queue.take_next(now).expect("two")));
+    assert!(queue.take_next(now).is_none());
+}
+
+#[test]
+fn a_higher_priority_comes_first_however_late_it_came() {
+    let (mut queue, now) = (Queue::new(8, WAIT), Instant::now());
+    let mut low = join(&mut queue, Priority::Low, now);
+    let mut normal = join(&mut queue, Priority::Normal, now);
+    let mut high = join(&mut queue, Priority::High, now);
+    assert!(queue.is_ahead_of(Priority::High) && queue.is_ahead_of(Priority::Low));
+    assert!(is_told(&mut high.1, queue.take_next(now).expect("high")));
+    assert!(!queue.is_ahead_of(Priority::High) && queue.is_ahead_of(Priority::Normal));
+    assert!(is_told(&mut normal.1, queue.take_next(now).expect("normal")));
+    assert!(is_told(&mut low.1, queue.take_next(now).expect("low")));
+}
+
+#[test]
+fn in_a_full_queue_the_newest_of_the_lowest_priority_makes_room() {
+    let (mut queue, now) = (Queue::new(3, WAIT), Instant::now());
+    let _normal = join(&mut queue, Priority::Normal, now);
+    let _older = join(&mut queue, Priority::Low, now);
+    let mut newer = join(&mut queue, Priority::Low, now);
+    assert!(matches!(queue.make_room(Priority::Low), Room::None));
+    let Room::InsteadOf(outranked) = queue.make_room(Priority::Normal) else { panic!("no room") };
+    assert!(is_told(&mut newer.1, outranked));
+    assert_eq!(queue.len(), 2);
+    let _high = join(&mut queue, Priority::High, now);
+    assert!(matches!(queue.make_room(Priority::High), Room::InsteadOf(_)));
+    assert!(matches!(queue.make_room(Priority::High), Room::Free));
+}
+
+#[test]
+fn a_burst_that_is_served_in_time_is_served_in_its_order() {
+    let (mut queue, begun) = (Queue::new(128, WAIT), Instant::now());
+    let mut all: Vec<_> = (0..100).map(|_| join(&mut queue, Priority::Normal, begun)).collect();
+    // One each four milliseconds: the last one has waited for half of what he may.
+    for (number, (_, receiver)) in all.iter_mut().enumerate() {
+        let now = begun + Duration::from_millis(4) * u32::try_from(number).unwrap();
+        assert!(queue.take_stale(now).is_empty());
+        assert!(is_told(receiver, queue.take_next(now).expect("one")), "{number}");
+    }
+}
+
+/// A queue in which one comes each ten milliseconds and one is let in each twenty, until so long after the beginning.
+fn overloaded(milliseconds: u32) -> (Queue, Vec<(Ticket, Receiver)>, Instant) {
+    let (mut queue, begun) = (Queue::new(1_000, WAIT), Instant::now());
+    let (mut all, mut now) = (Vec::new(), begun);
+    for turn in 0..milliseconds / 10 {
+        now = begun + Duration::from_millis(10) * turn;
+        all.push(join(&mut queue, Priority::Normal, now));
+        queue.take_stale(now);
+        if turn % 2 == 1 {
+            queue.take_next(now);
+        }
+    }
+    (queue, all, now)
+}
+
+#[test]
+fn a_queue_that_stands_lets_in_the_newest_and_sends_away_the_old() {
+    let (mut queue, mut all, now) = overloaded(1_500);
+    // Who has waited for more than an eighth of the longest wait is gone.
+    let (ages, length) = (queue.ages, queue.len());
+    assert_eq!(ages.target, WAIT / 8);
+    assert!(length <= 10, "{length} are left of {}", all.len());
+    let newest = join(&mut queue, Priority::Normal, now);
+    all.push(newest);
+    let next = queue.take_next(now).expect("the newest");
+    assert!(is_told(&mut all.last_mut().expect("the newest").1, next));
+}
+
+#[test]
+fn a_queue_that_was_empty_once_is_in_order_again() {
+    let (mut queue, _all, now) = overloaded(1_500);
+    while queue.take_next(now).is_some() {}
+    let mut one = join(&mut queue, Priority::Normal, now);
+    let _two = join(&mut queue, Priority::Normal, now);
+    assert!(is_told(&mut one.1, queue.take_next(now).expect("one")));
+}
+
+#[test]
+fn the_last_one_is_not_sent_away_however_old() {
+    let (mut queue, _all, now) = overloaded(1_500);
+    let much_later = now + WAIT;
+    queue.take_stale(much_later);
+    assert_eq!(queue.len(), 1);
+    assert!(queue.take_next(much_later).is_some());
+}
+
+#[test]
+fn that_the_low_ones_stand_is_nothing_to_the_high_ones() {
+    let (mut queue, begun) = (Queue::new(8, WAIT), Instant::now());
+    let _low = join(&mut queue, Priority::Low, begun);
+    for milliseconds in [200, 700] {
+        queue.take_stale(begun + Duration::from_millis(milliseconds));
+    }
+    let now = begun + Duration::from_millis(700);
+    let mut one = join(&mut queue, Priority::High, now);
+    let mut two = join(&mut queue, Priority::High, now);
+    assert!(is_told(&mut one.1, queue.take_next(now).expect("one")));
+    assert!(is_told(&mut two.1, queue.take_next(now).expect("two")));
+}
+
+#[test]
+fn a_queue_full_of_departed_clients_is_an_empty_one() {
+    let (mut queue, now) = (Queue::new(10_000, WAIT), Instant::now());
+    let all: Vec<_> = (0..10_000).map(|_| join(&mut queue, Priority::Normal, now)).collect();
+    assert!(matches!(queue.make_room(Priority::Normal), Room::None));
+    for (ticket, _) in &all {
+        assert!(queue.remove(*ticket));
+        assert!(!queue.remove(*ticket));
+    }
+    assert_eq!(queue.len(), 0);
+    assert!(queue.take_next(now).is_none() && queue.take_stale(now).is_empty());
+    assert!(matches!(queue.make_room(Priority::Low), Room::Free));
+}
+
+/// What happens to a queue.
+#[derive(Debug, Clone)]
+enum Event {
+    Joins(Priority),
+    /// Who waits as the so manieth goes away.
+    Goes(usize),
+    OneIsLetIn,
+    OldAreSentAway,
+    Passes(u64),
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        4 => (0..3usize).prop_map(|number| Event::Joins(PRIORITIES[number])),
+        1 => any::<usize>().prop_map(Event::Goes),
+        3 => Just(Event::OneIsLetIn),
+        1 => Just(Event::OldAreSentAway),
+        2 => (0..300u64).prop_map(Event::Passes),
+    ]
+}
+
+/// One who waits, as the test knows him.
+struct Known {
+    ticket: Ticket,
+    priority: Priority,
+    since: Instant,
+    receiver: Receiver,
+}
+
+/// Who was told, out of all that wait. Nobody else was.
+fn told(all: &mut Vec<Known>, sender: Sender) -> Known {
+    sender.send(Word::In).expect("he listens");
+    let place = all.iter_mut().position(|known| known.receiver.try_recv().is_ok());
+    all.remove(place.expect("one who waits"))
+}
+
+proptest! {
+    #[test]
+    fn whatever_happens_nobody_is_lost_and_nobody_is_overtaken_by_a_lower_one(
+        length_max in 1..12usize,
+        events in prop::collection::vec(event(), 1..200),
+    ) {
+        let (mut queue, mut now) = (Queue::new(length_max, WAIT), Instant::now());
+        let mut all: Vec<Known> = Vec::new();
+        for event in events {
+            match event {
+                Event::Joins(priority) => {
+                    let room = queue.make_room(priority);
+                    let is_full = all.len() == length_max;
+                    match room {
+                        Room::Free => prop_assert!(!is_full),
+                        Room::InsteadOf(outranked) => {
+                            prop_assert!(is_full);
+                            let lowest = all.iter().map(|known| known.priority).min().expect("some wait");
+                            let newest = all.iter().filter(|known| known.priority == lowest).map(|known| known.ticket).max();
+                            let gone = told(&mut all, outranked);
+                            prop_assert!(gone.priority == lowest && gone.priority < priority);
+                            prop_assert_eq!(Some(gone.ticket), newest);
+                        }
+                        Room::None => {
+                            prop_assert!(is_full && all.iter().all(|known| known.priority >= priority));
+                            continue;
+                        }
+                    }
+                    let (to, receiver) = oneshot::channel();
+                    let ticket = queue.push(priority, now, to);
+                    all.push(Known { ticket, priority, since: now, receiver });
+                }
+                Event::Goes(number) if !all.is_empty() => {
+                    let gone = all.remove(number % all.len());
+                    prop_assert!(queue.remove(gone.ticket));
+                }
+                Event::Goes(_) => {}
+                Event::OneIsLetIn => match queue.take_next(now) {
+                    None => prop_assert!(all.is_empty()),
+                    Some(next) => {
+                        let highest = all.iter().map(|known| known.priority).max();
+                        let next = told(&mut all, next);
+                        prop_assert_eq!(Some(next.priority), highest);
+                        let same = || all.iter().filter(|known| known.priority == next.priority);
+                        let is_oldest = same().all(|known| known.ticket > next.ticket);
+                        let is_newest = same().all(|known| known.ticket < next.ticket);
+                        prop_assert!(is_oldest || is_newest);
+                    }
+                },
+                Event::OldAreSentAway => {
+                    for sender in queue.take_stale(now) {
+                        let gone = told(&mut all, sender);
+                        prop_assert!(now - gone.since > WAIT / 8);
+                        prop_assert!(all.iter().any(|known| known.priority == gone.priority), "the last one stays");
+                    }
+                }
+                Event::Passes(milliseconds) => now += Duration::from_millis(milliseconds),
+            }
+            prop_assert_eq!(queue.len(), all.len());
+            prop_assert!(queue.len() <= length_max);
+            for priority in PRIORITIES {
+                let expected = all.iter().any(|known| known.priority >= priority);
+                prop_assert_eq!(queue.is_ahead_of(priority), expected);
+            }
+        }
+        // Whoever is left is let in in the end.
+        while let Some(next) = queue.take_next(now) {
+            told(&mut all, next);
+        }
+        prop_assert!(all.is_empty());
+    }
+}

@@ -1,0 +1,135 @@
+//! A request's way through several gates: in their order, and all or nothing.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use onehop_config::checked::limit::Bound;
+
+use super::*;
+
+fn gate(label: &str, bound: u32, queue: u32) -> Arc<Gate> {
+    let wait = Duration::from_secs(20);
+    let bound = Bound::Fixed(bound);
+    Gate::new(Arc::new(Limit { label: label.to_owned(), bound, queue, wait, lag: None, shed_status: 503 }))
+}
+
+/// The server's, a site's and a route's.
+fn gates(bounds: [(u32, u32); 3]) -> (Gates, [Arc<Gate>; 3]) {
+    let all = bounds.map(|(bound, queue)| gate("test", bound, queue));
+    (Gates::new(all.to_vec(), true), all)
+}
+
+fn gathered(numbers: &[u8]) -> Gathered {
+    let mut gathered = Gathered::default();
+    numbers.iter().for_each(|number| gathered.add(*number));
+    gathered
+}
+
+fn ask<'g>(gates: &'g Gates, numbers: &[u8]) -> Entrance<'g> {
+    Pass::ask(Way::new(Some(gates), gathered(numbers), None), 0)
+}
+
+fn pass<'g>(gates: &'g Gates, numbers: &[u8]) -> Pass<'g> {
+    match ask(gates, numbers) {
+        Entrance::In(pass) => pass,
+        Entrance::Later(_) => panic!("it has to wait"),
+        Entrance::Shed(fault) => panic!("{fault:?}"),
+    }
+}
+
+fn in_flight(all: &[Arc<Gate>; 3]) -> [u32; 3] {
+    [0, 1, 2].map(|number| all[number].in_flight())
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(future)
+}
+
+#[test]
+fn a_request_is_in_flight_behind_every_gate_of_its_way_and_no_other() {
+    let (gates, all) = gates([(4, 0), (4, 0), (4, 0)]);
+    let one = pass(&gates, &[1, 2]);
+    let two = pass(&gates, &[1]);
+    let three = pass(&gates, &[]);
+    assert_eq!(in_flight(&all), [3, 2, 1]);
+    drop((one, two, three));
+    assert_eq!(in_flight(&all), [0, 0, 0]);
+}
+
+#[test]
+fn without_limits_nothing_is_passed() {
+    let gates = Gates::default();
+    assert!(pass(&gates, &[]).since.is_none());
+    assert!(matches!(Pass::ask(Way::new(None, gathered(&[]), None), 0), Entrance::In(_)));
+}
+
+#[test]
+fn who_is_refused_by_an_inner_gate_has_left_the_outer_ones() {
+    let (gates, all) = gates([(4, 0), (4, 0), (1, 0)]);
+    let one = pass(&gates, &[1, 2]);
+    assert!(matches!(ask(&gates, &[1, 2]), Entrance::Shed(Fault::Shed { .. })));
+    assert_eq!(in_flight(&all), [1, 1, 1]);
+    drop(one);
+    assert_eq!(in_flight(&all), [0, 0, 0]);
+}
+
+#[test]
+fn who_waits_before_an_inner_gate_is_in_the_outer_ones_and_leaves_them_when_he_goes() {
+    let (gates, all) = gates([(4, 0), (4, 0), (1, 4)]);
+    let one = pass(&gates, &[1, 2]);
+    let Entrance::Later(later) = ask(&gates, &[1, 2]) else { panic!("there was room") };
+    assert_eq!(in_flight(&all), [2, 2, 1]);
+    let gone = block_on(later.over(pin!(std::future::ready(()))));
+    assert_eq!(gone.err(), Some(Fault::ClientGone));
+    assert_eq!((in_flight(&all), all[2].queued()), ([1, 1, 1], 0));
+    drop(one);
+    assert_eq!(in_flight(&all), [0, 0, 0]);
+}
+
+#[test]
+fn who_waits_passes_one_gate_after_the_other() {
+    let (gates, all) = gates([(1, 4), (1, 4), (1, 4)]);
+    let one = pass(&gates, &[1, 2]);
+    let Entrance::Later(later) = ask(&gates, &[1, 2]) else { panic!("there was room") };
+    assert_eq!((in_flight(&all), all[0].queued()), ([1, 1, 1], 1));
+    let two = block_on(async {
+        drop(one);
+        later.over(pin!(std::future::pending())).await
+    });
+    assert!(two.is_ok());
+    assert_eq!(in_flight(&all), [1, 1, 1]);
+}
+
+#[test]
+fn what_lasts_for_ever_makes_room_once_it_has_begun() {
+    let (gates, all) = gates([(1, 0), (1, 0), (1, 0)]);
+    let mut one = pass(&gates, &[1]);
+    one.answered(200, false);
+    assert_eq!(in_flight(&all), [1, 1, 0]);
+    one.answered(200, true);
+    assert_eq!(in_flight(&all), [0, 0, 0]);
+    let two = pass(&gates, &[1]);
+    drop(one);
+    assert_eq!(in_flight(&all), [1, 1, 0], "it leaves once");
+    drop(two);
+}
+
+#[test]
+fn a_way_that_turns_out_to_be_longer_is_gone_on_with() {
+    let (gates, all) = gates([(1, 0), (1, 0), (1, 0)]);
+    let one = pass(&gates, &[1]);
+    let Entrance::In(one) = one.go_further(Way::new(Some(&gates), gathered(&[1, 2]), None)) else {
+        panic!("it is in already")
+    };
+    assert_eq!(in_flight(&all), [1, 1, 1]);
+    drop(one);
+    assert_eq!(in_flight(&all), [0, 0, 0]);
+}
+
+#[test]
+fn the_last_bit_is_the_applications_own() {
+    let mut gathered = Gathered::default();
+    gathered.add(u8::MAX);
+    assert_eq!(gathered, Gathered::default(), "nobody has that number");
+    assert_eq!(OWN, 63);
+}
