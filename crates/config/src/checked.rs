@@ -261,7 +261,7 @@ pub enum Step {
     Limit(Arc<Limit>),
     /// `limit priority`: what the request is to the bounds that it passes; the last one counts.
     Priority(Priority),
-    /// `rate_limit`, one zone of it.
+    /// One zone of a `rate_limit`: refuses whoever asks too often; others go on.
     RateLimit(Arc<RateLimit>),
     /// `respond`
     Respond {
@@ -280,8 +280,6 @@ pub enum Step {
     App(Arc<App>),
     /// `reverse_proxy`
     Proxy(Arc<proxy::Proxy>),
-    /// `rate_limit`: refuses whoever asks too often; others go on.
-    RateLimit(Arc<limit::RateLimit>),
 }
 
 /// How `redir` redirects.

@@ -146,6 +146,10 @@ pub const UNIX_PATH_BYTES_MAX: usize = 107;
 /// bound of any machine.
 pub const LIMIT_IN_FLIGHT_MAX: u64 = 1_000_000;
 
+/// Bounds of one site, that of the whole server not counted. A request notes in the bits of one word which of them it is
+/// to pass.
+pub const LIMITS_PER_SITE_MAX: usize = 62;
+
 /// Requests that wait for one bound. Each holds a client's connection open.
 pub const LIMIT_QUEUE_MAX: u64 = 100_000;
 
@@ -168,7 +172,7 @@ pub const RATE_INTERVAL_NANOS_MIN: u128 = 1_000;
 /// nanoseconds of 64 bits, and a longer one is a slip.
 pub const RATE_MEMORY_MAX: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
-/// Keys that one zone of a `rate_limit` can be told to remember. Each takes some 50 bytes.
+/// Keys that one zone of a `rate_limit` can be told to remember. Each takes some 26 bytes.
 pub const RATE_KEYS_MAX: u64 = 10_000_000;
 
 /// Least keys of a zone: with fewer, a handful of clients would make each other forgotten.

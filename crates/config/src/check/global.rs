@@ -145,7 +145,8 @@ fn memory(line: &Line) -> Result<(u64, u64), Box<Problem>> {
     let Some(files) = files else { return Ok((all_bytes, all_bytes)) };
     let files_bytes = large_enough(files, "`files` of `memory`")?;
     if files_bytes > all_bytes {
-        let message = format!("`files {}` is more than `memory {}` allows for everything", files.text, all.text);
+        let message =
+            format!("`files {}` is more than `memory {}` allows for everything", files.text, all.text);
         return Err(Problem::error("contradiction", &files.place, message)
             .help("files are a part of it, beside what connections and queues take"));
     }

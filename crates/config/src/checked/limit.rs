@@ -83,6 +83,6 @@ pub enum RateKey {
     Header(String),
     /// The value of a cookie.
     Cookie(String),
-    /// Whatever placeholders make of the request; a text without any is one count for all.
+    /// Whatever placeholders make of the request; a text without any is one count for all, and never empty.
     Template(Template),
 }

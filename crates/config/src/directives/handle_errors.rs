@@ -61,7 +61,7 @@ fn statuses(args: &[Token]) -> Result<Vec<u16>, Box<Problem>> {
 
 fn status(token: &Token, text: &str) -> Result<u16, Box<Problem>> {
     let is_number = text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_digit());
-    if let Some(status) = text.parse().ok().filter(|_| is_number)
+    if let Some(status) = text.parse::<u16>().ok().filter(|_| is_number)
         && (STATUS_MIN..=STATUS_MAX).contains(&status)
     {
         return Ok(status);

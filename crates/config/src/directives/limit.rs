@@ -11,12 +11,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{placed, wrong_arguments};
+use super::placed;
 use crate::check::Context;
 use crate::check::matcher::{Scope, split};
 use crate::check::order::Placed;
 use crate::checked::Step;
 use crate::checked::limit::{Bound, Limit};
+use crate::limits::LIMITS_PER_SITE_MAX;
 use crate::problem::{Place, Problem};
 use crate::syntax::{Line, Token};
 use words::Written;
@@ -72,6 +73,12 @@ pub(super) fn limit(
         steps.push(placed("limit", chosen.clone(), line, Step::Priority(priority)));
     }
     if written.bounds() {
+        if cx.limits.is_full() {
+            let message = format!("more than {LIMITS_PER_SITE_MAX} bounds stand in this site");
+            return Err(Problem::error("too-large", &line.name.place, message).help(
+                "let several routes share one: a matcher with several paths, or a `handle` around them",
+            ));
+        }
         let label = cx.limits.label(matcher_of(line));
         steps.push(placed("limit", chosen, line, Step::Limit(Arc::new(settings(&written, label)))));
     }
@@ -151,7 +158,8 @@ pub(crate) fn warn_of_lag(cx: &mut Context<'_>, places: Vec<Place>, has_workers:
     for place in places.into_iter().filter(|_| !has_workers) {
         let message = "`lag` has no effect: no `app` here runs a file, and nobody else tells how late it is";
         cx.problems.push(
-            Problem::warning("no-effect", &place, message).help("`adaptive` finds a bound for everybody else"),
+            Problem::warning("no-effect", &place, message)
+                .help("`adaptive` finds a bound for everybody else"),
         );
     }
 }
@@ -164,8 +172,10 @@ fn without_matcher<'l>(
 ) -> Result<Written<'l>, Box<Problem>> {
     if let Some(matcher) = option.args.first().filter(|_| matcher_of(option).is_some()) {
         let message = format!("`limit` {place} holds for all requests and takes no matcher");
-        return Err(Problem::error("matcher", &matcher.place, message)
-            .help(format!("beside its `app` or `reverse_proxy`, `limit {} …` holds for some", matcher.text)));
+        return Err(Problem::error("matcher", &matcher.place, message).help(format!(
+            "beside its `app` or `reverse_proxy`, `limit {} …` holds for some",
+            matcher.text
+        )));
     }
     let written = words::read(cx, option, &option.args, USAGE_WITHOUT_MATCHER)?;
     if let Some(priority) = written.token("priority") {

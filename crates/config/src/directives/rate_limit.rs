@@ -8,7 +8,7 @@ mod zone;
 use std::sync::Arc;
 
 use super::limit::matcher_of;
-use super::{placed, unknown_option, unknown_word, wrong_arguments};
+use super::{placed, trust, unknown_option, unknown_word, wrong_arguments};
 use crate::check::Context;
 use crate::check::matcher::{Chosen, Scope, condition_set, split};
 use crate::check::order::Placed;
@@ -18,14 +18,15 @@ use crate::problem::Problem;
 use crate::syntax::{Line, Token};
 use zone::Zone;
 
-const USAGE: &str = "rate_limit [<matcher>] 10r/s [burst 20] [by ip|header <field>|cookie <name>|<placeholder>]";
+const USAGE: &str =
+    "rate_limit [<matcher>] 10r/s [burst 20] [by ip|header <field>|cookie <name>|<placeholder>] [announce]";
 const ZONE_USAGE: &str = "zone <name> { … }";
 /// Behind the rate, each once.
-const WORDS: [&str; 4] = ["burst", "by", "keys", "zone"];
+const WORDS: [&str; 5] = ["burst", "by", "keys", "zone", "announce"];
 const OPTIONS: [&str; 2] = ["zone", "sweep_interval"];
 /// The plugin's, that onehop does not have.
 const NOT_YET: [&str; 4] = ["distributed", "jitter", "log_key", "storage"];
-const ZONE_OPTIONS: [&str; 6] = ["key", "events", "window", "match", "burst", "keys"];
+const ZONE_OPTIONS: [&str; 7] = ["key", "events", "window", "match", "burst", "keys", "announce"];
 const ZONE_NOT_YET: [&str; 2] = ["ipv4_prefix", "ipv6_prefix"];
 
 pub(super) fn rate_limit(
@@ -69,11 +70,19 @@ fn on_line<'l>(
             return Err(Problem::error("duplicate-option", &word.place, message));
         }
         seen.push(name);
-        let known = WORDS.contains(&name);
-        let (value, after) = match after {
-            [value, after @ ..] => (value, after),
-            [] if known => return Err(wrong_arguments(line, USAGE)),
-            [] => return Err(unknown_word("rate_limit", word, &WORDS)),
+        rest = after;
+        if name == "announce" {
+            zone.announce();
+            continue;
+        }
+        if !WORDS.contains(&name) {
+            return Err(unknown(word));
+        }
+        let [value, after @ ..] = after else {
+            let message = format!("`{name}` has no value behind it");
+            return Err(
+                Problem::error("arguments", &word.place, message).help(format!("it is written `{USAGE}`"))
+            );
         };
         rest = after;
         match (name, value.text.as_str()) {
@@ -89,11 +98,21 @@ fn on_line<'l>(
                 zone.by_field(cx.source, value, of)?;
                 rest = after;
             }
-            ("by", _) => zone.by(cx.source, value)?,
-            _ => return Err(unknown_word("rate_limit", word, &WORDS)),
+            _ => zone.by(cx.source, value)?,
         }
     }
     Ok(zone)
+}
+
+/// Many write the words of nginx behind a rate.
+fn unknown(word: &Token) -> Box<Problem> {
+    let problem = unknown_word("rate_limit", word, &WORDS);
+    match word.text.as_str() {
+        "nodelay" | "delay" => {
+            problem.help("take it away: nobody has to wait, and `burst N` lets in so many at once")
+        }
+        _ => problem,
+    }
 }
 
 /// The plugin's block. Every problem is kept.
@@ -173,6 +192,7 @@ fn zone_option<'l>(cx: &Context<'_>, zone: &mut Zone<'l>, option: &'l Line) -> R
         "window" => zone.window(one("window 1m")?),
         "burst" => zone.burst(one("burst 20")?),
         "keys" => zone.keys(one("keys 100000")?),
+        "announce" => super::no_arguments(option).map(|()| zone.announce()),
         _ => Err(unknown_option("zone", option, &ZONE_OPTIONS, &ZONE_NOT_YET)),
     }
 }
@@ -180,7 +200,9 @@ fn zone_option<'l>(cx: &Context<'_>, zone: &mut Zone<'l>, option: &'l Line) -> R
 /// The zone under its name, which is another's as well only if both are the same in everything.
 fn known(cx: &mut Context<'_>, zone: Zone<'_>) -> Result<Arc<RateLimit>, Box<Problem>> {
     let place = zone.place().clone();
-    let rate_limit = zone.finished()?;
+    let mut trusted_proxies = Vec::new();
+    trust::add_global(cx, &mut trusted_proxies);
+    let rate_limit = zone.finished(trusted_proxies)?;
     match cx.limits.zones.get(&rate_limit.zone) {
         Some(known) if **known == rate_limit => Ok(Arc::clone(known)),
         Some(_) => {

@@ -370,14 +370,17 @@ fn an_application_has_a_bound_unless_its_file_says_otherwise() {
 fn the_bounds_that_applications_have_by_themselves_can_be_taken_away_in_one_place() {
     let text = "{\n\tlimit off\n}\n:80 {\n\tapp /a/* a.mjs\n\tapp a.mjs {\n\t\tlimit in_flight 3\n\t}\n}\n";
     let loaded = Memory::main(text).file("a.mjs", HANDLER).sound();
-    let bounds: Vec<_> = loaded.checked.apps().iter().map(|app| app.limit.as_ref().map(|limit| limit.bound)).collect();
+    let bounds: Vec<_> =
+        loaded.checked.apps().iter().map(|app| app.limit.as_ref().map(|limit| limit.bound)).collect();
     assert_eq!(bounds, [None, Some(Bound::Fixed(3))]);
     assert_eq!(loaded.checked.global.limit, None);
 }
 
 #[test]
 fn an_application_with_its_usual_bound_written_out_is_the_same_one() {
-    let apps = apps("app /a/* api/server.mjs\napp /b/* api/server.mjs {\nlimit adaptive queue 128\n}\napp /cc/* api/server.mjs {\nlimit off\n}");
+    let apps = apps(
+        "app /a/* api/server.mjs\napp /b/* api/server.mjs {\nlimit adaptive queue 128\n}\napp /cc/* api/server.mjs {\nlimit off\n}",
+    );
     assert_eq!(apps.iter().map(|app| app.name.as_str()).collect::<Vec<_>>(), ["api-2", "api", "api"]);
     assert_eq!(apps[0].limit, None);
     assert!(Arc::ptr_eq(&apps[1], &apps[2]));

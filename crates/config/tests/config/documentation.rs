@@ -79,7 +79,10 @@ fn every_option_of_a_bound_is_on_its_page() {
     let lists = |text: &'static str| text.split("/// Words of other programs").next().unwrap_or_default();
     for option in [
         lists(include_str!("../../src/directives/limit/words.rs")),
-        lists(include_str!("../../src/directives/rate_limit.rs")).split("pub(super) fn").next().unwrap_or_default(),
+        lists(include_str!("../../src/directives/rate_limit.rs"))
+            .split("pub(super) fn")
+            .next()
+            .unwrap_or_default(),
     ]
     .into_iter()
     .flat_map(|text| text.lines().filter(|line| !line.starts_with("//")))

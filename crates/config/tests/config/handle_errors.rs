@@ -20,7 +20,10 @@ fn statuses_are_numbers_and_kinds() {
     assert_eq!(of("handle_errors {\nrespond a\n}"), Vec::<u16>::new());
     assert_eq!(of("handle_errors 502 404 404 {\nrespond a\n}"), [404, 502]);
     assert_eq!(of("handle_errors 450 4xx {\nrespond a\n}"), (400..500).collect::<Vec<u16>>());
-    assert_eq!(of("handle_errors 5xx 404 {\nrespond a\n}"), [404].into_iter().chain(500..600).collect::<Vec<u16>>());
+    assert_eq!(
+        of("handle_errors 5xx 404 {\nrespond a\n}"),
+        [404].into_iter().chain(500..600).collect::<Vec<u16>>()
+    );
 }
 
 #[test]
@@ -109,7 +112,8 @@ fn what_is_done_with_errors_is_visited_too() {
 
 #[test]
 fn a_site_at_two_places_answers_errors_at_both() {
-    let text = "http://a.example, http://b.example:8080 {\n\trespond a\n\thandle_errors {\n\t\trespond b\n\t}\n}\n";
+    let text =
+        "http://a.example, http://b.example:8080 {\n\trespond a\n\thandle_errors {\n\t\trespond b\n\t}\n}\n";
     let checked = Memory::main(text).sound().checked;
     assert_eq!(checked.sites.iter().map(|site| site.errors.len()).collect::<Vec<_>>(), [1, 1]);
 }

@@ -48,14 +48,7 @@ fn millis(millis: u64) -> Duration {
 
 fn fixed(most: u32) -> Limit {
     let label = "http://a.example".to_owned();
-    Limit {
-        label,
-        bound: Bound::Fixed(most),
-        queue: 0,
-        wait: Duration::ZERO,
-        lag: None,
-        shed_status: 503,
-    }
+    Limit { label, bound: Bound::Fixed(most), queue: 0, wait: Duration::ZERO, lag: None, shed_status: 503 }
 }
 
 #[test]
@@ -70,9 +63,15 @@ fn a_bound_says_only_what_is_written_and_refuses_the_rest_at_once() {
         ("limit in_flight 1 shed 429", Limit { shed_status: 429, ..fixed(1) }),
         ("limit adaptive", Limit { bound: adaptive(1, 4096), ..fixed(0) }),
         ("limit adaptive min 4", Limit { bound: adaptive(4, 4096), ..fixed(0) }),
-        ("limit adaptive max 9 min 9 shed 500", Limit { bound: adaptive(9, 9), shed_status: 500, ..fixed(0) }),
+        (
+            "limit adaptive max 9 min 9 shed 500",
+            Limit { bound: adaptive(9, 9), shed_status: 500, ..fixed(0) },
+        ),
         ("limit adaptive min 5000", Limit { bound: adaptive(5000, 5000), ..fixed(0) }),
-        ("limit {\nadaptive max 9\nqueue 3\n}", Limit { bound: adaptive(1, 9), queue: 3, wait: millis(1000), ..fixed(0) }),
+        (
+            "limit {\nadaptive max 9\nqueue 3\n}",
+            Limit { bound: adaptive(1, 9), queue: 3, wait: millis(1000), ..fixed(0) },
+        ),
         ("limit in_flight 5 {\nqueue 2 wait 1m\n}", Limit { queue: 2, wait: millis(60_000), ..fixed(5) }),
     ] {
         assert_eq!(limits(line), [expected], "{line}");
@@ -94,7 +93,8 @@ fn a_lag_that_nobody_tells_is_a_warning() {
     ] {
         assert_eq!(site(lines).sound().warnings.len(), warnings, "{lines}");
     }
-    let global = |site: &str| Memory::main(&format!("{{\nlimit lag 70ms\n}}\n:80 {{\n{site}\n}}\n")).file("a.mjs", "");
+    let global =
+        |site: &str| Memory::main(&format!("{{\nlimit lag 70ms\n}}\n:80 {{\n{site}\n}}\n")).file("a.mjs", "");
     assert_eq!(global("respond a").sound().warnings.len(), 1);
     assert_eq!(global("app a.mjs").sound().warnings.len(), 0);
 }
@@ -199,7 +199,22 @@ fn rate(zone: &str, events: u32, seconds: u64) -> RateLimit {
         window: Duration::from_secs(seconds),
         burst: events,
         keys_max: 100_000,
+        trusted_proxies: Vec::new(),
+        announce: false,
     }
+}
+
+fn everybody() -> RateKey {
+    RateKey::Template(Template::text("everybody"))
+}
+
+#[test]
+fn who_stands_in_front_of_every_site_says_who_a_client_is() {
+    let text = "{\n\tservers {\n\t\ttrusted_proxies static 10.0.0.5\n\t}\n}\n:80\nrate_limit 10r/s\n";
+    let Step::RateLimit(rate) = Memory::main(text).sound().checked.sites[0].routes[0].step.clone() else {
+        panic!()
+    };
+    assert_eq!(rate.trusted_proxies.iter().map(ToString::to_string).collect::<Vec<_>>(), ["10.0.0.5/32"]);
 }
 
 #[test]
@@ -226,13 +241,14 @@ fn a_rate_on_one_line_counts_each_client() {
             "rate_limit 10r/s by cookie session",
             RateLimit { key: RateKey::Cookie("session".into()), ..rate("http://a.example", 10, 1) },
         ),
-        (
-            "rate_limit 10r/s by everybody",
-            RateLimit { key: RateKey::Template(Template::default()), ..rate("http://a.example", 10, 1) },
-        ),
+        ("rate_limit 10r/s by everybody", RateLimit { key: everybody(), ..rate("http://a.example", 10, 1) }),
         (
             "rate_limit 10r/s by {host}",
             RateLimit { key: value(Placeholder::Host), ..rate("http://a.example", 10, 1) },
+        ),
+        (
+            "rate_limit 10r/s announce burst 3",
+            RateLimit { announce: true, burst: 3, ..rate("http://a.example", 10, 1) },
         ),
         ("rate_limit 10r/s by {client_ip}", rate("http://a.example", 10, 1)),
         (
@@ -267,13 +283,13 @@ fn zones_are_written_as_the_plugin_has_them() {
                 window 1s
                 burst 3
                 keys 1000
+                announce
             }
         }";
-    let everybody = RateKey::Template(Template::default());
     let expected = [
         RateLimit { key: RateKey::Template(Template::text("static")), ..rate("static_example", 100, 60) },
         rate("dynamic_example", 2, 5),
-        RateLimit { key: everybody, burst: 3, keys_max: 1000, ..rate("nobody_said", 1, 1) },
+        RateLimit { key: everybody(), burst: 3, announce: true, keys_max: 1000, ..rate("nobody_said", 1, 1) },
     ];
     assert_eq!(rates(lines), expected);
     assert_eq!(
@@ -295,7 +311,8 @@ fn a_caddyfile_for_the_plugin_checks_without_a_word() {
 fn a_zone_of_one_name_and_the_same_settings_is_one() {
     let lines = "handle /a/* {\nrate_limit 10r/s zone both\n}\nhandle /b/* {\nrate_limit 10r/s zone both\n}";
     assert_eq!(rates(lines), [rate("both", 10, 1), rate("both", 10, 1)]);
-    let unnamed = "handle /a/* {\nrate_limit 10r/s\n}\nhandle {\nrate_limit 10r/s\nrate_limit 1r/s burst 3\n}";
+    let unnamed =
+        "handle /a/* {\nrate_limit 10r/s\n}\nhandle {\nrate_limit 10r/s\nrate_limit 1r/s burst 3\n}";
     let names: Vec<String> = rates(unnamed).into_iter().map(|rate| rate.zone).collect();
     assert_eq!(names, ["http://a.example /a/*", "http://a.example", "http://a.example #2"]);
 }

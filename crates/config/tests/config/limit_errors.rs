@@ -172,6 +172,12 @@ rate_limit {
 );
 
 #[test]
+fn a_site_has_a_bounded_number_of_bounds() {
+    let lines: String = (0..64).map(|number| format!("limit /{number} in_flight 3\n")).collect();
+    insta::assert_snapshot!(site(&lines).errors());
+}
+
+#[test]
 fn a_word_of_another_server_names_ours() {
     let lines = "limit_conn addr 10\nlimit_req zone=one\nerror_page 502 /502.html\nlimit_req_zone a b c";
     insta::assert_snapshot!(site(lines).errors());

@@ -24,7 +24,11 @@ pub(crate) fn routes(arguments: &Routes) -> Result<(), Failure> {
 
 fn page(checked: &Checked) -> String {
     let sites = checked.sites.iter().enumerate();
-    let bound = checked.global.limit.as_deref().map(|limit| format!("every site\n       limit  *  {}\n", words::bounds(limit)));
+    let bound = checked
+        .global
+        .limit
+        .as_deref()
+        .map(|limit| format!("every site\n       limit  *  {}\n", words::bounds(limit)));
     let pages = sites.map(|(number, site)| site_page(checked, number, site));
     bound.into_iter().chain(pages).collect::<Vec<_>>().join("\n")
 }

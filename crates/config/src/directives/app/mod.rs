@@ -16,11 +16,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::limit::OfApp;
 use super::{limit, placed, trust};
 use crate::check::Context;
 use crate::check::matcher::{Chosen, Scope, split};
 use crate::check::order::Placed;
-use super::limit::OfApp;
 use crate::checked::limit::Limit;
 use crate::checked::{App, AppRun, Step, WorkerCount};
 use crate::limits::APP_NODE_ADDRESS_BYTES_MIN;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::matcher_of;
 use crate::checked::limit::RateLimit;
+use crate::limits::LIMITS_PER_SITE_MAX;
 use crate::problem::Place;
 use crate::syntax::Line;
 
@@ -16,6 +17,8 @@ use crate::syntax::Line;
 pub(crate) struct KnownLimits {
     /// The site that is read now, and the matchers of the blocks around the line; empty where a block has none.
     around: Vec<String>,
+    /// Bounds of this site.
+    in_site: usize,
     /// The names of all bounds.
     labels: HashSet<String>,
     /// How many bounds and zones stand in one place, so that a thousand of them need not be counted for each.
@@ -36,6 +39,7 @@ impl KnownLimits {
     pub(crate) fn begin_site(&mut self, label: &str) {
         self.around = vec![label.to_owned()];
         self.lags.clear();
+        self.in_site = 0;
     }
 
     /// What follows stands in the block of this line.
@@ -49,8 +53,14 @@ impl KnownLimits {
         self.around.pop();
     }
 
+    /// Whether this site has as many bounds as it may have.
+    pub(super) fn is_full(&self) -> bool {
+        self.in_site >= LIMITS_PER_SITE_MAX
+    }
+
     /// A name that no other bound has.
     pub(super) fn label(&mut self, matcher: Option<&str>) -> String {
+        self.in_site += 1;
         let place = self.place(matcher);
         let label = numbered(place, &mut self.bounds_in, |label| self.labels.contains(label));
         self.labels.insert(label.clone());

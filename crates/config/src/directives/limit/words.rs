@@ -14,8 +14,7 @@ use crate::limits::{
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
 
-const OPTIONS: [&str; 8] =
-    ["in_flight", "queue", "wait", "priority", "shed", "adaptive", "lag", "off"];
+const OPTIONS: [&str; 8] = ["in_flight", "queue", "wait", "priority", "shed", "adaptive", "lag", "off"];
 /// Those that make a bound.
 const BOUNDS: [&str; 3] = ["in_flight", "adaptive", "lag"];
 const PRIORITIES: [&str; 3] = ["high", "normal", "low"];
@@ -202,8 +201,9 @@ fn priority(token: &Token) -> Result<Priority, Box<Problem>> {
 
 /// A status that says no: a client that got another would take it for an answer.
 fn shed(token: &Token) -> Result<u16, Box<Problem>> {
-    let status = number(token, "what `shed` answers with", 400, 599)
-        .map_err(|problem| problem.help("503 says that the server is busy, 429 that the client asks too much"))?;
+    let status = number(token, "what `shed` answers with", 400, 599).map_err(|problem| {
+        problem.help("503 says that the server is busy, 429 that the client asks too much")
+    })?;
     Ok(u16::try_from(status).unwrap_or(super::SHED_STATUS))
 }
 

@@ -8,7 +8,7 @@ use crate::check::Reading;
 use crate::check::template::{fixed, template};
 use crate::check::value::{duration, field_name, is_token, number};
 use crate::checked::limit::{RateKey, RateLimit};
-use crate::checked::{Part, Placeholder, Template};
+use crate::checked::{Network, Part, Placeholder, Template};
 use crate::directives::unknown_word;
 use crate::limits::{
     RATE_INTERVAL_NANOS_MIN, RATE_KEYS_MAX, RATE_KEYS_MIN, RATE_MEMORY_MAX, RATE_ZONE_CHARACTERS_MAX,
@@ -16,10 +16,12 @@ use crate::limits::{
 use crate::problem::{Place, Problem};
 use crate::syntax::Token;
 
-/// Keys that are remembered where the file does not say: some megabytes, and more clients than most sites have at a time.
+/// Keys that are remembered where the file does not say: less than three megabytes, and more clients than most sites have at a time.
 const KEYS: u32 = 100_000;
 /// What `by` takes besides placeholders.
-const KEY_WORDS: [&str; 4] = ["ip", "header", "cookie", "everybody"];
+const KEY_WORDS: [&str; 4] = ["ip", "header", "cookie", EVERYBODY];
+/// The key of a zone that counts all requests together.
+const EVERYBODY: &str = "everybody";
 /// How a rate is written.
 const RATE_HELP: &str = "write a number of requests and a time: `10r/s`, `100r/m`, `1000r/h`, `50r/10s`";
 
@@ -31,6 +33,7 @@ pub(super) struct Zone<'l> {
     window: Duration,
     burst: Option<u32>,
     keys: u32,
+    announces: bool,
     /// Where its name is written, or else its line.
     place: &'l Place,
     /// Where it says how many, and in which time.
@@ -45,7 +48,18 @@ impl<'l> Zone<'l> {
         let (place, key) = (&line.place, RateKey::ClientAddress);
         let window = Duration::from_secs(1);
         let (rate_place, burst_place) = (place, place);
-        Self { name, key, events: 1, window, burst: None, keys: KEYS, place, rate_place, burst_place }
+        Self {
+            name,
+            key,
+            events: 1,
+            window,
+            burst: None,
+            keys: KEYS,
+            announces: false,
+            place,
+            rate_place,
+            burst_place,
+        }
     }
 
     /// Where to say what is wrong with its name.
@@ -62,8 +76,8 @@ impl<'l> Zone<'l> {
         self.rate_place = &token.place;
         self.burst_place = &token.place;
         let (events, time) = token.text.split_once("r/").ok_or_else(wrong)?;
-        self.events = events.parse().ok().filter(|events| *events > 0).ok_or_else(wrong)?;
-        let time = if time.starts_with(|first: char| first.is_ascii_digit()) {
+        self.events = events.parse::<u32>().ok().filter(|events| *events > 0).ok_or_else(wrong)?;
+        let time = if time.starts_with(|first: char| first.is_ascii_digit() || first == '.') {
             time.to_owned()
         } else {
             format!("1{time}")
@@ -96,7 +110,7 @@ impl<'l> Zone<'l> {
     /// `keys N`
     pub(super) fn keys(&mut self, token: &Token) -> Result<(), Box<Problem>> {
         self.keys = count(token, "`keys`", RATE_KEYS_MIN, RATE_KEYS_MAX)
-            .map_err(|problem| problem.help("so many clients are remembered; each takes some 50 bytes"))?;
+            .map_err(|problem| problem.help("so many clients are remembered; each takes some 26 bytes"))?;
         Ok(())
     }
 
@@ -109,8 +123,9 @@ impl<'l> Zone<'l> {
             let help = format!(
                 "letters, digits, `-`, `_`, `.` and `:` make one, at most {RATE_ZONE_CHARACTERS_MAX} of them"
             );
-            return Err(Problem::error("name", &token.place, format!("`{name}` is no name of a zone"))
-                .help(help));
+            return Err(
+                Problem::error("name", &token.place, format!("`{name}` is no name of a zone")).help(help)
+            );
         }
         (self.name, self.place) = (name, &token.place);
         Ok(())
@@ -118,7 +133,12 @@ impl<'l> Zone<'l> {
 
     /// All requests count together, as the plugin has it where nothing is said.
     pub(super) fn has_one_key(&mut self) {
-        self.key = RateKey::Template(Template::default());
+        self.key = RateKey::Template(Template::text(EVERYBODY));
+    }
+
+    /// `announce`
+    pub(super) fn announce(&mut self) {
+        self.announces = true;
     }
 
     /// `key TEXT`, as the plugin has it: a text without placeholders is one count for all.
@@ -131,7 +151,7 @@ impl<'l> Zone<'l> {
     pub(super) fn by(&mut self, reading: Reading<'_>, token: &Token) -> Result<(), Box<Problem>> {
         self.key = match token.text.as_str() {
             "ip" => RateKey::ClientAddress,
-            "everybody" => RateKey::Template(Template::default()),
+            EVERYBODY => RateKey::Template(Template::text(EVERYBODY)),
             _ => {
                 let key = template(reading, token)?;
                 // A word that was meant as one of ours would count everybody together.
@@ -165,8 +185,8 @@ impl<'l> Zone<'l> {
         Ok(())
     }
 
-    /// What it says, where the server can count it.
-    pub(super) fn finished(self) -> Result<RateLimit, Box<Problem>> {
+    /// What it says, where the server can count it. These say who a client is.
+    pub(super) fn finished(self, trusted_proxies: Vec<Network>) -> Result<RateLimit, Box<Problem>> {
         let (events, window) = (u128::from(self.events), self.window.as_nanos());
         let wrong = |place: &Place, message: &str, help: &str| {
             Err(Problem::error("rate", place, message).help(help.to_owned()))
@@ -186,7 +206,8 @@ impl<'l> Zone<'l> {
         let burst = self.burst.unwrap_or(self.events);
         let memory = (window / events + 1).saturating_mul(u128::from(burst));
         if memory > RATE_MEMORY_MAX.as_nanos() {
-            let message = format!("it would take more than {days} days until {burst} requests can come again");
+            let message =
+                format!("it would take more than {days} days until {burst} requests can come again");
             return wrong(self.burst_place, &message, "make `burst` smaller, or the time shorter");
         }
         Ok(RateLimit {
@@ -196,6 +217,8 @@ impl<'l> Zone<'l> {
             window: self.window,
             burst,
             keys_max: self.keys,
+            trusted_proxies,
+            announce: self.announces,
         })
     }
 }
@@ -206,6 +229,7 @@ fn key_of(key: Template) -> RateKey {
         [Part::Value(Placeholder::RemoteHost)] => RateKey::ClientAddress,
         [Part::Value(Placeholder::Header(name))] => RateKey::Header(name.clone()),
         [Part::Value(Placeholder::Cookie(name))] => RateKey::Cookie(name.clone()),
+        [] => RateKey::Template(Template::text(EVERYBODY)),
         _ => RateKey::Template(key),
     }
 }
