@@ -111,7 +111,7 @@ impl<'g> Way<'g> {
         let (gates, always) = site.map_or((&[][..], 0), |site| (&*site.all, site.always));
         // Where no worker serves yet there is nobody to protect, and it is the application's queue that waits for one.
         let has_own = pool.is_some_and(|pool| pool.gate.is_some() && pool.has_workers());
-        let wanted = gathered.gates | always | u64::from(has_own) << OWN;
+        let wanted = gathered.gates | always | (u64::from(has_own) << OWN);
         Self { gates, pool, wanted, priority: gathered.priority }
     }
 
@@ -148,6 +148,11 @@ impl<'g> Pass<'g> {
     pub(crate) fn go_further(mut self, way: Way<'g>) -> Entrance<'g> {
         self.way = way;
         if way.wanted == 0 { Entrance::In(self) } else { self.go_on(Instant::now()) }
+    }
+
+    /// How long the answer takes is its client's doing, and says nothing of those who answer.
+    pub(crate) fn forget_time(&mut self) {
+        self.since = None;
     }
 
     /// The answer's head is there. Those that may last for ever make room for others.

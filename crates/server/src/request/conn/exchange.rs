@@ -99,6 +99,15 @@ impl<'l, 'c> Upload<'l, 'c> {
         self.line.codec.borrow().request_body()
     }
 
+    /// Whether all of it has arrived. (Of chunks that is not known before they are read.)
+    pub(crate) fn is_here(&self) -> bool {
+        match self.length() {
+            BodyLength::None => true,
+            BodyLength::Known(length) => self.input.unread().len() as u64 >= length,
+            BodyLength::Chunked => false,
+        }
+    }
+
     /// If a handler is waited for, the time for it begins now and is so much.
     pub(crate) fn expect_handler_within(&self, time: Duration) {
         self.line.handler_time.set(time);

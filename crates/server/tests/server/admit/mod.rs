@@ -66,7 +66,8 @@ fn serve_with(global: &str, program: &Program, directives: &str) -> TestServer {
 fn text(global: &str, program: &Program, directives: &str) -> String {
     let app = format!("{{\nsupervise off {}\nlimit off\n}}", program.address);
     let directives = directives.replace("APP", &app);
-    format!("{{\n{global}\n}}\nhttp://localhost:0 {{\nbind 127.0.0.1\n{directives}\n}}\n")
+    let global = if global.is_empty() { String::new() } else { format!("{{\n{global}\n}}\n") };
+    format!("{global}http://localhost:0 {{\nbind 127.0.0.1\n{directives}\n}}\n")
 }
 
 /// A client that has asked for a path.

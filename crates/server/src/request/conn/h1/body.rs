@@ -15,11 +15,13 @@ use crate::request::rescue::Fault;
 
 impl Connection {
     /// Reads a request body that no handler wants, within bounds, so that the connection can be kept.
-    /// A client that waits for `100 Continue` is not asked for a body; its connection is closed.
+    /// A client that waits for `100 Continue` is not asked for a body; its connection is closed. Where there is too
+    /// much to do (`fault`), a body is not waited for.
     pub(super) async fn drop_body(
         &mut self,
         input: &mut Input,
         output: &mut Vec<u8>,
+        fault: Option<Fault>,
     ) -> io::Result<Result<(), Fault>> {
         if self.codec.body_is_read() {
             return Ok(Ok(()));
@@ -32,6 +34,13 @@ impl Connection {
             }
             BodyLength::Known(_) | BodyLength::Chunked if self.codec.expects_continue() => {
                 self.codec.close_after_answer();
+                return Ok(Ok(()));
+            }
+            BodyLength::Known(_) | BodyLength::Chunked if fault.is_some_and(Fault::is_shed) => {
+                if self.drop_ready_body(input).await.is_err() {
+                    // The answer is there already; what follows of the body cannot be read.
+                    self.codec.close_after_answer();
+                }
                 return Ok(Ok(()));
             }
             BodyLength::Known(_) | BodyLength::Chunked => {}

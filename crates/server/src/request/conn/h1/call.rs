@@ -121,7 +121,10 @@ impl Connection {
         let line = self.line();
         let mut upload = Upload::new(&line, input);
         let mut refused = match let_in(entrance, &mut upload).await {
-            Ok(pass) => {
+            Ok(mut pass) => {
+                if !upload.is_here() {
+                    pass.forget_time();
+                }
                 line.pass.replace(pass);
                 None
             }

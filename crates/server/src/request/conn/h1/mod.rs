@@ -203,11 +203,19 @@ impl Connection {
             Begun::NeedsDisk(again, entrance) => Err((again, entrance)),
             Begun::Called(call) => return call.await,
         };
-        match begun {
-            Ok(served) => self.finish(desk, &view, served, started).await,
+        let served = match begun {
+            Ok(served) => served,
             // Seldom, and large.
-            Err((again, entrance)) => Box::pin(self.on_disk(desk, &view, again, entrance, started)).await,
+            Err((again, entrance)) => {
+                return Box::pin(self.on_disk(desk, &view, again, entrance, started)).await;
+            }
+        };
+        let Desk { input, output, head, answer } = desk;
+        // Whoever has answered has not read a body.
+        if let Err(fault) = self.drop_body(input, output, served.fault).await? {
+            return self.refuse(desk, fault).await.map(Some);
         }
+        self.send(output, head, answer, &view, served, started).await
     }
 
     /// One that needs the disk.
@@ -225,47 +233,34 @@ impl Connection {
             Entrance::Later(later) => self.let_in(later, input, output).await?,
             Entrance::Shed(fault) => Err(fault),
         };
-        let mut pass = match let_in {
-            Ok(pass) => pass,
+        let (_pass, served) = match let_in {
+            Ok(mut pass) => {
+                match again.on_blocking_thread(&view.snapshot, head, self.origin, answer).await {
+                    Ok(served) => {
+                        pass.answered(answer.status, false);
+                        // The disk is read until all of it is sent.
+                        (Some(pass), served)
+                    }
+                    Err(needs_call) => {
+                        // Seldom: what the way looks for on disk is looked for once more. The body is the
+                        // application's.
+                        let call = needs_call.call(&view.snapshot, head, self.origin);
+                        let entrance = pass.go_further(call.way());
+                        let busy = Busy { input, output, head, answer };
+                        return self.call(call, entrance, busy, view, started).await;
+                    }
+                }
+            }
             Err(fault) => {
                 let served = again.shed(&view.snapshot, head, self.origin, fault, answer);
                 if fault == Fault::ClientGone {
                     self.record(head, answer, view, served, 0, started.elapsed(), true);
                     return self.part(fault);
                 }
-                return self.finish(desk, view, served, started).await;
+                (None, served)
             }
         };
-        match again.on_blocking_thread(&view.snapshot, head, self.origin, answer).await {
-            Ok(served) => {
-                pass.answered(answer.status, false);
-                // The disk is read until all of it is sent.
-                self.finish(desk, view, served, started).await
-            }
-            Err(needs_call) => {
-                // Seldom: what the way looks for on disk is looked for once more. The body is the
-                // application's.
-                let call = needs_call.call(&view.snapshot, head, self.origin);
-                let entrance = pass.go_further(call.way());
-                self.call(call, entrance, Busy { input, output, head, answer }, view, started).await
-            }
-        }
-    }
-
-    /// Sends an answer that was there at once. Whoever has made it has not read a body.
-    async fn finish(
-        &mut self,
-        desk: &mut Desk,
-        view: &Rc<View>,
-        mut served: Served,
-        started: Instant,
-    ) -> io::Result<Option<After>> {
-        let Desk { input, output, head, answer } = desk;
-        if served.fault.is_some_and(Fault::is_shed) {
-            // A refusal waits for nothing.
-            let dropped = self.drop_ready_body(input).await;
-            served.fault = served.fault.or(dropped.err());
-        } else if let Err(fault) = self.drop_body(input, output).await? {
+        if let Err(fault) = self.drop_body(input, output, served.fault).await? {
             return self.refuse(desk, fault).await.map(Some);
         }
         self.send(output, head, answer, view, served, started).await
