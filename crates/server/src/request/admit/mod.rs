@@ -132,10 +132,8 @@ impl<'g> Way<'g> {
 
 impl<'g> Pass<'g> {
     /// Lets a request in, if that is possible now.
-    pub(crate) fn ask(way: Way<'g>, core: usize) -> Entrance<'g> {
-        let pass = Self { way, held: 0, core, since: None };
-        // Most requests have nothing to pass.
-        if way.wanted == 0 { Entrance::In(pass) } else { pass.go_on(Instant::now()) }
+    pub(crate) fn ask(way: Way<'g>, core: usize, now: Instant) -> Entrance<'g> {
+        Self { way, held: 0, core, since: None }.go_on(now)
     }
 
     /// A place behind nothing.
@@ -147,7 +145,7 @@ impl<'g> Pass<'g> {
     /// The request's way was longer than it had seemed; it keeps what it is in.
     pub(crate) fn go_further(mut self, way: Way<'g>) -> Entrance<'g> {
         self.way = way;
-        if way.wanted == 0 { Entrance::In(self) } else { self.go_on(Instant::now()) }
+        self.go_on(Instant::now())
     }
 
     /// How long the answer takes is its client's doing, and says nothing of those who answer.

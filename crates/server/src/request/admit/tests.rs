@@ -26,7 +26,7 @@ fn gathered(numbers: &[u8]) -> Gathered {
 }
 
 fn ask<'g>(gates: &'g Gates, numbers: &[u8]) -> Entrance<'g> {
-    Pass::ask(Way::new(Some(gates), gathered(numbers), None), 0)
+    Pass::ask(Way::new(Some(gates), gathered(numbers), None), 0, Instant::now())
 }
 
 fn pass<'g>(gates: &'g Gates, numbers: &[u8]) -> Pass<'g> {
@@ -59,8 +59,9 @@ fn a_request_is_in_flight_behind_every_gate_of_its_way_and_no_other() {
 #[test]
 fn without_limits_nothing_is_passed() {
     let gates = Gates::default();
-    assert!(pass(&gates, &[]).since.is_none());
-    assert!(matches!(Pass::ask(Way::new(None, gathered(&[]), None), 0), Entrance::In(_)));
+    assert_eq!(pass(&gates, &[]).held, 0);
+    let way = Way::new(None, gathered(&[]), None);
+    assert!(matches!(Pass::ask(way, 0, Instant::now()), Entrance::In(_)));
 }
 
 #[test]

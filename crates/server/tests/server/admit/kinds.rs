@@ -254,13 +254,3 @@ fn a_refusal_may_have_a_page_that_is_at_hand_and_asks_nobody_for_one() {
     assert_eq!(server.connect().get("/4").status, 503);
     assert_eq!(holding.paths().iter().filter(|path| *path == "/4").count(), 0);
 }
-
-#[test]
-fn more_limits_than_a_site_may_have_are_an_error_with_a_next_step() {
-    let holding = Holding::start();
-    let many: String = (0..64).map(|number| format!("limit /{number}/* in_flight 1\n")).collect();
-    let text = text("", &holding.program, &format!("{many}app APP"));
-    let error = TestServer::try_start(application(), &text, Wishes::default()).err().expect("an error");
-    let error = error.to_string();
-    assert!(error.contains("64 different limits") && error.contains("handle"), "{error}");
-}

@@ -279,13 +279,13 @@ impl Connection {
         let core = self.core.number;
         match serve_request(&view.snapshot, head, self.origin, answer) {
             Outcome::Served(served) => Begun::Served(served),
-            Outcome::NeedsDisk(again) => match Pass::ask(again.way(&view.snapshot), core) {
+            Outcome::NeedsDisk(again) => match Pass::ask(again.way(&view.snapshot), core, started) {
                 Entrance::Shed(fault) => {
                     Begun::Served(again.shed(&view.snapshot, head, self.origin, fault, answer))
                 }
                 entrance => Begun::NeedsDisk(again, entrance),
             },
-            Outcome::Call(call) => match Pass::ask(call.way(), core) {
+            Outcome::Call(call) => match Pass::ask(call.way(), core, started) {
                 Entrance::Shed(fault) => Begun::Served(call.shed(fault, answer)),
                 entrance => {
                     let busy = Busy { input, output, head, answer };
