@@ -120,13 +120,7 @@ pub fn serve_request<'a>(
 impl<'a> Call<'a> {
     /// The gates that it passes.
     pub(crate) fn way(&self) -> Way<'a> {
-        let snapshot = self.trip.snapshot;
-        let site = snapshot.sites.get(self.site).map(|site| &*site.gates);
-        let pool = match self.callee {
-            Callee::App(number) => snapshot.apps.get(number as usize),
-            Callee::Proxy(_) => None,
-        };
-        Way::new(site, self.trip.limits, pool.map(Arc::as_ref))
+        way(self.site, &self.trip, self.callee)
     }
 
     /// Makes the answer of one that is not let in.
@@ -137,6 +131,17 @@ impl<'a> Call<'a> {
         }
         Served::by(self.site, &mut self.trip)
     }
+}
+
+/// The gates on the way of a request to somebody.
+pub(crate) fn way<'a>(site: usize, trip: &Trip<'a>, callee: Callee) -> Way<'a> {
+    let snapshot = trip.snapshot;
+    let site = snapshot.sites.get(site).map(|site| &*site.gates);
+    let pool = match callee {
+        Callee::App(number) => snapshot.apps.get(number as usize),
+        Callee::Proxy(_) => None,
+    };
+    Way::new(site, trip.limits, pool.map(Arc::as_ref))
 }
 
 impl Served {

@@ -19,7 +19,7 @@ use crate::request::error_route::{self, Led};
 use crate::request::handle::{Ended, app, proxy};
 use crate::request::rescue::{self, Fault};
 use crate::request::trip::{Callee, Trip};
-use crate::request::{Call, NeedsDisk, Served};
+use crate::request::{Call, NeedsDisk, Served, way};
 
 /// How asking ended.
 struct Asked {
@@ -141,8 +141,15 @@ impl Connection {
                 && !fault.leaves_nobody()
             {
                 if let Some(other) = fail(trip, site, fault, view, &upload, answer).await {
-                    callee = other;
-                    continue;
+                    // It has left whom it asked first.
+                    drop(line.pass.replace(Pass::nowhere()));
+                    if let Entrance::In(pass) = Pass::ask(way(site, trip, other), line.core.number) {
+                        line.pass.replace(pass);
+                        callee = other;
+                        continue;
+                    }
+                    // Nobody waits for a page.
+                    error_route::give_up(trip, answer);
                 }
                 ended = Ok(Ended::Complete);
             }
