@@ -74,9 +74,11 @@ impl Configured {
         kept.zones = rate::zones(&checked, &kept.zones);
         let made = gates::make(&checked, &kept.gates)?;
         kept.gates = made.all;
-        let known = Known { stores: &wishes, apps: &apps, proxies: &settings, zones: &kept.zones, limits: &[] };
+        let known =
+            Known { stores: &wishes, apps: &apps, proxies: &settings, zones: &kept.zones, limits: &[] };
         let sites = checked.sites.iter().zip(&made.sites);
-        let routes = sites.map(|(site, gates)| compile(&site.routes, Known { limits: &gates.limits, ..known }));
+        let routes =
+            sites.map(|(site, gates)| compile(&site.routes, Known { limits: &gates.limits, ..known }));
         let routes = routes.collect();
         let errors = checked.sites.iter().map(|site| compile_errors(&site.errors, known)).collect();
         let gates = made.sites.into_iter().map(|site| site.gates).collect();
@@ -114,7 +116,8 @@ impl Configured {
 
     /// A snapshot of all this.
     pub(super) fn snapshot(&self, registry: &Registry) -> Arc<Snapshot> {
-        let sites = self.checked.sites.iter().zip(&self.routes).zip(&self.gates).zip(&self.errors).zip(&self.logs);
+        let sites =
+            self.checked.sites.iter().zip(&self.routes).zip(&self.gates).zip(&self.errors).zip(&self.logs);
         let sites = sites.map(|((((site, routes), gates), errors), logs)| Site {
             label: site.label.as_str().into(),
             routes: Arc::clone(routes),

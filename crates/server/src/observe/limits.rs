@@ -29,10 +29,15 @@ pub fn render_limits(limits: &[LimitStatus]) -> String {
     each("onehop_limit_in_flight", "gauge", "Requests that are in flight behind a limit.", &|limit| {
         Some(u64::from(limit.in_flight))
     });
-    each("onehop_limit_bound", "gauge", "Requests that may be in flight behind a limit, as it is now.", &|limit| {
-        limit.bound.map(u64::from)
+    each(
+        "onehop_limit_bound",
+        "gauge",
+        "Requests that may be in flight behind a limit, as it is now.",
+        &|limit| limit.bound.map(u64::from),
+    );
+    each("onehop_limit_queued", "gauge", "Requests that wait to be let in.", &|limit| {
+        Some(limit.queued as u64)
     });
-    each("onehop_limit_queued", "gauge", "Requests that wait to be let in.", &|limit| Some(limit.queued as u64));
     each("onehop_limit_let_in_total", "counter", "Requests that were let in.", &|limit| Some(limit.let_in));
     let name = "onehop_limit_shed_total";
     family(&mut out, name, "counter", "Requests that were not let in, by cause.");

@@ -61,8 +61,8 @@ pub(crate) fn fill(answer: &mut Answer, retry_after_seconds: u32) {
 }
 
 const SECONDS: [&str; RETRY_AFTER_SECONDS_MAX as usize] = [
-    "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18", "19", "20",
-    "21", "22", "23", "24", "25", "26", "27", "28", "29", "30",
+    "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16", "17", "18", "19",
+    "20", "21", "22", "23", "24", "25", "26", "27", "28", "29", "30",
 ];
 
 /// Which refusals a core writes into access logs: the first ones of each tick.

@@ -16,9 +16,7 @@ use regex_lite::Regex;
 use onehop_config::checked::limit::Priority;
 use onehop_config::checked::{self, Encode, FileServer, HeaderStep, RedirectKind, Spa, Template};
 
-pub use compile::{
-    Known, StoreWish, app_wishes, compile, compile_errors, limit_wishes, store_wishes,
-};
+pub use compile::{Known, StoreWish, app_wishes, compile, compile_errors, limit_wishes, store_wishes};
 pub use hosts::HostTable;
 pub(crate) use hosts::without_port as host_without_port;
 pub(crate) use matcher::matches;

@@ -76,7 +76,9 @@ fn a_way_over_the_disk_to_somebody_else_is_one_request_in_flight() {
 fn a_stream_of_events_is_in_flight_until_it_has_begun() {
     let program = Program::start(|talk, head| {
         if path_of(head) == "/events" {
-            talk.say("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n");
+            talk.say(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n",
+            );
             // Until its client has gone.
             talk.rest();
             return false;

@@ -23,7 +23,10 @@ fn as_many_are_in_flight_as_may_be_some_wait_and_the_rest_is_refused_at_once() {
     wait_until(&server, 0, 0);
     assert_eq!(limit(&server).let_in, 4);
     assert_eq!(server.metric("onehop_limit_let_in_total{limit=\"http://localhost:0\"}"), 4);
-    assert_eq!(server.metric("onehop_limit_shed_total{limit=\"http://localhost:0\",cause=\"queue_full\"}"), 1);
+    assert_eq!(
+        server.metric("onehop_limit_shed_total{limit=\"http://localhost:0\",cause=\"queue_full\"}"),
+        1
+    );
     assert_eq!(server.metric("onehop_limit_bound"), 2);
 }
 

@@ -26,7 +26,8 @@ fn is_told(receiver: &mut Receiver, sender: Sender) -> bool {
 #[test]
 fn the_first_who_came_is_the_first() {
     let (mut queue, now) = (Queue::new(8, WAIT), Instant::now());
-    let (mut one, mut two) = (join(&mut queue, Priority::Normal, now), join(&mut queue, Priority::Normal, now));
+    let (mut one, mut two) =
+        (join(&mut queue, Priority::Normal, now), join(&mut queue, Priority::Normal, now));
     assert!(is_told(&mut one.1, queue.take_next(now).expect("one")));
     assert!(is_told(&mut two.1, queue.take_next(now).expect("two")));
     assert!(queue.take_next(now).is_none());
