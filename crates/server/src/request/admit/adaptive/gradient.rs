@@ -327,8 +327,7 @@ impl Gradient {
             return;
         }
         let is_queue = window.rate >= RATE_FELL * probe.above.rate;
-        let is_same =
-            self.is_tested && self.long.is_some_and(|long| (window.latency / long - 1.0).abs() < SAME);
+        let is_same = self.is_tested && self.long.is_some_and(|long| (window.latency / long - 1.0).abs() < SAME);
         let next = self.below(window);
         if is_queue && !is_same && next < probe.at {
             self.probe = Some(Probe { at: next, above: *window, is_queue, ..probe });

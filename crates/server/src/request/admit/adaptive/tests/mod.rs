@@ -175,12 +175,7 @@ fn among_long_polls_an_overload_still_leaves_the_servers_busy() {
     let calm = Phase { long_polls: 10.0, ..phase(40, 0.4, 2, service) };
     let overload = Phase { seconds: 30, rate: 3.0 * service.capacity(2), ..calm };
     let found = stretch(&run(GATE, &[calm, overload])[45..]);
-    println!(
-        "{:.3} of capacity, p99 {:.4}, {:?}",
-        found.goodput / service.capacity(2),
-        found.p99,
-        found.bounds
-    );
+    println!("{:.3} of capacity, p99 {:.4}, {:?}", found.goodput / service.capacity(2), found.p99, found.bounds);
     assert!(found.goodput >= 0.8 * service.capacity(2), "{found:?}");
 }
 
