@@ -34,6 +34,7 @@ pub(super) fn make(checked: &Checked, before: &[Arc<Gate>]) -> Result<Made, Stri
         let mut limits: Vec<_> = checked.global.limit.iter().cloned().collect();
         let has_server = !limits.is_empty();
         limit_wishes(&site.routes, &mut limits);
+        site.errors.iter().for_each(|errors| limit_wishes(&errors.routes, &mut limits));
         if limits.len() > SITE_LIMITS_MAX {
             return Err(format!(
                 "{} has {} different limits, of which one site may have {SITE_LIMITS_MAX}: let several of its routes \

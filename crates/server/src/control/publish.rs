@@ -76,12 +76,13 @@ impl Configured {
         kept.gates = made.all;
         let known =
             Known { stores: &wishes, apps: &apps, proxies: &settings, zones: &kept.zones, limits: &[] };
-        let sites = checked.sites.iter().zip(&made.sites);
-        let routes =
-            sites.map(|(site, gates)| compile(&site.routes, Known { limits: &gates.limits, ..known }));
-        let routes = routes.collect();
-        let errors = checked.sites.iter().map(|site| compile_errors(&site.errors, known)).collect();
-        let gates = made.sites.into_iter().map(|site| site.gates).collect();
+        let sites = || {
+            let sites = checked.sites.iter().zip(&made.sites);
+            sites.map(|(site, gates)| (site, Known { limits: &gates.limits, ..known }))
+        };
+        let routes = sites().map(|(site, known)| compile(&site.routes, known)).collect();
+        let errors = sites().map(|(site, known)| compile_errors(&site.errors, known)).collect();
+        let gates = made.sites.iter().map(|site| Arc::clone(&site.gates)).collect();
         let logs = open_logs(&checked)?;
         for listener in &checked.listeners {
             if !kept.addresses.iter().any(|known| is_same_place(known, &listener.address)) {

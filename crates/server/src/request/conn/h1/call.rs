@@ -143,7 +143,8 @@ impl Connection {
                 if let Some(other) = fail(trip, site, fault, view, &upload, answer).await {
                     // It has left whom it asked first.
                     drop(line.pass.replace(Pass::nowhere()));
-                    if let Entrance::In(pass) = Pass::ask(way(site, trip, other), line.core.number) {
+                    let way = way(site, trip, other);
+                    if let Entrance::In(pass) = Pass::ask(way, line.core.number, Instant::now()) {
                         line.pass.replace(pass);
                         callee = other;
                         continue;
