@@ -78,7 +78,7 @@ impl Configured {
             Known { stores: &wishes, apps: &apps, proxies: &settings, zones: &kept.zones, limits: &[] };
         let sites = || {
             let sites = checked.sites.iter().zip(&made.sites);
-            sites.map(|(site, gates)| (site, Known { limits: &gates.limits, ..known }))
+            sites.map(move |(site, gates)| (site, Known { limits: &gates.limits, ..known }))
         };
         let routes = sites().map(|(site, known)| compile(&site.routes, known)).collect();
         let errors = sites().map(|(site, known)| compile_errors(&site.errors, known)).collect();
