@@ -194,7 +194,7 @@ impl NeedsDisk {
         answer: &mut Answer,
     ) -> Served {
         let mut trip = Trip::new(head, origin, snapshot);
-        trip.asked = Asked::again(self.counted);
+        trip.asked = Asked::again(self.counted, self.fault);
         match snapshot.sites.get(self.site) {
             Some(site) => match travel(&mut trip, site, Some(fault), answer) {
                 Travelled::Answered => {}
@@ -226,7 +226,7 @@ impl NeedsDisk {
             let site = snapshot.sites.get(number)?;
             let mut trip = Trip::new(&head, origin, &snapshot);
             trip.may_block = true;
-            trip.asked = Asked::again(counted);
+            trip.asked = Asked::again(counted, fault);
             let travelled = travel(&mut trip, site, fault, &mut answer);
             let counted = trip.asked.counted();
             Some((answer, travelled, Served::by(number, &mut trip), counted))
@@ -252,7 +252,7 @@ impl NeedsCall {
     pub(crate) fn call<'a>(&self, snapshot: &'a Snapshot, head: &'a RequestHead, origin: Origin) -> Call<'a> {
         let mut trip = Trip::new(head, origin, snapshot);
         trip.may_block = true;
-        trip.asked = Asked::again(self.counted);
+        trip.asked = Asked::again(self.counted, self.fault);
         let travelled = snapshot
             .sites
             .get(self.site)

@@ -136,6 +136,30 @@ fn a_file_from_disk_counts_once_although_its_way_is_made_twice() {
 }
 
 #[test]
+fn a_page_about_a_refusal_tells_the_same_wherever_it_comes_from() {
+    let folder = application();
+    write(folder.path(), "localhost/busy.html", b"busy");
+    let pages = [
+        ("respond busy".to_owned(), 1),
+        (format!("root * {}/{{host}}\n\t\trewrite * /busy.html\n\t\tfile_server", folder.path().display()), 2),
+    ];
+    for (page, last) in pages {
+        let text = format!(
+            "http://localhost:0 {{\n\trate_limit 1r/h zone api\n\trespond hello\n\
+             \thandle_errors 429 {{\n\t\t{page}\n\t}}\n}}\n"
+        );
+        let server = TestServer::start(application(), &text, Wishes::default());
+        let mut client = from(last, &server);
+        assert_eq!(client.get("/").status, 200);
+        let answer = client.get("/");
+        assert_eq!((answer.status, answer.text()), (429, "busy".to_owned()));
+        let wait = answer.field("Retry-After").unwrap();
+        assert_eq!(answer.field("RateLimit"), Some(&*format!("\"api\";r=0;t={wait}")));
+        assert_eq!(server.metric("onehop_rate_limit_refused_total"), 1);
+    }
+}
+
+#[test]
 fn the_answer_of_an_upstream_and_its_failure_tell_what_is_left() {
     let program = Program::start(|talk, _| talk.answer("hello"));
     let text = format!(

@@ -46,6 +46,8 @@ pub(crate) struct Asked<'a> {
     met: u32,
     /// Of these the first ones, which have counted the request on the trip before.
     counted: u32,
+    /// What the last one of them refused it with.
+    refused: Option<Fault>,
     told: Vec<Told<'a>>,
 }
 
@@ -103,6 +105,12 @@ impl Zone {
         let key = self.keys.of(&self.settings, trip);
         let asked = &mut trip.asked;
         asked.met += 1;
+        if asked.met == asked.counted
+            && let Some(fault @ Fault::RateLimited { retry_after }) = asked.refused
+        {
+            asked.told = vec![Told { zone: self, requests: 0, seconds: u64::from(retry_after) }];
+            return Err(fault);
+        }
         let verdict = if asked.met <= asked.counted {
             Verdict::LetIn { full_at: self.table.full_at(key) }
         } else {
@@ -137,9 +145,10 @@ impl fmt::Debug for Zone {
 }
 
 impl Asked<'_> {
-    /// For a trip that is made again after one that was counted by so many zones.
-    pub(crate) fn again(counted: u32) -> Self {
-        Self { counted, ..Self::default() }
+    /// For a trip that is made again after one that was counted by so many zones, and failed with this.
+    pub(crate) fn again(counted: u32, failed: Option<Fault>) -> Self {
+        let refused = failed.filter(|fault| matches!(fault, Fault::RateLimited { .. }));
+        Self { counted, refused, ..Self::default() }
     }
 
     /// Zones that have counted this request until now.

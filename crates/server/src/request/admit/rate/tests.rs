@@ -162,16 +162,34 @@ fn a_trip_that_is_made_again_is_counted_once_and_tells_the_same() {
     assert!(first.is_some());
     for _ in 0..10 {
         let mut again = asking.trip();
-        again.asked = Asked::again(trip.asked.counted());
+        again.asked = Asked::again(trip.asked.counted(), None);
         zone.ask_at(SECOND, &mut again).unwrap();
         assert_eq!((told(&again), again.asked.counted()), (first.clone(), 1));
     }
     // What it meets only now counts.
     let mut again = asking.trip();
-    again.asked = Asked::again(1);
+    again.asked = Asked::again(1, None);
     zone.ask_at(SECOND, &mut again).unwrap();
     zone.ask_at(SECOND, &mut again).unwrap();
     assert_eq!((again.asked.counted(), zone.counts().let_in), (2, 2));
+}
+
+#[test]
+fn a_refused_trip_that_is_made_again_is_refused_again_with_the_same_words() {
+    let zone = zone(limit(1, Duration::from_secs(10), 1));
+    let asking = Asking::from("192.0.2.1");
+    assert_eq!(answer(&[&zone], &asking, SECOND).0, 200);
+    let mut trip = asking.trip();
+    let fault = zone.ask_at(SECOND, &mut trip).unwrap_err();
+    for now in [SECOND, 3 * SECOND, 30 * SECOND] {
+        let mut again = asking.trip();
+        again.asked = Asked::again(trip.asked.counted(), Some(fault));
+        assert_eq!(zone.ask_at(now, &mut again), Err(fault));
+        let mut answer = Answer::default();
+        again.asked.tell(&mut answer);
+        assert_eq!(answer.fields.get("RateLimit"), Some(&b"\"api\";r=0;t=10"[..]));
+    }
+    assert_eq!(zone.counts().refused, 1);
 }
 
 #[test]
