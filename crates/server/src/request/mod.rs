@@ -193,6 +193,8 @@ impl NeedsDisk {
         fault: Fault,
         answer: &mut Answer,
     ) -> Served {
+        // One that had failed already, and whose page is on disk, is told that.
+        let fault = self.fault.filter(|_| fault.is_shed()).unwrap_or(fault);
         let mut trip = Trip::new(head, origin, snapshot);
         trip.asked = Asked::again(self.counted, self.fault);
         match snapshot.sites.get(self.site) {
