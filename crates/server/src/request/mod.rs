@@ -112,7 +112,10 @@ pub fn serve_request<'a>(
     let mut trip = Trip::new(head, origin, snapshot);
     match travel(&mut trip, site, None, answer) {
         Travelled::Answered => Outcome::Served(Served::by(number, &mut trip)),
-        Travelled::NeedsDisk => Outcome::NeedsDisk(NeedsDisk::of(number, &trip, None)),
+        Travelled::NeedsDisk => {
+            let failed = trip.failure.as_ref().map(|failure| failure.fault);
+            Outcome::NeedsDisk(NeedsDisk::of(number, &trip, failed))
+        }
         Travelled::Call(callee) => Outcome::Call(Call { site: number, trip, callee }),
     }
 }

@@ -48,6 +48,7 @@ impl Api for Remembering {
             }],
             apps: Vec::new(),
             proxies: Vec::new(),
+            limits: Vec::new(),
         }
     }
 

@@ -300,7 +300,7 @@ impl Drop for Waiting<'_> {
 fn tell(waiting: impl IntoIterator<Item = Sender>, cause: Cause) {
     for to in waiting {
         // One who has just gone needs no word.
-        drop(to.send(Word::Shed(cause)));
+        let _ = to.send(Word::Shed(cause));
     }
 }
 

@@ -22,7 +22,7 @@ use crate::limits::{LIMIT_QUEUE_STANDING_PART, LIMIT_QUEUE_TARGET_PART};
 pub(super) type Sender = oneshot::Sender<Word>;
 
 /// Whom a queue knows by this.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Ticket {
     priority: Priority,
     /// Grows with every one who comes.

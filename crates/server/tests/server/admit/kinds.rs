@@ -200,7 +200,7 @@ fn an_application_is_protected_where_nothing_is_written_and_not_with_off() {
 #[test]
 fn an_application_whose_event_loop_is_late_is_given_no_more() {
     // By its own word it is a second late.
-    let server = crate::workers::serve("late 1000", "limit lag 70ms");
+    let server = crate::workers::serve("late_loop 1000", "limit lag 70ms");
     let begun = Instant::now();
     let refusal = loop {
         let answer = server.connect().get("/api/x");
@@ -214,7 +214,7 @@ fn an_application_whose_event_loop_is_late_is_given_no_more() {
     assert!(by_limit > 0 && by_limit == by_all, "{by_limit} {by_all}");
     assert_eq!(limit(&server).bound, None);
     assert_eq!(server.connect().get("/").status, 200, "files are served on");
-    let punctual = crate::workers::serve("late 20", "limit lag 70ms");
+    let punctual = crate::workers::serve("late_loop 20", "limit lag 70ms");
     for _ in 0..20 {
         assert_eq!(punctual.connect().get("/api/x").status, 200);
     }

@@ -102,7 +102,7 @@ class Worker:
             if self.behaviour == "mute" and self.begun:
                 return
             token = payload[:8]
-            delay = int(self.argument) * 1000 if self.behaviour == "late" else 0
+            delay = int(self.argument) * 1000 if self.behaviour == "late_loop" else 0
             self.control.send(frame(PONG, token + struct.pack("<IIQQQ", delay, 0, self.begun, 1 << 20, 8 << 20)))
         elif kind == RETIRE:
             os._exit(0)
