@@ -105,9 +105,8 @@ fn a_client_is_who_a_trusted_proxy_says_and_nobody_else_can_say_so() {
     };
     let server = TestServer::start(application(), RESPOND, with(trusting));
     let (mut front, mut client) = (from(2, &server), from(1, &server));
-    let status = |client: &mut Client, said: &str| {
-        ask(client, "/", &format!("X-Forwarded-For: {said}\r\n")).status
-    };
+    let status =
+        |client: &mut Client, said: &str| ask(client, "/", &format!("X-Forwarded-For: {said}\r\n")).status;
     assert_eq!(status(&mut front, "192.0.2.1"), 200);
     assert_eq!(status(&mut front, "198.51.100.1, 192.0.2.1"), 429);
     assert_eq!(status(&mut front, "2001:db8::1"), 200);
@@ -141,7 +140,10 @@ fn a_page_about_a_refusal_tells_the_same_wherever_it_comes_from() {
     write(folder.path(), "localhost/busy.html", b"busy");
     let pages = [
         ("respond busy".to_owned(), 1),
-        (format!("root * {}/{{host}}\n\t\trewrite * /busy.html\n\t\tfile_server", folder.path().display()), 2),
+        (
+            format!("root * {}/{{host}}\n\t\trewrite * /busy.html\n\t\tfile_server", folder.path().display()),
+            2,
+        ),
     ];
     for (page, last) in pages {
         let text = format!(
@@ -169,9 +171,7 @@ fn the_answer_of_an_upstream_and_its_failure_tell_what_is_left() {
     let announced = || RateLimit { announce: true, ..limit(10) };
     let server = TestServer::start(application(), &text, with(announced));
     let mut client = from(1, &server);
-    for (path, status, told) in
-        [("/good", 200, "\"api\";r=9;t=3240"), ("/bad", 502, "\"api\";r=8;t=2880")]
-    {
+    for (path, status, told) in [("/good", 200, "\"api\";r=9;t=3240"), ("/bad", 502, "\"api\";r=8;t=2880")] {
         let answer = client.get(path);
         assert_eq!((answer.status, answer.field("RateLimit")), (status, Some(told)), "{path}");
         assert_eq!(answer.field("RateLimit-Policy"), Some("\"api\";q=10;w=3600"), "{path}");
@@ -181,11 +181,7 @@ fn the_answer_of_an_upstream_and_its_failure_tell_what_is_left() {
 #[test]
 fn a_flood_of_new_keys_fills_a_bounded_table_and_leaves_others_alone() {
     const KEYS: u32 = 20_000;
-    let by_header = || RateLimit {
-        key: RateKey::Header("x-key".to_owned()),
-        keys_max: 1_000,
-        ..limit(2)
-    };
+    let by_header = || RateLimit { key: RateKey::Header("x-key".to_owned()), keys_max: 1_000, ..limit(2) };
     let server = TestServer::start(application(), RESPOND, with(by_header));
     let mut other = from(2, &server);
     assert_eq!(ask(&mut other, "/", "X-Key: greedy\r\n").status, 200);

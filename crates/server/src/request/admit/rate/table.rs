@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use hashbrown::HashTable;
 
 use super::gcra::{Rate, Verdict};
-use crate::limits::{RATE_PARTS_MAX, RATE_PART_KEYS_MIN};
+use crate::limits::{RATE_PART_KEYS_MIN, RATE_PARTS_MAX};
 use crate::request::core::Padded;
 
 /// Keys looked at for a place where there is none: with a quarter of all full again, one of them is in 99 of 100 cases.
@@ -160,9 +160,8 @@ impl Part {
             entry.remove();
             counts.displaced += u64::from(old.full_at > now);
         }
-        places.insert_unique(new.key, number, |other| {
-            known.get(*other as usize).map_or(0, |known| known.key)
-        });
+        places
+            .insert_unique(new.key, number, |other| known.get(*other as usize).map_or(0, |known| known.key));
     }
 
     /// A place that another key has, and that may be given away; `None` where there is room for one more.

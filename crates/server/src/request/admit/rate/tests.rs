@@ -115,7 +115,8 @@ fn those_let_in_are_told_what_is_left_where_that_is_asked_for() {
 fn errors_of_others_tell_what_is_left_and_redirections_do_not() {
     let zone = zone(RateLimit { announce: true, ..limit(10, Duration::from_secs(1), 20) });
     let asking = Asking::from("192.0.2.1");
-    for (status, is_told) in [(200, true), (302, false), (308, false), (304, true), (404, true), (503, true)] {
+    for (status, is_told) in [(200, true), (302, false), (308, false), (304, true), (404, true), (503, true)]
+    {
         let mut trip = asking.trip();
         zone.ask_at(SECOND, &mut trip).unwrap();
         let mut answer = Answer::default();
@@ -135,8 +136,7 @@ fn errors_of_others_tell_what_is_left_and_redirections_do_not() {
 #[test]
 fn of_several_zones_only_the_one_that_refuses_is_told() {
     let second = zone(RateLimit { announce: true, ..limit(5, Duration::from_secs(1), 5) });
-    let hour =
-        zone(RateLimit { zone: "hour".to_owned(), ..limit(2, Duration::from_secs(3_600), 2) });
+    let hour = zone(RateLimit { zone: "hour".to_owned(), ..limit(2, Duration::from_secs(3_600), 2) });
     let asking = Asking::from("192.0.2.1");
     for _ in 0..2 {
         let (status, lines) = answer(&[&second, &hour], &asking, SECOND);
@@ -195,7 +195,8 @@ fn a_refused_trip_that_is_made_again_is_refused_again_with_the_same_words() {
 #[test]
 fn a_client_known_by_its_address_costs_no_allocation() {
     let networks = vec![Network::new("10.0.0.0".parse().unwrap(), 8).unwrap()];
-    let zone = zone(RateLimit { trusted_proxies: networks, ..limit(u32::MAX, Duration::from_secs(1), 1_000) });
+    let zone =
+        zone(RateLimit { trusted_proxies: networks, ..limit(u32::MAX, Duration::from_secs(1), 1_000) });
     let said = "X-Forwarded-For: 198.51.100.7, 2001:db8::1\r\n";
     for asking in
         [Asking::from("192.0.2.1"), Asking::from("2001:db8::1"), Asking::with(Some("10.0.0.1"), said)]
