@@ -25,7 +25,7 @@ fn an_upstream_that_is_not_there_is_answered_with_the_sites_page() {
     assert_eq!(client.answer_to_head().status, 502);
     // Those who failed are counted, not those who made the page.
     let site = "onehop_requests_total{site=\"http://localhost:0\"";
-    assert_eq!(server.metric(&format!("{site},handler=\"proxy\",class=\"5xx\"")), 4);
+    assert_eq!(server.metric(&format!("{site},handler=\"reverse_proxy\",class=\"5xx\"")), 4);
     assert_eq!(server.metric("onehop_refused_total{cause=\"upstream_unreachable\""), 4);
 }
 
