@@ -327,7 +327,8 @@ impl Gradient {
             return;
         }
         let is_queue = window.rate >= RATE_FELL * probe.above.rate;
-        let is_same = self.is_tested && self.long.is_some_and(|long| (window.latency / long - 1.0).abs() < SAME);
+        let is_near = |long: f64| (window.latency / long - 1.0).abs() < SAME;
+        let is_same = self.is_tested && self.long.is_some_and(is_near);
         let next = self.below(window);
         if is_queue && !is_same && next < probe.at {
             self.probe = Some(Probe { at: next, above: *window, is_queue, ..probe });

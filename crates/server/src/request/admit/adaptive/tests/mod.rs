@@ -51,10 +51,7 @@ fn phase(seconds: usize, load: f64, servers: usize, service: Service) -> Phase {
 fn assert_good(name: &str, capacity: f64, alone: f64, found: &Stretch) {
     let share = found.goodput / capacity;
     let slower = found.p99 / alone;
-    println!(
-        "{name}: goodput {share:.3} of capacity, p99 {slower:.2} times alone, bounds {:?}",
-        found.bounds
-    );
+    println!("{name}: goodput {share:.3} of capacity, p99 {slower:.2} times alone, bounds {:?}", found.bounds);
     assert!(share >= 0.9, "{name}: {share} of capacity; {found:?}");
     assert!(slower <= 3.0, "{name}: {slower} times as long as alone; {found:?}");
 }
@@ -175,7 +172,8 @@ fn among_long_polls_an_overload_still_leaves_the_servers_busy() {
     let calm = Phase { long_polls: 10.0, ..phase(40, 0.4, 2, service) };
     let overload = Phase { seconds: 30, rate: 3.0 * service.capacity(2), ..calm };
     let found = stretch(&run(GATE, &[calm, overload])[45..]);
-    println!("{:.3} of capacity, p99 {:.4}, {:?}", found.goodput / service.capacity(2), found.p99, found.bounds);
+    let share = found.goodput / service.capacity(2);
+    println!("{share:.3} of capacity, p99 {:.4}, {:?}", found.p99, found.bounds);
     assert!(found.goodput >= 0.8 * service.capacity(2), "{found:?}");
 }
 
