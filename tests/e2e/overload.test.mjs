@@ -7,7 +7,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { join } from "node:path";
 import { test } from "node:test";
-import { startOnehop, workFolder } from "./program.mjs";
+import { freePort, startOnehop, workFolder } from "./program.mjs";
 
 /** In flight and waiting. */
 const ROOM = 4;
@@ -87,16 +87,12 @@ test("those who wait and leave make room for others", async (context) => {
   for (const one of first) one.leave();
   await Promise.allSettled(first.map(({ answer }) => answer));
 
-  // In flight are the two that the application has, or has let go of; the queue is empty, sooner or later.
-  for (;;) {
-    const one = server.ask("/normal/later");
-    const waits = await Promise.race([one.answer.then(() => false), server.ask("/static/page.txt").answer.then(() => true)]);
-    if (waits && !one.isOver()) {
-      server.release();
-      assert.equal((await one.answer).status, 200);
-      return;
-    }
-  }
+  await until(async () => (await server.figure("in_flight")) === 0 && (await server.figure("queued")) === 0);
+  const second = Array.from({ length: CLIENTS }, (_, index) => server.ask(`/normal/${index}`));
+  await counted(second, CLIENTS - ROOM);
+  server.release();
+  const answers = await Promise.all(second.map(({ answer }) => answer));
+  assert.equal(answers.filter(({ status }) => status === 200).length, ROOM);
 });
 
 async function start(context) {
@@ -105,8 +101,9 @@ async function start(context) {
   mkdirSync(join(folder, "static"));
   writeFileSync(join(folder, "static/page.txt"), "a page\n");
   const release = join(folder, "release");
+  const admin = `127.0.0.1:${await freePort()}`;
   const text = `{
-	admin off
+	admin ${admin}
 }
 http://localhost:0 {
 	handle /static/* {
@@ -128,6 +125,11 @@ http://localhost:0 {
   const agent = new Agent({ keepAlive: false });
   context.after(() => agent.destroy());
   server.ask = (path) => asking(`${server.origin}${path}`, agent);
+  // What metrics say of the one bound that there is.
+  server.figure = async (name) => {
+    const said = await (await fetch(`http://${admin}/metrics`)).text();
+    return Number(new RegExp(`^onehop_limit_${name}\\{[^}]*\\} (\\d+)$`, "m").exec(said)[1]);
+  };
   server.release = () => writeFileSync(release, "");
   return server;
 }
@@ -157,6 +159,11 @@ async function counted(asked, count) {
   }
   const over = asked.filter(({ isOver }) => isOver()).length;
   assert.equal(over, count, "more were refused than had to be");
+}
+
+/** Asks again until it is so; the test's own deadline ends what never is. */
+async function until(holds) {
+  while (!(await holds()));
 }
 
 /** The answers of those that are over. */

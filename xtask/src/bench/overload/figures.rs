@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use onehop_load::latency::Latencies;
-use onehop_load::outcome::{Bottleneck, Run};
 use onehop_load::statistics;
 use serde_json::{Value, json};
 
+use super::super::load::in_words;
 use super::offer::Offered;
 use super::steps::{Application, Step};
 
@@ -116,7 +116,7 @@ impl Figures {
             file_missed: seen.file.total.requests().saturating_sub(seen.file.total.good),
             statuses: total.statuses.clone(),
             faults: if total.faults.sum() == 0 { String::new() } else { format!("{:?}", total.faults) },
-            load_limit: seen.run.generator.bottleneck.and_then(in_words),
+            load_limit: seen.run.generator.bottleneck.map(in_words),
         }
     }
 }
@@ -241,21 +241,6 @@ pub(super) fn at(latencies: &Latencies, share: f64) -> Option<f64> {
 fn middle_of(figures: impl Iterator<Item = f64>) -> Option<f64> {
     let figures: Vec<f64> = figures.collect();
     (!figures.is_empty()).then(|| statistics::median(&figures))
-}
-
-/// That connections are busy is what an overload is; all else is the load's own fault.
-fn in_words(bottleneck: Bottleneck) -> Option<String> {
-    match bottleneck {
-        Bottleneck::Thread { share } => Some(format!("its thread used {:.0} % of a core", share * 100.0)),
-        Bottleneck::Core { share } => {
-            Some(format!("its thread waited for a core for {:.0} % of the time", share * 100.0))
-        }
-        Bottleneck::System { refused } => Some(format!("the system refused {refused} of its connections")),
-        Bottleneck::Late { p99, .. } => Some(format!("requests were sent {p99:?} late")),
-        Bottleneck::Connections { arrivals } => {
-            Some(format!("{arrivals} requests waited for a connection"))
-        }
-    }
 }
 
 fn rounded(figure: f64) -> f64 {

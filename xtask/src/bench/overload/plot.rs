@@ -113,7 +113,7 @@ pub(super) fn svg(chart: &Chart) -> String {
 }
 
 /// Round numbers from 0 to `high` or a little more; the last one is where the axis should end.
-pub(super) fn even_ticks(high: f64) -> Vec<f64> {
+fn even_ticks(high: f64) -> Vec<f64> {
     let high = if high.is_finite() && high > 0.0 { high } else { 1.0 };
     let rough = high / 5.0;
     let power = 10f64.powf(rough.log10().floor());
@@ -124,7 +124,7 @@ pub(super) fn even_ticks(high: f64) -> Vec<f64> {
 }
 
 /// Powers of ten from not above `low` to not below `high`.
-pub(super) fn decades(low: f64, high: f64) -> Vec<f64> {
+fn decades(low: f64, high: f64) -> Vec<f64> {
     let is_usable = low.is_finite() && high.is_finite() && low > 0.0 && high >= low;
     let (low, high) = if is_usable { (low, high) } else { (1.0, 10.0) };
     let first = low.log10().floor() as i32;
