@@ -7,7 +7,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { join } from "node:path";
 import { test } from "node:test";
-import { freePort, startOnehop, workFolder } from "./program.mjs";
+import { startOnehop, workFolder } from "./program.mjs";
 
 /** In flight and waiting. */
 const ROOM = 4;
@@ -101,9 +101,8 @@ async function start(context) {
   mkdirSync(join(folder, "static"));
   writeFileSync(join(folder, "static/page.txt"), "a page\n");
   const release = join(folder, "release");
-  const admin = `127.0.0.1:${await freePort()}`;
   const text = `{
-	admin ${admin}
+	admin 127.0.0.1:0
 }
 http://localhost:0 {
 	handle /static/* {
@@ -125,9 +124,10 @@ http://localhost:0 {
   const agent = new Agent({ keepAlive: false });
   context.after(() => agent.destroy());
   server.ask = (path) => asking(`${server.origin}${path}`, agent);
+  const { metrics } = await server.event(({ event }) => event === "admin_listening");
   // What metrics say of the one bound that there is.
   server.figure = async (name) => {
-    const said = await (await fetch(`http://${admin}/metrics`)).text();
+    const said = await (await fetch(metrics)).text();
     return Number(new RegExp(`^onehop_limit_${name}\\{[^}]*\\} (\\d+)$`, "m").exec(said)[1]);
   };
   server.release = () => writeFileSync(release, "");
