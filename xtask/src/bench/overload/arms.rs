@@ -215,7 +215,9 @@ impl Arm {
 
     fn nginx(&self, around: &Surroundings, port: u16, upstream: u16, capacity: f64) -> Outcome<Vec<String>> {
         let zone = match self.name {
-            "nginx-limit-conn" => "limit_conn_zone $server_name zone=all:1m; limit_conn_status 503;".to_owned(),
+            "nginx-limit-conn" => {
+                "limit_conn_zone $server_name zone=all:1m; limit_conn_status 503;".to_owned()
+            }
             "nginx-limit-req" => {
                 let rate = capacity.floor().max(1.0);
                 format!("limit_req_zone $server_name zone=all:1m rate={rate}r/s; limit_req_status 503;")
@@ -287,12 +289,7 @@ impl Running {
 fn application() -> Outcome<PathBuf> {
     let place = install::javascript_rival("overload")?;
     let servers = ground::root().join("benchmarks/servers");
-    let copies = [
-        "overload/express.mjs",
-        "overload/pool.mjs",
-        "frameworks/place.mjs",
-        "app/work.mjs",
-    ];
+    let copies = ["overload/express.mjs", "overload/pool.mjs", "frameworks/place.mjs", "app/work.mjs"];
     for copy in copies {
         let name = Path::new(copy).file_name().ok_or("a file without a name")?;
         std::fs::copy(servers.join(copy), place.join(name))?;

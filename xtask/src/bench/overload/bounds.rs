@@ -117,7 +117,9 @@ impl Judge<'_> {
     }
 
     fn accepted(&self) -> Verdict {
-        let of = |step: &str, figure: fn(&Figures) -> Option<f64>| self.results.middle(self.application, self.arm, step, figure);
+        let of = |step: &str, figure: fn(&Figures) -> Option<f64>| {
+            self.results.middle(self.application, self.arm, step, figure)
+        };
         let unloaded = of(UNLOADED, |figures| figures.p99_ms);
         let service = of(UNLOADED, |figures| figures.p50_ms).unwrap_or_default();
         let wait = arms::wait_of(self.arm).map(|wait| wait.as_secs_f64() * 1e3 + service);
@@ -178,9 +180,9 @@ impl Judge<'_> {
     }
 
     fn unloaded(&self) -> Verdict {
-        let failed = self.results.middle(self.application, self.arm, UNLOADED, |figures| {
-            Some(figures.refused + figures.lost)
-        });
+        let failed = self
+            .results
+            .middle(self.application, self.arm, UNLOADED, |figures| Some(figures.refused + figures.lost));
         let figure = failed.map(|share| (share <= 0.0, format!("{:.3} %", share * 100.0)));
         self.told(UNLOADED, &format!("nobody is refused at {UNLOADED}"), figure)
     }
@@ -193,7 +195,8 @@ impl Judge<'_> {
         if all.is_empty() {
             return self.verdict(&what, None, "not measured".to_owned());
         }
-        let slowest = all.iter().copied().collect::<Option<Vec<Duration>>>().and_then(|all| all.into_iter().max());
+        let slowest =
+            all.iter().copied().collect::<Option<Vec<Duration>>>().and_then(|all| all.into_iter().max());
         let figure = slowest.map_or("never".to_owned(), |took| format!("{:.1} s", took.as_secs_f64()));
         self.verdict(&what, Some(slowest.is_some_and(|took| took <= RECOVERY_MAX)), figure)
     }

@@ -130,9 +130,8 @@ impl Results {
         step: &str,
         figure: fn(&Figures) -> Option<f64>,
     ) -> Option<f64> {
-        let fits = |row: &&Row| {
-            row.of.application == application && row.of.arm == arm && row.step.name == step
-        };
+        let fits =
+            |row: &&Row| row.of.application == application && row.of.arm == arm && row.step.name == step;
         middle_of(self.rows.iter().filter(fits).filter_map(|row| figure(&row.figures)))
     }
 

@@ -42,7 +42,10 @@ fn goodput(results: &Results, application: Application) -> Chart {
         across: offered(),
         up: Axis::even("good answers per second", highest),
         series,
-        rules: capacity.map(|rate| Rule { at: Place::Up(rate), label: format!("C = {rate:.0}/s") }).into_iter().collect(),
+        rules: capacity
+            .map(|rate| Rule { at: Place::Up(rate), label: format!("C = {rate:.0}/s") })
+            .into_iter()
+            .collect(),
     }
 }
 
@@ -51,7 +54,10 @@ fn accepted(results: &Results, application: Application) -> Chart {
     let unloaded = results.middle(application, OURS, UNLOADED, |figures| figures.p99_ms);
     Chart {
         title: format!("p99 of accepted requests: {}", application.name()),
-        subtitle: format!("{}; from the intended start; nobody waits longer than 2 s", application.in_words()),
+        subtitle: format!(
+            "{}; from the intended start; nobody waits longer than 2 s",
+            application.in_words()
+        ),
         across: offered(),
         up: milliseconds("p99 of good answers", &series),
         series,
@@ -87,7 +93,8 @@ fn recovery(results: &Results, application: Application) -> Chart {
     let series: Vec<Series> = arms::ALL.iter().enumerate().filter_map(of_arm).collect();
     let times = || series.iter().flat_map(|series| series.points.iter().map(|(at, _)| *at));
     let (low, high) = (times().fold(0.0, f64::min), times().fold(1.0, f64::max));
-    let ticks = (low.floor() as i32..=high.ceil() as i32).map(|second| (f64::from(second), second.to_string()));
+    let ticks =
+        (low.floor() as i32..=high.ceil() as i32).map(|second| (f64::from(second), second.to_string()));
     Chart {
         title: format!("From 10 C back to 0.5 C: {}", application.name()),
         subtitle: "p99 of good answers in each tenth of a second".to_owned(),

@@ -97,7 +97,10 @@ pub(super) fn svg(chart: &Chart) -> String {
     let (title, subtitle) = (escaped(&chart.title), escaped(&chart.subtitle));
     let _ = writeln!(text, "<title>{title}</title>\n<desc>{subtitle}</desc>\n{}", style_sheet());
     let _ = writeln!(text, r#"<rect class="paper" width="{WIDTH}" height="{HEIGHT}"/>"#);
-    let _ = writeln!(text, r#"<text class="ink" x="{LEFT}" y="26" font-size="17" font-weight="600">{title}</text>"#);
+    let _ = writeln!(
+        text,
+        r#"<text class="ink" x="{LEFT}" y="26" font-size="17" font-weight="600">{title}</text>"#
+    );
     let _ = writeln!(text, r#"<text class="faint" x="{LEFT}" y="46">{subtitle}</text>"#);
     axes(&mut text, chart);
     rules(&mut text, chart);
@@ -178,7 +181,9 @@ fn style_sheet() -> String {
         let _ = write!(dark, ".s{place}{{stroke:{on_dark};fill:{on_dark}}}");
     }
     // After the colours: a curve has no area.
-    format!("<style>{light}.curve{{fill:none}}@media (prefers-color-scheme: dark){{{dark}.curve{{fill:none}}}}</style>")
+    format!(
+        "<style>{light}.curve{{fill:none}}@media (prefers-color-scheme: dark){{{dark}.curve{{fill:none}}}}</style>"
+    )
 }
 
 fn axes(text: &mut String, chart: &Chart) {
@@ -192,12 +197,14 @@ fn axes(text: &mut String, chart: &Chart) {
         let (x, label) = (x_of(chart, *value), escaped(label));
         let _ = writeln!(text, r#"<line class="grid" x1="{x:.1}" y1="{TOP}" x2="{x:.1}" y2="{BOTTOM}"/>"#);
         let y = BOTTOM + 19.0;
-        let _ = writeln!(text, r#"<text class="faint" x="{x:.1}" y="{y}" text-anchor="middle">{label}</text>"#);
+        let _ =
+            writeln!(text, r#"<text class="faint" x="{x:.1}" y="{y}" text-anchor="middle">{label}</text>"#);
     }
     let _ = writeln!(text, r#"<path class="axis" fill="none" d="M{LEFT} {TOP}V{BOTTOM}H{RIGHT}"/>"#);
     let (middle, below) = (f64::midpoint(LEFT, RIGHT), BOTTOM + 43.0);
     let across = escaped(&chart.across.label);
-    let _ = writeln!(text, r#"<text class="ink" x="{middle}" y="{below}" text-anchor="middle">{across}</text>"#);
+    let _ =
+        writeln!(text, r#"<text class="ink" x="{middle}" y="{below}" text-anchor="middle">{across}</text>"#);
     let (middle, up) = (f64::midpoint(TOP, BOTTOM), escaped(&chart.up.label));
     let _ = writeln!(
         text,
@@ -274,7 +281,9 @@ fn mark(text: &mut String, style: usize, x: f64, y: f64) {
         }
         _ => {
             let (left, right, top, low) = (x - 4.6, x + 4.6, y - 4.6, y + 4.6);
-            format!(r#"<path class="s{style}" d="M{x:.1} {top:.1}L{right:.1} {y:.1}L{x:.1} {low:.1}L{left:.1} {y:.1}Z"/>"#)
+            format!(
+                r#"<path class="s{style}" d="M{x:.1} {top:.1}L{right:.1} {y:.1}L{x:.1} {low:.1}L{left:.1} {y:.1}Z"/>"#
+            )
         }
     };
     let _ = writeln!(text, "{shape}");
@@ -297,7 +306,11 @@ fn legend(text: &mut String, chart: &Chart) {
 
 /// A number as people write it: no digits that say nothing.
 fn plain(value: f64) -> String {
-    if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}").trim_end_matches('0').to_owned() }
+    if value.fract() == 0.0 {
+        format!("{value:.0}")
+    } else {
+        format!("{value:.2}").trim_end_matches('0').to_owned()
+    }
 }
 
 fn in_milliseconds(value: f64) -> String {

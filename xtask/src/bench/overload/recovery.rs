@@ -23,7 +23,8 @@ pub(super) fn until_normal(
     let is_slow = |slice: &Slice| slice.good == 0 || slice.p99 > slow;
     let is_abnormal = |place: usize| {
         let (low, high) = (place.saturating_sub(NEAR), (place + NEAR + 1).min(after.len()));
-        let slow_around = after.get(low..high).unwrap_or_default().iter().filter(|slice| is_slow(slice)).count();
+        let slow_around =
+            after.get(low..high).unwrap_or_default().iter().filter(|slice| is_slow(slice)).count();
         after.get(place).is_some_and(|slice| slice.bad > 0 || (is_slow(slice) && slow_around > 1))
     };
     match (0..after.len()).rfind(|place| is_abnormal(*place)) {

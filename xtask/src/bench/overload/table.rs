@@ -76,7 +76,10 @@ pub(super) fn recovery(recovery: &Recovery) -> String {
     match took {
         Some(took) => {
             let seconds = took.as_secs_f64();
-            format!("  {:<18} normal {seconds:.1} s after 10 C (p99 to {slow_ms:.0} ms, nobody refused)", of.arm)
+            format!(
+                "  {:<18} normal {seconds:.1} s after 10 C (p99 to {slow_ms:.0} ms, nobody refused)",
+                of.arm
+            )
         }
         None => format!("  {:<18} not normal again after 10 C", of.arm),
     }
