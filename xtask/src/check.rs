@@ -26,6 +26,7 @@ const STEPS: &[&str] = &[
     "bench-app",
     "bench-frameworks",
     "bench-proxy",
+    "bench-overload",
     "bench-distance",
     "bench-idle",
     "bench-tree",
@@ -37,6 +38,7 @@ const PACKAGES: &[&str] = &[
     "curl",
     "strace",
     "fonts-dejavu-core",
+    "apache2-utils",
     "nginx-light",
     "libnginx-mod-http-brotli-static",
     "wrk",
@@ -64,11 +66,12 @@ const FRAMEWORKS_SECONDS: &str = "3600";
 type Bench = fn(&[&str]) -> Outcome;
 
 /// A short run of each benchmark: that it works, not how fast.
-const SMOKE_RUNS: [(&str, Bench); 7] = [
+const SMOKE_RUNS: [(&str, Bench); 8] = [
     ("bench-files", bench::files),
     ("bench-app", bench::app),
     ("bench-frameworks", bench::frameworks),
     ("bench-proxy", bench::proxy),
+    ("bench-overload", bench::overload),
     ("bench-distance", bench::distance),
     ("bench-idle", bench::idle),
     ("bench-tree", bench::tree),

@@ -43,6 +43,13 @@ Commands:
                   and behind nginx. Takes the same options as `bench app`.
   bench proxy     A reverse proxy before a server that costs nothing: CPU per request of the proxy alone,
                   rate, latency. Takes the same options as `bench files`.
+  bench overload  An application that is asked up to ten times of what it can answer, behind limiters of
+                  onehop, of nginx and of its own: goodput, p99, refusals, and the time until all is
+                  normal again. Takes --smoke, --rounds N (default 1), --seconds N (default 8),
+                  --arms A,B, --cases A,B, --list, --node PATH, and
+                  --steps A,B        only these loads
+                  --no-recovery      without the way back from ten times the capacity
+                  --apart            servers and load each have a core of their own
   bench distance  Searches at a server 91 ms away in each direction, with and without a proxy nearby,
                   at first and after ten idle minutes. Makes network namespaces (as root, or below
                   `unshare -r -n`). Takes --smoke, --arms A,B, --cases A,B, --list, and
@@ -83,6 +90,7 @@ fn main() -> ExitCode {
         ["bench", "app", options @ ..] => bench::app(options),
         ["bench", "frameworks", options @ ..] => bench::frameworks(options),
         ["bench", "proxy", options @ ..] => bench::proxy(options),
+        ["bench", "overload", options @ ..] => bench::overload(options),
         ["bench", "distance", options @ ..] => bench::distance(options),
         ["bench", "idle", options @ ..] => bench::idle(options),
         ["bench", "tree", options @ ..] => bench::tree(options),

@@ -150,7 +150,8 @@ fn seen_in(run: &Run) -> Seen {
     }
 }
 
-fn in_words(bottleneck: Bottleneck) -> String {
+/// Why figures are the load's own.
+pub(crate) fn in_words(bottleneck: Bottleneck) -> String {
     match bottleneck {
         Bottleneck::Thread { share } => format!("a thread of the load used {:.0} % of a core", share * 100.0),
         Bottleneck::Core { share } => {

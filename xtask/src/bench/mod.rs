@@ -3,8 +3,8 @@
 //! Servers are started, bound to cores and weighed by `onehop_load::measure`, and loaded by its engine.
 //! `arms.rs` names who is measured and how each is started, `servers.rs` on which cores, `load.rs` says what the
 //! engine is to ask and `outside.rs` has wrk check it, `probe.rs` asks one question at a time, `report.rs` prints and
-//! keeps the figures; `interrupt.rs` ends it all where a signal asks for that; `files.rs`, `app/`, `proxy/`, `distance/`,
-//! `idle.rs` and `tree.rs` are the measurements.
+//! keeps the figures; `interrupt.rs` ends it all where a signal asks for that; `files.rs`, `app/`, `proxy/`, `overload/`,
+//! `distance/`, `idle.rs` and `tree.rs` are the measurements.
 //! No measurement may start while another one runs: there are two cores, one for each side.
 
 mod app;
@@ -15,6 +15,7 @@ mod idle;
 mod interrupt;
 mod load;
 mod outside;
+mod overload;
 mod probe;
 mod proxy;
 mod report;
@@ -42,6 +43,11 @@ pub(crate) fn frameworks(words: &[&str]) -> Outcome {
 /// Other proxies.
 pub(crate) fn proxy(words: &[&str]) -> Outcome {
     interrupt::watched(proxy::run, words)
+}
+
+/// Limiters, when more is asked than can be answered.
+pub(crate) fn overload(words: &[&str]) -> Outcome {
+    interrupt::watched(overload::run, words)
 }
 
 /// A proxy before a server that is far away.

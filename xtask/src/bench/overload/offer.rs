@@ -1,0 +1,156 @@
+//! The load: requests at a rate that does not ask whether anybody answers, and a static file beside them.
+//!
+//! Owns what people bear: after two seconds nobody waits any more. An answer that comes later is no answer, a connection
+//! that is waited for counts from the moment at which its request was meant to begin.
+
+use std::net::SocketAddr;
+use std::thread::{ScopedJoinHandle, scope};
+use std::time::Duration;
+
+use onehop_load::engine::{self, LoadError};
+use onehop_load::measure;
+use onehop_load::outcome::Run;
+use onehop_load::plan::{Arrivals, Ask, Expect, Pace, Patience, Phase, Plan, Reuse, Spacing, Until};
+
+use crate::Outcome;
+
+use super::super::interrupt::{self, Interruptible};
+use super::super::servers::{self, Cores};
+use super::steps::Application;
+
+/// Where the static file is.
+pub(super) const FILE_PATH: &str = "/static/page.html";
+
+/// An answer that takes longer is of no use to the person who waits; the client goes away.
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Most connections at a time: what arrives within the patience at 10 C, with some room.
+const CONNECTIONS: usize = 6000;
+
+/// Requests for the file each second: enough for a p99 within seconds, and next to nothing for a server.
+const FILE_RATE: f64 = 400.0;
+
+/// Connections for them, more than are ever needed at once.
+const FILE_CONNECTIONS: usize = 64;
+
+/// Connections of the closed loop that finds the capacity: the pool has five, all of them are busy with this many, and
+/// nobody waits long.
+const CAPACITY_CONNECTIONS: usize = 10;
+
+/// A load on the application.
+pub(super) struct Offer {
+    pub(super) application: Application,
+    /// Rates in requests per second.
+    pub(super) phases: Vec<Phase>,
+    /// Requests for the route that matters most, and for the other one.
+    pub(super) weights: (u32, u32),
+    pub(super) warm_up: Duration,
+    pub(super) time: Duration,
+}
+
+/// What came of it, and of the file meanwhile.
+pub(super) struct Offered {
+    /// Requests of the route that matters most are its second tally.
+    pub(super) run: Run,
+    pub(super) file: Run,
+}
+
+/// Where the load goes and on which cores it runs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place {
+    pub(super) address: SocketAddr,
+    pub(super) cores: Cores,
+}
+
+impl Offer {
+    /// The same rate all the time.
+    pub(super) fn steady(application: Application, rate: f64, weights: (u32, u32), time: Duration) -> Offer {
+        Offer { application, phases: vec![steady(rate, time)], weights, warm_up: Duration::ZERO, time }
+    }
+
+    /// Puts it on a server, with the file beside it.
+    pub(super) fn put_on(&self, place: Place) -> Outcome<Offered> {
+        let asks = vec![
+            Ask { weight: self.weights.1, ..ask(place.address, self.application.path())? },
+            Ask { weight: self.weights.0, ..ask(place.address, self.application.high_path())? },
+        ];
+        let work = Plan {
+            warm_up: self.warm_up,
+            ..plan(place, asks, open(CONNECTIONS, self.phases.clone()), self.time)
+        };
+        let file = Plan { warm_up: self.warm_up, ..file_plan(place, self.time)? };
+        let (run, file) = scope(|scope| {
+            let file = scope.spawn(|| run_on(&file, place.cores));
+            let run = scope.spawn(|| run_on(&work, place.cores));
+            (joined(run), joined(file))
+        });
+        interrupt::check()?;
+        Ok(Offered { run: run?, file: file? })
+    }
+}
+
+/// The file alone.
+pub(super) fn file_alone(place: Place, time: Duration) -> Outcome<Run> {
+    let plan = file_plan(place, time)?;
+    let run = scope(|scope| joined(scope.spawn(|| run_on(&plan, place.cores))));
+    interrupt::check()?;
+    run
+}
+
+/// Answers per second to clients that ask again as soon as they have theirs: all that the application can do.
+pub(super) fn capacity(application: Application, place: Place, time: Duration) -> Outcome<f64> {
+    let closed = Pace::Closed { connections: CAPACITY_CONNECTIONS, think: Duration::ZERO };
+    let asks = vec![ask(place.address, application.path())?];
+    let plan = Plan { warm_up: time / 2, ..plan(place, asks, closed, time) };
+    let run = scope(|scope| joined(scope.spawn(|| run_on(&plan, place.cores))));
+    interrupt::check()?;
+    let run = run?;
+    let failures = run.total.unexpected + run.total.faults.sum();
+    if run.total.good == 0 || failures > 0 {
+        let name = application.name();
+        return Err(format!("the capacity of {name} is not known: {failures} requests failed").into());
+    }
+    Ok(run.rate())
+}
+
+/// One rate.
+pub(super) fn steady(rate: f64, length: Duration) -> Phase {
+    Phase { from: rate, to: rate, length }
+}
+
+fn ask(address: SocketAddr, path: &str) -> Outcome<Ask> {
+    Ok(Ask { expect: Expect::Exactly(vec![200]), ..servers::ask(address, path)? })
+}
+
+fn open(connections: usize, phases: Vec<Phase>) -> Pace {
+    Pace::Open { connections, arrivals: Arrivals { spacing: Spacing::Constant, phases } }
+}
+
+fn file_plan(place: Place, time: Duration) -> Outcome<Plan> {
+    let pace = open(FILE_CONNECTIONS, vec![steady(FILE_RATE, time)]);
+    Ok(plan(place, vec![ask(place.address, FILE_PATH)?], pace, time))
+}
+
+fn plan(place: Place, asks: Vec<Ask>, pace: Pace, time: Duration) -> Plan {
+    Plan {
+        asks,
+        pace,
+        until: Until { time: Some(time), ..Until::default() },
+        warm_up: Duration::ZERO,
+        threads: 1,
+        cores: if place.cores == Cores::Apart { place.cores.of_load() } else { Vec::new() },
+        reuse: Reuse::Kept,
+        patience: Patience { connect: PATIENCE, answer: PATIENCE },
+        seed: 1,
+    }
+}
+
+/// Threads that a plan binds to no core get those of the thread that starts them.
+fn run_on(plan: &Plan, cores: Cores) -> Result<Run, LoadError> {
+    measure::bind_to(&cores.of_load());
+    engine::run(plan, &mut Interruptible)
+}
+
+fn joined(load: ScopedJoinHandle<'_, Result<Run, LoadError>>) -> Outcome<Run> {
+    Ok(load.join().map_err(|_| "the load broke")??)
+}
