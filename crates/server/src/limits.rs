@@ -627,3 +627,9 @@ pub const GONE_LOOK_PERIOD: Duration = Duration::from_millis(50);
 /// [`SERVER_CONCURRENCY`] times a long head with its cookies: a worker that stands still for a moment is no reason to
 /// refuse what it has room for.
 pub const LANE_OUT_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// How often an address is tried again after its probe, and the pause between: a process that has just begun runs its
+/// program, and with it lets go of copied sockets, within microseconds, on a busy machine within milliseconds.
+pub const PROBE_COPY_TRIES: u32 = 20;
+/// See [`PROBE_COPY_TRIES`].
+pub const PROBE_COPY_PAUSE: Duration = Duration::from_millis(5);

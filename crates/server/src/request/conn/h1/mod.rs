@@ -211,7 +211,8 @@ impl Connection {
                     // Seldom: what the way looks for on disk is looked for once more. The body is the
                     // application's.
                     let call = needs_app.call(&view.snapshot, head, self.origin);
-                    return self.call(call, Busy { input, output, head, answer }, &view, started).await;
+                    return Box::pin(self.call(call, Busy { input, output, head, answer }, &view, started))
+                        .await;
                 }
             },
         };
