@@ -113,14 +113,15 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     });
     steps.step("licences", licences);
     steps.step("compile", || quiet(&mut command("cargo", &["test", "--workspace", "--locked", "--no-run"])));
-    // Tests mostly wait; what is built meanwhile gives way to them.
-    let fuzzing = fuzzes.then(|| std::thread::spawn(build_fuzz_targets));
+    // Some tests hold the load's clock against the server's: nothing is built beside them.
     steps.step("tests", || shown(&mut command("cargo", &["test", "--workspace", "--locked"])));
     steps.step("build", || {
         // The tests' own build: another one would take longer than all that it could save.
         ground::use_program(ground::target().join("debug/onehop"));
         quiet(&mut command("cargo", &["build", "--locked", "--package", "onehop"]))
     });
+    // The end-to-end tests mostly wait.
+    let fuzzing = fuzzes.then(|| std::thread::spawn(build_fuzz_targets));
     let built = !steps.failed("build");
     let with_program = |work: &dyn Fn() -> Outcome| match built {
         true => work(),

@@ -292,6 +292,12 @@ impl ClientCodec {
             Stage::Idle => return Ok(None),
             Stage::Answered | Stage::Tunnel | Stage::Broken => return Err(Refusal::OutOfOrder),
         }
+        // Only while nothing was looked at: a head that comes byte by byte is not read anew with each of them.
+        if self.scan.is_fresh()
+            && let Some(consumed) = tokenise::answer_at_once(input, &self.limits, head)
+        {
+            return self.take_head(head, consumed).map(Some);
+        }
         let bounds = Bounds {
             section_bytes: self.limits.head_bytes,
             section_refusal: Refusal::HeadTooLarge,

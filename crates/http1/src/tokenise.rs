@@ -68,6 +68,28 @@ pub(crate) fn request(
     Ok(Some(length))
 }
 
+/// Reads an answer's head that is whole and in order, into `head`, and says how long it is; `None` for anything else.
+pub(crate) fn answer_at_once(input: &[u8], limits: &Limits, head: &mut ResponseHead) -> Option<usize> {
+    let line_end = input.iter().position(|byte| *byte == b'\n')?;
+    let line = input.get(..line_end)?.strip_suffix(b"\r")?;
+    let (version, status, reason) = status_line(line).ok()?;
+    let mut room = [const { MaybeUninit::uninit() }; Limits::FIELDS_MAX];
+    let mut answer = httparse::Response::new(&mut []);
+    let parser = httparse::ParserConfig::default();
+    let parsed = parser.parse_response_with_uninit_headers(&mut answer, input, &mut room);
+    let Ok(httparse::Status::Complete(length)) = parsed else { return None };
+    let is_within = length <= limits.head_bytes && answer.headers.len() <= limits.fields;
+    let bytes = input.get(..length)?;
+    if !is_within || !fill(&mut head.fields, bytes, line_end + 1, answer.headers) {
+        head.clear();
+        return None;
+    }
+    head.version = version;
+    head.status = status;
+    head.reason = Span::new(line.len() - reason, line.len());
+    Some(length)
+}
+
 /// Reads an answer's whole head into `head`. The lines are known to end in CRLF.
 pub(crate) fn answer(bytes: &[u8], limits: &Limits, head: &mut ResponseHead) -> Result<(), Refusal> {
     let line = head_lines(bytes).next().unwrap_or_default();

@@ -667,3 +667,9 @@ pub const RATE_PARTS_MAX: usize = 64;
 /// Keys of one part at least, where a zone has room for more: with fewer, chance would fill one part long before the
 /// others.
 pub const RATE_PART_KEYS_MIN: usize = 256;
+
+/// How often an address is tried again after its probe, and the pause between: a process that has just begun runs its
+/// program, and with it lets go of copied sockets, within microseconds, on a busy machine within milliseconds.
+pub const PROBE_COPY_TRIES: u32 = 20;
+/// See [`PROBE_COPY_TRIES`].
+pub const PROBE_COPY_PAUSE: Duration = Duration::from_millis(5);

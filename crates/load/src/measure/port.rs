@@ -4,9 +4,10 @@
 //! an earlier round may linger there.
 
 use std::collections::VecDeque;
-use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use super::process::read;
 
@@ -16,6 +17,10 @@ const GIVEN_MAX: usize = 512;
 const ATTEMPTS: usize = 1000;
 /// Below are ports that people give to services.
 const FIRST_PORT: u16 = 10_000;
+/// Looks at a port of which a process that has just begun may hold a copy, and the pause between them: it runs its
+/// program within microseconds, on a busy machine within milliseconds.
+const COPY_LOOKS: u32 = 20;
+const COPY_LOOK_PERIOD: Duration = Duration::from_millis(5);
 /// The first port from which Linux takes those of outgoing connections (`ip_local_port_range`), unless it is told
 /// otherwise. A port of that range may be taken by a connection of the load's own.
 const FIRST_OUTGOING_PORT: u16 = 32_768;
@@ -54,9 +59,17 @@ pub(crate) fn is_free(port: u16) -> bool {
             error.kind() == std::io::ErrorKind::AddrNotAvailable || error.raw_os_error() == Some(97)
         }
     };
-    can_listen(TcpListener::bind((Ipv4Addr::LOCALHOST, port)))
-        && can_listen(TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)))
-        && can_listen(TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)))
+    if !can_listen(TcpListener::bind((Ipv4Addr::LOCALHOST, port))) {
+        return false;
+    }
+    // A process that another thread has just begun holds a copy of that socket until it runs its program.
+    let soon = |address: IpAddr| {
+        (0..COPY_LOOKS).any(|look| {
+            std::thread::sleep(COPY_LOOK_PERIOD * look.min(1));
+            can_listen(TcpListener::bind((address, port)))
+        })
+    };
+    soon(Ipv4Addr::UNSPECIFIED.into()) && soon(Ipv6Addr::UNSPECIFIED.into())
 }
 
 /// Where servers' ports are chosen: below those of outgoing connections.

@@ -13,6 +13,7 @@ use super::StartError;
 use super::admin::bind_control_socket;
 use crate::limits::{
     ACCEPT_BACKLOG, CLIENT_KEEP_ALIVE_IDLE, CLIENT_KEEP_ALIVE_INTERVAL, CLIENT_KEEP_ALIVE_PROBES,
+    PROBE_COPY_PAUSE, PROBE_COPY_TRIES,
 };
 
 /// Permissions of a Unix socket where the file says nothing: Caddy's.
@@ -107,7 +108,7 @@ fn bind_tcp(
         net::listen(&probe, 1)?;
         drop(probe);
     }
-    let first = listening(wanted)?;
+    let first = listening_soon(wanted)?;
     let bound = first.local_addr()?;
     let mut sockets = vec![first];
     for _ in 1..cores {
@@ -121,6 +122,20 @@ fn every_interface() -> IpAddr {
     match open(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0), true) {
         Ok(_) => Ipv6Addr::UNSPECIFIED.into(),
         Err(_) => Ipv4Addr::UNSPECIFIED.into(),
+    }
+}
+
+/// A process that another thread has just begun holds a copy of the probe until it runs its program.
+fn listening_soon(address: SocketAddr) -> io::Result<TcpListener> {
+    let mut tries = PROBE_COPY_TRIES;
+    loop {
+        match listening(address) {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && tries > 0 => {
+                tries -= 1;
+                std::thread::sleep(PROBE_COPY_PAUSE);
+            }
+            bound => return bound,
+        }
     }
 }
 

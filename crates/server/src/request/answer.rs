@@ -129,7 +129,17 @@ impl Fields {
 
     /// The first value of that name.
     pub fn get(&self, name: &str) -> Option<&[u8]> {
-        self.iter().find(|(field, _)| field.eq_ignore_ascii_case(name.as_bytes())).map(|(_, value)| value)
+        let name = name.as_bytes();
+        let mut rest = &self.lines[..];
+        loop {
+            let line_end = memchr::memchr(b'\n', rest)?;
+            if rest.get(name.len()) == Some(&b':')
+                && rest.get(..name.len()).is_some_and(|field| field.eq_ignore_ascii_case(name))
+            {
+                return split_line(rest.get(..=line_end)?).map(|(_, value)| value);
+            }
+            rest = rest.get(line_end + 1..)?;
+        }
     }
 
     /// Every field, name and value.

@@ -4,6 +4,7 @@
 //! field of the client's: that is [`super::fields`].
 
 use std::io::Write;
+use std::net::IpAddr;
 
 use super::fields;
 use super::trust::Trust;
@@ -40,11 +41,28 @@ pub(crate) fn write_forwarded_for(trip: &Trip<'_>, trust: Trust<'_>, out: &mut V
     }
     if let Some(peer) = trip.origin.peer {
         separate(out);
-        // Writing to memory does not fail.
-        let _ = write!(out, "{}", fields::canonical(peer).ip());
+        write_address(fields::canonical(peer).ip(), out);
     }
     if out.len() > before {
         out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// Writes an address as text. Those of IPv4 without the machinery of formatting, which takes as long as the rest of a
+/// head.
+fn write_address(address: IpAddr, out: &mut Vec<u8>) {
+    let IpAddr::V4(address) = address else {
+        // Writing to memory does not fail.
+        let _ = write!(out, "{address}");
+        return;
+    };
+    for (number, octet) in address.octets().into_iter().enumerate() {
+        if number > 0 {
+            out.push(b'.');
+        }
+        let digits = [octet / 100, octet / 10 % 10, octet % 10];
+        let leading = digits.iter().take(2).take_while(|digit| **digit == 0).count();
+        out.extend(digits.iter().skip(leading).map(|digit| b'0' + digit));
     }
 }
 
@@ -54,4 +72,18 @@ pub(crate) fn write_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(b": ");
     out.extend_from_slice(value);
     out.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_written_as_everybody_writes_them() {
+        for text in ["0.0.0.0", "127.0.0.1", "10.20.30.200", "255.9.99.100", "2001:db8::1", "::"] {
+            let mut out = Vec::new();
+            write_address(text.parse().unwrap(), &mut out);
+            assert_eq!(out, text.as_bytes());
+        }
+    }
 }

@@ -194,32 +194,52 @@ impl Connection {
     pub(crate) async fn write(&self, first: &[u8], second: &[u8]) -> io::Result<()> {
         let mut written = 0;
         self.is_writing.set(true);
+        poll_fn(|context| self.poll_write(first, second, &mut written, context)).await
+    }
+
+    /// Writes what the socket takes without waiting: `None` where that was all of it, else how much.
+    pub(crate) async fn write_now(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
+        let mut written = 0;
+        self.is_writing.set(true);
         poll_fn(|context| {
-            let mut link = self.link.borrow_mut();
-            while written < first.len() + second.len() {
-                let head = first.get(written..).unwrap_or_default();
-                let body = second.get(written.saturating_sub(first.len())..).unwrap_or_default();
-                let stream = Pin::new(&mut *link);
-                let count = match (head.is_empty(), body.is_empty()) {
-                    (false, true) => ready!(stream.poll_write(context, head))?,
-                    (true, _) => ready!(stream.poll_write(context, body))?,
-                    (false, false) => {
-                        let pieces = [IoSlice::new(head), IoSlice::new(body)];
-                        ready!(stream.poll_write_vectored(context, &pieces))?
-                    }
-                };
-                if count == 0 {
-                    return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
-                }
-                written += count;
-                self.pieces_taken.set(self.pieces_taken.get().wrapping_add(1));
-            }
-            // Encrypted, bytes that count as written may still wait here.
-            ready!(Pin::new(&mut *link).poll_flush(context))?;
-            self.is_writing.set(false);
-            Poll::Ready(Ok(()))
+            Poll::Ready(match self.poll_write(bytes, &[], &mut written, context) {
+                Poll::Ready(done) => done.map(|()| None),
+                Poll::Pending => Ok(Some(written)),
+            })
         })
         .await
+    }
+
+    fn poll_write(
+        &self,
+        first: &[u8],
+        second: &[u8],
+        written: &mut usize,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<()>> {
+        let mut link = self.link.borrow_mut();
+        while *written < first.len() + second.len() {
+            let head = first.get(*written..).unwrap_or_default();
+            let body = second.get(written.saturating_sub(first.len())..).unwrap_or_default();
+            let stream = Pin::new(&mut *link);
+            let count = match (head.is_empty(), body.is_empty()) {
+                (false, true) => ready!(stream.poll_write(context, head))?,
+                (true, _) => ready!(stream.poll_write(context, body))?,
+                (false, false) => {
+                    let pieces = [IoSlice::new(head), IoSlice::new(body)];
+                    ready!(stream.poll_write_vectored(context, &pieces))?
+                }
+            };
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            *written += count;
+            self.pieces_taken.set(self.pieces_taken.get().wrapping_add(1));
+        }
+        // Encrypted, bytes that count as written may still wait here.
+        ready!(Pin::new(&mut *link).poll_flush(context))?;
+        self.is_writing.set(false);
+        Poll::Ready(Ok(()))
     }
 
     /// Ends when the socket has taken nothing for so long; for beside [`Connection::write`], and polled after it.

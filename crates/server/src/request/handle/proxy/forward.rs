@@ -37,7 +37,7 @@ pub(super) async fn send(
     let mut connection = connect(call, member, wish, upload).await?;
     let mut is_second = false;
     loop {
-        let exchange = Exchange {
+        let mut exchange = Exchange {
             core: call.core,
             trip,
             connection: &connection,
@@ -46,7 +46,7 @@ pub(super) async fn send(
             patience: patience(&settings.transport),
         };
         let way = Way { upload: &mut *upload, download: &mut *download, answer: &mut *answer };
-        let outcome = exchange::run(exchange, &mut forwarding, way).await;
+        let outcome = exchange::run(&mut exchange, &mut forwarding, way).await;
         let broke = match outcome.result {
             Ok(Received::Ended(ended)) => {
                 if outcome.is_reusable {

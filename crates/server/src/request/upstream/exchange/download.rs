@@ -2,7 +2,6 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::pin::pin;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -21,7 +20,7 @@ use crate::request::rescue::Fault;
 
 /// Where an answer comes from.
 pub(super) struct Taking<'a> {
-    exchange: Exchange<'a>,
+    exchange: &'a Exchange<'a>,
     input: &'a mut Input,
     head: &'a mut ResponseHead,
     signals: &'a Signals,
@@ -82,7 +81,7 @@ pub(super) async fn receive<L: Lead>(
 
 impl<'a> Taking<'a> {
     pub(super) fn new(
-        exchange: Exchange<'a>,
+        exchange: &'a Exchange<'a>,
         input: &'a mut Input,
         head: &'a mut ResponseHead,
         signals: &'a Signals,
@@ -95,8 +94,9 @@ impl<'a> Taking<'a> {
     async fn take_heads<L: Lead>(&mut self, download: &mut Download<'_, '_>) -> Result<bool, Broke> {
         let mut is_silent = true;
         let asking = self.exchange.patience.asking.filter(|_| self.expects_continue);
-        let mut unasked = pin!(over(asking));
-        let mut may_ask = asking.is_some();
+        // Few wait for that, and a timer is large.
+        let mut unasked = asking.map(|time| Box::pin(over(Some(time))));
+        let mut may_ask = unasked.is_some();
         download.expect_handler_within(self.head_patience());
         loop {
             let read = self.exchange.connection.codec().read_head(self.input.unread(), self.head);
@@ -113,7 +113,7 @@ impl<'a> Taking<'a> {
                     self.input.consume(consumed);
                     is_silent = false;
                     may_ask &= self.head.status() != 100;
-                    self.inform::<L>(download).await?;
+                    Box::pin(self.inform::<L>(download)).await?;
                     download.expect_handler_within(self.head_patience());
                 }
                 None => {
@@ -121,7 +121,7 @@ impl<'a> Taking<'a> {
                     let came = tokio::select! {
                         biased;
                         came = wait => Came::Bytes(came?),
-                        () = &mut unasked, if may_ask => Came::Unasked,
+                        () = async { if let Some(unasked) = &mut unasked { unasked.await } }, if may_ask => Came::Unasked,
                     };
                     match came {
                         Came::Unasked => {

@@ -12,7 +12,10 @@ pub(crate) mod tunnel;
 mod upload;
 
 use std::cell::Cell;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
+use std::task::Poll;
 use std::time::Duration;
 
 use onehop_config::checked::proxy::ProxyFlush;
@@ -199,7 +202,7 @@ impl Broke {
 /// Sends a request on a connection and takes its answer. Where that breaks after its head, the client can only be
 /// told by breaking, too: [`Ended::Broken`].
 pub(crate) async fn run<L: Lead>(
-    exchange: Exchange<'_>,
+    exchange: &mut Exchange<'_>,
     lead: &mut L,
     way: Way<'_, '_, '_, '_, '_>,
 ) -> Outcome {
@@ -222,7 +225,7 @@ pub(crate) async fn run<L: Lead>(
 }
 
 async fn attempt<L: Lead>(
-    mut exchange: Exchange<'_>,
+    exchange: &mut Exchange<'_>,
     lead: &mut L,
     buffers: &mut Buffers,
     way: Way<'_, '_, '_, '_, '_>,
@@ -236,21 +239,25 @@ async fn attempt<L: Lead>(
         // An upstream that does not know of it does not ask.
         exchange.patience.asking = Some(Duration::ZERO);
     }
+    let exchange = &*exchange;
     let taken = {
-        let uploading = upload::send::<L>(upload, exchange, output, signals);
+        let mut uploading = pin!(upload::send::<L>(upload, exchange, output, signals));
         let taking = download::Taking::new(exchange, input, head, signals, expects_continue);
-        let downloading = download::receive(taking, lead, download, answer);
-        tokio::select! {
+        let mut downloading = pin!(download::receive(taking, lead, download, answer));
+        poll_fn(|context| {
             // The request goes first; reading before would only be a call in vain.
-            biased;
-            fault = uploading => Err(Broke::Fault(fault)),
-            taken = downloading => taken,
-        }
+            match uploading.as_mut().poll(context) {
+                Poll::Ready(fault) => Poll::Ready(Err(Broke::Fault(fault))),
+                Poll::Pending => downloading.as_mut().poll(context),
+            }
+        })
+        .await
     };
     match taken? {
         Taken::Received(received) => Ok(received),
         Taken::Upgraded => {
-            tunnel::run(exchange.connection, input, upload, download, lead.tunnel()).await;
+            let tunnel = tunnel::run(exchange.connection, input, upload, download, lead.tunnel());
+            Box::pin(tunnel).await;
             Ok(Received::Ended(Ended::Tunnelled))
         }
     }

@@ -13,7 +13,8 @@ use crate::request::rescue::Fault;
 
 /// The way of a body to the client.
 pub(super) struct Sending {
-    decoder: Option<Decoder>,
+    /// Boxed, because it is large and rarely there.
+    decoder: Option<Box<Decoder>>,
     flush: ProxyFlush,
     /// When what was gathered is to go out.
     due: Option<Instant>,
@@ -26,7 +27,7 @@ impl Sending {
             ProxyFlush::Every(_) if !has_end => ProxyFlush::AsItComes,
             flush => flush,
         };
-        Self { decoder: decode.then(Decoder::new), flush, due: None }
+        Self { decoder: decode.then(|| Box::new(Decoder::new())), flush, due: None }
     }
 
     /// When what was gathered is to go out, where it may wait.

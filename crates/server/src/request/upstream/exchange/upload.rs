@@ -19,14 +19,17 @@ enum Stopped {
 /// end: the client is gone, or its body is no body.
 pub(super) async fn send<L: Lead>(
     upload: &mut Upload<'_, '_>,
-    exchange: Exchange<'_>,
+    exchange: &Exchange<'_>,
     output: &mut Vec<u8>,
     signals: &Signals,
 ) -> Fault {
-    match send_all(upload, exchange, output, signals).await {
-        Ok(()) | Err(Stopped::ByUpstream) => {}
-        Err(Stopped::Late) => return L::fault(Cause::Late),
-        Err(Stopped::ByClient(fault)) => return fault,
+    if !send_at_once(upload, exchange, output).await {
+        // Large, and not the common way: in a box of its own it costs the others nothing.
+        match Box::pin(send_all(upload, exchange, output, signals)).await {
+            Ok(()) | Err(Stopped::ByUpstream) => {}
+            Err(Stopped::Late) => return L::fault(Cause::Late),
+            Err(Stopped::ByClient(fault)) => return fault,
+        }
     }
     signals.is_sent.set(true);
     if exchange.patience.head_from == HeadFrom::WholeRequest
@@ -38,13 +41,35 @@ pub(super) async fn send<L: Lead>(
     Fault::ClientGone
 }
 
+/// Sends a request that is there as a whole, if the socket takes it as a whole. What it does not take stays in `output`.
+async fn send_at_once(upload: &Upload<'_, '_>, exchange: &Exchange<'_>, output: &mut Vec<u8>) -> bool {
+    if !exchange.is_complete || exchange.opening.len() > COPIED_BODY_BYTES_MAX {
+        return false;
+    }
+    exchange.connection.codec().write_data(output, exchange.opening);
+    finish(upload, exchange, output);
+    match exchange.connection.write_now(output).await {
+        Ok(None) => true,
+        Ok(Some(written)) => {
+            output.drain(..written);
+            false
+        }
+        // It may have answered already, so that is for the other half to see.
+        Err(_) => true,
+    }
+}
+
 async fn send_all(
     upload: &mut Upload<'_, '_>,
-    exchange: Exchange<'_>,
+    exchange: &Exchange<'_>,
     output: &mut Vec<u8>,
     signals: &Signals,
 ) -> Result<(), Stopped> {
     let mut is_complete = exchange.is_complete;
+    if is_complete && exchange.opening.len() <= COPIED_BODY_BYTES_MAX {
+        // The rest of what was to go at once.
+        return write(upload, exchange, output, &[]).await;
+    }
     send_piece(upload, exchange, output, exchange.opening, is_complete).await?;
     if is_complete {
         return Ok(());
@@ -73,7 +98,7 @@ async fn send_all(
 /// Sends what is in `output` and a piece of the body: little is copied, much is written from where it lies.
 async fn send_piece(
     upload: &mut Upload<'_, '_>,
-    exchange: Exchange<'_>,
+    exchange: &Exchange<'_>,
     output: &mut Vec<u8>,
     piece: &[u8],
     is_last: bool,
@@ -88,19 +113,24 @@ async fn send_piece(
         codec().write_data_frame_end(output);
     }
     if is_last {
-        upload.with_trailers(|lines| {
-            let mut passed_on = Vec::new();
-            passed_on_trailers(lines, |line| passed_on.extend_from_slice(line));
-            codec().finish(output, &passed_on);
-        });
+        finish(upload, exchange, output);
     }
     write(upload, exchange, output, &[]).await?;
     output.clear();
     Ok(())
 }
 
+/// Ends the body, with its trailers.
+fn finish(upload: &Upload<'_, '_>, exchange: &Exchange<'_>, output: &mut Vec<u8>) {
+    upload.with_trailers(|lines| {
+        let mut passed_on = Vec::new();
+        passed_on_trailers(lines, |line| passed_on.extend_from_slice(line));
+        exchange.connection.codec().finish(output, &passed_on);
+    });
+}
+
 /// Ends when the upstream has taken nothing for as long as it may. One that takes a long body slowly is not late.
-async fn stuck(exchange: Exchange<'_>) {
+async fn stuck(exchange: &Exchange<'_>) {
     match exchange.patience.write {
         Some(time) => exchange.connection.stuck_for(time).await,
         None => std::future::pending().await,
@@ -110,7 +140,7 @@ async fn stuck(exchange: Exchange<'_>) {
 /// Writes, and watches the client while the upstream takes nothing: nobody else would see it go.
 async fn write(
     upload: &mut Upload<'_, '_>,
-    exchange: Exchange<'_>,
+    exchange: &Exchange<'_>,
     first: &[u8],
     second: &[u8],
 ) -> Result<(), Stopped> {

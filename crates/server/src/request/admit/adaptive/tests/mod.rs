@@ -51,7 +51,10 @@ fn phase(seconds: usize, load: f64, servers: usize, service: Service) -> Phase {
 fn assert_good(name: &str, capacity: f64, alone: f64, found: &Stretch) {
     let share = found.goodput / capacity;
     let slower = found.p99 / alone;
-    println!("{name}: goodput {share:.3} of capacity, p99 {slower:.2} times alone, bounds {:?}", found.bounds);
+    println!(
+        "{name}: goodput {share:.3} of capacity, p99 {slower:.2} times alone, bounds {:?}",
+        found.bounds
+    );
     assert!(share >= 0.9, "{name}: {share} of capacity; {found:?}");
     assert!(slower <= 3.0, "{name}: {slower} times as long as alone; {found:?}");
 }

@@ -66,7 +66,7 @@ pub(super) async fn exchange(
     }
     let mut connection = connected?;
     loop {
-        let exchange = Exchange {
+        let mut exchange = Exchange {
             core: call.core,
             trip,
             connection: &connection,
@@ -75,7 +75,7 @@ pub(super) async fn exchange(
             patience,
         };
         let way = Way { upload: &mut *upload, download: &mut *download, answer: &mut *answer };
-        let outcome = exchange::run(exchange, &mut program, way).await;
+        let outcome = exchange::run(&mut exchange, &mut program, way).await;
         let broke = match outcome.result {
             Ok(received) => {
                 if outcome.is_reusable {
