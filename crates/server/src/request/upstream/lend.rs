@@ -78,7 +78,7 @@ pub(super) fn is_worthwhile(core: &Core, peer: &Peer) -> bool {
     let is_at_rest = || {
         // What was opened beforehand is to be used.
         let open = peer.open();
-        open <= peer.terms.floor || open.saturating_sub(peer.idle()) <= core.shared.cores()
+        open <= peer.floor() || open.saturating_sub(peer.idle()) <= core.shared.cores()
     };
     peer.is_borrowed() && (peer.dial_took() >= UPSTREAM_BORROW_WORTH || is_at_rest())
 }

@@ -92,22 +92,37 @@ pub(super) struct Stock {
 /// A connection for one exchange. Give it back with [`give_back`], or drop it to close it. Dropping the future is safe
 /// at any time.
 pub(crate) async fn get(core: &Rc<Core>, peer: &Arc<Peer>, wish: Wish) -> Result<Connection, NoConnection> {
+    let newer =
+        if wish == Wish::Fresh || !peer.is_far() { None } else { peer.newer_elsewhere(core, Instant::now()) };
     // Who waits has come before.
     if peer.waiting() == 0
-        && !(wish != Wish::Fresh && peer.is_far() && peer.newer_elsewhere(core, Instant::now()).is_some())
+        && newer.is_none()
         && let Some(connection) = core.upstreams.take(core, peer, wish)
     {
         peer.side(core).taken_idle.count();
         return Ok(connection);
     }
     // Large, and rarely needed: in a box of its own it costs the others nothing.
-    Box::pin(get_elsewhere(core, peer, wish)).await
+    Box::pin(get_elsewhere(core, peer, wish, newer)).await
 }
 
-async fn get_elsewhere(core: &Rc<Core>, peer: &Arc<Peer>, wish: Wish) -> Result<Connection, NoConnection> {
+/// `newer`: the core that has one which was used later than those that rest here.
+async fn get_elsewhere(
+    core: &Rc<Core>,
+    peer: &Arc<Peer>,
+    wish: Wish,
+    newer: Option<usize>,
+) -> Result<Connection, NoConnection> {
     if peer.waiting() == 0 {
-        if let Some(connection) = get_newer(core, peer, wish).await {
-            return Ok(connection);
+        if let Some(holder) = newer {
+            if let Some(connection) = lend::borrow_from(core, peer, wish, holder).await {
+                peer.side(core).borrowed.count();
+                return Ok(connection);
+            }
+            if let Some(connection) = core.upstreams.take(core, peer, wish) {
+                peer.side(core).taken_idle.count();
+                return Ok(connection);
+            }
         }
         if wish != Wish::Fresh
             && lend::is_worthwhile(core, peer)
@@ -126,22 +141,6 @@ async fn get_elsewhere(core: &Rc<Core>, peer: &Arc<Peer>, wish: Wish) -> Result<
         Handed::Travelling(travelling) => travelling.arrive().map_err(NoConnection::Refused),
         Handed::Slot(slot) => dial::dial(peer, slot, peer.side(core)).await,
     }
-}
-
-/// One that was used later than those that rest here, or else one of those.
-async fn get_newer(core: &Rc<Core>, peer: &Arc<Peer>, wish: Wish) -> Option<Connection> {
-    if wish == Wish::Fresh || !peer.is_far() {
-        return None;
-    }
-    if let Some(holder) = peer.newer_elsewhere(core, Instant::now())
-        && let Some(connection) = lend::borrow_from(core, peer, wish, holder).await
-    {
-        peer.side(core).borrowed.count();
-        return Some(connection);
-    }
-    let connection = core.upstreams.take(core, peer, wish)?;
-    peer.side(core).taken_idle.count();
-    Some(connection)
 }
 
 /// Keeps a connection that [`Connection::reuse`] has found ready for another request.
