@@ -36,9 +36,6 @@ use steps::{APPLICATIONS, Application, SMOKE_STEPS, STEPS, Step, Times};
 /// load.
 const NORMAL_FACTOR: f64 = 3.0;
 
-/// Shares of the two routes in a load that is not about them.
-const WEIGHTS: (u32, u32) = (STEPS[0].high, STEPS[0].others);
-
 struct Plan {
     times: Times,
     steps: Vec<Step>,
@@ -58,7 +55,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     }
     let smoke = options.flag("--smoke");
     let rounds = options.number("--rounds", 1)?.max(1);
-    let seconds = options.number("--seconds", 4)?.max(1);
+    let seconds = options.number("--seconds", 3)?.max(1);
     let names = options.names("--arms", arms::ALL, if smoke { arms::SMOKE } else { arms::ALL })?;
     let cases = options.names("--apps", &known_applications, &known_applications)?;
     let steps = options.names("--loads", &known_steps, if smoke { SMOKE_STEPS } else { &known_steps })?;
@@ -131,7 +128,7 @@ impl Plan {
 
     fn file_alone(&self, of: Of, running: &Running, results: &mut Results) -> Outcome<String> {
         // The first requests of a server pay for what is made once.
-        offer::file_alone(running.address, self.times.settle)?;
+        offer::file_alone(running.address, self.times.lead)?;
         let alone = offer::file_alone(running.address, self.times.measured)?;
         let p99 = figures::at(&alone.total.latency, 0.99).ok_or("the static file is not answered")?;
         results.idles.push(Idle { of, file_p99_ms: p99 });
@@ -147,15 +144,13 @@ impl Plan {
     ) -> Outcome<Offered> {
         self.lead(application, capacity, running)?;
         let rate = step.factor * capacity;
-        let offer = Offer {
-            warm_up: self.times.settle,
-            ..Offer::steady(application, rate, (step.high, step.others), self.times.measured)
-        };
+        let offer =
+            Offer { warm_up: self.times.settle, ..Offer::steady(application, rate, self.times.measured) };
         offer.put_on(running.address)
     }
 
     fn lead(&self, application: Application, capacity: f64, running: &Running) -> Outcome {
-        let quiet = Offer::steady(application, capacity / 2.0, WEIGHTS, self.times.lead);
+        let quiet = Offer::steady(application, capacity / 2.0, self.times.lead);
         quiet.put_on(running.address).map(drop)
     }
 
@@ -166,7 +161,6 @@ impl Plan {
         let offer = Offer {
             application: of.application,
             phases: vec![offer::steady(capacity * 10.0, overload), offer::steady(capacity / 2.0, after)],
-            weights: WEIGHTS,
             warm_up: Duration::ZERO,
             time: overload + after,
         };
@@ -208,7 +202,7 @@ fn keep(
         "date": ground::date(),
         "machine": ground::machine(),
         "versions": versions,
-        "method": "open loop, constant arrivals, latency from the intended start, clients leave after 2 s; C measured by a closed loop on the application alone; each load on a fresh server, after half a C; 20 % of requests for a route of high priority; 400 requests a second for a static file beside it",
+        "method": "open loop, constant arrivals, latency from the intended start, clients leave after 2 s; C measured by a closed loop on the application alone; each load on a fresh server, after a second at half a C and three of this load; 5 % of requests for a route of high priority; 400 requests a second for a static file beside it",
         "cores": plan.around.home.in_words(),
         "seconds": plan.times.measured.as_secs_f64(),
         "servers": lines,

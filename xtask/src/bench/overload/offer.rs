@@ -15,7 +15,7 @@ use crate::Outcome;
 
 use super::super::interrupt::{self, Interruptible};
 use super::super::servers::{self, Cores};
-use super::steps::Application;
+use super::steps::{Application, WEIGHTS};
 
 /// Where the static file is.
 pub(super) const FILE_PATH: &str = "/static/page.html";
@@ -41,8 +41,6 @@ pub(super) struct Offer {
     pub(super) application: Application,
     /// Rates in requests per second.
     pub(super) phases: Vec<Phase>,
-    /// Requests for the route that matters most, and for the other one.
-    pub(super) weights: (u32, u32),
     pub(super) warm_up: Duration,
     pub(super) time: Duration,
 }
@@ -56,20 +54,18 @@ pub(super) struct Offered {
 
 impl Offer {
     /// The same rate all the time.
-    pub(super) fn steady(application: Application, rate: f64, weights: (u32, u32), time: Duration) -> Offer {
-        Offer { application, phases: vec![steady(rate, time)], weights, warm_up: Duration::ZERO, time }
+    pub(super) fn steady(application: Application, rate: f64, time: Duration) -> Offer {
+        Offer { application, phases: vec![steady(rate, time)], warm_up: Duration::ZERO, time }
     }
 
     /// Puts it on a server, with the file beside it.
     pub(super) fn put_on(&self, address: SocketAddr) -> Outcome<Offered> {
         let asks = vec![
-            Ask { weight: self.weights.1, ..ask(address, self.application.path())? },
-            Ask { weight: self.weights.0, ..ask(address, self.application.high_path())? },
+            Ask { weight: WEIGHTS.1, ..ask(address, self.application.path())? },
+            Ask { weight: WEIGHTS.0, ..ask(address, self.application.high_path())? },
         ];
-        let work = Plan {
-            warm_up: self.warm_up,
-            ..plan(asks, open(CONNECTIONS, self.phases.clone()), self.time)
-        };
+        let work =
+            Plan { warm_up: self.warm_up, ..plan(asks, open(CONNECTIONS, self.phases.clone()), self.time) };
         let file = Plan { warm_up: self.warm_up, ..file_plan(address, self.time)? };
         let (run, file) = scope(|scope| {
             let file = scope.spawn(|| run_on(&file));

@@ -75,7 +75,10 @@ mod tests {
     fn the_application_has_a_core_of_its_own_where_there_are_three() {
         let home = Home::of(&[0, 1, 2], &[3], "server");
         assert_eq!(home, Home { core: Some(1), shared_with: None });
-        assert_eq!(home.script("/usr/bin/node"), "#!/bin/sh\nexec taskset --cpu-list 1 '/usr/bin/node' \"$@\"\n");
+        assert_eq!(
+            home.script("/usr/bin/node"),
+            "#!/bin/sh\nexec taskset --cpu-list 1 '/usr/bin/node' \"$@\"\n"
+        );
     }
 
     #[test]
