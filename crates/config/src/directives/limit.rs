@@ -80,7 +80,12 @@ pub(super) fn limit(
             ));
         }
         let label = cx.limits.label(matcher_of(line));
-        steps.push(placed("limit", chosen, line, Step::Limit(Arc::new(settings(&written, Usual::Nothing, label)))));
+        steps.push(placed(
+            "limit",
+            chosen,
+            line,
+            Step::Limit(Arc::new(settings(&written, Usual::Nothing, label))),
+        ));
     }
     Ok(steps)
 }

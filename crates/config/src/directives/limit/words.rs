@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
+use super::QUEUE_OF_APP;
 use crate::check::Context;
 use crate::check::value::{number, within};
 use crate::checked::limit::Priority;
-use super::QUEUE_OF_APP;
 use crate::directives::{no_block, unknown_word, wrong_arguments};
 use crate::limits::{
     LIMIT_IN_FLIGHT_MAX, LIMIT_LAG_MAX, LIMIT_LAG_MIN, LIMIT_QUEUE_MAX, LIMIT_WAIT_MAX, LIMIT_WAIT_MIN,
@@ -93,7 +93,7 @@ pub(super) fn read<'l>(
         if written.seen.is_empty() {
             return Err(wrong_arguments(line, usage));
         }
-        problems = contradictions(&written, usual);
+        problems = contradictions(&written, usual).collect();
     }
     let mut problems = problems.into_iter();
     let first = problems.next();
@@ -224,7 +224,7 @@ fn count(token: &Token, what: &str, from: u64, to: u64) -> Result<u32, Box<Probl
 }
 
 /// What the options of one line say against each other.
-fn contradictions(written: &Written<'_>, usual: Usual) -> Vec<Box<Problem>> {
+fn contradictions(written: &Written<'_>, usual: Usual) -> impl Iterator<Item = Box<Problem>> {
     let mut found = Vec::new();
     let mut push = |token: &Token, message: &str, help: &str| {
         found.push(Problem::error("contradiction", &token.place, message).help(help));
@@ -234,7 +234,7 @@ fn contradictions(written: &Written<'_>, usual: Usual) -> Vec<Box<Problem>> {
             let message = format!("`off` takes a bound away, and `{}` makes one", other.text);
             push(other, &message, "take one of the two away");
         }
-        return found;
+        return found.into_iter();
     }
     if let (Some(_), Some(token)) = (written.in_flight, written.token("adaptive")) {
         let message = "`adaptive` finds the bound that `in_flight` says";
@@ -254,5 +254,5 @@ fn contradictions(written: &Written<'_>, usual: Usual) -> Vec<Box<Problem>> {
         let message = "`shed` says what those are answered who are refused, and nobody is";
         push(token, message, "`in_flight N`, `adaptive` or `lag TIME` beside it refuses some");
     }
-    found
+    found.into_iter()
 }
