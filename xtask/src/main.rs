@@ -50,6 +50,8 @@ Commands:
                   --steps A,B        only these loads
                   --no-recovery      without the way back from ten times the capacity
                   --apart            servers and load each have a core of their own
+  bench limits    What limits cost a request that none of them holds up: user instructions by callgrind,
+                  and CPU time in interleaved pairs. Takes --smoke, --pairs N (default 20).
   bench distance  Searches at a server 91 ms away in each direction, with and without a proxy nearby,
                   at first and after ten idle minutes. Makes network namespaces (as root, or below
                   `unshare -r -n`). Takes --smoke, --arms A,B, --cases A,B, --list, and
@@ -91,6 +93,7 @@ fn main() -> ExitCode {
         ["bench", "frameworks", options @ ..] => bench::frameworks(options),
         ["bench", "proxy", options @ ..] => bench::proxy(options),
         ["bench", "overload", options @ ..] => bench::overload(options),
+        ["bench", "limits", options @ ..] => bench::limits(options),
         ["bench", "distance", options @ ..] => bench::distance(options),
         ["bench", "idle", options @ ..] => bench::idle(options),
         ["bench", "tree", options @ ..] => bench::tree(options),
