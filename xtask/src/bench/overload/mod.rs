@@ -170,7 +170,7 @@ impl Plan {
         let slow_ms = unloaded.map_or(offer::PATIENCE.as_secs_f64() * 1e3, |p99| p99 * NORMAL_FACTOR);
         let slow = Duration::from_secs_f64(slow_ms / 1e3);
         let series = run.slices.iter().map(|slice| {
-            let p99 = (slice.good > 0).then(|| slice.p99.as_secs_f64() * 1e3);
+            let p99 = (slice.good > 0).then_some(slice.p99.as_secs_f64() * 1e3);
             (slice.at.as_secs_f64() - overload.as_secs_f64(), p99, slice.bad)
         });
         let series = series.collect();
