@@ -125,9 +125,9 @@ impl<'g> Way<'g> {
     }
 
     /// Whether those who would answer are later than this limit allows.
-    fn is_late(&self, limit: &Limit) -> bool {
+    fn is_late(&self, limit: &Limit, now: Instant) -> bool {
         let (Some(max), Some(pool)) = (limit.lag, self.pool) else { return false };
-        let lag = pool.lag();
+        let lag = pool.lag(now);
         lag > max && lag::refuses(lag, max, fastrand::f64())
     }
 }
@@ -188,7 +188,7 @@ impl<'g> Pass<'g> {
                 self.crowd = self.behind().find(|gate| gate.is_adaptive()).map_or(0, |gate| gate.in_flight());
                 return Entrance::In(self);
             };
-            if self.way.is_late(&gate.limit) {
+            if self.way.is_late(&gate.limit, now) {
                 return Entrance::Shed(gate.refuse(refusal::Cause::Lag, now));
             }
             match gate.enter(self.way.priority, now) {
