@@ -129,6 +129,9 @@ pub const DRAINED_BODY_BYTES_MAX: u64 = 64 * 1024;
 /// real bound is lower where the descriptor limit is lower.
 pub const CONNECTIONS_MAX: usize = 65_536;
 
+/// Parts of the table of connections by address, each with a lock of its own: more than cores usually are.
+pub const ADDRESS_PARTS: usize = 16;
+
 /// Descriptors kept free for files, watches and logs when connections are bounded by the
 /// descriptor limit.
 pub const DESCRIPTORS_RESERVED: usize = 64;

@@ -418,6 +418,7 @@ impl Api for Inner {
             (current.limits().map(LimitStatus::of).collect::<Vec<_>>(), current.kept.zones.clone())
         };
         observe::render(&self.registry)
+            + &observe::render_connections_max(self.shared.connections_max())
             + &observe::render_apps(&self.supervisor.status())
             + &observe::render_upstreams(&self.upstreams.status())
             + &observe::render_limits(&limits)

@@ -25,6 +25,7 @@ pub(crate) use uri::{clean, decode_path, rewrite, strip_prefix};
 
 use crate::observe::SiteCounters;
 use crate::observe::access_log::LogTarget;
+use crate::request::per_address::PerAddress;
 use crate::request::admit::Gates;
 use crate::request::admit::rate::Zone;
 use crate::request::handle::app::pool::Pool;
@@ -43,6 +44,8 @@ pub struct Snapshot {
     pub apps: Vec<Arc<Pool>>,
     /// Every `reverse_proxy`, by number.
     pub proxies: Vec<Arc<Proxy>>,
+    /// How many connections one address may have.
+    pub per_address: PerAddress,
 }
 
 /// One site, compiled.
