@@ -25,12 +25,12 @@ pub(crate) use uri::{clean, decode_path, rewrite, strip_prefix};
 
 use crate::observe::SiteCounters;
 use crate::observe::access_log::LogTarget;
-use crate::request::per_address::PerAddress;
 use crate::request::admit::Gates;
 use crate::request::admit::rate::Zone;
 use crate::request::handle::app::pool::Pool;
 use crate::request::handle::files::store::Store;
 use crate::request::handle::proxy::Proxy;
+use crate::request::per_address::PerAddress;
 
 /// Everything that requests need to know, as it is at one moment.
 pub struct Snapshot {

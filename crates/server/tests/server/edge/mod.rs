@@ -1,6 +1,7 @@
 //! The edge: how many connections there may be, and what those cost that are slow.
 
 mod per_address;
+mod slow;
 
 use std::time::{Duration, Instant};
 

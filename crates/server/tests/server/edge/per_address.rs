@@ -95,8 +95,7 @@ fn trusted_proxies_and_unix_sockets_have_as_many_connections_as_they_like() {
     );
     let server = TestServer::start(folder, &text, Wishes::default());
     let tcp = server.running().addresses().into_iter().find(|address| address.starts_with("127.")).unwrap();
-    let mut proxy: Vec<_> =
-        (0..4).map(|_| Client::over(connect_from(9, tcp.parse().unwrap()))).collect();
+    let mut proxy: Vec<_> = (0..4).map(|_| Client::over(connect_from(9, tcp.parse().unwrap()))).collect();
     assert!(proxy.iter_mut().all(|client| client.get("/").status == 200));
     let mut local: Vec<_> = (0..4).map(|_| Client::over(UnixStream::connect(&path).unwrap())).collect();
     assert!(local.iter_mut().all(|client| client.get("/").status == 200));

@@ -102,8 +102,14 @@ impl Client {
         let mut head = RequestHead::new();
         let text = format!("GET {target} HTTP/1.1\r\nHost: example.com\r\n{fields}\r\n");
         ServerCodec::new(CODEC_LIMITS).read_head(text.as_bytes(), &mut head).unwrap().unwrap();
-        let snapshot =
-            Snapshot { hosts: vec![], sites: vec![], stores: vec![], apps: vec![], proxies: vec![], per_address: PerAddress::default() };
+        let snapshot = Snapshot {
+            hosts: vec![],
+            sites: vec![],
+            stores: vec![],
+            apps: vec![],
+            proxies: vec![],
+            per_address: PerAddress::default(),
+        };
         Self { head, peer: ([192, 0, 2, 1], 4711).into(), is_encrypted: false, snapshot }
     }
 
