@@ -101,7 +101,7 @@ impl Program {
     #[must_use]
     pub fn with_descriptors(mut self, soft: u32, hard: u32) -> Program {
         let mut shell = Command::new("/bin/sh");
-        let line = format!("ulimit -Hn {hard} && ulimit -Sn {soft} && exec \"$0\" \"$@\"");
+        let line = format!("ulimit -Sn {soft} && ulimit -Hn {hard} && exec \"$0\" \"$@\"");
         shell.args(["-c", &line]).arg(self.command.get_program()).args(self.command.get_args());
         shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         for (name, value) in self.command.get_envs() {
