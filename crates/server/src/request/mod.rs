@@ -65,6 +65,10 @@ pub struct NeedsDisk {
 }
 
 /// What comes of a request's head.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a call is moved once, into its future; a box would cost each an allocation"
+)]
 pub enum Outcome<'a> {
     /// There is an answer.
     Served(Served),

@@ -52,8 +52,8 @@ pub struct Trip<'a> {
     pub upstream: Option<Arc<Member>>,
     /// Why that one could not be reached, for logs.
     pub reason: Option<String>,
-    /// What it has met, once it has failed.
-    pub failure: Option<Failure>,
+    /// What it has met, once it has failed. Apart, since few do and every request carries the room.
+    pub failure: Option<Box<Failure>>,
     /// This thread may wait for the disk.
     pub may_block: bool,
 }

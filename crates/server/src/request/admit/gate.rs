@@ -44,7 +44,7 @@ pub struct Gate {
 
 enum Ceiling {
     Fixed(u32),
-    Adaptive(Adaptive),
+    Adaptive(Box<Adaptive>),
 }
 
 /// What comes of asking to be let in.
@@ -82,7 +82,7 @@ impl Gate {
         let bound = match limit.bound {
             Bound::Unbounded => Ceiling::Fixed(u32::MAX),
             Bound::Fixed(bound) => Ceiling::Fixed(bound),
-            Bound::Adaptive { min, max } => Ceiling::Adaptive(Adaptive::new(min, max)),
+            Bound::Adaptive { min, max } => Ceiling::Adaptive(Box::new(Adaptive::new(min, max))),
         };
         let queue = Queue::new(limit.queue as usize, limit.wait);
         Arc::new(Self {
