@@ -20,7 +20,7 @@ use crate::checked::limit::{Bound, Limit};
 use crate::limits::LIMITS_PER_SITE_MAX;
 use crate::problem::{Place, Problem};
 use crate::syntax::{Line, Token};
-use words::Written;
+use words::{Usual, Written};
 
 pub(crate) use known::KnownLimits;
 
@@ -58,7 +58,7 @@ pub(super) fn limit(
     line: &Line,
 ) -> Result<Vec<Placed>, Box<Problem>> {
     let (chosen, args) = split(cx, scope, &line.args)?;
-    let written = words::read(cx, line, args, USAGE)?;
+    let written = words::read(cx, line, args, Usual::Nothing, USAGE)?;
     if let Some(off) = written.token("off") {
         let message = "`limit off` takes away what an `app` has by itself, and stands in its block";
         return Err(Problem::error("directive-place", &off.place, message).help(
@@ -80,18 +80,23 @@ pub(super) fn limit(
             ));
         }
         let label = cx.limits.label(matcher_of(line));
-        steps.push(placed("limit", chosen, line, Step::Limit(Arc::new(settings(&written, label)))));
+        steps.push(placed(
+            "limit",
+            chosen,
+            line,
+            Step::Limit(Arc::new(settings(&written, Usual::Nothing, label))),
+        ));
     }
     Ok(steps)
 }
 
 /// `limit` in the block of an `app`. What it is called is known with the application's name.
 pub(super) fn of_app(cx: &mut Context<'_>, option: &Line) -> Result<OfApp, Box<Problem>> {
-    let written = without_matcher(cx, option, "of an `app`")?;
+    let written = without_matcher(cx, option, Usual::OfApp, "of an `app`")?;
     if written.off {
         return Ok(OfApp::Off);
     }
-    Ok(OfApp::Is(settings(&written, String::new())))
+    Ok(OfApp::Is(settings(&written, Usual::OfApp, String::new())))
 }
 
 /// The bound that an application has in the end, still without a name.
@@ -99,14 +104,7 @@ pub(super) fn settled(cx: &Context<'_>, of_app: OfApp) -> Option<Arc<Limit>> {
     let limit = match of_app {
         OfApp::Off => return None,
         OfApp::Usual if cx.limits.leaves_apps_alone => return None,
-        OfApp::Usual => Limit {
-            label: String::new(),
-            bound: Bound::Adaptive { min: ADAPTIVE.0, max: ADAPTIVE.1 },
-            queue: QUEUE_OF_APP,
-            wait: WAIT,
-            lag: None,
-            shed_status: SHED_STATUS,
-        },
+        OfApp::Usual => settings(&Written::default(), Usual::OfApp, String::new()),
         OfApp::Is(limit) => limit,
     };
     Some(Arc::new(limit))
@@ -122,13 +120,13 @@ pub(crate) fn of_global_block(
     cx: &mut Context<'_>,
     option: &Line,
 ) -> Result<Option<Arc<Limit>>, Box<Problem>> {
-    let written = without_matcher(cx, option, "in the global block")?;
+    let written = without_matcher(cx, option, Usual::Nothing, "in the global block")?;
     if written.off {
         cx.limits.leaves_apps_alone = true;
         return Ok(None);
     }
     cx.limits.lag_of_server = written.token("lag").map(|lag| lag.place.clone());
-    Ok(Some(Arc::new(settings(&written, SERVER.to_owned()))))
+    Ok(Some(Arc::new(settings(&written, Usual::Nothing, SERVER.to_owned()))))
 }
 
 /// That no two lines of one block say the same of the same requests.
@@ -168,6 +166,7 @@ pub(crate) fn warn_of_lag(cx: &mut Context<'_>, places: Vec<Place>, has_workers:
 fn without_matcher<'l>(
     cx: &mut Context<'_>,
     option: &'l Line,
+    usual: Usual,
     place: &str,
 ) -> Result<Written<'l>, Box<Problem>> {
     if let Some(matcher) = option.args.first().filter(|_| matcher_of(option).is_some()) {
@@ -177,7 +176,7 @@ fn without_matcher<'l>(
             matcher.text
         )));
     }
-    let written = words::read(cx, option, &option.args, USAGE_WITHOUT_MATCHER)?;
+    let written = words::read(cx, option, &option.args, usual, USAGE_WITHOUT_MATCHER)?;
     if let Some(priority) = written.token("priority") {
         let message = format!("`priority` tells requests apart, and `limit` {place} holds for all");
         return Err(Problem::error("contradiction", &priority.place, message)
@@ -192,14 +191,21 @@ pub(super) fn matcher_of(line: &Line) -> Option<&str> {
     (first.starts_with(['/', '@']) || first == "*").then_some(first)
 }
 
-/// With every default.
-fn settings(written: &Written<'_>, label: String) -> Limit {
+/// With every default. A bound that is named takes the usual one's place; what else is not written stays usual.
+fn settings(written: &Written<'_>, usual: Usual, label: String) -> Limit {
+    let is_of_app = usual == Usual::OfApp;
     let bound = match (written.in_flight, written.adaptive) {
         (Some(most), _) => Bound::Fixed(most),
         (None, Some((min, max))) => Bound::Adaptive { min, max },
+        (None, None) if is_of_app && !written.bounds() => usual_bound(),
         (None, None) => Bound::Unbounded,
     };
-    let queue = written.queue.unwrap_or(0);
+    let usual_queue = if is_of_app && bound != Bound::Unbounded { QUEUE_OF_APP } else { 0 };
+    let queue = written.queue.unwrap_or(usual_queue);
     let wait = if queue == 0 { Duration::ZERO } else { written.wait.unwrap_or(WAIT) };
     Limit { label, bound, queue, wait, lag: written.lag, shed_status: written.shed.unwrap_or(SHED_STATUS) }
+}
+
+fn usual_bound() -> Bound {
+    Bound::Adaptive { min: ADAPTIVE.0, max: ADAPTIVE.1 }
 }

@@ -354,9 +354,20 @@ fn an_application_has_a_bound_unless_its_file_says_otherwise() {
     for (lines, expected) in [
         ("", Some(limit_of("api", Bound::Adaptive { min: 1, max: 4096 }, 128))),
         ("limit off", None),
-        ("limit in_flight 8", Some(limit_of("api", Bound::Fixed(8), 0))),
+        ("limit in_flight 8", Some(limit_of("api", Bound::Fixed(8), 128))),
+        ("limit in_flight 8 queue 0", Some(limit_of("api", Bound::Fixed(8), 0))),
         ("limit {\nin_flight 8\nqueue 4\n}", Some(limit_of("api", Bound::Fixed(8), 4))),
-        ("limit adaptive max 64", Some(limit_of("api", Bound::Adaptive { min: 1, max: 64 }, 0))),
+        ("limit adaptive max 64", Some(limit_of("api", Bound::Adaptive { min: 1, max: 64 }, 128))),
+        ("limit queue 16", Some(limit_of("api", Bound::Adaptive { min: 1, max: 4096 }, 16))),
+        ("limit wait 1s", Some(limit_of("api", Bound::Adaptive { min: 1, max: 4096 }, 128))),
+        ("limit shed 503", Some(limit_of("api", Bound::Adaptive { min: 1, max: 4096 }, 128))),
+        (
+            "limit lag 70ms",
+            Some(Arc::new(Limit {
+                lag: Some(Duration::from_millis(70)),
+                ..Limit::clone(&limit_of("api", Bound::Unbounded, 0))
+            })),
+        ),
     ] {
         assert_eq!(app(&format!("app api/server.mjs {{\n{lines}\n}}")).limit, expected, "{lines}");
     }
@@ -379,7 +390,7 @@ fn the_bounds_that_applications_have_by_themselves_can_be_taken_away_in_one_plac
 #[test]
 fn an_application_with_its_usual_bound_written_out_is_the_same_one() {
     let apps = apps(
-        "app /a/* api/server.mjs\napp /b/* api/server.mjs {\nlimit adaptive queue 128\n}\napp /cc/* api/server.mjs {\nlimit off\n}",
+        "app /a/* api/server.mjs\napp /b/* api/server.mjs {\nlimit adaptive\n}\napp /cc/* api/server.mjs {\nlimit off\n}",
     );
     assert_eq!(apps.iter().map(|app| app.name.as_str()).collect::<Vec<_>>(), ["api-2", "api", "api"]);
     assert_eq!(apps[0].limit, None);

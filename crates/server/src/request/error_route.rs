@@ -51,12 +51,12 @@ pub(crate) fn take<'a>(trip: &mut Trip<'a>, site: &'a Site, fault: Fault, answer
     }
     let status = fault.status();
     let is_handled = fault.may_be_handled() && site.errors.iter().any(|errors| errors.are_for(status));
-    trip.failure = Some(Failure {
+    trip.failure = Some(Box::new(Failure {
         fault,
         id: is_handled.then(ErrorId::new),
         upstream: trip.upstream.take(),
         reason: trip.reason.take(),
-    });
+    }));
     if !is_handled {
         return plain(trip, fault, answer);
     }

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use super::QUEUE_OF_APP;
 use crate::check::Context;
 use crate::check::value::{number, within};
 use crate::checked::limit::Priority;
@@ -46,6 +47,15 @@ pub(super) struct Written<'l> {
     pub(super) off: bool,
 }
 
+/// What is there besides what is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Usual {
+    /// No bound and no queue.
+    Nothing,
+    /// A bound with a queue, which an `app` has by itself.
+    OfApp,
+}
+
 impl<'l> Written<'l> {
     /// The option of this name.
     pub(super) fn token(&self, name: &str) -> Option<&'l Token> {
@@ -58,16 +68,18 @@ impl<'l> Written<'l> {
     }
 
     /// Whether only so many are let in, so that one can wait for another.
-    fn has_places(&self) -> bool {
+    pub(super) fn has_places(&self) -> bool {
         self.in_flight.is_some() || self.adaptive.is_some()
     }
 }
 
-/// Reads what stands behind the matcher, and the block. Where several things are wrong, all but the first are kept.
+/// Reads what stands behind the matcher, and the block. What is not written is `usual`. Where several things are wrong,
+/// all but the first are kept.
 pub(super) fn read<'l>(
     cx: &mut Context<'_>,
     line: &'l Line,
     args: &'l [Token],
+    usual: Usual,
     usage: &str,
 ) -> Result<Written<'l>, Box<Problem>> {
     let mut written = Written::default();
@@ -81,7 +93,7 @@ pub(super) fn read<'l>(
         if written.seen.is_empty() {
             return Err(wrong_arguments(line, usage));
         }
-        problems = contradictions(&written);
+        problems = contradictions(&written, usual).collect();
     }
     let mut problems = problems.into_iter();
     let first = problems.next();
@@ -212,7 +224,7 @@ fn count(token: &Token, what: &str, from: u64, to: u64) -> Result<u32, Box<Probl
 }
 
 /// What the options of one line say against each other.
-fn contradictions(written: &Written<'_>) -> Vec<Box<Problem>> {
+fn contradictions(written: &Written<'_>, usual: Usual) -> impl Iterator<Item = Box<Problem>> {
     let mut found = Vec::new();
     let mut push = |token: &Token, message: &str, help: &str| {
         found.push(Problem::error("contradiction", &token.place, message).help(help));
@@ -222,22 +234,25 @@ fn contradictions(written: &Written<'_>) -> Vec<Box<Problem>> {
             let message = format!("`off` takes a bound away, and `{}` makes one", other.text);
             push(other, &message, "take one of the two away");
         }
-        return found;
+        return found.into_iter();
     }
     if let (Some(_), Some(token)) = (written.in_flight, written.token("adaptive")) {
         let message = "`adaptive` finds the bound that `in_flight` says";
         push(token, message, "take one of the two away; `adaptive max N` finds one up to N");
     }
-    if let Some(token) = written.token("queue").filter(|_| !written.has_places()) {
+    let keeps_bound = usual == Usual::OfApp && !written.bounds();
+    let has_places = written.has_places() || keeps_bound;
+    let queue = written.queue.unwrap_or(if usual == Usual::OfApp && has_places { QUEUE_OF_APP } else { 0 });
+    if let Some(token) = written.token("queue").filter(|_| !has_places) {
         let message = "nobody waits in this `queue`: as many as come are let in";
         push(token, message, "`in_flight N` or `adaptive` beside it lets only some in");
-    } else if let Some(token) = written.token("wait").filter(|_| written.queue.unwrap_or(0) == 0) {
+    } else if let Some(token) = written.token("wait").filter(|_| queue == 0) {
         let message = "`wait` says how long requests wait, and there is no queue";
         push(token, message, "`queue 128` lets so many wait; without it they are refused at once");
     }
-    if let Some(token) = written.token("shed").filter(|_| !written.bounds()) {
+    if let Some(token) = written.token("shed").filter(|_| !written.bounds() && !keeps_bound) {
         let message = "`shed` says what those are answered who are refused, and nobody is";
         push(token, message, "`in_flight N`, `adaptive` or `lag TIME` beside it refuses some");
     }
-    found
+    found.into_iter()
 }

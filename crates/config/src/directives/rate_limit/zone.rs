@@ -204,7 +204,7 @@ impl<'l> Zone<'l> {
             return wrong(self.rate_place, message, "allow fewer, or take `rate_limit` away");
         }
         let burst = self.burst.unwrap_or(self.events);
-        let memory = (window / events + 1).saturating_mul(u128::from(burst));
+        let memory = window.saturating_mul(u128::from(burst)).div_ceil(events);
         if memory > RATE_MEMORY_MAX.as_nanos() {
             let message =
                 format!("it would take more than {days} days until {burst} requests can come again");

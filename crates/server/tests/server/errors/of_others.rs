@@ -119,15 +119,15 @@ fn a_body_that_nobody_has_taken_goes_to_the_one_who_makes_the_page() {
 
 #[test]
 fn an_application_that_fails_is_answered_with_the_sites_page() {
-    let text = |behaviour: &str| {
+    let text = |behaviour: &str, path: &str| {
         let server = workers::serve_in_site(folder(), behaviour, "timeout 300ms\n\t\tstuck_after 30s", PAGE);
         let mut client = server.connect();
-        let answer = client.get("/api/die");
+        let answer = client.get(path);
         (answer.status, answer.text(), client.get("/robots.txt").status)
     };
     let page = "<!doctype html>broken for now".to_owned();
-    assert_eq!(text("dies"), (502, page.clone(), 200));
-    assert_eq!(text("late 1.2"), (504, page, 200));
+    assert_eq!(text("dies", "/api/die"), (502, page.clone(), 200));
+    assert_eq!(text("late 1.2", "/api/slow"), (504, page, 200));
 }
 
 #[test]

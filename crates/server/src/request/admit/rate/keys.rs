@@ -14,8 +14,8 @@ use crate::request::hop::trust::Trust;
 use crate::request::route::{self, Into};
 use crate::request::trip::Trip;
 
-/// Stands for whoever has no address: clients of a Unix socket. Within a network that belongs to nobody, as below.
-const NO_ADDRESS: u64 = 1;
+/// Stands for whoever has no address: clients of a Unix socket. ff00::/8 is multicast and nobody's (RFC 4291 section 2.7).
+const NO_ADDRESS: u64 = u64::MAX;
 
 /// Stands before an IPv4 address. ::/8 is nobody's (RFC 4291 section 2.4), so no /64 of a client looks so.
 const V4: u64 = 0xffff << 32;

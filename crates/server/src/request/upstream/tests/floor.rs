@@ -220,17 +220,17 @@ fn a_connection_rests_no_longer_than_its_answer_says() {
         }
         assert!(matches!(connection.codec().read_body(&[]), Ok(BodyRead::End { consumed: 0 })));
         connection.note_keep_alive(&head);
+        // Held against what is planned: a busy machine may retire it later than that.
+        assert_eq!(asked.rest_for(&connection), Duration::from_millis(750));
         finish(&core, &asked, connection);
     });
     let answer = b"HTTP/1.1 200 OK\r\nKeep-Alive: timeout=1\r\nContent-Length: 0\r\n\r\n";
+    let begun = Instant::now();
     upstream.connection(0).write_all(answer).unwrap();
     used.recv_timeout(PATIENCE).unwrap();
-    let begun = Instant::now();
-    assert_eq!(peer.counts().idle, 1);
-    wait_until("retired", || peer.counts().retired == 1);
+    wait_until("retired", || peer.counts().retired == 1 && peer.counts().open == 0);
     assert!(begun.elapsed() > Duration::from_millis(500), "{:?}", begun.elapsed());
-    assert!(begun.elapsed() < Duration::from_secs(1), "the upstream would have closed it by now");
-    assert_eq!(peer.counts().open, 0);
+    assert_eq!(peer.counts().closed_idle, 0);
 }
 
 #[test]
