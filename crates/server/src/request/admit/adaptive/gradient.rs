@@ -5,7 +5,7 @@
 //! tells how many of those in flight only wait. What is different here, and why:
 //!
 //! - What is compared is the *least* latency of a window: what even the quickest answer had to wait for is a queue that
-//!   stands (CoDel's sign, RFC 8289 section 3.2). Means rise with the share of slow routes, which is no overload.
+//!   stands (CoDel's estimator, RFC 8289 section 3.1). Means rise with the share of slow routes, which is no overload.
 //! - How many wait is what the quickest one found in flight when it was let in, less what throughput makes of its
 //!   wait (Little's law). What is left is in flight for something else, long polls among it, and keeps its place.
 //!   That is right while a queue still grows, too.
@@ -16,11 +16,11 @@
 
 /// Waits of this share of the time that the typical request takes by itself are not worth refusing anybody: they
 /// keep whoever answers busy.
-const TOLERANCE: f64 = 0.2;
+const TOLERANCE: f64 = 0.15;
 
 /// Seconds in a queue that are never worth refusing anybody. Handlers of microseconds are answered in batches, and
 /// need some hundred in flight to be at their best.
-const QUEUE_FREE: f64 = 0.002;
+const QUEUE_FREE: f64 = 0.003;
 
 /// Requests that a bound holds above what the formula gives, so that nobody who answers is ever idle in between.
 const QUEUE_SPACE: f64 = 1.0;
@@ -234,7 +234,9 @@ impl Gradient {
         self.unmet = if is_met { 0.0 } else { self.unmet + window.lasted };
         self.floor = Some(floor);
         let is_told = window.count >= TOLD_BY || window.latency < ALIKE * window.least;
-        if waited > allowed && window.crowd >= 2.0 {
+        // Where there is room nobody is kept from waiting elsewhere by less of it.
+        let is_late = waited > allowed && window.crowd >= 2.0 && (is_met || self.mark.is_none());
+        if is_late {
             self.streak = 0;
             // The first time it has to be so twice, unless more and more are in flight; and more than there usually are.
             let grows = f64::from(in_flight) > MORE * window.in_flight;
@@ -244,12 +246,17 @@ impl Gradient {
             if is_told && (self.mark.is_some() || ((grows || is_second) && is_unusual)) {
                 self.late(window, waited - allowed, in_flight.into());
             }
+        } else if let Some(mark) = self.mark.filter(|mark| {
+            // Alone, and as late as behind a queue: there was none.
+            self.is_on_trial && window.crowd < 2.0 && window.least > CHECKED_BY * mark.least
+        }) {
+            self.take_back(mark.resume, window.least);
         } else {
             self.was_late = false;
             let weight = match is_met {
                 _ if window.crowd < 2.0 => FLOOR_WEIGHT_ALONE,
-                true => 0.0,
-                false => FLOOR_WEIGHT,
+                false if waited <= allowed => FLOOR_WEIGHT,
+                _ => 0.0,
             };
             self.floor = Some(floor + weight * waited);
             if is_met {
@@ -301,10 +308,8 @@ impl Gradient {
             if is_same || window.least > CHECKED_BY * mark.least {
                 mark.checks += 1;
                 if mark.checks >= CHECKS {
-                    self.bound = mark.resume;
-                    self.floor = Some(window.least);
-                    self.mark = None;
-                    self.is_on_trial = false;
+                    let resume = mark.resume;
+                    self.take_back(resume, window.least);
                     return;
                 }
             } else {
@@ -324,6 +329,14 @@ impl Gradient {
         } else {
             self.bound + SHRINK_WEIGHT * (target - self.bound)
         };
+    }
+
+    /// Nobody had been waiting: it takes so long.
+    fn take_back(&mut self, bound: f64, least: f64) {
+        self.bound = bound;
+        self.floor = Some(least);
+        self.mark = None;
+        self.is_on_trial = false;
     }
 
     fn grow(&mut self) {

@@ -49,6 +49,9 @@ const DRAIN_TURNS: f64 = 2.0;
 /// … is waited for, and so much longer: some that were let in wait for something of their own.
 const DRAIN_MORE: Duration = Duration::from_secs(1);
 
+/// Meanwhile there is a look so often: each answer may be the one after which they are few enough.
+const DRAIN_LOOK: Duration = Duration::from_millis(1);
+
 /// The longest of such waits.
 const DRAIN_MAX: Duration = Duration::from_secs(30);
 
@@ -110,8 +113,7 @@ impl Control {
             Stage::Drains { until }
                 if f64::from(in_flight) > f64::from(self.gradient.bound()) + 1.0 && now < until =>
             {
-                // Each answer may be the one after which they are few enough.
-                now
+                now + DRAIN_LOOK
             }
             Stage::Drains { .. } => {
                 let turn = SETTLE_TURNS * self.gradient.turn(self.gradient.bound().into());
