@@ -21,14 +21,14 @@ pub(crate) const DIRECTIVE_ORDER: [&str; 48] = [
     "request_body",
     "timeouts",
     "redir",
+    // Ours. It only says what holds for a request, by the path that the client asked for.
+    "limit",
     "method",
     "rewrite",
     "uri",
     "try_files",
     // A plugin's, for whose place many Caddyfiles say `order rate_limit before basic_auth`.
     "rate_limit",
-    // Ours. Behind it: whom a rate refuses takes no place.
-    "limit",
     "basicauth",
     "basic_auth",
     "forward_auth",

@@ -221,7 +221,8 @@ impl NeedsDisk {
         Served::by(self.site, &mut trip)
     }
 
-    /// Makes the trip again on a thread that may wait for the disk, with everything it needs owned.
+    /// Makes the trip again on a thread that may wait for the disk, with everything it needs owned. Says too what its whole
+    /// way has gathered.
     #[expect(
         clippy::disallowed_methods,
         reason = "files that are not in memory are what a core's few blocking threads are for"
@@ -232,7 +233,7 @@ impl NeedsDisk {
         head: &RequestHead,
         origin: Origin,
         answer: &mut Answer,
-    ) -> Result<Served, NeedsCall> {
+    ) -> Result<(Served, NeedsDisk), NeedsCall> {
         let Self { site: number, fault, counted, begun, .. } = self;
         let snapshot = Arc::clone(snapshot);
         let head = head.clone();
@@ -245,20 +246,22 @@ impl NeedsDisk {
             trip.asked = Asked::again(counted, fault);
             let travelled = travel(&mut trip, site, fault, &mut answer);
             let counted = trip.asked.counted();
-            Some((answer, travelled, Served::by(number, &mut trip), counted))
+            Some((answer, travelled, Served::by(number, &mut trip), counted, trip.limits))
         });
         match made.await {
-            Ok(Some((made, Travelled::Answered, served, _))) => {
+            Ok(Some((made, Travelled::Answered, served, _, limits))) => {
                 *answer = made;
-                Ok(served)
+                Ok((served, NeedsDisk { limits, ..self }))
             }
-            Ok(Some((_, Travelled::Call(_), _, counted))) => {
-                Err(NeedsCall { site: number, begun, counted, fault })
+            // Where it failed on that thread, it is the error routes that call.
+            Ok(Some((_, Travelled::Call(_), served, counted, _))) => {
+                Err(NeedsCall { site: number, begun, counted, fault: fault.or(served.fault) })
             }
             // The thread is gone, or asked for what it already has: a defect of ours.
             Ok(Some((_, Travelled::NeedsDisk, ..)) | None) | Err(_) => {
                 rescue::rescue(Fault::FileUnreadable, answer);
-                Ok(Served { site: Some(number), ..Served::before_a_site(Fault::FileUnreadable) })
+                let served = Served::before_a_site(Fault::FileUnreadable);
+                Ok((Served { site: Some(number), ..served }, self))
             }
         }
     }

@@ -196,7 +196,11 @@ pub(super) fn mark(fault: Fault, answer: &mut Answer) {
     let mut plain = Answer::default();
     rescue(fault, &mut plain);
     for (name, value) in plain.fields.iter() {
-        if let Ok(name) = std::str::from_utf8(name) {
+        // Who is sent elsewhere would wait before he goes there (RFC 9110 section 10.2.3).
+        let is_of_redirection = matches!(answer.status, 300..=303 | 305..=399);
+        if let Ok(name) = std::str::from_utf8(name)
+            && !(is_of_redirection && name.eq_ignore_ascii_case("retry-after"))
+        {
             answer.fields.set(name, value);
         }
     }

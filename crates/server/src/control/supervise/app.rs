@@ -121,6 +121,8 @@ impl Owner {
                 () = sleep(WORKER_DRAIN_LOOK_PERIOD), if self.serves_queue_until.is_some() => self.leave_once_empty(),
             }
         }
+        // The last one may have ended while others waited for it, and nobody is started any more.
+        self.pool.set_failing(APP_RETRY_AFTER_SECONDS, None);
         for waiting in self.stopping.take().into_iter().flatten() {
             let _ = waiting.send(());
         }

@@ -115,6 +115,14 @@ impl Gate {
         if self.limit.queue == 0 { Entry::Shed(Cause::InFlight) } else { self.wait(priority, now) }
     }
 
+    /// One who was let in has to wait elsewhere, and was never in.
+    pub(crate) fn give_back(&self, now: Instant) {
+        self.count.0.fetch_sub(ENTERED + 1, Ordering::SeqCst);
+        if self.queued.load(Ordering::SeqCst) > 0 {
+            self.let_in(now);
+        }
+    }
+
     /// One who was let in is gone, or may last for ever.
     pub(crate) fn leave(&self) {
         self.count.0.fetch_sub(1, Ordering::SeqCst);

@@ -80,7 +80,7 @@ pub(crate) enum Entrance<'g> {
     Shed(Fault),
 }
 
-/// A request that waits before one of its gates, in those before it.
+/// A request that waits before one of its gates; of those before it it is in none.
 pub(crate) struct Later<'g> {
     pass: Pass<'g>,
     number: u32,
@@ -193,7 +193,10 @@ impl<'g> Pass<'g> {
             }
             match gate.enter(self.way.priority, now) {
                 Entry::In => self.held |= 1 << number,
-                Entry::Wait(waiting) => return Entrance::Later(Later { pass: self, number, waiting }),
+                Entry::Wait(waiting) => {
+                    self.give_back_before(number, now);
+                    return Entrance::Later(Later { pass: self, number, waiting });
+                }
                 Entry::Shed(cause) => return Entrance::Shed(gate.refuse(cause, now)),
             }
         }
@@ -216,6 +219,18 @@ impl<'g> Pass<'g> {
             held &= !(1 << number);
             way.gate(number)
         })
+    }
+
+    /// Who waits takes no place of the gates before: they are asked again once he is in here, and those that he is in
+    /// by then stay. So he waits at each gate once at most, the innermost first.
+    fn give_back_before(&mut self, number: u32, now: Instant) {
+        let before = self.held & ((1 << number) - 1);
+        self.held &= !before;
+        for number in (0..number).filter(|number| before & (1 << number) != 0) {
+            if let Some(gate) = self.way.gate(number) {
+                gate.give_back(now);
+            }
+        }
     }
 
     fn leave(&mut self) {

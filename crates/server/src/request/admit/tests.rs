@@ -75,11 +75,12 @@ fn who_is_refused_by_an_inner_gate_has_left_the_outer_ones() {
 }
 
 #[test]
-fn who_waits_before_an_inner_gate_is_in_the_outer_ones_and_leaves_them_when_he_goes() {
+fn who_waits_before_an_inner_gate_takes_no_place_of_the_outer_ones() {
     let (gates, all) = gates([(4, 0), (4, 0), (1, 4)]);
     let one = pass(&gates, &[1, 2]);
     let Entrance::Later(later) = ask(&gates, &[1, 2]) else { panic!("there was room") };
-    assert_eq!(in_flight(&all), [2, 2, 1]);
+    assert_eq!(in_flight(&all), [1, 1, 1]);
+    assert_eq!(all[0].entered(), 1, "he was never in");
     let gone = block_on(later.over(pin!(std::future::ready(()))));
     assert_eq!(gone.err(), Some(Fault::ClientGone));
     assert_eq!((in_flight(&all), all[2].queued()), ([1, 1, 1], 0));
@@ -99,6 +100,33 @@ fn who_waits_passes_one_gate_after_the_other() {
     });
     assert!(two.is_ok());
     assert_eq!(in_flight(&all), [1, 1, 1]);
+}
+
+#[test]
+fn who_has_waited_before_an_inner_gate_waits_before_an_outer_one_without_losing_his_place() {
+    let (gates, all) = gates([(2, 4), (4, 0), (1, 4)]);
+    let (one, other) = (pass(&gates, &[1, 2]), pass(&gates, &[1]));
+    let Entrance::Later(later) = ask(&gates, &[1, 2]) else { panic!("there was room") };
+    assert_eq!((in_flight(&all), all[2].queued()), ([2, 2, 1], 1));
+    block_on(async {
+        let third = pass_after(one, &gates);
+        let never = pin!(std::future::pending());
+        let mut waiting = pin!(later.over(never));
+        let looked = std::future::poll_fn(|context| std::task::Poll::Ready(waiting.as_mut().poll(context)));
+        assert!(looked.await.is_pending());
+        assert_eq!((in_flight(&all), all[0].queued(), all[2].queued()), ([2, 2, 1], 1, 0));
+        drop(other);
+        let waited = waiting.await;
+        assert_eq!((waited.is_ok(), in_flight(&all)), (true, [2, 2, 1]));
+        drop(third);
+    });
+    assert_eq!(in_flight(&all), [0, 0, 0]);
+}
+
+/// One leaves, and another takes its place behind the first gates before anybody else is asked.
+fn pass_after<'g>(one: Pass<'g>, gates: &'g Gates) -> Pass<'g> {
+    drop(one);
+    pass(gates, &[1])
 }
 
 #[test]

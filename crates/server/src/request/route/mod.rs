@@ -20,7 +20,7 @@ pub use compile::{Known, StoreWish, app_wishes, compile, compile_errors, limit_w
 pub use hosts::HostTable;
 pub(crate) use hosts::without_port as host_without_port;
 pub(crate) use matcher::matches;
-pub(crate) use template::{Into, cookie, expand, expand_root};
+pub(crate) use template::{Into, cookies, expand, expand_root};
 pub(crate) use uri::{clean, decode_path, rewrite, strip_prefix};
 
 use crate::observe::SiteCounters;

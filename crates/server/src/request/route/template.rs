@@ -80,12 +80,16 @@ pub(crate) fn expand(template: &Template, trip: &Trip<'_>, into: Into) -> Vec<u8
 
 /// The first value of a cookie (RFC 6265 section 5.4).
 pub(crate) fn cookie<'h>(head: &'h RequestHead, name: &str) -> Option<&'h [u8]> {
+    cookies(head, name).next()
+}
+
+/// Every value of it, for those who must not take another one than whoever answers.
+pub(crate) fn cookies<'h>(head: &'h RequestHead, name: &str) -> impl Iterator<Item = &'h [u8]> {
     let pairs = head.get_all(Known::Cookie).flat_map(|line| line.split(|byte| *byte == b';'));
-    let mut values = pairs.filter_map(|pair| {
+    pairs.filter_map(move |pair| {
         let mut halves = pair.trim_ascii().splitn(2, |byte| *byte == b'=');
         (halves.next() == Some(name.as_bytes())).then(|| halves.next().unwrap_or_default())
-    });
-    values.next()
+    })
 }
 
 /// What a value must be turned into where it becomes part of something with a grammar of its own.

@@ -9,6 +9,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::IpAddr;
 
 use onehop_config::checked::limit::{RateKey, RateLimit};
+use onehop_config::checked::{Part, Placeholder, Template};
 
 use crate::request::hop::trust::Trust;
 use crate::request::route::{self, Into};
@@ -20,15 +21,31 @@ const NO_ADDRESS: u64 = u64::MAX;
 /// Stands before an IPv4 address. ::/8 is nobody's (RFC 4291 section 2.4), so no /64 of a client looks so.
 const V4: u64 = 0xffff << 32;
 
+/// Stands for the client's address in a text that is hashed without it.
+const CLIENT: &str = "{client_ip}";
+
 /// A zone's secrets. Addresses have one of their own, so that no text means an address.
 pub(super) struct Keys {
     addresses: RandomState,
     texts: RandomState,
+    /// Of a text with the client's address what else is in it: the client may be who a proxy names, and counts as his
+    /// network.
+    beside_client: Option<Template>,
 }
 
 impl Keys {
-    pub(super) fn new() -> Self {
-        Self { addresses: RandomState::new(), texts: RandomState::new() }
+    pub(super) fn new(key: &RateKey) -> Self {
+        let client = Part::Value(Placeholder::RemoteHost);
+        let beside_client = match key {
+            RateKey::Template(template) if template.parts.contains(&client) => {
+                let parts = template.parts.iter().cloned();
+                let parts =
+                    parts.map(|part| if part == client { Part::Text(CLIENT.to_owned()) } else { part });
+                Some(Template { parts: parts.collect() })
+            }
+            _ => None,
+        };
+        Self { addresses: RandomState::new(), texts: RandomState::new(), beside_client }
     }
 
     /// What this request is counted under.
@@ -37,15 +54,25 @@ impl Keys {
             RateKey::ClientAddress => None,
             // All of them: with the first one alone a client could count by one and mean another.
             RateKey::Header(name) => self.text(trip.head.find_all(name)),
-            RateKey::Cookie(name) => self.text(route::cookie(trip.head, name).into_iter()),
+            RateKey::Cookie(name) => self.text(route::cookies(trip.head, name)),
             RateKey::Template(template) => {
-                self.text(std::iter::once(&*route::expand(template, trip, Into::Text)))
+                let text = self.text(std::iter::once(&*route::expand(
+                    self.beside_client.as_ref().unwrap_or(template),
+                    trip,
+                    Into::Text,
+                )));
+                match &self.beside_client {
+                    Some(_) => text.map(|text| text ^ self.client(settings, trip)),
+                    None => text,
+                }
             }
         };
-        text.unwrap_or_else(|| {
-            let client = Trust::of(&settings.trusted_proxies, &trip.origin).client(trip);
-            self.addresses.hash_one(network(client))
-        })
+        text.unwrap_or_else(|| self.client(settings, trip))
+    }
+
+    fn client(&self, settings: &RateLimit, trip: &Trip<'_>) -> u64 {
+        let client = Trust::of(&settings.trusted_proxies, &trip.origin).client(trip);
+        self.addresses.hash_one(network(client))
     }
 
     /// Values as whoever joins them sees them; `None` where there is nothing in them.
@@ -76,7 +103,7 @@ pub(crate) fn network(client: Option<IpAddr>) -> u64 {
 mod tests {
     use std::time::Duration;
 
-    use onehop_config::checked::{Network, Part, Placeholder, Template};
+    use onehop_config::checked::Network;
 
     use super::*;
     use crate::request::admit::rate::tests::{Asking, limit};
@@ -87,7 +114,8 @@ mod tests {
 
     #[test]
     fn an_ipv6_client_is_its_64_and_an_ipv4_mapped_one_is_ipv4() {
-        let (keys, settings) = (Keys::new(), limit(1, Duration::from_secs(1), 1));
+        let settings = limit(1, Duration::from_secs(1), 1);
+        let keys = Keys::new(&settings.key);
         let of = |address: &str| key(&keys, &settings, &Asking::from(address));
         for (one, other, is_same) in [
             ("192.0.2.1", "192.0.2.1", true),
@@ -107,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_address_is_the_peers_unless_a_trusted_proxy_says_another() {
-        let keys = Keys::new();
+        let keys = Keys::new(&RateKey::ClientAddress);
         let mut settings = limit(1, Duration::from_secs(1), 1);
         let said = "X-Forwarded-For: 198.51.100.9, 203.0.113.7\r\n";
         let behind = Asking::with(Some("192.0.2.1"), said);
@@ -121,7 +149,7 @@ mod tests {
 
     #[test]
     fn fields_cookies_and_texts_count_by_their_value_and_by_the_address_where_they_are_missing() {
-        let keys = Keys::new();
+        let keys = Keys::new(&RateKey::ClientAddress);
         let with = |rate_key: &RateKey, address: &str, fields: &str| {
             let settings = RateLimit { key: rate_key.clone(), ..limit(1, Duration::from_secs(1), 1) };
             key(&keys, &settings, &Asking::with(Some(address), fields))
@@ -149,6 +177,13 @@ mod tests {
                 "Cookie: session=other\r\n",
                 "Cookie: sessions=one; session=\r\n",
             ),
+            (
+                RateKey::Cookie("session".to_owned()),
+                "Cookie: session=new; session=one\r\n",
+                "Cookie: session=new\r\nCookie: session=one\r\n",
+                "Cookie: session=newer; session=one\r\n",
+                "",
+            ),
             (RateKey::Template(template), "X-Key: one\r\n", "x-key: one\r\n", "X-Key: other\r\n", ""),
         ] {
             let first = with(&rate_key, "192.0.2.1", one);
@@ -161,8 +196,25 @@ mod tests {
     }
 
     #[test]
+    fn a_text_with_the_address_counts_the_client_that_a_proxy_names_and_of_ipv6_his_network() {
+        let parts =
+            vec![Part::Value(Placeholder::RemoteHost), Part::Value(Placeholder::Header("x-key".to_owned()))];
+        let mut settings = limit(1, Duration::from_secs(1), 1);
+        settings.key = RateKey::Template(Template { parts });
+        settings.trusted_proxies = vec![Network::new("192.0.2.0".parse().unwrap(), 24).unwrap()];
+        let keys = Keys::new(&settings.key);
+        let of = |address, fields| key(&keys, &settings, &Asking::with(Some(address), fields));
+        let own = of("2001:db8:0:1::1", "X-Key: a\r\n");
+        assert_eq!(own, of("2001:db8:0:1::2", "X-Key: a\r\n"));
+        assert_eq!(own, of("192.0.2.1", "X-Forwarded-For: 2001:db8:0:1::3\r\nX-Key: a\r\n"));
+        assert_ne!(own, of("2001:db8:0:2::1", "X-Key: a\r\n"));
+        assert_ne!(own, of("2001:db8:0:1::1", "X-Key: b\r\n"));
+    }
+
+    #[test]
     fn keys_are_others_in_each_zone() {
         let (asking, settings) = (Asking::from("192.0.2.1"), limit(1, Duration::from_secs(1), 1));
-        assert_ne!(key(&Keys::new(), &settings, &asking), key(&Keys::new(), &settings, &asking));
+        let own = || key(&Keys::new(&settings.key), &settings, &asking);
+        assert_ne!(own(), own());
     }
 }

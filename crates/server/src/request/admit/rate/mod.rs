@@ -78,7 +78,7 @@ impl Zone {
     pub fn new(settings: Arc<RateLimit>) -> Self {
         Self {
             rate: Rate::new(settings.events, settings.window, settings.burst),
-            keys: Keys::new(),
+            keys: Keys::new(&settings.key),
             table: Table::new(settings.keys_max),
             lines: Lines::new(&settings),
             began: Instant::now(),

@@ -12,7 +12,7 @@ use super::super::desk::Input;
 use super::super::exchange::{Download, Line, Upload};
 use super::super::write::write_both;
 use super::{After, Busy, Connection};
-use crate::request::admit::{Entrance, Later, Pass};
+use crate::request::admit::{Entrance, Pass};
 use crate::request::answer::{Answer, Body};
 use crate::request::core::{Core, View};
 use crate::request::error_route::{self, Led};
@@ -96,14 +96,19 @@ impl Connection {
     /// Waits until a request is let in that calls nobody.
     pub(super) async fn let_in<'g>(
         &mut self,
-        later: Later<'g>,
+        entrance: Entrance<'g>,
         input: &mut Input,
         output: &mut Vec<u8>,
     ) -> io::Result<Result<Pass<'g>, Fault>> {
+        let later = match entrance {
+            Entrance::In(pass) => return Ok(Ok(pass)),
+            Entrance::Shed(fault) => return Ok(Err(fault)),
+            Entrance::Later(later) => later,
+        };
         // Answers to earlier requests must not wait for this one.
         self.flush(output).await?;
         let line = self.line();
-        Ok(let_in(Entrance::Later(later), &mut Upload::new(&line, input)).await)
+        Ok(self::let_in(Entrance::Later(later), &mut Upload::new(&line, input)).await)
     }
 
     /// Asks whom the routes have named, once the request is let in. Where that fails, the error routes may name somebody
@@ -239,7 +244,7 @@ async fn fail<'a>(
         Led::NeedsDisk => {
             let again = NeedsDisk::of(site, trip, Some(fault));
             match again.on_blocking_thread(&view.snapshot, trip.head, trip.origin, answer).await {
-                Ok(served) => {
+                Ok((served, _)) => {
                     if let Some(failure) = &mut trip.failure {
                         // What its page calls it.
                         failure.id = served.error_id;

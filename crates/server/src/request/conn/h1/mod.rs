@@ -228,30 +228,31 @@ impl Connection {
         started: Instant,
     ) -> io::Result<Option<After>> {
         let Desk { input, output, head, answer } = desk;
-        let let_in = match entrance {
-            Entrance::In(pass) => Ok(pass),
-            Entrance::Later(later) => self.let_in(later, input, output).await?,
-            Entrance::Shed(fault) => Err(fault),
-        };
-        let (_pass, served) = match let_in {
-            Ok(mut pass) => {
-                match again.on_blocking_thread(&view.snapshot, head, self.origin, answer).await {
-                    Ok(served) => {
-                        pass.answered(answer.status, false);
-                        // The disk is read until all of it is sent.
-                        (Some(pass), served)
-                    }
-                    Err(needs_call) => {
-                        // Seldom: what the way looks for on disk is looked for once more. The body is the
-                        // application's.
-                        let call = needs_call.call(&view.snapshot, head, self.origin);
-                        let entrance = pass.go_further(call.way());
-                        let busy = Busy { input, output, head, answer };
-                        return self.call(call, entrance, busy, view, started).await;
-                    }
+        let made = match self.let_in(entrance, input, output).await? {
+            Ok(pass) => match again.on_blocking_thread(&view.snapshot, head, self.origin, answer).await {
+                Ok((served, whole)) => {
+                    // Behind what it looked for on disk there may be more gates.
+                    let further = pass.go_further(whole.way(&view.snapshot));
+                    self.let_in(further, input, output).await?.map(|pass| (pass, served))
                 }
+                Err(needs_call) => {
+                    // Seldom: what the way looks for on disk is looked for once more. The body is the application's.
+                    let call = needs_call.call(&view.snapshot, head, self.origin);
+                    let entrance = pass.go_further(call.way());
+                    let busy = Busy { input, output, head, answer };
+                    return self.call(call, entrance, busy, view, started).await;
+                }
+            },
+            Err(fault) => Err(fault),
+        };
+        let (_pass, served) = match made {
+            Ok((mut pass, served)) => {
+                pass.answered(answer.status, false);
+                // The disk is read until all of it is sent.
+                (Some(pass), served)
             }
             Err(fault) => {
+                answer.clear();
                 let served = again.shed(&view.snapshot, head, self.origin, fault, answer);
                 if fault == Fault::ClientGone {
                     self.record(head, answer, view, served, 0, started.elapsed(), true);
