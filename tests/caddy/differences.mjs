@@ -39,7 +39,7 @@ export const DIFFERENCES = [
     site: "errors",
     status: 404,
     request: /Range: |If-Match: |If-None-Match: |If-Modified-Since: |If-Unmodified-Since: /,
-    what: /^(body|content-length|content-range|content-type|last-modified|accept-ranges)$/,
+    what: /^(body|content-length|content-range|content-type|last-modified|accept-ranges|etag|x-content-type-options)$/,
   },
 
   // Choosing a coding.

@@ -16,25 +16,27 @@ const skip = existsSync(AB) ? false : "ab is not installed (Debian: apache2-util
 
 const HANDLER = `
 const row = { id: 0, name: "A thing among others", price: 1999, tags: ["small", "green"], available: true };
-const rows = [];
-while (JSON.stringify(rows).length < ${ANSWER_BYTES} - 200) rows.push({ ...row, id: 100000 + rows.length });
+const each = JSON.stringify({ ...row, id: 100000 }).length + 1;
+const count = Math.floor(${ANSWER_BYTES} / each) - 1;
+const rows = Array.from({ length: count }, (_, index) => ({ ...row, id: 100000 + index }));
 const missing = ${ANSWER_BYTES} - JSON.stringify({ rows, padding: "" }).length;
 const padding = "p".repeat(missing);
 export default { fetch: () => Response.json({ rows, padding }) };
 `;
 
 test("an app with nothing configured answers ab, and nothing but 200 and 503 is seen", { skip }, async (context) => {
-  const { statuses, server } = await bench(context, "");
-  context.diagnostic(`${statuses.get(200) ?? 0} answered, ${statuses.get(503) ?? 0} refused`);
-  // The default lets 128 wait: a hundred clients at a time never fill that, and none of them waits for a second.
-  assert.ok((statuses.get(200) ?? 0) >= REQUESTS / 2, `too few were answered: ${[...statuses]}`);
+  const { statuses, said, server } = await bench(context, "");
+  context.diagnostic(`${statuses.get(200) ?? 0} answered, ${statuses.get(503) ?? 0} refused; ${timing(said)}`);
+  // How many are refused depends on how quickly they ask again. Whoever was there at first has room: a hundred clients never
+  // fill a queue of 128.
+  assert.ok((statuses.get(200) ?? 0) >= AT_ONCE, `too few were answered: ${[...statuses]}`);
   await stillServes(server);
 });
 
 test("an app with a limit answers some and refuses the rest at once", { skip }, async (context) => {
   const { statuses, said, server } = await bench(context, "limit in_flight 2 queue 4 wait 250ms");
   const [answered, refused] = [statuses.get(200) ?? 0, statuses.get(503) ?? 0];
-  context.diagnostic(`${answered} answered, ${refused} refused`);
+  context.diagnostic(`${answered} answered, ${refused} refused; ${timing(said)}`);
   assert.ok(answered > 0 && refused > 0, `a hundred clients, room for six: ${[...statuses]}`);
   const advised = [...said.matchAll(/^retry-after: (\d+)\r?$/gim)];
   assert.equal(advised.length, refused, "every refusal says when to come again");
@@ -43,7 +45,8 @@ test("an app with a limit answers some and refuses the rest at once", { skip }, 
 });
 
 test("an app without any limit answers all of it, however long that takes", { skip }, async (context) => {
-  const { statuses, server } = await bench(context, "limit off");
+  const { statuses, said, server } = await bench(context, "limit off");
+  context.diagnostic(timing(said));
   assert.deepEqual([...statuses], [[200, REQUESTS]]);
   await stillServes(server);
 });
@@ -67,7 +70,8 @@ async function bench(context, limit) {
   assert.equal(figure(said, "Complete requests"), REQUESTS);
   assert.equal(figure(said, "Failed requests"), 0, said.slice(-2_000));
   const statuses = new Map();
-  for (const [, status] of said.matchAll(/^LOG: Response code = (\d+)/gm)) {
+  // ab has other words for those that are not 2xx.
+  for (const [, status] of said.matchAll(/^(?:LOG: Response code = |WARNING: Response code not 2xx \()(\d+)/gm)) {
     statuses.set(Number(status), (statuses.get(Number(status)) ?? 0) + 1);
   }
   const others = [...statuses].filter(([status]) => status !== 200 && status !== 503);
@@ -84,6 +88,11 @@ async function stillServes(server) {
   const answer = await fetch(server.address, { signal: AbortSignal.timeout(5_000) });
   assert.deepEqual([answer.status, (await answer.arrayBuffer()).byteLength], [200, ANSWER_BYTES]);
   assert.equal((await appStatus(server)).failures, 0);
+}
+
+/** ab's own clock, for whoever reads the log. */
+function timing(said) {
+  return [/^Time taken for tests:.*$/m, /^ +50% .*$/m, /^ +99% .*$/m].map((line) => line.exec(said)?.[0].trim().replace(/ +/g, " ")).join(", ");
 }
 
 function figure(said, name) {

@@ -121,6 +121,8 @@ http://localhost:0 {
 }
 `;
   const server = await startOnehop(context, { folder, text });
+  // Until a worker serves, there is nobody to protect, and an application's own bound counts nobody.
+  await server.event(({ event }) => event === "app_ready");
   const agent = new Agent({ keepAlive: false });
   context.after(() => agent.destroy());
   server.ask = (path) => asking(`${server.origin}${path}`, agent);

@@ -27,6 +27,7 @@ const STEPS: &[&str] = &[
     "bench-frameworks",
     "bench-proxy",
     "bench-overload",
+    "bench-limits",
     "bench-distance",
     "bench-idle",
     "bench-tree",
@@ -66,12 +67,13 @@ const FRAMEWORKS_SECONDS: &str = "3600";
 type Bench = fn(&[&str]) -> Outcome;
 
 /// A short run of each benchmark: that it works, not how fast.
-const SMOKE_RUNS: [(&str, Bench); 8] = [
+const SMOKE_RUNS: [(&str, Bench); 9] = [
     ("bench-files", bench::files),
     ("bench-app", bench::app),
     ("bench-frameworks", bench::frameworks),
     ("bench-proxy", bench::proxy),
     ("bench-overload", bench::overload),
+    ("bench-limits", bench::limits),
     ("bench-distance", bench::distance),
     ("bench-idle", bench::idle),
     ("bench-tree", bench::tree),

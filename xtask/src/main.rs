@@ -45,11 +45,15 @@ Commands:
                   rate, latency. Takes the same options as `bench files`.
   bench overload  An application that is asked up to ten times of what it can answer, behind limiters of
                   onehop, of nginx and of its own: goodput, p99, refusals, and the time until all is
-                  normal again. Takes --smoke, --rounds N (default 1), --seconds N (default 8),
-                  --arms A,B, --cases A,B, --list, --node PATH, and
-                  --steps A,B        only these loads
+                  normal again. Takes --smoke, --rounds N (default 1, twelve minutes), --seconds N
+                  (of each measurement, default 3), --arms A,B, --list, --node PATH, and
+                  --apps A,B         only these applications
+                  --loads A,B        only these loads
                   --no-recovery      without the way back from ten times the capacity
-                  --apart            servers and load each have a core of their own
+                  --application-beside server|load
+                                     whose core the application shares where there are two (server)
+  bench limits    What limits cost a request that none of them holds up: user instructions by callgrind,
+                  and CPU time in interleaved pairs. Takes --smoke, --pairs N (default 20).
   bench distance  Searches at a server 91 ms away in each direction, with and without a proxy nearby,
                   at first and after ten idle minutes. Makes network namespaces (as root, or below
                   `unshare -r -n`). Takes --smoke, --arms A,B, --cases A,B, --list, and
@@ -91,6 +95,7 @@ fn main() -> ExitCode {
         ["bench", "frameworks", options @ ..] => bench::frameworks(options),
         ["bench", "proxy", options @ ..] => bench::proxy(options),
         ["bench", "overload", options @ ..] => bench::overload(options),
+        ["bench", "limits", options @ ..] => bench::limits(options),
         ["bench", "distance", options @ ..] => bench::distance(options),
         ["bench", "idle", options @ ..] => bench::idle(options),
         ["bench", "tree", options @ ..] => bench::tree(options),

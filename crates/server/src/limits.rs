@@ -422,8 +422,9 @@ pub const WORKERS_MAX: usize = 256;
 pub const WORKER_PING_PERIOD: Duration = Duration::from_secs(1);
 
 /// The same while requests come, or its event loop is late: an overload is known after three answers, and its end
-/// after two, which the rule about lag owes to those who are refused meanwhile. toobusy-js looks each half second.
-pub const WORKER_BUSY_PING_PERIOD: Duration = Duration::from_millis(250);
+/// after two, which the rule about lag owes to those who are refused meanwhile. At ten times of what an event loop can do
+/// a quarter of a second lets in two seconds of work, and the loop then stands idle for a fifth of its time.
+pub const WORKER_BUSY_PING_PERIOD: Duration = Duration::from_millis(50);
 
 /// An event loop that is late by less is not late: its own timer is not more exact.
 pub const WORKER_LAG_SETTLED: Duration = Duration::from_millis(10);

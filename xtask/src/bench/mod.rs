@@ -4,7 +4,7 @@
 //! `arms.rs` names who is measured and how each is started, `servers.rs` on which cores, `load.rs` says what the
 //! engine is to ask and `outside.rs` has wrk check it, `probe.rs` asks one question at a time, `report.rs` prints and
 //! keeps the figures; `interrupt.rs` ends it all where a signal asks for that; `files.rs`, `app/`, `proxy/`, `overload/`,
-//! `distance/`, `idle.rs`, `slow.rs` and `tree.rs` are the measurements.
+//! `limits.rs`, `distance/`, `idle.rs`, `slow.rs` and `tree.rs` are the measurements.
 //! No measurement may start while another one runs: there are two cores, one for each side.
 
 mod app;
@@ -13,6 +13,7 @@ mod distance;
 mod files;
 mod idle;
 mod interrupt;
+mod limits;
 mod load;
 mod outside;
 mod overload;
@@ -49,6 +50,11 @@ pub(crate) fn proxy(words: &[&str]) -> Outcome {
 /// Limiters, when more is asked than can be answered.
 pub(crate) fn overload(words: &[&str]) -> Outcome {
     interrupt::watched(overload::run, words)
+}
+
+/// What limits cost where they hold nobody up.
+pub(crate) fn limits(words: &[&str]) -> Outcome {
+    interrupt::watched(limits::run, words)
 }
 
 /// A proxy before a server that is far away.

@@ -23,6 +23,7 @@ pub mod trip;
 pub mod upstream;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use onehop_http1::{Method, RequestHead};
 
@@ -56,6 +57,8 @@ pub struct Served {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NeedsDisk {
     site: usize,
+    /// When the request came.
+    begun: Instant,
     /// What its way had gathered when it stopped.
     limits: Gathered,
     /// Zones of `rate_limit` that have counted it.
@@ -91,15 +94,18 @@ pub struct Call<'a> {
 /// A request that needs the disk on its way to somebody else.
 pub(crate) struct NeedsCall {
     site: usize,
+    /// When the request came.
+    begun: Instant,
     counted: u32,
     fault: Option<Fault>,
 }
 
-/// The whole trip of a request, from its head to an answer.
+/// The whole trip of a request, from its head, which came at `begun`, to an answer.
 pub fn serve_request<'a>(
     snapshot: &'a Snapshot,
     head: &'a RequestHead,
     origin: Origin,
+    begun: Instant,
     answer: &mut Answer,
 ) -> Outcome<'a> {
     // RFC 9110 section 9.3.6: a 2xx would promise a tunnel.
@@ -114,7 +120,7 @@ pub fn serve_request<'a>(
         rescue::rescue(Fault::UnknownHost, answer);
         return Outcome::Served(Served::before_a_site(Fault::UnknownHost));
     };
-    let mut trip = Trip::new(head, origin, snapshot);
+    let mut trip = Trip::new(head, origin, begun, snapshot);
     match travel(&mut trip, site, None, answer) {
         Travelled::Answered => Outcome::Served(Served::by(number, &mut trip)),
         Travelled::NeedsDisk => {
@@ -183,7 +189,7 @@ impl Served {
 impl NeedsDisk {
     /// A trip has stopped; or its error routes need the disk for this fault.
     pub(crate) fn of(site: usize, trip: &Trip<'_>, fault: Option<Fault>) -> Self {
-        Self { site, limits: trip.limits, counted: trip.asked.counted(), fault }
+        Self { site, begun: trip.begun, limits: trip.limits, counted: trip.asked.counted(), fault }
     }
 
     /// The gates that it passes, as far as its way is known.
@@ -203,7 +209,7 @@ impl NeedsDisk {
     ) -> Served {
         // One that had failed already, and whose page is on disk, is told that.
         let fault = self.fault.filter(|_| fault.is_shed()).unwrap_or(fault);
-        let mut trip = Trip::new(head, origin, snapshot);
+        let mut trip = Trip::new(head, origin, self.begun, snapshot);
         trip.asked = Asked::again(self.counted, self.fault);
         match snapshot.sites.get(self.site) {
             Some(site) => match travel(&mut trip, site, Some(fault), answer) {
@@ -227,14 +233,14 @@ impl NeedsDisk {
         origin: Origin,
         answer: &mut Answer,
     ) -> Result<Served, NeedsCall> {
-        let Self { site: number, fault, counted, .. } = self;
+        let Self { site: number, fault, counted, begun, .. } = self;
         let snapshot = Arc::clone(snapshot);
         let head = head.clone();
         let made = tokio::task::spawn_blocking(move || {
             let mut answer = Answer::default();
             answer.clear();
             let site = snapshot.sites.get(number)?;
-            let mut trip = Trip::new(&head, origin, &snapshot);
+            let mut trip = Trip::new(&head, origin, begun, &snapshot);
             trip.may_block = true;
             trip.asked = Asked::again(counted, fault);
             let travelled = travel(&mut trip, site, fault, &mut answer);
@@ -246,7 +252,9 @@ impl NeedsDisk {
                 *answer = made;
                 Ok(served)
             }
-            Ok(Some((_, Travelled::Call(_), _, counted))) => Err(NeedsCall { site: number, counted, fault }),
+            Ok(Some((_, Travelled::Call(_), _, counted))) => {
+                Err(NeedsCall { site: number, begun, counted, fault })
+            }
             // The thread is gone, or asked for what it already has: a defect of ours.
             Ok(Some((_, Travelled::NeedsDisk, ..)) | None) | Err(_) => {
                 rescue::rescue(Fault::FileUnreadable, answer);
@@ -260,7 +268,7 @@ impl NeedsCall {
     /// Makes the trip once more, on the core: it has just been made, so what it looks for on disk is in the
     /// kernel's memory.
     pub(crate) fn call<'a>(&self, snapshot: &'a Snapshot, head: &'a RequestHead, origin: Origin) -> Call<'a> {
-        let mut trip = Trip::new(head, origin, snapshot);
+        let mut trip = Trip::new(head, origin, self.begun, snapshot);
         trip.may_block = true;
         trip.asked = Asked::again(self.counted, self.fault);
         let travelled = snapshot

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
+use std::time::Instant;
 
 use onehop_config::checked::Encode;
 use onehop_http1::RequestHead;
@@ -26,6 +27,8 @@ pub struct Trip<'a> {
     pub head: &'a RequestHead,
     /// Where it came in.
     pub origin: Origin,
+    /// When.
+    pub begun: Instant,
     /// What it sees.
     pub snapshot: &'a Snapshot,
     /// The path as it is now, escaped.
@@ -109,10 +112,11 @@ impl From<Fault> for Halt {
 
 impl<'a> Trip<'a> {
     /// A request at the beginning of its site's routes.
-    pub fn new(head: &'a RequestHead, origin: Origin, snapshot: &'a Snapshot) -> Self {
+    pub fn new(head: &'a RequestHead, origin: Origin, begun: Instant, snapshot: &'a Snapshot) -> Self {
         Self {
             head,
             origin,
+            begun,
             snapshot,
             path: Cow::Borrowed(head.path()),
             query: head.query().map(Cow::Borrowed),

@@ -43,14 +43,14 @@ fn bound(server: &TestServer) -> Option<usize> {
 
 #[test]
 fn a_server_of_the_applications_own_is_handed_more_than_a_handler() {
-    let server = serve(&format!("server_gathers {MANY}"), "limit off");
+    let server = serve(&format!("server_gathers {MANY}"), "");
     check_all_answered(send(&server, MANY));
     assert_eq!(bound(&server), Some(4096));
 }
 
 #[test]
 fn a_handler_is_handed_256_and_the_rest_waits() {
-    let server = serve(&format!("handler_gathers {MANY}"), "limit off");
+    let server = serve(&format!("handler_gathers {MANY}"), "");
     let clients = send(&server, MANY);
     wait_until_there_are(&server, 256, MANY - 256);
     assert_eq!(bound(&server), Some(256));

@@ -414,3 +414,31 @@ fn requests_on_one_connection_are_answered_in_their_order() {
         assert!(client.answer().text().starts_with("User-agent"));
     }
 }
+
+/// How late the only worker's event loop is, in milliseconds.
+fn lag(server: &TestServer) -> f64 {
+    server.running().api().status().apps[0].workers.first().map_or(0.0, |worker| worker.lag_ms)
+}
+
+#[test]
+fn an_event_loop_that_does_not_turn_at_all_is_given_no_more_and_then_some_again() {
+    let server = serve("late 3", "limit lag 70ms");
+    assert_eq!(get(&server, "/api/quick").text(), "/api/quick");
+    let mut slow = server.connect();
+    slow.send("GET /api/slow HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let begun = std::time::Instant::now();
+    while lag(&server) < 140.0 {
+        assert!(begun.elapsed().as_secs() < 20, "{}", lag(&server));
+        std::thread::yield_now();
+    }
+    // It has not answered the slow one, and says nothing of its lag.
+    let refusal = get(&server, "/api/quick");
+    assert_eq!((refusal.status, refusal.field("Retry-After")), (503, Some("1")));
+    assert!(server.metric("onehop_refused_total{cause=\"limit_lag\"") > 0);
+    assert_eq!(get(&server, "/").status, 200, "files are served on");
+    assert_eq!(slow.answer().text(), "/api/slow");
+    let begun = std::time::Instant::now();
+    while get(&server, "/api/quick").status != 200 {
+        assert!(begun.elapsed().as_secs() < 20, "{}", lag(&server));
+    }
+}

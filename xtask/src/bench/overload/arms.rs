@@ -15,6 +15,7 @@ use crate::{Outcome, ground, install};
 use super::super::probe;
 use super::super::servers::{self, Cores, free_port};
 use super::offer::FILE_PATH;
+use super::place::Home;
 use super::steps::{Application, BURN_UNITS};
 
 /// All arms, in the order in which they are printed and drawn.
@@ -54,8 +55,11 @@ pub(super) struct Arm {
 
 /// What is the same for all arms of a run.
 pub(super) struct Surroundings {
-    /// The program that runs the application everywhere.
-    pub(super) node: String,
+    /// Where the application runs.
+    pub(super) home: Home,
+    node: String,
+    /// What starts the program that runs the application, in its place.
+    runtime: PathBuf,
     /// Where logs and filled-in settings go.
     work: PathBuf,
     /// The application beside its packages.
@@ -76,13 +80,15 @@ pub(super) struct Running {
 
 impl Surroundings {
     /// Installs the application, measures the machine and writes the file.
-    pub(super) fn prepare(node: &str) -> Outcome<Surroundings> {
+    pub(super) fn prepare(node: &str, home: Home) -> Outcome<Surroundings> {
         let work = ground::target_folder("bench/overload")?;
         let site = work.join("site");
         let file = site.join(FILE_PATH.trim_start_matches('/'));
         std::fs::create_dir_all(file.parent().unwrap_or(&site))?;
         std::fs::write(&file, "o".repeat(FILE_BYTES))?;
         Ok(Surroundings {
+            runtime: home.write_script(&work, node)?,
+            home,
             node: node.to_owned(),
             work,
             application: application()?,
@@ -99,20 +105,20 @@ impl Surroundings {
     }
 
     /// The application with nothing before it, to learn what it can do.
-    pub(super) fn start_alone(&self, application: Application, cores: Cores) -> Outcome<Running> {
+    pub(super) fn start_alone(&self, application: Application) -> Outcome<Running> {
         let port = free_port()?;
-        let (server, line) = self.start_application(port, false, cores)?;
+        let (server, line) = self.start_application(port, false)?;
         running(vec![server], port, vec![line], application)
     }
 
-    fn start_application(&self, port: u16, is_toobusy: bool, cores: Cores) -> Outcome<(Server, String)> {
-        let words = vec![self.node.clone(), self.script()];
+    fn start_application(&self, port: u16, is_toobusy: bool) -> Outcome<(Server, String)> {
+        let words = vec![self.runtime.display().to_string(), self.script()];
         let mut environment = self.environment();
         environment.push(("PORT".to_owned(), port.to_string()));
         if is_toobusy {
             environment.push(("BENCH_TOOBUSY".to_owned(), "1".to_owned()));
         }
-        let mut server = servers::start(&words, &environment, port, cores)?;
+        let mut server = servers::start(&words, &environment, port, Cores::Apart)?;
         servers::wait_until_ready(&mut server, "/", Expect::Any)?;
         Ok((server, words.join(" ")))
     }
@@ -178,7 +184,6 @@ impl Arm {
         around: &Surroundings,
         application: Application,
         capacity: f64,
-        cores: Cores,
     ) -> Outcome<Running> {
         let port = free_port()?;
         if is_onehop(self.name) {
@@ -186,14 +191,14 @@ impl Arm {
             let mut environment = around.environment();
             let control = around.work.join(format!("control-{port}")).display().to_string();
             environment.push(("ONEHOP_CONTROL".to_owned(), control));
-            let server = servers::start(&words, &environment, port, cores)?;
+            let server = servers::start(&words, &environment, port, Cores::Apart)?;
             let running = running(vec![server], port, vec![words.join(" ")], application)?;
             return running.with_file();
         }
         let upstream = free_port()?;
-        let (behind, line) = around.start_application(upstream, self.name == "nginx-toobusy", cores)?;
+        let (behind, line) = around.start_application(upstream, self.name == "nginx-toobusy")?;
         let words = self.nginx(around, port, upstream, capacity)?;
-        let front = servers::start(&words, &[], port, cores)?;
+        let front = servers::start(&words, &[], port, Cores::Apart)?;
         running(vec![front, behind], port, vec![words.join(" "), line], application)?.with_file()
     }
 
@@ -205,7 +210,7 @@ impl Arm {
                 ("ADMIN_PORT", &free_port()?.to_string()),
                 ("SITE", &around.site.display().to_string()),
                 ("SCRIPT", &around.script()),
-                ("NODE", &around.node),
+                ("NODE", &around.runtime.display().to_string()),
                 ("LIMIT", &self.limit(capacity)),
             ],
         )?;

@@ -27,9 +27,6 @@ const FILE_FACTOR_MAX: f64 = 1.5;
 /// Share of the requests for what matters most that are served: at least.
 const HIGH_SHARE_MIN: f64 = 0.99;
 
-/// Own load, in C, up to which that holds; above it the route alone is an overload.
-const HIGH_FACTOR_MAX: f64 = 0.95;
-
 /// Until all is normal again: at most.
 const RECOVERY_MAX: Duration = Duration::from_secs(2);
 
@@ -55,7 +52,7 @@ pub(super) fn verdicts(results: &Results, applications: &[Application], steps: &
             verdicts.push(judge.accepted());
             verdicts.push(judge.refusals());
             verdicts.push(judge.file());
-            verdicts.extend(steps.iter().filter_map(|step| judge.high(step)));
+            verdicts.extend(steps.iter().map(|step| judge.high(step)));
             verdicts.push(judge.unloaded());
             verdicts.push(judge.recovery());
         }
@@ -162,11 +159,7 @@ impl Judge<'_> {
         self.told(IMPOSSIBLE, &what, figure)
     }
 
-    /// `None` where the route alone is asked for more than there is.
-    fn high(&self, step: &Step) -> Option<Verdict> {
-        if step.high_factor() > HIGH_FACTOR_MAX {
-            return None;
-        }
+    fn high(&self, step: &Step) -> Verdict {
         let served =
             self.results.middle(self.application, self.arm, step.name, |figures| figures.high_served);
         let figure = served.map(|share| (share >= HIGH_SHARE_MIN, format!("{:.1} %", share * 100.0)));
@@ -176,7 +169,7 @@ impl Judge<'_> {
             step.high_factor(),
             HIGH_SHARE_MIN * 100.0
         );
-        Some(self.told(step.name, &what, figure))
+        self.told(step.name, &what, figure)
     }
 
     fn unloaded(&self) -> Verdict {
@@ -253,7 +246,8 @@ mod tests {
              (600.0 of 5.0 ms; by the wait, 1004 ms)",
             "met cpu, onehop: median refusal at 10C below 5 ms: 0.40 ms",
             "MISSED cpu, onehop: p99 of the static file at 10C by the idle at most 1.5: 2.00 (0.50 of 0.25 ms)",
-            "met cpu, onehop: high priority at 0.5C (its own load 0.10 C) served at least 99 %: 100.0 %",
+            "met cpu, onehop: high priority at 0.5C (its own load 0.03 C) served at least 99 %: 100.0 %",
+            "MISSED cpu, onehop: high priority at 10C (its own load 0.50 C) served at least 99 %: 50.0 %",
             "met cpu, onehop: nobody is refused at 0.5C: 0.000 %",
             "met cpu, onehop: all is normal after 10C within 2 s: 0.7 s",
             "- cpu, onehop-fixed: all bounds: not measured",
@@ -266,8 +260,8 @@ mod tests {
         let texts = judged(&results(None), &[STEPS[0]]);
         assert!(texts[0].starts_with("- ") && texts[0].ends_with("not measured"), "{texts:?}");
         assert!(texts.iter().any(|text| text.starts_with("MISSED") && text.ends_with("never")), "{texts:?}");
-        let texts = judged(&results(None), &[STEPS[0], STEPS[5]]);
-        let few = texts.iter().find(|text| text.contains("10C-few")).unwrap();
-        assert!(few.starts_with("MISSED") && few.ends_with("no figure"), "{few}");
+        let texts = judged(&results(None), &[STEPS[0], STEPS[3]]);
+        let without = texts.iter().find(|text| text.contains("at 5C")).unwrap();
+        assert!(without.starts_with("MISSED") && without.ends_with("no figure"), "{without}");
     }
 }

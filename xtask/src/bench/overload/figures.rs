@@ -17,6 +17,9 @@ use super::steps::{Application, Step};
 /// What a limiter answers whom it does not let in.
 const REFUSALS: [u16; 2] = [503, 429];
 
+/// Goodput by the capacity: more is an error of one of them.
+const GOODPUT_MAX: f64 = 1.1;
+
 /// One arm under one load in one round.
 #[derive(Debug, Clone)]
 pub(super) struct Row {
@@ -144,6 +147,16 @@ impl Results {
     /// What one application can answer per second.
     pub(super) fn capacity(&self, application: Application) -> Option<f64> {
         self.capacities.iter().find(|(known, _)| *known == application).map(|(_, rate)| *rate)
+    }
+
+    /// The capacity and the highest goodput, where that is more than what can be: then C was measured while something else
+    /// ran, and no load was what its name says.
+    pub(super) fn doubtful_capacity(&self, application: Application) -> Option<(f64, f64)> {
+        let rows = self.rows.iter().filter(|row| row.of.application == application);
+        let most = rows.map(|row| row.figures.goodput).fold(0.0, f64::max);
+        self.capacity(application)
+            .filter(|capacity| most > capacity * GOODPUT_MAX)
+            .map(|capacity| (capacity, most))
     }
 
     /// The recoveries of one arm.

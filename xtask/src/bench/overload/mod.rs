@@ -2,7 +2,7 @@
 //!
 //! Owns the order of the run: what each application can answer at all (C), then for each application and arm the file alone,
 //! each load on a fresh server, and the way back from the impossible one. `steps.rs` says what is asked, `arms.rs` starts who is
-//! measured, `offer.rs` is the load; `figures.rs` what was seen, `recovery.rs` when it was over, `bounds.rs` judges, `pictures.rs`
+//! measured, `offer.rs` is the load; `place.rs` on which cores, `figures.rs` what was seen, `recovery.rs` when it was over, `bounds.rs` judges, `pictures.rs`
 //! and `plot.rs` draw. Never lets two arms meet different loads: C is measured once, on the application alone.
 
 mod arms;
@@ -10,6 +10,7 @@ mod bounds;
 mod figures;
 mod offer;
 mod pictures;
+mod place;
 mod plot;
 mod recovery;
 mod steps;
@@ -24,22 +25,19 @@ use crate::ground::Options;
 use crate::{Outcome, ground, install};
 
 use super::report::{without_folders, write_result};
-use super::servers::{self, Cores};
+use super::servers;
 use arms::{Arm, Running, Surroundings};
 use figures::{Figures, Idle, Of, Recovery, Results, Row};
-use offer::{Offer, Offered, Place};
+use offer::{Offer, Offered};
+use place::Home;
 use steps::{APPLICATIONS, Application, SMOKE_STEPS, STEPS, Step, Times};
 
 /// After an overload p99 is normal where it is no more than so many times the unloaded one: what the bound allows at any
 /// load.
 const NORMAL_FACTOR: f64 = 3.0;
 
-/// Shares of the two routes in a load that is not about them.
-const WEIGHTS: (u32, u32) = (STEPS[0].high, STEPS[0].others);
-
 struct Plan {
     times: Times,
-    cores: Cores,
     steps: Vec<Step>,
     around: Surroundings,
     has_recovery: bool,
@@ -52,31 +50,30 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let known_applications = APPLICATIONS.map(Application::name);
     if options.flag("--list") {
         let (arms, cases) = (arms::ALL.join(" "), known_applications.join(" "));
-        println!("arms:  {arms}\ncases: {cases}\nsteps: {}", known_steps.join(" "));
+        println!("arms:  {arms}\napps:  {cases}\nloads: {}", known_steps.join(" "));
         return options.finish();
     }
     let smoke = options.flag("--smoke");
     let rounds = options.number("--rounds", 1)?.max(1);
-    let seconds = options.number("--seconds", 8)?.max(1);
+    let seconds = options.number("--seconds", 3)?.max(1);
     let names = options.names("--arms", arms::ALL, if smoke { arms::SMOKE } else { arms::ALL })?;
-    let cases = options.names("--cases", &known_applications, &known_applications)?;
-    let steps = options.names("--steps", &known_steps, if smoke { SMOKE_STEPS } else { &known_steps })?;
+    let cases = options.names("--apps", &known_applications, &known_applications)?;
+    let steps = options.names("--loads", &known_steps, if smoke { SMOKE_STEPS } else { &known_steps })?;
     let has_recovery = !options.flag("--no-recovery");
-    let cores = if options.flag("--apart") { Cores::Apart } else { Cores::All };
+    let beside = options.names("--application-beside", place::BESIDE, &place::BESIDE[..1])?;
     let node = options.value("--node")?.unwrap_or_else(|| "node".to_owned());
     options.finish()?;
 
     let arms = names.iter().map(|name| Arm::prepare(name)).collect::<Outcome<Vec<Arm>>>()?;
     install::raise_descriptor_limit();
-    if cores == Cores::Apart {
-        servers::move_to_load_core();
-    }
+    servers::move_to_load_core();
+    let home = Home::choose(&beside.concat());
+    println!("{}", home.in_words());
     let measured = Duration::from_secs(seconds);
     let plan = Plan {
         times: if smoke { Times::of_smoke() } else { Times::of_run(measured) },
-        cores,
         steps: STEPS.iter().copied().filter(|step| steps.iter().any(|name| name == step.name)).collect(),
-        around: Surroundings::prepare(&node)?,
+        around: Surroundings::prepare(&node, home)?,
         has_recovery,
     };
     let applications: Vec<Application> =
@@ -103,13 +100,13 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
 impl Plan {
     /// Measured with nothing before the application.
     fn capacity(&self, application: Application) -> Outcome<f64> {
-        let running = self.around.start_alone(application, self.cores)?;
-        offer::capacity(application, self.place(&running), self.times.capacity)
+        let running = self.around.start_alone(application)?;
+        offer::capacity(application, running.address, self.times.capacity)
     }
 
     /// All loads of one arm in one round; gives how it was started.
     fn measure(&self, of: Of, arm: &Arm, capacity: f64, results: &mut Results) -> Outcome<String> {
-        let start = || arm.start(&self.around, of.application, capacity, self.cores);
+        let start = || arm.start(&self.around, of.application, capacity);
         let line = self.file_alone(of, &start()?, results)?;
         for step in &self.steps {
             let running = start()?;
@@ -129,14 +126,10 @@ impl Plan {
         Ok(format!("{}; {}", without_folders(&line), arm.limit(capacity).trim_start_matches("# ")))
     }
 
-    fn place(&self, running: &Running) -> Place {
-        Place { address: running.address, cores: self.cores }
-    }
-
     fn file_alone(&self, of: Of, running: &Running, results: &mut Results) -> Outcome<String> {
         // The first requests of a server pay for what is made once.
-        offer::file_alone(self.place(running), self.times.settle)?;
-        let alone = offer::file_alone(self.place(running), self.times.measured)?;
+        offer::file_alone(running.address, self.times.lead)?;
+        let alone = offer::file_alone(running.address, self.times.measured)?;
         let p99 = figures::at(&alone.total.latency, 0.99).ok_or("the static file is not answered")?;
         results.idles.push(Idle { of, file_p99_ms: p99 });
         Ok(running.lines.join(" ; "))
@@ -151,16 +144,14 @@ impl Plan {
     ) -> Outcome<Offered> {
         self.lead(application, capacity, running)?;
         let rate = step.factor * capacity;
-        let offer = Offer {
-            warm_up: self.times.settle,
-            ..Offer::steady(application, rate, (step.high, step.others), self.times.measured)
-        };
-        offer.put_on(self.place(running))
+        let offer =
+            Offer { warm_up: self.times.settle, ..Offer::steady(application, rate, self.times.measured) };
+        offer.put_on(running.address)
     }
 
     fn lead(&self, application: Application, capacity: f64, running: &Running) -> Outcome {
-        let quiet = Offer::steady(application, capacity / 2.0, WEIGHTS, self.times.lead);
-        quiet.put_on(self.place(running)).map(drop)
+        let quiet = Offer::steady(application, capacity / 2.0, self.times.lead);
+        quiet.put_on(running.address).map(drop)
     }
 
     /// From 10 C to 0.5 C.
@@ -170,17 +161,16 @@ impl Plan {
         let offer = Offer {
             application: of.application,
             phases: vec![offer::steady(capacity * 10.0, overload), offer::steady(capacity / 2.0, after)],
-            weights: WEIGHTS,
             warm_up: Duration::ZERO,
             time: overload + after,
         };
-        let run = offer.put_on(self.place(running))?.run;
+        let run = offer.put_on(running.address)?.run;
         let unloaded = results.middle(of.application, of.arm, steps::UNLOADED, |figures| figures.p99_ms);
         // An arm that was not measured unloaded is judged by what the person who waits bears.
         let slow_ms = unloaded.map_or(offer::PATIENCE.as_secs_f64() * 1e3, |p99| p99 * NORMAL_FACTOR);
         let slow = Duration::from_secs_f64(slow_ms / 1e3);
         let series = run.slices.iter().map(|slice| {
-            let p99 = (slice.good > 0).then(|| slice.p99.as_secs_f64() * 1e3);
+            let p99 = (slice.good > 0).then_some(slice.p99.as_secs_f64() * 1e3);
             (slice.at.as_secs_f64() - overload.as_secs_f64(), p99, slice.bad)
         });
         let series = series.collect();
@@ -212,8 +202,8 @@ fn keep(
         "date": ground::date(),
         "machine": ground::machine(),
         "versions": versions,
-        "method": "open loop, constant arrivals, latency from the intended start, clients leave after 2 s; C measured by a closed loop on the application alone; each load on a fresh server, after half a C; 20 % of requests for a route of high priority; 400 requests a second for a static file beside it",
-        "cores": if plan.cores == Cores::Apart { "one for the servers, one for the load" } else { "all for both sides" },
+        "method": "open loop, constant arrivals, latency from the intended start, clients leave after 2 s; C measured by a closed loop on the application alone; each load on a fresh server, after a second at half a C and three of this load; 5 % of requests for a route of high priority; 400 requests a second for a static file beside it",
+        "cores": plan.around.home.in_words(),
         "seconds": plan.times.measured.as_secs_f64(),
         "servers": lines,
         "bounds": bounds.collect::<Vec<_>>(),

@@ -8,7 +8,6 @@ use std::thread::{ScopedJoinHandle, scope};
 use std::time::Duration;
 
 use onehop_load::engine::{self, LoadError};
-use onehop_load::measure;
 use onehop_load::outcome::Run;
 use onehop_load::plan::{Arrivals, Ask, Expect, Pace, Patience, Phase, Plan, Reuse, Spacing, Until};
 
@@ -16,7 +15,7 @@ use crate::Outcome;
 
 use super::super::interrupt::{self, Interruptible};
 use super::super::servers::{self, Cores};
-use super::steps::Application;
+use super::steps::{Application, WEIGHTS};
 
 /// Where the static file is.
 pub(super) const FILE_PATH: &str = "/static/page.html";
@@ -42,8 +41,6 @@ pub(super) struct Offer {
     pub(super) application: Application,
     /// Rates in requests per second.
     pub(super) phases: Vec<Phase>,
-    /// Requests for the route that matters most, and for the other one.
-    pub(super) weights: (u32, u32),
     pub(super) warm_up: Duration,
     pub(super) time: Duration,
 }
@@ -55,33 +52,24 @@ pub(super) struct Offered {
     pub(super) file: Run,
 }
 
-/// Where the load goes and on which cores it runs.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
-    pub(super) address: SocketAddr,
-    pub(super) cores: Cores,
-}
-
 impl Offer {
     /// The same rate all the time.
-    pub(super) fn steady(application: Application, rate: f64, weights: (u32, u32), time: Duration) -> Offer {
-        Offer { application, phases: vec![steady(rate, time)], weights, warm_up: Duration::ZERO, time }
+    pub(super) fn steady(application: Application, rate: f64, time: Duration) -> Offer {
+        Offer { application, phases: vec![steady(rate, time)], warm_up: Duration::ZERO, time }
     }
 
     /// Puts it on a server, with the file beside it.
-    pub(super) fn put_on(&self, place: Place) -> Outcome<Offered> {
+    pub(super) fn put_on(&self, address: SocketAddr) -> Outcome<Offered> {
         let asks = vec![
-            Ask { weight: self.weights.1, ..ask(place.address, self.application.path())? },
-            Ask { weight: self.weights.0, ..ask(place.address, self.application.high_path())? },
+            Ask { weight: WEIGHTS.1, ..ask(address, self.application.path())? },
+            Ask { weight: WEIGHTS.0, ..ask(address, self.application.high_path())? },
         ];
-        let work = Plan {
-            warm_up: self.warm_up,
-            ..plan(place, asks, open(CONNECTIONS, self.phases.clone()), self.time)
-        };
-        let file = Plan { warm_up: self.warm_up, ..file_plan(place, self.time)? };
+        let work =
+            Plan { warm_up: self.warm_up, ..plan(asks, open(CONNECTIONS, self.phases.clone()), self.time) };
+        let file = Plan { warm_up: self.warm_up, ..file_plan(address, self.time)? };
         let (run, file) = scope(|scope| {
-            let file = scope.spawn(|| run_on(&file, place.cores));
-            let run = scope.spawn(|| run_on(&work, place.cores));
+            let file = scope.spawn(|| run_on(&file));
+            let run = scope.spawn(|| run_on(&work));
             (joined(run), joined(file))
         });
         interrupt::check()?;
@@ -90,19 +78,19 @@ impl Offer {
 }
 
 /// The file alone.
-pub(super) fn file_alone(place: Place, time: Duration) -> Outcome<Run> {
-    let plan = file_plan(place, time)?;
-    let run = scope(|scope| joined(scope.spawn(|| run_on(&plan, place.cores))));
+pub(super) fn file_alone(address: SocketAddr, time: Duration) -> Outcome<Run> {
+    let plan = file_plan(address, time)?;
+    let run = scope(|scope| joined(scope.spawn(|| run_on(&plan))));
     interrupt::check()?;
     run
 }
 
 /// Answers per second to clients that ask again as soon as they have theirs: all that the application can do.
-pub(super) fn capacity(application: Application, place: Place, time: Duration) -> Outcome<f64> {
+pub(super) fn capacity(application: Application, address: SocketAddr, time: Duration) -> Outcome<f64> {
     let closed = Pace::Closed { connections: CAPACITY_CONNECTIONS, think: Duration::ZERO };
-    let asks = vec![ask(place.address, application.path())?];
-    let plan = Plan { warm_up: time / 2, ..plan(place, asks, closed, time) };
-    let run = scope(|scope| joined(scope.spawn(|| run_on(&plan, place.cores))));
+    let asks = vec![ask(address, application.path())?];
+    let plan = Plan { warm_up: time / 2, ..plan(asks, closed, time) };
+    let run = scope(|scope| joined(scope.spawn(|| run_on(&plan))));
     interrupt::check()?;
     let run = run?;
     let failures = run.total.unexpected + run.total.faults.sum();
@@ -126,28 +114,26 @@ fn open(connections: usize, phases: Vec<Phase>) -> Pace {
     Pace::Open { connections, arrivals: Arrivals { spacing: Spacing::Constant, phases } }
 }
 
-fn file_plan(place: Place, time: Duration) -> Outcome<Plan> {
+fn file_plan(address: SocketAddr, time: Duration) -> Outcome<Plan> {
     let pace = open(FILE_CONNECTIONS, vec![steady(FILE_RATE, time)]);
-    Ok(plan(place, vec![ask(place.address, FILE_PATH)?], pace, time))
+    Ok(plan(vec![ask(address, FILE_PATH)?], pace, time))
 }
 
-fn plan(place: Place, asks: Vec<Ask>, pace: Pace, time: Duration) -> Plan {
+fn plan(asks: Vec<Ask>, pace: Pace, time: Duration) -> Plan {
     Plan {
         asks,
         pace,
         until: Until { time: Some(time), ..Until::default() },
         warm_up: Duration::ZERO,
         threads: 1,
-        cores: if place.cores == Cores::Apart { place.cores.of_load() } else { Vec::new() },
+        cores: Cores::Apart.of_load(),
         reuse: Reuse::Kept,
         patience: Patience { connect: PATIENCE, answer: PATIENCE },
         seed: 1,
     }
 }
 
-/// Threads that a plan binds to no core get those of the thread that starts them.
-fn run_on(plan: &Plan, cores: Cores) -> Result<Run, LoadError> {
-    measure::bind_to(&cores.of_load());
+fn run_on(plan: &Plan) -> Result<Run, LoadError> {
     engine::run(plan, &mut Interruptible)
 }
 

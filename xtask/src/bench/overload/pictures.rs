@@ -117,7 +117,7 @@ fn recovery(results: &Results, application: Application) -> Chart {
 fn curves(results: &Results, application: Application, figure: fn(&Figures) -> Option<f64>) -> Vec<Series> {
     let of_arm = |(style, arm): (usize, &&'static str)| {
         let point = |step: &Step| (step.factor, results.middle(application, arm, step.name, figure));
-        let points = STEPS.iter().filter(|step| step.is_of_curve()).map(point);
+        let points = STEPS.iter().map(point);
         // A load that was not asked for is no gap in what was.
         let points: Vec<(f64, Option<f64>)> = points
             .filter(|(factor, _)| {
@@ -131,7 +131,7 @@ fn curves(results: &Results, application: Application, figure: fn(&Figures) -> O
 }
 
 fn offered() -> Axis {
-    let curve = || STEPS.iter().filter(|step| step.is_of_curve()).map(|step| step.factor);
+    let curve = || STEPS.iter().map(|step| step.factor);
     Axis {
         label: "offered load, in C (what the application can answer)".to_owned(),
         scale: Scale::Logarithmic,
@@ -164,7 +164,7 @@ mod tests {
             figures: Figures { goodput, ..Figures::default() },
         };
         let results = Results {
-            rows: vec![row("onehop-off", 0, 120.0), row("onehop-off", 4, 3.0), row("onehop-off", 5, 2.0)],
+            rows: vec![row("onehop-off", 0, 120.0), row("onehop-off", 4, 3.0)],
             ..Results::default()
         };
         let pictures = of(&results, Application::Pool);
@@ -173,7 +173,11 @@ mod tests {
         let series = &pictures[0].chart.series[0];
         let place = arms::ALL.iter().position(|arm| *arm == "onehop-off");
         assert_eq!(Some(series.style), place);
-        assert_eq!(series.points, [(0.5, Some(120.0)), (10.0, Some(3.0))], "only loads of the curve");
+        assert_eq!(
+            series.points,
+            [(0.5, Some(120.0)), (10.0, Some(3.0))],
+            "what was not measured is no point"
+        );
         assert!(of(&results, Application::Cpu).is_empty());
     }
 }

@@ -79,7 +79,7 @@ const MARKED_MAX: usize = 20;
 /// The picture and the part of it that has the curves, in pixels at its natural size.
 const WIDTH: f64 = 820.0;
 const HEIGHT: f64 = 440.0;
-const LEFT: f64 = 76.0;
+const LEFT: f64 = 88.0;
 const RIGHT: f64 = 614.0;
 const TOP: f64 = 64.0;
 const BOTTOM: f64 = 384.0;
@@ -208,12 +208,20 @@ fn axes(text: &mut String, chart: &Chart) {
     let (middle, up) = (f64::midpoint(TOP, BOTTOM), escaped(&chart.up.label));
     let _ = writeln!(
         text,
-        r#"<text class="ink" transform="translate(20 {middle}) rotate(-90)" text-anchor="middle">{up}</text>"#
+        r#"<text class="ink" transform="translate(18 {middle}) rotate(-90)" text-anchor="middle">{up}</text>"#
     );
 }
 
 fn rules(text: &mut String, chart: &Chart) {
+    let is_inside = |axis: &Axis, value: f64| (axis.low..=axis.high).contains(&value);
     for rule in &chart.rules {
+        let is_seen = match rule.at {
+            Place::Up(value) => is_inside(&chart.up, value),
+            Place::Across(value) => is_inside(&chart.across, value),
+        };
+        if !is_seen {
+            continue;
+        }
         let label = escaped(&rule.label);
         let (path, x, y, anchor) = match rule.at {
             Place::Up(value) => {

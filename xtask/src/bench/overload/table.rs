@@ -48,6 +48,12 @@ pub(super) fn of(results: &Results, application: Application, steps: &[Step]) ->
             let _ = writeln!(text, "{}", self::recovery(recovery));
         }
     }
+    if let Some((capacity, most)) = results.doubtful_capacity(application) {
+        let _ = writeln!(
+            text,
+            "  DOUBTFUL: C is {capacity:.0}, and {most:.0} a second were answered; did something else run?"
+        );
+    }
     for row in results.rows.iter().filter(|row| row.of.application == application) {
         if let Some(limit) = &row.figures.load_limit {
             let _ = writeln!(text, "  the load was a limit at {} of {}: {limit}", row.step.name, row.of.arm);

@@ -201,12 +201,11 @@ impl Life {
                         // A core found that it refuses; it may never say so itself, and would stand idle.
                         task.tell(News::Withdraw(Withdrawal::Asked)).await;
                     }
-                    if let Some(asked) = asked {
-                        // Late by so much already, and nobody knows by how much in the end.
-                        worker.measured_lag(asked.elapsed());
-                    } else {
+                    if asked.is_none() {
                         token += 1;
-                        asked = Some(Instant::now());
+                        let now = Instant::now();
+                        asked = Some(now);
+                        worker.was_asked(now.into_std());
                         control.ping(token).await;
                     }
                 }
@@ -344,7 +343,7 @@ impl Pace {
     async fn tick(&mut self, worker: &Worker) {
         sleep_until(self.next).await;
         let begun = worker.begun();
-        let is_busy = begun != self.begun || worker.lag() >= WORKER_LAG_SETTLED;
+        let is_busy = begun != self.begun || worker.lag(Instant::now().into_std()) >= WORKER_LAG_SETTLED;
         self.begun = begun;
         self.next = Instant::now() + if is_busy { WORKER_BUSY_PING_PERIOD } else { WORKER_PING_PERIOD };
     }

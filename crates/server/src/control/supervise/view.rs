@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::control::status::{AppStatus, WorkerStatus};
+use crate::limits::WORKER_LAG_SETTLED;
 use crate::request::handle::app::pool::{Pool, Worker, WorkerId};
 
 /// A copy of an application's state. Locked for moments only.
@@ -109,6 +110,8 @@ impl View {
 }
 
 fn worker(member: &Member, health: Health) -> WorkerStatus {
+    let unanswered = member.worker.as_ref().and_then(|worker| worker.unanswered(Instant::now().into_std()));
+    let lag = health.lag.max(unanswered.filter(|age| *age >= WORKER_LAG_SETTLED).unwrap_or_default());
     WorkerStatus {
         pid: member.pid,
         state: member.state.name(),
@@ -118,6 +121,6 @@ fn worker(member: &Member, health: Health) -> WorkerStatus {
         requests: member.worker.as_ref().map_or(0, |worker| worker.begun()),
         age_seconds: member.begun.elapsed().as_secs(),
         resident_bytes: health.resident_bytes,
-        lag_ms: health.lag.as_secs_f64() * 1_000.0,
+        lag_ms: lag.as_secs_f64() * 1_000.0,
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use onehop_config::checked::limit::{Bound, Limit, Priority};
 use tokio::sync::oneshot;
 
-use super::adaptive::Adaptive;
+use super::adaptive::{Adaptive, Crowd};
 use super::drain::Drain;
 use super::queue::{Queue, Room, Sender, Ticket};
 use super::refusal::Cause;
@@ -109,6 +109,9 @@ impl Gate {
             // For that moment it looked fuller than it was, perhaps to one who had left and wanted to let another in.
             self.let_in(now);
         }
+        if let Ceiling::Adaptive(adaptive) = &self.bound {
+            adaptive.is_met(now, self.in_flight());
+        }
         if self.limit.queue == 0 { Entry::Shed(Cause::InFlight) } else { self.wait(priority, now) }
     }
 
@@ -125,10 +128,20 @@ impl Gate {
         matches!(self.bound, Ceiling::Adaptive(_))
     }
 
-    /// One that is in had its answer's head after so long, or none because others were too busy.
-    pub(crate) fn sample(&self, now: Instant, core: usize, took: Duration, was_dropped: bool) {
+    /// One that is in had its answer's head after so long, or none because others were too busy. `crowd` were in
+    /// flight when it was let in, where that is known.
+    pub(crate) fn sample(
+        &self,
+        now: Instant,
+        core: usize,
+        took: Duration,
+        crowd: Option<u32>,
+        was_dropped: bool,
+    ) {
         let Ceiling::Adaptive(adaptive) = &self.bound else { return };
-        adaptive.sample_at(now, core, took, self.in_flight(), was_dropped);
+        let in_flight = self.in_flight();
+        let crowd = Crowd { then: crowd.unwrap_or(in_flight), now: in_flight };
+        adaptive.sample_at(now, core, took, crowd, was_dropped);
         // There may be more room now, for more than the one place that becomes free.
         if self.queued.load(Ordering::SeqCst) > 0 {
             self.let_in(now);

@@ -17,6 +17,13 @@ pub fn smoothed(before: Duration, measured: Duration) -> Duration {
     Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
 }
 
+/// The lag that counts now, where a question has not been answered for so long: whoever does not turn cannot say how
+/// late he is, and is so late at least. It is not smoothed, since it ends at once with the answer.
+#[must_use]
+pub fn with_unanswered(smoothed: Duration, unanswered: Option<Duration>) -> Duration {
+    smoothed.max(unanswered.unwrap_or_default())
+}
+
 /// Whether a request is refused at this lag, where `max` is allowed. `chance` is random, from 0 to below 1.
 #[must_use]
 pub fn refuses(lag: Duration, max: Duration, chance: f64) -> bool {
@@ -31,6 +38,7 @@ pub fn refuses(lag: Duration, max: Duration, chance: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::WORKER_BUSY_PING_PERIOD;
 
     const MAX: Duration = Duration::from_millis(70);
 
@@ -68,6 +76,65 @@ mod tests {
     fn a_loop_that_turns_again_refuses_nobody_after_two_measurements() {
         let lag = smoothed(smoothed(2 * MAX, Duration::ZERO), Duration::ZERO);
         assert!(!refuses(lag, MAX, 0.0), "{lag:?}");
+    }
+
+    /// An event loop that each request keeps for 5 ms, for half a minute: the share of its time in which it had work, and
+    /// the longest that a request waited before its turn.
+    fn busy_and_longest_wait(load: f64) -> (f64, f64) {
+        const STEP: f64 = 0.001;
+        let period = WORKER_BUSY_PING_PERIOD.as_secs_f64();
+        let mut random = fastrand::Rng::with_seed(7);
+        let (mut backlog, mut busy, mut longest) = (0.0_f64, 0.0, 0.0_f64);
+        let (mut lag, mut asked, mut ask_at) = (Duration::ZERO, None, 0.0);
+        for step in 0..30_000 {
+            let now = f64::from(step) * STEP;
+            // A question is answered when the loop has done what had come before it.
+            if let Some((_, answered_at, late)) = asked
+                && now >= answered_at
+            {
+                lag = smoothed(lag, Duration::from_secs_f64(late));
+                asked = None;
+            }
+            if now >= ask_at && asked.is_none() {
+                asked = Some((now, now + backlog, backlog));
+                ask_at = now + period;
+            }
+            let unanswered = asked.map(|(since, ..)| Duration::from_secs_f64(now - since));
+            let counts = with_unanswered(lag, unanswered);
+            let mut arrivals = load * STEP / 0.005;
+            while arrivals > 0.0 {
+                if random.f64() < arrivals && !refuses(counts, MAX, random.f64()) {
+                    longest = longest.max(backlog);
+                    backlog += 0.005;
+                }
+                arrivals -= 1.0;
+            }
+            busy += backlog.min(STEP);
+            backlog = (backlog - STEP).max(0.0);
+        }
+        (busy / 30.0, longest)
+    }
+
+    #[test]
+    fn at_any_load_the_loop_stays_busy_and_nobody_waits_for_more_than_two_seconds() {
+        for load in [1.0, 2.0, 5.0, 10.0] {
+            let (busy, longest) = busy_and_longest_wait(load);
+            assert!(busy >= 0.9 && longest <= 2.0, "load {load}: {busy} busy, {longest} s at most");
+        }
+        let (_, longest) = busy_and_longest_wait(0.5);
+        assert!(longest < MAX.as_secs_f64(), "{longest}");
+    }
+
+    #[test]
+    fn a_loop_that_answers_nothing_is_as_late_as_its_silence_is_long() {
+        let share = |unanswered| {
+            let counts = with_unanswered(Duration::from_millis(20), unanswered);
+            (0..1_000).filter(|step| refuses(counts, MAX, f64::from(*step) / 1_000.0)).count()
+        };
+        assert_eq!(share(None), 0);
+        assert_eq!(share(Some(MAX)), 0);
+        assert_eq!(share(Some(MAX * 3 / 2)), 500);
+        assert_eq!(share(Some(2 * MAX)), 1_000);
     }
 
     #[test]

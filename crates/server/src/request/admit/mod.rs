@@ -66,6 +66,8 @@ pub(crate) struct Pass<'g> {
     core: usize,
     /// Since when it is in all of them; `None` too once it is known how long its answer took.
     since: Option<Instant>,
+    /// How many were then in the innermost gate that finds its bound out; 0 where none does.
+    crowd: u32,
 }
 
 /// What comes of asking to be let in.
@@ -123,9 +125,9 @@ impl<'g> Way<'g> {
     }
 
     /// Whether those who would answer are later than this limit allows.
-    fn is_late(&self, limit: &Limit) -> bool {
+    fn is_late(&self, limit: &Limit, now: Instant) -> bool {
         let (Some(max), Some(pool)) = (limit.lag, self.pool) else { return false };
-        let lag = pool.lag();
+        let lag = pool.lag(now);
         lag > max && lag::refuses(lag, max, fastrand::f64())
     }
 }
@@ -133,13 +135,13 @@ impl<'g> Way<'g> {
 impl<'g> Pass<'g> {
     /// Lets a request in, if that is possible now.
     pub(crate) fn ask(way: Way<'g>, core: usize, now: Instant) -> Entrance<'g> {
-        Self { way, held: 0, core, since: None }.go_on(now)
+        Self { way, held: 0, core, since: None, crowd: 0 }.go_on(now)
     }
 
     /// A place behind nothing.
     pub(crate) fn nowhere() -> Self {
         let way = Way { gates: &[], pool: None, wanted: 0, priority: Priority::Normal };
-        Self { way, held: 0, core: 0, since: None }
+        Self { way, held: 0, core: 0, since: None, crowd: 0 }
     }
 
     /// The request's way was longer than it had seemed; it keeps what it is in.
@@ -183,9 +185,10 @@ impl<'g> Pass<'g> {
             let number = missing.trailing_zeros();
             let Some(gate) = self.way.gate(number).filter(|_| missing != 0) else {
                 self.since = Some(now);
+                self.crowd = self.behind().find(|gate| gate.is_adaptive()).map_or(0, |gate| gate.in_flight());
                 return Entrance::In(self);
             };
-            if self.way.is_late(&gate.limit) {
+            if self.way.is_late(&gate.limit, now) {
                 return Entrance::Shed(gate.refuse(refusal::Cause::Lag, now));
             }
             match gate.enter(self.way.priority, now) {
@@ -198,10 +201,10 @@ impl<'g> Pass<'g> {
 
     fn measure(&mut self, was_dropped: bool) {
         let Some(since) = self.since.take() else { return };
-        let mut now = None;
+        let (mut now, mut crowd) = (None, Some(self.crowd));
         for gate in self.behind().filter(|gate| gate.is_adaptive()) {
             let now = *now.get_or_insert_with(Instant::now);
-            gate.sample(now, self.core, now.saturating_duration_since(since), was_dropped);
+            gate.sample(now, self.core, now.saturating_duration_since(since), crowd.take(), was_dropped);
         }
     }
 

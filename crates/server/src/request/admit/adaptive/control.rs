@@ -1,4 +1,4 @@
-//! When a window is whole, and how long a probe may take.
+//! When a window is whole, and how long a search may take.
 //!
 //! PURE: time is handed in. Windows end by time and by count, so that a quick application is followed within tenths
 //! of a second and a slow one is not judged by three answers.
@@ -6,40 +6,70 @@
 use std::time::Duration;
 
 use super::gradient::{Gradient, Window};
-use super::sums::Totals;
+use super::sums::{Quickest, Totals};
 
 /// A window lasts at least so long, …
 const WINDOW_MIN: Duration = Duration::from_millis(100);
 
 /// … and this many times the latency, as with Netflix's windows: what a bound does is seen only then.
-const WINDOW_LATENCIES: f64 = 2.0;
+const WINDOW_LATENCIES: f64 = 1.5;
+
+/// Of fewer answers nothing can be told.
+const ANSWERS_MIN: u64 = 3;
 
 /// A window is whole at such an age with so many requests. The mean of thirty is off by a fifth at most.
 const WINDOW_WHOLE: [(Duration, u64); 3] =
-    [(WINDOW_MIN, 30), (Duration::from_millis(500), 10), (Duration::from_secs(1), 3)];
+    [(WINDOW_MIN, 30), (Duration::from_millis(500), 10), (Duration::from_secs(1), ANSWERS_MIN)];
+
+/// While there is no queue a few tell more than nothing: what is let in before one is seen has to be answered.
+const WINDOW_CALM: (Duration, u64) = (Duration::from_millis(200), 2);
 
 /// Where a window is not whole yet it is looked at again so much later.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// After a bound was lowered for a probe, answers count again after this many times of what it takes to answer
-/// those who were in flight.
-const SETTLE_DRAINS: f64 = 1.2;
+/// Without answers that make a window those who are in flight wait for something of their own: after so long, …
+const SILENCE: Duration = Duration::from_millis(500);
+
+/// … and after so many times of what an answer took before, …
+const SILENCE_LATENCIES: f64 = 4.0;
+
+/// … but not after more than this.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
+
+/// Once no more are in flight than may be, answers count again after this many times of what it takes to answer those:
+/// they came under another bound.
+const SETTLE_TURNS: f64 = 1.1;
 
 /// The shortest and the longest of such pauses.
-const SETTLE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(5));
+const SETTLE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(2));
 
-/// One step of a probe takes so much longer than its pause, at most: meanwhile less is let in than could be.
-const PROBE_STEP_MAX: Duration = Duration::from_secs(2);
+/// Until no more are in flight than may be this many times of what it should take, …
+const DRAIN_TURNS: f64 = 2.0;
+
+/// … is waited for, and so much longer: some that were let in wait for something of their own.
+const DRAIN_MORE: Duration = Duration::from_secs(1);
+
+/// The longest of such waits.
+const DRAIN_MAX: Duration = Duration::from_secs(30);
 
 /// The formula in time.
 #[derive(Debug)]
 pub(super) struct Control {
     gradient: Gradient,
+    stage: Stage,
     /// When the window began, and the sums at that time.
     began: (Duration, Totals),
-    /// Answers before this count for nothing.
-    settles: Option<Duration>,
-    give_up: Option<Duration>,
+}
+
+/// What time goes by for.
+#[derive(Debug, Clone, Copy)]
+enum Stage {
+    /// A window.
+    Steady,
+    /// The bound was lowered by much: those who are too many are answered, or it is this late.
+    Drains { until: Duration },
+    /// Those who are in flight came under another bound.
+    Settles { until: Duration },
 }
 
 /// What holds until the next look.
@@ -47,87 +77,116 @@ pub(super) struct Control {
 pub(super) struct Verdict {
     /// How many may be in flight.
     pub(super) bound: u32,
-    /// Before this there is nothing to see.
+    /// An answer before this says nothing.
     pub(super) look_at: Duration,
-    /// The bound is lowered for a moment, and at this time there is to be a look even if no answer comes.
-    pub(super) give_up: Option<Duration>,
+    /// At this time there is to be a look even if no answer comes.
+    pub(super) look_by: Duration,
 }
 
 impl Control {
     pub(super) fn new(min: u32, max: u32) -> Self {
         Self {
             gradient: Gradient::new(min, max),
+            stage: Stage::Steady,
             began: (Duration::ZERO, Totals::default()),
-            settles: None,
-            give_up: None,
         }
     }
 
     /// What holds at the beginning.
     pub(super) fn first(&self) -> Verdict {
-        Verdict { bound: self.gradient.bound(), look_at: WINDOW_MIN, give_up: None }
+        Verdict { bound: self.gradient.bound(), look_at: WINDOW_MIN, look_by: SILENCE }
     }
 
-    /// Takes what was seen until now.
-    pub(super) fn look(&mut self, now: Duration, totals: Totals) -> Verdict {
-        let look_at = self.turn(now, totals);
-        Verdict { bound: self.gradient.bound(), look_at, give_up: self.give_up }
-    }
-
-    /// When the next look makes sense.
-    fn turn(&mut self, now: Duration, totals: Totals) -> Duration {
-        if self.give_up.is_some_and(|give_up| now >= give_up) {
-            self.gradient.give_up();
-            return self.begin(now, totals);
-        }
-        if let Some(settled) = self.settles {
-            if now < settled {
-                return settled;
+    /// Takes what was seen until now. `quickest` takes the quickest answer since it was asked for last.
+    pub(super) fn look(
+        &mut self,
+        now: Duration,
+        totals: Totals,
+        in_flight: u32,
+        quickest: impl FnOnce() -> Option<Quickest>,
+    ) -> Verdict {
+        let look_at = match self.stage {
+            Stage::Steady => self.steady(now, totals, in_flight, quickest),
+            Stage::Drains { until }
+                if f64::from(in_flight) > f64::from(self.gradient.bound()) + 1.0 && now < until =>
+            {
+                // Each answer may be the one after which they are few enough.
+                now
             }
-            self.settles = None;
-            self.began = (now, totals);
-            return now + self.shortest();
-        }
+            Stage::Drains { .. } => {
+                let turn = SETTLE_TURNS * self.gradient.turn(self.gradient.bound().into());
+                let until = now + seconds(turn).clamp(SETTLE.0, SETTLE.1);
+                self.stage = Stage::Settles { until };
+                until
+            }
+            Stage::Settles { until } if now < until => until,
+            Stage::Settles { .. } => {
+                self.stage = Stage::Steady;
+                let _ = quickest();
+                self.began = (now, totals);
+                now + self.shortest()
+            }
+        };
+        Verdict { bound: self.gradient.bound(), look_at, look_by: now + SILENCE }
+    }
+
+    fn steady(
+        &mut self,
+        now: Duration,
+        totals: Totals,
+        in_flight: u32,
+        quickest: impl FnOnce() -> Option<Quickest>,
+    ) -> Duration {
         let (began, before) = self.began;
         let lasted = now.saturating_sub(began);
         let seen = totals.since(before);
         if lasted < self.shortest() {
             return began + self.shortest();
         }
-        if !WINDOW_WHOLE.iter().any(|(age, count)| lasted >= *age && seen.count() >= *count) {
+        let calm = self.gradient.is_calm().then_some(WINDOW_CALM);
+        let mut whole = WINDOW_WHOLE.iter().chain(&calm);
+        if whole.any(|(age, count)| lasted >= *age && seen.count() >= *count) {
+            self.gradient.window(&window(&seen, quickest(), lasted), in_flight);
+            if self.gradient.is_far_below(in_flight) {
+                let many = in_flight.saturating_sub(self.gradient.bound());
+                let wait = seconds(DRAIN_TURNS * self.gradient.turn(many.into())).min(DRAIN_MAX) + DRAIN_MORE;
+                self.stage = Stage::Drains { until: now + wait };
+                return now;
+            }
+        } else if seen.count() < ANSWERS_MIN && lasted >= self.silence() {
+            if in_flight >= self.gradient.bound() {
+                self.gradient.silence();
+            }
+        } else {
             return now + LOOK_AGAIN;
         }
-        let probed_at = self.gradient.probed_at();
-        self.gradient.window(&window(&seen, lasted));
-        if self.gradient.probed_at() != probed_at {
-            return self.begin(now, totals);
-        }
-        // Also where a probe needs another window: what it may take goes on from where it began.
         self.began = (now, totals);
         now + self.shortest()
     }
 
-    /// Begins a window under a bound that is not the one of before.
-    fn begin(&mut self, now: Duration, totals: Totals) -> Duration {
-        let pause = seconds(SETTLE_DRAINS * self.gradient.drains_in()).clamp(SETTLE.0, SETTLE.1);
-        self.began = (now, totals);
-        self.settles = Some(now + pause);
-        self.give_up = self.gradient.probed_at().map(|_| now + pause + PROBE_STEP_MAX);
-        now + pause
+    /// How long nobody, or nearly nobody, is answered before it means something.
+    fn silence(&self) -> Duration {
+        seconds(SILENCE_LATENCIES * self.gradient.latency()).clamp(SILENCE, SILENCE_MAX)
     }
 
     /// How long a window lasts at least.
     fn shortest(&self) -> Duration {
         let (longest, _) = WINDOW_WHOLE[WINDOW_WHOLE.len() - 1];
-        seconds(WINDOW_LATENCIES * self.gradient.latency()).clamp(WINDOW_MIN, longest)
+        // Before there is a bound to speak of, nothing of what is seen was its doing.
+        let latencies = if self.gradient.is_calm() { 0.0 } else { WINDOW_LATENCIES };
+        seconds(latencies * self.gradient.latency()).clamp(WINDOW_MIN, longest)
     }
 }
 
-fn window(seen: &Totals, lasted: Duration) -> Window {
+fn window(seen: &Totals, quickest: Option<Quickest>, lasted: Duration) -> Window {
     let lasted = lasted.as_secs_f64();
+    let latency = seen.latency();
     Window {
+        count: seen.answers(),
         rate: seen.answers() as f64 / lasted,
-        latency: seen.latency(),
+        latency,
+        least: quickest.map_or(latency, |quickest| quickest.took.as_secs_f64().min(latency)),
+        crowd: quickest.map_or(1.0, |quickest| quickest.crowd.into()),
         in_flight: seen.in_flight(),
         dropped: seen.dropped() as f64 / seen.count().max(1) as f64,
         lasted,

@@ -1,101 +1,99 @@
 //! The formula: what windows of answers say goes in, how many may be in flight comes out.
 //!
-//! PURE: no clock, no lock. It is Gradient2 of Netflix's concurrency-limits (Apache-2.0,
-//! `com.netflix.concurrency.limits.limit.Gradient2Limit`), told by its idea: the bound is multiplied by the ratio of
-//! the latency without a queue to the latency now, and a little room is added, so that it grows while nobody
-//! waits. What is different here, and why:
+//! PURE: no clock, no lock. It is of the family of Gradient2 of Netflix's concurrency-limits (Apache-2.0,
+//! `com.netflix.concurrency.limits.limit.Gradient2Limit`) and of Vegas: latency without a queue against latency now
+//! tells how many of those in flight only wait. What is different here, and why:
 //!
-//! - Gradient2 takes a long average for the latency without a queue; a queue that stands for long becomes the
-//!   average. Here the bound is lowered for a moment while there may be a queue (a *probe*, as `GradientLimit` of the
-//!   same library and BBR do) until throughput falls with it: what is measured there had no queue.
-//! - The ratio is that of throughput times allowed latency to what is in flight (Little's law): the same where all
-//!   requests are alike, and it is known before those who wait have been answered. What latency and throughput do not
-//!   account for in calm times waits for something of its own (a long poll) and has its place beside the bound.
-//! - Where nobody waits the bound is wide: nothing is refused until latency has shown that it helps.
+//! - What is compared is the *least* latency of a window: what even the quickest answer had to wait for is a queue that
+//!   stands (CoDel's sign, RFC 8289 section 3.2). Means rise with the share of slow routes, which is no overload.
+//! - How many wait is what the quickest one found in flight when it was let in, less what throughput makes of its
+//!   wait (Little's law). What is left is in flight for something else, long polls among it, and keeps its place.
+//!   That is right while a queue still grows, too.
+//! - Where nothing has been found out the bound is the largest: nobody is refused before there is a queue.
+//! - A bound that was lowered and leaves the least latency where it was had been lowered for nothing: requests have
+//!   become slower by themselves. It goes back to where it was.
 //! - A queue of less than [`QUEUE_FREE`] is none, as in CoDel (RFC 8289 section 4.3).
 
-/// Latencies up to this multiple of the one without a queue are not worth refusing anybody: waiting for half a
-/// service time keeps whoever answers busy.
-const TOLERANCE: f64 = 1.5;
+/// Waits of this share of the time that the typical request takes by itself are not worth refusing anybody: they
+/// keep whoever answers busy.
+const TOLERANCE: f64 = 0.2;
 
 /// Seconds in a queue that are never worth refusing anybody. Handlers of microseconds are answered in batches, and
 /// need some hundred in flight to be at their best.
 const QUEUE_FREE: f64 = 0.002;
 
 /// Requests that a bound holds above what the formula gives, so that nobody who answers is ever idle in between.
-const QUEUE_SPACE: f64 = 0.5;
+const QUEUE_SPACE: f64 = 1.0;
 
-/// A bound shrinks to no less than this share at a time: one window may be an accident.
-const GRADIENT_MIN: f64 = 0.5;
+/// Answers whose least latency tells a queue from chance; …
+const TOLD_BY: u64 = 8;
+
+/// … fewer do where the typical one takes no more than this multiple of it, as those do that wait one behind the other.
+const ALIKE: f64 = 1.25;
+
+/// More than this multiple of what those found that were answered means that in flight there are more and more.
+const MORE: f64 = 1.3;
+
+/// No first queue is seen where no more than this multiple of what usually are are in flight.
+const UNUSUAL: f64 = 2.0;
+
+/// What a window weighs in that.
+const USUAL_WEIGHT: f64 = 0.02;
+
+/// A bound is met where so much of it is in flight in the mean.
+const MET: f64 = 0.95;
+
+/// A bound shrinks to no less than this share at a time, one window may be an accident; …
+const SHRINK_MIN: f64 = 0.5;
+
+/// … and at the first time to no less than this share of what is in flight.
+const FIRST_SHRINK_MIN: f64 = 0.125;
 
 /// What a smaller bound weighs against the one before it, where it is not that far away.
 const SHRINK_WEIGHT: f64 = 0.4;
 
+/// So much smaller it is far away, and what was let in before has to be answered before anything can be told.
+const FAR: f64 = 0.7;
+
+/// With so much less in flight the least latency has to be less, too, …
+const CHECKED_AT: f64 = 0.6;
+
+/// … than this share of what it was, …
+const CHECKED_BY: f64 = 0.9;
+
+/// … in one of so many windows one after the other. At the first time one is enough: far less is in flight then.
+const CHECKS: u32 = 3;
+
 /// A bound grows by this multiple of its root, as in Vegas and Gradient.
-const GROWTH: f64 = 0.5;
+const GROWTH: f64 = 0.25;
 
 /// Windows without a queue after which it grows by a share of itself instead …
-const GROWTH_STREAK: u32 = 3;
+const GROWTH_STREAK: u32 = 4;
 
 /// … by this one: from 2 to 200 in two seconds.
 const GROWTH_SHARE: f64 = 0.25;
 
-/// Where nothing is known, or nobody waits, the bound is at least this, so that those who come together are let in
-/// together. As many as wait for a first look at an overload: a third of a second where each takes 5 ms.
-const WIDE_MIN: f64 = 64.0;
+/// Seconds in which a bound was not met, after which it opens: an overload that has gone may come again at once.
+const HOLD: f64 = 30.0;
 
-/// Where nobody waits it is this multiple of what is in flight …
-const WIDE: f64 = 4.0;
+/// A bound that opens, or that nobody has an answer under, grows by this factor at a time.
+const OPENING: f64 = 2.0;
 
-/// … in the end: it goes there by this share of the way in each window, so that what follows on an overload
-/// finds it narrow.
-const RELAX_SHARE: f64 = 0.005;
+/// An answer in less than this share of the least latency at all has to come in two windows one after the other.
+const FAR_QUICKER: f64 = 0.125;
 
-/// A bound that was not met is not set lower than this by one window alone.
-const UNMET_MIN: f64 = 10.0;
+/// What the least latency of a window weighs in the least one at all, where the bound is not met: a quick route may
+/// have gone; …
+const FLOOR_WEIGHT: f64 = 0.02;
 
-/// What a window weighs against those before it.
-const SHORT_WEIGHT: f64 = 0.5;
+/// … and where the quickest one was alone, and so waited for nobody.
+const FLOOR_WEIGHT_ALONE: f64 = 0.2;
 
-/// What a latency weighs in the one without a queue: of a shorter one, …
-const FALL_WEIGHT: f64 = 0.2;
+/// What a window weighs in throughput: some answer many at once, and then none for a while.
+const RATE_WEIGHT: f64 = 0.3;
 
-/// … of a longer one while the bound is not met, so that nobody waits for it, …
-const REST_WEIGHT: f64 = 0.1;
-
-/// … and while it is met: Gradient2's average over 600.
-const RISE_WEIGHT: f64 = 2.0 / 601.0;
-
-/// From this multiple of the latency without a queue on there may be one that stands.
-const MAY_QUEUE: f64 = 1.2;
-
-/// Seconds with what may be a queue, after which it is looked at with a probe.
-const PROBE_PERIOD: f64 = 10.0;
-
-/// Seconds between probes that come to nothing, at most.
-const PROBE_PERIOD_MAX: f64 = 160.0;
-
-/// Seconds between probes, at least.
-const PROBE_PAUSE: f64 = 1.0;
-
-/// A bound that has shrunk to this share since the last probe may have done so for nothing: requests may have become
-/// slower by themselves.
-const PROBE_SHRUNK: f64 = 0.7;
-
-/// What a window weighs in the number of requests that wait for something of their own.
-const PASSIVE_WEIGHT: f64 = 0.2;
-
-/// Seconds of latency above which no probe is made: it would have to last as long.
-const PROBE_LATENCY_MAX: f64 = 4.0;
-
-/// The first probe lowers the bound to a quarter at a time, later ones to a half.
-const PROBE_STEPS: (f64, f64) = (4.0, 2.0);
-
-/// Throughput that is lower than this share of what it was has fallen.
-const RATE_FELL: f64 = 0.8;
-
-/// A latency without a queue that is found to be this much the same needs no second look.
-const SAME: f64 = 0.2;
+/// What a window weighs in the time that the typical request takes by itself.
+const SERVICE_WEIGHT: f64 = 0.2;
 
 /// More than this share of requests that were given up means that less must be let in, whatever latency says …
 const DROPPED_MAX: f64 = 0.1;
@@ -106,16 +104,33 @@ const DROPPED_SHRINK: f64 = 0.9;
 /// What the answers of some time say.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Window {
+    /// Answers.
+    pub(super) count: u64,
     /// Answers a second.
     pub(super) rate: f64,
     /// Of the typical answer, in seconds.
     pub(super) latency: f64,
-    /// Requests in flight, themselves among them.
+    /// Of the quickest one, …
+    pub(super) least: f64,
+    /// … and how many were in flight when it was let in, itself among them.
+    pub(super) crowd: f64,
+    /// The same of all, in the mean.
     pub(super) in_flight: f64,
     /// Share of requests that were given up.
     pub(super) dropped: f64,
     /// Seconds.
     pub(super) lasted: f64,
+}
+
+/// What is known of a queue, to see whether it is one.
+#[derive(Debug, Clone, Copy)]
+struct Mark {
+    crowd: f64,
+    least: f64,
+    /// The bound before there was one.
+    resume: f64,
+    /// Windows one after the other that speak against it.
+    checks: u32,
 }
 
 /// The bound and what is known for it.
@@ -124,36 +139,28 @@ pub(super) struct Gradient {
     min: f64,
     max: f64,
     bound: f64,
-    /// Latency now, smoothed over some windows.
-    short: Option<f64>,
-    /// Latency without a queue.
-    long: Option<f64>,
-    /// Requests in flight that wait for something of their own.
-    passive: f64,
+    /// The least latency at all, slowly forgotten.
+    floor: Option<f64>,
+    /// What the typical request takes by itself, in seconds.
+    service: Option<f64>,
+    /// That of the last window.
+    least_before: Option<f64>,
+    /// Requests in flight in the mean of the last seconds.
+    usual: Option<f64>,
+    /// Latency in the last window.
+    latency: f64,
+    /// Answers a second in the last window.
+    rate: f64,
+    /// There is, or was not long ago, a queue.
+    mark: Option<Mark>,
+    /// Even the quickest one of the last window waited for too long.
+    was_late: bool,
+    /// It has not been seen yet whether a lower bound makes it less.
+    is_on_trial: bool,
     /// Windows one after the other in which the bound was met and nobody waited.
     streak: u32,
-    /// The last probe told something.
-    is_tested: bool,
-    /// The bound after the last probe.
-    tested_at: f64,
-    since_probe: f64,
-    /// Seconds since the last probe with what may be a queue.
-    queueing: f64,
-    probe_period: f64,
-    probe: Option<Probe>,
-}
-
-/// A look at what latency is without a queue.
-#[derive(Debug, Clone, Copy)]
-struct Probe {
-    /// The bound meanwhile.
-    at: f64,
-    /// The bound before.
-    resume: f64,
-    /// What was seen one step above.
-    above: Window,
-    /// Throughput is what it was before the bound was lowered by the steps until then.
-    is_queue: bool,
+    /// Seconds since the bound was met.
+    unmet: f64,
 }
 
 impl Gradient {
@@ -164,129 +171,159 @@ impl Gradient {
         Self {
             min,
             max,
-            bound: WIDE_MIN.clamp(min, max),
-            short: None,
-            long: None,
-            passive: 0.0,
+            bound: max,
+            floor: None,
+            least_before: None,
+            usual: None,
+            service: None,
+            latency: 0.0,
+            rate: 0.0,
+            mark: None,
+            was_late: false,
+            is_on_trial: false,
             streak: 0,
-            is_tested: false,
-            tested_at: 0.0,
-            since_probe: PROBE_PAUSE,
-            // The first queue is looked at as soon as it is there.
-            queueing: PROBE_PERIOD,
-            probe_period: PROBE_PERIOD,
-            probe: None,
+            unmet: 0.0,
         }
     }
 
     /// How many may be in flight.
     pub(super) fn bound(&self) -> u32 {
         // Within u32, since both ends are.
-        self.probe.map_or(self.bound, |probe| probe.at).clamp(self.min, self.max) as u32
-    }
-
-    /// What the bound is lowered to for a moment, if it is.
-    pub(super) fn probed_at(&self) -> Option<u32> {
-        self.probe.map(|_| self.bound())
+        self.bound as u32
     }
 
     /// Latency now, in seconds, as far as it is known.
     pub(super) fn latency(&self) -> f64 {
-        self.probe.map(|probe| probe.above.latency).or(self.short).unwrap_or_default()
+        self.latency
     }
 
-    /// Seconds until those are answered that are in flight now, where the bound has just changed.
-    pub(super) fn drains_in(&self) -> f64 {
-        match &self.probe {
-            Some(Probe { above, .. }) if above.rate > 0.0 => self.active(above) / above.rate,
-            _ => self.long.unwrap_or_default(),
-        }
+    /// No queue has been seen lately.
+    pub(super) fn is_calm(&self) -> bool {
+        self.mark.is_none()
     }
 
-    /// Takes one window.
-    pub(super) fn window(&mut self, window: &Window) {
+    /// Seconds in which so many are answered, and the least that one of them takes.
+    pub(super) fn turn(&self, count: f64) -> f64 {
+        (count / self.rate.max(1.0)).max(self.floor.unwrap_or_default())
+    }
+
+    /// Where far more are in flight than may be, it says nothing how long those take who came before.
+    pub(super) fn is_far_below(&self, in_flight: u32) -> bool {
+        self.bound.floor() < FAR * f64::from(in_flight)
+    }
+
+    /// Takes one window; so many are in flight at its end.
+    pub(super) fn window(&mut self, window: &Window, in_flight: u32) {
         if window.dropped > DROPPED_MAX {
-            if let Some(probe) = self.probe.take() {
-                self.bound = probe.resume;
-            }
             self.streak = 0;
+            self.unmet = 0.0;
             self.bound = (self.bound.min(window.in_flight.max(1.0)) * DROPPED_SHRINK).max(self.min);
             return;
         }
-        match self.probe.take() {
-            Some(probe) => self.probed(probe, window),
-            None => self.steady(window),
+        if window.count == 0 {
+            return;
         }
-    }
-
-    /// The probe has taken too long, or nobody came: the bound is what it was, and the next one waits longer.
-    pub(super) fn give_up(&mut self) {
-        let Some(probe) = self.probe.take() else { return };
-        self.end_probe(probe.resume);
-        self.probe_period = (2.0 * self.probe_period).min(PROBE_PERIOD_MAX);
-    }
-
-    fn steady(&mut self, window: &Window) {
-        let short = blend(self.short, window.latency, SHORT_WEIGHT);
-        self.short = Some(short);
-        let is_met = window.in_flight >= self.bound / 2.0;
-        let long = self.learn(short, is_met);
-        let allowed = allowed(long);
-        self.since_probe += window.lasted;
-        if short > MAY_QUEUE * long {
-            self.queueing += window.lasted;
-        } else {
-            let passive = (window.in_flight - window.rate * window.latency).max(0.0);
-            self.passive += PASSIVE_WEIGHT * (passive - self.passive);
-        }
-        if short > allowed {
+        self.latency = window.latency;
+        let before = if self.rate > 0.0 { self.rate } else { window.rate };
+        self.rate = before + RATE_WEIGHT * (window.rate - before);
+        let floor = self.lowest(window.least);
+        let waited = (window.least - floor).max(0.0);
+        let service = self.learn(window.latency - waited);
+        let allowed = (TOLERANCE * service).max(QUEUE_FREE);
+        let is_met = window.in_flight >= MET * self.bound.floor();
+        self.unmet = if is_met { 0.0 } else { self.unmet + window.lasted };
+        self.floor = Some(floor);
+        let is_told = window.count >= TOLD_BY || window.latency < ALIKE * window.least;
+        if waited > allowed && window.crowd >= 2.0 {
             self.streak = 0;
-            self.shrink(window, allowed, is_met);
-        } else if is_met {
-            self.grow();
+            // The first time it has to be so twice, unless more and more are in flight; and more than there usually are.
+            let grows = f64::from(in_flight) > MORE * window.in_flight;
+            let is_second = std::mem::replace(&mut self.was_late, true);
+            let usual = self.usual.unwrap_or(window.in_flight);
+            let is_unusual = f64::from(in_flight) > UNUSUAL * usual;
+            if is_told && (self.mark.is_some() || ((grows || is_second) && is_unusual)) {
+                self.late(window, waited - allowed, in_flight.into());
+            }
         } else {
-            self.streak = 0;
-            let wide = (WIDE * window.in_flight).max(WIDE_MIN);
-            self.bound += RELAX_SHARE * (wide - self.bound);
+            self.was_late = false;
+            let weight = match is_met {
+                _ if window.crowd < 2.0 => FLOOR_WEIGHT_ALONE,
+                true => 0.0,
+                false => FLOOR_WEIGHT,
+            };
+            self.floor = Some(floor + weight * waited);
+            if is_met {
+                self.grow();
+            } else {
+                self.streak = 0;
+                if self.unmet > HOLD {
+                    self.mark = None;
+                    self.bound *= OPENING;
+                }
+            }
         }
+        let usual = self.usual.unwrap_or(window.in_flight);
+        self.usual = Some(usual + USUAL_WEIGHT * (window.in_flight - usual));
         self.bound = self.bound.clamp(self.min, self.max);
-        if self.is_probe_due(short, allowed) {
-            self.begin_probe(window);
+    }
+
+    /// Nobody was answered for a while: those who are in flight may wait for each other.
+    pub(super) fn silence(&mut self) {
+        self.bound = (self.bound * OPENING).min(self.max);
+    }
+
+    /// The least latency at all, where this was the least one of a window.
+    fn lowest(&mut self, least: f64) -> f64 {
+        let before = self.least_before.replace(least).unwrap_or(least);
+        let Some(floor) = self.floor else { return least };
+        // One by far quicker answer alone, as to a question of a monitor, is not what the others could be like.
+        floor.min(if least < FAR_QUICKER * floor { least.max(before) } else { least })
+    }
+
+    /// What the typical request takes by itself.
+    fn learn(&mut self, now: f64) -> f64 {
+        let before = self.service.unwrap_or(now);
+        *self.service.insert(before + SERVICE_WEIGHT * (now - before))
+    }
+
+    /// Even the quickest one waited, by so much too long.
+    fn late(&mut self, window: &Window, late: f64, in_flight: f64) {
+        let first = Mark { crowd: window.crowd, least: window.least, resume: self.bound, checks: CHECKS - 1 };
+        let is_first = self.mark.is_none() || self.is_on_trial;
+        self.is_on_trial = is_first;
+        let mark = self.mark.get_or_insert(first);
+        let is_same = CHECKED_AT * window.crowd >= mark.crowd
+            && (CHECKED_BY..=1.0 / CHECKED_BY).contains(&(window.least / mark.least));
+        if window.crowd > mark.crowd && !(is_first && is_same) {
+            // More had been let in than those knew who were answered first.
+            (mark.crowd, mark.least) = (window.crowd, window.least);
+        } else if is_same || window.crowd <= CHECKED_AT * mark.crowd {
+            if is_same || window.least > CHECKED_BY * mark.least {
+                mark.checks += 1;
+                if mark.checks >= CHECKS {
+                    self.bound = mark.resume;
+                    self.floor = Some(window.least);
+                    self.mark = None;
+                    self.is_on_trial = false;
+                    return;
+                }
+            } else {
+                // There was one. From now on the bound goes back to no more than what there was.
+                *mark = Mark { resume: self.bound, checks: 0, ..first };
+                self.is_on_trial = false;
+            }
         }
-    }
-
-    /// What latency is without a queue.
-    fn learn(&mut self, short: f64, is_met: bool) -> f64 {
-        let weight = match self.long {
-            Some(long) if short < long => FALL_WEIGHT,
-            Some(long) if is_met || short > allowed(long) => RISE_WEIGHT,
-            _ => REST_WEIGHT,
-        };
-        let is_lowest = is_met && self.bound < self.min + 1.0;
-        let long = match self.long {
-            // Nothing lower can be tried: what is measured here is all that can be had.
-            Some(long) if is_lowest && short > allowed(long) => short / TOLERANCE,
-            before => blend(before, short, weight),
-        };
-        self.long = Some(long);
-        long
-    }
-
-    fn shrink(&mut self, window: &Window, allowed: f64, is_met: bool) {
-        let target = self.room(window.rate, allowed);
-        let least = GRADIENT_MIN * window.in_flight;
-        if !is_met {
-            self.bound = self.bound.min(target.max(UNMET_MIN));
-        } else if target < least {
-            self.bound = self.bound.min(least);
-        } else if target < self.bound {
-            self.bound += SHRINK_WEIGHT * (target - self.bound);
+        let target = (window.crowd - self.rate.min(window.rate) * late).max(0.0) + QUEUE_SPACE;
+        if target >= self.bound {
+            return;
         }
-    }
-
-    /// As many as this throughput keeps in flight at this latency, and those who wait for something of their own.
-    fn room(&self, rate: f64, latency: f64) -> f64 {
-        self.passive + rate * latency + QUEUE_SPACE
+        let least =
+            if is_first { FIRST_SHRINK_MIN * in_flight.min(self.bound) } else { SHRINK_MIN * self.bound };
+        self.bound = if target < FAR * self.bound {
+            target.max(least)
+        } else {
+            self.bound + SHRINK_WEIGHT * (target - self.bound)
+        };
     }
 
     fn grow(&mut self) {
@@ -294,77 +331,4 @@ impl Gradient {
         let step = GROWTH * self.bound.sqrt();
         self.bound += if self.streak > GROWTH_STREAK { step.max(GROWTH_SHARE * self.bound) } else { step };
     }
-
-    fn is_probe_due(&self, short: f64, allowed: f64) -> bool {
-        let has_shrunk = self.is_tested && self.bound < PROBE_SHRUNK * self.tested_at;
-        let has_queued = self.queueing >= self.probe_period && (self.is_tested || short > allowed);
-        (has_shrunk || has_queued) && self.since_probe >= PROBE_PAUSE && short <= PROBE_LATENCY_MAX
-    }
-
-    fn begin_probe(&mut self, window: &Window) {
-        let at = self.below(window).min(self.bound.floor());
-        if at < window.in_flight.floor() {
-            self.probe = Some(Probe { at, resume: self.bound, above: *window, is_queue: false });
-        }
-    }
-
-    /// Requests in flight that somebody works on, or that wait for that.
-    fn active(&self, window: &Window) -> f64 {
-        (window.in_flight - self.passive).max(0.0)
-    }
-
-    /// The bound one step below.
-    fn below(&self, window: &Window) -> f64 {
-        let step = if self.is_tested { PROBE_STEPS.1 } else { PROBE_STEPS.0 };
-        let at = window.in_flight - self.active(window) * (1.0 - 1.0 / step);
-        at.floor().max(self.min)
-    }
-
-    fn probed(&mut self, probe: Probe, window: &Window) {
-        if window.in_flight > 1.5 * probe.at + 1.0 {
-            // Those from before are not answered yet.
-            self.probe = Some(probe);
-            return;
-        }
-        let is_queue = window.rate >= RATE_FELL * probe.above.rate;
-        let is_near = |long: f64| (window.latency / long - 1.0).abs() < SAME;
-        let is_same = self.is_tested && self.long.is_some_and(is_near);
-        let next = self.below(window);
-        if is_queue && !is_same && next < probe.at {
-            self.probe = Some(Probe { at: next, above: *window, is_queue, ..probe });
-            return;
-        }
-        // One alone has no queue; at another smallest bound there may still be one.
-        let may_queue = is_queue && !is_same && probe.at > 1.0;
-        let long = if may_queue { window.latency / TOLERANCE } else { window.latency };
-        self.long = Some(long);
-        self.passive = (window.in_flight - window.rate * window.latency).max(0.0);
-        let resume = if is_queue || probe.is_queue {
-            probe.resume.min(self.room(probe.above.rate.max(window.rate), allowed(long)))
-        } else {
-            probe.resume
-        };
-        self.is_tested = true;
-        self.probe_period = PROBE_PERIOD;
-        self.end_probe(resume);
-    }
-
-    fn end_probe(&mut self, bound: f64) {
-        self.bound = bound.clamp(self.min, self.max);
-        self.tested_at = self.bound;
-        self.since_probe = 0.0;
-        self.queueing = 0.0;
-        self.streak = 0;
-        self.short = None;
-    }
-}
-
-/// The latency up to which nobody is refused, where it is this without a queue.
-fn allowed(long: f64) -> f64 {
-    (TOLERANCE * long).max(long + QUEUE_FREE)
-}
-
-/// The exponentially weighted mean.
-fn blend(before: Option<f64>, new: f64, weight: f64) -> f64 {
-    before.map_or(new, |before| before + weight * (new - before))
 }

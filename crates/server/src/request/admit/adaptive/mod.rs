@@ -28,13 +28,20 @@ pub struct Adaptive {
     bound: AtomicU32,
     /// In nanoseconds since the start: before this there is nothing to see.
     look_at: AtomicU64,
-    /// The same: until then the bound is lowered for a moment. [`NEVER`]: it is not.
-    give_up: AtomicU64,
+    /// The same: at this time there is to be a look even if no answer comes.
+    look_by: AtomicU64,
     sums: Box<[Padded<Sums>]>,
     control: Mutex<Control>,
 }
 
-const NEVER: u64 = u64::MAX;
+/// How many were in flight when a request was let in, itself among them, and how many are when it is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Crowd {
+    /// Then.
+    pub then: u32,
+    /// Now.
+    pub now: u32,
+}
 
 impl Adaptive {
     /// A bound between these that knows nothing yet: as high as it may be, until latency shows a queue. One that
@@ -48,7 +55,7 @@ impl Adaptive {
             started: Instant::now(),
             bound: AtomicU32::new(first.bound),
             look_at: AtomicU64::new(nanoseconds(first.look_at)),
-            give_up: AtomicU64::new(NEVER),
+            look_by: AtomicU64::new(nanoseconds(first.look_by)),
             sums: (0..cores).map(|_| Padded(Sums::default())).collect(),
             control: Mutex::new(control),
         }
@@ -57,53 +64,56 @@ impl Adaptive {
     /// How many may be in flight now.
     #[must_use]
     pub fn bound(&self) -> u32 {
-        let give_up = self.give_up.load(Ordering::Relaxed);
-        // While it is lowered for a moment, answers may fail to come that would raise it again.
-        if give_up != NEVER {
-            let now = self.started.elapsed();
-            if nanoseconds(now) >= give_up {
-                self.look(now);
-            }
-        }
         self.bound.load(Ordering::Relaxed)
     }
 
+    /// Somebody comes while so many are in flight, which is as many as may be, or more: where no answers come that
+    /// could raise the bound, this does.
+    pub fn is_met(&self, now: Instant, in_flight: u32) {
+        let now = now.saturating_duration_since(self.started);
+        if nanoseconds(now) >= self.look_by.load(Ordering::Relaxed) {
+            self.look(now, in_flight);
+        }
+    }
+
     /// A request is over that was let in: it `took` so long from then (not from when it began to wait for that)
-    /// until the head of its answer, and so many were in flight, itself among them. One that `was_dropped` got no
+    /// until the head of its answer. One that `was_dropped` got no
     /// answer because there was too much to do: its time ran out, or its worker was lost. One whose client went away
     /// is told of in neither way.
-    pub fn sample(&self, core: usize, took: Duration, in_flight: u32, was_dropped: bool) {
-        self.sample_at(Instant::now(), core, took, in_flight, was_dropped);
+    pub fn sample(&self, core: usize, took: Duration, crowd: Crowd, was_dropped: bool) {
+        self.sample_at(Instant::now(), core, took, crowd, was_dropped);
     }
 
     /// The same for who knows what time it is.
-    pub fn sample_at(&self, now: Instant, core: usize, took: Duration, in_flight: u32, was_dropped: bool) {
+    pub fn sample_at(&self, now: Instant, core: usize, took: Duration, crowd: Crowd, was_dropped: bool) {
         if let Some(sums) = self.sums.get(core % self.sums.len().max(1)) {
-            sums.0.add(took, in_flight, was_dropped);
+            sums.0.add(took, crowd.then, was_dropped);
         }
         let now = now.saturating_duration_since(self.started);
         if nanoseconds(now) >= self.look_at.load(Ordering::Relaxed) {
-            self.look(now);
+            self.look(now, crowd.now);
         }
     }
 
     /// Adds up, unless another core is at it.
-    fn look(&self, now: Duration) {
+    fn look(&self, now: Duration, in_flight: u32) {
         let mut control = match self.control.try_lock() {
             Ok(control) => control,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return,
         };
         let totals = self.sums.iter().fold(Totals::default(), |totals, sums| totals.plus(sums.0.totals()));
-        let Verdict { bound, look_at, give_up } = control.look(now, totals);
+        let Verdict { bound, look_at, look_by } = control.look(now, totals, in_flight, || {
+            self.sums.iter().filter_map(|sums| sums.0.take_quickest()).min()
+        });
         // Under the lock, so that nobody who looked before writes after. Each means something by itself.
         self.bound.store(bound, Ordering::Relaxed);
         self.look_at.store(nanoseconds(look_at), Ordering::Relaxed);
-        self.give_up.store(give_up.map_or(NEVER, nanoseconds), Ordering::Relaxed);
+        self.look_by.store(nanoseconds(look_by), Ordering::Relaxed);
     }
 }
 
 /// Of more than 584 years, which are left out, nothing is known.
 fn nanoseconds(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(NEVER - 1)
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -10,13 +10,31 @@ use std::time::Duration;
 const STEPS: f64 = 65_536.0;
 
 /// One core's sums.
-#[derive(Default)]
 pub(super) struct Sums {
     answers: AtomicU64,
     logarithms: AtomicU64,
     in_flight: AtomicU64,
     dropped: AtomicU64,
+    /// A [`Quickest`], packed; [`NONE`] where there is none.
+    quickest: AtomicU64,
 }
+
+/// The answer that took the least time, and how many were in flight when it was let in, itself among them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Quickest {
+    pub(super) took: Duration,
+    pub(super) crowd: u32,
+}
+
+/// Bits that say how many were in flight: as many as a gate counts.
+const CROWD_BITS: u32 = 24;
+
+const CROWD_MAX: u64 = (1 << CROWD_BITS) - 1;
+
+/// Of a latency's nanoseconds the lowest bits are left out: 256 of them, so that it may be some days long.
+const NANOSECONDS_LEFT_OUT: u32 = 8;
+
+const NONE: u64 = u64::MAX;
 
 /// Sums at one moment; only differences mean something, and sums may wrap.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -25,10 +43,23 @@ pub(super) struct Totals {
     answers: u64,
     /// Of their latencies in nanoseconds, in steps.
     logarithms: u64,
-    /// Requests in flight that each of both saw at its end.
+    /// Requests in flight that each of both saw when it was let in.
     in_flight: u64,
     /// Requests that were given up.
     dropped: u64,
+}
+
+impl Default for Sums {
+    fn default() -> Self {
+        let none = || AtomicU64::new(0);
+        Self {
+            answers: none(),
+            logarithms: none(),
+            in_flight: none(),
+            dropped: none(),
+            quickest: AtomicU64::new(NONE),
+        }
+    }
 }
 
 impl Sums {
@@ -41,7 +72,22 @@ impl Sums {
         } else {
             self.logarithms.fetch_add(logarithm(took), Ordering::Relaxed);
             self.answers.fetch_add(1, Ordering::Relaxed);
+            let packed = pack(took, in_flight);
+            // Most are not the quickest one, and need not write.
+            if packed < self.quickest.load(Ordering::Relaxed) {
+                self.quickest.fetch_min(packed, Ordering::Relaxed);
+            }
         }
+    }
+
+    /// Takes the quickest one since this was asked last.
+    pub(super) fn take_quickest(&self) -> Option<Quickest> {
+        let packed = self.quickest.swap(NONE, Ordering::Relaxed);
+        let quickest = || Quickest {
+            took: Duration::from_nanos(packed >> CROWD_BITS << NANOSECONDS_LEFT_OUT),
+            crowd: (packed & CROWD_MAX) as u32,
+        };
+        (packed != NONE).then(quickest)
     }
 
     pub(super) fn totals(&self) -> Totals {
@@ -103,6 +149,12 @@ impl Totals {
     }
 }
 
+/// Ordered by latency first.
+fn pack(took: Duration, crowd: u32) -> u64 {
+    let took = u64::try_from(took.as_nanos() >> NANOSECONDS_LEFT_OUT).unwrap_or(u64::MAX);
+    (took.min(u64::MAX >> (CROWD_BITS + 1)) << CROWD_BITS) | u64::from(crowd).min(CROWD_MAX)
+}
+
 /// The logarithm to the base 2 of the nanoseconds, in steps, straight between the powers of two: some instructions
 /// on integers, and never wrong by more than 6 %, which is the same before and after.
 fn logarithm(took: Duration) -> u64 {
@@ -138,7 +190,7 @@ mod tests {
     #[test]
     fn a_few_slow_ones_move_the_mean_little_and_what_all_wait_for_moves_it_in_full() {
         let mixed = |wait: u64| {
-            let latency = |n: u64| Duration::from_millis(wait + if n % 10 == 0 { 100 } else { 2 });
+            let latency = |n: u64| Duration::from_millis(wait + if n.is_multiple_of(10) { 100 } else { 2 });
             of(&(0..100).map(latency).collect::<Vec<_>>()).latency() * 1e3
         };
         assert!((2.5..3.5).contains(&mixed(0)), "{}", mixed(0));

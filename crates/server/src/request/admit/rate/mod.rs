@@ -98,7 +98,8 @@ impl Zone {
 
     /// Counts a request, and lets it go on or refuses it.
     pub(crate) fn ask<'a>(&'a self, trip: &mut Trip<'a>) -> Result<(), Fault> {
-        let now = u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let now = trip.begun.saturating_duration_since(self.began);
+        let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
         self.ask_at(now, trip)
     }
 

@@ -62,7 +62,7 @@ impl Asking {
 
     /// At the beginning of its way.
     pub(crate) fn trip(&self) -> Trip<'_> {
-        Trip::new(&self.head, self.origin, &self.snapshot)
+        Trip::new(&self.head, self.origin, Instant::now(), &self.snapshot)
     }
 }
 

@@ -277,7 +277,7 @@ impl Connection {
         let Desk { input, output, head, answer } = desk;
         answer.clear();
         let core = self.core.number;
-        match serve_request(&view.snapshot, head, self.origin, answer) {
+        match serve_request(&view.snapshot, head, self.origin, started, answer) {
             Outcome::Served(served) => Begun::Served(served),
             Outcome::NeedsDisk(again) => match Pass::ask(again.way(&view.snapshot), core, started) {
                 Entrance::Shed(fault) => {

@@ -12,7 +12,7 @@ mod queue;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use onehop_config::checked::{App, AppAddress};
@@ -64,6 +64,10 @@ pub struct Worker {
     is_withdrawn: AtomicBool,
     /// How late its event loop is, smoothed, in microseconds. Only the supervisor writes it.
     lag_micros: AtomicU32,
+    /// When it was made; the time that the next field counts from.
+    made: Instant,
+    /// Since when, in microseconds, it has not answered its supervisor's question; [`NOT_ASKED`]: it has.
+    asked_micros: AtomicU64,
     /// The connections to it, if it speaks HTTP.
     pub(crate) peer: Option<Arc<Peer>>,
     /// Where cores report what happens to its lanes; never blocks.
@@ -103,6 +107,9 @@ impl Transport {
         }
     }
 }
+
+/// No question is open.
+const NOT_ASKED: u64 = u64::MAX;
 
 /// Receives what happens to a worker's lanes.
 pub type Report = Arc<dyn Fn(WorkerId, LaneReport) + Send + Sync>;
@@ -252,10 +259,10 @@ impl Pool {
 
     /// How late the event loop is that is late the least: a request goes to the worker that has the fewest, and
     /// those that are late have more. Nothing where nobody serves.
-    pub fn lag(&self) -> Duration {
+    pub fn lag(&self, now: Instant) -> Duration {
         let workers = self.workers.load();
         let serving = workers.iter().filter(|worker| !worker.is_withdrawn());
-        serving.map(|worker| worker.lag()).min().unwrap_or_default()
+        serving.map(|worker| worker.lag(now)).min().unwrap_or_default()
     }
 
     /// Requests that wait for a worker.
@@ -434,6 +441,8 @@ impl Worker {
             begun: AtomicU64::new(0),
             is_withdrawn: AtomicBool::new(false),
             lag_micros: AtomicU32::new(0),
+            made: Instant::now(),
+            asked_micros: AtomicU64::new(NOT_ASKED),
             report,
         })
     }
@@ -448,15 +457,34 @@ impl Worker {
         self.begun.load(Ordering::Relaxed)
     }
 
-    /// How late its event loop is, smoothed; nothing where it cannot tell.
-    pub fn lag(&self) -> Duration {
-        Duration::from_micros(self.lag_micros.load(Ordering::Relaxed).into())
+    /// How late its event loop is: smoothed, and at least for as long as it has not answered. Nothing where it cannot
+    /// tell.
+    pub fn lag(&self, now: Instant) -> Duration {
+        lag::with_unanswered(self.smoothed_lag(), self.unanswered(now))
     }
 
-    /// Its event loop was so late at worst since the last measurement. For its supervisor alone.
+    /// For how long its supervisor's question has waited for an answer.
+    pub(crate) fn unanswered(&self, now: Instant) -> Option<Duration> {
+        let asked = self.asked_micros.load(Ordering::Relaxed);
+        let since = now.saturating_duration_since(self.made);
+        (asked != NOT_ASKED).then(|| since.saturating_sub(Duration::from_micros(asked)))
+    }
+
+    /// Its supervisor has asked how it is.
+    pub(crate) fn was_asked(&self, now: Instant) {
+        let micros = now.saturating_duration_since(self.made).as_micros();
+        self.asked_micros.store(u64::try_from(micros).unwrap_or(NOT_ASKED - 1), Ordering::Relaxed);
+    }
+
+    /// It has answered: its event loop was so late at worst since the last time. For its supervisor alone.
     pub(crate) fn measured_lag(&self, lag: Duration) {
-        let micros = lag::smoothed(self.lag(), lag).as_micros();
+        let micros = lag::smoothed(self.smoothed_lag(), lag).as_micros();
         self.lag_micros.store(u32::try_from(micros).unwrap_or(u32::MAX), Ordering::Relaxed);
+        self.asked_micros.store(NOT_ASKED, Ordering::Relaxed);
+    }
+
+    fn smoothed_lag(&self) -> Duration {
+        Duration::from_micros(self.lag_micros.load(Ordering::Relaxed).into())
     }
 
     /// Whether it takes no more requests.

@@ -18,6 +18,8 @@ pub(super) enum Service {
     Exponential(f64),
     /// A fast and a slow route, and the share of the slow one.
     Routes(f64, f64, f64),
+    /// All take a server's time for so long, and this share of them waits for something else afterwards.
+    Waits { busy: f64, waits: f64, share: f64 },
 }
 
 /// What holds for some seconds.
@@ -47,6 +49,7 @@ pub(super) const GATE: Gate = Gate { min: 1, max: 1_000, queue: 128, wait: 1.0 }
 /// What happened in one second.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Second {
+    pub(super) arrived: usize,
     pub(super) answered: usize,
     pub(super) refused: usize,
     /// From being let in to the answer; without long polls.
@@ -65,6 +68,7 @@ impl Service {
         let mean = match self {
             Service::Constant(mean) | Service::Exponential(mean) => mean,
             Service::Routes(fast, slow, share) => fast * (1.0 - share) + slow * share,
+            Service::Waits { busy, .. } => busy,
         };
         servers as f64 / mean
     }
@@ -75,6 +79,15 @@ impl Service {
             Service::Constant(mean) => mean,
             Service::Exponential(mean) => mean * 100.0_f64.ln(),
             Service::Routes(_, slow, _) => slow,
+            Service::Waits { busy, waits, .. } => busy + waits,
+        }
+    }
+
+    /// What it waits for afterwards, and nobody is busy with.
+    fn wait(self, random: &mut fastrand::Rng) -> f64 {
+        match self {
+            Service::Waits { waits, share, .. } if random.f64() < share => waits,
+            _ => 0.0,
         }
     }
 
@@ -82,6 +95,7 @@ impl Service {
         match self {
             Service::Constant(mean) => mean,
             Service::Exponential(mean) => exponential(mean, random),
+            Service::Waits { busy, .. } => busy,
             Service::Routes(fast, slow, share) => {
                 if random.f64() < share {
                     slow
@@ -96,9 +110,21 @@ impl Service {
 /// What is about to happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    Arrival { is_long_poll: bool },
-    Answer { let_in: u64, is_long_poll: bool },
+    Arrival {
+        is_long_poll: bool,
+    },
+    /// A server is free again.
+    Served {
+        let_in: Entered,
+    },
+    Answer {
+        let_in: Entered,
+        is_long_poll: bool,
+    },
 }
+
+/// When, and how many were in flight with it.
+type Entered = (u64, u32);
 
 struct World {
     now: u64,
@@ -115,17 +141,17 @@ struct World {
     queue: VecDeque<(u64, bool)>,
     busy: usize,
     /// Let in, but no server is free.
-    backlog: VecDeque<u64>,
+    backlog: VecDeque<Entered>,
     second: Second,
 }
 
 /// Runs the phases one after the other; one entry a second.
-pub(super) fn run(gate: Gate, phases: &[Phase]) -> Vec<Second> {
+pub(super) fn run(seed: u64, gate: Gate, phases: &[Phase]) -> Vec<Second> {
     let control = Control::new(gate.min, gate.max);
     let verdict = control.first();
     let mut world = World {
         now: 0,
-        random: fastrand::Rng::with_seed(7),
+        random: fastrand::Rng::with_seed(seed),
         events: BinaryHeap::new(),
         sequence: 0,
         phase: phases[0],
@@ -170,6 +196,7 @@ impl World {
             self.now = at;
             match event {
                 Event::Arrival { is_long_poll } => self.arrival(is_long_poll),
+                Event::Served { let_in } => self.served(let_in),
                 Event::Answer { let_in, is_long_poll } => self.answer(let_in, is_long_poll),
             }
         }
@@ -177,7 +204,8 @@ impl World {
 
     fn arrival(&mut self, is_long_poll: bool) {
         self.arrive_later(is_long_poll);
-        if self.verdict.give_up.is_some_and(|give_up| self.time() >= give_up) {
+        self.second.arrived += 1;
+        if self.in_flight >= self.verdict.bound as usize && self.time() >= self.verdict.look_by {
             self.look();
         }
         self.queue.push_back((self.now, is_long_poll));
@@ -188,9 +216,9 @@ impl World {
         }
     }
 
-    fn answer(&mut self, let_in: u64, is_long_poll: bool) {
-        let took = self.now - let_in;
-        self.sums.add(Duration::from_nanos(took), self.in_flight as u32, false);
+    fn answer(&mut self, let_in: Entered, is_long_poll: bool) {
+        let took = self.now - let_in.0;
+        self.sums.add(Duration::from_nanos(took), let_in.1, false);
         if self.time() >= self.verdict.look_at {
             self.look();
         }
@@ -198,10 +226,19 @@ impl World {
         if !is_long_poll {
             self.second.answered += 1;
             self.second.took.push(took as f64 / 1e9);
-            self.busy -= 1;
-            self.serve();
         }
         self.let_in();
+    }
+
+    fn served(&mut self, let_in: Entered) {
+        self.busy -= 1;
+        self.serve();
+        let wait = self.phase.service.wait(&mut self.random);
+        if wait > 0.0 {
+            self.after(wait, Event::Answer { let_in, is_long_poll: false });
+        } else {
+            self.answer(let_in, false);
+        }
     }
 
     fn let_in(&mut self) {
@@ -212,10 +249,11 @@ impl World {
                 continue;
             }
             self.in_flight += 1;
+            let let_in = (self.now, self.in_flight as u32);
             if is_long_poll {
-                self.after(LONG_POLL, Event::Answer { let_in: self.now, is_long_poll });
+                self.after(LONG_POLL, Event::Answer { let_in, is_long_poll });
             } else {
-                self.backlog.push_back(self.now);
+                self.backlog.push_back(let_in);
                 self.serve();
             }
         }
@@ -226,12 +264,14 @@ impl World {
             let Some(let_in) = self.backlog.pop_front() else { return };
             self.busy += 1;
             let service = self.phase.service.draw(&mut self.random);
-            self.after(service, Event::Answer { let_in, is_long_poll: false });
+            self.after(service, Event::Served { let_in });
         }
     }
 
     fn look(&mut self) {
-        self.verdict = self.control.look(self.time(), self.sums.totals());
+        self.verdict = self
+            .control
+            .look(self.time(), self.sums.totals(), self.in_flight as u32, || self.sums.take_quickest());
     }
 
     fn arrive_later(&mut self, is_long_poll: bool) {
