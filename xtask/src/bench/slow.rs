@@ -12,7 +12,6 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use onehop_load::engine;
-use onehop_load::measure::Server;
 use onehop_load::outcome::Run;
 use onehop_load::plan::{Arrivals, Expect, Pace, Patience, Phase, Plan, Reuse, Spacing, Until};
 
@@ -36,8 +35,10 @@ const P99_FACTOR: f64 = 2.0;
 const CONNECTION_KIB: u64 = 32;
 /// KiB by which memory may differ between the beginning and the end of a time in which nothing changes.
 const FLAT_KIB: u64 = 4 * 1024;
-/// So many of the slow clients have to be there at a time, so that it was a test: servers end some sooner.
-const SEEN_AT_LEAST: u64 = CONNECTIONS / 4;
+/// So many of the slow clients have to have come, so that it was a test.
+const CAME_AT_LEAST: u64 = CONNECTIONS / 10 * 9;
+/// The distance of two looks at the server.
+const LOOK_PERIOD: Duration = Duration::from_millis(250);
 
 /// One way of being slow.
 struct Mode {
@@ -71,10 +72,13 @@ struct Seen {
     p99: [Duration; 3],
     /// Of others beside the slow clients: asked, answered.
     others: (u64, u64),
-    /// The most connections that were open.
-    connections: u64,
-    /// Resident KiB: at rest, when the slow clients had come, when they had been there, after them.
+    /// The most connections that were open at a time, and the slow clients that came.
+    open: u64,
+    came: u64,
+    /// Resident KiB: at rest, at half of the time beside the slow clients, at its end, after them.
     resident: [u64; 4],
+    /// What the load itself limited.
+    limited: Option<String>,
     /// The tool's own word on whether a request in between was answered.
     available: String,
 }
@@ -86,7 +90,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     install::raise_descriptor_limit();
     let seconds =
         |measured, slow| Times { measured: Duration::from_secs(measured), slow: Duration::from_secs(slow) };
-    let times = if smoke { seconds(5, 14) } else { seconds(30, 45) };
+    let times = if smoke { seconds(10, 14) } else { seconds(30, 45) };
     let folder = ground::target_folder("bench")?.join("slow");
     make_site(&folder)?;
     let mut record = format!(
@@ -152,27 +156,60 @@ fn measure(mode: &Mode, folder: &Path, times: Times) -> Outcome<(String, Seen)> 
     let admin = SocketAddr::from((Ipv4Addr::LOCALHOST, admin));
 
     people(address, Duration::from_secs(1))?;
-    let at_rest = resident_kib(&server)?;
+    let at_rest = resident_kib(server.pid())?;
     let before = people(address, times.measured)?;
     let line = tool_line(mode, address, times.slow);
-    let mut slow = Slow::start(&line)?;
-    let come = slow.wait_until_there(admin)?;
-    let with_them = resident_kib(&server)?;
-    let beside = people(address, times.measured)?;
-    let connections = come.max(open_connections(admin)?);
-    let at_their_end = resident_kib(&server)?;
+    let came_before = metric(admin, "onehop_connections_total")?;
+    let slow = Slow::start(&line)?;
+    // From its beginning on: where answers are quick, slow clients are soon gone.
+    let (pid, time) = (server.pid(), times.measured);
+    let (beside, looked) = std::thread::scope(|scope| {
+        let looks = scope.spawn(move || look(pid, admin, time).map_err(|error| error.to_string()));
+        (people(address, time), looks.join())
+    });
+    let (beside, looks) = (beside?, looked.map_err(|_| "nobody looked at the server")??);
+    let asked = asked(&beside);
+    let came = metric(admin, "onehop_connections_total")?.saturating_sub(came_before + asked);
     let available = slow.finish(times.slow)?;
     let after = people(address, times.measured)?;
+    let resident = [at_rest, looks.at_half, looks.at_end, resident_kib(server.pid())?];
     let seen = Seen {
         name: mode.name,
         p99: [&before, &beside, &after].map(|run| run.total.latency.at(0.99)),
-        others: (beside.total.good + beside.total.unexpected + beside.total.faults.sum(), beside.total.good),
-        connections,
-        resident: [at_rest, with_them, at_their_end, resident_kib(&server)?],
+        others: (asked, beside.total.good),
+        open: looks.open,
+        came,
+        resident,
+        limited: beside.generator.bottleneck.map(|bottleneck| format!("{bottleneck:?}")),
         available,
     };
     server.stop();
     Ok((line.join(" "), seen))
+}
+
+/// What is seen of the server while people are measured.
+struct Looks {
+    open: u64,
+    at_half: u64,
+    at_end: u64,
+}
+
+fn look(pid: u32, admin: SocketAddr, time: Duration) -> Outcome<Looks> {
+    let begun = Instant::now();
+    let (mut open, mut at_half) = (0, 0);
+    while begun.elapsed() + LOOK_PERIOD < time {
+        interrupt::check()?;
+        open = open.max(metric(admin, "onehop_connections_open")?);
+        if at_half == 0 && begun.elapsed() > time / 2 {
+            at_half = resident_kib(pid)?;
+        }
+        std::thread::sleep(LOOK_PERIOD);
+    }
+    Ok(Looks { open, at_half, at_end: resident_kib(pid)? })
+}
+
+fn asked(run: &Run) -> u64 {
+    run.total.good + run.total.unexpected + run.total.faults.sum()
 }
 
 /// Other people, who come at a rate that does not ask whether anybody answers.
@@ -197,7 +234,8 @@ fn people(address: SocketAddr, time: Duration) -> Outcome<Run> {
 
 fn tool_line(mode: &Mode, address: SocketAddr, time: Duration) -> Vec<String> {
     let url = format!("http://{address}{}", mode.path);
-    let mut line = vec!["slowhttptest".to_owned()];
+    // It turns without a pause; others must have a core when they want one, or their latency would be its.
+    let mut line = ["nice", "-n", "19", "slowhttptest"].map(str::to_owned).to_vec();
     line.extend(mode.words.iter().map(|&word| word.to_owned()));
     for (option, value) in [
         ("-c", CONNECTIONS.to_string()),
@@ -218,22 +256,9 @@ impl Slow {
     fn start(line: &[String]) -> Outcome<Slow> {
         let words: Vec<&str> = line.iter().skip(1).map(String::as_str).collect();
         let output = std::fs::File::create(output_path()?)?;
-        let mut tool = command(line.first().map_or("slowhttptest", String::as_str), &words);
+        let mut tool = command(line.first().map_or("nice", String::as_str), &words);
         tool.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
         Ok(Slow(Some(tool.spawn()?)))
-    }
-
-    /// Waits until its connections are there; gives the most that were seen. A server may end some before the last
-    /// ones come.
-    fn wait_until_there(&mut self, admin: SocketAddr) -> Outcome<u64> {
-        let takes = Duration::from_secs(CONNECTIONS / OPENED_PER_SECOND + 1);
-        let (begun, mut most) = (Instant::now(), 0);
-        while begun.elapsed() < takes && most < CONNECTIONS {
-            interrupt::check()?;
-            most = most.max(open_connections(admin)?);
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        Ok(most)
     }
 
     /// Waits for its end; gives what it says of its own requests in between.
@@ -272,16 +297,17 @@ fn output_path() -> Outcome<std::path::PathBuf> {
     Ok(ground::target_folder("bench")?.join("slow/slowhttptest.txt"))
 }
 
-fn open_connections(admin: SocketAddr) -> Outcome<u64> {
+fn metric(admin: SocketAddr, name: &str) -> Outcome<u64> {
     let answer = probe::get(admin, "/metrics", &[])?;
     let text = String::from_utf8_lossy(&answer.body);
-    let line = text.lines().find_map(|line| line.strip_prefix("onehop_connections_open "));
-    line.and_then(|value| value.parse().ok())
-        .ok_or_else(|| "the server does not count its connections".into())
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    value
+        .and_then(|value| value.parse().ok())
+        .ok_or_else(|| format!("the server does not tell {name}").into())
 }
 
-fn resident_kib(server: &Server) -> Outcome<u64> {
-    let text = std::fs::read_to_string(format!("/proc/{}/status", server.pid()))?;
+fn resident_kib(pid: u32) -> Outcome<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
     kib.ok_or_else(|| "the server's memory is not known".into())
@@ -298,13 +324,16 @@ impl Seen {
 
     fn told(&self) -> String {
         let [before, beside, after] = self.p99.map(|p99| p99.as_secs_f64() * 1e3);
-        let [at_rest, come, end, gone] = self.resident;
+        let [at_rest, half, end, gone] = self.resident;
+        let limited =
+            self.limited.as_ref().map_or(String::new(), |what| format!("; the load itself was late: {what}"));
         format!(
-            "    {}: {} connections; p99 of others {before:.2} ms before, {beside:.2} beside ({:.2} times), {after:.2} after; \
-             {} of {} answered; tool's own requests answered: {}\n      resident KiB: {at_rest} at rest, {come} when they had \
-             come, {end} when they had been there, {gone} after them\n",
+            "    {}: {} slow clients came, {} connections at a time; p99 of others {before:.2} ms before, {beside:.2} beside \
+             ({:.2} times), {after:.2} after; {} of {} answered{limited}; the tool's own requests answered: {}\n      \
+             resident KiB: {at_rest} at rest, {half} at half of the time, {end} at its end, {gone} after it\n",
             self.name,
-            self.connections,
+            self.came,
+            self.open,
             self.factor(),
             self.others.1,
             self.others.0,
@@ -315,22 +344,26 @@ impl Seen {
     fn problems(&self, smoke: bool) -> Vec<String> {
         let mut problems = Vec::new();
         let (asked, answered) = self.others;
-        if self.connections < SEEN_AT_LEAST {
-            problems.push(format!("only {} slow clients were there", self.connections));
+        if !smoke && self.came < CAME_AT_LEAST {
+            problems.push(format!("only {} slow clients came", self.came));
         }
-        if answered < asked {
+        if answered < asked && self.limited.is_none() {
             problems.push(format!("{} of {asked} others were not answered", asked - answered));
         }
-        if !smoke && self.factor() > P99_FACTOR {
+        if !smoke && self.limited.is_some() {
+            problems.push("the load itself was late, so p99 says nothing: this machine is busy".to_owned());
+        } else if !smoke && self.factor() > P99_FACTOR {
             problems.push(format!("p99 of others is {:.2} times the idle one", self.factor()));
         }
-        let [at_rest, come, end, gone] = self.resident;
-        let most = at_rest + self.connections.max(CONNECTIONS) * CONNECTION_KIB;
-        if come.max(end) > most {
-            problems.push(format!("{} KiB are resident, and {most} would be enough", come.max(end)));
+        let [at_rest, half, end, gone] = self.resident;
+        let most = at_rest + CONNECTIONS * CONNECTION_KIB;
+        if half.max(end) > most {
+            problems.push(format!("{} KiB are resident, and {most} would be enough", half.max(end)));
         }
-        if end > come.max(gone) + FLAT_KIB {
-            problems.push(format!("memory grows from {come} to {end} KiB while nobody new comes"));
+        // In a short run they still come, and use their buffers for the first time.
+        if !smoke && end.max(gone) > half + FLAT_KIB {
+            problems
+                .push(format!("memory grows from {half} to {} KiB while nobody new comes", end.max(gone)));
         }
         problems
     }

@@ -13,7 +13,7 @@ use super::StartError;
 use super::admin::bind_control_socket;
 use crate::limits::{
     ACCEPT_BACKLOG, CLIENT_KEEP_ALIVE_IDLE, CLIENT_KEEP_ALIVE_INTERVAL, CLIENT_KEEP_ALIVE_PROBES,
-    PROBE_COPY_PAUSE, PROBE_COPY_TRIES,
+    PROBE_COPY_PAUSE, PROBE_COPY_TRIES, UNSENT_BYTES_MAX,
 };
 
 /// Permissions of a Unix socket where the file says nothing: Caddy's.
@@ -158,6 +158,8 @@ fn open(address: SocketAddr, shared: bool) -> io::Result<std::os::fd::OwnedFd> {
     sockopt::set_tcp_keepidle(&socket, CLIENT_KEEP_ALIVE_IDLE)?;
     sockopt::set_tcp_keepintvl(&socket, CLIENT_KEEP_ALIVE_INTERVAL)?;
     sockopt::set_tcp_keepcnt(&socket, CLIENT_KEEP_ALIVE_PROBES)?;
+    // A bound, and no promise: where the kernel does not have it, it keeps more.
+    let _ = socket2::SockRef::from(&socket).set_tcp_notsent_lowat(UNSENT_BYTES_MAX);
     if address.is_ipv6() {
         let every = address.ip() == IpAddr::from(Ipv6Addr::UNSPECIFIED);
         sockopt::set_ipv6_v6only(&socket, !every)?;
@@ -202,5 +204,27 @@ mod tests {
         assert_eq!(sockopt::tcp_keepidle(&accepted).unwrap(), CLIENT_KEEP_ALIVE_IDLE);
         assert_eq!(sockopt::tcp_keepintvl(&accepted).unwrap(), CLIENT_KEEP_ALIVE_INTERVAL);
         assert_eq!(sockopt::tcp_keepcnt(&accepted).unwrap(), CLIENT_KEEP_ALIVE_PROBES);
+    }
+
+    #[test]
+    fn the_kernel_keeps_little_for_a_client_that_does_not_take_it() {
+        use std::io::Write;
+        let listener = listening(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let _client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut accepted = loop {
+            match listener.accept() {
+                Ok((accepted, _)) => break accepted,
+                Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+            }
+        };
+        accepted.set_nonblocking(true).unwrap();
+        assert_eq!(socket2::SockRef::from(&accepted).tcp_notsent_lowat().unwrap(), UNSENT_BYTES_MAX);
+        let piece = vec![0; 1024 * 1024];
+        let mut taken = 0;
+        while let Ok(count) = accepted.write(&piece) {
+            taken += count;
+        }
+        // What is on its way to the client's own buffer comes beside it.
+        assert!(taken < 8 * 1024 * 1024, "{taken} bytes");
     }
 }

@@ -161,7 +161,7 @@ mod tests {
         drop(open);
         assert_eq!(addresses.known(), 0);
         let room: usize = addresses.parts.iter().map(|part| part.lock().unwrap().capacity()).sum();
-        assert!(room < 50_000 / 4, "{room} places are kept");
+        assert!(room < 50_000 / 2, "{room} places are kept");
     }
 
     #[test]
