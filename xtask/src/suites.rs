@@ -16,6 +16,7 @@ const SUITES: &[&str] = &[
     "fuzz",
     "advisories",
     "httplint",
+    "slowhttptest",
     "bench-tree",
 ];
 
@@ -44,6 +45,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
             "advisories" => advisories(),
             "httplint" => httplint(),
             "node" => node_suites(smoke),
+            "slowhttptest" => crate::bench::slow(if smoke { &["--smoke"] } else { &[] }),
             _ => crate::bench::tree(if smoke { &["--smoke"] } else { &[] }),
         };
         let word = match &outcome {

@@ -43,6 +43,8 @@ pub struct Global {
     pub memory: Option<u64>,
     /// Connections that one client address may have at a time.
     pub connections_per_address: Option<u32>,
+    /// `servers { trusted_proxies }`: who stands in front of every site.
+    pub trusted_proxies: Vec<Network>,
     /// How many requests of all sites may be in flight.
     pub limit: Option<Arc<Limit>>,
     /// Core threads; `None` takes what the machine allows this process.

@@ -16,7 +16,14 @@ pub const IDLE_DEADLINE: Duration = Duration::from_secs(60);
 /// that no handler wants. Also how long one side of a tunnel may be silent once the other has ended its direction.
 pub const BODY_PROGRESS_DEADLINE: Duration = Duration::from_secs(20);
 
-/// Longest time in which a client takes nothing of an answer that is ready.
+/// What a byte of a request's body adds to the time for which its client is waited for, up to
+/// [`BODY_PROGRESS_DEADLINE`]: with fewer than 240 in a second that runs out. A telephone line of 1990 has four times
+/// that; it is what Kestrel asks of bodies by default (`MinRequestBodyDataRate`). Only waiting counts, not the time that
+/// a handler takes.
+pub const BODY_BYTE_TIME: Duration = Duration::from_nanos(1_000_000_000 / 240);
+
+/// Longest time in which a client takes nothing of an answer that is ready. The kernel says that it takes something when a
+/// third of what is buffered for it is gone, so this is a lowest rate too: some 5 KB in this time at the least.
 pub const WRITE_PROGRESS_DEADLINE: Duration = Duration::from_secs(20);
 
 /// How long a connection that is being closed is still read, so that the client sees the answer and
@@ -128,6 +135,29 @@ pub const DRAINED_BODY_BYTES_MAX: u64 = 64 * 1024;
 /// Open connections of the whole process. Each costs a descriptor and at most 8 KiB while idle; the
 /// real bound is lower where the descriptor limit is lower.
 pub const CONNECTIONS_MAX: usize = 65_536;
+
+/// Bytes that a busy connection takes in the sum of `memory`: its task, what it reads into, what it gathers to write, and
+/// its head and answer. One that waits for a request has no buffers and takes a tenth of it, one whose head or answer
+/// is long takes more: 2,000 that had each sent half a head took 15 KiB each, and with a thousand ranges in it 23.
+pub const CONNECTION_BYTES: u64 = 32 * 1024;
+
+/// With room for fewer connections `memory` is an error: a browser opens six, and so ten people could come.
+pub const CONNECTIONS_WORTHWHILE: usize = 64;
+
+/// Bytes of a request in a queue, besides its connection's: its place, its call, and what the routes made of it.
+pub const QUEUED_REQUEST_BYTES: u64 = 4 * 1024;
+
+/// Bytes of a key of `rate_limit`, its place in an index too, at the most.
+pub const RATE_KEY_BYTES: u64 = 26;
+
+/// Bytes of the process without files and connections: 4 to 8 MiB resident with one small site.
+pub const PROCESS_BYTES: u64 = 8 * 1024 * 1024;
+
+/// Descriptors of one core besides its listeners: its event loop, what wakes it, and what signals come by.
+pub const DESCRIPTORS_OF_CORE: usize = 5;
+
+/// Parts of the table of connections by address, each with a lock of its own: more than cores usually are.
+pub const ADDRESS_PARTS: usize = 16;
 
 /// Descriptors kept free for files, watches and logs when connections are bounded by the
 /// descriptor limit.

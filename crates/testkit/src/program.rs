@@ -97,6 +97,26 @@ impl Program {
         self
     }
 
+    /// With these bounds on its open descriptors, which `ulimit` sets: the soft one, and the hard one.
+    #[must_use]
+    pub fn with_descriptors(mut self, soft: u32, hard: u32) -> Program {
+        let mut shell = Command::new("/bin/sh");
+        let line = format!("ulimit -Sn {soft} && ulimit -Hn {hard} && exec \"$0\" \"$@\"");
+        shell.args(["-c", &line]).arg(self.command.get_program()).args(self.command.get_args());
+        shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        for (name, value) in self.command.get_envs() {
+            match value {
+                Some(value) => shell.env(name, value),
+                None => shell.env_remove(name),
+            };
+        }
+        if let Some(folder) = self.command.get_current_dir() {
+            shell.current_dir(folder);
+        }
+        self.command = shell;
+        self
+    }
+
     /// Keeps a folder for as long as the process.
     #[must_use]
     pub fn keeping(mut self, folder: Folder) -> Program {

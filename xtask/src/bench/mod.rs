@@ -4,7 +4,7 @@
 //! `arms.rs` names who is measured and how each is started, `servers.rs` on which cores, `load.rs` says what the
 //! engine is to ask and `outside.rs` has wrk check it, `probe.rs` asks one question at a time, `report.rs` prints and
 //! keeps the figures; `interrupt.rs` ends it all where a signal asks for that; `files.rs`, `app/`, `proxy/`, `overload/`,
-//! `limits.rs`, `distance/`, `idle.rs` and `tree.rs` are the measurements.
+//! `limits.rs`, `distance/`, `idle.rs`, `slow.rs` and `tree.rs` are the measurements.
 //! No measurement may start while another one runs: there are two cores, one for each side.
 
 mod app;
@@ -21,6 +21,7 @@ mod probe;
 mod proxy;
 mod report;
 mod servers;
+mod slow;
 mod tree;
 mod trust;
 
@@ -59,6 +60,11 @@ pub(crate) fn limits(words: &[&str]) -> Outcome {
 /// A proxy before a server that is far away.
 pub(crate) fn distance(words: &[&str]) -> Outcome {
     interrupt::watched(distance::run, words)
+}
+
+/// Slow clients, made by slowhttptest, and other people beside them.
+pub(crate) fn slow(words: &[&str]) -> Outcome {
+    interrupt::watched(slow::run, words)
 }
 
 /// Memory of idle connections.

@@ -33,6 +33,7 @@ pub(crate) fn defaults() -> Global {
         memory_bytes: MEMORY_BYTES,
         memory: None,
         connections_per_address: None,
+        trusted_proxies: Vec::new(),
         limit: None,
         threads: None,
         grace_period: GRACE_PERIOD,
@@ -58,6 +59,7 @@ pub(crate) fn global(cx: &mut Context<'_>, lines: &[Line]) -> Global {
         seen.push(&line.name);
         cx.keep(result);
     }
+    global.trusted_proxies.clone_from(&cx.trusted_proxies);
     if global.http_port == global.https_port {
         let place = seen.iter().rev().find(|name| name.text.ends_with("_port")).map(|name| &name.place);
         if let Some(place) = place {

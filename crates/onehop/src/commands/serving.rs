@@ -157,7 +157,7 @@ fn control_socket(
 
 fn start_failure(error: StartError) -> Failure {
     match error {
-        StartError::TlsNotYet(_) => Failure::wrong(error.to_string()),
+        StartError::TlsNotYet(_) | StartError::Memory(_) => Failure::wrong(error.to_string()),
         StartError::Bind { .. } | StartError::Store(_) | StartError::System(_) => {
             Failure::failed(error.to_string())
         }

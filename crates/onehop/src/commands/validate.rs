@@ -14,6 +14,7 @@ pub(crate) fn validate(arguments: &Validate) -> Result<(), Failure> {
         write_line(problems::draw(&loaded.warnings, Look::of_standard_error()).trim_end());
     }
     let checked = &loaded.checked;
+    onehop_server::control::check_memory(checked).map_err(Failure::wrong)?;
     let addresses: Vec<String> =
         checked.listeners.iter().map(|listener| configuration::show_address(&listener.address)).collect();
     let apps: Vec<&str> = checked.apps().iter().map(|app| app.name.as_str()).collect();

@@ -9,6 +9,7 @@ mod bind;
 mod cores;
 mod events;
 mod gates;
+mod memory;
 mod publish;
 mod running;
 mod status;
@@ -18,6 +19,7 @@ mod trees;
 mod upstreams;
 
 pub use events::{Event, EventSink};
+pub use memory::check_memory;
 pub use running::{Load, Options, Running, Server, StartError};
 pub use status::{
     AppStatus, ConnectionsStatus, LimitStatus, ProxyStatus, ReloadSummary, SiteStatus, Status, StoreStatus,

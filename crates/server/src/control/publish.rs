@@ -3,6 +3,7 @@
 //! Owns what is configured now: the settings, their compiled routes and the newest store of each root.
 //! Every change builds a whole new snapshot; requests in flight keep the one they began with.
 
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use onehop_config::checked::{Checked, ListenAddress, Listener, LogOutput};
@@ -17,6 +18,7 @@ use crate::request::core::Shared;
 use crate::request::handle::app::pool::Pool;
 use crate::request::handle::files::store::Store;
 use crate::request::handle::proxy::Proxy;
+use crate::request::per_address::PerAddress;
 use crate::request::route::{
     ErrorRoutes, HostTable, Known, Route, Site, Snapshot, StoreWish, compile, compile_errors,
 };
@@ -97,6 +99,21 @@ impl Configured {
         self.checked.listeners.iter().find(|listener| is_same_place(&listener.address, address))
     }
 
+    /// How many connections an address may have. A peer that any site takes for a proxy brings many clients.
+    fn per_address(&self) -> PerAddress {
+        let global = &self.checked.global;
+        let most = global.connections_per_address.and_then(NonZeroU32::new);
+        let of_sites = self.pools.iter().map(|pool| &pool.app.trusted_proxies);
+        let of_sites = of_sites.chain(self.proxies.iter().map(|proxy| &proxy.settings.trusted_proxies));
+        let mut trusted = Vec::new();
+        for network in of_sites.chain([&global.trusted_proxies]).flatten().filter(|_| most.is_some()) {
+            if !trusted.contains(network) {
+                trusted.push(*network);
+            }
+        }
+        PerAddress { most, trusted }
+    }
+
     /// Every `limit` with its requests, those of applications too.
     pub(super) fn limits(&self) -> impl Iterator<Item = &Gate> {
         let own = self.pools.iter().filter_map(|pool| pool.gate.as_ref());
@@ -140,6 +157,7 @@ impl Configured {
             stores: self.stores.clone(),
             apps: self.pools.clone(),
             proxies: self.proxies.clone(),
+            per_address: self.per_address(),
         })
     }
 }

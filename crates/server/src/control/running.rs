@@ -15,6 +15,7 @@ use super::admin::{Admin, Api};
 use super::bind::{self, Bound};
 use super::cores::Cores;
 use super::events::{Event, EventSink};
+use super::memory;
 use super::publish::{Configured, Kept, Publisher};
 use super::status::{AppStatus, LimitStatus, ReloadSummary, SiteStatus, Status, StoreStatus};
 use super::store::CompressorProgram;
@@ -22,8 +23,8 @@ use super::supervise::{SuperviseOptions, Supervisor};
 use super::trees::Trees;
 use super::upstreams::Upstreams;
 use crate::limits::{
-    CONNECTIONS_MAX, DESCRIPTORS_RESERVED, GRACE_PERIOD_MAX, TUNNEL_FAREWELL_MARGIN, TUNNEL_FAREWELL_MAX,
-    Timeouts,
+    CONNECTIONS_MAX, DESCRIPTORS_OF_CORE, DESCRIPTORS_RESERVED, GRACE_PERIOD_MAX, TUNNEL_FAREWELL_MARGIN,
+    TUNNEL_FAREWELL_MAX, Timeouts,
 };
 use crate::observe::{self, Registry};
 use crate::request::core::Shared;
@@ -80,6 +81,8 @@ struct Inner {
     reloads: AtomicU64,
     started: Instant,
     admin: Option<String>,
+    /// Whatever descriptors and memory allow.
+    connections_fixed: Option<usize>,
 }
 
 /// Why a server did not start, or a reload was not taken.
@@ -93,6 +96,9 @@ pub enum StartError {
         /// The cause and the next step.
         reason: String,
     },
+    /// `memory` is less than what the configuration asks for.
+    #[error("{0}")]
+    Memory(String),
     /// A root is missing or cannot be read, or a log cannot be opened.
     #[error("{0}")]
     Store(String),
@@ -109,6 +115,8 @@ impl Server {
     pub fn start(checked: Checked, options: Options) -> Result<Running, StartError> {
         let started = Instant::now();
         refuse_tls(&checked)?;
+        let share = memory::share(&checked, CONNECTIONS_MAX, memory::group_limit());
+        let share = share.map_err(StartError::Memory)?;
         raise_descriptor_limit();
         let Options {
             threads,
@@ -129,17 +137,14 @@ impl Server {
         let upstreams = Upstreams::new(Arc::clone(&events));
         let prepared = upstreams.prepare(&checked).map_err(StartError::Store)?;
         let wishes = store_wishes(&checked);
-        let (mut trees, stores) =
-            Trees::read(&wishes, checked.global.memory_bytes, compressor, Arc::clone(&events))
-                .map_err(StartError::Store)?;
+        let (mut trees, stores) = Trees::read(&wishes, share.files_bytes, compressor, Arc::clone(&events))
+            .map_err(StartError::Store)?;
         let admin_address = checked.global.admin;
         let configured = Configured::new(checked, wishes, stores, pools, prepared.proxies(), Kept::default())
             .map_err(StartError::Store)?;
-        let taken = configured.kept.addresses.len() * cores + supervisor.descriptors();
-        let connections = connections_max.map_or_else(
-            || connections_allowed(taken, configured.needs_second_descriptor()),
-            NonZeroUsize::get,
-        );
+        let connections_fixed = connections_max.map(NonZeroUsize::get);
+        let connections = connections_fixed
+            .unwrap_or_else(|| share.connections.min(connections_allowed(&configured, &supervisor, cores)));
         let shared = Shared::new(configured.snapshot(&registry), connections, timeouts).with_cores(cores);
         let shared = Arc::new(shared);
 
@@ -170,6 +175,7 @@ impl Server {
             reloads: AtomicU64::new(0),
             started,
             admin,
+            connections_fixed,
         });
         Self::serve(inner, sockets, admin_socket, control_socket)
     }
@@ -281,7 +287,8 @@ impl Inner {
             )
         };
         let mut trees = self.lock_trees();
-        let change = trees.plan(&wishes, &known, checked.global.memory_bytes)?;
+        let share = memory::share(&checked, CONNECTIONS_MAX, memory::group_limit())?;
+        let change = trees.plan(&wishes, &known, share.files_bytes)?;
         // Whatever can fail has to fail before anything is changed.
         let upstreams = self.upstreams.prepare(&checked)?;
         let apps = self.supervisor.prepare(&app_wishes(&checked))?;
@@ -305,6 +312,8 @@ impl Inner {
         self.supervisor.carry_out(apps);
         self.upstreams.carry_out(upstreams);
         trees.carry_out(change, &self.publisher);
+        let allowed = connections_allowed(&self.publisher.current(), &self.supervisor, self.cores.count());
+        self.shared.set_connections_max(self.connections_fixed.unwrap_or(share.connections.min(allowed)));
         for (number, socket) in opened {
             self.listen(number, socket);
         }
@@ -418,6 +427,7 @@ impl Api for Inner {
             (current.limits().map(LimitStatus::of).collect::<Vec<_>>(), current.kept.zones.clone())
         };
         observe::render(&self.registry)
+            + &observe::render_connections_max(self.shared.connections_max())
             + &observe::render_apps(&self.supervisor.status())
             + &observe::render_upstreams(&self.upstreams.status())
             + &observe::render_limits(&limits)
@@ -459,12 +469,14 @@ fn raise_descriptor_limit() {
 }
 
 /// Every connection needs a descriptor, and a second one where its answer may come from disk or an upstream; some
-/// are kept for files, watches and logs. `taken` are those of listeners and workers.
-fn connections_allowed(taken: usize, needs_second: bool) -> usize {
+/// are kept for files, watches and logs, and others are those of cores, listeners and workers.
+fn connections_allowed(configured: &Configured, supervisor: &Supervisor, cores: usize) -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     let descriptors = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
-    let left = descriptors.saturating_sub(DESCRIPTORS_RESERVED).saturating_sub(taken);
-    (if needs_second { left / 2 } else { left }).clamp(1, CONNECTIONS_MAX)
+    let of_cores = (configured.kept.addresses.len() + DESCRIPTORS_OF_CORE) * cores;
+    let taken = DESCRIPTORS_RESERVED + of_cores + supervisor.descriptors();
+    let left = descriptors.saturating_sub(taken);
+    (if configured.needs_second_descriptor() { left / 2 } else { left }).clamp(1, CONNECTIONS_MAX)
 }
 
 /// An address that a browser can be pointed at.

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::request::core::NoAdmission;
 use crate::request::rescue::Fault;
 use crate::request::trip::Handler;
 
@@ -84,6 +85,8 @@ pub struct CoreCounters {
     pub(super) opened: Counter,
     pub(super) closed: Counter,
     pub(super) accept_failures: Counter,
+    pub(super) too_many: Counter,
+    pub(super) too_many_of_address: Counter,
     pub(super) log_lines_dropped: Counter,
     /// By cause. Causes are a closed set of names in the program, so the table is bounded; a lock of
     /// its own core only, on a path that is not the usual one.
@@ -97,6 +100,14 @@ impl CoreCounters {
 
     pub(crate) fn connection_closed(&self) {
         self.closed.add(1);
+    }
+
+    /// Counts a connection that was not let in.
+    pub(crate) fn connection_refused(&self, why: NoAdmission) {
+        match why {
+            NoAdmission::TooMany => self.too_many.add(1),
+            NoAdmission::TooManyOfAddress => self.too_many_of_address.add(1),
+        }
     }
 
     pub(crate) fn accept_failed(&self) {

@@ -12,6 +12,6 @@ mod upstreams;
 
 pub use counters::{CoreCounters, OTHER, Registry, SiteCounters};
 pub use limits::render_limits;
-pub use prometheus::{render, render_apps};
+pub use prometheus::{render, render_apps, render_connections_max};
 pub use rate_limits::render_rate_limits;
 pub use upstreams::render_upstreams;

@@ -16,7 +16,16 @@ pub fn render(registry: &Registry) -> String {
     sent_bytes(&mut out, &sites);
     durations(&mut out, &sites);
     process(&mut out, registry);
+    refused_connections(&mut out, &registry.cores);
     refused(&mut out, registry);
+    out
+}
+
+/// The bound on open connections, as it is now.
+pub fn render_connections_max(most: usize) -> String {
+    let (mut out, name) = (String::new(), "onehop_connections_max");
+    family(&mut out, name, "gauge", "Connections that may be open.");
+    let _ = writeln!(out, "{name} {most}");
     out
 }
 
@@ -138,6 +147,17 @@ fn process(out: &mut String, registry: &Registry) {
         "Log lines dropped because the log was slow.",
         dropped,
     );
+}
+
+fn refused_connections(out: &mut String, cores: &[Arc<CoreCounters>]) {
+    let name = "onehop_connections_refused_total";
+    family(out, name, "counter", "Connections closed because there were too many, of all or of one address.");
+    for (cause, count) in [
+        ("in_all", sum(cores, |core| &core.too_many)),
+        ("of_address", sum(cores, |core| &core.too_many_of_address)),
+    ] {
+        let _ = writeln!(out, "{name}{{cause=\"{cause}\"}} {count}");
+    }
 }
 
 fn refused(out: &mut String, registry: &Registry) {

@@ -3,6 +3,7 @@
 //! Used by one thread only. What several cores share is [`Shared`], and nothing else.
 
 use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -14,6 +15,7 @@ use super::admit::refusal::Sampling;
 use super::conn::deadline::Deadlines;
 use super::conn::desk::Desk;
 use super::handle::app::lane::Lanes;
+use super::per_address::{Addresses, Counted, Verdict};
 use super::reserve::Reserve;
 use super::route::Snapshot;
 use super::upstream::floor;
@@ -29,7 +31,7 @@ pub struct Shared {
     /// Raised with every publication, so that a core sees with one load whether there is a new one.
     generation: AtomicU64,
     connections: Padded<AtomicUsize>,
-    connections_max: usize,
+    connections_max: AtomicUsize,
     /// Deadlines of connections.
     pub(crate) timeouts: Timeouts,
     stopping: AtomicBool,
@@ -37,6 +39,8 @@ pub struct Shared {
     farewell: AtomicU64,
     /// Where cores ask each other for idle connections to upstreams.
     pub(crate) doors: Doors,
+    /// Who has how many connections, where that is bounded.
+    addresses: Arc<Addresses>,
 }
 
 /// A counter with a cache line (and its neighbour, which is fetched along) of its own.
@@ -50,11 +54,12 @@ impl Shared {
             snapshot: ArcSwap::new(snapshot),
             generation: AtomicU64::new(1),
             connections: Padded(AtomicUsize::new(0)),
-            connections_max,
+            connections_max: AtomicUsize::new(connections_max),
             timeouts,
             stopping: AtomicBool::new(false),
             farewell: AtomicU64::new(0),
             doors: Doors::new(1),
+            addresses: Arc::default(),
         }
     }
 
@@ -79,6 +84,16 @@ impl Shared {
     /// Connections that are open now.
     pub fn open_connections(&self) -> usize {
         self.connections.0.load(Ordering::Relaxed)
+    }
+
+    /// Connections that may be open.
+    pub fn connections_max(&self) -> usize {
+        self.connections_max.load(Ordering::Relaxed)
+    }
+
+    /// From now on so many connections may be open; those that are stay.
+    pub fn set_connections_max(&self, most: usize) {
+        self.connections_max.store(most, Ordering::Relaxed);
     }
 
     /// From now on kept connections are closed after their answer, and tunnels of workers that have not closed
@@ -233,18 +248,34 @@ fn first_request_id(core: usize) -> u64 {
 /// One open connection; counted while it lives.
 pub(crate) struct Admission {
     core: Rc<Core>,
+    /// Of its address, where that is counted.
+    _of_address: Option<Counted>,
+}
+
+/// Why a connection is not let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NoAdmission {
+    /// The process has all that it may have.
+    TooMany,
+    /// Its address has.
+    TooManyOfAddress,
 }
 
 impl Admission {
-    /// Counts a connection, or refuses it where the process has all that it may have.
-    pub(crate) fn take(core: &Rc<Core>) -> Option<Self> {
-        let open = &core.shared.connections.0;
-        if open.fetch_add(1, Ordering::Relaxed) >= core.shared.connections_max {
+    /// Counts a connection from there, or refuses it.
+    pub(crate) fn take(core: &Rc<Core>, peer: Option<SocketAddr>) -> Result<Self, NoAdmission> {
+        let shared = &core.shared;
+        let of_address = match shared.addresses.ask(&core.view().snapshot.per_address, peer) {
+            Verdict::Stays(counted) => counted,
+            Verdict::TooMany => return Err(NoAdmission::TooManyOfAddress),
+        };
+        let open = &shared.connections.0;
+        if open.fetch_add(1, Ordering::Relaxed) >= shared.connections_max() {
             open.fetch_sub(1, Ordering::Relaxed);
-            return None;
+            return Err(NoAdmission::TooMany);
         }
         core.counters.connection_opened();
-        Some(Self { core: Rc::clone(core) })
+        Ok(Self { core: Rc::clone(core), _of_address: of_address })
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::sync::{Notify, mpsc};
 
 use super::conn::h1;
 use super::conn::socket::Socket;
-use super::core::{Admission, Core};
+use super::core::{Admission, Core, NoAdmission};
 use super::handle::app::lane;
 use super::handle::app::pool::Worker;
 use super::origin::Origin;
@@ -48,7 +48,7 @@ pub enum ListenSocket {
 /// Runs a core until it has stopped; gives the number of connections that were cut off.
 pub async fn run(core: Rc<Core>, mut commands: mpsc::Receiver<Command>) -> io::Result<usize> {
     let mut acceptors: HashMap<usize, Rc<Notify>> = HashMap::new();
-    let open_here = Rc::new(Cell::new(0usize));
+    let open_here = Rc::new(OpenHere::default());
     tokio::task::spawn_local(lend::answer(Rc::clone(&core)));
     let mut ticks = tokio::time::interval(DEADLINE_TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -100,7 +100,7 @@ pub async fn run(core: Rc<Core>, mut commands: mpsc::Receiver<Command>) -> io::R
 /// Waits until every connection of this core has ended, or the grace period is over.
 async fn drain(
     core: &Rc<Core>,
-    open_here: &Rc<Cell<usize>>,
+    open_here: &Rc<OpenHere>,
     commands: &mut mpsc::Receiver<Command>,
     ticks: &mut tokio::time::Interval,
     grace: Duration,
@@ -119,8 +119,8 @@ async fn drain(
             }
         }
         tokio::task::yield_now().await;
-        if open_here.get() == 0 || tokio::time::Instant::now() >= end {
-            return open_here.get();
+        if open_here.count.get() == 0 || tokio::time::Instant::now() >= end {
+            return open_here.count.get();
         }
         tokio::select! {
             () = tokio::time::sleep(DRAIN_LOOK.min(grace)) => {}
@@ -141,7 +141,7 @@ struct Acceptor {
     core: Rc<Core>,
     number: usize,
     closing: Rc<Notify>,
-    open_here: Rc<Cell<usize>>,
+    open_here: Rc<OpenHere>,
 }
 
 impl Acceptor {
@@ -155,7 +155,11 @@ impl Acceptor {
             };
             match accepted {
                 Ok((stream, peer)) => self.serve_tcp(stream, peer),
-                Err(error) => self.pause_after(&error).await,
+                Err(error) => {
+                    if self.is_closed_after(&error).await {
+                        break;
+                    }
+                }
             }
             batch += 1;
             if batch % ACCEPT_BATCH_MAX == 0 {
@@ -189,7 +193,9 @@ impl Acceptor {
             let stream = match accepted {
                 Ok((stream, _)) => stream,
                 Err(error) => {
-                    self.pause_after(&error).await;
+                    if self.is_closed_after(&error).await {
+                        break;
+                    }
                     continue;
                 }
             };
@@ -223,31 +229,48 @@ impl Acceptor {
         spawn(&self.core, &self.open_here, Socket::Unix(stream), origin);
     }
 
-    /// Without descriptors or memory, accepting again at once would only spin.
-    async fn pause_after(&self, error: &io::Error) {
+    /// Waits before the next try, and says whether the listener closes meanwhile. Without descriptors or memory
+    /// (EMFILE, ENFILE, ENOBUFS, ENOMEM) accepting again at once would only spin; the clients wait in the kernel's queue.
+    /// A connection of this core that ends has left a descriptor: then it is tried at once.
+    async fn is_closed_after(&self, error: &io::Error) -> bool {
         self.core.counters.accept_failed();
-        let gone_already =
-            matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset);
-        if !gone_already {
-            tokio::time::sleep(DEADLINE_TICK).await;
+        if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
+            // That client has gone; the next one may be there.
+            return false;
+        }
+        tokio::select! {
+            biased;
+            () = self.closing.notified() => true,
+            () = self.open_here.ended() => false,
+            () = tokio::time::sleep(DEADLINE_TICK) => false,
         }
     }
 }
 
-fn adopt(core: &Rc<Core>, open_here: &Rc<Cell<usize>>, number: usize, stream: StdUnixStream) {
+fn adopt(core: &Rc<Core>, open_here: &Rc<OpenHere>, number: usize, stream: StdUnixStream) {
     if let Ok(stream) = UnixStream::from_std(stream) {
         let origin = Origin { peer: None, listener: number, tls: false };
         spawn(core, open_here, Socket::Unix(stream), origin);
     }
 }
 
-fn spawn(core: &Rc<Core>, open_here: &Rc<Cell<usize>>, socket: Socket, origin: Origin) {
-    let Some(admission) = Admission::take(core) else {
-        core.counters.refused(super::rescue::Fault::TooManyConnections);
-        socket.send_at_once(TOO_MANY_CONNECTIONS);
-        return;
+fn spawn(core: &Rc<Core>, open_here: &Rc<OpenHere>, socket: Socket, origin: Origin) {
+    let admission = match Admission::take(core, origin.peer) {
+        Ok(admission) => admission,
+        Err(why) => {
+            core.counters.connection_refused(why);
+            match why {
+                NoAdmission::TooMany => {
+                    core.counters.refused(super::rescue::Fault::TooManyConnections);
+                    socket.send_at_once(TOO_MANY_CONNECTIONS);
+                }
+                // Whoever opens them without end is told nothing, and leaves nothing behind in the kernel.
+                NoAdmission::TooManyOfAddress => socket.reset_when_closed(),
+            }
+            return;
+        }
     };
-    let open = OpenHere::new(open_here);
+    let open = Open::new(open_here);
     let core = Rc::clone(core);
     tokio::task::spawn_local(async move {
         h1::serve(core, socket, origin, admission).await;
@@ -255,18 +278,55 @@ fn spawn(core: &Rc<Core>, open_here: &Rc<Cell<usize>>, socket: Socket, origin: O
     });
 }
 
-/// Counts a connection of this core while it lives, also through a panic.
-struct OpenHere(Rc<Cell<usize>>);
+/// Connections of this core.
+#[derive(Default)]
+struct OpenHere {
+    count: Cell<usize>,
+    /// Acceptors that wait for one to end; a connection's end costs nothing while there are none.
+    waiting: Cell<usize>,
+    ended: Notify,
+}
 
 impl OpenHere {
-    fn new(counter: &Rc<Cell<usize>>) -> Self {
-        counter.set(counter.get() + 1);
-        Self(Rc::clone(counter))
+    /// Ends when a connection does.
+    async fn ended(&self) {
+        let _waiting = Raised::new(&self.waiting);
+        self.ended.notified().await;
     }
 }
 
-impl Drop for OpenHere {
+/// A number that is higher by one while this lives.
+struct Raised<'n>(&'n Cell<usize>);
+
+impl<'n> Raised<'n> {
+    fn new(number: &'n Cell<usize>) -> Self {
+        number.set(number.get() + 1);
+        Self(number)
+    }
+}
+
+impl Drop for Raised<'_> {
     fn drop(&mut self) {
         self.0.set(self.0.get().saturating_sub(1));
+    }
+}
+
+/// Counts a connection of this core while it lives, also through a panic.
+struct Open(Rc<OpenHere>);
+
+impl Open {
+    fn new(here: &Rc<OpenHere>) -> Self {
+        here.count.set(here.count.get() + 1);
+        Self(Rc::clone(here))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let here = &self.0;
+        here.count.set(here.count.get().saturating_sub(1));
+        if here.waiting.get() > 0 {
+            here.ended.notify_waiters();
+        }
     }
 }

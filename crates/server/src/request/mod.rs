@@ -15,6 +15,7 @@ pub mod handle;
 mod hop;
 pub mod listen;
 pub mod origin;
+pub mod per_address;
 pub mod rescue;
 pub(crate) mod reserve;
 pub mod route;

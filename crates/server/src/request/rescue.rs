@@ -4,6 +4,7 @@
 //! is counted under its name. Nothing internal ever reaches a body.
 
 use onehop_http1::Refusal;
+use rustix::io::Errno;
 
 use super::admit::refusal::{self, Cause};
 use super::answer::{Answer, Body};
@@ -61,6 +62,8 @@ pub enum Fault {
     Configured(u16),
     /// A file that is in the store's index could not be read.
     FileUnreadable,
+    /// The process has all descriptors that it may have, or the kernel has no memory for one more.
+    NoDescriptors,
     /// The client has gone, or closed its side, before there was an answer. Nobody sees this one's status;
     /// logs know it as nginx's 499.
     ClientGone,
@@ -127,6 +130,11 @@ pub enum Fault {
     },
 }
 
+/// Whether the system refused because something of ours is used up, so that it says nothing about a file or an upstream.
+pub(crate) fn is_exhaustion(errno: Errno) -> bool {
+    matches!(errno, Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)
+}
+
 /// Turns a fault into its answer. What was on the answer before is gone.
 pub fn rescue(fault: Fault, answer: &mut Answer) {
     answer.clear();
@@ -152,7 +160,7 @@ pub fn rescue(fault: Fault, answer: &mut Answer) {
         | Fault::AppQueueTimeout { retry_after } => {
             answer.fields.add("Retry-After", retry_after.to_string().as_bytes());
         }
-        Fault::WorkerRefused => answer.fields.add("Retry-After", b"1"),
+        Fault::WorkerRefused | Fault::NoDescriptors => answer.fields.add("Retry-After", b"1"),
         Fault::Shed { retry_after, .. } => refusal::fill(answer, retry_after),
         Fault::UnknownHost
         | Fault::NotFound
@@ -236,6 +244,7 @@ impl Fault {
             | Fault::UpstreamNone
             | Fault::UpstreamQueueFull
             | Fault::UpstreamQueueTimeout
+            | Fault::NoDescriptors
             | Fault::WorkerRefused => 503,
             Fault::WorkerDied
             | Fault::WorkerBroken
@@ -254,6 +263,7 @@ impl Fault {
         match self {
             Fault::TooManyConnections
             | Fault::FileUnreadable
+            | Fault::NoDescriptors
             | Fault::FilesNotConfigured
             | Fault::Shed { .. } => AtFault::Us,
             Fault::AppFailing { .. }
@@ -316,6 +326,7 @@ impl Fault {
             Fault::RateLimited { .. } => "rate_limited",
             Fault::Configured(_) => "configured",
             Fault::FileUnreadable => "file_unreadable",
+            Fault::NoDescriptors => "no_descriptors",
             Fault::ClientGone => "client_gone",
             Fault::ClientStalled => "client_stalled",
             Fault::AppFailing { .. } => "app_failing",

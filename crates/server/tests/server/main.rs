@@ -8,6 +8,7 @@ mod bounds;
 mod client;
 mod connections;
 mod deadlines;
+mod edge;
 mod errors;
 mod files;
 mod hanging_up;

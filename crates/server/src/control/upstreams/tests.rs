@@ -42,6 +42,7 @@ fn checked(proxies: &[checked::Proxy]) -> Checked {
         memory_bytes: 0,
         memory: None,
         connections_per_address: None,
+        trusted_proxies: Vec::new(),
         limit: None,
         threads: None,
         grace_period: Duration::ZERO,

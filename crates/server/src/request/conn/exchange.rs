@@ -10,7 +10,7 @@ use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use onehop_http1::{AnswerHead, BodyLength, BodyRead, ServerCodec};
 
@@ -21,7 +21,7 @@ use super::desk::Input;
 use super::socket::Socket;
 use super::write::Writing;
 use crate::limits::{
-    GONE_LOOK_PERIOD, READ_BUFFER_BYTES, UPLOAD_PIECE_BYTES_MAX, UPLOAD_PIECE_BYTES_MIN,
+    BODY_BYTE_TIME, GONE_LOOK_PERIOD, READ_BUFFER_BYTES, UPLOAD_PIECE_BYTES_MAX, UPLOAD_PIECE_BYTES_MIN,
     WRITE_GATHER_BYTES_MAX,
 };
 use crate::request::admit::Pass;
@@ -52,6 +52,8 @@ pub(crate) struct Upload<'l, 'c> {
     input: &'l mut Input,
     /// Apart from the connection's own, which waits for the answer's way back at the same time.
     deadline: Option<Deadline>,
+    /// How much longer the client is waited for, in all; what comes brings more.
+    patience: Duration,
     is_tunnel: bool,
     /// Some of it was taken.
     is_begun: bool,
@@ -86,7 +88,8 @@ pub(crate) enum Sent {
 
 impl<'l, 'c> Upload<'l, 'c> {
     pub(super) fn new(line: &'l Line<'c>, input: &'l mut Input) -> Self {
-        Self { line, input, deadline: None, is_tunnel: false, is_begun: false }
+        let patience = line.core.shared.timeouts.body_progress;
+        Self { line, input, deadline: None, patience, is_tunnel: false, is_begun: false }
     }
 
     /// Whether it can be had from its beginning: nobody has taken any of it, or there is none.
@@ -176,9 +179,13 @@ impl<'l, 'c> Upload<'l, 'c> {
             }
             let waiting = if self.is_tunnel { Waiting::Nothing } else { Waiting::Body };
             let deadline = self.deadline.get_or_insert_with(|| Deadline::new(self.line.core));
-            deadline.set(waiting, self.line.core.shared.timeouts.body_progress);
+            deadline.set(waiting, self.patience);
+            let mut waits_since = None;
             let count = poll_fn(|context| {
                 let polled = self.input.poll_fill(&mut self.line.socket.borrow_mut(), context);
+                if polled.is_pending() {
+                    waits_since.get_or_insert_with(Instant::now);
+                }
                 // Both ways may go on for long once the answer goes: what it waits for is the handler's to say.
                 let is_bounded = !self.line.is_answering.get();
                 if polled.is_pending() && is_bounded && deadline.poll_over(context) {
@@ -188,6 +195,14 @@ impl<'l, 'c> Upload<'l, 'c> {
             })
             .await?;
             deadline.clear();
+            let waited = waits_since.map_or(Duration::ZERO, |since: Instant| since.elapsed());
+            // Whoever sends a byte now and then would otherwise hold an application's place for as long as he likes.
+            if waited > self.patience && waiting == Waiting::Body && !self.line.is_answering.get() {
+                return Err(Fault::BodyTimeout);
+            }
+            let earned = BODY_BYTE_TIME.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX));
+            let most = self.line.core.shared.timeouts.body_progress;
+            self.patience = self.patience.saturating_sub(waited).saturating_add(earned).min(most);
             match count {
                 0 if self.is_tunnel => return Ok(true),
                 0 => return Err(Fault::ClientGone),

@@ -30,6 +30,7 @@ use crate::request::admit::rate::Zone;
 use crate::request::handle::app::pool::Pool;
 use crate::request::handle::files::store::Store;
 use crate::request::handle::proxy::Proxy;
+use crate::request::per_address::PerAddress;
 
 /// Everything that requests need to know, as it is at one moment.
 pub struct Snapshot {
@@ -43,6 +44,8 @@ pub struct Snapshot {
     pub apps: Vec<Arc<Pool>>,
     /// Every `reverse_proxy`, by number.
     pub proxies: Vec<Arc<Proxy>>,
+    /// How many connections one address may have.
+    pub per_address: PerAddress,
 }
 
 /// One site, compiled.

@@ -234,19 +234,16 @@ impl Gradient {
         self.unmet = if is_met { 0.0 } else { self.unmet + window.lasted };
         self.floor = Some(floor);
         let is_told = window.count >= TOLD_BY || window.latency < ALIKE * window.least;
-        if waited > allowed && window.crowd >= 2.0 {
+        // Where there is room nobody is kept from waiting elsewhere by less of it.
+        let is_late = waited > allowed && window.crowd >= 2.0 && (is_met || self.mark.is_none());
+        if is_late {
             self.streak = 0;
             // The first time it has to be so twice, unless more and more are in flight; and more than there usually are.
             let grows = f64::from(in_flight) > MORE * window.in_flight;
             let is_second = std::mem::replace(&mut self.was_late, true);
             let usual = self.usual.unwrap_or(window.in_flight);
             let is_unusual = f64::from(in_flight) > UNUSUAL * usual;
-            // Where there is room nobody is kept from waiting elsewhere by less of it.
-            let is_due = match self.mark {
-                Some(_) => is_met,
-                None => (grows || is_second) && is_unusual,
-            };
-            if is_told && is_due {
+            if is_told && (self.mark.is_some() || ((grows || is_second) && is_unusual)) {
                 self.late(window, waited - allowed, in_flight.into());
             }
         } else if let Some(mark) = self.mark.filter(|mark| {
@@ -258,8 +255,8 @@ impl Gradient {
             self.was_late = false;
             let weight = match is_met {
                 _ if window.crowd < 2.0 => FLOOR_WEIGHT_ALONE,
-                true => 0.0,
-                false => FLOOR_WEIGHT,
+                false if waited <= allowed => FLOOR_WEIGHT,
+                _ => 0.0,
             };
             self.floor = Some(floor + weight * waited);
             if is_met {

@@ -1,21 +1,21 @@
 //! `limit adaptive`: how many requests may be in flight, found out from how long they take.
 //!
-//! The formula is pure ([`gradient`], in time: [`control`]); here it meets the cores. Each adds to sums of its own
+//! The formula is pure ([`gradient`], in time: [`windows`]); here it meets the cores. Each adds to sums of its own
 //! ([`sums`]); when a window may be whole, one of them adds them up under a lock that nobody waits for. Who is let
 //! in is the gate's business: this only says how many.
 
-mod control;
 mod gradient;
 mod sums;
 #[cfg(test)]
 mod tests;
+mod windows;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
-use self::control::{Control, Verdict};
 use self::sums::{Sums, Totals};
+use self::windows::{Control, Verdict};
 use crate::request::core::Padded;
 
 /// Cores with sums of their own; those beyond share them.

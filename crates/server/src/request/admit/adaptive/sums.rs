@@ -190,7 +190,7 @@ mod tests {
     #[test]
     fn a_few_slow_ones_move_the_mean_little_and_what_all_wait_for_moves_it_in_full() {
         let mixed = |wait: u64| {
-            let latency = |n: u64| Duration::from_millis(wait + if n % 10 == 0 { 100 } else { 2 });
+            let latency = |n: u64| Duration::from_millis(wait + if n.is_multiple_of(10) { 100 } else { 2 });
             of(&(0..100).map(latency).collect::<Vec<_>>()).latency() * 1e3
         };
         assert!((2.5..3.5).contains(&mixed(0)), "{}", mixed(0));

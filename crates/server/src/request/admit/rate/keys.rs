@@ -64,7 +64,7 @@ impl Keys {
 }
 
 /// The network of a client: of IPv6 a subscriber has at least 64 bits for himself, and changes them (RFC 8981).
-fn network(client: Option<IpAddr>) -> u64 {
+pub(crate) fn network(client: Option<IpAddr>) -> u64 {
     match client.map(|client| client.to_canonical()) {
         None => NO_ADDRESS,
         Some(IpAddr::V4(v4)) => V4 | u64::from(v4.to_bits()),

@@ -16,6 +16,7 @@ use std::time::Instant;
 use onehop_config::checked::limit::RateLimit;
 use onehop_config::checked::{Checked, Step};
 
+pub(crate) use keys::network;
 pub use table::Counts;
 
 use crate::request::answer::Answer;

@@ -10,6 +10,7 @@ use onehop_http1::{RequestHead, ServerCodec};
 use super::*;
 use crate::limits::CODEC_LIMITS;
 use crate::request::origin::Origin;
+use crate::request::per_address::PerAddress;
 use crate::request::rescue::rescue;
 use crate::request::route::Snapshot;
 
@@ -48,8 +49,14 @@ impl Asking {
         let mut head = RequestHead::new();
         ServerCodec::new(CODEC_LIMITS).read_head(text.as_bytes(), &mut head).unwrap().unwrap();
         let peer = address.map(|address| SocketAddr::new(address.parse().unwrap(), 4711));
-        let snapshot =
-            Snapshot { hosts: vec![], sites: vec![], stores: vec![], apps: vec![], proxies: vec![] };
+        let snapshot = Snapshot {
+            hosts: vec![],
+            sites: vec![],
+            stores: vec![],
+            apps: vec![],
+            proxies: vec![],
+            per_address: PerAddress::default(),
+        };
         Self { head, origin: Origin { peer, listener: 0, tls: false }, snapshot }
     }
 

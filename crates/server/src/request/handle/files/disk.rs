@@ -27,7 +27,7 @@ use super::redirect;
 use super::serve::{self, Content, Representation, accepted_sidecars};
 use super::{OnDisk, OwnedFileRequest, Served};
 use crate::request::answer::{Answer, Body, Disk};
-use crate::request::rescue::Fault;
+use crate::request::rescue::{Fault, is_exhaustion};
 
 /// Answers a request below a root that is not in memory. Blocks.
 pub fn from_disk(
@@ -257,6 +257,7 @@ fn fault(errno: Errno) -> Fault {
         | Errno::XDEV
         | Errno::INVAL
         | Errno::NXIO => Fault::NotFound,
+        _ if is_exhaustion(errno) => Fault::NoDescriptors,
         _ => Fault::FileUnreadable,
     }
 }

@@ -7,13 +7,15 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use rustix::io::Errno;
+
 use super::answer::Forwarding;
 use super::retry::Failed;
 use super::{Call, Member};
 use crate::limits::PROXY_CONTINUE_WAIT;
 use crate::request::conn::exchange::Upload;
 use crate::request::handle::Ended;
-use crate::request::rescue::{AtFault, Fault};
+use crate::request::rescue::{AtFault, Fault, is_exhaustion};
 use crate::request::trip::Trip;
 use crate::request::upstream::connection::Connection;
 use crate::request::upstream::exchange::{
@@ -94,6 +96,11 @@ async fn connect(
     };
     got.map_err(|none| {
         let (fault, reason) = match none {
+            // That says nothing about the upstream.
+            NoConnection::Refused(error) if Errno::from_io_error(&error).is_some_and(is_exhaustion) => {
+                call.reason.replace(Some(error.to_string()));
+                return Failed::Unsent(Fault::NoDescriptors);
+            }
             NoConnection::Refused(error) => (Fault::UpstreamUnreachable, Some(error.to_string())),
             NoConnection::Name(reason) => (Fault::UpstreamUnreachable, Some(reason)),
             NoConnection::Late => (Fault::UpstreamDialTimeout, None),

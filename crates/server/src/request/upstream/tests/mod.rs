@@ -23,6 +23,7 @@ use super::{floor as tending, lend};
 use crate::limits::Timeouts;
 use crate::request::conn::desk::Input;
 use crate::request::core::{Core, Shared};
+use crate::request::per_address::PerAddress;
 use crate::request::route::Snapshot;
 
 /// How often the cores of a test look after what rests.
@@ -43,6 +44,7 @@ impl Cores {
     /// So many, that look after these peers' floors.
     fn start(count: usize, named: &[&Arc<Peer>]) -> Self {
         let snapshot = Snapshot {
+            per_address: PerAddress::default(),
             hosts: Vec::new(),
             sites: Vec::new(),
             stores: Vec::new(),

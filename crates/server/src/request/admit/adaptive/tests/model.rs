@@ -6,8 +6,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
-use super::super::control::{Control, Verdict};
 use super::super::sums::Sums;
+use super::super::windows::{Control, Verdict};
 
 /// How long a request takes of a server's time, in seconds.
 #[derive(Debug, Clone, Copy)]

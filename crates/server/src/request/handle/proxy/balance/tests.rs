@@ -10,6 +10,7 @@ use onehop_http1::{RequestHead, ServerCodec};
 use super::*;
 use crate::limits::CODEC_LIMITS;
 use crate::request::origin::Origin;
+use crate::request::per_address::PerAddress;
 use crate::request::route::Snapshot;
 use crate::request::upstream::peer::{Peer, Place, Terms};
 
@@ -101,8 +102,14 @@ impl Client {
         let mut head = RequestHead::new();
         let text = format!("GET {target} HTTP/1.1\r\nHost: example.com\r\n{fields}\r\n");
         ServerCodec::new(CODEC_LIMITS).read_head(text.as_bytes(), &mut head).unwrap().unwrap();
-        let snapshot =
-            Snapshot { hosts: vec![], sites: vec![], stores: vec![], apps: vec![], proxies: vec![] };
+        let snapshot = Snapshot {
+            hosts: vec![],
+            sites: vec![],
+            stores: vec![],
+            apps: vec![],
+            proxies: vec![],
+            per_address: PerAddress::default(),
+        };
         Self { head, peer: ([192, 0, 2, 1], 4711).into(), is_encrypted: false, snapshot }
     }
 
