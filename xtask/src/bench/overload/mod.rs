@@ -107,9 +107,12 @@ impl Plan {
     /// All loads of one arm in one round; gives how it was started.
     fn measure(&self, of: Of, arm: &Arm, capacity: f64, results: &mut Results) -> Outcome<String> {
         let start = || arm.start(&self.around, of.application, capacity);
-        let line = self.file_alone(of, &start()?, results)?;
+        let mut line = None;
         for step in &self.steps {
             let running = start()?;
+            if line.is_none() {
+                line = Some(self.file_alone(of, &running, results)?);
+            }
             let offered = self.loaded(of.application, step, capacity, &running)?;
             let figures = Figures::of(step.factor * capacity, &offered);
             if let Some(odd) = figures.statuses.keys().find(|status| ![200, 503].contains(*status)) {
@@ -123,7 +126,11 @@ impl Plan {
             println!("{}", table::recovery(&recovery));
             results.recoveries.push(recovery);
         }
-        Ok(format!("{}; {}", without_folders(&line), arm.limit(capacity).trim_start_matches("# ")))
+        Ok(format!(
+            "{}; {}",
+            without_folders(&line.unwrap_or_default()),
+            arm.limit(capacity).trim_start_matches("# ")
+        ))
     }
 
     fn file_alone(&self, of: Of, running: &Running, results: &mut Results) -> Outcome<String> {

@@ -115,7 +115,7 @@ impl Times {
             settle: Duration::from_secs(3),
             measured,
             overload: Duration::from_secs(3),
-            after: Duration::from_secs(4),
+            after: Duration::from_secs(3),
             capacity: Duration::from_secs(4),
         }
     }
