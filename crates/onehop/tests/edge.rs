@@ -75,6 +75,8 @@ fn without_descriptors_it_rests_and_serves_everybody_as_soon_as_there_are_some()
     let clients: Vec<Client> = (0..200).map(|_| onehop.connect()).collect();
     // Those that were accepted hold all there is, and say nothing; the others wait in the kernel's queues.
     wait_for("no descriptor to be left", || {
+        let told = onehop.process.stderr();
+        assert!(!told.contains("panicked") && !told.contains("fail"), "{told}");
         (descriptors(&onehop).iter().filter(|number| **number < most).count() as u64 == most).then_some(())
     });
     let (spent, over) = (cpu_time(&onehop), Duration::from_secs(3));
