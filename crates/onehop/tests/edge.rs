@@ -75,6 +75,8 @@ fn without_descriptors_it_rests_and_serves_everybody_as_soon_as_there_are_some()
     let clients: Vec<Client> = (0..200).map(|_| onehop.connect()).collect();
     // Those that were accepted hold all there is, and say nothing; the others wait in the kernel's queues.
     wait_for("no descriptor to be left", || {
+        let told = onehop.process.stderr();
+        assert!(!told.contains("panicked") && !told.contains("fail"), "{told}");
         (descriptors(&onehop).iter().filter(|number| **number < most).count() as u64 == most).then_some(())
     });
     let (spent, over) = (cpu_time(&onehop), Duration::from_secs(3));
@@ -133,7 +135,11 @@ fn files_and_upstreams_are_503_without_descriptors_and_there_again_with_some() {
         // What its start has used may be given back only now.
         let refused = wait_for("a refusal", || {
             allow_more(&onehop, 0);
-            Some(client.get(path)).filter(|answer| answer.status != 200)
+            client.send(format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"));
+            let answer = client.try_read_for("GET");
+            let answer =
+                answer.unwrap_or_else(|error| panic!("{path}: {error}\n{}", onehop.process.stderr()));
+            Some(answer).filter(|answer| answer.status != 200)
         });
         assert_eq!((refused.status, refused.field("Retry-After")), (503, Some("1")), "{path}");
     }

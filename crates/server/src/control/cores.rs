@@ -48,14 +48,18 @@ impl Cores {
         let mut threads = Vec::new();
         let (has_drained, drained) = std_mpsc::channel::<()>();
         let (release, released) = watch::channel(false);
+        let (is_made, made) = std_mpsc::channel::<()>();
         for number in 0..count {
             let (sender, commands) = mpsc::channel(MAILBOX_COMMANDS_MAX);
             let (shared, registry) = (Arc::clone(shared), Arc::clone(registry));
-            let end = End { drained: has_drained.clone(), released: released.clone() };
+            let end = End { made: is_made.clone(), drained: has_drained.clone(), released: released.clone() };
             let thread = std::thread::Builder::new().name(format!("core-{number}"));
             threads.push(thread.spawn(move || run(number, shared, &registry, commands, end))?);
             mailboxes.push(sender);
         }
+        // Event loops take descriptors: once it is said that requests are answered, nothing of that is left to fail.
+        drop(is_made);
+        let _ = made.recv();
         Ok(Self { mailboxes, threads: Mutex::new(threads), drained: Mutex::new(drained), release })
     }
 
@@ -135,6 +139,8 @@ impl LaneDoors {
 
 /// What a core does when it has drained.
 struct End {
+    /// Dropped once the core has its event loop.
+    made: std_mpsc::Sender<()>,
     /// Dropped then.
     drained: std_mpsc::Sender<()>,
     released: watch::Receiver<bool>,
@@ -160,6 +166,7 @@ fn run(
         .max_blocking_threads(BLOCKING_THREADS_MAX)
         .thread_keep_alive(BLOCKING_THREAD_IDLE);
     let ended = builder.build_local(tokio::runtime::LocalOptions::default()).and_then(|runtime| {
+        drop(end.made);
         let counters = registry.cores.get(number).cloned().unwrap_or_default();
         let other = registry.site(OTHER).get(number).cloned().unwrap_or_default();
         let ended = runtime.block_on(async {
