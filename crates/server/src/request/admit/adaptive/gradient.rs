@@ -14,6 +14,10 @@
 //!   become slower by themselves. It goes back to where it was.
 //! - A queue of less than [`QUEUE_FREE`] is none, as in CoDel (RFC 8289 section 4.3).
 
+/// How many may be in flight of whom nothing is known: what is let in before a queue is seen has to be answered by
+/// somebody. With a queue of 128 behind it 300 that wait for each other are not refused.
+pub(super) const WIDE: f64 = 192.0;
+
 /// Waits of this share of the time that the typical request takes by itself are not worth refusing anybody: they
 /// keep whoever answers busy.
 const TOLERANCE: f64 = 0.15;
@@ -171,7 +175,7 @@ impl Gradient {
         Self {
             min,
             max,
-            bound: max,
+            bound: WIDE.clamp(min, max),
             floor: None,
             least_before: None,
             usual: None,
@@ -265,7 +269,7 @@ impl Gradient {
                 self.streak = 0;
                 if self.unmet > HOLD {
                     self.mark = None;
-                    self.bound *= OPENING;
+                    self.rest(in_flight);
                 }
             }
         }
@@ -274,8 +278,32 @@ impl Gradient {
         self.bound = self.bound.clamp(self.min, self.max);
     }
 
+    /// The bound was not met for long: it is as wide as at first, and never wider than that above those in flight.
+    fn rest(&mut self, in_flight: u32) {
+        let opened = self.bound.max((self.bound * OPENING).min(WIDE));
+        self.bound = opened.min(f64::from(in_flight) + WIDE);
+    }
+
+    /// Too few were answered in this time to tell anything, and the bound was not met.
+    pub(super) fn idle(&mut self, lasted: f64, in_flight: u32) {
+        self.unmet += lasted;
+        if self.unmet > HOLD {
+            self.mark = None;
+            self.rest(in_flight);
+            self.bound = self.bound.clamp(self.min, self.max);
+        }
+    }
+
+    /// Seconds in which so many are answered if they are worked on one behind the other, as far as that is known.
+    pub(super) fn one_by_one(&self, count: u32) -> f64 {
+        let each = self.service.unwrap_or_default();
+        let each = if self.rate > 0.0 { each.min(1.0 / self.rate) } else { each };
+        f64::from(count) * each
+    }
+
     /// Nobody was answered for a while: those who are in flight may wait for each other.
     pub(super) fn silence(&mut self) {
+        self.unmet = 0.0;
         self.bound = (self.bound * OPENING).min(self.max);
     }
 

@@ -28,10 +28,17 @@ const WINDOW_CALM: (Duration, u64) = (Duration::from_millis(200), 2);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Without answers that make a window those who are in flight wait for something of their own: after so long, …
-const SILENCE: Duration = Duration::from_millis(500);
+const SILENCE: Duration = Duration::from_millis(250);
+
+/// … or this where there is, or was, a queue, …
+const SILENCE_QUEUED: Duration = Duration::from_millis(500);
 
 /// … and after so many times of what an answer took before, …
 const SILENCE_LATENCIES: f64 = 4.0;
+
+/// … and of what it takes to work on all of them one behind the other: an event loop that does so may write its
+/// answers when it is through with all, …
+const SILENCE_TURNS: f64 = 1.5;
 
 /// … but not after more than this.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
@@ -155,9 +162,11 @@ impl Control {
                 self.stage = Stage::Drains { until: now + wait };
                 return now;
             }
-        } else if seen.count() < ANSWERS_MIN && lasted >= self.silence() {
+        } else if seen.count() < ANSWERS_MIN && lasted >= self.silence(in_flight) {
             if in_flight >= self.gradient.bound() {
                 self.gradient.silence();
+            } else {
+                self.gradient.idle(lasted.as_secs_f64(), in_flight);
             }
         } else {
             return now + LOOK_AGAIN;
@@ -167,8 +176,10 @@ impl Control {
     }
 
     /// How long nobody, or nearly nobody, is answered before it means something.
-    fn silence(&self) -> Duration {
-        seconds(SILENCE_LATENCIES * self.gradient.latency()).clamp(SILENCE, SILENCE_MAX)
+    fn silence(&self, in_flight: u32) -> Duration {
+        let least = if self.gradient.is_calm() { SILENCE } else { SILENCE_QUEUED };
+        let turns = SILENCE_TURNS * self.gradient.one_by_one(in_flight);
+        seconds(turns.max(SILENCE_LATENCIES * self.gradient.latency())).clamp(least, SILENCE_MAX)
     }
 
     /// How long a window lasts at least.

@@ -5,6 +5,7 @@ mod model;
 use std::time::Duration;
 
 use self::model::{GATE, Gate, Phase, Second, Service, run};
+use super::gradient::WIDE;
 use super::{Adaptive, Crowd};
 
 /// What each simulation is made with in turn: one that holds by chance holds for no other.
@@ -37,6 +38,8 @@ struct Stretch {
     /// From being let in to the answer, in seconds.
     p99: f64,
     bounds: Vec<u32>,
+    /// Requests in flight at once.
+    most: usize,
 }
 
 /// What is not as it should be, over all kinds and seeds.
@@ -79,6 +82,7 @@ fn stretch(seconds: &[Second]) -> Stretch {
         offered: seconds.iter().map(|second| second.arrived).sum::<usize>() as f64 / seconds.len() as f64,
         refused: seconds.iter().map(|second| second.refused).sum(),
         p99: at(0.99),
+        most: seconds.iter().map(|second| second.in_flight_most).max().unwrap_or_default(),
         bounds: seconds.iter().map(|second| second.bound).collect(),
     }
 }
@@ -151,7 +155,7 @@ fn within_a_minute_after_an_overload_the_bound_is_as_wide_as_before() {
         for seed in SEEDS {
             let phases = [phase(20, 10.0, servers, service), phase(60, 0.5, servers, service)];
             let found = stretch(&run(seed, GATE, &phases)[20..]);
-            findings.expect(found.bounds.contains(&GATE.max), || format!("{name}, seed {seed}: {found:?}"));
+            findings.expect(found.bounds.contains(&(WIDE as u32)), || format!("{name}, seed {seed}: {found:?}"));
         }
     }
 }
@@ -319,5 +323,36 @@ fn what_becomes_slower_by_itself_is_let_in_again_after_a_moment() {
         findings.expect(moment.refused <= 150 && found.refused == 0, || {
             format!("seed {seed}: {} refused, then {found:?}", moment.refused)
         });
+    }
+}
+
+/// Nothing before, little for a moment, and calm for as long as nobody remembers.
+const BEFORE: [usize; 3] = [0, 2, 40];
+
+/// Most requests in flight that a sudden overload lets in before it is seen.
+const SUDDEN_MOST: usize = 205;
+
+#[test]
+fn a_sudden_overload_is_over_for_those_let_in_three_seconds_later() {
+    let mut findings = Findings::default();
+    let turns = ("one event loop that answers in turns, 5 ms each", 1, Service::Turns(0.005));
+    for (name, servers, service) in KINDS.into_iter().chain([turns]) {
+        let capacity = service.capacity(servers);
+        for (load, before) in [2.0, 5.0, 10.0].into_iter().flat_map(|load| BEFORE.map(|before| (load, before))) {
+            for (patience, seed) in [2.0, f64::INFINITY].into_iter().flat_map(|patience| SEEDS.map(|seed| (patience, seed))) {
+                let phases = [phase(before, 0.5, servers, service), phase(20, load, servers, service)];
+                let seconds = run(seed, Gate { patience, ..GATE }, &phases);
+                let wait = 3_usize.max((30.0 * servers as f64 / capacity).ceil() as usize);
+                let (all, found) = (stretch(&seconds), stretch(&seconds[before + wait..]));
+                let name = format!("{name}, load {load} after {before} s, patience {patience}, seed {seed}");
+                if matches!(service, Service::Turns(_)) {
+                    findings.expect(found.goodput >= 0.9 * capacity && found.p99 <= 0.050, || format!("{name}: {found:?}"));
+                } else {
+                    findings.expect_good(&name, capacity, service.p99(), &found);
+                }
+                let needed = 2 * servers;
+                findings.expect(all.most <= SUDDEN_MOST + needed, || format!("{name}: {} in flight", all.most));
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! Everything random comes from one seed, so that a run is the same each time.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, HashSet, VecDeque};
 use std::time::Duration;
 
 use super::super::sums::Sums;
@@ -20,6 +20,9 @@ pub(super) enum Service {
     Routes(f64, f64, f64),
     /// All take a server's time for so long, and this share of them waits for something else afterwards.
     Waits { busy: f64, waits: f64, share: f64 },
+    /// Always so long, and what came meanwhile is answered all at once, as by an event loop that does the work in a
+    /// row and writes when its turn is over.
+    Turns(f64),
 }
 
 /// What holds for some seconds.
@@ -41,10 +44,12 @@ pub(super) struct Gate {
     pub(super) max: u32,
     pub(super) queue: usize,
     pub(super) wait: f64,
+    /// Seconds after which clients are gone; the work is done all the same.
+    pub(super) patience: f64,
 }
 
 /// As an `app` has it by default.
-pub(super) const GATE: Gate = Gate { min: 1, max: 1_000, queue: 128, wait: 1.0 };
+pub(super) const GATE: Gate = Gate { min: 1, max: 4_096, queue: 128, wait: 1.0, patience: f64::INFINITY };
 
 /// What happened in one second.
 #[derive(Debug, Clone, Default)]
@@ -57,7 +62,15 @@ pub(super) struct Second {
     /// At its end.
     pub(super) bound: u32,
     pub(super) in_flight: usize,
+    /// The most at once.
+    pub(super) in_flight_most: usize,
 }
+
+/// How often those who wait look whether their time is over, in seconds.
+const WAITERS_LOOK: f64 = 0.010;
+
+/// What one turn of an event loop takes at most.
+const TURN_MOST: usize = 300;
 
 /// How long a long poll takes, in seconds.
 const LONG_POLL: f64 = 25.0;
@@ -66,7 +79,7 @@ impl Service {
     /// Requests a second that so many servers answer.
     pub(super) fn capacity(self, servers: usize) -> f64 {
         let mean = match self {
-            Service::Constant(mean) | Service::Exponential(mean) => mean,
+            Service::Constant(mean) | Service::Exponential(mean) | Service::Turns(mean) => mean,
             Service::Routes(fast, slow, share) => fast * (1.0 - share) + slow * share,
             Service::Waits { busy, .. } => busy,
         };
@@ -76,7 +89,7 @@ impl Service {
     /// 99 of 100 take less, where nobody waits.
     pub(super) fn p99(self) -> f64 {
         match self {
-            Service::Constant(mean) => mean,
+            Service::Constant(mean) | Service::Turns(mean) => mean,
             Service::Exponential(mean) => mean * 100.0_f64.ln(),
             Service::Routes(_, slow, _) => slow,
             Service::Waits { busy, waits, .. } => busy + waits,
@@ -93,7 +106,7 @@ impl Service {
 
     fn draw(self, random: &mut fastrand::Rng) -> f64 {
         match self {
-            Service::Constant(mean) => mean,
+            Service::Constant(mean) | Service::Turns(mean) => mean,
             Service::Exponential(mean) => exponential(mean, random),
             Service::Waits { busy, .. } => busy,
             Service::Routes(fast, slow, share) => {
@@ -117,14 +130,22 @@ enum Event {
     Served {
         let_in: Entered,
     },
+    /// The end of an event loop's turn.
+    Turned,
     Answer {
         let_in: Entered,
         is_long_poll: bool,
     },
+    /// A client has no more patience.
+    Gone {
+        number: u64,
+    },
+    /// Those who wait look.
+    Waiters,
 }
 
-/// When, and how many were in flight with it.
-type Entered = (u64, u32);
+/// When, how many were in flight with it, and who.
+type Entered = (u64, u32, u64);
 
 struct World {
     now: u64,
@@ -142,6 +163,10 @@ struct World {
     busy: usize,
     /// Let in, but no server is free.
     backlog: VecDeque<Entered>,
+    /// What is answered at the end of this turn.
+    turn: Vec<Entered>,
+    /// Those in flight whose clients are there.
+    clients: HashSet<u64>,
     second: Second,
 }
 
@@ -163,11 +188,14 @@ pub(super) fn run(seed: u64, gate: Gate, phases: &[Phase]) -> Vec<Second> {
         queue: VecDeque::new(),
         busy: 0,
         backlog: VecDeque::new(),
+        turn: Vec::new(),
+        clients: HashSet::new(),
         second: Second::default(),
     };
     let mut seconds = Vec::new();
     let mut has_long_polls = false;
     world.arrive_later(false);
+    world.after(WAITERS_LOOK, Event::Waiters);
     for phase in phases {
         world.phase = *phase;
         if phase.long_polls > 0.0 && !has_long_polls {
@@ -197,6 +225,9 @@ impl World {
             match event {
                 Event::Arrival { is_long_poll } => self.arrival(is_long_poll),
                 Event::Served { let_in } => self.served(let_in),
+                Event::Turned => self.turned(),
+                Event::Gone { number } => self.gone(number),
+                Event::Waiters => self.waiters(),
                 Event::Answer { let_in, is_long_poll } => self.answer(let_in, is_long_poll),
             }
         }
@@ -216,7 +247,29 @@ impl World {
         }
     }
 
+    fn waiters(&mut self) {
+        self.after(WAITERS_LOOK, Event::Waiters);
+        while self.queue.front().is_some_and(|(since, _)| (self.now - since) as f64 / 1e9 > self.gate.wait) {
+            self.queue.pop_front();
+            self.second.refused += 1;
+        }
+        if !self.queue.is_empty() && self.time() >= self.verdict.look_by {
+            self.look();
+            self.let_in();
+        }
+    }
+
+    fn gone(&mut self, number: u64) {
+        if self.clients.remove(&number) {
+            self.in_flight -= 1;
+            self.let_in();
+        }
+    }
+
     fn answer(&mut self, let_in: Entered, is_long_poll: bool) {
+        if !self.clients.remove(&let_in.2) {
+            return;
+        }
         let took = self.now - let_in.0;
         self.sums.add(Duration::from_nanos(took), let_in.1, false);
         if self.time() >= self.verdict.look_at {
@@ -228,6 +281,14 @@ impl World {
             self.second.took.push(took as f64 / 1e9);
         }
         self.let_in();
+    }
+
+    fn turned(&mut self) {
+        self.busy -= 1;
+        for let_in in std::mem::take(&mut self.turn) {
+            self.answer(let_in, false);
+        }
+        self.serve();
     }
 
     fn served(&mut self, let_in: Entered) {
@@ -249,7 +310,13 @@ impl World {
                 continue;
             }
             self.in_flight += 1;
-            let let_in = (self.now, self.in_flight as u32);
+            self.second.in_flight_most = self.second.in_flight_most.max(self.in_flight);
+            let let_in = (self.now, self.in_flight as u32, self.sequence);
+            self.clients.insert(let_in.2);
+            if self.gate.patience.is_finite() && !is_long_poll {
+                self.after(self.gate.patience - (self.now - since) as f64 / 1e9, Event::Gone { number: let_in.2 });
+            }
+            self.sequence += 1;
             if is_long_poll {
                 self.after(LONG_POLL, Event::Answer { let_in, is_long_poll });
             } else {
@@ -260,6 +327,14 @@ impl World {
     }
 
     fn serve(&mut self) {
+        if let Service::Turns(each) = self.phase.service {
+            if self.busy == 0 && !self.backlog.is_empty() {
+                self.busy = 1;
+                self.turn.extend(self.backlog.drain(..self.backlog.len().min(TURN_MOST)));
+                self.after(each * self.turn.len() as f64, Event::Turned);
+            }
+            return;
+        }
         while self.busy < self.phase.servers {
             let Some(let_in) = self.backlog.pop_front() else { return };
             self.busy += 1;
