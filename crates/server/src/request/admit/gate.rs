@@ -199,6 +199,22 @@ impl Gate {
         Cause::ALL.into_iter().zip(&self.shed).map(|(cause, count)| (cause, count.load(Ordering::Relaxed)))
     }
 
+    /// When those who wait are to look, though nobody comes or is answered.
+    fn look_by(&self) -> Option<Instant> {
+        match &self.bound {
+            Ceiling::Fixed(_) => None,
+            Ceiling::Adaptive(adaptive) => Some(adaptive.look_by()),
+        }
+    }
+
+    /// One who waits looks.
+    fn look(&self, now: Instant) {
+        if let Ceiling::Adaptive(adaptive) = &self.bound {
+            adaptive.is_met(now, self.in_flight());
+        }
+        self.let_in(now);
+    }
+
     fn wait(&self, priority: Priority, now: Instant) -> Entry<'_> {
         let (entry, stale, outranked) = {
             let mut queue = self.lock_queue();
@@ -280,12 +296,16 @@ impl Gate {
 impl Waiting<'_> {
     /// Ends when there is a word, or the time to wait is over.
     pub(super) async fn over(&mut self) -> Result<(), Cause> {
-        let word = match tokio::time::timeout_at(self.until.into(), &mut self.from).await {
-            Ok(Ok(word)) => Some(word),
-            // Whoever takes one out of a queue tells him.
-            Ok(Err(_)) => Some(Word::Shed(Cause::QueueFull)),
-            // A word that came at the same time counts.
-            Err(_) => self.give_up(),
+        let word = loop {
+            let look_by = self.gate.look_by().map_or(self.until, |look_by| look_by.min(self.until));
+            match tokio::time::timeout_at(look_by.into(), &mut self.from).await {
+                Ok(Ok(word)) => break Some(word),
+                // Whoever takes one out of a queue tells him.
+                Ok(Err(_)) => break Some(Word::Shed(Cause::QueueFull)),
+                // A word that came at the same time counts.
+                Err(_) if look_by == self.until => break self.give_up(),
+                Err(_) => self.gate.look(Instant::now()),
+            }
         };
         self.is_over = true;
         match word {

@@ -62,6 +62,9 @@ const FAR: f64 = 0.7;
 /// With so much less in flight the least latency has to be less, too, …
 const CHECKED_AT: f64 = 0.6;
 
+/// (and no fewer than so many less) …
+const CHECKED_MORE: f64 = 3.0;
+
 /// … than this share of what it was, …
 const CHECKED_BY: f64 = 0.9;
 
@@ -105,6 +108,28 @@ const DROPPED_MAX: f64 = 0.1;
 /// … down to this share at a time, as in AIMD of the same library.
 const DROPPED_SHRINK: f64 = 0.9;
 
+/// Where the typical request takes more than this multiple of what it could, while the quickest waits for nobody, the
+/// bound is squeezed: an event loop that works in turns has some that are quick, however many wait.
+const SQUEEZED_FROM: f64 = 3.0;
+
+/// Not where the mean request takes more than this multiple of the typical one: some wait for something of their own, …
+const SQUEEZED_ALIKE: f64 = 1.3;
+
+/// and not below this, where there is little to be won, …
+const SQUEEZE_MIN: f64 = 5.0;
+
+/// It is squeezed to this share; …
+const SQUEEZE: f64 = 0.5;
+
+/// … and where requests take no more than this share of before (Little's law makes it of throughput) they had waited.
+const SQUEEZED_BY: f64 = 0.6;
+
+/// Otherwise the bound is what Little's law gives, with so much room.
+const SQUEEZE_ROOM: f64 = 1.25;
+
+/// What was found out by that is forgotten by this share in a window: it is tried again after some ten seconds.
+const SQUEEZE_FORGOTTEN: f64 = 0.01;
+
 /// What the answers of some time say.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Window {
@@ -137,6 +162,14 @@ struct Mark {
     checks: u32,
 }
 
+/// What was before the bound was squeezed.
+#[derive(Debug, Clone, Copy)]
+struct Squeeze {
+    bound: f64,
+    /// Of the mean request, in seconds, by Little's law.
+    took: f64,
+}
+
 /// The bound and what is known for it.
 #[derive(Debug)]
 pub(super) struct Gradient {
@@ -147,7 +180,9 @@ pub(super) struct Gradient {
     floor: Option<f64>,
     /// What the typical request takes by itself, in seconds.
     service: Option<f64>,
-    /// That of the last window.
+    /// At the end of the last window.
+    in_flight_before: u32,
+    /// The least latency of the last window.
     least_before: Option<f64>,
     /// Requests in flight in the mean of the last seconds.
     usual: Option<f64>,
@@ -165,6 +200,13 @@ pub(super) struct Gradient {
     streak: u32,
     /// Seconds since the bound was met.
     unmet: f64,
+    /// There was an overload, or something that looked like one, since the bound was last at rest.
+    is_warned: bool,
+    squeeze: Option<Squeeze>,
+    /// What the typical request takes at least, as far as squeezing has shown, in seconds.
+    proven: f64,
+    /// The least latency since the bound was last at rest.
+    origin: Option<f64>,
 }
 
 impl Gradient {
@@ -177,6 +219,7 @@ impl Gradient {
             max,
             bound: WIDE.clamp(min, max),
             floor: None,
+            in_flight_before: 0,
             least_before: None,
             usual: None,
             service: None,
@@ -187,6 +230,10 @@ impl Gradient {
             is_on_trial: false,
             streak: 0,
             unmet: 0.0,
+            is_warned: false,
+            squeeze: None,
+            proven: 0.0,
+            origin: None,
         }
     }
 
@@ -199,6 +246,11 @@ impl Gradient {
     /// Latency now, in seconds, as far as it is known.
     pub(super) fn latency(&self) -> f64 {
         self.latency
+    }
+
+    /// Somebody was answered.
+    pub(super) fn is_known(&self) -> bool {
+        self.service.is_some()
     }
 
     /// No queue has been seen lately.
@@ -227,6 +279,7 @@ impl Gradient {
         if window.count == 0 {
             return;
         }
+        let in_flight_before = std::mem::replace(&mut self.in_flight_before, in_flight);
         self.latency = window.latency;
         let before = if self.rate > 0.0 { self.rate } else { window.rate };
         self.rate = before + RATE_WEIGHT * (window.rate - before);
@@ -237,16 +290,18 @@ impl Gradient {
         let is_met = window.in_flight >= MET * self.bound.floor();
         self.unmet = if is_met { 0.0 } else { self.unmet + window.lasted };
         self.floor = Some(floor);
+        self.origin = Some(self.origin.map_or(floor, |origin| origin.min(floor)));
         let is_told = window.count >= TOLD_BY || window.latency < ALIKE * window.least;
         // Where there is room nobody is kept from waiting elsewhere by less of it.
         let is_late = waited > allowed && window.crowd >= 2.0 && (is_met || self.mark.is_none());
         if is_late {
             self.streak = 0;
+            self.squeeze = None;
             // The first time it has to be so twice, unless more and more are in flight; and more than there usually are.
-            let grows = f64::from(in_flight) > MORE * window.in_flight;
+            let grows = f64::from(in_flight) > MORE * window.in_flight && in_flight >= in_flight_before;
             let is_second = std::mem::replace(&mut self.was_late, true);
             let usual = self.usual.unwrap_or(window.in_flight);
-            let is_unusual = f64::from(in_flight) > UNUSUAL * usual;
+            let is_unusual = is_met || f64::from(in_flight) > UNUSUAL * usual;
             if is_told && (self.mark.is_some() || ((grows || is_second) && is_unusual)) {
                 self.late(window, waited - allowed, in_flight.into());
             }
@@ -255,6 +310,7 @@ impl Gradient {
             self.is_on_trial && window.crowd < 2.0 && window.least > CHECKED_BY * mark.least
         }) {
             self.take_back(mark.resume, window.least);
+            self.proven = window.latency / 2.0;
         } else {
             self.was_late = false;
             let weight = match is_met {
@@ -264,9 +320,12 @@ impl Gradient {
             };
             self.floor = Some(floor + weight * waited);
             if is_met {
-                self.grow();
+                if !self.squeezed(window) {
+                    self.grow();
+                }
             } else {
                 self.streak = 0;
+                self.squeeze = None;
                 if self.unmet > HOLD {
                     self.mark = None;
                     self.rest(in_flight);
@@ -280,8 +339,10 @@ impl Gradient {
 
     /// The bound was not met for long: it is as wide as at first, and never wider than that above those in flight.
     fn rest(&mut self, in_flight: u32) {
-        let opened = self.bound.max((self.bound * OPENING).min(WIDE));
-        self.bound = opened.min(f64::from(in_flight) + WIDE);
+        self.is_warned = false;
+        self.proven = 0.0;
+        self.origin = self.floor;
+        self.bound = self.bound.max(WIDE).min(f64::from(in_flight) + WIDE);
     }
 
     /// Too few were answered in this time to tell anything, and the bound was not met.
@@ -326,8 +387,10 @@ impl Gradient {
         let first = Mark { crowd: window.crowd, least: window.least, resume: self.bound, checks: CHECKS - 1 };
         let is_first = self.mark.is_none() || self.is_on_trial;
         self.is_on_trial = is_first;
+        self.is_warned = true;
         let mark = self.mark.get_or_insert(first);
         let is_same = CHECKED_AT * window.crowd >= mark.crowd
+            && window.crowd >= mark.crowd + CHECKED_MORE
             && (CHECKED_BY..=1.0 / CHECKED_BY).contains(&(window.least / mark.least));
         if window.crowd > mark.crowd && !(is_first && is_same) {
             // More had been let in than those knew who were answered first.
@@ -338,6 +401,7 @@ impl Gradient {
                 if mark.checks >= CHECKS {
                     let resume = mark.resume;
                     self.take_back(resume, window.least);
+                    self.proven = window.latency / 2.0;
                     return;
                 }
             } else {
@@ -346,7 +410,9 @@ impl Gradient {
                 self.is_on_trial = false;
             }
         }
-        let target = (window.crowd - self.rate.min(window.rate) * late).max(0.0) + QUEUE_SPACE;
+        // Before there was a queue it was not as many as could have been answered.
+        let rate = if is_first { window.rate } else { self.rate.min(window.rate) };
+        let target = (window.crowd - rate * late).max(0.0) + QUEUE_SPACE;
         if target >= self.bound {
             return;
         }
@@ -365,6 +431,34 @@ impl Gradient {
         self.floor = Some(least);
         self.mark = None;
         self.is_on_trial = false;
+    }
+
+    /// Whether this was about a squeezed bound, or one that is squeezed now.
+    fn squeezed(&mut self, window: &Window) -> bool {
+        let took = window.in_flight / window.rate;
+        if let Some(before) = self.squeeze.take() {
+            let share = took / before.took;
+            if share > SQUEEZED_BY {
+                self.bound = self.bound.max(before.bound * (share * SQUEEZE_ROOM).min(1.0));
+                self.proven = window.latency;
+            }
+            return true;
+        }
+        self.proven -= SQUEEZE_FORGOTTEN * self.proven;
+        let could = self.origin.unwrap_or_default().max(self.proven);
+        let is_slow = window.latency > (SQUEEZED_FROM * could).max(could + QUEUE_FREE);
+        if !self.is_warned
+            || self.bound < SQUEEZE_MIN
+            || window.crowd < 2.0
+            || !is_slow
+            || took > SQUEEZED_ALIKE * window.latency
+        {
+            return false;
+        }
+        self.squeeze = Some(Squeeze { bound: self.bound, took });
+        self.streak = 0;
+        self.bound *= SQUEEZE;
+        true
     }
 
     fn grow(&mut self) {

@@ -21,6 +21,9 @@ use crate::request::core::Padded;
 /// Cores with sums of their own; those beyond share them.
 const SUMS_MAX: usize = 64;
 
+/// Those who wait look no more often than this.
+const LOOK_GAP: Duration = Duration::from_millis(10);
+
 /// A bound that follows what its requests take.
 pub struct Adaptive {
     started: Instant,
@@ -44,7 +47,7 @@ pub struct Crowd {
 }
 
 impl Adaptive {
-    /// A bound between these that knows nothing yet: as high as it may be, until latency shows a queue. One that
+    /// A bound between these that knows nothing yet: wide, until latency shows a queue. One that
     /// is its own smallest and largest never changes.
     #[must_use]
     pub fn new(min: u32, max: u32) -> Self {
@@ -74,6 +77,13 @@ impl Adaptive {
         if nanoseconds(now) >= self.look_by.load(Ordering::Relaxed) {
             self.look(now, in_flight);
         }
+    }
+
+    /// When somebody who waits should look ([`Adaptive::is_met`]), though nobody else comes. Never in the past, so that
+    /// who waits for it does not turn in circles while another core is at it.
+    pub fn look_by(&self) -> Instant {
+        let at = Duration::from_nanos(self.look_by.load(Ordering::Relaxed)).max(self.started.elapsed() + LOOK_GAP);
+        self.started.checked_add(at).unwrap_or(self.started)
     }
 
     /// A request is over that was let in: it `took` so long from then (not from when it began to wait for that)

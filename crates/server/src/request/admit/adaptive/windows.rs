@@ -30,8 +30,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// Without answers that make a window those who are in flight wait for something of their own: after so long, …
 const SILENCE: Duration = Duration::from_millis(250);
 
-/// … or this where there is, or was, a queue, …
-const SILENCE_QUEUED: Duration = Duration::from_millis(500);
+/// … or this where somebody had been answered before, …
+const SILENCE_KNOWN: Duration = Duration::from_millis(500);
 
 /// … and after so many times of what an answer took before, …
 const SILENCE_LATENCIES: f64 = 4.0;
@@ -177,7 +177,7 @@ impl Control {
 
     /// How long nobody, or nearly nobody, is answered before it means something.
     fn silence(&self, in_flight: u32) -> Duration {
-        let least = if self.gradient.is_calm() { SILENCE } else { SILENCE_QUEUED };
+        let least = if self.gradient.is_known() { SILENCE_KNOWN } else { SILENCE };
         let turns = SILENCE_TURNS * self.gradient.one_by_one(in_flight);
         seconds(turns.max(SILENCE_LATENCIES * self.gradient.latency())).clamp(least, SILENCE_MAX)
     }

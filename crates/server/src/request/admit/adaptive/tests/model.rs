@@ -46,10 +46,13 @@ pub(super) struct Gate {
     pub(super) wait: f64,
     /// Seconds after which clients are gone; the work is done all the same.
     pub(super) patience: f64,
+    /// Long polls that come together in the first instant.
+    pub(super) at_once: usize,
 }
 
 /// As an `app` has it by default.
-pub(super) const GATE: Gate = Gate { min: 1, max: 4_096, queue: 128, wait: 1.0, patience: f64::INFINITY };
+pub(super) const GATE: Gate =
+    Gate { min: 1, max: 4_096, queue: 128, wait: 1.0, patience: f64::INFINITY, at_once: 0 };
 
 /// What happened in one second.
 #[derive(Debug, Clone, Default)]
@@ -196,6 +199,9 @@ pub(super) fn run(seed: u64, gate: Gate, phases: &[Phase]) -> Vec<Second> {
     let mut has_long_polls = false;
     world.arrive_later(false);
     world.after(WAITERS_LOOK, Event::Waiters);
+    for _ in 0..gate.at_once {
+        world.comes(true);
+    }
     for phase in phases {
         world.phase = *phase;
         if phase.long_polls > 0.0 && !has_long_polls {
@@ -235,6 +241,10 @@ impl World {
 
     fn arrival(&mut self, is_long_poll: bool) {
         self.arrive_later(is_long_poll);
+        self.comes(is_long_poll);
+    }
+
+    fn comes(&mut self, is_long_poll: bool) {
         self.second.arrived += 1;
         if self.in_flight >= self.verdict.bound as usize && self.time() >= self.verdict.look_by {
             self.look();
@@ -314,7 +324,10 @@ impl World {
             let let_in = (self.now, self.in_flight as u32, self.sequence);
             self.clients.insert(let_in.2);
             if self.gate.patience.is_finite() && !is_long_poll {
-                self.after(self.gate.patience - (self.now - since) as f64 / 1e9, Event::Gone { number: let_in.2 });
+                self.after(
+                    self.gate.patience - (self.now - since) as f64 / 1e9,
+                    Event::Gone { number: let_in.2 },
+                );
             }
             self.sequence += 1;
             if is_long_poll {
