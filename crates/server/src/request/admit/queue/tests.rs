@@ -106,7 +106,7 @@ fn a_queue_that_stands_lets_in_the_newest_and_sends_away_the_old() {
 
 #[test]
 fn in_a_queue_that_stands_no_more_wait_than_are_let_in_in_time() {
-    let (mut queue, all, now) = overloaded(3_000);
+    let (mut queue, _all, now) = overloaded(3_000);
     // One each twenty milliseconds, the last one just now, and nobody waits for more than a hundred.
     assert_eq!(queue.len(), 4);
     let _fifth = join(&mut queue, Priority::Normal, now);
@@ -114,8 +114,25 @@ fn in_a_queue_that_stands_no_more_wait_than_are_let_in_in_time() {
     assert!(matches!(queue.make_room(Priority::High), Room::Free), "that is nothing to a higher one");
     queue.take_next(now);
     assert!(matches!(queue.make_room(Priority::Normal), Room::Free));
-    let refused = 300 - all.len();
-    assert!(refused > 50, "{refused}");
+}
+
+#[test]
+fn of_a_flood_nearly_all_are_refused_at_once() {
+    let (mut queue, begun) = (Queue::new(128, WAIT), Instant::now());
+    let (mut all, mut at_once, mut late) = (Vec::new(), 0, 0);
+    for milli in 0..5_000 {
+        let now = begun + Duration::from_millis(milli);
+        late += queue.take_stale(now).len();
+        match queue.make_room(Priority::Normal) {
+            Room::Free => all.push(join(&mut queue, Priority::Normal, now)),
+            Room::InsteadOf(_) => panic!("all are equal"),
+            Room::None => at_once += 1,
+        }
+        if milli % 20 == 0 {
+            queue.take_next(now);
+        }
+    }
+    assert!(at_once > 4_000 && late < 500, "{at_once} at once, {late} late");
 }
 
 #[test]
