@@ -164,7 +164,7 @@ fn priorities_stand_beside_bounds_and_alone() {
 }
 
 #[test]
-fn bounds_act_behind_rewriting_and_before_handlers_and_general_ones_first() {
+fn bounds_hold_for_what_the_client_asked_for_and_general_ones_come_first() {
     let lines = "respond /r hi
         limit /api/v1/* in_flight 1 priority high
         limit in_flight 2 priority low
@@ -177,14 +177,14 @@ fn bounds_act_behind_rewriting_and_before_handlers_and_general_ones_first() {
     assert_eq!(
         outline(&checked(lines).sites[0].routes),
         "redir /e 302 path /d
-rewrite /x path /w
-rate_limit http://a.example /api/* 5/1s path /api/*
-rate_limit http://a.example 10/1s
 priority Low
 limit http://a.example Fixed(2)
 limit http://a.example /api/* Fixed(3) path /api/*
 priority High path /api/v1/*
 limit http://a.example /api/v1/* Fixed(1) path /api/v1/*
+rewrite /x path /w
+rate_limit http://a.example /api/* 5/1s path /api/*
+rate_limit http://a.example 10/1s
 encode [Zstd, Gzip] from 512
 respond 200 \"hi\" path /r
 "

@@ -201,3 +201,21 @@ fn a_flood_of_new_keys_fills_a_bounded_table_and_leaves_others_alone() {
     assert!(server.metric("onehop_rate_limit_keys") <= 1_000);
     assert!(server.metric("onehop_rate_limit_displaced_total") > 10_000);
 }
+
+#[test]
+fn a_refused_request_whose_page_somebody_else_makes_reaches_nobody_else() {
+    let program = Program::start(|talk, _| talk.answer("application"));
+    let pages = Program::start(|talk, _| talk.answer("page"));
+    let text = format!(
+        "http://localhost:0 {{\nbind 127.0.0.1\nroot * ./{{host}}\ntry_files {{path}} {{path}}\nrate_limit 1r/h\n\
+         reverse_proxy {}\nhandle_errors 429 {{\nreverse_proxy {}\n}}\n}}\n",
+        program.address, pages.address
+    );
+    let server = TestServer::start(application(), &text, Wishes::default());
+    let mut client = server.connect();
+    assert_eq!(client.get("/").text(), "application");
+    for _ in 0..3 {
+        assert_eq!(client.get("/").text(), "page");
+    }
+    assert_eq!(program.heads().len(), 1);
+}

@@ -111,8 +111,11 @@ impl<'g> Way<'g> {
     /// The way of a request of this site (none: no gate), up to an application or to somebody else.
     pub(crate) fn new(site: Option<&'g Gates>, gathered: Gathered, pool: Option<&'g Pool>) -> Self {
         let (gates, always) = site.map_or((&[][..], 0), |site| (&*site.all, site.always));
-        // Where no worker serves yet there is nobody to protect, and it is the application's queue that waits for one.
-        let has_own = pool.is_some_and(|pool| pool.gate.is_some() && pool.has_workers());
+        // Where no worker serves yet there is nobody whose bound could be found out, and it is the application's queue
+        // that waits for one. A bound that the file names always holds.
+        let has_own = pool.is_some_and(|pool| {
+            pool.gate.as_ref().is_some_and(|gate| !gate.is_adaptive() || pool.has_workers())
+        });
         let wanted = gathered.gates | always | (u64::from(has_own) << OWN);
         Self { gates, pool, wanted, priority: gathered.priority }
     }

@@ -4,8 +4,8 @@
 //! A queue that stands makes everybody late, and first come first served then answers those whose clients are about to
 //! leave. So while the first one has waited for long, and that for long (as in CoDel, RFC 8289 section 4.2, which looks
 //! at the age of what stands first and not at the length), the newest are let in, and what has waited for more than the
-//! target is told so (adaptive LIFO and controlled delay; Maurer, "Fail at Scale", ACM Queue 13(8), 2015). Once it was
-//! empty it is in order again.
+//! target is told so (adaptive LIFO and controlled delay; Maurer, "Fail at Scale", ACM Queue 13(8), 2015), as is at once who
+//! would come to wait so long. Once it was empty it is in order again.
 //!
 //! Knows who waits and in which order; not who has room. The time is an argument.
 
@@ -17,6 +17,9 @@ use tokio::sync::oneshot;
 
 use super::gate::Word;
 use crate::limits::{LIMIT_QUEUE_STANDING_PART, LIMIT_QUEUE_TARGET_PART};
+
+/// Those let in lately of whom the time from one to the next is the mean.
+const TURNS: u32 = 8;
 
 /// Where somebody is told that he waits no more.
 pub(super) type Sender = oneshot::Sender<Word>;
@@ -67,6 +70,10 @@ struct Class {
     /// By number, so the first one has waited for the longest time.
     waiting: BTreeMap<u64, Waiter>,
     health: Health,
+    /// When the last one was let in, …
+    taken: Option<Instant>,
+    /// … and the time from one to the next, in the mean of the last ones.
+    turn: Option<Duration>,
 }
 
 #[derive(Debug)]
@@ -105,8 +112,12 @@ impl Queue {
     }
 
     /// Whether a newcomer may wait. In a queue that is full, the newest of the lowest priority makes room for a
-    /// higher one: he has waited for the shortest time.
+    /// higher one: he has waited for the shortest time. While a class stands, no more of it wait than are let in before
+    /// they are too old: who would wait for nothing is told so at once.
     pub(super) fn make_room(&mut self, priority: Priority) -> Room {
+        if self.classes.get(priority as usize).is_some_and(|class| class.is_full(self.ages.target)) {
+            return Room::None;
+        }
         if self.length < self.length_max {
             return Room::Free;
         }
@@ -136,12 +147,9 @@ impl Queue {
         let ages = self.ages;
         let taken = self.classes.iter_mut().rev().find_map(|class| {
             class.observe(now, ages);
-            match class.health {
-                Health::Standing => class.waiting.pop_last(),
-                Health::Emptied | Health::Late { .. } => class.waiting.pop_first(),
-            }
+            class.take(now)
         });
-        let (_, waiter) = taken?;
+        let waiter = taken?;
         self.length -= 1;
         Some(waiter.to)
     }
@@ -177,6 +185,27 @@ impl Class {
     fn age(&self, now: Instant) -> Option<Duration> {
         let (_, first) = self.waiting.first_key_value()?;
         Some(now.saturating_duration_since(first.since))
+    }
+
+    /// Takes out who is let in next.
+    fn take(&mut self, now: Instant) -> Option<Waiter> {
+        let (_, waiter) = match self.health {
+            Health::Standing => self.waiting.pop_last(),
+            Health::Emptied | Health::Late { .. } => self.waiting.pop_first(),
+        }?;
+        if let Some(before) = self.taken.replace(now) {
+            let turn = now.saturating_duration_since(before);
+            let mean = self.turn.unwrap_or(turn);
+            self.turn = Some(mean - mean / TURNS + turn / TURNS);
+        }
+        Some(waiter)
+    }
+
+    /// Whether as many wait as are let in within this time; known only of a class that stands.
+    fn is_full(&self, target: Duration) -> bool {
+        let Some(turn) = self.turn.filter(|_| self.health == Health::Standing) else { return false };
+        let places = target.as_nanos() / turn.as_nanos().max(1);
+        self.waiting.len() as u128 >= places.max(1)
     }
 
     fn observe(&mut self, now: Instant, ages: Ages) {

@@ -105,8 +105,9 @@ fn who_waits_passes_one_gate_after_the_other() {
 #[test]
 fn who_has_waited_before_an_inner_gate_waits_before_an_outer_one_without_losing_his_place() {
     let (gates, all) = gates([(2, 4), (4, 0), (1, 4)]);
-    let (one, other) = (pass(&gates, &[1, 2]), pass(&gates, &[1]));
+    let one = pass(&gates, &[1, 2]);
     let Entrance::Later(later) = ask(&gates, &[1, 2]) else { panic!("there was room") };
+    let other = pass(&gates, &[1]);
     assert_eq!((in_flight(&all), all[2].queued()), ([2, 2, 1], 1));
     block_on(async {
         let third = pass_after(one, &gates);

@@ -73,6 +73,63 @@ fn a_way_over_the_disk_to_somebody_else_is_one_request_in_flight() {
 }
 
 #[test]
+fn files_behind_a_matcher_that_asks_the_disk_are_in_flight_too() {
+    let holding = Holding::start();
+    let folder = application();
+    write(folder.path(), "localhost/page.txt", b"from disk");
+    let directives = "root * ./{host}\n@page file {path}\nhandle @page {\nlimit in_flight 1\nfile_server\n}\n\
+                      handle {\napp APP\n}";
+    let server = TestServer::start(folder, &text("", &holding.program, directives), Wishes::default());
+    let mut client = server.connect();
+    for count in 1..3 {
+        assert_eq!(client.get("/page.txt").text(), "from disk");
+        wait_until(&server, 0, 0);
+        assert_eq!(limit(&server).let_in, count);
+    }
+}
+
+#[test]
+fn a_way_over_the_disk_keeps_its_priority() {
+    let holding = Holding::start();
+    let directives = "limit in_flight 1 queue 1 wait 20s\nlimit /high priority high\nroot * ./{host}\n\
+                      try_files {path} {path}\napp APP";
+    let server = serve(&holding, directives);
+    let mut first = ask(&server, "/1");
+    wait_until(&server, 1, 0);
+    let mut second = ask(&server, "/2");
+    wait_until(&server, 1, 1);
+    let mut high = ask(&server, "/high");
+    assert_eq!(second.answer().status, 503);
+    assert_eq!(refused(&server, "outranked"), (1, 1));
+    holding.let_go(2);
+    assert_eq!((first.answer().text(), high.answer().text()), ("/1".to_owned(), "/high".to_owned()));
+}
+
+#[test]
+fn who_waits_for_an_application_takes_no_place_of_the_whole_server() {
+    let holding = Holding::start();
+    let other = Program::start(|talk, _| talk.answer("other"));
+    let text = format!(
+        "{{\nlimit in_flight 3\n}}\nhttp://localhost:0 {{\nbind 127.0.0.1\nreverse_proxy /other {}\napp {{\nsupervise off {}\n\
+         limit in_flight 1 queue 8 wait 20s\n}}\n}}\n",
+        other.address, holding.program.address
+    );
+    let server = TestServer::start(application(), &text, Wishes::default());
+    let mut clients: Vec<_> = (0..6).map(|number| ask(&server, &format!("/{number}"))).collect();
+    let begun = Instant::now();
+    let of_app = || {
+        limits(&server).into_iter().find(|limit| limit.limit.starts_with("app")).expect("the application's")
+    };
+    while (of_app().in_flight, of_app().queued) != (1, 5) {
+        assert!(begun.elapsed() < PATIENCE, "{:?}", limits(&server));
+        std::thread::yield_now();
+    }
+    assert_eq!(server.connect().get("/other").text(), "other");
+    holding.let_go(6);
+    clients.iter_mut().for_each(|client| assert_eq!(client.answer().status, 200));
+}
+
+#[test]
 fn a_stream_of_events_is_in_flight_until_it_has_begun() {
     let program = Program::start(|talk, head| {
         if path_of(head) == "/events" {

@@ -79,8 +79,10 @@ fn overloaded(milliseconds: u32) -> (Queue, Vec<(Ticket, Receiver)>, Instant) {
     let (mut all, mut now) = (Vec::new(), begun);
     for turn in 0..milliseconds / 10 {
         now = begun + Duration::from_millis(10) * turn;
-        all.push(join(&mut queue, Priority::Normal, now));
         queue.take_stale(now);
+        if let Room::Free = queue.make_room(Priority::Normal) {
+            all.push(join(&mut queue, Priority::Normal, now));
+        }
         if turn % 2 == 1 {
             queue.take_next(now);
         }
@@ -95,10 +97,42 @@ fn a_queue_that_stands_lets_in_the_newest_and_sends_away_the_old() {
     let (ages, length) = (queue.ages, queue.len());
     assert_eq!(ages.target, WAIT / 8);
     assert!(length <= 10, "{length} are left of {}", all.len());
+    queue.take_next(now);
     let newest = join(&mut queue, Priority::Normal, now);
     all.push(newest);
     let next = queue.take_next(now).expect("the newest");
     assert!(is_told(&mut all.last_mut().expect("the newest").1, next));
+}
+
+#[test]
+fn in_a_queue_that_stands_no_more_wait_than_are_let_in_in_time() {
+    let (mut queue, _all, now) = overloaded(3_000);
+    // One each twenty milliseconds, the last one just now, and nobody waits for more than a hundred.
+    assert_eq!(queue.len(), 4);
+    let _fifth = join(&mut queue, Priority::Normal, now);
+    assert!(matches!(queue.make_room(Priority::Normal), Room::None), "he is told at once");
+    assert!(matches!(queue.make_room(Priority::High), Room::Free), "that is nothing to a higher one");
+    queue.take_next(now);
+    assert!(matches!(queue.make_room(Priority::Normal), Room::Free));
+}
+
+#[test]
+fn of_a_flood_nearly_all_are_refused_at_once() {
+    let (mut queue, begun) = (Queue::new(128, WAIT), Instant::now());
+    let (mut all, mut at_once, mut late) = (Vec::new(), 0, 0);
+    for milli in 0..5_000 {
+        let now = begun + Duration::from_millis(milli);
+        late += queue.take_stale(now).len();
+        match queue.make_room(Priority::Normal) {
+            Room::Free => all.push(join(&mut queue, Priority::Normal, now)),
+            Room::InsteadOf(_) => panic!("all are equal"),
+            Room::None => at_once += 1,
+        }
+        if milli % 20 == 0 {
+            queue.take_next(now);
+        }
+    }
+    assert!(at_once > 4_000 && late < 500, "{at_once} at once, {late} late");
 }
 
 #[test]
@@ -207,7 +241,9 @@ proptest! {
                             prop_assert_eq!(Some(gone.ticket), newest);
                         }
                         Room::None => {
-                            prop_assert!(is_full && all.iter().all(|known| known.priority >= priority));
+                            let is_last = all.iter().all(|known| known.priority >= priority);
+                            let stands = queue.classes[priority as usize].health == Health::Standing;
+                            prop_assert!((is_full && is_last) || stands);
                             continue;
                         }
                     }

@@ -71,7 +71,10 @@ impl Keys {
     }
 
     fn client(&self, settings: &RateLimit, trip: &Trip<'_>) -> u64 {
-        let client = Trust::of(&settings.trusted_proxies, &trip.origin).client(trip);
+        let client = match settings.trusted_proxies.as_slice() {
+            [] => trip.origin.peer.map(|peer| peer.ip()),
+            trusted => Trust::of(trusted, &trip.origin).client(trip),
+        };
         self.addresses.hash_one(network(client))
     }
 
