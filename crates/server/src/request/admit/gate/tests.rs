@@ -169,3 +169,16 @@ fn threads_that_come_and_go_are_never_too_many_and_none_is_forgotten() {
         assert!(is_in(&gate), "it is open as at the beginning");
     }
 }
+
+#[test]
+fn those_who_wait_at_a_gate_that_answers_nobody_are_let_in_though_nobody_comes() {
+    let bound = Bound::Adaptive { min: 1, max: 4096 };
+    let gate = Gate::new(limit(bound, 128, Duration::from_secs(20)));
+    let first = gate.bound();
+    assert!((0..first).all(|_| is_in(&gate)));
+    let mut waiting: Vec<_> = (0..100).map(|_| wait(&gate, Priority::Normal)).collect();
+    let last = waiting.last_mut().unwrap();
+    assert_eq!(block_on(last.over()), Ok(()));
+    assert_eq!(gate.in_flight(), first + 100);
+    assert_eq!(gate.queued(), 0);
+}

@@ -333,6 +333,9 @@ const BEFORE: [usize; 3] = [0, 2, 40];
 /// Most requests in flight that a sudden overload lets in before it is seen.
 const SUDDEN_MOST: usize = 205;
 
+/// How long it is looked at afterwards, in seconds.
+const MEASURED: usize = 8;
+
 /// Of an event loop that answers in turns, which squeezing finds out about, in seconds.
 const TURNS_P99_MAX: f64 = 0.200;
 
@@ -348,8 +351,6 @@ fn a_sudden_overload_is_over_for_those_let_in_three_seconds_later() {
             for (patience, seed) in
                 [2.0, f64::INFINITY].into_iter().flat_map(|patience| SEEDS.map(|seed| (patience, seed)))
             {
-                let phases = [phase(before, 0.5, servers, service), phase(20, load, servers, service)];
-                let seconds = run(seed, Gate { patience, ..GATE }, &phases);
                 // Of two that take 200 ms what comes until six were answered takes eight seconds.
                 let least = if servers == 2 { 12 } else { 3_usize };
                 let wait = least.max((30.0 * servers as f64 / capacity).ceil() as usize);
@@ -357,6 +358,9 @@ fn a_sudden_overload_is_over_for_those_let_in_three_seconds_later() {
                 if patience.is_finite() && service.p99() > 0.1 {
                     continue;
                 }
+                let phases =
+                    [phase(before, 0.5, servers, service), phase(wait + MEASURED, load, servers, service)];
+                let seconds = run(seed, Gate { patience, ..GATE }, &phases);
                 let (all, found) = (stretch(&seconds), stretch(&seconds[before + wait..]));
                 let name = format!("{name}, load {load} after {before} s, patience {patience}, seed {seed}");
                 if matches!(service, Service::Turns(_)) {
