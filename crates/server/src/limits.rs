@@ -22,9 +22,10 @@ pub const BODY_PROGRESS_DEADLINE: Duration = Duration::from_secs(20);
 /// a handler takes.
 pub const BODY_BYTE_TIME: Duration = Duration::from_nanos(1_000_000_000 / 240);
 
-/// Longest time in which a client takes nothing of an answer that is ready. The kernel says that it takes something when half
-/// of [`UNSENT_BYTES_MAX`] is gone, so this is a lowest rate too: 3.2 KiB in a second.
-pub const WRITE_PROGRESS_DEADLINE: Duration = Duration::from_secs(20);
+/// Longest time in which a client takes nothing of an answer that is ready: nginx's `send_timeout`. Receivers open their window
+/// in large steps, so a client that reads slowly and steadily takes nothing for half a minute at a time. The kernel says that
+/// something was taken when half of [`UNSENT_BYTES_MAX`] is gone, so this is a lowest rate too: some kilobyte in a second.
+pub const WRITE_PROGRESS_DEADLINE: Duration = Duration::from_secs(60);
 
 /// How long a connection that is being closed is still read, so that the client sees the answer and
 /// not a reset (RFC 9112 section 9.6).

@@ -146,9 +146,9 @@ fn memory(line: &Line) -> Result<(u64, u64), Box<Problem>> {
     let all_bytes = large_enough(all, "`memory`")?;
     let Some(files) = files else { return Ok((all_bytes, all_bytes)) };
     let files_bytes = large_enough(files, "`files` of `memory`")?;
-    if files_bytes > all_bytes {
+    if files_bytes >= all_bytes {
         let message =
-            format!("`files {}` is more than `memory {}` allows for everything", files.text, all.text);
+            format!("`files {}` leaves nothing of `memory {}` for anything else", files.text, all.text);
         return Err(Problem::error("contradiction", &files.place, message)
             .help("files are a part of it, beside what connections and queues take"));
     }

@@ -115,9 +115,9 @@ impl Server {
     pub fn start(checked: Checked, options: Options) -> Result<Running, StartError> {
         let started = Instant::now();
         refuse_tls(&checked)?;
-        let share = memory::share(&checked, CONNECTIONS_MAX, memory::group_limit());
-        let share = share.map_err(StartError::Memory)?;
         raise_descriptor_limit();
+        let share = memory::share(&checked, descriptors().min(CONNECTIONS_MAX), memory::group_limit());
+        let share = share.map_err(StartError::Memory)?;
         let Options {
             threads,
             events,
@@ -287,7 +287,7 @@ impl Inner {
             )
         };
         let mut trees = self.lock_trees();
-        let share = memory::share(&checked, CONNECTIONS_MAX, memory::group_limit())?;
+        let share = memory::share(&checked, descriptors().min(CONNECTIONS_MAX), memory::group_limit())?;
         let change = trees.plan(&wishes, &known, share.files_bytes)?;
         // Whatever can fail has to fail before anything is changed.
         let upstreams = self.upstreams.prepare(&checked)?;
@@ -468,14 +468,18 @@ fn raise_descriptor_limit() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
+/// As many as this process may have.
+fn descriptors() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
+}
+
 /// Every connection needs a descriptor, and a second one where its answer may come from disk or an upstream; some
 /// are kept for files, watches and logs, and others are those of cores, listeners and workers.
 fn connections_allowed(configured: &Configured, supervisor: &Supervisor, cores: usize) -> usize {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    let descriptors = limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX);
     let of_cores = (configured.kept.addresses.len() + DESCRIPTORS_OF_CORE) * cores;
     let taken = DESCRIPTORS_RESERVED + of_cores + supervisor.descriptors();
-    let left = descriptors.saturating_sub(taken);
+    let left = descriptors().saturating_sub(taken);
     (if configured.needs_second_descriptor() { left / 2 } else { left }).clamp(1, CONNECTIONS_MAX)
 }
 

@@ -263,6 +263,7 @@ fn spawn(core: &Rc<Core>, open_here: &Rc<OpenHere>, socket: Socket, origin: Orig
                 NoAdmission::TooMany => {
                     core.counters.refused(super::rescue::Fault::TooManyConnections);
                     socket.send_at_once(TOO_MANY_CONNECTIONS);
+                    socket.drop_what_came();
                 }
                 // Whoever opens them without end is told nothing, and leaves nothing behind in the kernel.
                 NoAdmission::TooManyOfAddress => socket.reset_when_closed(),

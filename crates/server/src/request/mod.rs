@@ -31,6 +31,7 @@ use admit::rate::Asked;
 use admit::{Gathered, Way};
 use answer::Answer;
 use error_route::{ErrorId, Led};
+use handle::app;
 use handle::proxy::Member;
 use origin::Origin;
 use rescue::Fault;
@@ -155,7 +156,7 @@ pub(crate) fn way<'a>(site: usize, trip: &Trip<'a>, callee: Callee) -> Way<'a> {
         Callee::App(number) => snapshot.apps.get(number as usize),
         Callee::Proxy(_) => None,
     };
-    Way::new(site, trip.limits, pool.map(Arc::as_ref))
+    Way::new(site, trip.limits, pool.map(Arc::as_ref)).wishing(site, |pool| app::wish(trip, pool))
 }
 
 impl Served {

@@ -53,7 +53,8 @@ pub(super) fn compress(wanted: &Compression<'_>, publish: &mut dyn FnMut(Arc<Sto
     thread::scope(|scope| {
         for _ in 0..threads {
             let (jobs, results) = (&jobs, results.clone());
-            scope.spawn(move || jobs.work(&results));
+            // Where none can be started, files stay as they are until the next change.
+            let _ = thread::Builder::new().spawn_scoped(scope, move || jobs.work(&results));
         }
         drop(results);
         gather(wanted, &finished, publish);

@@ -172,7 +172,9 @@ impl Reading<'_> {
             Ok(results)
         };
         thread::scope(|scope| {
-            let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            // What one that cannot be started would have done is done by the others.
+            let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+            let others: Vec<_> = (1..threads).filter_map(start).collect();
             let mut results = work()?;
             for other in others {
                 match other.join() {

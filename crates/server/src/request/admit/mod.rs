@@ -24,7 +24,7 @@ use std::time::Instant;
 use onehop_config::checked::limit::{Limit, Priority};
 
 use super::handle::Ended;
-use super::handle::app::pool::Pool;
+use super::handle::app::pool::{Pool, Wish};
 use super::rescue::Fault;
 use crate::limits::SITE_LIMITS_MAX;
 use gate::{Entry, Gate, Waiting};
@@ -38,6 +38,8 @@ pub struct Gates {
     all: Box<[Arc<Gate>]>,
     /// Those that every request of the site passes, as bits.
     always: u64,
+    /// One of them asks how late an application is.
+    asks_for_lag: bool,
 }
 
 /// What the way of a request has gathered: the gates that it is to pass, and what it is to them.
@@ -56,6 +58,8 @@ pub(crate) struct Way<'g> {
     pool: Option<&'g Pool>,
     wanted: u64,
     priority: Priority,
+    /// The worker to which it goes, as far as that matters.
+    wish: Wish,
 }
 
 /// A request's place behind the gates that it has passed. Dropped, others have their turn.
@@ -91,7 +95,8 @@ impl Gates {
     /// Gates in their order, at most [`SITE_LIMITS_MAX`]; every request passes the first one where `has_server` says
     /// that it is the whole server's.
     pub fn new(all: Vec<Arc<Gate>>, has_server: bool) -> Self {
-        Self { all: all.into(), always: u64::from(has_server) }
+        let asks_for_lag = all.iter().any(|gate| gate.limit.lag.is_some());
+        Self { all: all.into(), always: u64::from(has_server), asks_for_lag }
     }
 }
 
@@ -117,7 +122,17 @@ impl<'g> Way<'g> {
             pool.gate.as_ref().is_some_and(|gate| !gate.is_adaptive() || pool.has_workers())
         });
         let wanted = gathered.gates | always | (u64::from(has_own) << OWN);
-        Self { gates, pool, wanted, priority: gathered.priority }
+        Self { gates, pool, wanted, priority: gathered.priority, wish: Wish::Any }
+    }
+
+    /// The same for a request that goes to one worker: that one's lag counts. Asked only where some lag does.
+    pub(crate) fn wishing(self, site: Option<&Gates>, wish: impl FnOnce(&Pool) -> Wish) -> Self {
+        let of_pool = |pool: &&Pool| {
+            let own = pool.gate.as_ref().is_some_and(|gate| gate.limit.lag.is_some());
+            pool.sticky.is_some() && (own || site.is_some_and(|site| site.asks_for_lag))
+        };
+        let wish = self.pool.filter(of_pool).map_or(Wish::Any, wish);
+        Self { wish, ..self }
     }
 
     fn gate(&self, number: u32) -> Option<&'g Arc<Gate>> {
@@ -130,7 +145,7 @@ impl<'g> Way<'g> {
     /// Whether those who would answer are later than this limit allows.
     fn is_late(&self, limit: &Limit, now: Instant) -> bool {
         let (Some(max), Some(pool)) = (limit.lag, self.pool) else { return false };
-        let lag = pool.lag(now);
+        let lag = pool.lag(now, self.wish);
         lag > max && lag::refuses(lag, max, fastrand::f64())
     }
 }
@@ -143,7 +158,8 @@ impl<'g> Pass<'g> {
 
     /// A place behind nothing.
     pub(crate) fn nowhere() -> Self {
-        let way = Way { gates: &[], pool: None, wanted: 0, priority: Priority::Normal };
+        let (priority, wish) = (Priority::Normal, Wish::Any);
+        let way = Way { gates: &[], pool: None, wanted: 0, priority, wish };
         Self { way, held: 0, core: 0, since: None, crowd: 0 }
     }
 

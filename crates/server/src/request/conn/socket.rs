@@ -9,6 +9,8 @@ use rustix::net::{RecvFlags, SendFlags};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 
+use crate::limits::READ_BUFFER_BYTES;
+
 /// A stream to a client.
 pub(crate) enum Socket {
     Tcp(TcpStream),
@@ -23,6 +25,17 @@ impl Socket {
             Self::Tcp(stream) => rustix::net::send(stream, bytes, flags),
             Self::Unix(stream) => rustix::net::send(stream, bytes, flags),
         };
+    }
+
+    /// Takes what the client has sent, so that closing now does not take the answer away from it: with unread bytes a
+    /// close is a reset (RFC 9112 section 9.6). What comes later may still do so.
+    pub(crate) fn drop_what_came(&self) {
+        let mut bytes = [0; READ_BUFFER_BYTES];
+        let mut read = || match self {
+            Self::Tcp(stream) => rustix::net::recv(stream, &mut bytes, RecvFlags::DONTWAIT),
+            Self::Unix(stream) => rustix::net::recv(stream, &mut bytes, RecvFlags::DONTWAIT),
+        };
+        let _ = read();
     }
 
     /// Closing will drop what the client has not taken, with a reset.

@@ -82,7 +82,8 @@ impl Adaptive {
     /// When somebody who waits should look ([`Adaptive::is_met`]), though nobody else comes. Never in the past, so that
     /// who waits for it does not turn in circles while another core is at it.
     pub fn look_by(&self) -> Instant {
-        let at = Duration::from_nanos(self.look_by.load(Ordering::Relaxed)).max(self.started.elapsed() + LOOK_GAP);
+        let at =
+            Duration::from_nanos(self.look_by.load(Ordering::Relaxed)).max(self.started.elapsed() + LOOK_GAP);
         self.started.checked_add(at).unwrap_or(self.started)
     }
 

@@ -66,6 +66,12 @@ struct Place<'a> {
     worker: Arc<Worker>,
 }
 
+/// The worker to which this request is led.
+pub(crate) fn wish(trip: &Trip<'_>, pool: &Pool) -> Wish {
+    let trust = Trust::of(&pool.app.trusted_proxies, &trip.origin);
+    pool.sticky.as_ref().map_or(Wish::Any, |sticky| sticky.read(trip, trust, pool.seats()).wish)
+}
+
 /// Calls the application. An error means that nothing final was sent.
 pub(crate) async fn call(
     trip: &mut Trip<'_>,

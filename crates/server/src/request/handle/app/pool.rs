@@ -257,12 +257,16 @@ impl Pool {
         !self.workers.load().is_empty()
     }
 
-    /// How late the event loop is that is late the least: a request goes to the worker that has the fewest, and
-    /// those that are late have more. Nothing where nobody serves.
-    pub fn lag(&self, now: Instant) -> Duration {
+    /// How late the event loop of the one is that is wished for; else of the one that is late the least: a request goes
+    /// to the worker that has the fewest, and those that are late have more. Nothing where nobody serves.
+    pub(crate) fn lag(&self, now: Instant, wish: Wish) -> Duration {
+        let seat = self.seat_for(wish);
         let workers = self.workers.load();
-        let serving = workers.iter().filter(|worker| !worker.is_withdrawn());
-        serving.map(|worker| worker.lag(now)).min().unwrap_or_default()
+        let serving = || workers.iter().filter(|worker| !worker.is_withdrawn());
+        let least_of =
+            |seat| serving().filter(|worker| worker.seat == seat).map(|worker| worker.lag(now)).min();
+        let least = || serving().map(|worker| worker.lag(now)).min();
+        seat.and_then(least_of).or_else(least).unwrap_or_default()
     }
 
     /// Requests that wait for a worker.

@@ -63,6 +63,20 @@ fn later(choice: Choice) -> oneshot::Receiver<Grant> {
 }
 
 #[test]
+fn the_lag_that_counts_is_that_of_the_one_that_is_wished_for_or_the_least() {
+    let pool = Pool::new(app(4));
+    let (late, quick) = (seated(1, 0), seated(2, 1));
+    pool.admit(Arc::clone(&late));
+    pool.admit(quick);
+    late.measured_lag(Duration::from_secs(3));
+    let lag = |wish| pool.lag(Instant::now(), wish);
+    assert_eq!((lag(Wish::Any), lag(Wish::Seat(Seat(1)))), (Duration::ZERO, Duration::ZERO));
+    assert!(lag(Wish::Seat(Seat(0))) >= Duration::from_secs(1));
+    // Nobody serves there: it goes to another.
+    assert_eq!(lag(Wish::Seat(Seat(7))), Duration::ZERO);
+}
+
+#[test]
 fn the_worker_with_the_fewest_requests_is_chosen() {
     let pool = Pool::new(app(4));
     let (one, two) = (bounded(1, 0, 4), bounded(2, 0, 4));
