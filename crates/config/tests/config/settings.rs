@@ -120,7 +120,7 @@ fn memory_bounds_everything_and_files_a_part_of_it() {
         ("", None, 512 << 20),
         ("memory 2GiB", Some(2 << 30), 2 << 30),
         ("memory 2GiB files 1GiB", Some(2 << 30), 1 << 30),
-        ("memory 1MiB files 1MiB", Some(1 << 20), 1 << 20),
+        ("memory 2MiB files 1MiB", Some(2 << 20), 1 << 20),
     ] {
         let global = Memory::main(&format!("{{\n{line}\n}}\n:80\nrespond a\n")).sound().checked.global;
         assert_eq!((global.memory, global.memory_bytes), (all, files), "{line}");
