@@ -52,7 +52,7 @@ const NPM_FOLDERS: &[&str] = &["tests/e2e", "tests/e2e/apps", FRAMEWORKS, "examp
 const LOWEST_PRIORITY: &str = "19";
 
 /// How long each fuzz target runs here; `suites` runs them longer.
-const FUZZ_SECONDS: u64 = 5;
+const FUZZ_SECONDS: u64 = 3;
 
 /// The end-to-end tests take two minutes here; `suites` runs them ten times as long.
 const END_TO_END_SECONDS: &str = "1800";
