@@ -676,13 +676,17 @@ pub const LANE_OUT_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// the bits of one word, and one bit is its application's.
 pub const SITE_LIMITS_MAX: usize = 63;
 
-/// A limit's queue whose first one has waited for less than this part of the longest wait is emptied as it should be.
-/// The 5 to 10 % of RFC 8289 section 4.4 are of a network's round trip; what waits here waits for an answer.
-pub const LIMIT_QUEUE_TARGET_PART: u32 = 8;
+/// A limit's queue whose first one has waited for less than this part of the longest wait is emptied as it should be: all
+/// who wait in it are served in time.
+pub const LIMIT_QUEUE_LATE_PART: u32 = 2;
 
 /// One whose first one has waited for more, and that during this part of the longest wait, stands. A burst that can be
 /// served in time is served in its order.
 pub const LIMIT_QUEUE_STANDING_PART: u32 = 2;
+
+/// In a queue that stands nobody waits for longer than this part of the longest wait. The 5 to 10 % of RFC 8289
+/// section 4.4 are of a network's round trip; what waits here waits for an answer.
+pub const LIMIT_QUEUE_TARGET_PART: u32 = 8;
 
 /// How far back is looked to see how fast a limit's requests are answered: long enough for slow answers to be seen, short
 /// enough that it is the rate of now.

@@ -32,8 +32,11 @@ const USAGE_WITHOUT_MATCHER: &str = "limit in_flight 64 [queue 128] [wait 250ms]
 const SERVER: &str = "server";
 /// How long a request waits in a queue that does not say it: as long as few people notice.
 const WAIT: Duration = Duration::from_secs(1);
-/// Requests that wait for an application whose file says nothing of bounds: a browser's connections for some twenty people.
-const QUEUE_OF_APP: u32 = 128;
+/// And before an application whose file says nothing of bounds: a first page that is late is better than none.
+const WAIT_OF_APP: Duration = Duration::from_secs(2);
+/// Requests that wait there: those of some hundred people's pages. How many can be answered in time is found out once
+/// they stand.
+const QUEUE_OF_APP: u32 = 4096;
 /// The bounds of `adaptive` where none are written. One request at a time is what a handler that computes can do; more than
 /// so many at a time are as good as no bound.
 const ADAPTIVE: (u32, u32) = (1, 4096);
@@ -202,7 +205,8 @@ fn settings(written: &Written<'_>, usual: Usual, label: String) -> Limit {
     };
     let usual_queue = if is_of_app && bound != Bound::Unbounded { QUEUE_OF_APP } else { 0 };
     let queue = written.queue.unwrap_or(usual_queue);
-    let wait = if queue == 0 { Duration::ZERO } else { written.wait.unwrap_or(WAIT) };
+    let usual_wait = if is_of_app { WAIT_OF_APP } else { WAIT };
+    let wait = if queue == 0 { Duration::ZERO } else { written.wait.unwrap_or(usual_wait) };
     Limit { label, bound, queue, wait, lag: written.lag, shed_status: written.shed.unwrap_or(SHED_STATUS) }
 }
 

@@ -19,7 +19,7 @@ pub mod refusal;
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use onehop_config::checked::limit::{Limit, Priority};
 
@@ -27,10 +27,15 @@ use super::handle::Ended;
 use super::handle::app::pool::{Pool, Wish};
 use super::rescue::Fault;
 use crate::limits::SITE_LIMITS_MAX;
+use adaptive::EventLoop;
 use gate::{Entry, Gate, Waiting};
 
 /// The bit of the callee's own gate, which comes last.
 const OWN: u32 = SITE_LIMITS_MAX as u32;
+
+/// An event loop that is later than this has had no time for those who wait for it: one turn of 50 ms is a handler that
+/// computes.
+const LAG_ON_TIME: Duration = Duration::from_millis(50);
 
 /// The gates of one site, in the order in which requests pass them.
 #[derive(Default)]
@@ -68,6 +73,8 @@ pub(crate) struct Pass<'g> {
     /// Those that it is in; as bits of its way.
     held: u64,
     core: usize,
+    /// When it came.
+    came: Instant,
     /// Since when it is in all of them; `None` too once it is known how long its answer took.
     since: Option<Instant>,
     /// How many were then in the innermost gate that finds its bound out; 0 where none does.
@@ -148,19 +155,28 @@ impl<'g> Way<'g> {
         let lag = pool.lag(now, self.wish);
         lag > max && lag::refuses(lag, max, fastrand::f64())
     }
+
+    /// How those who would answer are doing.
+    fn event_loop(&self, now: Instant) -> EventLoop {
+        match self.pool.map(|pool| pool.lag(now, self.wish)).unwrap_or_default() {
+            Duration::ZERO => EventLoop::Unknown,
+            lag if lag <= LAG_ON_TIME => EventLoop::OnTime,
+            _ => EventLoop::Late,
+        }
+    }
 }
 
 impl<'g> Pass<'g> {
     /// Lets a request in, if that is possible now.
     pub(crate) fn ask(way: Way<'g>, core: usize, now: Instant) -> Entrance<'g> {
-        Self { way, held: 0, core, since: None, crowd: 0 }.go_on(now)
+        Self { way, held: 0, core, came: now, since: None, crowd: 0 }.go_on(now)
     }
 
     /// A place behind nothing.
     pub(crate) fn nowhere() -> Self {
         let (priority, wish) = (Priority::Normal, Wish::Any);
         let way = Way { gates: &[], pool: None, wanted: 0, priority, wish };
-        Self { way, held: 0, core: 0, since: None, crowd: 0 }
+        Self { way, held: 0, core: 0, came: Instant::now(), since: None, crowd: 0 }
     }
 
     /// The request's way was longer than it had seemed; it keeps what it is in.
@@ -199,17 +215,19 @@ impl<'g> Pass<'g> {
     }
 
     fn go_on(mut self, now: Instant) -> Entrance<'g> {
+        self.came = now;
         loop {
             let missing = self.way.wanted & !self.held;
             let number = missing.trailing_zeros();
             let Some(gate) = self.way.gate(number).filter(|_| missing != 0) else {
                 self.since = Some(now);
-                self.crowd = self.behind().find(|gate| gate.is_adaptive()).map_or(0, |gate| gate.in_flight());
+                self.crowd = self.behind().find(|gate| gate.is_adaptive()).map_or(0, |gate| gate.busy());
                 return Entrance::In(self);
             };
             if self.way.is_late(&gate.limit, now) {
                 return Entrance::Shed(gate.refuse(refusal::Cause::Lag, now));
             }
+            gate.look_who_rests(now, || self.way.event_loop(now));
             match gate.enter(self.way.priority, now) {
                 Entry::In => self.held |= 1 << number,
                 Entry::Wait(waiting) => {
@@ -254,7 +272,7 @@ impl<'g> Pass<'g> {
 
     fn leave(&mut self) {
         for gate in self.behind() {
-            gate.leave();
+            gate.leave(self.came);
         }
         self.held = 0;
     }
@@ -274,7 +292,7 @@ impl<'g> Later<'g> {
             let Later { mut pass, number, mut waiting } = later;
             let word = tokio::select! {
                 biased;
-                word = waiting.over() => word,
+                word = waiting.over(|now| pass.way.event_loop(now)) => word,
                 () = gone.as_mut() => return Err(Fault::ClientGone),
             };
             let now = Instant::now();

@@ -16,7 +16,7 @@ use onehop_config::checked::limit::Priority;
 use tokio::sync::oneshot;
 
 use super::gate::Word;
-use crate::limits::{LIMIT_QUEUE_STANDING_PART, LIMIT_QUEUE_TARGET_PART};
+use crate::limits::{LIMIT_QUEUE_LATE_PART, LIMIT_QUEUE_STANDING_PART, LIMIT_QUEUE_TARGET_PART};
 
 /// Those let in lately of whom the time from one to the next is the mean.
 const TURNS: u32 = 8;
@@ -59,9 +59,11 @@ pub(super) enum Room {
 #[derive(Debug, Clone, Copy)]
 struct Ages {
     /// The first one of a queue that is emptied has not waited for so long.
-    target: Duration,
+    late: Duration,
     /// One whose first one had, for so long, stands.
     standing: Duration,
+    /// In one that stands nobody waits for longer.
+    target: Duration,
 }
 
 /// Those of one priority.
@@ -97,8 +99,11 @@ enum Health {
 impl Queue {
     /// An empty queue of so many at most, in which one waits for so long at most.
     pub(super) fn new(length_max: usize, wait: Duration) -> Self {
-        let ages =
-            Ages { target: wait / LIMIT_QUEUE_TARGET_PART, standing: wait / LIMIT_QUEUE_STANDING_PART };
+        let ages = Ages {
+            late: wait / LIMIT_QUEUE_LATE_PART,
+            standing: wait / LIMIT_QUEUE_STANDING_PART,
+            target: wait / LIMIT_QUEUE_TARGET_PART,
+        };
         Self { classes: Default::default(), length: 0, length_max, next: 0, ages }
     }
 
@@ -212,7 +217,7 @@ impl Class {
         self.health = match (self.health, self.age(now)) {
             (_, None) => Health::Emptied,
             (Health::Standing, Some(_)) => Health::Standing,
-            (_, Some(age)) if age < ages.target => Health::Emptied,
+            (_, Some(age)) if age < ages.late => Health::Emptied,
             (Health::Emptied, Some(_)) => Health::Late { since: now },
             (Health::Late { since }, Some(_)) if now.saturating_duration_since(since) >= ages.standing => {
                 Health::Standing

@@ -62,6 +62,12 @@ const DRAIN_LOOK: Duration = Duration::from_millis(1);
 /// The longest of such waits.
 const DRAIN_MAX: Duration = Duration::from_secs(30);
 
+/// Where the event loop of whoever answers is on time it is not busy with those who are in flight: after so long, …
+const SILENCE_ON_TIME: Duration = SILENCE;
+
+/// … and after the time in which so many should have been answered, that means as much.
+const SILENCE_ANSWERS: f64 = 8.0;
+
 /// The formula in time.
 #[derive(Debug)]
 pub(super) struct Control {
@@ -82,6 +88,26 @@ enum Stage {
     Settles { until: Duration },
 }
 
+/// How whoever answers is doing, as far as that is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub(in super::super) enum EventLoop {
+    /// Nobody can tell.
+    #[default]
+    Unknown,
+    /// It turns, and has time for whatever comes.
+    OnTime,
+    /// It is too late for anything to be told from who has waited for how long.
+    Late,
+}
+
+impl EventLoop {
+    /// The one of this number.
+    pub(super) fn of(number: u8) -> Self {
+        [Self::OnTime, Self::Late].into_iter().find(|one| *one as u8 == number).unwrap_or_default()
+    }
+}
+
 /// What holds until the next look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Verdict {
@@ -91,6 +117,8 @@ pub(super) struct Verdict {
     pub(super) look_at: Duration,
     /// At this time there is to be a look even if no answer comes.
     pub(super) look_by: Duration,
+    /// What the typical answer takes, as far as it is known.
+    pub(super) latency: Duration,
 }
 
 impl Control {
@@ -104,7 +132,7 @@ impl Control {
 
     /// What holds at the beginning.
     pub(super) fn first(&self) -> Verdict {
-        Verdict { bound: self.gradient.bound(), look_at: WINDOW_MIN, look_by: SILENCE }
+        Verdict { bound: self.gradient.bound(), look_at: WINDOW_MIN, look_by: SILENCE, latency: Duration::ZERO }
     }
 
     /// Takes what was seen until now. `quickest` takes the quickest answer since it was asked for last.
@@ -113,10 +141,11 @@ impl Control {
         now: Duration,
         totals: Totals,
         in_flight: u32,
+        event_loop: EventLoop,
         quickest: impl FnOnce() -> Option<Quickest>,
     ) -> Verdict {
         let look_at = match self.stage {
-            Stage::Steady => self.steady(now, totals, in_flight, quickest),
+            Stage::Steady => self.steady(now, totals, in_flight, event_loop, quickest),
             Stage::Drains { until }
                 if f64::from(in_flight) > f64::from(self.gradient.bound()) + 1.0 && now < until =>
             {
@@ -136,7 +165,9 @@ impl Control {
                 now + self.shortest()
             }
         };
-        Verdict { bound: self.gradient.bound(), look_at, look_by: now + SILENCE }
+        let latency = seconds(self.gradient.latency());
+        let look_by = (self.began.0 + self.silence(in_flight, event_loop)).clamp(now + LOOK_AGAIN, now + SILENCE);
+        Verdict { bound: self.gradient.bound(), look_at, look_by, latency }
     }
 
     fn steady(
@@ -144,6 +175,7 @@ impl Control {
         now: Duration,
         totals: Totals,
         in_flight: u32,
+        event_loop: EventLoop,
         quickest: impl FnOnce() -> Option<Quickest>,
     ) -> Duration {
         let (began, before) = self.began;
@@ -162,7 +194,7 @@ impl Control {
                 self.stage = Stage::Drains { until: now + wait };
                 return now;
             }
-        } else if seen.count() < ANSWERS_MIN && lasted >= self.silence(in_flight) {
+        } else if seen.count() < ANSWERS_MIN && lasted >= self.silence(in_flight, event_loop) {
             if in_flight >= self.gradient.bound() {
                 self.gradient.silence();
             } else {
@@ -176,7 +208,11 @@ impl Control {
     }
 
     /// How long nobody, or nearly nobody, is answered before it means something.
-    fn silence(&self, in_flight: u32) -> Duration {
+    fn silence(&self, in_flight: u32, event_loop: EventLoop) -> Duration {
+        if event_loop == EventLoop::OnTime {
+            let some = self.gradient.turn(SILENCE_ANSWERS);
+            return seconds(some).clamp(SILENCE_ON_TIME, SILENCE_MAX);
+        }
         let least = if self.gradient.is_known() { SILENCE_KNOWN } else { SILENCE };
         let turns = SILENCE_TURNS * self.gradient.one_by_one(in_flight);
         seconds(turns.max(SILENCE_LATENCIES * self.gradient.latency())).clamp(least, SILENCE_MAX)

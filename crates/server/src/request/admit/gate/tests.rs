@@ -44,7 +44,7 @@ fn as_many_are_in_as_may_be() {
     let gate = gate(2, 0);
     assert!(is_in(&gate) && is_in(&gate));
     assert!(matches!(enter(&gate, Priority::High), Entry::Shed(Cause::InFlight)));
-    gate.leave();
+    gate.leave(Instant::now());
     assert!(is_in(&gate));
     assert_eq!((gate.in_flight(), gate.entered(), gate.queued()), (2, 3, 0));
 }
@@ -55,15 +55,15 @@ fn who_waits_is_let_in_by_who_leaves() {
     assert!(is_in(&gate));
     let (mut one, mut two) = (wait(&gate, Priority::Normal), wait(&gate, Priority::Normal));
     assert_eq!((word(&mut one), word(&mut two)), (None, None));
-    gate.leave();
+    gate.leave(Instant::now());
     assert_eq!((word(&mut one), word(&mut two)), (Some(Word::In), None));
     // A newcomer does not overtake who waits.
     let mut three = wait(&gate, Priority::Normal);
-    gate.leave();
+    gate.leave(Instant::now());
     assert_eq!((word(&mut two), word(&mut three)), (Some(Word::In), None));
-    gate.leave();
+    gate.leave(Instant::now());
     assert_eq!(word(&mut three), Some(Word::In));
-    gate.leave();
+    gate.leave(Instant::now());
     assert_eq!((gate.in_flight(), gate.queued(), gate.entered()), (0, 0, 4));
 }
 
@@ -75,9 +75,9 @@ fn a_high_priority_is_let_in_first_and_takes_the_place_of_a_low_one_in_a_full_qu
     assert!(matches!(enter(&gate, Priority::Low), Entry::Shed(Cause::QueueFull)));
     let mut high = wait(&gate, Priority::High);
     assert_eq!(word(&mut low), Some(Word::Shed(Cause::Outranked)));
-    gate.leave();
+    gate.leave(Instant::now());
     assert_eq!((word(&mut high), word(&mut normal)), (Some(Word::In), None));
-    gate.leave();
+    gate.leave(Instant::now());
     assert_eq!(word(&mut normal), Some(Word::In));
 }
 
@@ -86,10 +86,10 @@ fn who_waits_for_too_long_is_told_so_and_leaves_the_queue() {
     let gate = Gate::new(limit(Bound::Fixed(1), 4, Duration::from_millis(5)));
     assert!(is_in(&gate));
     let mut waiting = wait(&gate, Priority::Normal);
-    assert_eq!(block_on(waiting.over()), Err(Cause::WaitedOut));
+    assert_eq!(block_on(waiting.over(|_| EventLoop::Unknown)), Err(Cause::WaitedOut));
     assert_eq!(gate.queued(), 0);
     drop(waiting);
-    gate.leave();
+    gate.leave(Instant::now());
     assert_eq!((gate.in_flight(), gate.entered()), (0, 1));
 }
 
@@ -101,7 +101,7 @@ fn who_has_gone_leaves_the_queue_and_passes_on_what_he_was_given() {
     let mut three = wait(&gate, Priority::Normal);
     drop(one);
     assert_eq!(gate.queued(), 2);
-    gate.leave();
+    gate.leave(Instant::now());
     // He was let in and does not know it yet.
     drop(two);
     assert_eq!(word(&mut three), Some(Word::In));
@@ -134,7 +134,7 @@ fn rush(bound: u32, queue: u32, threads: usize, turns: usize) -> Arc<Gate> {
         answered.fetch_add(1, Ordering::SeqCst);
         std::thread::yield_now();
         inside.fetch_sub(1, Ordering::SeqCst);
-        gate.leave();
+        gate.leave(Instant::now());
     };
     std::thread::scope(|scope| {
         for thread in 0..threads {
@@ -148,7 +148,7 @@ fn rush(bound: u32, queue: u32, threads: usize, turns: usize) -> Arc<Gate> {
                         Entry::Shed(_) => {}
                         Entry::Wait(waiting) if random.u8(..4) == 0 => drop(waiting),
                         // Who is forgotten waits for twenty seconds, and is told so.
-                        Entry::Wait(mut waiting) => match block_on(waiting.over()) {
+                        Entry::Wait(mut waiting) => match block_on(waiting.over(|_| EventLoop::Unknown)) {
                             Ok(()) => stay(),
                             Err(cause) => assert_ne!(cause, Cause::WaitedOut),
                         },
@@ -178,7 +178,7 @@ fn those_who_wait_at_a_gate_that_answers_nobody_are_let_in_though_nobody_comes()
     assert!((0..first).all(|_| is_in(&gate)));
     let mut waiting: Vec<_> = (0..100).map(|_| wait(&gate, Priority::Normal)).collect();
     let last = waiting.last_mut().unwrap();
-    assert_eq!(block_on(last.over()), Ok(()));
+    assert_eq!(block_on(last.over(|_| EventLoop::Unknown)), Ok(()));
     assert_eq!(gate.in_flight(), first + 100);
     assert_eq!(gate.queued(), 0);
 }

@@ -482,7 +482,8 @@ impl Worker {
 
     /// It has answered: its event loop was so late at worst since the last time. For its supervisor alone.
     pub(crate) fn measured_lag(&self, lag: Duration) {
-        let micros = lag::smoothed(self.smoothed_lag(), lag).as_micros();
+        // Nothing means that it is not known.
+        let micros = lag::smoothed(self.smoothed_lag(), lag).as_micros().max(1);
         self.lag_micros.store(u32::try_from(micros).unwrap_or(u32::MAX), Ordering::Relaxed);
         self.asked_micros.store(NOT_ASKED, Ordering::Relaxed);
     }
