@@ -97,14 +97,18 @@ impl Gate {
         })
     }
 
-    /// Lets one more in where there is room and nobody waits.
-    pub(crate) fn enter(&self, priority: Priority, now: Instant) -> Entry<'_> {
+    /// Lets one more in where there is room and nobody waits. `event_loop` is that of whoever answers, asked where it
+    /// matters.
+    pub(crate) fn enter(
+        &self,
+        priority: Priority,
+        now: Instant,
+        event_loop: impl FnOnce() -> EventLoop,
+    ) -> Entry<'_> {
         // Those who find it full do not write what those who leave need.
-        let room = self.room();
-        if self.queued.load(Ordering::SeqCst) == 0 && self.in_flight() < room {
+        if self.queued.load(Ordering::SeqCst) == 0 && self.in_flight() < self.bound() {
             let before = self.count.0.fetch_add(ENTERED + 1, Ordering::SeqCst);
-            if in_flight_of(before) < room {
-                self.note_entry();
+            if in_flight_of(before) < self.bound() {
                 return Entry::In;
             }
             self.count.0.fetch_sub(ENTERED + 1, Ordering::SeqCst);
@@ -112,24 +116,21 @@ impl Gate {
             self.let_in(now);
         }
         if let Ceiling::Adaptive(adaptive) = &self.bound {
-            adaptive.is_met(now, self.busy());
+            adaptive.is_met(now, self.in_flight(), event_loop);
         }
         if self.limit.queue == 0 { Entry::Shed(Cause::InFlight) } else { self.wait(priority, now) }
     }
 
     /// One who was let in has to wait elsewhere, and was never in.
     pub(crate) fn give_back(&self, now: Instant) {
-        self.note_exit(now);
         self.count.0.fetch_sub(ENTERED + 1, Ordering::SeqCst);
         if self.queued.load(Ordering::SeqCst) > 0 {
             self.let_in(now);
         }
     }
 
-    /// One who was let in at this time is gone, or may last for ever.
-    pub(crate) fn leave(&self, came: Instant) {
-        // First, so that for no moment one more may be in than may.
-        self.note_exit(came);
+    /// One who was let in is gone, or may last for ever.
+    pub(crate) fn leave(&self) {
         self.count.0.fetch_sub(1, Ordering::SeqCst);
         if self.queued.load(Ordering::SeqCst) > 0 {
             self.let_in(Instant::now());
@@ -152,8 +153,8 @@ impl Gate {
         was_dropped: bool,
     ) {
         let Ceiling::Adaptive(adaptive) = &self.bound else { return };
-        let busy = self.busy();
-        let crowd = Crowd { then: crowd.unwrap_or(busy), now: busy };
+        let in_flight = self.in_flight();
+        let crowd = Crowd { then: crowd.unwrap_or(in_flight), now: in_flight };
         adaptive.sample_at(now, core, took, crowd, was_dropped);
         // There may be more room now, for more than the one place that becomes free.
         if self.queued.load(Ordering::SeqCst) > 0 {
@@ -181,51 +182,11 @@ impl Gate {
         in_flight_of(self.count.0.load(Ordering::SeqCst))
     }
 
-    /// Requests that are in and do not rest.
-    pub(super) fn busy(&self) -> u32 {
-        self.in_flight().saturating_sub(self.resting())
-    }
-
-    /// Requests that are in and rest: they came long ago, while others are answered ([`super::adaptive`]).
-    pub fn resting(&self) -> u32 {
-        match &self.bound {
-            Ceiling::Fixed(_) => 0,
-            Ceiling::Adaptive(adaptive) => adaptive.resting(),
-        }
-    }
-
-    /// Requests that may be in and do not rest.
+    /// Requests that may be in.
     pub fn bound(&self) -> u32 {
         match &self.bound {
             Ceiling::Fixed(bound) => *bound,
             Ceiling::Adaptive(adaptive) => adaptive.bound(),
-        }
-    }
-
-    /// Sees who rests, where that is of use; `event_loop` as in [`Adaptive::look_who_rests`].
-    pub(super) fn look_who_rests(&self, now: Instant, event_loop: impl FnOnce() -> EventLoop) {
-        if let Ceiling::Adaptive(adaptive) = &self.bound {
-            adaptive.look_who_rests(now, event_loop);
-        }
-    }
-
-    /// Requests that may be in.
-    fn room(&self) -> u32 {
-        match &self.bound {
-            Ceiling::Fixed(bound) => *bound,
-            Ceiling::Adaptive(adaptive) => adaptive.room(),
-        }
-    }
-
-    fn note_entry(&self) {
-        if let Ceiling::Adaptive(adaptive) = &self.bound {
-            adaptive.enter();
-        }
-    }
-
-    fn note_exit(&self, came: Instant) {
-        if let Ceiling::Adaptive(adaptive) = &self.bound {
-            adaptive.leave(came);
         }
     }
 
@@ -255,8 +216,7 @@ impl Gate {
     /// One who waits looks.
     fn look(&self, now: Instant, event_loop: impl FnOnce() -> EventLoop) {
         if let Ceiling::Adaptive(adaptive) = &self.bound {
-            adaptive.look_who_rests(now, event_loop);
-            adaptive.is_met(now, self.busy());
+            adaptive.is_met(now, self.in_flight(), event_loop);
         }
         self.let_in(now);
     }
@@ -290,7 +250,7 @@ impl Gate {
         tell(stale, Cause::QueueAge);
         tell(outranked, Cause::Outranked);
         // A place may have become free before anybody could see that somebody waits.
-        if self.in_flight() < self.room() {
+        if self.in_flight() < self.bound() {
             self.let_in(now);
         }
         entry
@@ -302,7 +262,6 @@ impl Gate {
             let Some(next) = self.take_next(now) else { return };
             if next.send(Word::In).is_err() {
                 // He has just gone; it was never used.
-                self.note_exit(now);
                 self.count.0.fetch_sub(ENTERED + 1, Ordering::SeqCst);
             }
         }
@@ -323,7 +282,6 @@ impl Gate {
         };
         tell(stale, Cause::QueueAge);
         if next.is_none() {
-            self.note_exit(now);
             self.count.0.fetch_sub(ENTERED + 1, Ordering::SeqCst);
         }
         next
@@ -331,13 +289,9 @@ impl Gate {
 
     /// Raises the counter where there is room. Never above the bound, not even for an instant.
     fn take_place(&self) -> bool {
-        let room = self.room();
-        let raise = |count| (in_flight_of(count) < room).then(|| count.wrapping_add(ENTERED + 1));
-        let is_taken = self.count.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, raise).is_ok();
-        if is_taken {
-            self.note_entry();
-        }
-        is_taken
+        let bound = self.bound();
+        let raise = |count| (in_flight_of(count) < bound).then(|| count.wrapping_add(ENTERED + 1));
+        self.count.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, raise).is_ok()
     }
 
     fn lock_queue(&self) -> MutexGuard<'_, Queue> {
@@ -346,7 +300,7 @@ impl Gate {
 }
 
 impl Waiting<'_> {
-    /// Ends when there is a word, or the time to wait is over. `event_loop` as in [`Adaptive::look_who_rests`].
+    /// Ends when there is a word, or the time to wait is over. `event_loop` is that of whoever answers.
     pub(super) async fn over(&mut self, event_loop: impl Fn(Instant) -> EventLoop) -> Result<(), Cause> {
         let word = loop {
             let look_by = self.gate.look_by().map_or(self.until, |look_by| look_by.min(self.until));
@@ -388,7 +342,7 @@ impl Waiting<'_> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         if !self.is_over && self.give_up() == Some(Word::In) {
-            self.gate.leave(Instant::now());
+            self.gate.leave();
         }
     }
 }

@@ -33,8 +33,7 @@ use gate::{Entry, Gate, Waiting};
 /// The bit of the callee's own gate, which comes last.
 const OWN: u32 = SITE_LIMITS_MAX as u32;
 
-/// An event loop that is later than this has had no time for those who wait for it: one turn of 50 ms is a handler that
-/// computes.
+/// An event loop that is not later than this has time for others: one turn of 50 ms is a handler that computes.
 const LAG_ON_TIME: Duration = Duration::from_millis(50);
 
 /// The gates of one site, in the order in which requests pass them.
@@ -73,8 +72,6 @@ pub(crate) struct Pass<'g> {
     /// Those that it is in; as bits of its way.
     held: u64,
     core: usize,
-    /// When it came.
-    came: Instant,
     /// Since when it is in all of them; `None` too once it is known how long its answer took.
     since: Option<Instant>,
     /// How many were then in the innermost gate that finds its bound out; 0 where none does.
@@ -158,25 +155,23 @@ impl<'g> Way<'g> {
 
     /// How those who would answer are doing.
     fn event_loop(&self, now: Instant) -> EventLoop {
-        match self.pool.map(|pool| pool.lag(now, self.wish)).unwrap_or_default() {
-            Duration::ZERO => EventLoop::Unknown,
-            lag if lag <= LAG_ON_TIME => EventLoop::OnTime,
-            _ => EventLoop::Late,
-        }
+        let lag = self.pool.map(|pool| pool.lag(now, self.wish)).unwrap_or_default();
+        // No lag at all means that nobody tells it.
+        if !lag.is_zero() && lag <= LAG_ON_TIME { EventLoop::OnTime } else { EventLoop::Unknown }
     }
 }
 
 impl<'g> Pass<'g> {
     /// Lets a request in, if that is possible now.
     pub(crate) fn ask(way: Way<'g>, core: usize, now: Instant) -> Entrance<'g> {
-        Self { way, held: 0, core, came: now, since: None, crowd: 0 }.go_on(now)
+        Self { way, held: 0, core, since: None, crowd: 0 }.go_on(now)
     }
 
     /// A place behind nothing.
     pub(crate) fn nowhere() -> Self {
         let (priority, wish) = (Priority::Normal, Wish::Any);
         let way = Way { gates: &[], pool: None, wanted: 0, priority, wish };
-        Self { way, held: 0, core: 0, came: Instant::now(), since: None, crowd: 0 }
+        Self { way, held: 0, core: 0, since: None, crowd: 0 }
     }
 
     /// The request's way was longer than it had seemed; it keeps what it is in.
@@ -215,20 +210,18 @@ impl<'g> Pass<'g> {
     }
 
     fn go_on(mut self, now: Instant) -> Entrance<'g> {
-        self.came = now;
         loop {
             let missing = self.way.wanted & !self.held;
             let number = missing.trailing_zeros();
             let Some(gate) = self.way.gate(number).filter(|_| missing != 0) else {
                 self.since = Some(now);
-                self.crowd = self.behind().find(|gate| gate.is_adaptive()).map_or(0, |gate| gate.busy());
+                self.crowd = self.behind().find(|gate| gate.is_adaptive()).map_or(0, |gate| gate.in_flight());
                 return Entrance::In(self);
             };
             if self.way.is_late(&gate.limit, now) {
                 return Entrance::Shed(gate.refuse(refusal::Cause::Lag, now));
             }
-            gate.look_who_rests(now, || self.way.event_loop(now));
-            match gate.enter(self.way.priority, now) {
+            match gate.enter(self.way.priority, now, || self.way.event_loop(now)) {
                 Entry::In => self.held |= 1 << number,
                 Entry::Wait(waiting) => {
                     self.give_back_before(number, now);
@@ -272,7 +265,7 @@ impl<'g> Pass<'g> {
 
     fn leave(&mut self) {
         for gate in self.behind() {
-            gate.leave(self.came);
+            gate.leave();
         }
         self.held = 0;
     }

@@ -5,19 +5,17 @@
 //! in is the gate's business: this only says how many.
 
 mod gradient;
-mod rest;
 mod sums;
 #[cfg(test)]
 mod tests;
 mod windows;
 
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, TryLockError};
 use std::time::{Duration, Instant};
 
-use self::rest::{Rest, nanoseconds};
 use self::sums::{Sums, Totals};
-pub(super) use self::windows::EventLoop;
+pub(crate) use self::windows::EventLoop;
 use self::windows::{Control, Verdict};
 use crate::request::core::Padded;
 
@@ -36,13 +34,6 @@ pub struct Adaptive {
     look_at: AtomicU64,
     /// The same: at this time there is to be a look even if no answer comes.
     look_by: AtomicU64,
-    /// The same: what the typical answer took last.
-    latency: AtomicU64,
-    /// An [`EventLoop`], as it was last.
-    event_loop: AtomicU8,
-    /// All that there may be, those who rest among them.
-    max: u32,
-    rest: Padded<Rest>,
     sums: Box<[Padded<Sums>]>,
     control: Mutex<Control>,
 }
@@ -69,69 +60,31 @@ impl Adaptive {
             bound: AtomicU32::new(first.bound),
             look_at: AtomicU64::new(nanoseconds(first.look_at)),
             look_by: AtomicU64::new(nanoseconds(first.look_by)),
-            latency: AtomicU64::new(nanoseconds(first.latency)),
-            event_loop: AtomicU8::new(EventLoop::Unknown as u8),
-            max: max.max(min).max(1),
-            rest: Padded(Rest::default()),
             sums: (0..cores).map(|_| Padded(Sums::default())).collect(),
             control: Mutex::new(control),
         }
     }
 
-    /// How many may be in flight now that do not rest.
+    /// How many may be in flight now.
     #[must_use]
     pub fn bound(&self) -> u32 {
         self.bound.load(Ordering::Relaxed)
     }
 
-    /// How many may be in flight now in all.
-    #[must_use]
-    pub fn room(&self) -> u32 {
-        self.bound().saturating_add(self.resting()).min(self.max)
-    }
-
-    /// How many of those in flight rest ([`rest`]).
-    #[must_use]
-    pub fn resting(&self) -> u32 {
-        self.rest.0.resting()
-    }
-
-    /// One more is in flight.
-    pub(super) fn enter(&self) {
-        self.rest.0.enter();
-    }
-
-    /// One who came at this time is not any more.
-    pub(super) fn leave(&self, came: Instant) {
-        self.rest.0.leave(self.time(came));
-    }
-
-    /// Sees who rests by now. `event_loop` is that of whoever answers.
-    pub(super) fn look_who_rests(&self, now: Instant, event_loop: impl FnOnce() -> EventLoop) {
-        let now = self.time(now);
-        // Most look in between.
-        if now >= self.rest.0.look_at() {
-            let latency = Duration::from_nanos(self.latency.load(Ordering::Relaxed));
-            if let Some(event_loop) = self.rest.0.look(now, latency, event_loop) {
-                self.event_loop.store(event_loop as u8, Ordering::Relaxed);
-            }
-        }
-    }
-
     /// Somebody comes while so many are in flight, which is as many as may be, or more: where no answers come that
-    /// could raise the bound, this does.
-    pub fn is_met(&self, now: Instant, in_flight: u32) {
+    /// could raise the bound, this does. `event_loop` is that of whoever answers, asked where it matters.
+    pub(super) fn is_met(&self, now: Instant, in_flight: u32, event_loop: impl FnOnce() -> EventLoop) {
         let now = now.saturating_duration_since(self.started);
         if nanoseconds(now) >= self.look_by.load(Ordering::Relaxed) {
-            self.look(now, in_flight);
+            self.look(now, in_flight, Some(event_loop()));
         }
     }
 
     /// When somebody who waits should look ([`Adaptive::is_met`]), though nobody else comes. Never in the past, so that
     /// who waits for it does not turn in circles while another core is at it.
     pub fn look_by(&self) -> Instant {
-        let look_by = self.look_by.load(Ordering::Relaxed).min(self.rest.0.look_at());
-        let at = Duration::from_nanos(look_by).max(self.started.elapsed() + LOOK_GAP);
+        let at =
+            Duration::from_nanos(self.look_by.load(Ordering::Relaxed)).max(self.started.elapsed() + LOOK_GAP);
         self.started.checked_add(at).unwrap_or(self.started)
     }
 
@@ -143,44 +96,37 @@ impl Adaptive {
         self.sample_at(Instant::now(), core, took, crowd, was_dropped);
     }
 
-    /// The same for who knows what time it is. How long it took says nothing where it rested.
+    /// The same for who knows what time it is.
     pub fn sample_at(&self, now: Instant, core: usize, took: Duration, crowd: Crowd, was_dropped: bool) {
-        if !was_dropped {
-            let came = self.time(now).saturating_sub(nanoseconds(took));
-            if self.rest.0.is_resting(came) {
-                return;
-            }
-            self.rest.0.answered();
-        }
         if let Some(sums) = self.sums.get(core % self.sums.len().max(1)) {
             sums.0.add(took, crowd.then, was_dropped);
         }
         let now = now.saturating_duration_since(self.started);
         if nanoseconds(now) >= self.look_at.load(Ordering::Relaxed) {
-            self.look(now, crowd.now);
+            self.look(now, crowd.now, None);
         }
     }
 
     /// Adds up, unless another core is at it.
-    fn look(&self, now: Duration, in_flight: u32) {
+    fn look(&self, now: Duration, in_flight: u32, event_loop: Option<EventLoop>) {
         let mut control = match self.control.try_lock() {
             Ok(control) => control,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return,
         };
-        let event_loop = EventLoop::of(self.event_loop.load(Ordering::Relaxed));
+        event_loop.into_iter().for_each(|event_loop| control.is_told(event_loop));
         let totals = self.sums.iter().fold(Totals::default(), |totals, sums| totals.plus(sums.0.totals()));
-        let Verdict { bound, look_at, look_by, latency } = control.look(now, totals, in_flight, event_loop, || {
+        let Verdict { bound, look_at, look_by } = control.look(now, totals, in_flight, || {
             self.sums.iter().filter_map(|sums| sums.0.take_quickest()).min()
         });
         // Under the lock, so that nobody who looked before writes after. Each means something by itself.
         self.bound.store(bound, Ordering::Relaxed);
         self.look_at.store(nanoseconds(look_at), Ordering::Relaxed);
         self.look_by.store(nanoseconds(look_by), Ordering::Relaxed);
-        self.latency.store(nanoseconds(latency), Ordering::Relaxed);
     }
+}
 
-    fn time(&self, at: Instant) -> u64 {
-        nanoseconds(at.saturating_duration_since(self.started))
-    }
+/// Of more than 584 years, which are left out, nothing is known.
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }

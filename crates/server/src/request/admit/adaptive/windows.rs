@@ -62,10 +62,10 @@ const DRAIN_LOOK: Duration = Duration::from_millis(1);
 /// The longest of such waits.
 const DRAIN_MAX: Duration = Duration::from_secs(30);
 
-/// Where the event loop of whoever answers is on time it is not busy with those who are in flight: after so long, …
-const SILENCE_ON_TIME: Duration = SILENCE;
+/// Where the event loop of whoever answers is on time, it is not busy with those who are in flight: after so long, …
+const SILENCE_ON_TIME: Duration = Duration::from_millis(250);
 
-/// … and after the time in which so many should have been answered, that means as much.
+/// … and after the time in which so many should have been answered, which is no chance then.
 const SILENCE_ANSWERS: f64 = 8.0;
 
 /// The formula in time.
@@ -75,6 +75,18 @@ pub(super) struct Control {
     stage: Stage,
     /// When the window began, and the sums at that time.
     began: (Duration, Totals),
+    /// As it was told last.
+    event_loop: EventLoop,
+}
+
+/// How whoever answers is doing, as far as that is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum EventLoop {
+    /// Nobody can tell, or it is late.
+    #[default]
+    Unknown,
+    /// It turns, and would have time for whatever comes.
+    OnTime,
 }
 
 /// What time goes by for.
@@ -88,26 +100,6 @@ enum Stage {
     Settles { until: Duration },
 }
 
-/// How whoever answers is doing, as far as that is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[repr(u8)]
-pub(in super::super) enum EventLoop {
-    /// Nobody can tell.
-    #[default]
-    Unknown,
-    /// It turns, and has time for whatever comes.
-    OnTime,
-    /// It is too late for anything to be told from who has waited for how long.
-    Late,
-}
-
-impl EventLoop {
-    /// The one of this number.
-    pub(super) fn of(number: u8) -> Self {
-        [Self::OnTime, Self::Late].into_iter().find(|one| *one as u8 == number).unwrap_or_default()
-    }
-}
-
 /// What holds until the next look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Verdict {
@@ -117,8 +109,6 @@ pub(super) struct Verdict {
     pub(super) look_at: Duration,
     /// At this time there is to be a look even if no answer comes.
     pub(super) look_by: Duration,
-    /// What the typical answer takes, as far as it is known.
-    pub(super) latency: Duration,
 }
 
 impl Control {
@@ -127,12 +117,18 @@ impl Control {
             gradient: Gradient::new(min, max),
             stage: Stage::Steady,
             began: (Duration::ZERO, Totals::default()),
+            event_loop: EventLoop::Unknown,
         }
     }
 
     /// What holds at the beginning.
     pub(super) fn first(&self) -> Verdict {
-        Verdict { bound: self.gradient.bound(), look_at: WINDOW_MIN, look_by: SILENCE, latency: Duration::ZERO }
+        Verdict { bound: self.gradient.bound(), look_at: WINDOW_MIN, look_by: SILENCE }
+    }
+
+    /// How whoever answers is doing now.
+    pub(super) fn is_told(&mut self, event_loop: EventLoop) {
+        self.event_loop = event_loop;
     }
 
     /// Takes what was seen until now. `quickest` takes the quickest answer since it was asked for last.
@@ -141,11 +137,10 @@ impl Control {
         now: Duration,
         totals: Totals,
         in_flight: u32,
-        event_loop: EventLoop,
         quickest: impl FnOnce() -> Option<Quickest>,
     ) -> Verdict {
         let look_at = match self.stage {
-            Stage::Steady => self.steady(now, totals, in_flight, event_loop, quickest),
+            Stage::Steady => self.steady(now, totals, in_flight, quickest),
             Stage::Drains { until }
                 if f64::from(in_flight) > f64::from(self.gradient.bound()) + 1.0 && now < until =>
             {
@@ -165,9 +160,13 @@ impl Control {
                 now + self.shortest()
             }
         };
-        let latency = seconds(self.gradient.latency());
-        let look_by = (self.began.0 + self.silence(in_flight, event_loop)).clamp(now + LOOK_AGAIN, now + SILENCE);
-        Verdict { bound: self.gradient.bound(), look_at, look_by, latency }
+        let look_by = match self.event_loop {
+            EventLoop::Unknown => now + SILENCE,
+            EventLoop::OnTime => {
+                (self.began.0 + self.silence(in_flight)).clamp(now + LOOK_AGAIN, now + SILENCE)
+            }
+        };
+        Verdict { bound: self.gradient.bound(), look_at, look_by }
     }
 
     fn steady(
@@ -175,7 +174,6 @@ impl Control {
         now: Duration,
         totals: Totals,
         in_flight: u32,
-        event_loop: EventLoop,
         quickest: impl FnOnce() -> Option<Quickest>,
     ) -> Duration {
         let (began, before) = self.began;
@@ -194,7 +192,7 @@ impl Control {
                 self.stage = Stage::Drains { until: now + wait };
                 return now;
             }
-        } else if seen.count() < ANSWERS_MIN && lasted >= self.silence(in_flight, event_loop) {
+        } else if seen.count() < ANSWERS_MIN && lasted >= self.silence(in_flight) {
             if in_flight >= self.gradient.bound() {
                 self.gradient.silence();
             } else {
@@ -208,10 +206,9 @@ impl Control {
     }
 
     /// How long nobody, or nearly nobody, is answered before it means something.
-    fn silence(&self, in_flight: u32, event_loop: EventLoop) -> Duration {
-        if event_loop == EventLoop::OnTime {
-            let some = self.gradient.turn(SILENCE_ANSWERS);
-            return seconds(some).clamp(SILENCE_ON_TIME, SILENCE_MAX);
+    fn silence(&self, in_flight: u32) -> Duration {
+        if self.event_loop == EventLoop::OnTime {
+            return seconds(self.gradient.turn(SILENCE_ANSWERS)).clamp(SILENCE_ON_TIME, SILENCE_MAX);
         }
         let least = if self.gradient.is_known() { SILENCE_KNOWN } else { SILENCE };
         let turns = SILENCE_TURNS * self.gradient.one_by_one(in_flight);

@@ -13,7 +13,7 @@ fn gate(bound: u32, queue: u32) -> Arc<Gate> {
 }
 
 fn enter(gate: &Gate, priority: Priority) -> Entry<'_> {
-    gate.enter(priority, Instant::now())
+    gate.enter(priority, Instant::now(), || EventLoop::Unknown)
 }
 
 fn wait(gate: &Gate, priority: Priority) -> Waiting<'_> {
@@ -44,7 +44,7 @@ fn as_many_are_in_as_may_be() {
     let gate = gate(2, 0);
     assert!(is_in(&gate) && is_in(&gate));
     assert!(matches!(enter(&gate, Priority::High), Entry::Shed(Cause::InFlight)));
-    gate.leave(Instant::now());
+    gate.leave();
     assert!(is_in(&gate));
     assert_eq!((gate.in_flight(), gate.entered(), gate.queued()), (2, 3, 0));
 }
@@ -55,15 +55,15 @@ fn who_waits_is_let_in_by_who_leaves() {
     assert!(is_in(&gate));
     let (mut one, mut two) = (wait(&gate, Priority::Normal), wait(&gate, Priority::Normal));
     assert_eq!((word(&mut one), word(&mut two)), (None, None));
-    gate.leave(Instant::now());
+    gate.leave();
     assert_eq!((word(&mut one), word(&mut two)), (Some(Word::In), None));
     // A newcomer does not overtake who waits.
     let mut three = wait(&gate, Priority::Normal);
-    gate.leave(Instant::now());
+    gate.leave();
     assert_eq!((word(&mut two), word(&mut three)), (Some(Word::In), None));
-    gate.leave(Instant::now());
+    gate.leave();
     assert_eq!(word(&mut three), Some(Word::In));
-    gate.leave(Instant::now());
+    gate.leave();
     assert_eq!((gate.in_flight(), gate.queued(), gate.entered()), (0, 0, 4));
 }
 
@@ -75,9 +75,9 @@ fn a_high_priority_is_let_in_first_and_takes_the_place_of_a_low_one_in_a_full_qu
     assert!(matches!(enter(&gate, Priority::Low), Entry::Shed(Cause::QueueFull)));
     let mut high = wait(&gate, Priority::High);
     assert_eq!(word(&mut low), Some(Word::Shed(Cause::Outranked)));
-    gate.leave(Instant::now());
+    gate.leave();
     assert_eq!((word(&mut high), word(&mut normal)), (Some(Word::In), None));
-    gate.leave(Instant::now());
+    gate.leave();
     assert_eq!(word(&mut normal), Some(Word::In));
 }
 
@@ -89,7 +89,7 @@ fn who_waits_for_too_long_is_told_so_and_leaves_the_queue() {
     assert_eq!(block_on(waiting.over(|_| EventLoop::Unknown)), Err(Cause::WaitedOut));
     assert_eq!(gate.queued(), 0);
     drop(waiting);
-    gate.leave(Instant::now());
+    gate.leave();
     assert_eq!((gate.in_flight(), gate.entered()), (0, 1));
 }
 
@@ -101,7 +101,7 @@ fn who_has_gone_leaves_the_queue_and_passes_on_what_he_was_given() {
     let mut three = wait(&gate, Priority::Normal);
     drop(one);
     assert_eq!(gate.queued(), 2);
-    gate.leave(Instant::now());
+    gate.leave();
     // He was let in and does not know it yet.
     drop(two);
     assert_eq!(word(&mut three), Some(Word::In));
@@ -134,7 +134,7 @@ fn rush(bound: u32, queue: u32, threads: usize, turns: usize) -> Arc<Gate> {
         answered.fetch_add(1, Ordering::SeqCst);
         std::thread::yield_now();
         inside.fetch_sub(1, Ordering::SeqCst);
-        gate.leave(Instant::now());
+        gate.leave();
     };
     std::thread::scope(|scope| {
         for thread in 0..threads {
