@@ -50,7 +50,7 @@ fn app(lines: &str) -> App {
 
 /// A bound as it is where nothing else is said, with this much of it.
 fn limit_of(app: &str, bound: Bound, queue: u32) -> Arc<Limit> {
-    let wait = Duration::from_secs(u64::from(queue > 0));
+    let wait = if queue > 0 { Duration::from_secs(2) } else { Duration::ZERO };
     let label = format!("app {app}");
     Arc::new(Limit { label, bound, queue, wait, lag: None, shed_status: 503 })
 }
@@ -79,7 +79,7 @@ fn a_file_alone_is_an_application_with_every_default() {
         concurrency: None,
         queue: 1024,
         queue_wait: Duration::from_secs(30),
-        limit: Some(limit_of("api", Bound::Adaptive { min: 1, max: 4096 }, 128)),
+        limit: Some(limit_of("api", Bound::Adaptive { min: 1, max: 4096 }, 4096)),
         timeout: Duration::from_secs(60),
         start_timeout: Duration::from_secs(30),
         stop_timeout: Duration::from_secs(10),
@@ -352,15 +352,15 @@ fn a_name_says_what_is_run() {
 #[test]
 fn an_application_has_a_bound_unless_its_file_says_otherwise() {
     for (lines, expected) in [
-        ("", Some(limit_of("api", Bound::Adaptive { min: 1, max: 4096 }, 128))),
+        ("", Some(limit_of("api", Bound::Adaptive { min: 1, max: 4096 }, 4096))),
         ("limit off", None),
-        ("limit in_flight 8", Some(limit_of("api", Bound::Fixed(8), 128))),
+        ("limit in_flight 8", Some(limit_of("api", Bound::Fixed(8), 4096))),
         ("limit in_flight 8 queue 0", Some(limit_of("api", Bound::Fixed(8), 0))),
         ("limit {\nin_flight 8\nqueue 4\n}", Some(limit_of("api", Bound::Fixed(8), 4))),
-        ("limit adaptive max 64", Some(limit_of("api", Bound::Adaptive { min: 1, max: 64 }, 128))),
+        ("limit adaptive max 64", Some(limit_of("api", Bound::Adaptive { min: 1, max: 64 }, 4096))),
         ("limit queue 16", Some(limit_of("api", Bound::Adaptive { min: 1, max: 4096 }, 16))),
-        ("limit wait 1s", Some(limit_of("api", Bound::Adaptive { min: 1, max: 4096 }, 128))),
-        ("limit shed 503", Some(limit_of("api", Bound::Adaptive { min: 1, max: 4096 }, 128))),
+        ("limit wait 2s", Some(limit_of("api", Bound::Adaptive { min: 1, max: 4096 }, 4096))),
+        ("limit shed 503", Some(limit_of("api", Bound::Adaptive { min: 1, max: 4096 }, 4096))),
         (
             "limit lag 70ms",
             Some(Arc::new(Limit {
@@ -373,7 +373,7 @@ fn an_application_has_a_bound_unless_its_file_says_otherwise() {
     }
     for lines in ["command shop/bin/serve", "supervise off 127.0.0.1:3000"] {
         let limit = app(&format!("app {{\nname other\n{lines}\n}}")).limit;
-        assert_eq!(limit, Some(limit_of("other", Bound::Adaptive { min: 1, max: 4096 }, 128)), "{lines}");
+        assert_eq!(limit, Some(limit_of("other", Bound::Adaptive { min: 1, max: 4096 }, 4096)), "{lines}");
     }
 }
 
