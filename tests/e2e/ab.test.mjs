@@ -27,9 +27,8 @@ export default { fetch: () => Response.json({ rows, padding }) };
 test("an app with nothing configured answers ab, and nothing but 200 and 503 is seen", { skip }, async (context) => {
   const { statuses, said, server } = await bench(context, "");
   context.diagnostic(`${statuses.get(200) ?? 0} answered, ${statuses.get(503) ?? 0} refused; ${timing(said)}`);
-  // How many are refused depends on how quickly they ask again. Whoever was there at first has room: a hundred clients never
-  // fill a queue of 128.
-  assert.ok((statuses.get(200) ?? 0) >= AT_ONCE, `too few were answered: ${[...statuses]}`);
+  // A hundred clients that wait for their answers are no flood: at some milliseconds each, nobody waits for a second.
+  assert.ok((statuses.get(200) ?? 0) >= 0.99 * REQUESTS, `too few were answered: ${[...statuses]}`);
   await stillServes(server);
 });
 

@@ -33,7 +33,7 @@ const SERVER: &str = "server";
 /// How long a request waits in a queue that does not say it: as long as few people notice.
 const WAIT: Duration = Duration::from_secs(1);
 /// And before an application whose file says nothing of bounds: a first page that is late is better than none.
-const WAIT_OF_APP: Duration = Duration::from_secs(2);
+const WAIT_OF_APP: Duration = Duration::from_secs(3);
 /// Requests that wait there: those of some hundred people's pages. How many can be answered in time is found out once
 /// they stand.
 const QUEUE_OF_APP: u32 = 4096;

@@ -50,7 +50,7 @@ fn app(lines: &str) -> App {
 
 /// A bound as it is where nothing else is said, with this much of it.
 fn limit_of(app: &str, bound: Bound, queue: u32) -> Arc<Limit> {
-    let wait = if queue > 0 { Duration::from_secs(2) } else { Duration::ZERO };
+    let wait = if queue > 0 { Duration::from_secs(3) } else { Duration::ZERO };
     let label = format!("app {app}");
     Arc::new(Limit { label, bound, queue, wait, lag: None, shed_status: 503 })
 }
@@ -359,7 +359,7 @@ fn an_application_has_a_bound_unless_its_file_says_otherwise() {
         ("limit {\nin_flight 8\nqueue 4\n}", Some(limit_of("api", Bound::Fixed(8), 4))),
         ("limit adaptive max 64", Some(limit_of("api", Bound::Adaptive { min: 1, max: 64 }, 4096))),
         ("limit queue 16", Some(limit_of("api", Bound::Adaptive { min: 1, max: 4096 }, 16))),
-        ("limit wait 2s", Some(limit_of("api", Bound::Adaptive { min: 1, max: 4096 }, 4096))),
+        ("limit wait 3s", Some(limit_of("api", Bound::Adaptive { min: 1, max: 4096 }, 4096))),
         ("limit shed 503", Some(limit_of("api", Bound::Adaptive { min: 1, max: 4096 }, 4096))),
         (
             "limit lag 70ms",

@@ -268,7 +268,7 @@ pub(super) fn is_onehop(name: &str) -> bool {
 /// How long a limiter of ours lets wait, where it was told to or does so by default.
 pub(super) fn wait_of(name: &str) -> Option<Duration> {
     match name {
-        "onehop" => Some(Duration::from_secs(1)),
+        "onehop" => Some(Duration::from_secs(3)),
         "onehop-fixed" => Some(Duration::from_millis(250)),
         _ => None,
     }

@@ -209,7 +209,7 @@ impl Gate {
     fn look_by(&self) -> Option<Instant> {
         match &self.bound {
             Ceiling::Fixed(_) => None,
-            Ceiling::Adaptive(adaptive) => Some(adaptive.look_by()),
+            Ceiling::Adaptive(adaptive) => Some(adaptive.look_by(self.queued())),
         }
     }
 
@@ -231,7 +231,7 @@ impl Gate {
                 return Entry::In;
             }
             let stale = queue.take_stale(now);
-            let (has_room, outranked) = match queue.make_room(priority) {
+            let (has_room, outranked) = match queue.make_room(priority, now) {
                 Room::Free => (true, None),
                 Room::InsteadOf(outranked) => (true, Some(outranked)),
                 Room::None => (false, None),

@@ -3,13 +3,14 @@
 //!
 //! A queue that stands makes everybody late, and first come first served then answers those whose clients are about to
 //! leave. So while the first one has waited for long, and that for long (as in CoDel, RFC 8289 section 4.2, which looks
-//! at the age of what stands first and not at the length), the newest are let in, and what has waited for more than the
-//! target is told so (adaptive LIFO and controlled delay; Maurer, "Fail at Scale", ACM Queue 13(8), 2015), as is at once who
-//! would come to wait so long. Once it was empty it is in order again.
+//! at the age of what stands first and not at the length), or more wait for a while than can be let in in time, the
+//! newest are let in, and what has waited for more than the target is told so (adaptive LIFO and controlled delay; Maurer,
+//! "Fail at Scale", ACM Queue 13(8), 2015), as is at once who would come to wait so long. Once it was empty it is in order
+//! again.
 //!
 //! Knows who waits and in which order; not who has room. The time is an argument.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use onehop_config::checked::limit::Priority;
@@ -18,8 +19,14 @@ use tokio::sync::oneshot;
 use super::gate::Word;
 use crate::limits::{LIMIT_QUEUE_LATE_PART, LIMIT_QUEUE_STANDING_PART, LIMIT_QUEUE_TARGET_PART};
 
-/// Those let in lately of whom the time from one to the next is the mean.
-const TURNS: u32 = 8;
+/// The pace at which a queue is emptied is that of so long, …
+const PACE_TIME: Duration = Duration::from_millis(500);
+
+/// … and of so many at least: some answer many at a time.
+const PACE_BY_MIN: u64 = 16;
+
+/// It is noted so often how many were let in.
+const PACE_MARK_PERIOD: Duration = Duration::from_millis(50);
 
 /// Where somebody is told that he waits no more.
 pub(super) type Sender = oneshot::Sender<Word>;
@@ -62,8 +69,10 @@ struct Ages {
     late: Duration,
     /// One whose first one had, for so long, stands.
     standing: Duration,
-    /// In one that stands nobody waits for longer.
+    /// In one that stands nobody waits for longer. One in which too many wait for so long stands.
     target: Duration,
+    /// Nobody waits for longer.
+    wait: Duration,
 }
 
 /// Those of one priority.
@@ -72,10 +81,12 @@ struct Class {
     /// By number, so the first one has waited for the longest time.
     waiting: BTreeMap<u64, Waiter>,
     health: Health,
-    /// When the last one was let in, …
-    taken: Option<Instant>,
-    /// … and the time from one to the next, in the mean of the last ones.
-    turn: Option<Duration>,
+    /// How many were let in since it was empty, …
+    taken: u64,
+    /// … and had been at some moments, oldest first; see PACE_TIME.
+    marks: VecDeque<(Instant, u64)>,
+    /// Since when more wait than are let in in time, or nearly so.
+    full_since: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -103,6 +114,7 @@ impl Queue {
             late: wait / LIMIT_QUEUE_LATE_PART,
             standing: wait / LIMIT_QUEUE_STANDING_PART,
             target: wait / LIMIT_QUEUE_TARGET_PART,
+            wait,
         };
         Self { classes: Default::default(), length: 0, length_max, next: 0, ages }
     }
@@ -117,10 +129,11 @@ impl Queue {
     }
 
     /// Whether a newcomer may wait. In a queue that is full, the newest of the lowest priority makes room for a
-    /// higher one: he has waited for the shortest time. While a class stands, no more of it wait than are let in before
-    /// they are too old: who would wait for nothing is told so at once.
-    pub(super) fn make_room(&mut self, priority: Priority) -> Room {
-        if self.classes.get(priority as usize).is_some_and(|class| class.is_full(self.ages.target)) {
+    /// higher one: he has waited for the shortest time. Of a class no more wait than are let in before they are too
+    /// old: who would wait for nothing is told so at once.
+    pub(super) fn make_room(&mut self, priority: Priority, now: Instant) -> Room {
+        let ages = self.ages;
+        if self.classes.get_mut(priority as usize).is_some_and(|class| class.is_full(now, ages)) {
             return Room::None;
         }
         if self.length < self.length_max {
@@ -198,22 +211,53 @@ impl Class {
             Health::Standing => self.waiting.pop_last(),
             Health::Emptied | Health::Late { .. } => self.waiting.pop_first(),
         }?;
-        if let Some(before) = self.taken.replace(now) {
-            let turn = now.saturating_duration_since(before);
-            let mean = self.turn.unwrap_or(turn);
-            self.turn = Some(mean - mean / TURNS + turn / TURNS);
+        self.taken += 1;
+        if self.marks.back().is_none_or(|mark| now.saturating_duration_since(mark.0) >= PACE_MARK_PERIOD) {
+            self.marks.push_back((now, self.taken));
+        }
+        let is_enough = |mark: &(Instant, u64)| {
+            now.saturating_duration_since(mark.0) >= PACE_TIME && self.taken - mark.1 >= PACE_BY_MIN
+        };
+        while self.marks.get(1).is_some_and(is_enough) {
+            self.marks.pop_front();
         }
         Some(waiter)
     }
 
-    /// Whether as many wait as are let in within this time; known only of a class that stands.
-    fn is_full(&self, target: Duration) -> bool {
-        let Some(turn) = self.turn.filter(|_| self.health == Health::Standing) else { return false };
-        let places = target.as_nanos() / turn.as_nanos().max(1);
-        self.waiting.len() as u128 >= places.max(1)
+    /// Whether a newcomer would be too old before he is let in, in a class that stands. Where so many wait for a while it
+    /// does.
+    fn is_full(&mut self, now: Instant, ages: Ages) -> bool {
+        let length = self.waiting.len() as u128;
+        if self.health != Health::Standing {
+            let places = self.places(ages.wait, now);
+            let since = if length >= places { *self.full_since.get_or_insert(now) } else { now };
+            if length < places / 2 {
+                self.full_since = None;
+            }
+            if now.saturating_duration_since(since) < ages.target {
+                return false;
+            }
+            self.health = Health::Standing;
+        }
+        length >= self.places(ages.target, now)
+    }
+
+    /// How many are let in within this time at the pace of now; one at least, and no end of them where it is not known.
+    fn places(&self, time: Duration, now: Instant) -> u128 {
+        let Some((since, before)) = self.marks.front() else { return u128::MAX };
+        let (took, taken) = (now.saturating_duration_since(*since), self.taken - before);
+        if taken < PACE_BY_MIN || took < PACE_MARK_PERIOD {
+            return u128::MAX;
+        }
+        (time.as_nanos() * u128::from(taken)).div_ceil(took.as_nanos())
     }
 
     fn observe(&mut self, now: Instant, ages: Ages) {
+        if self.waiting.is_empty() {
+            self.taken = 0;
+            self.marks.clear();
+            self.full_since = None;
+        }
         self.health = match (self.health, self.age(now)) {
             (_, None) => Health::Emptied,
             (Health::Standing, Some(_)) => Health::Standing,

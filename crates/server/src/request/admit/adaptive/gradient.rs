@@ -80,6 +80,13 @@ const GROWTH_STREAK: u32 = 4;
 /// … by this one: from 2 to 200 in two seconds.
 const GROWTH_SHARE: f64 = 0.25;
 
+/// Where the event loop has time, and answers come at a pace that explains no more than this share of those in flight
+/// (Little's law), the others wait for something of their own, …
+const FLOWING_MIN: f64 = 0.5;
+
+/// … and the bound grows by this share of itself at once.
+const GROWTH_STALLED: f64 = 0.5;
+
 /// Seconds in which a bound was not met, after which it opens: an overload that has gone may come again at once.
 const HOLD: f64 = 30.0;
 
@@ -149,6 +156,8 @@ pub(super) struct Window {
     pub(super) dropped: f64,
     /// Seconds.
     pub(super) lasted: f64,
+    /// It is known that the event loop of whoever answers has time.
+    pub(super) has_time: bool,
 }
 
 /// What is known of a queue, to see whether it is one.
@@ -321,7 +330,7 @@ impl Gradient {
             self.floor = Some(floor + weight * waited);
             if is_met {
                 if !self.squeezed(window) {
-                    self.grow();
+                    self.grow(window);
                 }
             } else {
                 self.streak = 0;
@@ -363,9 +372,9 @@ impl Gradient {
     }
 
     /// Nobody was answered for a while: those who are in flight may wait for each other.
-    pub(super) fn silence(&mut self) {
+    pub(super) fn silence(&mut self, in_flight: u32) {
         self.unmet = 0.0;
-        self.bound = (self.bound * OPENING).min(self.max);
+        self.bound = (self.bound.max(in_flight.into()) * OPENING).min(self.max);
     }
 
     /// The least latency at all, where this was the least one of a window.
@@ -461,9 +470,14 @@ impl Gradient {
         true
     }
 
-    fn grow(&mut self) {
+    fn grow(&mut self, window: &Window) {
         self.streak = self.streak.saturating_add(1);
-        let step = GROWTH * self.bound.sqrt();
-        self.bound += if self.streak > GROWTH_STREAK { step.max(GROWTH_SHARE * self.bound) } else { step };
+        let is_stalled = window.has_time && window.rate * window.latency < FLOWING_MIN * window.in_flight;
+        let share = match self.streak {
+            _ if is_stalled => GROWTH_STALLED,
+            0..=GROWTH_STREAK => 0.0,
+            _ => GROWTH_SHARE,
+        };
+        self.bound += (GROWTH * self.bound.sqrt()).max(share * self.bound);
     }
 }

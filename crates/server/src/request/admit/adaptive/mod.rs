@@ -22,8 +22,11 @@ use crate::request::core::Padded;
 /// Cores with sums of their own; those beyond share them.
 const SUMS_MAX: usize = 64;
 
-/// Those who wait look no more often than this.
+/// One who waits looks no more often than this, …
 const LOOK_GAP: Duration = Duration::from_millis(10);
+
+/// … and in that time so many in the mean, however many wait.
+const LOOKS_PER_GAP: u32 = 8;
 
 /// A bound that follows what its requests take.
 pub struct Adaptive {
@@ -80,11 +83,12 @@ impl Adaptive {
         }
     }
 
-    /// When somebody who waits should look ([`Adaptive::is_met`]), though nobody else comes. Never in the past, so that
-    /// who waits for it does not turn in circles while another core is at it.
-    pub fn look_by(&self) -> Instant {
-        let at =
-            Duration::from_nanos(self.look_by.load(Ordering::Relaxed)).max(self.started.elapsed() + LOOK_GAP);
+    /// When one of so many who wait should look ([`Adaptive::is_met`]), though nobody else comes. Never in the past, so
+    /// that who waits for it does not turn in circles while another core is at it; by chance, so that not all do at once.
+    pub fn look_by(&self, waiting: usize) -> Instant {
+        let many = u32::try_from(waiting).unwrap_or(u32::MAX) / LOOKS_PER_GAP;
+        let gap = LOOK_GAP + LOOK_GAP.saturating_mul(many).mul_f64(2.0 * fastrand::f64());
+        let at = Duration::from_nanos(self.look_by.load(Ordering::Relaxed)).max(self.started.elapsed() + gap);
         self.started.checked_add(at).unwrap_or(self.started)
     }
 

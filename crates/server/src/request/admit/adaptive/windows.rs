@@ -77,6 +77,8 @@ pub(super) struct Control {
     began: (Duration, Totals),
     /// As it was told last.
     event_loop: EventLoop,
+    /// When some had been answered last, and how many had been then.
+    heard: (Duration, u64),
 }
 
 /// How whoever answers is doing, as far as that is known.
@@ -118,6 +120,7 @@ impl Control {
             stage: Stage::Steady,
             began: (Duration::ZERO, Totals::default()),
             event_loop: EventLoop::Unknown,
+            heard: (Duration::ZERO, 0),
         }
     }
 
@@ -139,6 +142,15 @@ impl Control {
         in_flight: u32,
         quickest: impl FnOnce() -> Option<Quickest>,
     ) -> Verdict {
+        if totals.count().wrapping_sub(self.heard.1) >= ANSWERS_MIN {
+            self.heard = (now, totals.count());
+        }
+        if !matches!(self.stage, Stage::Steady) && self.is_idle(now, in_flight) {
+            // Whoever is in flight was not too much.
+            self.gradient.silence(in_flight);
+            self.stage = Stage::Steady;
+            self.began = (now, totals);
+        }
         let look_at = match self.stage {
             Stage::Steady => self.steady(now, totals, in_flight, quickest),
             Stage::Drains { until }
@@ -185,7 +197,11 @@ impl Control {
         let calm = self.gradient.is_calm().then_some(WINDOW_CALM);
         let mut whole = WINDOW_WHOLE.iter().chain(&calm);
         if whole.any(|(age, count)| lasted >= *age && seen.count() >= *count) {
-            self.gradient.window(&window(&seen, quickest(), lasted), in_flight);
+            let window = Window {
+                has_time: self.event_loop == EventLoop::OnTime,
+                ..window(&seen, quickest(), lasted)
+            };
+            self.gradient.window(&window, in_flight);
             if self.gradient.is_far_below(in_flight) {
                 let many = in_flight.saturating_sub(self.gradient.bound());
                 let wait = seconds(DRAIN_TURNS * self.gradient.turn(many.into())).min(DRAIN_MAX) + DRAIN_MORE;
@@ -194,7 +210,7 @@ impl Control {
             }
         } else if seen.count() < ANSWERS_MIN && lasted >= self.silence(in_flight) {
             if in_flight >= self.gradient.bound() {
-                self.gradient.silence();
+                self.gradient.silence(in_flight);
             } else {
                 self.gradient.idle(lasted.as_secs_f64(), in_flight);
             }
@@ -203,6 +219,13 @@ impl Control {
         }
         self.began = (now, totals);
         now + self.shortest()
+    }
+
+    /// The bound is met, the event loop has time, and nobody, or nearly nobody, is answered.
+    fn is_idle(&self, now: Duration, in_flight: u32) -> bool {
+        self.event_loop == EventLoop::OnTime
+            && in_flight >= self.gradient.bound()
+            && now.saturating_sub(self.heard.0) >= self.silence(in_flight)
     }
 
     /// How long nobody, or nearly nobody, is answered before it means something.
@@ -236,6 +259,7 @@ fn window(seen: &Totals, quickest: Option<Quickest>, lasted: Duration) -> Window
         in_flight: seen.in_flight(),
         dropped: seen.dropped() as f64 / seen.count().max(1) as f64,
         lasted,
+        has_time: false,
     }
 }
 

@@ -13,7 +13,7 @@ const PRIORITIES: [Priority; 3] = [Priority::Low, Priority::Normal, Priority::Hi
 /// One more, and where he listens.
 fn join(queue: &mut Queue, priority: Priority, now: Instant) -> (Ticket, Receiver) {
     let (to, from) = oneshot::channel();
-    assert!(matches!(queue.make_room(priority), Room::Free));
+    assert!(matches!(queue.make_room(priority, now), Room::Free));
     (queue.push(priority, now, to), from)
 }
 
@@ -52,13 +52,13 @@ fn in_a_full_queue_the_newest_of_the_lowest_priority_makes_room() {
     let _normal = join(&mut queue, Priority::Normal, now);
     let _older = join(&mut queue, Priority::Low, now);
     let mut newer = join(&mut queue, Priority::Low, now);
-    assert!(matches!(queue.make_room(Priority::Low), Room::None));
-    let Room::InsteadOf(outranked) = queue.make_room(Priority::Normal) else { panic!("no room") };
+    assert!(matches!(queue.make_room(Priority::Low, now), Room::None));
+    let Room::InsteadOf(outranked) = queue.make_room(Priority::Normal, now) else { panic!("no room") };
     assert!(is_told(&mut newer.1, outranked));
     assert_eq!(queue.len(), 2);
     let _high = join(&mut queue, Priority::High, now);
-    assert!(matches!(queue.make_room(Priority::High), Room::InsteadOf(_)));
-    assert!(matches!(queue.make_room(Priority::High), Room::Free));
+    assert!(matches!(queue.make_room(Priority::High, now), Room::InsteadOf(_)));
+    assert!(matches!(queue.make_room(Priority::High, now), Room::Free));
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn overloaded(milliseconds: u32) -> (Queue, Vec<(Ticket, Receiver)>, Instant) {
     for turn in 0..milliseconds / 10 {
         now = begun + Duration::from_millis(10) * turn;
         queue.take_stale(now);
-        if let Room::Free = queue.make_room(Priority::Normal) {
+        if let Room::Free = queue.make_room(Priority::Normal, now) {
             all.push(join(&mut queue, Priority::Normal, now));
         }
         if turn % 2 == 1 {
@@ -110,10 +110,10 @@ fn in_a_queue_that_stands_no_more_wait_than_are_let_in_in_time() {
     // One each twenty milliseconds, the last one just now, and nobody waits for more than a hundred.
     assert_eq!(queue.len(), 4);
     let _fifth = join(&mut queue, Priority::Normal, now);
-    assert!(matches!(queue.make_room(Priority::Normal), Room::None), "he is told at once");
-    assert!(matches!(queue.make_room(Priority::High), Room::Free), "that is nothing to a higher one");
+    assert!(matches!(queue.make_room(Priority::Normal, now), Room::None), "he is told at once");
+    assert!(matches!(queue.make_room(Priority::High, now), Room::Free), "that is nothing to a higher one");
     queue.take_next(now);
-    assert!(matches!(queue.make_room(Priority::Normal), Room::Free));
+    assert!(matches!(queue.make_room(Priority::Normal, now), Room::Free));
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn of_a_flood_nearly_all_are_refused_at_once() {
     for milli in 0..5_000 {
         let now = begun + Duration::from_millis(milli);
         late += queue.take_stale(now).len();
-        match queue.make_room(Priority::Normal) {
+        match queue.make_room(Priority::Normal, now) {
             Room::Free => all.push(join(&mut queue, Priority::Normal, now)),
             Room::InsteadOf(_) => panic!("all are equal"),
             Room::None => at_once += 1,
@@ -133,6 +133,52 @@ fn of_a_flood_nearly_all_are_refused_at_once() {
         }
     }
     assert!(at_once > 4_000 && late < 500, "{at_once} at once, {late} late");
+}
+
+/// A queue in which one comes each millisecond and one is let in each twenty, after so long.
+fn flooded(milliseconds: u64) -> (Queue, Vec<(Ticket, Receiver)>, Instant) {
+    let (mut queue, begun) = (Queue::new(4_096, WAIT), Instant::now());
+    let (mut all, mut now) = (Vec::new(), begun);
+    for milli in 0..milliseconds {
+        now = begun + Duration::from_millis(milli);
+        queue.take_stale(now);
+        if let Room::Free = queue.make_room(Priority::Normal, now) {
+            all.push(join(&mut queue, Priority::Normal, now));
+        }
+        if milli % 20 == 0 {
+            queue.take_next(now);
+        }
+    }
+    (queue, all, now)
+}
+
+#[test]
+fn a_flood_is_known_by_the_pace_at_which_some_are_let_in() {
+    // Seventeen were let in: who comes now would wait for six seconds.
+    let (queue, all, _) = flooded(345);
+    assert_eq!((all.len(), queue.classes[1].health), (345, Health::Emptied));
+    // A tenth of a second later it stands, and soon only those wait who will be let in.
+    let (queue, _, _) = flooded(600);
+    assert_eq!(queue.classes[1].health, Health::Standing);
+    assert!(queue.len() <= 6, "{} wait", queue.len());
+}
+
+#[test]
+fn a_burst_that_is_answered_in_time_is_no_flood() {
+    let (mut queue, begun) = (Queue::new(4_096, WAIT), Instant::now());
+    let mut all = Vec::new();
+    // A thousand come within a tenth of a second, ten are let in each ten milliseconds, in one go.
+    for milli in 0..780 {
+        let now = begun + Duration::from_millis(milli);
+        queue.take_stale(now);
+        for _ in 0..if milli < 100 { 8 } else { 0 } {
+            all.push(join(&mut queue, Priority::Normal, now));
+        }
+        if milli % 10 == 9 {
+            (0..10).for_each(|_| drop(queue.take_next(now)));
+        }
+    }
+    assert_eq!((all.len(), queue.len()), (800, 20));
 }
 
 #[test]
@@ -171,14 +217,14 @@ fn that_the_low_ones_stand_is_nothing_to_the_high_ones() {
 fn a_queue_full_of_departed_clients_is_an_empty_one() {
     let (mut queue, now) = (Queue::new(10_000, WAIT), Instant::now());
     let all: Vec<_> = (0..10_000).map(|_| join(&mut queue, Priority::Normal, now)).collect();
-    assert!(matches!(queue.make_room(Priority::Normal), Room::None));
+    assert!(matches!(queue.make_room(Priority::Normal, now), Room::None));
     for (ticket, _) in &all {
         assert!(queue.remove(*ticket));
         assert!(!queue.remove(*ticket));
     }
     assert_eq!(queue.len(), 0);
     assert!(queue.take_next(now).is_none() && queue.take_stale(now).is_empty());
-    assert!(matches!(queue.make_room(Priority::Low), Room::Free));
+    assert!(matches!(queue.make_room(Priority::Low, now), Room::Free));
 }
 
 /// What happens to a queue.
@@ -228,7 +274,7 @@ proptest! {
         for event in events {
             match event {
                 Event::Joins(priority) => {
-                    let room = queue.make_room(priority);
+                    let room = queue.make_room(priority, now);
                     let is_full = all.len() == length_max;
                     match room {
                         Room::Free => prop_assert!(!is_full),
