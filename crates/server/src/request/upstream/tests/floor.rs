@@ -223,6 +223,7 @@ fn a_connection_rests_no_longer_than_its_answer_says() {
         // Held against what is planned: a busy machine may retire it later than that.
         assert_eq!(asked.rest_for(&connection), Duration::from_millis(750));
         finish(&core, &asked, connection);
+        assert_eq!(asked.counts().idle, 1);
     });
     let answer = b"HTTP/1.1 200 OK\r\nKeep-Alive: timeout=1\r\nContent-Length: 0\r\n\r\n";
     let begun = Instant::now();
