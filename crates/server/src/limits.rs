@@ -688,6 +688,10 @@ pub const LIMIT_QUEUE_STANDING_PART: u32 = 2;
 /// section 4.4 are of a network's round trip; what waits here waits for an answer.
 pub const LIMIT_QUEUE_TARGET_PART: u32 = 8;
 
+/// In a queue that stands no more wait than are let in within this part of that, so that most of those who are refused are
+/// at once: the newest is next, and the others stay until they are too old.
+pub const LIMIT_QUEUE_LENGTH_PART: u32 = 3;
+
 /// How far back is looked to see how fast a limit's requests are answered: long enough for slow answers to be seen, short
 /// enough that it is the rate of now.
 pub const DRAIN_WINDOW: Duration = Duration::from_secs(5);

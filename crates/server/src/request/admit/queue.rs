@@ -17,7 +17,9 @@ use onehop_config::checked::limit::Priority;
 use tokio::sync::oneshot;
 
 use super::gate::Word;
-use crate::limits::{LIMIT_QUEUE_LATE_PART, LIMIT_QUEUE_STANDING_PART, LIMIT_QUEUE_TARGET_PART};
+use crate::limits::{
+    LIMIT_QUEUE_LATE_PART, LIMIT_QUEUE_LENGTH_PART, LIMIT_QUEUE_STANDING_PART, LIMIT_QUEUE_TARGET_PART,
+};
 
 /// The pace at which a queue is emptied is that of so long, …
 const PACE_TIME: Duration = Duration::from_millis(500);
@@ -224,8 +226,8 @@ impl Class {
         Some(waiter)
     }
 
-    /// Whether a newcomer would be too old before he is let in, in a class that stands. Where so many wait for a while it
-    /// does.
+    /// Whether there is no room for a newcomer, which is so only in a class that stands: where for a while more wait than
+    /// are let in before they are too old, it does.
     fn is_full(&mut self, now: Instant, ages: Ages) -> bool {
         let length = self.waiting.len() as u128;
         if self.health != Health::Standing {
@@ -239,7 +241,7 @@ impl Class {
             }
             self.health = Health::Standing;
         }
-        length >= self.places(ages.target, now)
+        length >= self.places(ages.target / LIMIT_QUEUE_LENGTH_PART, now)
     }
 
     /// How many are let in within this time at the pace of now; one at least, and no end of them where it is not known.

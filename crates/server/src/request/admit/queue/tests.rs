@@ -107,10 +107,13 @@ fn a_queue_that_stands_lets_in_the_newest_and_sends_away_the_old() {
 #[test]
 fn in_a_queue_that_stands_no_more_wait_than_are_let_in_in_time() {
     let (mut queue, _all, now) = overloaded(3_000);
-    // One each twenty milliseconds, the last one just now, and nobody waits for more than a hundred.
-    assert_eq!(queue.len(), 4);
-    let _fifth = join(&mut queue, Priority::Normal, now);
-    assert!(matches!(queue.make_room(Priority::Normal, now), Room::None), "he is told at once");
+    // One each twenty milliseconds, and no more wait than in a third of a hundred.
+    assert!(queue.len() <= 2, "{} wait", queue.len());
+    let mut more = Vec::new();
+    while let Room::Free = queue.make_room(Priority::Normal, now) {
+        more.push(join(&mut queue, Priority::Normal, now));
+    }
+    assert_eq!(queue.len(), 2, "the next one is told at once");
     assert!(matches!(queue.make_room(Priority::High, now), Room::Free), "that is nothing to a higher one");
     queue.take_next(now);
     assert!(matches!(queue.make_room(Priority::Normal, now), Room::Free));
