@@ -243,7 +243,7 @@ mod tests {
         let expected = [
             "met cpu, onehop: goodput at 10C by the peak at least 0.90: 0.958 (230 of 240 a second)",
             "met cpu, onehop: p99 of the accepted at 10C by the unloaded at most 3, or wait and one service: 120.0 \
-             (600.0 of 5.0 ms; by the wait, 1004 ms)",
+             (600.0 of 5.0 ms; by the wait, 3004 ms)",
             "met cpu, onehop: median refusal at 10C below 5 ms: 0.40 ms",
             "MISSED cpu, onehop: p99 of the static file at 10C by the idle at most 1.5: 2.00 (0.50 of 0.25 ms)",
             "met cpu, onehop: high priority at 0.5C (its own load 0.03 C) served at least 99 %: 100.0 %",
