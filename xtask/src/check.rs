@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::ground::Options;
 use crate::steps::{Skip, Steps, command, quiet, shown};
-use crate::{Outcome, bench, ground, install, tidy};
+use crate::{Outcome, bench, fuzz, ground, install, tidy};
 
 const STEPS: &[&str] = &[
     "install",
@@ -47,9 +47,6 @@ const PACKAGES: &[&str] = &[
 
 /// Folders whose packages of npm the end-to-end tests use.
 const NPM_FOLDERS: &[&str] = &["tests/e2e", "tests/e2e/apps", FRAMEWORKS, "examples/quickstart"];
-
-/// Of nice(1).
-const LOWEST_PRIORITY: &str = "19";
 
 /// How long each fuzz target runs here; `suites` runs them longer.
 const FUZZ_SECONDS: u64 = 3;
@@ -123,7 +120,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         quiet(&mut command("cargo", &["build", "--locked", "--package", "onehop"]))
     });
     // The end-to-end tests mostly wait.
-    let fuzzing = fuzzes.then(|| std::thread::spawn(build_fuzz_targets));
+    let fuzzing = fuzzes.then(|| std::thread::spawn(|| drop(fuzz::build())));
     let built = !steps.failed("build");
     let with_program = |work: &dyn Fn() -> Outcome| match built {
         true => work(),
@@ -133,17 +130,12 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     steps.step("fuzz", || {
         // A target that could not be built fails below, with the compiler's words.
         let _ = fuzzing.map(std::thread::JoinHandle::join);
-        fuzz(FUZZ_SECONDS)
+        fuzz::run(FUZZ_SECONDS)
     });
     for (name, smoke) in SMOKE_RUNS {
         steps.step(name, || with_program(&|| smoke(&["--smoke"])));
     }
     steps.finish()
-}
-
-/// So that the step that runs them has only to run them.
-fn build_fuzz_targets() {
-    let _ = cargo_fuzz(&["build", "--sanitizer", "none"]).and_then(|mut fuzz| quiet(&mut fuzz));
 }
 
 /// Packages of npm, and cargo-deny, which is built.
@@ -214,33 +206,4 @@ fn node_tests(seconds: &str, files: &[PathBuf]) -> Outcome<Command> {
     node.args(files).env("ONEHOP_PROGRAM", ground::program());
     node.env("ONEHOP_E2E_OUTPUT", ground::target_folder("e2e")?);
     Ok(node)
-}
-
-/// Every fuzz target for some seconds, without a sanitizer: the code has no unsafe to find fault with,
-/// and the stable compiler can build it.
-pub(crate) fn fuzz(seconds: u64) -> Outcome {
-    let list = cargo_fuzz(&["list"])?.output()?;
-    let targets = String::from_utf8_lossy(&list.stdout).into_owned();
-    if targets.trim().is_empty() {
-        return Err(format!("no fuzz targets: {}", String::from_utf8_lossy(&list.stderr)).into());
-    }
-    let length = format!("-max_total_time={seconds}");
-    for target in targets.split_whitespace() {
-        println!("    {target}: {seconds} s");
-        let words =
-            ["run", "--sanitizer", "none", target, "--", &length, "-rss_limit_mb=2048", "-verbosity=0"];
-        quiet(&mut cargo_fuzz(&words)?).map_err(|error| format!("{target}: {error}"))?;
-    }
-    Ok(())
-}
-
-/// `cargo fuzz` with these words, at the lowest priority while it builds: tests may be running.
-fn cargo_fuzz(words: &[&str]) -> Outcome<Command> {
-    install::cargo_fuzz()?;
-    let tools = install::tools()?;
-    let path = std::env::var("PATH").unwrap_or_default();
-    let mut cargo = command("nice", &["-n", LOWEST_PRIORITY, "cargo", "fuzz"]);
-    cargo.args(words).env("RUSTC_BOOTSTRAP", "1").env("PATH", format!("{}:{path}", tools.display()));
-    cargo.env("CARGO_TARGET_DIR", ground::target().join("fuzz"));
-    Ok(cargo)
 }

@@ -13,7 +13,6 @@ use crate::{Outcome, ground};
 pub(crate) const CADDY_VERSION: &str = "v2.11.9";
 
 const CARGO_DENY_VERSION: &str = "0.20.2";
-const CARGO_FUZZ_VERSION: &str = "0.13.2";
 
 /// Version of static-web-server that is measured. 2.44 has its memory cache behind `experimental`.
 pub(crate) const STATIC_WEB_SERVER_VERSION: &str = "2.44.1";
@@ -53,16 +52,6 @@ pub(crate) fn tools() -> Outcome<PathBuf> {
 /// cargo-deny, built without optimisation: that takes half a minute instead of four.
 pub(crate) fn cargo_deny() -> Outcome<PathBuf> {
     cargo_tool("cargo-deny", CARGO_DENY_VERSION, &["--debug", "--config", "profile.dev.debug=false"], &[])
-}
-
-/// cargo-fuzz, the same way; one that is installed for the user is taken.
-pub(crate) fn cargo_fuzz() -> Outcome<PathBuf> {
-    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
-    if let Some(present) = home.map(|home| home.join("bin/cargo-fuzz")).filter(|path| path.exists()) {
-        return Ok(present);
-    }
-    cargo_tool("cargo-fuzz", CARGO_FUZZ_VERSION, &["--debug", "--config", "profile.dev.debug=false"], &[])
 }
 
 /// static-web-server with its memory cache, without TLS.

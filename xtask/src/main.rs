@@ -7,6 +7,7 @@
 mod bench;
 mod check;
 mod dist;
+mod fuzz;
 mod ground;
 mod install;
 mod steps;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::ground::Options;
 use crate::steps::{Skip, command};
-use crate::{Outcome, check, ground, install};
+use crate::{Outcome, check, fuzz, ground, install};
 
 const SUITES: &[&str] = &[
     "end-to-end",
@@ -41,7 +41,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
             "end-to-end" => long_end_to_end(smoke),
             "frameworks" => frameworks(smoke),
             "built-applications" => check::built_applications(),
-            "fuzz" => check::fuzz(if smoke { 5 } else { FUZZ_SECONDS }),
+            "fuzz" => fuzz::run(if smoke { 5 } else { FUZZ_SECONDS }),
             "advisories" => advisories(),
             "httplint" => httplint(),
             "node" => node_suites(smoke),

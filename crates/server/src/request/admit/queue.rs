@@ -5,8 +5,8 @@
 //! leave. So while the first one has waited for long, and that for long (as in CoDel, RFC 8289 section 4.2, which looks
 //! at the age of what stands first and not at the length), or more wait for a while than can be let in in time, the
 //! newest are let in, and what has waited for more than the target is told so (adaptive LIFO and controlled delay; Maurer,
-//! "Fail at Scale", ACM Queue 13(8), 2015), as is at once who would come to wait so long. Once it was empty it is in order
-//! again.
+//! "Fail at Scale", ACM Queue 13(8), 2015), as is at once who would come to wait so long. Once it was empty, and nobody
+//! was refused for a while, it is in order again.
 //!
 //! Knows who waits and in which order; not who has room. The time is an argument.
 
@@ -29,6 +29,9 @@ const PACE_BY_MIN: u64 = 16;
 
 /// It is noted so often how many were let in.
 const PACE_MARK_PERIOD: Duration = Duration::from_millis(50);
+
+/// However slowly it is emptied, so many wait in a queue that stands: enough for a pace that varies.
+const STANDING_MIN: u128 = 8;
 
 /// Where somebody is told that he waits no more.
 pub(super) type Sender = oneshot::Sender<Word>;
@@ -89,6 +92,8 @@ struct Class {
     marks: VecDeque<(Instant, u64)>,
     /// Since when more wait than are let in in time, or nearly so.
     full_since: Option<Instant>,
+    /// When somebody was refused last because it stood.
+    refused: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -185,6 +190,7 @@ impl Queue {
                 && class.age(now).is_some_and(|age| age > self.ages.target)
             {
                 stale.extend(class.waiting.pop_first().map(|(_, waiter)| waiter.to));
+                class.refused = Some(now);
             }
         }
         self.length -= stale.len();
@@ -241,7 +247,9 @@ impl Class {
             }
             self.health = Health::Standing;
         }
-        length >= self.places(ages.target / LIMIT_QUEUE_LENGTH_PART, now)
+        let is_full = length >= self.places(ages.target / LIMIT_QUEUE_LENGTH_PART, now).max(STANDING_MIN);
+        self.refused = if is_full { Some(now) } else { self.refused };
+        is_full
     }
 
     /// How many are let in within this time at the pace of now; one at least, and no end of them where it is not known.
@@ -255,6 +263,12 @@ impl Class {
     }
 
     fn observe(&mut self, now: Instant, ages: Ages) {
+        let refused_lately =
+            || self.refused.is_some_and(|at| now.saturating_duration_since(at) < ages.standing);
+        if self.waiting.is_empty() && self.health == Health::Standing && refused_lately() {
+            // What floods it goes on: without this the next ones would be served late, and then refused all at once.
+            return;
+        }
         if self.waiting.is_empty() {
             self.taken = 0;
             self.marks.clear();

@@ -107,13 +107,13 @@ fn a_queue_that_stands_lets_in_the_newest_and_sends_away_the_old() {
 #[test]
 fn in_a_queue_that_stands_no_more_wait_than_are_let_in_in_time() {
     let (mut queue, _all, now) = overloaded(3_000);
-    // One each twenty milliseconds, and no more wait than in a third of a hundred.
-    assert!(queue.len() <= 2, "{} wait", queue.len());
+    // One each twenty milliseconds, and no more wait than eight.
+    assert!(queue.len() <= 8, "{} wait", queue.len());
     let mut more = Vec::new();
     while let Room::Free = queue.make_room(Priority::Normal, now) {
         more.push(join(&mut queue, Priority::Normal, now));
     }
-    assert_eq!(queue.len(), 2, "the next one is told at once");
+    assert_eq!(queue.len(), 8, "the next one is told at once");
     assert!(matches!(queue.make_room(Priority::High, now), Room::Free), "that is nothing to a higher one");
     queue.take_next(now);
     assert!(matches!(queue.make_room(Priority::Normal, now), Room::Free));
@@ -163,7 +163,7 @@ fn a_flood_is_known_by_the_pace_at_which_some_are_let_in() {
     // A tenth of a second later it stands, and soon only those wait who will be let in.
     let (queue, _, _) = flooded(600);
     assert_eq!(queue.classes[1].health, Health::Standing);
-    assert!(queue.len() <= 6, "{} wait", queue.len());
+    assert!(queue.len() <= 8, "{} wait", queue.len());
 }
 
 #[test]
@@ -185,9 +185,14 @@ fn a_burst_that_is_answered_in_time_is_no_flood() {
 }
 
 #[test]
-fn a_queue_that_was_empty_once_is_in_order_again() {
+fn a_queue_that_was_empty_is_in_order_again_when_nobody_was_refused_for_a_while() {
     let (mut queue, _all, now) = overloaded(1_500);
     while queue.take_next(now).is_some() {}
+    let _older = join(&mut queue, Priority::Normal, now);
+    let mut newer = join(&mut queue, Priority::Normal, now);
+    assert!(is_told(&mut newer.1, queue.take_next(now).expect("the newest, as before")));
+    while queue.take_next(now).is_some() {}
+    let now = now + WAIT / 2;
     let mut one = join(&mut queue, Priority::Normal, now);
     let _two = join(&mut queue, Priority::Normal, now);
     assert!(is_told(&mut one.1, queue.take_next(now).expect("one")));
