@@ -33,6 +33,9 @@ const PACE_MARK_PERIOD: Duration = Duration::from_millis(50);
 /// However slowly it is emptied, so many wait in a queue that stands: enough for a pace that varies.
 const STANDING_MIN: u128 = 8;
 
+/// So many are sent away at a time: each is an answer to write, and others want to be served meanwhile.
+const STALE_AT_ONCE: usize = 4;
+
 /// Where somebody is told that he waits no more.
 pub(super) type Sender = oneshot::Sender<Word>;
 
@@ -179,13 +182,14 @@ impl Queue {
         Some(waiter.to)
     }
 
-    /// Takes out those who have waited for too long in a class that stands. Its newest stays, however old: what stands
+    /// Takes out some of those who have waited for too long in a class that stands. Its newest stays, however old: what stands
     /// is not to become a gap (RFC 8289 section 4.2 never drops the last one either).
     pub(super) fn take_stale(&mut self, now: Instant) -> Vec<Sender> {
         let mut stale = Vec::new();
         for class in &mut self.classes {
             class.observe(now, self.ages);
             while class.health == Health::Standing
+                && stale.len() < STALE_AT_ONCE
                 && class.waiting.len() > 1
                 && class.age(now).is_some_and(|age| age > self.ages.target)
             {
