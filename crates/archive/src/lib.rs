@@ -1,0 +1,29 @@
+//! Packs: one executable that holds onehop, an Onehopfile and all that it serves.
+//!
+//! Owns the format (docs/pack.md): where things lie in the file, how they are found and proved to be what was
+//! packed. Knows no server, no socket and no clock; what goes into a pack is decided by `onehop pack`, what is
+//! done with it by the server. Never panics over what a file holds, and never writes outside of the folder that
+//! it is given.
+//!
+//! Read `index.rs` for what a pack says of itself, `slot.rs` for how a program knows that it is one, then
+//! `write.rs` and `read.rs`.
+#![forbid(unsafe_code)]
+
+pub mod digest;
+mod error;
+pub mod index;
+pub mod limits;
+mod read;
+mod slot;
+mod sound;
+mod write;
+
+pub use digest::Digest;
+pub use error::PackError;
+pub use index::Index;
+pub use read::Pack;
+pub use slot::{Place, own_place};
+pub use write::{Summary, Writer};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,26 @@
+//! Every bound of a pack, with its unit and its reason.
+
+/// Bytes of an index: 1,000,000 files at 250 bytes each.
+pub const INDEX_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// Files, folders and links of one pack together: more is a mistake in what was packed.
+pub const ENTRIES_MAX: usize = 1_000_000;
+
+/// Bytes of a path within a pack, as `PATH_MAX` of Linux.
+pub const PATH_BYTES_MAX: usize = 4096;
+
+/// Bytes of the program in front: onehop with debug information has 300 MiB.
+pub const PROGRAM_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
+/// Bytes of a file that is compressed or read as a whole. Larger ones are copied in pieces and stored as they are.
+pub const WHOLE_BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// Bytes that are copied at a time.
+pub const PIECE_BYTES: usize = 256 * 1024;
+
+/// The window of zstd's frames, as a power of two: 8 MiB, what a client has to accept (RFC 9659 section 3), and
+/// what unpacking takes.
+pub const ZSTD_WINDOW_LOG: u32 = 23;
+
+/// Blobs begin at multiples of this, in bytes: pages of the page cache.
+pub const PROGRAM_ALIGNMENT: u64 = 4096;

@@ -1,0 +1,232 @@
+//! Reads a pack: finds its place, proves its index, and hands out its pieces.
+//!
+//! What is held of the file is its descriptor. An index is read once and belongs to whoever asked; pieces are read
+//! when they are asked for, and proved where they are read whole.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::digest::Hasher;
+use crate::error::PackError;
+use crate::index::{Blob, Coding, Index};
+use crate::limits::{INDEX_BYTES_MAX, PIECE_BYTES, PROGRAM_BYTES_MAX, WHOLE_BYTES_MAX, ZSTD_WINDOW_LOG};
+use crate::slot::{PLACE_BYTES, Place, mark};
+use crate::{Digest, sound};
+
+/// A pack that is open.
+#[derive(Debug)]
+pub struct Pack {
+    file: File,
+    place: Place,
+}
+
+impl Pack {
+    /// Opens any file and reads its index.
+    ///
+    /// # Errors
+    ///
+    /// Why it is no pack that can be used.
+    pub fn open(path: &Path) -> Result<(Self, Index), PackError> {
+        let file = File::open(path)?;
+        let place = find_place(&file)?;
+        Self::with_place(file, place)
+    }
+
+    /// Opens the file of this very program, which knows its place ([`crate::own_place`]).
+    ///
+    /// # Errors
+    ///
+    /// The file is not what was packed.
+    pub fn with_place(file: File, place: Place) -> Result<(Self, Index), PackError> {
+        let found = file.metadata()?.len();
+        if found < place.total {
+            return Err(PackError::Truncated { expected: place.total, found });
+        }
+        if found > place.total {
+            return Err(PackError::Longer { expected: place.total, found });
+        }
+        let end = place.index_offset.checked_add(place.index_length);
+        if place.index_length > INDEX_BYTES_MAX
+            || place.program > place.index_offset
+            || end.and_then(|end| end.checked_add(PLACE_BYTES as u64)) != Some(place.total)
+        {
+            return Err(PackError::Damaged("its parts do not fit its length".to_owned()));
+        }
+        let bytes = read_exact(&file, place.index_offset, place.index_length)?;
+        if Digest::of(&bytes) != place.digest {
+            return Err(PackError::Changed { what: "its index".to_owned() });
+        }
+        let index = parse(&bytes, &place)?;
+        Ok((Self { file, place }, index))
+    }
+
+    /// Where its parts lie.
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    /// The whole piece as stored, proved.
+    ///
+    /// # Errors
+    ///
+    /// It is not what was packed, or larger than is read as a whole.
+    pub fn stored(&self, blob: &Blob, what: &str) -> Result<Vec<u8>, PackError> {
+        if blob.stored > WHOLE_BYTES_MAX {
+            return Err(PackError::TooMuch(format!("{what} is too large to be read as a whole")));
+        }
+        let bytes = read_exact(&self.file, blob.offset, blob.stored)?;
+        if Digest::of(&bytes) != blob.digest {
+            return Err(PackError::Changed { what: what.to_owned() });
+        }
+        Ok(bytes)
+    }
+
+    /// The whole content, proved and as it was before it was packed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Pack::stored`].
+    pub fn content(&self, blob: &Blob, what: &str) -> Result<Vec<u8>, PackError> {
+        if blob.length > WHOLE_BYTES_MAX {
+            return Err(PackError::TooMuch(format!("{what} is too large to be read as a whole")));
+        }
+        let mut bytes = Vec::new();
+        self.copy(blob, what, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Bytes of a piece as stored, from `at` on, without proof: for what is sent in parts.
+    ///
+    /// # Errors
+    ///
+    /// Bytes are missing.
+    pub fn read_at(&self, blob: &Blob, at: u64, into: &mut [u8]) -> io::Result<()> {
+        let end = at.checked_add(into.len() as u64);
+        if end.is_none_or(|end| end > blob.stored) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.file.read_exact_at(into, blob.offset.saturating_add(at))
+    }
+
+    /// Writes the content, as it was before it was packed, in pieces. What was written is only right where this
+    /// succeeds: the proof comes at the end.
+    ///
+    /// # Errors
+    ///
+    /// It is not what was packed, or cannot be written.
+    pub fn copy(&self, blob: &Blob, what: &str, to: &mut dyn Write) -> Result<(), PackError> {
+        let changed = || PackError::Changed { what: what.to_owned() };
+        let mut stored = Stored { pack: self, blob, at: 0, hasher: Hasher::default() };
+        let mut piece = vec![0; PIECE_BYTES];
+        let mut left = blob.length;
+        {
+            let mut decoder;
+            let from: &mut dyn Read = match blob.coding {
+                Coding::Plain => &mut stored,
+                Coding::Zstd => {
+                    let mut made = zstd::stream::read::Decoder::new(&mut stored)?;
+                    made.window_log_max(ZSTD_WINDOW_LOG)?;
+                    decoder = made.single_frame();
+                    &mut decoder
+                }
+            };
+            loop {
+                // A frame that is no frame is content that was changed.
+                let read = match from.read(&mut piece) {
+                    Ok(0) => break,
+                    Ok(read) => read,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(_) if blob.coding == Coding::Zstd => return Err(changed()),
+                    Err(error) => return Err(error.into()),
+                };
+                left = left.checked_sub(read as u64).ok_or_else(changed)?;
+                to.write_all(piece.get(..read).unwrap_or_default())?;
+            }
+        }
+        // What the decoder did not need is part of the proof, too.
+        io::copy(&mut stored, &mut io::sink())?;
+        if left == 0 && stored.hasher.finish() == blob.digest { Ok(()) } else { Err(changed()) }
+    }
+
+    /// Proves a piece without keeping it.
+    ///
+    /// # Errors
+    ///
+    /// It is not what was packed.
+    pub fn prove(&self, blob: &Blob, what: &str) -> Result<(), PackError> {
+        let mut stored = Stored { pack: self, blob, at: 0, hasher: Hasher::default() };
+        io::copy(&mut stored, &mut io::sink())?;
+        if stored.hasher.finish() == blob.digest {
+            Ok(())
+        } else {
+            Err(PackError::Changed { what: what.to_owned() })
+        }
+    }
+
+    /// Writes the program in front, as it was before it was packed: its slot is empty.
+    ///
+    /// # Errors
+    ///
+    /// The system refuses.
+    pub fn copy_program(&self, to: &mut dyn Write) -> Result<(), PackError> {
+        let mut bytes = read_exact(&self.file, 0, self.place.program.min(PROGRAM_BYTES_MAX))?;
+        let at = memchr::memmem::find(&bytes, &mark()).ok_or(PackError::Foreign)? + mark().len();
+        bytes.get_mut(at..at + PLACE_BYTES - mark().len()).ok_or(PackError::Foreign)?.fill(0);
+        Ok(to.write_all(&bytes)?)
+    }
+}
+
+/// Reads an index and checks it.
+pub(crate) fn parse(bytes: &[u8], place: &Place) -> Result<Index, PackError> {
+    let damaged = |error: postcard::Error| PackError::Damaged(format!("its index cannot be read ({error})"));
+    let index: Index = postcard::from_bytes(bytes).map_err(damaged)?;
+    sound::check(&index, place)?;
+    Ok(index)
+}
+
+/// A piece as stored, which is hashed as it is read.
+struct Stored<'a> {
+    pack: &'a Pack,
+    blob: &'a Blob,
+    at: u64,
+    hasher: Hasher,
+}
+
+impl Read for Stored<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.blob.stored - self.at).unwrap_or(usize::MAX);
+        let take = left.min(into.len());
+        let Some(into) = into.get_mut(..take).filter(|into| !into.is_empty()) else { return Ok(0) };
+        self.pack.file.read_exact_at(into, self.blob.offset + self.at)?;
+        self.hasher.update(into);
+        self.at += take as u64;
+        Ok(take)
+    }
+}
+
+fn read_exact(file: &File, offset: u64, length: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(length).map_err(|_| io::ErrorKind::OutOfMemory)?];
+    file.read_exact_at(&mut bytes, offset)?;
+    Ok(bytes)
+}
+
+/// The place at the end of a file; where it is missing, why.
+fn find_place(file: &File) -> Result<Place, PackError> {
+    let length = file.metadata()?.len();
+    if let Some(at) = length.checked_sub(PLACE_BYTES as u64) {
+        let mut bytes = [0; PLACE_BYTES];
+        file.read_exact_at(&mut bytes, at)?;
+        if bytes.starts_with(&mark())
+            && let Some(place) = Place::parse(&bytes)?
+        {
+            return Ok(place);
+        }
+    }
+    // A pack that lost its end still says in front what it was.
+    let program = read_exact(file, 0, length.min(PROGRAM_BYTES_MAX))?;
+    let at = memchr::memmem::find(&program, &mark()).ok_or(PackError::Foreign)?;
+    let slot = program.get(at..at + PLACE_BYTES).and_then(|slot| slot.try_into().ok());
+    Place::parse(slot.ok_or(PackError::Foreign)?)?.ok_or(PackError::Empty)
+}

@@ -1,0 +1,191 @@
+//! What was packed comes back, and what was changed does not.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use crate::index::{Configuration, Served, Source, SourceKind, Tree};
+use crate::slot::{PLACE_BYTES, mark};
+use crate::{Index, Pack, PackError, Writer};
+
+/// What stands for onehop here: some bytes with an empty slot.
+fn program() -> Vec<u8> {
+    let mut program = vec![7; 5000];
+    program.extend_from_slice(&mark());
+    program.resize(program.len() + PLACE_BYTES, 0);
+    program
+}
+
+fn make(path: &Path) {
+    let out = OpenOptions::new().read(true).write(true).create_new(true).open(path).expect("a file");
+    let mut writer = Writer::begin(program().as_slice(), out).expect("a program");
+    let page = writer.add(b"<!doctype html>").expect("added");
+    assert_eq!(writer.add_compressed(b"<!doctype html>", 3).expect("added"), page, "once for each content");
+    let text = writer.add_compressed(&[b'a'; 10_000], 3).expect("added");
+    let large = writer.add_stream([b'b'; 600_000].as_slice()).expect("added");
+    assert_eq!(writer.add_stream([b'b'; 600_000].as_slice()).expect("added"), large);
+    let last = writer.add(b"last").expect("added");
+    let file = |path: &str, content| Source {
+        path: path.to_owned(),
+        kind: SourceKind::File { content, executable: false },
+    };
+    let index = Index {
+        made_by: "onehop test".to_owned(),
+        configuration: Configuration { path: "Onehopfile".to_owned(), caddyfile: false },
+        trees: vec![Tree {
+            root: "dist".to_owned(),
+            dotfiles: false,
+            follow_outside: false,
+            folders: Vec::new(),
+            files: vec![Served {
+                path: b"index.html".to_vec(),
+                hash: 1,
+                identity: page,
+                gzip: None,
+                brotli: None,
+                zstd: None,
+            }],
+        }],
+        sources: vec![file("Onehopfile", last), file("large", large), file("text", text)],
+        ..Index::default()
+    };
+    writer.finish(index).expect("sound");
+}
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn with_pack() -> (Self, PathBuf) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("app");
+        make(&path);
+        (Self(folder), path)
+    }
+}
+
+#[test]
+fn what_was_packed_comes_back() {
+    let (_folder, path) = Folder::with_pack();
+    let (pack, index) = Pack::open(&path).expect("a pack");
+    assert_eq!(index.blobs.len(), 4);
+    let contents: Vec<Vec<u8>> =
+        index.blobs.iter().map(|blob| pack.content(blob, "it").expect("unchanged")).collect();
+    assert_eq!(
+        contents,
+        [b"<!doctype html>".to_vec(), vec![b'a'; 10_000], vec![b'b'; 600_000], b"last".to_vec()]
+    );
+    let mut middle = [0; 4];
+    pack.read_at(&index.blobs[0], 2, &mut middle).expect("within");
+    assert_eq!(&middle, b"doct");
+    assert!(pack.read_at(&index.blobs[0], 12, &mut middle).is_err(), "beyond its end");
+    let mut front = Vec::new();
+    pack.copy_program(&mut front).expect("there");
+    assert_eq!(front, program());
+}
+
+#[test]
+fn two_packs_of_the_same_are_identical_also_when_made_by_a_pack() {
+    let (folder, path) = Folder::with_pack();
+    let second = folder.0.path().join("second");
+    make(&second);
+    let bytes = fs::read(&path).expect("there");
+    assert_eq!(bytes, fs::read(&second).expect("there"));
+    let out = OpenOptions::new().read(true).write(true).create_new(true).open(folder.0.path().join("third"));
+    let writer = Writer::begin(bytes.as_slice(), out.expect("a file")).expect("its program");
+    let summary = writer.finish(Index {
+        configuration: Configuration { path: "Onehopfile".to_owned(), caddyfile: false },
+        ..Index::default()
+    });
+    assert_eq!(summary.expect("sound").place.program, program().len() as u64, "the first pack stays behind");
+}
+
+#[test]
+fn a_pack_that_is_cut_off_says_so_wherever_it_is_cut() {
+    let (_folder, path) = Folder::with_pack();
+    let bytes = fs::read(&path).expect("there");
+    for length in [bytes.len() - 1, bytes.len() - PLACE_BYTES, 8192, program().len()] {
+        fs::write(&path, &bytes[..length]).expect("written");
+        let error = Pack::open(&path).expect_err("it is cut off");
+        assert!(
+            matches!(error, PackError::Truncated { expected, found } if expected == bytes.len() as u64 && found == length as u64),
+            "{length}: {error}"
+        );
+    }
+    fs::write(&path, &bytes[..4000]).expect("written");
+    assert!(matches!(Pack::open(&path), Err(PackError::Foreign)), "not even the program is whole");
+}
+
+#[test]
+fn what_was_changed_is_refused_and_named() {
+    let (_folder, path) = Folder::with_pack();
+    let bytes = fs::read(&path).expect("there");
+    let (_, index) = Pack::open(&path).expect("a pack");
+    let change = |at: u64| {
+        let mut changed = bytes.clone();
+        changed[usize::try_from(at).expect("small")] ^= 1;
+        fs::write(&path, &changed).expect("written");
+        Pack::open(&path)
+    };
+    let place = *Pack::open(&path).expect("a pack").0.place();
+    let error = change(place.index_offset).expect_err("its index was changed");
+    assert_eq!(
+        error.to_string(),
+        "was changed after it was packed: its index is not what it was; copy it again, or pack it again"
+    );
+    for (number, blob) in index.blobs.iter().enumerate() {
+        let (pack, index) = change(blob.offset + blob.stored / 2).expect("its index is what it was");
+        for (other, blob) in index.blobs.iter().enumerate() {
+            let copied = pack.copy(blob, "app.js", &mut std::io::sink());
+            assert_eq!(copied.is_err(), other == number, "{number}, {other}: {copied:?}");
+            assert_eq!(pack.stored(blob, "app.js").is_err(), other == number);
+            assert_eq!(pack.prove(blob, "app.js").is_err(), other == number);
+        }
+    }
+    let mut longer = bytes.clone();
+    longer.extend_from_slice(b"more");
+    fs::write(&path, &longer).expect("written");
+    assert!(matches!(Pack::open(&path), Err(PackError::Longer { .. })));
+}
+
+#[test]
+fn other_files_are_told_from_packs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("file");
+    for (content, expected) in [
+        (Vec::new(), "is no pack: onehop did not make it, or what stands at its end was removed"),
+        (vec![0; 10_000], "is no pack: onehop did not make it, or what stands at its end was removed"),
+        (program(), "is onehop without a pack: make one with `onehop pack -o FILE`"),
+    ] {
+        fs::write(&path, content).expect("written");
+        assert_eq!(Pack::open(&path).expect_err("no pack").to_string(), expected);
+    }
+}
+
+#[test]
+fn an_index_that_leads_outside_is_not_written() {
+    let link =
+        |path: &str, to: &str| Source { path: path.to_owned(), kind: SourceKind::Link { to: to.to_owned() } };
+    let folder_of = |path: &str| Source { path: path.to_owned(), kind: SourceKind::Folder };
+    for sources in [
+        vec![link("a", "../b")],
+        vec![link("a/b", "../../c")],
+        vec![link("a", "/etc")],
+        vec![folder_of("../a")],
+        vec![folder_of("/a")],
+        vec![folder_of("a//b")],
+        vec![folder_of("b"), folder_of("a")],
+        vec![folder_of("a"), folder_of("a")],
+        vec![link("a", "b"), folder_of("a/c")],
+        vec![link("a", "b"), folder_of("a/c"), folder_of("a-b")],
+        vec![Source { path: "a".into(), kind: SourceKind::File { content: 9, executable: false } }],
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("app");
+        let mut out = OpenOptions::new().read(true).write(true).create_new(true).open(&path).expect("a file");
+        out.flush().expect("nothing to do");
+        let writer = Writer::begin(program().as_slice(), out).expect("a program");
+        let configuration = Configuration { path: "Onehopfile".to_owned(), caddyfile: false };
+        let made = writer.finish(Index { configuration, sources: sources.clone(), ..Index::default() });
+        assert!(matches!(made, Err(PackError::Damaged(_))), "{sources:?}");
+    }
+}
