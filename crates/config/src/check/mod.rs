@@ -27,7 +27,7 @@ use crate::directives::{KnownApps, KnownLimits};
 use crate::problem::{Problem, Problems};
 use crate::source::{FileKind, Source};
 
-pub(crate) use address::host_pattern;
+pub(crate) use address::{Address, Endpoint, host_pattern};
 pub(crate) use sites::check;
 
 /// What a text is read with: the world, and whether it stands where a request has failed.
@@ -59,6 +59,8 @@ pub(crate) struct Context<'a> {
     pub(crate) apps: KnownApps,
     /// The bounds so far.
     pub(crate) limits: KnownLimits,
+    /// Files of environments below this folder may be missing: they were left out of the pack.
+    pub(crate) left_out_below: Option<PathBuf>,
     /// Who stands in front of every site, from the global block.
     pub(crate) trusted_proxies: Vec<Network>,
     /// Groups of mutually exclusive routes so far.
@@ -82,6 +84,7 @@ impl<'a> Context<'a> {
             problems,
             apps: KnownApps::default(),
             limits: KnownLimits::default(),
+            left_out_below: None,
             trusted_proxies: Vec::new(),
             groups: 0,
             warned_of_caddy: false,

@@ -93,6 +93,9 @@ pub(super) fn env_file(
     for token in some_arguments(option, "env_file <file>")? {
         let path = cx.absolute(&fixed(cx.source, token, "the path of a file")?);
         if cx.source.entry(&path) != Some(Entry::File) {
+            if cx.left_out_below.as_ref().is_some_and(|folder| path.starts_with(folder)) {
+                continue;
+            }
             let message = format!("there is no file `{}`", path.display());
             return Err(Problem::error("no-file", &token.place, message)
                 .help("it holds lines of `NAME=value`; `.env.example` is often the beginning of one"));
@@ -136,7 +139,7 @@ fn variable_name(cx: &Context<'_>, token: &Token) -> Result<String, Box<Problem>
     Err(Problem::error("environment", &token.place, format!("`{name}` is no name of a variable")).help(help))
 }
 
-fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with(|first: char| first.is_ascii_digit())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
