@@ -91,7 +91,6 @@ pub fn load_with(
         // Applications are found by names that follow from what they are.
         let mut of_first = Problems::default();
         let mut context = Context::new(source, kind, base.clone(), &mut of_first);
-        context.left_out_below.clone_from(&overrides.left_out_below);
         check::check(&mut context, &parsed, &Listens::default());
         let known = std::mem::take(&mut context.apps.by_line);
         let is_whole = of_first.split().0.is_empty();
@@ -100,7 +99,9 @@ pub fn load_with(
     changes.apply_to_rest(&mut parsed, &mut problems);
     let listens = changes.listens();
     let mut context = Context::new(source, kind, base, &mut problems);
-    context.left_out_below.clone_from(&overrides.left_out_below);
+    if let Some(folder) = &overrides.written_below {
+        context.written_below.clone_from(folder);
+    }
     let hidden = parsed.files.iter().map(|file| absolute(&working_directory, file));
     context.hidden = hidden.map(|file| file.to_string_lossy().into_owned()).collect();
     let checked = check::check(&mut context, &parsed, &listens);

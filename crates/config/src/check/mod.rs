@@ -59,8 +59,8 @@ pub(crate) struct Context<'a> {
     pub(crate) apps: KnownApps,
     /// The bounds so far.
     pub(crate) limits: KnownLimits,
-    /// Files of environments below this folder may be missing: they were left out of the pack.
-    pub(crate) left_out_below: Option<PathBuf>,
+    /// Where relative paths of what is written start, absolute.
+    pub(crate) written_below: PathBuf,
     /// Who stands in front of every site, from the global block.
     pub(crate) trusted_proxies: Vec<Network>,
     /// Groups of mutually exclusive routes so far.
@@ -79,12 +79,12 @@ impl<'a> Context<'a> {
         Self {
             source: Reading { source, is_of_error: false },
             kind,
+            written_below: base.clone(),
             base,
             hidden: Vec::new(),
             problems,
             apps: KnownApps::default(),
             limits: KnownLimits::default(),
-            left_out_below: None,
             trusted_proxies: Vec::new(),
             groups: 0,
             warned_of_caddy: false,
@@ -109,6 +109,11 @@ impl<'a> Context<'a> {
     /// A path as the file means it: absolute, without `.` and `..`.
     pub(crate) fn absolute(&self, path: &str) -> PathBuf {
         absolute(&self.base, Path::new(path))
+    }
+
+    /// The same for what is written: logs, sockets.
+    pub(crate) fn absolute_to_write(&self, path: &str) -> PathBuf {
+        absolute(&self.written_below, Path::new(path))
     }
 
     /// The same for a path with placeholders. One that begins with a placeholder is left alone:

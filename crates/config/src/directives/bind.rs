@@ -101,5 +101,5 @@ fn unix(cx: &Context<'_>, token: &Token, address: &str) -> Result<Bind, Box<Prob
             }
         },
     };
-    Ok(Bind::Unix { path: cx.absolute(path), mode })
+    Ok(Bind::Unix { path: cx.absolute_to_write(path), mode })
 }

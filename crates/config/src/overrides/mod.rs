@@ -40,8 +40,8 @@ pub struct Overrides {
     pub port: Option<String>,
     /// Variables that every application takes from the environment.
     pub pass: Vec<String>,
-    /// Files of environments below this folder may be missing: they were left out of a pack.
-    pub left_out_below: Option<PathBuf>,
+    /// Where relative paths of what is written start (logs, sockets); `None`: where all others do.
+    pub written_below: Option<PathBuf>,
 }
 
 /// What flags or variables say.

@@ -3,7 +3,7 @@
 use std::num::NonZeroU16;
 use std::time::Duration;
 
-use onehop_config::checked::{Admin, App, HostPattern, ListenAddress, WorkerCount};
+use onehop_config::checked::{Admin, App, HostPattern, ListenAddress, LogOutput, WorkerCount};
 use onehop_config::{Loaded, Overrides, Said, Word};
 
 use crate::memory::{Memory, text_of};
@@ -240,11 +240,13 @@ fn every_application_gets_the_variables_and_none_gets_another_name() {
 }
 
 #[test]
-fn a_file_of_variables_that_was_left_out_may_be_missing() {
-    let memory = Memory::main(":80 {\n\tapp api/server.mjs {\n\t\tenv_file .env\n\t}\n}\n").file("api/server.mjs", "");
-    assert!(memory.load().is_err());
-    let overrides = Overrides { left_out_below: Some("/work".into()), ..Overrides::default() };
-    assert!(app(&sound(&memory, &overrides), "api").environment.files.is_empty());
+fn logs_and_sockets_of_a_pack_are_not_written_into_it() {
+    let memory = Memory::main(":80 {\n\tbind unix/run/a.sock\n\tlog {\n\t\toutput file access.log\n\t}\n\tspa dist\n}\n");
+    let overrides = Overrides { written_below: Some("/var".into()), ..Overrides::default() };
+    let loaded = sound(&memory, &overrides);
+    assert_eq!(places(&loaded), ["/var/run/a.sock"]);
+    assert_eq!(loaded.checked.sites[0].logs[0].output, LogOutput::File("/var/access.log".into()));
+    assert_eq!(places(&memory.sound()), ["/work/run/a.sock"]);
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! since a line to copy teaches faster than a list of options.
 
 mod bench;
+mod packed;
 mod proxy;
 mod trial;
 
@@ -20,6 +21,7 @@ use crate::listen;
 pub(crate) use self::bench::{
     AmongForeign, Bench, BenchCommand, Collection, Compare, Load, Max, Output, Request, Shape,
 };
+pub(crate) use self::packed::{Changes, PackedArguments, PackedCommand, Title};
 pub(crate) use self::proxy::Proxy;
 pub(crate) use self::trial::Try;
 

@@ -93,9 +93,6 @@ pub(super) fn env_file(
     for token in some_arguments(option, "env_file <file>")? {
         let path = cx.absolute(&fixed(cx.source, token, "the path of a file")?);
         if cx.source.entry(&path) != Some(Entry::File) {
-            if cx.left_out_below.as_ref().is_some_and(|folder| path.starts_with(folder)) {
-                continue;
-            }
             let message = format!("there is no file `{}`", path.display());
             return Err(Problem::error("no-file", &token.place, message)
                 .help("it holds lines of `NAME=value`; `.env.example` is often the beginning of one"));
