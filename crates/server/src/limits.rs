@@ -220,6 +220,10 @@ pub const STORE_FILES_MAX: usize = 200_000;
 /// Depth of folders below one root.
 pub const STORE_DEPTH_MAX: usize = 64;
 
+/// Bytes of one form of a packed file that is loaded into memory when it is first asked for: who asks waits while it is
+/// read, some milliseconds. A larger one is streamed from the pack.
+pub const PACKED_FORM_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
 /// Bytes of one file that is held in memory; a larger one is streamed from disk.
 pub const STORED_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
