@@ -6,7 +6,7 @@
 //! it is given.
 //!
 //! Read `index.rs` for what a pack says of itself, `slot.rs` for how a program knows that it is one, then
-//! `write.rs` and `read.rs`.
+//! `write.rs` and `read.rs`. `runtime/` makes Node.js fit to be taken along.
 #![forbid(unsafe_code)]
 
 pub mod digest;
@@ -14,6 +14,7 @@ mod error;
 pub mod index;
 pub mod limits;
 mod read;
+pub mod runtime;
 mod slot;
 mod sound;
 mod write;
