@@ -220,6 +220,10 @@ pub const STORE_FILES_MAX: usize = 200_000;
 /// Depth of folders below one root.
 pub const STORE_DEPTH_MAX: usize = 64;
 
+/// Bytes of one form of a packed file that is loaded into memory when it is first asked for: who asks waits while it is
+/// read, some milliseconds. A larger one is streamed from the pack.
+pub const PACKED_FORM_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
 /// Bytes of one file that is held in memory; a larger one is streamed from disk.
 pub const STORED_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
@@ -269,6 +273,10 @@ pub const COMPRESS_SAVING_PERCENT_MIN: usize = 5;
 
 /// Files above this are compressed one at a time: their workspaces take tens of mebibytes each.
 pub const COMPRESS_ALONE_BYTES_MIN: usize = 512 * 1024;
+
+/// Bytes of a tree that are held in memory while it is packed: what a site has, and less than a machine that builds
+/// one. The largest files beyond it are packed as they are.
+pub const PREPARED_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 
 /// Threads that compress. Each has workspaces of its own.
 pub const COMPRESS_THREADS_MAX: usize = 4;
