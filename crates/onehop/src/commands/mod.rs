@@ -6,6 +6,8 @@ pub(crate) mod control;
 pub(crate) mod exec_worker;
 pub(crate) mod forms;
 pub(crate) mod guard;
+pub(crate) mod inspect;
+pub(crate) mod pack;
 pub(crate) mod packed;
 pub(crate) mod pages;
 pub(crate) mod proxy;
