@@ -115,18 +115,24 @@ fn verifier(
     Ok(Arc::new(Named { chains, pinned }))
 }
 
-/// What the system trusts, read once: a list of some hundred certificates.
+/// What the system trusts, read once: a list of some hundred certificates. A system that has no such list (a container
+/// that holds one program) trusts what Mozilla does, as it was when this program was built; one whose list was named
+/// and is not there is asked to mend that.
 fn system_roots() -> Result<Arc<RootCertStore>, String> {
     static ROOTS: OnceLock<Result<Arc<RootCertStore>, String>> = OnceLock::new();
     let read = || {
         let found = rustls_native_certs::load_native_certs();
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(found.certs);
+        let is_named = ["SSL_CERT_FILE", "SSL_CERT_DIR"].iter().any(|name| std::env::var_os(name).is_some());
+        if roots.is_empty() && !is_named {
+            roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        }
         if roots.is_empty() {
             let why = found.errors.first().map_or_else(String::new, |error| format!(" ({error})"));
             return Err(format!(
-                "the system names no certificates to trust{why}: install them (Debian's ca-certificates), or name \
-                 some with `tls_trust_pool file`"
+                "SSL_CERT_FILE or SSL_CERT_DIR names no certificates to trust{why}: correct or unset it, or name some \
+                 with `tls_trust_pool file`"
             ));
         }
         Ok(Arc::new(roots))
