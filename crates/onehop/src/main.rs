@@ -29,6 +29,9 @@ use crate::failure::Failure;
 
 fn main() -> ExitCode {
     own_program::note();
+    if commands::init::is_asked_for() {
+        return commands::init::start_and_wait().unwrap_or_else(|failure| failure.show());
+    }
     let done = if commands::forms::is_asked_for() {
         commands::forms::prepare_forms()
     } else if commands::guard::is_asked_for() {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use super::{Control, Process, Status, Stop, Workers};
+use super::{Control, InspectView, Process, Status, Stop, Workers};
 
 /// `./myapp`
 #[derive(Debug, Parser)]
@@ -28,7 +28,7 @@ pub(crate) struct PackedArguments {
 #[derive(Debug, Subcommand)]
 pub(crate) enum PackedCommand {
     /// Show what is in it, and prove it
-    Inspect(PackedInspect),
+    Inspect(InspectView),
     Status(Status),
     Reload(Control),
     Stop(Stop),
@@ -38,10 +38,6 @@ pub(crate) enum PackedCommand {
     /// Show what acts for the requests of each site, in which order
     Routes(Changes),
 }
-
-/// `./myapp inspect`
-#[derive(Debug, Args)]
-pub(crate) struct PackedInspect {}
 
 /// What whoever runs a pack changes of it (docs/overrides.md).
 #[derive(Debug, Clone, Default, Args)]

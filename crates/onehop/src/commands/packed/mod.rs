@@ -45,7 +45,9 @@ pub(crate) fn obey(place: Place) -> Result<(), Failure> {
             let form = arguments.process.log;
             serve::serve(&own, &arguments).map_err(|failure| failure.in_form(form))
         }
-        Some(PackedCommand::Inspect(_)) => Err(Failure::failed("inspect is not there yet")),
+        Some(PackedCommand::Inspect(view)) => {
+            commands::inspect::show(own.program, &own.pack, &own.index, &view)
+        }
         Some(PackedCommand::Status(mut status)) => {
             status.target = found(status.target);
             commands::status::status(&status)
@@ -76,7 +78,7 @@ pub(crate) fn obey(place: Place) -> Result<(), Failure> {
 /// Why this program is no pack that can be used.
 pub(crate) fn unusable(error: &PackError) -> Failure {
     let name = own_program::name().unwrap_or(Path::new("this program"));
-    Failure::failed(format!("{}: {error}", name.display()))
+    commands::inspect::refused(name, error)
 }
 
 impl Own {

@@ -31,7 +31,8 @@ pub(in crate::control) struct Unpacked {
     pub(in crate::control) written: usize,
     /// Why what lay there was not used, if something did.
     pub(in crate::control) changed: Option<String>,
-    _lock: File,
+    /// Where a file system has locks, it keeps others from taking the folder for left behind.
+    _lock: Option<File>,
 }
 
 impl Packed {
@@ -41,14 +42,14 @@ impl Packed {
         match self.folder.kind() {
             Kind::Own => {}
             // Whoever runs as this user could not have changed it.
-            Kind::Given => return held(folder, 0, None),
+            Kind::Given => return Ok(Unpacked { written: 0, changed: None, _lock: hold(folder).ok() }),
             Kind::Nowhere => return Err("there is no folder to unpack it into: set ONEHOP_CACHE to one".to_owned()),
         }
         let entries = entries(&self.index);
         let mut changed = None;
         if fs::symlink_metadata(folder).is_ok() {
-            match self.prove(&entries) {
-                Ok(()) => return held(folder, 0, None),
+            match self.use_what_is_there(&entries) {
+                Ok(lock) => return Ok(Unpacked { written: 0, changed: None, _lock: Some(lock) }),
                 Err(what) => changed = Some(what),
             }
             self.put_aside()?;
@@ -68,12 +69,12 @@ impl Packed {
         };
         let written = entries.iter().filter(|entry| matches!(entry.kind, EntryKind::File(_))).count();
         match fs::rename(&fresh, folder) {
-            Ok(()) => Ok(Unpacked { written, changed, _lock: lock }),
+            Ok(()) => Ok(Unpacked { written, changed, _lock: Some(lock) }),
             Err(error) => {
                 let _ = fs::remove_dir_all(&fresh);
                 // Another server of the same pack was quicker, or something is in the way.
-                self.prove(&entries).map_err(|_| self.failed(folder, &error.into()))?;
-                held(folder, 0, changed)
+                let lock = self.use_what_is_there(&entries).map_err(|_| self.failed(folder, &error.into()))?;
+                Ok(Unpacked { written: 0, changed, _lock: Some(lock) })
             }
         }
     }
@@ -108,6 +109,20 @@ impl Packed {
                 }
             }
         }
+    }
+
+    /// The folder is in use from now on, if it is what was unpacked; else what of it is not.
+    fn use_what_is_there(&self, entries: &[Entry<'_>]) -> Result<File, String> {
+        let folder = self.folder.path();
+        if !is_ours(folder, true) {
+            return Err(folder.display().to_string());
+        }
+        // Before it is looked at: from now on nobody sweeps it away.
+        let lock = hold(folder).map_err(|error| format!("{} ({error})", folder.display()))?;
+        self.prove(entries)?;
+        // Only so that it is not taken for unused.
+        let _ = lock.set_modified(SystemTime::now());
+        Ok(lock)
     }
 
     /// A name beside the folder, which nobody has.
@@ -163,7 +178,7 @@ impl Packed {
         let differs = |path: &Path| Err(path.display().to_string());
         let said = folder.join(COMPLETE);
         let is_whole = fs::read_to_string(&said).is_ok_and(|said| said == complete(self.pack.place()));
-        if !is_ours(folder, true) || !is_whole {
+        if !is_whole {
             return differs(folder);
         }
         // Folders first: behind one that is a link nothing counts.
@@ -253,14 +268,6 @@ impl Packed {
 /// Read-only: what runs is what was packed.
 fn mode_of(content: &Content<'_>) -> u32 {
     if content.executable { 0o555 } else { 0o444 }
-}
-
-/// The folder is in use from now on.
-fn held(folder: &Path, written: usize, changed: Option<String>) -> Result<Unpacked, String> {
-    let lock = hold(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    // Only so that it is not taken for unused.
-    let _ = lock.set_modified(SystemTime::now());
-    Ok(Unpacked { written, changed, _lock: lock })
 }
 
 /// Takes only what a file holds, in its order.

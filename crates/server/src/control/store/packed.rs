@@ -51,7 +51,7 @@ fn list(folders: &mut [Folder], store: &Store, path: &[u8], node: Node) {
         Some((parent, rest)) => (parent, rest.get(1..).unwrap_or_default()),
         None => (&[][..], path),
     };
-    if let Some(Node::Folder(number)) = store.get_listed(parent)
+    if let Some(Node::Folder(number)) = store.get(parent)
         && let Some(folder) = folders.get_mut(number as usize)
     {
         folder.entries.push((name.into(), node));
