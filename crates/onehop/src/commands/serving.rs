@@ -78,6 +78,7 @@ pub(super) fn serve_until_stopped(serving: Serving<'_>) -> Result<(), Failure> {
         },
         timeouts: Timeouts::default(),
         connections_max: None,
+        packed: None,
     };
     let running = Server::start(checked, options).map_err(start_failure)?;
     obey(&running, &wishes);
