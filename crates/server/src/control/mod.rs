@@ -10,6 +10,7 @@ mod cores;
 mod events;
 mod gates;
 mod memory;
+mod null;
 mod publish;
 mod running;
 mod status;
