@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::index::{Blob, Loader, Source, SourceKind, path_order};
+use crate::index::{Blob, Runtime, Source, SourceKind, path_order};
 use crate::slot::Place;
 use crate::{Index, Pack, PackError};
 
@@ -84,15 +84,15 @@ pub struct Content<'a> {
     pub blob: &'a Blob,
     /// Somebody may execute it.
     pub executable: bool,
-    /// The path of the loader is written into it.
-    pub loader: Option<&'a Loader>,
+    /// The runtime whose file it is, and its path there: absolute paths may have to be written into it.
+    pub of_runtime: Option<(&'a Runtime, &'a str)>,
 }
 
 /// Everything that is unpacked, each after the folder that it lies in; folders that are only implied are told too.
 pub fn entries(index: &Index) -> Vec<Entry<'_>> {
     let mut entries = below(index, APP, &index.sources, None);
     if let Some(runtime) = &index.runtime {
-        entries.extend(below(index, RUNTIME, &runtime.files, runtime.loader.as_ref()));
+        entries.extend(below(index, RUNTIME, &runtime.files, Some(runtime)));
     }
     entries
 }
@@ -101,7 +101,7 @@ fn below<'a>(
     index: &'a Index,
     top: &str,
     sources: &'a [Source],
-    loader: Option<&'a Loader>,
+    runtime: Option<&'a Runtime>,
 ) -> Vec<Entry<'a>> {
     let mut folders = BTreeSet::from([top.to_owned()]);
     let mut entries = Vec::with_capacity(sources.len() + 1);
@@ -118,8 +118,8 @@ fn below<'a>(
             SourceKind::File { content, executable } => {
                 // An index was checked before: each number is one of a blob.
                 let Some(blob) = index.blobs.get(*content as usize) else { continue };
-                let loader = loader.filter(|loader| loader.program == source.path);
-                EntryKind::File(Content { blob, executable: *executable, loader })
+                let of_runtime = runtime.map(|runtime| (runtime, source.path.as_str()));
+                EntryKind::File(Content { blob, executable: *executable, of_runtime })
             }
         };
         entries.push(Entry { path, kind });
@@ -140,54 +140,44 @@ impl Content<'_> {
     ///
     /// # Errors
     ///
-    /// It is not what was packed, cannot be written, or the path of the loader is too long for its room.
+    /// It is not what was packed, cannot be written, or the root's path is too long for the room that there is.
     pub fn copy(&self, pack: &Pack, what: &str, root: &Path, to: &mut dyn Write) -> Result<(), PackError> {
-        let Some(loader) = self.loader else { return pack.copy(self.blob, what, to) };
-        let path = root.join(RUNTIME).join(&loader.path);
-        let mut bytes = path.as_os_str().as_encoded_bytes().to_vec();
-        let room = usize::try_from(loader.room).unwrap_or(usize::MAX);
-        let end = loader.offset.checked_add(loader.room);
-        if end.is_none_or(|end| end > self.blob.length) {
-            return Err(PackError::Damaged(format!("the loader's path would stand outside of {what}")));
+        let paths = match self.of_runtime {
+            Some((runtime, file)) => runtime.absolute_paths(file, &root.join(RUNTIME))?,
+            None => Vec::new(),
+        };
+        if paths.is_empty() {
+            return pack.copy(self.blob, what, to);
         }
-        if bytes.len() >= room {
-            return Err(PackError::TooMuch(format!(
-                "{} is too long a path for {what}, which has room for {} bytes: unpack to a shorter one \
-                 (ONEHOP_CACHE)",
-                path.display(),
-                room.saturating_sub(1)
-            )));
-        }
-        bytes.resize(room, 0);
-        pack.copy(self.blob, what, &mut Patched { to, at: 0, offset: loader.offset, bytes: &bytes })
+        pack.copy(self.blob, what, &mut Patched { to, at: 0, paths: &paths })
     }
 }
 
-/// Writes other bytes at one place.
+/// Writes other bytes at some places.
 struct Patched<'a> {
     to: &'a mut dyn Write,
     at: u64,
-    offset: u64,
-    bytes: &'a [u8],
+    paths: &'a [(u64, Vec<u8>)],
 }
 
 impl Write for Patched<'_> {
     fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
         let end = self.at + piece.len() as u64;
-        let (from, until) = (self.offset.max(self.at), end.min(self.offset + self.bytes.len() as u64));
-        if from < until {
-            let mut piece = piece.to_vec();
+        let mut patched = piece.to_vec();
+        for (offset, bytes) in self.paths {
+            let (from, until) = (self.at.max(*offset), end.min(offset.saturating_add(bytes.len() as u64)));
+            if from >= until {
+                continue;
+            }
             // Both differences are within what is held.
-            let place = |at: u64, begin: u64| usize::try_from(at - begin).unwrap_or(usize::MAX);
-            let target = piece.get_mut(place(from, self.at)..place(until, self.at));
-            let source = self.bytes.get(place(from, self.offset)..place(until, self.offset));
+            let within = |at: u64, begin: u64| usize::try_from(at - begin).unwrap_or(usize::MAX);
+            let target = patched.get_mut(within(from, self.at)..within(until, self.at));
+            let source = bytes.get(within(from, *offset)..within(until, *offset));
             if let (Some(target), Some(source)) = (target, source) {
                 target.copy_from_slice(source);
             }
-            self.to.write_all(&piece)?;
-        } else {
-            self.to.write_all(piece)?;
         }
+        self.to.write_all(&patched)?;
         self.at = end;
         Ok(piece.len())
     }
@@ -201,7 +191,7 @@ impl Write for Patched<'_> {
 mod tests {
     use super::*;
     use crate::Digest;
-    use crate::index::{Coding, Runtime};
+    use crate::index::Coding;
 
     fn file(path: &str) -> Source {
         Source { path: path.to_owned(), kind: SourceKind::File { content: 0, executable: true } }
@@ -222,7 +212,7 @@ mod tests {
                 name: "node".into(),
                 version: "v1".into(),
                 files: vec![file("bin/node")],
-                loader: None,
+                paths: Vec::new(),
             }),
             ..index()
         };
@@ -256,11 +246,12 @@ mod tests {
     fn bytes_are_replaced_however_they_arrive() {
         for size in 1..12 {
             let mut out = Vec::new();
-            let mut patched = Patched { to: &mut out, at: 0, offset: 3, bytes: b"XYZ" };
+            let paths = [(3, b"XYZ".to_vec()), (8, b"UV".to_vec())];
+            let mut patched = Patched { to: &mut out, at: 0, paths: &paths };
             for piece in b"0123456789".chunks(size) {
                 patched.write_all(piece).expect("memory");
             }
-            assert_eq!(out, b"012XYZ6789", "{size}");
+            assert_eq!(out, b"012XYZ67UV", "{size}");
         }
     }
 }

@@ -27,6 +27,9 @@ use crate::arguments::{Arguments, Command};
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
+    if commands::init::is_asked_for() {
+        return commands::init::start_and_wait().unwrap_or_else(|failure| failure.show());
+    }
     let done = if commands::forms::is_asked_for() {
         commands::forms::prepare_forms()
     } else if commands::guard::is_asked_for() {

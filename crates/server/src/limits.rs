@@ -357,6 +357,15 @@ pub const CONTROL_SOCKETS_SWEPT_MAX: usize = 256;
 /// removed; what is left is removed by a later start. Looking at one takes some microseconds.
 pub const SWEPT_ENTRIES_MAX: usize = 10_000;
 
+/// Files of a pack that one thread unpacks: starting others for fewer would take longer.
+pub const UNPACK_ALONE_FILES_MAX: usize = 64;
+
+/// Threads that unpack a pack. More only queue at the disk.
+pub const UNPACK_THREADS_MAX: usize = 4;
+
+/// How long a folder is left alone in which a pack is being unpacked, or was and is not used: unpacking takes seconds.
+pub const UNPACK_UNFINISHED_AGE: Duration = Duration::from_secs(3600);
+
 /// How long the unpacked library of another version of onehop is kept: going back to it is quick.
 pub const LIBRARY_KEPT_FOR: Duration = Duration::from_secs(7 * 86_400);
 

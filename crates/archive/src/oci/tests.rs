@@ -9,7 +9,7 @@ use flate2::read::GzDecoder;
 use serde_json::Value;
 
 use super::*;
-use crate::index::{Configuration, Loader, Runtime, Source, SourceKind};
+use crate::index::{AbsolutePath, Configuration, Runtime, Source, SourceKind};
 use crate::slot::{PLACE_BYTES, mark};
 use crate::{Index, Writer, layout};
 
@@ -50,12 +50,12 @@ fn pack(folder: &Path, with_app: bool, program: &[u8]) -> PathBuf {
             name: "node".into(),
             version: "v1".into(),
             files: vec![file("bin/node", node, true), file("lib/ld.so", configuration, true)],
-            loader: Some(Loader {
-                program: "bin/node".into(),
+            paths: vec![AbsolutePath {
+                file: "bin/node".into(),
                 path: "lib/ld.so".into(),
                 offset: 100,
                 room: 100,
-            }),
+            }],
         }
     });
     let index = Index {

@@ -6,6 +6,7 @@ pub(crate) mod control;
 pub(crate) mod exec_worker;
 pub(crate) mod forms;
 pub(crate) mod guard;
+pub(crate) mod init;
 pub(crate) mod pages;
 pub(crate) mod proxy;
 pub(crate) mod routes;

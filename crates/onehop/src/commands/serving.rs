@@ -121,15 +121,17 @@ fn control_socket(
     let (path, was_named) = match &process.control {
         Some(path) if path.as_os_str() == "off" => return Ok(None),
         Some(path) => (path.clone(), true),
-        None => (control_path::for_subject(subject), false),
+        None => match control_path::prepare(subject) {
+            Ok(path) => (path, false),
+            Err(error) => {
+                reporter.warn(format!(
+                    "there is no control socket, so `onehop reload` and `onehop stop` will not find this process: \
+                     {error}"
+                ));
+                return Ok(None);
+            }
+        },
     };
-    if !was_named && let Err(error) = control_path::prepare(&path) {
-        reporter.warn(format!(
-            "there is no control socket, so `onehop reload` and `onehop stop` will not find this process: {}: {error}",
-            path.display()
-        ));
-        return Ok(None);
-    }
     if !was_named && let Some(folder) = path.parent() {
         // What others have left behind is no reason not to start.
         let _ = remove_dead_control_sockets(folder);

@@ -11,6 +11,7 @@ mod events;
 mod gates;
 mod memory;
 mod null;
+pub mod packed;
 mod publish;
 mod running;
 mod status;

@@ -34,6 +34,8 @@ struct Making<'a> {
     before: &'a Known,
     /// Resolves those of new peers for as long as they live.
     names: &'a Names,
+    /// Files of certificates may lie in it.
+    packed: Option<&'a Packed>,
     now: Known,
     /// The most that any directive counts: what is known of an address serves all of them.
     max_fails: u32,
@@ -67,7 +69,7 @@ impl Making<'_> {
 
     fn client(&mut self, settings: &ProxyTls) -> Result<(tls::Made, Arc<ClientConfig>), String> {
         let known: Vec<_> = self.now.clients.iter().chain(&self.before.clients).cloned().collect();
-        let (made, config) = tls::client(settings, &known)?;
+        let (made, config) = tls::client_reading(settings, &known, |path, what| tls::read(path, what, self.packed))?;
         if !self.now.clients.iter().any(|(other, _)| *other == made) {
             self.now.clients.push((made.clone(), Arc::clone(&config)));
         }
