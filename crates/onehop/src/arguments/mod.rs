@@ -5,6 +5,7 @@
 
 mod bench;
 mod pack;
+mod packed;
 mod proxy;
 mod trial;
 
@@ -21,6 +22,7 @@ use crate::listen;
 pub(crate) use self::bench::{
     AmongForeign, Bench, BenchCommand, Collection, Compare, Load, Max, Output, Request, Shape,
 };
+pub(crate) use self::packed::{Changes, PackedArguments, PackedCommand, Title};
 pub(crate) use self::pack::{Inspect, InspectView, Pack};
 pub(crate) use self::proxy::Proxy;
 pub(crate) use self::trial::Try;

@@ -14,6 +14,7 @@ use onehop_archive::{Digest, PackError, Writer};
 use super::base::Base;
 use super::prune;
 use crate::failure::Failure;
+use crate::own_program;
 
 /// Bytes that are hashed at a time.
 const PIECE_BYTES: usize = 256 * 1024;
@@ -154,7 +155,7 @@ impl Program {
     pub(super) fn open(named: Option<&PathBuf>) -> Result<Self, Failure> {
         let path = match named {
             Some(path) => path.clone(),
-            None => own_program()?,
+            None => own_program::path(),
         };
         let shown = path.display().to_string();
         let failed = |error: std::io::Error| Failure::failed(format!("cannot read {shown}: {error}"));
@@ -179,17 +180,6 @@ fn no_onehop(shown: &str) -> Failure {
     Failure::wrong(format!(
         "{shown} is no onehop for Linux that can be packed: --target takes the program that is to stand in front"
     ))
-}
-
-/// The system's own way to this program; a file that was replaced by a newer one is still found.
-fn own_program() -> Result<PathBuf, Failure> {
-    let path = PathBuf::from("/proc/self/exe");
-    if path.exists() {
-        return Ok(path);
-    }
-    std::env::current_exe().map_err(|error| {
-        Failure::failed(format!("cannot find the file of this program: {error}; name it with --target"))
-    })
 }
 
 /// Architecture and system of an ELF file (System V ABI, `e_machine`).
