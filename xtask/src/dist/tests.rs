@@ -116,7 +116,7 @@ fn a_wheels_record_holds_for_every_file_and_the_program_may_be_run() {
         let mut file = archive.by_index(index).unwrap();
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).unwrap();
-        files.insert(file.name().to_owned(), (file.unix_mode().unwrap() & 0o777, bytes));
+        files.insert(file.name().unwrap().into_owned(), (file.unix_mode().unwrap() & 0o777, bytes));
     }
     assert_eq!(files["onehop-1.2.3.data/scripts/onehop"], (0o755, PROGRAM.to_vec()));
     let record = String::from_utf8(files["onehop-1.2.3.dist-info/RECORD"].1.clone()).unwrap();
