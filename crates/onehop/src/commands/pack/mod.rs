@@ -53,7 +53,7 @@ pub(crate) fn pack(arguments: &Pack) -> Result<(), Failure> {
     for tree in &trees {
         trees::look_through(tree, &base, &excluded, &mut notes)?;
     }
-    secrets::refuse(&notes.secrets)?;
+    secrets::refuse(&mut notes.secrets)?;
 
     let reporter = Reporter::new(LogForm::Plain);
     let listens = checked.listeners.iter().map(|listener| configuration::show_address(&listener.address));
