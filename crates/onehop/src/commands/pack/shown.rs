@@ -40,6 +40,9 @@ impl Made<'_> {
         if !self.apps.is_empty() {
             lines.push(("apps", self.apps.join(", ")));
         }
+        if let Some(runtime) = &index.runtime {
+            lines.push(("runtime", format!("{} {}", runtime.name, runtime.version)));
+        }
         let files = index.sources.iter().filter(|source| matches!(source.kind, SourceKind::File { .. })).count();
         lines.push(("sources", format!("{}, {}", counted(files as u64, "file"), bytes(self.bytes.sources))));
         if self.notes.fixtures > 0 {

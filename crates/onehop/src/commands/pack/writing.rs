@@ -12,6 +12,7 @@ use onehop_server::request::handle::files::store::Form;
 
 use super::base::Base;
 use super::glob::Excluded;
+use super::runtime::Found;
 use super::sources::{Entries, Entry, Name};
 use super::trees::{self, Wanted};
 use crate::failure::Failure;
@@ -108,6 +109,12 @@ impl Writing {
             };
             self.index.sources.push(Source { path, kind });
         }
+        Ok(())
+    }
+
+    /// Adds what runs applications.
+    pub(super) fn runtime(&mut self, found: Found) -> Result<(), Failure> {
+        self.index.runtime = Some(found.store(&mut self.writer).map_err(failed)?);
         Ok(())
     }
 
