@@ -4,10 +4,12 @@
 //! unpacked when it runs. They have no slash at either end and no `.` or `..`; `sound.rs` checks that.
 
 use std::cmp::Ordering;
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Digest;
+use crate::{Digest, PackError};
 
 /// Everything that a pack holds, in order: two packs of the same folder have equal ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -142,22 +144,48 @@ pub struct Runtime {
     pub version: String,
     /// Its files: `bin/node`, `lib/libc.so.6`.
     pub files: Vec<Source>,
-    /// Where in which file the path of the loader is to be written when it is unpacked.
-    pub loader: Option<Loader>,
+    /// Where absolute paths have to be written once it is known where it is unpacked.
+    pub paths: Vec<AbsolutePath>,
 }
 
-/// The loader of a dynamically linked runtime (`PT_INTERP`, System V ABI): the kernel wants its absolute path, which
-/// is only known where it is unpacked.
+/// Room in a runtime's file for the absolute path of another: the kernel wants that of a program's loader
+/// (`PT_INTERP`, System V ABI), and the loader that of its libraries, and both are only known where they are
+/// unpacked. Zeros stand there in the pack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Loader {
-    /// The program among the runtime's files that names it: `bin/node`.
-    pub program: String,
-    /// The loader among the runtime's files: `lib/ld-linux-x86-64.so.2`.
+pub struct AbsolutePath {
+    /// The file among the runtime's: `bin/node`.
+    pub file: String,
+    /// Whose path is written, among the runtime's files: `lib/ld-linux-x86-64.so.2`.
     pub path: String,
-    /// Where in the program its path stands, in bytes.
+    /// Where in the file, in bytes.
     pub offset: u64,
     /// Room there, in bytes, with the zero at its end.
     pub room: u64,
+}
+
+impl Runtime {
+    /// What is written into one of its files when it lies in this folder: where, and bytes that fill the room there.
+    ///
+    /// # Errors
+    ///
+    /// The folder's path is too long.
+    pub fn absolute_paths(&self, file: &str, folder: &Path) -> Result<Vec<(u64, Vec<u8>)>, PackError> {
+        let places = self.paths.iter().filter(|place| place.file == file);
+        let written = places.map(|place| {
+            let mut bytes = folder.join(&place.path).into_os_string().into_vec();
+            if bytes.len() as u64 >= place.room {
+                return Err(PackError::TooMuch(format!(
+                    "{} is too long a path for {}, which takes {} bytes: unpack it elsewhere",
+                    folder.display(),
+                    self.name,
+                    place.room - 1
+                )));
+            }
+            bytes.resize(usize::try_from(place.room).unwrap_or_default(), 0);
+            Ok((place.offset, bytes))
+        });
+        written.collect()
+    }
 }
 
 /// The order of paths in an index: name by name, so that what lies in a folder follows it at once.

@@ -6,14 +6,18 @@
 //! it is given.
 //!
 //! Read `index.rs` for what a pack says of itself, `slot.rs` for how a program knows that it is one, then
-//! `write.rs` and `read.rs`.
+//! `write.rs` and `read.rs`; `layout.rs` for what is unpacked, `oci/` for images. `runtime/` makes Node.js fit to be
+//! taken along.
 #![forbid(unsafe_code)]
 
 pub mod digest;
 mod error;
 pub mod index;
+pub mod layout;
 pub mod limits;
+pub mod oci;
 mod read;
+pub mod runtime;
 mod slot;
 mod sound;
 mod write;

@@ -9,6 +9,9 @@ pub const ENTRIES_MAX: usize = 1_000_000;
 /// Bytes of a path within a pack, as `PATH_MAX` of Linux.
 pub const PATH_BYTES_MAX: usize = 4096;
 
+/// Absolute paths that are written into a runtime's files: its loader's, and that of its libraries.
+pub const ABSOLUTE_PATHS_MAX: usize = 8;
+
 /// Bytes of the program in front: onehop with debug information has 300 MiB.
 pub const PROGRAM_BYTES_MAX: u64 = 1024 * 1024 * 1024;
 

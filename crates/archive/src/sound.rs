@@ -1,8 +1,8 @@
 //! What an index must keep to before anybody acts on it: nothing outside of the file, nothing outside of the base.
 
 use crate::error::PackError;
-use crate::index::{BlobNumber, Coding, Index, Source, SourceKind, path_order};
-use crate::limits::{ENTRIES_MAX, PATH_BYTES_MAX};
+use crate::index::{BlobNumber, Coding, Index, Runtime, Source, SourceKind, path_order};
+use crate::limits::{ABSOLUTE_PATHS_MAX, ENTRIES_MAX, PATH_BYTES_MAX};
 use crate::slot::Place;
 
 /// Checks an index against the place that named it.
@@ -42,11 +42,32 @@ pub(crate) fn check(index: &Index, place: &Place) -> Result<(), PackError> {
     }
     sources(index, &index.sources)?;
     sources(index, runtime)?;
-    if let Some(loader) = index.runtime.as_ref().and_then(|runtime| runtime.loader.as_ref()) {
-        is_below(&loader.program)?;
-        is_below(&loader.path)?;
+    if let Some(runtime) = &index.runtime {
+        absolute_paths(index, runtime)?;
     }
     is_below(&index.configuration.path)
+}
+
+/// Room for paths lies within the files that it is said to be in.
+fn absolute_paths(index: &Index, runtime: &Runtime) -> Result<(), PackError> {
+    if runtime.paths.len() > ABSOLUTE_PATHS_MAX {
+        return Err(PackError::Damaged(format!("{} has more paths than it can have", runtime.name)));
+    }
+    for place in &runtime.paths {
+        is_below(&place.path)?;
+        let length = runtime.files.iter().find_map(|source| match source.kind {
+            SourceKind::File { content, .. } if source.path == place.file => {
+                index.blobs.get(content as usize).map(|blob| blob.length)
+            }
+            _ => None,
+        });
+        let end = place.offset.checked_add(place.room);
+        let fits = end.is_some_and(|end| length.is_some_and(|length| end <= length));
+        if !fits || place.room == 0 || place.room > PATH_BYTES_MAX as u64 {
+            return Err(PackError::Damaged(format!("{:?} has no room for a path", place.file)));
+        }
+    }
+    Ok(())
 }
 
 fn sources(index: &Index, sources: &[Source]) -> Result<(), PackError> {

@@ -15,7 +15,7 @@ use serde_json::Value;
 
 /// How long an answer may take. A reload of a large tree takes its time; a server that is dead does not
 /// keep its socket open.
-const ANSWER_DEADLINE: Duration = Duration::from_secs(300);
+pub(crate) const ANSWER_DEADLINE: Duration = Duration::from_secs(300);
 
 /// Bytes of an answer; a status page of a thousand sites is a tenth of it.
 const ANSWER_BYTES_MAX: u64 = 4 * 1024 * 1024;
@@ -38,14 +38,19 @@ pub(crate) enum ClientError {
     Failed(String),
 }
 
-/// Sends one request and reads the answer.
-pub(crate) fn ask(socket: &Path, method: &str, path: &str) -> Result<Answer, ClientError> {
+/// Sends one request and reads the answer, which may take that long.
+pub(crate) fn ask_within(
+    deadline: Duration,
+    socket: &Path,
+    method: &str,
+    path: &str,
+) -> Result<Answer, ClientError> {
     let failed = |error: std::io::Error| ClientError::Failed(error.to_string());
     let mut stream = UnixStream::connect(socket).map_err(|error| match error.kind() {
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => ClientError::NobodyThere,
         _ => failed(error),
     })?;
-    stream.set_read_timeout(Some(ANSWER_DEADLINE)).map_err(failed)?;
+    stream.set_read_timeout(Some(deadline)).map_err(failed)?;
     let request = format!(
         "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
     );

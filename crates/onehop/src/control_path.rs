@@ -4,32 +4,68 @@
 //! The folder belongs to the user alone (0700); the name is a hash of the absolute path of the
 //! configuration file, or of the folder for `onehop serve`. Never removes a socket: the server does,
 //! under a lock.
+//!
+//! A container may have no place for it where it usually lies: the file system is read-only, /run and /tmp too. Then
+//! it lies in the first place that there is; /dev/shm is there in every container. No abstract socket: those have no
+//! permissions, and a namespace of the network is easily shared.
 
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// The socket of the onehop that was started with `subject` (a file, or a folder).
+use rustix::fs::Access;
+
+/// The socket of the onehop that was started with `subject` (a file, or a folder): where there is one, else where it
+/// usually lies.
 pub(crate) fn for_subject(subject: &Path) -> PathBuf {
-    folder().join(name_for(subject))
+    let (usual, others) = folders();
+    let name = name_for(subject);
+    let usual = usual.join(&name);
+    if usual.exists() {
+        return usual;
+    }
+    // What others have put there in our name is not ours.
+    let found = others.into_iter().filter(|folder| check_folder(folder).is_ok());
+    found.map(|folder| folder.join(&name)).find(|socket| socket.exists()).unwrap_or(usual)
 }
 
-/// Makes the folder of a socket from [`for_subject`], or finds that it is safe to use.
-pub(crate) fn prepare(socket: &Path) -> io::Result<()> {
-    let Some(folder) = socket.parent() else { return Ok(()) };
+/// Where the socket of an onehop that starts with `subject` is to lie: in the first place where its folder can be made,
+/// or is safe to use.
+///
+/// # Errors
+///
+/// Why it cannot lie where it usually does, since it cannot lie elsewhere either.
+pub(crate) fn prepare(subject: &Path) -> io::Result<PathBuf> {
+    let (usual, others) = folders();
+    let name = name_for(subject);
+    let refused = match prepare_folder(&usual) {
+        Ok(()) => return Ok(usual.join(name)),
+        Err(error) => io::Error::new(error.kind(), format!("{}: {error}", usual.display())),
+    };
+    let other = others.into_iter().find(|folder| prepare_folder(folder).is_ok());
+    other.map(|folder| folder.join(name)).ok_or(refused)
+}
+
+fn prepare_folder(folder: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o700).create(folder) {
         Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => check_folder(folder),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            check_folder(folder)?;
+            Ok(rustix::fs::access(folder, Access::WRITE_OK)?)
+        }
         Err(error) => Err(error),
     }
 }
 
-/// The sockets in this user's folder, whether anybody answers there or not.
+/// The sockets in this user's folders, whether anybody answers there or not.
 pub(crate) fn all() -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(folder()) else { return Vec::new() };
-    let mut paths: Vec<PathBuf> = entries
-        .flatten()
+    let (usual, others) = folders();
+    let safe = others.into_iter().filter(|folder| check_folder(folder).is_ok());
+    let mut paths: Vec<PathBuf> = std::iter::once(usual)
+        .chain(safe)
+        .filter_map(|folder| fs::read_dir(folder).ok())
+        .flat_map(Iterator::flatten)
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "sock"))
         .collect();
@@ -37,7 +73,16 @@ pub(crate) fn all() -> Vec<PathBuf> {
     paths
 }
 
-/// The folder. root has one place whoever asks (a service and a shell see different environments);
+/// The usual folder, and those that stand in for it, in this order.
+fn folders() -> (PathBuf, Vec<PathBuf>) {
+    let usual = folder();
+    let name = format!("onehop-{}", rustix::process::geteuid().as_raw());
+    let others = ["/tmp", "/dev/shm"].map(|place| Path::new(place).join(&name));
+    let others = others.into_iter().filter(|folder| *folder != usual).collect();
+    (usual, others)
+}
+
+/// The usual folder. root has one place whoever asks (a service and a shell see different environments);
 /// everyone else has the session's, as the XDG base directory specification has it.
 fn folder() -> PathBuf {
     let user = rustix::process::geteuid();
@@ -109,7 +154,7 @@ mod tests {
     fn a_folder_that_others_may_enter_is_refused() {
         let folder = std::env::temp_dir().join(format!("onehop-control-{}", std::process::id()));
         DirBuilder::new().mode(0o755).create(&folder).expect("a folder");
-        let refused = prepare(&folder.join("x.sock"));
+        let refused = prepare_folder(&folder);
         fs::remove_dir(&folder).expect("removed");
         assert_eq!(refused.expect_err("refused").kind(), io::ErrorKind::PermissionDenied);
     }

@@ -5,7 +5,9 @@
 
 mod bench;
 mod pack;
+mod packed;
 mod proxy;
+mod runtime;
 mod trial;
 
 use std::net::SocketAddr;
@@ -22,7 +24,9 @@ pub(crate) use self::bench::{
     AmongForeign, Bench, BenchCommand, Collection, Compare, Load, Max, Output, Request, Shape,
 };
 pub(crate) use self::pack::{Inspect, InspectView, Pack};
+pub(crate) use self::packed::{Changes, PackedArguments, PackedCommand, Title};
 pub(crate) use self::proxy::Proxy;
+pub(crate) use self::runtime::{RuntimeChoice, RuntimeKind};
 pub(crate) use self::trial::Try;
 
 /// A web server that runs your application: pages from memory, one hop to your users.
@@ -269,11 +273,12 @@ pub(crate) struct Stop {
         Every onehop has a control socket, a Unix socket that only its user may open. Its name follows from the \
         configuration file (for `serve`, from the folder), so in the folder where onehop was started nothing \
         needs to be named. It lies in $XDG_RUNTIME_DIR/onehop, else /run/user/UID/onehop, else /tmp/onehop-UID; \
-        root's in /run/onehop.",
+        root's in /run/onehop. Where no folder can be made there, it lies in /tmp/onehop-UID or /dev/shm/onehop-UID.",
     after_help = "Examples:\n  \
         onehop status                        the onehop that was started in this folder\n  \
-        onehop status --json | jq .requests\n\n\
-        Exit codes: 0 running, 1 not running, 2 wrong usage."
+        onehop status --json | jq .requests\n  \
+        onehop status --healthy              for the health check of a container\n\n\
+        Exit codes: 0 running (and healthy), 1 not running or not healthy, 2 wrong usage."
 )]
 pub(crate) struct Status {
     #[command(flatten)]
@@ -281,6 +286,9 @@ pub(crate) struct Status {
     /// Print the answer of the control socket as it is (docs/control-api.md)
     #[arg(long)]
     pub(crate) json: bool,
+    /// Only tell whether it answers and all of its applications serve: exit code 0, else 1
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) healthy: bool,
 }
 
 /// `onehop workers`
@@ -379,9 +387,12 @@ pub(crate) struct Process {
     /// Core threads [default: one per core that this process may use]
     #[arg(long, value_name = "N", value_parser = parse_threads)]
     pub(crate) threads: Option<NonZeroUsize>,
-    /// How events are written to standard error
-    #[arg(long, value_name = "FORM", value_enum, default_value_t = LogForm::Plain)]
+    /// How events are written
+    #[arg(long, value_name = "FORM", value_enum, default_value_t = LogForm::Plain, env = "ONEHOP_LOG", hide_env_values = true)]
     pub(crate) log: LogForm,
+    /// Where events are written
+    #[arg(long, value_name = "WHERE", value_enum, default_value_t = LogTo::Stderr, env = "ONEHOP_LOG_TO", hide_env_values = true)]
+    pub(crate) log_to: LogTo,
     /// The control socket, or `off` [default: one per configuration file, see `onehop status --help`]
     #[arg(long, value_name = "PATH", env = "ONEHOP_CONTROL", hide_env_values = true)]
     pub(crate) control: Option<PathBuf>,
@@ -394,6 +405,15 @@ pub(crate) enum LogForm {
     Plain,
     /// One JSON object per line
     Json,
+}
+
+/// Where events are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogTo {
+    /// Standard error
+    Stderr,
+    /// Standard output, which some platforms collect alone
+    Stdout,
 }
 
 /// Where `serve` serves its metrics.

@@ -22,7 +22,7 @@ pub(crate) fn app(arguments: &App) -> Result<(), Failure> {
 }
 
 fn start(arguments: &App) -> Result<(), Failure> {
-    let reporter = Reporter::new(arguments.process.log);
+    let reporter = Reporter::of(&arguments.process);
     let folder = std::env::current_dir()
         .map_err(|error| Failure::failed(format!("there is no working directory: {error}")))?;
     let asked = Asked::new(arguments, folder.clone())?;
@@ -38,6 +38,7 @@ fn start(arguments: &App) -> Result<(), Failure> {
         subject: &folder,
         load: Arc::new(move || asked.settings()),
         watch: arguments.watch.then_some(watching),
+        packed: None,
         reporter,
     })
 }

@@ -39,11 +39,22 @@ pub(crate) fn stop(arguments: &Stop) -> Result<(), Failure> {
 
 /// Sends one request; an answer that is not 2xx is a failure with the server's own reason.
 pub(super) fn ask(target: &Target, method: &str, path: &str) -> Result<Answer, Failure> {
+    ask_within(control_client::ANSWER_DEADLINE, target, method, path)
+}
+
+/// The same with another deadline for the answer.
+pub(super) fn ask_within(
+    deadline: Duration,
+    target: &Target,
+    method: &str,
+    path: &str,
+) -> Result<Answer, Failure> {
     let socket = socket(target);
-    let answer = control_client::ask(&socket, method, path).map_err(|error| match error {
-        ClientError::NobodyThere => nobody(target, &socket),
-        ClientError::Failed(reason) => Failure::failed(format!("{}: {reason}", socket.display())),
-    })?;
+    let answer =
+        control_client::ask_within(deadline, &socket, method, path).map_err(|error| match error {
+            ClientError::NobodyThere => nobody(target, &socket),
+            ClientError::Failed(reason) => Failure::failed(format!("{}: {reason}", socket.display())),
+        })?;
     if (200..300).contains(&answer.status) {
         return Ok(answer);
     }

@@ -18,7 +18,7 @@ pub(crate) fn run(arguments: &Run) -> Result<(), Failure> {
 }
 
 fn start(arguments: &Run) -> Result<(), Failure> {
-    let reporter = Reporter::new(arguments.process.log);
+    let reporter = Reporter::of(&arguments.process);
     let file = configuration::find(arguments.file.named())?;
     reporter.starting(&reads(&file));
     let loaded = configuration::load(&file)?;
@@ -44,6 +44,7 @@ fn start(arguments: &Run) -> Result<(), Failure> {
         subject: &file.path,
         load,
         watch: arguments.watch.then_some(watching),
+        packed: None,
         reporter,
     })
 }

@@ -19,7 +19,7 @@ pub(crate) fn serve(arguments: &Serve) -> Result<(), Failure> {
 }
 
 fn start(arguments: &Serve) -> Result<(), Failure> {
-    let reporter = Reporter::new(arguments.process.log);
+    let reporter = Reporter::of(&arguments.process);
     let root = folder(&arguments.directory)?;
     reporter.starting(&format!("serves {}", root.display()));
     let checked = settings(arguments, &root)?;
@@ -30,6 +30,7 @@ fn start(arguments: &Serve) -> Result<(), Failure> {
         subject: &root,
         load: Arc::new(move || Ok(again.clone())),
         watch: None,
+        packed: None,
         reporter,
     })
 }

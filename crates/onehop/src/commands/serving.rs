@@ -9,6 +9,7 @@ use std::thread;
 use onehop_config::checked::Checked;
 use onehop_server::control::SuperviseOptions;
 use onehop_server::control::admin::remove_dead_control_sockets;
+use onehop_server::control::packed::Packed;
 use onehop_server::limits::Timeouts;
 use onehop_server::{Event, Options, Running, Server, StartError};
 
@@ -33,13 +34,15 @@ pub(super) struct Serving<'a> {
     pub(super) load: Arc<dyn Fn() -> Result<Checked, String> + Send + Sync>,
     /// Files whose change means a reload.
     pub(super) watch: Option<Watching>,
+    /// The pack that this program is.
+    pub(super) packed: Option<Packed>,
     /// Where events are shown.
     pub(super) reporter: Reporter,
 }
 
 /// Starts, obeys signals, and returns when the server has stopped.
 pub(super) fn serve_until_stopped(serving: Serving<'_>) -> Result<(), Failure> {
-    let Serving { checked, process, subject, load, watch, reporter } = serving;
+    let Serving { checked, process, subject, load, watch, packed, reporter } = serving;
     let (send, wishes) = mpsc::channel();
     let is_serving = Arc::new(AtomicBool::new(false));
     // Before anything is bound: a signal that comes while a large tree is read must not be lost.
@@ -74,10 +77,12 @@ pub(super) fn serve_until_stopped(serving: Serving<'_>) -> Result<(), Failure> {
         supervise: SuperviseOptions {
             launcher: Some(exec_worker::launcher()),
             guard: Some(guard::guard()),
-            watch: watches,
+            // Nobody works on what is packed.
+            watch: watches && packed.is_none(),
         },
         timeouts: Timeouts::default(),
         connections_max: None,
+        packed,
     };
     let running = Server::start(checked, options).map_err(start_failure)?;
     obey(&running, &wishes);
@@ -121,15 +126,17 @@ fn control_socket(
     let (path, was_named) = match &process.control {
         Some(path) if path.as_os_str() == "off" => return Ok(None),
         Some(path) => (path.clone(), true),
-        None => (control_path::for_subject(subject), false),
+        None => match control_path::prepare(subject) {
+            Ok(path) => (path, false),
+            Err(error) => {
+                reporter.warn(format!(
+                    "there is no control socket, so `onehop reload` and `onehop stop` will not find this process: \
+                     {error}"
+                ));
+                return Ok(None);
+            }
+        },
     };
-    if !was_named && let Err(error) = control_path::prepare(&path) {
-        reporter.warn(format!(
-            "there is no control socket, so `onehop reload` and `onehop stop` will not find this process: {}: {error}",
-            path.display()
-        ));
-        return Ok(None);
-    }
     if !was_named && let Some(folder) = path.parent() {
         // What others have left behind is no reason not to start.
         let _ = remove_dead_control_sockets(folder);

@@ -4,14 +4,21 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::control::ask;
+use super::control::{ask, ask_within};
 use crate::arguments::Status;
 use crate::failure::Failure;
 use crate::table::Column::{Left, Right};
 use crate::table::table;
 use crate::units::{bytes, counted, duration};
 
+/// How long a server may take to say that it is well: it answers its control socket within milliseconds, and whoever
+/// asks for its health gives up within seconds.
+const HEALTH_DEADLINE: Duration = Duration::from_secs(3);
+
 pub(crate) fn status(arguments: &Status) -> Result<(), Failure> {
+    if arguments.healthy {
+        return healthy(arguments);
+    }
     let answer = ask(&arguments.target, "GET", "/status")?;
     if arguments.json {
         super::pages::print(&format!("{}\n", answer.body));
@@ -19,6 +26,26 @@ pub(crate) fn status(arguments: &Status) -> Result<(), Failure> {
         super::pages::print(&page(&answer.body));
     }
     Ok(())
+}
+
+/// Whether it answers, and each of its applications has a worker that serves.
+fn healthy(arguments: &Status) -> Result<(), Failure> {
+    let answer = ask_within(HEALTH_DEADLINE, &arguments.target, "GET", "/status")?;
+    match unwell(&answer.body) {
+        Some(why) => Err(Failure::failed(why)),
+        None => {
+            super::pages::print("healthy\n");
+            Ok(())
+        }
+    }
+}
+
+/// The first application that cannot answer, and why.
+fn unwell(status: &Value) -> Option<String> {
+    let app = list(status, "apps").iter().find(|app| text(app, "state") != "serving")?;
+    let reason = app.get("reason").and_then(Value::as_str).and_then(|reason| reason.lines().next());
+    let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+    Some(format!("application {} is {}{reason}", text(app, "app"), text(app, "state")))
 }
 
 /// The page. Fields that an older or newer server does not send are shown as nothing.

@@ -1,19 +1,21 @@
 //! Shows what the server has to say: as lines for a person, or as one JSON object per line.
 //!
-//! Everything goes to standard error; standard output belongs to the access log. Events come from any
-//! thread, so a line is written in one piece and never waits for anything but the terminal.
+//! Everything goes to standard error, since standard output belongs to the access log; `--log-to stdout` puts both
+//! there, line by line. Events come from any thread, so a line is written in one piece and never waits for anything
+//! but the terminal.
 
 pub(crate) mod json;
 mod plain;
 mod progress;
 
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use onehop_server::Event;
 use onehop_server::control::EventSink;
 
-use crate::arguments::LogForm;
+use crate::arguments::{LogForm, LogTo, Process};
 use progress::Progress;
 
 /// Where events are shown.
@@ -25,8 +27,11 @@ pub(crate) struct Reporter {
 }
 
 impl Reporter {
-    /// In this form; the progress bar is for a terminal and for persons only.
-    pub(crate) fn new(form: LogForm) -> Self {
+    /// As the options ask for it; from now on every line of this process goes there, also those of failures. The
+    /// progress bar is for a terminal and for persons only.
+    pub(crate) fn of(process: &Process) -> Self {
+        let form = process.log;
+        TO_STDOUT.store(process.log_to == LogTo::Stdout, Ordering::Relaxed);
         let progress = Arc::new(Mutex::new(Progress::new(form == LogForm::Plain)));
         Self { form, progress, lines: Arc::default() }
     }
@@ -74,7 +79,15 @@ impl Reporter {
     }
 }
 
-/// One line to standard error, in one piece. A closed standard error is no reason to stop serving.
+/// Whether lines go to standard output: of the process, as the streams themselves are.
+static TO_STDOUT: AtomicBool = AtomicBool::new(false);
+
+/// One line, in one piece. A stream that was closed is no reason to stop serving.
 pub(crate) fn write_line(text: &str) {
-    let _ = std::io::stderr().lock().write_all(format!("{text}\n").as_bytes());
+    let line = format!("{text}\n");
+    let _ = if TO_STDOUT.load(Ordering::Relaxed) {
+        std::io::stdout().lock().write_all(line.as_bytes())
+    } else {
+        std::io::stderr().lock().write_all(line.as_bytes())
+    };
 }

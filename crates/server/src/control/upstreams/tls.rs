@@ -21,6 +21,7 @@ use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore, SignatureScheme,
 };
 
+use crate::control::packed::Packed;
 use crate::limits::PROXY_TLS_FILE_BYTES_MAX;
 
 /// The one protocol that is spoken to upstreams, as ALPN names it (RFC 7301 section 6).
@@ -34,10 +35,11 @@ pub(super) struct Made {
     files: Vec<Vec<u8>>,
 }
 
-/// A configuration for these settings; one of `known` where nothing has changed.
-pub(super) fn client(
+/// A configuration for these settings, whose files are read so; one of `known` where nothing has changed.
+pub(super) fn client_reading(
     tls: &ProxyTls,
     known: &[(Made, Arc<ClientConfig>)],
+    read: impl Fn(&Path, &str) -> Result<Vec<u8>, String>,
 ) -> Result<(Made, Arc<ClientConfig>), String> {
     let trusted = tls.trusted.iter().map(|path| read(path, "certificates to trust"));
     let trusted = trusted.collect::<Result<Vec<_>, _>>()?;
@@ -115,18 +117,24 @@ fn verifier(
     Ok(Arc::new(Named { chains, pinned }))
 }
 
-/// What the system trusts, read once: a list of some hundred certificates.
+/// What the system trusts, read once: a list of some hundred certificates. A system that has no such list (a container
+/// that holds one program) trusts what Mozilla does, as it was when this program was built; one whose list was named
+/// and is not there is asked to mend that.
 fn system_roots() -> Result<Arc<RootCertStore>, String> {
     static ROOTS: OnceLock<Result<Arc<RootCertStore>, String>> = OnceLock::new();
     let read = || {
         let found = rustls_native_certs::load_native_certs();
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(found.certs);
+        let is_named = ["SSL_CERT_FILE", "SSL_CERT_DIR"].iter().any(|name| std::env::var_os(name).is_some());
+        if roots.is_empty() && !is_named {
+            roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        }
         if roots.is_empty() {
             let why = found.errors.first().map_or_else(String::new, |error| format!(" ({error})"));
             return Err(format!(
-                "the system names no certificates to trust{why}: install them (Debian's ca-certificates), or name \
-                 some with `tls_trust_pool file`"
+                "SSL_CERT_FILE or SSL_CERT_DIR names no certificates to trust{why}: correct or unset it, or name some \
+                 with `tls_trust_pool file`"
             ));
         }
         Ok(Arc::new(roots))
@@ -143,9 +151,13 @@ fn certificates(content: &[u8], path: &Path) -> Result<Vec<CertificateDer<'stati
     Ok(certificates)
 }
 
-fn read(path: &Path, what: &str) -> Result<Vec<u8>, String> {
+/// The content of a file that the settings name: of the pack, where it lies in one, else of the machine.
+pub(super) fn read(path: &Path, what: &str, packed: Option<&Packed>) -> Result<Vec<u8>, String> {
     let mut content = Vec::new();
     let bound = PROXY_TLS_FILE_BYTES_MAX;
+    if let Some(packed) = packed.and_then(|packed| packed.content(path)) {
+        return packed.map_err(|error| format!("cannot read {what} from {}: {error}", path.display()));
+    }
     let read = File::open(path).and_then(|file| file.take(bound + 1).read_to_end(&mut content));
     read.map_err(|error| format!("cannot read {what} from {}: {error}", path.display()))?;
     if content.len() as u64 > bound {
