@@ -8,19 +8,26 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use onehop_archive::Writer;
 use onehop_archive::index::{Runtime, Source, SourceKind};
 use onehop_archive::runtime::{LIBRARIES, PROGRAMS, Places, Portable, make_portable};
+use onehop_archive::{PackError, Writer};
 
 use crate::arguments::{RuntimeChoice, RuntimeKind};
 use crate::failure::Failure;
 
-/// Puts it into a pack for this target (`x86_64-linux`).
+/// One that can be taken along.
+pub(super) struct Found {
+    name: &'static str,
+    version: String,
+    portable: Portable,
+}
+
+/// Finds one for this target (`x86_64-linux`) and reads it.
 ///
 /// # Errors
 ///
 /// It is not there, too old, for another target, or cannot be made portable.
-pub(crate) fn embed(choice: &RuntimeChoice, target: &str, writer: &mut Writer) -> Result<Runtime, Failure> {
+pub(super) fn find(choice: &RuntimeChoice, target: &str) -> Result<Found, Failure> {
     let name = choice.kind.name();
     let path = match &choice.path {
         Some(path) => path.clone(),
@@ -45,12 +52,14 @@ pub(crate) fn embed(choice: &RuntimeChoice, target: &str, writer: &mut Writer) -
     let version = match told {
         Ok(told) => check(choice.kind, &path, told)?,
         // One for another machine cannot be asked.
-        Err(_) if portable.target != format!("{}-{}", consts::ARCH, consts::OS) => version_in(&portable.program),
+        Err(_) if portable.target != format!("{}-{}", consts::ARCH, consts::OS) => {
+            version_in(&portable.program)
+        }
         Err(why) => {
             return Err(Failure::failed(format!("--runtime {name}: {}: {why}", path.display())));
         }
     };
-    store(name, version, portable, writer).map_err(|error| Failure::failed(format!("--runtime {name}: {error}")))
+    Ok(Found { name, version, portable })
 }
 
 /// Node.js 20 is the oldest that the workers' library runs on.
@@ -122,7 +131,8 @@ fn check(kind: RuntimeKind, path: &Path, told: Told) -> Result<String, Failure> 
              `--runtime {name}=PATH`"
         )));
     }
-    let major = told.version.trim_start_matches('v').split('.').next().and_then(|major| major.parse::<u32>().ok());
+    let major =
+        told.version.trim_start_matches('v').split('.').next().and_then(|major| major.parse::<u32>().ok());
     if kind == RuntimeKind::Node && major.is_none_or(|major| major < NODE_MAJOR_MIN) {
         return Err(Failure::failed(format!(
             "--runtime {name}: {path} is {}, and applications need Node.js {NODE_MAJOR_MIN} or later",
@@ -136,30 +146,36 @@ fn check(kind: RuntimeKind, path: &Path, told: Told) -> Result<String, Failure> 
 fn version_in(program: &[u8]) -> String {
     const BEFORE: &[u8] = b"nodejs.org/download/release/v";
     let rest = memchr::memmem::find(program, BEFORE).and_then(|at| program.get(at + BEFORE.len() - 1..));
-    let version = rest.and_then(|rest| rest.split(|byte| *byte == b'/').next()).filter(|text| (2..32).contains(&text.len()));
+    let version = rest
+        .and_then(|rest| rest.split(|byte| *byte == b'/').next())
+        .filter(|text| (2..32).contains(&text.len()));
     version.and_then(|text| std::str::from_utf8(text).ok()).unwrap_or("unknown").to_owned()
 }
 
-fn store(
-    name: &str,
-    version: String,
-    portable: Portable,
-    writer: &mut Writer,
-) -> Result<Runtime, onehop_archive::PackError> {
-    let folder = |path: &str| Source { path: path.to_owned(), kind: SourceKind::Folder };
-    let mut add = |path: String, bytes: &[u8]| {
-        let content = writer.add_compressed(bytes, RUNTIME_LEVEL)?;
-        Ok::<_, onehop_archive::PackError>(Source { path, kind: SourceKind::File { content, executable: true } })
-    };
-    // In the order of paths, which an index keeps to.
-    let mut files = vec![folder(PROGRAMS), add(format!("{PROGRAMS}/{name}"), &portable.program)?];
-    if !portable.libraries.is_empty() {
-        files.push(folder(LIBRARIES));
+impl Found {
+    /// As people call it: `node v20.19.0`.
+    pub(super) fn title(&self) -> String {
+        format!("{} {}", self.name, self.version)
     }
-    for library in portable.libraries {
-        files.push(add(format!("{LIBRARIES}/{}", library.name), &library.bytes)?);
+
+    /// Puts it into a pack.
+    pub(super) fn store(self, writer: &mut Writer) -> Result<Runtime, PackError> {
+        let Self { name, version, portable } = self;
+        let folder = |path: &str| Source { path: path.to_owned(), kind: SourceKind::Folder };
+        let mut add = |path: String, bytes: &[u8]| {
+            let content = writer.add_compressed(bytes, RUNTIME_LEVEL)?;
+            Ok::<_, PackError>(Source { path, kind: SourceKind::File { content, executable: true } })
+        };
+        // In the order of paths, which an index keeps to.
+        let mut files = vec![folder(PROGRAMS), add(format!("{PROGRAMS}/{name}"), &portable.program)?];
+        if !portable.libraries.is_empty() {
+            files.push(folder(LIBRARIES));
+        }
+        for library in portable.libraries {
+            files.push(add(format!("{LIBRARIES}/{}", library.name), &library.bytes)?);
+        }
+        Ok(Runtime { name: name.to_owned(), version, files, paths: portable.paths })
     }
-    Ok(Runtime { name: name.to_owned(), version, files, paths: portable.paths })
 }
 
 /// As a shell would find it.
