@@ -1,8 +1,8 @@
 //! The trees in memory: read at a start or reload, then kept up to date.
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use onehop_archive::index::Tree;

@@ -22,7 +22,9 @@ use rustix::fs::OFlags;
 use super::Packed;
 use super::place::Kind;
 use crate::control::supervise::folder::{hold, is_ours, make, own_user};
-use crate::limits::{LIBRARY_KEPT_FOR, SWEPT_ENTRIES_MAX, UNPACK_ALONE_FILES_MAX, UNPACK_THREADS_MAX, UNPACK_UNFINISHED_AGE};
+use crate::limits::{
+    LIBRARY_KEPT_FOR, SWEPT_ENTRIES_MAX, UNPACK_ALONE_FILES_MAX, UNPACK_THREADS_MAX, UNPACK_UNFINISHED_AGE,
+};
 
 /// What applications need lies in the folder, as long as this lives.
 #[derive(Debug)]
@@ -43,7 +45,9 @@ impl Packed {
             Kind::Own => {}
             // Whoever runs as this user could not have changed it.
             Kind::Given => return Ok(Unpacked { written: 0, changed: None, _lock: hold(folder).ok() }),
-            Kind::Nowhere => return Err("there is no folder to unpack it into: set ONEHOP_CACHE to one".to_owned()),
+            Kind::Nowhere => {
+                return Err("there is no folder to unpack it into: set ONEHOP_CACHE to one".to_owned());
+            }
         }
         let entries = entries(&self.index);
         let mut changed = None;
@@ -73,7 +77,8 @@ impl Packed {
             Err(error) => {
                 let _ = fs::remove_dir_all(&fresh);
                 // Another server of the same pack was quicker, or something is in the way.
-                let lock = self.use_what_is_there(&entries).map_err(|_| self.failed(folder, &error.into()))?;
+                let lock =
+                    self.use_what_is_there(&entries).map_err(|_| self.failed(folder, &error.into()))?;
                 Ok(Unpacked { written: 0, changed, _lock: Some(lock) })
             }
         }
@@ -138,9 +143,13 @@ impl Packed {
     fn put_aside(&self) -> Result<(), String> {
         let (folder, aside) = (self.folder.path(), self.beside("changed-"));
         fs::rename(folder, &aside).map_err(|error| {
-            format!("{} is not what was unpacked, and cannot be put aside: {error}; remove it", folder.display())
+            format!(
+                "{} is not what was unpacked, and cannot be put aside: {error}; remove it",
+                folder.display()
+            )
         })?;
-        let is_free = is_ours(&aside, true) && File::open(&aside).is_ok_and(|folder| folder.try_lock().is_ok());
+        let is_free =
+            is_ours(&aside, true) && File::open(&aside).is_ok_and(|folder| folder.try_lock().is_ok());
         if is_free {
             let _ = fs::remove_dir_all(&aside);
         }
@@ -260,7 +269,9 @@ impl Packed {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => format!(
                 "cannot unpack {path}: {error}; make room for {room} MiB, or set ONEHOP_CACHE to a folder that has it"
             ),
-            _ => format!("cannot unpack {path}: {error}; set ONEHOP_CACHE to a folder that this user may write in"),
+            _ => format!(
+                "cannot unpack {path}: {error}; set ONEHOP_CACHE to a folder that this user may write in"
+            ),
         }
     }
 }

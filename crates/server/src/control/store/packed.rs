@@ -59,11 +59,8 @@ fn list(folders: &mut [Folder], store: &Store, path: &[u8], node: Node) {
 }
 
 fn file(served: &Served, source: &Arc<PackedSource>) -> File {
-    let forms = PackedForms::new(
-        Arc::clone(source),
-        served.identity,
-        [served.gzip, served.brotli, served.zstd],
-    );
+    let forms =
+        PackedForms::new(Arc::clone(source), served.identity, [served.gzip, served.brotli, served.zstd]);
     let length = source.index.blobs.get(served.identity as usize).map_or(0, |blob| blob.length);
     File {
         path: served.path.as_slice().into(),
@@ -91,9 +88,8 @@ fn totals(tree: &Tree, store: &Store, source: &PackedSource) -> Totals {
     for served in &tree.files {
         let forms = [Some(served.identity), served.gzip, served.brotli, served.zstd];
         let lengths = forms.into_iter().flatten().map(stored);
-        let (longest, sum) = lengths.fold((0, 0_u64), |(longest, sum), length| {
-            (length.max(longest), sum.saturating_add(length))
-        });
+        let (longest, sum) = lengths
+            .fold((0, 0_u64), |(longest, sum), length| (length.max(longest), sum.saturating_add(length)));
         all = all.saturating_add(sum);
         large += usize::from(longest > PACKED_FORM_BYTES_MAX);
     }

@@ -77,8 +77,7 @@ impl PackedForms {
         identity: BlobNumber,
         [gzip, brotli, zstd]: [Option<BlobNumber>; 3],
     ) -> Self {
-        let form =
-            |blob: BlobNumber| PackedForm { blob, known: AtomicU8::new(0), loaded: OnceLock::new() };
+        let form = |blob: BlobNumber| PackedForm { blob, known: AtomicU8::new(0), loaded: OnceLock::new() };
         let (gzip, brotli, zstd) = (gzip.map(form), brotli.map(form), zstd.map(form));
         Self { source, identity: form(identity), gzip, brotli, zstd }
     }
@@ -115,7 +114,8 @@ impl PackedForms {
         }
         let name = || source.name(file);
         let failed = |error: PackError| form.failed(source, &name(), &error);
-        let held = (blob.stored <= PACKED_FORM_BYTES_MAX).then(|| source.budget.take(blob.stored, 0)).flatten();
+        let held =
+            (blob.stored <= PACKED_FORM_BYTES_MAX).then(|| source.budget.take(blob.stored, 0)).flatten();
         let Some(held) = held else {
             if form.known.load(Ordering::Relaxed) & PROVED == 0 {
                 source.pack.prove(blob, &name()).map_err(failed)?;
@@ -163,7 +163,10 @@ impl PackedForm {
         }
         let known = if matches!(error, PackError::Io(_)) { TOLD } else { TOLD | CHANGED };
         if self.known.fetch_or(known, Ordering::Relaxed) & TOLD == 0 {
-            (source.tell)(format!("{name} cannot be served, and is answered with 500: {} {error}", source.index.name));
+            (source.tell)(format!(
+                "{name} cannot be served, and is answered with 500: {} {error}",
+                source.index.name
+            ));
         }
         Fault::FileUnreadable
     }

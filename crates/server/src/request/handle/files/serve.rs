@@ -357,7 +357,8 @@ fn sidecar(
                 Apart::OnDisk => return Ok(Some(Served::OnDisk(on_disk(request, file, manner, true)))),
                 Apart::Streamed(disk) => {
                     let form = without_bytes(beside, None);
-                    let shown = Shown { etag: &form.etag, lines: &lines(&form.etag), coded: true, varies: true };
+                    let shown =
+                        Shown { etag: &form.etag, lines: &lines(&form.etag), coded: true, varies: true };
                     return stream(request.head, file, disk, shown, manner, answer).map(Some);
                 }
             },
