@@ -82,11 +82,7 @@ pub(super) fn serve_until_stopped(serving: Serving<'_>) -> Result<(), Failure> {
         },
         timeouts: Timeouts::default(),
         connections_max: None,
-<<<<<<< HEAD
         packed,
-=======
-        packed: None,
->>>>>>> p-serve
     };
     let running = Server::start(checked, options).map_err(start_failure)?;
     obey(&running, &wishes);
