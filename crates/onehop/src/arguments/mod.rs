@@ -7,6 +7,7 @@ mod bench;
 mod pack;
 mod packed;
 mod proxy;
+mod runtime;
 mod trial;
 
 use std::net::SocketAddr;
@@ -22,9 +23,10 @@ use crate::listen;
 pub(crate) use self::bench::{
     AmongForeign, Bench, BenchCommand, Collection, Compare, Load, Max, Output, Request, Shape,
 };
-pub(crate) use self::packed::{Changes, PackedArguments, PackedCommand, Title};
 pub(crate) use self::pack::{Inspect, InspectView, Pack};
+pub(crate) use self::packed::{Changes, PackedArguments, PackedCommand, Title};
 pub(crate) use self::proxy::Proxy;
+pub(crate) use self::runtime::{RuntimeChoice, RuntimeKind};
 pub(crate) use self::trial::Try;
 
 /// A web server that runs your application: pages from memory, one hop to your users.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::File;
+use super::{File, RuntimeChoice};
 
 /// `onehop pack`
 #[derive(Debug, Args)]
@@ -21,6 +21,7 @@ use super::File;
         onehop pack                             the Onehopfile of this folder, named after package.json or the folder\n  \
         onehop pack -o shop && ./shop           run it\n  \
         onehop pack --exclude .env --exclude '**/*.map'\n  \
+        onehop pack --runtime node              with Node.js, for machines without it\n  \
         onehop pack --target ./onehop-aarch64   for another architecture, with that onehop in front\n  \
         onehop inspect shop                     what is in it\n\n\
         Exit codes: 0 packed, 1 failed, 2 wrong usage or configuration, or something that must not be packed."
@@ -34,6 +35,9 @@ pub(crate) struct Pack {
     /// Leave out what fits; may be given several times
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,
+    /// Take along what runs the applications, with its libraries: Node.js or Bun as found on PATH, or from this path
+    #[arg(long, value_name = "node|bun[=PATH]")]
+    pub(crate) runtime: Option<RuntimeChoice>,
     /// The onehop that is to stand in front, for another architecture [default: this one]
     #[arg(long, value_name = "ONEHOP")]
     pub(crate) target: Option<PathBuf>,

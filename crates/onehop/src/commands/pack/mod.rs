@@ -9,6 +9,7 @@ mod glob;
 mod notes;
 mod output;
 mod prune;
+mod runtime;
 mod secrets;
 mod shown;
 mod sources;
@@ -53,7 +54,9 @@ pub(crate) fn pack(arguments: &Pack) -> Result<(), Failure> {
     for tree in &trees {
         trees::look_through(tree, &base, &excluded, &mut notes)?;
     }
-    secrets::refuse(&notes.secrets)?;
+    secrets::refuse(&mut notes.secrets)?;
+    let found =
+        arguments.runtime.as_ref().map(|choice| runtime::find(choice, &program.target)).transpose()?;
 
     let reporter = Reporter::new(LogForm::Plain);
     let listens = checked.listeners.iter().map(|listener| configuration::show_address(&listener.address));
@@ -75,6 +78,10 @@ pub(crate) fn pack(arguments: &Pack) -> Result<(), Failure> {
         writing.tree(tree, &prepared, &excluded)?;
     }
     writing.sources(&base, sources)?;
+    if let Some(found) = found {
+        write_line(&format!("compressing {}, with its libraries", found.title()));
+        writing.runtime(found)?;
+    }
     let bytes = writing.bytes;
     let index = writing.finish()?;
 
@@ -85,7 +92,15 @@ pub(crate) fn pack(arguments: &Pack) -> Result<(), Failure> {
     for sentence in notes.sentences() {
         reporter.warn(sentence);
     }
-    let made = shown::Made { output: &output, index: &index, bytes, digest, length, notes: &notes, apps: &apps.apps };
+    let made = shown::Made {
+        output: &output,
+        index: &index,
+        bytes,
+        digest,
+        length,
+        notes: &notes,
+        apps: &apps.apps,
+    };
     super::pages::print(&made.text(base.folder()));
     Ok(())
 }
