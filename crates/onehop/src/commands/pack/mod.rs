@@ -58,7 +58,7 @@ pub(crate) fn pack(arguments: &Pack) -> Result<(), Failure> {
     let found =
         arguments.runtime.as_ref().map(|choice| runtime::find(choice, &program.target)).transpose()?;
 
-    let reporter = Reporter::new(LogForm::Plain);
+    let reporter = Reporter::plain();
     let listens = checked.listeners.iter().map(|listener| configuration::show_address(&listener.address));
     let index = Index {
         made_by: concat!("onehop ", env!("CARGO_PKG_VERSION")).to_owned(),
