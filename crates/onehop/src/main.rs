@@ -54,6 +54,8 @@ fn obey() -> Result<(), Failure> {
         Command::Serve(serve) => commands::serve::serve(serve),
         Command::App(app) => commands::app::app(app),
         Command::Proxy(proxy) => commands::proxy::proxy(proxy),
+        Command::Pack(pack) => commands::pack::pack(pack),
+        Command::Inspect(inspect) => commands::inspect::inspect(inspect),
         Command::Validate(validate) => commands::validate::validate(validate),
         Command::Routes(routes) => commands::routes::routes(routes),
         Command::Reload(reload) => commands::control::reload(reload),

@@ -270,6 +270,10 @@ pub const COMPRESS_SAVING_PERCENT_MIN: usize = 5;
 /// Files above this are compressed one at a time: their workspaces take tens of mebibytes each.
 pub const COMPRESS_ALONE_BYTES_MIN: usize = 512 * 1024;
 
+/// Bytes of a tree that are held in memory while it is packed: what a site has, and less than a machine that builds
+/// one. The largest files beyond it are packed as they are.
+pub const PREPARED_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
 /// Threads that compress. Each has workspaces of its own.
 pub const COMPRESS_THREADS_MAX: usize = 4;
 

@@ -7,6 +7,8 @@ pub(crate) mod exec_worker;
 pub(crate) mod forms;
 pub(crate) mod guard;
 pub(crate) mod init;
+pub(crate) mod inspect;
+pub(crate) mod pack;
 pub(crate) mod pages;
 pub(crate) mod proxy;
 pub(crate) mod routes;

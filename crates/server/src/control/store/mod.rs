@@ -16,6 +16,7 @@ mod hash;
 mod hold;
 mod index_assets;
 mod keeper;
+mod prepare;
 mod read;
 mod resolve;
 mod scan;
@@ -32,6 +33,7 @@ use std::time::Duration;
 use onehop_config::checked::Encoding;
 
 pub use self::keeper::{Events, Keeper, KeeperEvent, Publish};
+pub use self::prepare::{Prepared, prepare};
 pub use self::read::read;
 pub use self::worker::CompressorProgram;
 pub use self::workshop::{prepare_forms, prepare_forms_for_server};
@@ -65,6 +67,11 @@ pub trait Progress: Sync {
     /// So many files and bytes have been read.
     fn files(&self, done: usize, bytes: u64) {
         let _ = (done, bytes);
+    }
+
+    /// Of so many files that are worth compressing, so many have their forms.
+    fn forms(&self, done: usize, of: usize) {
+        let _ = (done, of);
     }
 }
 

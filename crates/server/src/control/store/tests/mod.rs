@@ -2,6 +2,7 @@
 
 mod compressing;
 mod keeping;
+mod preparing;
 mod reading;
 mod rebuilds;
 
