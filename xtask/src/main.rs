@@ -67,6 +67,9 @@ Commands:
   bench idle      Memory of 10,000 idle connections, and of a server at rest. Takes --smoke,
                   --connections N, --arms A,B.
   bench tree      Time to ready for 200 small files; peak memory when a 200 MiB tree changes.
+  bench pack      Packed applications: time to the first page in an empty root, memory of what nobody asked
+                  for, and what a container costs (podman). Takes --smoke, --parts start,memory,container,
+                  --starts N, --rounds N, --seconds N, --program FILE (a static onehop; default: that of `dist`).
   bench trust     Whether comparisons may be believed: nginx with itself, and two servers 5 % apart,
                   20 times each. Takes --smoke, --comparisons N, --rounds N, --milliseconds N,
                   --only-apart.
@@ -100,6 +103,7 @@ fn main() -> ExitCode {
         ["bench", "distance", options @ ..] => bench::distance(options),
         ["bench", "idle", options @ ..] => bench::idle(options),
         ["bench", "tree", options @ ..] => bench::tree(options),
+        ["bench", "pack", options @ ..] => bench::pack(options),
         ["bench", "trust", options @ ..] => bench::trust(options),
         ["dist"] => dist::run(),
         ["suites", options @ ..] => suites::run(options),

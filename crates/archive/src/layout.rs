@@ -218,8 +218,17 @@ mod tests {
         };
         let paths: Vec<String> = entries(&index).into_iter().map(|entry| entry.path).collect();
         let expected = [
-            "app", "app/a", "app/b", "app/b/c", "app/b/c/d", "app/b/c-d", "app/b/z", "app/c", "runtime",
-            "runtime/bin", "runtime/bin/node",
+            "app",
+            "app/a",
+            "app/b",
+            "app/b/c",
+            "app/b/c/d",
+            "app/b/c-d",
+            "app/b/z",
+            "app/c",
+            "runtime",
+            "runtime/bin",
+            "runtime/bin/node",
         ];
         assert_eq!(paths, expected);
     }

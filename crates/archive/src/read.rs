@@ -80,6 +80,15 @@ impl Pack {
         &self.place
     }
 
+    /// Another descriptor of the open file, for what is sent in parts: a blob lies at its offset.
+    ///
+    /// # Errors
+    ///
+    /// The process has all descriptors that it may have.
+    pub fn try_clone_file(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
     /// The whole piece as stored, proved.
     ///
     /// # Errors

@@ -76,6 +76,7 @@ fn serve(global: &str, site: &str, requests: &str) -> Result<(), Box<dyn std::er
         supervise: SuperviseOptions::default(),
         timeouts: Timeouts::default(),
         connections_max: None,
+        packed: None,
     };
     let running = Server::start(read(&file)?, options)?;
     let address = running.addresses().first().cloned().unwrap_or_default();

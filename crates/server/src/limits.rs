@@ -220,6 +220,10 @@ pub const STORE_FILES_MAX: usize = 200_000;
 /// Depth of folders below one root.
 pub const STORE_DEPTH_MAX: usize = 64;
 
+/// Bytes of one form of a packed file that is loaded into memory when it is first asked for: who asks waits while it is
+/// read, some milliseconds. A larger one is streamed from the pack.
+pub const PACKED_FORM_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
 /// Bytes of one file that is held in memory; a larger one is streamed from disk.
 pub const STORED_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
@@ -352,6 +356,15 @@ pub const CONTROL_SOCKETS_SWEPT_MAX: usize = 256;
 /// Entries of a place for private folders that are looked at when folders of servers that were killed are
 /// removed; what is left is removed by a later start. Looking at one takes some microseconds.
 pub const SWEPT_ENTRIES_MAX: usize = 10_000;
+
+/// Files of a pack that one thread unpacks: starting others for fewer would take longer.
+pub const UNPACK_ALONE_FILES_MAX: usize = 64;
+
+/// Threads that unpack a pack. More only queue at the disk.
+pub const UNPACK_THREADS_MAX: usize = 4;
+
+/// How long a folder is left alone in which a pack is being unpacked, or was and is not used: unpacking takes seconds.
+pub const UNPACK_UNFINISHED_AGE: Duration = Duration::from_secs(3600);
 
 /// How long the unpacked library of another version of onehop is kept: going back to it is quick.
 pub const LIBRARY_KEPT_FOR: Duration = Duration::from_secs(7 * 86_400);

@@ -108,9 +108,10 @@ impl Image<'_> {
 
     /// The manifest (manifest.md).
     pub(super) fn manifest(&self, config: &Descriptor) -> Vec<u8> {
-        let layers = self.layers.iter().map(|layer| {
-            Descriptor { kind: LAYER_TYPE, digest: layer.digest, length: layer.stored }.json()
-        });
+        let layers = self
+            .layers
+            .iter()
+            .map(|layer| Descriptor { kind: LAYER_TYPE, digest: layer.digest, length: layer.stored }.json());
         bytes(&json!({
             "schemaVersion": 2,
             "mediaType": MANIFEST_TYPE,
@@ -124,10 +125,7 @@ impl Image<'_> {
         let full = self.settings.reference.full();
         let mut descriptor = manifest.json();
         if let Some(fields) = descriptor.as_object_mut() {
-            fields.insert(
-                "platform".to_owned(),
-                json!({"architecture": self.architecture, "os": "linux"}),
-            );
+            fields.insert("platform".to_owned(), json!({"architecture": self.architecture, "os": "linux"}));
             fields.insert(
                 "annotations".to_owned(),
                 json!({"io.containerd.image.name": full, "org.opencontainers.image.ref.name": full}),

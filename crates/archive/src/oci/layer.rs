@@ -41,12 +41,7 @@ pub(super) struct Layer {
 }
 
 /// What the pack would unpack, laid out at the place where it looks for it.
-pub(super) fn unpacked(
-    pack: &Pack,
-    index: &Index,
-    scratch: &Path,
-    created: u64,
-) -> Result<Layer, PackError> {
+pub(super) fn unpacked(pack: &Pack, index: &Index, scratch: &Path, created: u64) -> Result<Layer, PackError> {
     let mut tar = begin(scratch)?;
     let mut place = String::new();
     for part in layout::SYSTEM_PLACE.split('/').filter(|part| !part.is_empty()) {
@@ -88,9 +83,8 @@ pub(super) fn program(
     created: u64,
 ) -> io::Result<Layer> {
     let mut tar = begin(scratch)?;
-    let users = format!(
-        "root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:{USER}:{USER}:nonroot:/tmp:/sbin/nologin\n"
-    );
+    let users =
+        format!("root:x:0:0:root:/root:/sbin/nologin\nnonroot:x:{USER}:{USER}:nonroot:/tmp:/sbin/nologin\n");
     let groups = format!("root:x:0:\nnonroot:x:{USER}:\n");
     folder(&mut tar, "etc", 0o755, created)?;
     file(&mut tar, "etc/group", 0o644, created, groups.len() as u64, groups.as_bytes())?;
@@ -118,12 +112,7 @@ pub(super) fn file<W: Write>(
 }
 
 /// A folder.
-pub(super) fn folder<W: Write>(
-    tar: &mut Builder<W>,
-    path: &str,
-    mode: u32,
-    created: u64,
-) -> io::Result<()> {
+pub(super) fn folder<W: Write>(tar: &mut Builder<W>, path: &str, mode: u32, created: u64) -> io::Result<()> {
     let mut header = header(EntryType::Directory, mode, created);
     tar.append_data(&mut header, format!("{path}/"), io::empty())
 }

@@ -113,7 +113,8 @@ mod tests {
 
     #[test]
     fn what_is_no_name_is_refused() {
-        for text in ["", ":1", "MyApp", "a:", "a:b c", "a//b", "-a", "a..b", "a:-x", "a@sha256:00", "ä", "a/../b"]
+        for text in
+            ["", ":1", "MyApp", "a:", "a:b c", "a//b", "-a", "a..b", "a:-x", "a@sha256:00", "ä", "a/../b"]
         {
             assert!(Reference::parse(text).is_err(), "{text}");
         }
@@ -121,7 +122,8 @@ mod tests {
 
     #[test]
     fn every_program_has_a_name_for_its_image() {
-        for (program, name) in [("MyApp", "myapp"), ("my_app.bin", "my-app-bin"), ("…", "app"), ("", "app")] {
+        for (program, name) in [("MyApp", "myapp"), ("my_app.bin", "my-app-bin"), ("…", "app"), ("", "app")]
+        {
             assert_eq!(Reference::of_program(program).short(), format!("{name}:latest"), "{program}");
         }
     }

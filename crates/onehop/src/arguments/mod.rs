@@ -6,7 +6,9 @@
 mod bench;
 mod oci;
 mod pack;
+mod packed;
 mod proxy;
+mod runtime;
 mod trial;
 
 use std::net::SocketAddr;
@@ -24,7 +26,9 @@ pub(crate) use self::bench::{
 };
 pub(crate) use self::pack::{Inspect, InspectView, Pack};
 pub(crate) use self::oci::OciArguments;
+pub(crate) use self::packed::{Changes, PackedArguments, PackedCommand, Title};
 pub(crate) use self::proxy::Proxy;
+pub(crate) use self::runtime::{RuntimeChoice, RuntimeKind};
 pub(crate) use self::trial::Try;
 
 /// A web server that runs your application: pages from memory, one hop to your users.

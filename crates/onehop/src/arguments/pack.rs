@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{File, OciArguments};
+use super::{File, OciArguments, RuntimeChoice};
 
 /// `onehop pack`
 #[derive(Debug, Args)]
@@ -21,6 +21,7 @@ use super::{File, OciArguments};
         onehop pack                             the Onehopfile of this folder, named after package.json or the folder\n  \
         onehop pack -o shop && ./shop           run it\n  \
         onehop pack --exclude .env --exclude '**/*.map'\n  \
+        onehop pack --runtime node              with Node.js, for machines without it\n  \
         onehop pack --target ./onehop-aarch64   for another architecture, with that onehop in front\n  \
         onehop pack --oci shop.tar --tag shop:1.2     a container image (docs/guide/containers.md)\n  \
         onehop inspect shop                     what is in it\n\n\
@@ -35,6 +36,9 @@ pub(crate) struct Pack {
     /// Leave out what fits; may be given several times
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,
+    /// Take along what runs the applications, with its libraries: Node.js or Bun as found on PATH, or from this path
+    #[arg(long, value_name = "node|bun[=PATH]")]
+    pub(crate) runtime: Option<RuntimeChoice>,
     /// The onehop that is to stand in front, for another architecture [default: this one]
     #[arg(long, value_name = "ONEHOP")]
     pub(crate) target: Option<PathBuf>,

@@ -50,10 +50,11 @@ pub(super) fn ask_within(
     path: &str,
 ) -> Result<Answer, Failure> {
     let socket = socket(target);
-    let answer = control_client::ask_within(deadline, &socket, method, path).map_err(|error| match error {
-        ClientError::NobodyThere => nobody(target, &socket),
-        ClientError::Failed(reason) => Failure::failed(format!("{}: {reason}", socket.display())),
-    })?;
+    let answer =
+        control_client::ask_within(deadline, &socket, method, path).map_err(|error| match error {
+            ClientError::NobodyThere => nobody(target, &socket),
+            ClientError::Failed(reason) => Failure::failed(format!("{}: {reason}", socket.display())),
+        })?;
     if (200..300).contains(&answer.status) {
         return Ok(answer);
     }

@@ -9,6 +9,7 @@ pub(crate) mod guard;
 pub(crate) mod init;
 pub(crate) mod inspect;
 pub(crate) mod pack;
+pub(crate) mod packed;
 pub(crate) mod pages;
 pub(crate) mod proxy;
 pub(crate) mod routes;

@@ -12,9 +12,12 @@ pub(crate) fn line(event: &Event) -> String {
         Event::Reading { root, files, of_files, bytes } => json!({
             "event": "reading", "root": text(root), "files": files, "of_files": of_files, "bytes": bytes,
         }),
-        Event::Stored { root, files, bytes, on_disk, took } => json!({
+        Event::Stored { root, files, bytes, on_disk, packed, took } => json!({
             "event": "stored", "root": text(root), "files": files, "bytes": bytes, "on_disk": on_disk,
-            "took_ms": milliseconds(*took),
+            "packed": packed, "took_ms": milliseconds(*took),
+        }),
+        Event::Unpacked { folder, files, took } => json!({
+            "event": "unpacked", "folder": text(folder), "files": files, "took_ms": milliseconds(*took),
         }),
         Event::Compressed { root, compressed_bytes, took } => json!({
             "event": "compressed", "root": text(root), "compressed_bytes": compressed_bytes,

@@ -59,7 +59,20 @@ fn line_of(event: &Event) -> Option<String> {
         Event::Reading { .. } => return None,
         // A build that wrote the same files again.
         Event::TreePublished { changed: 0, .. } => return None,
-        Event::Stored { root, files, bytes: size, on_disk, took } => {
+        Event::Stored { root, files, bytes: size, on_disk: _, packed: true, took } => format!(
+            "  holds      {}: {}, {} (packed; found in {})",
+            root.display(),
+            counted(*files as u64, "file"),
+            bytes(*size),
+            duration(*took)
+        ),
+        Event::Unpacked { folder, files, took } => format!(
+            "  unpacked   {}: {} (took {})",
+            folder.display(),
+            counted(*files as u64, "file"),
+            duration(*took)
+        ),
+        Event::Stored { root, files, bytes: size, on_disk, packed: false, took } => {
             let on_disk =
                 if *on_disk == 0 { String::new() } else { format!(", {on_disk} of them stay on disk") };
             format!(

@@ -34,6 +34,17 @@ pub enum Event {
         bytes: u64,
         /// How many of them stay on disk.
         on_disk: usize,
+        /// They lie in the pack, and come to memory when they are asked for.
+        packed: bool,
+        /// How long it took.
+        took: Duration,
+    },
+    /// What applications need was unpacked.
+    Unpacked {
+        /// Into this folder.
+        folder: PathBuf,
+        /// Files that were written.
+        files: usize,
         /// How long it took.
         took: Duration,
     },

@@ -16,6 +16,7 @@ use super::bind::{self, Bound};
 use super::cores::Cores;
 use super::events::{Event, EventSink};
 use super::memory;
+use super::packed::Packed;
 use super::publish::{Configured, Kept, Publisher};
 use super::status::{AppStatus, LimitStatus, ReloadSummary, SiteStatus, Status, StoreStatus};
 use super::store::CompressorProgram;
@@ -51,6 +52,8 @@ pub struct Options {
     pub timeouts: Timeouts,
     /// Bound on open connections; `None` takes what limits and descriptors allow.
     pub connections_max: Option<NonZeroUsize>,
+    /// The pack that the program is: what lies below its base is served, read and unpacked from there.
+    pub packed: Option<Packed>,
 }
 
 /// The server before it runs.
@@ -127,18 +130,20 @@ impl Server {
             supervise,
             timeouts,
             connections_max,
+            packed,
         } = options;
+        let packed = packed.map(Arc::new);
         let cores = threads.or(checked.global.threads).map_or_else(cores_allowed, NonZeroUsize::get);
         let registry = Arc::new(Registry::new(cores));
 
         // Workers start while the trees are read; requests wait for them, listening does not.
-        let supervisor = Supervisor::new(supervise, cores, Arc::clone(&events));
+        let supervisor = Supervisor::new(supervise, packed.clone(), cores, Arc::clone(&events));
         let pools = supervisor.start(app_wishes(&checked))?;
-        let upstreams = Upstreams::new(Arc::clone(&events));
+        let upstreams = Upstreams::new(packed.clone(), Arc::clone(&events));
         let prepared = upstreams.prepare(&checked).map_err(StartError::Store)?;
         let wishes = store_wishes(&checked);
-        let (mut trees, stores) = Trees::read(&wishes, share.files_bytes, compressor, Arc::clone(&events))
-            .map_err(StartError::Store)?;
+        let read = Trees::read(&wishes, share.files_bytes, compressor, packed, Arc::clone(&events));
+        let (mut trees, stores) = read.map_err(StartError::Store)?;
         let admin_address = checked.global.admin;
         let configured = Configured::new(checked, wishes, stores, pools, prepared.proxies(), Kept::default())
             .map_err(StartError::Store)?;

@@ -1,16 +1,20 @@
 //! The trees in memory: read at a start or reload, then kept up to date.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use onehop_archive::index::Tree;
+
 use super::events::{Event, EventSink, tree_event};
+use super::packed::Packed;
 use super::publish::Publisher;
 use super::store::{
     self, CompressorProgram, Keeper, KeeperEvent, MemoryBudget, Progress, StoreError, StoreSpec,
 };
 use crate::limits::HOLD_BACK_MAX;
+use crate::request::handle::files::packed::PackedSource;
 use crate::request::handle::files::store::Store;
 use crate::request::route::StoreWish;
 
@@ -20,12 +24,21 @@ pub(super) struct Trees {
     memory_bytes: u64,
     compressor: Option<CompressorProgram>,
     events: EventSink,
+    packed: Option<PackedTrees>,
     kept: Vec<Kept>,
+}
+
+/// The trees of the pack that this server is.
+struct PackedTrees {
+    packed: Arc<Packed>,
+    /// By number of the tree in the index, once it was asked for.
+    stores: Vec<OnceLock<Arc<Store>>>,
 }
 
 struct Kept {
     wish: StoreWish,
-    /// What was read first, until the keeper has it: a tree that has changed must not stay in memory.
+    /// What was read first, until the keeper has it: a tree that has changed must not stay in memory. A tree of a pack
+    /// does not change, and has neither.
     first: Option<Arc<Store>>,
     keeper: Option<Keeper>,
 }
@@ -43,15 +56,20 @@ impl Trees {
         wishes: &[StoreWish],
         memory_bytes: u64,
         compressor: Option<CompressorProgram>,
+        packed: Option<Arc<Packed>>,
         events: EventSink,
     ) -> Result<(Self, Vec<Arc<Store>>), String> {
         let budget = MemoryBudget::new(memory_bytes);
-        let mut trees = Self { budget, memory_bytes, compressor, events, kept: Vec::new() };
+        let packed = packed.map(|packed| PackedTrees {
+            stores: packed.index.trees.iter().map(|_| OnceLock::new()).collect(),
+            packed,
+        });
+        let mut trees = Self { budget, memory_bytes, compressor, events, packed, kept: Vec::new() };
         let mut stores = Vec::new();
         for wish in wishes {
             let store = trees.read_one(wish)?;
             stores.push(Arc::clone(&store));
-            trees.kept.push(Kept { wish: wish.clone(), first: Some(store), keeper: None });
+            trees.kept.push(trees.kept_from(wish.clone(), store));
         }
         Ok((trees, stores))
     }
@@ -92,7 +110,7 @@ impl Trees {
         for (wish, store) in change.wishes.into_iter().zip(change.stores) {
             match before.iter().position(|kept| kept.wish == wish) {
                 Some(place) => self.kept.push(before.swap_remove(place)),
-                None => self.kept.push(Kept { wish, first: Some(store), keeper: None }),
+                None => self.kept.push(self.kept_from(wish, store)),
             }
         }
         drop(before);
@@ -104,18 +122,68 @@ impl Trees {
         self.kept.clear();
     }
 
+    fn kept_from(&self, wish: StoreWish, store: Arc<Store>) -> Kept {
+        let first = self.root_in_pack(&wish).is_none().then_some(store);
+        Kept { wish, first, keeper: None }
+    }
+
+    /// The root of a tree that lies below the base of the pack, if this server is one.
+    fn root_in_pack(&self, wish: &StoreWish) -> Option<String> {
+        self.packed.as_ref()?.packed.below_base(&wish.root)
+    }
+
+    /// The store of a tree in the pack.
+    fn find(&self, trees: &PackedTrees, root: &str, wish: &StoreWish) -> Result<Arc<Store>, String> {
+        let packed = &trees.packed;
+        let is_wished = |tree: &&Tree| {
+            tree.root == root && tree.dotfiles == wish.dotfiles && tree.follow_outside == wish.follow_outside
+        };
+        let found = packed.index.trees.iter().zip(&trees.stores).find(|(tree, _)| is_wished(tree));
+        let (tree, store) = found.ok_or_else(|| {
+            let name = if root.is_empty() { "the folder of the configuration" } else { root };
+            let how = match packed.index.trees.iter().any(|tree| tree.root == root) {
+                true => " as it is to be served now (`dotfiles`, `symlinks`)",
+                false => "",
+            };
+            format!("{name} is not in this pack{how}: pack it again, or name a folder outside of it")
+        })?;
+        let make = || {
+            let events = Arc::clone(&self.events);
+            let source = PackedSource {
+                pack: Arc::clone(&packed.pack),
+                index: Arc::clone(&packed.index),
+                root: tree.root.clone(),
+                budget: self.budget.clone(),
+                tell: Arc::new(move |message| events(Event::Warning { message })),
+            };
+            Arc::new(store::packed(tree, wish.root.clone(), &Arc::new(source)))
+        };
+        Ok(Arc::clone(store.get_or_init(make)))
+    }
+
     fn read_one(&self, wish: &StoreWish) -> Result<Arc<Store>, String> {
         let begun = Instant::now();
+        if let (Some(trees), Some(root)) = (&self.packed, self.root_in_pack(wish)) {
+            let store = self.find(trees, &root, wish)?;
+            self.tell_stored(wish, &store, true, begun);
+            return Ok(store);
+        }
         let progress =
             Report { root: wish.root.clone(), found: AtomicUsize::new(0), events: Arc::clone(&self.events) };
         let store =
             store::read(&spec(wish), None, &self.budget, &progress).map_err(|error| explain(&error))?;
+        self.tell_stored(wish, &store, false, begun);
+        Ok(Arc::new(store))
+    }
+
+    fn tell_stored(&self, wish: &StoreWish, store: &Store, packed: bool, begun: Instant) {
         let totals = &store.totals;
         (self.events)(Event::Stored {
             root: wish.root.clone(),
             files: totals.files,
             bytes: totals.bytes,
             on_disk: totals.on_disk,
+            packed,
             took: begun.elapsed(),
         });
         if let Some(index) = &wish.index
@@ -128,7 +196,6 @@ impl Trees {
                 ),
             });
         }
-        Ok(Arc::new(store))
     }
 
     fn keep(&self, wish: &StoreWish, first: Arc<Store>, publisher: &Arc<Publisher>) -> Keeper {

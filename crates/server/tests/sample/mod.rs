@@ -35,6 +35,7 @@ pub(crate) fn request<'a>(
         encode_minimum: 0,
         encode_types: &[],
         error_status: None,
+        may_block: false,
     }
 }
 
@@ -60,6 +61,7 @@ pub(crate) fn store() -> Store {
             hashed_name: is_hashed_name(path.as_bytes()),
             stamp: Stamp::default(),
             settled: true,
+            packed: None,
         };
         store.files.push(Arc::new(file));
         store.index.insert(path.as_bytes().into(), Node::File(number));

@@ -27,6 +27,7 @@ pub(crate) struct Wishes {
     pub(crate) threads: usize,
     pub(crate) timeouts: Timeouts,
     pub(crate) connections_max: Option<usize>,
+    packed: None,
     /// What is changed in the settings after they were read.
     pub(crate) amend: Option<Arc<Amend>>,
 }
@@ -91,6 +92,7 @@ impl TestServer {
             supervise: SuperviseOptions::default(),
             timeouts: wishes.timeouts,
             connections_max: wishes.connections_max.and_then(NonZeroUsize::new),
+            packed: None,
         };
         let running = Server::start(checked, options)?;
         Ok(Self { running: Some(running), folder, events: Mutex::new(events) })

@@ -10,6 +10,7 @@ mod notes;
 mod oci;
 mod output;
 mod prune;
+mod runtime;
 mod secrets;
 mod shown;
 mod sources;
@@ -57,7 +58,9 @@ pub(crate) fn pack(arguments: &Pack) -> Result<(), Failure> {
     for tree in &trees {
         trees::look_through(tree, &base, &excluded, &mut notes)?;
     }
-    secrets::refuse(&notes.secrets)?;
+    secrets::refuse(&mut notes.secrets)?;
+    let found =
+        arguments.runtime.as_ref().map(|choice| runtime::find(choice, &program.target)).transpose()?;
 
     let reporter = Reporter::plain();
     let listens = checked.listeners.iter().map(|listener| configuration::show_address(&listener.address));
@@ -79,6 +82,10 @@ pub(crate) fn pack(arguments: &Pack) -> Result<(), Failure> {
         writing.tree(tree, &prepared, &excluded)?;
     }
     writing.sources(&base, sources)?;
+    if let Some(found) = found {
+        write_line(&format!("compressing {}, with its libraries", found.title()));
+        writing.runtime(found)?;
+    }
     let bytes = writing.bytes;
     let index = writing.finish()?;
 
@@ -91,7 +98,16 @@ pub(crate) fn pack(arguments: &Pack) -> Result<(), Failure> {
     for sentence in notes.sentences() {
         reporter.warn(sentence);
     }
-    let made = shown::Made { output: &output, index: &index, bytes, digest, length, notes: &notes, apps: &apps.apps, image: image.as_ref() };
+    let made = shown::Made {
+        output: &output,
+        index: &index,
+        bytes,
+        digest,
+        length,
+        notes: &notes,
+        apps: &apps.apps,
+        image: image.as_ref(),
+    };
     super::pages::print(&made.text(base.folder()));
     Ok(())
 }

@@ -14,6 +14,7 @@ use onehop_archive::{Digest, PackError, Writer};
 use super::base::Base;
 use super::{oci, prune};
 use crate::failure::Failure;
+use crate::own_program;
 
 /// Bytes that are hashed at a time.
 const PIECE_BYTES: usize = 256 * 1024;
@@ -53,12 +54,16 @@ impl Output {
                 let own = prune::name_of(&base.at("package.json"));
                 let folder = base.folder().file_name().and_then(|name| name.to_str()).map(str::to_owned);
                 PathBuf::from(own.or(folder).ok_or_else(|| {
-                    Failure::wrong("neither package.json nor the folder gives the pack a name: onehop pack -o NAME")
+                    Failure::wrong(
+                        "neither package.json nor the folder gives the pack a name: onehop pack -o NAME",
+                    )
                 })?)
             }
         };
         let name = path.file_name().and_then(|name| name.to_str());
-        let name = name.ok_or_else(|| Failure::wrong(format!("{} is no name of a file", path.display())))?.to_owned();
+        let name = name
+            .ok_or_else(|| Failure::wrong(format!("{} is no name of a file", path.display())))?
+            .to_owned();
         let path = match image {
             Some(image) if is_only_for_image => image.with_file_name(&name),
             _ => path,
@@ -187,7 +192,7 @@ impl Program {
     pub(super) fn open(named: Option<&PathBuf>) -> Result<Self, Failure> {
         let path = match named {
             Some(path) => path.clone(),
-            None => own_program()?,
+            None => own_program::path(),
         };
         let shown = path.display().to_string();
         let failed = |error: std::io::Error| Failure::failed(format!("cannot read {shown}: {error}"));
@@ -212,17 +217,6 @@ fn no_onehop(shown: &str) -> Failure {
     Failure::wrong(format!(
         "{shown} is no onehop for Linux that can be packed: --target takes the program that is to stand in front"
     ))
-}
-
-/// The system's own way to this program; a file that was replaced by a newer one is still found.
-fn own_program() -> Result<PathBuf, Failure> {
-    let path = PathBuf::from("/proc/self/exe");
-    if path.exists() {
-        return Ok(path);
-    }
-    std::env::current_exe().map_err(|error| {
-        Failure::failed(format!("cannot find the file of this program: {error}; name it with --target"))
-    })
 }
 
 /// Architecture and system of an ELF file (System V ABI, `e_machine`).

@@ -45,7 +45,9 @@ pub(super) fn kind_of(name: &str, content: Option<&[u8]>) -> Option<Kind> {
     let is_key = match name.rsplit_once('.').map(|(_, ending)| ending) {
         Some("pem" | "key") => !content.is_some_and(is_public),
         Some("p12" | "pfx") => true,
-        _ => matches!(name, "id_rsa" | "id_dsa" | "id_ecdsa" | "id_ed25519" | "id_ecdsa_sk" | "id_ed25519_sk"),
+        _ => {
+            matches!(name, "id_rsa" | "id_dsa" | "id_ecdsa" | "id_ed25519" | "id_ecdsa_sk" | "id_ed25519_sk")
+        }
     };
     (is_key || content.is_some_and(|content| holds_key(content, 1))).then_some(Kind::Key)
 }
@@ -60,7 +62,9 @@ pub(super) fn is_fixture(name: &str, content: Option<&[u8]>) -> bool {
     const KEY_CHARACTERS: usize = 64;
     match kind_of(name, content) {
         Some(Kind::Key) if ending == Some("md") => false,
-        Some(Kind::Key) if matches!(ending, Some("pem" | "key" | "p12" | "pfx")) || !name.contains('.') => true,
+        Some(Kind::Key) if matches!(ending, Some("pem" | "key" | "p12" | "pfx")) || !name.contains('.') => {
+            true
+        }
         Some(Kind::Key) => content.is_some_and(|content| holds_key(content, KEY_CHARACTERS)),
         Some(Kind::Environment(_) | Kind::Credentials) => true,
         None => false,
@@ -102,7 +106,8 @@ fn is_public(content: &[u8]) -> bool {
     if content.starts_with(b"PK\x03\x04") {
         return true;
     }
-    let blocks = ["-----BEGIN CERTIFICATE-----", "-----BEGIN PUBLIC KEY-----", "-----BEGIN RSA PUBLIC KEY-----"];
+    let blocks =
+        ["-----BEGIN CERTIFICATE-----", "-----BEGIN PUBLIC KEY-----", "-----BEGIN RSA PUBLIC KEY-----"];
     blocks.into_iter().any(has) && !has("PRIVATE KEY")
 }
 
@@ -142,16 +147,17 @@ fn memchr(content: &[u8], what: &[u8]) -> Option<usize> {
 }
 
 /// All of them at once, each with what to do.
-pub(super) fn refuse(secrets: &[Secret]) -> Result<(), Failure> {
+pub(super) fn refuse(secrets: &mut [Secret]) -> Result<(), Failure> {
     if secrets.is_empty() {
         return Ok(());
     }
+    secrets.sort_by(|one, other| one.path.cmp(&other.path));
     let width = secrets.iter().take(LISTED_MAX).map(|secret| secret.path.chars().count()).max().unwrap_or(0);
-    let mut text =
-        format!("a pack holds no secrets, and {} one:\n", match secrets.len() {
-            1 => "a file looks like".to_owned(),
-            many => format!("{} look like", counted(many as u64, "file")),
-        });
+    let many = match secrets.len() {
+        1 => "a file looks like one".to_owned(),
+        many => format!("{} look like ones", counted(many as u64, "file")),
+    };
+    let mut text = format!("a pack holds no secrets, and {many}:\n");
     for Secret { path, kind } in secrets.iter().take(LISTED_MAX) {
         let what = match kind {
             Kind::Environment(names) if names.is_empty() => {

@@ -12,6 +12,7 @@ use onehop_server::request::handle::files::store::Form;
 
 use super::base::Base;
 use super::glob::Excluded;
+use super::runtime::Found;
 use super::sources::{Entries, Entry, Name};
 use super::trees::{self, Wanted};
 use crate::failure::Failure;
@@ -72,9 +73,8 @@ impl Writing {
         }
         let folders = prepared.store.folders.iter().map(|folder| folder.path.to_vec());
         let mut folders: Vec<Vec<u8>> = folders.filter(|path| !path.is_empty()).collect();
-        folders.retain(|path| {
-            !excluded.holds(&super::base::join(&wanted.root, &String::from_utf8_lossy(path)))
-        });
+        folders
+            .retain(|path| !excluded.holds(&super::base::join(&wanted.root, &String::from_utf8_lossy(path))));
         folders.sort();
         self.index.trees.push(Tree {
             root: wanted.root.clone(),
@@ -108,6 +108,12 @@ impl Writing {
             };
             self.index.sources.push(Source { path, kind });
         }
+        Ok(())
+    }
+
+    /// Adds what runs applications.
+    pub(super) fn runtime(&mut self, found: Found) -> Result<(), Failure> {
+        self.index.runtime = Some(found.store(&mut self.writer).map_err(failed)?);
         Ok(())
     }
 

@@ -16,6 +16,7 @@ mod hash;
 mod hold;
 mod index_assets;
 mod keeper;
+mod packed;
 mod prepare;
 mod read;
 mod resolve;
@@ -33,6 +34,7 @@ use std::time::Duration;
 use onehop_config::checked::Encoding;
 
 pub use self::keeper::{Events, Keeper, KeeperEvent, Publish};
+pub(in crate::control) use self::packed::packed;
 pub use self::prepare::{Prepared, prepare};
 pub use self::read::read;
 pub use self::worker::CompressorProgram;

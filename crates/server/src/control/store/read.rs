@@ -301,6 +301,7 @@ fn on_disk(found: &Found, stamp: Stamp) -> File {
         hashed_name: is_hashed_name(&found.path),
         stamp,
         settled: true,
+        packed: None,
     }
 }
 

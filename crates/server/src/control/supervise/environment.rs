@@ -51,6 +51,16 @@ pub(super) fn get<'a>(all: &'a Variables, name: &str) -> Option<&'a OsStr> {
     all.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
 }
 
+/// Lets programs of this folder be found before others of the same name.
+pub(super) fn put_in_front_of_path(all: &mut Variables, folder: &Path) -> Result<(), String> {
+    let before = get(all, "PATH").map(OsStr::to_owned).unwrap_or_default();
+    let others = std::env::split_paths(&before).filter(|path| !path.as_os_str().is_empty());
+    let path = std::env::join_paths(std::iter::once(folder.to_path_buf()).chain(others));
+    let path = path.map_err(|_| format!("{} cannot stand in PATH, for its colon", folder.display()))?;
+    set(all, "PATH", path);
+    Ok(())
+}
+
 /// What every program may expect to find, and nothing that could hold a secret.
 const PASSED_ON: [&str; 9] = ["PATH", "HOME", "LANG", "LC_*", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL"];
 

@@ -9,6 +9,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use onehop_archive::layout;
+
 /// A folder that is removed with its content when this is dropped.
 #[derive(Debug)]
 pub(super) struct PrivateFolder {
@@ -70,7 +72,7 @@ impl Drop for PrivateFolder {
 pub(super) const APPS_FOLDER: &str = "onehop-apps-";
 
 /// A lock on a folder that is used: as long as this lives, nobody takes the folder for left behind.
-pub(super) fn hold(path: &Path) -> io::Result<File> {
+pub(in crate::control) fn hold(path: &Path) -> io::Result<File> {
     let folder = File::open(path)?;
     // Where a file system has no locks, nobody gets one to remove it either.
     let _ = folder.try_lock_shared();
@@ -92,20 +94,20 @@ pub(super) fn in_first_place<T>(mut make: impl FnMut(&Path) -> Result<T, String>
 }
 
 /// Makes a folder that was not there, with exactly this mode.
-pub(super) fn make(path: &Path, mode: u32) -> io::Result<()> {
+pub(in crate::control) fn make(path: &Path, mode: u32) -> io::Result<()> {
     std::fs::DirBuilder::new().mode(0o700).create(path)?;
     // Beyond what the umask allowed.
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
 }
 
 /// Whether this is a folder (`true`) or file of our own in which nobody else may write.
-pub(super) fn is_ours(path: &Path, is_folder: bool) -> bool {
+pub(in crate::control) fn is_ours(path: &Path, is_folder: bool) -> bool {
     let Ok(found) = std::fs::symlink_metadata(path) else { return false };
     let kind = if is_folder { found.is_dir() } else { found.is_file() };
     kind && found.uid() == own_user() && found.mode() & 0o022 == 0
 }
 
-pub(super) fn own_user() -> u32 {
+pub(in crate::control) fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
@@ -118,11 +120,16 @@ pub(super) fn places() -> Vec<PathBuf> {
     // root's runtime folder is closed to the users that it runs applications as.
     let runtime = named("XDG_RUNTIME_DIR").filter(|_| own_user() != 0);
     let all = [runtime, Some("/dev/shm".into()), named("TMPDIR"), Some("/tmp".into())];
-    all.into_iter().flatten().filter(|path| path.is_absolute()).collect()
+    // Where a pack is unpacked there is room as well: in a root directory that holds nothing else, only there.
+    let cache = |name, below: &str| named(name).map(|path| path.join(below));
+    let system = Some(layout::SYSTEM_PLACE.into()).filter(|_| own_user() == 0);
+    let unpacked =
+        [named("ONEHOP_CACHE"), system, cache("XDG_CACHE_HOME", "onehop"), cache("HOME", ".cache/onehop")];
+    all.into_iter().chain(unpacked).flatten().filter(|path| path.is_absolute()).collect()
 }
 
 /// Where others may write, the sticky bit must keep them from renaming what is not theirs.
-pub(super) fn keeps_what_is_ours(base: &Path) -> bool {
+pub(in crate::control) fn keeps_what_is_ours(base: &Path) -> bool {
     let Ok(found) = std::fs::metadata(base) else { return false };
     let owner = found.uid();
     let is_trusted = owner == own_user() || owner == 0;

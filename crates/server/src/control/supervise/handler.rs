@@ -18,6 +18,7 @@ use super::messages::{Command, End, News, Task, Withdrawal, reports};
 use super::process::{Process, ended_within, explain};
 use super::program::connects;
 use super::stack;
+use super::unpacked::unpacked;
 use crate::control::events::Event;
 use crate::limits::{
     HANDLER_CONCURRENCY, SERVER_CONCURRENCY, WORKER_BUSY_PING_PERIOD, WORKER_DRAIN_LOOK_PERIOD,
@@ -28,7 +29,8 @@ use crate::request::handle::app::pool::{LaneReport, Transport, Worker};
 
 /// Lives until the process has ended.
 pub(super) async fn live(mut task: Task) {
-    let end = match begin(&task) {
+    let begun = unpacked(&mut task).await.and_then(|()| begin(&task));
+    let end = match begun {
         Ok((process, lanes)) => {
             let begun = Instant::now();
             let pid = process.pid();
@@ -56,6 +58,7 @@ fn begin(task: &Task) -> Result<(Process, Lanes), String> {
         number: task.id.0,
         cores: surroundings.cores,
         watch: options.watch,
+        packed: surroundings.packed(),
     };
     let (launch, lanes) = launch::handler(&task.app, &beside)?;
     let shown = surroundings.shown()?;

@@ -17,6 +17,7 @@ use super::account::{self, Account};
 use super::embedded;
 use super::environment::{self, Variables};
 use super::folder::PrivateFolder;
+use crate::control::packed::Packed;
 
 /// All that a process is started with.
 pub(super) struct Launch {
@@ -64,15 +65,17 @@ pub(super) struct Beside<'a> {
     /// Cores, each with a lane.
     pub(super) cores: usize,
     pub(super) watch: bool,
+    /// The pack that this server is.
+    pub(super) packed: Option<&'a Packed>,
 }
 
 /// A handler's process, with a lane for each core.
 pub(super) fn handler(app: &App, beside: &Beside<'_>) -> Result<(Launch, Lanes), String> {
-    let Beside { folder, number, cores, watch } = *beside;
+    let Beside { folder, number, cores, watch, packed } = *beside;
     let AppRun::Handler { file, runtime, runtime_arguments, arguments } = &app.run else {
         return Err("this application has no handler".to_owned());
     };
-    let (mut environment, account) = surroundings(app)?;
+    let (mut environment, account) = surroundings(app, packed)?;
     if environment::get(&environment, "NODE_ENV").is_none() {
         environment::set(&mut environment, "NODE_ENV", if watch { "development" } else { "production" });
     }
@@ -96,7 +99,7 @@ pub(super) fn handler(app: &App, beside: &Beside<'_>) -> Result<(Launch, Lanes),
     if let Some(port) = app.port {
         environment::set(&mut environment, "ONEHOP_PORT", port.to_string());
     }
-    let program = find_runtime(runtime.as_deref(), &environment, &app.directory)?;
+    let program = find_runtime(runtime.as_deref(), &environment, &app.directory, packed.is_some())?;
     let is_node = program.file_name().is_some_and(|name| name.to_string_lossy().starts_with("node"));
     // Whoever debugs the application says himself where the inspector listens.
     let is_debugged = environment::get(&environment, "NODE_OPTIONS")
@@ -150,11 +153,16 @@ fn before_the_file(library: &Path, is_node: bool, has_inspector: bool, given: &[
 }
 
 /// A program that speaks HTTP; `number` tells it from others in the folder.
-pub(super) fn program(app: &App, folder: &PrivateFolder, number: u64) -> Result<(Launch, Doors), String> {
+pub(super) fn program(
+    app: &App,
+    folder: &PrivateFolder,
+    number: u64,
+    packed: Option<&Packed>,
+) -> Result<(Launch, Doors), String> {
     let AppRun::Command { line } = &app.run else {
         return Err("this application is no program".to_owned());
     };
-    let (mut environment, account) = surroundings(app)?;
+    let (mut environment, account) = surroundings(app, packed)?;
     let socket = own_folder(folder, account.as_ref())?.join(format!("app-{number}.sock"));
     let doors = Doors { socket, port: free_port()?, uid: account.as_ref().map(|account| account.uid) };
     environment::set(&mut environment, "ONEHOP_SOCKET", &doors.socket);
@@ -201,7 +209,7 @@ fn file_url(path: &Path) -> String {
 const FIRST_DESCRIPTOR: usize = 3;
 
 /// Environment and account, which is what can be wrong in the settings.
-fn surroundings(app: &App) -> Result<(Variables, Option<Account>), String> {
+fn surroundings(app: &App, packed: Option<&Packed>) -> Result<(Variables, Option<Account>), String> {
     let account = match &app.user {
         Some((user, group)) => Some(account::look_up(user, group.as_deref())?),
         None => None,
@@ -216,14 +224,31 @@ fn surroundings(app: &App) -> Result<(Variables, Option<Account>), String> {
     if !app.directory.is_dir() {
         return Err(format!("its folder {} is missing", app.directory.display()));
     }
-    Ok((environment::of_worker(&app.environment, own)?, account))
+    let mut settings = app.environment.clone();
+    // Variables of files that were left out of the pack come from whoever starts it.
+    settings.pass.extend(packed.into_iter().flat_map(|packed| packed.index.variables.iter().cloned()));
+    let mut all = environment::of_worker(&settings, own)?;
+    if let Some(programs) = packed.and_then(Packed::runtime_programs) {
+        environment::put_in_front_of_path(&mut all, &programs)?;
+    }
+    Ok((all, account))
 }
 
-fn find_runtime(named: Option<&str>, environment: &Variables, directory: &Path) -> Result<PathBuf, String> {
+fn find_runtime(
+    named: Option<&str>,
+    environment: &Variables,
+    directory: &Path,
+    is_packed: bool,
+) -> Result<PathBuf, String> {
     let find = |name: &str| find_program(name, environment, directory);
     match named {
         Some(name) => find(name).ok_or_else(|| {
             format!("its runtime `{name}` is not found: install it, or name the path of one that is there")
+        }),
+        None if is_packed => find("node").or_else(|| find("bun")).ok_or_else(|| {
+            "neither `node` nor `bun` is on PATH, and none is in this pack: pack with `--runtime node`, or install \
+             Node.js 20 or later"
+                .to_owned()
         }),
         None => find("node").or_else(|| find("bun")).ok_or_else(|| {
             "neither `node` nor `bun` is on PATH: install Node.js 20 or later, or name the runtime's path"

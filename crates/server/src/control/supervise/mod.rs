@@ -10,7 +10,7 @@ mod app;
 mod control_lane;
 mod embedded;
 mod environment;
-mod folder;
+pub(super) mod folder;
 mod guard;
 mod handler;
 mod launch;
@@ -22,6 +22,7 @@ mod program;
 mod shown;
 mod stack;
 mod sweep;
+mod unpacked;
 mod view;
 
 use std::ffi::OsString;
@@ -37,6 +38,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::cores::LaneDoors;
 use super::events::{Event, EventSink};
+use super::packed::Packed;
 use super::status::AppStatus;
 use crate::limits::{APP_MESSAGES_MAX, WORKERS_MAX};
 use crate::request::handle::app::pool::{Pool, WorkerId};
@@ -44,6 +46,7 @@ use folder::PrivateFolder;
 use guard::Guard;
 use messages::Order;
 use shown::Shown;
+use unpacked::Unpacking;
 use view::View;
 
 pub use guard::guard_workers;
@@ -97,6 +100,8 @@ struct Engine {
 /// What all applications share.
 pub(super) struct Surroundings {
     options: SuperviseOptions,
+    /// What has to lie on the machine before a worker starts.
+    unpacking: Option<Unpacking>,
     cores: usize,
     events: EventSink,
     doors: watch::Receiver<Option<LaneDoors>>,
@@ -107,11 +112,18 @@ pub(super) struct Surroundings {
 }
 
 impl Supervisor {
-    /// Supervises nothing yet; workers have a lane for each of so many cores.
-    pub(super) fn new(options: SuperviseOptions, cores: usize, events: EventSink) -> Self {
+    /// Supervises nothing yet; workers have a lane for each of so many cores, and start once the pack, if there is one,
+    /// is unpacked.
+    pub(super) fn new(
+        options: SuperviseOptions,
+        packed: Option<Arc<Packed>>,
+        cores: usize,
+        events: EventSink,
+    ) -> Self {
         let (doors, opened) = watch::channel(None);
         let surroundings = Surroundings {
             options,
+            unpacking: packed.map(Unpacking::new),
             cores,
             events,
             doors: opened,
@@ -355,6 +367,11 @@ impl Surroundings {
             started.ok()
         };
         self.guard.get_or_init(start).as_ref()
+    }
+
+    /// The pack that this server is.
+    fn packed(&self) -> Option<&Packed> {
+        self.unpacking.as_ref().map(Unpacking::packed)
     }
 
     fn next_id(&self) -> WorkerId {

@@ -15,6 +15,7 @@ use super::handler::lost;
 use super::launch::{self, Doors};
 use super::messages::{Command, End, News, Task, Withdrawal, reports};
 use super::process::{Process, ended_within, explain};
+use super::unpacked::unpacked;
 use crate::limits::{
     ELSEWHERE_PROBE_PERIOD, HANDLER_CONCURRENCY, PROBE_DEADLINE, PROGRAM_PROBE_PERIOD,
     WORKER_DRAIN_LOOK_PERIOD, WORKER_EXIT_EXPLAINED_DEADLINE, WORKER_PING_PERIOD,
@@ -24,7 +25,8 @@ use crate::request::upstream::dial::connect_unix;
 
 /// Lives until the process has ended.
 pub(super) async fn live(mut task: Task) {
-    let end = match begin(&task) {
+    let begun = unpacked(&mut task).await.and_then(|()| begin(&task));
+    let end = match begun {
         Ok((process, doors)) => {
             let begun = Instant::now();
             let (surroundings, pid) = (Arc::clone(&task.surroundings), process.pid());
@@ -44,7 +46,8 @@ pub(super) async fn live(mut task: Task) {
 
 fn begin(task: &Task) -> Result<(Process, Doors), String> {
     let surroundings = &task.surroundings;
-    let (launch, doors) = launch::program(&task.app, surroundings.folder()?, task.id.0)?;
+    let (launch, doors) =
+        launch::program(&task.app, surroundings.folder()?, task.id.0, surroundings.packed())?;
     let shown = surroundings.shown()?;
     let process = Process::start(launch, &surroundings.options, &task.app.resources, &task.app.name, &shown)?;
     Ok((process, doors))

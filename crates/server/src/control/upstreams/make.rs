@@ -13,16 +13,22 @@ use super::health::Question;
 use super::names::Names;
 use super::terms::{idle_max, literal, place, terms, tls_named, tls_to};
 use super::{Key, KeyOfActive, KeyOfRequest, Known, tls};
+use crate::control::packed::Packed;
 use crate::request::handle::proxy::health::{Active, Health, Standing};
 use crate::request::handle::proxy::of_request::{Filled, Make, OfRequest};
 use crate::request::handle::proxy::{Member, Proxy};
 use crate::request::upstream::peer::{Peer, Place, Terms, Tls};
 
 /// Everything that the settings name.
-pub(super) fn make(settings: &Checked, before: &Known, names: &Names) -> Result<Known, String> {
+pub(super) fn make(
+    settings: &Checked,
+    before: &Known,
+    names: &Names,
+    packed: Option<&Packed>,
+) -> Result<Known, String> {
     let proxies = settings.proxies();
     let max_fails = proxies.iter().map(|proxy| proxy.passive_health.max_fails).max().unwrap_or_default();
-    let mut making = Making { before, names, now: Known::default(), max_fails };
+    let mut making = Making { before, names, packed, now: Known::default(), max_fails };
     for proxy in proxies {
         let made = making.proxy(proxy, &sites(settings, proxy))?;
         making.now.proxies.push(made);
@@ -34,6 +40,8 @@ struct Making<'a> {
     before: &'a Known,
     /// Resolves those of new peers for as long as they live.
     names: &'a Names,
+    /// Files of certificates may lie in it.
+    packed: Option<&'a Packed>,
     now: Known,
     /// The most that any directive counts: what is known of an address serves all of them.
     max_fails: u32,
@@ -67,7 +75,8 @@ impl Making<'_> {
 
     fn client(&mut self, settings: &ProxyTls) -> Result<(tls::Made, Arc<ClientConfig>), String> {
         let known: Vec<_> = self.now.clients.iter().chain(&self.before.clients).cloned().collect();
-        let (made, config) = tls::client(settings, &known)?;
+        let (made, config) =
+            tls::client_reading(settings, &known, |path, what| tls::read(path, what, self.packed))?;
         if !self.now.clients.iter().any(|(other, _)| *other == made) {
             self.now.clients.push((made.clone(), Arc::clone(&config)));
         }

@@ -22,6 +22,7 @@ use rustls::ClientConfig;
 use tokio::sync::watch;
 
 use super::events::EventSink;
+use super::packed::Packed;
 use super::status::ProxyStatus;
 use crate::request::handle::proxy::Proxy;
 use crate::request::handle::proxy::health::{Active, Standing};
@@ -34,6 +35,8 @@ use names::Names;
 pub(super) struct Upstreams {
     known: Mutex<Known>,
     names: Names,
+    /// Files of certificates may lie in it.
+    packed: Option<Arc<Packed>>,
     events: EventSink,
     /// Started with the first question.
     asking: Mutex<Option<Asking>>,
@@ -98,15 +101,15 @@ impl Prepared {
 
 impl Upstreams {
     /// Without an upstream.
-    pub(super) fn new(events: EventSink) -> Self {
-        Self { known: Mutex::default(), names: Names::default(), events, asking: Mutex::new(None) }
+    pub(super) fn new(packed: Option<Arc<Packed>>, events: EventSink) -> Self {
+        Self { known: Mutex::default(), names: Names::default(), packed, events, asking: Mutex::new(None) }
     }
 
     /// Makes what the settings ask for and what is not there yet. A failure changes nothing: files of certificates may
     /// be missing.
     pub(super) fn prepare(&self, settings: &Checked) -> Result<Prepared, String> {
         let before = self.lock().clone();
-        Ok(Prepared { known: make::make(settings, &before, &self.names)? })
+        Ok(Prepared { known: make::make(settings, &before, &self.names, self.packed.as_deref())? })
     }
 
     /// Once what was prepared is published: those that nobody names any more are withdrawn, and others are asked how

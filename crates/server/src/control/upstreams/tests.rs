@@ -58,7 +58,7 @@ fn upstreams() -> (Upstreams, mpsc::Receiver<Event>) {
     let (sender, events) = mpsc::channel();
     let sender = Mutex::new(sender);
     let sink: EventSink = Arc::new(move |event| drop(sender.lock().unwrap().send(event)));
-    (Upstreams::new(sink), events)
+    (Upstreams::new(None, sink), events)
 }
 
 fn reload(upstreams: &Upstreams, proxies: &[checked::Proxy]) -> Vec<Arc<Proxy>> {

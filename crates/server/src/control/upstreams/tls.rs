@@ -21,6 +21,7 @@ use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore, SignatureScheme,
 };
 
+use crate::control::packed::Packed;
 use crate::limits::PROXY_TLS_FILE_BYTES_MAX;
 
 /// The one protocol that is spoken to upstreams, as ALPN names it (RFC 7301 section 6).
@@ -34,10 +35,11 @@ pub(super) struct Made {
     files: Vec<Vec<u8>>,
 }
 
-/// A configuration for these settings; one of `known` where nothing has changed.
-pub(super) fn client(
+/// A configuration for these settings, whose files are read so; one of `known` where nothing has changed.
+pub(super) fn client_reading(
     tls: &ProxyTls,
     known: &[(Made, Arc<ClientConfig>)],
+    read: impl Fn(&Path, &str) -> Result<Vec<u8>, String>,
 ) -> Result<(Made, Arc<ClientConfig>), String> {
     let trusted = tls.trusted.iter().map(|path| read(path, "certificates to trust"));
     let trusted = trusted.collect::<Result<Vec<_>, _>>()?;
@@ -149,9 +151,13 @@ fn certificates(content: &[u8], path: &Path) -> Result<Vec<CertificateDer<'stati
     Ok(certificates)
 }
 
-fn read(path: &Path, what: &str) -> Result<Vec<u8>, String> {
+/// The content of a file that the settings name: of the pack, where it lies in one, else of the machine.
+pub(super) fn read(path: &Path, what: &str, packed: Option<&Packed>) -> Result<Vec<u8>, String> {
     let mut content = Vec::new();
     let bound = PROXY_TLS_FILE_BYTES_MAX;
+    if let Some(packed) = packed.and_then(|packed| packed.content(path)) {
+        return packed.map_err(|error| format!("cannot read {what} from {}: {error}", path.display()));
+    }
     let read = File::open(path).and_then(|file| file.take(bound + 1).read_to_end(&mut content));
     read.map_err(|error| format!("cannot read {what} from {}: {error}", path.display()))?;
     if content.len() as u64 > bound {

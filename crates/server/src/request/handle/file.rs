@@ -39,6 +39,7 @@ pub(crate) fn file_server(
                 encode_minimum: minimum,
                 encode_types: types,
                 error_status: error_status(trip),
+                may_block: trip.may_block,
             };
             files::file_server(settings, &request, answer)?
         }
@@ -84,6 +85,7 @@ pub(crate) fn spa(
         encode_minimum: 0,
         encode_types: &[],
         error_status: error_status(trip),
+        may_block: trip.may_block,
     };
     let served = files::spa(settings, &request, answer)?;
     finish(trip, served, answer)
@@ -93,6 +95,7 @@ fn finish(trip: &Trip<'_>, served: Served, answer: &mut Answer) -> Result<Flow, 
     match served {
         Served::Answered => Ok(Flow::Answered),
         Served::PassedOn => Ok(Flow::On),
+        Served::InPack => Err(Halt::NeedsDisk),
         Served::OnDisk(_) if !trip.may_block => Err(Halt::NeedsDisk),
         Served::OnDisk(on_disk) => {
             let finish = match error_status(trip) {

@@ -11,6 +11,10 @@ use tempfile::TempDir;
 
 use super::*;
 
+fn client(tls: &ProxyTls, known: &[(Made, Arc<ClientConfig>)]) -> Result<(Made, Arc<ClientConfig>), String> {
+    client_reading(tls, known, |path, what| read(path, what, None))
+}
+
 /// An authority, and files of it.
 struct Authority {
     folder: TempDir,

@@ -19,6 +19,7 @@ pub mod glob;
 pub mod hashed_name;
 mod hidden;
 mod multipart;
+pub mod packed;
 pub mod path;
 pub mod ranges;
 mod redirect;
@@ -65,6 +66,8 @@ pub struct FileRequest<'a> {
     /// The status of the error whose page is asked for: the answer's, unless the settings name another. Such a page is
     /// sent to whatever method, as a whole and unconditionally.
     pub error_status: Option<u16>,
+    /// This thread may wait for the disk.
+    pub may_block: bool,
 }
 
 /// A request for a file below a root that is not in memory; owned, to be handed to a thread that may
@@ -90,6 +93,8 @@ pub enum Served {
     Answered,
     /// Nothing is there and the next step may answer (`pass_thru`).
     PassedOn,
+    /// The form that is wanted is still in the pack only, and this thread may not wait for it.
+    InPack,
     /// The file is not in memory: [`finish_on_disk`] completes the answer on a thread that may block.
     OnDisk(OnDisk),
 }

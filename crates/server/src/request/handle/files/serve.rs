@@ -5,6 +5,7 @@
 //! file was found.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use onehop_config::checked::Encoding;
 use onehop_http1::{Known, Method, RequestHead};
@@ -14,10 +15,11 @@ use super::conditional::{self, Outcome, Validators};
 use super::content_type::is_compressible;
 use super::form::{etag_line_length, lines, sidecar_ending};
 use super::multipart;
+use super::packed::Loaded;
 use super::ranges::{self, Wanted};
 use super::store::{File, Form, Node};
 use super::{FileRequest, OnDisk, Served};
-use crate::request::answer::{Answer, Body, Fields, Stored};
+use crate::request::answer::{Answer, Body, Disk, Fields, Stored};
 use crate::request::rescue::Fault;
 
 /// How a handler wants a file to be sent.
@@ -84,8 +86,18 @@ pub(super) fn stored_file(
     let encodings = usable_encodings(request, file);
     let varies = !encodings.is_empty() || !manner.precompressed.is_empty();
     let encoding = choose(request.head, file, encodings);
-    let Some(form) = file.form(encoding) else {
-        return Ok(Served::OnDisk(on_disk(request, file, manner, varies)));
+    let form = match file.form(encoding) {
+        Some(form) => form,
+        None => match apart(request, file, encoding)? {
+            Apart::Loaded(form) => form,
+            Apart::Waits => return Ok(Served::InPack),
+            Apart::OnDisk => return Ok(Served::OnDisk(on_disk(request, file, manner, varies))),
+            Apart::Streamed(disk) => {
+                let form = without_bytes(file, encoding);
+                let shown = Shown { etag: &form.etag, lines: &form.lines, coded: varies, varies };
+                return stream(request.head, file, disk, shown, manner, answer);
+            }
+        },
     };
     let representation = Representation {
         validators: Validators { etag: form.etag.as_bytes(), modified: conditional::seconds(file.modified) },
@@ -98,6 +110,76 @@ pub(super) fn stored_file(
     let content = begin(request.head, representation, manner, answer)?;
     let stored = Stored { store: request.store_number, file: number, encoding, range: 0..form.bytes.len() };
     fill(stored, content, &file.content_type, form, answer);
+    Ok(Served::Answered)
+}
+
+/// A form that was not in memory when it was asked for.
+enum Apart<'a> {
+    /// It is now.
+    Loaded(&'a Form),
+    /// It lies in the pack, and stays there.
+    Streamed(Disk),
+    /// It lies in the pack, and this thread may not wait for it.
+    Waits,
+    /// It lies below the root, on disk.
+    OnDisk,
+}
+
+#[cold]
+fn apart<'a>(
+    request: &FileRequest<'_>,
+    file: &'a File,
+    encoding: Option<Encoding>,
+) -> Result<Apart<'a>, Fault> {
+    match &file.packed {
+        None => Ok(Apart::OnDisk),
+        Some(_) if !request.may_block => Ok(Apart::Waits),
+        Some(packed) => Ok(match packed.load(file, encoding)? {
+            Loaded::Here(form) => Apart::Loaded(form),
+            Loaded::Apart(disk) => Apart::Streamed(disk),
+        }),
+    }
+}
+
+/// The tag and the lines of a form whose bytes lie elsewhere.
+fn without_bytes(file: &File, encoding: Option<Encoding>) -> Form {
+    Form::new(Arc::from([]), encoding, &file.content_type, file.modified, file.hash)
+}
+
+/// What an answer with a form shows of it.
+struct Shown<'a> {
+    etag: &'a str,
+    lines: &'a [u8],
+    coded: bool,
+    varies: bool,
+}
+
+/// Answers with bytes that are streamed. As of a file on disk, several ranges are the whole.
+fn stream(
+    head: &RequestHead,
+    file: &File,
+    disk: Disk,
+    shown: Shown<'_>,
+    manner: Manner<'_>,
+    answer: &mut Answer,
+) -> Result<Served, Fault> {
+    let representation = Representation {
+        validators: Validators { etag: shown.etag.as_bytes(), modified: conditional::seconds(file.modified) },
+        length: disk.length,
+        lines: shown.lines,
+        coded: shown.coded,
+        varies: shown.varies,
+        in_parts: false,
+    };
+    answer.body = match begin(head, representation, manner, answer)? {
+        Content::Nothing => Body::Empty,
+        Content::Whole | Content::Parts(_) => Body::Disk(disk),
+        Content::Part(range) => Body::Disk(Disk {
+            offset: disk.offset.saturating_add(range.start),
+            length: range.end.saturating_sub(range.start),
+            ..disk
+        }),
+    };
     Ok(Served::Answered)
 }
 
@@ -217,7 +299,7 @@ fn own_etag(fields: &Fields) -> Option<Vec<u8>> {
 
 /// The codings in which this file may be sent to someone, now or once it has been compressed.
 fn usable_encodings<'a>(request: &FileRequest<'a>, file: &File) -> &'a [Encoding] {
-    let has_forms = file.brotli.is_some() || file.gzip.is_some() || file.zstd.is_some();
+    let has_forms = file.has_coded_form();
     let usable = !request.encodings.is_empty()
         && (has_forms || (!file.settled && is_compressible(&file.content_type)))
         && file.length >= request.encode_minimum
@@ -239,7 +321,7 @@ fn choose(head: &RequestHead, file: &File, encodings: &[Encoding]) -> Option<Enc
     }
     head.get(Known::AcceptEncoding)?;
     let accepted = Accepted::parse(head.get_all(Known::AcceptEncoding));
-    accepted.choose(encodings.iter().copied().filter(|encoding| file.form(Some(*encoding)).is_some()))
+    accepted.choose(encodings.iter().copied().filter(|encoding| file.has_form(Some(*encoding))))
 }
 
 /// Codings of sidecar files that the client takes, the best first.
@@ -265,13 +347,23 @@ fn sidecar(
     for encoding in accepted_sidecars(request.head, manner.precompressed) {
         let name = [&*file.path, sidecar_ending(encoding).as_bytes()].concat();
         let Some(Node::File(number)) = request.store.get(&name) else { continue };
-        let Some(form) = request.store.file(number).map(|sidecar| sidecar.identity.as_ref()) else {
-            continue;
+        let Some(beside) = request.store.file(number) else { continue };
+        let lines = |etag: &str| lines(etag, Some(encoding), &file.content_type, file.modified);
+        let form = match beside.form(None) {
+            Some(form) => form,
+            None => match apart(request, beside, None)? {
+                Apart::Loaded(form) => form,
+                Apart::Waits => return Ok(Some(Served::InPack)),
+                Apart::OnDisk => return Ok(Some(Served::OnDisk(on_disk(request, file, manner, true)))),
+                Apart::Streamed(disk) => {
+                    let form = without_bytes(beside, None);
+                    let shown =
+                        Shown { etag: &form.etag, lines: &lines(&form.etag), coded: true, varies: true };
+                    return stream(request.head, file, disk, shown, manner, answer).map(Some);
+                }
+            },
         };
-        let Some(form) = form else {
-            return Ok(Some(Served::OnDisk(on_disk(request, file, manner, true))));
-        };
-        let lines = lines(&form.etag, Some(encoding), &file.content_type, file.modified);
+        let lines = lines(&form.etag);
         let representation = Representation {
             validators: Validators {
                 etag: form.etag.as_bytes(),

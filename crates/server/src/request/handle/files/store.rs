@@ -12,6 +12,7 @@ use hashbrown::HashMap;
 use onehop_config::checked::Encoding;
 
 use super::budget::Held;
+use super::packed::PackedForms;
 
 /// One directory tree as it was at one moment.
 #[derive(Debug, Default, Clone)]
@@ -53,7 +54,7 @@ pub struct Totals {
     pub stored_bytes: u64,
     /// Bytes held in memory in compressed forms.
     pub compressed_bytes: u64,
-    /// Files that are streamed from disk because the memory bound or the file bound is reached.
+    /// Files that are streamed from disk, or from a pack, because the memory bound or the file bound is reached.
     pub on_disk: usize,
 }
 
@@ -108,6 +109,8 @@ pub struct File {
     pub stamp: Stamp,
     /// Compression has been tried; what is absent is not coming.
     pub settled: bool,
+    /// Where its forms lie in a pack; then the ones above are `None`.
+    pub packed: Option<Arc<PackedForms>>,
 }
 
 /// One form of a file: its bytes and what its answers carry.
@@ -164,13 +167,33 @@ impl Store {
 }
 
 impl File {
-    /// The form in a coding; `None` asks for the bytes as they are.
+    /// The form in a coding, if it lies in memory; `None` asks for the bytes as they are.
     pub fn form(&self, encoding: Option<Encoding>) -> Option<&Form> {
-        match encoding {
+        let own = match encoding {
             None => self.identity.as_ref(),
             Some(Encoding::Gzip) => self.gzip.as_ref(),
             Some(Encoding::Brotli) => self.brotli.as_ref(),
             Some(Encoding::Zstd) => self.zstd.as_ref(),
+        };
+        match (own, &self.packed) {
+            (None, Some(packed)) => packed.loaded(encoding),
+            _ => own,
         }
+    }
+
+    /// Whether there is a form in a coding, in memory or in a pack.
+    pub fn has_form(&self, encoding: Option<Encoding>) -> bool {
+        match &self.packed {
+            Some(packed) => packed.has(encoding),
+            None => self.form(encoding).is_some(),
+        }
+    }
+
+    /// Whether there is a compressed form, in memory or in a pack.
+    pub(super) fn has_coded_form(&self) -> bool {
+        self.brotli.is_some()
+            || self.gzip.is_some()
+            || self.zstd.is_some()
+            || self.packed.as_ref().is_some_and(|packed| packed.has_coded())
     }
 }

@@ -102,6 +102,7 @@ impl Builder {
             hashed_name: is_hashed_name(path.as_bytes()),
             stamp: Stamp::default(),
             settled: true,
+            packed: None,
         };
         let number = u32::try_from(self.store.files.len()).unwrap();
         self.store.files.push(Arc::new(file));
@@ -134,6 +135,7 @@ fn request<'a>(head: &'a RequestHead, store: &'a Store, encodings: &'a [Encoding
         encode_minimum: 0,
         encode_types: &[],
         error_status: None,
+        may_block: false,
     }
 }
 
