@@ -118,7 +118,7 @@ fn command(title: &Title<'_>) -> Command {
             "status",
             target(
                 "Show what the running one is doing",
-                format!("Examples:\n  ./{name} status\n  ./{name} status --json | jq .requests\n\nExit codes: 0 running, 1 not running, 2 wrong usage."),
+                format!("Examples:\n  ./{name} status\n  ./{name} status --json | jq .requests\n  ./{name} status --healthy              for the health check of a container\n\nExit codes: 0 running (and healthy), 1 not running or not healthy, 2 wrong usage."),
             ),
         )
         .mut_subcommand(
