@@ -54,7 +54,7 @@ pub(crate) fn pack(arguments: &Pack) -> Result<(), Failure> {
     for tree in &trees {
         trees::look_through(tree, &base, &excluded, &mut notes)?;
     }
-    secrets::refuse(&notes.secrets)?;
+    secrets::refuse(&mut notes.secrets)?;
     let found = arguments.runtime.as_ref().map(|choice| runtime::find(choice, &program.target)).transpose()?;
 
     let reporter = Reporter::new(LogForm::Plain);

@@ -142,16 +142,17 @@ fn memchr(content: &[u8], what: &[u8]) -> Option<usize> {
 }
 
 /// All of them at once, each with what to do.
-pub(super) fn refuse(secrets: &[Secret]) -> Result<(), Failure> {
+pub(super) fn refuse(secrets: &mut [Secret]) -> Result<(), Failure> {
     if secrets.is_empty() {
         return Ok(());
     }
+    secrets.sort_by(|one, other| one.path.cmp(&other.path));
     let width = secrets.iter().take(LISTED_MAX).map(|secret| secret.path.chars().count()).max().unwrap_or(0);
-    let mut text =
-        format!("a pack holds no secrets, and {} one:\n", match secrets.len() {
-            1 => "a file looks like".to_owned(),
-            many => format!("{} look like", counted(many as u64, "file")),
-        });
+    let many = match secrets.len() {
+        1 => "a file looks like one".to_owned(),
+        many => format!("{} look like ones", counted(many as u64, "file")),
+    };
+    let mut text = format!("a pack holds no secrets, and {many}:\n");
     for Secret { path, kind } in secrets.iter().take(LISTED_MAX) {
         let what = match kind {
             Kind::Environment(names) if names.is_empty() => {
