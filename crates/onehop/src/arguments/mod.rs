@@ -4,6 +4,7 @@
 //! since a line to copy teaches faster than a list of options.
 
 mod bench;
+mod oci;
 mod pack;
 mod packed;
 mod proxy;
@@ -25,6 +26,7 @@ pub(crate) use self::bench::{
 };
 pub(crate) use self::packed::{Changes, PackedArguments, PackedCommand, Title};
 pub(crate) use self::pack::{Inspect, InspectView, Pack};
+pub(crate) use self::oci::OciArguments;
 pub(crate) use self::proxy::Proxy;
 pub(crate) use self::runtime::{RuntimeChoice, RuntimeKind};
 pub(crate) use self::trial::Try;

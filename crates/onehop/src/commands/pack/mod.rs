@@ -7,6 +7,7 @@ mod apps;
 mod base;
 mod glob;
 mod notes;
+mod oci;
 mod output;
 mod prune;
 mod runtime;
@@ -24,7 +25,7 @@ use self::notes::Notes;
 use self::output::{Output, Program};
 use self::sources::Gathering;
 use self::writing::Writing;
-use crate::arguments::{LogForm, Pack};
+use crate::arguments::Pack;
 use crate::configuration;
 use crate::failure::Failure;
 use crate::problems::{self, Look};
@@ -43,21 +44,24 @@ pub(crate) fn pack(arguments: &Pack) -> Result<(), Failure> {
     let excluded = Excluded::new(&arguments.exclude)?;
     let program = Program::open(arguments.target.as_ref())?;
     let Subject { base, configuration, checked, files } = Subject::read(&file)?;
-    let output = Output::choose(arguments.output.as_ref(), &base)?;
+    let output = Output::choose(arguments.output.as_ref(), arguments.oci.image.as_ref(), &base)?;
+    if arguments.oci.image.is_some() {
+        oci::may_hold(&program)?;
+    }
 
     let mut notes = Notes::default();
     let trees = trees::wanted(&base, &checked, &mut notes)?;
     let roots: Vec<String> = trees.iter().map(|tree| tree.root.clone()).collect();
     output.is_not_served(&base, &roots)?;
     let apps = apps::wanted(&base, &checked, &mut notes)?;
-    let sources = Gathering::new(&base, &excluded, &mut notes, &output.path).run(&files, &apps)?;
+    let sources = Gathering::new(&base, &excluded, &mut notes, &output.files()).run(&files, &apps)?;
     for tree in &trees {
         trees::look_through(tree, &base, &excluded, &mut notes)?;
     }
     secrets::refuse(&mut notes.secrets)?;
     let found = arguments.runtime.as_ref().map(|choice| runtime::find(choice, &program.target)).transpose()?;
 
-    let reporter = Reporter::new(LogForm::Plain);
+    let reporter = Reporter::plain();
     let listens = checked.listeners.iter().map(|listener| configuration::show_address(&listener.address));
     let index = Index {
         made_by: concat!("onehop ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -87,11 +91,13 @@ pub(crate) fn pack(arguments: &Pack) -> Result<(), Failure> {
     notes.warnings.extend(excluded.unmet().map(|pattern| format!("--exclude {pattern}: nothing fits")));
     let (digest, length) = output::digest_of(unfinished.path())
         .map_err(|error| Failure::failed(format!("cannot read what was written: {error}")))?;
+    let image = oci::write(unfinished.path(), &output.name, &arguments.oci)?;
     output.publish(unfinished)?;
+    notes.warnings.extend(image.iter().flat_map(|image| image.warnings.iter().cloned()));
     for sentence in notes.sentences() {
         reporter.warn(sentence);
     }
-    let made = shown::Made { output: &output, index: &index, bytes, digest, length, notes: &notes, apps: &apps.apps };
+    let made = shown::Made { output: &output, index: &index, bytes, digest, length, notes: &notes, apps: &apps.apps, image: image.as_ref() };
     super::pages::print(&made.text(base.folder()));
     Ok(())
 }

@@ -67,7 +67,7 @@ pub(super) struct Gathering<'a> {
     excluded: &'a Excluded,
     notes: &'a mut Notes,
     /// The pack that is made, which may lie here from the last time.
-    output: PathBuf,
+    outputs: Vec<PathBuf>,
     entries: Entries,
     walked: HashSet<String>,
     /// Folders whose package.json has been followed.
@@ -79,12 +79,15 @@ pub(super) struct Gathering<'a> {
 }
 
 impl<'a> Gathering<'a> {
-    pub(super) fn new(base: &'a Base, excluded: &'a Excluded, notes: &'a mut Notes, output: &Path) -> Self {
+    pub(super) fn new(base: &'a Base, excluded: &'a Excluded, notes: &'a mut Notes, outputs: &[&Path]) -> Self {
         Self {
             base,
             excluded,
             notes,
-            output: fs::canonicalize(output).unwrap_or_else(|_| output.to_owned()),
+            outputs: outputs
+                .iter()
+                .map(|output| fs::canonicalize(output).unwrap_or_else(|_| (*output).to_owned()))
+                .collect(),
             entries: Entries::new(),
             walked: HashSet::new(),
             followed: HashSet::new(),
@@ -210,7 +213,7 @@ impl<'a> Gathering<'a> {
             return Ok(());
         }
         let place = self.base.at(&path);
-        if place == self.output {
+        if self.outputs.contains(&place) {
             return Ok(());
         }
         let executable = found.permissions().mode() & 0o111 != 0;
