@@ -58,7 +58,10 @@ mod tests {
     fn a_program_knows_its_own_file() {
         let own = std::env::current_exe().expect("there is /proc here");
         assert_eq!(name(), Some(own.as_path()));
-        assert_eq!(open().expect("it is there").metadata().expect("open").len(), own.metadata().expect("there").len());
+        assert_eq!(
+            open().expect("it is there").metadata().expect("open").len(),
+            own.metadata().expect("there").len()
+        );
     }
 
     #[test]

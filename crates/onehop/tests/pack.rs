@@ -43,7 +43,9 @@ impl Bench {
         let out = self.out.join("shop");
         let out = out.to_str().expect("UTF-8");
         let usual = ["pack", "-o", out, "--target", &self.stub];
-        Program::new(usual.iter().copied().chain(arguments.iter().copied())).inside(self.project.path()).finish()
+        Program::new(usual.iter().copied().chain(arguments.iter().copied()))
+            .inside(self.project.path())
+            .finish()
     }
 
     fn packed(&self, arguments: &[&str]) -> Finished {
@@ -87,7 +89,10 @@ const KEY: &str = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASC
                    MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSj\n-----END PRIVATE KEY-----\n";
 
 fn page() -> String {
-    format!("<!doctype html>\n<title>shop</title>\n{}", "<p>What is sold here is made here.</p>\n".repeat(100))
+    format!(
+        "<!doctype html>\n<title>shop</title>\n{}",
+        "<p>What is sold here is made here.</p>\n".repeat(100)
+    )
 }
 
 fn shop() -> Bench {
@@ -102,7 +107,8 @@ fn shop() -> Bench {
         ("node_modules/a/package.json", r#"{"name": "a", "version": "1.0.0"}"#),
         ("node_modules/a/index.js", "module.exports = 1\n"),
     ]);
-    fs::set_permissions(bench.project.join("server/main.mjs"), fs::Permissions::from_mode(0o755)).expect("executable");
+    fs::set_permissions(bench.project.join("server/main.mjs"), fs::Permissions::from_mode(0o755))
+        .expect("executable");
     bench
 }
 
@@ -145,7 +151,8 @@ fn two_packs_of_the_same_files_are_the_same_bytes() {
     let first = fs::read(bench.out.join("shop")).expect("a pack");
     // Another folder, filled in another order, at another time, with other permissions for others.
     let other = shop();
-    let names = ["dist/robots.txt", "dist/assets/app-B3kq9zXw.js", "dist/index.html", "node_modules/a/index.js"];
+    let names =
+        ["dist/robots.txt", "dist/assets/app-B3kq9zXw.js", "dist/index.html", "node_modules/a/index.js"];
     for (number, name) in names.into_iter().enumerate() {
         let path = other.project.join(name);
         let content = fs::read(&path).expect("there");
@@ -278,10 +285,11 @@ fn of_node_modules_goes_in_what_runs() {
         ("node_modules/.cache/x", ""),
         ("node_modules/.package-lock.json", "{}"),
     ]);
-    symlink("../dev/cli.js", { 
+    symlink("../dev/cli.js", {
         fs::create_dir_all(bench.project.join("node_modules/.bin")).expect("a folder");
         bench.project.join("node_modules/.bin/dev")
-    }).expect("a link");
+    })
+    .expect("a link");
     let done = bench.packed(&[]);
     assert!(done.stdout.contains("1 key of dependencies' own tests"), "{}", done.stdout);
     assert_eq!(
@@ -346,7 +354,10 @@ fn links_of_pnpm_and_of_workspaces_are_kept_with_what_they_lead_to() {
 #[test]
 fn what_lies_outside_is_told_or_refused() {
     let told = Bench::with(&[
-        ("Onehopfile", &format!("{SITE}http://127.0.0.1:8081 {{\n\troot * /usr/share/doc/nowhere\n\tfile_server\n}}\n")),
+        (
+            "Onehopfile",
+            &format!("{SITE}http://127.0.0.1:8081 {{\n\troot * /usr/share/doc/nowhere\n\tfile_server\n}}\n"),
+        ),
         ("dist/index.html", "hello"),
     ]);
     let done = told.packed(&[]);
@@ -359,7 +370,9 @@ fn what_lies_outside_is_told_or_refused() {
     ] {
         let bench = Bench::with(&[("dist/index.html", "hello")]);
         let site = site.replace("[project]", &bench.project.path().display().to_string());
-        bench.project.write("Onehopfile", format!("{{\n\tadmin off\n}}\nhttp://127.0.0.1:8080 {{\n\t{site}\n}}\n"));
+        bench
+            .project
+            .write("Onehopfile", format!("{{\n\tadmin off\n}}\nhttp://127.0.0.1:8080 {{\n\t{site}\n}}\n"));
         let refused = bench.pack(&[]);
         assert_eq!(refused.code, Some(2), "{name}: {}", refused.stderr);
         insta::assert_snapshot!(format!("refused_{name}"), bench.told(&refused.stderr));
@@ -392,18 +405,22 @@ fn a_pack_never_replaces_what_onehop_did_not_make_nor_lies_in_a_served_folder() 
         assert_eq!(refused.code, Some(2), "{arguments:?}: {}", refused.stderr);
         assert!(refused.stderr.contains(expected), "{arguments:?}: {}", refused.stderr);
     }
-    let target = Program::new(["pack", "-o", "x", "--target", "/bin/sh"]).inside(bench.project.path()).finish();
+    let target =
+        Program::new(["pack", "-o", "x", "--target", "/bin/sh"]).inside(bench.project.path()).finish();
     assert_eq!(target.code, Some(2), "{}", target.stderr);
     assert!(target.stderr.contains("/bin/sh is no onehop"), "{}", target.stderr);
     assert!(!bench.project.join("x").exists());
     let left = fs::read_dir(bench.project.path()).expect("there").flatten();
-    let left: Vec<_> = left.filter(|entry| entry.file_name().to_string_lossy().starts_with(".onehop")).collect();
+    let left: Vec<_> =
+        left.filter(|entry| entry.file_name().to_string_lossy().starts_with(".onehop")).collect();
     assert!(left.is_empty(), "nothing unfinished stays behind: {left:?}");
 }
 
 #[test]
 fn without_a_name_it_is_called_as_the_project_is() {
-    for (package, expected) in [(Some(r#"{"name": "@me/my-shop"}"#), Some("my-shop")), (Some("{}"), None), (None, None)] {
+    for (package, expected) in
+        [(Some(r#"{"name": "@me/my-shop"}"#), Some("my-shop")), (Some("{}"), None), (None, None)]
+    {
         let bench = Bench::with(&[("Onehopfile", SITE), ("dist/index.html", "hello")]);
         if let Some(package) = package {
             bench.project.write("package.json", package);
@@ -487,7 +504,9 @@ fn a_file_of_two_gibibytes_is_packed_in_little_memory() {
 
 /// `VmHWM` in KiB.
 fn high_water(status: &str) -> Option<u64> {
-    status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.trim().parse().ok())
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB")?.trim().parse().ok())
 }
 
 #[test]

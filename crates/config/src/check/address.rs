@@ -103,7 +103,9 @@ impl Address {
         }
         let (host, port) = split_port(&text);
         let Some(port) = port.filter(|port| !port.is_empty()) else {
-            return Err(wrong(format!("`{text}` has no port")).help(format!("write `{text}:8080`, for example")));
+            return Err(
+                wrong(format!("`{text}` has no port")).help(format!("write `{text}:8080`, for example"))
+            );
         };
         let port = port.parse::<u16>().map_err(|_| {
             Problem::error("port", &place.narrowed_to(port), format!("`{port}` is no port"))

@@ -134,7 +134,8 @@ fn set(cx: &mut Context<'_>, line: &Line, depth: usize) -> Result<Matcher, Box<P
     let inline;
     let lines = match args.split_first() {
         Some((name, rest)) => {
-            inline = [Line { number: *number, name: name.clone(), args: rest.to_vec(), block: block.clone() }];
+            inline =
+                [Line { number: *number, name: name.clone(), args: rest.to_vec(), block: block.clone() }];
             inline.as_slice()
         }
         None => block.as_deref().unwrap_or_default(),

@@ -83,10 +83,16 @@ pub(super) fn apply<'a>(
 fn the_only<'n>(started: &[&'n str], place: &Place) -> Result<&'n str, Box<Problem>> {
     match started {
         [only] => Ok(only),
-        [] => Err(Problem::error("unknown-app", place, "there is no application whose processes could be counted")
-            .help("take it away")),
-        [first, ..] => Err(Problem::error("unknown-app", place, "this does not say which application is meant")
-            .help(format!("write `{first}={}`; there are {}", place.raw(), listed(started)))),
+        [] => Err(Problem::error(
+            "unknown-app",
+            place,
+            "there is no application whose processes could be counted",
+        )
+        .help("take it away")),
+        [first, ..] => {
+            Err(Problem::error("unknown-app", place, "this does not say which application is meant")
+                .help(format!("write `{first}={}`; there are {}", place.raw(), listed(started))))
+        }
     }
 }
 

@@ -80,8 +80,9 @@ fn read(layer: &mut Layer, mut line: Line, problems: &mut Problems) -> Result<()
 fn listen(layer: &mut Layer, site: Option<&Token>, line: &Line) -> Result<(), Box<Problem>> {
     if line.args.is_empty() || line.block.is_some() {
         let message = "`listen` takes addresses and nothing else";
-        return Err(Problem::error("arguments", &line.name.place, message)
-            .help("it is written `listen :8080`, `listen 127.0.0.1:8080` or `listen http://app.example.com`"));
+        return Err(Problem::error("arguments", &line.name.place, message).help(
+            "it is written `listen :8080`, `listen 127.0.0.1:8080` or `listen http://app.example.com`",
+        ));
     }
     let at = line.args.iter().cloned();
     layer.listens.extend(at.map(|at| Listen { site: site.cloned(), at }));
@@ -113,11 +114,8 @@ fn from_own_folder(line: &mut Line) {
 
 fn unknown(line: &Line) -> Box<Problem> {
     let word = line.name.text.as_str();
-    let problem = Problem::error(
-        "unknown-option",
-        &line.name.place,
-        format!("an override file has no `{word}`"),
-    );
+    let problem =
+        Problem::error("unknown-option", &line.name.place, format!("an override file has no `{word}`"));
     match nearest(word, WORDS) {
         Some(near) => problem.help(format!("did you mean `{near}`?")),
         None => problem.help(format!(

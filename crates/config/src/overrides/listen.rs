@@ -91,8 +91,11 @@ impl Listens {
         port: &Token,
         moved: &mut HashMap<usize, Moved>,
     ) {
-        let all: Reached =
-            sites.iter().filter_map(|number| blocks.get(*number)).flat_map(|block| reached(cx, global, block)).collect();
+        let all: Reached = sites
+            .iter()
+            .filter_map(|number| blocks.get(*number))
+            .flat_map(|block| reached(cx, global, block))
+            .collect();
         let is_unix = |(bind, _): &&(String, Endpoint)| bind.starts_with("unix/");
         if all.iter().all(|place| is_unix(&place)) {
             return;
@@ -176,8 +179,7 @@ impl Moved {
             }
             let from = addresses.len();
             for other in written {
-                let is_there =
-                    addresses.iter().skip(from).any(|known: &Address| known.host == other.host);
+                let is_there = addresses.iter().skip(from).any(|known: &Address| known.host == other.host);
                 if !is_there {
                     addresses.push(address.with_host_of(other));
                 }

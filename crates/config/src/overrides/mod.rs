@@ -183,8 +183,7 @@ fn find_site(blocks: &[Block], key: &Token) -> Result<usize, Box<Problem>> {
     found.ok_or_else(|| {
         let known: Vec<&str> =
             blocks.iter().flat_map(|block| &block.keys).map(|known| known.text.as_str()).collect();
-        let problem =
-            Problem::error("unknown-site", &key.place, format!("there is no site `{}`", key.text));
+        let problem = Problem::error("unknown-site", &key.place, format!("there is no site `{}`", key.text));
         match nearest(&key.text, known.iter().copied()) {
             Some(near) => problem.help(format!("did you mean `{near}`?")),
             None => problem.help(format!("the configuration has {}", crate::directives::listed(&known))),

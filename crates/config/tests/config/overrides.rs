@@ -142,7 +142,8 @@ fn a_platforms_port_takes_the_place_of_the_one_address() {
     assert_eq!(places(&sound(&packed(), &port(""))), [":8080"], "an empty one is none");
     let more_explicit = Overrides { port: Some("5000".to_owned()), ..flags(&[":80"], &[], &[]) };
     assert_eq!(places(&sound(&packed(), &more_explicit)), [":80"]);
-    let reads_it = Memory::main(":{$PORT:1} {\n\trespond a\n}\n:8081 {\n\trespond b\n}\n").variable("PORT", "5000");
+    let reads_it =
+        Memory::main(":{$PORT:1} {\n\trespond a\n}\n:8081 {\n\trespond b\n}\n").variable("PORT", "5000");
     assert_eq!(places(&sound(&reads_it, &port("5000"))), [":5000", ":8081"]);
     let unix = Memory::main(":80 {\n\tbind unix//run/a.sock\n\trespond a\n}\n");
     assert_eq!(places(&sound(&unix, &port("5000"))), ["/run/a.sock"]);
@@ -211,8 +212,11 @@ fn flags_count_more_than_the_environment_and_that_more_than_the_file() {
     };
     let file = |text: &str| Some(text.to_owned());
     assert_eq!(now(&overrides), (vec![":1".to_owned()], count(3), file("file")));
-    overrides.environment =
-        Said { listen: words("ONEHOP_LISTEN", &[":2"]), workers: words("ONEHOP_WORKERS", &["api=5"]), env: vec![] };
+    overrides.environment = Said {
+        listen: words("ONEHOP_LISTEN", &[":2"]),
+        workers: words("ONEHOP_WORKERS", &["api=5"]),
+        env: vec![],
+    };
     assert_eq!(now(&overrides), (vec![":2".to_owned()], count(5), file("file")));
     overrides.flags = flags(&[":3"], &["api=7"], &["WHO={flag} \\{x}"]).flags;
     assert_eq!(now(&overrides), (vec![":3".to_owned()], count(7), file("{flag} \\{x}")));
@@ -220,8 +224,10 @@ fn flags_count_more_than_the_environment_and_that_more_than_the_file() {
 
 #[test]
 fn every_application_gets_the_variables_and_none_gets_another_name() {
-    let twice = Memory::main(":80 {\n\tapp /a/* api/server.mjs\n\tapp /b/* api/server.mjs {\n\t\tworkers 2\n\t}\n}\n")
-        .file("api/server.mjs", "");
+    let twice = Memory::main(
+        ":80 {\n\tapp /a/* api/server.mjs\n\tapp /b/* api/server.mjs {\n\t\tworkers 2\n\t}\n}\n",
+    )
+    .file("api/server.mjs", "");
     let names = |loaded: &Loaded| {
         loaded.checked.apps().iter().map(|app| (app.name.clone(), app.workers)).collect::<Vec<_>>()
     };
@@ -241,7 +247,9 @@ fn every_application_gets_the_variables_and_none_gets_another_name() {
 
 #[test]
 fn logs_and_sockets_of_a_pack_are_not_written_into_it() {
-    let memory = Memory::main(":80 {\n\tbind unix/run/a.sock\n\tlog {\n\t\toutput file access.log\n\t}\n\tspa dist\n}\n");
+    let memory = Memory::main(
+        ":80 {\n\tbind unix/run/a.sock\n\tlog {\n\t\toutput file access.log\n\t}\n\tspa dist\n}\n",
+    );
     let overrides = Overrides { written_below: Some("/var".into()), ..Overrides::default() };
     let loaded = sound(&memory, &overrides);
     assert_eq!(places(&loaded), ["/var/run/a.sock"]);
@@ -324,9 +332,24 @@ fn what_is_wrong_in_the_configuration_itself_is_said_alone() {
 
 #[test]
 fn no_override_file_panics() {
-    for text in ["", "{", "}", "{}", "{ {", "app", "app {", "app a {\n\tenv {\n}", "site {\n}\n", "listen {\n}\n", "(a) {\n}\n",
-        "import nothing", "{\n\tmemory\n", "env {\n\tA\n}\n", "app api {\n\tenv\n\tenv_pass {\n\t}\n}\n", "\u{feff}listen é"]
-    {
+    for text in [
+        "",
+        "{",
+        "}",
+        "{}",
+        "{ {",
+        "app",
+        "app {",
+        "app a {\n\tenv {\n}",
+        "site {\n}\n",
+        "listen {\n}\n",
+        "(a) {\n}\n",
+        "import nothing",
+        "{\n\tmemory\n",
+        "env {\n\tA\n}\n",
+        "app api {\n\tenv\n\tenv_pass {\n\t}\n}\n",
+        "\u{feff}listen é",
+    ] {
         let (memory, overrides) = with_file(packed(), text);
         let _ = memory.load_with(&overrides);
     }

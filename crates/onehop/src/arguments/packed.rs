@@ -82,15 +82,15 @@ fn command(title: &Title<'_>) -> Command {
     let name = title.name;
     // Once in a process: texts live as long as it does.
     let kept = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
-    let version = format!(
-        "{} (packed by {}, sha256 {})",
-        env!("CARGO_PKG_VERSION"),
-        title.made_by,
-        title.digest
-    );
+    let version =
+        format!("{} (packed by {}, sha256 {})", env!("CARGO_PKG_VERSION"), title.made_by, title.digest);
     let target = |about: &'static str, examples: String| {
         move |command: Command| {
-            command.about(about).long_about(about).after_help(examples).mut_arg("config", |arg| arg.hide(true))
+            command
+                .about(about)
+                .long_about(about)
+                .after_help(examples)
+                .mut_arg("config", |arg| arg.hide(true))
         }
     };
     PackedArguments::command()
@@ -165,7 +165,8 @@ mod tests {
     fn without_a_command_everything_is_for_serving() {
         let read = |line: &str| command(&TITLE).try_get_matches_from(line.split(' '));
         let arguments = PackedArguments::from_arg_matches(
-            &read("shop --listen :80 -l :81 --workers api=2 --env A=1 --override x --threads 2").expect("sound"),
+            &read("shop --listen :80 -l :81 --workers api=2 --env A=1 --override x --threads 2")
+                .expect("sound"),
         )
         .expect("sound");
         assert!(arguments.command.is_none());

@@ -35,7 +35,9 @@ mod tests {
     #[test]
     fn a_process_without_input_and_outputs_ends_as_if_they_were_there() {
         let mut cat = Command::new("cat");
-        cat.stdin(no_input().expect("one")).stdout(no_output().expect("one")).stderr(no_output().expect("one"));
+        cat.stdin(no_input().expect("one"))
+            .stdout(no_output().expect("one"))
+            .stderr(no_output().expect("one"));
         assert!(cat.status().expect("started").success());
     }
 }

@@ -25,11 +25,15 @@ pub(super) fn page(file: &Path, pack: &Pack, index: &Index, view: &InspectView) 
     }
     if !index.sources.is_empty() {
         text.push_str("\nsources, unpacked where it runs\n");
-        text.push_str(table(&SOURCES, &source_rows(index, &index.sources, view.files)).trim_start_matches('\n'));
+        text.push_str(
+            table(&SOURCES, &source_rows(index, &index.sources, view.files)).trim_start_matches('\n'),
+        );
     }
     if let Some(runtime) = &index.runtime {
         text.push_str(&format!("\nruntime: {} {}\n", runtime.name, runtime.version));
-        text.push_str(table(&SOURCES, &source_rows(index, &runtime.files, view.files)).trim_start_matches('\n'));
+        text.push_str(
+            table(&SOURCES, &source_rows(index, &runtime.files, view.files)).trim_start_matches('\n'),
+        );
     }
     text
 }
@@ -48,9 +52,11 @@ const SOURCES: [Column; 4] =
 
 fn head(file: &Path, pack: &Pack, index: &Index, view: &InspectView) -> String {
     let place = pack.place();
-    let of_trees = index.trees.iter().flat_map(|tree| &tree.files).flat_map(|file| {
-        [Some(file.identity), file.gzip, file.brotli, file.zstd].into_iter().flatten()
-    });
+    let of_trees = index
+        .trees
+        .iter()
+        .flat_map(|tree| &tree.files)
+        .flat_map(|file| [Some(file.identity), file.gzip, file.brotli, file.zstd].into_iter().flatten());
     let content = |source: &Source| match source.kind {
         SourceKind::File { content, .. } => Some(content),
         _ => None,
@@ -89,7 +95,10 @@ fn head(file: &Path, pack: &Pack, index: &Index, view: &InspectView) -> String {
         lines.push(("outside", index.outside.join(", ")));
     }
     if view.verify {
-        lines.push(("verified", format!("all {} are what was packed", counted(index.blobs.len() as u64, "piece"))));
+        lines.push((
+            "verified",
+            format!("all {} are what was packed", counted(index.blobs.len() as u64, "piece")),
+        ));
     }
     let mut text = format!("{}\n", file.display());
     for (what, said) in lines {

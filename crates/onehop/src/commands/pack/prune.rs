@@ -65,7 +65,8 @@ fn read(package: &Path) -> Result<Value, String> {
 /// One name, or a scope and a name, and nothing that leads elsewhere.
 fn is_name(name: &str) -> bool {
     let parts: Vec<&str> = name.split('/').collect();
-    let are_names = parts.iter().all(|part| !part.is_empty() && *part != "." && *part != ".." && !part.contains('\0'));
+    let are_names =
+        parts.iter().all(|part| !part.is_empty() && *part != "." && *part != ".." && !part.contains('\0'));
     are_names && parts.len() <= 2 && (parts.len() == 1 || name.starts_with('@'))
 }
 

@@ -45,7 +45,9 @@ pub(super) fn kind_of(name: &str, content: Option<&[u8]>) -> Option<Kind> {
     let is_key = match name.rsplit_once('.').map(|(_, ending)| ending) {
         Some("pem" | "key") => !content.is_some_and(is_public),
         Some("p12" | "pfx") => true,
-        _ => matches!(name, "id_rsa" | "id_dsa" | "id_ecdsa" | "id_ed25519" | "id_ecdsa_sk" | "id_ed25519_sk"),
+        _ => {
+            matches!(name, "id_rsa" | "id_dsa" | "id_ecdsa" | "id_ed25519" | "id_ecdsa_sk" | "id_ed25519_sk")
+        }
     };
     (is_key || content.is_some_and(|content| holds_key(content, 1))).then_some(Kind::Key)
 }
@@ -60,7 +62,9 @@ pub(super) fn is_fixture(name: &str, content: Option<&[u8]>) -> bool {
     const KEY_CHARACTERS: usize = 64;
     match kind_of(name, content) {
         Some(Kind::Key) if ending == Some("md") => false,
-        Some(Kind::Key) if matches!(ending, Some("pem" | "key" | "p12" | "pfx")) || !name.contains('.') => true,
+        Some(Kind::Key) if matches!(ending, Some("pem" | "key" | "p12" | "pfx")) || !name.contains('.') => {
+            true
+        }
         Some(Kind::Key) => content.is_some_and(|content| holds_key(content, KEY_CHARACTERS)),
         Some(Kind::Environment(_) | Kind::Credentials) => true,
         None => false,
@@ -102,7 +106,8 @@ fn is_public(content: &[u8]) -> bool {
     if content.starts_with(b"PK\x03\x04") {
         return true;
     }
-    let blocks = ["-----BEGIN CERTIFICATE-----", "-----BEGIN PUBLIC KEY-----", "-----BEGIN RSA PUBLIC KEY-----"];
+    let blocks =
+        ["-----BEGIN CERTIFICATE-----", "-----BEGIN PUBLIC KEY-----", "-----BEGIN RSA PUBLIC KEY-----"];
     blocks.into_iter().any(has) && !has("PRIVATE KEY")
 }
 

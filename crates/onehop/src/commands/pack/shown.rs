@@ -31,13 +31,16 @@ impl Made<'_> {
         let mut lines = Vec::new();
         if !index.trees.is_empty() {
             let files: usize = index.trees.iter().map(|tree| tree.files.len()).sum();
-            lines.push(("sites", format!(
-                "{} of {}, {}; {} with compressed forms",
-                counted(files as u64, "file"),
-                counted(index.trees.len() as u64, "tree"),
-                bytes(self.bytes.served),
-                bytes(self.bytes.with_forms)
-            )));
+            lines.push((
+                "sites",
+                format!(
+                    "{} of {}, {}; {} with compressed forms",
+                    counted(files as u64, "file"),
+                    counted(index.trees.len() as u64, "tree"),
+                    bytes(self.bytes.served),
+                    bytes(self.bytes.with_forms)
+                ),
+            ));
         }
         if !self.apps.is_empty() {
             lines.push(("apps", self.apps.join(", ")));
@@ -45,10 +48,14 @@ impl Made<'_> {
         if let Some(runtime) = &index.runtime {
             lines.push(("runtime", format!("{} {}", runtime.name, runtime.version)));
         }
-        let files = index.sources.iter().filter(|source| matches!(source.kind, SourceKind::File { .. })).count();
+        let files =
+            index.sources.iter().filter(|source| matches!(source.kind, SourceKind::File { .. })).count();
         lines.push(("sources", format!("{}, {}", counted(files as u64, "file"), bytes(self.bytes.sources))));
         if self.notes.fixtures > 0 {
-            lines.push(("left out", format!("{} of dependencies' own tests", counted(self.notes.fixtures as u64, "key"))));
+            lines.push((
+                "left out",
+                format!("{} of dependencies' own tests", counted(self.notes.fixtures as u64, "key")),
+            ));
         }
         if !index.variables.is_empty() {
             lines.push(("to be set", index.variables.join(", ")));

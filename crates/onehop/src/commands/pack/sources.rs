@@ -256,7 +256,9 @@ impl<'a> Gathering<'a> {
         let folder = parent(&path).unwrap_or_default();
         // As it is written, where its words alone lead to where it leads.
         let to = match written {
-            Some(written) if resolve(folder, written).as_deref() == Some(below.as_str()) => written.to_owned(),
+            Some(written) if resolve(folder, written).as_deref() == Some(below.as_str()) => {
+                written.to_owned()
+            }
             _ => relative(folder, &below),
         };
         self.note(path, Entry::Link { to })?;
@@ -417,7 +419,10 @@ fn shown(package: &str) -> &str {
 }
 
 fn cannot_read(place: &Path, error: &std::io::Error) -> Failure {
-    Failure::failed(format!("cannot read {}: {error}\n  leave it out with --exclude, or let this user read it", place.display()))
+    Failure::failed(format!(
+        "cannot read {}: {error}\n  leave it out with --exclude, or let this user read it",
+        place.display()
+    ))
 }
 
 fn is_in_modules(path: &str) -> bool {

@@ -124,7 +124,9 @@ pub(super) fn look_through(
     let skipped = &prepared.skipped;
     for (path, reason) in &skipped.listed {
         let why = match reason {
-            SkipReason::LeavesRoot => "a link that leaves the root is not served (`symlinks follow` allows it)",
+            SkipReason::LeavesRoot => {
+                "a link that leaves the root is not served (`symlinks follow` allows it)"
+            }
             SkipReason::BrokenLink => "a link to nothing",
             SkipReason::LinkLoop => "a link to a folder that holds it",
             SkipReason::Special => "no file, but a socket, pipe or device",

@@ -73,9 +73,8 @@ impl Writing {
         }
         let folders = prepared.store.folders.iter().map(|folder| folder.path.to_vec());
         let mut folders: Vec<Vec<u8>> = folders.filter(|path| !path.is_empty()).collect();
-        folders.retain(|path| {
-            !excluded.holds(&super::base::join(&wanted.root, &String::from_utf8_lossy(path)))
-        });
+        folders
+            .retain(|path| !excluded.holds(&super::base::join(&wanted.root, &String::from_utf8_lossy(path))));
         folders.sort();
         self.index.trees.push(Tree {
             root: wanted.root.clone(),

@@ -93,7 +93,12 @@ impl Own {
 
     /// The same for another thread.
     fn shared(&self) -> Self {
-        Self { pack: Arc::clone(&self.pack), index: Arc::clone(&self.index), program: self.program, key: self.key.clone() }
+        Self {
+            pack: Arc::clone(&self.pack),
+            index: Arc::clone(&self.index),
+            program: self.program,
+            key: self.key.clone(),
+        }
     }
 
     /// The running one is found by the file of the program.
@@ -105,9 +110,9 @@ impl Own {
     fn load_shown(&self, choices: &Choices) -> Result<onehop_config::Loaded, Failure> {
         let base = Path::new("/").join(&self.index.name);
         let look = problems::Look::of_standard_error();
-        let loaded = choices.load(self, &base).map_err(|errors| {
-            Failure::drawn(self.named(&problems::draw(&errors, look), &base))
-        })?;
+        let loaded = choices
+            .load(self, &base)
+            .map_err(|errors| Failure::drawn(self.named(&problems::draw(&errors, look), &base)))?;
         if !loaded.warnings.is_empty() {
             write_line(self.named(&problems::draw(&loaded.warnings, look), &base).trim_end());
         }

@@ -29,7 +29,8 @@ pub(super) fn serve(own: &Own, arguments: &PackedArguments) -> Result<(), Failur
     configuration::refuse_tls(&loaded.checked).map_err(Failure::wrong)?;
     let watching: Watching = Arc::new(Mutex::new(watched(&choices, loaded.files, &base)));
     let load = {
-        let (own, choices, watching, base) = (own.shared(), choices.clone(), Arc::clone(&watching), base.clone());
+        let (own, choices, watching, base) =
+            (own.shared(), choices.clone(), Arc::clone(&watching), base.clone());
         Arc::new(move || load_again(&own, &choices, &base, &watching))
     };
     let packed = Packed { pack: Arc::clone(&own.pack), index: Arc::clone(&own.index), folder };
@@ -61,9 +62,8 @@ fn load(own: &Own, choices: &Choices) -> Result<(UnpackFolder, Loaded), Failure>
 
 /// The same for a reload, in plain text, since it also goes through the control socket.
 fn load_again(own: &Own, choices: &Choices, base: &Path, watching: &Watching) -> Result<Checked, String> {
-    let loaded = choices
-        .load(own, base)
-        .map_err(|errors| own.named(&problems::draw(&errors, Look::Plain), base))?;
+    let loaded =
+        choices.load(own, base).map_err(|errors| own.named(&problems::draw(&errors, Look::Plain), base))?;
     *watching.lock().unwrap_or_else(PoisonError::into_inner) = watched(choices, loaded.files, base);
     configuration::refuse_tls(&loaded.checked)?;
     Ok(loaded.checked)

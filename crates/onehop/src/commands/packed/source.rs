@@ -62,9 +62,11 @@ impl PackSource {
     /// The first link on the way of a path, and where it leads.
     fn first_link<'p>(&self, path: &'p str) -> Option<(&'p str, &str)> {
         let ends = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
-        ends.filter_map(|end| path.get(..end)).find_map(|part| match self.find(part).map(|source| &source.kind) {
-            Some(SourceKind::Link { to }) => Some((part, to.as_str())),
-            _ => None,
+        ends.filter_map(|end| path.get(..end)).find_map(|part| {
+            match self.find(part).map(|source| &source.kind) {
+                Some(SourceKind::Link { to }) => Some((part, to.as_str())),
+                _ => None,
+            }
         })
     }
 
@@ -76,7 +78,9 @@ impl PackSource {
         match resolved.as_deref().and_then(|path| Some(&self.find(path)?.kind)) {
             Some(SourceKind::File { .. }) => Some(Entry::File),
             Some(SourceKind::Folder) => Some(Entry::Folder),
-            Some(SourceKind::Link { .. }) | None => self.index.trees.iter().find_map(|tree| in_tree(tree, path)),
+            Some(SourceKind::Link { .. }) | None => {
+                self.index.trees.iter().find_map(|tree| in_tree(tree, path))
+            }
         }
     }
 
@@ -88,7 +92,10 @@ impl PackSource {
         };
         let blob = self.index.blobs.get(*content as usize).ok_or_else(missing)?;
         if blob.length > FILE_BYTES_MAX as u64 {
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "the file is too large for a configuration"));
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                "the file is too large for a configuration",
+            ));
         }
         let bytes = self.pack.content(blob, path).map_err(|error| match error {
             onehop_archive::PackError::Io(error) => error,
@@ -155,8 +162,13 @@ impl Source for PackSource {
             path.split('/').count() == parts.len()
                 && path.split('/').zip(&parts).all(|(name, pattern)| name_fits(pattern, name))
         };
-        let found: HashSet<PathBuf> =
-            self.index.sources.iter().filter(|source| fits(&source.path)).map(|source| self.base.join(&source.path)).collect();
+        let found: HashSet<PathBuf> = self
+            .index
+            .sources
+            .iter()
+            .filter(|source| fits(&source.path))
+            .map(|source| self.base.join(&source.path))
+            .collect();
         let mut found: Vec<PathBuf> = found.into_iter().collect();
         found.sort();
         Ok(found)
@@ -206,6 +218,12 @@ mod tests {
     }
 
     fn empty() -> Tree {
-        Tree { root: String::new(), dotfiles: false, follow_outside: false, folders: Vec::new(), files: Vec::new() }
+        Tree {
+            root: String::new(),
+            dotfiles: false,
+            follow_outside: false,
+            folders: Vec::new(),
+            files: Vec::new(),
+        }
     }
 }

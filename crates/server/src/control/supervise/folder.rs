@@ -123,7 +123,8 @@ pub(super) fn places() -> Vec<PathBuf> {
     // Where a pack is unpacked there is room as well: in a root directory that holds nothing else, only there.
     let cache = |name, below: &str| named(name).map(|path| path.join(below));
     let system = Some(layout::SYSTEM_PLACE.into()).filter(|_| own_user() == 0);
-    let unpacked = [named("ONEHOP_CACHE"), system, cache("XDG_CACHE_HOME", "onehop"), cache("HOME", ".cache/onehop")];
+    let unpacked =
+        [named("ONEHOP_CACHE"), system, cache("XDG_CACHE_HOME", "onehop"), cache("HOME", ".cache/onehop")];
     all.into_iter().chain(unpacked).flatten().filter(|path| path.is_absolute()).collect()
 }
 
