@@ -190,7 +190,7 @@ test("a runtime that is none is refused before anything is written", { skip: exi
   copyFileSync("/bin/true", join(made.folder, "../true"));
   for (const [option, expected] of [
     ["deno", "write node, bun"],
-    ["node=/nothing/node", "cannot be"],
+    ["node=/nothing/node", "/nothing/node: No such file"],
     [`node=${join(made.folder, "../true")}`, "does not answer as Node.js"],
   ]) {
     const done = await run(STATIC, ["pack", made.file, "-o", out, "--runtime", option]);
