@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use onehop_archive::digest::Hasher;
 use onehop_archive::{Digest, PackError, Writer};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use super::base::Base;
 use super::prune;
@@ -117,7 +119,9 @@ impl Output {
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o700).open(&path);
         let file =
             file.map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))?;
-        Ok((Unfinished { path, is_published: false }, file))
+        let unfinished = Unfinished { path, is_published: false };
+        unfinished.goes_with_a_signal()?;
+        Ok((unfinished, file))
     }
 
     /// Puts what was written in its place, for everybody to execute.
@@ -131,6 +135,22 @@ impl Output {
 }
 
 impl Unfinished {
+    /// Whoever breaks off does not want what was written until then.
+    fn goes_with_a_signal(&self) -> Result<(), Failure> {
+        let failed = |error: std::io::Error| Failure::failed(format!("cannot listen for signals: {error}"));
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;
+        let path = self.path.clone();
+        let wait = move || {
+            if let Some(signal) = signals.forever().next() {
+                let _ = fs::remove_file(path);
+                // As a shell tells it of a process that a signal ended.
+                std::process::exit(128 + signal);
+            }
+        };
+        std::thread::Builder::new().name("signals".into()).spawn(wait).map_err(failed)?;
+        Ok(())
+    }
+
     /// Where it is now.
     pub(super) fn path(&self) -> &Path {
         &self.path
