@@ -7,6 +7,7 @@ mod apps;
 mod base;
 mod glob;
 mod notes;
+mod oci;
 mod output;
 mod progress;
 mod prune;
@@ -34,7 +35,7 @@ use crate::report::write_line;
 
 pub(crate) fn pack(arguments: &Pack) -> Result<(), Failure> {
     let plan = plan(arguments)?;
-    plan.carry_out()
+    plan.carry_out(arguments)
 }
 
 /// What is to be packed, with nothing left to refuse.
@@ -66,14 +67,17 @@ fn plan(arguments: &Pack) -> Result<Plan, Failure> {
     let excluded = Excluded::new(&arguments.exclude)?;
     let program = Program::open(arguments.target.as_ref())?;
     let Subject { base, configuration, checked, files } = Subject::read(&file)?;
-    let output = Output::choose(arguments.output.as_ref(), &base)?;
+    let output = Output::choose(arguments.output.as_ref(), arguments.oci.image.as_ref(), &base)?;
+    if arguments.oci.image.is_some() {
+        oci::may_hold(&program)?;
+    }
 
     let mut notes = Notes::default();
     let trees = trees::wanted(&base, &checked, &mut notes)?;
     let roots: Vec<String> = trees.iter().map(|tree| tree.root.clone()).collect();
     output.is_not_served(&base, &roots)?;
     let apps = apps::wanted(&base, &checked, &mut notes)?;
-    let sources = Gathering::new(&base, &excluded, &mut notes, &output.path).run(&files, &apps, &roots)?;
+    let sources = Gathering::new(&base, &excluded, &mut notes, &output.files()).run(&files, &apps, &roots)?;
     for tree in &trees {
         trees::look_through(tree, &base, &excluded, &mut notes)?;
     }
@@ -96,7 +100,7 @@ fn plan(arguments: &Pack) -> Result<Plan, Failure> {
 }
 
 impl Plan {
-    fn carry_out(mut self) -> Result<(), Failure> {
+    fn carry_out(mut self, arguments: &Pack) -> Result<(), Failure> {
         let (unfinished, out) = self.output.begin()?;
         let mut writing = Writing::new(self.program.write(out)?, self.index);
         let progress = Progress::new();
@@ -115,6 +119,8 @@ impl Plan {
         let index = writing.finish()?;
         let (digest, length) = output::digest_of(unfinished.path())
             .map_err(|error| Failure::failed(format!("cannot read what was written: {error}")))?;
+        let image = oci::write(unfinished.path(), &self.output.name, &arguments.oci)?;
+        self.notes.warnings.extend(image.iter().flat_map(|image| image.warnings.iter().cloned()));
         self.output.publish(unfinished)?;
 
         self.notes
@@ -131,6 +137,7 @@ impl Plan {
             length,
             notes: &self.notes,
             apps: &self.apps,
+            image: image.as_ref(),
         };
         super::pages::print(&made.text(self.base.folder()));
         Ok(())

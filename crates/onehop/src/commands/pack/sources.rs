@@ -68,7 +68,7 @@ pub(super) struct Gathering<'a> {
     /// Roots of trees: one that is a link out of the base is packed as a tree all the same.
     served: &'a [String],
     /// The pack that is made, which may lie here from the last time.
-    output: PathBuf,
+    outputs: Vec<PathBuf>,
     entries: Entries,
     walked: HashSet<String>,
     /// Folders whose package.json has been followed.
@@ -80,13 +80,21 @@ pub(super) struct Gathering<'a> {
 }
 
 impl<'a> Gathering<'a> {
-    pub(super) fn new(base: &'a Base, excluded: &'a Excluded, notes: &'a mut Notes, output: &Path) -> Self {
+    pub(super) fn new(
+        base: &'a Base,
+        excluded: &'a Excluded,
+        notes: &'a mut Notes,
+        outputs: &[&Path],
+    ) -> Self {
         Self {
             base,
             excluded,
             notes,
             served: &[],
-            output: fs::canonicalize(output).unwrap_or_else(|_| output.to_owned()),
+            outputs: outputs
+                .iter()
+                .map(|output| fs::canonicalize(output).unwrap_or_else(|_| (*output).to_owned()))
+                .collect(),
             entries: Entries::new(),
             walked: HashSet::new(),
             followed: HashSet::new(),
@@ -218,7 +226,7 @@ impl<'a> Gathering<'a> {
             return Ok(());
         }
         let place = self.base.at(&path);
-        if place == self.output {
+        if self.outputs.contains(&place) {
             return Ok(());
         }
         let executable = found.permissions().mode() & 0o111 != 0;
