@@ -72,20 +72,32 @@ fn binary() -> PathBuf {
     folder.join("onehop")
 }
 
+/// Variables that change what onehop does or shows.
+const SURROUNDINGS: [&str; 11] = [
+    "PORT",
+    "NO_COLOR",
+    "ONEHOP_CONTROL",
+    "ONEHOP_CACHE",
+    "ONEHOP_LISTEN",
+    "ONEHOP_LOG",
+    "ONEHOP_LOG_TO",
+    "ONEHOP_OVERRIDE",
+    "ONEHOP_WORKERS",
+    "CLICOLOR_FORCE",
+    "COLUMNS",
+];
+
 impl Program {
     /// `onehop` with these arguments.
     pub fn new<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Program {
-        let mut command = Command::new(binary());
+        Program::of(&binary(), arguments)
+    }
+
+    /// Another program with these arguments: a pack.
+    pub fn of<A: AsRef<OsStr>>(program: &Path, arguments: impl IntoIterator<Item = A>) -> Program {
+        let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        for name in [
-            "PORT",
-            "NO_COLOR",
-            "ONEHOP_CONTROL",
-            "ONEHOP_LOG",
-            "ONEHOP_LOG_TO",
-            "CLICOLOR_FORCE",
-            "COLUMNS",
-        ] {
+        for name in SURROUNDINGS {
             command.env_remove(name);
         }
         Program { command, folder: None }

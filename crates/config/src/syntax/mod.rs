@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::problem::Place;
 
-pub(crate) use parse::{Fragment, Parsed, parse, parse_fragment};
+pub(crate) use parse::{Parsed, parse, parse_fragment};
 
 /// How a token was quoted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
