@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn the_help_speaks_of_the_pack() {
         let mut all = command(&TITLE);
-        all.debug_assert();
+        all.clone().debug_assert();
         insta::assert_snapshot!(all.render_long_help());
         let status = all.find_subcommand_mut("status").expect("there is one");
         let help = status.render_long_help().to_string();
