@@ -24,7 +24,7 @@ use self::notes::Notes;
 use self::output::{Output, Program};
 use self::sources::Gathering;
 use self::writing::Writing;
-use crate::arguments::{LogForm, Pack};
+use crate::arguments::Pack;
 use crate::configuration;
 use crate::failure::Failure;
 use crate::problems::{self, Look};
