@@ -27,7 +27,6 @@ pub(crate) struct Wishes {
     pub(crate) threads: usize,
     pub(crate) timeouts: Timeouts,
     pub(crate) connections_max: Option<usize>,
-    packed: None,
     /// What is changed in the settings after they were read.
     pub(crate) amend: Option<Arc<Amend>>,
 }
