@@ -62,6 +62,19 @@ impl Pack {
         Ok((Self { file, place }, index))
     }
 
+    /// Whether a file ends as packs do: a quick look, which proves nothing.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read.
+    pub fn is_at_end_of(file: &File) -> io::Result<bool> {
+        let length = file.metadata()?.len();
+        let Some(at) = length.checked_sub(PLACE_BYTES as u64) else { return Ok(false) };
+        let mut bytes = [0; PLACE_BYTES];
+        file.read_exact_at(&mut bytes, at)?;
+        Ok(bytes.starts_with(&mark()))
+    }
+
     /// Where its parts lie.
     pub fn place(&self) -> &Place {
         &self.place
@@ -187,8 +200,20 @@ impl Pack {
     }
 }
 
+impl Index {
+    /// Reads an index as it stands in a file, and checks it against the place that named it. Whoever has a file opens a
+    /// [`Pack`], which also proves the bytes.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, or says what cannot be.
+    pub fn parse(bytes: &[u8], place: &Place) -> Result<Self, PackError> {
+        parse(bytes, place)
+    }
+}
+
 /// Reads an index and checks it.
-pub(crate) fn parse(bytes: &[u8], place: &Place) -> Result<Index, PackError> {
+fn parse(bytes: &[u8], place: &Place) -> Result<Index, PackError> {
     let damaged = |error: postcard::Error| PackError::Damaged(format!("its index cannot be read ({error})"));
     let index: Index = postcard::from_bytes(bytes).map_err(damaged)?;
     sound::check(&index, place)?;

@@ -20,6 +20,7 @@ pub mod checked;
 mod directives;
 pub mod limits;
 mod nearest;
+mod overrides;
 mod problem;
 mod source;
 mod syntax;
@@ -31,10 +32,12 @@ use std::sync::Arc;
 use check::{Context, absolute};
 use checked::Checked;
 use limits::FILE_BYTES_MAX;
+use overrides::Listens;
 use problem::{Place, Problems};
 
+pub use overrides::{Overrides, Said, Word};
 pub use problem::{Problem, Severity};
-pub use source::{Entry, FileKind, FileSource, Source, SourceText};
+pub use source::{Entry, FileKind, FileSource, Source, SourceText, name_fits};
 
 /// A configuration that can be used.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,6 +56,20 @@ pub struct Loaded {
 ///
 /// All that is wrong with it, in the order of the text.
 pub fn load(main: &Path, kind: FileKind, source: &dyn Source) -> Result<Loaded, Vec<Problem>> {
+    load_with(main, kind, source, &Overrides::default())
+}
+
+/// The same with what whoever runs it changes of it; the changed configuration is checked as a whole.
+///
+/// # Errors
+///
+/// All that is wrong with it and with the changes, each where it is written.
+pub fn load_with(
+    main: &Path,
+    kind: FileKind,
+    source: &dyn Source,
+    overrides: &Overrides,
+) -> Result<Loaded, Vec<Problem>> {
     let name = main.display().to_string();
     let text = match source.read(main) {
         Ok(text) if text.len() <= FILE_BYTES_MAX => text,
@@ -67,11 +84,27 @@ pub fn load(main: &Path, kind: FileKind, source: &dyn Source) -> Result<Loaded, 
     };
     let mut problems = Problems::default();
     let file = Arc::new(SourceText::new(name, text));
-    let parsed = syntax::parse(&file, source, &mut problems);
+    let noting = overrides::Noting::new(source);
+    let mut parsed = syntax::parse(&file, &noting, &mut problems);
+    let mut changes = overrides::read(overrides, source, noting.asked_for_port(), &mut problems);
+    if changes.change_apps() {
+        // Applications are found by names that follow from what they are.
+        let mut of_first = Problems::default();
+        let mut context = Context::new(source, kind, base.clone(), &mut of_first);
+        check::check(&mut context, &parsed, &Listens::default());
+        let known = std::mem::take(&mut context.apps.by_line);
+        let is_whole = of_first.split().0.is_empty();
+        changes.apply_to_apps(&mut parsed, &known, is_whole, &mut problems);
+    }
+    changes.apply_to_rest(&mut parsed, &mut problems);
+    let listens = changes.listens();
     let mut context = Context::new(source, kind, base, &mut problems);
+    if let Some(folder) = &overrides.written_below {
+        context.written_below.clone_from(folder);
+    }
     let hidden = parsed.files.iter().map(|file| absolute(&working_directory, file));
     context.hidden = hidden.map(|file| file.to_string_lossy().into_owned()).collect();
-    let checked = check::check(&mut context, &parsed);
+    let checked = check::check(&mut context, &parsed, &listens);
     let (errors, warnings) = problems.split();
     if !errors.is_empty() {
         return Err(errors);

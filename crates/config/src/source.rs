@@ -145,7 +145,7 @@ fn matching_entries(folder: &Path, pattern: &str) -> Vec<PathBuf> {
 }
 
 /// Whether a file name fits a pattern in which `*` stands for any text and `?` for one character.
-pub(crate) fn name_fits(pattern: &str, name: &str) -> bool {
+pub fn name_fits(pattern: &str, name: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
     let name: Vec<char> = name.chars().collect();
     let (mut at, mut in_pattern) = (0, 0);

@@ -12,6 +12,7 @@ mod control_client;
 mod control_path;
 mod failure;
 mod listen;
+mod own_program;
 mod problems;
 mod report;
 mod signals;
@@ -27,6 +28,7 @@ use crate::arguments::{Arguments, Command};
 use crate::failure::Failure;
 
 fn main() -> ExitCode {
+    own_program::note();
     if commands::init::is_asked_for() {
         return commands::init::start_and_wait().unwrap_or_else(|failure| failure.show());
     }
@@ -38,7 +40,11 @@ fn main() -> ExitCode {
     } else if let Some(arguments) = commands::exec_worker::asked_for() {
         commands::exec_worker::become_worker(&arguments)
     } else {
-        obey()
+        match onehop_archive::own_place() {
+            Ok(None) => obey(),
+            Ok(Some(place)) => commands::packed::obey(place),
+            Err(error) => Err(commands::packed::unusable(&error)),
+        }
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -54,6 +60,8 @@ fn obey() -> Result<(), Failure> {
         Command::Serve(serve) => commands::serve::serve(serve),
         Command::App(app) => commands::app::app(app),
         Command::Proxy(proxy) => commands::proxy::proxy(proxy),
+        Command::Pack(pack) => commands::pack::pack(pack),
+        Command::Inspect(inspect) => commands::inspect::inspect(inspect),
         Command::Validate(validate) => commands::validate::validate(validate),
         Command::Routes(routes) => commands::routes::routes(routes),
         Command::Reload(reload) => commands::control::reload(reload),

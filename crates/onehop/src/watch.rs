@@ -53,6 +53,11 @@ pub(crate) struct Watched {
 pub(crate) type Watching = Arc<Mutex<Watched>>;
 
 impl Watched {
+    /// These files alone.
+    pub(crate) fn only(files: Vec<PathBuf>) -> Self {
+        Self { files, ..Self::default() }
+    }
+
     /// These files of a configuration, and what its applications are made of.
     pub(crate) fn of(files: Vec<PathBuf>, checked: &Checked) -> Self {
         let mut watched = Self { files, ..Self::default() };

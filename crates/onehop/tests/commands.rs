@@ -20,6 +20,8 @@ fn every_help_teaches_with_an_example() {
         "serve",
         "app",
         "proxy",
+        "pack",
+        "inspect",
         "validate",
         "routes",
         "reload",

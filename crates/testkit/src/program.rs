@@ -72,12 +72,32 @@ fn binary() -> PathBuf {
     folder.join("onehop")
 }
 
+/// Variables that change what onehop does or shows.
+const SURROUNDINGS: [&str; 11] = [
+    "PORT",
+    "NO_COLOR",
+    "ONEHOP_CONTROL",
+    "ONEHOP_CACHE",
+    "ONEHOP_LISTEN",
+    "ONEHOP_LOG",
+    "ONEHOP_LOG_TO",
+    "ONEHOP_OVERRIDE",
+    "ONEHOP_WORKERS",
+    "CLICOLOR_FORCE",
+    "COLUMNS",
+];
+
 impl Program {
     /// `onehop` with these arguments.
     pub fn new<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Program {
-        let mut command = Command::new(binary());
+        Program::of(&binary(), arguments)
+    }
+
+    /// Another program with these arguments: a pack.
+    pub fn of<A: AsRef<OsStr>>(program: &Path, arguments: impl IntoIterator<Item = A>) -> Program {
+        let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        for name in ["PORT", "NO_COLOR", "ONEHOP_CONTROL", "CLICOLOR_FORCE", "COLUMNS"] {
+        for name in SURROUNDINGS {
             command.env_remove(name);
         }
         Program { command, folder: None }
@@ -99,21 +119,31 @@ impl Program {
 
     /// With these bounds on its open descriptors, which `ulimit` sets: the soft one, and the hard one.
     #[must_use]
-    pub fn with_descriptors(mut self, soft: u32, hard: u32) -> Program {
-        let mut shell = Command::new("/bin/sh");
+    pub fn with_descriptors(self, soft: u32, hard: u32) -> Program {
         let line = format!("ulimit -Sn {soft} && ulimit -Hn {hard} && exec \"$0\" \"$@\"");
-        shell.args(["-c", &line]).arg(self.command.get_program()).args(self.command.get_args());
-        shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        self.through(&["/bin/sh", "-c", &line])
+    }
+
+    /// Started by another program, behind whose words the command line stands.
+    ///
+    /// # Panics
+    /// Where no program is named.
+    #[must_use]
+    pub fn through(mut self, words: &[&str]) -> Program {
+        let (program, arguments) = words.split_first().expect("a program");
+        let mut other = Command::new(program);
+        other.args(arguments).arg(self.command.get_program()).args(self.command.get_args());
+        other.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         for (name, value) in self.command.get_envs() {
             match value {
-                Some(value) => shell.env(name, value),
-                None => shell.env_remove(name),
+                Some(value) => other.env(name, value),
+                None => other.env_remove(name),
             };
         }
         if let Some(folder) = self.command.get_current_dir() {
-            shell.current_dir(folder);
+            other.current_dir(folder);
         }
-        self.command = shell;
+        self.command = other;
         self
     }
 

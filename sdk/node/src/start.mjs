@@ -3,6 +3,8 @@
  * runs, and the decision how it is called. An application that exports a handler is called with each request; else
  * the first http.Server that listens is driven with Node's own objects. Never both in one worker.
  */
+import { getHeapStatistics } from 'node:v8';
+
 import { Control, OVER_HTTP, OVER_LANES, OVER_LANES_TO_SERVER } from './control.mjs';
 import { takeSettings } from './environment.mjs';
 import { FetchExchange } from './fetch/exchange.mjs';
@@ -319,7 +321,7 @@ export class Worker {
   }
 
   #health() {
-    const { heapUsed, rss } = process.memoryUsage();
+    const { heapUsed, rss } = memoryUsage();
     const { runtime } = this;
     return {
       lag: runtime?.lag.take() ?? 0,
@@ -328,6 +330,15 @@ export class Worker {
       heap: heapUsed,
       resident: rss,
     };
+  }
+}
+
+/** What the process takes; of its resident bytes nothing is known where there is no /proc. */
+function memoryUsage() {
+  try {
+    return process.memoryUsage();
+  } catch {
+    return { heapUsed: getHeapStatistics().used_heap_size, rss: 0 };
   }
 }
 

@@ -4,7 +4,7 @@
 //! `arms.rs` names who is measured and how each is started, `servers.rs` on which cores, `load.rs` says what the
 //! engine is to ask and `outside.rs` has wrk check it, `probe.rs` asks one question at a time, `report.rs` prints and
 //! keeps the figures; `interrupt.rs` ends it all where a signal asks for that; `files.rs`, `app/`, `proxy/`, `overload/`,
-//! `limits.rs`, `distance/`, `idle.rs`, `slow.rs` and `tree.rs` are the measurements.
+//! `limits.rs`, `distance/`, `pack/`, `idle.rs`, `slow.rs` and `tree.rs` are the measurements.
 //! No measurement may start while another one runs: there are two cores, one for each side.
 
 mod app;
@@ -17,6 +17,7 @@ mod limits;
 mod load;
 mod outside;
 mod overload;
+mod pack;
 mod probe;
 mod proxy;
 mod report;
@@ -75,6 +76,11 @@ pub(crate) fn idle(words: &[&str]) -> Outcome {
 /// Time to ready, and memory of changes.
 pub(crate) fn tree(words: &[&str]) -> Outcome {
     interrupt::watched(tree::run, words)
+}
+
+/// Packed applications.
+pub(crate) fn pack(words: &[&str]) -> Outcome {
+    interrupt::watched(pack::run, words)
 }
 
 /// Whether comparisons may be believed.

@@ -5,6 +5,7 @@ use std::net::Ipv6Addr;
 use super::Context;
 use super::template::fixed;
 use crate::checked::{Global, HostPattern};
+use crate::directives::{self, Bind};
 use crate::problem::{Place, Problem};
 use crate::source::FileKind;
 use crate::syntax::Token;
@@ -19,6 +20,8 @@ pub(crate) struct Address {
     /// `None` answers any host.
     pub(crate) host: Option<HostPattern>,
     port: Option<u16>,
+    /// Where it is bound to, instead of where its site says.
+    pub(crate) bind: Option<Bind>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +31,7 @@ enum Scheme {
 }
 
 /// Where an address is reached.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Endpoint {
     pub(crate) port: u16,
     pub(crate) tls: bool,
@@ -71,7 +74,61 @@ impl Address {
                 Problem::error("address", place, "this address is empty").help("write `:8080`, for example")
             );
         }
-        Ok(Address { label: text.clone(), place: place.clone(), scheme, host, port })
+        Ok(Address { label: text.clone(), place: place.clone(), scheme, host, port, bind: None })
+    }
+
+    /// Takes a place to listen apart, where any host is answered: `:8080`, `127.0.0.1:8080`, `unix//run/a.sock`.
+    pub(crate) fn of_place(cx: &Context<'_>, token: &Token) -> Result<Address, Box<Problem>> {
+        let text = fixed(cx.source, token, "an address")?;
+        let place = &token.place;
+        let wrong = |message: String| Problem::error("address", place, message);
+        let at = |scheme, port, bind| Address {
+            label: text.clone(),
+            place: place.clone(),
+            scheme,
+            host: None,
+            port,
+            bind: Some(bind),
+        };
+        if text.starts_with("unix/") {
+            return Ok(at(Some(Scheme::Http), None, directives::bind_to(cx, token)?));
+        }
+        if text.is_empty() {
+            return Err(wrong("there is no address".to_owned()).help("write `:8080`, for example"));
+        }
+        if text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Err(wrong(format!("`{text}` does not say which interface is meant")).help(format!(
+                "write `:{text}` for the whole network, or `127.0.0.1:{text}` for this machine only"
+            )));
+        }
+        let (host, port) = split_port(&text);
+        let Some(port) = port.filter(|port| !port.is_empty()) else {
+            return Err(
+                wrong(format!("`{text}` has no port")).help(format!("write `{text}:8080`, for example"))
+            );
+        };
+        let port = port.parse::<u16>().map_err(|_| {
+            Problem::error("port", &place.narrowed_to(port), format!("`{port}` is no port"))
+                .help("a port is a number from 0 to 65535")
+        })?;
+        let interface = if host == "*" { "" } else { host };
+        let bind = directives::bind_to_interface(interface).ok_or_else(|| {
+            wrong(format!("`{host}` is no IP address of this machine")).help(format!(
+                "`:{port}` listens on every interface; `http://{host}:{port}` answers that host alone"
+            ))
+        })?;
+        Ok(at(None, Some(port), bind))
+    }
+
+    /// This place under a host of another address, and that one's name.
+    pub(crate) fn with_host_of(&self, other: &Address) -> Address {
+        Address { label: other.label.clone(), host: other.host.clone(), ..self.clone() }
+    }
+
+    /// Where it is reached, without a word about it: of an address that contradicts itself, what its scheme says.
+    pub(crate) fn quiet_endpoint(&self, global: &Global) -> Endpoint {
+        let usual = if self.is_plain(global) { global.http_port } else { global.https_port };
+        Endpoint { port: self.port.unwrap_or(usual), tls: !self.is_plain(global) }
     }
 
     /// `0.0.0.0` and `::` are names of interfaces, which no request asks for.

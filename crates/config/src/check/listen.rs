@@ -42,6 +42,7 @@ impl Listeners {
         for address in addresses {
             let endpoint = address.endpoint(cx, global);
             let Some(endpoint) = cx.keep(endpoint) else { continue };
+            let binds = address.bind.as_ref().map_or(binds, std::slice::from_ref);
             for listen in listen_addresses(binds, endpoint.port) {
                 let listener = self.listener(cx, listen, endpoint, address);
                 let Some(listener) = listener else { continue };

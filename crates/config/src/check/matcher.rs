@@ -126,7 +126,7 @@ pub(crate) fn condition_set(cx: &mut Context<'_>, line: &Line) -> Result<Matcher
 /// A set of conditions: on the rest of a line, or in a block. Conditions of one kind in a block
 /// are merged, so that either of them suffices; different kinds must all hold.
 fn set(cx: &mut Context<'_>, line: &Line, depth: usize) -> Result<Matcher, Box<Problem>> {
-    let Line { name: owner, args, block } = line;
+    let Line { number, name: owner, args, block } = line;
     if depth > BLOCK_DEPTH_MAX {
         let message = format!("matchers are nested more than {BLOCK_DEPTH_MAX} deep");
         return Err(Problem::error("too-deep", &owner.place, message));
@@ -134,7 +134,8 @@ fn set(cx: &mut Context<'_>, line: &Line, depth: usize) -> Result<Matcher, Box<P
     let inline;
     let lines = match args.split_first() {
         Some((name, rest)) => {
-            inline = [Line { name: name.clone(), args: rest.to_vec(), block: block.clone() }];
+            inline =
+                [Line { number: *number, name: name.clone(), args: rest.to_vec(), block: block.clone() }];
             inline.as_slice()
         }
         None => block.as_deref().unwrap_or_default(),

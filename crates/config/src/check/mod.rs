@@ -27,7 +27,7 @@ use crate::directives::{KnownApps, KnownLimits};
 use crate::problem::{Problem, Problems};
 use crate::source::{FileKind, Source};
 
-pub(crate) use address::host_pattern;
+pub(crate) use address::{Address, Endpoint, host_pattern};
 pub(crate) use sites::check;
 
 /// What a text is read with: the world, and whether it stands where a request has failed.
@@ -59,6 +59,8 @@ pub(crate) struct Context<'a> {
     pub(crate) apps: KnownApps,
     /// The bounds so far.
     pub(crate) limits: KnownLimits,
+    /// Where relative paths of what is written start, absolute.
+    pub(crate) written_below: PathBuf,
     /// Who stands in front of every site, from the global block.
     pub(crate) trusted_proxies: Vec<Network>,
     /// Groups of mutually exclusive routes so far.
@@ -77,6 +79,7 @@ impl<'a> Context<'a> {
         Self {
             source: Reading { source, is_of_error: false },
             kind,
+            written_below: base.clone(),
             base,
             hidden: Vec::new(),
             problems,
@@ -106,6 +109,11 @@ impl<'a> Context<'a> {
     /// A path as the file means it: absolute, without `.` and `..`.
     pub(crate) fn absolute(&self, path: &str) -> PathBuf {
         absolute(&self.base, Path::new(path))
+    }
+
+    /// The same for what is written: logs, sockets.
+    pub(crate) fn absolute_to_write(&self, path: &str) -> PathBuf {
+        absolute(&self.written_below, Path::new(path))
     }
 
     /// The same for a path with placeholders. One that begins with a placeholder is left alone:

@@ -6,19 +6,22 @@ use super::matcher::Scope;
 use super::{Context, global};
 use crate::checked::{AppRun, Checked, Condition, ErrorRoutes, Global, Route, Site, Step, Template};
 use crate::directives::{self, SiteSettings};
+use crate::overrides::{Listens, Moved};
 use crate::problem::Problem;
 use crate::syntax::{Block, Parsed};
 
 /// Checks everything; what is wrong goes to the context's problems.
-pub(crate) fn check(cx: &mut Context<'_>, parsed: &Parsed) -> Checked {
+pub(crate) fn check(cx: &mut Context<'_>, parsed: &Parsed, listens: &Listens) -> Checked {
     let mut global = global::defaults();
     let mut listeners = Listeners::default();
+    if let Some(first) = parsed.blocks.first().filter(|first| first.keys.is_empty()) {
+        global = global::global(cx, &first.lines);
+    }
+    let moved = listens.decide(cx, &global, &parsed.blocks);
     for (number, block) in parsed.blocks.iter().enumerate() {
         if !block.keys.is_empty() {
-            site(cx, &global, block, &mut listeners);
-        } else if number == 0 {
-            global = global::global(cx, &block.lines);
-        } else {
+            site(cx, &global, block, moved.get(&number), &mut listeners);
+        } else if number != 0 {
             let message = "the global block must be the first of the file";
             cx.problems.push(
                 Problem::error("global-block", &block.place, message)
@@ -32,7 +35,13 @@ pub(crate) fn check(cx: &mut Context<'_>, parsed: &Parsed) -> Checked {
     Checked { global, listeners: listeners.listeners, sites: listeners.sites }
 }
 
-fn site(cx: &mut Context<'_>, global: &Global, block: &Block, listeners: &mut Listeners) {
+fn site(
+    cx: &mut Context<'_>,
+    global: &Global,
+    block: &Block,
+    moved: Option<&Moved>,
+    listeners: &mut Listeners,
+) {
     let mut addresses = Vec::new();
     for key in &block.keys {
         if directives::is_known(&key.text) {
@@ -51,6 +60,9 @@ fn site(cx: &mut Context<'_>, global: &Global, block: &Block, listeners: &mut Li
             addresses.push(address);
         }
     }
+    if let Some(moved) = moved {
+        addresses = moved.addresses(cx, &addresses);
+    }
     let scope = Scope::of_block(cx, &block.lines, None);
     let mut settings = SiteSettings::default();
     cx.apps.begin_site(addresses.iter().any(|address| address.is_plain(global)));
@@ -64,7 +76,9 @@ fn site(cx: &mut Context<'_>, global: &Global, block: &Block, listeners: &mut Li
     }
     let SiteSettings { logs, errors, binds } = settings;
     let site = Site { label: String::new(), hosts: Vec::new(), routes, errors, logs };
-    listeners.add(cx, global, &addresses, &binds, &site);
+    // Whoever says where it is reached says all of it.
+    let binds = if moved.is_some() { &[][..] } else { &binds };
+    listeners.add(cx, global, &addresses, binds, &site);
 }
 
 /// Whether what is done with an error looks for files below the root of its site, which has none.

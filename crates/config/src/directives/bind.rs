@@ -35,6 +35,21 @@ pub(super) fn bind(cx: &mut Context<'_>, line: &Line) -> Result<Vec<Bind>, Box<P
     Ok(binds)
 }
 
+/// One place, with its network or without.
+pub(crate) fn bind_to(cx: &Context<'_>, token: &Token) -> Result<Bind, Box<Problem>> {
+    address(cx, token)
+}
+
+/// An interface by its address, `localhost`, or every one where nothing is written.
+pub(crate) fn bind_to_interface(text: &str) -> Option<Bind> {
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    match bare {
+        "localhost" => Some(Bind::Host(Some(IpAddr::V4(Ipv4Addr::LOCALHOST)))),
+        "" => Some(Bind::Host(None)),
+        _ => bare.parse::<IpAddr>().ok().map(|host| Bind::Host(Some(host))),
+    }
+}
+
 fn address(cx: &Context<'_>, token: &Token) -> Result<Bind, Box<Problem>> {
     let text = fixed(cx.source, token, "an address to bind to")?;
     let (network, address) = match text.split_once('/') {
@@ -55,13 +70,7 @@ fn address(cx: &Context<'_>, token: &Token) -> Result<Bind, Box<Problem>> {
         }
     }
     let bare = address.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(address);
-    if bare == "localhost" {
-        return Ok(Bind::Host(Some(IpAddr::V4(Ipv4Addr::LOCALHOST))));
-    }
-    if bare.is_empty() {
-        return Ok(Bind::Host(None));
-    }
-    bare.parse::<IpAddr>().map(|host| Bind::Host(Some(host))).map_err(|_| {
+    bind_to_interface(bare).ok_or_else(|| {
         let problem = Problem::error("bind", &token.place, format!("`{text}` is no IP address"));
         if address.contains(':') {
             problem.help("`bind` takes no port: the port stands in the site's address")
@@ -92,5 +101,5 @@ fn unix(cx: &Context<'_>, token: &Token, address: &str) -> Result<Bind, Box<Prob
             }
         },
     };
-    Ok(Bind::Unix { path: cx.absolute(path), mode })
+    Ok(Bind::Unix { path: cx.absolute_to_write(path), mode })
 }

@@ -74,7 +74,7 @@ fn output(cx: &Context<'_>, option: &Line) -> Result<LogOutput, Box<Problem>> {
                 ];
                 return Err(unknown_option("output file", inner, &[], &caddys));
             }
-            Ok(LogOutput::File(cx.absolute(&fixed(cx.source, path, "the path of a log")?)))
+            Ok(LogOutput::File(cx.absolute_to_write(&fixed(cx.source, path, "the path of a log")?)))
         }
         "net" => {
             let message = "`output net` is a feature of Caddy that onehop does not have yet";

@@ -33,7 +33,8 @@ use crate::syntax::{Block, Line, Token};
 use crate::vocabulary::DIRECTIVE_ORDER;
 
 pub(crate) use app::KnownApps;
-pub(crate) use bind::Bind;
+pub(crate) use app::is_variable_name;
+pub(crate) use bind::{Bind, bind_to, bind_to_interface};
 pub(crate) use limit::{KnownLimits, of_global_block, warn_of_lag};
 pub(crate) use trust::of_networks;
 
@@ -204,7 +205,7 @@ fn options(
 }
 
 /// An option that the directive does not have.
-fn unknown_option(
+pub(crate) fn unknown_option(
     directive: &str,
     option: &Line,
     known: &[&'static str],
@@ -234,7 +235,7 @@ fn unknown_word(option: &str, word: &Token, known: &[&'static str]) -> Box<Probl
     }
 }
 
-fn listed(words: &[&str]) -> String {
+pub(crate) fn listed(words: &[&str]) -> String {
     match words {
         [] => "none".to_owned(),
         [only] => format!("`{only}`"),

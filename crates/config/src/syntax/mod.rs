@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::problem::Place;
 
-pub(crate) use parse::{Parsed, parse};
+pub(crate) use parse::{Parsed, parse, parse_fragment};
 
 /// How a token was quoted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +48,8 @@ impl Token {
 /// A directive with its arguments and its block.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
+    /// Of this line alone: what one pass over the configuration learns of it is kept by this number.
+    pub(crate) number: u32,
     pub(crate) name: Token,
     pub(crate) args: Vec<Token>,
     pub(crate) block: Option<Vec<Line>>,

@@ -22,9 +22,51 @@ pub(crate) struct Parsed {
 
 /// Parses the main file. What is wrong goes to `problems`, and reading goes on behind it.
 pub(crate) fn parse(main: &Arc<SourceText>, source: &dyn Source, problems: &mut Problems) -> Parsed {
+    let mut parser = parser(main, source, problems);
+    let mut blocks = Vec::new();
+    while parser.peek().is_some() {
+        if let Some(block) = parser.block() {
+            blocks.push(block);
+        }
+    }
+    Parsed { blocks, files: parser.files }
+}
+
+/// Lines that belong to no site.
+#[derive(Debug, Default)]
+pub(crate) struct Fragment {
+    /// Of the block without a name that it may begin with.
+    pub(crate) options: Vec<Line>,
+    /// What follows.
+    pub(crate) lines: Vec<Line>,
+    /// Every file that was read, the fragment's own first.
+    pub(crate) files: Vec<PathBuf>,
+}
+
+/// Parses a file that is no configuration of its own, but what changes one.
+pub(crate) fn parse_fragment(
+    main: &Arc<SourceText>,
+    source: &dyn Source,
+    problems: &mut Problems,
+) -> Fragment {
+    let mut parser = parser(main, source, problems);
+    let mut options = Vec::new();
+    if parser.peek().is_some_and(|first| first.is_brace("{"))
+        && let Some(brace) = parser.take()
+    {
+        options = parser.lines(Some(&brace.place), 0);
+    }
+    let mut lines = Vec::new();
+    while parser.peek().is_some() {
+        lines.append(&mut parser.lines(None, 0));
+    }
+    Fragment { options, lines, files: parser.files }
+}
+
+fn parser<'a>(main: &Arc<SourceText>, source: &'a dyn Source, problems: &'a mut Problems) -> Parser<'a> {
     let mut pending = tokens(main, source, problems);
     pending.reverse();
-    let mut parser = Parser {
+    Parser {
         source,
         pending,
         taken: 0,
@@ -33,15 +75,9 @@ pub(crate) fn parse(main: &Arc<SourceText>, source: &dyn Source, problems: &mut 
         snippets: HashMap::new(),
         files: vec![PathBuf::from(&main.name)],
         imported_files: HashMap::new(),
+        lines: 0,
         problems,
-    };
-    let mut blocks = Vec::new();
-    while parser.peek().is_some() {
-        if let Some(block) = parser.block() {
-            blocks.push(block);
-        }
     }
-    Parsed { blocks, files: parser.files }
 }
 
 pub(super) struct Parser<'a> {
@@ -56,6 +92,8 @@ pub(super) struct Parser<'a> {
     pub(super) snippets: HashMap<String, Vec<Token>>,
     pub(super) files: Vec<PathBuf>,
     pub(super) imported_files: HashMap<PathBuf, Vec<Token>>,
+    /// Lines so far.
+    lines: u32,
     pub(super) problems: &'a mut Problems,
 }
 
@@ -303,7 +341,8 @@ impl Parser<'_> {
             }
             args.push(token);
         }
-        Some(Line { name, args, block })
+        self.lines = self.lines.saturating_add(1);
+        Some(Line { number: self.lines, name, args, block })
     }
 
     fn nested(&mut self, opening: &Token, depth: usize) -> Option<Vec<Line>> {

@@ -10,6 +10,7 @@ mod limit_errors;
 mod memory;
 mod order;
 mod outline;
+mod overrides;
 mod proxy;
 mod proxy_errors;
 mod robust;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use onehop_config::{Entry, FileKind, Loaded, Problem, Source, load};
+use onehop_config::{Entry, FileKind, Loaded, Overrides, Problem, Source, load, load_with};
 
 /// Files by path, and variables.
 #[derive(Debug, Default)]
@@ -34,6 +34,11 @@ impl Memory {
     /// Loads the main file.
     pub(crate) fn load(&self) -> Result<Loaded, Vec<Problem>> {
         load(Path::new("Onehopfile"), FileKind::Onehopfile, self)
+    }
+
+    /// Loads the main file with changes.
+    pub(crate) fn load_with(&self, overrides: &Overrides) -> Result<Loaded, Vec<Problem>> {
+        load_with(Path::new("Onehopfile"), FileKind::Onehopfile, self, overrides)
     }
 
     /// Loads the main file, which must be sound.

@@ -4,7 +4,11 @@
 //! since a line to copy teaches faster than a list of options.
 
 mod bench;
+mod oci;
+mod pack;
+mod packed;
 mod proxy;
+mod runtime;
 mod trial;
 
 use std::net::SocketAddr;
@@ -20,7 +24,11 @@ use crate::listen;
 pub(crate) use self::bench::{
     AmongForeign, Bench, BenchCommand, Collection, Compare, Load, Max, Output, Request, Shape,
 };
+pub(crate) use self::pack::{Inspect, InspectView, Pack};
+pub(crate) use self::oci::OciArguments;
+pub(crate) use self::packed::{Changes, PackedArguments, PackedCommand, Title};
 pub(crate) use self::proxy::Proxy;
+pub(crate) use self::runtime::{RuntimeChoice, RuntimeKind};
 pub(crate) use self::trial::Try;
 
 /// A web server that runs your application: pages from memory, one hop to your users.
@@ -50,6 +58,8 @@ pub(crate) enum Command {
     Serve(Serve),
     App(App),
     Proxy(Proxy),
+    Pack(Pack),
+    Inspect(Inspect),
     Validate(Validate),
     Routes(Routes),
     Reload(Control),
@@ -422,6 +432,7 @@ const RUN_EXIT_CODES: &str = "Examples:\n  \
     onehop app server.js        an application in JavaScript\n  \
     onehop proxy --to :3000     a server that runs already\n  \
     onehop run                  the sites of ./Onehopfile\n  \
+    onehop pack                 the same as one executable\n  \
     onehop try                  what onehop would do for the application of this folder\n  \
     onehop bench :8080          measure any server\n  \
     onehop run --help           more about one command\n\n\

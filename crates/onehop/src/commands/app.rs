@@ -38,6 +38,7 @@ fn start(arguments: &App) -> Result<(), Failure> {
         subject: &folder,
         load: Arc::new(move || asked.settings()),
         watch: arguments.watch.then_some(watching),
+        packed: None,
         reporter,
     })
 }

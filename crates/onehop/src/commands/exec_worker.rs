@@ -14,10 +14,11 @@ use rustix::process::{
 };
 
 use crate::failure::Failure;
+use crate::own_program;
 
 /// This very program, even when its file has been replaced by a newer one, and its first argument.
 pub(crate) fn launcher() -> (PathBuf, Vec<OsString>) {
-    ("/proc/self/exe".into(), vec![NAME.into()])
+    (own_program::path(), vec![NAME.into()])
 }
 
 /// What follows the name, if this is that process.

@@ -6,10 +6,11 @@
 use onehop_server::control::store::{CompressorProgram, prepare_forms_for_server};
 
 use crate::failure::Failure;
+use crate::own_program;
 
 /// This very program, even when its file has been replaced by a newer one.
 pub(crate) fn compressor() -> CompressorProgram {
-    CompressorProgram { path: "/proc/self/exe".into(), arguments: vec![NAME.into()] }
+    CompressorProgram { path: own_program::path(), arguments: vec![NAME.into()] }
 }
 
 /// Whether this is that process.

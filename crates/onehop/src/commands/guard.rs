@@ -9,9 +9,11 @@ use std::sync::Arc;
 use onehop_server::control::guard_workers;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use crate::own_program;
+
 /// This very program, and its argument.
 pub(crate) fn guard() -> (PathBuf, Vec<OsString>) {
-    ("/proc/self/exe".into(), vec![NAME.into()])
+    (own_program::path(), vec![NAME.into()])
 }
 
 /// Whether this is that process.

@@ -54,6 +54,7 @@ fn start(arguments: &Proxy) -> Result<(), Failure> {
         subject: &folder,
         load: Arc::new(move || written.load().map(|loaded| loaded.checked)),
         watch: None,
+        packed: None,
         reporter,
     })
 }

@@ -18,8 +18,13 @@ pub(crate) fn routes(arguments: &Routes) -> Result<(), Failure> {
     if !loaded.warnings.is_empty() {
         write_line(problems::draw(&loaded.warnings, Look::of_standard_error()).trim_end());
     }
-    super::pages::print(&page(&loaded.checked));
+    show(&loaded.checked);
     Ok(())
+}
+
+/// Shows them.
+pub(super) fn show(checked: &Checked) {
+    super::pages::print(&page(checked));
 }
 
 fn page(checked: &Checked) -> String {

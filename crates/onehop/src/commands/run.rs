@@ -44,6 +44,7 @@ fn start(arguments: &Run) -> Result<(), Failure> {
         subject: &file.path,
         load,
         watch: arguments.watch.then_some(watching),
+        packed: None,
         reporter,
     })
 }

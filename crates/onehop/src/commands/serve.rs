@@ -30,6 +30,7 @@ fn start(arguments: &Serve) -> Result<(), Failure> {
         subject: &root,
         load: Arc::new(move || Ok(again.clone())),
         watch: None,
+        packed: None,
         reporter,
     })
 }

@@ -9,6 +9,7 @@ use std::thread;
 use onehop_config::checked::Checked;
 use onehop_server::control::SuperviseOptions;
 use onehop_server::control::admin::remove_dead_control_sockets;
+use onehop_server::control::packed::Packed;
 use onehop_server::limits::Timeouts;
 use onehop_server::{Event, Options, Running, Server, StartError};
 
@@ -33,13 +34,15 @@ pub(super) struct Serving<'a> {
     pub(super) load: Arc<dyn Fn() -> Result<Checked, String> + Send + Sync>,
     /// Files whose change means a reload.
     pub(super) watch: Option<Watching>,
+    /// The pack that this program is.
+    pub(super) packed: Option<Packed>,
     /// Where events are shown.
     pub(super) reporter: Reporter,
 }
 
 /// Starts, obeys signals, and returns when the server has stopped.
 pub(super) fn serve_until_stopped(serving: Serving<'_>) -> Result<(), Failure> {
-    let Serving { checked, process, subject, load, watch, reporter } = serving;
+    let Serving { checked, process, subject, load, watch, packed, reporter } = serving;
     let (send, wishes) = mpsc::channel();
     let is_serving = Arc::new(AtomicBool::new(false));
     // Before anything is bound: a signal that comes while a large tree is read must not be lost.
@@ -74,11 +77,12 @@ pub(super) fn serve_until_stopped(serving: Serving<'_>) -> Result<(), Failure> {
         supervise: SuperviseOptions {
             launcher: Some(exec_worker::launcher()),
             guard: Some(guard::guard()),
-            watch: watches,
+            // Nobody works on what is packed.
+            watch: watches && packed.is_none(),
         },
         timeouts: Timeouts::default(),
         connections_max: None,
-        packed: None,
+        packed,
     };
     let running = Server::start(checked, options).map_err(start_failure)?;
     obey(&running, &wishes);

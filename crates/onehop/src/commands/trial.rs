@@ -10,6 +10,7 @@ use onehop_load::trial::{self, Settings, Surroundings};
 use super::bench::Session;
 use crate::arguments::Try;
 use crate::failure::Failure;
+use crate::own_program;
 
 pub(crate) fn trial(arguments: &Try) -> Result<(), Failure> {
     if let Some(file) = arguments.keep.as_deref().filter(|file| file.exists()) {
@@ -18,8 +19,9 @@ pub(crate) fn trial(arguments: &Try) -> Result<(), Failure> {
             file.display()
         )));
     }
-    let onehop = std::env::current_exe()
-        .map_err(|error| Failure::failed(format!("cannot find the program itself: {error}")))?;
+    let onehop = own_program::name()
+        .ok_or_else(|| Failure::failed("cannot find the program itself: /proc is not there"))?
+        .to_path_buf();
     let setup = trial::detect(&arguments.path, &Surroundings::look())
         .map_err(|error| Failure::wrong(error.to_string()))?;
     let mut session = Session::begin(&arguments.output)?;

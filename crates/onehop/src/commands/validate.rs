@@ -1,5 +1,7 @@
 //! `onehop validate`: everything that is wrong with a configuration, and nothing else.
 
+use onehop_config::checked::Checked;
+
 use crate::arguments::Validate;
 use crate::configuration;
 use crate::failure::Failure;
@@ -13,15 +15,18 @@ pub(crate) fn validate(arguments: &Validate) -> Result<(), Failure> {
     if !loaded.warnings.is_empty() {
         write_line(problems::draw(&loaded.warnings, Look::of_standard_error()).trim_end());
     }
-    let checked = &loaded.checked;
+    tell(&file.path.display().to_string(), &loaded.checked)
+}
+
+/// Says that it is sound, and what it holds.
+pub(super) fn tell(name: &str, checked: &Checked) -> Result<(), Failure> {
     onehop_server::control::check_memory(checked).map_err(Failure::wrong)?;
     let addresses: Vec<String> =
         checked.listeners.iter().map(|listener| configuration::show_address(&listener.address)).collect();
     let apps: Vec<&str> = checked.apps().iter().map(|app| app.name.as_str()).collect();
     let apps = if apps.is_empty() { String::new() } else { format!(", running {}", apps.join(", ")) };
     super::pages::print(&format!(
-        "{} is sound: {}, listening on {}{apps}\n",
-        file.path.display(),
+        "{name} is sound: {}, listening on {}{apps}\n",
         counted(checked.sites.len() as u64, "site"),
         addresses.join(", ")
     ));

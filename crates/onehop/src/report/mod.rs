@@ -32,6 +32,15 @@ impl Reporter {
     pub(crate) fn of(process: &Process) -> Self {
         let form = process.log;
         TO_STDOUT.store(process.log_to == LogTo::Stdout, Ordering::Relaxed);
+        Self::in_form(form)
+    }
+
+    /// Lines for a person, on standard error.
+    pub(crate) fn plain() -> Self {
+        Self::in_form(LogForm::Plain)
+    }
+
+    fn in_form(form: LogForm) -> Self {
         let progress = Arc::new(Mutex::new(Progress::new(form == LogForm::Plain)));
         Self { form, progress, lines: Arc::default() }
     }

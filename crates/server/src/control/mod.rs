@@ -10,6 +10,7 @@ mod cores;
 mod events;
 mod gates;
 mod memory;
+mod null;
 pub mod packed;
 mod publish;
 mod running;

@@ -136,7 +136,7 @@ fn variable_name(cx: &Context<'_>, token: &Token) -> Result<String, Box<Problem>
     Err(Problem::error("environment", &token.place, format!("`{name}` is no name of a variable")).help(help))
 }
 
-fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     !name.is_empty()
         && !name.starts_with(|first: char| first.is_ascii_digit())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')

@@ -27,6 +27,7 @@ use crate::limits::APP_NODE_ADDRESS_BYTES_MIN;
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
 
+pub(crate) use environment::is_name as is_variable_name;
 pub(crate) use name::KnownApps;
 use options::Written;
 
@@ -94,6 +95,7 @@ pub(super) fn app(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Resul
     app.limit = limit;
     trust::add_global(cx, &mut app.trusted_proxies);
     let app = name::named(cx, app, line)?;
+    cx.apps.by_line.push((line.number, Arc::clone(&app)));
     if let Some(token) = sticky {
         sticky::warn(cx, &app, &token, says_workers);
     }

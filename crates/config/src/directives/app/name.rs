@@ -34,6 +34,8 @@ pub(crate) struct KnownApps {
     unnamed: Vec<(App, String)>,
     /// Those of this site that give out a cookie.
     pub(super) with_cookie: Vec<Arc<App>>,
+    /// What each line is called, by the number of the line.
+    pub(crate) by_line: Vec<(u32, Arc<App>)>,
     /// This site is reached without TLS, if only at one of its addresses.
     pub(in crate::directives) is_plain: bool,
 }

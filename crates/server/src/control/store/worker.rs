@@ -20,6 +20,7 @@ use rustix::io::{Errno, ioctl_fionbio};
 use super::forms::compressed;
 use super::frames::{read_result, write_job};
 use super::keeper::{Events, KeeperEvent};
+use crate::control::null::no_output;
 use crate::limits::COMPRESS_CANCEL_PERIOD;
 
 /// How the process that compresses is started. Its environment is empty.
@@ -117,7 +118,7 @@ impl Process {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             // The server's own may be a log of JSON lines; how the process ended is told there.
-            .stderr(Stdio::null())
+            .stderr(no_output()?)
             .spawn()?;
         let pipes = (child.stdin.take(), child.stdout.take());
         let (Some(jobs), Some(results)) = pipes else {

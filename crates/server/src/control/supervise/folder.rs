@@ -9,6 +9,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use onehop_archive::layout;
+
 /// A folder that is removed with its content when this is dropped.
 #[derive(Debug)]
 pub(super) struct PrivateFolder {
@@ -118,7 +120,12 @@ pub(super) fn places() -> Vec<PathBuf> {
     // root's runtime folder is closed to the users that it runs applications as.
     let runtime = named("XDG_RUNTIME_DIR").filter(|_| own_user() != 0);
     let all = [runtime, Some("/dev/shm".into()), named("TMPDIR"), Some("/tmp".into())];
-    all.into_iter().flatten().filter(|path| path.is_absolute()).collect()
+    // Where a pack is unpacked there is room as well: in a root directory that holds nothing else, only there.
+    let cache = |name, below: &str| named(name).map(|path| path.join(below));
+    let system = Some(layout::SYSTEM_PLACE.into()).filter(|_| own_user() == 0);
+    let unpacked =
+        [named("ONEHOP_CACHE"), system, cache("XDG_CACHE_HOME", "onehop"), cache("HOME", ".cache/onehop")];
+    all.into_iter().chain(unpacked).flatten().filter(|path| path.is_absolute()).collect()
 }
 
 /// Where others may write, the sticky bit must keep them from renaming what is not theirs.

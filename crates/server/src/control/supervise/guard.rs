@@ -16,6 +16,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::ProgramLine;
+use crate::control::null::no_output;
 
 /// How long a stop of the server waits for the guard, which only has to notice the end of a pipe.
 const GUARD_END_DEADLINE: Duration = Duration::from_secs(1);
@@ -36,8 +37,8 @@ impl Guard {
             .args(arguments)
             .env_clear()
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stdout(no_output()?)
+            .stderr(no_output()?)
             // Ctrl-C is for the server, which ends in its own time.
             .process_group(0)
             .spawn()?;

@@ -21,6 +21,7 @@ use super::SuperviseOptions;
 use super::launch::Launch;
 use super::output::{Inspector, LastLines, Source, drain};
 use super::shown::Shown;
+use crate::control::null::no_input;
 use crate::limits::{WORKER_OUTPUT_END_DEADLINE, WORKER_TERMINATE_DEADLINE};
 
 /// A process that runs, or has ended and not been told yet.
@@ -170,7 +171,7 @@ fn command(launch: Launch, options: &SuperviseOptions, resources: &AppResources)
         None => std::process::Command::new(&launch.program),
     };
     command.args(&launch.arguments).env_clear().envs(launch.environment).current_dir(&launch.directory);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    command.stdin(no_input()?).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     if let Some(account) = &launch.account {
         // Setting the user also gives up every other group, which the standard library does for root.
         command.gid(account.gid).uid(account.uid);

@@ -1,0 +1,178 @@
+//! What can be typed after a pack's own name, and the help that explains it.
+//!
+//! Without a command a pack serves. Its commands are those of onehop that make sense for one that is packed; their help
+//! speaks of the pack.
+
+use std::path::PathBuf;
+
+use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use super::{Control, InspectView, Process, Status, Stop, Workers};
+
+/// `./myapp`
+#[derive(Debug, Parser)]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true, propagate_version = true)]
+pub(crate) struct PackedArguments {
+    #[command(subcommand)]
+    pub(crate) command: Option<PackedCommand>,
+    #[command(flatten)]
+    pub(crate) changes: Changes,
+    /// Read the override file again whenever it changes
+    #[arg(long)]
+    pub(crate) watch: bool,
+    #[command(flatten)]
+    pub(crate) process: Process,
+}
+
+/// What a pack can do besides serving.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PackedCommand {
+    /// Show what is in it, and prove it
+    Inspect(InspectView),
+    Status(Status),
+    Reload(Control),
+    Stop(Stop),
+    Workers(Workers),
+    /// Check the configuration with what is changed of it
+    Validate(Changes),
+    /// Show what acts for the requests of each site, in which order
+    Routes(Changes),
+}
+
+/// What whoever runs a pack changes of it (docs/overrides.md).
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Changes {
+    /// Where to listen instead: `:8080` for every interface, `127.0.0.1:8080`, `unix//path`, `http://host:port` for that
+    /// host alone; of one of several sites: `SITE=ADDR` [env: ONEHOP_LISTEN, PORT]
+    #[arg(long, short, value_name = "ADDR")]
+    pub(crate) listen: Vec<String>,
+    /// Processes of the application, or of one of several; `auto` starts one for each core [env: ONEHOP_WORKERS]
+    #[arg(long, value_name = "N|APP=N")]
+    pub(crate) workers: Vec<String>,
+    /// A variable for its applications: `NAME=VALUE`, or `NAME` to pass on one of this process
+    #[arg(long, short, value_name = "NAME[=VALUE]")]
+    pub(crate) env: Vec<String>,
+    /// A file that changes the configuration [default: the file beside the program with its name and .override, if it is
+    /// there]
+    #[arg(long = "override", value_name = "FILE", env = "ONEHOP_OVERRIDE", hide_env_values = true)]
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// Who the pack is.
+#[derive(Debug)]
+pub(crate) struct Title<'a> {
+    /// Its name.
+    pub(crate) name: &'a str,
+    /// Who made it: `onehop 0.1.0`.
+    pub(crate) made_by: &'a str,
+    /// The first digits of its digest.
+    pub(crate) digest: &'a str,
+}
+
+impl PackedArguments {
+    /// What was typed. A wrong option ends here, with exit code 2.
+    pub(crate) fn read(title: &Title<'_>) -> Self {
+        let matches = command(title).get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+}
+
+/// The commands under the pack's own name.
+fn command(title: &Title<'_>) -> Command {
+    let name = title.name;
+    // Once in a process: texts live as long as it does.
+    let kept = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
+    let version =
+        format!("{} (packed by {}, sha256 {})", env!("CARGO_PKG_VERSION"), title.made_by, title.digest);
+    let target = |about: &'static str, examples: String| {
+        move |command: Command| {
+            command
+                .about(about)
+                .long_about(about)
+                .after_help(examples)
+                .mut_arg("config", |arg| arg.hide(true))
+        }
+    };
+    PackedArguments::command()
+        .name(kept(name.to_owned()))
+        .bin_name(name.to_owned())
+        .version(kept(version))
+        .about(format!("Serve {name}, which is packed in this program"))
+        .long_about(format!(
+            "Serve {name}, which is packed in this program: its pages, its applications and the configuration.\n\n\
+             SIGHUP reads the override file again; SIGTERM and Ctrl-C finish what is in flight and end; a second Ctrl-C \
+             ends at once."
+        ))
+        .after_help(format!(
+            "Examples:\n  \
+             ./{name}                             serve\n  \
+             ./{name} --listen :80                at another address\n  \
+             PORT=5000 ./{name}                   as platforms start it\n  \
+             ./{name} --workers 4 --env DATABASE_URL\n  \
+             ./{name} --override production       with a file that changes the configuration\n  \
+             ./{name} inspect                     what is in it\n  \
+             ./{name} reload                      let the running one read its override file again\n\n\
+             Exit codes: 0 stopped as asked, 1 failed, 2 wrong usage or configuration."
+        ))
+        .mut_subcommand(
+            "status",
+            target(
+                "Show what the running one is doing",
+                format!("Examples:\n  ./{name} status\n  ./{name} status --json | jq .requests\n\nExit codes: 0 running, 1 not running, 2 wrong usage."),
+            ),
+        )
+        .mut_subcommand(
+            "reload",
+            target(
+                "Let the running one read its override file again",
+                format!("Examples:\n  ./{name} reload\n\nExit codes: 0 published, 1 nothing was changed, 2 wrong usage."),
+            ),
+        )
+        .mut_subcommand(
+            "stop",
+            target(
+                "Let the running one finish what is in flight and end",
+                format!("Examples:\n  ./{name} stop\n\nExit codes: 0 ended, 1 not running or still running after --wait, 2 wrong usage."),
+            ),
+        )
+        .mut_subcommand(
+            "workers",
+            target(
+                "Show the workers of its applications, or change their number",
+                format!("Examples:\n  ./{name} workers\n  ./{name} workers api 4          as many as that from now on\n\nExit codes: 0 done, 1 not running, no such application or nothing changed, 2 wrong usage."),
+            )
+        )
+        .mut_subcommand("workers", |command| command.override_usage(format!("{name} workers [OPTIONS] [APP] [N]")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TITLE: Title<'_> = Title { name: "shop", made_by: "onehop 0.1.0", digest: "0123456789ab" };
+
+    #[test]
+    fn the_help_speaks_of_the_pack() {
+        let mut all = command(&TITLE);
+        all.debug_assert();
+        insta::assert_snapshot!(all.render_long_help());
+        let status = all.find_subcommand_mut("status").expect("there is one");
+        let help = status.render_long_help().to_string();
+        assert!(help.contains("./shop status") && !help.contains("onehop status"), "{help}");
+    }
+
+    #[test]
+    fn without_a_command_everything_is_for_serving() {
+        let read = |line: &str| command(&TITLE).try_get_matches_from(line.split(' '));
+        let arguments = PackedArguments::from_arg_matches(
+            &read("shop --listen :80 -l :81 --workers api=2 --env A=1 --override x --threads 2")
+                .expect("sound"),
+        )
+        .expect("sound");
+        assert!(arguments.command.is_none());
+        assert_eq!(arguments.changes.listen, [":80", ":81"]);
+        assert!(read("shop --listen :80 status").is_err());
+        assert!(read("shop run").is_err());
+        assert!(read("shop validate --listen :80").is_ok());
+    }
+}

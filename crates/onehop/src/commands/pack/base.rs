@@ -1,0 +1,260 @@
+//! The folder that a pack begins at, and what a configuration means that may lie anywhere.
+//!
+//! Owns the difference between a path that was written relative, which a pack brings along, and one that names a place
+//! of the machine. To see it, the configuration is read as if it lay in a folder that no machine has. Never writes.
+
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use onehop_archive::index::Configuration;
+use onehop_config::checked::Checked;
+use onehop_config::{Entry, FileKind, FileSource, Source};
+
+use crate::configuration::ConfigurationFile;
+use crate::failure::Failure;
+use crate::problems::{self, Look};
+
+/// The folder that no machine has is so many folders deep, each of this name: what leads out of it upwards is still seen
+/// to have begun in it.
+const DEPTH: usize = 32;
+const NAME: &str = ".onehop-base";
+
+/// The folder of the Onehopfile; for a Caddyfile the working directory, where its relative paths begin.
+#[derive(Debug)]
+pub(super) struct Base {
+    /// Absolute, by the words alone.
+    folder: PathBuf,
+    /// Free of links.
+    resolved: PathBuf,
+    /// Where the configuration thinks that it lies.
+    nowhere: PathBuf,
+}
+
+/// Where a path of the configuration lies.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Below the base; empty: the base itself.
+    Within(String),
+    /// Written relative, and out of the base: as `../x`.
+    LeadsOut(String),
+    /// Written absolute although it lies below the base, there.
+    WrittenAbsolute(String),
+    /// Elsewhere on the machine.
+    Outside(PathBuf),
+}
+
+/// What is packed.
+pub(super) struct Subject {
+    /// Where it lies.
+    pub(super) base: Base,
+    /// The main file.
+    pub(super) configuration: Configuration,
+    /// What it means; its paths are for [`Base::place`].
+    pub(super) checked: Checked,
+    /// Every file that was read, below the base.
+    pub(super) files: Vec<String>,
+}
+
+impl Subject {
+    /// Reads a configuration that is known to be sound.
+    pub(super) fn read(file: &ConfigurationFile) -> Result<Self, Failure> {
+        let base = Base::of(file)?;
+        let main = absolute(&file.path)?;
+        let main = main.strip_prefix(&base.folder).ok().and_then(Path::to_str).ok_or_else(|| {
+            Failure::wrong(format!(
+                "{} does not lie in the working directory, where the paths of a Caddyfile begin: \
+                 change into its folder, or copy it here",
+                file.path.display()
+            ))
+        })?;
+        let loaded = onehop_config::load(&base.nowhere.join(main), file.kind, &base)
+            .map_err(|errors| Failure::drawn(problems::draw(&errors, Look::of_standard_error())))?;
+        let mut files = Vec::new();
+        for path in &loaded.files {
+            match base.place(path) {
+                Place::Within(path) => files.push(path),
+                other => {
+                    return Err(Failure::wrong(format!(
+                        "the configuration imports {}, which does not lie below {}: copy it there",
+                        base.shown(&other),
+                        base.folder.display()
+                    )));
+                }
+            }
+        }
+        let configuration =
+            Configuration { path: main.to_owned(), caddyfile: file.kind == FileKind::Caddyfile };
+        Ok(Self { base, configuration, checked: loaded.checked, files })
+    }
+}
+
+impl Base {
+    fn of(file: &ConfigurationFile) -> Result<Self, Failure> {
+        let folder = match file.kind {
+            FileKind::Caddyfile => FileSource.working_directory(),
+            FileKind::Onehopfile => {
+                let path = absolute(&file.path)?;
+                path.parent().map_or_else(|| PathBuf::from("/"), Path::to_owned)
+            }
+        };
+        let resolved = std::fs::canonicalize(&folder)
+            .map_err(|error| Failure::failed(format!("cannot read {}: {error}", folder.display())))?;
+        let mut nowhere = PathBuf::from("/");
+        nowhere.extend(std::iter::repeat_n(NAME, DEPTH));
+        Ok(Self { folder, resolved, nowhere })
+    }
+
+    /// As it was named, absolute.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Free of links.
+    pub(super) fn resolved(&self) -> &Path {
+        &self.resolved
+    }
+
+    /// Something below it, on this machine.
+    pub(super) fn at(&self, below: &str) -> PathBuf {
+        if below.is_empty() { self.resolved.clone() } else { self.resolved.join(below) }
+    }
+
+    /// Where a path of the configuration lies.
+    pub(super) fn place(&self, path: &Path) -> Place {
+        let path = without_dots(path);
+        if let Some(below) = path.strip_prefix(&self.nowhere).ok().and_then(Path::to_str) {
+            return Place::Within(below.to_owned());
+        }
+        if path.starts_with(Path::new("/").join(NAME)) {
+            return Place::LeadsOut(self.upwards(&path));
+        }
+        for own in [&self.folder, &self.resolved] {
+            if let Some(below) = path.strip_prefix(own).ok().and_then(Path::to_str) {
+                return Place::WrittenAbsolute(below.to_owned());
+            }
+        }
+        Place::Outside(path)
+    }
+
+    /// A place for a person.
+    pub(super) fn shown(&self, place: &Place) -> String {
+        match place {
+            Place::Within(path) | Place::LeadsOut(path) => path.clone(),
+            Place::WrittenAbsolute(path) => self.folder.join(path).display().to_string(),
+            Place::Outside(path) => path.display().to_string(),
+        }
+    }
+
+    /// `../x` for what leads out of the folder that no machine has.
+    fn upwards(&self, path: &Path) -> String {
+        let (ups, rest) = self.ups(path);
+        format!("{}{}", "../".repeat(ups), rest.display())
+    }
+
+    fn ups(&self, path: &Path) -> (usize, PathBuf) {
+        let mut names = path.components().skip(1).peekable();
+        let mut common = 0;
+        while common < DEPTH && names.peek().is_some_and(|name| name.as_os_str() == NAME) {
+            names.next();
+            common += 1;
+        }
+        (DEPTH - common, names.collect())
+    }
+
+    /// What a path of the configuration means on this machine.
+    fn real(&self, path: &Path) -> PathBuf {
+        let path = without_dots(path);
+        if !path.starts_with(Path::new("/").join(NAME)) {
+            return path;
+        }
+        let (ups, rest) = self.ups(&path);
+        let from = self.folder.ancestors().nth(ups).unwrap_or(Path::new("/"));
+        if rest.as_os_str().is_empty() { from.to_owned() } else { from.join(rest) }
+    }
+}
+
+impl Source for Base {
+    fn read(&self, path: &Path) -> io::Result<String> {
+        FileSource.read(&self.real(path))
+    }
+
+    fn entry(&self, path: &Path) -> Option<Entry> {
+        FileSource.entry(&self.real(path))
+    }
+
+    fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
+        let found = FileSource.glob(&self.real(pattern))?;
+        let back = found.into_iter().map(|path| match path.strip_prefix(&self.folder) {
+            Ok(below) => self.nowhere.join(below),
+            Err(_) => path,
+        });
+        Ok(back.collect())
+    }
+
+    fn env(&self, name: &str) -> Option<String> {
+        FileSource.env(name)
+    }
+
+    fn working_directory(&self) -> PathBuf {
+        self.nowhere.clone()
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    let path = std::path::absolute(path)
+        .map_err(|error| Failure::failed(format!("cannot tell where {} is: {error}", path.display())))?;
+    Ok(without_dots(&path))
+}
+
+/// An absolute path without `.` and `..`, by the words alone, as the configuration's checker does it.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut resolved = PathBuf::from("/");
+    for component in path.components() {
+        match component {
+            Component::Normal(name) => resolved.push(name),
+            Component::ParentDir => {
+                resolved.pop();
+            }
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => {}
+        }
+    }
+    resolved
+}
+
+/// `folder/name`, where an empty folder is the base.
+pub(super) fn join(folder: &str, name: &str) -> String {
+    if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
+}
+
+/// The folder of something below the base; `None` for the base itself.
+pub(super) fn parent(path: &str) -> Option<&str> {
+    if path.is_empty() {
+        return None;
+    }
+    Some(path.rsplit_once('/').map_or("", |(folder, _)| folder))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_leads_out_is_told_from_one_that_was_written_absolute() {
+        let folder = std::env::temp_dir();
+        let file = ConfigurationFile { path: folder.join("Onehopfile"), kind: FileKind::Onehopfile };
+        let base = Base::of(&file).expect("a folder");
+        for (written, expected) in [
+            ("dist", Place::Within("dist".into())),
+            ("", Place::Within(String::new())),
+            ("../x", Place::LeadsOut("../x".into())),
+            ("a/../../../y", Place::LeadsOut("../../y".into())),
+            ("/etc/ssl", Place::Outside("/etc/ssl".into())),
+        ] {
+            assert_eq!(base.place(&base.nowhere.join(written)), expected, "{written}");
+        }
+        assert_eq!(base.place(&folder.join("dist")), Place::WrittenAbsolute("dist".into()));
+        let above = folder.parent().expect("not the root");
+        assert_eq!(base.real(&base.nowhere.join("../x")), above.join("x"));
+        assert_eq!(base.real(&base.nowhere.join("x")), folder.join("x"));
+    }
+}

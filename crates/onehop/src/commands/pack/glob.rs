@@ -1,0 +1,169 @@
+//! The patterns of `--exclude`.
+
+use std::cell::Cell;
+
+use crate::failure::Failure;
+
+/// Patterns that one command may have: each is tried on each file.
+const PATTERNS_MAX: usize = 1000;
+
+/// What is left out.
+#[derive(Debug, Default)]
+pub(super) struct Excluded {
+    patterns: Vec<Pattern>,
+}
+
+#[derive(Debug)]
+struct Pattern {
+    written: String,
+    names: Vec<String>,
+    was_met: Cell<bool>,
+}
+
+impl Excluded {
+    /// Patterns as they were typed.
+    pub(super) fn new(written: &[String]) -> Result<Self, Failure> {
+        if written.len() > PATTERNS_MAX {
+            return Err(Failure::wrong(format!("--exclude may be given {PATTERNS_MAX} times")));
+        }
+        let mut patterns = Vec::new();
+        for written in written {
+            let path = written.strip_prefix("./").unwrap_or(written).trim_end_matches('/');
+            let names: Vec<String> = path.split('/').map(str::to_owned).collect();
+            if names.iter().any(|name| name.is_empty() || name == "..") {
+                return Err(Failure::wrong(format!(
+                    "--exclude {written}: patterns begin at the folder of the Onehopfile: dist/*.map, '**/*.map'"
+                )));
+            }
+            patterns.push(Pattern { written: written.clone(), names, was_met: Cell::new(false) });
+        }
+        Ok(Self { patterns })
+    }
+
+    /// Whether this path below the base, or a folder that it lies in, is left out.
+    pub(super) fn holds(&self, path: &str) -> bool {
+        let names: Vec<&str> = path.split('/').collect();
+        let mut holds = false;
+        for pattern in &self.patterns {
+            if pattern.fits(&names) {
+                pattern.was_met.set(true);
+                holds = true;
+            }
+        }
+        holds
+    }
+
+    /// Patterns that nothing fitted.
+    pub(super) fn unmet(&self) -> impl Iterator<Item = &str> {
+        self.patterns.iter().filter(|pattern| !pattern.was_met.get()).map(|pattern| pattern.written.as_str())
+    }
+}
+
+impl Pattern {
+    /// Whether it fits the path or a folder above it.
+    fn fits(&self, path: &[&str]) -> bool {
+        // Places in the pattern at which the rest of the path may begin.
+        let mut places = vec![false; self.names.len() + 1];
+        if let Some(first) = places.first_mut() {
+            *first = true;
+        }
+        for name in path {
+            self.skip_folders(&mut places);
+            let mut next = vec![false; places.len()];
+            for (at, pattern) in self.names.iter().enumerate() {
+                if !places.get(at).copied().unwrap_or_default() {
+                    continue;
+                }
+                let to = match pattern.as_str() {
+                    "**" => at,
+                    pattern if name_fits(pattern, name) => at + 1,
+                    _ => continue,
+                };
+                if let Some(place) = next.get_mut(to) {
+                    *place = true;
+                }
+            }
+            places = next;
+            if places.last().copied().unwrap_or_default() {
+                return true;
+            }
+        }
+        self.skip_folders(&mut places);
+        places.last().copied().unwrap_or_default()
+    }
+
+    /// `**` stands for no folder, too.
+    fn skip_folders(&self, places: &mut [bool]) {
+        for (at, pattern) in self.names.iter().enumerate() {
+            if pattern == "**"
+                && places.get(at).copied().unwrap_or_default()
+                && let Some(next) = places.get_mut(at + 1)
+            {
+                *next = true;
+            }
+        }
+    }
+}
+
+/// Whether a name fits a pattern in which `*` stands for any text and `?` for one character.
+fn name_fits(pattern: &str, name: &str) -> bool {
+    let pattern: Vec<char> = pattern.chars().collect();
+    let name: Vec<char> = name.chars().collect();
+    let (mut at, mut in_pattern) = (0, 0);
+    // Where to go on when the last star has to take one character more.
+    let mut retry: Option<(usize, usize)> = None;
+    while at < name.len() {
+        match pattern.get(in_pattern) {
+            Some('*') => {
+                retry = Some((in_pattern + 1, at));
+                in_pattern += 1;
+            }
+            Some(wanted) if *wanted == '?' || name.get(at) == Some(wanted) => {
+                in_pattern += 1;
+                at += 1;
+            }
+            _ => match retry {
+                Some((after_star, from)) => {
+                    retry = Some((after_star, from + 1));
+                    in_pattern = after_star;
+                    at = from + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern.iter().skip(in_pattern).all(|rest| *rest == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_begin_at_the_base_and_take_what_lies_below_with_them() {
+        for (pattern, path, expected) in [
+            (".env", ".env", true),
+            (".env", "api/.env", false),
+            ("**/.env", ".env", true),
+            ("**/.env", "a/b/.env", true),
+            ("dist", "dist/assets/a.js", true),
+            ("./dist/", "dist/assets/a.js", true),
+            ("dist", "distant", false),
+            ("dist/*.map", "dist/a.map", true),
+            ("dist/*.map", "dist/assets/a.map", false),
+            ("dist/**/*.map", "dist/a/b/c.map", true),
+            ("dist/**/*.map", "dist/c.map", true),
+            ("a?c", "abc", true),
+            ("a?c", "ac", false),
+            ("**", "anything/at/all", true),
+            ("a/**", "b/c", false),
+        ] {
+            let excluded = Excluded::new(&[pattern.to_owned()]).expect("sound");
+            assert_eq!(excluded.holds(path), expected, "{pattern} against {path}");
+            assert_eq!(excluded.unmet().count(), usize::from(!expected));
+        }
+        for wrong in ["/etc", "../x", ""] {
+            assert!(Excluded::new(&[wrong.to_owned()]).is_err(), "{wrong:?}");
+        }
+    }
+}

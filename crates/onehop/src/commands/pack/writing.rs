@@ -1,0 +1,155 @@
+//! Writes trees and sources into a pack, in their order, and keeps the index of it.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use onehop_archive::index::{BlobNumber, Index, Served, Source, SourceKind, Tree};
+use onehop_archive::limits::WHOLE_BYTES_MAX;
+use onehop_archive::{PackError, Writer};
+use onehop_server::control::store::Prepared;
+use onehop_server::request::handle::files::store::Form;
+
+use super::base::Base;
+use super::glob::Excluded;
+use super::runtime::Found;
+use super::sources::{Entries, Entry, Name};
+use super::trees::{self, Wanted};
+use crate::failure::Failure;
+
+/// How hard zstd tries on what is unpacked: half the time of the level above for 1 % more.
+const ZSTD_LEVEL: i32 = 9;
+
+/// A pack on its way.
+pub(super) struct Writing {
+    writer: Writer,
+    /// What is in it.
+    pub(super) index: Index,
+    /// Bytes of what was packed, as they were.
+    pub(super) bytes: Bytes,
+}
+
+/// How much was packed. Bytes.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Bytes {
+    /// Of served files, as they are.
+    pub(super) served: u64,
+    /// Of served files and their compressed forms.
+    pub(super) with_forms: u64,
+    /// Of sources, as they are.
+    pub(super) sources: u64,
+}
+
+impl Writing {
+    /// With the program in front written already.
+    pub(super) fn new(writer: Writer, index: Index) -> Self {
+        Self { writer, index, bytes: Bytes::default() }
+    }
+
+    /// Adds a tree.
+    pub(super) fn tree(
+        &mut self,
+        wanted: &Wanted,
+        prepared: &Prepared,
+        excluded: &Excluded,
+    ) -> Result<(), Failure> {
+        let mut files = Vec::new();
+        for file in trees::packed(wanted, prepared, excluded) {
+            let place = prepared.place(file);
+            let identity = match &file.identity {
+                Some(form) => self.writer.add(&form.bytes).map_err(failed)?,
+                None => self.stream(&place)?,
+            };
+            self.bytes.served += file.length;
+            self.bytes.with_forms += file.length;
+            files.push(Served {
+                path: file.path.to_vec(),
+                hash: file.hash,
+                identity,
+                gzip: self.form(file.gzip.as_ref())?,
+                brotli: self.form(file.brotli.as_ref())?,
+                zstd: self.form(file.zstd.as_ref())?,
+            });
+        }
+        let folders = prepared.store.folders.iter().map(|folder| folder.path.to_vec());
+        let mut folders: Vec<Vec<u8>> = folders.filter(|path| !path.is_empty()).collect();
+        folders
+            .retain(|path| !excluded.holds(&super::base::join(&wanted.root, &String::from_utf8_lossy(path))));
+        folders.sort();
+        self.index.trees.push(Tree {
+            root: wanted.root.clone(),
+            dotfiles: wanted.wish.dotfiles,
+            follow_outside: wanted.wish.follow_outside,
+            folders,
+            files,
+        });
+        Ok(())
+    }
+
+    fn form(&mut self, form: Option<&Form>) -> Result<Option<BlobNumber>, Failure> {
+        let Some(form) = form else { return Ok(None) };
+        self.bytes.with_forms += form.bytes.len() as u64;
+        self.writer.add(&form.bytes).map(Some).map_err(failed)
+    }
+
+    /// Adds all that is unpacked. What is served, too, is not stored again.
+    pub(super) fn sources(&mut self, base: &Base, entries: Entries) -> Result<(), Failure> {
+        for (Name(path), entry) in entries {
+            let kind = match entry {
+                Entry::Folder => SourceKind::Folder,
+                Entry::Link { to } => SourceKind::Link { to },
+                Entry::StandIn(text) => {
+                    let content = self.writer.add_compressed(text.as_bytes(), ZSTD_LEVEL).map_err(failed)?;
+                    SourceKind::File { content, executable: false }
+                }
+                Entry::File { executable } => {
+                    SourceKind::File { content: self.source(&base.at(&path))?, executable }
+                }
+            };
+            self.index.sources.push(Source { path, kind });
+        }
+        Ok(())
+    }
+
+    /// Adds what runs applications.
+    pub(super) fn runtime(&mut self, found: Found) -> Result<(), Failure> {
+        self.index.runtime = Some(found.store(&mut self.writer).map_err(failed)?);
+        Ok(())
+    }
+
+    fn source(&mut self, place: &Path) -> Result<BlobNumber, Failure> {
+        let unreadable = |error: io::Error| {
+            Failure::failed(format!(
+                "cannot read {}: {error}\n  leave it out with --exclude, or let this user read it",
+                place.display()
+            ))
+        };
+        let length = std::fs::metadata(place).map_err(unreadable)?.len();
+        self.bytes.sources += length;
+        if length > WHOLE_BYTES_MAX {
+            return self.stream(place);
+        }
+        let content = std::fs::read(place).map_err(unreadable)?;
+        self.writer.add_compressed(&content, ZSTD_LEVEL).map_err(failed)
+    }
+
+    fn stream(&mut self, place: &Path) -> Result<BlobNumber, Failure> {
+        let file = File::open(place)
+            .map_err(|error| Failure::failed(format!("cannot read {}: {error}", place.display())))?;
+        self.writer.add_stream(file).map_err(failed)
+    }
+
+    /// Writes the index behind it all.
+    pub(super) fn finish(self) -> Result<Index, Failure> {
+        let index = self.index.clone();
+        self.writer.finish(self.index).map_err(failed)?;
+        Ok(index)
+    }
+}
+
+fn failed(error: PackError) -> Failure {
+    match error {
+        PackError::Io(error) => Failure::failed(format!("cannot write the pack: {error}")),
+        error => Failure::failed(format!("cannot be packed: {error}")),
+    }
+}

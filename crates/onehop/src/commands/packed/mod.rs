@@ -1,0 +1,126 @@
+//! A program that is a pack: serves what it holds, with what whoever runs it changes.
+//!
+//! `source` reads the configuration out of the pack, `choices` finds what is changed of it. Nothing is tried that is
+//! not in the pack: one that is damaged says so and ends.
+
+mod choices;
+mod serve;
+mod source;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use onehop_archive::{Index, Pack, PackError, Place};
+
+use crate::arguments::{PackedArguments, PackedCommand, Target, Title};
+use crate::failure::Failure;
+use crate::own_program;
+use crate::report::write_line;
+use crate::{commands, problems};
+
+use choices::Choices;
+
+/// The pack that this program is.
+pub(super) struct Own {
+    pack: Arc<Pack>,
+    index: Arc<Index>,
+    /// Its file.
+    program: &'static Path,
+    /// What it is unpacked under: the first half of its digest.
+    key: String,
+}
+
+/// Digits of the digest that a person is shown.
+const SHOWN_DIGITS: usize = 12;
+
+/// Does what was asked of a pack.
+pub(crate) fn obey(place: Place) -> Result<(), Failure> {
+    let own = Own::open(place)?;
+    let digest: String = own.key.chars().take(SHOWN_DIGITS).collect();
+    let title = Title { name: &own.index.name, made_by: &own.index.made_by, digest: &digest };
+    let arguments = PackedArguments::read(&title);
+    let found = |target: Target| own.found(target);
+    match arguments.command {
+        None => {
+            let form = arguments.process.log;
+            serve::serve(&own, &arguments).map_err(|failure| failure.in_form(form))
+        }
+        Some(PackedCommand::Inspect(view)) => {
+            commands::inspect::show(own.program, &own.pack, &own.index, &view)
+        }
+        Some(PackedCommand::Status(mut status)) => {
+            status.target = found(status.target);
+            commands::status::status(&status)
+        }
+        Some(PackedCommand::Reload(mut reload)) => {
+            reload.target = found(reload.target);
+            commands::control::reload(&reload)
+        }
+        Some(PackedCommand::Stop(mut stop)) => {
+            stop.target = found(stop.target);
+            commands::control::stop(&stop)
+        }
+        Some(PackedCommand::Workers(mut workers)) => {
+            workers.target = found(workers.target);
+            commands::workers::workers(&workers)
+        }
+        Some(PackedCommand::Validate(changes)) => {
+            let loaded = own.load_shown(&Choices::of(&changes, &own)?)?;
+            commands::validate::tell(&own.index.name, &loaded.checked)
+        }
+        Some(PackedCommand::Routes(changes)) => {
+            commands::routes::show(&own.load_shown(&Choices::of(&changes, &own)?)?.checked);
+            Ok(())
+        }
+    }
+}
+
+/// Why this program is no pack that can be used.
+pub(crate) fn unusable(error: &PackError) -> Failure {
+    let name = own_program::name().unwrap_or(Path::new("this program"));
+    commands::inspect::refused(name, error)
+}
+
+impl Own {
+    fn open(place: Place) -> Result<Self, Failure> {
+        let file = own_program::open().map_err(|error| unusable(&PackError::Io(error)))?;
+        let (pack, index) = Pack::with_place(file, place).map_err(|error| unusable(&error))?;
+        let program = own_program::name()
+            .ok_or_else(|| Failure::failed("this program cannot find its own file: /proc is not there"))?;
+        let key = onehop_archive::layout::key(&place);
+        Ok(Self { pack: Arc::new(pack), index: Arc::new(index), program, key })
+    }
+
+    /// The same for another thread.
+    fn shared(&self) -> Self {
+        Self {
+            pack: Arc::clone(&self.pack),
+            index: Arc::clone(&self.index),
+            program: self.program,
+            key: self.key.clone(),
+        }
+    }
+
+    /// The running one is found by the file of the program.
+    fn found(&self, target: Target) -> Target {
+        Target { config: target.config.or_else(|| Some(self.program.to_path_buf())), ..target }
+    }
+
+    /// Reads the configuration as it would be served; where files would be unpacked is not looked for.
+    fn load_shown(&self, choices: &Choices) -> Result<onehop_config::Loaded, Failure> {
+        let base = Path::new("/").join(&self.index.name);
+        let look = problems::Look::of_standard_error();
+        let loaded = choices
+            .load(self, &base)
+            .map_err(|errors| Failure::drawn(self.named(&problems::draw(&errors, look), &base)))?;
+        if !loaded.warnings.is_empty() {
+            write_line(self.named(&problems::draw(&loaded.warnings, look), &base).trim_end());
+        }
+        Ok(loaded)
+    }
+
+    /// The text with paths of the pack as paths below its name: where it is unpacked is not what a person thinks of.
+    fn named(&self, text: &str, base: &Path) -> String {
+        text.replace(&format!("{}/", base.display()), &format!("{}/", self.index.name))
+    }
+}

@@ -1,0 +1,408 @@
+//! A pack that runs: it serves what the folder serves, and whoever runs it changes what differs from place to place.
+//!
+//! Packs are made by the real program, once for each kind, and linked into the folder of each test.
+
+use std::fs::{self, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use onehop_testkit::{Client, Finished, Folder, Onehop, Program, wait_for};
+use rustix::process::Signal;
+
+const SITE: &str = "\
+{
+	admin off
+}
+http://localhost:8080 {
+	handle /who {
+		respond \"{$WHO:nobody} at {host}\"
+	}
+	handle {
+		encode zstd br gzip
+		spa dist
+	}
+}
+";
+
+const INDEX: &str = "<!doctype html><title>shop</title><script src=/assets/app-B3kq9zXw.js></script>\n";
+
+/// A pack of a site without an application.
+fn site() -> &'static Path {
+    static MADE: OnceLock<Folder> = OnceLock::new();
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    let folder = MADE.get_or_init(|| {
+        let script = "document.title = 'onehop'\n".repeat(400);
+        let folder = Folder::with(&[
+            ("site/Onehopfile", SITE),
+            ("site/dist/index.html", INDEX),
+            ("site/dist/assets/app-B3kq9zXw.js", &script),
+            ("site/dist/robots.txt", "User-agent: *\n"),
+        ]);
+        pack(&folder, "site", "shop");
+        folder
+    });
+    PATH.get_or_init(|| folder.join("shop"))
+}
+
+/// A pack of a site with an application.
+fn with_app() -> &'static Path {
+    static MADE: OnceLock<Folder> = OnceLock::new();
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    let folder = MADE.get_or_init(|| {
+        let folder = Folder::with(&[
+            (
+                "site/Onehopfile",
+                "{\n\tadmin off\n}\nhttp://localhost:8080 {\n\tapp /api/* api/server.mjs {\n\t\tenv MODE packed\n\t}\n\tspa dist\n}\n",
+            ),
+            ("site/package.json", "{\"name\": \"shop\", \"type\": \"module\"}\n"),
+            (
+                "site/api/server.mjs",
+                "import { word } from './word.mjs';\nconst { MODE, A, PATH } = process.env;\n\
+                 export default { fetch: () => Response.json({ word, MODE, A, file: import.meta.url, pid: process.pid }) };\n",
+            ),
+            ("site/api/word.mjs", "export const word = 'unpacked';\n"),
+            ("site/dist/index.html", INDEX),
+        ]);
+        pack(&folder, "site", "shop");
+        folder
+    });
+    PATH.get_or_init(|| folder.join("shop"))
+}
+
+fn pack(folder: &Folder, site: &str, name: &str) {
+    let output = folder.join(name);
+    let packed = Program::new(["pack".as_ref(), "-o".as_ref(), output.as_os_str()]).inside(&folder.join(site)).finish();
+    assert_eq!(packed.code, Some(0), "{}", packed.stderr);
+}
+
+/// The pack in a folder of its own, so that each test has its own control socket and override file.
+fn placed(pack: &Path) -> (Folder, PathBuf) {
+    let folder = Folder::new();
+    let path = folder.join("shop");
+    // The same file where that works: packs are as large as onehop.
+    if fs::hard_link(pack, &path).is_err() {
+        fs::copy(pack, &path).expect("copied");
+    }
+    (folder, path)
+}
+
+fn program(folder: &Folder, path: &Path, arguments: &[&str]) -> Program {
+    Program::of(path, arguments)
+        .inside(folder.path())
+        .with_env("ONEHOP_CACHE", folder.path())
+        .with_env("XDG_RUNTIME_DIR", folder.path())
+}
+
+/// Started at a free port of this machine.
+fn start(folder: &Folder, path: &Path, arguments: &[&str]) -> Onehop {
+    let usual = ["--listen", "127.0.0.1:0", "--log", "json"];
+    program(folder, path, &[&usual, arguments].concat()).serve()
+}
+
+fn finish(folder: &Folder, path: &Path, arguments: &[&str]) -> Finished {
+    program(folder, path, arguments).finish()
+}
+
+/// What is told, without what differs from run to run.
+fn plain(text: &str, folder: &Folder) -> String {
+    text.replace(&folder.path().display().to_string(), "/srv")
+}
+
+fn get(address: &str, path: &str) -> String {
+    Client::connect(address).get(path).text().to_owned()
+}
+
+fn has_node() -> bool {
+    let found = Command::new("node").arg("--version").output().is_ok_and(|output| output.status.success());
+    if !found {
+        eprintln!("skipped: node is not installed");
+    }
+    found
+}
+
+#[test]
+fn a_pack_answers_with_the_bytes_of_the_folder() {
+    let (folder, path) = placed(site());
+    let packed = start(&folder, &path, &[]);
+    let source = site().with_file_name("site");
+    let served = Program::new(["run", "--log", "json", "--control", "off"]).inside(&{
+        // The folder at a free port.
+        let copy = folder.join("copy");
+        fs::create_dir_all(&copy).expect("a folder");
+        fs::write(copy.join("Onehopfile"), SITE.replace("http://localhost:8080", ":0")).expect("written");
+        std::os::unix::fs::symlink(source.join("dist"), copy.join("dist")).expect("linked");
+        copy
+    });
+    let served = served.serve();
+    let comparable = |head: &str| {
+        let fields = head.lines().filter(|line| {
+            let line = line.to_ascii_lowercase();
+            !line.starts_with("date:") && !line.starts_with("last-modified:")
+        });
+        fields.collect::<Vec<_>>().join("\n")
+    };
+    for (method, target, fields) in [
+        ("GET", "/", ""),
+        ("GET", "/robots.txt", ""),
+        ("HEAD", "/assets/app-B3kq9zXw.js", ""),
+        ("GET", "/assets/app-B3kq9zXw.js", "Accept-Encoding: br\r\n"),
+        ("GET", "/assets/app-B3kq9zXw.js", "Accept-Encoding: gzip\r\n"),
+        ("GET", "/assets/app-B3kq9zXw.js", "Range: bytes=5-20\r\n"),
+        ("GET", "/some/page", "Accept: text/html\r\n"),
+        ("GET", "/assets/missing.js", ""),
+        ("POST", "/", ""),
+    ] {
+        let ask = |address: &str| {
+            // The same host for both: it is no part of what is compared.
+            let request = format!("{method} {target} HTTP/1.1\r\nHost: shop\r\n{fields}Content-Length: 0\r\n\r\n");
+            let mut client = Client::connect(address);
+            client.send(request);
+            client.read_for(method)
+        };
+        let (from_pack, from_folder) = (ask(&packed.address), ask(&served.address));
+        let same = wait_for("the folder's forms are made", || {
+            let from_folder = ask(&served.address);
+            (comparable(&from_pack.head) == comparable(&from_folder.head)).then_some(from_folder.body == from_pack.body)
+        });
+        assert!(same, "{method} {target}: {} against {}", from_pack.head, from_folder.head);
+    }
+}
+
+#[test]
+fn a_pack_says_who_it_is_and_helps_under_its_own_name() {
+    let (folder, path) = placed(site());
+    let version = finish(&folder, &path, &["--version"]);
+    let words: Vec<&str> = version.stdout.trim_end().split(' ').collect();
+    let [name, own, "(packed", "by", "onehop", _, "sha256", digest] = words.as_slice() else {
+        panic!("{}", version.stdout)
+    };
+    assert_eq!((*name, *own, digest.len()), ("shop", env!("CARGO_PKG_VERSION"), 13));
+    let help = finish(&folder, &path, &["--help"]);
+    assert!(help.stdout.contains("./shop --listen :80"), "{}", help.stdout);
+    let inspected = finish(&folder, &path, &["inspect"]);
+    assert_eq!(inspected.code, Some(0), "{}", inspected.stderr);
+    assert!(inspected.stdout.contains("shop"), "{}", inspected.stdout);
+    assert_eq!(finish(&folder, &path, &["run"]).code, Some(2), "it has no other configuration");
+    assert_eq!(finish(&folder, &path, &["--no-such-option"]).code, Some(2));
+}
+
+#[test]
+fn where_to_listen_is_said_by_flags_variables_a_file_or_the_platform() {
+    let (folder, path) = placed(site());
+    let listening = |program: Program| {
+        let server = program.serve();
+        assert_eq!(get(&server.address, "/who"), format!("nobody at {}", "127.0.0.1"), "any host is answered");
+        server.address.clone()
+    };
+    let json = ["--log", "json"];
+    let by = |name: &str, value: &str| program(&folder, &path, &json).with_env(name, value);
+    listening(by("PORT", "0"));
+    listening(by("ONEHOP_LISTEN", "127.0.0.1:0"));
+    // More explicit words count more: what counts less could not be listened on.
+    listening(by("PORT", "1").with_env("ONEHOP_LISTEN", "127.0.0.1:0"));
+    folder.write("shop.override", "listen 127.0.0.1:0\n");
+    listening(by("PORT", "1"));
+    folder.write("shop.override", "listen 192.0.2.1:1\n");
+    folder.write("other", "listen 127.0.0.1:0\n");
+    listening(by("ONEHOP_OVERRIDE", "other"));
+    listening(by("ONEHOP_LISTEN", "127.0.0.1:0"));
+    listening(program(&folder, &path, &["--log", "json", "--override", "other"]));
+    listening(program(&folder, &path, &["--log", "json", "-l", "127.0.0.1:0"]).with_env("ONEHOP_LISTEN", "192.0.2.1:1"));
+}
+
+#[test]
+fn a_unix_socket_and_a_log_lie_where_the_pack_was_started() {
+    let (folder, path) = placed(site());
+    folder.write("shop.override", "listen unix/shop.sock\nsite http://localhost:8080 {\n\tlog {\n\t\toutput file access.log\n\t}\n}\n");
+    let server = program(&folder, &path, &["--log", "json"]).start();
+    server.wait_for_event("ready");
+    let answer = Client::connect_unix(&folder.join("shop.sock")).get("/robots.txt");
+    assert_eq!(answer.text(), "User-agent: *\n");
+    wait_for("a line of the log", || fs::read_to_string(folder.join("access.log")).ok().filter(|text| text.contains("robots")));
+}
+
+#[test]
+fn the_environment_of_the_start_fills_in_the_packed_file() {
+    let (folder, path) = placed(site());
+    let usual = ["--listen", "127.0.0.1:0", "--log", "json"];
+    let server = program(&folder, &path, &usual).with_env("WHO", "somebody").serve();
+    assert_eq!(get(&server.address, "/who"), "somebody at 127.0.0.1");
+}
+
+#[test]
+fn what_is_wrong_with_a_change_is_said_before_anything_starts() {
+    let (folder, path) = placed(with_app());
+    folder.write("wrong", "app ap {\n\tworkers 2\n}\nlisten 8080\n");
+    let mut told = Vec::new();
+    for arguments in [
+        &["--listen", "8080"][..],
+        &["--listen", "http://other=:80"],
+        &["--workers", "shop=2"],
+        &["--workers", "none"],
+        &["--env", "=x"],
+        &["--override", "wrong"],
+        &["--override", "nowhere"],
+        &["validate", "--listen", ":x"],
+    ] {
+        let finished = finish(&folder, &path, arguments);
+        assert_eq!(finished.code, Some(2), "{arguments:?}: {}", finished.stderr);
+        told.push(format!("$ ./shop {}\n{}", arguments.join(" "), plain(&finished.stderr, &folder)));
+    }
+    insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn changes_are_shown_before_they_are_made() {
+    let (folder, path) = placed(with_app());
+    let sound = finish(&folder, &path, &["validate", "--listen", "127.0.0.1:80"]);
+    assert_eq!((sound.code, sound.stdout.as_str()), (Some(0), "shop is sound: 1 site, listening on 127.0.0.1:80, running api\n"));
+    let routes = finish(&folder, &path, &["routes", "--listen", ":81", "--workers", "api=3"]);
+    assert!(routes.stdout.starts_with(":81 at :81\n"), "{}", routes.stdout);
+    assert!(routes.stdout.contains("/api/*"), "{}", routes.stdout);
+}
+
+#[test]
+fn a_reload_reads_the_override_file_again_and_a_wrong_one_changes_nothing() {
+    let (folder, path) = placed(site());
+    folder.write("shop.override", "{\n\tgrace_period 1s\n}\n");
+    let server = start(&folder, &path, &[]);
+    let log = |name: &str| {
+        folder.write(
+            "shop.override",
+            format!("site http://localhost:8080 {{\n\tlog {{\n\t\toutput file {name}\n\t}}\n}}\n"),
+        );
+    };
+    log("one.log");
+    let reloaded = finish(&folder, &path, &["reload"]);
+    assert_eq!(reloaded.code, Some(0), "{}", reloaded.stderr);
+    get(&server.address, "/robots.txt");
+    wait_for("the log", || fs::read_to_string(folder.join("one.log")).ok().filter(|text| text.contains("robots")));
+    folder.write("shop.override", "lisen :80\n");
+    let refused = finish(&folder, &path, &["reload"]);
+    assert_eq!(refused.code, Some(1));
+    insta::assert_snapshot!(plain(&refused.stderr, &folder));
+    assert_eq!(get(&server.address, "/robots.txt"), "User-agent: *\n");
+    log("two.log");
+    server.process.signal(Signal::HUP);
+    server.process.wait_for_events("reloaded", 2);
+    get(&server.address, "/robots.txt");
+    wait_for("the log", || fs::read_to_string(folder.join("two.log")).ok().filter(|text| text.contains("robots")));
+}
+
+#[test]
+fn watching_a_pack_watches_its_override_file() {
+    let (folder, path) = placed(site());
+    let server = start(&folder, &path, &["--watch"]);
+    folder.write("shop.override", "{\n\tgrace_period 1s\n}\n");
+    server.process.wait_for_event("reloaded");
+}
+
+#[test]
+fn a_damaged_pack_says_what_is_wrong_and_does_nothing_else() {
+    let (folder, _) = placed(site());
+    let whole = fs::read(site()).expect("the pack");
+    let length = whole.len();
+    let changed = folder.join("changed");
+    let mut told = Vec::new();
+    let mut run = |name: &str, make: &dyn Fn(&Path)| {
+        let _ = fs::remove_file(&changed);
+        fs::copy(site(), &changed).expect("copied");
+        make(&changed);
+        for arguments in [&["--listen", "127.0.0.1:0"][..], &["--version"], &["inspect"]] {
+            let finished = finish(&folder, &changed, arguments);
+            assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{name} {arguments:?}");
+            let text = plain(&finished.stderr, &folder).replace(&length.to_string(), "ALL");
+            if arguments == ["inspect"] {
+                told.push(format!("{name}: {text}"));
+            }
+        }
+    };
+    let open = |path: &Path| OpenOptions::new().read(true).write(true).open(path).expect("opened");
+    run("cut off", &|path| open(path).set_len(length as u64 - 100_000).expect("cut"));
+    run("a byte short", &|path| open(path).set_len(length as u64 - 1).expect("cut"));
+    run("longer", &|path| {
+        let mut file = open(path);
+        file.seek(SeekFrom::End(0)).expect("its end");
+        file.write_all(b"more").expect("written");
+    });
+    run("its index", &|path| {
+        let mut file = open(path);
+        // Before the place at its end, which has 104 bytes.
+        file.seek(SeekFrom::Start(length as u64 - 150)).expect("there");
+        file.write_all(b"\xff\xff\xff\xff").expect("written");
+    });
+    let digits = regex_free(&told.join(""), length);
+    insta::assert_snapshot!(digits);
+}
+
+/// Lengths differ from build to build.
+fn regex_free(text: &str, length: usize) -> String {
+    [(100_000, "LESS"), (1, "ALL-1")]
+        .into_iter()
+        .fold(text.to_owned(), |text, (less, name)| text.replace(&(length - less).to_string(), name))
+        .replace(&(length + 4).to_string(), "ALL+4")
+}
+
+#[test]
+fn a_pack_is_found_by_its_file_also_when_that_was_replaced() {
+    let (folder, path) = placed(site());
+    let mut server = start(&folder, &path, &[]);
+    let status = finish(&folder, &path, &["status"]);
+    assert!(status.stdout.contains(&format!("process {}", server.process.pid())), "{}{}", status.stdout, status.stderr);
+    let newer = folder.join("shop.new");
+    fs::copy(with_app(), &newer).expect("copied");
+    fs::rename(&newer, &path).expect("replaced");
+    assert_eq!(finish(&folder, &path, &["reload"]).code, Some(0));
+    assert_eq!(get(&server.address, "/robots.txt"), "User-agent: *\n", "it goes on with what it was started from");
+    assert_eq!(get(&server.address, "/"), INDEX);
+    let stopped = finish(&folder, &path, &["stop"]);
+    assert_eq!((stopped.code, stopped.stdout.as_str()), (Some(0), "stopped\n"), "{}", stopped.stderr);
+    assert!(server.process.wait().is_some_and(|status| status.success()));
+    let nobody = finish(&folder, &path, &["status"]);
+    assert_eq!(nobody.code, Some(1));
+    insta::assert_snapshot!(plain(&nobody.stderr, &folder));
+}
+
+#[test]
+fn two_packs_run_side_by_side() {
+    let (folder, first) = placed(site());
+    let second = folder.join("second");
+    fs::copy(with_app(), &second).expect("copied");
+    let one = start(&folder, &first, &[]);
+    let two = program(&folder, &second, &["--listen", "127.0.0.1:0", "--log", "json"]).serve();
+    let pid = |path: &Path| finish(&folder, path, &["status"]).stdout;
+    assert!(pid(&first).contains(&format!("process {}", one.process.pid())));
+    assert!(pid(&second).contains(&format!("process {}", two.process.pid())));
+    let again = finish(&folder, &first, &["--listen", "127.0.0.1:0"]);
+    assert_eq!(again.code, Some(1));
+    assert!(again.stderr.contains("already running"), "{}", again.stderr);
+}
+
+#[test]
+fn an_application_runs_from_what_is_unpacked_and_sees_what_was_changed() {
+    if !has_node() {
+        return;
+    }
+    let (folder, path) = placed(with_app());
+    let server = start(&folder, &path, &["--workers", "api=2", "--env", "A={x}", "--env", "MODE=changed"]);
+    let answer: serde_json::Value = serde_json::from_str(&get(&server.address, "/api/")).expect("JSON");
+    assert_eq!((&answer["word"], &answer["MODE"], &answer["A"]), (&"unpacked".into(), &"changed".into(), &"{x}".into()));
+    let file = answer["file"].as_str().expect("a URL");
+    assert!(file.contains("/onehop-pack-") && file.ends_with("/app/api/server.mjs"), "{file}");
+    let workers = finish(&folder, &path, &["workers", "--json"]);
+    let workers: serde_json::Value = serde_json::from_str(&workers.stdout).expect("JSON");
+    assert_eq!(workers[0]["wanted"], 2, "{workers}");
+    // A newer file in its place: the old process still starts workers, with what it is.
+    fs::remove_file(&path).expect("removed");
+    fs::copy(site(), &path).expect("copied");
+    let pid = i32::try_from(answer["pid"].as_i64().expect("a number")).expect("small");
+    let pid = rustix::process::Pid::from_raw(pid).expect("a process");
+    rustix::process::kill_process(pid, Signal::KILL).expect("killed");
+    wait_for("another worker", || {
+        let answer: serde_json::Value = serde_json::from_str(&get(&server.address, "/api/")).ok()?;
+        let workers = finish(&folder, &path, &["workers"]).stdout;
+        (answer["word"] == "unpacked" && workers.contains("2 of 2 workers")).then_some(())
+    });
+}
