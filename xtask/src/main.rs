@@ -73,7 +73,13 @@ Commands:
   bench trust     Whether comparisons may be believed: nginx with itself, and two servers 5 % apart,
                   20 times each. Takes --smoke, --comparisons N, --rounds N, --milliseconds N,
                   --only-apart.
-  dist            Build the static program for Linux into target/dist.
+  dist            Build the static program for Linux, and its packages, into target/dist: a .deb, npm
+                  packages, a wheel, an SBOM, licences of what is inside, SHA256SUMS.
+                  --architectures A,B   of x86_64 and aarch64 (default: this machine's)
+                  --program ARCH=FILE   package this program instead of building one; repeatable
+                  --maintainer TEXT     the .deb's maintainer, `Name <address>`
+                  --output FOLDER       where to put it all (default target/dist)
+                  --check               install each package in a folder, run its program, run lintian
   suites          Long runs: 20 rebuilds, 50,000 requests, long fuzzing, suites by others. Writes
                   tests/suites/results. --smoke runs a short form, --only NAME[,NAME] some of them.
 
@@ -105,7 +111,7 @@ fn main() -> ExitCode {
         ["bench", "tree", options @ ..] => bench::tree(options),
         ["bench", "pack", options @ ..] => bench::pack(options),
         ["bench", "trust", options @ ..] => bench::trust(options),
-        ["dist"] => dist::run(),
+        ["dist", options @ ..] => dist::run(options),
         ["suites", options @ ..] => suites::run(options),
         _ => {
             eprintln!("error: no such command: cargo xtask {}\n\n{HELP}", words.join(" "));

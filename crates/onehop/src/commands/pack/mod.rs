@@ -59,8 +59,7 @@ pub(crate) fn pack(arguments: &Pack) -> Result<(), Failure> {
         trees::look_through(tree, &base, &excluded, &mut notes)?;
     }
     secrets::refuse(&mut notes.secrets)?;
-    let found =
-        arguments.runtime.as_ref().map(|choice| runtime::find(choice, &program.target)).transpose()?;
+    let found = arguments.runtime.as_ref().map(|choice| runtime::find(choice, &program.target)).transpose()?;
 
     let reporter = Reporter::plain();
     let listens = checked.listeners.iter().map(|listener| configuration::show_address(&listener.address));

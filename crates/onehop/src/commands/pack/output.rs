@@ -54,9 +54,7 @@ impl Output {
                 let own = prune::name_of(&base.at("package.json"));
                 let folder = base.folder().file_name().and_then(|name| name.to_str()).map(str::to_owned);
                 PathBuf::from(own.or(folder).ok_or_else(|| {
-                    Failure::wrong(
-                        "neither package.json nor the folder gives the pack a name: onehop pack -o NAME",
-                    )
+                    Failure::wrong("neither package.json nor the folder gives the pack a name: onehop pack -o NAME")
                 })?)
             }
         };

@@ -1,0 +1,172 @@
+//! `cargo xtask dist`: what is given to people who do not build onehop themselves.
+//!
+//! This file knows the order: programs, what is inside them, packages around them, sums of all. Each package has a
+//! file of its own; none of them touches the disk. The same commit gives the same bytes: every time in a package is
+//! `SOURCE_DATE_EPOCH`, else the commit's.
+
+mod architecture;
+mod build;
+mod check;
+mod deb;
+mod elf;
+mod inside;
+mod notices;
+mod npm;
+mod pages;
+mod release;
+mod sbom;
+mod sums;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod wheel;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::ground::{Options, WrongUsage};
+use crate::{Outcome, ground};
+
+use self::architecture::Architecture;
+use self::inside::Inside;
+use self::pages::Pages;
+use self::release::Release;
+
+/// One program with what is told about its inside.
+struct Part {
+    architecture: Architecture,
+    program: Vec<u8>,
+    /// CycloneDX, as JSON.
+    sbom: Vec<u8>,
+    /// Licences of what is linked into it.
+    notices: Vec<u8>,
+}
+
+/// What was asked for.
+struct Wish {
+    architectures: Vec<Architecture>,
+    programs: BTreeMap<Architecture, PathBuf>,
+    maintainer: Option<String>,
+    output: Option<PathBuf>,
+    check: bool,
+}
+
+/// Builds the programs that were not given, and packages all of them.
+pub(crate) fn run(words: &[&str]) -> Outcome {
+    let wish = Wish::read(words)?;
+    let release = Release::of_checkout(wish.maintainer)?;
+    let mut programs = Vec::new();
+    for &architecture in &wish.architectures {
+        let path = match wish.programs.get(&architecture) {
+            Some(path) => path.clone(),
+            None => build::build(architecture, &release)?,
+        };
+        programs.push((architecture, path));
+    }
+    let mut parts = Vec::new();
+    for (architecture, path) in &programs {
+        parts.push(part(&release, *architecture, path, wish.programs.contains_key(architecture))?);
+    }
+    let pages = Pages::ask(programs.iter().map(|(_, path)| path.as_path()))?;
+
+    let folder = match wish.output {
+        Some(folder) => folder,
+        None => ground::target_folder("dist")?,
+    };
+    std::fs::create_dir_all(&folder).map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
+    let mut files = package(&release, &pages, &parts)?;
+    files.insert("SHA256SUMS".to_owned(), sums::lines(&files).into_bytes());
+    for (name, bytes) in &files {
+        put(&folder.join(name), bytes, name.starts_with("onehop-linux-") && !name.ends_with(".json"))?;
+        println!("{:>10} bytes  {}", bytes.len(), folder.join(name).display());
+    }
+    match wish.check {
+        true => check::run(&folder, &release, &parts),
+        false => Ok(()),
+    }
+}
+
+impl Wish {
+    fn read(words: &[&str]) -> Outcome<Wish> {
+        let mut options = Options::new(words);
+        let host = Architecture::of_this_machine();
+        let mut programs = BTreeMap::new();
+        while let Some(word) = options.value("--program")? {
+            let (name, path) =
+                word.split_once('=').ok_or_else(|| WrongUsage(format!("--program {word}: write ARCH=FILE")))?;
+            programs.insert(Architecture::named(name)?, PathBuf::from(path));
+        }
+        let architectures = match options.value("--architectures")? {
+            Some(list) => list.split(',').map(Architecture::named).collect::<Outcome<_>>()?,
+            None if !programs.is_empty() => programs.keys().copied().collect(),
+            None => vec![host.ok_or("no program is built for this machine's architecture: name --architectures")?],
+        };
+        let wish = Wish {
+            architectures,
+            programs,
+            maintainer: options.value("--maintainer")?,
+            output: options.value("--output")?.map(PathBuf::from),
+            check: options.flag("--check"),
+        };
+        options.finish()?;
+        Ok(wish)
+    }
+}
+
+/// Reads a program and finds out what is inside. One that was given may need shared libraries, for tests; one that
+/// was built here may not.
+fn part(release: &Release, architecture: Architecture, path: &Path, was_given: bool) -> Outcome<Part> {
+    let program = std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let facts = elf::Facts::of(&program).map_err(|reason| format!("{}: {reason}", path.display()))?;
+    if facts.machine != architecture.elf_machine() {
+        return Err(format!("{} is not a program for {}", path.display(), architecture.name()).into());
+    }
+    match &facts.interpreter {
+        None => {}
+        Some(loader) if was_given => {
+            println!("remark: {} needs {loader} and shared libraries: for tests only", path.display());
+        }
+        Some(loader) => return Err(format!("{} is not static: it needs {loader}", path.display()).into()),
+    }
+    // Another architecture's runs only where an emulator is registered with the kernel.
+    match ground::output_of(path, &["--version"]) {
+        Some(version) if version != format!("onehop {}", release.version) => {
+            return Err(format!("{} says {version:?}, the checkout is {}", path.display(), release.version).into());
+        }
+        Some(_) => {}
+        None => println!("remark: {} does not run on this machine and was not tried", path.display()),
+    }
+    let inside = Inside::of(architecture)?;
+    let sbom = sbom::write(release, architecture, &inside, &program)?;
+    Ok(Part { architecture, program, sbom, notices: notices::write(release, &inside).into_bytes() })
+}
+
+/// Every file of the release but its sums, by name.
+fn package(release: &Release, pages: &Pages, parts: &[Part]) -> Outcome<BTreeMap<String, Vec<u8>>> {
+    let mut files = BTreeMap::new();
+    for part in parts {
+        let architecture = part.architecture;
+        files.insert(format!("onehop-linux-{}", architecture.name()), part.program.clone());
+        files.insert(format!("onehop-linux-{}.cdx.json", architecture.name()), part.sbom.clone());
+        files.insert(deb::file_name(release, architecture), deb::write(release, part, pages)?);
+        files.insert(npm::platform_file_name(release, architecture), npm::platform(release, part)?);
+        files.insert(wheel::file_name(release, architecture), wheel::write(release, part)?);
+    }
+    if let Some(first) = parts.first() {
+        files.insert("THIRD-PARTY-LICENSES.txt".to_owned(), first.notices.clone());
+    }
+    files.insert(npm::main_file_name(release), npm::main(release)?);
+    Ok(files)
+}
+
+/// Written under another name first: a program that runs cannot be overwritten, only replaced.
+fn put(path: &Path, bytes: &[u8], is_program: bool) -> Outcome {
+    use std::os::unix::fs::PermissionsExt as _;
+    let failed = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
+    let beside = path.with_extension("part");
+    std::fs::write(&beside, bytes).map_err(failed)?;
+    let mode = if is_program { 0o755 } else { 0o644 };
+    std::fs::set_permissions(&beside, std::fs::Permissions::from_mode(mode)).map_err(failed)?;
+    std::fs::rename(&beside, path).map_err(failed)?;
+    Ok(())
+}
