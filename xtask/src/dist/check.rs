@@ -74,7 +74,8 @@ impl Check<'_> {
         let dpkg = |word: &str, subject: &Path| {
             let mut dpkg = Command::new("dpkg");
             dpkg.arg(format!("--root={}", root.display())).arg(format!("--log={}/log", root.display()));
-            dpkg.args(["--force-not-root", "--force-script-chrootless", "--force-depends", word]).arg(subject);
+            dpkg.args(["--force-not-root", "--force-script-chrootless", "--force-depends", word])
+                .arg(subject);
             quiet(&mut dpkg)
         };
         dpkg("--install", &package)?;
@@ -124,7 +125,8 @@ impl Check<'_> {
         let project = self.subfolder("project")?;
         std::fs::write(project.join("package.json"), "{ \"private\": true }\n")?;
         let mut npm = Command::new("npm");
-        npm.args(["install", "--offline", "--no-audit", "--no-fund", "--ignore-scripts"]).current_dir(&project);
+        npm.args(["install", "--offline", "--no-audit", "--no-fund", "--ignore-scripts"])
+            .current_dir(&project);
         npm.arg(self.package(&npm::platform_file_name(self.release, self.architecture))?);
         quiet(npm.arg(self.package(&npm::main_file_name(self.release))?))?;
         let launcher = project.join("node_modules/.bin/onehop");

@@ -92,14 +92,17 @@ impl Wish {
         let host = Architecture::of_this_machine();
         let mut programs = BTreeMap::new();
         while let Some(word) = options.value("--program")? {
-            let (name, path) =
-                word.split_once('=').ok_or_else(|| WrongUsage(format!("--program {word}: write ARCH=FILE")))?;
+            let (name, path) = word
+                .split_once('=')
+                .ok_or_else(|| WrongUsage(format!("--program {word}: write ARCH=FILE")))?;
             programs.insert(Architecture::named(name)?, PathBuf::from(path));
         }
         let architectures = match options.value("--architectures")? {
             Some(list) => list.split(',').map(Architecture::named).collect::<Outcome<_>>()?,
             None if !programs.is_empty() => programs.keys().copied().collect(),
-            None => vec![host.ok_or("no program is built for this machine's architecture: name --architectures")?],
+            None => {
+                vec![host.ok_or("no program is built for this machine's architecture: name --architectures")?]
+            }
         };
         let wish = Wish {
             architectures,
@@ -131,7 +134,9 @@ fn part(release: &Release, architecture: Architecture, path: &Path, was_given: b
     // Another architecture's runs only where an emulator is registered with the kernel.
     match ground::output_of(path, &["--version"]) {
         Some(version) if version != format!("onehop {}", release.version) => {
-            return Err(format!("{} says {version:?}, the checkout is {}", path.display(), release.version).into());
+            return Err(
+                format!("{} says {version:?}, the checkout is {}", path.display(), release.version).into()
+            );
         }
         Some(_) => {}
         None => println!("remark: {} does not run on this machine and was not tried", path.display()),

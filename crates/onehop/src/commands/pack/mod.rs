@@ -59,7 +59,8 @@ pub(crate) fn pack(arguments: &Pack) -> Result<(), Failure> {
         trees::look_through(tree, &base, &excluded, &mut notes)?;
     }
     secrets::refuse(&mut notes.secrets)?;
-    let found = arguments.runtime.as_ref().map(|choice| runtime::find(choice, &program.target)).transpose()?;
+    let found =
+        arguments.runtime.as_ref().map(|choice| runtime::find(choice, &program.target)).transpose()?;
 
     let reporter = Reporter::plain();
     let listens = checked.listeners.iter().map(|listener| configuration::show_address(&listener.address));
@@ -97,7 +98,16 @@ pub(crate) fn pack(arguments: &Pack) -> Result<(), Failure> {
     for sentence in notes.sentences() {
         reporter.warn(sentence);
     }
-    let made = shown::Made { output: &output, index: &index, bytes, digest, length, notes: &notes, apps: &apps.apps, image: image.as_ref() };
+    let made = shown::Made {
+        output: &output,
+        index: &index,
+        bytes,
+        digest,
+        length,
+        notes: &notes,
+        apps: &apps.apps,
+        image: image.as_ref(),
+    };
     super::pages::print(&made.text(base.folder()));
     Ok(())
 }

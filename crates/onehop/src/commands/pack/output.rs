@@ -54,12 +54,16 @@ impl Output {
                 let own = prune::name_of(&base.at("package.json"));
                 let folder = base.folder().file_name().and_then(|name| name.to_str()).map(str::to_owned);
                 PathBuf::from(own.or(folder).ok_or_else(|| {
-                    Failure::wrong("neither package.json nor the folder gives the pack a name: onehop pack -o NAME")
+                    Failure::wrong(
+                        "neither package.json nor the folder gives the pack a name: onehop pack -o NAME",
+                    )
                 })?)
             }
         };
         let name = path.file_name().and_then(|name| name.to_str());
-        let name = name.ok_or_else(|| Failure::wrong(format!("{} is no name of a file", path.display())))?.to_owned();
+        let name = name
+            .ok_or_else(|| Failure::wrong(format!("{} is no name of a file", path.display())))?
+            .to_owned();
         let path = match image {
             Some(image) if is_only_for_image => image.with_file_name(&name),
             _ => path,
@@ -106,7 +110,9 @@ impl Output {
 
     /// Refuses to write where a site would serve it.
     pub(super) fn is_not_served(&self, base: &Base, roots: &[String]) -> Result<(), Failure> {
-        for (file, root) in self.files().into_iter().flat_map(|file| roots.iter().map(move |root| (file, root))) {
+        for (file, root) in
+            self.files().into_iter().flat_map(|file| roots.iter().map(move |root| (file, root)))
+        {
             let Ok(folder) = fs::canonicalize(folder_of(file)) else { continue };
             if fs::canonicalize(base.at(root)).is_ok_and(|root| folder.starts_with(root)) {
                 let shown = if root.is_empty() { base.folder().display().to_string() } else { root.clone() };

@@ -79,7 +79,12 @@ pub(super) struct Gathering<'a> {
 }
 
 impl<'a> Gathering<'a> {
-    pub(super) fn new(base: &'a Base, excluded: &'a Excluded, notes: &'a mut Notes, outputs: &[&Path]) -> Self {
+    pub(super) fn new(
+        base: &'a Base,
+        excluded: &'a Excluded,
+        notes: &'a mut Notes,
+        outputs: &[&Path],
+    ) -> Self {
         Self {
             base,
             excluded,
