@@ -2,35 +2,18 @@
 // no temporary folder. What they answer is compared with what onehop answers from the folder that was packed.
 
 import assert from "node:assert/strict";
-import { spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
-import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
-import { request } from "node:http";
+import { spawnSync } from "node:child_process";
+import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
-import { setImmediate } from "node:timers/promises";
 import { test } from "node:test";
-import { ONEHOP, ROOT, freePort, run, startOnehop, workFolder } from "./program.mjs";
+import { PLACE, STATIC, ask, packIntoRoot, skip, startInRoot, stopInRoot, until } from "./empty-root.mjs";
+import { ROOT, freePort, run, startOnehop, workFolder } from "./program.mjs";
 
-/** An onehop that needs no libraries: in an empty root there are none. */
-const STATIC = process.env.ONEHOP_STATIC ?? ONEHOP;
 /** Bun, where it is to be tested as well. */
 const BUN = process.env.ONEHOP_BUN;
-const DEADLINE_MS = 60_000;
 /** A first page takes a few milliseconds; a debug build on a machine that does other things may need more. */
 const FIRST_PAGE_MS = 1_000;
-/** Where a pack unpacks in an empty root. */
-const PLACE = "/var/cache/onehop";
-
-const skip = (() => {
-  if (process.getuid() !== 0) return "only root may change the root directory";
-  if (!existsSync(STATIC)) return `${STATIC} is not there`;
-  // The kind of a segment that names a loader (PT_INTERP) is 3.
-  const bytes = readFileSync(STATIC);
-  const at = Number(bytes.readBigUInt64LE(32));
-  const kinds = Array.from({ length: bytes.readUInt16LE(56) }, (_, number) => bytes.readUInt32LE(at + number * 56));
-  return kinds.includes(3) ? `${STATIC} is not static: name one that is with ONEHOP_STATIC` : false;
-})();
+const NODE = ["--runtime", "node"];
 
 /** A folder with these files, whose site listens on a port that is free. */
 async function project(context, fill) {
@@ -49,85 +32,6 @@ function example(name, parts) {
       cpSync(join(ROOT, "examples", name, part), join(folder, part), { recursive: true, preserveTimestamps: true });
     }
   };
-}
-
-/** Packs it into a root directory of its own. */
-async function pack(context, { file }, options = ["--runtime", "node"]) {
-  const root = join(workFolder(context), "root");
-  mkdirSync(root);
-  const packed = join(root, "shop");
-  const begun = performance.now();
-  const done = await run(STATIC, ["pack", file, "-o", packed, ...options]);
-  assert.equal(done.code, 0, done.stderr);
-  context.diagnostic(`packed in ${Math.round(performance.now() - begun)} ms: ${statSync(packed).size} bytes`);
-  assert.deepEqual(readdirSync(root), ["shop"]);
-  return root;
-}
-
-/** Starts it with nothing else in its root, and says when its first page came. */
-async function startInEmptyRoot(context, root, port, path = "/", prefix = []) {
-  const begun = performance.now();
-  const child = spawn(prefix[0] ?? "chroot", [...prefix.slice(1), ...(prefix.length ? ["chroot"] : []), root, "/shop", "--log", "json"], {
-    stdio: ["ignore", "ignore", "pipe"],
-    env: { PATH: process.env.PATH },
-  });
-  context.after(() => child.exitCode ?? child.kill("SIGKILL"));
-  const lines = [];
-  createInterface({ input: child.stderr }).on("line", (line) => lines.push(line));
-  const running = {
-    child,
-    lines,
-    exited: once(child, "exit").then(([code, signal]) => ({ code, signal })),
-    ask: (path, init) => ask(port, path, init),
-  };
-  while (true) {
-    const first = await ask(port, path).catch(() => null);
-    if (first?.status === 200) break;
-    const said = lines.join("\n");
-    assert.equal(child.exitCode, null, said);
-    assert.ok(performance.now() - begun < DEADLINE_MS, `no page: ${said}`);
-    await setImmediate();
-  }
-  running.firstPage = performance.now() - begun;
-  context.diagnostic(`first answer of ${path} after ${running.firstPage.toFixed(1)} ms`);
-  return running;
-}
-
-/** One request on a connection of its own. */
-function ask(port, path, { method = "GET", headers = {}, body } = {}) {
-  return new Promise((resolve, reject) => {
-    const asked = request({ host: "127.0.0.1", port, path, method, agent: false, headers: { host: `localhost:${port}`, ...headers } });
-    asked.on("error", reject);
-    asked.on("response", async (response) => {
-      const body = Buffer.concat(await response.toArray());
-      const own = new Set(["date", "last-modified"]);
-      const fields = Object.entries(response.headers).filter(([name]) => !own.has(name)).sort();
-      resolve({ status: response.statusCode, fields, headers: response.headers, body });
-    });
-    asked.end(body);
-  });
-}
-
-/** Asks until the answer is as expected: an application starts while pages are served. */
-async function until(what, fits) {
-  const begun = performance.now();
-  while (true) {
-    const answer = await what();
-    if (fits(answer)) return answer;
-    assert.ok(performance.now() - begun < DEADLINE_MS, `${answer.status} ${answer.body}`);
-    await setImmediate();
-  }
-}
-
-async function stop(running, root) {
-  running.child.kill("SIGTERM");
-  assert.deepEqual(await running.exited, { code: 0, signal: null }, running.lines.join("\n"));
-  // Everything that it needed was in it, and everything that it made is where it unpacks.
-  for (const path of readdirSync(root, { recursive: true, withFileTypes: true })) {
-    if (path.isDirectory()) continue;
-    const inside = join(path.parentPath, path.name).slice(root.length);
-    assert.ok(inside === "/shop" || inside.startsWith(`${PLACE}/onehop-`), inside);
-  }
 }
 
 /** The same answers from the folder, in every encoding. */
@@ -153,20 +57,20 @@ async function compareWithFolder(context, { folder }, port, paths) {
 
 test("a page is there at once in an empty root, and as from its folder", { skip }, async (context) => {
   const made = await project(context, example("quickstart", ["dist"]));
-  const root = await pack(context, made, []);
-  const running = await startInEmptyRoot(context, root, made.port);
+  const root = await packIntoRoot(context, made.file);
+  const running = await startInRoot(context, root, made.port);
   assert.ok(running.firstPage < FIRST_PAGE_MS, `${running.firstPage} ms`);
   const assets = readdirSync(join(made.folder, "dist/assets")).map((name) => `/assets/${name}`);
   await compareWithFolder(context, made, made.port, ["/", "/items/42", "/favicon.svg", "/nothing.js", ...assets]);
-  await stop(running, root);
+  await stopInRoot(running, root);
   assert.deepEqual(readdirSync(root), ["shop"], "nothing had to be unpacked");
 });
 
 test("a handler answers in an empty root with the Node.js of its pack", { skip }, async (context) => {
   const made = await project(context, example("api", ["dist", "api"]));
-  const root = await pack(context, made);
+  const root = await packIntoRoot(context, made.file, NODE);
   for (const time of ["first", "second"]) {
-    const running = await startInEmptyRoot(context, root, made.port);
+    const running = await startInRoot(context, root, made.port);
     assert.ok(running.firstPage < FIRST_PAGE_MS, `${time}: ${running.firstPage} ms`);
     const begun = performance.now();
     const notes = await until(() => running.ask("/api/notes"), ({ status }) => status === 200);
@@ -174,7 +78,7 @@ test("a handler answers in an empty root with the Node.js of its pack", { skip }
     assert.equal(JSON.parse(notes.body).length, 1);
     const posted = { method: "POST", headers: { "content-type": "application/json" }, body: '{"text":"milk"}' };
     assert.equal((await running.ask("/api/notes", posted)).status, 201);
-    await stop(running, root);
+    await stopInRoot(running, root);
   }
 });
 
@@ -183,14 +87,14 @@ test("an Express application and its dependencies need nothing of the machine", 
     example("express", ["server.js", "dist", "files", "package.json", "package-lock.json"])(folder);
     cpSync(join(ROOT, "tests/e2e/node_modules"), join(folder, "node_modules"), { recursive: true });
   });
-  const root = await pack(context, made);
-  const running = await startInEmptyRoot(context, root, made.port);
+  const root = await packIntoRoot(context, made.file, NODE);
+  const running = await startInRoot(context, root, made.port);
   assert.ok(running.firstPage < FIRST_PAGE_MS, `${running.firstPage} ms`);
   const notes = await until(() => running.ask("/api/notes"), ({ status }) => status === 200);
   assert.equal(notes.headers["x-powered-by"], "Express");
   assert.deepEqual(JSON.parse((await running.ask("/api/nothing")).body), { error: "there is nothing at /api/nothing" });
   await compareWithFolder(context, made, made.port, ["/", "/page.js"]);
-  await stop(running, root);
+  await stopInRoot(running, root);
 });
 
 /** What applications start, and where they find themselves. */
@@ -238,8 +142,8 @@ function family(runtime = "") {
 
 test("processes and threads that an application starts run with the same Node.js", { skip }, async (context) => {
   const made = await project(context, family());
-  const root = await pack(context, made);
-  const running = await startInEmptyRoot(context, root, made.port);
+  const root = await packIntoRoot(context, made.file, NODE);
+  const running = await startInRoot(context, root, made.port);
   const told = async (name) => {
     const answer = await until(() => running.ask(`/api/${name}`), ({ status }) => status !== 503);
     assert.equal(answer.status, 200, `${name}: ${answer.body}\n${running.lines.join("\n")}`);
@@ -253,13 +157,13 @@ test("processes and threads that an application starts run with the same Node.js
   assert.deepEqual(await told("fork"), { path: self.path });
   assert.equal(await told("bare"), "42");
   assert.equal(await told("thread"), 42);
-  await stop(running, root);
+  await stopInRoot(running, root);
 });
 
 test("without a runtime in it and on the machine, the reason says what to do", { skip }, async (context) => {
   const made = await project(context, family());
-  const root = await pack(context, made, []);
-  const running = await startInEmptyRoot(context, root, made.port);
+  const root = await packIntoRoot(context, made.file);
+  const running = await startInRoot(context, root, made.port);
   const fits = (line) => line.includes("--runtime node") && line.includes("install Node.js");
   await until(async () => ({ status: 0, body: running.lines.join("\n") }), ({ body }) => fits(body));
   running.child.kill("SIGTERM");
@@ -270,14 +174,14 @@ test("without a runtime in it and on the machine, the reason says what to do", {
 const skipBun = skip || (BUN ? false : "name a Bun with ONEHOP_BUN");
 test("a handler answers with the Bun of its pack, where there is /proc", { skip: skipBun }, async (context) => {
   const made = await project(context, family("bun"));
-  const root = await pack(context, made, ["--runtime", `bun=${BUN}`]);
+  const root = await packIntoRoot(context, made.file, ["--runtime", `bun=${BUN}`]);
   mkdirSync(join(root, "proc"));
   const mounted = ["unshare", "--mount", "sh", "-c", `mount -t proc proc "$2/proc" && exec "$@"`, "sh"];
-  const running = await startInEmptyRoot(context, root, made.port, "/", mounted);
+  const running = await startInRoot(context, root, made.port, { prefix: mounted });
   const self = await until(() => running.ask("/api/self"), ({ status }) => status === 200);
   assert.match(JSON.parse(self.body).path, /\/runtime\/bin\/bun$/);
   assert.equal((await running.ask("/api/thread")).body.toString(), "42");
-  await stop(running, root);
+  await stopInRoot(running, root);
 });
 
 test("a runtime that is none is refused before anything is written", { skip: existsSync(STATIC) ? false : "no onehop" }, async (context) => {
@@ -286,7 +190,7 @@ test("a runtime that is none is refused before anything is written", { skip: exi
   copyFileSync("/bin/true", join(made.folder, "../true"));
   for (const [option, expected] of [
     ["deno", "write node, bun"],
-    ["node=/nothing/node", "cannot be"],
+    ["node=/nothing/node", "/nothing/node: No such file"],
     [`node=${join(made.folder, "../true")}`, "does not answer as Node.js"],
   ]) {
     const done = await run(STATIC, ["pack", made.file, "-o", out, "--runtime", option]);

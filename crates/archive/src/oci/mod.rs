@@ -98,12 +98,8 @@ pub fn write(
 ) -> Result<Written, ImageError> {
     let failed = |error| ImageError::Pack { path: path.to_owned(), error };
     let (pack, index) = Pack::open(path).map_err(failed)?;
-    let architecture = image::architecture(&index.target)?;
     let file = File::open(path)?;
-    if let Some(loader) = program::loader(&file, pack.place().program)? {
-        let machine = index.target.split('-').next().unwrap_or_default().to_owned();
-        return Err(ImageError::Dynamic { loader, machine });
-    }
+    let architecture = can_hold(&file, &index.target)?;
     let name = image::program_name(&index.name);
     let created = settings.created.unwrap_or(0);
     let mut layers = Vec::new();
@@ -121,6 +117,30 @@ pub fn write(
     Ok(Written { manifest, bytes, layers, architecture, ports, warnings })
 }
 
+/// Whether a program can run in an image, and the name that images have for its architecture.
+///
+/// # Errors
+///
+/// Why it cannot, or the system refuses.
+pub fn can_hold(program: &File, target: &str) -> Result<&'static str, ImageError> {
+    let architecture = image::architecture(target)?;
+    if let Some(loader) = program::loader(program, program.metadata()?.len())? {
+        let machine = target.split('-').next().unwrap_or_default().to_owned();
+        return Err(ImageError::Dynamic { loader, machine });
+    }
+    Ok(architecture)
+}
+
+/// Whether a file is an image as [`write()`] makes it.
+pub fn is_image(path: &Path) -> bool {
+    let mut name = [0; FIRST_NAME.len() + 1];
+    let read = File::open(path).and_then(|mut file| file.read_exact(&mut name));
+    read.is_ok() && name.strip_suffix(b"\0") == Some(FIRST_NAME.as_bytes())
+}
+
+/// The first file of an image.
+const FIRST_NAME: &str = "oci-layout";
+
 /// The file: what it is first, then its pieces by name.
 fn assemble(
     about: &Image<'_>,
@@ -133,7 +153,7 @@ fn assemble(
     let index = about.index_json(&Descriptor::of(image::MANIFEST_TYPE, manifest));
     let docker = about.docker_manifest(&Digest::of(config));
     for (name, content) in
-        [("oci-layout", image::LAYOUT), ("index.json", &index[..]), ("manifest.json", &docker[..])]
+        [(FIRST_NAME, image::LAYOUT), ("index.json", &index[..]), ("manifest.json", &docker[..])]
     {
         layer::file(&mut tar, name, 0o644, created, content.len() as u64, content)?;
     }

@@ -44,6 +44,8 @@ pub(super) const PT_LOAD: u32 = 1;
 pub(super) const PT_DYNAMIC: u32 = 2;
 pub(super) const PT_INTERP: u32 = 3;
 pub(super) const PT_NOTE: u32 = 4;
+pub(super) const PT_GNU_RELRO: u32 = 0x6474_e552;
+pub(super) const PT_GNU_PROPERTY: u32 = 0x6474_e553;
 pub(super) const PF_R: u32 = 4;
 
 pub(super) const DT_NULL: u64 = 0;

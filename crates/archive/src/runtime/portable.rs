@@ -9,8 +9,8 @@
 //! processes that the program starts do not inherit it.
 
 use super::elf::{
-    DT_DEBUG, DT_NULL, DT_RPATH, DT_RUNPATH, DT_STRTAB, ENTRY_BYTES, Elf, Entry, PF_R, PT_DYNAMIC, PT_INTERP,
-    PT_LOAD, PT_NOTE, Segment,
+    DT_DEBUG, DT_NULL, DT_RPATH, DT_RUNPATH, DT_STRTAB, ENTRY_BYTES, Elf, Entry, PF_R, PT_DYNAMIC,
+    PT_GNU_PROPERTY, PT_GNU_RELRO, PT_INTERP, PT_LOAD, PT_NOTE, Segment,
 };
 
 /// Room for one path, in bytes with a zero at its end: two fill the smallest page, and the kernel takes no loader's
@@ -70,13 +70,19 @@ pub(super) fn forget_folders(bytes: &mut [u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// The same number of segments, with one more to load in the place of a note: nobody who runs the program reads
-/// notes that name its build. Those to load stay in the order of their addresses.
+/// What may give way to one more segment, the best first: notes that name its build, what processors it is protected on,
+/// and what becomes read-only once it is started. More segments need a table elsewhere, which kernels before 5.18 tell
+/// programs wrongly (`AT_PHDR`).
+const GIVING_WAY: [u32; 3] = [PT_NOTE, PT_GNU_PROPERTY, PT_GNU_RELRO];
+
+/// The same number of segments, with one more to load in the place of one that is not needed. Those to load stay in the
+/// order of their addresses.
 fn rearranged(segments: &[Segment], loader: Segment, room: Segment) -> Result<Vec<Segment>, String> {
     let mut all = segments.to_vec();
-    let note = all.iter().rposition(|segment| segment.kind == PT_NOTE);
-    let note = note.ok_or("has no part that could give way to the path of its loader")?;
-    all.remove(note);
+    let mut places =
+        GIVING_WAY.iter().filter_map(|kind| all.iter().rposition(|segment| segment.kind == *kind));
+    let place = places.next().ok_or("has no part that could give way to the path of its loader")?;
+    all.remove(place);
     let last = all.iter().rposition(|segment| segment.kind == PT_LOAD).ok_or("has nothing to load")?;
     all.insert(last + 1, room);
     for segment in all.iter_mut().filter(|segment| segment.kind == PT_INTERP) {

@@ -97,6 +97,27 @@ fn a_portable_program_uses_its_own_loader_and_libraries_and_nothing_of_the_machi
 }
 
 #[test]
+fn a_program_of_musl_takes_its_loader_along_as_its_c_library() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = "#include <stdio.h>\nint main(void) { puts(\"hello\"); return 0; }";
+    let file = folder.path().join("greet.c");
+    std::fs::write(&file, source).expect("written");
+    let made = folder.path().join("greet");
+    let done = Command::new("musl-gcc").arg(&file).arg("-o").arg(&made).output();
+    if !done.is_ok_and(|done| done.status.success()) {
+        // Machines without musl-tools; that glibc's programs run is shown above.
+        return;
+    }
+    let portable = make_portable(&made, "greet", &Places::of_this_machine()).expect("portable");
+    let names: Vec<&str> = portable.libraries.iter().map(|library| library.name.as_str()).collect();
+    assert!(matches!(names[..], [name] if name.starts_with("ld-musl-")), "{names:?}");
+    let placed = folder.path().join("placed");
+    let done =
+        Command::new(unpack(&portable, "greet", &placed)).env_clear().output().expect("its loader is there");
+    assert_eq!(String::from_utf8_lossy(&done.stdout), "hello\n");
+}
+
+#[test]
 fn a_static_program_is_taken_as_it_is() {
     let folder = tempfile::tempdir().expect("a folder");
     let made = compile(folder.path(), "int main(void) { return 0; }", "static", &["-static"]);

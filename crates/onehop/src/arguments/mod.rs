@@ -4,6 +4,7 @@
 //! since a line to copy teaches faster than a list of options.
 
 mod bench;
+mod oci;
 mod pack;
 mod packed;
 mod proxy;
@@ -23,6 +24,7 @@ use crate::listen;
 pub(crate) use self::bench::{
     AmongForeign, Bench, BenchCommand, Collection, Compare, Load, Max, Output, Request, Shape,
 };
+pub(crate) use self::oci::OciArguments;
 pub(crate) use self::pack::{Inspect, InspectView, Pack};
 pub(crate) use self::packed::{Changes, PackedArguments, PackedCommand, Title};
 pub(crate) use self::proxy::Proxy;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{File, RuntimeChoice};
+use super::{File, OciArguments, RuntimeChoice};
 
 /// `onehop pack`
 #[derive(Debug, Args)]
@@ -23,6 +23,7 @@ use super::{File, RuntimeChoice};
         onehop pack --exclude .env --exclude '**/*.map'\n  \
         onehop pack --runtime node              with Node.js, for machines without it\n  \
         onehop pack --target ./onehop-aarch64   for another architecture, with that onehop in front\n  \
+        onehop pack --oci shop.tar --tag shop:1.2     a container image (docs/guide/containers.md)\n  \
         onehop inspect shop                     what is in it\n\n\
         Exit codes: 0 packed, 1 failed, 2 wrong usage or configuration, or something that must not be packed."
 )]
@@ -41,6 +42,8 @@ pub(crate) struct Pack {
     /// The onehop that is to stand in front, for another architecture [default: this one]
     #[arg(long, value_name = "ONEHOP")]
     pub(crate) target: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) oci: OciArguments,
 }
 
 /// `onehop inspect`

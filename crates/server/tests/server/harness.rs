@@ -9,6 +9,7 @@ use std::time::Duration;
 use onehop_config::checked::{Admin, Checked, ListenAddress};
 use onehop_config::{FileKind, FileSource, load};
 use onehop_server::control::SuperviseOptions;
+use onehop_server::control::packed::Packed;
 use onehop_server::limits::Timeouts;
 use onehop_server::{Event, Options, Running, Server, StartError};
 use tempfile::TempDir;
@@ -27,6 +28,7 @@ pub(crate) struct Wishes {
     pub(crate) threads: usize,
     pub(crate) timeouts: Timeouts,
     pub(crate) connections_max: Option<usize>,
+    pub(crate) packed: Option<Packed>,
     /// What is changed in the settings after they were read.
     pub(crate) amend: Option<Arc<Amend>>,
 }
@@ -35,7 +37,7 @@ pub(crate) type Amend = dyn Fn(&mut Checked) + Send + Sync;
 
 impl Default for Wishes {
     fn default() -> Self {
-        Self { threads: 1, timeouts: Timeouts::default(), connections_max: None, amend: None }
+        Self { threads: 1, timeouts: Timeouts::default(), connections_max: None, packed: None, amend: None }
     }
 }
 
@@ -91,7 +93,7 @@ impl TestServer {
             supervise: SuperviseOptions::default(),
             timeouts: wishes.timeouts,
             connections_max: wishes.connections_max.and_then(NonZeroUsize::new),
-            packed: None,
+            packed: wishes.packed,
         };
         let running = Server::start(checked, options)?;
         Ok(Self { running: Some(running), folder, events: Mutex::new(events) })

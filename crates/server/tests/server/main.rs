@@ -17,6 +17,9 @@ mod heads;
 mod hosts;
 mod listeners;
 mod observed;
+mod packed;
+#[path = "../packing/mod.rs"]
+mod packing;
 mod places;
 mod programs;
 mod proxy;

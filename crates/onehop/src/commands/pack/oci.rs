@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use onehop_archive::oci::{self, ImageError, Reference, Settings};
 
+use super::output::{Program, folder_of};
 use crate::arguments::OciArguments;
 use crate::failure::Failure;
 use crate::units::bytes;
@@ -14,7 +15,9 @@ use crate::units::bytes;
 /// An image that lies where it was asked for.
 #[derive(Debug)]
 pub(super) struct Image {
-    /// A line for a person: what it is called, how large it is, how it is loaded.
+    /// Its file.
+    pub(super) path: PathBuf,
+    /// For a person: what it is called, how large it is.
     pub(super) told: String,
     /// What will probably not be as it was meant.
     pub(super) warnings: Vec<String>,
@@ -38,25 +41,53 @@ pub(super) fn write(pack: &Path, name: &str, asked: &OciArguments) -> Result<Opt
         // It may never have been there.
         let _ = fs::remove_file(&unfinished);
         match error {
-            ImageError::Dynamic { .. } | ImageError::Target(_) => Failure::wrong(error.to_string()),
-            ImageError::Pack { .. } => Failure::failed(error.to_string()),
             ImageError::Io(_) => Failure::failed(format!("{}: {error}", path.display())),
+            error => failure(error),
         }
     })?;
     let told = format!(
-        "{}: image {} for {}, {}; load it with `podman load -i {0}` or `docker load -i {0}`",
+        "{}, {}, {} for linux/{}",
         path.display(),
+        bytes(written.bytes),
         settings.reference.short(),
         written.architecture,
-        bytes(written.bytes),
     );
-    Ok(Some(Image { told, warnings: written.warnings }))
+    Ok(Some(Image { path: path.clone(), told, warnings: written.warnings }))
+}
+
+/// Whether the program can stand in an image, before anything is written.
+pub(super) fn may_hold(program: &Program) -> Result<(), Failure> {
+    oci::can_hold(&program.file, &program.target).map(drop).map_err(failure)
+}
+
+/// Whether an image may be written there: over one, but over nothing else.
+pub(super) fn may_be_written(path: &Path) -> Result<(), Failure> {
+    let shown = path.display();
+    if !folder_of(path).is_dir() {
+        return Err(Failure::wrong(format!("there is no folder {}", folder_of(path).display())));
+    }
+    match fs::symlink_metadata(path) {
+        Err(_) => Ok(()),
+        Ok(found) if found.is_dir() => {
+            Err(Failure::wrong(format!("{shown} is a folder: name a file for the image with --oci FILE")))
+        }
+        Ok(found) if !found.is_symlink() && !oci::is_image(path) => Err(Failure::wrong(format!(
+            "{shown} is there already, and is no image: name another file with --oci, or remove it"
+        ))),
+        Ok(_) => Ok(()),
+    }
+}
+
+fn failure(error: ImageError) -> Failure {
+    match error {
+        ImageError::Dynamic { .. } | ImageError::Target(_) => Failure::wrong(error.to_string()),
+        ImageError::Pack { .. } | ImageError::Io(_) => Failure::failed(error.to_string()),
+    }
 }
 
 fn make(pack: &Path, settings: &Settings, unfinished: &Path) -> Result<oci::Written, ImageError> {
-    let folder = unfinished.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut out = File::create(unfinished)?;
-    let written = oci::write(pack, settings, folder.unwrap_or(Path::new(".")), &mut out)?;
+    let written = oci::write(pack, settings, &folder_of(unfinished), &mut out)?;
     out.sync_all()?;
     Ok(written)
 }

@@ -10,9 +10,11 @@ use std::path::{Path, PathBuf};
 
 use onehop_archive::digest::Hasher;
 use onehop_archive::{Digest, PackError, Writer};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use super::base::Base;
-use super::prune;
+use super::{oci, prune};
 use crate::failure::Failure;
 use crate::own_program;
 
@@ -26,6 +28,10 @@ pub(super) struct Output {
     pub(super) path: PathBuf,
     /// Its name without its folder.
     pub(super) name: String,
+    /// An image that is made of it.
+    pub(super) image: Option<PathBuf>,
+    /// It is there for the image alone, and removed when that is made.
+    pub(super) is_only_for_image: bool,
 }
 
 /// A pack that is being written. It is removed unless it is published.
@@ -36,8 +42,14 @@ pub(super) struct Unfinished {
 }
 
 impl Output {
-    /// The file that was named; else one in the working directory, named after the project.
-    pub(super) fn choose(named: Option<&PathBuf>, base: &Base) -> Result<Self, Failure> {
+    /// The file that was named; else one in the working directory, named after the project; beside the image where only
+    /// that is asked for.
+    pub(super) fn choose(
+        named: Option<&PathBuf>,
+        image: Option<&PathBuf>,
+        base: &Base,
+    ) -> Result<Self, Failure> {
+        let is_only_for_image = named.is_none() && image.is_some();
         let path = match named {
             Some(path) => path.clone(),
             None => {
@@ -54,7 +66,17 @@ impl Output {
         let name = name
             .ok_or_else(|| Failure::wrong(format!("{} is no name of a file", path.display())))?
             .to_owned();
-        let output = Self { path, name };
+        let path = match image {
+            Some(image) if is_only_for_image => image.with_file_name(&name),
+            _ => path,
+        };
+        let output = Self { path, name, image: image.cloned(), is_only_for_image };
+        if let Some(image) = image {
+            oci::may_be_written(image)?;
+        }
+        if is_only_for_image {
+            return Ok(output);
+        }
         output.may_be_written()?;
         Ok(output)
     }
@@ -90,13 +112,15 @@ impl Output {
 
     /// Refuses to write where a site would serve it.
     pub(super) fn is_not_served(&self, base: &Base, roots: &[String]) -> Result<(), Failure> {
-        let Ok(folder) = fs::canonicalize(self.folder()) else { return Ok(()) };
-        for root in roots {
+        for (file, root) in
+            self.files().into_iter().flat_map(|file| roots.iter().map(move |root| (file, root)))
+        {
+            let Ok(folder) = fs::canonicalize(folder_of(file)) else { continue };
             if fs::canonicalize(base.at(root)).is_ok_and(|root| folder.starts_with(root)) {
                 let shown = if root.is_empty() { base.folder().display().to_string() } else { root.clone() };
                 return Err(Failure::wrong(format!(
                     "{} would lie in {shown}, which is served: name another place with -o, as -o ../{}",
-                    self.path.display(),
+                    file.display(),
                     self.name
                 )));
             }
@@ -104,11 +128,13 @@ impl Output {
         Ok(())
     }
 
+    /// What must not get into the pack.
+    pub(super) fn files(&self) -> Vec<&Path> {
+        std::iter::once(&self.path).chain(&self.image).map(PathBuf::as_path).collect()
+    }
+
     fn folder(&self) -> PathBuf {
-        match self.path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-            _ => PathBuf::from("."),
-        }
+        folder_of(&self.path)
     }
 
     /// A new file beside it.
@@ -117,11 +143,16 @@ impl Output {
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o700).open(&path);
         let file =
             file.map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))?;
-        Ok((Unfinished { path, is_published: false }, file))
+        let unfinished = Unfinished { path, is_published: false };
+        unfinished.goes_with_a_signal()?;
+        Ok((unfinished, file))
     }
 
     /// Puts what was written in its place, for everybody to execute.
     pub(super) fn publish(&self, mut unfinished: Unfinished) -> Result<(), Failure> {
+        if self.is_only_for_image {
+            return Ok(());
+        }
         let done = fs::set_permissions(&unfinished.path, Permissions::from_mode(0o755))
             .and_then(|()| fs::rename(&unfinished.path, &self.path));
         done.map_err(|error| Failure::failed(format!("cannot write {}: {error}", self.path.display())))?;
@@ -130,7 +161,31 @@ impl Output {
     }
 }
 
+/// The folder of a file as it was named.
+pub(super) fn folder_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
 impl Unfinished {
+    /// Whoever breaks off does not want what was written until then.
+    fn goes_with_a_signal(&self) -> Result<(), Failure> {
+        let failed = |error: std::io::Error| Failure::failed(format!("cannot listen for signals: {error}"));
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;
+        let path = self.path.clone();
+        let wait = move || {
+            if let Some(signal) = signals.forever().next() {
+                let _ = fs::remove_file(path);
+                // As a shell tells it of a process that a signal ended.
+                std::process::exit(128 + signal);
+            }
+        };
+        std::thread::Builder::new().name("signals".into()).spawn(wait).map_err(failed)?;
+        Ok(())
+    }
+
     /// Where it is now.
     pub(super) fn path(&self) -> &Path {
         &self.path
@@ -148,7 +203,7 @@ impl Drop for Unfinished {
 /// What stands in front of a pack.
 #[derive(Debug)]
 pub(super) struct Program {
-    file: File,
+    pub(super) file: File,
     shown: String,
     /// `x86_64-linux`
     pub(super) target: String,

@@ -6,6 +6,7 @@ use onehop_archive::index::SourceKind;
 use onehop_archive::{Digest, Index};
 
 use super::notes::Notes;
+use super::oci::Image;
 use super::output::Output;
 use super::writing::Bytes;
 use crate::units::{bytes, counted};
@@ -20,6 +21,7 @@ pub(super) struct Made<'a> {
     pub(super) notes: &'a Notes,
     /// Names of applications.
     pub(super) apps: &'a [String],
+    pub(super) image: Option<&'a Image>,
 }
 
 impl Made<'_> {
@@ -59,8 +61,13 @@ impl Made<'_> {
             lines.push(("to be set", index.variables.join(", ")));
         }
         let name = self.output.path.display();
-        lines.push(("file", format!("{name}, {}, for {}", bytes(self.length), index.target)));
-        lines.push(("sha256", self.digest.to_string()));
+        if !self.output.is_only_for_image {
+            lines.push(("file", format!("{name}, {}, for {}", bytes(self.length), index.target)));
+            lines.push(("sha256", self.digest.to_string()));
+        }
+        if let Some(image) = self.image {
+            lines.push(("image", image.told.clone()));
+        }
         let start = if self.output.path.is_absolute() || self.output.path.components().count() > 1 {
             name.to_string()
         } else {
@@ -70,7 +77,15 @@ impl Made<'_> {
         for (what, said) in lines {
             text.push_str(&format!("  {what:<10} {said}\n"));
         }
-        text.push_str(&format!("start it:    {start}\n"));
+        if !self.output.is_only_for_image {
+            text.push_str(&format!("start it:    {start}\n"));
+        }
+        if let Some(image) = self.image {
+            text.push_str(&format!(
+                "load it:     podman load -i {0}, or docker load -i {0}\n",
+                image.path.display()
+            ));
+        }
         text
     }
 }

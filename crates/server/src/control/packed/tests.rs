@@ -1,1 +1,295 @@
+//! Packs in a folder: what is unpacked is what was packed, each time.
 
+use std::fs::{self, File, FileTimes, Permissions};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use onehop_archive::index::{AbsolutePath, Runtime};
+use onehop_archive::layout::{COMPLETE, folder_name, key};
+use tempfile::TempDir;
+
+use super::place::{Kind, Place, choose_in};
+use super::*;
+use crate::control::supervise::folder::own_user;
+use crate::limits::LIBRARY_KEPT_FOR;
+
+#[path = "../../../tests/packing/mod.rs"]
+mod packing;
+
+/// A pack, and a place to unpack it.
+struct Fixture {
+    folder: TempDir,
+    packed: Packed,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("myapp");
+        let mut writer = packing::begin(&path);
+        let mut file = |path: &str, content: &[u8], executable| Source {
+            path: path.to_owned(),
+            kind: SourceKind::File { content: writer.add_compressed(content, 3).expect("added"), executable },
+        };
+        let sources = vec![
+            file("Onehopfile", b":80\n", false),
+            file("bin/run.sh", b"#!/bin/sh\n", true),
+            Source { path: "current.pem".into(), kind: SourceKind::Link { to: "lib/../lib/ca.pem".into() } },
+            Source { path: "lib".into(), kind: SourceKind::Folder },
+            file("lib/ca.pem", b"certificate", false),
+            file("lib/server.js", &b"serve();\n".repeat(50_000), false),
+        ];
+        let mut program = b"program:".to_vec();
+        program.resize(5000, 0);
+        let files = vec![file("bin/node", &program, true), file("lib/ld.so", b"loader", true)];
+        let room = AbsolutePath { file: "bin/node".into(), path: "lib/ld.so".into(), offset: 8, room: 4096 };
+        let runtime = Runtime { name: "node".into(), version: "v1".into(), files, paths: vec![room] };
+        let index = Index { sources, runtime: Some(runtime), ..Index::default() };
+        let (pack, index) = packing::finish(&path, writer, index);
+        let place = folder.path().join("place");
+        fs::create_dir(&place).expect("made");
+        let chosen = choose(&place, &pack).expect("a place");
+        let packed = Packed { pack: Arc::new(pack), index: Arc::new(index), folder: chosen };
+        Self { folder, packed }
+    }
+
+    /// Below the folder; empty: the folder itself.
+    fn path(&self, path: &str) -> PathBuf {
+        let folder = self.packed.folder.path();
+        if path.is_empty() { folder.to_path_buf() } else { folder.join(path) }
+    }
+
+    fn read(&self, path: &str) -> Vec<u8> {
+        fs::read(self.path(path)).expect(path)
+    }
+
+    /// What lies in the place.
+    fn names(&self) -> Vec<String> {
+        let place = self.packed.folder.path().parent().expect("a place");
+        let entries = fs::read_dir(place).expect("listed");
+        entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect()
+    }
+
+    /// Unpacks anew because of this file.
+    fn assert_anew(&self, because: &str) {
+        let unpacked = self.packed.unpack().expect("unpacked");
+        assert_eq!(unpacked.changed, Some(self.path(because).display().to_string()));
+        assert!(unpacked.written > 0 && self.read("app/lib/server.js") == b"serve();\n".repeat(50_000));
+        assert_eq!(self.packed.unpack().expect("found").written, 0);
+    }
+}
+
+fn place(path: &Path) -> Place {
+    Place { path: path.to_path_buf(), made_with: Some(0o700) }
+}
+
+fn choose(path: &Path, pack: &Pack) -> Result<UnpackFolder, String> {
+    choose_in(&[place(path)], &key(pack.place()), true, true)
+}
+
+fn mode(path: &Path) -> u32 {
+    path.metadata().expect("there").mode() & 0o777
+}
+
+#[test]
+fn what_was_packed_is_unpacked_once_and_found_again() {
+    let site = Fixture::new();
+    let first = site.packed.unpack().expect("unpacked");
+    assert_eq!((first.written, &first.changed), (6, &None));
+    assert_eq!(site.read("app/current.pem"), b"certificate");
+    assert_eq!(fs::read_link(site.path("app/current.pem")).expect("a link"), Path::new("lib/../lib/ca.pem"));
+    assert_eq!((mode(&site.path("app/bin/run.sh")), mode(&site.path("app/lib/ca.pem"))), (0o555, 0o444));
+    assert_eq!((mode(site.packed.folder.path()), mode(&site.path("app/lib"))), (0o700, 0o755));
+    let inode = || site.path("app/bin/run.sh").metadata().expect("there").ino();
+    let before = inode();
+    let again = site.packed.unpack().expect("found");
+    assert_eq!((again.written, again.changed, inode()), (0, None, before));
+    assert_eq!(site.names().len(), 1);
+    let chosen = choose(&site.folder.path().join("place"), &site.packed.pack);
+    assert_eq!(chosen.as_ref(), Ok(&site.packed.folder));
+}
+
+#[test]
+fn the_absolute_path_of_the_loader_is_written_where_the_runtime_has_room_for_it() {
+    let site = Fixture::new();
+    site.packed.unpack().expect("unpacked");
+    let program = site.read("runtime/bin/node");
+    let loader = site.path("runtime/lib/ld.so");
+    let written = loader.as_os_str().as_encoded_bytes();
+    assert_eq!(&program[..8], b"program:");
+    assert_eq!(&program[8..8 + written.len()], written);
+    assert!(program[8 + written.len()..].iter().all(|byte| *byte == 0));
+    assert_eq!(site.packed.unpack().expect("found").written, 0, "the proof knows of it");
+    assert_eq!(site.packed.runtime_programs(), Some(site.path("runtime/bin")));
+}
+
+#[test]
+fn what_was_changed_since_is_unpacked_anew() {
+    let site = Fixture::new();
+    drop(site.packed.unpack().expect("unpacked"));
+    let changed = |path: &str, content: &[u8]| {
+        let path = site.path(path);
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).expect("set");
+        fs::write(&path, content).expect("written");
+        fs::set_permissions(&path, Permissions::from_mode(0o444)).expect("set");
+    };
+    changed("app/lib/ca.pem", b"Certificate");
+    site.assert_anew("app/lib/ca.pem");
+    changed("app/lib/ca.pem", b"certificate and more");
+    site.assert_anew("app/lib/ca.pem");
+    fs::remove_file(site.path("app/Onehopfile")).expect("removed");
+    site.assert_anew("app/Onehopfile");
+    fs::set_permissions(site.path("app/bin/run.sh"), Permissions::from_mode(0o444)).expect("set");
+    site.assert_anew("app/bin/run.sh");
+    // Nobody used what was put aside.
+    assert_eq!(site.names().len(), 1);
+}
+
+#[test]
+fn links_in_the_place_of_folders_and_files_are_not_followed() {
+    let site = Fixture::new();
+    drop(site.packed.unpack().expect("unpacked"));
+    let elsewhere = site.folder.path().join("elsewhere");
+    let swap = |path: &str| {
+        let path = site.path(path);
+        fs::rename(&path, &elsewhere).expect("moved");
+        symlink(&elsewhere, &path).expect("linked");
+    };
+    for path in ["app/lib", "runtime"] {
+        swap(path);
+        site.assert_anew(path);
+        fs::remove_dir_all(&elsewhere).expect("what a link led to is left alone");
+    }
+    swap("app/Onehopfile");
+    site.assert_anew("app/Onehopfile");
+    fs::remove_file(&elsewhere).expect("removed");
+    swap("");
+    site.assert_anew("");
+    assert!(elsewhere.join("app/Onehopfile").exists(), "what a link led to is left alone");
+}
+
+#[test]
+fn an_unpacking_that_ended_early_leaves_nothing_that_is_used() {
+    let site = Fixture::new();
+    drop(site.packed.unpack().expect("unpacked"));
+    fs::remove_file(site.path(COMPLETE)).expect("removed");
+    let unpacked = site.packed.unpack().expect("unpacked");
+    assert!(unpacked.changed.is_some() && unpacked.written == 6);
+    drop(unpacked);
+    fs::remove_dir_all(site.packed.folder.path()).expect("removed");
+    let pack = File::options().write(true).open(site.folder.path().join("myapp")).expect("opened");
+    let large = site.packed.index.blobs.iter().max_by_key(|blob| blob.length).expect("blobs");
+    pack.write_all_at(b"\0\0\0\0", large.offset + large.stored - 4).expect("changed");
+    let error = site.packed.unpack().expect_err("it was changed");
+    assert!(error.starts_with("myapp was changed after it was packed: app/lib/server.js is not"), "{error}");
+    assert_eq!(site.names(), Vec::<String>::new());
+}
+
+#[test]
+fn a_folder_in_use_is_put_aside_and_kept() {
+    let site = Fixture::new();
+    let used = site.packed.unpack().expect("unpacked");
+    fs::remove_file(site.path("app/Onehopfile")).expect("removed");
+    let second = site.packed.unpack().expect("unpacked");
+    assert!(second.changed.is_some());
+    assert_eq!(site.names().len(), 2, "another server runs from it");
+    drop(used);
+}
+
+#[test]
+fn others_are_let_in_where_applications_run_as_them() {
+    let site = Fixture::new();
+    let _held = site.packed.unpack().expect("unpacked");
+    site.packed.open_to_others().expect("set");
+    assert_eq!(mode(site.packed.folder.path()), 0o755);
+    assert_eq!(site.packed.unpack().expect("found").written, 0);
+}
+
+#[test]
+fn a_file_of_the_configuration_is_read_from_the_pack_also_over_a_link() {
+    let site = Fixture::new();
+    let content = |path: &Path| site.packed.content(path).map(|read| read.expect("sound"));
+    let base = site.packed.folder.base();
+    assert_eq!(content(&base.join("lib/ca.pem")).as_deref(), Some(&b"certificate"[..]));
+    assert_eq!(content(&base.join("current.pem")).as_deref(), Some(&b"certificate"[..]));
+    assert_eq!(content(&base.join("lib")), None);
+    assert_eq!(content(&base.join("lib/missing")), None);
+    assert_eq!(content(Path::new("/etc/hosts")), None);
+    assert!(!base.exists(), "nothing is unpacked for it");
+}
+
+#[test]
+fn the_first_place_that_can_be_used_is_taken_and_what_is_wrong_with_each_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    fs::create_dir(path("open")).expect("made");
+    fs::set_permissions(path("open"), Permissions::from_mode(0o777)).expect("set");
+    let missing = Place { path: path("missing"), made_with: None };
+    let bad = [missing, place(&path("open"))];
+    let error = choose_in(&bad, "k", true, true).expect_err("none");
+    let expected = format!(
+        "there is no folder into which the applications can be unpacked ({} is not there; {} belongs to somebody else, \
+         or others may rename there): set ONEHOP_CACHE to one that this user may write in, and that is not mounted \
+         noexec",
+        path("missing").display(),
+        path("open").display()
+    );
+    assert_eq!(error, expected);
+    let [missing, open] = bad;
+    let chosen = choose_in(&[missing, open, place(&path("new/one"))], "k", true, true).expect("the last");
+    assert_eq!(chosen.path(), path("new/one").join(folder_name("k", Some(own_user()))));
+    assert_eq!((chosen.kind(), mode(&path("new/one"))), (&Kind::Own, 0o700));
+    let nowhere = choose_in(&[], "k", true, false).expect("nothing has to be unpacked");
+    assert_eq!(nowhere.kind(), &Kind::Nowhere);
+}
+
+#[test]
+fn what_was_unpacked_before_is_found_in_a_later_place_too() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let places = [place(&folder.path().join("one")), place(&folder.path().join("two"))];
+    let own = places[1].path.join(folder_name("abc", Some(own_user())));
+    fs::create_dir_all(&own).expect("made");
+    fs::set_permissions(&places[1].path, Permissions::from_mode(0o755)).expect("set");
+    fs::set_permissions(&own, Permissions::from_mode(0o700)).expect("set");
+    let chosen = || choose_in(&places, "abc", true, true).expect("a place");
+    assert_ne!(chosen().path(), own, "it was not finished");
+    fs::write(own.join(COMPLETE), "abcdef\n").expect("written");
+    assert_eq!(chosen().path(), own);
+    fs::set_permissions(&own, Permissions::from_mode(0o770)).expect("set");
+    assert_ne!(chosen().path(), own, "others may have changed it");
+}
+
+#[test]
+fn packs_that_nobody_used_for_long_are_removed_and_no_others() {
+    let site = Fixture::new();
+    let _held = site.packed.unpack().expect("unpacked");
+    let place = site.folder.path().join("place");
+    let old = SystemTime::now() - 2 * LIBRARY_KEPT_FOR;
+    let made = |name: String, is_old: bool| {
+        let path = place.join(name);
+        fs::create_dir(&path).expect("made");
+        fs::set_permissions(&path, Permissions::from_mode(0o700)).expect("set");
+        if is_old {
+            let times = FileTimes::new().set_modified(old);
+            File::open(&path).and_then(|folder| folder.set_times(times)).expect("set");
+        }
+        path
+    };
+    let user = own_user();
+    let gone = [made(folder_name("1", Some(user)), true), made(format!("onehop-pack-{user}-2-77-0"), true)];
+    let kept = [
+        made(folder_name("3", Some(user)), false),
+        made(format!("onehop-pack-{user}-4-77-0"), false),
+        made(folder_name("5", Some(user + 1)), true),
+        made("somebody's".to_owned(), true),
+    ];
+    let used = made(folder_name("6", Some(user)), true);
+    let lock = File::open(&used).expect("opened");
+    lock.try_lock_shared().expect("locked");
+    site.packed.sweep();
+    assert!(gone.iter().all(|path| !path.exists()));
+    assert!(kept.iter().all(|path| path.exists()) && used.exists());
+    assert!(site.packed.folder.path().exists());
+}

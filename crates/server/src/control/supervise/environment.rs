@@ -183,6 +183,17 @@ mod tests {
     }
 
     #[test]
+    fn programs_of_a_pack_are_found_before_those_of_the_machine() {
+        for (before, expected) in
+            [(Some("/bin:/usr/bin"), "/pack/bin:/bin:/usr/bin"), (Some(""), "/pack/bin"), (None, "/pack/bin")]
+        {
+            let mut all: Variables = before.map(|path| ("PATH".into(), path.into())).into_iter().collect();
+            put_in_front_of_path(&mut all, Path::new("/pack/bin")).expect("no colon");
+            assert_eq!(get(&all, "PATH"), Some(OsStr::new(expected)));
+        }
+    }
+
+    #[test]
     fn an_environment_file_is_read_as_people_write_it() {
         for (line, expected) in [
             ("A=1", "1"),

@@ -242,6 +242,9 @@ fn find_runtime(
 ) -> Result<PathBuf, String> {
     let find = |name: &str| find_program(name, environment, directory);
     match named {
+        Some(name @ ("node" | "bun")) if is_packed => find(name).ok_or_else(|| {
+            format!("its runtime `{name}` is not on PATH, and not in this pack: pack with `--runtime {name}`, or install it")
+        }),
         Some(name) => find(name).ok_or_else(|| {
             format!("its runtime `{name}` is not found: install it, or name the path of one that is there")
         }),

@@ -2,6 +2,7 @@
 
 mod compressing;
 mod keeping;
+mod packing;
 mod preparing;
 mod reading;
 mod rebuilds;
