@@ -157,8 +157,8 @@ mod tests {
 
     #[test]
     fn the_help_speaks_of_the_pack() {
+        command(&TITLE).debug_assert();
         let mut all = command(&TITLE);
-        all.clone().debug_assert();
         insta::assert_snapshot!(all.render_long_help());
         let status = all.find_subcommand_mut("status").expect("there is one");
         let help = status.render_long_help().to_string();
