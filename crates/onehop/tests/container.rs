@@ -47,7 +47,8 @@ fn healthy(folder: &Folder) -> Finished {
 
 #[test]
 fn a_server_that_answers_is_healthy_and_one_that_is_gone_is_not() {
-    let folder = Folder::with(&[("Onehopfile", "{\n\tadmin off\n}\nhttp://127.0.0.1:0 {\n\trespond hi\n}\n")]);
+    let folder =
+        Folder::with(&[("Onehopfile", "{\n\tadmin off\n}\nhttp://127.0.0.1:0 {\n\trespond hi\n}\n")]);
     assert_eq!(healthy(&folder).code, Some(1));
     let mut onehop = Onehop::start_in(folder.path());
     let told = healthy(&folder);
