@@ -138,6 +138,31 @@ fn process_1_takes_note_of_the_end_of_what_others_left_behind() {
 }
 
 #[test]
+fn what_is_in_flight_when_the_stop_begins_is_answered_with_the_word_that_the_connection_ends() {
+    let folder = Folder::with(&[(
+        "server.mjs",
+        "import { existsSync, writeFileSync } from 'node:fs';\n\
+         export default { async fetch() {\n\
+           writeFileSync('begun', '');\n\
+           while (!existsSync('end')) await new Promise((go) => setTimeout(go, 5));\n\
+           return new Response('done');\n\
+         } };\n",
+    )]);
+    let line = ["app", "server.mjs", "--listen", "127.0.0.1:0", "--admin", "off", "--control", "off"];
+    let line = line.into_iter().chain(["--log", "json"]);
+    let mut onehop = Program::new(line).inside(folder.path()).serve();
+    let mut client = onehop.connect();
+    let asked = std::thread::spawn(move || client.get("/"));
+    wait_for("the request at the handler", || folder.join("begun").exists().then_some(()));
+    onehop.process.signal(Signal::TERM);
+    onehop.process.wait_for_event("stopping");
+    folder.write("end", "");
+    let answer = asked.join().expect("an answer");
+    assert_eq!((answer.text(), answer.field("Connection")), ("done", Some("close")));
+    assert!(onehop.process.wait().is_some_and(|status| status.success()));
+}
+
+#[test]
 fn the_control_socket_has_a_place_where_the_usual_ones_cannot_be_written() {
     if !has_namespaces() {
         return;

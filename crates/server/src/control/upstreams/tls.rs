@@ -124,22 +124,32 @@ fn system_roots() -> Result<Arc<RootCertStore>, String> {
     static ROOTS: OnceLock<Result<Arc<RootCertStore>, String>> = OnceLock::new();
     let read = || {
         let found = rustls_native_certs::load_native_certs();
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(found.certs);
         let is_named = ["SSL_CERT_FILE", "SSL_CERT_DIR"].iter().any(|name| std::env::var_os(name).is_some());
-        if roots.is_empty() && !is_named {
-            roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-        }
-        if roots.is_empty() {
-            let why = found.errors.first().map_or_else(String::new, |error| format!(" ({error})"));
-            return Err(format!(
-                "SSL_CERT_FILE or SSL_CERT_DIR names no certificates to trust{why}: correct or unset it, or name some \
-                 with `tls_trust_pool file`"
-            ));
-        }
-        Ok(Arc::new(roots))
+        let why = found.errors.first().map(ToString::to_string);
+        roots_of(found.certs, why, is_named).map(Arc::new)
     };
     ROOTS.get_or_init(read).clone()
+}
+
+/// Those that were found; where there are none and nobody said where they are, those that came with the program.
+fn roots_of(
+    found: Vec<CertificateDer<'static>>,
+    why: Option<String>,
+    is_named: bool,
+) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(found);
+    if roots.is_empty() && is_named {
+        let why = why.map_or_else(String::new, |error| format!(" ({error})"));
+        return Err(format!(
+            "SSL_CERT_FILE or SSL_CERT_DIR names no certificates to trust{why}: correct or unset it, or name some with \
+             `tls_trust_pool file`"
+        ));
+    }
+    if roots.is_empty() {
+        roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    }
+    Ok(roots)
 }
 
 fn certificates(content: &[u8], path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {

@@ -30,7 +30,8 @@ impl Connection {
     ) -> io::Result<Option<After>> {
         let body = std::mem::take(&mut answer.body);
         let length = body_length(&body);
-        if answer.close {
+        // A stop that began while somebody was waited for is told as well.
+        if answer.close || self.core.shared.is_stopping() {
             self.codec.close_after_answer();
         }
         let codec = &mut self.codec;
