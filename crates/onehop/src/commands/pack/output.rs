@@ -171,6 +171,10 @@ pub(super) fn folder_of(path: &Path) -> PathBuf {
 
 impl Unfinished {
     /// Whoever breaks off does not want what was written until then.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "whoever breaks off wants the end now, and nothing is left to do"
+    )]
     fn goes_with_a_signal(&self) -> Result<(), Failure> {
         let failed = |error: std::io::Error| Failure::failed(format!("cannot listen for signals: {error}"));
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;
