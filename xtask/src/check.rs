@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::ground::Options;
 use crate::steps::{Skip, Steps, command, quiet, shown};
-use crate::{Outcome, bench, fuzz, ground, install, tidy};
+use crate::{Outcome, bench, dist, fuzz, ground, install, tidy};
 
 const STEPS: &[&str] = &[
     "install",
@@ -21,6 +21,7 @@ const STEPS: &[&str] = &[
     "tests",
     "build",
     "end-to-end",
+    "dist",
     "fuzz",
     "bench-files",
     "bench-app",
@@ -128,6 +129,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         false => Err(Skip("the program was not built".to_owned()).into()),
     };
     steps.step("end-to-end", || with_program(&|| end_to_end(&[])));
+    steps.step("dist", || with_program(&dist::smoke));
     steps.step("fuzz", || {
         // A target that could not be built fails below, with the compiler's words.
         let _ = fuzzing.map(std::thread::JoinHandle::join);

@@ -31,6 +31,14 @@ pub(crate) fn name() -> Option<&'static Path> {
     NOTED.get_or_init(look).as_deref()
 }
 
+/// How a person calls it: `onehop`, or the file of the pack that it is.
+pub(crate) fn called() -> String {
+    match (onehop_archive::own_place(), name()) {
+        (Ok(Some(_)), Some(name)) => name.display().to_string(),
+        _ => "onehop".to_owned(),
+    }
+}
+
 /// Its own file.
 pub(crate) fn open() -> io::Result<File> {
     File::open(path())

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
 use onehop_testkit::{Finished, Folder, Program};
+use rustix::process::Signal;
 use serde_json::Value;
 
 /// What `--target` takes in these tests: the head of an ELF file, and the place that packing fills in.
@@ -500,6 +501,40 @@ fn a_file_of_two_gibibytes_is_packed_in_little_memory() {
     assert_eq!(fs::metadata(&out).expect("there").len() >> 30, 2);
     let film = bench.inspect(&["--files"]).stdout;
     assert!(film.contains("film.mp4") && film.contains("2.0 GiB"), "{film}");
+}
+
+#[test]
+fn a_pack_that_is_broken_off_leaves_nothing_behind() {
+    let bench = Bench::with(&[("Onehopfile", SITE), ("dist/index.html", "hello")]);
+    File::create(bench.project.join("dist/film.mp4")).expect("a file").set_len(2 << 30).expect("sparse");
+    let out = bench.out.join("shop");
+    let program = ["pack", "-o", out.to_str().expect("UTF-8"), "--target", &bench.stub];
+    let mut packing = Program::new(program).inside(bench.project.path()).start();
+    let names = || {
+        let entries = fs::read_dir(bench.out.path()).expect("there").flatten();
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect::<Vec<String>>()
+    };
+    let large = || {
+        let name = names().into_iter().find(|name| name.starts_with(".onehop-pack-"))?;
+        fs::metadata(bench.out.join(&name)).ok().filter(|found| found.len() > 1 << 20)
+    };
+    onehop_testkit::wait_for("the first bytes", large);
+    packing.signal(Signal::INT);
+    let ended = packing.wait().expect("it ends");
+    assert_eq!(ended.code(), Some(130));
+    assert_eq!(names(), ["stub"]);
+}
+
+#[test]
+fn a_served_root_that_is_a_link_out_of_the_base_is_packed_as_it_is_served() {
+    let elsewhere = Folder::with(&[("index.html", "hello")]);
+    let configuration =
+        "{\n\tadmin off\n}\nhttp://127.0.0.1:8080 {\n\tapp /api/* ./server.mjs\n\tspa ./dist\n}\n";
+    let bench = Bench::with(&[("Onehopfile", configuration), ("package.json", "{}"), ("server.mjs", SERVER)]);
+    symlink(elsewhere.path(), bench.project.join("dist")).expect("a link");
+    bench.packed(&[]);
+    assert_eq!(paths(&bench.index()["trees"][0]["files"]), ["index.html"]);
+    assert_eq!(bench.sources(), ["Onehopfile", "package.json", "server.mjs"]);
 }
 
 /// `VmHWM` in KiB.

@@ -25,7 +25,8 @@ pub(super) fn build(architecture: Architecture, release: &Release) -> Outcome<Pa
     }
     let is_native = Architecture::of_this_machine() == Some(architecture);
     let kind = if is_native { "build" } else { "zigbuild" };
-    let mut cargo = command("cargo", &[kind, "--release", "--locked", "--package", "onehop", "--target", &triple]);
+    let mut cargo =
+        command("cargo", &[kind, "--release", "--locked", "--package", "onehop", "--target", &triple]);
     if is_native {
         install::debian(&["musl-tools"])?;
         cargo.env(format!("CC_{}", triple.replace('-', "_")), "musl-gcc");
@@ -35,7 +36,8 @@ pub(super) fn build(architecture: Architecture, release: &Release) -> Outcome<Pa
         cargo.env("PATH", format!("{tools}:{}", std::env::var("PATH").unwrap_or_default()));
     }
     // Paths of this machine, which panics would show, become the same everywhere.
-    let home = std::env::var("CARGO_HOME").or_else(|_| std::env::var("HOME").map(|home| format!("{home}/.cargo")))?;
+    let home = std::env::var("CARGO_HOME")
+        .or_else(|_| std::env::var("HOME").map(|home| format!("{home}/.cargo")))?;
     let flags = [(ground::root().display().to_string(), "/onehop"), (home, "/cargo")]
         .map(|(from, to)| format!("--remap-path-prefix={from}={to}"));
     cargo.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));

@@ -43,7 +43,8 @@ pub(super) fn write(release: &Release, part: &Part, pages: &Pages) -> Outcome<Ve
     ];
     let mut file = b"!<arch>\n".to_vec();
     for (name, bytes) in members {
-        let header = format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", release.epoch, 0, 0, "100644", bytes.len());
+        let header =
+            format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{:<10}`\n", release.epoch, 0, 0, "100644", bytes.len());
         file.extend_from_slice(header.as_bytes());
         file.extend_from_slice(&bytes);
         // Members begin at even places (ar(5)).

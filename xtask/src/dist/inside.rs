@@ -69,13 +69,18 @@ fn resolve(metadata: &Value, checksums: &BTreeMap<(String, String), String>) -> 
     let (program, _) = program.ok_or("cargo metadata knows no package onehop")?;
 
     let is_macro = |id: &str| {
-        list(&packages[id]["targets"]).iter().any(|target| list(&target["kind"]).contains(&"proc-macro".into()))
+        list(&packages[id]["targets"])
+            .iter()
+            .any(|target| list(&target["kind"]).contains(&"proc-macro".into()))
     };
     let needs = |id: &str| -> Vec<String> {
-        let needed = list(&nodes[id]["deps"]).into_iter().filter(|needed| {
-            list(&needed["dep_kinds"]).iter().any(|kind| kind["kind"].is_null())
-        });
-        needed.map(|needed| text(&needed["pkg"])).filter(|id| packages.contains_key(id) && !is_macro(id)).collect()
+        let needed = list(&nodes[id]["deps"])
+            .into_iter()
+            .filter(|needed| list(&needed["dep_kinds"]).iter().any(|kind| kind["kind"].is_null()));
+        needed
+            .map(|needed| text(&needed["pkg"]))
+            .filter(|id| packages.contains_key(id) && !is_macro(id))
+            .collect()
     };
     let mut found = BTreeSet::new();
     let mut open = vec![program.clone()];
@@ -102,7 +107,10 @@ fn resolve(metadata: &Value, checksums: &BTreeMap<(String, String), String>) -> 
             licence: word("license").map(|licence| licence.replace(" / ", " OR ").replace('/', " OR ")),
             repository: word("repository"),
             checksum: checksums.get(&key(id)).cloned(),
-            folder: Path::new(&text(&package["manifest_path"])).parent().map(Path::to_path_buf).unwrap_or_default(),
+            folder: Path::new(&text(&package["manifest_path"]))
+                .parent()
+                .map(Path::to_path_buf)
+                .unwrap_or_default(),
             needs,
         }
     });

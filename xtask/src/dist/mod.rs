@@ -23,8 +23,10 @@ mod wheel;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use crate::ground::{Options, WrongUsage};
+use crate::steps::{Skip, quiet};
 use crate::{Outcome, ground};
 
 use self::architecture::Architecture;
@@ -48,12 +50,41 @@ struct Wish {
     programs: BTreeMap<Architecture, PathBuf>,
     maintainer: Option<String>,
     output: Option<PathBuf>,
-    check: bool,
+    check: Option<Depth>,
+}
+
+/// How much `--check` tries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Depth {
+    /// What takes seconds, with `cargo xtask test`.
+    Quick,
+    /// All of it.
+    Whole,
 }
 
 /// Builds the programs that were not given, and packages all of them.
 pub(crate) fn run(words: &[&str]) -> Outcome {
-    let wish = Wish::read(words)?;
+    make(Wish::read(words)?)
+}
+
+/// The packages around the program under test, installed and run: that they work, in a few seconds.
+pub(crate) fn smoke() -> Outcome {
+    let architecture = Architecture::of_this_machine()
+        .ok_or_else(|| Skip("no program is built for this machine's architecture".to_owned()))?;
+    let folder = ground::target_folder("dist-smoke")?;
+    // What debuggers need of a test build is most of it, and is compressed three times.
+    let program = folder.join("stripped");
+    quiet(Command::new("strip").arg(ground::program()).arg("-o").arg(&program))?;
+    make(Wish {
+        architectures: vec![architecture],
+        programs: BTreeMap::from([(architecture, program)]),
+        maintainer: None,
+        output: Some(folder),
+        check: Some(Depth::Quick),
+    })
+}
+
+fn make(wish: Wish) -> Outcome {
     let release = Release::of_checkout(wish.maintainer)?;
     let mut programs = Vec::new();
     for &architecture in &wish.architectures {
@@ -81,8 +112,8 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         println!("{:>10} bytes  {}", bytes.len(), folder.join(name).display());
     }
     match wish.check {
-        true => check::run(&folder, &release, &parts),
-        false => Ok(()),
+        Some(depth) => check::run(&folder, &release, &parts, depth),
+        None => Ok(()),
     }
 }
 
@@ -92,21 +123,24 @@ impl Wish {
         let host = Architecture::of_this_machine();
         let mut programs = BTreeMap::new();
         while let Some(word) = options.value("--program")? {
-            let (name, path) =
-                word.split_once('=').ok_or_else(|| WrongUsage(format!("--program {word}: write ARCH=FILE")))?;
+            let (name, path) = word
+                .split_once('=')
+                .ok_or_else(|| WrongUsage(format!("--program {word}: write ARCH=FILE")))?;
             programs.insert(Architecture::named(name)?, PathBuf::from(path));
         }
         let architectures = match options.value("--architectures")? {
             Some(list) => list.split(',').map(Architecture::named).collect::<Outcome<_>>()?,
             None if !programs.is_empty() => programs.keys().copied().collect(),
-            None => vec![host.ok_or("no program is built for this machine's architecture: name --architectures")?],
+            None => {
+                vec![host.ok_or("no program is built for this machine's architecture: name --architectures")?]
+            }
         };
         let wish = Wish {
             architectures,
             programs,
             maintainer: options.value("--maintainer")?,
             output: options.value("--output")?.map(PathBuf::from),
-            check: options.flag("--check"),
+            check: options.flag("--check").then_some(Depth::Whole),
         };
         options.finish()?;
         Ok(wish)
@@ -128,13 +162,17 @@ fn part(release: &Release, architecture: Architecture, path: &Path, was_given: b
         }
         Some(loader) => return Err(format!("{} is not static: it needs {loader}", path.display()).into()),
     }
-    // Another architecture's runs only where an emulator is registered with the kernel.
-    match ground::output_of(path, &["--version"]) {
+    // Another architecture's runs where an emulator is installed.
+    let emulator = format!("qemu-{}-static", architecture.name());
+    let emulated = || ground::output_of(emulator, &[&path.display().to_string(), "--version"]);
+    match ground::output_of(path, &["--version"]).or_else(emulated) {
         Some(version) if version != format!("onehop {}", release.version) => {
-            return Err(format!("{} says {version:?}, the checkout is {}", path.display(), release.version).into());
+            return Err(
+                format!("{} says {version:?}, the checkout is {}", path.display(), release.version).into()
+            );
         }
         Some(_) => {}
-        None => println!("remark: {} does not run on this machine and was not tried", path.display()),
+        None => println!("remark: {} does not run on this machine: not tried", path.display()),
     }
     let inside = Inside::of(architecture)?;
     let sbom = sbom::write(release, architecture, &inside, &program)?;

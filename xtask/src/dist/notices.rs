@@ -36,7 +36,8 @@ pub(super) fn write(release: &Release, inside: &Inside) -> String {
         }
     }
     texts.entry(MUSL.to_owned()).or_default().push("musl (COPYRIGHT)".to_owned());
-    let mut ordered: Vec<(Vec<String>, String)> = texts.into_iter().map(|(text, users)| (users, text)).collect();
+    let mut ordered: Vec<(Vec<String>, String)> =
+        texts.into_iter().map(|(text, users)| (users, text)).collect();
     ordered.sort();
 
     let mut whole = format!(
@@ -61,7 +62,9 @@ fn collect(folder: &Path, depth: usize, texts: &mut Vec<(String, String)>) {
         let Ok(facts) = path.symlink_metadata() else { continue };
         if facts.is_dir() && depth < DEPTH_MAX {
             collect(&path, depth + 1, texts);
-        } else if facts.is_file() && is_licence(&name) && facts.len() <= TEXT_BYTES_MAX
+        } else if facts.is_file()
+            && is_licence(&name)
+            && facts.len() <= TEXT_BYTES_MAX
             && let Ok(text) = std::fs::read_to_string(&path)
         {
             texts.push((name.clone(), text.replace("\r\n", "\n")));

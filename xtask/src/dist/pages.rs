@@ -68,7 +68,8 @@ mod tests {
 
     #[test]
     fn a_page_names_the_pages_below_it() {
-        let page = ".SH SUBCOMMANDS\n.TP\nonehop\\-bench\\-compare(1)\nSide by side\n.TP\nonehop\\-bench\\-max(1)\n";
+        let page =
+            ".SH SUBCOMMANDS\n.TP\nonehop\\-bench\\-compare(1)\nSide by side\n.TP\nonehop\\-bench\\-max(1)\n";
         assert_eq!(subcommands("onehop-bench", page), ["compare", "max"]);
         assert!(subcommands("onehop-run", page).is_empty());
     }

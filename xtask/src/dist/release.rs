@@ -19,7 +19,8 @@ pub(super) struct Release {
 impl Release {
     /// The one that the checkout holds.
     pub(super) fn of_checkout(maintainer: Option<String>) -> Outcome<Release> {
-        let read = |name: &str| std::fs::read(ground::root().join(name)).map_err(|error| format!("{name}: {error}"));
+        let read =
+            |name: &str| std::fs::read(ground::root().join(name)).map_err(|error| format!("{name}: {error}"));
         Ok(Release {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             epoch: epoch()?,
@@ -31,14 +32,16 @@ impl Release {
 
     /// The time as `date` writes it with this format.
     pub(super) fn date(&self, format: &str) -> Outcome<String> {
-        let text = ground::output_of("env", &["LC_ALL=C", "date", "-u", "-d", &format!("@{}", self.epoch), format]);
+        let text =
+            ground::output_of("env", &["LC_ALL=C", "date", "-u", "-d", &format!("@{}", self.epoch), format]);
         text.ok_or_else(|| format!("cannot write the time {} as {format}", self.epoch).into())
     }
 
     /// A template with `@NAME@` replaced by the value of that name, `@VERSION@` and `@MAINTAINER@` among them.
     pub(super) fn fill(&self, template: &str, values: &[(&str, &str)]) -> Outcome<String> {
         let own = [("VERSION", self.version.as_str()), ("MAINTAINER", self.maintainer.as_str())];
-        let is_name = |word: &str| !word.is_empty() && word.bytes().all(|byte| matches!(byte, b'A'..=b'Z' | b'_'));
+        let is_name =
+            |word: &str| !word.is_empty() && word.bytes().all(|byte| matches!(byte, b'A'..=b'Z' | b'_'));
         let mut text = String::new();
         let mut rest = template;
         while let Some((before, after)) = rest.split_once('@') {
@@ -46,7 +49,9 @@ impl Release {
             match after.split_once('@').filter(|(word, _)| is_name(word)) {
                 Some((name, after)) => {
                     let value = own.iter().chain(values).find(|(known, _)| *known == name);
-                    text.push_str(value.ok_or_else(|| format!("a template names @{name}@, which has no value"))?.1);
+                    text.push_str(
+                        value.ok_or_else(|| format!("a template names @{name}@, which has no value"))?.1,
+                    );
                     rest = after;
                 }
                 None => {

@@ -19,21 +19,28 @@ pub(super) fn write(
     program: &[u8],
 ) -> Outcome<Vec<u8>> {
     let is_program = |found: &&Crate| found.name == "onehop";
-    let mut components: Vec<Value> = inside.crates.iter().filter(|found| !is_program(found)).map(component).collect();
-    components.push(json!({ "type": "library", "bom-ref": "rust-std", "name": "rust-std", "version": inside.rust,
+    let mut components: Vec<Value> =
+        inside.crates.iter().filter(|found| !is_program(found)).map(component).collect();
+    components.push(
+        json!({ "type": "library", "bom-ref": "rust-std", "name": "rust-std", "version": inside.rust,
         "licenses": [{ "expression": "MIT OR Apache-2.0" }],
-        "description": "Rust's standard library, linked statically" }));
+        "description": "Rust's standard library, linked statically" }),
+    );
     components.push(json!({ "type": "library", "bom-ref": "musl", "name": "musl",
         "licenses": [{ "expression": "MIT" }],
         "description": "The C library that comes with Rust's target, linked statically" }));
-    let dependencies: Vec<Value> = inside.crates.iter().map(|found| {
-        let mut needs: Vec<String> =
-            found.needs.iter().filter_map(|&place| inside.crates.get(place)).map(reference).collect();
-        if is_program(&found) {
-            needs.extend(["rust-std".to_owned(), "musl".to_owned()]);
-        }
-        json!({ "ref": reference(found), "dependsOn": needs })
-    }).collect();
+    let dependencies: Vec<Value> = inside
+        .crates
+        .iter()
+        .map(|found| {
+            let mut needs: Vec<String> =
+                found.needs.iter().filter_map(|&place| inside.crates.get(place)).map(reference).collect();
+            if is_program(&found) {
+                needs.extend(["rust-std".to_owned(), "musl".to_owned()]);
+            }
+            json!({ "ref": reference(found), "dependsOn": needs })
+        })
+        .collect();
     let own = inside.crates.iter().find(is_program).map_or_else(|| "onehop".to_owned(), reference);
     let mut document = json!({
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",

@@ -53,7 +53,8 @@ fn members(file: &[u8]) -> Vec<(String, Vec<u8>)> {
     while !rest.is_empty() {
         let (header, after) = rest.split_at(60);
         assert_eq!(&header[58..], b"`\n");
-        let field = |place: std::ops::Range<usize>| std::str::from_utf8(&header[place]).unwrap().trim().to_owned();
+        let field =
+            |place: std::ops::Range<usize>| std::str::from_utf8(&header[place]).unwrap().trim().to_owned();
         let length: usize = field(48..58).parse().unwrap();
         members.push((field(0..16), after[..length].to_vec()));
         rest = &after[length + length % 2..];
@@ -135,7 +136,8 @@ fn a_wheels_record_holds_for_every_file_and_the_program_may_be_run() {
 
 #[test]
 fn the_same_release_gives_the_same_bytes_and_each_file_has_its_sum() {
-    let all = || package(&release(), &pages(), &[part(Architecture::X86_64), part(Architecture::Aarch64)]).unwrap();
+    let all =
+        || package(&release(), &pages(), &[part(Architecture::X86_64), part(Architecture::Aarch64)]).unwrap();
     let files = all();
     assert_eq!(files, all());
     assert_eq!(files.len(), 12, "{:?}", files.keys());

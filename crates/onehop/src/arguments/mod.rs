@@ -24,8 +24,8 @@ use crate::listen;
 pub(crate) use self::bench::{
     AmongForeign, Bench, BenchCommand, Collection, Compare, Load, Max, Output, Request, Shape,
 };
-pub(crate) use self::pack::{Inspect, InspectView, Pack};
 pub(crate) use self::oci::OciArguments;
+pub(crate) use self::pack::{Inspect, InspectView, Pack};
 pub(crate) use self::packed::{Changes, PackedArguments, PackedCommand, Title};
 pub(crate) use self::proxy::Proxy;
 pub(crate) use self::runtime::{RuntimeChoice, RuntimeKind};

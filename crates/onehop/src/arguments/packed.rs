@@ -84,16 +84,7 @@ fn command(title: &Title<'_>) -> Command {
     let kept = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
     let version =
         format!("{} (packed by {}, sha256 {})", env!("CARGO_PKG_VERSION"), title.made_by, title.digest);
-    let target = |about: &'static str, examples: String| {
-        move |command: Command| {
-            command
-                .about(about)
-                .long_about(about)
-                .after_help(examples)
-                .mut_arg("config", |arg| arg.hide(true))
-        }
-    };
-    PackedArguments::command()
+    let all = PackedArguments::command()
         .name(kept(name.to_owned()))
         .bin_name(name.to_owned())
         .version(kept(version))
@@ -113,36 +104,49 @@ fn command(title: &Title<'_>) -> Command {
              ./{name} inspect                     what is in it\n  \
              ./{name} reload                      let the running one read its override file again\n\n\
              Exit codes: 0 stopped as asked, 1 failed, 2 wrong usage or configuration."
-        ))
-        .mut_subcommand(
+        ));
+    with_own_examples(all, name)
+}
+
+/// The commands for a running one, whose help speaks of the pack. It is found by the pack's own file.
+fn with_own_examples(mut all: Command, name: &str) -> Command {
+    let of_running = [
+        (
             "status",
-            target(
-                "Show what the running one is doing",
-                format!("Examples:\n  ./{name} status\n  ./{name} status --json | jq .requests\n  ./{name} status --healthy              for the health check of a container\n\nExit codes: 0 running (and healthy), 1 not running or not healthy, 2 wrong usage."),
-            ),
-        )
-        .mut_subcommand(
+            "Show what the running one is doing",
+            format!("./{name} status\n  ./{name} status --json | jq .requests"),
+            "0 running (and healthy), 1 not running or not healthy, 2 wrong usage.",
+        ),
+        (
             "reload",
-            target(
-                "Let the running one read its override file again",
-                format!("Examples:\n  ./{name} reload\n\nExit codes: 0 published, 1 nothing was changed, 2 wrong usage."),
-            ),
-        )
-        .mut_subcommand(
+            "Let the running one read its override file again",
+            format!("./{name} reload"),
+            "0 published, 1 nothing was changed, 2 wrong usage.",
+        ),
+        (
             "stop",
-            target(
-                "Let the running one finish what is in flight and end",
-                format!("Examples:\n  ./{name} stop\n\nExit codes: 0 ended, 1 not running or still running after --wait, 2 wrong usage."),
-            ),
-        )
-        .mut_subcommand(
+            "Let the running one finish what is in flight and end",
+            format!("./{name} stop"),
+            "0 ended, 1 not running or still running after --wait, 2 wrong usage.",
+        ),
+        (
             "workers",
-            target(
-                "Show the workers of its applications, or change their number",
-                format!("Examples:\n  ./{name} workers\n  ./{name} workers api 4          as many as that from now on\n\nExit codes: 0 done, 1 not running, no such application or nothing changed, 2 wrong usage."),
-            )
-        )
-        .mut_subcommand("workers", |command| command.override_usage(format!("{name} workers [OPTIONS] [APP] [N]")))
+            "Show the workers of its applications, or change their number",
+            format!("./{name} workers\n  ./{name} workers api 4          as many as that from now on"),
+            "0 done, 1 not running, no such application or nothing changed, 2 wrong usage.",
+        ),
+    ];
+    for (command, about, examples, codes) in of_running {
+        all = all.mut_subcommand(command, |command| {
+            command
+                .about(about)
+                .long_about(about)
+                .after_help(format!("Examples:\n  {examples}\n\nExit codes: {codes}"))
+                .mut_arg("config", |arg| arg.hide(true))
+        });
+    }
+    let usage = format!("{name} workers [OPTIONS] [APP] [N]");
+    all.mut_subcommand("workers", |command| command.override_usage(usage))
 }
 
 #[cfg(test)]
@@ -153,8 +157,8 @@ mod tests {
 
     #[test]
     fn the_help_speaks_of_the_pack() {
+        command(&TITLE).debug_assert();
         let mut all = command(&TITLE);
-        all.debug_assert();
         insta::assert_snapshot!(all.render_long_help());
         let status = all.find_subcommand_mut("status").expect("there is one");
         let help = status.render_long_help().to_string();

@@ -8,6 +8,7 @@ use crate::configuration;
 use crate::control_client::{self, Answer, ClientError};
 use crate::control_path;
 use crate::failure::Failure;
+use crate::own_program;
 use crate::units::counted;
 
 pub(crate) fn reload(arguments: &Control) -> Result<(), Failure> {
@@ -99,7 +100,10 @@ fn nobody(target: &Target, socket: &std::path::Path) -> Failure {
         })
         .collect();
     if others.is_empty() {
-        text.push_str("\n  start one: onehop run");
+        text.push_str(&match own_program::called() {
+            onehop if onehop == "onehop" => "\n  start one: onehop run".to_owned(),
+            pack => format!("\n  start it: {pack}"),
+        });
     } else {
         text.push_str("\nthese run:");
         text.extend(others);

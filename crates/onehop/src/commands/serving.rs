@@ -18,6 +18,7 @@ use crate::arguments::Process;
 use crate::control_client;
 use crate::control_path;
 use crate::failure::Failure;
+use crate::own_program;
 use crate::report::Reporter;
 use crate::signals::{self, Wish};
 use crate::watch::{self, Watching};
@@ -153,9 +154,10 @@ fn control_socket(
     if let Some(pid) = holder {
         return Err(Failure::failed(format!(
             "already running with process id {pid}\n  \
-             let it read its configuration again:  onehop reload --control {path}\n  \
-             or end it:                            onehop stop --control {path}\n  \
+             let it read its configuration again:  {called} reload --control {path}\n  \
+             or end it:                            {called} stop --control {path}\n  \
              or start a second one beside it:      --control another.sock",
+            called = own_program::called(),
             path = path.display()
         )));
     }

@@ -35,11 +35,6 @@ impl Reporter {
         Self::in_form(form)
     }
 
-    /// Lines for a person, on standard error.
-    pub(crate) fn plain() -> Self {
-        Self::in_form(LogForm::Plain)
-    }
-
     fn in_form(form: LogForm) -> Self {
         let progress = Arc::new(Mutex::new(Progress::new(form == LogForm::Plain)));
         Self { form, progress, lines: Arc::default() }

@@ -266,12 +266,13 @@ impl StoreStatus {
     /// What a store holds.
     pub(super) fn of(store: &Store) -> Self {
         let totals = &store.totals;
+        let (loaded, loaded_coded) = store.loaded_bytes();
         Self {
             root: store.root.clone(),
             files: totals.files,
             bytes: totals.bytes,
-            stored_bytes: totals.stored_bytes,
-            compressed_bytes: totals.compressed_bytes,
+            stored_bytes: totals.stored_bytes + loaded,
+            compressed_bytes: totals.compressed_bytes + loaded_coded,
             on_disk: totals.on_disk,
         }
     }

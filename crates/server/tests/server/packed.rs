@@ -295,9 +295,16 @@ fn a_tree_that_was_not_packed_is_named_at_the_start_and_one_of_the_machine_is_re
 }
 
 #[test]
-fn a_reload_keeps_what_was_loaded() {
+fn only_what_was_asked_for_is_in_memory_and_a_reload_keeps_it() {
     let (_, from_pack) = both("\tspa ROOT");
+    let in_memory = || {
+        let store = from_pack.running().status().stores.remove(0);
+        (store.stored_bytes, store.compressed_bytes)
+    };
+    assert_eq!(in_memory(), (0, 0));
     assert_eq!(ask(&from_pack, "GET", "/photo.png", "").status, 200);
+    assert_eq!(in_memory(), (5000, 0));
     from_pack.running().reload().expect("the same settings");
+    assert_eq!(in_memory(), (5000, 0));
     assert_eq!(ask(&from_pack, "GET", "/photo.png", "").body.len(), 5000);
 }

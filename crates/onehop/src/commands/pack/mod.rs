@@ -9,6 +9,7 @@ mod glob;
 mod notes;
 mod oci;
 mod output;
+mod progress;
 mod prune;
 mod runtime;
 mod secrets;
@@ -19,19 +20,41 @@ mod writing;
 
 use onehop_archive::Index;
 
-use self::base::Subject;
+use self::base::{Base, Subject};
 use self::glob::Excluded;
 use self::notes::Notes;
 use self::output::{Output, Program};
-use self::sources::Gathering;
+use self::progress::Progress;
+use self::sources::{Entries, Gathering};
 use self::writing::Writing;
 use crate::arguments::Pack;
 use crate::configuration;
 use crate::failure::Failure;
 use crate::problems::{self, Look};
-use crate::report::{Reporter, write_line};
+use crate::report::write_line;
 
 pub(crate) fn pack(arguments: &Pack) -> Result<(), Failure> {
+    let plan = plan(arguments)?;
+    plan.carry_out(arguments)
+}
+
+/// What is to be packed, with nothing left to refuse.
+struct Plan {
+    program: Program,
+    output: Output,
+    base: Base,
+    /// Of what is known before anything is written.
+    index: Index,
+    excluded: Excluded,
+    trees: Vec<trees::Wanted>,
+    sources: Entries,
+    /// Names of applications.
+    apps: Vec<String>,
+    runtime: Option<runtime::Found>,
+    notes: Notes,
+}
+
+fn plan(arguments: &Pack) -> Result<Plan, Failure> {
     // What cannot be run is not packed, and its errors are those of `onehop run`.
     let file = configuration::find(arguments.file.named())?;
     let loaded = configuration::load(&file)?;
@@ -54,14 +77,14 @@ pub(crate) fn pack(arguments: &Pack) -> Result<(), Failure> {
     let roots: Vec<String> = trees.iter().map(|tree| tree.root.clone()).collect();
     output.is_not_served(&base, &roots)?;
     let apps = apps::wanted(&base, &checked, &mut notes)?;
-    let sources = Gathering::new(&base, &excluded, &mut notes, &output.files()).run(&files, &apps)?;
+    let sources = Gathering::new(&base, &excluded, &mut notes, &output.files()).run(&files, &apps, &roots)?;
     for tree in &trees {
         trees::look_through(tree, &base, &excluded, &mut notes)?;
     }
     secrets::refuse(&mut notes.secrets)?;
-    let found = arguments.runtime.as_ref().map(|choice| runtime::find(choice, &program.target)).transpose()?;
+    let runtime = arguments.runtime.as_ref();
+    let runtime = runtime.map(|choice| runtime::find(choice, &program.target)).transpose()?;
 
-    let reporter = Reporter::plain();
     let listens = checked.listeners.iter().map(|listener| configuration::show_address(&listener.address));
     let index = Index {
         made_by: concat!("onehop ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -73,40 +96,50 @@ pub(crate) fn pack(arguments: &Pack) -> Result<(), Failure> {
         listens: listens.collect(),
         ..Index::default()
     };
-    let (unfinished, out) = output.begin()?;
-    let mut writing = Writing::new(program.write(out)?, index);
-    // Trees first: what is served is stored as it is, and what runs can share it.
-    for tree in &trees {
-        let prepared = trees::ready(tree, &base, &reporter)?;
-        writing.tree(tree, &prepared, &excluded)?;
-    }
-    writing.sources(&base, sources)?;
-    if let Some(found) = found {
-        write_line(&format!("compressing {}, with its libraries", found.title()));
-        writing.runtime(found)?;
-    }
-    let bytes = writing.bytes;
-    let index = writing.finish()?;
+    Ok(Plan { program, output, base, index, excluded, trees, sources, apps: apps.apps, runtime, notes })
+}
 
-    notes.warnings.extend(excluded.unmet().map(|pattern| format!("--exclude {pattern}: nothing fits")));
-    let (digest, length) = output::digest_of(unfinished.path())
-        .map_err(|error| Failure::failed(format!("cannot read what was written: {error}")))?;
-    let image = oci::write(unfinished.path(), &output.name, &arguments.oci)?;
-    output.publish(unfinished)?;
-    notes.warnings.extend(image.iter().flat_map(|image| image.warnings.iter().cloned()));
-    for sentence in notes.sentences() {
-        reporter.warn(sentence);
+impl Plan {
+    fn carry_out(mut self, arguments: &Pack) -> Result<(), Failure> {
+        let (unfinished, out) = self.output.begin()?;
+        let mut writing = Writing::new(self.program.write(out)?, self.index);
+        let progress = Progress::new();
+        // Trees first: what is served is stored as it is, and what runs can share it.
+        for tree in &self.trees {
+            let prepared = trees::ready(tree, &self.base, &progress)?;
+            writing.tree(tree, &prepared, &self.excluded)?;
+        }
+        writing.sources(&self.base, self.sources, &progress)?;
+        drop(progress);
+        if let Some(found) = self.runtime {
+            write_line(&format!("compressing {}, with its libraries", found.title()));
+            writing.runtime(found)?;
+        }
+        let bytes = writing.bytes;
+        let index = writing.finish()?;
+        let (digest, length) = output::digest_of(unfinished.path())
+            .map_err(|error| Failure::failed(format!("cannot read what was written: {error}")))?;
+        let image = oci::write(unfinished.path(), &self.output.name, &arguments.oci)?;
+        self.notes.warnings.extend(image.iter().flat_map(|image| image.warnings.iter().cloned()));
+        self.output.publish(unfinished)?;
+
+        self.notes
+            .warnings
+            .extend(self.excluded.unmet().map(|pattern| format!("--exclude {pattern}: nothing fits")));
+        for sentence in self.notes.sentences() {
+            write_line(&format!("warning: {sentence}"));
+        }
+        let made = shown::Made {
+            output: &self.output,
+            index: &index,
+            bytes,
+            digest,
+            length,
+            notes: &self.notes,
+            apps: &self.apps,
+            image: image.as_ref(),
+        };
+        super::pages::print(&made.text(self.base.folder()));
+        Ok(())
     }
-    let made = shown::Made {
-        output: &output,
-        index: &index,
-        bytes,
-        digest,
-        length,
-        notes: &notes,
-        apps: &apps.apps,
-        image: image.as_ref(),
-    };
-    super::pages::print(&made.text(base.folder()));
-    Ok(())
 }

@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use onehop_archive::digest::Hasher;
 use onehop_archive::{Digest, PackError, Writer};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use super::base::Base;
 use super::{oci, prune};
@@ -54,7 +56,9 @@ impl Output {
                 let own = prune::name_of(&base.at("package.json"));
                 let folder = base.folder().file_name().and_then(|name| name.to_str()).map(str::to_owned);
                 PathBuf::from(own.or(folder).ok_or_else(|| {
-                    Failure::wrong("neither package.json nor the folder gives the pack a name: onehop pack -o NAME")
+                    Failure::wrong(
+                        "neither package.json nor the folder gives the pack a name: onehop pack -o NAME",
+                    )
                 })?)
             }
         };
@@ -108,7 +112,9 @@ impl Output {
 
     /// Refuses to write where a site would serve it.
     pub(super) fn is_not_served(&self, base: &Base, roots: &[String]) -> Result<(), Failure> {
-        for (file, root) in self.files().into_iter().flat_map(|file| roots.iter().map(move |root| (file, root))) {
+        for (file, root) in
+            self.files().into_iter().flat_map(|file| roots.iter().map(move |root| (file, root)))
+        {
             let Ok(folder) = fs::canonicalize(folder_of(file)) else { continue };
             if fs::canonicalize(base.at(root)).is_ok_and(|root| folder.starts_with(root)) {
                 let shown = if root.is_empty() { base.folder().display().to_string() } else { root.clone() };
@@ -137,7 +143,9 @@ impl Output {
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o700).open(&path);
         let file =
             file.map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))?;
-        Ok((Unfinished { path, is_published: false }, file))
+        let unfinished = Unfinished { path, is_published: false };
+        unfinished.goes_with_a_signal()?;
+        Ok((unfinished, file))
     }
 
     /// Puts what was written in its place, for everybody to execute.
@@ -153,7 +161,31 @@ impl Output {
     }
 }
 
+/// The folder of a file as it was named.
+pub(super) fn folder_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
 impl Unfinished {
+    /// Whoever breaks off does not want what was written until then.
+    fn goes_with_a_signal(&self) -> Result<(), Failure> {
+        let failed = |error: std::io::Error| Failure::failed(format!("cannot listen for signals: {error}"));
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(failed)?;
+        let path = self.path.clone();
+        let wait = move || {
+            if let Some(signal) = signals.forever().next() {
+                let _ = fs::remove_file(path);
+                // As a shell tells it of a process that a signal ended.
+                std::process::exit(128 + signal);
+            }
+        };
+        std::thread::Builder::new().name("signals".into()).spawn(wait).map_err(failed)?;
+        Ok(())
+    }
+
     /// Where it is now.
     pub(super) fn path(&self) -> &Path {
         &self.path
@@ -165,14 +197,6 @@ impl Drop for Unfinished {
         if !self.is_published {
             let _ = fs::remove_file(&self.path);
         }
-    }
-}
-
-/// The folder of a file as it was named.
-pub(super) fn folder_of(path: &Path) -> PathBuf {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_owned(),
-        _ => PathBuf::from("."),
     }
 }
 

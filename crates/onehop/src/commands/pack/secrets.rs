@@ -102,7 +102,7 @@ pub(super) fn variables(content: &[u8]) -> BTreeSet<String> {
 /// Holds certificates or public keys and nothing else; or is no text of keys at all, but an archive (`.key` is a
 /// presentation's ending, too).
 fn is_public(content: &[u8]) -> bool {
-    let has = |what: &str| memchr(content, what.as_bytes()).is_some();
+    let has = |what: &str| memchr::memmem::find(content, what.as_bytes()).is_some();
     if content.starts_with(b"PK\x03\x04") {
         return true;
     }
@@ -119,10 +119,10 @@ fn holds_key(content: &[u8], characters: usize) -> bool {
     // Words that stand between the two: `ENCRYPTED`, `OPENSSH`.
     const WORDS_BYTES_MAX: usize = 32;
     let mut rest = content;
-    while let Some(at) = memchr(rest, BEGIN) {
+    while let Some(at) = memchr::memmem::find(rest, BEGIN) {
         rest = rest.get(at + BEGIN.len()..).unwrap_or_default();
         let head = rest.get(..(WORDS_BYTES_MAX + END.len()).min(rest.len())).unwrap_or_default();
-        let Some(end) = memchr(head, END) else { continue };
+        let Some(end) = memchr::memmem::find(head, END) else { continue };
         let mut behind = rest.get(end + END.len()..).unwrap_or_default();
         let mut line_ended = false;
         while let Some(next) = ["\\r", "\\n", "\r", "\n", " ", "\t"].iter().find_map(|space| {
@@ -139,11 +139,6 @@ fn holds_key(content: &[u8], characters: usize) -> bool {
         }
     }
     false
-}
-
-fn memchr(content: &[u8], what: &[u8]) -> Option<usize> {
-    // Small files only: see LOOKED_AT_BYTES_MAX.
-    content.windows(what.len()).position(|window| window == what)
 }
 
 /// All of them at once, each with what to do.

@@ -81,7 +81,10 @@ impl Made<'_> {
             text.push_str(&format!("start it:    {start}\n"));
         }
         if let Some(image) = self.image {
-            text.push_str(&format!("load it:     podman load -i {0}, or docker load -i {0}\n", image.path.display()));
+            text.push_str(&format!(
+                "load it:     podman load -i {0}, or docker load -i {0}\n",
+                image.path.display()
+            ));
         }
         text
     }

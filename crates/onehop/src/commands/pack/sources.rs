@@ -4,6 +4,9 @@
 //! Owns what goes in and what stays out, by name, kind and place. Every path that it gathers is free of links but for the
 //! links that it notes; nothing is gathered from outside of the base. Reads files only to look for secrets.
 
+mod links;
+mod needed;
+
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, Metadata};
@@ -18,7 +21,6 @@ use super::apps;
 use super::base::{Base, join, parent};
 use super::glob::Excluded;
 use super::notes::Notes;
-use super::prune;
 use super::secrets::{self, Kind, LOOKED_AT_BYTES_MAX, Secret};
 use crate::failure::Failure;
 
@@ -55,9 +57,6 @@ pub(super) enum Entry {
 /// Everything that was gathered.
 pub(super) type Entries = BTreeMap<Name, Entry>;
 
-/// Links on the way to one file: more is a circle.
-const LINKS_MAX: usize = 40;
-
 /// Names that never belong to what runs, wherever they stand.
 const NEVER: [&str; 6] = [".git", ".hg", ".svn", ".DS_Store", ".vscode", ".idea"];
 
@@ -66,6 +65,8 @@ pub(super) struct Gathering<'a> {
     base: &'a Base,
     excluded: &'a Excluded,
     notes: &'a mut Notes,
+    /// Roots of trees: one that is a link out of the base is packed as a tree all the same.
+    served: &'a [String],
     /// The pack that is made, which may lie here from the last time.
     outputs: Vec<PathBuf>,
     entries: Entries,
@@ -79,11 +80,17 @@ pub(super) struct Gathering<'a> {
 }
 
 impl<'a> Gathering<'a> {
-    pub(super) fn new(base: &'a Base, excluded: &'a Excluded, notes: &'a mut Notes, outputs: &[&Path]) -> Self {
+    pub(super) fn new(
+        base: &'a Base,
+        excluded: &'a Excluded,
+        notes: &'a mut Notes,
+        outputs: &[&Path],
+    ) -> Self {
         Self {
             base,
             excluded,
             notes,
+            served: &[],
             outputs: outputs
                 .iter()
                 .map(|output| fs::canonicalize(output).unwrap_or_else(|_| (*output).to_owned()))
@@ -98,7 +105,13 @@ impl<'a> Gathering<'a> {
     }
 
     /// Gathers all, or says why not. Secrets are noted, not refused: all of them are told at once.
-    pub(super) fn run(mut self, configuration: &[String], wanted: &apps::Wanted) -> Result<Entries, Failure> {
+    pub(super) fn run(
+        mut self,
+        configuration: &[String],
+        wanted: &apps::Wanted,
+        served: &'a [String],
+    ) -> Result<Entries, Failure> {
+        self.served = served;
         for path in configuration.iter().chain(&wanted.files) {
             self.named(path, path)?;
         }
@@ -235,107 +248,6 @@ impl<'a> Gathering<'a> {
         self.note(path, Entry::File { executable })
     }
 
-    /// Notes a link and gives what it leads to; `None` where that cannot be packed.
-    fn link(&mut self, path: String) -> Result<Option<String>, Failure> {
-        let place = self.base.at(&path);
-        let Ok(target) = fs::canonicalize(&place) else {
-            self.notes.leave_out(path, "a link to nothing");
-            return Ok(None);
-        };
-        let Some(below) = target.strip_prefix(self.base.resolved()).ok().and_then(Path::to_str) else {
-            self.links_out.push((path, target));
-            return Ok(None);
-        };
-        let below = below.to_owned();
-        if self.excluded.holds(&below) {
-            self.notes.leave_out(path, "a link to what --exclude leaves out");
-            return Ok(None);
-        }
-        let written = fs::read_link(&place).ok();
-        let written = written.as_deref().and_then(Path::to_str);
-        let folder = parent(&path).unwrap_or_default();
-        // As it is written, where its words alone lead to where it leads.
-        let to = match written {
-            Some(written) if resolve(folder, written).as_deref() == Some(below.as_str()) => {
-                written.to_owned()
-            }
-            _ => relative(folder, &below),
-        };
-        self.note(path, Entry::Link { to })?;
-        Ok(Some(below))
-    }
-
-    /// Follows a path to where it really is, and notes the links on the way; `None` where that cannot be packed.
-    fn settle(&mut self, path: &str) -> Result<Option<String>, Failure> {
-        let mut path = path.to_owned();
-        for _ in 0..LINKS_MAX {
-            let mut at = String::new();
-            let mut followed = None;
-            for name in path.split('/').filter(|name| !name.is_empty()) {
-                at = join(&at, name);
-                let is_link =
-                    fs::symlink_metadata(self.base.at(&at)).is_ok_and(|found| found.file_type().is_symlink());
-                if is_link {
-                    let rest = path.get(at.len()..).unwrap_or_default().trim_start_matches('/').to_owned();
-                    let Some(target) = self.link(at)? else { return Ok(None) };
-                    followed = Some(if rest.is_empty() { target } else { join(&target, &rest) });
-                    break;
-                }
-            }
-            match followed {
-                Some(target) => path = target,
-                None => return Ok(Some(path)),
-            }
-        }
-        Err(Failure::failed(format!("{path} lies behind more than {LINKS_MAX} links")))
-    }
-
-    /// Gathers what a package needs.
-    fn follow(&mut self, package: &str, is_apps_own: bool) -> Result<(), Failure> {
-        let description = self.base.at(&join(package, "package.json"));
-        let is_foreign = self.base.at(&join(package, ".pnp.cjs")).exists();
-        if is_foreign || !description.is_file() || !self.followed.insert(package.to_owned()) {
-            return Ok(());
-        }
-        let needed = match prune::dependencies(&description) {
-            Ok(needed) => needed,
-            Err(error) if is_in_modules(package) => {
-                self.notes.warnings.push(format!("what it needs is not known: {error}"));
-                return Ok(());
-            }
-            Err(error) => return Err(Failure::wrong(error)),
-        };
-        for dependency in needed {
-            let name = &dependency.name;
-            let Some(path) = prune::find(self.base.resolved(), package, name) else {
-                self.not_there(package, &dependency, is_apps_own);
-                continue;
-            };
-            if self.excluded.holds(&path) {
-                continue;
-            }
-            if let Some(folder) = self.settle(&path)? {
-                self.packages.push(folder.clone());
-                self.walk(folder)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn not_there(&mut self, package: &str, dependency: &prune::Dependency, is_apps_own: bool) {
-        let name = &dependency.name;
-        if let Some(above) = prune::find_above(self.base.resolved(), name) {
-            self.links_out.push((format!("{name} (for {})", shown(package)), above));
-        } else if !dependency.is_required {
-            // Optional and peer dependencies may be missing.
-        } else if is_apps_own {
-            self.missing.push(name.clone());
-        } else {
-            let sentence = format!("{} needs {name}, which is not installed", shown(package));
-            self.notes.warnings.push(sentence);
-        }
-    }
-
     fn note(&mut self, path: String, entry: Entry) -> Result<(), Failure> {
         let mut folder = parent(&path);
         while let Some(at) = folder.filter(|at| !at.is_empty()) {
@@ -388,34 +300,6 @@ impl<'a> Gathering<'a> {
         let place = self.base.at(path);
         fs::symlink_metadata(&place).map_err(|error| cannot_read(&place, &error))
     }
-
-    fn refuse_links(&self) -> Result<(), Failure> {
-        if self.links_out.is_empty() {
-            return Ok(());
-        }
-        let lines = self.links_out.iter().map(|(path, target)| format!("  {path} -> {}\n", target.display()));
-        let lines: String = lines.take(50).collect();
-        Err(Failure::wrong(format!(
-            "what an application needs lies outside of {}, where a pack does not reach:\n{lines}  \
-             copy it there, or leave it out with --exclude, or put the Onehopfile in a folder that holds both",
-            self.base.folder().display()
-        )))
-    }
-
-    fn refuse_missing(&self) -> Result<(), Failure> {
-        if self.missing.is_empty() {
-            return Ok(());
-        }
-        Err(Failure::failed(format!(
-            "package.json names dependencies that are not installed: {}\n  \
-             install them and pack again:  npm ci",
-            self.missing.join(", ")
-        )))
-    }
-}
-
-fn shown(package: &str) -> &str {
-    if package.is_empty() { "package.json" } else { package }
 }
 
 fn cannot_read(place: &Path, error: &std::io::Error) -> Failure {
@@ -439,52 +323,4 @@ fn small_content(place: &Path) -> Option<Vec<u8>> {
     let mut content = Vec::new();
     file.take(LOOKED_AT_BYTES_MAX + 1).read_to_end(&mut content).ok()?;
     (content.len() as u64 <= LOOKED_AT_BYTES_MAX).then_some(content)
-}
-
-/// Where the words of a link in this folder lead; `None`: out of the base.
-fn resolve(folder: &str, written: &str) -> Option<String> {
-    if written.starts_with('/') {
-        return None;
-    }
-    let mut names: Vec<&str> = folder.split('/').filter(|name| !name.is_empty()).collect();
-    for name in written.split('/') {
-        match name {
-            "" | "." => {}
-            ".." => drop(names.pop()?),
-            name => names.push(name),
-        }
-    }
-    Some(names.join("/"))
-}
-
-/// The way from a folder to something, both below the base.
-fn relative(folder: &str, to: &str) -> String {
-    let from: Vec<&str> = folder.split('/').filter(|name| !name.is_empty()).collect();
-    let to: Vec<&str> = to.split('/').filter(|name| !name.is_empty()).collect();
-    let common = from.iter().zip(&to).take_while(|(one, other)| one == other).count();
-    let up = std::iter::repeat_n("..", from.len() - common);
-    let way: Vec<&str> = up.chain(to.iter().skip(common).copied()).collect();
-    if way.is_empty() { ".".to_owned() } else { way.join("/") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_link_is_followed_and_written_by_its_words() {
-        for (folder, to, way) in [
-            ("", "a", "a"),
-            ("a", "a/b", "b"),
-            ("a/b", "c", "../../c"),
-            ("node_modules", "packages/lib", "../packages/lib"),
-            ("a", "", ".."),
-            ("a", "a", "."),
-        ] {
-            assert_eq!(relative(folder, to), way);
-            assert_eq!(resolve(folder, way).as_deref(), Some(to), "{folder} {way}");
-        }
-        assert_eq!(resolve("a", "../../b"), None);
-        assert_eq!(resolve("a", "/b"), None);
-    }
 }

@@ -3,11 +3,9 @@
 //! What is served, and in which forms, is decided by the server's own code (`control::store::prepare`). Owns what may be
 //! packed of it: only what lies below the base, and no private keys.
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::Path;
 
 use onehop_config::checked::{Checked, Condition, Encoding, Matcher, Part, Step, Template};
-use onehop_server::Event;
 use onehop_server::control::store::{Prepared, Progress, StoreError, prepare};
 use onehop_server::request::handle::files::store::{File, SkipReason};
 use onehop_server::request::route::{StoreWish, store_wishes};
@@ -15,9 +13,9 @@ use onehop_server::request::route::{StoreWish, store_wishes};
 use super::base::{Base, Place, join};
 use super::glob::Excluded;
 use super::notes::Notes;
+use super::progress::{self, OfTree};
 use super::secrets::{self, LOOKED_AT_BYTES_MAX, Secret};
 use crate::failure::Failure;
-use crate::report::Reporter;
 
 /// A tree that is to be packed.
 #[derive(Debug)]
@@ -150,10 +148,12 @@ pub(super) fn look_through(
 }
 
 /// A tree with all its forms.
-pub(super) fn ready(wanted: &Wanted, base: &Base, reporter: &Reporter) -> Result<Prepared, Failure> {
-    let root = base.at(&wanted.root);
-    let progress = Shown { root, reporter: reporter.clone(), found: AtomicUsize::new(0) };
-    let prepared = read(wanted, base, &wanted.wish.compress, &progress)?;
+pub(super) fn ready(
+    wanted: &Wanted,
+    base: &Base,
+    progress: &progress::Progress,
+) -> Result<Prepared, Failure> {
+    let prepared = read(wanted, base, &wanted.wish.compress, &OfTree::new(progress))?;
     if !prepared.settled {
         return Err(Failure::failed(format!(
             "{} changed all the while it was read: pack it when the build has ended",
@@ -190,27 +190,4 @@ fn read(
             None => error.to_string(),
         })
     })
-}
-
-/// Shows how far a tree is, as `onehop run` does.
-struct Shown {
-    root: PathBuf,
-    reporter: Reporter,
-    found: AtomicUsize,
-}
-
-impl Shown {
-    fn show(&self, files: usize, of_files: usize, bytes: u64) {
-        self.reporter.show(&Event::Reading { root: self.root.clone(), files, of_files, bytes });
-    }
-}
-
-impl Progress for Shown {
-    fn found(&self, files: usize, _: u64) {
-        self.found.store(files, Ordering::Relaxed);
-    }
-
-    fn files(&self, done: usize, bytes: u64) {
-        self.show(done, self.found.load(Ordering::Relaxed), bytes);
-    }
 }

@@ -12,6 +12,7 @@ use onehop_server::request::handle::files::store::Form;
 
 use super::base::Base;
 use super::glob::Excluded;
+use super::progress::Progress;
 use super::runtime::Found;
 use super::sources::{Entries, Entry, Name};
 use super::trees::{self, Wanted};
@@ -93,8 +94,15 @@ impl Writing {
     }
 
     /// Adds all that is unpacked. What is served, too, is not stored again.
-    pub(super) fn sources(&mut self, base: &Base, entries: Entries) -> Result<(), Failure> {
-        for (Name(path), entry) in entries {
+    pub(super) fn sources(
+        &mut self,
+        base: &Base,
+        entries: Entries,
+        progress: &Progress,
+    ) -> Result<(), Failure> {
+        let all = entries.len();
+        for (done, (Name(path), entry)) in entries.into_iter().enumerate() {
+            progress.show(done, all, || "sources packed".to_owned());
             let kind = match entry {
                 Entry::Folder => SourceKind::Folder,
                 Entry::Link { to } => SourceKind::Link { to },

@@ -7,7 +7,7 @@ mod choices;
 mod serve;
 mod source;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use onehop_archive::{Index, Pack, PackError, Place};
@@ -108,7 +108,7 @@ impl Own {
 
     /// Reads the configuration as it would be served; where files would be unpacked is not looked for.
     fn load_shown(&self, choices: &Choices) -> Result<onehop_config::Loaded, Failure> {
-        let base = Path::new("/").join(&self.index.name);
+        let base = self.nowhere();
         let look = problems::Look::of_standard_error();
         let loaded = choices
             .load(self, &base)
@@ -117,6 +117,11 @@ impl Own {
             write_line(self.named(&problems::draw(&loaded.warnings, look), &base).trim_end());
         }
         Ok(loaded)
+    }
+
+    /// Stands for the folder into which it is unpacked, where none is needed.
+    fn nowhere(&self) -> PathBuf {
+        Path::new("/").join(format!("onehop-pack-{}", self.key))
     }
 
     /// The text with paths of the pack as paths below its name: where it is unpacked is not what a person thinks of.

@@ -51,7 +51,7 @@ fn load(own: &Own, choices: &Choices) -> Result<(UnpackFolder, Loaded), Failure>
         let (name, look) = (base.to_path_buf(), Look::of_standard_error());
         move |errors: Vec<Problem>| Failure::drawn(own.named(&problems::draw(&errors, look), &name))
     };
-    let provisional = Path::new("/").join(&own.index.name);
+    let provisional = own.nowhere();
     let first = choices.load(own, &provisional).map_err(drawn(&provisional))?;
     let starts_apps = first.checked.apps().iter().any(|app| !matches!(app.run, AppRun::Elsewhere { .. }));
     let folder = UnpackFolder::choose(&own.key, starts_apps, starts_apps).map_err(Failure::failed)?;

@@ -29,7 +29,7 @@ use crate::request::handle::app::pool::{LaneReport, Transport, Worker};
 
 /// Lives until the process has ended.
 pub(super) async fn live(mut task: Task) {
-    let begun = unpacked(&mut task).await.and_then(|()| begin(&task));
+    let begun = unpacked(&mut task).await.and_then(|()| begin(&task).map_err(End::before_its_process));
     let end = match begun {
         Ok((process, lanes)) => {
             let begun = Instant::now();
@@ -45,7 +45,7 @@ pub(super) async fn live(mut task: Task) {
             let _ = std::fs::remove_file(socket);
             end
         }
-        Err(reason) => End { pid: 0, reason, failed: true, never_ran: true },
+        Err(end) => end,
     };
     task.tell(News::Ended(end)).await;
 }

@@ -66,6 +66,13 @@ pub(super) struct End {
     pub(super) never_ran: bool,
 }
 
+impl End {
+    /// Of one for which nothing could be started.
+    pub(super) fn before_its_process(reason: String) -> Self {
+        Self { pid: 0, reason, failed: true, never_ran: true }
+    }
+}
+
 /// From the owner of an application to a worker's task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Command {

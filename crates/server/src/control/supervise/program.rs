@@ -25,7 +25,7 @@ use crate::request::upstream::dial::connect_unix;
 
 /// Lives until the process has ended.
 pub(super) async fn live(mut task: Task) {
-    let begun = unpacked(&mut task).await.and_then(|()| begin(&task));
+    let begun = unpacked(&mut task).await.and_then(|()| begin(&task).map_err(End::before_its_process));
     let end = match begun {
         Ok((process, doors)) => {
             let begun = Instant::now();
@@ -39,7 +39,7 @@ pub(super) async fn live(mut task: Task) {
             let _ = std::fs::remove_file(&doors.socket);
             end
         }
-        Err(reason) => End { pid: 0, reason, failed: true, never_ran: true },
+        Err(end) => end,
     };
     task.tell(News::Ended(end)).await;
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use tokio::sync::{OnceCell, oneshot};
 
-use super::messages::{Command, Task};
+use super::messages::{Command, End, Task};
 use super::{Event, Surroundings};
 use crate::control::packed::{Packed, Unpacked};
 
@@ -33,9 +33,8 @@ impl Unpacking {
     }
 }
 
-/// Waits until the worker of this task may start; an error is for a person. Ends early where it is not wanted any
-/// more.
-pub(super) async fn unpacked(task: &mut Task) -> Result<(), String> {
+/// Waits until the worker of this task may start. Ends early where it is not wanted any more.
+pub(super) async fn unpacked(task: &mut Task) -> Result<(), End> {
     let surroundings = Arc::clone(&task.surroundings);
     let Some(unpacking) = &surroundings.unpacking else { return Ok(()) };
     let done = unpacking.done.get_or_try_init(|| on_a_thread(Arc::clone(&surroundings)));
@@ -43,19 +42,24 @@ pub(super) async fn unpacked(task: &mut Task) -> Result<(), String> {
     loop {
         tokio::select! {
             done = &mut done => {
-                done?;
+                done.map_err(End::before_its_process)?;
                 break;
             }
             command = task.command() => match command {
                 // There is nobody yet who could be told.
                 Command::TakeLeave => {}
-                Command::Drain | Command::Kill => return Err("it is being stopped".to_owned()),
+                Command::Drain | Command::Kill => {
+                    let reason = "it was stopped before the pack was unpacked".to_owned();
+                    return Err(End { failed: false, ..End::before_its_process(reason) });
+                }
             },
         }
     }
     if task.app.user.is_some() {
         let opened = unpacking.packed.open_to_others();
-        opened.map_err(|error| format!("its user cannot be let into the folder of the pack: {error}"))?;
+        opened.map_err(|error| {
+            End::before_its_process(format!("its user cannot be let into the folder of the pack: {error}"))
+        })?;
     }
     Ok(())
 }

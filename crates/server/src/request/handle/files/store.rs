@@ -160,6 +160,14 @@ impl Store {
         self.index.get(path).copied()
     }
 
+    /// Bytes of forms that were loaded from a pack: as they are, and compressed.
+    pub fn loaded_bytes(&self) -> (u64, u64) {
+        let packed = self.files.iter().filter_map(|file| file.packed.as_ref());
+        packed
+            .map(|packed| packed.loaded_bytes())
+            .fold((0, 0), |(plain, coded), (more_plain, more_coded)| (plain + more_plain, coded + more_coded))
+    }
+
     /// A file by number.
     pub fn file(&self, number: u32) -> Option<&Arc<File>> {
         self.files.get(number as usize)

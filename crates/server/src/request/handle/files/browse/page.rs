@@ -1,6 +1,7 @@
 //! The directory page for people: a table, breadcrumbs, and links that sort it.
 
 use std::fmt::Write as _;
+use std::time::UNIX_EPOCH;
 
 use super::{Entry, Listing, SortBy, Sorting};
 use crate::request::handle::files::calendar::Moment;
@@ -103,15 +104,18 @@ fn row(entry: &Entry, page: &mut String) {
     } else {
         format!("<td title=\"{} bytes\">{}</td>", entry.length, size(entry.length))
     };
-    let moment = Moment::of(entry.modified);
+    // Files of a pack have no time.
+    let time = if entry.modified == UNIX_EPOCH {
+        String::new()
+    } else {
+        let moment = Moment::of(entry.modified);
+        format!("<time datetime=\"{}\">{}</time>", moment.rfc3339(), moment.short())
+    };
     let _ = writeln!(
         page,
-        "<tr class=\"{class}\"><th scope=\"row\"><a href=\"{}\">{}</a>{link}</th>{length}\
-         <td><time datetime=\"{}\">{}</time></td></tr>",
+        "<tr class=\"{class}\"><th scope=\"row\"><a href=\"{}\">{}</a>{link}</th>{length}<td>{time}</td></tr>",
         escape(&entry.url()),
         escape(&entry.display_name()),
-        moment.rfc3339(),
-        moment.short()
     );
 }
 
