@@ -118,6 +118,7 @@ const answers = {
     const [message] = await once(worker, "message");
     return message;
   },
+  child: () => spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { stdio: ["pipe", "pipe", "pipe"] }).pid,
   self: () => ({ path: process.execPath, version: process.versions.bun ?? process.version, folder: process.cwd() }),
 };
 export default {
@@ -158,6 +159,26 @@ test("processes and threads that an application starts run with the same Node.js
   assert.equal(await told("bare"), "42");
   assert.equal(await told("thread"), 42);
   await stopInRoot(running, root);
+});
+
+test("a server that is killed in an empty root leaves no process behind", { skip }, async (context) => {
+  const made = await project(context, family());
+  const root = await packIntoRoot(context, made.file, NODE);
+  const running = await startInRoot(context, root, made.port);
+  const answer = await until(() => running.ask("/api/child"), ({ status }) => status === 200);
+  const child = Number(answer.body);
+  process.kill(child, 0);
+  running.child.kill("SIGKILL");
+  await running.exited;
+  const isGone = () => {
+    try {
+      process.kill(child, 0);
+      return false;
+    } catch {
+      return true;
+    }
+  };
+  await until(async () => ({ status: 0, body: `process ${child} is still there` }), isGone);
 });
 
 test("without a runtime in it and on the machine, the reason says what to do", { skip }, async (context) => {

@@ -189,3 +189,23 @@ fn an_index_that_leads_outside_is_not_written() {
         assert!(matches!(made, Err(PackError::Damaged(_))), "{sources:?}");
     }
 }
+
+proptest::proptest! {
+    #[test]
+    fn any_bytes_as_an_index_are_refused_or_stay_within_their_file(
+        bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..400),
+    ) {
+        let place = crate::Place {
+            program: 0,
+            index_offset: 1000,
+            index_length: bytes.len() as u64,
+            total: 2000,
+            digest: crate::Digest::of(&bytes),
+        };
+        if let Ok(index) = Index::parse(&bytes, &place) {
+            for blob in &index.blobs {
+                proptest::prop_assert!(blob.offset + blob.stored <= place.index_offset);
+            }
+        }
+    }
+}

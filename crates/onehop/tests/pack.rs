@@ -545,7 +545,6 @@ fn high_water(status: &str) -> Option<u64> {
 }
 
 #[test]
-#[ignore = "half a minute without optimisation; run it once where packing changes"]
 fn fifty_thousand_files_are_packed() {
     let bench = Bench::with(&[("Onehopfile", SITE), ("dist/index.html", "hello")]);
     for folder in 0..500 {

@@ -12,6 +12,9 @@ mod gates;
 mod memory;
 mod null;
 pub mod packed;
+#[cfg(test)]
+#[path = "../../tests/packing/mod.rs"]
+mod packing;
 mod publish;
 mod running;
 mod status;

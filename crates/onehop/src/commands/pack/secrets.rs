@@ -150,7 +150,7 @@ pub(super) fn refuse(secrets: &mut [Secret]) -> Result<(), Failure> {
     let width = secrets.iter().take(LISTED_MAX).map(|secret| secret.path.chars().count()).max().unwrap_or(0);
     let many = match secrets.len() {
         1 => "a file looks like one".to_owned(),
-        many => format!("{} look like ones", counted(many as u64, "file")),
+        many => format!("{} look like some", counted(many as u64, "file")),
     };
     let mut text = format!("a pack holds no secrets, and {many}:\n");
     for Secret { path, kind } in secrets.iter().take(LISTED_MAX) {

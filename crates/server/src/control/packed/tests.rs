@@ -12,11 +12,9 @@ use tempfile::TempDir;
 
 use super::place::{Kind, Place, choose_in};
 use super::*;
+use crate::control::packing;
 use crate::control::supervise::folder::own_user;
 use crate::limits::LIBRARY_KEPT_FOR;
-
-#[path = "../../../tests/packing/mod.rs"]
-mod packing;
 
 /// A pack, and a place to unpack it.
 struct Fixture {

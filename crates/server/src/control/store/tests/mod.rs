@@ -2,7 +2,7 @@
 
 mod compressing;
 mod keeping;
-mod packing;
+mod packed;
 mod preparing;
 mod reading;
 mod rebuilds;

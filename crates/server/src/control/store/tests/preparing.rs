@@ -4,7 +4,10 @@ use super::super::{hash, prepare};
 use super::*;
 use crate::limits::STORED_FILE_BYTES_MAX;
 
-fn forms(store: &Store) -> Vec<(Vec<u8>, u128, Vec<Option<Vec<u8>>>)> {
+/// A file's path, its hash and the bytes of its forms.
+type Forms = (Vec<u8>, u128, Vec<Option<Vec<u8>>>);
+
+fn forms(store: &Store) -> Vec<Forms> {
     let encodings = [None, Some(Encoding::Gzip), Some(Encoding::Brotli), Some(Encoding::Zstd)];
     let of =
         |file: &File| encodings.map(|encoding| file.form(encoding).map(|form| form.bytes.to_vec())).to_vec();

@@ -253,7 +253,9 @@ fn a_system_without_certificates_trusts_those_that_came_along_unless_some_were_n
     assert!(came_along.len() > 50, "{}", came_along.len());
     let why = Some("no such file".to_owned());
     let refused = roots_of(Vec::new(), why, true).expect_err("they were named");
-    assert!(refused.starts_with("SSL_CERT_FILE or SSL_CERT_DIR names no certificates to trust (no such file)"));
+    assert!(
+        refused.starts_with("SSL_CERT_FILE or SSL_CERT_DIR names no certificates to trust (no such file)")
+    );
     let own = Authority::new();
     let found = vec![own.issuer.der().clone()];
     assert_eq!(roots_of(found, None, false).expect("it").len(), 1, "what the system trusts is not added to");

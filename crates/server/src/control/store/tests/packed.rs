@@ -8,10 +8,8 @@ use onehop_archive::index::{Served, Tree};
 
 use super::super::{MemoryBudget, packed};
 use super::*;
+use crate::control::packing;
 use crate::request::handle::files::packed::{PackedForms, PackedSource};
-
-#[path = "../../../../tests/packing/mod.rs"]
-mod packing;
 
 /// Files in folders of a hundred, all with the same bytes.
 fn tree(files: usize, blob: u32) -> Tree {
