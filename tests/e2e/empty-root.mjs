@@ -43,10 +43,11 @@ export async function packIntoRoot(context, file, options = []) {
 
 /**
  * Starts /shop of this root and returns with its first page. `prefix` wraps the command line (unshare); `words` follow
- * the program's name.
+ * the program's name. `host` is who is asked for.
  */
-export async function startInRoot(context, root, port, { path = "/", prefix = [], words = [], env = {} } = {}) {
-  const line = [...prefix, "chroot", root, "/shop", "--log", "json", ...words];
+export async function startInRoot(context, root, port, options = {}) {
+  const { path = "/", prefix = [], program = "/shop", words = [], env = {}, host = `localhost:${port}` } = options;
+  const line = [...prefix, "chroot", root, program, "--log", "json", ...words];
   const begun = performance.now();
   const child = spawn(line[0], line.slice(1), {
     stdio: ["ignore", "ignore", "pipe"],
@@ -64,7 +65,7 @@ export async function startInRoot(context, root, port, { path = "/", prefix = []
     ask: (path, init) => ask(port, path, init),
   };
   for (;;) {
-    const first = await ask(port, path).catch(() => null);
+    const first = await ask(port, path, { headers: { host } }).catch(() => null);
     if (first?.status === 200) break;
     assert.equal(child.exitCode, null, lines.join("\n"));
     assert.ok(performance.now() - begun < DEADLINE_MS, `no page:\n${lines.join("\n")}`);
