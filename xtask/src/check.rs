@@ -32,6 +32,7 @@ const STEPS: &[&str] = &[
     "bench-distance",
     "bench-idle",
     "bench-tree",
+    "bench-pack",
 ];
 
 /// Debian packages that the tests use.
@@ -45,6 +46,9 @@ const PACKAGES: &[&str] = &[
     "libnginx-mod-http-brotli-static",
     "wrk",
 ];
+
+/// What images are tested with: much to fetch, so beside other steps.
+const CONTAINERS: &[&str] = &["podman", "runc", "nftables"];
 
 /// Folders whose packages of npm the end-to-end tests use.
 const NPM_FOLDERS: &[&str] = &["tests/e2e", "tests/e2e/apps", FRAMEWORKS, "examples/quickstart"];
@@ -65,7 +69,7 @@ const FRAMEWORKS_SECONDS: &str = "3600";
 type Bench = fn(&[&str]) -> Outcome;
 
 /// A short run of each benchmark: that it works, not how fast.
-const SMOKE_RUNS: [(&str, Bench); 9] = [
+const SMOKE_RUNS: [(&str, Bench); 10] = [
     ("bench-files", bench::files),
     ("bench-app", bench::app),
     ("bench-frameworks", bench::frameworks),
@@ -75,6 +79,7 @@ const SMOKE_RUNS: [(&str, Bench); 9] = [
     ("bench-distance", bench::distance),
     ("bench-idle", bench::idle),
     ("bench-tree", bench::tree),
+    ("bench-pack", bench::pack),
 ];
 
 /// Runs all steps, or those named by `--only`.
@@ -141,9 +146,10 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     steps.finish()
 }
 
-/// Packages of npm, and cargo-deny, which is built.
+/// Packages of npm, what runs containers, and cargo-deny, which is built.
 fn fetch() -> Outcome {
     npm_packages()?;
+    install::debian(CONTAINERS)?;
     install::cargo_deny()?;
     match install::caddy() {
         // The tests that compare with it say that they are skipped.

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use crate::ground::Options;
-use crate::steps::{command, quiet};
+use crate::steps::{Skip, command, quiet};
 use crate::{Outcome, ground, install};
 
 use super::report::write_result;
@@ -30,8 +30,18 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     let rounds = options.number("--rounds", if smoke { 1 } else { 3 })?.max(1);
     let seconds = options.number("--seconds", if smoke { 1 } else { 5 })?.max(1);
     let starts = options.number("--starts", if smoke { 1 } else { 10 })?.max(1);
-    let program = options.value("--program")?.map_or_else(static_program, |path| Ok(PathBuf::from(path)))?;
+    let program = match options.value("--program")? {
+        Some(path) => PathBuf::from(path),
+        // The tests' own program is static, too.
+        None if smoke => ground::program(),
+        None => static_program()?,
+    };
     options.finish()?;
+    if ground::output_of("id", &["-u"]).is_none_or(|user| user.trim() != "0") {
+        return Err(
+            Skip("only root may change a process's root folder, or run these containers".to_owned()).into()
+        );
+    }
     install::raise_descriptor_limit();
     let packer = Packer { program: program.canonicalize()?, work: ground::target_folder("bench/pack")? };
     servers::move_to_load_core();

@@ -32,7 +32,7 @@ struct Packed {
 const APPLICATIONS: &[Packed] = &[
     Packed { name: "quickstart", installs: false, api: None },
     Packed { name: "express", installs: true, api: Some("/api/notes") },
-    Packed { name: "api", installs: false, api: Some("/api/hello") },
+    Packed { name: "api", installs: false, api: Some("/api/notes") },
 ];
 
 /// Starts each application again and again, first with nothing unpacked, then as it was left.
