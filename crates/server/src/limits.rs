@@ -204,6 +204,13 @@ pub const TUNNEL_FAREWELL_MARGIN: Duration = Duration::from_secs(1);
 /// before it could know.
 pub const FRESH_CONNECTION_GRACE: Duration = Duration::from_secs(1);
 
+/// A connection whose last answer is no older than this at a stop is one whose client keeps asking.
+pub const ACTIVE_WITHIN: Duration = Duration::from_secs(1);
+
+/// How long a stop spares such a connection: its next request may be on the way, and is answered with the word that the
+/// connection ends. Longer than a round trip around the world (0.3 s).
+pub const ACTIVE_CONNECTION_GRACE: Duration = Duration::from_millis(500);
+
 /// How long the end of a stop waits for each log to be written.
 pub const LOG_FINISH_DEADLINE: Duration = Duration::from_secs(2);
 

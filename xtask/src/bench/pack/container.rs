@@ -1,15 +1,16 @@
 //! The same pack as a process, in a container on the host's network, and in one with a published port.
 //!
-//! Owns the containers that it starts, by name, and what podman leaves in the kernel's tables. The three take turns
-//! within each round. What the kernel does for a published port (bridge, translation of addresses, tracking of connections)
-//! is done in the time of whoever sends, so the load's CPU time is told beside the server's.
+//! Owns the containers that it starts, by name, and what podman leaves in the kernel's tables, which is removed behind each
+//! arm: it would slow the next one. The arms take turns within each round. What the kernel does for a published port is
+//! done in the time of whoever sends, so the load's CPU time is told beside the server's. `beside NAT` is the process
+//! again while such tables are there: all connections are tracked then, its own too; what a published port costs on top of
+//! that is the way through the bridge and the translation of addresses.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
 use onehop_load::measure::{Server, Tree};
-use onehop_load::plan::Expect;
 use onehop_load::statistics;
 use serde_json::{Value, json};
 
@@ -21,7 +22,7 @@ use crate::bench::load::Load;
 use crate::bench::servers::{self, Cores, free_port};
 use crate::bench::{arms, interrupt, probe};
 
-const ARMS: [&str; 3] = ["native", "host network", "published port"];
+const ARMS: [&str; 4] = ["native", "host network", "beside NAT", "published port"];
 /// What podman needs where its usual runtime refuses the machine's control groups.
 const RUN: [&str; 8] = [
     "run",
@@ -49,25 +50,19 @@ struct Figures {
 /// Runs the rounds and cleans up behind podman.
 pub(super) fn run(packer: &Packer, rounds: u64, seconds: u64) -> Outcome<Value> {
     install::debian(&["podman", "runc", "nftables"])?;
-    let tables = tables();
     let image = image(packer)?;
-    let found = rounds_of(packer, &image, rounds, seconds);
+    let found = rounds_of(&image, rounds, seconds);
     let _ = quiet(&mut command("podman", &["rmi", "--force", IMAGE]));
-    // What podman added to the kernel's tables would slow every later measurement on loopback.
-    for table in self::tables().iter().filter(|table| !tables.contains(table)) {
-        let words: Vec<&str> = ["delete"].into_iter().chain(table.split_whitespace()).collect();
-        let _ = quiet(&mut command("nft", &words));
-    }
     found
 }
 
-fn rounds_of(packer: &Packer, pack: &Path, rounds: u64, seconds: u64) -> Outcome<Value> {
+fn rounds_of(pack: &Path, rounds: u64, seconds: u64) -> Outcome<Value> {
     let mut all: Vec<Vec<Figures>> = ARMS.iter().map(|_| Vec::new()).collect();
     for round in 0..rounds {
         for turn in 0..ARMS.len() {
             interrupt::check()?;
             let arm = (turn + usize::try_from(round)?) % ARMS.len();
-            let running = Running::start(packer, pack, ARMS[arm])?;
+            let running = Running::start(pack, ARMS[arm])?;
             all[arm].push(running.measure(seconds)?);
         }
     }
@@ -115,43 +110,59 @@ fn image(packer: &Packer) -> Outcome<std::path::PathBuf> {
 struct Running {
     address: SocketAddr,
     tree: Tree,
-    /// What has to be ended: a process, or a container by name.
+    /// What has to be ended: a process, containers by name.
     server: Option<Server>,
-    container: Option<String>,
+    containers: Vec<String>,
+    /// Tables that were there before.
+    tables: Vec<String>,
 }
 
 impl Running {
-    fn start(_: &Packer, pack: &Path, arm: &str) -> Outcome<Running> {
+    fn start(pack: &Path, arm: &str) -> Outcome<Running> {
+        let tables = tables();
         let port = free_port()?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let listen = address.to_string();
-        if arm == "native" {
-            let words = [pack.display().to_string(), "--listen".to_owned(), listen];
-            let mut server = servers::start(&words, &[], port, Cores::Apart)?;
-            servers::wait_until_ready(&mut server, "/", Expect::Success)?;
-            return Ok(Running { address, tree: server.tree(), server: Some(server), container: None });
-        }
-        let name = format!("onehop-bench-{port}");
-        let core = Cores::Apart.of_server().first().copied().unwrap_or(0).to_string();
-        let publish = format!("127.0.0.1:{port}:8080");
-        let mut words = RUN.to_vec();
-        words.extend(["--name", &name, "--read-only", "--cpuset-cpus", &core]);
-        match arm {
-            "host network" => words.extend(["--network", "host", IMAGE, "--listen", &listen]),
-            _ => words.extend(["--publish", &publish, IMAGE]),
-        }
-        quiet(&mut command("podman", &words))?;
         let mut running =
-            Running { address, tree: Tree::default(), server: None, container: Some(name.clone()) };
-        let pid = ground::output_of("podman", &["inspect", "--format", "{{.State.Pid}}", &name]);
-        running.tree = Tree::of(pid.ok_or("podman does not tell the container's process")?.trim().parse()?);
+            Running { address, tree: Tree::default(), server: None, containers: Vec::new(), tables };
+        let listen = address.to_string();
+        match arm {
+            "native" => running.native(pack)?,
+            "host network" => running.container(port, &["--network", "host", IMAGE, "--listen", &listen])?,
+            "beside NAT" => {
+                let other = free_port()?;
+                running.container(other, &["--publish", &format!("127.0.0.1:{other}:8080"), IMAGE])?;
+                running.native(pack)?;
+            }
+            _ => running.container(port, &["--publish", &format!("127.0.0.1:{port}:8080"), IMAGE])?,
+        }
         running.wait()?;
         Ok(running)
     }
 
-    /// Until the container answers.
+    fn native(&mut self, pack: &Path) -> Outcome {
+        let words = [pack.display().to_string(), "--listen".to_owned(), self.address.to_string()];
+        let server = servers::start(&words, &[], self.address.port(), Cores::Apart)?;
+        self.tree = server.tree();
+        self.server = Some(server);
+        Ok(())
+    }
+
+    fn container(&mut self, port: u16, more: &[&str]) -> Outcome {
+        let name = format!("onehop-bench-{port}");
+        let core = Cores::Apart.of_server().first().copied().unwrap_or(0).to_string();
+        let mut words = RUN.to_vec();
+        words.extend(["--name", &name, "--read-only", "--cpuset-cpus", &core]);
+        words.extend(more);
+        self.containers.push(name.clone());
+        quiet(&mut command("podman", &words))?;
+        let pid = ground::output_of("podman", &["inspect", "--format", "{{.State.Pid}}", &name]);
+        self.tree = Tree::of(pid.ok_or("podman does not tell the container's process")?.trim().parse()?);
+        Ok(())
+    }
+
+    /// Until it answers.
     fn wait(&self) -> Outcome {
-        /// A container that has not answered by then never will.
+        /// A server that has not answered by then never will.
         const ATTEMPTS: u32 = 500;
         for _ in 0..ATTEMPTS {
             interrupt::check()?;
@@ -160,7 +171,7 @@ impl Running {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        Err("the container does not answer".into())
+        Err("the server does not answer".into())
     }
 
     fn measure(&self, seconds: u64) -> Outcome<Figures> {
@@ -196,8 +207,12 @@ impl Drop for Running {
         if let Some(server) = &self.server {
             server.stop();
         }
-        if let Some(name) = &self.container {
+        for name in &self.containers {
             let _ = quiet(&mut command("podman", &["rm", "--force", "--time", "5", name]));
+        }
+        for table in tables().iter().filter(|table| !self.tables.contains(table)) {
+            let words: Vec<&str> = ["delete"].into_iter().chain(table.split_whitespace()).collect();
+            let _ = quiet(&mut command("nft", &words));
         }
     }
 }

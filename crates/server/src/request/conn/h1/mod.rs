@@ -26,7 +26,8 @@ use super::desk::{Desk, Input};
 use super::socket::Socket;
 use super::write::write_both;
 use crate::limits::{
-    CODEC_LIMITS, FRESH_CONNECTION_GRACE, LINGER_BYTES_MAX, PIPELINE_BATCH_MAX, WRITE_GATHER_BYTES_MAX,
+    ACTIVE_CONNECTION_GRACE, ACTIVE_WITHIN, CODEC_LIMITS, FRESH_CONNECTION_GRACE, LINGER_BYTES_MAX,
+    PIPELINE_BATCH_MAX, WRITE_GATHER_BYTES_MAX,
 };
 use crate::request::admit::{Entrance, Pass};
 use crate::request::answer::Answer;
@@ -84,7 +85,7 @@ enum Patience {
     Fresh,
     /// A stop has begun and it has a moment left.
     Counting,
-    /// It has had its chance.
+    /// It has sent something before.
     Used,
 }
 
@@ -138,7 +139,9 @@ impl Connection {
                 }
                 Poll::Pending => {
                     core.desks.give_back(desk);
-                    if core.shared.is_stopping() && !stays_through_stop(socket, deadline, patience) {
+                    if core.shared.is_stopping()
+                        && !stays_through_stop(socket, deadline, patience, core.shared.timeouts.idle)
+                    {
                         return Poll::Ready(None);
                     }
                     if deadline.poll_over(context) { Poll::Ready(None) } else { Poll::Pending }
@@ -329,11 +332,19 @@ impl Connection {
     }
 }
 
-/// Whether a waiting connection stays although the server stops.
-fn stays_through_stop(socket: &Socket, deadline: &Deadline, patience: &mut Patience) -> bool {
-    if *patience == Patience::Fresh {
+/// Whether a waiting connection stays although the server stops. `idle` is how long it might wait otherwise.
+fn stays_through_stop(socket: &Socket, deadline: &Deadline, patience: &mut Patience, idle: Duration) -> bool {
+    let grace = match *patience {
+        Patience::Fresh => Some(FRESH_CONNECTION_GRACE),
+        Patience::Used => {
+            let waited = deadline.left().map(|(_, left)| idle.saturating_sub(left));
+            waited.is_some_and(|waited| waited < ACTIVE_WITHIN).then_some(ACTIVE_CONNECTION_GRACE)
+        }
+        Patience::Counting => None,
+    };
+    if let Some(grace) = grace {
         *patience = Patience::Counting;
-        deadline.set(Waiting::Idle, FRESH_CONNECTION_GRACE);
+        deadline.set(Waiting::Idle, grace);
     }
     // A request that the kernel already has was sent in time: its event is to come.
     *patience == Patience::Counting || socket.has_unread()
