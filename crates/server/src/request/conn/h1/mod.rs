@@ -16,7 +16,7 @@ use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use onehop_http1::{Refusal, RequestHead, ServerCodec};
 use tokio::io::AsyncWriteExt;
