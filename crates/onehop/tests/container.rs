@@ -163,6 +163,21 @@ fn what_is_in_flight_when_the_stop_begins_is_answered_with_the_word_that_the_con
 }
 
 #[test]
+fn the_next_request_of_a_client_that_keeps_asking_is_answered_after_the_stop_has_begun() {
+    let folder = Folder::with_app();
+    let line = ["serve", "dist", "--listen", "127.0.0.1:0", "--admin", "off", "--control", "off"];
+    let line = line.into_iter().chain(["--log", "json"]);
+    let mut onehop = Program::new(line).inside(folder.path()).serve();
+    let mut client = onehop.connect();
+    assert_eq!((client.get("/").status, client.get("/").field("Connection")), (200, None));
+    onehop.process.signal(Signal::TERM);
+    onehop.process.wait_for_event("stopping");
+    let answer = client.get("/");
+    assert_eq!((answer.status, answer.field("Connection")), (200, Some("close")));
+    assert!(onehop.process.wait().is_some_and(|status| status.success()));
+}
+
+#[test]
 fn the_control_socket_has_a_place_where_the_usual_ones_cannot_be_written() {
     if !has_namespaces() {
         return;
