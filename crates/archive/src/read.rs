@@ -11,7 +11,9 @@ use std::path::Path;
 use crate::digest::Hasher;
 use crate::error::PackError;
 use crate::index::{Blob, Coding, Index};
-use crate::limits::{INDEX_BYTES_MAX, PIECE_BYTES, PROGRAM_BYTES_MAX, WHOLE_BYTES_MAX, ZSTD_WINDOW_LOG};
+use crate::limits::{
+    ENTRIES_MAX, INDEX_BYTES_MAX, PIECE_BYTES, PROGRAM_BYTES_MAX, WHOLE_BYTES_MAX, ZSTD_WINDOW_LOG,
+};
 use crate::slot::{PLACE_BYTES, Place, mark};
 use crate::{Digest, sound};
 
@@ -214,7 +216,15 @@ impl Index {
 
 /// Reads an index and checks it.
 fn parse(bytes: &[u8], place: &Place) -> Result<Index, PackError> {
-    let damaged = |error: postcard::Error| PackError::Damaged(format!("its index cannot be read ({error})"));
+    let damaged = |error: postcard::Error| {
+        PackError::Damaged(match error {
+            // Which of the two is not told: postcard keeps no words.
+            postcard::Error::SerdeDeCustom => {
+                format!("its index is none, or has more than {ENTRIES_MAX} files")
+            }
+            error => format!("its index cannot be read ({error})"),
+        })
+    };
     let index: Index = postcard::from_bytes(bytes).map_err(damaged)?;
     sound::check(&index, place)?;
     Ok(index)
