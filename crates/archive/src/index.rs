@@ -9,7 +9,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Digest, PackError};
+use crate::limits::{ABSOLUTE_PATHS_MAX, BLOBS_MAX, ENTRIES_MAX};
+use crate::{Digest, PackError, bounded};
 
 /// Everything that a pack holds, in order: two packs of the same folder have equal ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
@@ -23,19 +24,25 @@ pub struct Index {
     /// The configuration's main file, among `sources`.
     pub configuration: Configuration,
     /// Pieces of the file.
+    #[serde(deserialize_with = "bounded::list::<_, _, BLOBS_MAX>")]
     pub blobs: Vec<Blob>,
     /// Trees that sites serve, prepared.
+    #[serde(deserialize_with = "bounded::trees")]
     pub trees: Vec<Tree>,
     /// What is unpacked to run applications, and what the configuration reads: sorted by [`path_order`].
+    #[serde(deserialize_with = "bounded::list::<_, _, ENTRIES_MAX>")]
     pub sources: Vec<Source>,
     /// What runs them, where it is embedded.
     pub runtime: Option<Runtime>,
     /// Names of variables that applications take from the environment, since the files that set them were left
     /// out; sorted.
+    #[serde(deserialize_with = "bounded::list::<_, _, ENTRIES_MAX>")]
     pub variables: Vec<String>,
     /// Absolute paths outside of the base that the configuration names: they have to be on the machine.
+    #[serde(deserialize_with = "bounded::list::<_, _, ENTRIES_MAX>")]
     pub outside: Vec<String>,
     /// Addresses that the configuration listened on when it was packed, as `onehop run` shows them.
+    #[serde(deserialize_with = "bounded::list::<_, _, ENTRIES_MAX>")]
     pub listens: Vec<String>,
 }
 
@@ -85,8 +92,10 @@ pub struct Tree {
     /// Links that leave the root were followed.
     pub follow_outside: bool,
     /// Folders below the root, sorted; the root is none.
+    #[serde(deserialize_with = "bounded::list::<_, _, ENTRIES_MAX>")]
     pub folders: Vec<Vec<u8>>,
     /// Files, sorted by path.
+    #[serde(deserialize_with = "bounded::list::<_, _, ENTRIES_MAX>")]
     pub files: Vec<Served>,
 }
 
@@ -143,8 +152,10 @@ pub struct Runtime {
     /// As it tells it: `v20.19.0`.
     pub version: String,
     /// Its files: `bin/node`, `lib/libc.so.6`.
+    #[serde(deserialize_with = "bounded::list::<_, _, ENTRIES_MAX>")]
     pub files: Vec<Source>,
     /// Where absolute paths have to be written once it is known where it is unpacked.
+    #[serde(deserialize_with = "bounded::list::<_, _, ABSOLUTE_PATHS_MAX>")]
     pub paths: Vec<AbsolutePath>,
 }
 

@@ -10,6 +10,7 @@
 //! taken along.
 #![forbid(unsafe_code)]
 
+mod bounded;
 pub mod digest;
 mod error;
 pub mod index;

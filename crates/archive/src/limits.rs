@@ -6,6 +6,9 @@ pub const INDEX_BYTES_MAX: u64 = 256 * 1024 * 1024;
 /// Files, folders and links of one pack together: more is a mistake in what was packed.
 pub const ENTRIES_MAX: usize = 1_000_000;
 
+/// Pieces of one pack: each file with its three compressed forms.
+pub const BLOBS_MAX: usize = 4 * ENTRIES_MAX;
+
 /// Bytes of a path within a pack, as `PATH_MAX` of Linux.
 pub const PATH_BYTES_MAX: usize = 4096;
 

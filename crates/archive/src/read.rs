@@ -11,7 +11,9 @@ use std::path::Path;
 use crate::digest::Hasher;
 use crate::error::PackError;
 use crate::index::{Blob, Coding, Index};
-use crate::limits::{INDEX_BYTES_MAX, PIECE_BYTES, PROGRAM_BYTES_MAX, WHOLE_BYTES_MAX, ZSTD_WINDOW_LOG};
+use crate::limits::{
+    ENTRIES_MAX, INDEX_BYTES_MAX, PIECE_BYTES, PROGRAM_BYTES_MAX, WHOLE_BYTES_MAX, ZSTD_WINDOW_LOG,
+};
 use crate::slot::{PLACE_BYTES, Place, mark};
 use crate::{Digest, sound};
 
@@ -31,7 +33,9 @@ impl Pack {
     pub fn open(path: &Path) -> Result<(Self, Index), PackError> {
         let file = File::open(path)?;
         let place = find_place(&file)?;
-        Self::with_place(file, place)
+        let (pack, index) = Self::with_place(file, place)?;
+        pack.prove_slot()?;
+        Ok((pack, index))
     }
 
     /// Opens the file of this very program, which knows its place ([`crate::own_place`]).
@@ -53,6 +57,12 @@ impl Pack {
             || end.and_then(|end| end.checked_add(PLACE_BYTES as u64)) != Some(place.total)
         {
             return Err(PackError::Damaged("its parts do not fit its length".to_owned()));
+        }
+        // The place stands in it twice, and each proves the other.
+        let mut end = [0; PLACE_BYTES];
+        file.read_exact_at(&mut end, place.total - PLACE_BYTES as u64)?;
+        if end != place.to_bytes() {
+            return Err(PackError::Changed { what: "its end".to_owned() });
         }
         let bytes = read_exact(&file, place.index_offset, place.index_length)?;
         if Digest::of(&bytes) != place.digest {
@@ -78,6 +88,15 @@ impl Pack {
     /// Where its parts lie.
     pub fn place(&self) -> &Place {
         &self.place
+    }
+
+    /// Whether the program in front knows the same place. Whoever runs it has read it there.
+    fn prove_slot(&self) -> Result<(), PackError> {
+        let changed = |what: &str| PackError::Changed { what: what.to_owned() };
+        let at = find_mark(&self.file, self.place.program)?.ok_or_else(|| changed("its program"))?;
+        let mut slot = [0; PLACE_BYTES];
+        self.file.read_exact_at(&mut slot, at)?;
+        if slot == self.place.to_bytes() { Ok(()) } else { Err(changed("the place in its program")) }
     }
 
     /// Another descriptor of the open file, for what is sent in parts: a blob lies at its offset.
@@ -214,7 +233,15 @@ impl Index {
 
 /// Reads an index and checks it.
 fn parse(bytes: &[u8], place: &Place) -> Result<Index, PackError> {
-    let damaged = |error: postcard::Error| PackError::Damaged(format!("its index cannot be read ({error})"));
+    let damaged = |error: postcard::Error| {
+        PackError::Damaged(match error {
+            // Which of the two is not told: postcard keeps no words.
+            postcard::Error::SerdeDeCustom => {
+                format!("its index is none, or has more than {ENTRIES_MAX} files")
+            }
+            error => format!("its index cannot be read ({error})"),
+        })
+    };
     let index: Index = postcard::from_bytes(bytes).map_err(damaged)?;
     sound::check(&index, place)?;
     Ok(index)
@@ -259,8 +286,28 @@ fn find_place(file: &File) -> Result<Place, PackError> {
         }
     }
     // A pack that lost its end still says in front what it was.
-    let program = read_exact(file, 0, length.min(PROGRAM_BYTES_MAX))?;
-    let at = memchr::memmem::find(&program, &mark()).ok_or(PackError::Foreign)?;
-    let slot = program.get(at..at + PLACE_BYTES).and_then(|slot| slot.try_into().ok());
-    Place::parse(slot.ok_or(PackError::Foreign)?)?.ok_or(PackError::Empty)
+    let at = find_mark(file, length)?.ok_or(PackError::Foreign)?;
+    let mut slot = [0; PLACE_BYTES];
+    file.read_exact_at(&mut slot, at)?;
+    Place::parse(&slot)?.ok_or(PackError::Empty)
+}
+
+/// Where the first mark with room for a place behind it stands, within so many bytes of a file.
+fn find_mark(file: &File, length: u64) -> io::Result<Option<u64>> {
+    let length = length.min(PROGRAM_BYTES_MAX);
+    let mark = mark();
+    let mut piece = vec![0; PIECE_BYTES];
+    let mut at = 0;
+    while let Some(left) = length.checked_sub(at).filter(|left| *left >= PLACE_BYTES as u64) {
+        let take = usize::try_from(left).unwrap_or(usize::MAX).min(PIECE_BYTES);
+        let bytes = piece.get_mut(..take).unwrap_or_default();
+        file.read_exact_at(bytes, at)?;
+        if let Some(found) = memchr::memmem::find(bytes, &mark) {
+            let found = at + found as u64;
+            return Ok((length - found >= PLACE_BYTES as u64).then_some(found));
+        }
+        // One that stands across the end of this piece is found in the next.
+        at += (take - mark.len() + 1) as u64;
+    }
+    Ok(None)
 }

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::index::{Configuration, Served, Source, SourceKind, Tree};
+use crate::limits::ENTRIES_MAX;
 use crate::slot::{PLACE_BYTES, mark};
 use crate::{Index, Pack, PackError, Writer};
 
@@ -145,6 +146,62 @@ fn what_was_changed_is_refused_and_named() {
     longer.extend_from_slice(b"more");
     fs::write(&path, &longer).expect("written");
     assert!(matches!(Pack::open(&path), Err(PackError::Longer { .. })));
+}
+
+#[test]
+fn a_place_that_differs_from_the_other_is_told() {
+    let (_folder, path) = Folder::with_pack();
+    let bytes = fs::read(&path).expect("there");
+    let place = *Pack::open(&path).expect("a pack").0.place();
+    let slot = memchr::memmem::find(&bytes, &mark()).expect("in its program");
+    let end = bytes.len() - PLACE_BYTES;
+    let digest = PLACE_BYTES - 1;
+    let told = |made: Result<(Pack, Index), PackError>| match made {
+        Ok(_) => String::new(),
+        Err(PackError::Changed { what }) => what,
+        Err(error) => error.to_string(),
+    };
+    for (at, running, opened) in [
+        (end, "its end", "its end"),
+        (end + 40, "its end", "the place in its program"),
+        (end + digest, "its end", "its index"),
+        (slot, "", "its program"),
+        (slot + digest, "", "the place in its program"),
+    ] {
+        let mut changed = bytes.clone();
+        changed[at] ^= 1;
+        fs::write(&path, &changed).expect("written");
+        // A running pack has read its place from its slot.
+        let file = fs::File::open(&path).expect("there");
+        assert_eq!(told(Pack::with_place(file, place)), running, "{at}");
+        assert_eq!(told(Pack::open(&path)), opened, "{at}");
+    }
+}
+
+#[test]
+fn an_index_is_given_up_while_it_is_read_where_it_names_too_much() {
+    let tree = |count: usize| Tree {
+        root: "dist".to_owned(),
+        dotfiles: false,
+        follow_outside: false,
+        folders: vec![Vec::new(); count],
+        files: Vec::new(),
+    };
+    for counts in [&[ENTRIES_MAX + 100][..], &[ENTRIES_MAX - 1; 4]] {
+        let trees = counts.iter().map(|count| tree(*count)).collect();
+        let bytes = postcard::to_stdvec(&Index { trees, ..Index::default() }).expect("written");
+        // What comes behind them is missing: nobody looks for it.
+        let bytes = &bytes[..bytes.len() - 10];
+        let place = crate::Place {
+            program: 0,
+            index_offset: 0,
+            index_length: bytes.len() as u64,
+            total: 0,
+            digest: crate::Digest::default(),
+        };
+        let error = Index::parse(bytes, &place).expect_err("too many").to_string();
+        assert!(error.contains("or has more than 1000000 files"), "{error}");
+    }
 }
 
 #[test]

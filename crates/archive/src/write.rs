@@ -12,8 +12,8 @@ use crate::digest::Hasher;
 use crate::error::PackError;
 use crate::index::{Blob, BlobNumber, Coding, Index};
 use crate::limits::{
-    ENTRIES_MAX, INDEX_BYTES_MAX, PIECE_BYTES, PROGRAM_ALIGNMENT, PROGRAM_BYTES_MAX, WHOLE_BYTES_MAX,
-    ZSTD_WINDOW_LOG,
+    BLOBS_MAX, ENTRIES_MAX, INDEX_BYTES_MAX, PIECE_BYTES, PROGRAM_ALIGNMENT, PROGRAM_BYTES_MAX,
+    WHOLE_BYTES_MAX, ZSTD_WINDOW_LOG,
 };
 use crate::slot::{PLACE_BYTES, Place, mark};
 use crate::{Digest, sound};
@@ -168,8 +168,7 @@ impl Writer {
     }
 
     fn note(&mut self, blob: Blob) -> Result<BlobNumber, PackError> {
-        let number =
-            u32::try_from(self.blobs.len()).ok().filter(|number| (*number as usize) < 4 * ENTRIES_MAX);
+        let number = u32::try_from(self.blobs.len()).ok().filter(|number| (*number as usize) < BLOBS_MAX);
         let number = number
             .ok_or_else(|| PackError::TooMuch(format!("more than {ENTRIES_MAX} files cannot be packed")))?;
         self.known.insert((blob.digest, blob.coding), number);

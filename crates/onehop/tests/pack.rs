@@ -206,6 +206,40 @@ fn secrets_are_refused_all_at_once_and_left_out_where_that_is_asked_for() {
 }
 
 #[test]
+fn settings_of_npm_without_a_token_and_the_like_are_packed() {
+    let bench = Bench::with(&[
+        ("Onehopfile", APP),
+        ("package.json", "{}"),
+        ("server.mjs", SERVER),
+        (".npmrc", "omit-lockfile-registry-resolved=true\nfund=false\naudit=false\n"),
+        (".yarnrc.yml", "nodeLinker: node-modules\nnpmAuthToken: ${NPM_TOKEN:-}\n"),
+        ("example.env", "DATABASE_URL=\n"),
+    ]);
+    bench.packed(&[]);
+    let expected = [".npmrc", ".yarnrc.yml", "Onehopfile", "example.env", "package.json", "server.mjs"];
+    assert_eq!(bench.sources(), expected);
+}
+
+#[test]
+fn variables_of_an_environment_file_with_another_name_come_from_the_environment_once_it_is_left_out() {
+    let bench = Bench::with(&[
+        ("Onehopfile", APP),
+        ("package.json", "{}"),
+        ("server.mjs", SERVER),
+        ("prod.env", "DATABASE_URL=hush\n"),
+        (".dev.vars", "API_KEY=hush\n"),
+    ]);
+    let refused = bench.pack(&[]);
+    assert_eq!(refused.code, Some(2), "{}", refused.stdout);
+    for (path, name) in [("prod.env", "DATABASE_URL"), (".dev.vars", "API_KEY")] {
+        let line = refused.stderr.lines().find(|line| line.trim_start().starts_with(path));
+        assert!(line.is_some_and(|line| line.contains(name)), "{}", refused.stderr);
+    }
+    bench.packed(&["--exclude", "prod.env", "--exclude", ".dev.vars"]);
+    assert_eq!(bench.index()["variables"], serde_json::json!(["API_KEY", "DATABASE_URL"]));
+}
+
+#[test]
 fn a_private_key_in_a_served_tree_is_refused() {
     let bench = Bench::with(&[("Onehopfile", SITE), ("dist/index.html", "hello"), ("dist/site.key", KEY)]);
     let refused = bench.pack(&[]);

@@ -1,8 +1,9 @@
 //! `cargo xtask tidy`: the design's rules as failing checks, each with file, line and reason.
 //!
 //! `source.rs` reads Rust text just well enough (comments and strings blanked, tests known, functions
-//! found); `rules.rs` holds the rules. Nothing here knows how to mend what it finds.
+//! found); `rules.rs` holds the rules; `markers.rs` looks at every text. Nothing here knows how to mend what it finds.
 
+mod markers;
 mod rules;
 mod source;
 
@@ -51,6 +52,7 @@ fn check_tree(root: &Path) -> Outcome<(usize, Vec<Finding>)> {
             rules::check_other(&name, &text, &mut findings);
         }
     }
+    markers::check_tree(root, &mut findings);
     Ok((paths.len(), findings))
 }
 

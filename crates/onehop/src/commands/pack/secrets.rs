@@ -1,9 +1,13 @@
 //! Which files look like secrets, and what is said of them.
 //!
-//! Owns names and contents that give a secret away. Never repeats a value: of environment files the names of variables
+//! Owns the names that give a secret away; `content.rs` owns what contents do. Never repeats a value: of environment files the names of variables
 //! are told, of everything else the path.
 
+mod content;
+
 use std::collections::BTreeSet;
+
+pub(super) use content::variables;
 
 use crate::failure::Failure;
 use crate::units::counted;
@@ -34,111 +38,102 @@ pub(super) enum Kind {
     Credentials,
 }
 
-/// What a file looks like; `content` is there where it is small.
-pub(super) fn kind_of(name: &str, content: Option<&[u8]>) -> Option<Kind> {
+/// Names of files that hold names and passwords, or tokens.
+const CREDENTIALS: [&str; 8] = [
+    ".netrc",
+    "_netrc",
+    ".pgpass",
+    ".git-credentials",
+    ".htpasswd",
+    ".pypirc",
+    ".vault-token",
+    "terraform.tfstate",
+];
+
+/// The same in folders of these names: programs keep them in a home folder.
+const CREDENTIALS_IN: [(&str, &str); 3] =
+    [(".aws", "credentials"), (".docker", "config.json"), (".kube", "config")];
+
+/// Settings that may hold a token, and mostly hold none.
+const SETTINGS: [&str; 4] = [".npmrc", ".yarnrc", ".yarnrc.yml", ".yarnrc.yaml"];
+
+/// Endings of private keys and stores of them. The first five may be of certificates and public keys.
+const KEY_ENDINGS: [&str; 11] =
+    ["pem", "key", "der", "p8", "pk8", "p12", "pfx", "jks", "keystore", "kdbx", "ppk"];
+
+/// What a file looks like; `content` is there where it is small. Upper and lower case do not differ.
+pub(super) fn kind_of(path: &str, content: Option<&[u8]>) -> Option<Kind> {
+    let lower = path.to_ascii_lowercase();
+    let (folder, name) = folder_and_name(&lower);
     if is_environment(name) {
-        return Some(Kind::Environment(content.map(variables).unwrap_or_default()));
+        let names = content.map(variables).unwrap_or_default();
+        // Other things have this ending, too.
+        if name.starts_with('.') || !names.is_empty() {
+            return Some(Kind::Environment(names));
+        }
     }
-    if matches!(name, ".npmrc" | ".netrc" | ".pgpass" | ".yarnrc" | ".git-credentials" | ".htpasswd") {
+    let is_credentials = CREDENTIALS.contains(&name)
+        || CREDENTIALS_IN.contains(&(folder, name))
+        || (name.starts_with('.') && name.ends_with("_history"))
+        || (SETTINGS.contains(&name) && content.is_none_or(content::holds_token))
+        || name.ends_with(".tfstate")
+        || name.ends_with(".tfstate.backup");
+    if is_credentials {
         return Some(Kind::Credentials);
     }
-    let is_key = match name.rsplit_once('.').map(|(_, ending)| ending) {
-        Some("pem" | "key") => !content.is_some_and(is_public),
-        Some("p12" | "pfx") => true,
+    let is_key = match ending(name) {
+        Some("pem" | "key") => !content.is_some_and(content::is_public),
+        Some("der" | "p8" | "pk8") => content.is_none_or(content::is_private_der),
+        Some(ending) if KEY_ENDINGS.contains(&ending) => true,
         _ => {
             matches!(name, "id_rsa" | "id_dsa" | "id_ecdsa" | "id_ed25519" | "id_ecdsa_sk" | "id_ed25519_sk")
         }
     };
-    (is_key || content.is_some_and(|content| holds_key(content, 1))).then_some(Kind::Key)
+    (is_key || content.is_some_and(|content| content::holds_key(content, 1))).then_some(Kind::Key)
 }
 
 /// A dependency's own keys, of its tests and examples. Code that brings one along needs it, and stays.
-pub(super) fn is_fixture(name: &str, content: Option<&[u8]>) -> bool {
-    let ending = name.rsplit_once('.').map(|(_, ending)| ending);
+pub(super) fn is_fixture(path: &str, content: Option<&[u8]>) -> bool {
+    let lower = path.to_ascii_lowercase();
+    let (_, name) = folder_and_name(&lower);
+    let ending = ending(name);
     if matches!(ending, Some("js" | "mjs" | "cjs" | "ts" | "json" | "node" | "wasm")) {
         return false;
     }
     // So many characters of a key are no example in a text.
     const KEY_CHARACTERS: usize = 64;
-    match kind_of(name, content) {
+    match kind_of(path, content) {
         Some(Kind::Key) if ending == Some("md") => false,
-        Some(Kind::Key) if matches!(ending, Some("pem" | "key" | "p12" | "pfx")) || !name.contains('.') => {
-            true
-        }
-        Some(Kind::Key) => content.is_some_and(|content| holds_key(content, KEY_CHARACTERS)),
+        Some(Kind::Key) if ending.is_none_or(|ending| KEY_ENDINGS.contains(&ending)) => true,
+        Some(Kind::Key) => content.is_some_and(|content| content::holds_key(content, KEY_CHARACTERS)),
         Some(Kind::Environment(_) | Kind::Credentials) => true,
         None => false,
     }
 }
 
-/// `.env`, `.env.production`, `.envrc`; not `.env.example`.
+/// `.env`, `.env.production`, `.env-prod`, `.envrc`, `prod.env`, `.dev.vars`; not `.env.example`, not `example.env`.
 pub(super) fn is_environment(name: &str) -> bool {
-    let Some(rest) = name.strip_prefix(".env") else { return false };
-    match rest.strip_prefix('.') {
-        _ if rest.is_empty() || rest == "rc" => true,
-        Some(which) => {
-            let last = which.rsplit('.').next().unwrap_or(which);
-            !matches!(last, "example" | "sample" | "template" | "dist" | "defaults")
-        }
-        None => false,
-    }
+    let name = name.to_ascii_lowercase();
+    let which = match (name.strip_prefix(".env").or_else(|| name.strip_prefix(".dev.vars")), &*name) {
+        (_, ".envrc") => return true,
+        (Some(""), _) => return true,
+        (Some(rest), _) if rest.starts_with(['.', '-', '_', '~']) => rest,
+        _ => match name.strip_suffix(".env") {
+            Some(stem) => stem,
+            None => return false,
+        },
+    };
+    let last = which.rsplit(['.', '-', '_']).next().unwrap_or(which);
+    !matches!(last, "example" | "sample" | "template" | "dist" | "defaults")
 }
 
-/// The names that an environment file sets, as far as its lines can be read.
-pub(super) fn variables(content: &[u8]) -> BTreeSet<String> {
-    let text = String::from_utf8_lossy(content);
-    let names = text.lines().filter_map(|line| {
-        let line = line.trim_start_matches('\u{feff}').trim_start();
-        let line = line.strip_prefix("export ").unwrap_or(line);
-        let name = line.split_once('=')?.0.trim();
-        let is_name = !name.is_empty()
-            && !name.starts_with(|first: char| first.is_ascii_digit())
-            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        is_name.then(|| name.to_owned())
-    });
-    names.collect()
+fn folder_and_name(path: &str) -> (&str, &str) {
+    let (folders, name) = path.rsplit_once('/').unwrap_or(("", path));
+    (folders.rsplit('/').next().unwrap_or(folders), name)
 }
 
-/// Holds certificates or public keys and nothing else; or is no text of keys at all, but an archive (`.key` is a
-/// presentation's ending, too).
-fn is_public(content: &[u8]) -> bool {
-    let has = |what: &str| memchr::memmem::find(content, what.as_bytes()).is_some();
-    if content.starts_with(b"PK\x03\x04") {
-        return true;
-    }
-    let blocks =
-        ["-----BEGIN CERTIFICATE-----", "-----BEGIN PUBLIC KEY-----", "-----BEGIN RSA PUBLIC KEY-----"];
-    blocks.into_iter().any(has) && !has("PRIVATE KEY")
-}
-
-/// Holds a private key in PEM (RFC 7468), also within a string of JSON: its first line, and behind the line's end at
-/// least so many characters of its content. Code that only knows the first line is none.
-fn holds_key(content: &[u8], characters: usize) -> bool {
-    const BEGIN: &[u8] = b"-----BEGIN ";
-    const END: &[u8] = b"PRIVATE KEY-----";
-    // Words that stand between the two: `ENCRYPTED`, `OPENSSH`.
-    const WORDS_BYTES_MAX: usize = 32;
-    let mut rest = content;
-    while let Some(at) = memchr::memmem::find(rest, BEGIN) {
-        rest = rest.get(at + BEGIN.len()..).unwrap_or_default();
-        let head = rest.get(..(WORDS_BYTES_MAX + END.len()).min(rest.len())).unwrap_or_default();
-        let Some(end) = memchr::memmem::find(head, END) else { continue };
-        let mut behind = rest.get(end + END.len()..).unwrap_or_default();
-        let mut line_ended = false;
-        while let Some(next) = ["\\r", "\\n", "\r", "\n", " ", "\t"].iter().find_map(|space| {
-            let next = behind.strip_prefix(space.as_bytes())?;
-            line_ended |= space.contains(['n', '\n', '\r']);
-            Some(next)
-        }) {
-            behind = next;
-        }
-        let is_content = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+/=:,-\r\n\\".contains(byte);
-        let first = behind.first().is_some_and(u8::is_ascii_alphanumeric);
-        if line_ended && first && behind.iter().take_while(is_content).count() >= characters {
-            return true;
-        }
-    }
-    false
+fn ending(name: &str) -> Option<&str> {
+    name.rsplit_once('.').map(|(_, ending)| ending)
 }
 
 /// All of them at once, each with what to do.
@@ -192,13 +187,18 @@ mod tests {
     #[test]
     fn secrets_are_known_by_name_or_content() {
         let none = || Some(Kind::Environment(BTreeSet::new()));
+        let pgp = KEY.replace("PRIVATE KEY", "PGP PRIVATE KEY BLOCK");
+        let wide: String = KEY.chars().flat_map(|character| [character, '\0']).collect();
         for (name, content, expected) in [
             (".env", "", none()),
             (".env.production", "", none()),
             (".env.example", "A=1", None),
             (".env.local.template", "A=1", None),
             (".environment", "A=1", None),
-            (".npmrc", "", Some(Kind::Credentials)),
+            (".npmrc", "", None),
+            (".npmrc", "_authToken=hush", Some(Kind::Credentials)),
+            (".yarnrc.yml", "npmAuthToken: hush", Some(Kind::Credentials)),
+            (".yarnrc.yml", "nodeLinker: node-modules", None),
             ("site.pem", KEY, Some(Kind::Key)),
             ("site.pem", "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n", None),
             ("site.pem", "who knows", Some(Kind::Key)),
@@ -211,6 +211,32 @@ mod tests {
             ("pem.js", "const begin = '-----BEGIN PRIVATE KEY-----'\n", None),
             ("pem.js", "`-----BEGIN PRIVATE KEY-----\\n${body}`", None),
             ("page.html", "<p>hello", None),
+            (".ENV", "", none()),
+            (".env-prod", "", none()),
+            (".env-example", "", None),
+            ("prod.env", "A=1", Some(Kind::Environment(BTreeSet::from(["A".to_owned()])))),
+            ("dist/db.ENV", "A=1", Some(Kind::Environment(BTreeSet::from(["A".to_owned()])))),
+            ("example.env", "A=1", None),
+            ("room.env", "\x00A=1\n", None),
+            (".dev.vars", "", none()),
+            (".dev.vars.example", "", None),
+            (".pypirc", "", Some(Kind::Credentials)),
+            (".vault-token", "", Some(Kind::Credentials)),
+            (".bash_history", "", Some(Kind::Credentials)),
+            ("infra/terraform.tfstate", "{}", Some(Kind::Credentials)),
+            ("home/.aws/credentials", "", Some(Kind::Credentials)),
+            ("src/credentials", "", None),
+            (".docker/config.json", "{}", Some(Kind::Credentials)),
+            ("config.json", "{}", None),
+            (".kube/config", "", Some(Kind::Credentials)),
+            ("store.jks", "", Some(Kind::Key)),
+            ("debug.keystore", "", Some(Kind::Key)),
+            ("passwords.kdbx", "", Some(Kind::Key)),
+            ("key.der", "\x30\x05\x02\x01\x00\x30\x00", Some(Kind::Key)),
+            ("cert.der", "\x30\x04\x30\x02\x02\x00", None),
+            ("TLS.PEM", KEY, Some(Kind::Key)),
+            ("deploy.asc", pgp.as_str(), Some(Kind::Key)),
+            ("deploy.txt", wide.as_str(), Some(Kind::Key)),
         ] {
             assert_eq!(kind_of(name, Some(content.as_bytes())), expected, "{name}: {content}");
         }
@@ -223,17 +249,13 @@ mod tests {
             ("agent1-key", KEY, true),
             ("README.md", KEY, false),
             ("dev-cert.js", KEY, false),
-            (".npmrc", "", true),
+            (".npmrc", "", false),
+            (".npmrc", "_auth=hush", true),
+            ("KEY.PEM", KEY, true),
+            ("store.jks", "", true),
             ("index.d.mts", "", false),
         ] {
             assert_eq!(is_fixture(name, Some(content.as_bytes())), expected, "{name}");
         }
-    }
-
-    #[test]
-    fn names_of_variables_are_read_and_values_are_not() {
-        let text = "# db\nDATABASE_URL=postgres://u:p@h/d\nexport API_KEY='x=y'\n\nnothing\n 2A=1\n-----x=\n";
-        let names: Vec<String> = variables(text.as_bytes()).into_iter().collect();
-        assert_eq!(names, ["API_KEY", "DATABASE_URL"]);
     }
 }

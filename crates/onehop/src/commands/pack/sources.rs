@@ -235,13 +235,12 @@ impl<'a> Gathering<'a> {
             return Ok(());
         }
         let content = if found.len() <= LOOKED_AT_BYTES_MAX { small_content(&place) } else { None };
-        let name = path.rsplit('/').next().unwrap_or(&path);
         if is_in_modules(&path) {
-            if secrets::is_fixture(name, content.as_deref()) {
+            if secrets::is_fixture(&path, content.as_deref()) {
                 self.notes.fixtures += 1;
                 return Ok(());
             }
-        } else if let Some(kind) = secrets::kind_of(name, content.as_deref()) {
+        } else if let Some(kind) = secrets::kind_of(&path, content.as_deref()) {
             self.notes.refuse(Secret { path, kind });
             return Ok(());
         }

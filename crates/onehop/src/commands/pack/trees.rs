@@ -139,8 +139,7 @@ pub(super) fn look_through(
             continue;
         }
         let content = file.identity.as_ref().filter(|_| file.length <= LOOKED_AT_BYTES_MAX);
-        let name = path.rsplit('/').next().unwrap_or(&path);
-        if let Some(kind) = secrets::kind_of(name, content.map(|form| &*form.bytes)) {
+        if let Some(kind) = secrets::kind_of(&path, content.map(|form| &*form.bytes)) {
             notes.refuse(Secret { path, kind });
         }
     }
