@@ -447,3 +447,44 @@ fn an_application_runs_from_what_is_unpacked_and_sees_what_was_changed() {
         (answer["word"] == "unpacked" && workers.contains("2 of 2 workers")).then_some(())
     });
 }
+
+#[test]
+fn a_worker_comes_back_after_what_was_unpacked_was_removed() {
+    if !has_node() {
+        return;
+    }
+    let (folder, path) = placed(with_app());
+    let server = start(&folder, &path, &[]);
+    let answer = || serde_json::from_str::<serde_json::Value>(&get(&server.address, "/api/")).ok();
+    let first = wait_for("the application", answer);
+    let file = first["file"].as_str().and_then(|file| file.strip_prefix("file://")).expect("a URL");
+    let unpacked = Path::new(file).ancestors().nth(3).expect("the folder of the pack");
+    fs::remove_dir_all(unpacked).expect("removed");
+    let pid = i32::try_from(first["pid"].as_i64().expect("a number")).expect("small");
+    let pid = rustix::process::Pid::from_raw(pid).expect("a process");
+    rustix::process::kill_process(pid, Signal::KILL).expect("killed");
+    let second = wait_for("another worker", || answer().filter(|answer| answer["word"] == "unpacked"));
+    assert_ne!(first["pid"], second["pid"]);
+    assert_eq!(first["file"], second["file"]);
+    fs::remove_dir_all(unpacked).expect("removed");
+    let reloaded = finish(&folder, &path, &["reload"]);
+    assert_eq!(reloaded.code, Some(0), "{}", reloaded.stderr);
+}
+
+#[test]
+fn a_named_cache_begins_in_the_working_directory_and_one_that_cannot_be_used_is_an_error() {
+    let (folder, path) = placed(with_app());
+    fs::write(folder.join("file"), "").expect("written");
+    let arguments = ["--listen", "127.0.0.1:0", "--log", "json"];
+    let refused = program(&folder, &path, &arguments).with_env("ONEHOP_CACHE", "file").finish();
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    let expected =
+        "the applications cannot be unpacked where ONEHOP_CACHE says (/srv/file is no folder): name a folder";
+    assert!(plain(&refused.stderr, &folder).contains(expected), "{}", refused.stderr);
+    let _server = program(&folder, &path, &arguments).with_env("ONEHOP_CACHE", "new/cache").serve();
+    let unpacked = wait_for("the folder of the pack", || {
+        let mut names = fs::read_dir(folder.join("new/cache")).ok()?.flatten().map(|entry| entry.path());
+        names.find(|path| path.join(".complete").exists())
+    });
+    assert!(unpacked.join("app/api/server.mjs").exists());
+}

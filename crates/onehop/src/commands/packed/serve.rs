@@ -54,7 +54,9 @@ fn load(own: &Own, choices: &Choices) -> Result<(UnpackFolder, Loaded), Failure>
     let provisional = own.nowhere();
     let first = choices.load(own, &provisional).map_err(drawn(&provisional))?;
     let starts_apps = first.checked.apps().iter().any(|app| !matches!(app.run, AppRun::Elsewhere { .. }));
-    let folder = UnpackFolder::choose(&own.key, starts_apps, starts_apps).map_err(Failure::failed)?;
+    let only_handlers = !first.checked.apps().iter().any(|app| matches!(app.run, AppRun::Command { .. }));
+    let needs_exec = starts_apps && UnpackFolder::needs_exec(&own.index, only_handlers);
+    let folder = UnpackFolder::choose(&own.key, needs_exec, starts_apps).map_err(Failure::failed)?;
     let base = folder.base();
     let loaded = choices.load(own, &base).map_err(drawn(&base))?;
     Ok((folder, loaded))
