@@ -4,9 +4,9 @@
 //! does not let others rename what is ours. Chooses without unpacking: a start is not to wait for it.
 
 use std::fmt::Write as _;
-use std::fs::{self, Permissions};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use onehop_archive::Index;
@@ -15,7 +15,7 @@ use onehop_archive::layout::{APP, COMPLETE, RUNTIME, SYSTEM_PLACE, folder_name};
 use rustix::fs::{Access, StatVfsMountFlags};
 
 use super::turn::lock_of;
-use crate::control::supervise::folder::{is_ours, keeps_what_is_ours, named_place, own_user};
+use crate::control::supervise::folder::{is_ours, keeps_what_is_ours, make, named_place, own_user};
 
 /// The folder of a pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -226,10 +226,16 @@ pub(super) fn private(path: PathBuf) -> Place {
     Place { path, made_with: Some(if own_user() == 0 { 0o711 } else { 0o700 }) }
 }
 
+/// Nobody can have put something else there before its mode is set: it is new.
 fn make_place(path: &Path, mode: u32) -> io::Result<()> {
-    fs::DirBuilder::new().recursive(true).mode(mode).create(path)?;
-    // Beyond what the umask allowed.
-    fs::set_permissions(path, Permissions::from_mode(mode))
+    if let Some(above) = path.parent() {
+        fs::DirBuilder::new().recursive(true).mode(mode).create(above)?;
+    }
+    match make(path, mode) {
+        // Another server was quicker.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
 }
 
 /// Whether a folder of this name may be made there; makes the place itself where that is ours to do.

@@ -14,6 +14,7 @@ use std::time::SystemTime;
 use onehop_archive::layout::{COMPLETE, Content, EntryKind, complete};
 use rustix::fs::OFlags;
 
+use super::turn::lies_at;
 use super::unpack::{Flaw, Work, mode_of};
 use crate::control::supervise::folder::{hold, is_ours, own_user};
 
@@ -43,6 +44,8 @@ impl Work<'_> {
             Err(error) => return Ok(There::Changed(format!("{} ({error})", folder.display()))),
         };
         match self.prove() {
+            // Another server put something else there meanwhile.
+            Ok(()) if !lies_at(&lock, folder) => Ok(There::Changed(folder.display().to_string())),
             Ok(()) => {
                 // Only so that it is not taken for unused.
                 let _ = lock.set_modified(SystemTime::now());
