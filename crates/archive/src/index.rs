@@ -37,6 +37,10 @@ pub struct Index {
     pub outside: Vec<String>,
     /// Addresses that the configuration listened on when it was packed, as `onehop run` shows them.
     pub listens: Vec<String>,
+    /// Names of variables that the configuration itself asks for and has no default for; sorted.
+    pub asks_for: Vec<String>,
+    /// What the folder of the configuration was called, where applications are called after it; else empty.
+    pub folder: String,
 }
 
 /// The configuration's main file.

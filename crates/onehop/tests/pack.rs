@@ -206,6 +206,21 @@ fn secrets_are_refused_all_at_once_and_left_out_where_that_is_asked_for() {
 }
 
 #[test]
+fn without_a_configuration_packing_says_what_to_type() {
+    let folder = Folder::new();
+    let told = Program::new(["pack"]).inside(folder.path()).finish();
+    assert_eq!(told.code, Some(2));
+    assert!(told.stderr.contains("name one:                 onehop pack FILE\n"), "{}", told.stderr);
+}
+
+#[test]
+fn a_pattern_of_exclude_that_leaves_nothing_out_is_told_truthfully() {
+    let bench = Bench::with(&[("Onehopfile", SITE), ("dist/index.html", "hello"), (".env", "A=b\n")]);
+    let done = bench.packed(&["--exclude", ".env"]);
+    assert!(done.stderr.contains("--exclude .env: nothing of what is packed fits"), "{}", done.stderr);
+}
+
+#[test]
 fn a_private_key_in_a_served_tree_is_refused() {
     let bench = Bench::with(&[("Onehopfile", SITE), ("dist/index.html", "hello"), ("dist/site.key", KEY)]);
     let refused = bench.pack(&[]);

@@ -26,7 +26,7 @@ pub(super) fn serve(own: &Own, arguments: &PackedArguments) -> Result<(), Failur
     reporter.starting(&serves(own, &choices, &loaded.checked));
     tell_warnings(own, &reporter, arguments.process.log, &loaded.warnings, &base);
     tell_missing_variables(own, &reporter);
-    configuration::refuse_tls(&loaded.checked).map_err(Failure::wrong)?;
+    configuration::refuse_tls_of_pack(&loaded.checked).map_err(Failure::wrong)?;
     let watching: Watching = Arc::new(Mutex::new(watched(&choices, loaded.files, &base)));
     let load = {
         let (own, choices, watching, base) =
@@ -67,7 +67,7 @@ fn load_again(own: &Own, choices: &Choices, base: &Path, watching: &Watching) ->
     let loaded =
         choices.load(own, base).map_err(|errors| own.named(&problems::draw(&errors, Look::Plain), base))?;
     *watching.lock().unwrap_or_else(PoisonError::into_inner) = watched(choices, loaded.files, base);
-    configuration::refuse_tls(&loaded.checked)?;
+    configuration::refuse_tls_of_pack(&loaded.checked)?;
     Ok(loaded.checked)
 }
 

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use onehop_archive::index::{Source, SourceKind, path_order};
 use onehop_archive::{Index, Pack};
 
-pub use self::place::UnpackFolder;
+pub use self::place::{UnpackFolder, unpack_places};
 pub(super) use self::unpack::Unpacked;
 use crate::limits::LINKS_MAX;
 

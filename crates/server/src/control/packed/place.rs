@@ -204,6 +204,12 @@ fn complete(path: &Path, key: &str, kind: Kind) -> Option<Kind> {
     said.starts_with(key).then_some(kind)
 }
 
+/// Where folders of packs may lie, the best place first; whether they can is not looked at.
+pub fn unpack_places() -> Vec<PathBuf> {
+    let named = named_place().into_iter();
+    named.chain(places().into_iter().map(|place| place.path)).collect()
+}
+
 /// Where a folder may be if nobody names one, the best place first.
 fn places() -> Vec<Place> {
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from);
