@@ -44,6 +44,10 @@ pub struct Index {
     /// Addresses that the configuration listened on when it was packed, as `onehop run` shows them.
     #[serde(deserialize_with = "bounded::list::<_, _, ENTRIES_MAX>")]
     pub listens: Vec<String>,
+    /// Names of variables that the configuration itself asks for and has no default for; sorted.
+    pub asks_for: Vec<String>,
+    /// What the folder of the configuration was called, where applications are called after it; else empty.
+    pub folder: String,
 }
 
 /// The configuration's main file.

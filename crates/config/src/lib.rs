@@ -35,9 +35,11 @@ use limits::FILE_BYTES_MAX;
 use overrides::Listens;
 use problem::{Place, Problems};
 
+pub use directives::telling_folder;
 pub use overrides::{Overrides, Said, Word};
 pub use problem::{Problem, Severity};
 pub use source::{Entry, FileKind, FileSource, Source, SourceText, name_fits};
+pub use syntax::variables_to_set;
 
 /// A configuration that can be used.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,6 +93,9 @@ pub fn load_with(
         // Applications are found by names that follow from what they are.
         let mut of_first = Problems::default();
         let mut context = Context::new(source, kind, base.clone(), &mut of_first);
+        if let Some(folder) = &overrides.written_below {
+            context.written_below.clone_from(folder);
+        }
         check::check(&mut context, &parsed, &Listens::default());
         let known = std::mem::take(&mut context.apps.by_line);
         let is_whole = of_first.split().0.is_empty();

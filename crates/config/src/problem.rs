@@ -9,6 +9,9 @@ use std::sync::Arc;
 use crate::limits::PROBLEMS_MAX;
 use crate::source::SourceText;
 
+/// The code of the warning that a variable stands for nothing.
+pub(crate) const UNSET_VARIABLE: &str = "unset-variable";
+
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
@@ -177,9 +180,27 @@ impl Problems {
 
     /// Errors and warnings, each in the order of the files' text.
     pub(crate) fn split(mut self) -> (Vec<Problem>, Vec<Problem>) {
+        self.point_to_unset_variables();
         in_order(&mut self.errors);
         in_order(&mut self.warnings);
         (self.errors, self.warnings)
+    }
+}
+
+impl Problems {
+    /// Where a variable on the line of an error stands for nothing, that is the first thing to know.
+    fn point_to_unset_variables(&mut self) {
+        let unset: Vec<&Problem> =
+            self.warnings.iter().filter(|known| known.code == UNSET_VARIABLE).collect();
+        for error in &mut self.errors {
+            let is_on_line =
+                |known: &&&Problem| known.line == error.line && known.file.name == error.file.name;
+            let Some(first) = unset.iter().find(is_on_line) else { continue };
+            error.help = Some(match error.help.take() {
+                Some(help) => format!("{}; {help}", first.message),
+                None => first.message.clone(),
+            });
+        }
     }
 }
 

@@ -40,6 +40,15 @@ pub trait Source {
     fn env(&self, name: &str) -> Option<String>;
     /// The working directory, absolute.
     fn working_directory(&self) -> PathBuf;
+    /// A folder whose own path says nothing to a person, since it stands for another: names are made of what lies below
+    /// it, then of [`Source::name_of_stand_in`].
+    fn stand_in(&self) -> Option<PathBuf> {
+        None
+    }
+    /// What the folder for which [`Source::stand_in`] stands says ([`crate::telling_folder`]); asked only where a name is made of it.
+    fn name_of_stand_in(&self) -> Option<String> {
+        None
+    }
 }
 
 /// One file's text under the name that messages give it.

@@ -25,8 +25,8 @@ pub(crate) struct ConfigurationFile {
     pub(crate) kind: FileKind,
 }
 
-/// The file that was named, else the first that stands in one of the usual places.
-pub(crate) fn find(named: Option<&PathBuf>) -> Result<ConfigurationFile, Failure> {
+/// The file that was named, else the first that stands in one of the usual places. `line` is what to type to name one.
+pub(crate) fn find(named: Option<&PathBuf>, line: &str) -> Result<ConfigurationFile, Failure> {
     if let Some(path) = named {
         if path.is_dir() {
             return Err(Failure::wrong(format!(
@@ -41,11 +41,11 @@ pub(crate) fn find(named: Option<&PathBuf>) -> Result<ConfigurationFile, Failure
         return Ok(ConfigurationFile { kind: kind_of(path), path: path.clone() });
     }
     find_here().ok_or_else(|| {
-        Failure::wrong(
+        Failure::wrong(format!(
             "there is no Onehopfile and no Caddyfile in this folder, nor in /etc/onehop and /etc/caddy\n  \
-             name one:                 onehop run --config FILE\n  \
-             or serve without a file:  onehop serve DIR",
-        )
+             name one:                 {line}\n  \
+             or serve without a file:  onehop serve DIR"
+        ))
     })
 }
 
@@ -79,6 +79,34 @@ pub(crate) fn load_again(file: &ConfigurationFile, watching: &Watching) -> Resul
 
 /// An address that means HTTPS is never served in the clear by accident, and TLS is not there yet.
 pub(crate) fn refuse_tls(checked: &Checked) -> Result<(), String> {
+    let Some(Tls { who, labels, host }) = tls_of(checked) else { return Ok(()) };
+    Err(format!(
+        "HTTPS is not there yet, and {who} asks for it: {labels}\n  \
+         serve it without TLS on port 80:   http://{host} {{ … }}\n  \
+         or on a port of its own:           http://{host}:8080 {{ … }}\n  \
+         or everything without TLS:         {{ auto_https off }} as the first block of the file",
+    ))
+}
+
+/// The same for a pack. What was packed asks for no HTTPS: somebody has changed where it listens.
+pub(crate) fn refuse_tls_of_pack(checked: &Checked) -> Result<(), String> {
+    let Some(Tls { who, labels, host }) = tls_of(checked) else { return Ok(()) };
+    Err(format!(
+        "HTTPS is not there yet, and {who} asks for it: {labels}\n  \
+         serve it without TLS on port 80:   --listen http://{host}, or that address in ONEHOP_LISTEN or the override file\n  \
+         or on a port of its own:           --listen http://{host}:8080"
+    ))
+}
+
+/// What asks for HTTPS.
+struct Tls<'c> {
+    who: &'static str,
+    labels: String,
+    /// Of the first site.
+    host: &'c str,
+}
+
+fn tls_of(checked: &Checked) -> Option<Tls<'_>> {
     let labels: Vec<&str> = checked
         .listeners
         .iter()
@@ -87,17 +115,11 @@ pub(crate) fn refuse_tls(checked: &Checked) -> Result<(), String> {
         .filter_map(|&site| checked.sites.get(site))
         .map(|site| site.label.as_str())
         .collect();
-    let Some(first) = labels.first() else { return Ok(()) };
+    let first = labels.first()?;
     let host = first.strip_prefix("https://").unwrap_or(first);
     let host = host.split_once([':', '/']).map_or(host, |(host, _)| host);
-    Err(format!(
-        "HTTPS is not there yet, and {} asks for it: {}\n  \
-         serve it without TLS on port 80:   http://{host} {{ … }}\n  \
-         or on a port of its own:           http://{host}:8080 {{ … }}\n  \
-         or everything without TLS:         {{ auto_https off }} as the first block of the file",
-        if labels.len() == 1 { "a site" } else { "this configuration" },
-        labels.join(", "),
-    ))
+    let who = if labels.len() == 1 { "a site" } else { "this configuration" };
+    Some(Tls { who, labels: labels.join(", "), host })
 }
 
 /// A place as it is shown: `:80`, `127.0.0.1:8080`, `unix//run/site.sock`.

@@ -6,7 +6,8 @@
 //! under a lock.
 //!
 //! A container may have no place for it where it usually lies: the file system is read-only, /run and /tmp too. Then
-//! it lies in the first place that there is; /dev/shm is there in every container. No abstract socket: those have no
+//! it lies in the first place that there is; /dev/shm is there in every container, and in an empty root the place where
+//! packs are unpacked. No abstract socket: those have no
 //! permissions, and a namespace of the network is easily shared.
 
 use std::fs::{self, DirBuilder};
@@ -14,7 +15,14 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use onehop_server::control::packed::unpack_places;
 use rustix::fs::Access;
+
+/// Bytes of the path of a Unix socket, without the zero at its end (`sun_path` of Linux, unix(7)).
+const SOCKET_PATH_BYTES_MAX: usize = 107;
+
+/// Bytes of [`name_for`]: sixteen digits and the ending.
+const NAME_BYTES: usize = 21;
 
 /// The socket of the onehop that was started with `subject` (a file, or a folder): where there is one, else where it
 /// usually lies.
@@ -39,6 +47,12 @@ pub(crate) fn for_subject(subject: &Path) -> PathBuf {
 pub(crate) fn prepare(subject: &Path) -> io::Result<PathBuf> {
     let (usual, others) = folders();
     let name = name_for(subject);
+    if rustix::process::geteuid().is_root()
+        && let Some(system) = usual.parent()
+    {
+        // In an empty root nobody has made /run; where it cannot be made, the next lines say so.
+        let _ = DirBuilder::new().recursive(true).mode(0o755).create(system);
+    }
     let refused = match prepare_folder(&usual) {
         Ok(()) => return Ok(usual.join(name)),
         Err(error) => io::Error::new(error.kind(), format!("{}: {error}", usual.display())),
@@ -77,8 +91,11 @@ pub(crate) fn all() -> Vec<PathBuf> {
 fn folders() -> (PathBuf, Vec<PathBuf>) {
     let usual = folder();
     let name = format!("onehop-{}", rustix::process::geteuid().as_raw());
-    let others = ["/tmp", "/dev/shm"].map(|place| Path::new(place).join(&name));
-    let others = others.into_iter().filter(|folder| *folder != usual).collect();
+    let everywhere = ["/tmp", "/dev/shm"].map(PathBuf::from).into_iter();
+    let others = everywhere.chain(unpack_places()).map(|place| place.join(&name));
+    // A longer path names no socket.
+    let fits = |folder: &PathBuf| folder.as_os_str().len() + 1 + NAME_BYTES <= SOCKET_PATH_BYTES_MAX;
+    let others = others.filter(|folder| *folder != usual && fits(folder)).collect();
     (usual, others)
 }
 
@@ -148,6 +165,18 @@ mod tests {
         let here = std::env::current_dir().expect("a working directory");
         assert_eq!(name_for(Path::new("Cargo.toml")), name_for(&here.join("src/../Cargo.toml")));
         assert_ne!(name_for(Path::new("Cargo.toml")), name_for(Path::new("src")));
+        assert_eq!(name_for(&here).len(), NAME_BYTES);
+    }
+
+    #[test]
+    fn where_packs_are_unpacked_is_the_last_place_and_no_path_is_too_long_for_a_socket() {
+        let (usual, others) = folders();
+        let last = others.last().expect("/tmp at least");
+        assert!(unpack_places().iter().any(|place| last.starts_with(place)), "{last:?}");
+        for folder in others {
+            assert_ne!(folder, usual);
+            assert!(folder.join(name_for(Path::new("x"))).as_os_str().len() <= SOCKET_PATH_BYTES_MAX);
+        }
     }
 
     #[test]

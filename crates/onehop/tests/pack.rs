@@ -240,6 +240,21 @@ fn variables_of_an_environment_file_with_another_name_come_from_the_environment_
 }
 
 #[test]
+fn without_a_configuration_packing_says_what_to_type() {
+    let folder = Folder::new();
+    let told = Program::new(["pack"]).inside(folder.path()).finish();
+    assert_eq!(told.code, Some(2));
+    assert!(told.stderr.contains("name one:                 onehop pack FILE\n"), "{}", told.stderr);
+}
+
+#[test]
+fn a_pattern_of_exclude_that_leaves_nothing_out_is_told_truthfully() {
+    let bench = Bench::with(&[("Onehopfile", SITE), ("dist/index.html", "hello"), (".env", "A=b\n")]);
+    let done = bench.packed(&["--exclude", ".env"]);
+    assert!(done.stderr.contains("--exclude .env: nothing of what is packed fits"), "{}", done.stderr);
+}
+
+#[test]
 fn a_private_key_in_a_served_tree_is_refused() {
     let bench = Bench::with(&[("Onehopfile", SITE), ("dist/index.html", "hello"), ("dist/site.key", KEY)]);
     let refused = bench.pack(&[]);

@@ -447,3 +447,191 @@ fn an_application_runs_from_what_is_unpacked_and_sees_what_was_changed() {
         (answer["word"] == "unpacked" && workers.contains("2 of 2 workers")).then_some(())
     });
 }
+
+#[test]
+fn a_worker_comes_back_after_what_was_unpacked_was_removed() {
+    if !has_node() {
+        return;
+    }
+    let (folder, path) = placed(with_app());
+    let server = start(&folder, &path, &[]);
+    let answer = || serde_json::from_str::<serde_json::Value>(&get(&server.address, "/api/")).ok();
+    let first = wait_for("the application", answer);
+    let file = first["file"].as_str().and_then(|file| file.strip_prefix("file://")).expect("a URL");
+    let unpacked = Path::new(file).ancestors().nth(3).expect("the folder of the pack");
+    fs::remove_dir_all(unpacked).expect("removed");
+    let pid = i32::try_from(first["pid"].as_i64().expect("a number")).expect("small");
+    let pid = rustix::process::Pid::from_raw(pid).expect("a process");
+    rustix::process::kill_process(pid, Signal::KILL).expect("killed");
+    let second = wait_for("another worker", || answer().filter(|answer| answer["word"] == "unpacked"));
+    assert_ne!(first["pid"], second["pid"]);
+    assert_eq!(first["file"], second["file"]);
+    fs::remove_dir_all(unpacked).expect("removed");
+    let reloaded = finish(&folder, &path, &["reload"]);
+    assert_eq!(reloaded.code, Some(0), "{}", reloaded.stderr);
+}
+
+#[test]
+fn a_named_cache_begins_in_the_working_directory_and_one_that_cannot_be_used_is_an_error() {
+    let (folder, path) = placed(with_app());
+    fs::write(folder.join("file"), "").expect("written");
+    let arguments = ["--listen", "127.0.0.1:0", "--log", "json"];
+    let refused = program(&folder, &path, &arguments).with_env("ONEHOP_CACHE", "file").finish();
+    assert_eq!(refused.code, Some(1), "{}", refused.stderr);
+    let expected =
+        "the applications cannot be unpacked where ONEHOP_CACHE says (/srv/file is no folder): name a folder";
+    assert!(plain(&refused.stderr, &folder).contains(expected), "{}", refused.stderr);
+    let _server = program(&folder, &path, &arguments).with_env("ONEHOP_CACHE", "new/cache").serve();
+    let unpacked = wait_for("the folder of the pack", || {
+        let mut names = fs::read_dir(folder.join("new/cache")).ok()?.flatten().map(|entry| entry.path());
+        names.find(|path| path.join(".complete").exists())
+    });
+    assert!(unpacked.join("app/api/server.mjs").exists());
+}
+
+const HANDLER: &str = "export default { fetch: () => new Response(process.env.TOKEN ?? 'none') };\n";
+
+#[test]
+fn an_application_without_a_name_is_called_the_same_in_the_folder_in_packs_and_after_an_upgrade() {
+    let named = "{\n\tadmin off\n}\nhttp://localhost:0 {\n\tapp /api/* server.mjs\n}\n";
+    let folder = Folder::with(&[("orders/src/Onehopfile", named), ("orders/src/server.mjs", HANDLER)]);
+    let source = folder.join("orders/src");
+    let running = ", running orders\n";
+    let run = Program::new(["validate"]).inside(&source).finish();
+    assert!(run.stdout.ends_with(running), "{}{}", run.stdout, run.stderr);
+    pack(&folder, "orders/src", "first");
+    folder.write("orders/src/server.mjs", format!("// Another version.\n{HANDLER}"));
+    pack(&folder, "orders/src", "second");
+    folder.write("override", "app orders {\n\tworkers 2\n}\n");
+    let path = folder.join("shop");
+    for version in ["first", "second"] {
+        fs::rename(folder.join(version), &path).expect("put in its place");
+        let sound = finish(&folder, &path, &["validate", "--override", "override"]);
+        assert!(sound.stdout.ends_with(running), "{version}: {}{}", sound.stdout, sound.stderr);
+        // A pack that serves finds the name in the folder into which it is unpacked.
+        let mut server = start(&folder, &path, &["--override", "override", "--workers", "orders=1"]);
+        let reloaded = finish(&folder, &path, &["reload"]);
+        assert_eq!(reloaded.code, Some(0), "{version}: {}", reloaded.stderr);
+        let workers = finish(&folder, &path, &["workers", "--json"]).stdout;
+        let workers: serde_json::Value = serde_json::from_str(&workers).expect("JSON");
+        assert_eq!((&workers[0]["name"], &workers[0]["wanted"]), (&"orders".into(), &1.into()), "{workers}");
+        assert_eq!(finish(&folder, &path, &["stop"]).code, Some(0));
+        assert!(server.process.wait().is_some_and(|status| status.success()));
+    }
+}
+
+#[test]
+fn a_variable_that_is_set_only_where_the_pack_runs_is_told_and_not_needed_to_pack() {
+    let text = "{\n\tadmin off\n}\nhttp://localhost:{$AT} {\n\tapp /api/* api/server.mjs {\n\t\tenv TOKEN {$TOKEN}\n\t\t\
+                workers {$WORKERS:1}\n\t}\n\trespond {$NOTE}\n}\n";
+    let folder = Folder::with(&[("site/Onehopfile", text), ("site/api/server.mjs", HANDLER)]);
+    let path = folder.join("shop");
+    let packing = |name: &str, value: &str| {
+        Program::new(["pack", "-o", "../shop"]).inside(&folder.join("site")).with_env(name, value).finish()
+    };
+    for packed in [packing("UNUSED", ""), packing("TOKEN", "hush-12345")] {
+        assert_eq!(packed.code, Some(0), "{}", packed.stderr);
+        assert!(packed.stdout.contains("to be set  AT, NOTE, TOKEN\n"), "{}", packed.stdout);
+        let bytes = fs::read(&path).expect("the pack");
+        assert!(!bytes.windows(10).any(|part| part == b"hush-12345" || part == b"to-be-set,"));
+        let inspected = finish(&folder, &path, &["inspect"]);
+        assert!(inspected.stdout.contains("to be set  AT, NOTE, TOKEN\n"), "{}", inspected.stdout);
+        assert!(!inspected.stdout.contains(":1\n"), "no address was made up: {}", inspected.stdout);
+    }
+    let unset = finish(&folder, &path, &["validate"]);
+    assert_eq!(unset.code, Some(2));
+    insta::assert_snapshot!("a_variable_that_is_not_set_is_named", plain(&unset.stderr, &folder));
+    let partly =
+        program(&folder, &path, &["validate"]).with_env("TOKEN", "a").with_env("AT", "8080").finish();
+    assert_eq!(partly.code, Some(0), "{}", partly.stderr);
+    assert!(partly.stderr.contains("the environment variable `NOTE` is not set"), "{}", partly.stderr);
+    if has_node() {
+        let server = program(&folder, &path, &["--log", "json", "--listen", "127.0.0.1:0"]);
+        let server = server.with_env("TOKEN", "of this machine").with_env("AT", "8080").serve();
+        assert_eq!(get(&server.address, "/api/"), "of this machine");
+    }
+    // What packing itself has to know cannot be made up, and the error is that of the file as it is.
+    folder.write("site/Onehopfile", "http://localhost:8080 {\n\tspa {$ROOT}\n}\n");
+    let refused = packing("UNUSED", "");
+    assert_eq!(refused.code, Some(2), "{}", refused.stdout);
+    insta::assert_snapshot!("what_packing_has_to_know_cannot_be_made_up", plain(&refused.stderr, &folder));
+}
+
+#[test]
+fn an_empty_variable_for_the_override_file_is_one_that_is_not_set() {
+    let (folder, path) = placed(site());
+    let empty = |name: &str| program(&folder, &path, &["validate"]).with_env(name, "").finish();
+    for name in ["ONEHOP_OVERRIDE", "ONEHOP_LISTEN", "ONEHOP_WORKERS", "PORT"] {
+        let told = empty(name);
+        assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{name}");
+    }
+    folder.write("shop.override", "listen :x\n");
+    assert_eq!(empty("ONEHOP_OVERRIDE").code, Some(2), "the file beside the program counts as ever");
+}
+
+#[test]
+fn a_pack_refuses_https_in_words_of_its_own() {
+    let (folder, path) = placed(site());
+    for arguments in [&["--listen", "https://x.example"][..], &["validate", "--listen", "https://x.example"]]
+    {
+        let refused = finish(&folder, &path, arguments);
+        assert_eq!(refused.code, Some(2), "{arguments:?}: {}", refused.stdout);
+        assert!(refused.stderr.contains("--listen http://x.example:8080"), "{}", refused.stderr);
+        assert!(!refused.stderr.contains("onehop run") && !refused.stderr.contains("first block"));
+    }
+}
+
+#[test]
+fn of_two_flags_for_the_same_thing_none_counts_in_silence() {
+    let (folder, path) = placed(with_app());
+    for (arguments, told) in [
+        (&["--workers", "api=2", "--workers", "api=3"][..], "`--workers` is given twice for `api`"),
+        (&["--workers", "2", "--workers", "3"], "`--workers` is given twice"),
+        (&["--env", "A=hush", "--env", "A=hush"], "`--env` is given twice for `A`"),
+    ] {
+        let refused = finish(&folder, &path, &[&["validate"], arguments].concat());
+        assert_eq!(refused.code, Some(2), "{arguments:?}: {}", refused.stdout);
+        assert!(refused.stderr.contains(told) && !refused.stderr.contains("hush"), "{}", refused.stderr);
+    }
+    let told = finish(&folder, &path, &["validate", "--env", "PORT=99", "--env", "A=1"]);
+    assert_eq!(told.code, Some(0), "{}", told.stderr);
+    assert!(told.stderr.contains("not where the pack listens"), "{}", told.stderr);
+}
+
+#[test]
+fn in_an_empty_root_a_running_pack_is_found_by_its_control_socket() {
+    let tried = Command::new("unshare").args(["--mount", "true"]).status();
+    if !tried.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: this user may make no namespaces (unshare --mount)");
+        return;
+    }
+    // Statically linked programs only: the program of ordinary tests finds its loader and libraries bound into the root.
+    let bound = "for at in lib lib64 usr; do if [ -e /$at ]; then mkdir -p root/$at && mount --bind /$at root/$at; fi; done; \
+                 exec chroot root /shop \"$@\"";
+    let (folder, path) = placed(site());
+    fs::create_dir_all(folder.join("root")).expect("a folder");
+    fs::copy(&path, folder.join("root/shop")).expect("copied");
+    let within = |arguments: &[&str]| {
+        Program::of(Path::new("sh"), arguments)
+            .inside(folder.path())
+            .with_env("ONEHOP_CACHE", "/cache")
+            .through(&["unshare", "--mount", "sh", "-c", bound])
+    };
+    for expected in ["run/onehop", "cache/onehop-0"] {
+        let server = within(&["--listen", "127.0.0.1:0", "--log", "json"]).serve();
+        let told = server.process.stderr();
+        assert!(!told.contains("there is no control socket"), "{told}");
+        assert!(
+            fs::read_dir(folder.join("root").join(expected)).is_ok_and(|found| found.count() > 0),
+            "{expected}"
+        );
+        for arguments in [&["reload"][..], &["status", "--healthy"], &["stop"]] {
+            let told = within(arguments).finish();
+            assert_eq!(told.code, Some(0), "{arguments:?}: {}", told.stderr);
+        }
+        // Once more where not even /run can be made.
+        let _ = fs::remove_dir_all(folder.join("root/run"));
+        folder.write("root/run", "");
+        let _ = fs::create_dir(folder.join("root/cache"));
+    }
+}

@@ -370,8 +370,15 @@ pub const UNPACK_ALONE_FILES_MAX: usize = 64;
 /// Threads that unpack a pack. More only queue at the disk.
 pub const UNPACK_THREADS_MAX: usize = 4;
 
-/// How long a folder is left alone in which a pack is being unpacked, or was and is not used: unpacking takes seconds.
-pub const UNPACK_UNFINISHED_AGE: Duration = Duration::from_secs(3600);
+/// How long a server waits for another that unpacks the same pack into the same place: large packs on slow disks take a
+/// minute.
+pub const UNPACK_TURN_WAIT_MAX: Duration = Duration::from_secs(300);
+
+/// Between two looks at whether another server has unpacked the same pack: short against unpacking it.
+pub const UNPACK_TURN_PAUSE: Duration = Duration::from_millis(20);
+
+/// Names that are tried for a folder in which a pack is unpacked; they hold chance, so that the first is free.
+pub const UNPACK_NAMES_TRIED_MAX: usize = 16;
 
 /// How long the unpacked library of another version of onehop is kept: going back to it is quick.
 pub const LIBRARY_KEPT_FOR: Duration = Duration::from_secs(7 * 86_400);

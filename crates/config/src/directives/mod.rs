@@ -34,6 +34,7 @@ use crate::vocabulary::DIRECTIVE_ORDER;
 
 pub(crate) use app::KnownApps;
 pub(crate) use app::is_variable_name;
+pub use app::telling_folder;
 pub(crate) use bind::{Bind, bind_to, bind_to_interface};
 pub(crate) use limit::{KnownLimits, of_global_block, warn_of_lag};
 pub(crate) use trust::of_networks;

@@ -22,6 +22,8 @@ pub(super) fn passed_on(names: &[String]) -> Layer {
 /// The layer of flags or of variables.
 pub(super) fn layer(said: &Said, problems: &mut Problems) -> Layer {
     let mut layer = Layer::default();
+    must_be_said_once(&said.workers, |word| word.split_once('=').map_or("", |(app, _)| app), problems);
+    must_be_said_once(&said.env, |word| word.split_once('=').map_or(word, |(name, _)| name), problems);
     for word in &said.listen {
         let place = place_of(&word.from, &word.text);
         // A path may have an equals sign in it.
@@ -46,11 +48,44 @@ pub(super) fn layer(said: &Said, problems: &mut Problems) -> Layer {
     }
     for word in &said.env {
         match variable(word) {
-            Ok(change) => layer.apps.push(change),
+            Ok(change) => {
+                if word.text.starts_with("PORT=") {
+                    problems.push(port_of_applications(word));
+                }
+                layer.apps.push(change);
+            }
             Err(problem) => problems.push(problem),
         }
     }
     layer
+}
+
+/// Of two words for the same thing one would count in silence.
+fn must_be_said_once<'w>(words: &'w [Word], what: fn(&'w str) -> &'w str, problems: &mut Problems) {
+    for (number, word) in words.iter().enumerate() {
+        let name = what(&word.text);
+        if words.iter().take(number).any(|other| what(&other.text) == name) {
+            // What follows the name may be a secret.
+            let place = place_of(&word.from, if name.is_empty() { &word.text } else { name });
+            let message = match name {
+                "" => format!("`{}` is given twice", word.from),
+                name => format!("`{}` is given twice for `{name}`", word.from),
+            };
+            problems
+                .push(Problem::error("duplicate-option", &place, message).help("take one of the two away"));
+        }
+    }
+}
+
+/// Whoever says this may mean where the pack listens.
+fn port_of_applications(word: &Word) -> Box<Problem> {
+    let place = place_of(&word.from, "PORT");
+    Problem::warning(
+        "environment",
+        &place,
+        "this sets `PORT` for applications, and not where the pack listens",
+    )
+    .help("`--listen :8080`, or the variable PORT of the pack itself, says where it listens")
 }
 
 fn part(place: &Place, start: usize, end: usize) -> Place {

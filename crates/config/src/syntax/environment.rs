@@ -22,33 +22,58 @@ struct Replaced {
     written: Range<usize>,
 }
 
+/// A variable that a text asks for.
+struct Asked<'t> {
+    name: &'t str,
+    default: Option<&'t str>,
+    /// In the text, with its braces.
+    place: Range<usize>,
+}
+
+/// The next one, from here on. One without a name is none, and stands for its own text.
+fn next_asked(text: &str, mut from: usize) -> Option<Asked<'_>> {
+    loop {
+        let open = from + text.get(from..)?.find("{$")?;
+        let close = open + text.get(open..)?.find('}')?;
+        let inside = text.get(open + 2..close).unwrap_or_default();
+        if !inside.is_empty() {
+            let (name, default) = match inside.split_once(':') {
+                Some((name, default)) => (name, Some(default)),
+                None => (inside, None),
+            };
+            return Some(Asked { name, default, place: open..close + 1 });
+        }
+        from = close + 1;
+    }
+}
+
+/// The variables that a text asks for and has no default for: `{$NAME}`.
+pub fn variables_to_set(text: &str) -> impl Iterator<Item = &str> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        let asked = next_asked(text, done)?;
+        done = asked.place.end;
+        Some(asked)
+    })
+    .filter(|asked| asked.default.is_none())
+    .map(|asked| asked.name)
+}
+
 /// Replaces every variable of the text. A value is not looked at again.
 pub(crate) fn expand(written: &str, source: &dyn Source) -> Expanded {
     let mut expanded =
         Expanded { text: String::with_capacity(written.len()), unset: Vec::new(), replaced: Vec::new() };
     let mut done = 0;
-    while let Some(open) = written.get(done..).and_then(|rest| rest.find("{$")).map(|at| done + at) {
-        let Some(close) = written.get(open..).and_then(|rest| rest.find('}')).map(|at| open + at) else {
-            break;
-        };
-        let inside = written.get(open + 2..close).unwrap_or_default();
-        expanded.text.push_str(written.get(done..open).unwrap_or_default());
-        done = close + 1;
-        if inside.is_empty() {
-            expanded.text.push_str("{$}");
-            continue;
-        }
-        let (name, default) = match inside.split_once(':') {
-            Some((name, default)) => (name, Some(default)),
-            None => (inside, None),
-        };
+    while let Some(Asked { name, default, place }) = next_asked(written, done) {
+        expanded.text.push_str(written.get(done..place.start).unwrap_or_default());
+        done = place.end;
         let value = source.env(name);
         if value.is_none() && default.is_none() {
-            expanded.unset.push((name.to_owned(), open..done));
+            expanded.unset.push((name.to_owned(), place.clone()));
         }
         let start = expanded.text.len();
         expanded.text.push_str(value.as_deref().or(default).unwrap_or_default());
-        expanded.replaced.push(Replaced { now: start..expanded.text.len(), written: open..done });
+        expanded.replaced.push(Replaced { now: start..expanded.text.len(), written: place });
     }
     expanded.text.push_str(written.get(done..).unwrap_or_default());
     expanded

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::environment::{Expanded, expand};
 use super::{Quote, Token};
 use crate::limits::TOKENS_MAX;
-use crate::problem::{Place, Problem, Problems};
+use crate::problem::{Place, Problem, Problems, UNSET_VARIABLE};
 use crate::source::{Source, SourceText};
 
 /// All tokens of a file. What is wrong goes to `problems`, and reading goes on behind it.
@@ -16,13 +16,9 @@ pub(crate) fn tokens(file: &Arc<SourceText>, source: &dyn Source, problems: &mut
     for (name, span) in &expanded.unset {
         let place = Place { file: Arc::clone(file), span: span.clone() };
         problems.push(
-            Problem::warning(
-                "unset-variable",
-                &place,
-                format!("the environment variable `{name}` is not set"),
-            )
-            .label("stands for nothing")
-            .help(format!("set it, or give a default: `{{${name}:default}}`")),
+            Problem::warning(UNSET_VARIABLE, &place, format!("the environment variable `{name}` is not set"))
+                .label("stands for nothing")
+                .help(format!("set it, or give a default: `{{${name}:default}}`")),
         );
     }
     // Some editors begin a file with a byte order mark.

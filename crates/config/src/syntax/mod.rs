@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use crate::problem::Place;
 
+pub use environment::variables_to_set;
 pub(crate) use parse::{Parsed, parse, parse_fragment};
 
 /// How a token was quoted.

@@ -332,6 +332,29 @@ fn the_folder_of_the_nearest_package_is_the_working_directory() {
 }
 
 #[test]
+fn an_application_is_called_the_same_wherever_its_folder_is_put() {
+    for (line, stands_for, name) in [
+        ("app server.mjs", "shop", "shop"),
+        ("app dist/index.mjs", "shop", "shop"),
+        ("app api/server.mjs", "shop", "api"),
+        ("app {\ncommand node server.mjs\n}", "shop", "shop"),
+        ("app {\nsupervise off unix/server.sock\n}", "shop", "shop"),
+        ("app {\nsupervise off unix//run/orders/server.sock\n}", "shop", "orders"),
+        // As with /app/server.mjs: no folder says anything.
+        ("app server.mjs", "", "server"),
+        ("app server.mjs", "12", "app-12"),
+    ] {
+        let text = format!(":80\n{line}\n");
+        let memory = ["server.mjs", "dist/index.mjs", "api/server.mjs"]
+            .into_iter()
+            .fold(Memory::main(&text), |memory, file| memory.file(file, ""));
+        let loaded = memory.standing_for(stands_for).sound();
+        let names: Vec<String> = loaded.checked.apps().iter().map(|app| app.name.clone()).collect();
+        assert_eq!(names, [name], "{line}");
+    }
+}
+
+#[test]
 fn a_name_says_what_is_run() {
     for (line, name) in [
         ("app api/server.mjs", "api"),

@@ -76,6 +76,15 @@ fn a_variable_that_is_not_set_gives_a_warning() {
 }
 
 #[test]
+fn an_error_on_the_line_of_a_variable_that_is_not_set_says_so_first() {
+    let lines = ":80 {\n\tapp server.mjs {\n\t\tenv TOKEN {$TOKEN}\n\t\tworkers none\n\t}\n}\n";
+    let text = Memory::main(lines).file("server.mjs", "").errors();
+    insta::assert_snapshot!(text);
+    let set = onehop_config::variables_to_set("# {$A}\n{$B:1} {$} {$C} {$A} {$");
+    assert_eq!(set.collect::<Vec<_>>(), ["A", "C", "A"]);
+}
+
+#[test]
 fn a_single_site_needs_no_braces() {
     check(":80\n\nrespond /a a\nrespond b\n", &["a", "b"]);
     check(":80\n{\n\trespond a\n}\n", &["a"]);

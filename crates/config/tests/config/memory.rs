@@ -11,6 +11,7 @@ use onehop_config::{Entry, FileKind, Loaded, Overrides, Problem, Source, load, l
 pub(crate) struct Memory {
     files: BTreeMap<PathBuf, String>,
     variables: BTreeMap<String, String>,
+    stands_for: Option<String>,
 }
 
 impl Memory {
@@ -28,6 +29,12 @@ impl Memory {
     /// With one variable more.
     pub(crate) fn variable(mut self, name: &str, value: &str) -> Self {
         self.variables.insert(name.into(), value.into());
+        self
+    }
+
+    /// With a folder that only stands for another, of which this is known.
+    pub(crate) fn standing_for(mut self, name: &str) -> Self {
+        self.stands_for = Some(name.into());
         self
     }
 
@@ -93,5 +100,13 @@ impl Source for Memory {
 
     fn working_directory(&self) -> PathBuf {
         "/work".into()
+    }
+
+    fn stand_in(&self) -> Option<PathBuf> {
+        self.stands_for.as_ref().map(|_| "/work".into())
+    }
+
+    fn name_of_stand_in(&self) -> Option<String> {
+        self.stands_for.clone().filter(|name| !name.is_empty())
     }
 }

@@ -275,7 +275,8 @@ pub(crate) struct Stop {
         Every onehop has a control socket, a Unix socket that only its user may open. Its name follows from the \
         configuration file (for `serve`, from the folder), so in the folder where onehop was started nothing \
         needs to be named. It lies in $XDG_RUNTIME_DIR/onehop, else /run/user/UID/onehop, else /tmp/onehop-UID; \
-        root's in /run/onehop. Where no folder can be made there, it lies in /tmp/onehop-UID or /dev/shm/onehop-UID.",
+        root's in /run/onehop. Where no folder can be made there, it lies in onehop-UID in /tmp, /dev/shm or where packs \
+        are unpacked.",
     after_help = "Examples:\n  \
         onehop status                        the onehop that was started in this folder\n  \
         onehop status --json | jq .requests\n  \

@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use super::{Control, InspectView, Process, Status, Stop, Workers};
@@ -54,7 +55,11 @@ pub(crate) struct Changes {
     pub(crate) env: Vec<String>,
     /// A file that changes the configuration [default: the file beside the program with its name and .override, if it is
     /// there]
-    #[arg(long = "override", value_name = "FILE", env = "ONEHOP_OVERRIDE", hide_env_values = true)]
+    #[arg(
+        long = "override", value_name = "FILE", env = "ONEHOP_OVERRIDE", hide_env_values = true,
+        // An empty variable is one that is not set, as compose files write it.
+        value_parser = OsStringValueParser::new().map(PathBuf::from)
+    )]
     pub(crate) file: Option<PathBuf>,
 }
 

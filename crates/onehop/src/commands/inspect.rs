@@ -5,7 +5,7 @@
 mod json;
 mod text;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use onehop_archive::index::{BlobNumber, SourceKind};
@@ -32,6 +32,12 @@ pub(crate) fn show(file: &Path, pack: &Pack, index: &Index, view: &InspectView) 
     let page = if view.json { json::page(pack, index, view) } else { text::page(file, pack, index, view) };
     super::pages::print(&page);
     Ok(())
+}
+
+/// Names of variables that have to be set where a pack runs, with commas between them.
+pub(crate) fn to_be_set(index: &Index) -> String {
+    let names: BTreeSet<&str> = index.variables.iter().chain(&index.asks_for).map(String::as_str).collect();
+    names.into_iter().collect::<Vec<_>>().join(", ")
 }
 
 /// Why a file is no pack that can be used, behind its name.

@@ -13,7 +13,7 @@ use crate::problems::{self, Look};
 use crate::report::write_line;
 
 pub(crate) fn routes(arguments: &Routes) -> Result<(), Failure> {
-    let file = configuration::find(arguments.file.named())?;
+    let file = configuration::find(arguments.file.named(), "onehop routes FILE")?;
     let loaded = configuration::load(&file)?;
     if !loaded.warnings.is_empty() {
         write_line(problems::draw(&loaded.warnings, Look::of_standard_error()).trim_end());

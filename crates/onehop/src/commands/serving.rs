@@ -131,8 +131,9 @@ fn control_socket(
             Ok(path) => (path, false),
             Err(error) => {
                 reporter.warn(format!(
-                    "there is no control socket, so `onehop reload` and `onehop stop` will not find this process: \
-                     {error}"
+                    "there is no control socket, so `{called} reload` and `{called} stop` will not find this process: \
+                     {error}",
+                    called = own_program::called()
                 ));
                 return Ok(None);
             }

@@ -10,12 +10,16 @@ use crate::report::write_line;
 use crate::units::counted;
 
 pub(crate) fn validate(arguments: &Validate) -> Result<(), Failure> {
-    let file = configuration::find(arguments.file.named())?;
+    let file = configuration::find(arguments.file.named(), "onehop validate FILE")?;
     let loaded = configuration::load(&file)?;
     if !loaded.warnings.is_empty() {
         write_line(problems::draw(&loaded.warnings, Look::of_standard_error()).trim_end());
     }
-    tell(&file.path.display().to_string(), &loaded.checked)
+    tell(&file.path.display().to_string(), &loaded.checked)?;
+    if let Err(tls) = configuration::refuse_tls(&loaded.checked) {
+        write_line(&format!("warning: `onehop run` would not start it yet.\n{tls}"));
+    }
+    Ok(())
 }
 
 /// Says that it is sound, and what it holds.
@@ -30,8 +34,5 @@ pub(super) fn tell(name: &str, checked: &Checked) -> Result<(), Failure> {
         counted(checked.sites.len() as u64, "site"),
         addresses.join(", ")
     ));
-    if let Err(tls) = configuration::refuse_tls(checked) {
-        write_line(&format!("warning: `onehop run` would not start it yet.\n{tls}"));
-    }
     Ok(())
 }

@@ -29,6 +29,7 @@ use crate::syntax::{Line, Token};
 
 pub(crate) use environment::is_name as is_variable_name;
 pub(crate) use name::KnownApps;
+pub use name::telling_folder;
 use options::Written;
 
 const USAGE: &str = "app [<matcher>] <file> [<argument>…]";

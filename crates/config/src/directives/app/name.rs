@@ -76,7 +76,7 @@ pub(super) fn named(cx: &mut Context<'_>, mut app: App, line: &Line) -> Result<A
             let app = called(app, name.clone());
             return Ok(cx.apps.shared(app));
         }
-        let base = name_of(&app);
+        let base = name_of(cx, &app);
         let numbered = (2_u32..).map(|number| format!("{base}-{number}"));
         let name = std::iter::once(base.clone()).chain(numbered).find(|name| !is_taken(cx, name));
         let name = name.unwrap_or(base);
@@ -101,11 +101,11 @@ fn called(app: App, name: String) -> App {
 }
 
 /// A name made of what is run.
-fn name_of(app: &App) -> String {
+fn name_of(cx: &Context<'_>, app: &App) -> String {
     let found = match &app.run {
-        AppRun::Handler { file, .. } => name_of_path(file),
-        AppRun::Command { line } => name_of_command(line, &app.directory),
-        AppRun::Elsewhere { address: AppAddress::Unix(path) } => name_of_path(path),
+        AppRun::Handler { file, .. } => name_of_path(cx, file),
+        AppRun::Command { line } => name_of_command(cx, line, &app.directory),
+        AppRun::Elsewhere { address: AppAddress::Unix(path) } => name_of_socket(cx, path),
         AppRun::Elsewhere { address: AppAddress::Tcp(address) } if address.is_ipv4() => address.to_string(),
         AppRun::Elsewhere { address: AppAddress::Tcp(address) } => format!("port-{}", address.port()),
     };
@@ -117,24 +117,49 @@ fn name_of(app: &App) -> String {
     }
 }
 
-/// The last part of a path that says something: `shop` of `/srv/shop/dist/server.mjs`.
-fn name_of_path(path: &Path) -> String {
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let folders = path.ancestors().skip(1).filter_map(Path::file_name);
-    let folders = folders.map(|name| name.to_string_lossy().into_owned());
-    let found = std::iter::once(stem.clone()).chain(folders).find(|name| says_something(name));
-    found.unwrap_or(stem)
+/// The last part of a path that says something: `shop` of `/srv/shop/dist/server.mjs`. Where a folder only stands for
+/// another, what lies above it is not looked at: the other's name is taken.
+fn name_of_path(cx: &Context<'_>, path: &Path) -> String {
+    match cx.source.stand_in().and_then(|folder| path.strip_prefix(folder).ok().map(Path::to_path_buf)) {
+        Some(below) => telling_name(&below).or_else(|| cx.source.name_of_stand_in()),
+        None => telling_name(path),
+    }
+    .unwrap_or_else(|| stem(path))
+}
+
+/// The same for a socket. One that was written relative lies where the program was started, which may be anywhere, too.
+fn name_of_socket(cx: &Context<'_>, path: &Path) -> String {
+    let below = cx.source.stand_in().and_then(|_| path.strip_prefix(&cx.written_below).ok());
+    let found = below.and_then(|below| telling_name(below).or_else(|| cx.source.name_of_stand_in()));
+    found.or_else(|| telling_name(path)).unwrap_or_else(|| stem(path))
+}
+
+/// The last part of a file's path that says what it is about: `shop` of `/srv/shop/dist/server.mjs`.
+fn telling_name(file: &Path) -> Option<String> {
+    let stem = Some(stem(file)).filter(|stem| !stem.is_empty() && says_something(stem));
+    stem.or_else(|| telling_folder(file.parent()?))
+}
+
+/// The last part of a folder's path that says what it is about: `shop` of `/srv/shop/dist`. Applications are called so
+/// whose own path says nothing.
+pub fn telling_folder(folder: &Path) -> Option<String> {
+    let names = folder.ancestors().filter_map(Path::file_name);
+    names.map(|name| name.to_string_lossy().into_owned()).find(|name| says_something(name))
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 /// The first word that is neither an option nor what runs others: `next` of `npx next start`.
-fn name_of_command(line: &[String], directory: &Path) -> String {
+fn name_of_command(cx: &Context<'_>, line: &[String], directory: &Path) -> String {
     let program = |word: &String| Path::new(word).file_name().map(|name| name.to_string_lossy().into_owned());
     let told = |word: &&String| {
         let runs_another = program(word).is_some_and(|name| RUNNERS.contains(&name.as_str()));
         !word.starts_with('-') && !runs_another
     };
     match line.iter().find(told).or(line.first()) {
-        Some(word) => name_of_path(&directory.join(word)),
+        Some(word) => name_of_path(cx, &directory.join(word)),
         None => String::new(),
     }
 }

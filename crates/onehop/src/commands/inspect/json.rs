@@ -35,6 +35,8 @@ pub(super) fn page(pack: &Pack, index: &Index, view: &InspectView) -> String {
         "sources": sources(index, &index.sources),
         "runtime": runtime,
         "variables": index.variables,
+        "asks_for": index.asks_for,
+        "folder": index.folder,
         "outside": index.outside,
     });
     format!("{page:#}\n")

@@ -88,8 +88,9 @@ fn head(file: &Path, pack: &Pack, index: &Index, view: &InspectView) -> String {
         ("configured", format!("{}{kind}", index.configuration.path)),
         ("listens", index.listens.join(", ")),
     ];
-    if !index.variables.is_empty() {
-        lines.push(("to be set", index.variables.join(", ")));
+    let to_be_set = super::to_be_set(index);
+    if !to_be_set.is_empty() {
+        lines.push(("to be set", to_be_set));
     }
     if !index.outside.is_empty() {
         lines.push(("outside", index.outside.join(", ")));

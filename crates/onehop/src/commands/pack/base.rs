@@ -3,13 +3,15 @@
 //! Owns the difference between a path that was written relative, which a pack brings along, and one that names a place
 //! of the machine. To see it, the configuration is read as if it lay in a folder that no machine has. Never writes.
 
+use std::cell::Cell;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use onehop_archive::index::Configuration;
 use onehop_config::checked::Checked;
-use onehop_config::{Entry, FileKind, FileSource, Source};
+use onehop_config::{Entry, FileKind, FileSource, Source, telling_folder};
 
+use super::variables::StandIns;
 use crate::configuration::ConfigurationFile;
 use crate::failure::Failure;
 use crate::problems::{self, Look};
@@ -28,6 +30,10 @@ pub(super) struct Base {
     resolved: PathBuf,
     /// Where the configuration thinks that it lies.
     nowhere: PathBuf,
+    /// An application is called after the folder.
+    names_applications: Cell<bool>,
+    /// What variables mean that are set where the pack runs.
+    stand_ins: StandIns,
 }
 
 /// Where a path of the configuration lies.
@@ -57,8 +63,8 @@ pub(super) struct Subject {
 
 impl Subject {
     /// Reads a configuration that is known to be sound.
-    pub(super) fn read(file: &ConfigurationFile) -> Result<Self, Failure> {
-        let base = Base::of(file)?;
+    pub(super) fn read(file: &ConfigurationFile, stand_ins: StandIns) -> Result<Self, Failure> {
+        let base = Base::of(file, stand_ins)?;
         let main = absolute(&file.path)?;
         let main = main.strip_prefix(&base.folder).ok().and_then(Path::to_str).ok_or_else(|| {
             Failure::wrong(format!(
@@ -89,7 +95,7 @@ impl Subject {
 }
 
 impl Base {
-    fn of(file: &ConfigurationFile) -> Result<Self, Failure> {
+    fn of(file: &ConfigurationFile, stand_ins: StandIns) -> Result<Self, Failure> {
         let folder = match file.kind {
             FileKind::Caddyfile => FileSource.working_directory(),
             FileKind::Onehopfile => {
@@ -101,7 +107,7 @@ impl Base {
             .map_err(|error| Failure::failed(format!("cannot read {}: {error}", folder.display())))?;
         let mut nowhere = PathBuf::from("/");
         nowhere.extend(std::iter::repeat_n(NAME, DEPTH));
-        Ok(Self { folder, resolved, nowhere })
+        Ok(Self { folder, resolved, nowhere, names_applications: Cell::new(false), stand_ins })
     }
 
     /// As it was named, absolute.
@@ -112,6 +118,18 @@ impl Base {
     /// Free of links.
     pub(super) fn resolved(&self) -> &Path {
         &self.resolved
+    }
+
+    /// What variables mean that are set where the pack runs.
+    pub(super) fn stand_ins(&self) -> &StandIns {
+        &self.stand_ins
+    }
+
+    /// What it says, where an application is called after it; else empty.
+    pub(super) fn name_of_applications(&self) -> String {
+        let name =
+            Some(()).filter(|()| self.names_applications.get()).and_then(|()| telling_folder(&self.folder));
+        name.unwrap_or_default()
     }
 
     /// Something below it, on this machine.
@@ -192,11 +210,20 @@ impl Source for Base {
     }
 
     fn env(&self, name: &str) -> Option<String> {
-        FileSource.env(name)
+        self.stand_ins.value(name)
     }
 
     fn working_directory(&self) -> PathBuf {
         self.nowhere.clone()
+    }
+
+    fn stand_in(&self) -> Option<PathBuf> {
+        Some(self.nowhere.clone())
+    }
+
+    fn name_of_stand_in(&self) -> Option<String> {
+        self.names_applications.set(true);
+        telling_folder(&self.folder)
     }
 }
 
@@ -242,7 +269,7 @@ mod tests {
     fn a_path_that_leads_out_is_told_from_one_that_was_written_absolute() {
         let folder = std::env::temp_dir();
         let file = ConfigurationFile { path: folder.join("Onehopfile"), kind: FileKind::Onehopfile };
-        let base = Base::of(&file).expect("a folder");
+        let base = Base::of(&file, StandIns::default()).expect("a folder");
         for (written, expected) in [
             ("dist", Place::Within("dist".into())),
             ("", Place::Within(String::new())),

@@ -16,6 +16,7 @@ mod secrets;
 mod shown;
 mod sources;
 mod trees;
+mod variables;
 mod writing;
 
 use onehop_archive::Index;
@@ -56,8 +57,9 @@ struct Plan {
 
 fn plan(arguments: &Pack) -> Result<Plan, Failure> {
     // What cannot be run is not packed, and its errors are those of `onehop run`.
-    let file = configuration::find(arguments.file.named())?;
-    let loaded = configuration::load(&file)?;
+    let file = configuration::find(arguments.file.named(), "onehop pack FILE")?;
+    let (loaded, stand_ins) = variables::load(&file)?;
+    let asks_for = variables::asked_for(&loaded.files)?;
     if !loaded.warnings.is_empty() {
         write_line(problems::draw(&loaded.warnings, Look::of_standard_error()).trim_end());
     }
@@ -66,7 +68,7 @@ fn plan(arguments: &Pack) -> Result<Plan, Failure> {
 
     let excluded = Excluded::new(&arguments.exclude)?;
     let program = Program::open(arguments.target.as_ref())?;
-    let Subject { base, configuration, checked, files } = Subject::read(&file)?;
+    let Subject { base, configuration, checked, files } = Subject::read(&file, stand_ins)?;
     let output = Output::choose(arguments.output.as_ref(), arguments.oci.image.as_ref(), &base)?;
     if arguments.oci.image.is_some() {
         oci::may_hold(&program)?;
@@ -85,7 +87,8 @@ fn plan(arguments: &Pack) -> Result<Plan, Failure> {
     let runtime = arguments.runtime.as_ref();
     let runtime = runtime.map(|choice| runtime::find(choice, &program.target)).transpose()?;
 
-    let listens = checked.listeners.iter().map(|listener| configuration::show_address(&listener.address));
+    let listens = checked.listeners.iter().map(|listener| &listener.address);
+    let listens = listens.filter(|address| !base.stand_ins().make(address)).map(configuration::show_address);
     let index = Index {
         made_by: concat!("onehop ", env!("CARGO_PKG_VERSION")).to_owned(),
         name: output.name.clone(),
@@ -94,6 +97,8 @@ fn plan(arguments: &Pack) -> Result<Plan, Failure> {
         variables: notes.variables.iter().cloned().collect(),
         outside: notes.outside.iter().cloned().collect(),
         listens: listens.collect(),
+        asks_for,
+        folder: base.name_of_applications(),
         ..Index::default()
     };
     Ok(Plan { program, output, base, index, excluded, trees, sources, apps: apps.apps, runtime, notes })
@@ -123,9 +128,11 @@ impl Plan {
         self.notes.warnings.extend(image.iter().flat_map(|image| image.warnings.iter().cloned()));
         self.output.publish(unfinished)?;
 
-        self.notes
-            .warnings
-            .extend(self.excluded.unmet().map(|pattern| format!("--exclude {pattern}: nothing fits")));
+        self.notes.warnings.extend(
+            self.excluded
+                .unmet()
+                .map(|pattern| format!("--exclude {pattern}: nothing of what is packed fits")),
+        );
         for sentence in self.notes.sentences() {
             write_line(&format!("warning: {sentence}"));
         }

@@ -9,6 +9,7 @@ use super::notes::Notes;
 use super::oci::Image;
 use super::output::Output;
 use super::writing::Bytes;
+use crate::commands::inspect::to_be_set;
 use crate::units::{bytes, counted};
 
 /// A pack that was made.
@@ -57,8 +58,9 @@ impl Made<'_> {
                 format!("{} of dependencies' own tests", counted(self.notes.fixtures as u64, "key")),
             ));
         }
-        if !index.variables.is_empty() {
-            lines.push(("to be set", index.variables.join(", ")));
+        let to_be_set = to_be_set(index);
+        if !to_be_set.is_empty() {
+            lines.push(("to be set", to_be_set));
         }
         let name = self.output.path.display();
         if !self.output.is_only_for_image {

@@ -16,7 +16,7 @@ use crate::arguments::{PackedArguments, PackedCommand, Target, Title};
 use crate::failure::Failure;
 use crate::own_program;
 use crate::report::write_line;
-use crate::{commands, problems};
+use crate::{commands, configuration, problems};
 
 use choices::Choices;
 
@@ -66,6 +66,8 @@ pub(crate) fn obey(place: Place) -> Result<(), Failure> {
         }
         Some(PackedCommand::Validate(changes)) => {
             let loaded = own.load_shown(&Choices::of(&changes, &own)?)?;
+            // A start would refuse it.
+            configuration::refuse_tls_of_pack(&loaded.checked).map_err(Failure::wrong)?;
             commands::validate::tell(&own.index.name, &loaded.checked)
         }
         Some(PackedCommand::Routes(changes)) => {

@@ -26,7 +26,7 @@ pub(super) fn serve(own: &Own, arguments: &PackedArguments) -> Result<(), Failur
     reporter.starting(&serves(own, &choices, &loaded.checked));
     tell_warnings(own, &reporter, arguments.process.log, &loaded.warnings, &base);
     tell_missing_variables(own, &reporter);
-    configuration::refuse_tls(&loaded.checked).map_err(Failure::wrong)?;
+    configuration::refuse_tls_of_pack(&loaded.checked).map_err(Failure::wrong)?;
     let watching: Watching = Arc::new(Mutex::new(watched(&choices, loaded.files, &base)));
     let load = {
         let (own, choices, watching, base) =
@@ -54,7 +54,9 @@ fn load(own: &Own, choices: &Choices) -> Result<(UnpackFolder, Loaded), Failure>
     let provisional = own.nowhere();
     let first = choices.load(own, &provisional).map_err(drawn(&provisional))?;
     let starts_apps = first.checked.apps().iter().any(|app| !matches!(app.run, AppRun::Elsewhere { .. }));
-    let folder = UnpackFolder::choose(&own.key, starts_apps, starts_apps).map_err(Failure::failed)?;
+    let only_handlers = !first.checked.apps().iter().any(|app| matches!(app.run, AppRun::Command { .. }));
+    let needs_exec = starts_apps && UnpackFolder::needs_exec(&own.index, only_handlers);
+    let folder = UnpackFolder::choose(&own.key, needs_exec, starts_apps).map_err(Failure::failed)?;
     let base = folder.base();
     let loaded = choices.load(own, &base).map_err(drawn(&base))?;
     Ok((folder, loaded))
@@ -65,7 +67,7 @@ fn load_again(own: &Own, choices: &Choices, base: &Path, watching: &Watching) ->
     let loaded =
         choices.load(own, base).map_err(|errors| own.named(&problems::draw(&errors, Look::Plain), base))?;
     *watching.lock().unwrap_or_else(PoisonError::into_inner) = watched(choices, loaded.files, base);
-    configuration::refuse_tls(&loaded.checked)?;
+    configuration::refuse_tls_of_pack(&loaded.checked)?;
     Ok(loaded.checked)
 }
 

@@ -182,6 +182,14 @@ impl Source for PackSource {
         // Where it was for a Caddyfile that was packed.
         self.base.clone()
     }
+
+    fn stand_in(&self) -> Option<PathBuf> {
+        Some(self.base.clone())
+    }
+
+    fn name_of_stand_in(&self) -> Option<String> {
+        Some(self.index.folder.clone()).filter(|folder| !folder.is_empty())
+    }
 }
 
 #[cfg(test)]

@@ -2,9 +2,12 @@
 //!
 //! Owns what the control plane asks of a pack: the stores of its trees, the content of a file that the configuration
 //! names, and that what applications need lies on the machine before the first of them starts (`unpack.rs`, in a
-//! folder that `place.rs` chooses). Never unpacks anything before that, and nothing outside of that folder.
+//! folder that `place.rs` chooses, and not when another server does, `turn.rs`). Never unpacks anything before that, and nothing outside of that folder.
 
 mod place;
+mod prove;
+mod sweep;
+mod turn;
 mod unpack;
 
 #[cfg(test)]
@@ -16,7 +19,7 @@ use std::sync::Arc;
 use onehop_archive::index::{Source, SourceKind, path_order};
 use onehop_archive::{Index, Pack};
 
-pub use self::place::UnpackFolder;
+pub use self::place::{UnpackFolder, unpack_places};
 pub(super) use self::unpack::Unpacked;
 use crate::limits::LINKS_MAX;
 

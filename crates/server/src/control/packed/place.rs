@@ -5,19 +5,25 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use onehop_archive::Index;
+use onehop_archive::index::SourceKind;
 use onehop_archive::layout::{APP, COMPLETE, RUNTIME, SYSTEM_PLACE, folder_name};
 use rustix::fs::{Access, StatVfsMountFlags};
 
-use crate::control::supervise::folder::{is_ours, keeps_what_is_ours, own_user};
+use super::turn::lock_of;
+use crate::control::supervise::folder::{is_ours, keeps_what_is_ours, make, named_place, own_user};
 
 /// The folder of a pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnpackFolder {
     path: PathBuf,
     kind: Kind,
+    /// Its place is ours to make, with this mode.
+    made_with: Option<u32>,
 }
 
 /// What is known of it at the start.
@@ -33,13 +39,34 @@ pub(super) enum Kind {
 
 impl UnpackFolder {
     /// Chooses the folder of the pack with this key. `needs_exec`: programs of it will be started; `needs_unpacking`:
-    /// without a folder it cannot run.
+    /// without a folder it cannot run. Where ONEHOP_CACHE names a place, it is the only one.
     ///
     /// # Errors
     ///
     /// There is no place for it, with what stands against each; for a person.
     pub fn choose(key: &str, needs_exec: bool, needs_unpacking: bool) -> Result<Self, String> {
-        choose_in(&places(), key, needs_exec, needs_unpacking)
+        match named_place() {
+            Some(path) => choose_named(&private(path), key, needs_exec, needs_unpacking),
+            None => choose_in(&places(), key, needs_exec, needs_unpacking),
+        }
+    }
+
+    /// Whether its applications need a place from which programs may be started. `only_handlers`: they are run by a
+    /// runtime, which also runs scripts that somebody marked as executable.
+    pub fn needs_exec(index: &Index, only_handlers: bool) -> bool {
+        let is_program = |path: &str, executable: bool| {
+            let name = path.rsplit('/').next().unwrap_or(path);
+            let ends_with = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
+            // Code for the machine is also loaded without being executable.
+            let is_library = ends_with(&[".node", ".so"]) || name.contains(".so.");
+            let is_script = only_handlers && ends_with(&[".js", ".mjs", ".cjs", ".ts", ".mts", ".cts"]);
+            is_library || executable && !is_script
+        };
+        index.runtime.is_some()
+            || index.sources.iter().any(|source| match &source.kind {
+                SourceKind::File { executable, .. } => is_program(&source.path, *executable),
+                SourceKind::Folder | SourceKind::Link { .. } => false,
+            })
     }
 
     /// The folder itself.
@@ -60,6 +87,17 @@ impl UnpackFolder {
     pub(super) fn kind(&self) -> &Kind {
         &self.kind
     }
+
+    /// Makes the place anew, should it have been removed since. An error is for a person.
+    pub(super) fn make_place(&self) -> Result<(), String> {
+        let (Some(place), Some(mode)) = (self.path.parent(), self.made_with) else { return Ok(()) };
+        if place.is_dir() {
+            return Ok(());
+        }
+        make_place(place, mode).map_err(|error| {
+            format!("{} cannot be made ({error}): set ONEHOP_CACHE to another folder", place.display())
+        })
+    }
 }
 
 /// A place where folders of packs may be.
@@ -76,40 +114,76 @@ pub(super) fn choose_in(
     needs_exec: bool,
     needs_unpacking: bool,
 ) -> Result<UnpackFolder, String> {
+    search(places, key, needs_exec, needs_unpacking).map_err(|reasons| {
+        format!(
+            "there is no folder into which the applications can be unpacked ({reasons}): set ONEHOP_CACHE to one that \
+             this user may write in, and that is not mounted noexec"
+        )
+    })
+}
+
+/// Whoever names a place means no other.
+pub(super) fn choose_named(
+    place: &Place,
+    key: &str,
+    needs_exec: bool,
+    needs_unpacking: bool,
+) -> Result<UnpackFolder, String> {
+    search(std::slice::from_ref(place), key, needs_exec, needs_unpacking).map_err(|reason| {
+        let noexec = if needs_exec { ", and that is not mounted noexec" } else { "" };
+        format!(
+            "the applications cannot be unpacked where ONEHOP_CACHE says ({reason}): name a folder that this user may \
+             write in{noexec}"
+        )
+    })
+}
+
+/// Finds the folder; else what stands against each place.
+fn search(
+    places: &[Place],
+    key: &str,
+    needs_exec: bool,
+    needs_unpacking: bool,
+) -> Result<UnpackFolder, String> {
     let user = own_user();
     let mut reasons = String::new();
     for place in places {
         let own = (folder_name(key, Some(user)), Kind::Own);
         let given = (folder_name(key, None), Kind::Given);
         for (name, kind) in [own, given] {
-            let path = place.path.join(name);
+            let path = real(&place.path).join(name);
             let Some(kind) = complete(&path, key, kind).filter(|_| keeps_what_is_ours(&place.path)) else {
                 continue;
             };
-            match runs_programs(&path) {
-                true => return Ok(UnpackFolder { path, kind }),
-                false if !needs_exec => return Ok(UnpackFolder { path, kind }),
-                false => note(&mut reasons, &path, "is mounted noexec"),
+            if !needs_exec || runs_programs(&path) {
+                return Ok(UnpackFolder { path, kind, made_with: place.made_with });
+            }
+            // One of our own is told below.
+            if kind == Kind::Given {
+                note(&mut reasons, &path, "is mounted noexec");
             }
         }
     }
     for place in places.iter().filter(|_| needs_unpacking) {
-        match usable(place, needs_exec) {
+        let name = folder_name(key, Some(user));
+        match usable(place, &name, needs_exec) {
             Ok(()) => {
-                let path = place.path.join(folder_name(key, Some(user)));
-                return Ok(UnpackFolder { path, kind: Kind::Own });
+                let path = real(&place.path).join(name);
+                return Ok(UnpackFolder { path, kind: Kind::Own, made_with: place.made_with });
             }
             Err(reason) => note(&mut reasons, &place.path, &reason),
         }
     }
     if needs_unpacking {
-        return Err(format!(
-            "there is no folder into which the applications can be unpacked ({reasons}): set ONEHOP_CACHE to one that \
-             this user may write in, and that is not mounted noexec"
-        ));
+        return Err(reasons);
     }
     let path = Path::new(SYSTEM_PLACE).join(folder_name(key, Some(user)));
-    Ok(UnpackFolder { path, kind: Kind::Nowhere })
+    Ok(UnpackFolder { path, kind: Kind::Nowhere, made_with: None })
+}
+
+/// Without links: so a runtime names the files that it loads, and a place that is exchanged later is not followed.
+fn real(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
 fn note(reasons: &mut String, path: &Path, reason: &str) {
@@ -130,16 +204,19 @@ fn complete(path: &Path, key: &str, kind: Kind) -> Option<Kind> {
     said.starts_with(key).then_some(kind)
 }
 
-/// Where a folder may be, the best place first.
+/// Where folders of packs may lie, the best place first; whether they can is not looked at.
+pub fn unpack_places() -> Vec<PathBuf> {
+    let named = named_place().into_iter();
+    named.chain(places().into_iter().map(|place| place.path)).collect()
+}
+
+/// Where a folder may be if nobody names one, the best place first.
 fn places() -> Vec<Place> {
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let private = |path: PathBuf| Place { path, made_with: Some(0o700) };
     let shared = |path: PathBuf| Place { path, made_with: None };
-    // Where root runs applications as other users, these have to come by.
     let system = Place { path: SYSTEM_PLACE.into(), made_with: (own_user() == 0).then_some(0o755) };
     let own_folder = || std::env::current_exe().ok()?.parent().map(Path::to_path_buf);
     let all = [
-        named("ONEHOP_CACHE").map(private),
         Some(system),
         named("XDG_CACHE_HOME").map(|path| private(path.join("onehop"))),
         named("HOME").map(|path| private(path.join(".cache/onehop"))),
@@ -150,12 +227,31 @@ fn places() -> Vec<Place> {
     all.into_iter().flatten().filter(|place| place.path.is_absolute()).collect()
 }
 
-/// Whether a folder may be made there; makes the place itself where that is ours to do.
-fn usable(place: &Place, needs_exec: bool) -> Result<(), String> {
+/// A place that only this user needs; where root runs applications as other users, these have to come by.
+pub(super) fn private(path: PathBuf) -> Place {
+    Place { path, made_with: Some(if own_user() == 0 { 0o711 } else { 0o700 }) }
+}
+
+/// Nobody can have put something else there before its mode is set: it is new.
+fn make_place(path: &Path, mode: u32) -> io::Result<()> {
+    if let Some(above) = path.parent() {
+        fs::DirBuilder::new().recursive(true).mode(mode).create(above)?;
+    }
+    match make(path, mode) {
+        // Another server was quicker.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
+}
+
+/// Whether a folder of this name may be made there; makes the place itself where that is ours to do.
+fn usable(place: &Place, name: &str, needs_exec: bool) -> Result<(), String> {
     if !place.path.is_dir() {
+        if place.path.exists() {
+            return Err("is no folder".to_owned());
+        }
         let mode = place.made_with.ok_or("is not there")?;
-        let made = fs::DirBuilder::new().recursive(true).mode(mode).create(&place.path);
-        made.map_err(|error| format!("cannot be made ({error})"))?;
+        make_place(&place.path, mode).map_err(|error| format!("cannot be made ({error})"))?;
     }
     if !keeps_what_is_ours(&place.path) {
         return Err("belongs to somebody else, or others may rename there".to_owned());
@@ -166,7 +262,16 @@ fn usable(place: &Place, needs_exec: bool) -> Result<(), String> {
     if needs_exec && !runs_programs(&place.path) {
         return Err("is mounted noexec".to_owned());
     }
+    let (path, user) = (place.path.join(name), own_user());
+    if is_taken(&lock_of(&path), user) || is_taken(&path, user) {
+        return Err(format!("holds a {name} of another user"));
+    }
     Ok(())
+}
+
+/// Where others may write, too, somebody may have taken the name of this user, who could not put it aside.
+pub(super) fn is_taken(path: &Path, user: u32) -> bool {
+    user != 0 && fs::symlink_metadata(path).is_ok_and(|found| found.uid() != user)
 }
 
 fn is_writable(path: &Path) -> bool {

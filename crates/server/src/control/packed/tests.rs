@@ -4,13 +4,16 @@ use std::fs::{self, File, FileTimes, Permissions};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
 use onehop_archive::index::{AbsolutePath, Runtime};
 use onehop_archive::layout::{COMPLETE, folder_name, key};
 use tempfile::TempDir;
 
-use super::place::{Kind, Place, choose_in};
+use super::place::{Kind, Place, choose_in, choose_named, is_taken, private};
+use super::turn::{LOCK, Turn, fresh, lock_of};
+use super::unpack::STOPPED;
 use super::*;
 use crate::control::packing;
 use crate::control::supervise::folder::own_user;
@@ -53,6 +56,10 @@ impl Fixture {
         Self { folder, packed }
     }
 
+    fn unpack(&self) -> Result<Unpacked, String> {
+        self.packed.unpack(&AtomicBool::new(false))
+    }
+
     /// Below the folder; empty: the folder itself.
     fn path(&self, path: &str) -> PathBuf {
         let folder = self.packed.folder.path();
@@ -63,19 +70,20 @@ impl Fixture {
         fs::read(self.path(path)).expect(path)
     }
 
-    /// What lies in the place.
+    /// What lies in the place, beside the lock.
     fn names(&self) -> Vec<String> {
         let place = self.packed.folder.path().parent().expect("a place");
         let entries = fs::read_dir(place).expect("listed");
-        entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text")).collect()
+        let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text"));
+        names.filter(|name| !name.ends_with(LOCK)).collect()
     }
 
     /// Unpacks anew because of this file.
     fn assert_anew(&self, because: &str) {
-        let unpacked = self.packed.unpack().expect("unpacked");
+        let unpacked = self.unpack().expect("unpacked");
         assert_eq!(unpacked.changed, Some(self.path(because).display().to_string()));
         assert!(unpacked.written > 0 && self.read("app/lib/server.js") == b"serve();\n".repeat(50_000));
-        assert_eq!(self.packed.unpack().expect("found").written, 0);
+        assert_eq!(self.unpack().expect("found").written, 0);
     }
 }
 
@@ -94,7 +102,7 @@ fn mode(path: &Path) -> u32 {
 #[test]
 fn what_was_packed_is_unpacked_once_and_found_again() {
     let site = Fixture::new();
-    let first = site.packed.unpack().expect("unpacked");
+    let first = site.unpack().expect("unpacked");
     assert_eq!((first.written, &first.changed), (6, &None));
     assert_eq!(site.read("app/current.pem"), b"certificate");
     assert_eq!(fs::read_link(site.path("app/current.pem")).expect("a link"), Path::new("lib/../lib/ca.pem"));
@@ -102,7 +110,7 @@ fn what_was_packed_is_unpacked_once_and_found_again() {
     assert_eq!((mode(site.packed.folder.path()), mode(&site.path("app/lib"))), (0o700, 0o755));
     let inode = || site.path("app/bin/run.sh").metadata().expect("there").ino();
     let before = inode();
-    let again = site.packed.unpack().expect("found");
+    let again = site.unpack().expect("found");
     assert_eq!((again.written, again.changed, inode()), (0, None, before));
     assert_eq!(site.names().len(), 1);
     let chosen = choose(&site.folder.path().join("place"), &site.packed.pack);
@@ -112,21 +120,21 @@ fn what_was_packed_is_unpacked_once_and_found_again() {
 #[test]
 fn the_absolute_path_of_the_loader_is_written_where_the_runtime_has_room_for_it() {
     let site = Fixture::new();
-    site.packed.unpack().expect("unpacked");
+    site.unpack().expect("unpacked");
     let program = site.read("runtime/bin/node");
     let loader = site.path("runtime/lib/ld.so");
     let written = loader.as_os_str().as_encoded_bytes();
     assert_eq!(&program[..8], b"program:");
     assert_eq!(&program[8..8 + written.len()], written);
     assert!(program[8 + written.len()..].iter().all(|byte| *byte == 0));
-    assert_eq!(site.packed.unpack().expect("found").written, 0, "the proof knows of it");
+    assert_eq!(site.unpack().expect("found").written, 0, "the proof knows of it");
     assert_eq!(site.packed.runtime_programs(), Some(site.path("runtime/bin")));
 }
 
 #[test]
 fn what_was_changed_since_is_unpacked_anew() {
     let site = Fixture::new();
-    drop(site.packed.unpack().expect("unpacked"));
+    drop(site.unpack().expect("unpacked"));
     let changed = |path: &str, content: &[u8]| {
         let path = site.path(path);
         fs::set_permissions(&path, Permissions::from_mode(0o644)).expect("set");
@@ -148,7 +156,7 @@ fn what_was_changed_since_is_unpacked_anew() {
 #[test]
 fn links_in_the_place_of_folders_and_files_are_not_followed() {
     let site = Fixture::new();
-    drop(site.packed.unpack().expect("unpacked"));
+    drop(site.unpack().expect("unpacked"));
     let elsewhere = site.folder.path().join("elsewhere");
     let swap = |path: &str| {
         let path = site.path(path);
@@ -171,16 +179,16 @@ fn links_in_the_place_of_folders_and_files_are_not_followed() {
 #[test]
 fn an_unpacking_that_ended_early_leaves_nothing_that_is_used() {
     let site = Fixture::new();
-    drop(site.packed.unpack().expect("unpacked"));
+    drop(site.unpack().expect("unpacked"));
     fs::remove_file(site.path(COMPLETE)).expect("removed");
-    let unpacked = site.packed.unpack().expect("unpacked");
+    let unpacked = site.unpack().expect("unpacked");
     assert!(unpacked.changed.is_some() && unpacked.written == 6);
     drop(unpacked);
     fs::remove_dir_all(site.packed.folder.path()).expect("removed");
     let pack = File::options().write(true).open(site.folder.path().join("myapp")).expect("opened");
     let large = site.packed.index.blobs.iter().max_by_key(|blob| blob.length).expect("blobs");
     pack.write_all_at(b"\0\0\0\0", large.offset + large.stored - 4).expect("changed");
-    let error = site.packed.unpack().expect_err("it was changed");
+    let error = site.unpack().expect_err("it was changed");
     assert!(error.starts_with("myapp was changed after it was packed: app/lib/server.js is not"), "{error}");
     assert_eq!(site.names(), Vec::<String>::new());
 }
@@ -188,21 +196,184 @@ fn an_unpacking_that_ended_early_leaves_nothing_that_is_used() {
 #[test]
 fn a_folder_in_use_is_put_aside_and_kept() {
     let site = Fixture::new();
-    let used = site.packed.unpack().expect("unpacked");
+    let used = site.unpack().expect("unpacked");
     fs::remove_file(site.path("app/Onehopfile")).expect("removed");
-    let second = site.packed.unpack().expect("unpacked");
+    let second = site.unpack().expect("unpacked");
     assert!(second.changed.is_some());
     assert_eq!(site.names().len(), 2, "another server runs from it");
     drop(used);
 }
 
 #[test]
-fn others_are_let_in_where_applications_run_as_them() {
+fn others_are_let_in_where_applications_run_as_them_and_a_closed_folder_above_is_named() {
     let site = Fixture::new();
-    let _held = site.packed.unpack().expect("unpacked");
-    site.packed.open_to_others().expect("set");
+    let _held = site.unpack().expect("unpacked");
+    let other = own_user() + 1;
+    let place = site.folder.path().join("place");
+    let set = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).expect("set");
+    set(site.folder.path(), 0o755);
+    set(&place, 0o700);
+    let error = site.packed.open_to(other).expect_err("closed");
+    let expected = format!(
+        "its user cannot come by {0}, in which the pack is unpacked: open that with `chmod a+x {0}`, or set ONEHOP_CACHE \
+         to a folder that others may enter",
+        place.display()
+    );
+    assert_eq!(error, expected);
+    site.packed.open_to(own_user()).expect("it may enter what is its own");
+    set(&place, 0o711);
+    site.packed.open_to(other).expect("set");
     assert_eq!(mode(site.packed.folder.path()), 0o755);
-    assert_eq!(site.packed.unpack().expect("found").written, 0);
+    assert_eq!(site.unpack().expect("found").written, 0);
+}
+
+#[test]
+fn a_place_that_root_makes_lets_others_come_by() {
+    let expected = if own_user() == 0 { 0o711 } else { 0o700 };
+    assert_eq!(private("/x".into()).made_with, Some(expected));
+}
+
+#[test]
+fn files_that_were_added_are_noticed_wherever_they_lie() {
+    let site = Fixture::new();
+    drop(site.unpack().expect("unpacked"));
+    for added in ["app/.env.extra", "app/lib/more.js", "runtime/bin/other", "beside"] {
+        fs::write(site.path(added), "X=1").expect("written");
+        site.assert_anew(added);
+    }
+    fs::create_dir(site.path("app/node_modules")).expect("made");
+    site.assert_anew("app/node_modules");
+    assert_eq!(site.names().len(), 1);
+}
+
+#[test]
+fn a_pack_that_was_changed_itself_does_not_put_a_sound_folder_aside() {
+    let site = Fixture::new();
+    drop(site.unpack().expect("unpacked"));
+    let inode = site.path("").metadata().expect("there").ino();
+    let pack = File::options().write(true).open(site.folder.path().join("myapp")).expect("opened");
+    for blob in &site.packed.index.blobs {
+        pack.write_all_at(b"\0", blob.offset + blob.stored / 2).expect("changed");
+    }
+    let error = site.unpack().expect_err("it was changed");
+    assert!(error.starts_with("myapp was changed after it was packed: app/"), "{error}");
+    assert_eq!((site.path("").metadata().expect("there").ino(), site.names().len()), (inode, 1));
+}
+
+#[test]
+fn what_was_removed_since_is_seen_and_unpacked_again_with_its_place() {
+    let site = Fixture::new();
+    let unpacked = site.unpack().expect("unpacked");
+    let folder = site.packed.folder.path();
+    assert!(unpacked.lies_in(folder));
+    fs::remove_file(site.path(COMPLETE)).expect("removed");
+    assert!(!unpacked.lies_in(folder));
+    fs::remove_dir_all(folder.parent().expect("a place")).expect("removed");
+    assert!(!unpacked.lies_in(folder));
+    let again = site.unpack().expect("unpacked");
+    assert_eq!((again.written, &again.changed), (6, &None));
+    assert!(again.lies_in(folder) && !unpacked.lies_in(folder), "another folder of the same name");
+}
+
+#[test]
+fn an_unpacking_that_is_stopped_leaves_nothing() {
+    let site = Fixture::new();
+    let stopped = site.packed.unpack(&AtomicBool::new(true)).expect_err("stopped");
+    assert_eq!((stopped.as_str(), site.names().len()), (STOPPED, 0));
+    drop(site.unpack().expect("unpacked"));
+    let stopped = site.packed.unpack(&AtomicBool::new(true)).expect_err("stopped");
+    assert_eq!((stopped.as_str(), site.names().len()), (STOPPED, 1));
+    assert_eq!(site.unpack().expect("found").written, 0, "what was sound stays");
+}
+
+#[test]
+fn a_new_folder_never_takes_and_never_removes_one_of_another() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (taken, free) = (folder.path().join("taken"), folder.path().join("free"));
+    fs::create_dir(&taken).expect("made");
+    fs::write(taken.join("theirs"), "").expect("written");
+    let mut names = [taken.clone(), taken.clone(), free.clone()].into_iter();
+    let (path, lock) = fresh(|| names.next().expect("a name")).expect("made");
+    assert_eq!(path, free);
+    assert!(File::open(&free).expect("opened").try_lock().is_err(), "it is locked from the beginning");
+    drop(lock);
+    let (path, error) = fresh(|| taken.clone()).expect_err("none is free");
+    assert_eq!((path, error.kind()), (taken.clone(), std::io::ErrorKind::AlreadyExists));
+    assert!(taken.join("theirs").exists());
+}
+
+#[test]
+fn servers_that_find_a_changed_folder_at_once_unpack_it_once() {
+    let site = Fixture::new();
+    drop(site.unpack().expect("unpacked"));
+    fs::remove_file(site.path("app/Onehopfile")).expect("removed");
+    let unpacked: Vec<Unpacked> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| site.unpack().expect("unpacked"))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("ended")).collect()
+    });
+    assert_eq!(unpacked.iter().filter(|unpacked| unpacked.written > 0).count(), 1);
+    assert!(unpacked.iter().all(|unpacked| unpacked.lies_in(site.packed.folder.path())));
+}
+
+#[test]
+fn whoever_waits_for_another_server_stops_with_its_own() {
+    let site = Fixture::new();
+    let folder = site.packed.folder.path();
+    let _held = Turn::take(folder, &AtomicBool::new(false)).expect("nobody has it");
+    let stopped = site.packed.unpack(&AtomicBool::new(true)).expect_err("stopped");
+    assert_eq!((stopped.as_str(), site.names().len()), (STOPPED, 0));
+    assert_eq!(mode(&lock_of(folder)), 0o600, "nobody else can hold it");
+}
+
+#[test]
+fn a_named_place_is_the_only_one_and_what_is_wrong_with_it_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("file");
+    fs::write(&file, "").expect("written");
+    let error = choose_named(&place(&file), "k", true, true).expect_err("a file");
+    let expected = format!(
+        "the applications cannot be unpacked where ONEHOP_CACHE says ({} is no folder): name a folder that this user may \
+         write in, and that is not mounted noexec",
+        file.display()
+    );
+    assert_eq!(error, expected);
+    assert!(choose_named(&place(&file), "k", false, false).is_ok(), "nothing has to be unpacked");
+}
+
+#[test]
+fn a_place_that_is_a_link_is_named_by_where_it_leads() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (real, link) = (folder.path().join("private"), folder.path().join("link"));
+    fs::create_dir(&real).expect("made");
+    symlink(&real, &link).expect("linked");
+    let chosen = choose_in(&[place(&link)], "k", true, true).expect("a place");
+    assert_eq!(chosen.path().parent(), Some(real.canonicalize().expect("there").as_path()));
+}
+
+#[test]
+fn a_name_that_another_user_has_is_taken_for_all_but_root() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let user = own_user();
+    assert!(is_taken(folder.path(), user + 1), "a place with it is passed over");
+    assert!(!is_taken(folder.path(), user) && !is_taken(folder.path(), 0));
+    assert!(!is_taken(&folder.path().join("missing"), user + 1));
+}
+
+#[test]
+fn only_programs_and_libraries_need_a_place_from_which_programs_start() {
+    let needs = |path: &str, executable, only_handlers| {
+        let kind = SourceKind::File { content: 0, executable };
+        let index = Index { sources: vec![Source { path: path.into(), kind }], ..Index::default() };
+        UnpackFolder::needs_exec(&index, only_handlers)
+    };
+    assert!(!needs("app/server.mjs", false, true));
+    assert!(!needs("node_modules/mime/cli.js", true, true), "a runtime reads it");
+    assert!(needs("node_modules/mime/cli.js", true, false), "a command may be it");
+    assert!(needs("bin/esbuild", true, true));
+    assert!(needs("build/Release/addon.node", false, true));
+    assert!(needs("lib/libvips.so.42", false, true));
+    let runtime = Runtime { name: "node".into(), version: "v1".into(), files: Vec::new(), paths: Vec::new() };
+    assert!(UnpackFolder::needs_exec(&Index { runtime: Some(runtime), ..Index::default() }, true));
 }
 
 #[test]
@@ -262,7 +433,7 @@ fn what_was_unpacked_before_is_found_in_a_later_place_too() {
 #[test]
 fn packs_that_nobody_used_for_long_are_removed_and_no_others() {
     let site = Fixture::new();
-    let _held = site.packed.unpack().expect("unpacked");
+    let _held = site.unpack().expect("unpacked");
     let place = site.folder.path().join("place");
     let old = SystemTime::now() - 2 * LIBRARY_KEPT_FOR;
     let made = |name: String, is_old: bool| {
@@ -276,10 +447,17 @@ fn packs_that_nobody_used_for_long_are_removed_and_no_others() {
         path
     };
     let user = own_user();
-    let gone = [made(folder_name("1", Some(user)), true), made(format!("onehop-pack-{user}-2-77-0"), true)];
-    let kept = [
-        made(folder_name("3", Some(user)), false),
+    let gone = [
+        made(folder_name("1", Some(user)), true),
+        made(format!("onehop-pack-{user}-2-77-0"), true),
         made(format!("onehop-pack-{user}-4-77-0"), false),
+    ];
+    let written = made(format!("onehop-pack-{user}-7-77-0"), false);
+    let writes = File::open(&written).expect("opened");
+    writes.try_lock_shared().expect("locked");
+    let kept = [
+        written,
+        made(folder_name("3", Some(user)), false),
         made(folder_name("5", Some(user + 1)), true),
         made("somebody's".to_owned(), true),
     ];

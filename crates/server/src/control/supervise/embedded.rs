@@ -47,6 +47,8 @@ fn folder_name(files: &[File]) -> String {
 }
 
 fn unpack_in(base: &Path, files: &[File]) -> Result<PathBuf, String> {
+    // Without links: Node knows the modules that it loads by such paths, and the library its own.
+    let base = base.canonicalize().map_err(|error| error.to_string())?;
     let name = folder_name(files);
     let path = base.join(&name);
     if is_sound(&path, files) {
@@ -153,6 +155,16 @@ mod tests {
         let second = unpack_in(base.path(), SOME).expect("unpacked");
         assert_ne!(first, second);
         assert_eq!(std::fs::read_to_string(second.join("a.mjs")).expect("there"), "1;\n");
+    }
+
+    #[test]
+    fn a_place_that_is_a_link_is_named_by_where_it_leads() {
+        let base = tempfile::tempdir().expect("a folder");
+        let (real, link) = (base.path().join("private"), base.path().join("link"));
+        std::fs::create_dir(&real).expect("made");
+        std::os::unix::fs::symlink(&real, &link).expect("linked");
+        let library = unpack_in(&link, SOME).expect("unpacked");
+        assert_eq!(library.parent(), Some(real.canonicalize().expect("there").as_path()));
     }
 
     #[test]

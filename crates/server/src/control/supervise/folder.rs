@@ -123,9 +123,14 @@ pub(super) fn places() -> Vec<PathBuf> {
     // Where a pack is unpacked there is room as well: in a root directory that holds nothing else, only there.
     let cache = |name, below: &str| named(name).map(|path| path.join(below));
     let system = Some(layout::SYSTEM_PLACE.into()).filter(|_| own_user() == 0);
-    let unpacked =
-        [named("ONEHOP_CACHE"), system, cache("XDG_CACHE_HOME", "onehop"), cache("HOME", ".cache/onehop")];
+    let unpacked = [named_place(), system, cache("XDG_CACHE_HOME", "onehop"), cache("HOME", ".cache/onehop")];
     all.into_iter().chain(unpacked).flatten().filter(|path| path.is_absolute()).collect()
+}
+
+/// The folder that ONEHOP_CACHE names; a relative one begins in the working directory.
+pub(in crate::control) fn named_place() -> Option<PathBuf> {
+    let named = std::env::var_os("ONEHOP_CACHE").filter(|named| !named.is_empty())?;
+    std::path::absolute(named).ok()
 }
 
 /// Where others may write, the sticky bit must keep them from renaming what is not theirs.

@@ -252,6 +252,9 @@ impl Supervisor {
             let _ = close.send(());
             let _ = thread.join();
         }
+        if let Some(unpacking) = &self.surroundings.unpacking {
+            unpacking.end();
+        }
         if let Some(Some(guard)) = self.surroundings.guard.get() {
             guard.end();
         }
@@ -311,6 +314,9 @@ impl Drop for Supervisor {
         if let Some(Engine { close, thread, .. }) = engine {
             let _ = close.send(());
             let _ = thread.join();
+        }
+        if let Some(unpacking) = &self.surroundings.unpacking {
+            unpacking.end();
         }
         if let Some(Ok(shown)) = self.surroundings.shown.get() {
             shown.finish();

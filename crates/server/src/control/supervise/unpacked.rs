@@ -3,21 +3,26 @@
 //! Owns one thread at a time that unpacks, with little priority: pages are answered meanwhile. A failure is that of the
 //! application's start, and is tried again with its next one.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use tokio::sync::{OnceCell, oneshot};
+use tokio::sync::oneshot;
 
+use super::account;
 use super::messages::{Command, End, Task};
 use super::{Event, Surroundings};
 use crate::control::packed::{Packed, Unpacked};
 
-/// What is unpacked, once.
+/// What is unpacked.
 pub(super) struct Unpacking {
     packed: Arc<Packed>,
-    done: OnceCell<Unpacked>,
+    /// Held while somebody sees to it: the others wait.
+    done: tokio::sync::Mutex<Option<Unpacked>>,
     /// Held by the thread that unpacks: one whose worker is not wanted any more is not overtaken.
     turn: Mutex<()>,
+    /// The server stops: nothing more is unpacked.
+    stop: AtomicBool,
 }
 
 /// How nice unpacking is to the threads that answer (setpriority(2)).
@@ -25,11 +30,18 @@ const NICENESS: i32 = 5;
 
 impl Unpacking {
     pub(super) fn new(packed: Arc<Packed>) -> Self {
-        Self { packed, done: OnceCell::new(), turn: Mutex::default() }
+        let done = tokio::sync::Mutex::default();
+        Self { packed, done, turn: Mutex::default(), stop: AtomicBool::new(false) }
     }
 
     pub(super) fn packed(&self) -> &Packed {
         &self.packed
+    }
+
+    /// No worker is wanted any more: what is being unpacked is removed again before this returns.
+    pub(super) fn end(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        drop(self.turn.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
@@ -37,7 +49,7 @@ impl Unpacking {
 pub(super) async fn unpacked(task: &mut Task) -> Result<(), End> {
     let surroundings = Arc::clone(&task.surroundings);
     let Some(unpacking) = &surroundings.unpacking else { return Ok(()) };
-    let done = unpacking.done.get_or_try_init(|| on_a_thread(Arc::clone(&surroundings)));
+    let done = lies_there(&surroundings, unpacking);
     tokio::pin!(done);
     loop {
         tokio::select! {
@@ -55,12 +67,28 @@ pub(super) async fn unpacked(task: &mut Task) -> Result<(), End> {
             },
         }
     }
-    if task.app.user.is_some() {
-        let opened = unpacking.packed.open_to_others();
-        opened.map_err(|error| {
-            End::before_its_process(format!("its user cannot be let into the folder of the pack: {error}"))
-        })?;
+    if let Some((user, group)) = &task.app.user {
+        let opened = account::look_up(user, group.as_deref())
+            .and_then(|account| unpacking.packed.open_to(account.uid));
+        opened.map_err(End::before_its_process)?;
     }
+    Ok(())
+}
+
+/// Unpacks for the first worker, and again for one that finds that it was removed since.
+async fn lies_there(surroundings: &Arc<Surroundings>, unpacking: &Unpacking) -> Result<(), String> {
+    let mut done = unpacking.done.lock().await;
+    let folder = unpacking.packed.folder.path();
+    if done.as_ref().is_some_and(|unpacked| unpacked.lies_in(folder)) {
+        return Ok(());
+    }
+    let was_there = done.take().is_some();
+    let unpacked = on_a_thread(Arc::clone(surroundings)).await?;
+    if was_there && unpacked.written > 0 && unpacked.changed.is_none() {
+        let message = format!("{} was removed: everything was unpacked anew", folder.display());
+        surroundings.say(Event::Warning { message });
+    }
+    *done = Some(unpacked);
     Ok(())
 }
 
@@ -72,8 +100,11 @@ async fn on_a_thread(surroundings: Arc<Surroundings>) -> Result<Unpacked, String
         let Some(unpacking) = &surroundings.unpacking else { return };
         // The lock guards no data: a panic of its holder leaves nothing broken.
         let turn = unpacking.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if unpacking.stop.load(Ordering::Relaxed) {
+            return;
+        }
         let begun = Instant::now();
-        let unpacked = unpacking.packed.unpack();
+        let unpacked = unpacking.packed.unpack(&unpacking.stop);
         if let Ok(unpacked) = &unpacked {
             tell(&surroundings, unpacked, begun);
         }
