@@ -37,7 +37,7 @@ use problem::{Place, Problems};
 
 pub use directives::telling_folder;
 pub use overrides::{Overrides, Said, Word};
-pub use problem::{Problem, Severity};
+pub use problem::{Problem, Severity, UNSET_VARIABLE};
 pub use source::{Entry, FileKind, FileSource, Source, SourceText, name_fits};
 pub use syntax::variables_to_set;
 

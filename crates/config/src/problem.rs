@@ -10,7 +10,7 @@ use crate::limits::PROBLEMS_MAX;
 use crate::source::SourceText;
 
 /// The code of the warning that a variable stands for nothing.
-pub(crate) const UNSET_VARIABLE: &str = "unset-variable";
+pub const UNSET_VARIABLE: &str = "unset-variable";
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use onehop_config::checked::ListenAddress;
-use onehop_config::{Entry, FileSource, Loaded, Problem, Source, variables_to_set};
+use onehop_config::{Entry, FileSource, Loaded, Problem, Source, UNSET_VARIABLE, variables_to_set};
 
 use crate::configuration::ConfigurationFile;
 use crate::failure::Failure;
@@ -65,7 +65,11 @@ pub(super) fn load(file: &ConfigurationFile) -> Result<(Loaded, StandIns), Failu
     let mut first = None;
     for _ in 0..TRIES_MAX {
         match onehop_config::load(&file.path, file.kind, &source) {
-            Ok(loaded) => return Ok((loaded, source.0)),
+            Ok(mut loaded) => {
+                // They are told with what is to be set where the pack runs.
+                loaded.warnings.retain(|warning| warning.code != UNSET_VARIABLE);
+                return Ok((loaded, source.0));
+            }
             Err(errors) => {
                 let goes_on = source.0.advance(&errors);
                 // What stands in is nothing that anybody wrote: the errors are told that there are without it.
