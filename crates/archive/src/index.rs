@@ -45,6 +45,7 @@ pub struct Index {
     #[serde(deserialize_with = "bounded::list::<_, _, ENTRIES_MAX>")]
     pub listens: Vec<String>,
     /// Names of variables that the configuration itself asks for and has no default for; sorted.
+    #[serde(deserialize_with = "bounded::list::<_, _, ENTRIES_MAX>")]
     pub asks_for: Vec<String>,
     /// What the folder of the configuration was called, where applications are called after it; else empty.
     pub folder: String,
