@@ -82,9 +82,11 @@ test("a handler answers in an empty root with the Node.js of its pack", { skip }
   }
 });
 
-test("an Express application and its dependencies need nothing of the machine", { skip }, async (context) => {
+test("an Express API, its dependencies and a page built by Vite need nothing of the machine", { skip }, async (context) => {
+  const built = join(ROOT, "examples/quickstart/dist");
   const made = await project(context, (folder) => {
-    example("express", ["server.js", "dist", "files", "package.json", "package-lock.json"])(folder);
+    example("express", ["server.js", "files", "package.json", "package-lock.json"])(folder);
+    cpSync(built, join(folder, "dist"), { recursive: true });
     cpSync(join(ROOT, "tests/e2e/node_modules"), join(folder, "node_modules"), { recursive: true });
   });
   const root = await packIntoRoot(context, made.file, NODE);
@@ -93,7 +95,8 @@ test("an Express application and its dependencies need nothing of the machine", 
   const notes = await until(() => running.ask("/api/notes"), ({ status }) => status === 200);
   assert.equal(notes.headers["x-powered-by"], "Express");
   assert.deepEqual(JSON.parse((await running.ask("/api/nothing")).body), { error: "there is nothing at /api/nothing" });
-  await compareWithFolder(context, made, made.port, ["/", "/page.js"]);
+  const assets = readdirSync(join(built, "assets")).map((name) => `/assets/${name}`);
+  await compareWithFolder(context, made, made.port, ["/", "/items/42", ...assets]);
   await stopInRoot(running, root);
 });
 

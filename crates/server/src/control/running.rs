@@ -420,8 +420,9 @@ impl Api for Inner {
     fn stop(&self) {
         let in_flight = self.shared.open_connections() as u64;
         let grace = self.publisher.current().checked.global.grace_period.min(GRACE_PERIOD_MAX);
-        (self.events)(Event::Stopping { in_flight });
         self.shared.begin_stop(TUNNEL_FAREWELL_MAX.min(grace.saturating_sub(TUNNEL_FAREWELL_MARGIN)));
+        // Whoever hears of it finds it so.
+        (self.events)(Event::Stopping { in_flight });
         self.supervisor.take_leave();
         self.cores.stop(grace);
     }

@@ -78,12 +78,15 @@ pub(super) fn run(packer: &Packer, starts: u64, smoke: bool) -> Outcome<Value> {
     Ok(rows.into())
 }
 
-/// A copy of an example with its dependencies.
+/// A copy of an example, with its dependencies and a page built by Vite where it has some to install.
 fn project(packer: &Packer, application: &Packed) -> Outcome<PathBuf> {
     let from = ground::root().join("examples").join(application.name);
     let to = packer.folder(application.name)?;
     quiet(&mut command("cp", &["-a", &format!("{}/.", from.display()), &to.display().to_string()]))?;
     if application.installs {
+        let built = ground::root().join("examples/quickstart/dist/.");
+        let words = ["-a", &built.display().to_string(), &to.join("dist").display().to_string()].map(str::to_owned);
+        quiet(command("cp", &[]).args(words))?;
         quiet(command("npm", &["ci", "--omit=dev", "--no-audit", "--no-fund"]).current_dir(&to))?;
     }
     Ok(to)
