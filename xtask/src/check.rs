@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::ground::Options;
 use crate::steps::{Skip, Steps, command, quiet, shown};
-use crate::{Outcome, bench, dist, fuzz, ground, install, tidy};
+use crate::{Outcome, bench, dist, fuzz, ground, install, programs, tidy};
 
 const STEPS: &[&str] = &[
     "install",
@@ -117,9 +117,9 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         Some(fetching) => Ok(fetching.join().map_err(|_| "fetching packages broke")??),
     });
     steps.step("licences", licences);
-    steps.step("compile", || quiet(&mut command("cargo", &["test", "--workspace", "--locked", "--no-run"])));
+    steps.step("compile", programs::build);
     // Some tests hold the load's clock against the server's: nothing is built beside them.
-    steps.step("tests", || shown(&mut command("cargo", &["test", "--workspace", "--locked"])));
+    steps.step("tests", programs::run);
     steps.step("build", || {
         // The tests' own build, linked once more: as a static file, which also runs where nothing else is.
         ground::use_program(ground::target().join("debug/onehop"));

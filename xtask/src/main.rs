@@ -10,6 +10,7 @@ mod dist;
 mod fuzz;
 mod ground;
 mod install;
+mod programs;
 mod steps;
 mod suites;
 mod tidy;

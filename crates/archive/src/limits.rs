@@ -28,5 +28,12 @@ pub const PIECE_BYTES: usize = 256 * 1024;
 /// what unpacking takes.
 pub const ZSTD_WINDOW_LOG: u32 = 23;
 
+/// What is longer is compressed in pieces of this many bytes, side by side: an interpreter of 94 MiB makes twelve, and
+/// each thread holds a few of them.
+pub const COMPRESS_JOB_BYTES: u32 = 8 * 1024 * 1024;
+
+/// Threads that compress at most.
+pub const COMPRESS_WORKERS_MAX: usize = 8;
+
 /// Blobs begin at multiples of this, in bytes: pages of the page cache.
 pub const PROGRAM_ALIGNMENT: u64 = 4096;

@@ -5,8 +5,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::index::{Configuration, Served, Source, SourceKind, Tree};
-use crate::limits::ENTRIES_MAX;
+use crate::limits::{COMPRESS_JOB_BYTES, COMPRESS_WORKERS_MAX, ENTRIES_MAX};
 use crate::slot::{PLACE_BYTES, mark};
+use crate::write::compress;
 use crate::{Index, Pack, PackError, Writer};
 
 /// What stands for onehop here: some bytes with an empty slot.
@@ -82,6 +83,21 @@ fn what_was_packed_comes_back() {
     let mut front = Vec::new();
     pack.copy_program(&mut front).expect("there");
     assert_eq!(front, program());
+}
+
+#[test]
+fn how_many_cores_a_machine_has_does_not_show_in_what_it_packs() {
+    let mut state = 1_u32;
+    let words = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 28).to_le_bytes()
+    });
+    let bytes: Vec<u8> = words.flatten().take(3 * COMPRESS_JOB_BYTES as usize + 1).collect();
+    let alone = compress(&bytes, 3, 1).expect("compressed");
+    assert!(alone.len() < bytes.len() / 2);
+    for workers in [2, 3, COMPRESS_WORKERS_MAX] {
+        assert!(compress(&bytes, 3, workers).expect("compressed") == alone, "{workers} workers");
+    }
 }
 
 #[test]

@@ -8,12 +8,14 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 
+use zstd::zstd_safe::CParameter;
+
 use crate::digest::Hasher;
 use crate::error::PackError;
 use crate::index::{Blob, BlobNumber, Coding, Index};
 use crate::limits::{
-    BLOBS_MAX, ENTRIES_MAX, INDEX_BYTES_MAX, PIECE_BYTES, PROGRAM_ALIGNMENT, PROGRAM_BYTES_MAX,
-    WHOLE_BYTES_MAX, ZSTD_WINDOW_LOG,
+    BLOBS_MAX, COMPRESS_JOB_BYTES, COMPRESS_WORKERS_MAX, ENTRIES_MAX, INDEX_BYTES_MAX, PIECE_BYTES,
+    PROGRAM_ALIGNMENT, PROGRAM_BYTES_MAX, WHOLE_BYTES_MAX, ZSTD_WINDOW_LOG,
 };
 use crate::slot::{PLACE_BYTES, Place, mark};
 use crate::{Digest, sound};
@@ -86,7 +88,9 @@ impl Writer {
         if let Some(number) = self.known.get(&(Digest::of(bytes), Coding::Plain)) {
             return Ok(*number);
         }
-        let frame = compress(bytes, level)?;
+        let workers =
+            std::thread::available_parallelism().map_or(1, |cores| cores.get().min(COMPRESS_WORKERS_MAX));
+        let frame = compress(bytes, level, workers)?;
         if frame.len() < bytes.len() {
             self.store(&frame, bytes.len() as u64, Coding::Zstd)
         } else {
@@ -177,11 +181,16 @@ impl Writer {
     }
 }
 
-/// One zstd frame of known length, without a checksum: digests prove more.
-fn compress(bytes: &[u8], level: i32) -> io::Result<Vec<u8>> {
+/// One zstd frame of known length, without a checksum: digests prove more. How many threads work does not show in it:
+/// what is cut into jobs is so even for one (zstd.h at `ZSTD_c_nbWorkers`).
+pub(crate) fn compress(bytes: &[u8], level: i32, workers: usize) -> io::Result<Vec<u8>> {
     let mut compressor = zstd::bulk::Compressor::new(level)?;
     if bytes.len() as u64 <= WHOLE_BYTES_MAX {
-        compressor.set_parameter(zstd::zstd_safe::CParameter::WindowLog(ZSTD_WINDOW_LOG))?;
+        compressor.set_parameter(CParameter::WindowLog(ZSTD_WINDOW_LOG))?;
+    }
+    if bytes.len() > COMPRESS_JOB_BYTES as usize {
+        compressor.set_parameter(CParameter::NbWorkers(u32::try_from(workers).unwrap_or(1).max(1)))?;
+        compressor.set_parameter(CParameter::JobSize(COMPRESS_JOB_BYTES))?;
     }
     compressor.compress(bytes)
 }

@@ -6,8 +6,8 @@
 //!
 //! The way of a measurement, in order: `target.rs` where to, `plan.rs` what is asked and how often, `engine/`
 //! asks, `outcome.rs` is what was seen; `measure/` weighs the server's processes meanwhile, `compare/` repeats it
-//! for several arms, `statistics/` says what may be concluded, `report/` tells it. `quantity.rs` and `foreign/` read
-//! what was typed.
+//! for several arms, `repeat.rs` for one, `statistics` says what may be concluded, `report/` tells it. `quantity.rs`
+//! and `foreign/` read what was typed.
 #![forbid(unsafe_code)]
 
 pub mod basic;
@@ -22,11 +22,13 @@ pub mod outcome;
 pub mod plan;
 pub mod progress;
 pub mod quantity;
+pub mod repeat;
 pub mod report;
 pub mod saturation;
-pub mod statistics;
 pub mod target;
 pub mod trial;
+
+pub use onehop_statistics as statistics;
 
 pub use client::{Answer, AskError, Client};
 pub use latency::Latencies;

@@ -1,6 +1,6 @@
 //! What a run saw: counts, latencies, the series over time, and what the load itself cost.
 //!
-//! Facts only. What may be concluded from them is said by `statistics/`, how it is told by `report/`.
+//! Facts only. What may be concluded from them is said by `statistics`, how it is told by `report/`.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};

@@ -27,7 +27,7 @@ mod sample;
 mod table;
 
 /// Rounds of a comparison. With 15 a difference of 5 % under noise of 2 % is found in 97 of 100 comparisons, with
-/// 10 in 83 at most (`statistics/coverage.rs`).
+/// 10 in 83 at most (`crates/statistics/src/coverage.rs`).
 const ROUNDS: usize = 15;
 /// Rounds beyond are a mistake in typing: a day of them.
 const ROUNDS_MAX: usize = 10_000;

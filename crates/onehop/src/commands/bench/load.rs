@@ -7,8 +7,8 @@ use onehop_load::outcome::{End, Run};
 use onehop_load::plan::{Arrivals, Ask, Pace, Patience, Plan, Reuse, Spacing, Until};
 use onehop_load::progress::Observer as _;
 use onehop_load::quantity::Rates;
+use onehop_load::repeat;
 use onehop_load::report::{self, Findings};
-use onehop_load::statistics;
 
 use super::requests::{self, Form};
 use super::session::Session;
@@ -74,7 +74,7 @@ pub(super) fn measure(
     }
     loads.retain(|load| !load.runs.is_empty());
     for load in &mut loads {
-        load.disagreements = statistics::disagreements(&load.runs);
+        load.disagreements = repeat::disagreements(&load.runs);
     }
     Ok(loads)
 }

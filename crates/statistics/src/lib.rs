@@ -3,18 +3,16 @@
 //! Pure arithmetic: owns intervals and verdicts, knows no server and no clock. Never says "different" where the
 //! figures do not carry it.
 //!
-//! `ratio.rs` is the interval, `student.rs` the two distributions that it needs, `repeat.rs` whether two runs of
-//! one load agree; `coverage.rs` shows by simulation how often all this is right.
+//! `ratio.rs` is the interval, `student.rs` the two distributions that it needs; `coverage.rs` shows by simulation
+//! how often all this is right.
+#![forbid(unsafe_code)]
 
 #[cfg(test)]
 mod coverage;
 mod ratio;
-mod repeat;
 mod student;
 
-pub(crate) use ratio::usable_pairs;
-pub use ratio::{PAIRS_MIN, ratio_interval};
-pub use repeat::disagreements;
+pub use ratio::{PAIRS_MIN, ratio_interval, usable_pairs};
 
 /// An estimate with its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]

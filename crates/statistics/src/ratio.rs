@@ -59,10 +59,7 @@ pub fn ratio_interval(control: &[f64], test: &[f64], confidence: f64, seed: u64)
 }
 
 /// How many pairs an interval of these figures stands on.
-pub(crate) fn usable_pairs<'a>(
-    control: &'a [f64],
-    test: &'a [f64],
-) -> impl Iterator<Item = (f64, f64)> + use<'a> {
+pub fn usable_pairs<'a>(control: &'a [f64], test: &'a [f64]) -> impl Iterator<Item = (f64, f64)> + use<'a> {
     let is_usable = |value: f64| value.is_finite() && value > 0.0;
     let pairs = control.iter().copied().zip(test.iter().copied());
     pairs.filter(move |&(control, test)| is_usable(control) && is_usable(test))
