@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::ground::Options;
-use crate::steps::{Skip, Steps, command, quiet, shown};
+use crate::steps::{Skip, Steps, command, quiet, shown, whole_output};
 use crate::{Outcome, bench, dist, fuzz, ground, install, programs, tidy};
 
 const STEPS: &[&str] = &[
@@ -169,15 +169,21 @@ fn licences() -> Outcome {
 /// The tests of tests/e2e against the program under test. `variables` lengthen them.
 pub(crate) fn end_to_end(variables: &[(&str, &str)]) -> Outcome {
     npm_packages()?;
-    let mut files = tests_in("tests/e2e")?;
-    files.extend(tests_in(FRAMEWORKS)?);
-    let mut node = node_tests(END_TO_END_SECONDS, &files)?;
+    let mut node = node_tests(END_TO_END_SECONDS, &tests_in("tests/e2e")?)?;
     match install::caddy() {
         Ok(path) => drop(node.env("ONEHOP_CADDY", path)),
         Err(error) if error.is::<Skip>() => println!("    without Caddy: {error}"),
         Err(error) => return Err(error),
     }
-    shown(node.envs(variables.iter().copied()))
+    // These compare answers, whatever time they take: they run beside the others.
+    let mut frameworks = node_tests(END_TO_END_SECONDS, &tests_in(FRAMEWORKS)?)?;
+    frameworks.envs(variables.iter().copied());
+    let beside = std::thread::spawn(move || whole_output(&mut frameworks).map_err(|error| error.to_string()));
+    let others = shown(node.envs(variables.iter().copied()));
+    println!("    {FRAMEWORKS}:");
+    let frameworks =
+        beside.join().map_err(|_| "the tests of frameworks broke")?.map(|output| print!("{output}"));
+    others.and(frameworks.map_err(Into::into))
 }
 
 /// Applications that are built from npm first, which takes minutes: Next.js, React Router, SvelteKit, Nitro.

@@ -111,12 +111,17 @@ impl Steps {
 
 /// Runs a command quietly; its output is kept and becomes the error's text when it fails.
 pub(crate) fn quiet(command: &mut Command) -> Outcome {
+    whole_output(command).map(drop)
+}
+
+/// What a command writes to its standard output, when it has ended.
+pub(crate) fn whole_output(command: &mut Command) -> Outcome<String> {
     let output = command
         .stdin(Stdio::null())
         .output()
         .map_err(|error| format!("cannot run {}: {error}", command.get_program().display()))?;
     if output.status.success() {
-        return Ok(());
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     Err(format!(
         "{}{}`{}` ended with {}",
