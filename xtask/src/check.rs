@@ -129,9 +129,16 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     // The end-to-end tests mostly wait.
     let fuzzing = fuzzes.then(|| std::thread::spawn(|| drop(fuzz::build())));
     let built = !steps.failed("build");
-    let with_program = |work: &dyn Fn() -> Outcome| match built {
-        true => work(),
-        false => Err(Skip("the program was not built".to_owned()).into()),
+    let with_program = |work: &dyn Fn() -> Outcome| {
+        let program = ground::program();
+        match (built, program.is_file()) {
+            (false, _) => Err(Skip("the program was not built".to_owned()).into()),
+            (true, false) => {
+                let missing = format!("{} is not there: add `build` to --only", program.display());
+                Err(format!("{missing}, or name another program in ONEHOP_PROGRAM").into())
+            }
+            (true, true) => work(),
+        }
     };
     steps.step("end-to-end", || with_program(&|| end_to_end(&[])));
     steps.step("dist", || with_program(&dist::smoke));

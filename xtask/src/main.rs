@@ -28,7 +28,7 @@ Usage: cargo xtask COMMAND [OPTIONS]
 Commands:
   test            Check everything, installing what is missing: formatting, lints, tidy, licences,
                   all tests, end-to-end tests with real clients, short fuzzing, short benchmarks.
-                  Some 25 minutes on two cores, from nothing. --only NAME[,NAME] runs some of the steps,
+                  Some 18 minutes on two cores, from nothing. --only NAME[,NAME] runs some of the steps,
                   --list names them.
   tidy            Check the design's rules in the source (also a part of `test`).
   bench files     Compare with other servers: CPU per request, rate, latency, memory.
