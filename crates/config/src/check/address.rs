@@ -77,6 +77,18 @@ impl Address {
         Ok(Address { label: text.clone(), place: place.clone(), scheme, host, port, bind: None })
     }
 
+    /// Takes a URL to listen at apart. `localhost` and loopback addresses are interfaces as well as hosts: what is meant
+    /// for this machine is never open to the network.
+    pub(crate) fn of_url(cx: &Context<'_>, token: &Token) -> Result<Address, Box<Problem>> {
+        let address = Address::parse(cx, token)?;
+        let interface = match &address.host {
+            Some(HostPattern::Exact(host)) => directives::bind_to_interface(host),
+            _ => None,
+        };
+        let is_loopback = |bind: &Bind| matches!(bind, Bind::Host(Some(address)) if address.is_loopback());
+        Ok(Address { bind: interface.filter(is_loopback), ..address })
+    }
+
     /// Takes a place to listen apart, where any host is answered: `:8080`, `127.0.0.1:8080`, `unix//run/a.sock`.
     pub(crate) fn of_place(cx: &Context<'_>, token: &Token) -> Result<Address, Box<Problem>> {
         let text = fixed(cx.source, token, "an address")?;

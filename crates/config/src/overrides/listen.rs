@@ -1,8 +1,9 @@
 //! Where sites are reached instead of where the configuration says.
 //!
 //! A place (`:8080`, `127.0.0.1:8080`, `unix//run/app.sock`) answers any host: whoever says only where to listen cannot
-//! know by which name it is reached. A URL (`http://app.example.com`) says the host, too. Several sites in one place
-//! keep their hosts, by which they are told apart.
+//! know by which name it is reached. A URL (`http://app.example.com`) says the host, too; of this machine itself
+//! (`http://localhost:8080`) also the interface. Several sites in one place keep their hosts, by which they are told
+//! apart.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -171,7 +172,8 @@ impl Moved {
     pub(crate) fn addresses(&self, cx: &mut Context<'_>, written: &[Address]) -> Vec<Address> {
         let mut addresses: Vec<Address> = Vec::new();
         for token in &self.at {
-            let parsed = if is_url(token) { Address::parse(cx, token) } else { Address::of_place(cx, token) };
+            let parsed =
+                if is_url(token) { Address::of_url(cx, token) } else { Address::of_place(cx, token) };
             let Some(address) = cx.keep(parsed) else { continue };
             if !self.keeps_hosts {
                 addresses.push(address);
