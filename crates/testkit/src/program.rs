@@ -1,7 +1,7 @@
 //! The real program as a child process.
 
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -167,10 +167,13 @@ impl Program {
     /// # Panics
     /// Where the program cannot be started.
     pub fn start(mut self) -> Started {
-        let mut child = self
-            .command
-            .spawn()
-            .unwrap_or_else(|error| panic!("cannot start {}: {error}", binary().display()));
+        let program = self.command.get_program().display().to_string();
+        let mut child = wait_for("a program that nobody writes", || match self.command.spawn() {
+            // A file that was written a moment ago is open in each process that another test forked meanwhile, until
+            // that has executed its own program (golang/go#22315).
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => None,
+            spawned => Some(spawned.unwrap_or_else(|error| panic!("cannot start {program}: {error}"))),
+        });
         let stdout = Lines::collect(child.stdout.take().expect("piped"));
         let stderr = Lines::collect(child.stderr.take().expect("piped"));
         Started { child, stdout, stderr, _folder: self.folder }
@@ -388,5 +391,26 @@ impl Lines {
             let waited = self.changed.wait_timeout(state, PATIENCE);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_somebody_still_writes_is_started_when_it_is_whole() {
+        let folder = Folder::new();
+        let program = folder.path().join("true");
+        std::fs::copy("/bin/true", &program).expect("copied");
+        let writing = std::fs::OpenOptions::new().append(true).open(&program).expect("opened");
+        let busy = Command::new(&program).status().expect_err("it is written");
+        assert_eq!(busy.kind(), io::ErrorKind::ExecutableFileBusy);
+        let closing = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(30));
+            drop(writing);
+        });
+        assert_eq!(Program::of(&program, [""; 0]).finish().code, Some(0));
+        closing.join().expect("closed");
     }
 }
