@@ -22,7 +22,7 @@ fuzz_target!(|data: &[u8]| {
                 // The codec checks the lines once more.
                 let (method, target) = (ask.method.as_bytes(), ask.target.path.as_bytes());
                 let head =
-                    AskHead { method, target, fields: &fields, body: BodyLength::None, upgrade: false };
+                    AskHead { method, target, fields: &fields, body: BodyLength::None, upgrade: false, trailers: false };
                 ClientCodec::new(Limits::default())
                     .write_request_head(&mut Vec::new(), head)
                     .expect("a head");

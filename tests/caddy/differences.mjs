@@ -17,6 +17,9 @@ export const DIFFERENCES = [
   { reason: "names that begin with a dot are absent", request: /\/\.dotfile/, what: "status", status: 404 },
   { reason: "names that begin with a dot are absent, so that the app's page answers", site: "single-page", request: /\/\.dotfile/, what: /^(body|content-type|content-length)$/ },
   { reason: "no control character gets into a header field", site: "header", request: /%00/, what: "x-path" },
+  { reason: "a path with two readings is refused before any route sees it", request: /%00/, status: 400, what: /^x-/ },
+  { reason: "dot segments are resolved before any route sees the path", site: /^(handle|header|rewrite)$/, request: /\/\.\.?\//, what: /^(body|content-length|x-path|x-uri)$/ },
+  { reason: "no file has a slash in its name", site: "single-page", request: /docs%2Fguide/, what: /^(body|content-length|content-type)$/ },
 
   // Ranges.
   { reason: "Range has a meaning with GET alone (RFC 9110 section 14.2)", request: /^HEAD .*Range: bytes/, what: "status", status: 200 },
@@ -73,7 +76,8 @@ export const DIFFERENCES = [
   // Pages of our own.
   { reason: "a directory page is our own", site: "browse", what: /^(body|content-length|cache-control|last-modified|etag)$/, request: /^\w+ \/(list|assets|empty)\// },
   { reason: "a directory page is made anew, never 304", site: "browse", what: "status", status: 200, request: /If-Modified-Since/ },
-  { reason: "a directory page knows GET and HEAD", site: "browse", what: "status", status: 405, request: /^(POST|PUT|DELETE|OPTIONS|BREW) \/list\// },
+  { reason: "a directory page knows GET and HEAD", site: "browse", what: "status", status: 405, request: /^(POST|PUT|DELETE|OPTIONS) \/list\// },
+  { reason: "a method that nothing here knows is not implemented (RFC 9110 section 15.6.2)", request: /^BREW /, status: 501, what: /^/ },
   { reason: "application/json has no charset (RFC 8259 section 11)", site: "browse", what: "content-type", if: ({ onehop }) => onehop === "application/json" },
   { reason: "the page of `redir … html` is our own", site: "redir", request: /^\w+ \/page/, what: /^(body|content-length)$/ },
   {

@@ -112,7 +112,7 @@ test("a client that leaves while its body waits is noticed", async (context) => 
     if (workers[0].in_flight === 1) break;
   }
   const gone = Date.now();
-  client.destroy();
+  client.resetAndDestroy();
   for (;;) {
     if ((await state(server)).aborted === 1) break;
     assert.ok(Date.now() - gone < 5_000, "the signal does not come");

@@ -124,7 +124,7 @@ test("a handler learns within 100 ms that its client has gone", async (context) 
       if (workers[0].in_flight === 1) break;
     }
     const gone = Date.now();
-    client.destroy();
+    client.resetAndDestroy();
     let abortedAt = 0;
     while (abortedAt < gone) ({ abortedAt } = await ask(server, "/api/state"));
     assert.ok(abortedAt - gone <= 100, `the signal came after ${abortedAt - gone} ms`);

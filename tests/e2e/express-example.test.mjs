@@ -117,8 +117,9 @@ test("a download is what it is without onehop: whole, in part, not modified, out
     [path, { "If-Match": '"another"' }],
     [path, { Range: "bytes=0-79999", "If-Range": '"another"' }],
     ["/api/reports/missing.txt", {}],
-    ["/api/reports/..%2fserver.js", {}],
   ];
+  // Two readings: onehop refuses the path before the application can take it for one below its folder.
+  assert.equal((await answer(server.origin, "/api/reports/..%2fserver.js", {})).status, 400);
   for (const [asked, headers] of cases) {
     const [one, other] = [await answer(server.origin, asked, headers), await answer(alone, asked, headers)];
     const name = `${asked} ${JSON.stringify(headers)}`;

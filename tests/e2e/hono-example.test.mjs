@@ -126,11 +126,14 @@ test("the chat gives back text and bytes, and refuses what is too long or no Web
   assert.equal((await server.ask("/api/chat")).status, 426);
 });
 
-test("a reload closes the chat with 1001, and the new workers answer", async (context) => {
+test("a reload keeps the chat, a restart closes it with 1001, and the new workers answer", async (context) => {
   const server = await startExample(context);
   const chat = await openChat(server);
-  const { code, stderr } = await run(ONEHOP, ["reload", "--control", server.control]);
-  assert.equal(code, 0, stderr);
+  for (const words of [["reload"], ["reload", "--restart"]]) {
+    assert.equal(chat.socket.readyState, WebSocket.OPEN);
+    const { code, stderr } = await run(ONEHOP, [...words, "--control", server.control]);
+    assert.equal(code, 0, stderr);
+  }
   assert.equal(await chat.closed, 1001);
   const next = await openChat(server);
   assert.notEqual(next.greeting, chat.greeting);

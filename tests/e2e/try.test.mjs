@@ -50,6 +50,25 @@ test("a folder built by Vite", { skip: !nginx && !CADDY && "neither nginx nor Ca
   agrees(trial, "onehop");
 });
 
+test("a configuration of pm2, and the Onehopfile that came of it", async (context) => {
+  const folder = workFolder(context);
+  express(folder);
+  writeFileSync(join(folder, "ecosystem.config.cjs"), 'module.exports = { apps: [{ name: "shop", script: "server.js", instances: 2, env: { MODE: "demo" } }] };\n');
+  const { trial } = await tried(context, folder, [join(folder, "ecosystem.config.cjs")]);
+  assert.equal(trial.description, "an application of pm2 (shop in ecosystem.config.cjs)");
+  assert.match(trial.today[0], /^Node v\d+\.\d+\.\d+ \(server\.js\) alone$/);
+  assert.match(trial.onehopfile, /app \.\/server\.js \{\n\t\tenv MODE demo\n\t\tworkers 2\n\t\}/);
+  agrees(trial, "onehop");
+
+  const own = workFolder(context);
+  express(own);
+  writeFileSync(join(own, "Onehopfile"), trial.onehopfile.replace(":8080", "http://shop.example"));
+  const again = (await tried(context, own, [join(own, "Onehopfile")])).trial;
+  assert.match(again.today[0], /^Node v\d+\.\d+\.\d+ \(server\.js\) alone$/);
+  assert.match(again.onehopfile, /^http:\/\/shop\.example \{/m);
+  agrees(again, "onehop");
+});
+
 test("a Caddyfile with a proxy to an application beside it", { skip: !CADDY && "Caddy is not here" }, async (context) => {
   const folder = workFolder(context);
   const port = await freePort();

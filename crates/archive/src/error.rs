@@ -51,7 +51,10 @@ pub enum PackError {
     /// More than a pack may hold.
     #[error("{0}")]
     TooMuch(String),
-    /// The system refused.
+    /// The system refused to write it.
+    #[error("cannot be written: {0}")]
+    Unwritable(io::Error),
+    /// The system refused to read it.
     #[error("cannot be read: {0}")]
     Io(#[from] io::Error),
 }

@@ -20,6 +20,9 @@ pub const RUNTIME: &str = "runtime";
 /// The file that is written last: a folder without it was not finished.
 pub const COMPLETE: &str = ".complete";
 
+/// What is noted of an unpacked folder, so that it is known later whether an application wrote in it.
+pub const RECORD: &str = ".unpacked";
+
 /// The folder below which images bring what is unpacked; also root's own place.
 pub const SYSTEM_PLACE: &str = "/var/cache/onehop";
 
@@ -52,6 +55,58 @@ pub fn has_more_than_configuration(index: &Index) -> bool {
     let is_more =
         |source: &Source| source.path != index.configuration.path && source.kind != SourceKind::Folder;
     index.runtime.is_some() || index.sources.iter().any(is_more)
+}
+
+/// Endings of files that are run or loaded, templates included.
+const CODE_ENDINGS: [&str; 35] = [
+    "js",
+    "mjs",
+    "cjs",
+    "jsx",
+    "ts",
+    "mts",
+    "cts",
+    "tsx",
+    "node",
+    "so",
+    "wasm",
+    "php",
+    "py",
+    "pyc",
+    "rb",
+    "pl",
+    "pm",
+    "lua",
+    "sh",
+    "jar",
+    "class",
+    "dll",
+    "ejs",
+    "pug",
+    "hbs",
+    "handlebars",
+    "mustache",
+    "njk",
+    "liquid",
+    "eta",
+    "twig",
+    "erb",
+    "vue",
+    "svelte",
+    "astro",
+];
+
+/// Whether an entry at this path is code: what runs is what was packed. Everything else is data, which an application may
+/// change where it is unpacked.
+pub fn is_code(path: &str, executable: bool) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+    executable
+        || path.split('/').next() != Some(APP)
+        || path.split('/').any(|name| name == "node_modules")
+        || name == "package.json"
+        || name.contains(".so.")
+        || CODE_ENDINGS.contains(&ending)
 }
 
 /// Something that is unpacked.
@@ -231,6 +286,26 @@ mod tests {
             "runtime/bin/node",
         ];
         assert_eq!(paths, expected);
+    }
+
+    #[test]
+    fn what_runs_is_code_and_what_an_application_may_change_is_not() {
+        for path in [
+            "app/server.mjs",
+            "app/views/page.ejs",
+            "app/package.json",
+            "app/node_modules/a/data.json",
+            "app/lib/libvips.so.42",
+            "runtime/lib/anything",
+        ] {
+            assert!(is_code(path, false), "{path}");
+        }
+        for path in
+            ["app/data/notes.db", "app/settings.json", "app/Onehopfile", "app/js", "app/.next/server/a.html"]
+        {
+            assert!(!is_code(path, false), "{path}");
+        }
+        assert!(is_code("app/bin/tool", true));
     }
 
     #[test]

@@ -64,7 +64,7 @@ impl Writer {
         pristine.fill(0);
         let program = bytes.len() as u64;
         bytes.resize(usize::try_from(program.next_multiple_of(PROGRAM_ALIGNMENT)).unwrap_or(usize::MAX), 0);
-        (&out).write_all(&bytes)?;
+        (&out).write_all(&bytes).map_err(PackError::Unwritable)?;
         let at = bytes.len() as u64;
         Ok(Self { out, at, program, slot: slot as u64, blobs: Vec::new(), known: HashMap::new() })
     }
@@ -116,7 +116,7 @@ impl Writer {
             };
             let bytes = piece.get(..read).unwrap_or_default();
             hasher.update(bytes);
-            self.out.write_all(bytes)?;
+            self.out.write_all(bytes).map_err(PackError::Unwritable)?;
             self.at += read as u64;
         }
         let digest = hasher.finish();
@@ -154,9 +154,10 @@ impl Writer {
             digest: Digest::of(&bytes),
         };
         sound::check(&index, &place)?;
-        self.out.write_all(&bytes)?;
-        self.out.write_all(&place.to_bytes())?;
-        self.out.write_all_at(&place.to_bytes(), self.slot)?;
+        let out = &mut self.out;
+        let written = out.write_all(&bytes).and_then(|()| out.write_all(&place.to_bytes()));
+        let written = written.and_then(|()| out.write_all_at(&place.to_bytes(), self.slot));
+        written.map_err(PackError::Unwritable)?;
         Ok(Summary { place, blobs })
     }
 
@@ -166,7 +167,7 @@ impl Writer {
             return Ok(*number);
         }
         let offset = self.at;
-        self.out.write_all(stored)?;
+        self.out.write_all(stored).map_err(PackError::Unwritable)?;
         self.at += stored.len() as u64;
         self.note(Blob { offset, stored: stored.len() as u64, length, coding, digest })
     }

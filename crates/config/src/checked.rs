@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use app::{
-    App, AppAddress, AppEnvironment, AppProtocol, AppResources, AppRun, Recycle, Sticky, WorkerCount,
+    App, AppAddress, AppData, AppEnvironment, AppProtocol, AppResources, AppRun, Recycle, Sticky, WorkerCount,
 };
 use limit::{Limit, Priority, RateLimit};
 pub use network::Network;
@@ -57,6 +57,8 @@ pub struct Global {
     pub http_port: u16,
     /// The port that `https://` means.
     pub https_port: u16,
+    /// `data_dir`: where everything lies that must survive an upgrade, absolute; `None`: the default of the system.
+    pub data_directory: Option<PathBuf>,
 }
 
 /// The admin endpoint.
@@ -66,6 +68,8 @@ pub enum Admin {
     Off,
     /// Served here.
     Address(SocketAddr),
+    /// Nothing is configured: served here, or at the next free port behind it.
+    Default(SocketAddr),
 }
 
 /// One address to listen on.
@@ -387,6 +391,8 @@ pub struct FileServer {
     pub dotfiles: bool,
     /// Symbolic links that leave the root are followed.
     pub follow_outside: bool,
+    /// Builds before the latest one whose hashed assets are still served.
+    pub keep_releases: usize,
 }
 
 /// `spa`
@@ -402,6 +408,8 @@ pub struct Spa {
     pub dotfiles: bool,
     /// Symbolic links that leave the root are followed.
     pub follow_outside: bool,
+    /// Builds before the latest one whose hashed assets are still served.
+    pub keep_releases: usize,
 }
 
 /// One access log.
@@ -409,8 +417,23 @@ pub struct Spa {
 pub struct AccessLog {
     /// Where its JSON lines go.
     pub output: LogOutput,
+    /// When a file is rotated; `None` where it never is.
+    pub roll: Option<LogRoll>,
     /// Only for these hosts; empty means all of the site.
     pub hosts: Vec<String>,
+}
+
+/// Rotation of a log file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogRoll {
+    /// Bytes that a file may have.
+    pub size: u64,
+    /// Rotated files that are kept.
+    pub keep: usize,
+    /// How long they are kept.
+    pub keep_for: Duration,
+    /// They are compressed with gzip.
+    pub compress: bool,
 }
 
 /// Where log lines go.

@@ -52,6 +52,12 @@ pub const APP_WORKERS_MAX: u64 = 256;
 /// both sides, of which a lane has some more than this.
 pub const APP_CONCURRENCY_MAX: u64 = 4096;
 
+/// Builds whose hashed assets are kept beside the latest one. Bytes and age bound them further.
+pub const KEEP_RELEASES_MAX: u64 = 100;
+
+/// Bytes of the name of a data folder. A name of a file system has at most 255.
+pub const APP_DATA_NAME_BYTES_MAX: usize = 64;
+
 /// Requests that wait for an application. Each holds a client's connection open.
 pub const APP_QUEUE_MAX: u64 = 100_000;
 

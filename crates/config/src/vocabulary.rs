@@ -61,7 +61,7 @@ pub(crate) const DIRECTIVE_ORDER: [&str; 48] = [
 ];
 
 /// Caddy's global options.
-pub(crate) const GLOBAL_OPTIONS: [&str; 48] = [
+pub(crate) const GLOBAL_OPTIONS: [&str; 49] = [
     "acme_ca",
     "acme_ca_root",
     "acme_dns",
@@ -105,6 +105,7 @@ pub(crate) const GLOBAL_OPTIONS: [&str; 48] = [
     "tls_resolvers",
     // Ours.
     "connections_per_address",
+    "data_dir",
     "limit",
     "memory",
     "threads",

@@ -29,6 +29,9 @@ pub struct AskHead<'a> {
     /// The connection should become a tunnel: `fields` name the protocol in `Upgrade`, and
     /// `Connection: upgrade` is added.
     pub upgrade: bool,
+    /// The sender takes trailers behind a chunked answer: `TE: trailers` is added, with the connection option that has to
+    /// go with it (RFC 9110 section 10.1.4).
+    pub trailers: bool,
 }
 
 /// A head that was read.
@@ -149,9 +152,12 @@ impl ClientCodec {
             }
             BodyLength::None => {}
         }
-        if ask.upgrade {
-            out.extend_from_slice(b"Connection: upgrade\r\n");
-        }
+        out.extend_from_slice(match (ask.upgrade, ask.trailers) {
+            (false, false) => b"",
+            (true, false) => b"Connection: upgrade\r\n",
+            (false, true) => b"TE: trailers\r\nConnection: TE\r\n",
+            (true, true) => b"TE: trailers\r\nConnection: upgrade, TE\r\n",
+        });
         out.extend_from_slice(b"\r\n");
         self.upgrade = ask.upgrade;
         self.writer = BodyWriter::new(ask.body);
@@ -339,7 +345,7 @@ impl ClientCodec {
             AnswerBody::Chunked => BodyReader::new(BodyLength::Chunked),
             AnswerBody::UntilClose => BodyReader::until_close(),
         };
-        self.keep_alive = framing::keeps_alive(&head.fields, head.version)
+        self.keep_alive = framing::keeps_alive(&head.fields, head.version)?
             && self.answer_body != AnswerBody::UntilClose
             // Tunnel bytes may be on their way already, to be read as the next request.
             && !self.upgrade

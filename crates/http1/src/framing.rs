@@ -42,18 +42,28 @@ pub(crate) fn declared_length(
     Ok(BodyLength::Chunked)
 }
 
+/// Members of Connection in one head; beyond it 431. Each names a field that stays behind, and is compared with every
+/// field; real heads have two or three.
+const CONNECTION_OPTIONS_MAX: usize = 32;
+
 /// Whether the sender of this head allows another message on the connection (RFC 9112 section 9.3).
-pub(crate) fn keeps_alive(fields: &Fields, version: Version) -> bool {
+pub(crate) fn keeps_alive(fields: &Fields, version: Version) -> Result<bool, Refusal> {
     let mut values = fields.get_all(Known::Connection);
-    let Some(first) = values.next() else { return version == Version::Http11 };
+    let Some(first) = values.next() else { return Ok(version == Version::Http11) };
     // What browsers send with every request is not taken apart.
     if first.eq_ignore_ascii_case(b"keep-alive") && values.next().is_none() {
-        return true;
+        return Ok(true);
     }
-    if fields.lists(Known::Connection, b"close") {
-        return false;
+    let (mut count, mut closes, mut keeps) = (0, false, version == Version::Http11);
+    for member in fields.get_all(Known::Connection).flat_map(grammar::list_members) {
+        count += 1;
+        if count > CONNECTION_OPTIONS_MAX {
+            return Err(Refusal::TooManyConnectionOptions);
+        }
+        closes |= member.eq_ignore_ascii_case(b"close");
+        keeps |= member.eq_ignore_ascii_case(b"keep-alive");
     }
-    version == Version::Http11 || fields.lists(Known::Connection, b"keep-alive")
+    Ok(keeps && !closes)
 }
 
 /// RFC 9112 section 6.3 item 5 lets a recipient take a list of equal values; we take none within one line.

@@ -34,4 +34,4 @@ pub use limits::Limits;
 pub use refuse::Refusal;
 pub use response::ResponseHead;
 pub use send::reason;
-pub use server::{AnswerHead, EofMeaning, Next, ServerCodec};
+pub use server::{AnswerHead, BodyEnd, EofMeaning, Next, ServerCodec};

@@ -59,6 +59,8 @@ pub enum Refusal {
     HeadTooLarge,
     /// More fields than allowed.
     TooManyFields,
+    /// More members of Connection than allowed.
+    TooManyConnectionOptions,
     /// A target over its bound.
     TargetTooLong,
     /// A chunk size that is not hexadecimal, or has more digits than 64 bits need.
@@ -75,7 +77,7 @@ pub enum Refusal {
     TrailersTooLarge,
     /// A trailer field that decides framing or routing.
     ForbiddenTrailer,
-    /// A version that is neither HTTP/1.0 nor HTTP/1.1.
+    /// A major version other than 1; an answer's minor version other than 0 and 1, too.
     UnsupportedVersion,
     /// The connection ended inside a message.
     UnexpectedEnd,
@@ -116,6 +118,7 @@ impl Refusal {
         Refusal::HostDisagrees,
         Refusal::HeadTooLarge,
         Refusal::TooManyFields,
+        Refusal::TooManyConnectionOptions,
         Refusal::TargetTooLong,
         Refusal::BadChunkSize,
         Refusal::BadChunkExtension,
@@ -135,7 +138,10 @@ impl Refusal {
     pub const fn status(self) -> u16 {
         match self {
             Refusal::TargetTooLong => 414,
-            Refusal::HeadTooLarge | Refusal::TooManyFields | Refusal::TrailersTooLarge => 431,
+            Refusal::HeadTooLarge
+            | Refusal::TooManyFields
+            | Refusal::TooManyConnectionOptions
+            | Refusal::TrailersTooLarge => 431,
             Refusal::UnknownTransferCoding | Refusal::MethodTooLong => 501,
             Refusal::UnsupportedVersion => 505,
             Refusal::OutOfOrder => 500,
@@ -165,7 +171,9 @@ impl Refusal {
             }
             Refusal::BadHost => "RFC 9110 section 4.2.4",
             Refusal::HostDisagrees => "RFC 9112 section 3.2.2",
-            Refusal::HeadTooLarge | Refusal::TooManyFields => "RFC 6585 section 5",
+            Refusal::HeadTooLarge | Refusal::TooManyFields | Refusal::TooManyConnectionOptions => {
+                "RFC 6585 section 5"
+            }
             Refusal::BadChunkSize | Refusal::BadChunkEnd => "RFC 9112 section 7.1",
             Refusal::BadChunkExtension | Refusal::ChunkLineTooLong | Refusal::ChunkExtensionsTooLarge => {
                 "RFC 9112 section 7.1.1"
@@ -207,6 +215,7 @@ impl Refusal {
             Refusal::HostDisagrees => "host_disagrees",
             Refusal::HeadTooLarge => "head_too_large",
             Refusal::TooManyFields => "too_many_fields",
+            Refusal::TooManyConnectionOptions => "too_many_connection_options",
             Refusal::TargetTooLong => "target_too_long",
             Refusal::BadChunkSize => "bad_chunk_size",
             Refusal::BadChunkExtension => "bad_chunk_extension",

@@ -64,6 +64,31 @@ pub struct ServerCodec {
     closing: bool,
 }
 
+/// A look at a body that is not read; see [`ServerCodec::body_end`].
+#[derive(Debug)]
+pub struct BodyEnd {
+    reader: BodyReader,
+    limits: Limits,
+    trailers: Vec<u8>,
+    /// Bytes that were looked at.
+    seen: usize,
+}
+
+impl BodyEnd {
+    /// Whether all of the body is in `input`, which begins where the body does and has only grown since the last call.
+    /// A body that is none counts as whole: reading it tells.
+    pub fn is_in(&mut self, input: &[u8]) -> bool {
+        loop {
+            let rest = input.get(self.seen..).unwrap_or_default();
+            match self.reader.read(rest, &self.limits, &mut self.trailers) {
+                Ok(BodyRead::NeedMore) => return false,
+                Ok(BodyRead::Data { consumed, .. }) => self.seen += consumed,
+                Ok(BodyRead::End { .. }) | Err(_) => return true,
+            }
+        }
+    }
+}
+
 /// What the answer needs to know of the current request. Replaced as a whole, so that nothing of one request
 /// is left for the next.
 #[derive(Debug, Clone, Copy)]
@@ -169,6 +194,11 @@ impl ServerCodec {
             Err(_) => self.closing = true,
         }
         read
+    }
+
+    /// Looks for the end of the current request's body, which stays unread.
+    pub fn body_end(&self) -> BodyEnd {
+        BodyEnd { reader: self.reader.clone(), limits: self.limits, trailers: Vec::new(), seen: 0 }
     }
 
     /// Whether nothing of the request's body is left to read.
@@ -310,10 +340,17 @@ impl ServerCodec {
             section_refusal: Refusal::HeadTooLarge,
             first_line_bytes: tokenise::request_line_bytes(&self.limits),
         };
-        let Some(length) = self.scan.find_end(rest, bounds)? else {
+        let found = self.scan.find_end(rest, bounds).map_err(|refusal| match refusal {
+            // RFC 9112 section 3: what made the line too long was no target.
+            Refusal::TargetTooLong if tokenise::begins_with_long_method(rest) => Refusal::MethodTooLong,
+            refusal => refusal,
+        });
+        let Some(length) = found? else {
             return Ok(None);
         };
-        let whole = rest.get(..length).unwrap_or_default();
+        let sent = rest.get(..length).unwrap_or_default();
+        let known = tokenise::as_known_version(sent);
+        let whole = known.as_deref().unwrap_or(sent);
         if tokenise::request(whole, &self.limits, head)?.is_none() {
             return Err(tokenise::request_fault(whole, &self.limits));
         }
@@ -387,7 +424,7 @@ impl Request {
         Ok(Request {
             version: head.version,
             body: framing::declared_length(&head.fields, head.version, framing::Repeated::Refused)?,
-            keep_alive: framing::keeps_alive(&head.fields, head.version),
+            keep_alive: framing::keeps_alive(&head.fields, head.version)?,
             expectation: if waits { Expectation::Waiting } else { Expectation::None },
             kind: match head.method {
                 Method::Head => Kind::Head,
@@ -413,4 +450,52 @@ impl Request {
 fn leading_empty_lines(input: &[u8]) -> usize {
     let lines = input.chunks_exact(2).take(EMPTY_LINES_MAX).take_while(|pair| *pair == b"\r\n").count();
     lines * 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(head: &str) -> ServerCodec {
+        let limits = Limits {
+            head_bytes: 1024,
+            target_bytes: 256,
+            fields: 16,
+            chunk_line_bytes: 64,
+            trailer_bytes: 256,
+        };
+        let mut codec = ServerCodec::new(limits);
+        let head = format!("POST / HTTP/1.1\r\nHost: a\r\n{head}\r\n\r\n");
+        assert_eq!(codec.read_head(head.as_bytes(), &mut RequestHead::new()), Ok(Some(head.len())));
+        codec
+    }
+
+    #[test]
+    fn the_end_of_a_body_is_seen_byte_by_byte_and_nothing_is_read() {
+        for (head, body) in [
+            ("Content-Length: 5", "hello"),
+            ("Transfer-Encoding: chunked", "5\r\nhello\r\n1;x=y\r\n!\r\n0\r\n\r\n"),
+            ("Transfer-Encoding: chunked", "0\r\nX-Sum: 1\r\n\r\n"),
+        ] {
+            let mut codec = asked(head);
+            let mut end = codec.body_end();
+            for length in 0..body.len() {
+                assert!(!end.is_in(&body.as_bytes()[..length]), "{body:?} {length}");
+            }
+            let more = format!("{body}GET ");
+            assert!(end.is_in(more.as_bytes()), "{body:?}");
+            assert!(!codec.body_is_read());
+            let mut at = 0;
+            while let Ok(BodyRead::Data { consumed, .. }) = codec.read_body(&more.as_bytes()[at..]) {
+                at += consumed;
+            }
+            assert!(codec.body_is_read());
+        }
+    }
+
+    #[test]
+    fn what_is_no_body_and_a_request_without_one_are_whole() {
+        assert!(asked("Accept: x").body_end().is_in(b""));
+        assert!(asked("Transfer-Encoding: chunked").body_end().is_in(b"no size\r\n"));
+    }
 }

@@ -51,7 +51,8 @@ fn parts(method: Method, target: &[u8]) -> Result<Parts, Refusal> {
     if method == Method::Connect {
         // RFC 9112 section 3.2.3: authority-form is CONNECT's only one; the port is not optional in it.
         check_authority(target)?;
-        if split_port(target).1.is_none() {
+        // RFC 9110 section 9.3.6: nor may it be empty.
+        if split_port(target).1.is_none_or(<[u8]>::is_empty) {
             return Err(Refusal::BadTarget);
         }
         let end = target.len();
@@ -77,7 +78,7 @@ fn parts(method: Method, target: &[u8]) -> Result<Parts, Refusal> {
 }
 
 /// Refuses an authority that is not `host [ ":" port ]`: no user information (RFC 9110 section 4.2.4), no
-/// empty host (section 4.2.1). A percent-encoded host is refused too, since it is a second spelling of a
+/// empty host (section 4.2.1). The port may be empty (RFC 3986 section 3.2.3). A percent-encoded host is refused too, since it is a second spelling of a
 /// site's name, and a comma, since it is what joined fields look like.
 fn check_authority(authority: &[u8]) -> Result<(), Refusal> {
     if authority.is_empty() {
@@ -87,7 +88,7 @@ fn check_authority(authority: &[u8]) -> Result<(), Refusal> {
     if host.is_empty() {
         return Err(Refusal::BadHost);
     }
-    if let Some(port) = port {
+    if let Some(port) = port.filter(|port| !port.is_empty()) {
         let number = if port.len() <= PORT_DIGITS_MAX { grammar::decimal(port) } else { None };
         if number.is_none_or(|number| number > u64::from(u16::MAX)) {
             return Err(Refusal::BadHost);
@@ -103,13 +104,13 @@ fn check_authority(authority: &[u8]) -> Result<(), Refusal> {
 }
 
 /// Whether two authorities name the same place: case does not matter (RFC 9110 section 4.2.3), nor does a
-/// port that is the default of its scheme.
+/// port that is the default of its scheme, as an empty one is (RFC 3986 section 6.2.3).
 fn same_authority(scheme_port: &[u8], one: &[u8], other: &[u8]) -> bool {
     let (one_host, one_port) = split_port(one);
     let (other_host, other_port) = split_port(other);
-    one_host.eq_ignore_ascii_case(other_host)
-        && grammar::decimal(one_port.unwrap_or(scheme_port))
-            == grammar::decimal(other_port.unwrap_or(scheme_port))
+    let number =
+        |port: Option<&[u8]>| grammar::decimal(port.filter(|port| !port.is_empty()).unwrap_or(scheme_port));
+    one_host.eq_ignore_ascii_case(other_host) && number(one_port) == number(other_port)
 }
 
 /// Where the Host field's value stands, after it was checked (RFC 9112 section 3.2).

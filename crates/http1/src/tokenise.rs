@@ -150,6 +150,21 @@ fn crlf_after(head: &[u8], from: usize) -> Option<usize> {
     (head.get(at) == Some(&b'\r') && head.get(at + 1) == Some(&b'\n')).then_some(at + 2)
 }
 
+/// The head as one of HTTP/1.1, where its request line names a higher minor version: RFC 9110 section 2.5 has it
+/// processed as the highest version that the recipient knows. `None` for every other head.
+pub(crate) fn as_known_version(head: &[u8]) -> Option<Vec<u8>> {
+    let line = head_lines(head).next()?;
+    let [.., b' ', b'H', b'T', b'T', b'P', b'/', b'1', b'.', b'2'..=b'9'] = line else { return None };
+    let mut known = head.to_vec();
+    *known.get_mut(line.len() - 1)? = b'1';
+    Some(known)
+}
+
+/// Whether a request line begins with a method over its bound, wherever it ends.
+pub(crate) fn begins_with_long_method(line: &[u8]) -> bool {
+    line.get(..=METHOD_BYTES_MAX).is_some_and(grammar::is_token)
+}
+
 /// What is wrong with a whole request head that [`request`] did not take. The lines are known to end in
 /// CRLF. Errors are named in the order of the lines.
 pub(crate) fn request_fault(head: &[u8], limits: &Limits) -> Refusal {
@@ -198,8 +213,6 @@ fn request_line(line: &[u8]) -> Result<(), Refusal> {
     }
     match version {
         b"HTTP/1.0" | b"HTTP/1.1" => {}
-        // RFC 9110 section 2.5 would read a higher minor version as 1.1; there is none, and what follows
-        // in such a message is anyone's guess.
         [b'H', b'T', b'T', b'P', b'/', major, b'.', minor]
             if major.is_ascii_digit() && minor.is_ascii_digit() =>
         {

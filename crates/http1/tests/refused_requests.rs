@@ -65,15 +65,25 @@ fn each_bound_of_a_head_holds_to_the_byte() {
     with_bounds(request, over, Some(Refusal::HeadTooLarge));
     with_bounds(request, Limits { target_bytes: 8, ..fits }, Some(Refusal::TargetTooLong));
     with_bounds(request, Limits { fields: 1, ..fits }, Some(Refusal::TooManyFields));
+    let options =
+        |count| format!("GET / HTTP/1.1\r\nHost: h\r\nConnection: {}\r\n\r\n", "a, ,".repeat(count));
+    with_bounds(options(32).as_bytes(), Limits::default(), None);
+    with_bounds(options(33).as_bytes(), Limits::default(), Some(Refusal::TooManyConnectionOptions));
+    assert_eq!(Refusal::TooManyConnectionOptions.status(), 431);
     assert_eq!(Refusal::HeadTooLarge.status(), 431);
     assert_eq!(Refusal::TooManyFields.status(), 431);
     assert_eq!(Refusal::TargetTooLong.status(), 414);
 }
 
 #[test]
-fn an_endless_target_or_head_is_refused_before_its_end() {
+fn an_endless_method_target_or_head_is_refused_before_its_end() {
     let target = [b"GET /".as_slice(), &[b'a'; 70_000]].concat();
     with_bounds(&target, Limits::default(), Some(Refusal::TargetTooLong));
+    let method = [b'A'; 70_000];
+    with_bounds(&method, Limits::default(), Some(Refusal::MethodTooLong));
+    let method = [&method[..9_000], b" / HTTP/1.1\r\nHost: h\r\n\r\n"].concat();
+    with_bounds(&method, Limits::default(), Some(Refusal::MethodTooLong));
+    assert_eq!(Refusal::MethodTooLong.status(), 501);
     let head = [b"GET / HTTP/1.1\r\nA: ".as_slice(), &[b'a'; 70_000]].concat();
     with_bounds(&head, Limits::default(), Some(Refusal::HeadTooLarge));
     let fields =

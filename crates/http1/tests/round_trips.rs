@@ -80,7 +80,7 @@ proptest! {
         for (request, answer) in exchanges {
             let mut wire = Vec::new();
             let fields = b"Host: h\r\nX-A: b\r\n";
-            let ask = AskHead { method: b"POST", target: b"/a?b", fields, body: request.length(), upgrade: false };
+            let ask = AskHead { method: b"POST", target: b"/a?b", fields, body: request.length(), upgrade: false, trailers: false };
             client.write_request_head(&mut wire, ask).expect("reusable");
             request.pieces.iter().for_each(|piece| client.write_data(&mut wire, piece));
             client.finish(&mut wire, request.trailers);

@@ -309,12 +309,37 @@ fn every_form_of_target_is_taken_apart() {
         ("GET /a HTTP/1.0", b"/a", None, None),
         ("OPTIONS * HTTP/1.1\r\nHost: h", b"*", None, host),
         ("CONNECT h:443 HTTP/1.1\r\nHost: h:443", b"", None, Some(b"h:443")),
+        ("GET / HTTP/1.1\r\nHost: h:", b"/", None, Some(b"h:")),
+        ("GET / HTTP/1.1\r\nHost: [::1]:", b"/", None, Some(b"[::1]:")),
+        ("GET http://h:/a HTTP/1.1\r\nHost: h:80", b"/a", None, Some(b"h:")),
+        ("GET https://h/a HTTP/1.1\r\nHost: h:", b"/a", None, host),
         ("GET / HTTP/1.1\r\nHost: [::1]:8080", b"/", None, Some(b"[::1]:8080")),
     ];
     for (request, path, query, host) in rows {
         let (_, head) = ask(&format!("{request}\r\n\r\n"));
         assert_eq!((head.path(), head.query(), head.host()), (*path, *query, *host), "{request}");
         assert_eq!(head.target(), request.split(' ').nth(1).unwrap_or_default().as_bytes());
+    }
+}
+
+/// RFC 9110 section 2.5.
+#[test]
+fn a_higher_minor_version_is_read_as_1_1_at_every_cut() {
+    let request = |version: &str| {
+        format!(
+            "POST /a?b {version}\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n\
+             GET /c {version}\r\nHost: h\r\nConnection: close\r\n\r\n"
+        )
+    };
+    let expected = drive::serve_at_once(request("HTTP/1.1").as_bytes(), Limits::default());
+    assert_eq!((expected.seen.len(), expected.refused), (2, None));
+    for version in ["HTTP/1.2", "HTTP/1.9"] {
+        let request = request(version);
+        for cut in 0..request.len() {
+            let outcome = drive::serve(request.as_bytes(), Limits::default(), cut, 1);
+            assert_eq!(outcome, expected, "{version} cut at {cut}");
+        }
+        assert_eq!(ask("GET / HTTP/1.2\r\nHost: h\r\n\r\n").1.version(), Version::Http11);
     }
 }
 

@@ -223,6 +223,7 @@ impl Exchange<'_> {
             fields: lines,
             body: ask.body_length(),
             upgrade: false,
+            trailers: false,
         };
         line.codec.write_request_head(&mut out, head).map_err(AskError::Malformed)?;
         if let Some(body) = &ask.body {

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::UCred;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::Value;
@@ -46,7 +47,7 @@ pub(crate) fn ask_within(
     path: &str,
 ) -> Result<Answer, ClientError> {
     let failed = |error: std::io::Error| ClientError::Failed(error.to_string());
-    let mut stream = UnixStream::connect(socket).map_err(|error| match error.kind() {
+    let (mut stream, _) = connect(socket).map_err(|error| match error.kind() {
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => ClientError::NobodyThere,
         _ => failed(error),
     })?;
@@ -61,11 +62,23 @@ pub(crate) fn ask_within(
         .ok_or_else(|| ClientError::Failed("what answers there is no onehop, or it was cut off".into()))
 }
 
-/// Process id of whoever listens on a socket; none where nobody does.
+/// Process id of the server that listens on a socket, if there is one that is trusted.
 pub(crate) fn listener_pid(socket: &Path) -> Option<i32> {
-    let stream = UnixStream::connect(socket).ok()?;
-    // The kernel keeps who called listen(): no need to ask, and a hung server is seen too.
-    Some(socket_peercred(&stream).ok()?.pid.as_raw_nonzero().get())
+    Some(connect(socket).ok()?.1.pid.as_raw_nonzero().get())
+}
+
+/// Connects to a server of this user or of root; root may ask the server of any user. The kernel keeps the
+/// credentials of the process that called listen(), so a hung server is seen, too.
+fn connect(socket: &Path) -> std::io::Result<(UnixStream, UCred)> {
+    let stream = UnixStream::connect(socket)?;
+    let peer = socket_peercred(&stream)?;
+    let own = rustix::process::geteuid();
+    if peer.uid == own || peer.uid.is_root() || own.is_root() {
+        return Ok((stream, peer));
+    }
+    let (pid, uid) = (peer.pid.as_raw_nonzero(), peer.uid.as_raw());
+    let reason = format!("process {pid} of user {uid} listens there, which is neither this user nor root");
+    Err(std::io::Error::new(ErrorKind::PermissionDenied, reason))
 }
 
 /// A process that is watched until it ends.

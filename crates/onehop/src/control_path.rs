@@ -21,21 +21,32 @@ use rustix::fs::Access;
 /// Bytes of the path of a Unix socket, without the zero at its end (`sun_path` of Linux, unix(7)).
 const SOCKET_PATH_BYTES_MAX: usize = 107;
 
-/// Bytes of [`name_for`]: sixteen digits and the ending.
-const NAME_BYTES: usize = 21;
+/// Bytes of the longest name: sixteen digits, a process id of ten behind a hyphen, and the ending.
+const NAME_BYTES_MAX: usize = 32;
 
 /// The socket of the onehop that was started with `subject` (a file, or a folder): where there is one, else where it
 /// usually lies.
-pub(crate) fn for_subject(subject: &Path) -> PathBuf {
+///
+/// # Errors
+/// Where another user may have made what lies in the usual folder.
+pub(crate) fn for_subject(subject: &Path) -> io::Result<PathBuf> {
     let (usual, others) = folders();
     let name = name_for(subject);
-    let usual = usual.join(&name);
-    if usual.exists() {
-        return usual;
+    let is_usual_safe = check_existing(&usual);
+    let safe = others.into_iter().filter(|folder| check_folder(folder).is_ok());
+    let usual_if_safe = is_usual_safe.is_ok().then(|| usual.clone());
+    let found =
+        usual_if_safe.into_iter().chain(safe).map(|folder| folder.join(&name)).find(|path| path.exists());
+    match found {
+        Some(found) => Ok(found),
+        None => is_usual_safe.map(|()| usual.join(name)),
     }
-    // What others have put there in our name is not ours.
-    let found = others.into_iter().filter(|folder| check_folder(folder).is_ok());
-    found.map(|folder| folder.join(&name)).find(|socket| socket.exists()).unwrap_or(usual)
+}
+
+/// Another socket in the same folder, for a process that serves a subject whose socket another process has.
+pub(crate) fn beside(socket: &Path) -> PathBuf {
+    let name = socket.file_stem().unwrap_or_default().to_string_lossy();
+    socket.with_file_name(format!("{name}-{}.sock", std::process::id()))
 }
 
 /// Where the socket of an onehop that starts with `subject` is to lie: in the first place where its folder can be made,
@@ -72,11 +83,13 @@ fn prepare_folder(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// The sockets in this user's folders, whether anybody answers there or not.
+/// The sockets in this user's folders, whether a server answers there or not.
 pub(crate) fn all() -> Vec<PathBuf> {
     let (usual, others) = folders();
     let safe = others.into_iter().filter(|folder| check_folder(folder).is_ok());
-    let mut paths: Vec<PathBuf> = std::iter::once(usual)
+    let usual = Some(usual).filter(|usual| check_existing(usual).is_ok());
+    let mut paths: Vec<PathBuf> = usual
+        .into_iter()
         .chain(safe)
         .filter_map(|folder| fs::read_dir(folder).ok())
         .flat_map(Iterator::flatten)
@@ -94,7 +107,7 @@ fn folders() -> (PathBuf, Vec<PathBuf>) {
     let everywhere = ["/tmp", "/dev/shm"].map(PathBuf::from).into_iter();
     let others = everywhere.chain(unpack_places()).map(|place| place.join(&name));
     // A longer path names no socket.
-    let fits = |folder: &PathBuf| folder.as_os_str().len() + 1 + NAME_BYTES <= SOCKET_PATH_BYTES_MAX;
+    let fits = |folder: &PathBuf| folder.as_os_str().len() + 1 + NAME_BYTES_MAX <= SOCKET_PATH_BYTES_MAX;
     let others = others.filter(|folder| *folder != usual && fits(folder)).collect();
     (usual, others)
 }
@@ -117,6 +130,20 @@ fn folder() -> PathBuf {
         return session.join("onehop");
     }
     PathBuf::from(format!("/tmp/onehop-{}", user.as_raw()))
+}
+
+/// The usual folder, which may be missing. systemd makes /run/onehop for a service of another user, and only root
+/// can make anything in /run: there root trusts every folder that others cannot write to.
+fn check_existing(usual: &Path) -> io::Result<()> {
+    let is_of_service = || {
+        rustix::process::geteuid().is_root()
+            && usual.parent() == Some(Path::new("/run"))
+            && fs::symlink_metadata(usual).is_ok_and(|folder| folder.is_dir() && folder.mode() & 0o022 == 0)
+    };
+    match check_folder(usual) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound || is_of_service() => Ok(()),
+        checked => checked,
+    }
 }
 
 /// In /tmp anybody may have made the folder first: it must be ours, no link, and closed to others.
@@ -165,7 +192,11 @@ mod tests {
         let here = std::env::current_dir().expect("a working directory");
         assert_eq!(name_for(Path::new("Cargo.toml")), name_for(&here.join("src/../Cargo.toml")));
         assert_ne!(name_for(Path::new("Cargo.toml")), name_for(Path::new("src")));
-        assert_eq!(name_for(&here).len(), NAME_BYTES);
+        assert_eq!(name_for(&here).len(), "0123456789abcdef.sock".len());
+        assert!(
+            beside(Path::new("/run/0123456789abcdef.sock")).as_os_str().len()
+                <= "/run/".len() + NAME_BYTES_MAX
+        );
     }
 
     #[test]

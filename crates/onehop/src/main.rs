@@ -22,8 +22,6 @@ mod watch;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::arguments::{Arguments, Command};
 use crate::failure::Failure;
 
@@ -46,15 +44,17 @@ fn main() -> ExitCode {
             Err(error) => Err(commands::packed::unusable(&error)),
         }
     };
-    match done {
+    let code = match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.show(),
-    }
+    };
+    report::finish();
+    code
 }
 
 fn obey() -> Result<(), Failure> {
     // A wrong option ends here, with exit code 2.
-    let arguments = Arguments::parse();
+    let arguments = Arguments::read();
     match &arguments.command {
         Command::Run(run) => commands::run::run(run),
         Command::Serve(serve) => commands::serve::serve(serve),
@@ -72,5 +72,9 @@ fn obey() -> Result<(), Failure> {
         Command::Try(asked) => commands::trial::trial(asked),
         Command::Completions(completions) => commands::pages::completions(completions),
         Command::Man(man) => commands::pages::manual(man),
+        Command::Version => {
+            commands::pages::version();
+            Ok(())
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Signals: SIGHUP reads the configuration again, SIGTERM and SIGINT stop, a second SIGINT ends at once.
+//! Signals: SIGHUP reads the configuration again, SIGUSR1 opens log files anew, SIGTERM and SIGINT stop, a second SIGINT ends at once.
 
 use std::io;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use onehop_load::measure::Tree;
 use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1};
 use signal_hook::iterator::Signals;
 
 /// A second interrupt counts only after this: a wrapper often passes on the one that the terminal has
@@ -21,6 +21,8 @@ const SAME_INTERRUPT: Duration = Duration::from_millis(150);
 pub(crate) enum Wish {
     /// Read the configuration again.
     Reload,
+    /// Open the files of access logs anew.
+    ReopenLogs,
     /// Stop.
     Stop,
     /// The server has begun to stop by itself, or through its control socket.
@@ -79,20 +81,26 @@ fn end_children() {
     reason = "a person who interrupts twice, or before anything is served, wants the end now"
 )]
 pub(crate) fn listen(wishes: Sender<Wish>, serving: Arc<AtomicBool>) -> io::Result<()> {
-    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM, SIGUSR1])?;
     thread::Builder::new().name("signals".into()).spawn(move || {
         let mut stop_was_asked: Option<Instant> = None;
         for signal in signals.forever() {
+            // An error means that the main thread is past listening: it is stopping.
             if signal == SIGHUP {
-                // An error means that the main thread is past listening: it is stopping.
                 let _ = wishes.send(Wish::Reload);
                 continue;
             }
+            if signal == SIGUSR1 {
+                let _ = wishes.send(Wish::ReopenLogs);
+                continue;
+            }
             if !serving.load(Ordering::Acquire) {
+                crate::report::finish();
                 std::process::exit(0);
             }
             if signal == SIGINT && stop_was_asked.is_some_and(|asked| asked.elapsed() > SAME_INTERRUPT) {
                 crate::report::write_line("interrupted again: ending at once");
+                crate::report::finish();
                 std::process::exit(1);
             }
             stop_was_asked.get_or_insert_with(Instant::now);

@@ -1,20 +1,20 @@
-//! `--watch`: looks whether a file has changed that the configuration was read from, or that an
-//! application is made of.
+//! `--watch`: looks whether a file has changed that the configuration was read from, or that an application has loaded.
+//! Of an application that does not run, any source in its folder may be what it waits for.
 //!
 //! Looks at files a few times a second instead of asking the kernel for events: that sees a rename over
 //! the file, a link that was turned and a network file system alike. Never reads a file.
 
 use std::collections::HashMap;
-use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use onehop_config::checked::{AppRun, Checked, Step};
+use onehop_server::control::AppFiles;
+use onehop_server::control::loaded::{FileState, Files, sources};
 
 use crate::signals::Wish;
 
@@ -25,32 +25,31 @@ const LOOK_PERIOD: Duration = Duration::from_millis(250);
 /// Where looking takes long, it is done less often: it may take this part of a core's time.
 const LOOK_SHARE: u32 = 20;
 
-/// Files of applications that are looked at. A project's own sources are a few hundred; whoever has
-/// more has taken a folder that holds other things.
-const FILES_MAX: usize = 5000;
-
-/// Folders within folders that are looked into; bounds what links in a circle cost.
-const DEPTH_MAX: usize = 16;
-
-/// Endings of files that applications are made of. Data (JSON, databases, logs) is not among them: an
-/// application that writes such a file would be restarted by itself for ever.
-const ENDINGS: [&str; 8] = ["mjs", "js", "cjs", "mts", "ts", "cts", "jsx", "tsx"];
-
 /// What a process was made from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Watched {
     /// Files of the configuration; one that appears here has been read already.
     files: Vec<PathBuf>,
-    /// Single files of applications: environments, programs.
-    app_files: Vec<PathBuf>,
-    /// Folders with sources.
-    folders: Vec<PathBuf>,
-    /// Folders within them that are served, not run.
+    apps: Vec<WatchedApp>,
+    /// Folders that are served, not run.
     served: Vec<PathBuf>,
+}
+
+/// What an application is made of, as far as its settings say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct WatchedApp {
+    name: String,
+    /// Environments, its file or program.
+    files: Vec<PathBuf>,
+    /// Where its sources are.
+    folder: Option<PathBuf>,
 }
 
 /// What is watched at present.
 pub(crate) type Watching = Arc<Mutex<Watched>>;
+
+/// What applications have loaded, once there is a server.
+pub(crate) type Apps = Arc<OnceLock<AppFiles>>;
 
 impl Watched {
     /// These files alone.
@@ -62,22 +61,22 @@ impl Watched {
     pub(crate) fn of(files: Vec<PathBuf>, checked: &Checked) -> Self {
         let mut watched = Self { files, ..Self::default() };
         for app in checked.apps() {
-            watched.app_files.extend(app.environment.files.iter().cloned());
-            match &app.run {
+            let mut files = app.environment.files.clone();
+            let folder = match &app.run {
                 AppRun::Handler { file, .. } => {
-                    watched.app_files.push(file.clone());
+                    files.push(file.clone());
                     let own = file.parent().map(Path::to_path_buf);
                     // A working directory elsewhere says nothing about sources.
-                    let folder =
-                        if file.starts_with(&app.directory) { Some(app.directory.clone()) } else { own };
-                    watched.folders.extend(folder);
+                    if file.starts_with(&app.directory) { Some(app.directory.clone()) } else { own }
                 }
                 // What it is made of is not known; many of them watch that themselves.
-                AppRun::Command { line } => watched
-                    .app_files
-                    .extend(line.iter().map(PathBuf::from).filter(|word| word.is_absolute()).take(1)),
-                AppRun::Elsewhere { .. } => {}
-            }
+                AppRun::Command { line } => {
+                    files.extend(line.iter().map(PathBuf::from).filter(|word| word.is_absolute()).take(1));
+                    None
+                }
+                AppRun::Elsewhere { .. } => None,
+            };
+            watched.apps.push(WatchedApp { name: app.name.clone(), files, folder });
             watched.served.extend(app.files.clone());
         }
         checked.each_step(|step| match step {
@@ -89,36 +88,35 @@ impl Watched {
             _ => {}
         });
         // A folder that is served as a whole may be where the sources are, too.
-        let Self { served, folders, .. } = &mut watched;
-        served.retain(|served| !folders.iter().any(|folder| folder.starts_with(served)));
+        let Self { served, apps, .. } = &mut watched;
+        let folders = || apps.iter().filter_map(|app| app.folder.as_ref());
+        served.retain(|served| !folders().any(|folder| folder.starts_with(served)));
         watched
     }
 }
 
-/// Sends a wish to reload after every change, for as long as somebody listens.
-pub(crate) fn start(watching: Watching, wishes: Sender<Wish>) -> io::Result<()> {
-    let mut watched = watching.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let mut read = look(&watched);
+/// Sends a wish to reload after every change, for as long as the other end is there.
+pub(crate) fn start(watching: Watching, apps: Apps, wishes: Sender<Wish>) -> io::Result<()> {
+    let look_now = move || {
+        let watched = watching.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let loaded = |name: &str| apps.get().and_then(|files| files(name));
+        look(&watched, loaded)
+    };
+    let mut read = look_now();
     thread::Builder::new().name("watch".into()).spawn(move || {
         let mut before = read.clone();
         let mut pause = LOOK_PERIOD;
         loop {
             thread::sleep(pause);
-            let wanted = watching.lock().unwrap_or_else(PoisonError::into_inner).clone();
             let begun = Instant::now();
-            let now = look(&wanted);
+            let now = look_now();
             pause = LOOK_PERIOD.max(begun.elapsed() * LOOK_SHARE);
-            if wanted != watched {
-                // A reload has just read this: what is new was read in this state.
-                let known = std::mem::replace(&mut read, now.clone());
-                read.extend(known.into_iter().filter(|(path, _)| now.contains_key(path)));
-                watched = wanted;
-            }
-            if read != now && now == before {
+            read.adopt(&now);
+            if read.differs(&now) && now == before {
                 if wishes.send(Wish::Reload).is_err() {
                     return;
                 }
-                read.clone_from(&now);
+                read = now.clone();
             }
             before = now;
         }
@@ -126,61 +124,69 @@ pub(crate) fn start(watching: Watching, wishes: Sender<Wish>) -> io::Result<()> 
     Ok(())
 }
 
-/// Device, inode, length and time of the last change of one file; `None` where it is missing.
-type Seen = Option<(u64, u64, u64, i64, i64)>;
+/// What was seen, by path.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Seen {
+    /// Single files, and in which state each is known to have been read, where it is.
+    files: HashMap<PathBuf, (FileState, Option<FileState>)>,
+    /// Folders with sources.
+    folders: HashMap<PathBuf, Files>,
+}
 
-fn look(watched: &Watched) -> HashMap<PathBuf, Seen> {
-    let named = watched.files.iter().chain(&watched.app_files);
-    let mut seen: HashMap<PathBuf, Seen> =
-        named.map(|path| (path.clone(), fs::metadata(path).ok().map(|file| state(&file)))).collect();
-    let bound = seen.len() + FILES_MAX;
-    for folder in &watched.folders {
-        look_into(folder, &watched.served, 0, bound, &mut seen);
+impl Seen {
+    /// Looks at what the other one looked at. What is new was read in the state in which it was loaded, else as it is.
+    fn adopt(&mut self, now: &Seen) {
+        for (folder, files) in &now.folders {
+            if !self.folders.contains_key(folder) {
+                let read =
+                    |path: &PathBuf, state: FileState| self.files.get(path).map_or(state, |(read, _)| *read);
+                let files = files.iter().map(|(path, state)| (path.clone(), read(path, *state))).collect();
+                self.folders.insert(folder.clone(), files);
+            }
+        }
+        self.files.retain(|path, _| now.files.contains_key(path));
+        self.folders.retain(|path, _| now.folders.contains_key(path));
+        for (path, (state, loaded)) in &now.files {
+            let read = loaded.filter(|loaded| *loaded != FileState::Unsure).unwrap_or(*state);
+            self.files.entry(path.clone()).or_insert((read, None));
+        }
+    }
+
+    fn differs(&self, now: &Seen) -> bool {
+        self.folders != now.folders
+            || now
+                .files
+                .iter()
+                .any(|(path, (state, _))| self.files.get(path).is_none_or(|(read, _)| read != state))
+    }
+}
+
+fn look(watched: &Watched, loaded: impl Fn(&str) -> Option<Arc<Files>>) -> Seen {
+    let mut seen = Seen::default();
+    let mut see = |path: &PathBuf, loaded: Option<FileState>| {
+        seen.files.entry(path.clone()).or_insert_with(|| (FileState::now(path), loaded));
+    };
+    watched.files.iter().for_each(|path| see(path, None));
+    for app in &watched.apps {
+        app.files.iter().for_each(|path| see(path, None));
+    }
+    for app in &watched.apps {
+        let Some(folder) = &app.folder else { continue };
+        match loaded(&app.name) {
+            Some(files) => files.iter().for_each(|(path, state)| see(path, Some(*state))),
+            None => {
+                // Of a folder with too many of them only what is named counts.
+                let found = sources(folder, &watched.served).unwrap_or_default();
+                seen.folders.insert(folder.clone(), found);
+            }
+        }
     }
     seen
 }
 
-/// Sources in a folder; what cannot be read is not there.
-fn look_into(
-    folder: &Path,
-    served: &[PathBuf],
-    depth: usize,
-    bound: usize,
-    seen: &mut HashMap<PathBuf, Seen>,
-) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    for entry in entries.filter_map(Result::ok) {
-        let (path, name) = (entry.path(), entry.file_name());
-        let name = name.to_string_lossy();
-        // Packages are installed, not written; tools keep their own things under names with a dot.
-        if seen.len() >= bound || name.starts_with('.') || name == "node_modules" || served.contains(&path) {
-            continue;
-        }
-        let is_source = name == "package.json"
-            || name.rsplit_once('.').is_some_and(|(_, ending)| ENDINGS.contains(&ending));
-        let kind = entry.file_type().ok();
-        let may_be_folder = kind.is_some_and(|kind| kind.is_dir() || kind.is_symlink());
-        if !is_source && !may_be_folder {
-            continue;
-        }
-        match fs::metadata(&path) {
-            Ok(file) if file.is_dir() && depth < DEPTH_MAX => {
-                look_into(&path, served, depth + 1, bound, seen)
-            }
-            Ok(file) if file.is_file() && is_source => {
-                seen.insert(path, Some(state(&file)));
-            }
-            _ => {}
-        }
-    }
-}
-
-fn state(file: &fs::Metadata) -> (u64, u64, u64, i64, i64) {
-    (file.dev(), file.ino(), file.size(), file.mtime(), file.mtime_nsec())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::sync::mpsc;
 
     use onehop_config::{FileKind, FileSource, load};
@@ -230,12 +236,39 @@ mod tests {
     #[test]
     fn sources_are_looked_at_and_packages_data_and_served_files_are_not() {
         let project = Project::new("sources");
-        let mut seen: Vec<String> = look(&project.watched())
+        let seen = look(&project.watched(), |_| None);
+        let in_folders = seen.folders.into_values().flat_map(Files::into_keys);
+        let mut seen: Vec<String> = seen
+            .files
             .into_keys()
+            .chain(in_folders)
             .map(|path| path.strip_prefix(&project.0).expect("inside").display().to_string())
             .collect();
         seen.sort();
+        seen.dedup();
         assert_eq!(seen, [".env", "Onehopfile", "api/server.mjs", "lib/orders.ts", "package.json"]);
+    }
+
+    #[test]
+    fn of_an_application_that_runs_only_what_it_has_loaded_is_looked_at() {
+        let project = Project::new("loaded");
+        let loaded = project.0.join("lib/orders.ts");
+        let files: Files = [(loaded.clone(), FileState::now(&loaded))].into();
+        let seen = look(&project.watched(), |_| Some(Arc::new(files.clone())));
+        assert!(seen.folders.is_empty());
+        let mut names: Vec<String> = seen
+            .files
+            .keys()
+            .map(|path| path.strip_prefix(&project.0).expect("inside").display().to_string())
+            .collect();
+        names.sort();
+        assert_eq!(names, [".env", "Onehopfile", "api/server.mjs", "lib/orders.ts"]);
+        // It changed between being loaded and being looked at for the first time.
+        project.write("lib/orders.ts", "// longer than before");
+        let now = look(&project.watched(), |_| Some(Arc::new(files.clone())));
+        let mut read = look(&project.watched(), |_| None);
+        read.adopt(&now);
+        assert!(read.differs(&now));
     }
 
     #[test]
@@ -243,7 +276,7 @@ mod tests {
         let project = Project::new("changes");
         let (send, wishes) = mpsc::channel();
         let watching: Watching = Arc::new(Mutex::new(project.watched()));
-        start(Arc::clone(&watching), send).expect("a thread");
+        start(Arc::clone(&watching), Apps::default(), send).expect("a thread");
         let patience = Duration::from_secs(20);
         for change in ["Onehopfile", ".env", "lib/orders.ts", "lib/new.mjs"] {
             project.write(

@@ -55,6 +55,42 @@ fn the_version_is_one_line() {
 }
 
 #[test]
+fn help_and_version_are_commands_too() {
+    for (words, option) in [
+        (&["help"][..], &["--help"][..]),
+        (&["help", "run"], &["run", "--help"]),
+        (&["help", "bench", "compare"], &["bench", "compare", "--help"]),
+        (&["version"], &["--version"]),
+    ] {
+        let [command, option] = [words, option].map(|arguments| Program::new(arguments).finish());
+        assert_eq!((command.code, command.stdout), (Some(0), option.stdout), "{words:?}");
+    }
+}
+
+#[test]
+fn words_of_other_servers_get_the_next_step() {
+    for (arguments, next_step) in [
+        (&["serve", ".", "--port", "80"][..], "`--listen :PORT`"),
+        (&["serve", ".", "--port=80"], "`--listen :PORT`"),
+        (&["app", "server.js", "-p", "80"], "`--listen :PORT`"),
+        (&["logs"], "standard error"),
+        (&["fmt"], "`onehop validate`"),
+        (&["listen", "80"], "write it into an Onehopfile"),
+        (&["start"], "`onehop run`"),
+        (&["file-server"], "`onehop serve DIR --browse`"),
+        (&["-t"], "`onehop validate`"),
+        (&["-s", "reload"], "`onehop reload`"),
+    ] {
+        let finished = onehop(arguments);
+        assert_eq!(finished.code, Some(2), "{arguments:?}");
+        assert!(finished.stderr.contains(next_step), "{arguments:?}: {}", finished.stderr);
+        assert_eq!(finished.stderr.matches("tip:").count(), 1, "{arguments:?}: {}", finished.stderr);
+    }
+    // The parser's own guess stays where the word is a slip.
+    assert!(onehop(&["stat"]).stderr.contains("'status'"));
+}
+
+#[test]
 fn wrong_usage_ends_with_2() {
     for arguments in [
         &[][..],
@@ -121,6 +157,46 @@ fn a_missing_root_names_the_folder_and_fails() {
     assert!(finished.stderr.contains("buil"), "asks whether it was built: {}", finished.stderr);
 }
 
+#[test]
+fn validate_finds_what_run_refuses() {
+    let site = |block: &str| format!("{{\n\tadmin off\n}}\nhttp://127.0.0.1:0 {{\n{block}\n}}\n");
+    for (block, place, reason) in [
+        ("\tspa ./dist", "Onehopfile:5: ", "there is no folder"),
+        ("\troot * ./site\n\tfile_server", "Onehopfile:5: ", "there is no folder"),
+        ("\thandle {\n\t\tspa ./Onehopfile\n\t}", "Onehopfile:6: ", "is not a folder"),
+        (
+            "\thandle_errors {\n\t\troot * ./errors\n\t\tfile_server\n\t}",
+            "Onehopfile:6: ",
+            "there is no folder",
+        ),
+        ("\trespond hi\n\tlog {\n\t\toutput file ./folder\n\t}", "Onehopfile: ", "it is a folder"),
+        ("\trespond hi\n\tlog {\n\t\toutput file ./Onehopfile/log\n\t}", "Onehopfile: ", "is not a folder"),
+        (
+            "\treverse_proxy https://127.0.0.1:9 {\n\t\ttransport http {\n\t\t\ttls_trust_pool file ./ca.pem\n\t\t}\n\t}",
+            "Onehopfile: ",
+            "ca.pem",
+        ),
+    ] {
+        let folder =
+            Folder::with(&[("Onehopfile", &*site(block)), ("folder/file", ""), ("ca.pem", "no certificate")]);
+        let run = finish_in(&folder, &["run"]);
+        assert_ne!(run.code, Some(0), "{block}: {}", run.stderr);
+        let validated = finish_in(&folder, &["validate"]);
+        assert_eq!(validated.code, Some(2), "{block}: {}", validated.stderr);
+        assert!(validated.stderr.contains(&format!("{place}error: ")), "{block}: {}", validated.stderr);
+        assert!(validated.stderr.contains(reason), "{block}: {}", validated.stderr);
+        assert_eq!(validated.stdout, "", "{block}");
+    }
+    let both = site("\tspa ./dist\n\thandle_errors {\n\t\troot * ./errors\n\t\tfile_server\n\t}");
+    let validated = finish_in(&Folder::with(&[("Onehopfile", &*both)]), &["validate"]);
+    assert_eq!(
+        validated.stderr.matches("there is no folder").count(),
+        2,
+        "all at once: {}",
+        validated.stderr
+    );
+}
+
 const BROKEN: &str =
     "http://localhost:8080 {\n\trooot ./dist\n\tfile_servr\n\tencode gzipp\n\tphp_fastcgi :9000\n}\n";
 
@@ -173,7 +249,7 @@ fn an_address_that_means_https_is_sound_and_run_refuses_it_with_the_ways_out() {
     assert_eq!(validated.code, Some(0), "{}", validated.stderr);
     let finished = finish_in(&folder, &["run"]);
     assert_eq!(finished.code, Some(2));
-    insta::assert_snapshot!(finished.stderr);
+    insta::assert_snapshot!(without_time(&finished.stderr));
     for way_out in [
         "http://app.example.com {\n\trespond hello\n}\n",
         "{\n\tauto_https off\n}\napp.example.com {\n\trespond hello\n}\n",
@@ -218,13 +294,10 @@ fn nobody_there_is_a_failure_that_says_so() {
     let folder = Folder::new();
     for command in ["reload", "stop", "status"] {
         let finished =
-            Program::new([command]).inside(folder.path()).with_env("XDG_RUNTIME_DIR", folder.path()).finish();
+            // Named: without a name it would be whichever one runs on this machine.
+            Program::new([command, "--config", "."]).inside(folder.path()).with_env("XDG_RUNTIME_DIR", folder.path()).finish();
         assert_eq!(finished.code, Some(1), "{command}");
-        assert!(
-            finished.stderr.starts_with("error: no onehop was started in this folder\n"),
-            "{}",
-            finished.stderr
-        );
+        assert!(finished.stderr.starts_with("error: no onehop runs with .\n"), "{}", finished.stderr);
     }
 }
 
@@ -264,20 +337,30 @@ fn an_address_that_is_taken_says_how_to_find_who_has_it() {
 
 /// The lines without what differs from run to run: ports and times. Compression goes on behind and tells
 /// its end whenever it comes.
+/// Events begin with the time, `2026-11-22T18:00:00Z`.
+fn without_time_of_line(line: &str) -> &str {
+    line.split_once("Z ").filter(|(time, _)| time.len() == 19).map_or(line, |(_, line)| line)
+}
+
+fn without_time(text: &str) -> String {
+    text.lines().map(|line| without_time_of_line(line).to_owned() + "\n").collect()
+}
+
 fn without_figures(text: &str) -> String {
-    let lines = text.lines().filter(|line| !line.starts_with("  compressed")).map(|line| {
-        let line = line
-            .split_once("(read in")
-            .map_or(line.to_owned(), |(line, _)| format!("{line}(read in [time])"));
-        let line =
-            line.split_once(" after ").map_or(line.clone(), |(line, _)| format!("{line} after [time]"));
-        ["127.0.0.1:", "localhost:"].iter().fold(line, |line, host| match line.split_once(host) {
-            Some((before, after)) => {
-                let after = after.trim_start_matches(|c: char| c.is_ascii_digit());
-                format!("{before}{host}[port]{after}")
-            }
-            None => line,
-        })
-    });
+    let lines =
+        text.lines().map(without_time_of_line).filter(|line| !line.starts_with("  compressed")).map(|line| {
+            let line = line
+                .split_once("(read in")
+                .map_or(line.to_owned(), |(line, _)| format!("{line}(read in [time])"));
+            let line =
+                line.split_once(" after ").map_or(line.clone(), |(line, _)| format!("{line} after [time]"));
+            ["127.0.0.1:", "localhost:"].iter().fold(line, |line, host| match line.split_once(host) {
+                Some((before, after)) => {
+                    let after = after.trim_start_matches(|c: char| c.is_ascii_digit());
+                    format!("{before}{host}[port]{after}")
+                }
+                None => line,
+            })
+        });
     lines.collect::<Vec<_>>().join("\n")
 }

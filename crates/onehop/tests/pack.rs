@@ -317,6 +317,124 @@ fn a_socket_in_a_project_and_what_never_runs_stay_out() {
     assert_eq!(bench.sources(), ["Onehopfile", "package.json", "server.mjs", "src/coverage/index.mjs"]);
 }
 
+/// A project whose folder has been worked in: rows, uploads, and what git ignores.
+fn worked_in() -> Bench {
+    let bench = Bench::with(&[
+        (
+            "Onehopfile",
+            "{\n\tadmin off\n}\nhttp://127.0.0.1:8080 {\n\tapp /api/* ./server.mjs\n\tspa ./dist\n}\n",
+        ),
+        ("package.json", r#"{"dependencies": {"a": "1"}}"#),
+        ("server.mjs", SERVER),
+        (".gitignore", "node_modules\n/dist/\ntmp/\n*.local\n/state\n.env\n!keep.local\n"),
+        ("data/notes.db", "rows"),
+        ("data/notes.db-wal", "rows"),
+        ("data/shop.SQLITE3", "rows"),
+        ("data/seed.json", "[]"),
+        ("data/level/CURRENT", "MANIFEST-000002\n"),
+        ("data/level/MANIFEST-000002", "rows"),
+        ("data/level/000005.ldb", "rows"),
+        ("data/lm/data.mdb", "rows"),
+        ("data/lm/lock.mdb", ""),
+        ("uploads/cat.jpg", "cat"),
+        ("public/Upload/dog.jpg", "dog"),
+        ("state/session.json", "{}"),
+        ("src/tmp/scratch.mjs", ""),
+        ("src/lib.mjs", ""),
+        ("notes.local", ""),
+        ("keep.local", ""),
+        (".env", "TOKEN=secret\n"),
+        ("dist/index.html", &page()),
+        ("dist/stats.db", "rows"),
+        ("node_modules/a/package.json", r#"{"name": "a", "version": "1.0.0"}"#),
+        ("node_modules/a/words.db", "part of the package"),
+        ("node_modules/a/dist/index.js", ""),
+    ]);
+    fs::create_dir(bench.project.join(".git")).expect("made");
+    bench
+}
+
+#[test]
+fn databases_upload_folders_and_what_git_ignores_stay_out_and_are_listed() {
+    let bench = worked_in();
+    let done = bench.packed(&[]);
+    insta::assert_snapshot!("left_out_data", bench.told(&done.stderr));
+    let expected = [
+        ".gitignore",
+        "Onehopfile",
+        "data/seed.json",
+        "dist/index.html",
+        "keep.local",
+        "node_modules/a/dist/index.js",
+        "node_modules/a/package.json",
+        "node_modules/a/words.db",
+        "package.json",
+        "server.mjs",
+        "src/lib.mjs",
+    ];
+    assert_eq!(bench.sources(), expected);
+    let index = bench.index();
+    assert_eq!(paths(&index["trees"][0]["files"]), ["index.html"]);
+    let folders =
+        index["sources"].as_array().expect("a list").iter().filter(|source| source["kind"] == "folder");
+    let folders: Vec<&str> = folders.filter_map(|folder| folder["path"].as_str()).collect();
+    assert!(
+        folders.contains(&"uploads") && folders.contains(&"state"),
+        "programs find them, empty: {folders:?}"
+    );
+    // Names of variables are known, values are not packed.
+    assert_eq!(index["variables"][0], "TOKEN");
+}
+
+#[test]
+fn what_include_names_is_packed_although_it_is_data_and_nothing_else_of_its_folder() {
+    let bench = worked_in();
+    let include = ["--include", "data/notes.db", "--include", "uploads", "--include", "state/session.json"];
+    let done = bench.packed(&[&include[..], &["--include", "dist/*.db", "--include", "no-such"]].concat());
+    assert!(done.stderr.contains("--include no-such: nothing of what is packed fits"), "{}", done.stderr);
+    assert!(!done.stderr.contains("data/notes.db:") && !done.stderr.contains("uploads"), "{}", done.stderr);
+    let sources = bench.sources();
+    for path in ["data/notes.db", "uploads/cat.jpg", "state/session.json", "dist/stats.db"] {
+        assert!(sources.iter().any(|source| source == path), "{path} in {sources:?}");
+    }
+    for path in ["data/notes.db-wal", "data/shop.SQLITE3", "src/tmp/scratch.mjs", "public/Upload/dog.jpg"] {
+        assert!(!sources.iter().any(|source| source == path), "{path} in {sources:?}");
+    }
+    assert_eq!(paths(&bench.index()["trees"][0]["files"]), ["index.html", "stats.db"]);
+    let both = bench.packed(&["--include", "uploads", "--exclude", "uploads/cat.jpg"]);
+    assert!(!bench.sources().iter().any(|source| source == "uploads/cat.jpg"), "{}", both.stderr);
+}
+
+#[test]
+fn build_output_that_git_ignores_is_packed_where_the_application_runs_it() {
+    for (run, entry, lib) in [
+        ("app ./target/server.mjs", "target/server.mjs", "target/lib.mjs"),
+        ("app {\n\t\tcommand node target/server.mjs\n\t}", "target/server.mjs", "target/lib.mjs"),
+        // Compiled beside its source.
+        ("app ./src/server.mjs", "src/server.mjs", "src/lib.mjs"),
+    ] {
+        let site = format!("{{\n\tadmin off\n}}\nhttp://127.0.0.1:8080 {{\n\t{run}\n}}\n");
+        let bench = Bench::with(&[
+            ("Onehopfile", &site),
+            ("package.json", "{}"),
+            (".gitignore", "target\nsrc/*.mjs\nscratch\n"),
+            (entry, SERVER),
+            (lib, ""),
+            ("packages/words/dist/index.js", ""),
+            (".next/BUILD_ID", "1"),
+            ("src/generated/client.js", ""),
+            ("scratch/plan.txt", ""),
+        ]);
+        let done = bench.packed(&[]);
+        let sources = bench.sources();
+        for path in [entry, lib, "packages/words/dist/index.js", ".next/BUILD_ID", "src/generated/client.js"]
+        {
+            assert!(sources.iter().any(|source| source == path), "{path} in {sources:?}\n{}", done.stderr);
+        }
+        assert!(!sources.iter().any(|source| source == "scratch/plan.txt"), "{sources:?}");
+    }
+}
+
 #[test]
 fn of_node_modules_goes_in_what_runs() {
     let package = r#"{"name": "shop", "dependencies": {"a": "1", "@s/b": "1"}, "optionalDependencies": {"o": "1"},
@@ -644,4 +762,36 @@ fn a_pack_can_be_packed_again_and_keeps_only_the_program() {
     let done = Program::new(program).inside(bench.project.path()).finish();
     assert_eq!(done.code, Some(0), "{}", done.stderr);
     assert!(first == fs::read(Path::new(&out)).expect("a pack"), "the two differ");
+}
+
+#[test]
+fn a_full_disk_is_reported_with_the_file_that_cannot_be_written() {
+    let tried = std::process::Command::new("unshare").args(["--mount", "true"]).status();
+    if !tried.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: this user may make no namespaces (unshare --mount)");
+        return;
+    }
+    let bench = shop();
+    let small = bench.out.join("small");
+    fs::create_dir(&small).expect("made");
+    // The program itself does not fit, then only what follows it.
+    for (size, target) in [("64k", None), ("64k", Some(&bench.stub)), ("4k", Some(&bench.stub))] {
+        let mount = format!("mount -t tmpfs -o size={size} tmpfs {} && exec \"$@\"", small.display());
+        let output = small.join("shop");
+        let mut words = vec!["pack", "-o", output.to_str().expect("UTF-8")];
+        words.extend(target.into_iter().flat_map(|target| ["--target", target]));
+        if target.is_some() && size == "64k" {
+            let noise: Vec<u8> =
+                (0..100_000_u32).flat_map(|number| number.wrapping_mul(0x9E37_79B9).to_be_bytes()).collect();
+            fs::write(bench.project.join("noise.bin"), noise).expect("written");
+        }
+        let done = Program::new(words)
+            .inside(bench.project.path())
+            .through(&["unshare", "--mount", "sh", "-c", &mount, "sh"])
+            .finish();
+        assert_eq!(done.code, Some(1), "{}", done.stderr);
+        let expected = "error: cannot write [out]/small/shop: No space left on device (os error 28); make room, or name another place \
+                        with -o FILE\n";
+        assert_eq!(bench.told(&done.stderr), expected);
+    }
 }

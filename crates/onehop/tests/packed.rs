@@ -640,3 +640,137 @@ fn in_an_empty_root_a_running_pack_is_found_by_its_control_socket() {
         let _ = fs::create_dir(folder.join("root/cache"));
     }
 }
+
+/// Adds a row to two databases at each request: one in its own folder, and one in its data folder where it has that.
+const WRITES: &str = "\
+import { appendFileSync, readFileSync } from 'node:fs';
+const VERSION = 'first';
+const add = (file) => (appendFileSync(file, 'row\\n'), readFileSync(file, 'utf8').trim().split('\\n').length);
+const { APP_DATA_DIR } = process.env;
+export default {
+  fetch: () => Response.json({
+    VERSION, APP_DATA_DIR, pid: process.pid, folder: process.cwd(),
+    new: add('data/new.db'), packed: add('data/notes.db'), kept: APP_DATA_DIR && add(`${APP_DATA_DIR}/rows.db`),
+  }),
+};
+";
+
+/// Two versions of a pack whose application writes, beside their project.
+fn that_writes() -> (Folder, PathBuf) {
+    let site = "{\n\tadmin off\n}\nhttp://localhost:8080 {\n\tapp /api/* server.mjs {\n\t\tname shop\n\t\tdata shop\n\t}\n}\n";
+    let folder = Folder::with(&[
+        ("site/Onehopfile", site),
+        ("site/package.json", "{\"type\": \"module\"}\n"),
+        ("site/server.mjs", WRITES),
+        ("site/data/notes.db", "packed\n"),
+    ]);
+    for version in ["first", "second"] {
+        folder.write("site/server.mjs", WRITES.replace("'first'", &format!("'{version}'")));
+        let output = folder.join(version).join("shop");
+        fs::create_dir(folder.join(version)).expect("made");
+        let words = [
+            "pack".as_ref(),
+            "-o".as_ref(),
+            output.as_os_str(),
+            "--include".as_ref(),
+            "data/notes.db".as_ref(),
+        ];
+        let packed = Program::new(words).inside(&folder.join("site")).finish();
+        assert_eq!(packed.code, Some(0), "{}", packed.stderr);
+    }
+    let path = folder.join("shop");
+    fs::copy(folder.join("first/shop"), &path).expect("copied");
+    (folder, path)
+}
+
+fn start_with_data(folder: &Folder, path: &Path) -> Onehop {
+    program(folder, path, &["--listen", "127.0.0.1:0", "--log", "json"])
+        .with_env("XDG_DATA_HOME", folder.join("data"))
+        .with_env("STATE_DIRECTORY", "")
+        .serve()
+}
+
+fn rows(server: &Onehop) -> serde_json::Value {
+    wait_for("the application", || serde_json::from_str(&get(&server.address, "/api/")).ok())
+}
+
+fn stop(mut server: Onehop) -> String {
+    server.process.signal(Signal::TERM);
+    assert!(server.process.wait().expect("ended").success(), "{}", server.process.stderr());
+    server.process.stderr()
+}
+
+#[test]
+fn rows_that_an_application_wrote_survive_a_restart_and_an_upgrade() {
+    if !has_node() {
+        return;
+    }
+    let (folder, path) = that_writes();
+    let server = start_with_data(&folder, &path);
+    let first = rows(&server);
+    let data_folder = folder.join("data/onehop/apps/shop");
+    assert_eq!(first["APP_DATA_DIR"], data_folder.to_str().expect("UTF-8"), "{first}");
+    assert_eq!((&first["new"], &first["packed"], &first["kept"]), (&1.into(), &2.into(), &1.into()));
+    assert!(!stop(server).contains("changed or added"), "nothing is said before something was written");
+
+    // A restart: everything is still there, and the start says what to do about what lies in the wrong place.
+    let server = start_with_data(&folder, &path);
+    let second = rows(&server);
+    assert_eq!((&second["new"], &second["packed"], &second["kept"]), (&2.into(), &3.into(), &2.into()));
+    assert_eq!(second["folder"], first["folder"]);
+    let told = stop(server);
+    for text in ["app/data/new.db", "app/data/notes.db", "they are kept", "`data NAME`"] {
+        assert!(told.contains(text), "{text}: {told}");
+    }
+
+    // An upgrade: the data folder goes on, and what was written beside the code is neither lost nor forgotten.
+    fs::remove_file(&path).expect("removed");
+    fs::copy(folder.join("second/shop"), &path).expect("copied");
+    let server = start_with_data(&folder, &path);
+    let third = rows(&server);
+    assert_eq!((&third["VERSION"], &third["kept"]), (&"second".into(), &3.into()));
+    assert_eq!(third["APP_DATA_DIR"], first["APP_DATA_DIR"]);
+    let old = Path::new(first["folder"].as_str().expect("a path"));
+    server.process.wait_for_text("the folder of an earlier version");
+    let told = stop(server);
+    assert!(told.contains(&old.parent().expect("a folder").display().to_string()), "{told}");
+    assert_eq!(fs::read_to_string(old.join("data/new.db")).expect("kept"), "row\n".repeat(2));
+
+    // Back again: the first version finds its rows.
+    fs::remove_file(&path).expect("removed");
+    fs::copy(folder.join("first/shop"), &path).expect("copied");
+    let fourth = rows(&start_with_data(&folder, &path));
+    assert_eq!((&fourth["new"], &fourth["kept"]), (&3.into(), &4.into()));
+}
+
+#[test]
+fn code_that_was_changed_where_it_is_unpacked_does_not_run_and_is_not_lost() {
+    if !has_node() {
+        return;
+    }
+    let (folder, path) = that_writes();
+    let server = start_with_data(&folder, &path);
+    let first = rows(&server);
+    stop(server);
+    let code = Path::new(first["folder"].as_str().expect("a path")).join("server.mjs");
+    let mine = WRITES.replace("'first'", "'changed'");
+    fs::remove_file(&code).expect("removed");
+    fs::write(&code, &mine).expect("written");
+    let server = start_with_data(&folder, &path);
+    let second = rows(&server);
+    assert_eq!((&second["VERSION"], &second["new"]), (&"first".into(), &2.into()));
+    let told = stop(server);
+    assert!(told.contains("app/server.mjs.changed-1"), "{told}");
+    let kept = code.with_file_name("server.mjs.changed-1");
+    assert_eq!(fs::read_to_string(kept).expect("kept"), mine);
+}
+
+#[test]
+fn a_data_folder_that_cannot_be_made_is_an_error_that_names_the_setting() {
+    let (folder, path) = that_writes();
+    folder.write("file", "");
+    let server = program(&folder, &path, &["--listen", "127.0.0.1:0", "--log", "json"])
+        .with_env("STATE_DIRECTORY", folder.join("file"))
+        .serve();
+    server.process.wait_for_text("set `data_dir` to a folder that this user may write in");
+}

@@ -1,5 +1,7 @@
 //! A server's life: start, reload, signals, stop, seen through its sockets.
 
+use std::fs;
+
 use onehop_testkit::{Client, Folder, Onehop, Program, wait_for};
 use rustix::process::Signal;
 
@@ -32,6 +34,29 @@ fn serve_answers_files_and_spa_answers_navigations() {
     assert_eq!(asset.field("Cache-Control"), Some("public, max-age=31536000, immutable"));
     let missing = client.ask("GET", "/assets/gone-00000000.js", "Accept: */*\r\n");
     assert_eq!((missing.status, missing.field("Cache-Control")), (404, Some("no-store")));
+}
+
+#[test]
+fn a_missing_asset_is_never_immutable_whatever_the_file_sets() {
+    let folder = Folder::with_app();
+    for (site, missing) in [
+        ("header Cache-Control \"public, max-age=31536000, immutable\"\n\tspa ./dist", Some("no-store")),
+        ("header +Cache-Control Immutable\n\troot * ./dist\n\tfile_server", None),
+        ("header >Cache-Control \"max-age=1, immutable\"\n\troot * ./dist\n\tfile_server", None),
+        (
+            "header ?Cache-Control immutable\n\thandle /assets/gone* {\n\t\trespond 404\n\t}\n\tspa ./dist",
+            None,
+        ),
+    ] {
+        folder.write("Onehopfile", format!("{{\n\tadmin off\n}}\nhttp://127.0.0.1:0 {{\n\t{site}\n}}\n"));
+        let onehop = Onehop::start_in(folder.path());
+        let mut client = onehop.connect();
+        let asset = client.get("/assets/index-B3kq9zXw.js");
+        let kept = asset.field("Cache-Control").unwrap_or_default().to_ascii_lowercase();
+        assert!(asset.status == 200 && kept.contains("immutable"), "{site}: {kept}");
+        let answer = client.get("/assets/gone-00000000.js");
+        assert_eq!((answer.status, answer.field("Cache-Control")), (404, missing), "{site}");
+    }
 }
 
 #[test]
@@ -493,4 +518,52 @@ fn twenty_reloads_under_load_fail_no_request() {
         clients.into_iter().map(|client| client.join().expect("no failed request")).sum::<u32>()
     });
     assert!(answered > 20, "{answered}");
+}
+
+#[test]
+fn a_page_of_an_earlier_build_finds_its_chunks_and_nothing_else_of_that_build() {
+    let folder = Folder::new();
+    let plain =
+        "handle_path /plain/* {\n\t\troot ./dist\n\t\ttry_files {path} /index.html\n\t\tfile_server\n\t}";
+    let site = format!(
+        "{{\n\tadmin off\n}}\nhttp://127.0.0.1:0 {{\n\t{plain}\n\thandle {{\n\t\tspa ./dist\n\t}}\n}}\n"
+    );
+    folder.write("Onehopfile", site);
+    let chunk = |number: u32| format!("assets/page-B3kq9zX{number}.js");
+    let build = |number: u32| {
+        let next = folder.join("next");
+        fs::create_dir_all(next.join("assets")).expect("made");
+        fs::write(next.join("index.html"), format!("build {number}<script src=/{}></script>", chunk(number)))
+            .expect("written");
+        fs::write(next.join(chunk(number)), format!("chunk {number}")).expect("written");
+        fs::write(next.join(format!("about-{number}.html")), "a document").expect("written");
+        fs::write(next.join(format!("data-{number}.json")), "without a hash").expect("written");
+        let before = folder.join("dist");
+        if before.exists() {
+            fs::rename(&before, folder.join(&format!("old-{number}"))).expect("moved");
+        }
+        fs::rename(&next, before).expect("moved");
+    };
+    build(0);
+    let server = Onehop::start_in(folder.path());
+    let body = |target: &str| {
+        let answer = server.connect().get(target);
+        (answer.status, answer.text().to_owned())
+    };
+    for number in 1..=5 {
+        build(number);
+        wait_for("the new build", || body("/").1.starts_with(&format!("build {number}<")).then_some(()));
+        for old in 0..=number {
+            let expected =
+                if number - old <= 3 { (200, format!("chunk {old}")) } else { (404, String::new()) };
+            assert_eq!(body(&format!("/{}", chunk(old))), expected, "chunk {old} in build {number}");
+        }
+        assert_eq!(body("/assets/page-C4mq9zX0.js").0, 404, "one that never was");
+        assert_eq!(body(&format!("/data-{}.json", number - 1)).0, 404, "a file without a hash");
+        assert_eq!(body(&format!("/about-{}.html", number - 1)).0, 404, "a document");
+    }
+    // `try_files` finds them as well.
+    let mut other = server.connect();
+    assert_eq!(other.get(&format!("/plain/{}", chunk(3))).text(), "chunk 3");
+    assert!(other.get(&format!("/plain/{}", chunk(0))).text().starts_with("build 5<"), "the fallback");
 }

@@ -120,6 +120,58 @@ fn get(onehop: &Onehop, path: &str) -> (u16, String) {
     (answer.status, answer.text().to_owned())
 }
 
+#[test]
+fn the_documentation_names_the_concurrency_that_workers_shows() {
+    const SERVER: &str =
+        "require('node:http').createServer((request, response) => response.end('hi')).listen(3000);";
+    let folder = Folder::with(&[("app.mjs", HANDLER), ("server.cjs", SERVER)]);
+    let site = "http://127.0.0.1:0 {\n\tbind 127.0.0.1\n\tapp /a/* ./app.mjs {\n\t\tname handler\n\t}\n\tapp ./server.cjs {\n\t\tname server\n\t}\n}\n";
+    folder.write("Onehopfile", format!("{{\n\tadmin off\n}}\n{site}"));
+    let _onehop = Onehop::start_in(folder.path());
+    wait_for("both applications", || {
+        let status: Value = serde_json::from_str(&control(&folder, &["status", "--json"]).stdout).ok()?;
+        let mut apps = status["apps"].as_array()?.iter();
+        apps.all(|app| app["workers"][0]["state"] == "serving").then_some(())
+    });
+    let shown = control(&folder, &["workers"]).stdout;
+    let of = |name: &str| {
+        let line = shown
+            .lines()
+            .find(|line| line.split_whitespace().next() == Some(name))
+            .expect("a line for each application");
+        line.split_once(" of ")
+            .and_then(|(_, rest)| rest.split_whitespace().next())
+            .expect("a number")
+            .to_owned()
+    };
+    let (handler, server) = (of("handler"), of("server"));
+    let pages = [
+        (
+            "handlers.md",
+            include_str!("../../../docs/handlers.md"),
+            format!("`concurrency`, {handler} for each worker, {server} where it is a server of its own"),
+        ),
+        (
+            "onehopfile.md",
+            include_str!("../../../docs/onehopfile.md"),
+            format!(
+                "{handler} where the file exports a handler, and for `command` and `supervise off`; {server} where it has \
+                 a server of its own"
+            ),
+        ),
+        (
+            "guide/from-nginx-pm2-node.md",
+            include_str!("../../../docs/guide/from-nginx-pm2-node.md"),
+            format!(
+                "{server} requests at a time for a server like this one, {handler} for a file that exports a handler"
+            ),
+        ),
+    ];
+    for (name, page, sentence) in pages {
+        assert!(page.replace('\n', " ").contains(&sentence), "docs/{name} lacks: {sentence}");
+    }
+}
+
 fn reason(event: &Value) -> &str {
     event["reason"].as_str().expect("a reason")
 }
@@ -231,6 +283,32 @@ fn a_stuck_worker_is_told_with_its_stack_and_others_serve() {
 }
 
 #[test]
+fn a_worker_that_sends_an_answer_is_not_stuck_however_long_its_turn_lasts() {
+    const SERVER: &str = r#"
+import { createServer } from 'node:http';
+const spin = (milliseconds) => { const end = Date.now() + milliseconds; while (Date.now() < end); };
+createServer(async (request, response) => {
+  for (let piece = 0; piece < 3; piece += 1) {
+    spin(request.url === '/slow' ? 700 : 0);
+    response.write(Buffer.alloc(70_000));
+    // It leaves, but the event loop has not turned.
+    await new Promise((resolve) => process.nextTick(resolve));
+  }
+  response.end();
+}).listen(process.env.PORT);
+"#;
+    let Some((onehop, folder)) = with_node("\t\tworkers 1\n\t\tstuck_after 1s") else { return };
+    folder.write("app.mjs", SERVER);
+    assert_eq!(control(&folder, &["reload"]).code, Some(0));
+    onehop.process.wait_for_event("app_rolled");
+    let before = pids(&folder);
+    let (status, body) = get(&onehop, "/slow");
+    assert_eq!((status, body.len()), (200, 3 * 70_000));
+    assert_eq!(pids(&folder), before);
+    assert!(!onehop.process.events().iter().any(|event| event["event"] == "worker_stuck"));
+}
+
+#[test]
 fn a_worker_that_dies_is_replaced_within_half_a_second() {
     let Some((onehop, _folder)) = with_node("\t\tqueue 100 10s") else { return };
     // The runtime's own start counts too, and is the machine's: the pause is what is bounded here.
@@ -269,7 +347,7 @@ fn a_worker_is_replaced_after_its_number_of_requests_and_no_request_fails() {
 }
 
 #[test]
-fn a_reload_replaces_every_worker_while_requests_are_answered() {
+fn a_restart_replaces_every_worker_while_requests_are_answered() {
     let Some((onehop, folder)) = with_node("\t\tworkers 2") else { return };
     wait_for("two workers", || serving(&folder, 2));
     let before = pids(&folder);
@@ -285,7 +363,7 @@ fn a_reload_replaces_every_worker_while_requests_are_answered() {
             });
         }
         for _ in 0..3 {
-            assert_eq!(control(&folder, &["reload"]).code, Some(0));
+            assert_eq!(control(&folder, &["reload", "--restart"]).code, Some(0));
         }
         is_over.store(true, Ordering::Relaxed);
     });
@@ -373,7 +451,7 @@ fn nothing_of_the_servers_environment_leaks_that_was_not_allowed() {
     assert_eq!(environment["FROM_FILE"], "two words");
     assert_eq!(environment["NODE_ENV"], "production");
     let allowed = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER", "LOGNAME", "SHELL"];
-    let ours = ["SET", "ALLOWED_KEY", "FROM_FILE", "NODE_ENV"];
+    let ours = ["SET", "ALLOWED_KEY", "FROM_FILE", "NODE_ENV", "ONEHOP_INVOCATION_ID"];
     for name in environment.as_object().expect("an object").keys() {
         let is_known = allowed.contains(&name.as_str()) || ours.contains(&name.as_str());
         assert!(is_known || name.starts_with("LC_"), "{name} has leaked");

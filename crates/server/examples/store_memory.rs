@@ -134,6 +134,7 @@ fn spec(root: &Path, compress: Vec<Encoding>) -> StoreSpec {
         follow_outside: false,
         compress,
         index: None,
+        keep_releases: 0,
         hold_back: HOLD_BACK_MAX,
     }
 }

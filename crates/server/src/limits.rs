@@ -2,7 +2,11 @@
 //!
 //! A bound that is not here does not exist: `cargo xtask tidy` looks for stray ones.
 
+mod upstreams;
+
 use std::time::Duration;
+
+pub use upstreams::*;
 
 /// How long a client may take from the first byte of a head to its last. Slow-header attacks cost
 /// their own connection after this; a phone on a bad network sends a head within a second.
@@ -154,15 +158,12 @@ pub const RATE_KEY_BYTES: u64 = 26;
 /// Bytes of the process without files and connections: 4 to 8 MiB resident with one small site.
 pub const PROCESS_BYTES: u64 = 8 * 1024 * 1024;
 
-/// Descriptors of one core besides its listeners: its event loop, what wakes it, and what signals come by.
-pub const DESCRIPTORS_OF_CORE: usize = 5;
-
 /// Parts of the table of connections by address, each with a lock of its own: more than cores usually are.
 pub const ADDRESS_PARTS: usize = 16;
 
-/// Descriptors kept free for files, watches and logs when connections are bounded by the
-/// descriptor limit.
-pub const DESCRIPTORS_RESERVED: usize = 64;
+/// With descriptors for fewer connections the server does not start: a browser opens six, and those that have just been
+/// closed count for a moment.
+pub const CONNECTIONS_MIN: usize = 8;
 
 /// Connections accepted before requests get their turn again.
 pub const ACCEPT_BATCH_MAX: usize = 64;
@@ -269,6 +270,29 @@ pub const COMPRESS_BYTES_MIN: usize = 256;
 /// bytes: a quick level takes about 10 ns a byte, and other connections wait for it.
 pub const COMPRESSED_ON_THE_SPOT_BYTES_MAX: usize = 256 * 1024;
 
+/// How often the same kind of failure of one application or upstream is reported: with one a minute a log stays readable,
+/// however many requests fail.
+pub const INCIDENT_REPORT_PERIOD: Duration = Duration::from_secs(60);
+
+/// Kinds of failures that are reported in one such period; the metrics count all.
+pub const INCIDENTS_MAX: usize = 64;
+
+/// Bytes that the compressors of bodies on their way may hold together, of all cores. A body for which there is no room is
+/// sent as it is: 64 MiB are 18 bodies of unknown length in zstd, or 200 in gzip.
+pub const CODERS_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Bytes of a gzip compressor of a body on its way (level 5).
+pub const GZIP_CODER_BYTES: u64 = 320 * 1024;
+
+/// Bytes of a brotli compressor of a body on its way (quality 4, a window of 256 KiB).
+pub const BROTLI_CODER_BYTES: u64 = 2 * 1024 * 1024;
+
+/// Bytes of a zstd compressor of a body on its way (level 3), besides its window.
+pub const ZSTD_CODER_BYTES: u64 = 3 * 1024 * 1024 / 2;
+
+/// The window of level 3 of zstd, in bytes: that of its own table for bodies of unknown length.
+pub const ZSTD_CODER_WINDOW_BYTES: u64 = 2 * 1024 * 1024;
+
 /// Files above this are compressed at middle levels: the best ones take a second per mebibyte.
 pub const COMPRESS_BEST_BYTES_MAX: usize = 4 * 1024 * 1024;
 
@@ -333,14 +357,32 @@ pub const DISK_READ_BYTES: usize = 64 * 1024;
 /// counted, so that a slow log never slows a request.
 pub const LOG_BATCHES_MAX: usize = 64;
 
+/// How long no log line may have been lost before the loss is reported as over: a disk that is nearly full takes
+/// short lines and refuses long ones.
+pub const LOG_LOSS_QUIET: Duration = Duration::from_secs(1);
+
+/// How long a log that could not be rotated grows before that is tried again.
+pub const LOG_ROLL_RETRY: Duration = Duration::from_secs(60);
+
+/// Names that are tried for a rotated log, one for each millisecond: only rotations of the same moment take them.
+pub const LOG_ROLL_NAMES_TRIED_MAX: u64 = 1_000;
+
 /// Bytes of log lines gathered in a core before they are handed over.
 pub const LOG_BATCH_BYTES: usize = 32 * 1024;
 
 /// Bytes of one request to the control socket or the admin endpoint.
 pub const ADMIN_REQUEST_BYTES_MAX: usize = 64 * 1024;
 
-/// Connections to the admin endpoint and control socket at one time.
+/// Connections to the admin endpoint at one time: a few scrapers and health checks.
 pub const ADMIN_CONNECTIONS_MAX: usize = 32;
+
+/// Connections to the control socket at one time, which only its user opens. Its own bound: clients of the admin
+/// endpoint must not be able to lock out a stop.
+pub const CONTROL_CONNECTIONS_MAX: usize = 32;
+
+/// Ports that are tried for the admin endpoint, from its default port on: as many instances run on one machine
+/// without being told where.
+pub const ADMIN_PORTS_TRIED_MAX: u16 = 100;
 
 /// How long the admin endpoint waits before it accepts again after an error. Out of descriptors is the
 /// usual one, and trying at once would only burn a core.
@@ -380,6 +422,22 @@ pub const UNPACK_TURN_PAUSE: Duration = Duration::from_millis(20);
 /// Names that are tried for a folder in which a pack is unpacked; they hold chance, so that the first is free.
 pub const UNPACK_NAMES_TRIED_MAX: usize = 16;
 
+/// Paths in the folder of a pack that one message names: those who read it look at the first ones; the rest is counted.
+pub const UNPACKED_NAMED_MAX: usize = 5;
+
+/// Files that an application added in the folder of its pack and that are counted. Counting a million takes a second.
+pub const UNPACKED_ADDED_COUNTED_MAX: usize = 1_000_000;
+
+/// Changed versions of one file of a pack that are kept beside it, one for each start that found it changed.
+pub const ASIDE_NAMES_TRIED_MAX: usize = 1000;
+
+/// Bytes in memory of hashed assets of earlier builds, for each tree: three builds of a large application. They count in
+/// the bound of all stores, too, of which they never take more than half of what is free.
+pub const RELEASES_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// How long hashed assets of an earlier build are kept: a page that was left open over a week finds its chunks.
+pub const RELEASE_KEPT_FOR: Duration = Duration::from_secs(7 * 86_400);
+
 /// How long the unpacked library of another version of onehop is kept: going back to it is quick.
 pub const LIBRARY_KEPT_FOR: Duration = Duration::from_secs(7 * 86_400);
 
@@ -405,6 +463,17 @@ pub const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 /// hold. 256 of them may stand still before long bodies of others wait; short ones never do.
 pub const LANE_WINDOW_BYTES: u32 = 64 * 1024 * 1024;
 
+/// A lane's window where `memory` is scarce. So much fits beside 64 connections into 16 MiB, for a worker on two cores.
+pub const LANE_WINDOW_BYTES_MIN: u32 = 1024 * 1024;
+
+/// And an exchange's: what a slow client holds is then no more than its connection's own buffers.
+pub const STREAM_WINDOW_BYTES_MIN: u32 = 16 * 1024;
+
+/// What a lane's window of bytes makes the server hold, as a fraction: in each direction 7/4 of it. Half of a window is
+/// credited while the first half is passed on, and buffers grow by doubling: 400 clients that read nothing of a
+/// streamed response held 390 KiB each with windows of 256 KiB.
+pub const LANE_WINDOW_HELD: (u64, u64) = (7, 2);
+
 /// Bytes of one read from a lane, and of a frame that is not whole yet.
 pub const LANE_BUFFER_BYTES: usize = 192 * 1024;
 
@@ -413,6 +482,10 @@ pub const LANE_READS_PER_TURN: usize = 4;
 
 /// A buffer for the frames of an exchange that grew beyond this is not kept for the next one.
 pub const LANE_INBOX_KEPT_BYTES_MAX: usize = 16 * 1024;
+
+/// Exchanges of a lane whose buffer is kept for the next one: as many as are busy at a time in a usual worker. What a
+/// burst of others needed goes back.
+pub const LANE_INBOXES_KEPT_MAX: usize = 64;
 
 /// Parts of files that a worker may ask for in one exchange before the first of them is sent: it needs one at
 /// a time, and their frames cost no credit.
@@ -476,12 +549,6 @@ pub const WORKER_OUTPUT_END_DEADLINE: Duration = Duration::from_millis(200);
 /// How long finding out where a stuck worker stands may take; it is killed afterwards in any case.
 pub const WORKER_STACK_DEADLINE: Duration = Duration::from_secs(2);
 
-/// Bytes of one message of a stuck worker's inspector; each script that it knows is one of a few hundred.
-pub const WORKER_STACK_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-/// Scripts of a stuck worker whose names are kept until its stack is known. Large applications have thousands.
-pub const WORKER_STACK_SCRIPTS_MAX: usize = 20_000;
-
 /// Frames of a stuck worker's stack that are told.
 pub const WORKER_STACK_FRAMES_MAX: usize = 20;
 
@@ -502,9 +569,35 @@ pub const WORKER_LINES_WAITING_MAX: usize = 65_536;
 /// Bytes of these lines: most are short, and a few long ones must not take the memory of all.
 pub const WORKER_LINES_WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// Files that all processes of one application are remembered to have loaded, 200 bytes each. A large application with
+/// its packages has a few thousand; with more than this its processes are replaced by every reload.
+pub const LOADED_FILES_MAX: usize = 20_000;
+
+/// Sources in a folder whose changes are looked for. A project's own are a few hundred; a folder with more holds other
+/// things.
+pub const SOURCE_FILES_MAX: usize = 5_000;
+
+/// Entries of folders that are looked at for them: half a second, where none is in the kernel's cache.
+pub const SOURCE_ENTRIES_MAX: usize = 50_000;
+
+/// Folders within folders that are looked into; bounds what links in a circle cost.
+pub const SOURCE_FOLDERS_DEPTH_MAX: usize = 16;
+
 /// Events of all applications, besides their lines, that wait to be written. An application that crashes
 /// again and again makes one in ten seconds; what is beyond takes the place of older ones of its kind.
 pub const APP_EVENTS_WAITING_MAX: usize = 1_024;
+
+/// Bytes of the file that names a server's processes: a number in hexadecimal digits, and one of a session.
+pub const INVOCATION_FILE_BYTES_MAX: u64 = 64;
+
+/// Ports that are asked of the system for a program: so many in a row that other programs have mean that there is none.
+pub const PORTS_TRIED_MAX: usize = 64;
+
+/// Further lines of an error's message that are put into its first line: Node's longest messages have five.
+pub const REASON_SENTENCE_LINES_MAX: usize = 8;
+
+/// How long a runtime whose worker did not start may take to tell its version.
+pub const RUNTIME_VERSION_DEADLINE: Duration = Duration::from_secs(2);
 
 /// Last lines of standard error that are told when a worker fails.
 pub const WORKER_LAST_LINES_MAX: usize = 20;
@@ -538,154 +631,6 @@ pub const ENVIRONMENT_FILE_BYTES_MAX: u64 = 1024 * 1024;
 
 /// Messages that wait for the owner of an application's state.
 pub const APP_MESSAGES_MAX: usize = 64;
-
-/// Connections to one program that are kept without a request, over all cores. As many as requests that a program
-/// is handed at a time: what is beyond that at rest was a burst.
-pub const UPSTREAM_IDLE_MAX: usize = HANDLER_CONCURRENCY;
-
-/// How long a connection to a program is kept without a request, where the program does not say less.
-pub const UPSTREAM_IDLE_DEADLINE: Duration = Duration::from_secs(30);
-
-/// So much earlier than the program says that it closes an idle connection, we do (`Keep-Alive: timeout=`,
-/// in whole seconds): a request must not meet its closing on the way.
-pub const UPSTREAM_IDLE_MARGIN: Duration = Duration::from_secs(1);
-
-/// A request that may be sent once only takes no connection that was idle for longer: programs that close
-/// idle ones without having said so do it after two seconds or more, and a new connection to this machine
-/// costs 50 us.
-pub const UPSTREAM_IDLE_ONCE_ONLY: Duration = Duration::from_secs(1);
-
-/// How long a program's kernel may take to accept a connection. Beyond it its backlog is full.
-pub const UPSTREAM_DIAL_DEADLINE: Duration = Duration::from_secs(5);
-
-/// How often a Unix socket whose backlog is full is tried again.
-pub const UPSTREAM_BACKLOG_PAUSE: Duration = Duration::from_millis(5);
-
-/// Addresses of one name that are tried for one connection. Names have a handful; each costs a descriptor while it is
-/// tried.
-pub const DIAL_ADDRESSES_MAX: usize = 16;
-
-/// The shortest and the longest distance of TCP's own probes: the kernel counts whole seconds, and no more than these
-/// (tcp(7), MAX_TCP_KEEPINTVL).
-pub const UPSTREAM_PROBE_MIN: Duration = Duration::from_secs(1);
-/// See [`UPSTREAM_PROBE_MIN`].
-pub const UPSTREAM_PROBE_MAX: Duration = Duration::from_secs(32_767);
-
-/// So long before a connection has to be closed another one is opened in its place: a few round trips around the
-/// world, and two ticks.
-pub const UPSTREAM_LEAD_MAX: Duration = Duration::from_secs(2);
-
-/// How long it counts that an upstream was seen to close connections of a certain rest. Its settings change rarely,
-/// and learning them anew costs one connection that it closes.
-pub const UPSTREAM_HABIT_FORGOTTEN_AFTER: Duration = Duration::from_secs(10 * 60);
-
-/// Questions for idle connections that wait for one core. One that is asked more is busy: whoever asks dials.
-pub const UPSTREAM_ASKS_MAX: usize = 256;
-
-/// How long a core waits for another one's idle connection before it dials. One that is not busy answers within 50 us;
-/// a dial and a handshake to another machine cost more than this.
-pub const UPSTREAM_BORROW_WAIT: Duration = Duration::from_millis(3);
-
-/// The shortest time for which the answer to a name counts, whatever it says itself: no more than one question in
-/// this time, also where connections fail by the thousand.
-pub const NAME_TTL_MIN: Duration = Duration::from_secs(1);
-
-/// The longest: an answer may say a week, and be mended sooner.
-pub const NAME_TTL_MAX: Duration = Duration::from_secs(5 * 60);
-
-/// How often a name is looked up again that stands in the hosts file: reading that costs microseconds.
-pub const NAME_HOSTS_PERIOD: Duration = Duration::from_secs(5);
-
-/// The longest pause after a name that was not resolved; it doubles from [`NAME_TTL_MIN`].
-pub const NAME_RETRY_MAX: Duration = Duration::from_secs(30);
-
-/// How long one server may take to answer: one lost packet must not use up a request's patience.
-pub const NAME_QUESTION_DEADLINE: Duration = Duration::from_secs(2);
-
-/// How long a first resolution waits for the second family once one is there (RFC 8305 section 3).
-pub const NAME_SECOND_FAMILY_WAIT: Duration = Duration::from_millis(50);
-
-/// Where a new connection takes less than this, it costs less than moving one between busy cores.
-pub const UPSTREAM_BORROW_WORTH: Duration = Duration::from_millis(1);
-
-/// An upstream whose new connections take so long is far: what its large answers cost is round trips, of which a
-/// connection that was used lately needs fewer, because its sender's window has grown.
-pub const UPSTREAM_FAR: Duration = Duration::from_millis(10);
-
-/// A connection that has rested for less still has its sender's whole window: retransmission timers, by which windows
-/// are taken back (RFC 5681 section 4.1), are no shorter on Linux.
-pub const UPSTREAM_WINDOW_KEPT: Duration = Duration::from_millis(200);
-
-/// Connections of one peer that one core opens at a time without a request: a restarted upstream should not be met by
-/// all at once.
-pub const FLOOR_DIALS_MAX: usize = 8;
-
-/// The first pause after a connection without a request was refused; it doubles from there.
-pub const FLOOR_PAUSE_MIN: Duration = Duration::from_millis(250);
-
-/// The longest such pause: one look in two seconds costs an upstream that is down nothing, and one that is back has
-/// its connections soon.
-pub const FLOOR_PAUSE_MAX: Duration = Duration::from_secs(2);
-
-/// An upstream that closes new connections sooner than this is not there yet: something in front of it is.
-pub const FLOOR_SOUND_AFTER: Duration = Duration::from_secs(1);
-
-/// Requests that wait for a connection to one upstream that has as many as it may: as many as wait for an application.
-pub const PROXY_QUEUE_MAX: usize = 1024;
-
-/// How long a request waits for such a connection: as for a place at an application.
-pub const PROXY_QUEUE_WAIT: Duration = Duration::from_secs(30);
-
-/// Failures of one upstream that are told apart, and so the highest `max_fails` that has an effect: 8 KiB for each
-/// upstream that is configured so. Whoever has failed so often is not well.
-pub const PROXY_FAILURES_REMEMBERED_MAX: u32 = 1024;
-
-/// What a failure counts as for a policy that looks at latency: a refused connection takes microseconds, and nobody
-/// waits gladly for longer than this.
-pub const PROXY_FAILURE_COUNTS_AS: Duration = Duration::from_secs(1);
-
-/// Upstreams that requests have made of one with placeholders; the one that was used longest ago makes room. A few
-/// hundred bytes each, and connections; an address that is new copies the table, so it must stay small.
-pub const PROXY_OF_REQUEST_MAX: usize = 256;
-
-/// How long one of those is kept that nobody asks and to which nothing is open: its name is resolved again and again.
-pub const PROXY_OF_REQUEST_UNUSED: Duration = Duration::from_secs(5 * 60);
-
-/// The distance of two looks for such ones.
-pub const PROXY_OF_REQUEST_LOOK: Duration = Duration::from_secs(10);
-
-/// Bytes of a file with certificates or a key for upstreams. All that a system trusts are 250 KiB.
-pub const PROXY_TLS_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
-
-/// Upstreams that are asked how they are at one moment, so that thousands of them need no thousands of descriptors.
-pub const PROXY_QUESTIONS_AT_ONCE_MAX: usize = 64;
-
-/// The time over which the first questions are spread: whoever is dead at the start is found out soon, and not all
-/// upstreams are asked in the same moment.
-pub const PROXY_QUESTIONS_FIRST_WITHIN: Duration = Duration::from_secs(1);
-
-/// The shortest distance of two questions to one upstream: more is a load and not a question.
-pub const PROXY_QUESTION_INTERVAL_MIN: Duration = Duration::from_millis(10);
-
-/// The longest distance: clocks cannot add for ever.
-pub const PROXY_QUESTION_INTERVAL_MAX: Duration = Duration::from_secs(365 * 86_400);
-
-/// Bytes of an answer's body in which `health_body` is looked for. Pages about health are a few lines.
-pub const PROXY_QUESTION_BODY_BYTES_MAX: usize = 256 * 1024;
-
-/// Upstreams with metrics of their own; what is beyond is counted together as `_other`.
-pub const PROXY_UPSTREAMS_COUNTED_MAX: usize = 1_000;
-
-/// The shortest pause before a request is tried again for which only a time is configured and no number: what fails
-/// at once would else be tried some 100,000 times a second.
-pub const PROXY_TRY_PAUSE_MIN: Duration = Duration::from_millis(10);
-
-/// How long a client that waits to be asked for its body waits for an upstream to do so, without
-/// `expect_continue_timeout`. As long as curl, and Go's transport where nobody sets it, wait themselves.
-pub const PROXY_CONTINUE_WAIT: Duration = Duration::from_secs(1);
-
-/// How often a tunnel with `stream_close_delay` looks whether its route is still there. Delays are minutes.
-pub const PROXY_ROUTE_LOOK_PERIOD: Duration = Duration::from_secs(1);
 
 /// Bytes of a coded answer that are decoded in one step. Gzip makes at most 1032 bytes of one, so a step holds about a
 /// mebibyte at most, and some kilobytes of what servers really send.
@@ -749,3 +694,38 @@ pub const RATE_PART_KEYS_MIN: usize = 256;
 pub const PROBE_COPY_TRIES: u32 = 20;
 /// See [`PROBE_COPY_TRIES`].
 pub const PROBE_COPY_PAUSE: Duration = Duration::from_millis(5);
+
+/// Bytes of a request's body, with its framing, that may arrive before the request takes a place at an application, behind
+/// a limit or at an upstream with `max`. What forms and calls of interfaces send is less; nginx holds 16 KiB in memory
+/// (`client_body_buffer_size`), and the rest on disk.
+pub const REQUEST_BUFFER_BYTES_MAX: usize = 64 * 1024;
+
+/// Bytes of a response from a program in HTTP or an upstream with `max` that may wait for a slow client after the program or
+/// the upstream is done with it. Most pages and calls of interfaces are shorter; nginx holds 32 KiB in memory
+/// (`proxy_buffers`), and the rest on disk.
+pub const RESPONSE_BUFFER_BYTES_MAX: usize = 256 * 1024;
+
+/// Bytes of all such bodies, and of all responses that wait for slow clients after their upstream is done with them.
+pub const CLIENT_BUFFERS_BYTES_MAX: u64 = 32 * 1024 * 1024;
+
+/// They are also no more than this part of what connections count as in the sum of `memory`: a connection that sends or reads
+/// slowly takes half of its [`CONNECTION_BYTES`], so that they are within it.
+pub const CLIENT_BUFFERS_PART: u64 = 4;
+
+/// Of what slow clients may hold together one client address may hold this part: 2 is a half.
+pub const SLOW_ADDRESS_PART: u64 = 2;
+
+/// Of an application's, a limit's or an upstream's places, requests whose bodies come while they have one may hold this
+/// part, and so may slow readers that cannot give theirs back: the rest is for those who wait for nobody.
+pub const SLOW_PLACES_PART: u64 = 2;
+
+/// How long a client takes nothing of a response that is ready before it is slow. Several round trips around the world:
+/// a fast client that is far away empties its buffers within one.
+pub const SLOW_CLIENT_AFTER: Duration = Duration::from_millis(500);
+
+/// Responses of the whole process that may wait for slow clients without a place at the application that still makes them:
+/// as many requests as one of its workers with a server of its own is handed.
+pub const SLOW_READERS_MAX: u64 = SERVER_CONCURRENCY as u64;
+
+/// How often a request whose body does not fit looks whether it may be streamed.
+pub const STREAM_LOOK_PERIOD: Duration = Duration::from_millis(50);

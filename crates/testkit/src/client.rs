@@ -29,17 +29,26 @@ pub struct Response {
 
 trait Stream: Read + Write + Send {
     fn end_of_sending(&self) -> std::io::Result<()>;
+    fn reset_when_closed(&self) -> std::io::Result<()>;
 }
 
 impl Stream for TcpStream {
     fn end_of_sending(&self) -> std::io::Result<()> {
         self.shutdown(std::net::Shutdown::Write)
     }
+
+    fn reset_when_closed(&self) -> std::io::Result<()> {
+        Ok(rustix::net::sockopt::set_socket_linger(self, Some(std::time::Duration::ZERO))?)
+    }
 }
 
 impl Stream for UnixStream {
     fn end_of_sending(&self) -> std::io::Result<()> {
         self.shutdown(std::net::Shutdown::Write)
+    }
+
+    fn reset_when_closed(&self) -> std::io::Result<()> {
+        Ok(rustix::net::sockopt::set_socket_linger(self, Some(std::time::Duration::ZERO))?)
     }
 }
 
@@ -131,6 +140,15 @@ impl Client {
     /// Where the connection is gone.
     pub fn end_of_sending(&mut self) {
         self.stream.end_of_sending().expect("shut down");
+    }
+
+    /// Resets the connection, which tells the server at once that nobody reads any more. A plain end, as dropping the
+    /// client makes it, is what a client that half-closes sends, too.
+    ///
+    /// # Panics
+    /// Where the connection is gone.
+    pub fn reset(self) {
+        self.stream.reset_when_closed().expect("a reset");
     }
 
     /// Reads one response to anything but HEAD.

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -117,6 +118,13 @@ impl Program {
         self
     }
 
+    /// Without this environment variable.
+    #[must_use]
+    pub fn without_env(mut self, name: &str) -> Program {
+        self.command.env_remove(name);
+        self
+    }
+
     /// With these bounds on its open descriptors, which `ulimit` sets: the soft one, and the hard one.
     #[must_use]
     pub fn with_descriptors(self, soft: u32, hard: u32) -> Program {
@@ -144,6 +152,13 @@ impl Program {
             other.current_dir(folder);
         }
         self.command = other;
+        self
+    }
+
+    /// With this file or pipe as its standard error, which is then not collected.
+    #[must_use]
+    pub fn with_stderr(mut self, error: OwnedFd) -> Program {
+        self.command.stderr(error);
         self
     }
 
@@ -175,7 +190,9 @@ impl Program {
             spawned => Some(spawned.unwrap_or_else(|error| panic!("cannot start {program}: {error}"))),
         });
         let stdout = Lines::collect(child.stdout.take().expect("piped"));
-        let stderr = Lines::collect(child.stderr.take().expect("piped"));
+        let stderr = child.stderr.take().map_or_else(Lines::none, Lines::collect);
+        // What was given to the child is its alone: a pipe's reader sees the end with it.
+        drop(self.command);
         Started { child, stdout, stderr, _folder: self.folder }
     }
 
@@ -205,9 +222,16 @@ impl Onehop {
         Program::new(["run", "--log", "json"]).inside(folder).control_in(folder).serve()
     }
 
-    /// `onehop serve` of a folder, with more arguments, on a free port of 127.0.0.1.
+    /// `onehop serve` of a folder, with more arguments, on free ports of 127.0.0.1, one of them for metrics.
     pub fn serve(folder: &Path, arguments: &[&str]) -> Onehop {
-        let usual = ["serve", ".", "--listen", "127.0.0.1:0", "--control", "off", "--log", "json"];
+        let usual: Vec<&str> = [
+            ["serve", "."],
+            ["--listen", "127.0.0.1:0"],
+            ["--admin", "127.0.0.1:0"],
+            ["--control", "off"],
+            ["--log", "json"],
+        ]
+        .concat();
         Program::new(usual.iter().chain(arguments)).inside(folder).serve()
     }
 
@@ -374,6 +398,13 @@ impl Lines {
             writer.changed.notify_all();
         });
         lines
+    }
+
+    /// Of an output that goes elsewhere.
+    fn none() -> Arc<Lines> {
+        let lines = Lines::default();
+        lines.lock().ended = true;
+        Arc::new(lines)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -89,6 +89,7 @@ fn read_payload(bytes: &[u8], kind: Kind, end: bool, from: Sender) -> Result<Pay
         Kind::Pong => Payload::Pong(read_pong(&mut reader)?),
         Kind::Drain => Payload::Drain,
         Kind::Retire => Payload::Retire,
+        Kind::Loaded => Payload::Loaded(reader.all()),
         Kind::Request => Payload::Request(read_request(&mut reader)?),
         Kind::Response => Payload::Response(read_response(&mut reader, end)?),
         Kind::Informational => Payload::Informational(read_informational(&mut reader)?),

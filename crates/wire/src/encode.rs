@@ -100,6 +100,13 @@ pub fn pong(out: &mut Vec<u8>, pong: &Pong) {
     finish(out, start);
 }
 
+/// LOADED, with as many paths as one frame holds.
+pub fn loaded(out: &mut Vec<u8>, paths: &[u8]) {
+    let start = begin(out, Kind::Loaded, 0, 0, false);
+    out.extend_from_slice(paths.get(..PAYLOAD_BYTES_MAX).unwrap_or(paths));
+    finish(out, start);
+}
+
 /// DRAIN.
 pub fn drain(out: &mut Vec<u8>) {
     let start = begin(out, Kind::Drain, 0, 0, false);

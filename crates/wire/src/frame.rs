@@ -50,6 +50,8 @@ pub enum Payload<'a> {
     Ping(u64),
     /// The event loop turns.
     Pong(Pong),
+    /// Files that the worker has loaded since it last reported some: absolute paths, each ended by a NUL, not checked.
+    Loaded(&'a [u8]),
     /// No more requests.
     Drain,
     /// Finish and exit.
@@ -343,6 +345,7 @@ pub(crate) enum Kind {
     Pong = 0x05,
     Drain = 0x06,
     Retire = 0x07,
+    Loaded = 0x08,
     Request = 0x10,
     Response = 0x11,
     Informational = 0x12,
@@ -373,6 +376,7 @@ impl Kind {
             0x05 => Kind::Pong,
             0x06 => Kind::Drain,
             0x07 => Kind::Retire,
+            0x08 => Kind::Loaded,
             0x10 => Kind::Request,
             0x11 => Kind::Response,
             0x12 => Kind::Informational,
@@ -394,6 +398,7 @@ impl Kind {
             Kind::Ready
             | Kind::Failed
             | Kind::Pong
+            | Kind::Loaded
             | Kind::Response
             | Kind::Informational
             | Kind::File
@@ -410,7 +415,8 @@ impl Kind {
             | Kind::Ping
             | Kind::Pong
             | Kind::Drain
-            | Kind::Retire => Lane::Control,
+            | Kind::Retire
+            | Kind::Loaded => Lane::Control,
             _ => Lane::Data,
         }
     }

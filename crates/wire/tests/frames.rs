@@ -36,6 +36,7 @@ enum Content {
     Hello([u16; 4], [u32; 3], [Vec<u8>; 2]),
     Ready(u16, Transport, [Vec<u8>; 3]),
     Failed(Vec<u8>),
+    Loaded(Vec<u8>),
     Ping(u64),
     Pong(Pong),
     Drain,
@@ -90,6 +91,7 @@ fn write(out: &mut Vec<u8>, sent: &Sent) {
             );
         }
         Content::Failed(why) => encode::failed(out, why),
+        Content::Loaded(paths) => encode::loaded(out, paths),
         Content::Ping(token) => encode::ping(out, *token),
         Content::Pong(pong) => encode::pong(out, pong),
         Content::Drain => encode::drain(out),
@@ -146,6 +148,7 @@ fn read(frame: &Frame<'_>, from: Sender, lane: Lane) -> Sent {
             Content::Ready(ready.version, ready.transport, texts.map(<[u8]>::to_vec))
         }
         Payload::Failed(why) => Content::Failed(why.to_vec()),
+        Payload::Loaded(paths) => Content::Loaded(paths.to_vec()),
         Payload::Ping(token) => Content::Ping(token),
         Payload::Pong(pong) => Content::Pong(pong),
         Payload::Drain => Content::Drain,
@@ -226,6 +229,7 @@ fn control_frames() -> impl Strategy<Value = Sent> {
         (any::<u16>(), select(vec![Transport::Frames, Transport::Http, Transport::FramesForServer]), texts())
             .prop_map(|(version, transport, (a, b, c))| Content::Ready(version, transport, [a, b, c])),
         vec(any::<u8>(), 0..200).prop_map(Content::Failed),
+        vec(any::<u8>(), 0..200).prop_map(Content::Loaded),
         pong,
         Just(Content::Drain),
     ];

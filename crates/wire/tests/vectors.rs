@@ -111,6 +111,7 @@ fn meaning(frame: &Frame<'_>) -> (Value, Vec<u8>) {
         Payload::Failed(text) => ("FAILED", json!({"text": utf_8(text)})),
         Payload::Ping(token) => ("PING", json!({"token": digits(token)})),
         Payload::Pong(pong) => ("PONG", pong_meaning(&pong)),
+        Payload::Loaded(paths) => ("LOADED", json!({"text": utf_8(paths)})),
         Payload::Drain => ("DRAIN", json!({})),
         Payload::Retire => ("RETIRE", json!({})),
         Payload::Request(request) => {
@@ -214,7 +215,7 @@ fn every_golden_frame_means_what_it_says_and_is_written_byte_for_byte() {
         assert!(decode(&written, vector.from(), vector.lane()).is_ok_and(|frame| frame.is_some()), "{name}");
         kinds.insert(meaning["kind"].to_string());
     }
-    assert_eq!(kinds.len(), 17, "{kinds:?}");
+    assert_eq!(kinds.len(), 18, "{kinds:?}");
 }
 
 #[test]

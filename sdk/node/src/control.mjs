@@ -4,7 +4,7 @@
 import { openChannel } from './channel.mjs';
 import { Output } from './output.mjs';
 import {
-  DRAIN, FAILED, FRAME_HEAD_BYTES, FrameReader, HELLO, PAYLOAD_BYTES_MAX, PING, PONG, ProtocolError, READY, readU16,
+  DRAIN, FAILED, FRAME_HEAD_BYTES, FrameReader, HELLO, LOADED, PAYLOAD_BYTES_MAX, PING, PONG, ProtocolError, READY, readU16,
   readU32, RETIRE, VERSION, writeFrameHead, writeU16, writeU32, writeU64,
 } from './wire.mjs';
 
@@ -15,6 +15,9 @@ import {
 export const OVER_LANES = 0;
 export const OVER_HTTP = 1;
 export const OVER_LANES_TO_SERVER = 2;
+
+/** Characters of paths in one frame, but for the last one: less than a payload holds, whatever they are made of. */
+const LOADED_CHARACTERS = 32_768;
 
 export class Control {
   #listener;
@@ -60,6 +63,18 @@ export class Control {
     writeU32(payload, 4, text.length);
     payload.latin1Write(text, 8, text.length);
     this.#write(READY, payload);
+  }
+
+  /** @param {string[]} files absolute paths */
+  loaded(files) {
+    let text = '';
+    for (const file of files) {
+      text += `${file}\0`;
+      if (text.length < LOADED_CHARACTERS) continue;
+      this.#write(LOADED, Buffer.from(text));
+      text = '';
+    }
+    if (text !== '') this.#write(LOADED, Buffer.from(text));
   }
 
   /** Says why the application could not be loaded; `written` is called when that is on its way. */

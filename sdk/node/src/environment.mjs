@@ -4,11 +4,13 @@
  */
 
 /** As `launch.rs` writes it. */
-const INSPECTOR = '--inspect-port=127.0.0.1:0';
+const TRACE = '--trace-sigint';
+/** By which the next server finds what this one has left: a child process is to have it, too. */
+const KEPT = 'ONEHOP_INVOCATION_ID';
 
 /**
  * @returns {{descriptors: number[], platformResponse: boolean, port: number|null, portIsNamed: boolean,
- * overHttp: boolean, httpSocket: string|null, files: string|null}|null} null where this process was not started by onehop
+ * overHttp: boolean, httpSocket: string|null, files: string|null, tracesInterrupts: boolean}|null} null where this process was not started by onehop
  */
 export function takeSettings() {
   const { env } = process;
@@ -27,13 +29,15 @@ export function takeSettings() {
     httpSocket: env.ONEHOP_HTTP_SOCKET ?? null,
     /** The folder whose files the server may send for the application. */
     files: env.ONEHOP_FILES ?? null,
+    tracesInterrupts: false,
   };
   for (const name of Object.keys(env)) {
-    if (name.startsWith('ONEHOP_')) delete env[name];
+    if (name.startsWith('ONEHOP_') && name !== KEPT) delete env[name];
   }
-  // Nor where the inspector would listen, which is onehop's word too, and which children would inherit.
-  const inspector = process.execArgv.indexOf(INSPECTOR);
-  if (inspector >= 0) process.execArgv.splice(inspector, 1);
+  // Nor an option that is onehop's, and that children would inherit.
+  const trace = process.execArgv.indexOf(TRACE);
+  if (trace >= 0) process.execArgv.splice(trace, 1);
+  settings.tracesInterrupts = trace >= 0;
   return settings;
 }
 

@@ -31,6 +31,12 @@ export class Lag {
     }
   }
 
+  /** A request waited for so many milliseconds until it began. */
+  waited(milliseconds) {
+    const late = Math.floor(milliseconds * 1000);
+    if (late > this.#longest) this.#longest = late;
+  }
+
   /** The longest delay since the last call, in microseconds. */
   take() {
     // A PING that was answered late because the loop stood still: the tick that should have seen it comes later.
@@ -58,7 +64,6 @@ export class Lag {
   }
 
   #note(now) {
-    const late = Math.floor((now - this.#due) * 1000);
-    if (late > this.#longest) this.#longest = late;
+    this.waited(now - this.#due);
   }
 }

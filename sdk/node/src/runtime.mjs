@@ -8,6 +8,11 @@ import { report } from './report.mjs';
 
 /** A server that stops closes all lanes at once: how long the control lane's word may come behind a data lane's end. */
 const LANE_END_MILLISECONDS = 100;
+/**
+ * A turn of the event loop in which requests have begun for so long begins no more: answers leave, and timers, sockets and
+ * the server's PING have their turn. Handlers that compute would otherwise hold all of it up for a whole read of requests.
+ */
+const TURN_MILLISECONDS = 10;
 
 export class Runtime {
   /** Exchanges that have begun and are not over. */
@@ -23,7 +28,11 @@ export class Runtime {
   #call;
   #perTurn;
   #left;
+  /** When the first request of this turn began. */
+  #turnStarted = 0;
   #queue = [];
+  /** Since when each of them waits. */
+  #queuedSince = [];
   #turnScheduled = false;
   #waiting = 0;
   #refusing = false;
@@ -38,6 +47,7 @@ export class Runtime {
   #queuedTurn = () => {
     this.#turnScheduled = false;
     this.#left = this.#perTurn;
+    this.#turnStarted = performance.now();
     // The context of whoever asked for this turn must not become that of the requests that begin now.
     fromRoot(this.#beginQueued, this);
     this.#schedule(this.#queue.length > 0 ? this.#queuedTurn : this.#endTurn);
@@ -63,12 +73,22 @@ export class Runtime {
       exchange.refuse();
       return;
     }
-    if (!this.#turnScheduled) this.#schedule(this.#endTurn);
+    if (!this.#turnScheduled) {
+      this.#turnStarted = performance.now();
+      this.#schedule(this.#endTurn);
+    }
     if (this.#left > 0 && this.#queue.length === 0) {
       this.#begin(exchange);
     } else {
       this.#queue.push(exchange);
+      this.#queuedSince.push(performance.now());
     }
+  }
+
+  /** How late requests begin, in microseconds: the longest delay since the last call, of the event loop or of a request. */
+  takeLag() {
+    if (this.#queuedSince.length > 0) this.lag.waited(performance.now() - this.#queuedSince[0]);
+    return this.lag.take();
   }
 
   /** An exchange that had begun is over. */
@@ -91,6 +111,7 @@ export class Runtime {
     this.#refusing = true;
     const queue = this.#queue;
     this.#queue = [];
+    this.#queuedSince = [];
     for (const exchange of queue) {
       if (exchange.over) continue;
       this.refused += 1;
@@ -139,10 +160,13 @@ export class Runtime {
     if (!this.lag.watching) this.lag.watch(this);
     exchange.begin();
     this.#call(exchange);
+    if (performance.now() - this.#turnStarted >= TURN_MILLISECONDS) this.#left = 0;
   }
 
   #beginQueued() {
     const queue = this.#queue;
+    // The first one has waited for the longest time.
+    this.lag.waited(this.#turnStarted - this.#queuedSince[0]);
     let at = 0;
     while (at < queue.length && this.#left > 0) {
       const exchange = queue[at];
@@ -150,6 +174,7 @@ export class Runtime {
       if (!exchange.over) this.#begin(exchange);
     }
     queue.splice(0, at);
+    this.#queuedSince.splice(0, at);
     // Those that were over already may have been the last.
     if (this.#onIdle !== null) this.#leaveIfIdle();
   }

@@ -10,8 +10,10 @@ import { takeSettings } from './environment.mjs';
 import { FetchExchange } from './fetch/exchange.mjs';
 import { announce, install } from './fetch/install.mjs';
 import { caller } from './handler.mjs';
+import { keepInterrupts } from './interrupts.mjs';
 import { Lane } from './lane.mjs';
 import { Leaving } from './leave.mjs';
+import { Loaded } from './loaded.mjs';
 import { AppError, checkTypeScript, look, noApplication } from './load.mjs';
 import { awaitOtherPreloads, mainModule } from './main-module.mjs';
 import { Adoption } from './node-http/adopt.mjs';
@@ -71,6 +73,7 @@ export class Worker {
   #isEvaluated = false;
   #isDecided = false;
   #found = null;
+  #loaded = new Loaded();
   #uncaught = (error) => this.#isUncaught(error);
   #idle = () => this.#isIdle();
 
@@ -101,12 +104,14 @@ export class Worker {
 
   /** All that must be there before the application runs. */
   async open() {
+    if (this.#settings.tracesInterrupts) keepInterrupts();
     this.#leaving = new Leaving(this);
     announce();
     Object.assign(globalThis.onehop, { upgradeWebSocket, version: VERSION });
     this.#adoption.install();
     if (!process.versions.bun) leadSelfRequests(this.#adoption);
-    installHabits();
+    this.#loaded.install();
+    installHabits((message) => this.#loaded.takes(message));
     await this.control.open(this.#settings.descriptors[0]);
     // An application that has nothing more to do lets its process come to its end, which is then noticed.
     this.control.hold(false);
@@ -241,6 +246,8 @@ export class Worker {
   #ready(way) {
     process.removeListener('uncaughtExceptionMonitor', this.#uncaught);
     const { bun, node } = process.versions;
+    this.control.loaded(this.#loaded.take());
+    this.#loaded.report = () => this.control.loaded(this.#loaded.take());
     this.control.ready(bun ? 'bun' : 'node', bun ?? node, VERSION, way);
   }
 
@@ -321,10 +328,11 @@ export class Worker {
   }
 
   #health() {
+    this.#loaded.report?.();
     const { heapUsed, rss } = memoryUsage();
     const { runtime } = this;
     return {
-      lag: runtime?.lag.take() ?? 0,
+      lag: runtime?.takeLag() ?? 0,
       inFlight: runtime?.inFlight ?? 0,
       begun: runtime?.begun ?? 0,
       heap: heapUsed,

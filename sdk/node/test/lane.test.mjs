@@ -62,6 +62,20 @@ test('answers of one turn leave in one write and keep their slots', () => withWo
   assert.ok(reads <= 2, `${reads} reads`);
 }));
 
+test('between handlers that compute answers leave, and PONG tells how long others wait', () => withWorker(
+  'export default { fetch() { const end = Date.now() + 40; while (Date.now() < end); return new Response(""); } };', {},
+  async (peer, lane) => {
+    const count = 20;
+    lane.send(...Array.from({ length: count }, (_, slot) => requestFrame(slot, 0)));
+    await lane.answer(0);
+    peer.control.send(frame(wire.PING, 0, 0, 0, Buffer.alloc(8)));
+    const { payload } = await peer.control.takeKind(wire.PONG);
+    assert.ok(payload.readBigUInt64LE(16) < count, `${payload.readBigUInt64LE(16)} had begun`);
+    assert.ok(payload.readUInt32LE(8) >= 40_000, `the next one has waited for ${payload.readUInt32LE(8)} us`);
+    for (let slot = 1; slot < count; slot += 1) await lane.answer(slot);
+  },
+));
+
 test('several lanes are served by one worker', () => withWorker(ECHO, { lanes: 3 }, async (peer) => {
   for (const [index, lane] of peer.lanes.entries()) lane.send(requestFrame(5, 9, { target: `/lane-${index}` }));
   for (const [index, lane] of peer.lanes.entries()) {

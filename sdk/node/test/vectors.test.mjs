@@ -209,6 +209,9 @@ async function writeControl(frame) {
     case 'FAILED':
       bench.control.failed(frame.text, null);
       break;
+    case 'LOADED':
+      bench.control.loaded(frame.text.split('\0').slice(0, -1));
+      break;
     case 'DRAIN':
       bench.control.drain();
       break;

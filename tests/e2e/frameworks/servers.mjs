@@ -97,7 +97,8 @@ export async function startBelow(test, app, version) {
   // `command` says what differs by the proxy alone; it helps in finding out where a difference comes from.
   const how = process.env.ONEHOP_FRAMEWORKS_BY === 'command' ? `app {\n\t\tcommand ${node} ${file}` : `app ${file} {\n\t\truntime ${node}`;
   const protocol = process.env.ONEHOP_FRAMEWORKS_BY === 'http' ? '\n\t\tprotocol http' : '';
-  const text = `{\n\tadmin off\n}\n:0 {\n\t${how}${protocol}\n\t\tcwd ${dirname(file)}\n${variables}\n\t}\n}\n`;
+  // The application sees a body as Node alone shows it, half sent too; a short one is waited for by default.
+  const text = `{\n\tadmin off\n}\n:0 {\n\t${how}${protocol}\n\t\trequest_buffers off\n\t\tcwd ${dirname(file)}\n${variables}\n\t}\n}\n`;
   const server = await startOnehop(test, { folder, text, threads: 1 });
   await server.event(({ event }) => event === 'app_ready');
   const said = () => server.events.map((event) => event.text).join('\n').slice(-10_000);

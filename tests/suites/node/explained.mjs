@@ -27,7 +27,7 @@ const UNKNOWN_METHOD = 'a method that Node\'s parser does not know is passed on 
 const HEAD_SIZE = 'how long a head may be is onehop\'s bound, above Node\'s 16 KiB';
 const CONNECTION = 'how often a connection is used, when it closes and what Connection and Keep-Alive say is onehop\'s (RFC 9110 section 7.6.1)';
 const CLIENT_ERROR = 'a request that is malformed or does not come in time is refused by onehop: no \'clientError\' reaches the application';
-const HALF_CLOSED = 'a client that closes its sending side while it waits for an application counts as gone (ARCHITECTURE.md)';
+const CLOSED = 'the client destroys its connection, which sends FIN and no reset: that is a half-close, and the request is served (RFC 9112 section 9.6); a reset is seen at once';
 const DATE = 'the first field of an answer is the Date that onehop adds';
 
 /** @param {string} suite @param {string} why @param {(string|RegExp)[]} titles */
@@ -42,6 +42,8 @@ export const EXPLAINED = [
     'onFinished(req, listener) when requests pipelined should handle socket errors'),
   ...all('on-finished', MALFORMED_CHUNKS,
     /(?:response|request) errors should (?:fire with error|include the (?:response|request) object|return true)$/),
+  ...all('on-finished', CLOSED,
+    /(?:response|request) aborts should (?:execute the callback|return true)$/),
   ...all('on-finished', CONNECT, / when CONNECT method should /),
   ...all('on-finished', EARLY_PROTOCOL, / when Upgrade request should (?!be true immediately)/),
   ...all('express', FORWARDED,
@@ -74,7 +76,7 @@ export const EXPLAINED = [
     'non-numeric content-length is rejected before Fastify body parsing'),
   ...all('@fastify/express', FORWARDED, 'trust proxy protocol'),
   ...all('@fastify/middie', ABSOLUTE_FORM, /absolute-form (?:request )?targets cannot bypass /),
-  ...all('@fastify/websocket', HALF_CLOSED, /Should not hijack reply for an? normal (?:http )?request /),
+  ...all('@fastify/websocket', CLOSED, /Should not hijack reply for an? normal (?:http )?request /),
   ...all('ws', NO_REQUEST, 'WebSocketServer #close emits the \'close\' event after the server closes'),
   ...all('ws', RESET, 'WebSocket Events does not re-emit `net.Socket` errors'),
   {

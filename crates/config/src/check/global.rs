@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use super::Context;
+use super::template::fixed;
 use super::value::{duration, number, port, size};
 use crate::checked::{Admin, Global};
 use crate::directives;
@@ -29,7 +30,7 @@ const MEMORY_BYTES_MIN: u64 = 1024 * 1024;
 /// What holds without a global block.
 pub(crate) fn defaults() -> Global {
     Global {
-        admin: Admin::Address(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), ADMIN_PORT)),
+        admin: Admin::Default(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), ADMIN_PORT)),
         memory_bytes: MEMORY_BYTES,
         memory: None,
         connections_per_address: None,
@@ -40,6 +41,7 @@ pub(crate) fn defaults() -> Global {
         auto_https: true,
         http_port: 80,
         https_port: 443,
+        data_directory: None,
     }
 }
 
@@ -60,6 +62,7 @@ pub(crate) fn global(cx: &mut Context<'_>, lines: &[Line]) -> Global {
         cx.keep(result);
     }
     global.trusted_proxies.clone_from(&cx.trusted_proxies);
+    global.data_directory.clone_from(&cx.data_directory);
     if global.http_port == global.https_port {
         let place = seen.iter().rev().find(|name| name.text.ends_with("_port")).map(|name| &name.place);
         if let Some(place) = place {
@@ -90,6 +93,10 @@ fn option(cx: &mut Context<'_>, global: &mut Global, line: &Line) -> Result<(), 
         "http_port" => global.http_port = port(one(line, "http_port 8080")?, "`http_port`")?,
         "https_port" => global.https_port = port(one(line, "https_port 8443")?, "`https_port`")?,
         "auto_https" => global.auto_https = auto_https(one(line, "auto_https off")?)?,
+        "data_dir" => {
+            let path = fixed(cx.source, one(line, "data_dir /var/lib/shop")?, "the path of a folder")?;
+            cx.data_directory = Some(cx.absolute_to_write(&path));
+        }
         "servers" => super::servers::servers(cx, line)?,
         "debug" if line.args.is_empty() && line.block.is_none() => {
             let message = "`debug` changes nothing yet";

@@ -63,6 +63,8 @@ pub(crate) struct Context<'a> {
     pub(crate) written_below: PathBuf,
     /// Who stands in front of every site, from the global block.
     pub(crate) trusted_proxies: Vec<Network>,
+    /// `data_dir` of the global block, absolute.
+    pub(crate) data_directory: Option<PathBuf>,
     /// Groups of mutually exclusive routes so far.
     groups: u32,
     /// Whether the warning about what Caddy would serve was given.
@@ -86,6 +88,7 @@ impl<'a> Context<'a> {
             apps: KnownApps::default(),
             limits: KnownLimits::default(),
             trusted_proxies: Vec::new(),
+            data_directory: None,
             groups: 0,
             warned_of_caddy: false,
         }

@@ -35,6 +35,9 @@ pub struct App {
     pub queue: u32,
     /// How long a request waits there.
     pub queue_wait: Duration,
+    /// Bytes of a request's body that may arrive before the request takes a place; 0: it is streamed at once, `None`: as
+    /// the server has it.
+    pub request_buffers: Option<u64>,
     /// How many requests may be with it or in that queue; `None` with `limit off`.
     pub limit: Option<Arc<Limit>>,
     /// How long a process may take from the whole request's head to the answer's head.
@@ -59,6 +62,17 @@ pub struct App {
     pub sticky: Option<Sticky>,
     /// Who stands in front and may say who the client is; empty: nobody.
     pub trusted_proxies: Vec<Network>,
+    /// `data`: its own folder in the server's data directory; `None` where it has none.
+    pub data: Option<AppData>,
+}
+
+/// An application's own folder for what must survive a restart and an upgrade.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AppData {
+    /// The folder's name, which no other application has.
+    pub name: String,
+    /// `data_dir` of the global block, absolute; `None`: the default of the system.
+    pub directory: Option<PathBuf>,
 }
 
 /// How a handler's process is spoken to.

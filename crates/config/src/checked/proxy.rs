@@ -43,6 +43,8 @@ pub struct Proxy {
     /// How long tunnels stay open after a reload has taken their route away; `None`: as long as they like. (Caddy
     /// closes them at once where nothing is said.)
     pub stream_close_delay: Option<Duration>,
+    /// What becomes of a request's fields whose names other servers take for those of others.
+    pub ambiguous_headers: AmbiguousHeaders,
     /// Who stands in front and may say who the client is: those of the directive, then those of the global `servers`
     /// block, as Caddy adds them up.
     pub trusted_proxies: Vec<Network>,
@@ -253,6 +255,16 @@ pub enum StatusTest {
     Exactly(u16),
     /// `5xx`: the first digit.
     Class(u8),
+}
+
+/// `ambiguous_headers`: fields whose names have a `_` or a `.`, which CGI, WSGI, Rack and PHP turn into the same variable
+/// as those with a `-`. (nginx drops them, too, unless `underscores_in_headers` is on.)
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AmbiguousHeaders {
+    /// They do not reach the upstream.
+    Drop,
+    /// They do, but for the spellings of fields that say who the client is.
+    Pass,
 }
 
 /// `flush_interval`

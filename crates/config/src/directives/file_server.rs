@@ -7,13 +7,14 @@ use crate::check::Context;
 use crate::check::matcher::{Scope, split};
 use crate::check::order::Placed;
 use crate::check::template::{fixed, template};
-use crate::check::value::{encoding, status};
+use crate::check::value::{encoding, number, status};
 use crate::checked::{Encoding, FileServer, Step};
+use crate::limits::KEEP_RELEASES_MAX;
 use crate::problem::Problem;
 use crate::syntax::Line;
 
 const USAGE: &str = "file_server [<matcher>] [browse]";
-const OPTIONS: [&str; 10] = [
+const OPTIONS: [&str; 11] = [
     "root",
     "hide",
     "index",
@@ -24,6 +25,7 @@ const OPTIONS: [&str; 10] = [
     "pass_thru",
     "dotfiles",
     "symlinks",
+    "keep_releases",
 ];
 
 pub(super) fn file_server(
@@ -43,6 +45,7 @@ pub(super) fn file_server(
         canonical_uris: true,
         dotfiles: false,
         follow_outside: false,
+        keep_releases: KEEP_RELEASES,
     };
     match args {
         [] => {}
@@ -90,6 +93,7 @@ fn read_option(cx: &mut Context<'_>, settings: &mut FileServer, option: &Line) -
         "pass_thru" => no_arguments(option).map(|()| settings.pass_through = true)?,
         "dotfiles" => no_arguments(option).map(|()| settings.dotfiles = true)?,
         "symlinks" => symlinks_follow(option).map(|()| settings.follow_outside = true)?,
+        "keep_releases" => settings.keep_releases = keep_releases(option)?,
         _ => return Err(unknown_option("file_server", option, &OPTIONS, &["fs", "etag_file_extensions"])),
     }
     Ok(())
@@ -129,6 +133,15 @@ fn precompressed(option: &Line) -> Result<Vec<Encoding>, Box<Problem>> {
         return Ok(vec![Encoding::Brotli, Encoding::Zstd, Encoding::Gzip]);
     }
     option.args.iter().map(encoding).collect()
+}
+
+/// Builds whose hashed assets are kept where the file does not say: as many deployments as a page that is open sees.
+pub(super) const KEEP_RELEASES: usize = 3;
+
+/// `keep_releases 3`: an option that `spa` has, too.
+pub(super) fn keep_releases(option: &Line) -> Result<usize, Box<Problem>> {
+    let count = number(one_argument(option, "keep_releases 3")?, "`keep_releases`", 0, KEEP_RELEASES_MAX)?;
+    Ok(usize::try_from(count).unwrap_or(KEEP_RELEASES))
 }
 
 /// `symlinks follow`: the switch that `spa` has, too.

@@ -1,12 +1,15 @@
 //! `log`: the access log of a site.
 
-use super::{no_arguments, options, some_arguments, unknown_option};
+use std::time::Duration;
+
+use super::{no_arguments, one_argument, options, some_arguments, unknown_option};
 use crate::check::Context;
 use crate::check::template::fixed;
-use crate::checked::{AccessLog, LogOutput};
+use crate::check::value::{duration, number, size};
+use crate::checked::{AccessLog, LogOutput, LogRoll};
 use crate::nearest::nearest;
 use crate::problem::Problem;
-use crate::syntax::Line;
+use crate::syntax::{Line, Token};
 
 pub(super) fn log(cx: &mut Context<'_>, line: &Line) -> Result<AccessLog, Box<Problem>> {
     if let Some(name) = line.args.first() {
@@ -15,10 +18,14 @@ pub(super) fn log(cx: &mut Context<'_>, line: &Line) -> Result<AccessLog, Box<Pr
             Problem::error("not-yet", &name.place, message).help("write `log` alone, or with a block")
         );
     }
-    let mut settings = AccessLog { output: LogOutput::Stderr, hosts: Vec::new() };
+    let mut settings = AccessLog { output: LogOutput::Stderr, roll: None, hosts: Vec::new() };
     options(cx, line, |cx, option| {
         match option.name.text.as_str() {
-            "output" => settings.output = output(cx, option)?,
+            "output" => {
+                settings.output = output(cx, option)?;
+                settings.roll =
+                    if matches!(settings.output, LogOutput::File(_)) { roll(cx, option)? } else { None };
+            }
             "format" => format(option)?,
             "hostnames" => {
                 for token in some_arguments(option, "hostnames <host>…")? {
@@ -56,24 +63,6 @@ fn output(cx: &Context<'_>, option: &Line) -> Result<LogOutput, Box<Problem>> {
             let [path] = rest else {
                 return Err(super::wrong_arguments(option, "output file <path>"));
             };
-            if let Some(inner) = option.block.as_ref().and_then(|block| block.first()) {
-                let caddys = [
-                    "mode",
-                    "dir_mode",
-                    "roll_disabled",
-                    "roll_size",
-                    "roll_uncompressed",
-                    "roll_compression",
-                    "roll_local_time",
-                    "roll_keep",
-                    "roll_keep_for",
-                    "roll_interval",
-                    "roll_minutes",
-                    "roll_at",
-                    "backup_time_format",
-                ];
-                return Err(unknown_option("output file", inner, &[], &caddys));
-            }
             Ok(LogOutput::File(cx.absolute_to_write(&fixed(cx.source, path, "the path of a log")?)))
         }
         "net" => {
@@ -89,6 +78,69 @@ fn output(cx: &Context<'_>, option: &Line) -> Result<LogOutput, Box<Problem>> {
             })
         }
     }
+}
+
+/// Options of `output file`, with Caddy's defaults and steps.
+fn roll(cx: &mut Context<'_>, option: &Line) -> Result<Option<LogRoll>, Box<Problem>> {
+    let mut settings =
+        LogRoll { size: 100 * ROLL_SIZE_STEP, keep: 10, keep_for: 90 * ROLL_KEEP_STEP, compress: true };
+    let mut is_disabled = false;
+    options(cx, option, |_, inner| {
+        match inner.name.text.as_str() {
+            "roll_disabled" => {
+                no_arguments(inner)?;
+                is_disabled = true;
+            }
+            "roll_uncompressed" => {
+                no_arguments(inner)?;
+                settings.compress = false;
+            }
+            "roll_size" => {
+                let token = one_argument(inner, "roll_size 100MiB")?;
+                settings.size = at_least_one(size(token)?.div_ceil(ROLL_SIZE_STEP), token)? * ROLL_SIZE_STEP;
+            }
+            "roll_keep" => {
+                let token = one_argument(inner, "roll_keep 10")?;
+                let files =
+                    at_least_one(number(token, "the number of files", 0, u64::from(u32::MAX))?, token)?;
+                settings.keep = usize::try_from(files).unwrap_or(usize::MAX);
+            }
+            "roll_keep_for" => {
+                let token = one_argument(inner, "roll_keep_for 90d")?;
+                let days = duration(token)?.as_secs().div_ceil(ROLL_KEEP_STEP.as_secs());
+                let days = u32::try_from(at_least_one(days, token)?).unwrap_or(u32::MAX);
+                settings.keep_for = ROLL_KEEP_STEP.saturating_mul(days);
+            }
+            _ => {
+                let known = ["roll_size", "roll_keep", "roll_keep_for", "roll_disabled", "roll_uncompressed"];
+                let caddys = [
+                    "mode",
+                    "dir_mode",
+                    "roll_compression",
+                    "roll_local_time",
+                    "roll_interval",
+                    "roll_minutes",
+                    "roll_at",
+                    "backup_time_format",
+                ];
+                return Err(unknown_option("output file", inner, &known, &caddys));
+            }
+        }
+        Ok(())
+    });
+    Ok((!is_disabled).then_some(settings))
+}
+
+/// Caddy rounds sizes up to these, and times to these.
+const ROLL_SIZE_STEP: u64 = 1024 * 1024;
+const ROLL_KEEP_STEP: Duration = Duration::from_secs(86_400);
+
+fn at_least_one(value: u64, token: &Token) -> Result<u64, Box<Problem>> {
+    let zero = || {
+        Problem::error("number", &token.place, "a log cannot be rotated with 0 here")
+            .help("`roll_disabled` turns rotation off")
+    };
+    if value == 0 { Err(zero()) } else { Ok(value) }
 }
 
 fn format(option: &Line) -> Result<(), Box<Problem>> {

@@ -76,6 +76,36 @@ const OTHERS_WORDS: [(&str, &str); 8] = [
     ("upstream", "`reverse_proxy` takes all its upstreams on its line, or behind `to`"),
 ];
 
+/// Directives of nginx that onehop lacks under this name, with the Onehopfile's way to write the same.
+const WORDS_OF_NGINX: [(&str, &str); 20] = [
+    ("add_header", "`header NAME VALUE` sets a field"),
+    (
+        "alias",
+        "`handle_path /prefix/* { root * DIR; file_server }`, on lines of their own, serves a folder below a prefix",
+    ),
+    ("autoindex", "`file_server browse` lists folders"),
+    ("client_max_body_size", "onehop passes request bodies on piece by piece"),
+    ("default_type", "onehop derives Content-Type from the file's name"),
+    ("deny", "`respond 403` in a `handle` with a matcher refuses requests"),
+    ("events", "remove this block: onehop starts one thread per core"),
+    (
+        "expires",
+        "`header Cache-Control VALUE` sets a lifetime; files with a hash in their name get one by default",
+    ),
+    ("gzip", "`encode zstd br gzip` compresses responses"),
+    ("http", "remove this block: sites are at the top level of the file"),
+    ("index", "`file_server` serves index.html of a folder by default"),
+    ("keepalive", "upstream connections are kept by default"),
+    ("listen", "the address is in front of the site's block: `http://example.com:8080 { … }`"),
+    ("location", "`handle /path/* { … }` groups what acts below a path"),
+    ("return", "`respond STATUS` answers, `redir TARGET` redirects"),
+    ("sendfile", "remove this line: onehop serves files from memory"),
+    ("server", "a site is its address and a block: `http://example.com { … }`"),
+    ("server_name", "the host is in front of the site's block: `http://example.com { … }`"),
+    ("worker_connections", "remove this line: the bound follows from the machine's limits"),
+    ("worker_processes", "remove this line: onehop starts one thread per core"),
+];
+
 /// What a site's directives set besides routes.
 #[derive(Debug, Default)]
 pub(crate) struct SiteSettings {
@@ -146,7 +176,7 @@ fn directive(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Result<Vec
     if let Some(problem) = handle_errors::unfit(cx, line) {
         return Err(problem);
     }
-    match line.name.text.as_str() {
+    let made = match line.name.text.as_str() {
         "app" => app::app(cx, scope, line),
         "encode" => encode::encode(cx, scope, line),
         "file_server" => file_server::file_server(cx, scope, line),
@@ -164,7 +194,32 @@ fn directive(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Result<Vec
         "spa" => spa::spa(cx, scope, line),
         "try_files" => try_files::try_files(cx, line),
         _ => Err(unknown(line)),
-    }
+    };
+    made.map_err(|problem| match suggested_matcher(line) {
+        Some(help) if problem.code != "unknown-directive" => problem.help(help),
+        _ => problem,
+    })
+}
+
+/// For a directive that failed behind several paths, where it takes one matcher: how to write them as a named one.
+fn suggested_matcher(line: &Line) -> Option<String> {
+    let is_path = |token: &&Token| token.text.starts_with('/');
+    let paths: Vec<&str> = line.args.iter().take_while(is_path).map(|token| token.text.as_str()).collect();
+    let rest: Vec<&str> = line.args.iter().skip(paths.len()).map(|token| token.text.as_str()).collect();
+    // `/srv/api/server.js` is a file, `/ws` and `/api/*` are paths of requests.
+    let is_of_requests =
+        |path: &str| path.contains('*') || !path.rsplit('/').next().is_some_and(|name| name.contains('.'));
+    let is_meant = paths.len() > 1 && !(rest.is_empty() && line.block.is_none());
+    (is_meant && paths.iter().all(|path| is_of_requests(path))).then(|| {
+        let name = &line.name.text;
+        let words: Vec<&str> = std::iter::once("@paths").chain(rest).collect();
+        let block = if line.block.is_some() { " { … }" } else { "" };
+        format!(
+            "one path is a matcher; several need a name: `@paths path {}` on a line of its own, then `{name} {}{block}`",
+            paths.join(" "),
+            words.join(" ")
+        )
+    })
 }
 
 fn unknown(line: &Line) -> Box<Problem> {
@@ -176,6 +231,11 @@ fn unknown(line: &Line) -> Box<Problem> {
     let problem = Problem::error("unknown-directive", place, format!("there is no directive `{word}`"));
     if let Some((_, help)) = OTHERS_WORDS.iter().find(|(theirs, _)| *theirs == word) {
         return problem.help(*help);
+    }
+    if let Some((_, instead)) = WORDS_OF_NGINX.iter().find(|(theirs, _)| *theirs == word) {
+        return problem.help(format!(
+            "this looks like nginx: {instead}; `onehop try` reads an nginx.conf and prints the Onehopfile"
+        ));
     }
     if let Some(near) = nearest(word, DIRECTIVES.into_iter().chain(DIRECTIVE_ORDER)) {
         return problem.help(format!("did you mean `{near}`?"));

@@ -1,6 +1,6 @@
 //! `spa`: a built single-page application, served from memory. A directive of onehop's own.
 
-use super::file_server::symlinks_follow;
+use super::file_server::{KEEP_RELEASES, keep_releases, symlinks_follow};
 use super::{matcher_and_value, no_arguments, one_argument, options, placed, some_arguments, unknown_option};
 use crate::check::Context;
 use crate::check::matcher::Scope;
@@ -11,7 +11,7 @@ use crate::checked::{Spa, Step};
 use crate::problem::Problem;
 use crate::syntax::Line;
 
-const OPTIONS: [&str; 4] = ["index", "immutable", "dotfiles", "symlinks"];
+const OPTIONS: [&str; 5] = ["index", "immutable", "dotfiles", "symlinks", "keep_releases"];
 
 pub(super) fn spa(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Result<Vec<Placed>, Box<Problem>> {
     let (chosen, folder) = matcher_and_value(cx, scope, line, "spa [<matcher>] <folder>")?;
@@ -22,6 +22,7 @@ pub(super) fn spa(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Resul
         immutable: Vec::new(),
         dotfiles: false,
         follow_outside: false,
+        keep_releases: KEEP_RELEASES,
     };
     options(cx, line, |cx, option| {
         match option.name.text.as_str() {
@@ -33,10 +34,7 @@ pub(super) fn spa(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Resul
             }
             "dotfiles" => no_arguments(option).map(|()| settings.dotfiles = true)?,
             "symlinks" => symlinks_follow(option).map(|()| settings.follow_outside = true)?,
-            "keep_releases" => {
-                let message = "`keep_releases` is planned and not there yet";
-                return Err(Problem::error("not-yet", &option.name.place, message));
-            }
+            "keep_releases" => settings.keep_releases = keep_releases(option)?,
             _ => return Err(unknown_option("spa", option, &OPTIONS, &[])),
         }
         Ok(())

@@ -9,8 +9,8 @@ use crate::memory::Memory;
 use crate::outline::outline;
 use onehop_config::checked::limit::{Bound, Limit};
 use onehop_config::checked::{
-    App, AppAddress, AppEnvironment, AppProtocol, AppResources, AppRun, Network, Recycle, Step, Sticky,
-    WorkerCount,
+    App, AppAddress, AppData, AppEnvironment, AppProtocol, AppResources, AppRun, Network, Recycle, Step,
+    Sticky, WorkerCount,
 };
 
 const HANDLER: &str = "export default { fetch() { return new Response('hi') } }\n";
@@ -79,6 +79,7 @@ fn a_file_alone_is_an_application_with_every_default() {
         concurrency: None,
         queue: 1024,
         queue_wait: Duration::from_secs(30),
+        request_buffers: None,
         limit: Some(limit_of("api", Bound::Adaptive { min: 1, max: 4096 }, 4096)),
         timeout: Duration::from_secs(60),
         start_timeout: Duration::from_secs(30),
@@ -91,6 +92,7 @@ fn a_file_alone_is_an_application_with_every_default() {
         port: None,
         sticky: None,
         trusted_proxies: Vec::new(),
+        data: None,
     };
     for line in [
         "app ./api/server.mjs",
@@ -100,6 +102,15 @@ fn a_file_alone_is_an_application_with_every_default() {
     ] {
         assert_eq!(app(line), expected, "{line}");
     }
+}
+
+#[test]
+fn a_data_folder_lies_in_the_data_directory_of_the_server() {
+    let text = "{\n\tdata_dir data\n}\n:8080 {\n\tapp ./api/server.mjs {\n\t\tdata orders\n\t}\n}\n";
+    let checked = Memory::main(text).file("api/server.mjs", HANDLER).sound().checked;
+    assert_eq!(checked.global.data_directory.as_deref(), Some(Path::new("/work/data")));
+    let expected = AppData { name: "orders".into(), directory: Some("/work/data".into()) };
+    assert_eq!(checked.apps()[0].data.as_ref(), Some(&expected));
 }
 
 #[test]
@@ -144,6 +155,7 @@ fn every_setting_of_a_handler_has_its_place() {
         port 3000
         sticky query sid
         trusted_proxies 192.0.2.7 2001:db8::/32
+        data orders
     }");
     let expected = App {
         name: "orders".into(),
@@ -179,6 +191,7 @@ fn every_setting_of_a_handler_has_its_place() {
         concurrency: Some(64),
         queue: 100,
         queue_wait: Duration::from_secs(2),
+        request_buffers: None,
         limit: Some(Arc::new(Limit {
             lag: Some(Duration::from_millis(70)),
             ..Limit::clone(&limit_of("orders", Bound::Fixed(64), 10))
@@ -194,6 +207,7 @@ fn every_setting_of_a_handler_has_its_place() {
         port: NonZeroU16::new(3000),
         sticky: Some(Sticky::Query("sid".into())),
         trusted_proxies: vec![network("192.0.2.7", 32), network("2001:db8::", 32)],
+        data: Some(AppData { name: "orders".into(), directory: None }),
     };
     assert_eq!(app, expected);
 }
@@ -498,6 +512,31 @@ errors!(app_without_anything_to_run, "app\napp /api/* {\n\tworkers 2\n}\napp @ap
 errors!(
     a_handler_that_is_not_there,
     "app api/sever.mjs\napp nowhere/server.mjs\napp /api/* api/other\napp /work/api/server.mjs --flag"
+);
+errors!(
+    data_folders_that_cannot_be,
+    "app api/server.mjs {
+	data ../x
+}
+app /a/* api/server.mjs {
+	name a
+	data shop
+}
+app /b/* api/server.mjs {
+	name b
+	data shop
+}
+app /c/* {
+	supervise off 127.0.0.1:1
+	data c
+}
+app /d/* api/server.mjs {
+	data d
+	env APP_DATA_DIR /srv
+}
+app /e/* api/server.mjs {
+	data_dir e
+}"
 );
 errors!(a_folder_in_place_of_a_handler, "app ./api/\napp /x/* shop\napp /y/* shop/bin");
 errors!(a_file_that_is_no_handler, "app shop/server.py\napp /x/* shop/src/page.tsx\napp /y/* shop/.env");

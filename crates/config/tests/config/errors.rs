@@ -20,6 +20,14 @@ errors!(
     a_directive_of_caddy_is_not_yet_there,
     "http://a.example {\n\tphp_fastcgi localhost:9000\n\ttls internal\n}\n"
 );
+errors!(
+    a_directive_of_nginx_is_recognised,
+    "server {\n\tlisten 80;\n\tserver_name a.example;\n\tlocation /api {\n\t\tproxy_pass http://localhost:3000;\n\t}\n}\n"
+);
+errors!(
+    several_paths_before_a_target_suggest_a_named_matcher,
+    ":8080 {\n\tapp /api/* /ws ./server.js\n\treverse_proxy /api/* /ws localhost:3000\n\thandle /a /b {\n\t\trespond hi\n\t}\n\tapp /srv/api/server.js /ws\n}\n"
+);
 errors!(a_directive_without_a_site_asks_for_an_address, "root * /srv\nfile_server\n");
 errors!(an_undefined_matcher_names_the_nearest, ":8080 {\n\t@static path *.css\n\trespond @statics hi\n}\n");
 errors!(a_matcher_defined_twice, ":8080 {\n\t@a path /a\n\t@a path /b\n\trespond @a hi\n}\n");

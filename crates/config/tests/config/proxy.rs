@@ -7,8 +7,8 @@ use std::time::Duration;
 use crate::memory::{Memory, text_of};
 use crate::outline::{conditions, outline, template};
 use onehop_config::checked::proxy::{
-    ActiveHealth, Balance, BalancePolicy, CookieSecret, PassiveHealth, Proxy, ProxyAddress, ProxyFlush,
-    ProxyPool, ProxyTls, ProxyTransport, ProxyUpstream, StatusTest,
+    ActiveHealth, AmbiguousHeaders, Balance, BalancePolicy, CookieSecret, PassiveHealth, Proxy, ProxyAddress,
+    ProxyFlush, ProxyPool, ProxyTls, ProxyTransport, ProxyUpstream, StatusTest,
 };
 use onehop_config::checked::{HeaderOp, Network, Part, Placeholder, Step, Template};
 use onehop_config::{FileKind, Loaded, load};
@@ -155,6 +155,7 @@ fn defaults(name: &str, upstreams: Vec<ProxyUpstream>) -> Proxy {
         answer_buffer_bytes: 0,
         stream_timeout: None,
         stream_close_delay: None,
+        ambiguous_headers: AmbiguousHeaders::Drop,
         trusted_proxies: Vec::new(),
     }
 }
@@ -475,6 +476,17 @@ fn every_option_of_passive_health_has_its_place() {
     };
     assert_eq!(health, expected);
     assert_eq!(with("unhealthy_request_count 5").passive_health.max_fails, 1);
+}
+
+#[test]
+fn ambiguous_headers_are_dropped_unless_they_are_to_pass() {
+    for (options, expected) in [
+        ("", AmbiguousHeaders::Drop),
+        ("ambiguous_headers drop", AmbiguousHeaders::Drop),
+        ("ambiguous_headers pass", AmbiguousHeaders::Pass),
+    ] {
+        assert_eq!(with(options).ambiguous_headers, expected, "{options}");
+    }
 }
 
 #[test]

@@ -34,6 +34,16 @@ reverse_proxy /c/* {
 }"
 );
 errors!(
+    what_ambiguous_headers_cannot_be,
+    "reverse_proxy /a/* a:80 {
+	ambiguous_headers on
+	ambiguous_headers
+	ambiguous_header pass
+	underscores_in_headers on
+	ignore_invalid_headers off
+}"
+);
+errors!(
     what_cannot_be_an_upstream,
     "reverse_proxy /a/* \"\"
 reverse_proxy /b/* http://a/

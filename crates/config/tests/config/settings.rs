@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::memory::{Memory, text_of};
 use crate::outline::{conditions, host, outline};
-use onehop_config::checked::{Admin, FileServer, ListenAddress, LogOutput, Step};
+use onehop_config::checked::{Admin, FileServer, ListenAddress, LogOutput, LogRoll, Step};
 use onehop_config::{FileKind, Loaded, load};
 
 /// Listeners as `address tls: hosts; hosts`.
@@ -203,6 +203,51 @@ fn spa_has_its_options() {
     assert_eq!(settings.index, "app.html");
     assert_eq!(settings.immutable.len(), 2);
     assert!(settings.dotfiles && settings.follow_outside);
+}
+
+#[test]
+fn a_log_file_rotates_as_caddys_does() {
+    let day = Duration::from_secs(86_400);
+    let usual = LogRoll { size: 100 << 20, keep: 10, keep_for: 90 * day, compress: true };
+    for (options, roll) in [
+        ("", Some(usual)),
+        ("roll_disabled", None),
+        // Both are rounded up.
+        ("roll_size 1.1MiB", Some(LogRoll { size: 2 << 20, ..usual })),
+        ("roll_size 10mb\n\t\t\troll_keep 3", Some(LogRoll { size: 10 << 20, keep: 3, ..usual })),
+        ("roll_keep_for 36h", Some(LogRoll { keep_for: 2 * day, ..usual })),
+        ("roll_uncompressed", Some(LogRoll { compress: false, ..usual })),
+    ] {
+        let text = format!(
+            ":80 {{\n\tlog {{\n\t\toutput file a.log {{\n\t\t\t{options}\n\t\t}}\n\t}}\n\trespond a\n}}\n"
+        );
+        assert_eq!(Memory::main(&text).sound().checked.sites[0].logs[0].roll, roll, "{options}");
+    }
+    let usual_options =
+        Memory::main(":80 {\n\tlog {\n\t\toutput file a.log\n\t}\n\tlog\n\trespond a\n}\n").sound();
+    let logs = &usual_options.checked.sites[0].logs;
+    assert_eq!((logs[0].roll, logs[1].roll), (Some(usual), None));
+}
+
+#[test]
+fn wrong_options_of_a_log_file_are_explained() {
+    let mut shown = String::new();
+    for option in [
+        "roll_size 0",
+        "roll_size large",
+        "roll_keep 0",
+        "roll_keep_for soon",
+        "roll_sze 1MiB",
+        "roll_interval 1d",
+        "roll_disabled yes",
+    ] {
+        let text = format!(
+            ":80 {{\n\tlog {{\n\t\toutput file a.log {{\n\t\t\t{option}\n\t\t}}\n\t}}\n\trespond a\n}}\n"
+        );
+        let problems = load("Onehopfile".as_ref(), FileKind::Onehopfile, &Memory::main(&text)).unwrap_err();
+        shown.push_str(&text_of(&problems));
+    }
+    insta::assert_snapshot!(shown);
 }
 
 #[test]

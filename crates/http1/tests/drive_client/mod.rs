@@ -25,7 +25,14 @@ pub(crate) enum End {
 }
 
 pub(crate) fn ask(method: &str, body: BodyLength, upgrade: bool) -> AskHead<'_> {
-    AskHead { method: method.as_bytes(), target: b"/a", fields: b"Host: h\r\n", body, upgrade }
+    AskHead {
+        method: method.as_bytes(),
+        target: b"/a",
+        fields: b"Host: h\r\n",
+        body,
+        upgrade,
+        trailers: false,
+    }
 }
 
 pub(crate) fn asked(method: &str, upgrade: bool) -> ClientCodec {

@@ -109,7 +109,7 @@ pub(crate) const REQUEST_LINES: &[Row] = rows! {
     "an empty method", b"\x01 / HTTP/1.1\r\nHost: h\r\n\r\n", BadMethod, "RFC 9112 section 3.1";
     "a long method", b"ABCDEFGHIJKLMNOPQRSTUVWXYZABCDEFG / HTTP/1.1\r\nHost: h\r\n\r\n", MethodTooLong, "RFC 9112 section 3";
     "the HTTP/2 preface", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", UnsupportedVersion, "RFC 9110 section 2.5";
-    "a higher minor version", b"GET / HTTP/1.2\r\nHost: h\r\n\r\n", UnsupportedVersion, "RFC 9110 section 2.5";
+    "a higher minor version with a fault behind it", b"GET /\"  HTTP/1.2\r\nHost: h\r\n\r\n", BadRequestLine, "RFC 9112 section 3";
     "version 0.9", b"GET / HTTP/0.9\r\n\r\n", UnsupportedVersion, "RFC 9110 section 2.5";
     "version 3.0", b"GET / HTTP/3.0\r\nHost: h\r\n\r\n", UnsupportedVersion, "RFC 9110 section 2.5";
 };
@@ -124,6 +124,7 @@ pub(crate) const TARGETS: &[Row] = rows! {
     "an asterisk and more", b"OPTIONS *a HTTP/1.1\r\nHost: h\r\n\r\n", BadTarget, "RFC 9112 section 3.2";
     "an authority for GET", b"GET h:80 HTTP/1.1\r\nHost: h:80\r\n\r\n", BadTarget, "RFC 9112 section 3.2";
     "CONNECT without port", b"CONNECT h HTTP/1.1\r\nHost: h\r\n\r\n", BadTarget, "RFC 9112 section 3.2";
+    "CONNECT to an empty port", b"CONNECT h: HTTP/1.1\r\nHost: h\r\n\r\n", BadTarget, "RFC 9112 section 3.2";
     "CONNECT to a path", b"CONNECT /a HTTP/1.1\r\nHost: h\r\n\r\n", BadHost, "RFC 9110 section 4.2.4";
     "unescaped UTF-8", b"GET /\xc3\xa9 HTTP/1.1\r\nHost: h\r\n\r\n", BadTarget, "RFC 9112 section 3.2";
     "a control character", b"GET /\x01 HTTP/1.1\r\nHost: h\r\n\r\n", BadTarget, "RFC 9112 section 3.2";
@@ -155,7 +156,8 @@ pub(crate) const HOSTS: &[Row] = rows! {
     "an escape in Host", b"GET / HTTP/1.1\r\nHost: %68\r\n\r\n", BadHost, "RFC 9110 section 4.2.4";
     "a non-ASCII Host", b"GET / HTTP/1.1\r\nHost: \xc3\xa9\r\n\r\n", BadHost, "RFC 9110 section 4.2.4";
     "a port alone", b"GET / HTTP/1.1\r\nHost: :80\r\n\r\n", BadHost, "RFC 9110 section 4.2.4";
-    "an empty port", b"GET / HTTP/1.1\r\nHost: h:\r\n\r\n", BadHost, "RFC 9110 section 4.2.4";
+    "an empty port and another host in the target", b"GET http://g:/ HTTP/1.1\r\nHost: h:\r\n\r\n", HostDisagrees, "RFC 9112 section 3.2.2";
+    "an empty port that is not the target's", b"GET http://h:81/ HTTP/1.1\r\nHost: h:\r\n\r\n", HostDisagrees, "RFC 9112 section 3.2.2";
     "a port of letters", b"GET / HTTP/1.1\r\nHost: h:http\r\n\r\n", BadHost, "RFC 9110 section 4.2.4";
     "a port over 65535", b"GET / HTTP/1.1\r\nHost: h:65536\r\n\r\n", BadHost, "RFC 9110 section 4.2.4";
     "a signed port", b"GET / HTTP/1.1\r\nHost: h:+80\r\n\r\n", BadHost, "RFC 9110 section 4.2.4";

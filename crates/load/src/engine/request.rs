@@ -28,8 +28,14 @@ impl Request {
     /// those bytes stand in [`Request::bytes`] already, and only their framing matters to the codec.
     pub(super) fn announce(&self, codec: &mut ClientCodec, scratch: &mut Vec<u8>) -> Result<(), Refusal> {
         scratch.clear();
-        let head =
-            AskHead { method: &self.method, target: b"/", fields: b"", body: self.body, upgrade: false };
+        let head = AskHead {
+            method: &self.method,
+            target: b"/",
+            fields: b"",
+            body: self.body,
+            upgrade: false,
+            trailers: false,
+        };
         codec.write_request_head(scratch, head)?;
         if let BodyLength::Known(length) = self.body {
             codec.write_data_frame(scratch, length);
@@ -76,6 +82,7 @@ fn serialise(ask: &Ask, plan: &Plan) -> Result<Vec<u8>, LoadError> {
         fields: &fields,
         body: ask.body_length(),
         upgrade: false,
+        trailers: false,
     };
     codec
         .write_request_head(&mut bytes, head)

@@ -35,6 +35,7 @@ pub use ready::{wait_until_ready, wait_until_ready_unless};
 pub use server::{Server, StartError};
 pub use steal::StealMeter;
 pub use tree::Tree;
+pub(crate) use version::said;
 pub use version::version_of;
 
 /// What machine a measurement was made on.

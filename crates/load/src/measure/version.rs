@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 const WITHIN: Duration = Duration::from_secs(2);
 /// Between two looks.
 const POLL: Duration = Duration::from_millis(2);
-/// What is read of it: some print how they were built.
-const READ_BYTES_MAX: usize = 4096;
+/// What is read of it: what a pipe holds, and some print how they were built.
+const READ_BYTES_MAX: usize = 64 * 1024;
 
 /// Programs, the arguments for which they say their version, and what stands before a bare number.
 const KNOWN: [(&str, &[&str], &str); 23] = [
@@ -62,7 +62,8 @@ pub fn version_of(program: &str) -> Option<String> {
     Some(format!("{before}{line}"))
 }
 
-fn said(command: &mut Command) -> Option<String> {
+/// What a command writes, at most [`READ_BYTES_MAX`]; `None` where it does not end within two seconds.
+pub(crate) fn said(command: &mut Command) -> Option<String> {
     let (mut reader, writer) = std::io::pipe().ok()?;
     command.stdin(Stdio::null()).stdout(writer.try_clone().ok()?).stderr(writer);
     let mut child = command.spawn().ok()?;

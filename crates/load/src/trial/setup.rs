@@ -21,6 +21,12 @@ pub struct Setup {
     pub today: Vec<Front>,
     /// The Onehopfile that does the same.
     pub onehopfile: String,
+    /// The addresses that the site has today. The Onehopfile that a person gets has them in place of `:{port}`; a trial
+    /// takes any host. Empty where nothing names them.
+    pub addresses: Vec<String>,
+    /// How many workers the application gets, where today's start asks for several: `{workers}` in the Onehopfile, which
+    /// is one in a trial, as on today's side.
+    pub workers: Option<String>,
     /// Paths worth asking, at least one; `/` first where that is served.
     pub paths: Vec<String>,
     /// What could not be carried over or found out, for people.

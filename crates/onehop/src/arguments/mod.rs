@@ -4,6 +4,7 @@
 //! since a line to copy teaches faster than a list of options.
 
 mod bench;
+mod hints;
 mod oci;
 mod pack;
 mod packed;
@@ -43,7 +44,6 @@ pub(crate) use self::trial::Try;
     after_help = RUN_EXIT_CODES,
     subcommand_required = true,
     arg_required_else_help = true,
-    disable_help_subcommand = true,
     propagate_version = true
 )]
 pub(crate) struct Arguments {
@@ -70,6 +70,15 @@ pub(crate) enum Command {
     Try(Try),
     Completions(Completions),
     Man(Man),
+    /// Print version
+    Version,
+}
+
+impl Arguments {
+    /// What was typed. Prints what is wrong with it, with the next step, and ends the process with exit code 2.
+    pub(crate) fn read() -> Self {
+        Self::try_parse().map_err(hints::explain).unwrap_or_else(|error| error.exit())
+    }
 }
 
 /// `onehop run`
@@ -131,8 +140,8 @@ pub(crate) struct Serve {
     /// Show directory pages
     #[arg(long, conflicts_with = "spa")]
     pub(crate) browse: bool,
-    /// Where /metrics is served, or `off`; port 0 takes a free one
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", value_parser = parse_admin)]
+    /// Where /metrics is served over TCP; port 0 takes a free one. The control socket serves it, too
+    #[arg(long, value_name = "ADDR", default_value = "off", value_parser = parse_admin)]
     pub(crate) admin: Admin,
     #[command(flatten)]
     pub(crate) process: Process,
@@ -189,8 +198,8 @@ pub(crate) struct App {
     /// Start it anew, without losing a request, whenever its sources change
     #[arg(long)]
     pub(crate) watch: bool,
-    /// Where /metrics is served, or `off`; port 0 takes a free one
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", value_parser = parse_admin)]
+    /// Where /metrics is served over TCP; port 0 takes a free one. The control socket serves it, too
+    #[arg(long, value_name = "ADDR", default_value = "off", value_parser = parse_admin)]
     pub(crate) admin: Admin,
     #[command(flatten)]
     pub(crate) process: Process,
@@ -237,15 +246,20 @@ pub(crate) struct Routes {
     about = "Let a running onehop read its Onehopfile again",
     long_about = "Let a running onehop read its Onehopfile again.\n\n\
         The new settings are built in full before they are published; what is in flight is answered by the old \
-        ones. If anything is wrong, nothing changes and this command says why.",
+        ones. Applications keep their processes, WebSockets and event streams unless their settings have changed, \
+        or a file that they have loaded. If anything is wrong, nothing changes and this command says why.",
     after_help = "Examples:\n  \
-        onehop reload                        the onehop that was started in this folder\n  \
-        onehop reload --config /etc/onehop/Onehopfile\n\n\
+        onehop reload                        the onehop of this folder, else the only one that runs\n  \
+        onehop reload --config /etc/onehop/Onehopfile\n  \
+        onehop reload --restart              with new processes for every application\n\n\
         Exit codes: 0 published, 1 nothing was changed, 2 wrong usage."
 )]
 pub(crate) struct Control {
     #[command(flatten)]
     pub(crate) target: Target,
+    /// Give every application new processes, also where nothing has changed
+    #[arg(long)]
+    pub(crate) restart: bool,
 }
 
 /// `onehop stop`
@@ -255,7 +269,7 @@ pub(crate) struct Control {
     long_about = "Let a running onehop finish what is in flight and end.\n\n\
         Waits until the process is gone.",
     after_help = "Examples:\n  \
-        onehop stop                        the onehop that was started in this folder\n  \
+        onehop stop                        the onehop of this folder, else the only one that runs\n  \
         onehop stop --config /etc/onehop/Onehopfile\n\n\
         Exit codes: 0 ended, 1 not running or still running after --wait, 2 wrong usage."
 )]
@@ -274,11 +288,11 @@ pub(crate) struct Stop {
     long_about = "Show what a running onehop is doing: addresses, sites, requests, files in memory, applications.\n\n\
         Every onehop has a control socket, a Unix socket that only its user may open. Its name follows from the \
         configuration file (for `serve`, from the folder), so in the folder where onehop was started nothing \
-        needs to be named. It lies in $XDG_RUNTIME_DIR/onehop, else /run/user/UID/onehop, else /tmp/onehop-UID; \
+        needs to be named; nor elsewhere, while only one runs. It lies in $XDG_RUNTIME_DIR/onehop, else /run/user/UID/onehop, else /tmp/onehop-UID; \
         root's in /run/onehop. Where no folder can be made there, it lies in onehop-UID in /tmp, /dev/shm or where packs \
         are unpacked.",
     after_help = "Examples:\n  \
-        onehop status                        the onehop that was started in this folder\n  \
+        onehop status                        the onehop of this folder, else the only one that runs\n  \
         onehop status --json | jq .requests\n  \
         onehop status --healthy              for the health check of a container\n\n\
         Exit codes: 0 running (and healthy), 1 not running or not healthy, 2 wrong usage."
@@ -303,7 +317,7 @@ pub(crate) struct Status {
         A new number holds until the settings of the application change. New workers take requests as soon as they are ready; those that \
         are too many finish what they have.",
     after_help = "Examples:\n  \
-        onehop workers                   every worker of the onehop that was started in this folder\n  \
+        onehop workers                   every worker of the onehop of this folder, else of the only one that runs\n  \
         onehop workers api               those of one application\n  \
         onehop workers api 4             as many as that from now on\n  \
         onehop workers 4                 the same where there is one application only\n  \
@@ -376,7 +390,7 @@ impl File {
 #[derive(Debug, Args)]
 pub(crate) struct Target {
     /// The configuration file (or, for `serve`, the folder) that it was started with
-    /// [default: what stands in this folder]
+    /// [default: that of this folder, else the only one that runs]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Its control socket

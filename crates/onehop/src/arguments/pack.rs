@@ -13,9 +13,9 @@ use super::{File, OciArguments, RuntimeChoice};
     long_about = "Make one executable of onehop, an Onehopfile and all that it serves.\n\n\
         What goes in: the trees that its sites serve, with their compressed forms; the projects of its applications \
         with the dependencies that they need to run; the configuration and the certificates that it names. What \
-        stays out: development dependencies, version control, editors' folders, logs, and whatever --exclude names. \
-        Files that look like secrets are refused. Two packs of the same files are the same, byte for byte.\n\n\
-        Patterns of --exclude begin at the folder of the Onehopfile: * stands for any text within a name, ? for one \
+        stays out: development dependencies, version control, editors' folders, logs, databases, upload folders and what \
+        git ignores (but for build output), unless --include names it, and whatever --exclude names. Files that look like secrets are refused. Two packs of the same files are the same, byte for byte.\n\n\
+        Patterns of --exclude and --include begin at the folder of the Onehopfile: * stands for any text within a name, ? for one \
         character, ** for any folders. What lies in a folder that fits is left out with it, of served trees too.",
     after_help = "Examples:\n  \
         onehop pack                             the Onehopfile of this folder, named after package.json or the folder\n  \
@@ -36,6 +36,9 @@ pub(crate) struct Pack {
     /// Leave out what fits; may be given several times
     #[arg(long, value_name = "GLOB")]
     pub(crate) exclude: Vec<String>,
+    /// Pack what fits although it is a database, an upload folder or ignored by git; may be given several times
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) include: Vec<String>,
     /// Take along what runs the applications, with its libraries: Node.js or Bun as found on PATH, or from this path
     #[arg(long, value_name = "node|bun[=PATH]")]
     pub(crate) runtime: Option<RuntimeChoice>,

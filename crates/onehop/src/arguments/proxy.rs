@@ -58,8 +58,8 @@ pub(crate) struct Proxy {
     /// Print the Onehopfile that says the same, and serve nothing
     #[arg(long)]
     pub(crate) print: bool,
-    /// Where /metrics is served, or `off`; port 0 takes a free one
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:0", value_parser = parse_admin)]
+    /// Where /metrics is served over TCP; port 0 takes a free one. The control socket serves it, too
+    #[arg(long, value_name = "ADDR", default_value = "off", value_parser = parse_admin)]
     pub(crate) admin: Admin,
     #[command(flatten)]
     pub(crate) process: Process,

@@ -22,7 +22,7 @@ pub(crate) fn app(arguments: &App) -> Result<(), Failure> {
 }
 
 fn start(arguments: &App) -> Result<(), Failure> {
-    let reporter = Reporter::of(&arguments.process);
+    let reporter = Reporter::of(&arguments.process)?;
     let folder = std::env::current_dir()
         .map_err(|error| Failure::failed(format!("there is no working directory: {error}")))?;
     let asked = Asked::new(arguments, folder.clone())?;

@@ -1,6 +1,6 @@
 //! `onehop reload` and `onehop stop`: one request to the control socket of a running onehop.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::arguments::{Control, Stop, Target};
@@ -12,7 +12,7 @@ use crate::own_program;
 use crate::units::counted;
 
 pub(crate) fn reload(arguments: &Control) -> Result<(), Failure> {
-    let answer = ask(&arguments.target, "POST", "/reload")?;
+    let answer = ask(&arguments.target, "POST", if arguments.restart { "/restart" } else { "/reload" })?;
     let sites = answer.body.get("sites").and_then(serde_json::Value::as_u64).unwrap_or_default();
     let took = answer.body.get("took_ms").and_then(serde_json::Value::as_u64).unwrap_or_default();
     super::pages::print(&format!("reloaded: {} in {took} ms\n", counted(sites, "site")));
@@ -20,9 +20,9 @@ pub(crate) fn reload(arguments: &Control) -> Result<(), Failure> {
 }
 
 pub(crate) fn stop(arguments: &Stop) -> Result<(), Failure> {
-    let path = socket(&arguments.target);
+    let path = socket(&arguments.target)?;
     let process = control_client::Process::behind(&path);
-    ask(&arguments.target, "POST", "/stop")?;
+    ask_at(&path, control_client::ANSWER_DEADLINE, "POST", "/stop")?;
     let wait = Duration::from_secs(arguments.wait.into());
     match process.map(|process| process.wait_for_end(wait)) {
         Some(true) => {
@@ -50,12 +50,14 @@ pub(super) fn ask_within(
     method: &str,
     path: &str,
 ) -> Result<Answer, Failure> {
-    let socket = socket(target);
-    let answer =
-        control_client::ask_within(deadline, &socket, method, path).map_err(|error| match error {
-            ClientError::NobodyThere => nobody(target, &socket),
-            ClientError::Failed(reason) => Failure::failed(format!("{}: {reason}", socket.display())),
-        })?;
+    ask_at(&socket(target)?, deadline, method, path)
+}
+
+fn ask_at(socket: &Path, deadline: Duration, method: &str, path: &str) -> Result<Answer, Failure> {
+    let answer = control_client::ask_within(deadline, socket, method, path).map_err(|error| match error {
+        ClientError::NobodyThere => nobody(&format!("no onehop listens at {}", socket.display())),
+        ClientError::Failed(reason) => Failure::failed(format!("{}: {reason}", socket.display())),
+    })?;
     if (200..300).contains(&answer.status) {
         return Ok(answer);
     }
@@ -64,49 +66,63 @@ pub(super) fn ask_within(
     Err(Failure::failed(format!("nothing was changed\n{}", reason.trim_end())))
 }
 
-/// The socket that was named, else the one of the file that was named, else of what stands here.
-pub(super) fn socket(target: &Target) -> PathBuf {
+/// The socket that was named, else the one of the file that was named, else of what is served from this folder, else
+/// of the only onehop that runs.
+fn socket(target: &Target) -> Result<PathBuf, Failure> {
     if let Some(control) = &target.control {
-        return control.clone();
+        return Ok(control.clone());
     }
+    let find = |subject: &Path| {
+        control_path::for_subject(subject).map_err(|error| Failure::failed(error.to_string()))
+    };
+    let is_served = |socket: &PathBuf| control_client::listener_pid(socket).is_some();
     if let Some(subject) = &target.config {
-        return control_path::for_subject(subject);
+        let socket = find(subject)?;
+        return match is_served(&socket) {
+            true => Ok(socket),
+            false => Err(nobody(&format!("no onehop runs with {}", subject.display()))),
+        };
     }
-    let here = control_path::for_subject(std::path::Path::new("."));
-    match configuration::find_here() {
-        // The folder may be served by `onehop serve` although a file stands in it.
-        Some(file) => {
-            let by_file = control_path::for_subject(&file.path);
-            let served = control_client::listener_pid(&by_file).is_none()
-                && control_client::listener_pid(&here).is_some();
-            if served { here } else { by_file }
-        }
-        None => here,
+    // The folder may be served by `onehop serve` although a file stands in it.
+    let file = configuration::find_here().map(|file| find(&file.path)).transpose();
+    let here = find(Path::new("."));
+    let known = file.iter().flatten().chain(&here).find(|socket| is_served(socket)).cloned();
+    let mut running = control_path::all().into_iter().filter(is_served);
+    match (known, running.next(), running.next()) {
+        (Some(socket), _, _) | (None, Some(socket), None) => Ok(socket),
+        (None, Some(_), Some(_)) => Err(Failure::failed(format!(
+            "several onehops run; name the one that is meant by --config FILE, or by\n{}",
+            instances()
+        ))),
+        // What lies in an unsafe folder was not asked, which is the reason to name.
+        (None, None, _) => Err(here.err().unwrap_or_else(|| nobody("no onehop runs"))),
     }
 }
 
-fn nobody(target: &Target, socket: &std::path::Path) -> Failure {
-    let mut text = match (&target.control, &target.config) {
-        (Some(control), _) => format!("no onehop listens at {}", control.display()),
-        (None, Some(config)) => format!("no onehop runs with {}", config.display()),
-        (None, None) => "no onehop was started in this folder".to_owned(),
+/// How long a server may take to say what it listens on, for a list.
+const HELLO_DEADLINE: Duration = Duration::from_secs(3);
+
+/// A line for each onehop of this user that runs.
+fn instances() -> String {
+    let all = control_path::all().into_iter();
+    let running = all.filter_map(|path| control_client::listener_pid(&path).map(|pid| (pid, path)));
+    let lines = running.map(|(pid, path)| {
+        let status = control_client::ask_within(HELLO_DEADLINE, &path, "GET", "/status");
+        let status = status.map(|answer| answer.body).unwrap_or_default();
+        let listening =
+            super::status::list(&status, "listening").iter().filter_map(serde_json::Value::as_str);
+        let listening = listening.collect::<Vec<_>>().join(", ");
+        format!("  process {pid}:  {listening}  --control {}", path.display())
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn nobody(text: &str) -> Failure {
+    let running = instances();
+    let next = match (running.as_str(), own_program::called()) {
+        ("", onehop) if onehop == "onehop" => "\n  start one: onehop run".to_owned(),
+        ("", pack) => format!("\n  start it: {pack}"),
+        (running, _) => format!("\nthese run:\n{running}"),
     };
-    let others: Vec<String> = control_path::all()
-        .into_iter()
-        .filter(|path| path != socket)
-        .filter_map(|path| {
-            control_client::listener_pid(&path)
-                .map(|pid| format!("\n  process {pid}:  --control {}", path.display()))
-        })
-        .collect();
-    if others.is_empty() {
-        text.push_str(&match own_program::called() {
-            onehop if onehop == "onehop" => "\n  start one: onehop run".to_owned(),
-            pack => format!("\n  start it: {pack}"),
-        });
-    } else {
-        text.push_str("\nthese run:");
-        text.extend(others);
-    }
-    Failure::failed(text)
+    Failure::failed(format!("{text}{next}"))
 }

@@ -33,6 +33,10 @@ pub(crate) fn manual(arguments: &Man) -> Result<(), Failure> {
     Ok(())
 }
 
+pub(crate) fn version() {
+    print(concat!("onehop ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
 /// To standard output. A reader that has seen enough (`| head`) is no error.
 pub(super) fn print(text: &str) {
     let _ = print_all(text.as_bytes());

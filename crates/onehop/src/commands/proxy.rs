@@ -36,7 +36,7 @@ fn start(arguments: &Proxy) -> Result<(), Failure> {
     let text = onehopfile(arguments)?;
     let written = Written { text, folder: folder.clone() };
     let loaded = written.load().map_err(Failure::wrong)?;
-    let reporter = Reporter::of(&arguments.process);
+    let reporter = Reporter::of(&arguments.process)?;
     let warn =
         || loaded.warnings.iter().for_each(|warning| reporter.warn(in_words(std::slice::from_ref(warning))));
     if arguments.print {

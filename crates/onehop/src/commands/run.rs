@@ -18,7 +18,7 @@ pub(crate) fn run(arguments: &Run) -> Result<(), Failure> {
 }
 
 fn start(arguments: &Run) -> Result<(), Failure> {
-    let reporter = Reporter::of(&arguments.process);
+    let reporter = Reporter::of(&arguments.process)?;
     let file = configuration::find(arguments.file.named(), "onehop run --config FILE")?;
     reporter.starting(&reads(&file));
     let loaded = configuration::load(&file)?;

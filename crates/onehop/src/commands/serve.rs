@@ -19,7 +19,7 @@ pub(crate) fn serve(arguments: &Serve) -> Result<(), Failure> {
 }
 
 fn start(arguments: &Serve) -> Result<(), Failure> {
-    let reporter = Reporter::of(&arguments.process);
+    let reporter = Reporter::of(&arguments.process)?;
     let root = folder(&arguments.directory)?;
     reporter.starting(&format!("serves {}", root.display()));
     let checked = settings(arguments, &root)?;

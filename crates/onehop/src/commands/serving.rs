@@ -7,9 +7,9 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
 use onehop_config::checked::Checked;
-use onehop_server::control::SuperviseOptions;
 use onehop_server::control::admin::remove_dead_control_sockets;
 use onehop_server::control::packed::Packed;
+use onehop_server::control::{Restart, SuperviseOptions};
 use onehop_server::limits::Timeouts;
 use onehop_server::{Event, Options, Running, Server, StartError};
 
@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::own_program;
 use crate::report::Reporter;
 use crate::signals::{self, Wish};
-use crate::watch::{self, Watching};
+use crate::watch::{self, Apps, Watching};
 
 /// What is served, and how.
 pub(super) struct Serving<'a> {
@@ -63,9 +63,10 @@ pub(super) fn serve_until_stopped(serving: Serving<'_>) -> Result<(), Failure> {
         })
     };
     let watches = watch.is_some();
+    let apps = Apps::default();
     // From what was just read on: a file that changes while the trees are read is read again afterwards.
     if let Some(files) = watch
-        && let Err(error) = watch::start(files, send)
+        && let Err(error) = watch::start(files, Arc::clone(&apps), send)
     {
         reporter.warn(format!("--watch does not work: {error}"));
     }
@@ -86,6 +87,7 @@ pub(super) fn serve_until_stopped(serving: Serving<'_>) -> Result<(), Failure> {
         packed,
     };
     let running = Server::start(checked, options).map_err(start_failure)?;
+    let _ = apps.set(running.app_files());
     obey(&running, &wishes);
     running.wait();
     Ok(())
@@ -99,7 +101,7 @@ fn obey(running: &Running, wishes: &Receiver<Wish>) {
     let api = running.api();
     let reloads = thread::Builder::new().name("reload".into()).spawn(move || {
         for () in asked {
-            let _ = api.reload();
+            let _ = api.reload(Restart::Changed);
         }
     });
     for wish in wishes {
@@ -111,6 +113,7 @@ fn obey(running: &Running, wishes: &Receiver<Wish>) {
             (Wish::Reload, Err(_)) => {
                 let _ = running.reload();
             }
+            (Wish::ReopenLogs, _) => running.reopen_logs(),
             (Wish::Stop, _) => return running.stop(),
             (Wish::Stopping, _) => return,
         }
@@ -146,11 +149,12 @@ fn control_socket(
     let holder = control_client::listener_pid(&path);
     if let Some(pid) = holder.filter(|_| !was_named && subject.is_dir()) {
         // The same folder at another address is an ordinary wish.
+        let own = control_path::beside(&path);
         reporter.warn(format!(
-            "process {pid} serves this folder too and has its control socket: `onehop stop` ends that one; \
-             --control PATH gives this one its own"
+            "process {pid} serves this folder, too: `onehop stop` ends that one, `onehop stop --control {}` this one",
+            own.display()
         ));
-        return Ok(None);
+        return Ok(Some(own));
     }
     if let Some(pid) = holder {
         return Err(Failure::failed(format!(
@@ -168,8 +172,9 @@ fn control_socket(
 fn start_failure(error: StartError) -> Failure {
     match error {
         StartError::TlsNotYet(_) | StartError::Memory(_) => Failure::wrong(error.to_string()),
-        StartError::Bind { .. } | StartError::Store(_) | StartError::System(_) => {
-            Failure::failed(error.to_string())
-        }
+        StartError::Bind { .. }
+        | StartError::Descriptors(_)
+        | StartError::Store(_)
+        | StartError::System(_) => Failure::failed(error.to_string()),
     }
 }

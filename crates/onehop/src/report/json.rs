@@ -1,14 +1,26 @@
 //! Events as JSON, one object per line; the fields are documented in docs/commands.md.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use onehop_server::Event;
+use onehop_server::request::incidents::{Incident, Origin};
 use serde_json::{Value, json};
 
-/// One event.
-pub(crate) fn line(event: &Event) -> String {
-    let value = match event {
+use crate::units::rfc3339_milliseconds;
+
+/// One event, at this time.
+pub(crate) fn line(event: &Event, at: SystemTime) -> String {
+    let mut value = value(event);
+    if let Some(object) = value.as_object_mut() {
+        object.insert("time".to_owned(), rfc3339_milliseconds(at).into());
+    }
+    let text = value.to_string();
+    if text.contains(acts_on_terminals) { escaped(&text) } else { text }
+}
+
+fn value(event: &Event) -> Value {
+    match event {
         Event::Reading { root, files, of_files, bytes } => json!({
             "event": "reading", "root": text(root), "files": files, "of_files": of_files, "bytes": bytes,
         }),
@@ -24,8 +36,9 @@ pub(crate) fn line(event: &Event) -> String {
             "took_ms": milliseconds(*took),
         }),
         Event::Listening { url, address } => json!({"event": "listening", "address": address, "url": url}),
-        Event::AdminListening { address } => json!({
+        Event::AdminListening { address, instead_of } => json!({
             "event": "admin_listening", "address": address, "metrics": format!("http://{address}/metrics"),
+            "instead_of": instead_of,
         }),
         Event::Ready { took } => json!({"event": "ready", "took_ms": milliseconds(*took)}),
         Event::TreePublished { root, changed, files } => {
@@ -35,9 +48,9 @@ pub(crate) fn line(event: &Event) -> String {
         Event::ReloadFailed { reason } => json!({"event": "reload_failed", "reason": reason}),
         Event::Stopping { in_flight } => json!({"event": "stopping", "in_flight": in_flight}),
         Event::Stopped { cut_off } => json!({"event": "stopped", "cut_off": cut_off}),
-        Event::AppReady { app, runtime, workers, took } => json!({
+        Event::AppReady { app, runtime, workers, took, failures } => json!({
             "event": "app_ready", "app": app, "runtime": runtime, "workers": workers,
-            "took_ms": milliseconds(*took),
+            "took_ms": milliseconds(*took), "failures": failures,
         }),
         Event::AppSpeaksHttp { app, runtime, is_asked } => json!({
             "event": "app_speaks_http", "app": app, "runtime": runtime, "is_asked": is_asked,
@@ -46,8 +59,12 @@ pub(crate) fn line(event: &Event) -> String {
             "event": "worker_ended", "app": app, "pid": pid, "reason": reason, "failed": failed,
             "restart_in_ms": restart_in.map(milliseconds),
         }),
-        Event::AppFailing { app, reason, retry_in } => json!({
+        Event::CrashLoop { app, reason, failures } => json!({
+            "event": "crash_loop", "app": app, "reason": reason, "failures": failures,
+        }),
+        Event::AppFailing { app, reason, retry_in, failures } => json!({
             "event": "app_failing", "app": app, "reason": reason, "retry_in_ms": milliseconds(*retry_in),
+            "failures": failures,
         }),
         Event::AppRolled { app, workers, took } => json!({
             "event": "app_rolled", "app": app, "workers": workers, "took_ms": milliseconds(*took),
@@ -72,19 +89,51 @@ pub(crate) fn line(event: &Event) -> String {
         Event::UpstreamUp { upstream, sites, after } => json!({
             "event": "upstream_up", "upstream": upstream, "sites": sites, "after_ms": milliseconds(*after),
         }),
+        Event::ResponsesFailed(incident) => {
+            let Incident { origin, status, cause, reason, requests } = incident;
+            let (kind, name) = match origin {
+                Origin::App(name) => ("app", name),
+                Origin::Upstream(label) => ("upstream", label),
+            };
+            json!({
+                "event": "responses_failed", kind: name, "status": status, "cause": cause, "reason": reason,
+                "requests": requests,
+            })
+        }
         Event::Warning { message } => json!({"event": "warning", "message": message}),
-    };
-    value.to_string()
+    }
+}
+
+/// DEL and C1, which JSON allows as they are.
+fn acts_on_terminals(character: char) -> bool {
+    matches!(character, '\u{7f}'..='\u{9f}')
+}
+
+/// The same JSON: such characters stand in its strings only.
+fn escaped(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for character in json.chars() {
+        match character {
+            character if acts_on_terminals(character) => {
+                text.push_str(&format!("\\u{:04x}", u32::from(character)));
+            }
+            character => text.push(character),
+        }
+    }
+    text
 }
 
 /// The first line of a process.
 pub(crate) fn starting(version: &str, reads: &str) -> String {
-    json!({"event": "starting", "version": version, "pid": std::process::id(), "what": reads}).to_string()
+    let time = rfc3339_milliseconds(SystemTime::now());
+    json!({"event": "starting", "time": time, "version": version, "pid": std::process::id(), "what": reads})
+        .to_string()
 }
 
 /// The last line of a process that did not do what was asked.
 pub(crate) fn failed(reason: &str) -> String {
-    json!({"event": "failed", "reason": reason.trim_end()}).to_string()
+    let time = rfc3339_milliseconds(SystemTime::now());
+    json!({"event": "failed", "time": time, "reason": reason.trim_end()}).to_string()
 }
 
 /// What an application logs as a JSON object stays one, so that nobody has to read it twice.
@@ -104,4 +153,20 @@ fn text(path: &Path) -> Value {
 /// Microseconds are kept: a start may take less than a millisecond.
 fn milliseconds(time: Duration) -> f64 {
     time.as_micros() as f64 / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_terminals_act_on_is_escaped_in_the_fields_of_an_application() {
+        let line_of = "{\"a\":\"x\u{9b}31m\u{7f}\u{e4}\"}".to_owned();
+        let event = Event::AppOutput { app: "api".into(), pid: 1, is_error: false, line: line_of };
+        assert!(
+            line(&event, SystemTime::UNIX_EPOCH).contains("x\\u009b31m\\u007f\u{e4}"),
+            "{}",
+            line(&event, SystemTime::UNIX_EPOCH)
+        );
+    }
 }

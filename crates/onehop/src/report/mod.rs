@@ -1,52 +1,64 @@
 //! Shows what the server has to say: as lines for a person, or as one JSON object per line.
 //!
 //! Everything goes to standard error, since standard output belongs to the access log; `--log-to stdout` puts both
-//! there, line by line. Events come from any thread, so a line is written in one piece and never waits for anything
-//! but the terminal.
+//! there, line by line. Events come from any thread; `output.rs` writes them, so that nothing else waits for the
+//! terminal, pipe or file behind it.
 
 pub(crate) mod json;
+mod output;
 mod plain;
 mod progress;
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::SystemTime;
 
 use onehop_server::Event;
 use onehop_server::control::EventSink;
 
 use crate::arguments::{LogForm, LogTo, Process};
+use crate::failure::Failure;
+use crate::units::rfc3339;
+use output::{Entry, Next, Queue};
 use progress::Progress;
 
 /// Where events are shown.
 #[derive(Clone)]
 pub(crate) struct Reporter {
     form: LogForm,
-    progress: Arc<Mutex<Progress>>,
+    queue: Arc<Queue>,
     lines: Arc<Mutex<plain::Lines>>,
 }
 
 impl Reporter {
-    /// As the options ask for it; from now on every line of this process goes there, also those of failures. The
-    /// progress bar is for a terminal and for persons only.
-    pub(crate) fn of(process: &Process) -> Self {
+    /// As the options ask for it; from now on every line of this process goes there, also those of failures and
+    /// panics. The progress bar is for a terminal and for persons only.
+    ///
+    /// # Errors
+    /// Where the system refuses a thread.
+    pub(crate) fn of(process: &Process) -> Result<Self, Failure> {
         let form = process.log;
         TO_STDOUT.store(process.log_to == LogTo::Stdout, Ordering::Relaxed);
-        Self::in_form(form)
-    }
-
-    fn in_form(form: LogForm) -> Self {
-        let progress = Arc::new(Mutex::new(Progress::new(form == LogForm::Plain)));
-        Self { form, progress, lines: Arc::default() }
+        let mut progress = Progress::new(form == LogForm::Plain);
+        let queue = Queue::start(move |next| write_next(next, form, &mut progress)).map_err(|error| {
+            Failure::failed(format!("cannot start the thread that writes events: {error}"))
+        })?;
+        let queue = Arc::clone(QUEUE.get_or_init(|| queue));
+        std::panic::set_hook(Box::new(|panic| {
+            write_line(&panic.to_string());
+            finish();
+        }));
+        Ok(Self { form, queue, lines: Arc::default() })
     }
 
     /// The first line: who is this, and what does it read.
     pub(crate) fn starting(&self, reads: &str) {
         let version = env!("CARGO_PKG_VERSION");
-        match self.form {
-            LogForm::Plain => self.line(&format!("onehop {version} {reads}")),
-            LogForm::Json => self.line(&json::starting(version, reads)),
-        }
+        write_line(&match self.form {
+            LogForm::Plain => stamped(&format!("onehop {version} {reads}")),
+            LogForm::Json => json::starting(version, reads),
+        });
     }
 
     /// A warning of the program itself.
@@ -54,18 +66,18 @@ impl Reporter {
         self.show(&Event::Warning { message: message.into() });
     }
 
-    /// Shows one event.
+    /// Shows one event. Never waits for the output.
     pub(crate) fn show(&self, event: &Event) {
-        if !self.progress.lock().unwrap_or_else(PoisonError::into_inner).note(event) {
-            return;
-        }
-        let line = match self.form {
-            LogForm::Plain => self.lines.lock().unwrap_or_else(PoisonError::into_inner).line(event),
-            LogForm::Json => Some(json::line(event)),
+        let text = match (self.form, event) {
+            // Most of them only move the bar.
+            (_, Event::Reading { .. }) => None,
+            (LogForm::Plain, event) => {
+                let line = self.lines.lock().unwrap_or_else(PoisonError::into_inner).line(event);
+                line.as_deref().map(stamped)
+            }
+            (LogForm::Json, event) => Some(json::line(event, SystemTime::now())),
         };
-        if let Some(line) = line {
-            self.line(&line);
-        }
+        self.queue.push(Entry::event(event, text));
     }
 
     /// A sink for the server that hands each event on and then shows it, so that whoever reads it finds
@@ -77,17 +89,60 @@ impl Reporter {
             reporter.show(&event);
         })
     }
-
-    fn line(&self, text: &str) {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner).beside(|| write_line(text));
-    }
 }
 
 /// Whether lines go to standard output: of the process, as the streams themselves are.
 static TO_STDOUT: AtomicBool = AtomicBool::new(false);
 
+/// What a server's lines go through; commands that end by themselves write directly.
+static QUEUE: OnceLock<Arc<Queue>> = OnceLock::new();
+
 /// One line, in one piece. A stream that was closed is no reason to stop serving.
 pub(crate) fn write_line(text: &str) {
+    match QUEUE.get() {
+        Some(queue) => queue.push(Entry::text(text)),
+        None => write_now(text),
+    }
+}
+
+/// Waits, within a bound, until everything is written.
+pub(crate) fn finish() {
+    if let Some(queue) = QUEUE.get() {
+        queue.finish();
+    }
+}
+
+fn write_next(next: Next, form: LogForm, progress: &mut Progress) {
+    let text = match next {
+        Next::Lost(lost) => {
+            let event = Event::Warning { message: lost.message() };
+            match form {
+                LogForm::Plain => plain::Lines::default().line(&event).as_deref().map(stamped),
+                LogForm::Json => Some(json::line(&event, SystemTime::now())),
+            }
+        }
+        Next::Entry(text, None) => text,
+        Next::Entry(text, Some(event)) => {
+            let is_due = progress.note(&event);
+            let is_reading = matches!(event, Event::Reading { .. });
+            if is_reading && is_due && form == LogForm::Json {
+                Some(json::line(&event, SystemTime::now()))
+            } else {
+                text
+            }
+        }
+    };
+    if let Some(text) = text {
+        progress.beside(|| write_now(&text));
+    }
+}
+
+/// A line with the time in front: an output that is written later does not change when something happened.
+fn stamped(line: &str) -> String {
+    format!("{} {line}", rfc3339(SystemTime::now()))
+}
+
+fn write_now(text: &str) {
     let line = format!("{text}\n");
     let _ = if TO_STDOUT.load(Ordering::Relaxed) {
         std::io::stdout().lock().write_all(line.as_bytes())

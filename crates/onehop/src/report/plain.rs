@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use onehop_server::Event;
+use onehop_server::request::incidents::{Incident, Origin};
 
 use crate::units::{bytes, counted, duration};
 
@@ -34,9 +35,13 @@ impl Lines {
                 let (app, pid, restart_in, failed) = (app.clone(), *pid, *restart_in, *failed);
                 line_of(&Event::WorkerEnded { app, pid, reason: self.untold(reason), restart_in, failed })
             }
-            Event::AppFailing { app, reason, retry_in } => {
-                let (app, retry_in) = (app.clone(), *retry_in);
-                line_of(&Event::AppFailing { app, reason: self.untold(reason), retry_in })
+            Event::AppFailing { app, reason, retry_in, failures } => {
+                let (app, retry_in, failures) = (app.clone(), *retry_in, *failures);
+                line_of(&Event::AppFailing { app, reason: self.untold(reason), retry_in, failures })
+            }
+            Event::CrashLoop { app, reason, failures } => {
+                let (app, failures) = (app.clone(), *failures);
+                line_of(&Event::CrashLoop { app, reason: self.untold(reason), failures })
             }
             Event::ReloadFailed { reason } => line_of(&Event::ReloadFailed { reason: self.untold(reason) }),
             _ => line_of(event),
@@ -94,7 +99,10 @@ fn line_of(event: &Event) -> Option<String> {
             let whom = if everywhere { " (every interface)" } else { "" };
             format!("  listens    {url}{whom}")
         }
-        Event::AdminListening { address } => format!("  metrics    http://{address}/metrics"),
+        Event::AdminListening { address, instead_of } => {
+            let why = instead_of.as_ref().map_or_else(String::new, |taken| format!(" ({taken} is taken)"));
+            format!("  metrics    http://{address}/metrics{why}")
+        }
         Event::Ready { took } => format!("  ready      after {}", duration(*took)),
         Event::TreePublished { root, changed, files } => format!(
             "published {}: {} changed, {} in all",
@@ -115,9 +123,13 @@ fn line_of(event: &Event) -> Option<String> {
         Event::AppReady { app, runtime, took, .. } if app == runtime => {
             format!("  uses       {app} (answers after {})", duration(*took))
         }
-        Event::AppReady { app, runtime, workers, took } => {
+        Event::AppReady { app, runtime, workers, took, failures } => {
             let times = if *workers == 1 { String::new() } else { format!("{workers} × ") };
-            format!("  runs       {app}: {times}{runtime} (ready after {})", duration(*took))
+            let failures = match failures {
+                0 => String::new(),
+                count => format!(", {}", counted((*count).into(), "failed start")),
+            };
+            format!("  runs       {app}: {times}{runtime} (ready after {}{failures})", duration(*took))
         }
         Event::AppSpeaksHttp { app, runtime, is_asked } => {
             let why = if *is_asked { "as its `protocol http` says" } else { "as its worker asks for" };
@@ -133,8 +145,14 @@ fn line_of(event: &Event) -> Option<String> {
             let process = if *pid == 0 { String::new() } else { format!("[{pid}]") };
             first_and_rest(&format!("{app}{process} {how}: "), reason, &next)
         }
-        Event::AppFailing { app, reason, retry_in } => {
-            let head = format!("warning: {app} does not run and is answered 503: ");
+        Event::CrashLoop { app, reason, failures } => {
+            let head = format!("warning: a worker of {app} has failed {failures} times in a row: ");
+            first_and_rest(&head, reason, "; from now on failures for this reason are only counted")
+        }
+        Event::AppFailing { app, reason, retry_in, failures } => {
+            let times =
+                if *failures > 1 { format!(" (failed {failures} times in a row)") } else { String::new() };
+            let head = format!("warning: {app} does not run and is answered 503{times}: ");
             first_and_rest(&head, reason, &format!("; next try in {}", duration(*retry_in)))
         }
         Event::AppRolled { app, workers, took } => {
@@ -159,6 +177,15 @@ fn line_of(event: &Event) -> Option<String> {
         ),
         Event::UpstreamUp { upstream, sites, after } => {
             format!("upstream {upstream} of {} is up again after {}", sites.join(", "), duration(*after))
+        }
+        Event::ResponsesFailed(incident) => {
+            let Incident { origin, status, reason, requests, .. } = incident;
+            let origin = match origin {
+                Origin::App(name) => format!("app {name}"),
+                Origin::Upstream(label) => format!("upstream {label}"),
+            };
+            let requests = counted(*requests, "request");
+            format!("warning: {}: {reason}: {requests} answered {status}", printable(&origin))
         }
         Event::Warning { message } => format!("warning: {message}"),
     })
@@ -222,6 +249,7 @@ mod tests {
                 runtime: "node 20.20.2".into(),
                 workers: 1,
                 took: Duration::from_millis(143),
+                failures: 0,
             },
             Event::AppSpeaksHttp { app: app(), runtime: "node 20.20.2".into(), is_asked: true },
             Event::AppSpeaksHttp { app: app(), runtime: "bun 1.2.0".into(), is_asked: false },
@@ -230,6 +258,7 @@ mod tests {
                 runtime: "bun 1.2.0".into(),
                 workers: 4,
                 took: Duration::from_millis(1430),
+                failures: 4,
             },
             ended(stderr, Some(Duration::from_millis(250)), true),
             ended("killed by SIGKILL", Some(Duration::ZERO), true),
@@ -239,6 +268,7 @@ mod tests {
                 runtime: "127.0.0.1:3000".into(),
                 workers: 1,
                 took: Duration::from_millis(3),
+                failures: 0,
             },
             Event::WorkerEnded {
                 app: "127.0.0.1:3000".into(),
@@ -252,12 +282,32 @@ mod tests {
                 sites: vec!["http://localhost".to_owned(), "http://shop.example".to_owned()],
                 reason: "it answered 503 instead of 2xx".to_owned(),
             },
+            Event::ResponsesFailed(Incident {
+                origin: Origin::Upstream("10.0.0.2:8080".to_owned()),
+                status: 502,
+                cause: "upstream_broken",
+                reason: "the response header is too large".to_owned(),
+                requests: 1,
+            }),
+            Event::ResponsesFailed(Incident {
+                origin: Origin::App(app()),
+                status: 504,
+                cause: "worker_timeout",
+                reason: "no response in time (`timeout`)".to_owned(),
+                requests: 1234,
+            }),
             Event::UpstreamUp {
                 upstream: "10.0.0.2:8080".to_owned(),
                 sites: vec!["http://localhost".to_owned()],
                 after: Duration::from_secs(95),
             },
-            Event::AppFailing { app: app(), reason: stderr.to_owned(), retry_in: Duration::from_secs(4) },
+            Event::AppFailing {
+                app: app(),
+                reason: stderr.to_owned(),
+                retry_in: Duration::from_secs(4),
+                failures: 3,
+            },
+            Event::CrashLoop { app: app(), reason: stderr.to_owned(), failures: 3 },
             Event::AppRolled { app: app(), workers: 2, took: Duration::from_millis(430) },
             Event::WorkerStuck {
                 app: app(),
@@ -318,7 +368,8 @@ mod tests {
 
     #[test]
     fn applications_are_told_of_in_json() {
-        let lines: Vec<String> = events().iter().map(json::line).collect();
+        let lines: Vec<String> =
+            events().iter().map(|event| json::line(event, std::time::UNIX_EPOCH)).collect();
         assert!(lines.iter().all(|line| !line.contains('\n')));
         insta::assert_snapshot!(lines.join("\n"));
     }

@@ -188,7 +188,7 @@ fn a_client_that_leaves_a_silent_upstream_takes_its_request_along() {
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
     wait_for("the request", || (upstream.requests() == 1).then_some(()));
     assert_eq!(upstream.used_and_open(), 1);
-    drop(client);
+    client.reset();
     let begun = Instant::now();
     wait_for("the upstream's connection to be closed", || (upstream.used_and_open() == 0).then_some(()));
     assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());

@@ -51,6 +51,19 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
         onehop: Some(None),
     },
     at(
+        Upstream,
+        ":line",
+        &["dots within"],
+        "dot segments are resolved before matchers see them, and upstreams get what matchers saw",
+    ),
+    at(
+        Upstream,
+        "*",
+        &["two slashes in front"],
+        "resolved as a reference it names another host (RFC 3986 section 4.2), so it is refused",
+    ),
+    at(Client, "*", &["two slashes in front"], "it is refused with 400"),
+    at(
         Client,
         ":line",
         &["418 of its own reason", "an unknown status"],

@@ -1,5 +1,6 @@
 //! `pool` seen from the upstream: connections that are open before a request comes, and stay.
 
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use onehop_testkit::upstream::{Connection, Upstream};
@@ -185,4 +186,67 @@ fn a_reload_keeps_the_connections_that_it_names_again() {
     subject.reload("\tthreads 2", "\trespond gone");
     assert_eq!(subject.get("/").0.text(), "gone");
     wait_for_open(&upstream, 0);
+}
+
+#[test]
+fn requests_that_keep_coming_dial_no_upstream_whatever_the_bound_on_idle_connections() {
+    const CLIENTS: usize = 64;
+    for idle_conns in ["keepalive_idle_conns 20", "keepalive_idle_conns_per_host 1", ""] {
+        // All requests of a round are with the upstream before it answers any of them, so that all its connections come
+        // back together: as many are idle as a bound on idle connections can ever meet.
+        let round = Barrier::new(CLIENTS);
+        let upstream = Upstream::start(move |connection| {
+            while let Some(request) = connection.request() {
+                round.wait();
+                let body = request.target().to_owned();
+                connection.answer("200 OK", "", &body);
+            }
+        });
+        let directives = format!(
+            "\treverse_proxy {} {{\n\t\tpool min 0\n\t\ttransport http {{\n\t\t\t{idle_conns}\n\t\t}}\n\t}}",
+            upstream.address()
+        );
+        let subject = Subject::onehop("", &directives);
+        let mut clients: Vec<_> = (0..CLIENTS).map(|_| subject.connect()).collect();
+        let started = Instant::now();
+        for _ in 0..50 {
+            for client in &mut clients {
+                client.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
+            }
+            for client in &mut clients {
+                assert_eq!(client.read().text(), "/x");
+            }
+        }
+        // Each may be replaced once for each second in which the machine left one of the three without a processor.
+        let seconds = usize::try_from(started.elapsed().as_secs()).expect("a few");
+        let accepted = upstream.accepted();
+        assert_eq!(upstream.requests(), 50 * CLIENTS);
+        assert!(
+            accepted <= CLIENTS * (1 + seconds),
+            "{idle_conns}: {accepted} connections for {CLIENTS} clients in {seconds} s"
+        );
+    }
+}
+
+#[test]
+fn idle_connections_above_the_bound_are_closed_when_requests_stop() {
+    let round = Barrier::new(8);
+    let upstream = Upstream::start(move |connection| {
+        while connection.request().is_some() {
+            round.wait();
+            connection.answer("200 OK", "", "");
+        }
+    });
+    let transport = "pool min 0\n\t\ttransport http {\n\t\t\tkeepalive_idle_conns 3\n\t\t}";
+    let subject =
+        Subject::onehop("", &format!("\treverse_proxy {} {{\n\t\t{transport}\n\t}}", upstream.address()));
+    let mut clients: Vec<_> = (0..8).map(|_| subject.connect()).collect();
+    for client in &mut clients {
+        client.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
+    }
+    for client in &mut clients {
+        assert_eq!(client.read().status, 200);
+    }
+    assert_eq!(upstream.accepted(), 8);
+    wait_for_open(&upstream, 3);
 }

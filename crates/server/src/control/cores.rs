@@ -146,10 +146,6 @@ struct End {
     released: watch::Receiver<bool>,
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a server without one of its cores must end, whoever waits for what"
-)]
 fn run(
     number: usize,
     shared: Arc<Shared>,
@@ -186,8 +182,8 @@ fn run(
     match ended {
         Ok(cut_off) => cut_off,
         Err(error) => {
-            eprintln!("onehop: core {number} failed: {error}");
-            std::process::exit(1);
+            // As with any other defect, what follows ends the process.
+            panic!("core {number} failed: {error}");
         }
     }
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use super::store::KeeperEvent;
 use crate::request::handle::files::store::{SkipReason, Skipped};
+use crate::request::incidents::Incident;
 
-/// Receives events, from any thread; must not block for long.
+/// Receives events, from any thread. Must never wait: a stop and a reload report events, too.
 pub type EventSink = Arc<dyn Fn(Event) + Send + Sync>;
 
 /// Something that a person or a log wants to know.
@@ -68,6 +69,8 @@ pub enum Event {
     AdminListening {
         /// Its address.
         address: String,
+        /// The default address, where that is taken.
+        instead_of: Option<String>,
     },
     /// Requests are answered from now on.
     Ready {
@@ -103,6 +106,8 @@ pub enum Event {
         workers: usize,
         /// Since the first of them was started.
         took: Duration,
+        /// Starts in a row that failed before; 0 where it did not fail.
+        failures: u32,
     },
     /// A handler's workers are spoken to in HTTP on a Unix socket, and not in frames.
     AppSpeaksHttp {
@@ -126,7 +131,16 @@ pub enum Event {
         /// Nobody wanted it to end.
         failed: bool,
     },
-    /// An application does not run; requests are answered 503.
+    /// A worker of an application that runs ends again and again; ends for the same reason are not reported any more.
+    CrashLoop {
+        /// The application.
+        app: String,
+        /// For a person.
+        reason: String,
+        /// Starts in a row that failed.
+        failures: u32,
+    },
+    /// An application does not run; requests are answered 503. Until it runs, ends for the same reason are not reported.
     AppFailing {
         /// The application.
         app: String,
@@ -134,6 +148,8 @@ pub enum Event {
         reason: String,
         /// How long it is waited before the next try.
         retry_in: Duration,
+        /// Starts in a row that failed; 0 where nothing is started.
+        failures: u32,
     },
     /// All workers of an application were replaced by new ones.
     AppRolled {
@@ -184,6 +200,8 @@ pub enum Event {
         /// How long it was down.
         after: Duration,
     },
+    /// Requests failed because of the response that they waited for: it was late, or was refused.
+    ResponsesFailed(Incident),
     /// A stop has begun; so many requests are in flight.
     Stopping {
         /// Requests in flight.

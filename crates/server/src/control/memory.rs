@@ -1,21 +1,26 @@
-//! `memory`: what files, connections and queues may take together, as a sum that is made when a configuration is loaded.
+//! `memory`: what files, connections, bodies and queues may take together, as a sum that is made when a configuration is
+//! loaded.
 //!
-//! Decides how many bytes files may have and how many connections may be open; never looks at what is taken now. Where
-//! nothing is written, the control group's limit stands for it, and then nothing is an error. What is on its way between
-//! applications and slow clients is bounded elsewhere (`STREAM_WINDOW_BYTES`) and is no part of the sum, nor is what the
-//! kernel keeps for sockets.
+//! Decides how many bytes files may have, how many connections may be open, and how much of bodies may be on its way
+//! between applications and slow clients; never looks at what is taken now. Where nothing is written, the lower of the
+//! control group's limit and the machine's memory stands for it, and then nothing is an error. What the kernel keeps for
+//! sockets is no part of the sum. Anything else that holds bytes for clients is a line in [`parts`].
 
 use std::fmt::Write;
+use std::num::NonZeroUsize;
 use std::path::{Component, Path};
 use std::sync::Arc;
 
 use onehop_config::checked::limit::RateLimit;
 use onehop_config::checked::{Checked, LogOutput, Step};
 
+use super::supervise;
 use crate::limits::{
-    CONNECTION_BYTES, CONNECTIONS_WORTHWHILE, LOG_BATCH_BYTES, LOG_BATCHES_MAX, PROCESS_BYTES,
-    QUEUED_REQUEST_BYTES, RATE_KEY_BYTES, WORKER_LINES_WAITING_BYTES_MAX,
+    CODERS_BYTES_MAX, CONNECTION_BYTES, CONNECTIONS_WORTHWHILE, LANE_WINDOW_BYTES, LANE_WINDOW_BYTES_MIN,
+    LANE_WINDOW_HELD, LOG_BATCH_BYTES, LOG_BATCHES_MAX, PROCESS_BYTES, QUEUED_REQUEST_BYTES, RATE_KEY_BYTES,
+    STREAM_WINDOW_BYTES, STREAM_WINDOW_BYTES_MIN, WORKER_LINES_WAITING_BYTES_MAX,
 };
+use crate::request::handle::app::lane::Windows;
 use crate::request::route::limit_wishes;
 
 /// What may be taken.
@@ -25,6 +30,10 @@ pub(super) struct Share {
     pub(super) files_bytes: u64,
     /// Connections that fit.
     pub(super) connections: usize,
+    /// Bytes of bodies on the lanes of each worker.
+    pub(super) windows: Windows,
+    /// Bytes of the compressors of bodies on their way.
+    pub(super) coders_bytes: u64,
 }
 
 /// One line of the sum, besides files and connections.
@@ -36,45 +45,114 @@ struct Part {
     cure: Option<&'static str>,
 }
 
-/// Makes the sum of a configuration. `descriptors` is how many connections there may be for want of descriptors, `group`
-/// the limit of the control group. The error shows the sum.
-pub(super) fn share(checked: &Checked, descriptors: usize, group: Option<u64>) -> Result<Share, String> {
+/// Makes the sum of a configuration on so many cores. `descriptors` is how many connections there may be for want of
+/// descriptors, `available` the memory of the control group or machine. The error shows the sum.
+pub(super) fn share(
+    checked: &Checked,
+    cores: usize,
+    descriptors: usize,
+    available: Option<u64>,
+) -> Result<Share, String> {
     let global = &checked.global;
-    let parts = parts(checked);
+    let lanes = lanes(checked, cores);
+    let coders_bytes_max = coders_bytes_max(checked);
+    let parts = parts(checked, lanes);
     let others: u64 = parts.iter().map(|part| part.bytes).sum();
     let fitting = |bytes: u64| usize::try_from(bytes / CONNECTION_BYTES).unwrap_or(usize::MAX);
     let Some(all) = global.memory else {
-        let Some(group) = group else {
-            return Ok(Share { files_bytes: global.memory_bytes, connections: descriptors });
+        let Some(available) = available else {
+            let windows = windows(lanes, u64::MAX).0;
+            return Ok(Share {
+                files_bytes: global.memory_bytes,
+                connections: descriptors,
+                windows,
+                coders_bytes: coders_bytes_max,
+            });
         };
         // Applications' processes are in the same group, and so are the kernel's buffers of sockets.
-        let ours = if checked.apps().is_empty() { group / 4 * 3 } else { group / 2 };
+        let ours = if checked.apps().is_empty() { available / 4 * 3 } else { available / 2 };
         let files_bytes = global.memory_bytes.min(ours / 2);
-        let connections = fitting(ours.saturating_sub(files_bytes).saturating_sub(others));
+        let left = ours.saturating_sub(files_bytes).saturating_sub(others);
+        let (windows, bodies) = windows(lanes, left / BODIES_PART);
+        let left = left.saturating_sub(bodies);
+        let coders_bytes = coders_bytes_max.min(left / CODERS_PART);
+        let connections = fitting(left - coders_bytes);
         return Ok(Share {
             files_bytes,
             connections: connections.max(CONNECTIONS_WORTHWHILE).min(descriptors),
+            windows,
+            coders_bytes,
         });
     };
     let files = (global.memory_bytes < all).then_some(global.memory_bytes);
     let left = all.saturating_sub(others).saturating_sub(files.unwrap_or(0));
+    let least = CONNECTIONS_WORTHWHILE as u64 * CONNECTION_BYTES * if files.is_some() { 1 } else { 2 };
+    let (windows, bodies) = windows(lanes, left.saturating_sub(least) / BODIES_PART);
+    let left = left.saturating_sub(bodies);
     // Without a word about files connections may take half of what is left, and files the rest.
-    let for_connections = if files.is_some() { left } else { left / 2 };
-    let connections = fitting(for_connections).min(descriptors);
-    if connections < CONNECTIONS_WORTHWHILE.min(descriptors) {
+    let connections_in = |left: u64| fitting(if files.is_some() { left } else { left / 2 }).min(descriptors);
+    let is_enough = |left: u64| connections_in(left) >= CONNECTIONS_WORTHWHILE.min(descriptors);
+    if !is_enough(left) {
         return Err(explain(all, files, &parts));
     }
-    Ok(Share { files_bytes: files.unwrap_or(left - connections as u64 * CONNECTION_BYTES), connections })
+    // Compressors get what is not needed for connections: a body can be sent without one.
+    let coders_bytes = coders_bytes_max.min(left / CODERS_PART);
+    let coders_bytes = if is_enough(left - coders_bytes) { coders_bytes } else { 0 };
+    let left = left - coders_bytes;
+    let connections = connections_in(left);
+    let rest = left - connections as u64 * CONNECTION_BYTES;
+    Ok(Share { files_bytes: files.unwrap_or(rest), connections, windows, coders_bytes })
 }
 
 /// Whether `memory` is enough for what else the configuration names, on a machine with descriptors for everybody; the
 /// error shows the sum.
 pub fn check_memory(checked: &Checked) -> Result<(), String> {
-    share(checked, usize::MAX, None).map(drop)
+    let cores = checked.global.threads.map_or_else(super::cores_allowed, NonZeroUsize::get);
+    share(checked, cores, usize::MAX, None).map(drop)
+}
+
+/// Bodies on their way may take so much of what is left beside files and queues: a fourth.
+const BODIES_PART: u64 = 4;
+
+/// Compressors of bodies on their way may take so much of it: an eighth.
+const CODERS_PART: u64 = 8;
+
+/// What `encode` may take at most for bodies of applications and upstreams that it compresses on their way.
+fn coders_bytes_max(checked: &Checked) -> u64 {
+    let (mut encodes, mut calls) = (false, false);
+    checked.each_step(|step| {
+        encodes |= matches!(step, Step::Encode(_));
+        calls |= matches!(step, Step::App(_) | Step::Proxy(_));
+    });
+    if encodes && calls { CODERS_BYTES_MAX } else { 0 }
+}
+
+/// Lanes of all workers.
+fn lanes(checked: &Checked, cores: usize) -> u64 {
+    checked.apps().iter().map(|app| supervise::lanes(app, cores) as u64).sum()
+}
+
+/// What bodies hold where the windows of so many lanes are this wide.
+fn held(lanes: u64, lane_window: u32) -> u64 {
+    let (times, of) = LANE_WINDOW_HELD;
+    lanes * (u64::from(lane_window) * times / of)
+}
+
+/// The widest windows for which so many bytes are enough besides those of the narrowest, and the bytes that they take
+/// besides.
+fn windows(lanes: u64, bytes: u64) -> (Windows, u64) {
+    let (times, of) = LANE_WINDOW_HELD;
+    let more = bytes.checked_div(lanes).map_or(u64::MAX, |each| each / times * of);
+    let lane = u64::from(LANE_WINDOW_BYTES_MIN).saturating_add(more).min(u64::from(LANE_WINDOW_BYTES));
+    let lane = u32::try_from(lane).unwrap_or(LANE_WINDOW_BYTES);
+    // As many slow clients fit into each lane as into the widest.
+    let stream = lane / (LANE_WINDOW_BYTES / STREAM_WINDOW_BYTES);
+    let stream = stream.clamp(STREAM_WINDOW_BYTES_MIN, STREAM_WINDOW_BYTES);
+    (Windows { stream, lane }, held(lanes, lane) - held(lanes, LANE_WINDOW_BYTES_MIN))
 }
 
 /// What is taken besides files and connections, the server itself among it.
-fn parts(checked: &Checked) -> Vec<Part> {
+fn parts(checked: &Checked, lanes: u64) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut add = |count: u64, one: &str, several: &str, bytes: u64, cure: Option<&'static str>| {
         if count > 0 && bytes > 0 {
@@ -113,11 +191,18 @@ fn parts(checked: &Checked) -> Vec<Part> {
         keys * RATE_KEY_BYTES,
         Some("`keys` of `rate_limit`"),
     );
-    let logs = log_outputs(checked);
+    let logs = log_outputs(checked) as u64;
     let log_bytes = (LOG_BATCHES_MAX * LOG_BATCH_BYTES) as u64;
     add(logs, "lines for an access log", "access logs, lines that wait", logs * log_bytes, None);
     let lines = if apps.is_empty() { 0 } else { WORKER_LINES_WAITING_BYTES_MAX as u64 };
     add(1, "lines that applications write", "", lines, None);
+    add(
+        1,
+        "bodies between clients and applications, at least",
+        "",
+        held(lanes, LANE_WINDOW_BYTES_MIN),
+        Some("`workers` of applications"),
+    );
     add(1, "the server itself", "", PROCESS_BYTES, None);
     parts
 }
@@ -135,14 +220,15 @@ fn rate_keys(checked: &Checked) -> u64 {
     zones.iter().map(|zone| u64::from(zone.keys_max)).sum()
 }
 
-fn log_outputs(checked: &Checked) -> u64 {
+/// Access logs, each file once.
+pub(super) fn log_outputs(checked: &Checked) -> usize {
     let mut outputs: Vec<&LogOutput> = Vec::new();
     for log in checked.sites.iter().flat_map(|site| &site.logs) {
         if !outputs.contains(&&log.output) {
             outputs.push(&log.output);
         }
     }
-    outputs.len() as u64
+    outputs.len()
 }
 
 /// The sum, line by line, and what to do.
@@ -189,25 +275,48 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// The memory that this process's control group may have (cgroup v2, `memory.max`): the lowest of its own limit and of
-/// those above it.
-pub(super) fn group_limit() -> Option<u64> {
-    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-    group_limit_below(&groups, Path::new("/sys/fs/cgroup"))
+/// The memory that this process may have: the lower of its control group's limit and the machine's memory.
+pub(super) fn available() -> Option<u64> {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let group = group_limit_below(&groups, Path::new("/sys/fs/cgroup"));
+    let machine = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| machine_memory(&text));
+    group.into_iter().chain(machine).min()
 }
 
-/// cgroups(7): version 2 is the line with the number 0 and no controllers.
+/// proc_meminfo(5).
+fn machine_memory(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
+/// The lowest limit of the process's own group and of those above it. cgroups(7): of version 2, whose line has the number
+/// 0 and no controllers, `memory.max`; of version 1, whose line names the controller, `memory.limit_in_bytes`.
 fn group_limit_below(groups: &str, mounted: &Path) -> Option<u64> {
-    let own = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let mut below = Path::new(own.trim_start_matches('/'));
+    let limits = groups.lines().filter_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, group) = (fields.next()?, fields.next()?);
+        if controllers.is_empty() {
+            lowest(mounted, group, "memory.max")
+        } else if controllers.split(',').any(|controller| controller == "memory") {
+            lowest(&mounted.join("memory"), group, "memory.limit_in_bytes")
+        } else {
+            None
+        }
+    });
+    limits.min()
+}
+
+fn lowest(mounted: &Path, group: &str, file: &str) -> Option<u64> {
+    let mut below = Path::new(group.trim_start_matches('/'));
     // A group above the namespace's root is named with `..`, and cannot be looked at.
     if below.components().any(|part| !matches!(part, Component::Normal(_))) {
         below = Path::new("");
     }
     let limits = below.ancestors().filter_map(|group| {
-        let text = std::fs::read_to_string(mounted.join(group).join("memory.max")).ok()?;
-        // `max` where there is none.
-        text.trim().parse::<u64>().ok()
+        let text = std::fs::read_to_string(mounted.join(group).join(file)).ok()?;
+        // `max` where there is none; version 1 has a number near 2^63 for it, which is more than any machine's memory.
+        text.trim().parse::<u64>().ok().filter(|bytes| *bytes < 1 << 60)
     });
     limits.min()
 }

@@ -6,9 +6,12 @@
 pub mod admin;
 
 mod bind;
+mod check;
 mod cores;
+mod descriptors;
 mod events;
 mod gates;
+pub mod loaded;
 mod memory;
 mod null;
 pub mod packed;
@@ -23,9 +26,11 @@ mod supervise;
 mod trees;
 mod upstreams;
 
+pub use check::{Refusal, check};
 pub use events::{Event, EventSink};
 pub use memory::check_memory;
-pub use running::{Load, Options, Running, Server, StartError};
+use running::cores_allowed;
+pub use running::{AppFiles, Load, Options, Restart, Running, Server, StartError};
 pub use status::{
     AppStatus, ConnectionsStatus, LimitStatus, ProxyStatus, ReloadSummary, SiteStatus, Status, StoreStatus,
     UpstreamStatus, WorkerStatus,

@@ -4,13 +4,17 @@
 //! Every change builds a whole new snapshot; requests in flight keep the one they began with.
 
 use std::num::NonZeroU32;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use onehop_config::checked::{Checked, ListenAddress, Listener, LogOutput};
+use onehop_config::checked::{Checked, ListenAddress, Listener, LogOutput, LogRoll};
 
+use super::events::{Event, EventSink};
 use super::gates;
+use crate::limits::LOG_FINISH_DEADLINE;
 use crate::observe::Registry;
-use crate::observe::access_log::{LogTarget, LogWriter};
+use crate::observe::access_log::{LogTarget, LogWriter, Warn};
 use crate::request::admit::Gates;
 use crate::request::admit::gate::Gate;
 use crate::request::admit::rate::{self, Zone};
@@ -46,7 +50,25 @@ pub(super) struct Configured {
     /// By number of the site.
     gates: Vec<Arc<Gates>>,
     errors: Vec<Arc<[ErrorRoutes]>>,
-    logs: Vec<Vec<LogTarget>>,
+    logs: Logs,
+}
+
+/// By number of the site.
+type Logs = Vec<Vec<LogTarget>>;
+
+/// An access log that is open.
+#[derive(Clone)]
+pub(super) struct OpenLog {
+    output: LogOutput,
+    roll: Option<LogRoll>,
+    writer: Arc<LogWriter>,
+}
+
+/// Where access logs report lines that were lost.
+#[derive(Clone)]
+pub(super) struct LogReports {
+    pub(super) dropped: Arc<AtomicU64>,
+    pub(super) warn: Warn,
 }
 
 /// What outlives a reload.
@@ -59,6 +81,17 @@ pub(super) struct Kept {
     pub(super) zones: Vec<Arc<Zone>>,
     /// Every `limit` once, but for those of applications: the same, with those that are in.
     pub(super) gates: Vec<Arc<Gate>>,
+    /// Every access log once.
+    logs: Vec<OpenLog>,
+}
+
+impl LogReports {
+    /// Counted in the registry, reported as warnings.
+    pub(super) fn new(registry: &Registry, events: &EventSink) -> Self {
+        let events = Arc::clone(events);
+        let warn: Warn = Arc::new(move |message| events(Event::Warning { message }));
+        Self { dropped: Arc::clone(&registry.log_lines_dropped), warn }
+    }
 }
 
 impl Configured {
@@ -70,6 +103,7 @@ impl Configured {
         pools: Vec<Arc<Pool>>,
         proxies: Vec<Arc<Proxy>>,
         mut kept: Kept,
+        reports: &LogReports,
     ) -> Result<Self, String> {
         let apps: Vec<_> = pools.iter().map(|pool| Arc::clone(&pool.app)).collect();
         let settings: Vec<_> = proxies.iter().map(|proxy| Arc::clone(&proxy.settings)).collect();
@@ -85,7 +119,8 @@ impl Configured {
         let routes = sites().map(|(site, known)| compile(&site.routes, known)).collect();
         let errors = sites().map(|(site, known)| compile_errors(&site.errors, known)).collect();
         let gates = made.sites.iter().map(|site| Arc::clone(&site.gates)).collect();
-        let logs = open_logs(&checked)?;
+        let (logs, open) = open_logs(&checked, &kept.logs, reports)?;
+        kept.logs = open;
         for listener in &checked.listeners {
             if !kept.addresses.iter().any(|known| is_same_place(known, &listener.address)) {
                 kept.addresses.push(listener.address.clone());
@@ -175,9 +210,14 @@ impl Publisher {
 
     /// Waits, within a bound, until the lines that were handed over are written.
     pub(super) fn finish_logs(&self) {
-        for target in self.current().logs.iter().flatten() {
-            target.writer.finish();
-        }
+        let until = Instant::now() + LOG_FINISH_DEADLINE;
+        let open = self.current().kept.logs.clone();
+        open.iter().for_each(|log| log.writer.finish(until));
+    }
+
+    /// Opens every log file anew.
+    pub(super) fn reopen_logs(&self) {
+        self.current().kept.logs.iter().for_each(|log| log.writer.reopen());
     }
 
     /// Publishes other settings.
@@ -192,6 +232,7 @@ impl Publisher {
             }
         }
         *current = configured;
+        current.kept.logs.iter().for_each(|log| log.writer.reopen());
         self.shared.publish(current.snapshot(&self.registry));
     }
 
@@ -215,32 +256,47 @@ fn is_same_place(one: &ListenAddress, other: &ListenAddress) -> bool {
     }
 }
 
-/// One writer for each output, shared by the sites that name it.
-fn open_logs(checked: &Checked) -> Result<Vec<Vec<LogTarget>>, String> {
-    let mut writers: Vec<(_, Arc<LogWriter>)> = Vec::new();
+/// One writer for each output, shared by the sites that name it. Those of before write on.
+fn open_logs(
+    checked: &Checked,
+    before: &[OpenLog],
+    reports: &LogReports,
+) -> Result<(Logs, Vec<OpenLog>), String> {
+    let mut open: Vec<OpenLog> = Vec::new();
     let mut all = Vec::new();
     for site in &checked.sites {
         let mut targets = Vec::new();
         for log in &site.logs {
-            let known = writers.iter().find(|(output, _)| *output == &log.output);
-            let writer = match known {
-                Some((_, writer)) => Arc::clone(writer),
+            let cannot = |reason: String| {
+                let output = match &log.output {
+                    LogOutput::File(path) => path.display().to_string(),
+                    other => format!("{other:?}").to_lowercase(),
+                };
+                format!("cannot open the access log of {}: {output}: {reason}", site.label)
+            };
+            let known = match open.iter().find(|known| known.output == log.output) {
+                Some(known) if known.roll != log.roll => {
+                    return Err(cannot("another site has other `roll_…` options for it".to_owned()));
+                }
+                Some(known) => Some(known.clone()),
+                None => None,
+            };
+            let is_same = |known: &&OpenLog| known.output == log.output && known.roll == log.roll;
+            let log_open = match known.or_else(|| before.iter().find(is_same).cloned()) {
+                Some(known) => known,
                 None => {
-                    let started = LogWriter::start(&log.output);
-                    let writer = Arc::new(started.map_err(|error| {
-                        let output = match &log.output {
-                            LogOutput::File(path) => path.display().to_string(),
-                            other => format!("{other:?}").to_lowercase(),
-                        };
-                        format!("cannot open the access log of {}: {output}: {error}", site.label)
-                    })?);
-                    writers.push((&log.output, Arc::clone(&writer)));
-                    writer
+                    let (dropped, warn) = (Arc::clone(&reports.dropped), Arc::clone(&reports.warn));
+                    let writer = LogWriter::start(&log.output, log.roll, dropped, warn);
+                    let writer = writer.map_err(|error| cannot(error.to_string()))?;
+                    OpenLog { output: log.output.clone(), roll: log.roll, writer: Arc::new(writer) }
                 }
             };
-            targets.push(LogTarget { writer, hosts: log.hosts.clone() });
+            targets.push(LogTarget { writer: Arc::clone(&log_open.writer), hosts: log.hosts.clone() });
+            if !open.iter().any(|known| known.output == log_open.output) {
+                open.push(log_open);
+            }
         }
         all.push(targets);
     }
-    Ok(all)
+    Ok((all, open))
 }

@@ -14,18 +14,19 @@ use onehop_config::checked::{self, Checked, ListenAddress};
 use super::admin::{Admin, Api};
 use super::bind::{self, Bound};
 use super::cores::Cores;
+use super::descriptors::{self, Needs};
 use super::events::{Event, EventSink};
+use super::loaded::Files;
 use super::memory;
 use super::packed::Packed;
-use super::publish::{Configured, Kept, Publisher};
+use super::publish::{Configured, Kept, LogReports, Publisher};
 use super::status::{AppStatus, LimitStatus, ReloadSummary, SiteStatus, Status, StoreStatus};
 use super::store::CompressorProgram;
 use super::supervise::{SuperviseOptions, Supervisor};
 use super::trees::Trees;
 use super::upstreams::Upstreams;
 use crate::limits::{
-    CONNECTIONS_MAX, DESCRIPTORS_OF_CORE, DESCRIPTORS_RESERVED, GRACE_PERIOD_MAX, TUNNEL_FAREWELL_MARGIN,
-    TUNNEL_FAREWELL_MAX, Timeouts,
+    ADMIN_PORTS_TRIED_MAX, GRACE_PERIOD_MAX, TUNNEL_FAREWELL_MARGIN, TUNNEL_FAREWELL_MAX, Timeouts,
 };
 use crate::observe::{self, Registry};
 use crate::request::core::Shared;
@@ -55,6 +56,18 @@ pub struct Options {
     /// The pack that the program is: what lies below its base is served, read and unpacked from there.
     pub packed: Option<Packed>,
 }
+
+/// Which applications a reload gives new processes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Restart {
+    /// Those whose settings have changed, or a file that they have loaded.
+    Changed,
+    /// All.
+    All,
+}
+
+/// Gives, for an application's name, the files that its processes have loaded; nothing where it does not run.
+pub type AppFiles = Arc<dyn Fn(&str) -> Option<Arc<Files>> + Send + Sync>;
 
 /// The server before it runs.
 pub struct Server;
@@ -88,6 +101,13 @@ struct Inner {
     connections_fixed: Option<usize>,
 }
 
+/// Everything that a server listens on.
+struct Sockets {
+    listeners: Vec<Bound>,
+    admin: Option<std::net::TcpListener>,
+    control: Option<std::os::unix::net::UnixListener>,
+}
+
 /// Why a server did not start, or a reload was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
@@ -99,6 +119,9 @@ pub enum StartError {
         /// The cause and the next step.
         reason: String,
     },
+    /// The limit on open descriptors is less than what the configuration needs.
+    #[error("{0}")]
+    Descriptors(String),
     /// `memory` is less than what the configuration asks for.
     #[error("{0}")]
     Memory(String),
@@ -118,26 +141,20 @@ impl Server {
     pub fn start(checked: Checked, options: Options) -> Result<Running, StartError> {
         let started = Instant::now();
         refuse_tls(&checked)?;
-        raise_descriptor_limit();
-        let share = memory::share(&checked, descriptors().min(CONNECTIONS_MAX), memory::group_limit());
-        let share = share.map_err(StartError::Memory)?;
-        let Options {
-            threads,
-            events,
-            control_socket,
-            load,
-            compressor,
-            supervise,
-            timeouts,
-            connections_max,
-            packed,
-        } = options;
+        descriptors::raise_limit();
+        let Options { threads, events, control_socket, load, compressor, supervise, timeouts, .. } = options;
+        let Options { connections_max, packed, .. } = options;
         let packed = packed.map(Arc::new);
         let cores = threads.or(checked.global.threads).map_or_else(cores_allowed, NonZeroUsize::get);
+        let (needs, limit) = (Needs::of(&checked, cores), descriptors::limit());
+        let allowed = needs.connections(limit, false).map_err(StartError::Descriptors)?;
+        let share = memory::share(&checked, cores, allowed, memory::available());
+        let share = share.map_err(StartError::Memory)?;
         let registry = Arc::new(Registry::new(cores));
 
         // Workers start while the trees are read; requests wait for them, listening does not.
-        let supervisor = Supervisor::new(supervise, packed.clone(), cores, Arc::clone(&events));
+        let supervisor =
+            Supervisor::new(supervise, packed.clone(), cores, share.windows, Arc::clone(&events));
         let pools = supervisor.start(app_wishes(&checked))?;
         let upstreams = Upstreams::new(packed.clone(), Arc::clone(&events));
         let prepared = upstreams.prepare(&checked).map_err(StartError::Store)?;
@@ -145,20 +162,19 @@ impl Server {
         let read = Trees::read(&wishes, share.files_bytes, compressor, packed, Arc::clone(&events));
         let (mut trees, stores) = read.map_err(StartError::Store)?;
         let admin_address = checked.global.admin;
-        let configured = Configured::new(checked, wishes, stores, pools, prepared.proxies(), Kept::default())
-            .map_err(StartError::Store)?;
+        let (proxies, logs) = (prepared.proxies(), LogReports::new(&registry, &events));
+        let configured = Configured::new(checked, wishes, stores, pools, proxies, Kept::default(), &logs);
+        let configured = configured.map_err(StartError::Store)?;
+        let allowed = needs.connections(limit, configured.needs_second_descriptor());
+        let allowed = allowed.map_err(StartError::Descriptors)?;
         let connections_fixed = connections_max.map(NonZeroUsize::get);
-        let connections = connections_fixed
-            .unwrap_or_else(|| share.connections.min(connections_allowed(&configured, &supervisor, cores)));
+        let connections = connections_fixed.unwrap_or_else(|| share.connections.min(allowed));
+        warn_of_few_descriptors(limit, connections, &events);
         let shared = Shared::new(configured.snapshot(&registry), connections, timeouts).with_cores(cores);
-        let shared = Arc::new(shared);
+        let shared = shared_by_cores(shared, &share, &events);
 
-        let sockets = configured.kept.addresses.iter().map(|address| bind::bind(address, cores, &[]));
-        let sockets = sockets.collect::<Result<Vec<_>, _>>()?;
-        let admin_socket = bind_admin(admin_address)?;
-        let control_socket = control_socket.map(|path| bind::bind_control(&path)).transpose()?;
-        let admin =
-            admin_socket.as_ref().and_then(|socket| socket.local_addr().ok()).map(|at| at.to_string());
+        let sockets = Sockets::bind(&configured.kept.addresses, cores, admin_address, control_socket)?;
+        let admin = sockets.admin.as_ref().and_then(|socket| socket.local_addr().ok());
 
         let core_threads = Cores::start(cores, &shared, &registry)?;
         supervisor.open(core_threads.lane_doors());
@@ -179,30 +195,47 @@ impl Server {
             reloading: Mutex::new(()),
             reloads: AtomicU64::new(0),
             started,
-            admin,
+            admin: admin.map(|address| address.to_string()),
             connections_fixed,
         });
-        Self::serve(inner, sockets, admin_socket, control_socket)
+        Self::serve(inner, sockets)
     }
 
     /// Requests are taken from here on, of clients and of those who look after the server.
-    fn serve(
-        inner: Arc<Inner>,
-        sockets: Vec<Bound>,
-        admin_socket: Option<std::net::TcpListener>,
-        control_socket: Option<std::os::unix::net::UnixListener>,
-    ) -> Result<Running, StartError> {
-        for (number, socket) in sockets.into_iter().enumerate() {
+    fn serve(inner: Arc<Inner>, sockets: Sockets) -> Result<Running, StartError> {
+        for (number, socket) in sockets.listeners.into_iter().enumerate() {
             inner.listen(number, socket);
         }
         if let Some(address) = &inner.admin {
-            (inner.events)(Event::AdminListening { address: address.clone() });
+            let instead_of = match inner.publisher.current().checked.global.admin {
+                checked::Admin::Default(wanted) => {
+                    Some(wanted.to_string()).filter(|wanted| wanted != address)
+                }
+                checked::Admin::Off | checked::Admin::Address(_) => None,
+            };
+            (inner.events)(Event::AdminListening { address: address.clone(), instead_of });
         }
         let api: Arc<dyn Api> = Arc::clone(&inner) as Arc<dyn Api>;
-        let has_admin = admin_socket.is_some() || control_socket.is_some();
-        let admin = has_admin.then(|| Admin::start(admin_socket, control_socket, api)).transpose()?;
+        let has_admin = sockets.admin.is_some() || sockets.control.is_some();
+        let admin = has_admin.then(|| Admin::start(sockets.admin, sockets.control, api)).transpose()?;
         (inner.events)(Event::Ready { took: inner.started.elapsed() });
         Ok(Running { inner, _admin: admin })
+    }
+}
+
+impl Sockets {
+    fn bind(
+        addresses: &[ListenAddress],
+        cores: usize,
+        admin: checked::Admin,
+        control: Option<PathBuf>,
+    ) -> Result<Self, StartError> {
+        let listeners = addresses.iter().map(|address| bind::bind(address, cores, &[]));
+        Ok(Self {
+            listeners: listeners.collect::<Result<_, _>>()?,
+            admin: bind_admin(admin)?,
+            control: control.map(|path| bind::bind_control(&path)).transpose()?,
+        })
     }
 }
 
@@ -214,7 +247,23 @@ impl Running {
 
     /// Builds a snapshot from what `Options::load` reads, then publishes it. A failure changes nothing.
     pub fn reload(&self) -> Result<ReloadSummary, String> {
-        self.inner.reload()
+        self.inner.reload(Restart::Changed)
+    }
+
+    /// The same, with new processes for every application.
+    pub fn restart(&self) -> Result<ReloadSummary, String> {
+        self.inner.reload(Restart::All)
+    }
+
+    /// What applications have loaded, to be asked from other threads.
+    pub fn app_files(&self) -> AppFiles {
+        let inner = Arc::clone(&self.inner);
+        Arc::new(move |name| inner.supervisor.files(name))
+    }
+
+    /// Opens the files of all access logs anew: those before were moved away.
+    pub fn reopen_logs(&self) {
+        self.inner.publisher.reopen_logs();
     }
 
     /// Begins to stop: no new connections, what is in flight is finished within the grace period.
@@ -279,7 +328,7 @@ impl Inner {
         (self.events)(Event::Listening { url, address });
     }
 
-    fn try_reload(&self) -> Result<ReloadSummary, String> {
+    fn try_reload(&self, restart: Restart) -> Result<ReloadSummary, String> {
         let begun = Instant::now();
         let checked = (self.load)()?;
         refuse_tls(&checked).map_err(|error| error.to_string())?;
@@ -292,16 +341,30 @@ impl Inner {
             )
         };
         let mut trees = self.lock_trees();
-        let share = memory::share(&checked, descriptors().min(CONNECTIONS_MAX), memory::group_limit())?;
+        let cores = self.cores.count();
+        let (needs, limit) = (Needs::of(&checked, cores), descriptors::limit());
+        // Windows stay what they were at the start: workers have been told.
+        let share = memory::share(&checked, cores, needs.connections(limit, false)?, memory::available())?;
         let change = trees.plan(&wishes, &known, share.files_bytes)?;
         // Whatever can fail has to fail before anything is changed.
         let upstreams = self.upstreams.prepare(&checked)?;
-        let apps = self.supervisor.prepare(&app_wishes(&checked))?;
+        let apps = self.supervisor.prepare(&app_wishes(&checked), restart)?;
         let stores = change.stores.clone();
-        let made =
-            Configured::new(checked, wishes, stores, apps.pools(), upstreams.proxies(), before.clone());
-        let made = made.and_then(|configured| Ok((self.open(&configured, &before.addresses)?, configured)));
-        let (opened, configured) = match made {
+        let reports = LogReports::new(&self.registry, &self.events);
+        let made = Configured::new(
+            checked,
+            wishes,
+            stores,
+            apps.pools(),
+            upstreams.proxies(),
+            before.clone(),
+            &reports,
+        );
+        let made = made.and_then(|configured| {
+            let allowed = needs.connections(limit, configured.needs_second_descriptor())?;
+            Ok((self.open(&configured, &before.addresses)?, allowed, configured))
+        });
+        let (opened, allowed, configured) = match made {
             Ok(made) => made,
             Err(reason) => {
                 self.supervisor.abandon(apps);
@@ -317,8 +380,8 @@ impl Inner {
         self.supervisor.carry_out(apps);
         self.upstreams.carry_out(upstreams);
         trees.carry_out(change, &self.publisher);
-        let allowed = connections_allowed(&self.publisher.current(), &self.supervisor, self.cores.count());
         self.shared.set_connections_max(self.connections_fixed.unwrap_or(share.connections.min(allowed)));
+        self.shared.coders.set_most(share.coders_bytes);
         for (number, socket) in opened {
             self.listen(number, socket);
         }
@@ -395,12 +458,12 @@ impl Api for Inner {
         }
     }
 
-    fn reload(&self) -> Result<ReloadSummary, String> {
+    fn reload(&self, restart: Restart) -> Result<ReloadSummary, String> {
         let _turn = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         if self.shared.is_stopping() {
             return Err("the server is stopping".to_owned());
         }
-        match self.try_reload() {
+        match self.try_reload(restart) {
             Ok(summary) => {
                 self.reloads.fetch_add(1, Ordering::Relaxed);
                 (self.events)(Event::Reloaded { sites: summary.sites });
@@ -452,41 +515,45 @@ fn refuse_tls(checked: &Checked) -> Result<(), StartError> {
     )))
 }
 
+/// What the cores share, with its part of the memory and its way to report.
+fn shared_by_cores(shared: Shared, share: &memory::Share, events: &EventSink) -> Arc<Shared> {
+    let shared = shared.with_windows(share.windows);
+    shared.coders.set_most(share.coders_bytes);
+    let sink = Arc::clone(events);
+    shared.incidents.report_to(Box::new(move |incident| sink(Event::ResponsesFailed(incident))));
+    Arc::new(shared)
+}
+
+fn warn_of_few_descriptors(limit: usize, connections: usize, events: &EventSink) {
+    if let Some(message) = descriptors::warning(limit, connections) {
+        events(Event::Warning { message });
+    }
+}
+
 fn bind_admin(admin: checked::Admin) -> Result<Option<std::net::TcpListener>, StartError> {
-    let checked::Admin::Address(address) = admin else { return Ok(None) };
+    let (address, ports) = match admin {
+        checked::Admin::Off => return Ok(None),
+        checked::Admin::Address(address) => (address, 1),
+        checked::Admin::Default(address) => (address, ADMIN_PORTS_TRIED_MAX),
+    };
     let failed = |error: std::io::Error| StartError::Bind {
         address: format!("{address} (admin)"),
         reason: format!("{error}; set `admin ADDRESS` or `admin off` in the global block"),
     };
-    std::net::TcpListener::bind(address).map(Some).map_err(failed)
+    let mut bound = std::net::TcpListener::bind(address);
+    for port in 1..ports {
+        match &bound {
+            Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {}
+            _ => break,
+        }
+        bound = std::net::TcpListener::bind((address.ip(), address.port().saturating_add(port)));
+    }
+    bound.map(Some).map_err(failed)
 }
 
 /// What the machine allows this process: affinity and cgroup quota count.
-fn cores_allowed() -> usize {
+pub(super) fn cores_allowed() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
-}
-
-/// The soft limit is what programs with select(2) need; this one may have what the hard limit allows.
-fn raise_descriptor_limit() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let limit = getrlimit(Resource::Nofile);
-    // Refused or not: what is allowed in the end bounds the connections.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
-}
-
-/// As many as this process may have.
-fn descriptors() -> usize {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(usize::MAX)
-}
-
-/// Every connection needs a descriptor, and a second one where its answer may come from disk or an upstream; some
-/// are kept for files, watches and logs, and others are those of cores, listeners and workers.
-fn connections_allowed(configured: &Configured, supervisor: &Supervisor, cores: usize) -> usize {
-    let of_cores = (configured.kept.addresses.len() + DESCRIPTORS_OF_CORE) * cores;
-    let taken = DESCRIPTORS_RESERVED + of_cores + supervisor.descriptors();
-    let left = descriptors().saturating_sub(taken);
-    (if configured.needs_second_descriptor() { left / 2 } else { left }).clamp(1, CONNECTIONS_MAX)
 }
 
 /// An address that a browser can be pointed at.

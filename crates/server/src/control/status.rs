@@ -267,12 +267,13 @@ impl StoreStatus {
     pub(super) fn of(store: &Store) -> Self {
         let totals = &store.totals;
         let (loaded, loaded_coded) = store.loaded_bytes();
+        let (kept, kept_coded) = store.kept_bytes();
         Self {
             root: store.root.clone(),
             files: totals.files,
             bytes: totals.bytes,
-            stored_bytes: totals.stored_bytes + loaded,
-            compressed_bytes: totals.compressed_bytes + loaded_coded,
+            stored_bytes: totals.stored_bytes + loaded + kept,
+            compressed_bytes: totals.compressed_bytes + loaded_coded + kept_coded,
             on_disk: totals.on_disk,
         }
     }

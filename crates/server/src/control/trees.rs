@@ -220,20 +220,21 @@ impl Trees {
     }
 }
 
-fn explain(error: &StoreError) -> String {
+pub(super) fn explain(error: &StoreError) -> String {
     match error.hint() {
         Some(hint) => format!("{error}; {hint}"),
         None => error.to_string(),
     }
 }
 
-fn spec(wish: &StoreWish) -> StoreSpec {
+pub(super) fn spec(wish: &StoreWish) -> StoreSpec {
     StoreSpec {
         root: wish.root.clone(),
         dotfiles: wish.dotfiles,
         follow_outside: wish.follow_outside,
         compress: wish.compress.clone(),
         index: wish.index.clone(),
+        keep_releases: wish.keep_releases,
         hold_back: HOLD_BACK_MAX,
     }
 }

@@ -87,7 +87,6 @@ pub struct CoreCounters {
     pub(super) accept_failures: Counter,
     pub(super) too_many: Counter,
     pub(super) too_many_of_address: Counter,
-    pub(super) log_lines_dropped: Counter,
     /// By cause. Causes are a closed set of names in the program, so the table is bounded; a lock of
     /// its own core only, on a path that is not the usual one.
     pub(super) refused: Mutex<BTreeMap<&'static str, (u16, u64)>>,
@@ -114,10 +113,6 @@ impl CoreCounters {
         self.accept_failures.add(1);
     }
 
-    pub(crate) fn log_lines_dropped(&self, lines: u64) {
-        self.log_lines_dropped.add(lines);
-    }
-
     /// Counts a refusal under its cause.
     pub(crate) fn refused(&self, fault: Fault) {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
@@ -130,6 +125,8 @@ impl CoreCounters {
 pub struct Registry {
     /// One for each core.
     pub cores: Vec<Arc<CoreCounters>>,
+    /// Lines that were lost of all access logs; rare, so that all share it.
+    pub log_lines_dropped: Arc<AtomicU64>,
     /// For each site label, one for each core. `_other` takes what reached no site.
     sites: Mutex<BTreeMap<Arc<str>, Vec<Arc<SiteCounters>>>>,
 }
@@ -141,7 +138,7 @@ impl Registry {
     /// Counters for so many cores.
     pub fn new(cores: usize) -> Self {
         let cores = (0..cores).map(|_| Arc::default()).collect();
-        let registry = Self { cores, sites: Mutex::default() };
+        let registry = Self { cores, log_lines_dropped: Arc::default(), sites: Mutex::default() };
         registry.site(OTHER);
         registry
     }

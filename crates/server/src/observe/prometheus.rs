@@ -140,11 +140,11 @@ fn process(out: &mut String, registry: &Registry) {
     single("onehop_connections_total", "counter", "Connections opened since the start.", opened);
     let failures = sum(cores, |core: &CoreCounters| &core.accept_failures);
     single("onehop_accept_failures_total", "counter", "Connections that could not be accepted.", failures);
-    let dropped = sum(cores, |core: &CoreCounters| &core.log_lines_dropped);
+    let dropped = registry.log_lines_dropped.load(std::sync::atomic::Ordering::Relaxed);
     single(
         "onehop_log_lines_dropped_total",
         "counter",
-        "Log lines dropped because the log was slow.",
+        "Lines of access logs that were lost: the log was slow, or its disk full.",
         dropped,
     );
 }

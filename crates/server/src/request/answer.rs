@@ -1,6 +1,8 @@
 //! What a handler hands back, whatever the protocol version.
 
+use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 use onehop_config::checked::Encoding;
 
@@ -56,19 +58,21 @@ pub struct Stored {
 }
 
 /// A piece of a body.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub enum Piece {
     /// Made for this answer.
     Bytes(Vec<u8>),
     /// Of a file in memory.
     Stored(Stored),
+    /// Of a file that is not.
+    Disk(Disk),
 }
 
 /// An open file on disk and the bytes of it that are wanted.
 #[derive(Debug)]
 pub struct Disk {
     /// Open for reading; its path was resolved below its root.
-    pub file: std::fs::File,
+    pub file: Arc<std::fs::File>,
     /// First byte.
     pub offset: u64,
     /// How many.
@@ -161,7 +165,7 @@ impl Fields {
 impl Answer {
     /// Whether its body is server-sent events, which may go on for ever.
     pub(crate) fn is_event_stream(&self) -> bool {
-        self.fields.get("Content-Type").is_some_and(|value| value.starts_with(b"text/event-stream"))
+        self.fields.get("Content-Type").is_some_and(|value| *media_type(value) == *b"text/event-stream")
     }
 
     /// Ready for the next request, keeping the memory of the fields.
@@ -170,6 +174,16 @@ impl Answer {
         self.fields.clear();
         self.body = Body::Empty;
         self.close = false;
+    }
+}
+
+/// The media type of a Content-Type in lower case, without its parameters (RFC 9110 section 8.3.1). Allocates only where it
+/// has capitals.
+pub(crate) fn media_type(content_type: &[u8]) -> Cow<'_, [u8]> {
+    let name = content_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    match name.iter().any(u8::is_ascii_uppercase) {
+        true => Cow::Owned(name.to_ascii_lowercase()),
+        false => Cow::Borrowed(name),
     }
 }
 

@@ -7,21 +7,24 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 
 use super::admit::refusal::Sampling;
 use super::conn::deadline::Deadlines;
 use super::conn::desk::Desk;
-use super::handle::app::lane::Lanes;
+use super::handle::app::lane::{Lanes, Windows};
+use super::handle::encode::CoderRoom;
+use super::incidents::Incidents;
 use super::per_address::{Addresses, Counted, Verdict};
 use super::reserve::Reserve;
 use super::route::Snapshot;
+use super::slow::Slow;
 use super::upstream::floor;
 use super::upstream::lend::Doors;
 use super::upstream::pool::Upstreams;
-use crate::limits::Timeouts;
+use crate::limits::{CLIENT_BUFFERS_BYTES_MAX, CLIENT_BUFFERS_PART, CONNECTION_BYTES, Timeouts};
 use crate::observe::access_log::LogBatches;
 use crate::observe::{CoreCounters, SiteCounters};
 
@@ -39,8 +42,16 @@ pub struct Shared {
     farewell: AtomicU64,
     /// Where cores ask each other for idle connections to upstreams.
     pub(crate) doors: Doors,
+    /// How much of bodies may be on its way on each lane.
+    pub(crate) windows: Windows,
     /// Who has how many connections, where that is bounded.
     addresses: Arc<Addresses>,
+    /// What slow clients hold.
+    pub(crate) slow: Arc<Slow>,
+    /// Failures to report.
+    pub(crate) incidents: Incidents,
+    /// What compresses bodies on their way.
+    pub(crate) coders: Arc<CoderRoom>,
 }
 
 /// A counter with a cache line (and its neighbour, which is fetched along) of its own.
@@ -59,7 +70,11 @@ impl Shared {
             stopping: AtomicBool::new(false),
             farewell: AtomicU64::new(0),
             doors: Doors::new(1),
+            windows: Windows::default(),
             addresses: Arc::default(),
+            slow: Arc::default(),
+            incidents: Incidents::default(),
+            coders: Arc::default(),
         }
     }
 
@@ -67,6 +82,13 @@ impl Shared {
     #[must_use]
     pub fn with_cores(mut self, cores: usize) -> Self {
         self.doors = Doors::new(cores);
+        self
+    }
+
+    /// The same with these windows of lanes; without this with the widest.
+    #[must_use]
+    pub fn with_windows(mut self, windows: Windows) -> Self {
+        self.windows = windows;
         self
     }
 
@@ -89,6 +111,12 @@ impl Shared {
     /// Connections that may be open.
     pub fn connections_max(&self) -> usize {
         self.connections_max.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of request bodies and responses that may be held for slow clients.
+    pub(crate) fn client_buffers_max(&self) -> u64 {
+        let within_connections = self.connections_max() as u64 * CONNECTION_BYTES / CLIENT_BUFFERS_PART;
+        within_connections.min(CLIENT_BUFFERS_BYTES_MAX)
     }
 
     /// From now on so many connections may be open; those that are stay.
@@ -222,7 +250,10 @@ impl Core {
         self.desks.tick();
         self.shed_lines.tick();
         self.upstreams.buffers.tick();
-        self.logs.flush(&self.counters);
+        self.logs.flush();
+        if self.number == 0 {
+            self.shared.incidents.tick(Instant::now());
+        }
         drop(self.view());
     }
 

@@ -93,7 +93,7 @@ pub async fn run(core: Rc<Core>, mut commands: mpsc::Receiver<Command>) -> io::R
         closing.notify_one();
     }
     let cut_off = drain(&core, &open_here, &mut commands, &mut ticks, grace).await;
-    core.logs.flush(&core.counters);
+    core.logs.finish();
     Ok(cut_off)
 }
 

@@ -13,12 +13,15 @@ pub mod core;
 pub(crate) mod error_route;
 pub mod handle;
 mod hop;
+pub mod incidents;
 pub mod listen;
+pub mod methods;
 pub mod origin;
 pub mod per_address;
 pub mod rescue;
 pub(crate) mod reserve;
 pub mod route;
+mod slow;
 pub mod trip;
 pub mod upstream;
 
@@ -33,6 +36,7 @@ use answer::Answer;
 use error_route::{ErrorId, Led};
 use handle::app;
 use handle::proxy::Member;
+use methods::Methods;
 use origin::Origin;
 use rescue::Fault;
 use route::{Site, Snapshot};
@@ -111,8 +115,9 @@ pub fn serve_request<'a>(
 ) -> Outcome<'a> {
     // RFC 9110 section 9.3.6: a 2xx would promise a tunnel.
     if head.method() == Method::Connect {
-        rescue::rescue(Fault::MethodNotAllowed, answer);
-        return Outcome::Served(Served::before_a_site(Fault::MethodNotAllowed));
+        let fault = Fault::MethodNotAllowed(Methods::of_server(snapshot));
+        rescue::rescue(fault, answer);
+        return Outcome::Served(Served::before_a_site(fault));
     }
     // The host decides everything that follows; one that nobody answers learns nothing, not even
     // whether a path exists elsewhere.
@@ -122,6 +127,15 @@ pub fn serve_request<'a>(
         return Outcome::Served(Served::before_a_site(Fault::UnknownHost));
     };
     let mut trip = Trip::new(head, origin, begun, snapshot);
+    // RFC 9110 section 9.3.7: about the server as a whole, whatever its routes say of a path.
+    if head.path() == b"*" {
+        let methods = match Methods::of_server(snapshot) {
+            Methods::Files => Methods::FilesAndOptions,
+            methods => methods,
+        };
+        methods.fill(answer);
+        return Outcome::Served(Served::by(number, &mut trip));
+    }
     match travel(&mut trip, site, None, answer) {
         Travelled::Answered => Outcome::Served(Served::by(number, &mut trip)),
         Travelled::NeedsDisk => {
@@ -156,7 +170,7 @@ pub(crate) fn way<'a>(site: usize, trip: &Trip<'a>, callee: Callee) -> Way<'a> {
         Callee::App(number) => snapshot.apps.get(number as usize),
         Callee::Proxy(_) => None,
     };
-    Way::new(site, trip.limits, pool.map(Arc::as_ref)).wishing(site, |pool| app::wish(trip, pool))
+    Way::new(site, trip.limits, pool).wishing(site, |pool| app::wish(trip, pool))
 }
 
 impl Served {

@@ -8,6 +8,7 @@ use rustix::io::Errno;
 
 use super::admit::refusal::{self, Cause};
 use super::answer::{Answer, Body};
+use super::methods::Methods;
 
 /// Who caused it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,8 +39,10 @@ pub enum Fault {
     Forbidden,
     /// The path cannot name a file: escaped slash, NUL, backslash, a way out of the root.
     BadPath,
-    /// Only GET and HEAD.
-    MethodNotAllowed,
+    /// Another method than these.
+    MethodNotAllowed(Methods),
+    /// A method that nothing here knows (RFC 9110 section 15.6.2).
+    NotImplemented,
     /// A precondition failed (RFC 9110 section 13).
     PreconditionFailed,
     /// No byte of the range exists (RFC 9110 section 15.5.17); the length that is there.
@@ -60,6 +63,8 @@ pub enum Fault {
     },
     /// A status that the configuration asks for (`try_files … =404`).
     Configured(u16),
+    /// A compressor failed in the middle of a body, which can only be cut off.
+    EncodingFailed,
     /// A file that is in the store's index could not be read.
     FileUnreadable,
     /// The process has all descriptors that it may have, or the kernel has no memory for one more.
@@ -148,7 +153,7 @@ pub fn rescue(fault: Fault, answer: &mut Answer) {
             answer.close = true;
         }
         Fault::MissingAsset => answer.fields.add("Cache-Control", b"no-store"),
-        Fault::MethodNotAllowed => answer.fields.add("Allow", b"GET, HEAD"),
+        Fault::MethodNotAllowed(methods) => answer.fields.add("Allow", methods.allow()),
         // RFC 9110 section 15.5.17: say how long it is.
         Fault::RangeNotSatisfiable { length } => {
             answer.fields.add("Content-Range", format!("bytes */{length}").as_bytes());
@@ -167,6 +172,8 @@ pub fn rescue(fault: Fault, answer: &mut Answer) {
         | Fault::Forbidden
         | Fault::BadPath
         | Fault::PreconditionFailed
+        | Fault::NotImplemented
+        | Fault::EncodingFailed
         | Fault::Configured(_)
         | Fault::FileUnreadable
         | Fault::ClientGone
@@ -232,7 +239,8 @@ impl Fault {
             Fault::NotFound | Fault::MissingAsset => 404,
             Fault::Forbidden => 403,
             Fault::BadPath => 400,
-            Fault::MethodNotAllowed => 405,
+            Fault::MethodNotAllowed(_) => 405,
+            Fault::NotImplemented => 501,
             Fault::PreconditionFailed => 412,
             Fault::RangeNotSatisfiable { .. } => 416,
             Fault::HeadTimeout | Fault::BodyTimeout => 408,
@@ -258,7 +266,10 @@ impl Fault {
             | Fault::UpstreamDied
             | Fault::UpstreamBroken(_) => 502,
             Fault::WorkerTimeout | Fault::UpstreamDialTimeout | Fault::UpstreamTimeout => 504,
-            Fault::FileUnreadable | Fault::HandlerFailed | Fault::FilesNotConfigured => 500,
+            Fault::FileUnreadable
+            | Fault::HandlerFailed
+            | Fault::FilesNotConfigured
+            | Fault::EncodingFailed => 500,
         }
     }
 
@@ -266,6 +277,7 @@ impl Fault {
     pub fn at_fault(self) -> AtFault {
         match self {
             Fault::TooManyConnections
+            | Fault::EncodingFailed
             | Fault::FileUnreadable
             | Fault::NoDescriptors
             | Fault::FilesNotConfigured
@@ -321,7 +333,8 @@ impl Fault {
             Fault::MissingAsset => "missing_asset",
             Fault::Forbidden => "forbidden",
             Fault::BadPath => "bad_path",
-            Fault::MethodNotAllowed => "method_not_allowed",
+            Fault::MethodNotAllowed(_) => "method_not_allowed",
+            Fault::NotImplemented => "not_implemented",
             Fault::PreconditionFailed => "precondition_failed",
             Fault::RangeNotSatisfiable { .. } => "range_not_satisfiable",
             Fault::HeadTimeout => "head_timeout",
@@ -329,6 +342,7 @@ impl Fault {
             Fault::TooManyConnections => "too_many_connections",
             Fault::RateLimited { .. } => "rate_limited",
             Fault::Configured(_) => "configured",
+            Fault::EncodingFailed => "encoding_failed",
             Fault::FileUnreadable => "file_unreadable",
             Fault::NoDescriptors => "no_descriptors",
             Fault::ClientGone => "client_gone",

@@ -9,17 +9,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use onehop_config::checked::Encode;
-use onehop_http1::RequestHead;
+use onehop_http1::{Method, RequestHead};
 
 use super::admit::Gathered;
 use super::admit::rate::Asked;
 use super::answer::Answer;
 use super::error_route::Failure;
-use super::handle::proxy::Member;
+use super::handle::proxy::{Member, max_forwards};
 use super::handle::{encode, file, header, redirect, respond};
 use super::origin::Origin;
 use super::rescue::{self, Fault};
-use super::route::{self, Action, Root, Route, Snapshot};
+use super::route::{self, Action, Ambiguous, RequestPath, Root, Route, Snapshot};
 
 /// A request on its way.
 pub struct Trip<'a> {
@@ -31,8 +31,10 @@ pub struct Trip<'a> {
     pub begun: Instant,
     /// What it sees.
     pub snapshot: &'a Snapshot,
-    /// The path as it is now, escaped.
-    pub path: Cow<'a, [u8]>,
+    /// The path as it is now.
+    pub path: RequestPath<'a>,
+    /// The client's own path has more than one reading.
+    pub(crate) is_ambiguous: bool,
     /// The query as it is now.
     pub query: Option<Cow<'a, [u8]>>,
     /// Where files are looked for.
@@ -110,15 +112,23 @@ impl From<Fault> for Halt {
     }
 }
 
+impl From<Ambiguous> for Halt {
+    fn from(_: Ambiguous) -> Self {
+        Self::Fault(Fault::BadPath)
+    }
+}
+
 impl<'a> Trip<'a> {
     /// A request at the beginning of its site's routes.
     pub fn new(head: &'a RequestHead, origin: Origin, begun: Instant, snapshot: &'a Snapshot) -> Self {
+        let own_path = own_path(head);
         Self {
             head,
             origin,
             begun,
             snapshot,
-            path: Cow::Borrowed(head.path()),
+            is_ambiguous: own_path.is_err(),
+            path: own_path.unwrap_or(RequestPath::ROOT),
             query: head.query().map(Cow::Borrowed),
             root: None,
             file_match: None,
@@ -135,10 +145,27 @@ impl<'a> Trip<'a> {
         }
     }
 
+    /// Refuses the request where its own path has more than one reading: it takes no route, but its error routes may
+    /// need the root.
+    fn check_path(&mut self, routes: &'a [Route]) -> Result<(), Halt> {
+        if !self.is_ambiguous {
+            return Ok(());
+        }
+        self.root =
+            routes.iter().filter(|route| route.matcher.is_none()).find_map(|route| match &route.action {
+                Action::Root(root) => Some(root),
+                _ => None,
+            });
+        Err(Ambiguous.into())
+    }
+
     /// Takes the steps of `routes` until one answers, then what waits for the answer.
     pub fn make(&mut self, routes: &'a [Route], answer: &mut Answer) -> Result<(), Halt> {
+        self.check_path(routes)?;
         // Where no route answers, the answer stays what it is: an empty 200, as Caddy has it.
-        self.walk(routes, answer)?;
+        if self.walk(routes, answer)? == Flow::On {
+            self.know_method()?;
+        }
         self.finish(answer);
         Ok(())
     }
@@ -160,6 +187,13 @@ impl<'a> Trip<'a> {
         }
     }
 
+    /// What the server itself answers is answered to methods that it knows (RFC 9110 section 9.1). The page of an error is
+    /// for whoever met it.
+    pub(super) fn know_method(&self) -> Result<(), Fault> {
+        let is_known = self.head.method() != Method::Other || self.failure.is_some();
+        if is_known { Ok(()) } else { Err(Fault::NotImplemented) }
+    }
+
     /// As in Caddy, fields that were set before the handler ran stay on an error's answer.
     pub fn amend_error(&self, answer: &mut Answer) {
         self.asked.tell(answer);
@@ -169,7 +203,7 @@ impl<'a> Trip<'a> {
     /// Goes back to the beginning, for the error routes of its site. The request is again as it came; root and found
     /// file stay, and so do changes of fields that do not wait for a handler's answer.
     pub(super) fn begin_again(&mut self) {
-        self.path = Cow::Borrowed(self.head.path());
+        self.path = own_path(self.head).unwrap_or(RequestPath::ROOT);
         self.query = self.head.query().map(Cow::Borrowed);
         self.encode = None;
         self.own_cookie = None;
@@ -211,36 +245,55 @@ impl<'a> Trip<'a> {
             Action::RateLimit(zone) => zone.ask(self)?,
             Action::Rewrite(to) => {
                 let to = route::expand(to, self, route::Into::Uri);
-                let (path, query) = (std::mem::take(&mut self.path), self.query.take());
-                (self.path, self.query) = route::rewrite(&to, path, query);
+                let (path, query) = route::rewrite(&to);
+                if let Some(path) = path {
+                    self.path = RequestPath::read(Cow::Owned(path))?;
+                }
+                if let Some(query) = query {
+                    self.query = (!query.is_empty()).then_some(Cow::Owned(query));
+                }
             }
             Action::Handle(routes) => return self.walk(routes, answer),
             Action::HandlePath { prefix, routes } => {
-                // The matcher that led here saw the path without doubled slashes and dot segments.
-                let cleaned = route::clean(&self.path);
-                if let Some(path) = route::strip_prefix(&cleaned, prefix) {
-                    self.path = Cow::Owned(path);
+                if let Some(path) = self.path.without_prefix(prefix) {
+                    self.path = path?;
                 }
                 return self.walk(routes, answer);
             }
             Action::Redirect { to, kind } => return Ok(redirect::answer(self, to, *kind, answer)),
             Action::Respond { status, body, close } => {
+                self.know_method()?;
                 return Ok(respond::answer(self, *status, body, *close, answer));
             }
             Action::FileServer { settings, root } => {
+                // One that passes on what is not there may leave the method to the next handler.
+                if !settings.pass_through {
+                    self.know_method()?;
+                }
                 return file::file_server(self, settings, root.as_ref(), answer);
             }
-            Action::App(number) => {
-                self.handler = Handler::App;
-                return Err(Halt::Call(Callee::App(*number)));
-            }
-            Action::Proxy(number) => {
+            Action::App(number) => return Err(self.call(Handler::App, Callee::App(*number))),
+            Action::Proxy(_) if max_forwards::ends_here(self.head) => {
                 self.handler = Handler::Proxy;
-                return Err(Halt::Call(Callee::Proxy(*number)));
+                return max_forwards::answer(self.head, answer);
             }
-            Action::Spa { settings, store } => return file::spa(self, settings, *store, answer),
+            Action::Proxy(number) => return Err(self.call(Handler::Proxy, Callee::Proxy(*number))),
+            Action::Spa { settings, store } => {
+                self.know_method()?;
+                return file::spa(self, settings, *store, answer);
+            }
         }
         Ok(Flow::On)
+    }
+
+    /// Hands the request over to an application or an upstream.
+    fn call(&mut self, handler: Handler, callee: Callee) -> Halt {
+        self.handler = handler;
+        if self.path.is_network_path() {
+            // Matchers saw one path; the application could see another one, behind the name of a host.
+            return Halt::Fault(Fault::BadPath);
+        }
+        Halt::Call(callee)
     }
 
     /// The root that applies, as text.
@@ -258,6 +311,11 @@ impl<'a> Trip<'a> {
             _ => Vec::new(),
         }
     }
+}
+
+/// The path of the target; an error where it has more than one reading.
+fn own_path(head: &RequestHead) -> Result<RequestPath<'_>, Ambiguous> {
+    RequestPath::read(Cow::Borrowed(head.path()))
 }
 
 fn template_names_root(template: &onehop_config::checked::Template) -> bool {

@@ -81,6 +81,7 @@ pub(crate) fn spa() -> Spa {
         immutable: Vec::new(),
         dotfiles: false,
         follow_outside: false,
+        keep_releases: 3,
     }
 }
 
@@ -96,5 +97,6 @@ pub(crate) fn file_server() -> FileServer {
         canonical_uris: true,
         dotfiles: false,
         follow_outside: false,
+        keep_releases: 3,
     }
 }

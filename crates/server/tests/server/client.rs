@@ -43,6 +43,11 @@ impl Client {
     pub(crate) fn finish_sending(&self) {
         self.stream.shutdown(std::net::Shutdown::Write).unwrap();
     }
+
+    /// Resets the connection, which tells the server at once that nobody reads any more.
+    pub(crate) fn reset(self) {
+        rustix::net::sockopt::set_socket_linger(&self.stream, Some(std::time::Duration::ZERO)).unwrap();
+    }
 }
 
 impl<S: Read + Write> Client<S> {

@@ -6,9 +6,11 @@
 mod admit;
 mod bounds;
 mod client;
+mod conformance;
 mod connections;
 mod deadlines;
 mod edge;
+mod encoded;
 mod errors;
 mod files;
 mod hanging_up;
@@ -25,6 +27,7 @@ mod programs;
 mod proxy;
 mod rate_limits;
 mod refusals;
+mod reported;
 mod routes;
 #[path = "../../../http1/tests/rows/mod.rs"]
 mod rows;

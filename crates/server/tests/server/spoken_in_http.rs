@@ -68,7 +68,7 @@ fn an_upgrade_passes_both_ways() {
 }
 
 #[test]
-fn a_reload_lets_the_old_worker_finish_what_it_has() {
+fn a_restart_lets_the_old_worker_finish_what_it_has() {
     let folder = application();
     let marker = folder.path().join("go-on");
     let begun = folder.path().join("go-on.begun");
@@ -82,7 +82,7 @@ fn a_reload_lets_the_old_worker_finish_what_it_has() {
     wait_until("all to be handed over", || {
         server.running().status().apps[0].workers.iter().any(|worker| worker.in_flight == 8)
     });
-    server.running().reload().unwrap();
+    server.running().restart().unwrap();
     let new = server.connect().get("/api/x").text();
     assert_ne!(new, old);
     std::fs::write(&marker, "").unwrap();

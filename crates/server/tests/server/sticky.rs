@@ -89,7 +89,7 @@ fn a_cookie_finds_the_successor_of_its_worker_after_a_death_and_after_a_roll() {
         assert_eq!(worker_of(&server, &all[1].0), now[1]);
     }
     for _ in 0..2 {
-        server.running().reload().unwrap();
+        server.running().restart().unwrap();
         wait_for_workers(&server, 3);
         let after: BTreeSet<String> = all.iter().map(|(cookie, _)| worker_of(&server, cookie)).collect();
         assert_eq!(after.len(), 3, "each cookie has a worker of its own");

@@ -17,6 +17,7 @@ pub(crate) fn write(frame: &Frame<'_>) -> Result<Vec<u8>, Broken> {
         Payload::Pong(pong) => encode::pong(&mut out, pong),
         Payload::Drain => encode::drain(&mut out),
         Payload::Retire => encode::retire(&mut out),
+        Payload::Loaded(paths) => encode::loaded(&mut out, paths),
         Payload::Request(request) => {
             let line = request.line()?;
             check_fields(line.fields)?;

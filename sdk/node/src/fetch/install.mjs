@@ -33,7 +33,13 @@ export function announce() {
  */
 const RequestForAll = new Proxy(PlatformRequest, {
   construct(platform, given, newTarget) {
-    return Reflect.construct(platform, real(given), newTarget);
+    const made = Reflect.construct(platform, real(given), newTarget);
+    const [input, init] = given;
+    // The platform writes `post` as POST, which is not what matchers saw: methods are case-sensitive (RFC 9110 section 9.1).
+    if (isLazyRequest(input) && init?.method === undefined && made.method !== input.method) {
+      Object.defineProperty(made, 'method', { value: input.method, configurable: true });
+    }
+    return made;
   },
 });
 

@@ -16,6 +16,8 @@ import { UpgradeSocket } from './upgrade-socket.mjs';
 const begun = channel('http.server.request.start');
 const answered = channel('http.server.response.finish');
 const EMPTY = Buffer.alloc(0);
+/** What Node's parser takes; all else it refuses with 400. Methods are case-sensitive (RFC 9110 section 9.1). */
+const METHODS = new Set(http.METHODS);
 
 /**
  * @param {http.Server} server the application's
@@ -45,7 +47,8 @@ function dispatch(server, exchange) {
   server._connections += 1;
   request.joinDuplicateHeaders = server.joinDuplicateHeaders ?? false;
   fill(request, exchange.head, server.maxHeadersCount);
-  request.upgrade = asksForUpgrade && wantsUpgrade(server, request);
+  const isKnown = METHODS.has(request.method);
+  request.upgrade = asksForUpgrade && isKnown && wantsUpgrade(server, request);
   if (request.upgrade) {
     socket = new UpgradeSocket(exchange, server);
     request.socket = socket;
@@ -69,6 +72,11 @@ function dispatch(server, exchange) {
   response[uniqueHeaders] = server[uniqueHeaders];
   socket._httpMessage = response;
   response.socket = socket;
+  if (!isKnown) {
+    response.writeHead(400).end();
+    exchange.deliver();
+    return;
+  }
   // As with Node's own, this listener to 'finish' is the first.
   if (answered.hasSubscribers && exchange.isPublished) {
     response.on('finish', () => answered.publish({ request, response, socket, server }));

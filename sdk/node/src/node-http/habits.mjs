@@ -10,17 +10,23 @@ import { inspect } from 'node:util';
 /** Characters of a message that goes nowhere in the one line that says so. */
 const SHOWN_CHARACTERS = 200;
 
-/** Must run before the application is loaded. */
-export function install() {
+/**
+ * Must run before the application is loaded.
+ * @param {(message: unknown) => boolean} takes whether a message is Node's own, and not the application's
+ */
+export function install(takes) {
+  isTaken = takes;
   process.send = send;
   presentAsClusterWorker();
   syncBuiltinESMExports();
 }
 
 let told = false;
+let isTaken = () => false;
 
 /** There is no parent that listens: whatever is sent counts as delivered. */
 function send(message, ...rest) {
+  if (isTaken(message)) return true;
   if (!told && typeof message === 'object' && message !== null) {
     told = true;
     const shown = inspect(message, { depth: 1, breakLength: Infinity }).slice(0, SHOWN_CHARACTERS);

@@ -22,7 +22,7 @@ use crate::check::Context;
 use crate::check::matcher::{Chosen, Scope, split};
 use crate::check::order::Placed;
 use crate::checked::limit::Limit;
-use crate::checked::{App, AppRun, Step, WorkerCount};
+use crate::checked::{App, AppData, AppRun, Step, WorkerCount};
 use crate::limits::APP_NODE_ADDRESS_BYTES_MIN;
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
@@ -49,7 +49,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 const STUCK_AFTER: Duration = Duration::from_secs(5);
 
 /// Options that make no sense where somebody else starts the program.
-const OF_PROCESSES: [&str; 17] = [
+const OF_PROCESSES: [&str; 18] = [
     "workers",
     "runtime",
     "start_timeout",
@@ -62,6 +62,7 @@ const OF_PROCESSES: [&str; 17] = [
     "env",
     "env_file",
     "env_pass",
+    "data",
     "response",
     "protocol",
     "port",
@@ -70,6 +71,8 @@ const OF_PROCESSES: [&str; 17] = [
 ];
 /// Variables that tell a program where to listen.
 const OF_ONEHOP: [&str; 2] = ["HOST", "PORT"];
+/// The variable that tells a program where its data folder is.
+const DATA_VARIABLE: &str = "APP_DATA_DIR";
 /// Options that make no sense for a program that speaks HTTP.
 const OF_HANDLERS: [&str; 5] = ["runtime", "stuck_after", "response", "protocol", "port"];
 
@@ -90,12 +93,24 @@ pub(super) fn app(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Resul
     let (run, directory) = program?;
     warn_of_small_memory(cx, &written, &run);
     let sticky = written.token("sticky").cloned();
+    let data = written.token("data").cloned();
     let says_workers = written.workers.is_some();
     let limit = limit::settled(cx, std::mem::take(&mut written.limit));
     let mut app = settings(written, run, directory);
     app.limit = limit;
     trust::add_global(cx, &mut app.trusted_proxies);
+    if let Some(data) = &mut app.data {
+        data.directory.clone_from(&cx.data_directory);
+    }
     let app = name::named(cx, app, line)?;
+    if let (Some(token), Some(data)) = (data, &app.data)
+        && let Some(other) = cx.apps.with_data(&data.name, &app)
+    {
+        let message = format!("the application `{}` has the data folder `{}` already", other.name, data.name);
+        return Err(
+            Problem::error("data", &token.place, message).help("give each application a folder of its own")
+        );
+    }
     cx.apps.by_line.push((line.number, Arc::clone(&app)));
     if let Some(token) = sticky {
         sticky::warn(cx, &app, &token, says_workers);
@@ -165,6 +180,11 @@ fn is_contradictory(cx: &mut Context<'_>, written: &Written<'_>, args: &[Token])
             );
         }
     }
+    if let (Some(token), true) = (written.token("data"), set.iter().any(|(known, _)| known == DATA_VARIABLE))
+    {
+        let message = format!("`env {DATA_VARIABLE}` has no meaning beside `data`, which sets it");
+        push(Problem::error("contradiction", &token.place, message).help("take one of the two away"));
+    }
     if let (Some(_), Some(token)) = (written.token("one_at_a_time"), written.token("concurrency")) {
         let message = "`concurrency` and `one_at_a_time` contradict each other";
         push(
@@ -206,6 +226,7 @@ fn settings(written: Written<'_>, run: AppRun, directory: PathBuf) -> App {
         concurrency: written.concurrency,
         queue,
         queue_wait,
+        request_buffers: written.request_buffers,
         limit: None,
         timeout: written.timeout.unwrap_or(TIMEOUT),
         start_timeout: written.start_timeout.unwrap_or(START_TIMEOUT),
@@ -218,10 +239,17 @@ fn settings(written: Written<'_>, run: AppRun, directory: PathBuf) -> App {
         port: written.port,
         sticky: written.sticky,
         trusted_proxies: written.trusted_proxies,
+        data: written.data.map(|name| AppData { name, directory: None }),
     }
 }
 
 impl KnownApps {
+    /// Another application with a data folder of this name.
+    fn with_data(&self, name: &str, but: &App) -> Option<&App> {
+        let has_it = |app: &&Arc<App>| app.data.as_ref().is_some_and(|data| data.name == name);
+        self.apps.iter().filter(|app| app.name != but.name).find(has_it).map(|app| &**app)
+    }
+
     /// One `Arc` for applications that are the same in everything.
     fn shared(&mut self, app: App) -> Arc<App> {
         let known = self.apps.iter().find(|known| ***known == app).map(Arc::clone);

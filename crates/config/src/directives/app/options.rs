@@ -19,14 +19,14 @@ use crate::directives::{
     wrong_arguments,
 };
 use crate::limits::{
-    APP_CONCURRENCY_MAX, APP_MEMORY_BYTES_MIN, APP_OPEN_FILES_MIN, APP_QUEUE_MAX, APP_RECYCLE_AGE_MAX,
-    APP_RECYCLE_AGE_MIN, APP_RECYCLE_REQUESTS_MIN, APP_STUCK_MIN, APP_TIME_MIN, APP_TIMEOUT_MAX,
-    APP_WAIT_MAX, APP_WORKERS_MAX,
+    APP_CONCURRENCY_MAX, APP_DATA_NAME_BYTES_MAX, APP_MEMORY_BYTES_MIN, APP_OPEN_FILES_MIN, APP_QUEUE_MAX,
+    APP_RECYCLE_AGE_MAX, APP_RECYCLE_AGE_MIN, APP_RECYCLE_REQUESTS_MIN, APP_STUCK_MIN, APP_TIME_MIN,
+    APP_TIMEOUT_MAX, APP_WAIT_MAX, APP_WORKERS_MAX,
 };
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
 
-const OPTIONS: [&str; 27] = [
+const OPTIONS: [&str; 29] = [
     "command",
     "supervise",
     "name",
@@ -35,6 +35,7 @@ const OPTIONS: [&str; 27] = [
     "concurrency",
     "one_at_a_time",
     "queue",
+    "request_buffers",
     "limit",
     "timeout",
     "start_timeout",
@@ -48,6 +49,7 @@ const OPTIONS: [&str; 27] = [
     "env",
     "env_file",
     "env_pass",
+    "data",
     "files",
     "response",
     "protocol",
@@ -60,7 +62,7 @@ const OPTIONS: [&str; 27] = [
 const REPEATED: [&str; 3] = ["env", "env_file", "env_pass"];
 
 /// Words of other programs' configurations, with ours.
-const OTHERS_WORDS: [(&str, &str); 19] = [
+const OTHERS_WORDS: [(&str, &str); 22] = [
     ("instances", "workers N"),
     ("processes", "workers N"),
     ("script", "a file behind `app`, or `command`"),
@@ -73,6 +75,9 @@ const OTHERS_WORDS: [(&str, &str); 19] = [
     ("kill_timeout", "stop_timeout"),
     ("listen_timeout", "start_timeout"),
     ("working_directory", "cwd"),
+    ("state_directory", "data NAME"),
+    ("data_dir", "data NAME"),
+    ("volume", "data NAME"),
     ("lb_policy", "sticky cookie|query|ip"),
     ("ip_hash", "sticky ip"),
     ("session_affinity", "sticky cookie"),
@@ -96,6 +101,7 @@ pub(super) struct Written<'l> {
     pub(super) workers: Option<WorkerCount>,
     pub(super) concurrency: Option<u32>,
     pub(super) queue: Option<(u32, Duration)>,
+    pub(super) request_buffers: Option<u64>,
     pub(super) limit: OfApp,
     pub(super) timeout: Option<Duration>,
     pub(super) start_timeout: Option<Duration>,
@@ -107,6 +113,7 @@ pub(super) struct Written<'l> {
     pub(super) user: Option<(String, Option<String>)>,
     pub(super) resources: AppResources,
     pub(super) environment: AppEnvironment,
+    pub(super) data: Option<String>,
     pub(super) files: Option<PathBuf>,
     pub(super) platform_response: bool,
     pub(super) protocol: AppProtocol,
@@ -162,6 +169,7 @@ fn read_option(cx: &mut Context<'_>, written: &mut Written<'_>, option: &Line) -
         }
         "one_at_a_time" => no_arguments(option).map(|()| written.concurrency = Some(1))?,
         "queue" => written.queue = Some(queue(option)?),
+        "request_buffers" => written.request_buffers = Some(request_buffers(cx, option)?),
         "limit" => written.limit = limit::of_app(cx, option)?,
         "timeout" => written.timeout = Some(span(option, APP_TIME_MIN, APP_TIMEOUT_MAX)?),
         "start_timeout" => written.start_timeout = Some(span(option, APP_TIME_MIN, APP_WAIT_MAX)?),
@@ -175,6 +183,7 @@ fn read_option(cx: &mut Context<'_>, written: &mut Written<'_>, option: &Line) -
         "env" => environment::env(cx, &mut written.environment, option)?,
         "env_file" => environment::env_file(cx, &mut written.environment, option)?,
         "env_pass" => environment::env_pass(cx, &mut written.environment, option)?,
+        "data" => written.data = Some(data_name(cx, one_argument(option, "data shop")?)?),
         "files" => written.files = Some(program::folder(cx, one_argument(option, "files <folder>")?)?),
         "response" => response(option).map(|()| written.platform_response = true)?,
         "protocol" => written.protocol = protocol(option)?,
@@ -191,6 +200,24 @@ fn read_option(cx: &mut Context<'_>, written: &mut Written<'_>, option: &Line) -
         _ => return Err(unknown(option)),
     }
     Ok(())
+}
+
+/// The name of a folder: nothing that leads elsewhere, and nothing hidden.
+fn data_name(cx: &Context<'_>, token: &Token) -> Result<String, Box<Problem>> {
+    let name = fixed(cx.source, token, "the name of a data folder")?;
+    let fits = |character: char| character.is_ascii_alphanumeric() || "-_.".contains(character);
+    if name.is_empty()
+        || name.starts_with('.')
+        || !name.chars().all(fits)
+        || name.len() > APP_DATA_NAME_BYTES_MAX
+    {
+        let message = format!("`{name}` is no name of a data folder");
+        return Err(Problem::error("data", &token.place, message).help(format!(
+            "it has at most {APP_DATA_NAME_BYTES_MAX} letters, digits, `-`, `_` and `.`; where it lies is set by `data_dir` \
+             of the global block"
+        )));
+    }
+    Ok(name)
 }
 
 fn unknown(option: &Line) -> Box<Problem> {
@@ -226,6 +253,14 @@ fn queue(option: &Line) -> Result<(u32, Duration), Box<Problem>> {
         }
         _ => Err(wrong_arguments(option, usage)),
     }
+}
+
+/// As `request_buffers` of `reverse_proxy`; `off` streams at once.
+fn request_buffers(cx: &mut Context<'_>, option: &Line) -> Result<u64, Box<Problem>> {
+    if option.args.first().is_some_and(|token| token.text == "off") && option.args.len() == 1 {
+        return Ok(0);
+    }
+    crate::directives::proxy::buffer(cx, option)
 }
 
 fn recycle(option: &Line) -> Result<Recycle, Box<Problem>> {

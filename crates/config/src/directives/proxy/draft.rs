@@ -7,8 +7,8 @@ use std::time::Duration;
 use super::pool::Written;
 use super::upstreams::Scheme;
 use crate::checked::proxy::{
-    ActiveHealth, Balance, BalancePolicy, PassiveHealth, Proxy, ProxyFlush, ProxyPool, ProxyTls,
-    ProxyTransport, StatusTest,
+    ActiveHealth, AmbiguousHeaders, Balance, BalancePolicy, PassiveHealth, Proxy, ProxyFlush, ProxyPool,
+    ProxyTls, ProxyTransport, StatusTest,
 };
 use crate::syntax::Token;
 
@@ -88,6 +88,7 @@ fn proxy() -> Proxy {
         stream_timeout: None,
         // onehop's own: Caddy closes tunnels at a reload.
         stream_close_delay: None,
+        ambiguous_headers: AmbiguousHeaders::Drop,
         trusted_proxies: Vec::new(),
     }
 }

@@ -1,9 +1,11 @@
-//! `header_up` and `header_down`: changes to the fields of requests and answers.
+//! `header_up`, `header_down`, `ambiguous_headers`: changes to the fields of requests and answers.
 //!
 //! Written as for `header`. What frames a message or belongs to one connection is not changed by them.
 
+use super::quantities::value;
 use crate::check::Context;
 use crate::checked::HeaderOp;
+use crate::checked::proxy::AmbiguousHeaders;
 use crate::directives::header;
 use crate::problem::Problem;
 use crate::syntax::Line;
@@ -38,6 +40,21 @@ pub(super) fn change(
     let message = format!("`{} {name}` has no effect: {why}", option.name.text);
     cx.problems.push(Problem::warning("no-effect", &option.name.place, message).help("take it away"));
     Ok(())
+}
+
+/// `ambiguous_headers drop|pass`
+pub(super) fn ambiguous(option: &Line) -> Result<AmbiguousHeaders, Box<Problem>> {
+    let word = value(option, "pass")?;
+    match word.text.as_str() {
+        "drop" => Ok(AmbiguousHeaders::Drop),
+        "pass" => Ok(AmbiguousHeaders::Pass),
+        other => {
+            let message = format!("`ambiguous_headers` cannot be `{other}`");
+            Err(Problem::error("unknown-option", &word.place, message).help(
+                "`pass` lets fields with `_` or `.` in their names reach upstreams; `drop` is the default",
+            ))
+        }
+    }
 }
 
 fn name(op: &HeaderOp) -> &str {

@@ -19,6 +19,8 @@ mod tls;
 mod transport;
 mod upstreams;
 
+pub(super) use streaming::buffer;
+
 use std::sync::Arc;
 
 use super::{placed, trust};
@@ -37,6 +39,10 @@ pub(super) fn reverse_proxy(
     scope: &Scope<'_>,
     line: &Line,
 ) -> Result<Vec<Placed>, Box<Problem>> {
+    if let (Some(help), Some(second)) = (super::suggested_matcher(line), line.args.get(1)) {
+        let message = "`reverse_proxy` takes one matcher";
+        return Err(Problem::error("arguments", &second.place, message).help(help));
+    }
     let mut draft = Draft::default();
     options::read(cx, &mut draft, line);
     let (chosen, args) = split(cx, scope, &line.args)?;

@@ -9,7 +9,7 @@ use crate::problem::Problem;
 use crate::syntax::Line;
 
 /// Options that work.
-const OPTIONS: [&str; 36] = [
+const OPTIONS: [&str; 37] = [
     "to",
     "pool",
     "lb_policy",
@@ -38,6 +38,7 @@ const OPTIONS: [&str; 36] = [
     "unhealthy_request_count",
     "header_up",
     "header_down",
+    "ambiguous_headers",
     "flush_interval",
     "request_buffers",
     "response_buffers",
@@ -64,9 +65,10 @@ const REPEATED: [&str; 6] =
     ["to", "header_up", "header_down", "lb_retry_match", "unhealthy_status", "trusted_proxies"];
 
 /// Words of older Caddys and of other programs, with what to do about them.
-const OTHERS_WORDS: [(&str, &str); 11] = [
+const OTHERS_WORDS: [(&str, &str); 13] = [
     ("buffer_requests", "that is `request_buffers SIZE` here"),
     ("buffer_responses", "that is `response_buffers SIZE` here"),
+    ("ignore_invalid_headers", "that is `ambiguous_headers` here; what is no field name is always refused"),
     ("insecure_skip_verify", "that is `tls_insecure_skip_verify` in `transport http { … }`"),
     ("max_buffer_size", "the size stands behind `request_buffers` and `response_buffers`"),
     ("max_conns", "that is `max_conns_per_host N` in `transport http { … }`, or `pool max N`"),
@@ -74,6 +76,7 @@ const OTHERS_WORDS: [(&str, &str); 11] = [
     ("proxy_buffering", "that is `flush_interval` here"),
     ("proxy_set_header", "that is `header_up` here"),
     ("transparent", "take it away: `Host` and `X-Forwarded-…` are always set"),
+    ("underscores_in_headers", "that is `ambiguous_headers pass` here"),
     ("websocket", "take it away: WebSockets pass as they are"),
     ("without", "`handle_path` around the `reverse_proxy` takes a prefix off"),
 ];
@@ -122,6 +125,7 @@ fn read_option<'l>(
         }
         "header_up" => fields::change(cx, &mut draft.proxy.request_fields, option)?,
         "header_down" => fields::change(cx, &mut draft.proxy.answer_fields, option)?,
+        "ambiguous_headers" => draft.proxy.ambiguous_headers = fields::ambiguous(option)?,
         "flush_interval" | "request_buffers" | "response_buffers" | "stream_timeout"
         | "stream_close_delay" | "verbose_logs" => streaming::option(cx, &mut draft.proxy, option)?,
         "trusted_proxies" => trusted_proxies(cx, draft, option)?,

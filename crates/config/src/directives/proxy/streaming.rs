@@ -43,7 +43,7 @@ fn flush(option: &Line) -> Result<ProxyFlush, Box<Problem>> {
     within(token, "`flush_interval`", PROXY_TIME_MIN, PROXY_TIME_MAX).map(ProxyFlush::Every)
 }
 
-fn buffer(cx: &mut Context<'_>, option: &Line) -> Result<u64, Box<Problem>> {
+pub(in crate::directives) fn buffer(cx: &mut Context<'_>, option: &Line) -> Result<u64, Box<Problem>> {
     let token = value(option, "64KiB")?;
     let bytes = if token.text == "unlimited" { u64::MAX } else { size(token)? };
     if bytes <= PROXY_BUFFER_BYTES_MAX {

@@ -61,13 +61,22 @@ pub(super) struct Launch {
     pub(super) passed: Vec<String>,
     /// Where it runs.
     pub(super) directory: PathBuf,
+    /// How many processes of it its start asks for, `auto` among them; `None` where it says nothing.
+    pub(super) workers: Option<String>,
 }
 
 impl Launch {
     /// A file for a runtime, as it is started in its folder.
     pub(super) fn script(runtime: &'static str, file: PathBuf, directory: PathBuf) -> Launch {
         let program = Program::Script { runtime, runtime_arguments: Vec::new(), file, arguments: Vec::new() };
-        Launch { program, words_today: None, environment: Vec::new(), passed: Vec::new(), directory }
+        Launch {
+            program,
+            words_today: None,
+            environment: Vec::new(),
+            passed: Vec::new(),
+            directory,
+            workers: None,
+        }
     }
 
     /// What is measured as today's. Without a word of its own it is started for production, as onehop starts it.

@@ -1,11 +1,13 @@
 //! What is at a path, how it runs today, and the same with onehop.
 //!
-//! `package.rs` reads a package.json, `script.rs` a file of JavaScript, `site.rs` a folder of files, `caddyfile.rs`
-//! and `nginx/` the configurations of those servers; `behind.rs` finds the application that they pass requests to.
-//! Reads files and starts nothing; never changes a file, never shows a variable's value.
+//! `package.rs` reads a package.json, `ecosystem.rs` what pm2 is told, `script.rs` a file of JavaScript, `site.rs` a
+//! folder of files, `caddyfile/` (with an Onehopfile) and `nginx/` the configurations of those servers;
+//! `behind.rs` finds the application that they pass requests to. Reads files and starts nothing, but that Node.js
+//! evaluates a configuration of pm2, which is a program; never changes a file, never shows a variable's value.
 
 mod behind;
 mod caddyfile;
+mod ecosystem;
 mod files;
 mod launch;
 mod nginx;
@@ -72,6 +74,9 @@ fn folder(folder: &Path, surroundings: &Surroundings) -> Result<Setup, TrialErro
             return detect(&path, surroundings);
         }
     }
+    if let Some(path) = ecosystem::FILES.iter().map(|name| folder.join(name)).find(|path| path.is_file()) {
+        return ecosystem::detect(&path, surroundings);
+    }
     let package = folder.join("package.json");
     if package.is_file() && package::is_application(&package)? {
         return package::detect(&package, surroundings);
@@ -90,6 +95,10 @@ fn folder(folder: &Path, surroundings: &Surroundings) -> Result<Setup, TrialErro
     if let Some(server) = SERVER_FILES.iter().map(|name| folder.join(name)).find(|path| path.is_file()) {
         return script::detect(&server, surroundings);
     }
+    let own = folder.join("Onehopfile");
+    if own.is_file() {
+        return caddyfile::own::detect(&own, surroundings);
+    }
     Err(TrialError::found(
         folder.display(),
         "nothing here says what it serves",
@@ -101,12 +110,13 @@ fn file(path: &Path, surroundings: &Surroundings) -> Result<Setup, TrialError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let ending = path.extension().unwrap_or_default().to_string_lossy();
     match ending.as_ref() {
+        _ if ecosystem::FILES.contains(&&*name)
+            || name.contains(".config.") && name.starts_with("ecosystem") =>
+        {
+            ecosystem::detect(path, surroundings)
+        }
         _ if name == "package.json" => package::detect(path, surroundings),
-        _ if name == "Onehopfile" => Err(TrialError::found(
-            path.display(),
-            "this runs with onehop already, and says nothing of what ran before",
-            "name what it replaced, or compare two servers: onehop bench compare CONTROL TEST",
-        )),
+        _ if name.ends_with("Onehopfile") => caddyfile::own::detect(path, surroundings),
         _ if name.contains("Caddyfile") || ending == "caddy" => caddyfile::detect(path, surroundings),
         "conf" | "nginx" => nginx::detect(path, surroundings),
         "mjs" | "js" | "cjs" | "mts" | "ts" | "cts" | "jsx" | "tsx" => script::detect(path, surroundings),

@@ -353,6 +353,7 @@ impl Follow<'_> {
             environment: Vec::new(),
             passed: Vec::new(),
             directory: self.folder.to_owned(),
+            workers: None,
         }
     }
 }

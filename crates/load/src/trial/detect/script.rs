@@ -59,6 +59,7 @@ pub(super) fn setup(
     mut notes: Vec<String>,
     surroundings: &Surroundings,
 ) -> Setup {
+    let more: Vec<String> = launch.workers.iter().map(|_| "workers {workers}".to_owned()).collect();
     let told = tell(folder, launch.file());
     launch.pass(&told.variables, surroundings);
     if !launch.passed.is_empty() {
@@ -79,7 +80,9 @@ pub(super) fn setup(
     Setup {
         found: Found { path: path.to_owned(), description },
         folder: folder.to_owned(),
-        onehopfile: site(&launch.app(None, folder, &[], surroundings)),
+        onehopfile: site(&launch.app(None, folder, &more, surroundings)),
+        addresses: Vec::new(),
+        workers: launch.workers.clone(),
         application: Some(application),
         today,
         paths,

@@ -22,9 +22,7 @@ pub(super) fn detect(folder: &Path, surroundings: &Surroundings) -> Result<Setup
     let index = folder.join("index.html");
     let page =
         read_bounded(&index, TEXT_BYTES_MAX).map_err(|error| TrialError::unreadable(&index, &error))?;
-    let pages = walk(folder, PAGES_SEEN_MAX, |path| path.extension().is_some_and(|ending| ending == "html"));
-    // 404.html is what some hosts answer with, and no page of its own.
-    let pages = pages.iter().filter(|page| !page.ends_with("404.html")).count();
+    let pages = pages(folder);
     let is_application = pages <= 1 && has_module(&page);
     let today = rivals::files(folder, is_application, surroundings).ok_or_else(|| {
         TrialError::found(
@@ -65,9 +63,24 @@ pub(super) fn detect(folder: &Path, surroundings: &Surroundings) -> Result<Setup
         application: None,
         today: vec![today],
         onehopfile: site(&body),
+        addresses: Vec::new(),
+        workers: None,
         paths,
         notes,
     })
+}
+
+/// Whether a folder's only page is drawn by a script.
+pub(super) fn is_application(folder: &Path) -> bool {
+    let page = read_bounded(&folder.join("index.html"), TEXT_BYTES_MAX);
+    page.is_ok_and(|page| has_module(&page)) && pages(folder) <= 1
+}
+
+/// How many pages a folder has, up to a bound.
+fn pages(folder: &Path) -> usize {
+    let pages = walk(folder, PAGES_SEEN_MAX, |path| path.extension().is_some_and(|ending| ending == "html"));
+    // 404.html is what some hosts answer with, and no page of its own.
+    pages.iter().filter(|page| !page.ends_with("404.html")).count()
 }
 
 /// Whether the page is drawn by a script, as single-page applications are.

@@ -85,7 +85,7 @@ impl Folder {
 }
 
 fn filled(text: &str, scratch: &Path) -> String {
-    let text = text.replace("{port}", "18080").replace("{app_port}", "13000");
+    let text = text.replace("{port}", "18080").replace("{app_port}", "13000").replace("{workers}", "1");
     text.replace("{scratch}", &scratch.display().to_string())
 }
 

@@ -182,7 +182,7 @@ fn a_folder_of_pages_is_no_application() {
 fn a_folder_is_what_runs_today_and_a_file_what_its_name_says() {
     let cases: [(Files, &str, &str); 5] = [
         (&[("a.txt", "")], "", "FOLDER: nothing here says what it serves"),
-        (&[("Onehopfile", "")], "Onehopfile", "FOLDER/Onehopfile: this runs with onehop already"),
+        (&[("Onehopfile", "")], "Onehopfile", "FOLDER/Onehopfile: it has no site"),
         (&[("a.txt", "")], "a.txt", "FOLDER/a.txt: this is no file that says"),
         (&[], "nowhere", "FOLDER/nowhere: there is no such file"),
         (
@@ -199,6 +199,78 @@ fn a_folder_is_what_runs_today_and_a_file_what_its_name_says() {
     assert_eq!(folder.detect("", &surroundings()).unwrap().onehopfile, ":{port} {\n\tapp ./server.js\n}\n");
     let folder = Folder::of(&[("app.mjs", "import('x'); createServer().listen(1)")]);
     assert_eq!(folder.detect("", &surroundings()).unwrap().onehopfile, ":{port} {\n\tapp ./app.mjs\n}\n");
+}
+
+#[test]
+fn a_configuration_of_pm2_is_the_application_that_it_starts() {
+    if std::process::Command::new("node").arg("--version").output().is_err() {
+        eprintln!("Node.js is not installed: it evaluates these files");
+        return;
+    }
+    let mut surroundings = surroundings();
+    surroundings.node = Some("node".into());
+    let config = "const instances = 2 * 2;\nmodule.exports = { apps: [{ name: 'shop', script: 'src/main.js', cwd: '.', \
+                  args: '--quick', node_args: ['--enable-source-maps'], instances, exec_mode: 'cluster', \
+                  env: { PORT: 3000, MODE: 'demo' }, env_production: { LEVEL: 2 } }, { script: 'other.js' }] };\n";
+    let json = r#"[{"script": "src/main.js", "instances": "max"}]"#;
+    for (name, text, words, onehopfile, workers) in [
+        (
+            "ecosystem.config.cjs",
+            config,
+            "node --enable-source-maps src/main.js --quick",
+            "\tapp * ./src/main.js --quick {\n\t\truntime node --enable-source-maps\n\t\tcwd .\n\t\tenv LEVEL 2\n\t\tenv MODE demo\n\t\tworkers {workers}\n\t}\n",
+            "4",
+        ),
+        (
+            "ecosystem.json",
+            json,
+            "node src/main.js",
+            "\tapp ./src/main.js {\n\t\tcwd .\n\t\tworkers {workers}\n\t}\n",
+            "auto",
+        ),
+    ] {
+        let folder = Folder::of(&[(name, text), ("src/main.js", SERVER)]);
+        let setup = folder.detect("", &surroundings).unwrap();
+        assert_eq!(setup.application.as_ref().unwrap().words.join(" "), words, "{name}");
+        assert_eq!(setup.onehopfile, format!(":{{port}} {{\n{onehopfile}}}\n"), "{name}");
+        assert_eq!(setup.workers.as_deref(), Some(workers), "{name}");
+    }
+    let broken = fails(&[("ecosystem.config.js", "module.exports = missing;\n")], "", &surroundings);
+    assert!(
+        broken.contains("Node.js cannot evaluate it: ReferenceError: missing is not defined"),
+        "{broken}"
+    );
+    let missing = fails(&[("ecosystem.json", r#"{"apps": [{"script": "dist/a.js"}]}"#)], "", &surroundings);
+    assert!(missing.contains("it starts `dist/a.js`, which is not there"), "{missing}");
+}
+
+#[test]
+fn an_onehopfile_is_compared_with_what_it_replaces() {
+    let app = "http://shop.example {\n\theader X-A b\n\tapp ./server.js {\n\t\tenv MODE demo\n\t}\n}\n";
+    let files: Files = &[
+        ("server.js", SERVER),
+        ("dist/index.html", "<script type=\"module\" src=\"/a.js\">"),
+        ("dist/a.js", ""),
+    ];
+    let of = |text: &str| {
+        let folder = Folder::of(&[&[("Onehopfile", text)], files].concat());
+        folder.detect("Onehopfile", &surroundings()).map_err(|error| folder.plain(&error.to_string()))
+    };
+    let setup = of(app).unwrap();
+    assert_eq!(setup.application.as_ref().unwrap().words.join(" "), "node server.js");
+    assert!(setup.application.unwrap().environment.contains(&("MODE".to_owned(), "demo".to_owned())));
+    assert_eq!(setup.onehopfile, app.replace("http://shop.example", ":{port}"));
+    assert_eq!(setup.addresses, ["http://shop.example"]);
+    assert!(matches!(setup.today.as_slice(), [super::super::Front::None, super::super::Front::Nginx { .. }]));
+
+    let setup = of(":8080\nspa ./dist\n").unwrap();
+    assert!(setup.application.is_none() && setup.paths == ["/", "/a.js"], "{setup:?}");
+    assert_eq!(setup.onehopfile, ":{port} {\n\tspa ./dist\n}\n");
+
+    let both = of(":8080 {\n\tapp /api/* ./server.js\n\tspa ./dist\n}\n").unwrap_err();
+    assert!(both.contains("its site does several things"), "{both}");
+    let wrong = of(":8080 {\n\tsp ./dist\n}\n").unwrap_err();
+    assert!(wrong.contains("FOLDER/Onehopfile:2") && wrong.contains("there is no directive `sp`"), "{wrong}");
 }
 
 #[test]

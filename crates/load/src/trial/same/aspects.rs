@@ -232,7 +232,9 @@ fn compared(name: &str, value: &str, address: SocketAddr) -> Option<String> {
         "vary" => {
             let mut names: Vec<String> =
                 value.split(',').map(|name| name.trim().to_ascii_lowercase()).collect();
-            names.retain(|name| name != "accept-encoding" && !name.is_empty());
+            // Both say how a cache may keep an answer, and nothing of the answer: onehop names Accept where a navigation
+            // gets another answer than a script.
+            names.retain(|name| !matches!(name.as_str(), "" | "accept" | "accept-encoding"));
             names.sort();
             if names.is_empty() {
                 return None;
@@ -240,7 +242,13 @@ fn compared(name: &str, value: &str, address: SocketAddr) -> Option<String> {
             names.join(", ")
         }
         // RFC 9110 section 8.3.1: type, subtype and charset do not depend on case.
-        "content-type" => value.to_ascii_lowercase().replace("; ", ";"),
+        // Text is UTF-8 to nearly everybody whether an answer says so or not: it is no other content.
+        "content-type" => {
+            let value = value.to_ascii_lowercase().replace("; ", ";");
+            let is_text = value.starts_with("text/") || value.starts_with("application/json");
+            let charset = value.strip_suffix(";charset=utf-8").or(value.strip_suffix(";charset=\"utf-8\""));
+            charset.filter(|_| is_text).unwrap_or(&value).to_owned()
+        }
         _ => value.to_owned(),
     })
 }

@@ -97,7 +97,7 @@ fn servers_that_answer_the_same_have_no_difference_whatever_they_call_themselves
 #[test]
 fn a_difference_is_told_with_both_sides() {
     let left = serve(|head| {
-        answer(head, "200 OK", "Content-Type: text/html\r\nX-Powered-By: Express\r\n", b"one two")
+        answer(head, "200 OK", "Content-Type: text/plain\r\nX-Powered-By: Express\r\n", b"one two")
     });
     let right = serve(|head| {
         let status = if head.contains("/moved") { "404 Not Found" } else { "200 OK" };
@@ -110,13 +110,30 @@ fn a_difference_is_told_with_both_sides() {
         [
             "status: 200 with today, 404 with onehop",
             "body: 7 bytes with today, 7 with onehop, alike up to byte 5: `one two` and `one too`",
-            "content-type: `text/html` with today, `text/html;charset=utf-8` with onehop",
+            "content-type: `text/plain` with today, `text/html` with onehop",
             "set-cookie: not there with today, `a` with onehop",
             "x-powered-by: `Express` with today, not there with onehop",
         ]
     );
     assert_eq!(sameness.paths[0].differs.as_deref(), Some("status: 200 with today, 404 with onehop"));
     assert!(!sameness.paths[0].is_served);
+}
+
+#[test]
+fn utf_8_written_out_is_no_difference_of_text() {
+    for (left, right, is_same) in [
+        ("text/html", "text/html;charset=utf-8", true),
+        ("text/html; charset=UTF-8", "text/html", true),
+        ("application/json; charset=utf-8", "application/json", true),
+        ("text/html", "text/html;charset=latin1", false),
+        ("image/png", "image/png;charset=utf-8", false),
+    ] {
+        let site = |kind: &'static str| {
+            serve(move |head: &str| answer(head, "200 OK", &format!("Content-Type: {kind}\r\n"), b"one"))
+        };
+        let sameness = ask_both(site(left), site(right), &["/"]);
+        assert_eq!(differences(&sameness).is_empty(), is_same, "{left} and {right}");
+    }
 }
 
 #[test]

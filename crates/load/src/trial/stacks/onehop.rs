@@ -25,7 +25,8 @@ impl Workshop<'_> {
         let (port, admin) = (self.port()?, loopback(self.port()?));
         let is_run_by_onehop = self.is_run_by_onehop();
         let app_port = if is_run_by_onehop { None } else { self.app_port()? };
-        let text = fill(&with_admin(&self.setup.onehopfile, admin), port, app_port, folder.path());
+        let text = self.setup.onehopfile.replace("{workers}", "1");
+        let text = fill(&with_admin(&text, admin), port, app_port, folder.path());
         let file = write(folder.path().join(FILE), &text)?;
         let program = self.onehop.to_string_lossy().into_owned();
         let mut words = vec![program.clone(), "run".to_owned(), "--config".to_owned(), text_of(&file)];
@@ -83,8 +84,19 @@ impl Workshop<'_> {
             None => None,
         };
         // What goes to the scratch folder in a trial goes beside the file afterwards.
-        fill(&self.setup.onehopfile, SHOWN_PORT, app_port, Path::new("."))
+        let text = at_addresses(&self.setup.onehopfile, &self.setup.addresses);
+        let text = text.replace("{workers}", self.setup.workers.as_deref().unwrap_or("1"));
+        fill(&text, SHOWN_PORT, app_port, Path::new("."))
     }
+}
+
+/// The same text with the site at the addresses that it has today, if there are any.
+fn at_addresses(text: &str, addresses: &[String]) -> String {
+    let lines = text.lines().map(|line| match line.strip_prefix(":{port}") {
+        Some(rest) if !addresses.is_empty() => format!("{}{rest}\n", addresses.join(", ")),
+        _ => format!("{line}\n"),
+    });
+    lines.collect()
 }
 
 /// The same text with the admin endpoint where it can be read. The global block is the first of a file, if there is
@@ -116,6 +128,16 @@ fn text_of(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_onehopfile_of_a_person_keeps_the_names_of_its_site() {
+        let text = "{\n\tgrace_period 1s\n}\n:{port} {\n\trespond :{port}\n}\n";
+        assert_eq!(at_addresses(text, &[]), text);
+        assert_eq!(
+            at_addresses(text, &["http://a.example".to_owned(), "http://b.example:81".to_owned()]),
+            "{\n\tgrace_period 1s\n}\nhttp://a.example, http://b.example:81 {\n\trespond :{port}\n}\n"
+        );
+    }
 
     #[test]
     fn the_admin_endpoint_is_put_where_it_can_be_read() {

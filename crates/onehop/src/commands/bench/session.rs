@@ -11,10 +11,11 @@ use onehop_load::measure::{self, Machine, StealMeter};
 use onehop_load::progress::{Observer, Progress};
 use onehop_load::report::{self, Findings, Live, Report};
 
-use super::output::{Destinations, rfc3339};
+use super::output::Destinations;
 use crate::arguments::Output;
 use crate::failure::Failure;
 use crate::signals;
+use crate::units::rfc3339;
 
 /// A measurement that begins.
 pub(crate) struct Session {

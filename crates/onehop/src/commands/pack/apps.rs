@@ -19,6 +19,8 @@ pub(super) struct Wanted {
     pub(super) folders: BTreeSet<String>,
     /// Single files that the configuration names.
     pub(super) files: BTreeSet<String>,
+    /// What a command line names, besides: files and folders of the project that it needs.
+    pub(super) needed: BTreeSet<String>,
     /// Environment files of applications.
     pub(super) environments: BTreeSet<String>,
     /// Names of the applications.
@@ -57,6 +59,13 @@ fn of_app(base: &Base, app: &App, wanted: &mut Wanted, notes: &mut Notes) -> Res
             Some(file.clone())
         }
         AppRun::Command { line } => {
+            for word in line.iter().skip(1) {
+                if let Place::Within(path) = base.place(&app.directory.join(word))
+                    && base.at(&path).exists()
+                {
+                    wanted.needed.insert(path);
+                }
+            }
             line.first().filter(|program| program.contains('/')).map(|program| app.directory.join(program))
         }
     };

@@ -1,4 +1,4 @@
-//! The patterns of `--exclude`.
+//! The patterns of `--exclude` and `--include`.
 
 use std::cell::Cell;
 
@@ -7,9 +7,9 @@ use crate::failure::Failure;
 /// Patterns that one command may have: each is tried on each file.
 const PATTERNS_MAX: usize = 1000;
 
-/// What is left out.
+/// Patterns of paths below the base.
 #[derive(Debug, Default)]
-pub(super) struct Excluded {
+pub(super) struct Patterns {
     patterns: Vec<Pattern>,
 }
 
@@ -20,11 +20,11 @@ struct Pattern {
     was_met: Cell<bool>,
 }
 
-impl Excluded {
-    /// Patterns as they were typed.
-    pub(super) fn new(written: &[String]) -> Result<Self, Failure> {
+impl Patterns {
+    /// Patterns as they were typed behind this option.
+    pub(super) fn new(option: &str, written: &[String]) -> Result<Self, Failure> {
         if written.len() > PATTERNS_MAX {
-            return Err(Failure::wrong(format!("--exclude may be given {PATTERNS_MAX} times")));
+            return Err(Failure::wrong(format!("{option} may be given {PATTERNS_MAX} times")));
         }
         let mut patterns = Vec::new();
         for written in written {
@@ -32,7 +32,7 @@ impl Excluded {
             let names: Vec<String> = path.split('/').map(str::to_owned).collect();
             if names.iter().any(|name| name.is_empty() || name == "..") {
                 return Err(Failure::wrong(format!(
-                    "--exclude {written}: patterns begin at the folder of the Onehopfile: dist/*.map, '**/*.map'"
+                    "{option} {written}: patterns begin at the folder of the Onehopfile: dist/*.map, '**/*.map'"
                 )));
             }
             patterns.push(Pattern { written: written.clone(), names, was_met: Cell::new(false) });
@@ -40,17 +40,27 @@ impl Excluded {
         Ok(Self { patterns })
     }
 
-    /// Whether this path below the base, or a folder that it lies in, is left out.
+    /// Whether this path below the base, or a folder that it lies in, fits.
     pub(super) fn holds(&self, path: &str) -> bool {
         let names: Vec<&str> = path.split('/').collect();
         let mut holds = false;
         for pattern in &self.patterns {
-            if pattern.fits(&names) {
+            if fits(&pattern.names, &names) {
                 pattern.was_met.set(true);
                 holds = true;
             }
         }
         holds
+    }
+
+    /// Whether a pattern may fit something in this folder.
+    pub(super) fn reaches_below(&self, folder: &str) -> bool {
+        let names: Vec<&str> = folder.split('/').collect();
+        self.patterns.iter().any(|pattern| {
+            // What follows a fitting beginning is for what lies deeper.
+            let beginnings = (1..=pattern.names.len()).filter_map(|count| pattern.names.get(..count));
+            beginnings.into_iter().any(|names_of_pattern| fits(names_of_pattern, &names))
+        })
     }
 
     /// Patterns that nothing fitted.
@@ -59,48 +69,46 @@ impl Excluded {
     }
 }
 
-impl Pattern {
-    /// Whether it fits the path or a folder above it.
-    fn fits(&self, path: &[&str]) -> bool {
-        // Places in the pattern at which the rest of the path may begin.
-        let mut places = vec![false; self.names.len() + 1];
-        if let Some(first) = places.first_mut() {
-            *first = true;
-        }
-        for name in path {
-            self.skip_folders(&mut places);
-            let mut next = vec![false; places.len()];
-            for (at, pattern) in self.names.iter().enumerate() {
-                if !places.get(at).copied().unwrap_or_default() {
-                    continue;
-                }
-                let to = match pattern.as_str() {
-                    "**" => at,
-                    pattern if name_fits(pattern, name) => at + 1,
-                    _ => continue,
-                };
-                if let Some(place) = next.get_mut(to) {
-                    *place = true;
-                }
-            }
-            places = next;
-            if places.last().copied().unwrap_or_default() {
-                return true;
-            }
-        }
-        self.skip_folders(&mut places);
-        places.last().copied().unwrap_or_default()
+/// Whether a pattern fits the path or a folder above it.
+fn fits(pattern: &[String], path: &[&str]) -> bool {
+    // Places in the pattern at which the rest of the path may begin.
+    let mut places = vec![false; pattern.len() + 1];
+    if let Some(first) = places.first_mut() {
+        *first = true;
     }
-
-    /// `**` stands for no folder, too.
-    fn skip_folders(&self, places: &mut [bool]) {
-        for (at, pattern) in self.names.iter().enumerate() {
-            if pattern == "**"
-                && places.get(at).copied().unwrap_or_default()
-                && let Some(next) = places.get_mut(at + 1)
-            {
-                *next = true;
+    for name in path {
+        skip_folders(pattern, &mut places);
+        let mut next = vec![false; places.len()];
+        for (at, pattern) in pattern.iter().enumerate() {
+            if !places.get(at).copied().unwrap_or_default() {
+                continue;
             }
+            let to = match pattern.as_str() {
+                "**" => at,
+                pattern if name_fits(pattern, name) => at + 1,
+                _ => continue,
+            };
+            if let Some(place) = next.get_mut(to) {
+                *place = true;
+            }
+        }
+        places = next;
+        if places.last().copied().unwrap_or_default() {
+            return true;
+        }
+    }
+    skip_folders(pattern, &mut places);
+    places.last().copied().unwrap_or_default()
+}
+
+/// `**` stands for no folder, too.
+fn skip_folders(pattern: &[String], places: &mut [bool]) {
+    for (at, name) in pattern.iter().enumerate() {
+        if name == "**"
+            && places.get(at).copied().unwrap_or_default()
+            && let Some(next) = places.get_mut(at + 1)
+        {
+            *next = true;
         }
     }
 }
@@ -158,12 +166,23 @@ mod tests {
             ("**", "anything/at/all", true),
             ("a/**", "b/c", false),
         ] {
-            let excluded = Excluded::new(&[pattern.to_owned()]).expect("sound");
+            let excluded = Patterns::new("--exclude", &[pattern.to_owned()]).expect("sound");
             assert_eq!(excluded.holds(path), expected, "{pattern} against {path}");
             assert_eq!(excluded.unmet().count(), usize::from(!expected));
         }
+        for (pattern, folder, expected) in [
+            ("data/notes.db", "data", true),
+            ("data/notes.db", "other", false),
+            ("**/*.db", "a/b", true),
+            ("data/*/x", "data/a", true),
+            ("data", "data/a", true),
+            ("notes.db", "data", false),
+        ] {
+            let included = Patterns::new("--include", &[pattern.to_owned()]).expect("sound");
+            assert_eq!(included.reaches_below(folder), expected, "{pattern} below {folder}");
+        }
         for wrong in ["/etc", "../x", ""] {
-            assert!(Excluded::new(&[wrong.to_owned()]).is_err(), "{wrong:?}");
+            assert!(Patterns::new("--exclude", &[wrong.to_owned()]).is_err(), "{wrong:?}");
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod apps;
 mod base;
+mod data;
 mod glob;
 mod notes;
 mod oci;
@@ -22,7 +23,8 @@ mod writing;
 use onehop_archive::Index;
 
 use self::base::{Base, Subject};
-use self::glob::Excluded;
+use self::data::DataRules;
+use self::glob::Patterns;
 use self::notes::Notes;
 use self::output::{Output, Program};
 use self::progress::Progress;
@@ -46,7 +48,8 @@ struct Plan {
     base: Base,
     /// Of what is known before anything is written.
     index: Index,
-    excluded: Excluded,
+    excluded: Patterns,
+    rules: DataRules,
     trees: Vec<trees::Wanted>,
     sources: Entries,
     /// Names of applications.
@@ -66,9 +69,11 @@ fn plan(arguments: &Pack) -> Result<Plan, Failure> {
     configuration::refuse_tls(&loaded.checked).map_err(Failure::wrong)?;
     onehop_server::control::check_memory(&loaded.checked).map_err(Failure::wrong)?;
 
-    let excluded = Excluded::new(&arguments.exclude)?;
+    let excluded = Patterns::new("--exclude", &arguments.exclude)?;
+    let included = Patterns::new("--include", &arguments.include)?;
     let program = Program::open(arguments.target.as_ref())?;
     let Subject { base, configuration, checked, files } = Subject::read(&file, stand_ins)?;
+    let rules = DataRules::new(&base, included);
     let output = Output::choose(arguments.output.as_ref(), arguments.oci.image.as_ref(), &base)?;
     if arguments.oci.image.is_some() {
         oci::may_hold(&program)?;
@@ -79,9 +84,13 @@ fn plan(arguments: &Pack) -> Result<Plan, Failure> {
     let roots: Vec<String> = trees.iter().map(|tree| tree.root.clone()).collect();
     output.is_not_served(&base, &roots)?;
     let apps = apps::wanted(&base, &checked, &mut notes)?;
-    let sources = Gathering::new(&base, &excluded, &mut notes, &output.files()).run(&files, &apps, &roots)?;
+    for path in apps.needed.iter().chain(&apps.files).chain(&apps.folders).chain(&roots) {
+        rules.is_needed(path);
+    }
+    let sources =
+        Gathering::new(&base, &excluded, &rules, &mut notes, &output.files()).run(&files, &apps, &roots)?;
     for tree in &trees {
-        trees::look_through(tree, &base, &excluded, &mut notes)?;
+        trees::look_through(tree, &base, &excluded, &rules, &mut notes)?;
     }
     secrets::refuse(&mut notes.secrets)?;
     let runtime = arguments.runtime.as_ref();
@@ -101,18 +110,31 @@ fn plan(arguments: &Pack) -> Result<Plan, Failure> {
         folder: base.name_of_applications(),
         ..Index::default()
     };
-    Ok(Plan { program, output, base, index, excluded, trees, sources, apps: apps.apps, runtime, notes })
+    Ok(Plan {
+        program,
+        output,
+        base,
+        index,
+        excluded,
+        rules,
+        trees,
+        sources,
+        apps: apps.apps,
+        runtime,
+        notes,
+    })
 }
 
 impl Plan {
     fn carry_out(mut self, arguments: &Pack) -> Result<(), Failure> {
         let (unfinished, out) = self.output.begin()?;
-        let mut writing = Writing::new(self.program.write(out)?, self.index);
+        let shown = self.output.path.display().to_string();
+        let mut writing = Writing::new(self.program.write(out, &shown)?, shown, self.index);
         let progress = Progress::new();
         // Trees first: what is served is stored as it is, and what runs can share it.
         for tree in &self.trees {
             let prepared = trees::ready(tree, &self.base, &progress)?;
-            writing.tree(tree, &prepared, &self.excluded)?;
+            writing.tree(tree, &prepared, &self.excluded, &self.rules)?;
         }
         writing.sources(&self.base, self.sources, &progress)?;
         drop(progress);
@@ -128,11 +150,9 @@ impl Plan {
         self.notes.warnings.extend(image.iter().flat_map(|image| image.warnings.iter().cloned()));
         self.output.publish(unfinished)?;
 
-        self.notes.warnings.extend(
-            self.excluded
-                .unmet()
-                .map(|pattern| format!("--exclude {pattern}: nothing of what is packed fits")),
-        );
+        let unmet = self.excluded.unmet().map(|pattern| format!("--exclude {pattern}"));
+        let unmet = unmet.chain(self.rules.unmet().map(|pattern| format!("--include {pattern}")));
+        self.notes.warnings.extend(unmet.map(|option| format!("{option}: nothing of what is packed fits")));
         for sentence in self.notes.sentences() {
             write_line(&format!("warning: {sentence}"));
         }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::data::Reason;
 use super::secrets::Secret;
 
 /// Gathered on the way.
@@ -11,6 +12,8 @@ pub(super) struct Notes {
     pub(super) left_out: BTreeMap<String, String>,
     /// Left out as well, too many to be listed.
     pub(super) left_out_unlisted: usize,
+    /// Databases and the like were left out.
+    has_left_out_data: bool,
     /// Files that must not be packed.
     pub(super) secrets: Vec<Secret>,
     /// Names of variables whose files were left out.
@@ -36,6 +39,12 @@ impl Notes {
         }
     }
 
+    /// Data, or what may be data, is not packed.
+    pub(super) fn leave_out_data(&mut self, path: &str, is_folder: bool, reason: Reason) {
+        self.has_left_out_data = true;
+        self.leave_out(format!("{path}{}", if is_folder { "/" } else { "" }), reason.text());
+    }
+
     /// A secret, told once.
     pub(super) fn refuse(&mut self, secret: Secret) {
         if !self.secrets.iter().any(|known| known.path == secret.path) {
@@ -54,6 +63,13 @@ impl Notes {
             self.left_out.iter().map(|(path, why)| format!("left out: {path}: {why}")).collect();
         if self.left_out_unlisted > 0 {
             all.push(format!("left out: {} more", self.left_out_unlisted));
+        }
+        if self.has_left_out_data {
+            all.push(
+                "--include PATH packs what is left out; what an application writes belongs in its data directory (`data \
+                 NAME` in its block)"
+                    .to_owned(),
+            );
         }
         all.extend(self.outside.iter().map(|path| format!("not packed: {path} has to be on the machine")));
         all.extend(self.warnings.iter().cloned());

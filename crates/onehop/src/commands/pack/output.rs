@@ -14,7 +14,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::base::Base;
-use super::{oci, prune};
+use super::{oci, prune, writing};
 use crate::failure::Failure;
 use crate::own_program;
 
@@ -230,8 +230,9 @@ impl Program {
     }
 
     /// Writes it to the beginning of a file.
-    pub(super) fn write(self, out: File) -> Result<Writer, Failure> {
+    pub(super) fn write(self, out: File, output: &str) -> Result<Writer, Failure> {
         Writer::begin(&self.file, out).map_err(|error| match error {
+            PackError::Unwritable(_) => writing::failed(output, error),
             PackError::Foreign => no_onehop(&self.shown),
             PackError::Format { .. } => Failure::wrong(format!("{} {error}", self.shown)),
             error => Failure::failed(format!("{}: {error}", self.shown)),

@@ -19,7 +19,8 @@ use onehop_archive::limits::ENTRIES_MAX;
 
 use super::apps;
 use super::base::{Base, join, parent};
-use super::glob::Excluded;
+use super::data::{DataRules, is_in_modules};
+use super::glob::Patterns;
 use super::notes::Notes;
 use super::secrets::{self, Kind, LOOKED_AT_BYTES_MAX, Secret};
 use crate::failure::Failure;
@@ -63,7 +64,8 @@ const NEVER: [&str; 6] = [".git", ".hg", ".svn", ".DS_Store", ".vscode", ".idea"
 /// Walks over the base.
 pub(super) struct Gathering<'a> {
     base: &'a Base,
-    excluded: &'a Excluded,
+    excluded: &'a Patterns,
+    rules: &'a DataRules,
     notes: &'a mut Notes,
     /// Roots of trees: one that is a link out of the base is packed as a tree all the same.
     served: &'a [String],
@@ -82,13 +84,15 @@ pub(super) struct Gathering<'a> {
 impl<'a> Gathering<'a> {
     pub(super) fn new(
         base: &'a Base,
-        excluded: &'a Excluded,
+        excluded: &'a Patterns,
+        rules: &'a DataRules,
         notes: &'a mut Notes,
         outputs: &[&Path],
     ) -> Self {
         Self {
             base,
             excluded,
+            rules,
             notes,
             served: &[],
             outputs: outputs
@@ -120,6 +124,9 @@ impl<'a> Gathering<'a> {
         }
         for folder in &wanted.folders {
             if let Some(folder) = self.settle(folder)? {
+                if let Some(reason) = self.rules.reason(&folder, true) {
+                    self.notes.leave_out_data(&folder, true, reason);
+                }
                 // First: what an application itself names has to be there.
                 self.follow(&folder, true)?;
                 self.walk(folder)?;
@@ -168,6 +175,11 @@ impl<'a> Gathering<'a> {
                 continue;
             }
             self.note(folder.clone(), Entry::Folder)?;
+            // The folder itself goes in, empty but for what --include names: programs expect to find it.
+            let is_data = self.rules.reason(&folder, true).is_some();
+            if is_data && !self.rules.reaches_below(&folder) {
+                continue;
+            }
             let listing = self.list(&folder)?;
             let is_package = listing.iter().any(|(name, _)| name == "package.json");
             for (name, found) in listing {
@@ -177,6 +189,16 @@ impl<'a> Gathering<'a> {
                     continue;
                 }
                 let kind = found.file_type();
+                if let Some(reason) = self.rules.reason(&path, kind.is_dir()) {
+                    if !is_data {
+                        self.notes.leave_out_data(&path, kind.is_dir(), reason);
+                    }
+                    self.note_variables(&name, &path);
+                    if kind.is_dir() {
+                        folders.push(path);
+                    }
+                    continue;
+                }
                 if kind.is_symlink() {
                     if let Some(target) = self.link(path)? {
                         let found = self.metadata(&target)?;
@@ -306,10 +328,6 @@ fn cannot_read(place: &Path, error: &std::io::Error) -> Failure {
         "cannot read {}: {error}\n  leave it out with --exclude, or let this user read it",
         place.display()
     ))
-}
-
-fn is_in_modules(path: &str) -> bool {
-    path.split('/').any(|name| name == "node_modules")
 }
 
 fn is_pack(place: &Path) -> bool {

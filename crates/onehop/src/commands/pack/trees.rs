@@ -11,7 +11,8 @@ use onehop_server::request::handle::files::store::{File, SkipReason};
 use onehop_server::request::route::{StoreWish, store_wishes};
 
 use super::base::{Base, Place, join};
-use super::glob::Excluded;
+use super::data::DataRules;
+use super::glob::Patterns;
 use super::notes::Notes;
 use super::progress::{self, OfTree};
 use super::secrets::{self, LOOKED_AT_BYTES_MAX, Secret};
@@ -115,7 +116,8 @@ fn each_file_root(matcher: &Matcher, look: &mut impl FnMut(&Template)) {
 pub(super) fn look_through(
     wanted: &Wanted,
     base: &Base,
-    excluded: &Excluded,
+    excluded: &Patterns,
+    rules: &DataRules,
     notes: &mut Notes,
 ) -> Result<(), Failure> {
     let prepared = read(wanted, base, &[], &onehop_server::control::store::Silent)?;
@@ -136,6 +138,10 @@ pub(super) fn look_through(
     for file in &prepared.store.files {
         let path = join(&wanted.root, &String::from_utf8_lossy(&file.path));
         if excluded.holds(&path) {
+            continue;
+        }
+        if let Some(reason) = rules.reason_served(&path) {
+            notes.leave_out_data(&path, false, reason);
             continue;
         }
         let content = file.identity.as_ref().filter(|_| file.length <= LOOKED_AT_BYTES_MAX);
@@ -166,9 +172,13 @@ pub(super) fn ready(
 pub(super) fn packed<'a>(
     wanted: &Wanted,
     prepared: &'a Prepared,
-    excluded: &Excluded,
+    excluded: &Patterns,
+    rules: &DataRules,
 ) -> Vec<&'a std::sync::Arc<File>> {
-    let is_in = |path: &[u8]| !excluded.holds(&join(&wanted.root, &String::from_utf8_lossy(path)));
+    let is_in = |path: &[u8]| {
+        let path = join(&wanted.root, &String::from_utf8_lossy(path));
+        !excluded.holds(&path) && rules.reason_served(&path).is_none()
+    };
     let mut files: Vec<_> = prepared.store.files.iter().filter(|file| is_in(&file.path)).collect();
     files.sort_by(|one, other| one.path.cmp(&other.path));
     files

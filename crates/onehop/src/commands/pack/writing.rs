@@ -11,7 +11,8 @@ use onehop_server::control::store::Prepared;
 use onehop_server::request::handle::files::store::Form;
 
 use super::base::Base;
-use super::glob::Excluded;
+use super::data::DataRules;
+use super::glob::Patterns;
 use super::progress::Progress;
 use super::runtime::Found;
 use super::sources::{Entries, Entry, Name};
@@ -24,6 +25,8 @@ const ZSTD_LEVEL: i32 = 9;
 /// A pack on its way.
 pub(super) struct Writing {
     writer: Writer,
+    /// The file, for a person.
+    shown: String,
     /// What is in it.
     pub(super) index: Index,
     /// Bytes of what was packed, as they were.
@@ -43,8 +46,8 @@ pub(super) struct Bytes {
 
 impl Writing {
     /// With the program in front written already.
-    pub(super) fn new(writer: Writer, index: Index) -> Self {
-        Self { writer, index, bytes: Bytes::default() }
+    pub(super) fn new(writer: Writer, shown: String, index: Index) -> Self {
+        Self { writer, shown, index, bytes: Bytes::default() }
     }
 
     /// Adds a tree.
@@ -52,13 +55,14 @@ impl Writing {
         &mut self,
         wanted: &Wanted,
         prepared: &Prepared,
-        excluded: &Excluded,
+        excluded: &Patterns,
+        rules: &DataRules,
     ) -> Result<(), Failure> {
         let mut files = Vec::new();
-        for file in trees::packed(wanted, prepared, excluded) {
+        for file in trees::packed(wanted, prepared, excluded, rules) {
             let place = prepared.place(file);
             let identity = match &file.identity {
-                Some(form) => self.writer.add(&form.bytes).map_err(failed)?,
+                Some(form) => self.writer.add(&form.bytes).map_err(|error| failed(&self.shown, error))?,
                 None => self.stream(&place)?,
             };
             self.bytes.served += file.length;
@@ -90,7 +94,7 @@ impl Writing {
     fn form(&mut self, form: Option<&Form>) -> Result<Option<BlobNumber>, Failure> {
         let Some(form) = form else { return Ok(None) };
         self.bytes.with_forms += form.bytes.len() as u64;
-        self.writer.add(&form.bytes).map(Some).map_err(failed)
+        self.writer.add(&form.bytes).map(Some).map_err(|error| failed(&self.shown, error))
     }
 
     /// Adds all that is unpacked. What is served, too, is not stored again.
@@ -107,7 +111,10 @@ impl Writing {
                 Entry::Folder => SourceKind::Folder,
                 Entry::Link { to } => SourceKind::Link { to },
                 Entry::StandIn(text) => {
-                    let content = self.writer.add_compressed(text.as_bytes(), ZSTD_LEVEL).map_err(failed)?;
+                    let content = self
+                        .writer
+                        .add_compressed(text.as_bytes(), ZSTD_LEVEL)
+                        .map_err(|error| failed(&self.shown, error))?;
                     SourceKind::File { content, executable: false }
                 }
                 Entry::File { executable } => {
@@ -121,7 +128,7 @@ impl Writing {
 
     /// Adds what runs applications.
     pub(super) fn runtime(&mut self, found: Found) -> Result<(), Failure> {
-        self.index.runtime = Some(found.store(&mut self.writer).map_err(failed)?);
+        self.index.runtime = Some(found.store(&mut self.writer).map_err(|error| failed(&self.shown, error))?);
         Ok(())
     }
 
@@ -138,26 +145,35 @@ impl Writing {
             return self.stream(place);
         }
         let content = std::fs::read(place).map_err(unreadable)?;
-        self.writer.add_compressed(&content, ZSTD_LEVEL).map_err(failed)
+        self.writer.add_compressed(&content, ZSTD_LEVEL).map_err(|error| failed(&self.shown, error))
     }
 
     fn stream(&mut self, place: &Path) -> Result<BlobNumber, Failure> {
         let file = File::open(place)
             .map_err(|error| Failure::failed(format!("cannot read {}: {error}", place.display())))?;
-        self.writer.add_stream(file).map_err(failed)
+        self.writer.add_stream(file).map_err(|error| failed(&self.shown, error))
     }
 
     /// Writes the index behind it all.
     pub(super) fn finish(self) -> Result<Index, Failure> {
-        let index = self.index.clone();
-        self.writer.finish(self.index).map_err(failed)?;
+        let (index, shown) = (self.index.clone(), self.shown);
+        self.writer.finish(self.index).map_err(|error| failed(&shown, error))?;
         Ok(index)
     }
 }
 
-fn failed(error: PackError) -> Failure {
+pub(super) fn failed(shown: &str, error: PackError) -> Failure {
     match error {
-        PackError::Io(error) => Failure::failed(format!("cannot write the pack: {error}")),
+        PackError::Unwritable(error) => {
+            let advice = match error.kind() {
+                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                    "; make room, or name another place with -o FILE"
+                }
+                _ => "",
+            };
+            Failure::failed(format!("cannot write {shown}: {error}{advice}"))
+        }
+        PackError::Io(error) => Failure::failed(format!("what is packed cannot be read: {error}")),
         error => Failure::failed(format!("cannot be packed: {error}")),
     }
 }

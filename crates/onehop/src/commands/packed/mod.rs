@@ -68,7 +68,7 @@ pub(crate) fn obey(place: Place) -> Result<(), Failure> {
             let loaded = own.load_shown(&Choices::of(&changes, &own)?)?;
             // A start would refuse it.
             configuration::refuse_tls_of_pack(&loaded.checked).map_err(Failure::wrong)?;
-            commands::validate::tell(&own.index.name, &loaded.checked)
+            commands::validate::tell(&own.index.name, &loaded.checked, Some(&own.nowhere()))
         }
         Some(PackedCommand::Routes(changes)) => {
             commands::routes::show(&own.load_shown(&Choices::of(&changes, &own)?)?.checked);

@@ -19,7 +19,7 @@ use crate::units::counted;
 use crate::watch::{Watched, Watching};
 
 pub(super) fn serve(own: &Own, arguments: &PackedArguments) -> Result<(), Failure> {
-    let reporter = Reporter::of(&arguments.process);
+    let reporter = Reporter::of(&arguments.process)?;
     let choices = Choices::of(&arguments.changes, own)?;
     let (folder, loaded) = load(own, &choices)?;
     let base = folder.base();

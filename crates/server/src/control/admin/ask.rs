@@ -2,6 +2,8 @@
 
 use std::net::IpAddr;
 
+use crate::control::Restart;
+
 /// The door through which a request came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Door {
@@ -19,8 +21,8 @@ pub(super) enum Door {
 pub(super) enum Ask {
     /// `GET /status`
     Status,
-    /// `POST /reload`
-    Reload,
+    /// `POST /reload`, and `POST /restart` for new processes of every application
+    Reload(Restart),
     /// `POST /stop`
     Stop,
     /// `GET /workers/APP`, and `POST /workers/APP/N` to change their number
@@ -58,10 +60,11 @@ pub(super) fn read(door: Door, method: &[u8], path: &[u8], host: Option<&[u8]>) 
     }
     let (ask, wanted) = match (door, path) {
         (Door::Control, b"/status") => (Ask::Status, "GET"),
-        (Door::Control, b"/reload") => (Ask::Reload, "POST"),
+        (Door::Control, b"/reload") => (Ask::Reload(Restart::Changed), "POST"),
+        (Door::Control, b"/restart") => (Ask::Reload(Restart::All), "POST"),
         (Door::Control, b"/stop") => (Ask::Stop, "POST"),
-        (Door::Admin { .. }, b"/metrics") => (Ask::Metrics, "GET"),
-        (Door::Admin { .. }, b"/healthz") => (Ask::Health, "GET"),
+        (_, b"/metrics") => (Ask::Metrics, "GET"),
+        (_, b"/healthz") => (Ask::Health, "GET"),
         (Door::Control, path) => match workers(path) {
             Some(asked) => asked,
             None => return Ask::Refused(Refused::NotFound),
@@ -125,10 +128,13 @@ mod tests {
         for (door, method, path, expected) in [
             (Door::Control, "GET", "/status", Ask::Status),
             (Door::Control, "HEAD", "/status", Ask::Status),
-            (Door::Control, "POST", "/reload", Ask::Reload),
+            (Door::Control, "POST", "/reload", Ask::Reload(Restart::Changed)),
+            (Door::Control, "POST", "/restart", Ask::Reload(Restart::All)),
             (Door::Control, "GET", "/reload", Ask::Refused(Refused::Method("POST"))),
             (Door::Control, "HEAD", "/stop", Ask::Refused(Refused::Method("POST"))),
-            (Door::Control, "GET", "/metrics", Ask::Refused(Refused::NotFound)),
+            (Door::Control, "GET", "/metrics", Ask::Metrics),
+            (Door::Control, "GET", "/healthz", Ask::Health),
+            (Door::Control, "GET", "/elsewhere", Ask::Refused(Refused::NotFound)),
             (Door::Control, "GET", "/workers/api", asked(None)),
             (Door::Control, "POST", "/workers/api/4", asked(Some(4))),
             (Door::Control, "GET", "/workers/api/4", Ask::Refused(Refused::Method("POST"))),

@@ -1,7 +1,7 @@
 //! The control socket and the admin endpoint: one small JSON API over HTTP/1.1 (docs/control-api.md).
 //!
 //! Two doors. The control socket (a Unix socket, mode 0600) shows the status, reloads, stops and changes
-//! numbers of workers; whoever may open it may do that. The admin address (TCP) only shows metrics and health.
+//! numbers of workers; whoever may open it may do that. Both show metrics and health; the admin address (TCP) nothing else.
 //! Runs on a thread and a runtime of its own: it must never take a core's time, and a client of it can at
 //! worst exhaust its own small bounds. What is asked is decided in `ask.rs`, bytes are moved in `connection.rs`.
 
@@ -20,8 +20,8 @@ use std::thread::{self, JoinHandle};
 
 use tokio::sync::{Semaphore, watch};
 
-use super::{ReloadSummary, Status};
-use crate::limits::{ADMIN_ACCEPT_PAUSE, ADMIN_CONNECTIONS_MAX};
+use super::{ReloadSummary, Restart, Status};
+use crate::limits::{ADMIN_ACCEPT_PAUSE, ADMIN_CONNECTIONS_MAX, CONTROL_CONNECTIONS_MAX};
 use ask::Door;
 
 pub use socket::{bind_control_socket, remove_dead_control_sockets};
@@ -31,11 +31,11 @@ pub trait Api: Send + Sync {
     /// What the server is doing.
     fn status(&self) -> Status;
 
-    /// Reads the configuration anew and publishes it.
+    /// Reads the configuration anew and publishes it, with new processes for these applications.
     ///
     /// # Errors
     /// Why nothing was changed, for a person.
-    fn reload(&self) -> Result<ReloadSummary, String>;
+    fn reload(&self, restart: Restart) -> Result<ReloadSummary, String>;
 
     /// Changes the number of workers of an application until the next reload, and gives what it has then;
     /// without a number, what it has.
@@ -73,7 +73,8 @@ impl Admin {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
             .enable_time()
-            .max_blocking_threads(ADMIN_CONNECTIONS_MAX)
+            // One for each connection, so that none waits for another's call.
+            .max_blocking_threads(ADMIN_CONNECTIONS_MAX + CONTROL_CONNECTIONS_MAX)
             .build()?;
         let doors = {
             // Registering a socket needs the runtime's context.
@@ -109,9 +110,8 @@ struct Doors {
 
 impl Doors {
     async fn answer(self, api: Arc<dyn Api>, closed: watch::Receiver<()>) {
-        let places = Arc::new(Semaphore::new(ADMIN_CONNECTIONS_MAX));
-        let tcp = accept_tcp(self.tcp, Arc::clone(&api), Arc::clone(&places));
-        let control = accept_control(self.control, api, places);
+        let tcp = accept_tcp(self.tcp, Arc::clone(&api));
+        let control = accept_control(self.control, api);
         let mut closed = closed;
         tokio::select! {
             () = tcp => {}
@@ -122,8 +122,9 @@ impl Doors {
     }
 }
 
-async fn accept_tcp(listener: Option<tokio::net::TcpListener>, api: Arc<dyn Api>, places: Arc<Semaphore>) {
+async fn accept_tcp(listener: Option<tokio::net::TcpListener>, api: Arc<dyn Api>) {
     let Some(listener) = listener else { return std::future::pending().await };
+    let places = Arc::new(Semaphore::new(ADMIN_CONNECTIONS_MAX));
     loop {
         // A place first: who finds none waits in the kernel's queue, and costs nothing.
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
@@ -141,12 +142,9 @@ async fn accept_tcp(listener: Option<tokio::net::TcpListener>, api: Arc<dyn Api>
     }
 }
 
-async fn accept_control(
-    listener: Option<tokio::net::UnixListener>,
-    api: Arc<dyn Api>,
-    places: Arc<Semaphore>,
-) {
+async fn accept_control(listener: Option<tokio::net::UnixListener>, api: Arc<dyn Api>) {
     let Some(listener) = listener else { return std::future::pending().await };
+    let places = Arc::new(Semaphore::new(CONTROL_CONNECTIONS_MAX));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         match listener.accept().await {

@@ -13,7 +13,7 @@ use rustix::net::sockopt::socket_peercred;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::limits::{
-    ADMIN_CONNECTIONS_MAX, CONTROL_LOCK_DEADLINE, CONTROL_LOCK_PAUSE, CONTROL_SOCKETS_SWEPT_MAX,
+    CONTROL_CONNECTIONS_MAX, CONTROL_LOCK_DEADLINE, CONTROL_LOCK_PAUSE, CONTROL_SOCKETS_SWEPT_MAX,
 };
 
 /// Only the user, and root.
@@ -36,7 +36,7 @@ pub fn bind_control_socket(path: &Path) -> io::Result<UnixListener> {
     net::bind(&socket, &SocketAddrUnix::new(&path).map_err(|error| too_long(&path, error))?)?;
     // Between these two steps nobody can connect: the kernel refuses until listen() was called.
     fs::set_permissions(&path, Permissions::from_mode(MODE))?;
-    net::listen(&socket, i32::try_from(ADMIN_CONNECTIONS_MAX).unwrap_or(i32::MAX))?;
+    net::listen(&socket, i32::try_from(CONTROL_CONNECTIONS_MAX).unwrap_or(i32::MAX))?;
     Ok(UnixListener::from(socket))
 }
 

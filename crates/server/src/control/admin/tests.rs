@@ -67,7 +67,7 @@ impl Api for Remembering {
         })
     }
 
-    fn reload(&self) -> Result<ReloadSummary, String> {
+    fn reload(&self, _: crate::control::Restart) -> Result<ReloadSummary, String> {
         if let Some(gate) = self.gate.lock().expect("no panic").take() {
             gate.recv_timeout(PATIENCE).expect("the gate opens");
         }
@@ -254,7 +254,7 @@ fn a_long_reload_does_not_hold_up_health_or_metrics() {
 #[test]
 fn more_connections_than_the_bound_wait_their_turn() {
     let running = Running::start(Remembering::default());
-    let silent: Vec<UnixStream> = (0..ADMIN_CONNECTIONS_MAX)
+    let silent: Vec<UnixStream> = (0..CONTROL_CONNECTIONS_MAX)
         .map(|_| UnixStream::connect(&running.control).expect("connected"))
         .collect();
     let mut late = UnixStream::connect(&running.control).expect("the kernel's queue has room");

@@ -6,6 +6,8 @@
 
 mod place;
 mod prove;
+mod record;
+mod repair;
 mod sweep;
 mod turn;
 mod unpack;
@@ -20,6 +22,7 @@ use onehop_archive::index::{Source, SourceKind, path_order};
 use onehop_archive::{Index, Pack};
 
 pub use self::place::{UnpackFolder, unpack_places};
+pub(super) use self::sweep::Earlier;
 pub(super) use self::unpack::Unpacked;
 use crate::limits::LINKS_MAX;
 

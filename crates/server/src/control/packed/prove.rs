@@ -1,144 +1,358 @@
-//! Whether what lies in the folder of the pack is what was packed.
+//! Compares the folder of the pack with the pack.
 //!
-//! Owns the comparison of every folder, link and file with the pack, and that nothing else lies there. Tells what was
-//! changed in the folder from a pack that was changed itself: only the first is a reason to unpack anew. Never follows
-//! a link.
+//! Owns the comparison of every folder, link and file, and the decision what of a difference is kept: data that changed
+//! since it was unpacked, and whatever was added, belong to the application. Code that changed, and what is missing, is put
+//! back (`repair.rs`). Distinguishes a changed folder from a pack that was changed itself. Never writes, never follows a
+//! link.
 
 use std::collections::HashSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-use onehop_archive::layout::{COMPLETE, Content, EntryKind, complete};
+use onehop_archive::layout::{COMPLETE, Content, EntryKind, RECORD, complete, is_code};
 use rustix::fs::OFlags;
 
 use super::turn::lies_at;
 use super::unpack::{Flaw, Work, mode_of};
 use crate::control::supervise::folder::{hold, is_ours, own_user};
+use crate::limits::{UNPACKED_ADDED_COUNTED_MAX, UNPACKED_NAMED_MAX};
 
 /// What lies in the folder's place.
 pub(super) enum There {
     /// Nothing.
     Nothing,
-    /// What was packed; it is in use as long as this lives.
-    Right(File),
-    /// This is not what was unpacked.
-    Changed(String),
+    /// Our own folder; it is in use as long as the lock lives.
+    Ours(File, Differences),
+    /// Something else.
+    Foreign,
+}
+
+/// How the folder differs from the pack.
+#[derive(Debug, Default)]
+pub(super) struct Differences {
+    /// What has to be put back, each after the folder that it lies in.
+    pub(super) wrong: Vec<Wrong>,
+    /// What the application changed or added.
+    pub(super) kept: Named,
+    /// The note that everything was written is not there, or another one.
+    pub(super) is_unfinished: bool,
+}
+
+impl Differences {
+    /// Whether something has to be written before the folder can be used.
+    pub(super) fn needs_repair(&self) -> bool {
+        self.is_unfinished || !self.wrong.is_empty()
+    }
+}
+
+/// An entry that is not as it was packed.
+#[derive(Debug)]
+pub(super) struct Wrong {
+    /// Its number among the entries.
+    pub(super) entry: usize,
+    pub(super) fix: Fix,
+}
+
+/// What is to be done with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fix {
+    /// It is missing.
+    Write,
+    /// Only its mode is wrong.
+    Mode,
+    /// What lies there makes room.
+    Replace,
+}
+
+/// Some paths, of which the first are named and the rest is counted.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(in crate::control) struct Named {
+    /// The first ones, for a person.
+    pub(in crate::control) first: Vec<String>,
+    /// How many there are.
+    pub(in crate::control) count: usize,
+}
+
+impl Named {
+    pub(super) fn add(&mut self, path: impl Into<String>) {
+        if self.first.len() < UNPACKED_NAMED_MAX {
+            self.first.push(path.into());
+        }
+        self.count += 1;
+    }
+
+    /// `a, b and 3 more`
+    pub(in crate::control) fn text(&self) -> String {
+        let rest = self.count.saturating_sub(self.first.len());
+        let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+        format!("{}{more}", self.first.join(", "))
+    }
 }
 
 impl Work<'_> {
-    /// The folder is in use from now on, if it is what was unpacked.
+    /// The folder is in use from now on, if it is our own.
     pub(super) fn use_what_is_there(&self) -> Result<There, String> {
         let folder = self.packed.folder.path();
         if fs::symlink_metadata(folder).is_err() {
             return Ok(There::Nothing);
         }
         if !is_ours(folder, true) {
-            return Ok(There::Changed(folder.display().to_string()));
+            return Ok(There::Foreign);
         }
-        // Before it is looked at: from now on nobody sweeps it away.
-        let lock = match hold(folder) {
-            Ok(lock) => lock,
-            Err(error) => return Ok(There::Changed(format!("{} ({error})", folder.display()))),
-        };
-        match self.prove() {
+        // Before it is looked at: from now on no server sweeps it away.
+        let Ok(lock) = hold(folder) else { return Ok(There::Foreign) };
+        let differences = self.compare()?;
+        if !lies_at(&lock, folder) {
             // Another server put something else there meanwhile.
-            Ok(()) if !lies_at(&lock, folder) => Ok(There::Changed(folder.display().to_string())),
-            Ok(()) => {
-                // Only so that it is not taken for unused.
-                let _ = lock.set_modified(SystemTime::now());
-                Ok(There::Right(lock))
-            }
-            Err(Flaw::Differs(what)) => Ok(There::Changed(what)),
-            Err(Flaw::Failed(reason)) => Err(reason),
+            return Ok(There::Foreign);
         }
+        // Only so that it is not taken for unused.
+        let _ = lock.set_modified(SystemTime::now());
+        Ok(There::Ours(lock, differences))
     }
 
-    /// Whether everything lies in the folder as it was packed, and nothing else.
-    fn prove(&self) -> Result<(), Flaw> {
+    fn compare(&self) -> Result<Differences, String> {
         let folder = self.packed.folder.path();
         let said = folder.join(COMPLETE);
-        let is_whole = fs::read_to_string(&said).is_ok_and(|said| said == complete(self.packed.pack.place()));
-        if !is_whole {
-            return Err(differs(folder));
-        }
-        // Folders first: behind one that is a link nothing counts.
-        for entry in &self.entries {
-            let path = folder.join(&entry.path);
-            let is_right = match &entry.kind {
-                EntryKind::Folder => is_ours(&path, true),
-                EntryKind::Link { to } => fs::read_link(&path).is_ok_and(|found| found == Path::new(to)),
-                EntryKind::File(_) => true,
+        // What is older was not changed by the application: it is damaged.
+        let written = fs::symlink_metadata(&said).and_then(|found| found.modified()).ok();
+        let is_unfinished =
+            !fs::read_to_string(&said).is_ok_and(|said| said == complete(self.packed.pack.place()));
+        let found = Differences { is_unfinished, ..Differences::default() };
+        let code = self.code();
+        let mut compared = Compared { work: self, written, code, found };
+        let behind = compared.folders_and_links();
+        compared.names(&behind);
+        let files = Mutex::new(Vec::new());
+        let looked_at = self.each_file(|entry, path, content| {
+            if is_behind(&behind.kept, path) {
+                return Ok(());
+            }
+            let fix = if is_behind(&behind.replaced, path) {
+                Some(Difference::Fix(Fix::Write))
+            } else {
+                compared.file(path, content)?
             };
-            if !is_right {
-                return Err(differs(&path));
+            if let Some(difference) = fix {
+                files.lock().unwrap_or_else(PoisonError::into_inner).push((entry, difference));
+            }
+            Ok(())
+        });
+        if let Err(Flaw(reason)) = looked_at {
+            return Err(reason);
+        }
+        let mut files = files.into_inner().unwrap_or_else(PoisonError::into_inner);
+        files.sort_by_key(|(entry, _)| *entry);
+        let mut found = compared.found;
+        for (entry, difference) in files {
+            match difference {
+                Difference::Fix(fix) => found.wrong.push(Wrong { entry, fix }),
+                Difference::Kept => found.kept.add(self.path_of(entry)),
             }
         }
-        self.prove_names()?;
-        self.each_file(|path, content| self.prove_file(path, content))
+        found.wrong.sort_by_key(|wrong| wrong.entry);
+        Ok(found)
     }
 
-    /// A file that was added is one that an application may find.
-    fn prove_names(&self) -> Result<(), Flaw> {
-        let folder = self.packed.folder.path();
-        let known: HashSet<&Path> =
-            self.entries.iter().map(|entry| Path::new(&entry.path)).chain([Path::new(COMPLETE)]).collect();
-        let folders = self.entries.iter().filter(|entry| matches!(entry.kind, EntryKind::Folder));
-        for below in [Path::new("")].into_iter().chain(folders.map(|entry| Path::new(&entry.path))) {
-            let path = folder.join(below);
-            let entries = fs::read_dir(&path).map_err(|_| differs(&path))?;
-            for entry in entries {
-                let found = entry.map_err(|_| differs(&path))?;
-                if !known.contains(below.join(found.file_name()).as_path()) {
-                    return Err(differs(&found.path()));
+    fn path_of(&self, entry: usize) -> &str {
+        self.entries.get(entry).map_or("", |entry| entry.path.as_str())
+    }
+
+    /// Paths of code, and of the folders that hold some.
+    fn code(&self) -> HashSet<&str> {
+        let mut code = HashSet::new();
+        for entry in &self.entries {
+            let EntryKind::File(content) = &entry.kind else { continue };
+            let mut at = is_code(&entry.path, content.executable).then_some(entry.path.as_str());
+            while let Some(path) = at.filter(|path| code.insert(*path)) {
+                at = path.rsplit_once('/').map(|(above, _)| above);
+            }
+        }
+        code
+    }
+}
+
+/// A comparison on its way.
+struct Compared<'w, 'a> {
+    work: &'w Work<'a>,
+    /// When everything had been written.
+    written: Option<SystemTime>,
+    /// Paths of code, and of the folders that hold some.
+    code: HashSet<&'w str>,
+    found: Differences,
+}
+
+/// Folders in whose place something else lies.
+#[derive(Default)]
+struct Behind<'w> {
+    /// It makes room: nothing that lies behind it counts.
+    replaced: HashSet<&'w str>,
+    /// It is the application's: nothing is expected behind it.
+    kept: HashSet<&'w str>,
+}
+
+/// How a file differs.
+enum Difference {
+    Fix(Fix),
+    Kept,
+}
+
+impl<'w> Compared<'w, '_> {
+    /// Folders first: behind one that is a link nothing counts.
+    fn folders_and_links(&mut self) -> Behind<'w> {
+        let mut behind = Behind::default();
+        let work = self.work;
+        for (number, entry) in work.entries.iter().enumerate() {
+            let path = entry.path.as_str();
+            if is_behind(&behind.kept, path) || matches!(entry.kind, EntryKind::File(_)) {
+                continue;
+            }
+            let place = work.packed.folder.path().join(path);
+            let found = fs::symlink_metadata(&place).ok().filter(|_| !is_behind(&behind.replaced, path));
+            let difference = match (&entry.kind, found) {
+                (_, None) => Some(Difference::Fix(Fix::Write)),
+                (EntryKind::Folder, Some(found)) => self.folder(path, &found),
+                (EntryKind::Link { to }, Some(_))
+                    if fs::read_link(&place).is_ok_and(|found| found == Path::new(to)) =>
+                {
+                    None
+                }
+                (_, Some(_)) if self.leads_to_code(path, &entry.kind) => Some(Difference::Fix(Fix::Replace)),
+                (_, Some(_)) => Some(Difference::Kept),
+            };
+            let is_folder = entry.kind == EntryKind::Folder;
+            match difference {
+                None => {}
+                Some(Difference::Kept) => {
+                    self.found.kept.add(path);
+                    if is_folder {
+                        behind.kept.insert(path);
+                    }
+                }
+                Some(Difference::Fix(fix)) => {
+                    self.found.wrong.push(Wrong { entry: number, fix });
+                    if is_folder && fix != Fix::Mode {
+                        behind.replaced.insert(path);
+                    }
                 }
             }
         }
-        Ok(())
+        behind
     }
 
-    fn prove_file(&self, path: &str, content: &Content<'_>) -> Result<(), Flaw> {
-        let place = self.packed.folder.path().join(path);
+    fn folder(&self, path: &str, found: &Metadata) -> Option<Difference> {
+        let is_own = found.is_dir() && found.uid() == own_user();
+        match (is_own, found.mode() & 0o022 == 0, self.code.contains(path)) {
+            (true, true, _) => None,
+            // Others could have put code there; from now on they cannot.
+            (true, false, true) => Some(Difference::Fix(Fix::Mode)),
+            (false, _, true) => Some(Difference::Fix(Fix::Replace)),
+            // A folder of data may be another user's, or lie elsewhere.
+            (true, false, false) => None,
+            (false, _, false) if found.is_dir() => None,
+            (false, _, false) => Some(Difference::Kept),
+        }
+    }
+
+    /// A link belongs to the code if it leads to some, or is one of a package manager's.
+    fn leads_to_code(&self, path: &str, kind: &EntryKind<'_>) -> bool {
+        let EntryKind::Link { to } = kind else { return true };
+        let target = super::target(path, to);
+        is_code(path, false) || target.is_some_and(|target| self.code.contains(target.as_str()))
+    }
+
+    /// What was added is the application's.
+    fn names(&mut self, behind: &Behind<'_>) {
+        let work = self.work;
+        let folder = work.packed.folder.path();
+        let known = work.entries.iter().map(|entry| Path::new(&entry.path));
+        let known: HashSet<&Path> = known.chain([Path::new(COMPLETE), Path::new(RECORD)]).collect();
+        let folders = work.entries.iter().filter(|entry| entry.kind == EntryKind::Folder);
+        for below in [""].into_iter().chain(folders.map(|entry| entry.path.as_str())) {
+            let is_there = !is_behind(&behind.kept, below) && !is_behind(&behind.replaced, below);
+            let Some(entries) = is_there.then(|| fs::read_dir(folder.join(below)).ok()).flatten() else {
+                continue;
+            };
+            for entry in entries.flatten() {
+                let path = Path::new(below).join(entry.file_name());
+                if !known.contains(path.as_path()) {
+                    self.found.kept.add(path.display().to_string());
+                }
+                if self.found.kept.count >= UNPACKED_ADDED_COUNTED_MAX {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn file(&self, path: &str, content: &Content<'_>) -> Result<Option<Difference>, Flaw> {
+        let work = self.work;
+        let place = work.packed.folder.path().join(path);
+        let is_code = self.code.contains(path);
+        let found = match fs::symlink_metadata(&place) {
+            Ok(found) => found,
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return Ok(Some(Difference::Fix(Fix::Write)));
+            }
+            Err(_) => return Ok(Some(Difference::Fix(Fix::Replace))),
+        };
+        let is_own = found.is_file() && found.uid() == own_user();
+        if (is_own || found.is_file() && !is_code) && work.holds(path, content, &found)? {
+            let has_mode = !is_code || found.mode() & 0o777 == mode_of(path, content);
+            return Ok((!has_mode).then_some(Difference::Fix(Fix::Mode)));
+        }
+        let is_changed = match (found.modified(), self.written) {
+            (Ok(changed), Some(written)) => changed >= written,
+            _ => true,
+        };
+        Ok(Some(if is_code || !is_changed { Difference::Fix(Fix::Replace) } else { Difference::Kept }))
+    }
+}
+
+impl Work<'_> {
+    /// Whether a file holds what was packed.
+    fn holds(&self, path: &str, content: &Content<'_>, found: &Metadata) -> Result<bool, Flaw> {
+        if found.len() != content.length() {
+            return Ok(false);
+        }
+        let root = self.packed.folder.path();
+        let place = root.join(path);
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
         let opened = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(&place);
-        let Ok(file) = opened else { return Err(differs(&place)) };
-        let is_right = file.metadata().is_ok_and(|found| {
-            found.is_file()
-                && found.uid() == own_user()
-                && found.mode() & 0o777 == mode_of(content)
-                && found.len() == content.length()
-        });
-        if !is_right {
-            return Err(differs(&place));
+        let Ok(file) = opened else { return Ok(false) };
+        let mut compared = self.stoppable(Comparison { file, buffer: Vec::new() });
+        if content.copy(&self.packed.pack, path, root, &mut compared).is_ok() {
+            return Ok(true);
         }
-        let mut compared = self.stoppable(Compared { file, buffer: Vec::new() });
-        let copied = content.copy(&self.packed.pack, path, self.packed.folder.path(), &mut compared);
-        if copied.is_ok() {
-            return Ok(());
-        }
-        // They differ; whose fault is it? A folder is not given up for a pack that was changed itself.
+        // They differ; which of the two was changed? A folder is not repaired with a pack that was changed itself.
         if !self.stops()
             && let Err(error) = self.packed.pack.prove(content.blob, path)
         {
-            return Err(Flaw::Failed(self.packed.failed(&place, &error)));
+            return Err(Flaw(self.packed.failed(&place, &error)));
         }
-        Err(differs(&place))
+        Ok(false)
     }
 }
 
-fn differs(path: &Path) -> Flaw {
-    Flaw::Differs(path.display().to_string())
+fn is_behind(folders: &HashSet<&str>, path: &str) -> bool {
+    !folders.is_empty()
+        && (folders.contains(path)
+            || path
+                .match_indices('/')
+                .any(|(at, _)| path.get(..at).is_some_and(|above| folders.contains(above))))
 }
 
 /// Takes only what a file holds, in its order.
-struct Compared {
+struct Comparison {
     file: File,
     buffer: Vec<u8>,
 }
 
-impl Write for Compared {
+impl Write for Comparison {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.buffer.resize(bytes.len(), 0);
         self.file.read_exact(&mut self.buffer)?;

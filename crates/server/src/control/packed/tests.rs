@@ -5,10 +5,10 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use onehop_archive::index::{AbsolutePath, Runtime};
-use onehop_archive::layout::{COMPLETE, folder_name, key};
+use onehop_archive::layout::{COMPLETE, RECORD, folder_name, key};
 use tempfile::TempDir;
 
 use super::place::{Kind, Place, choose_in, choose_named, is_taken, private};
@@ -78,12 +78,29 @@ impl Fixture {
         names.filter(|name| !name.ends_with(LOCK)).collect()
     }
 
-    /// Unpacks anew because of this file.
-    fn assert_anew(&self, because: &str) {
+    /// The packed file is back at its place, and what lay there lies beside it.
+    fn assert_put_back(&self, path: &str) -> PathBuf {
         let unpacked = self.unpack().expect("unpacked");
-        assert_eq!(unpacked.changed, Some(self.path(because).display().to_string()));
-        assert!(unpacked.written > 0 && self.read("app/lib/server.js") == b"serve();\n".repeat(50_000));
-        assert_eq!(self.unpack().expect("found").written, 0);
+        assert_eq!((unpacked.written, unpacked.repaired.aside.count), (0, 1), "{path}");
+        let aside = self.path(&unpacked.repaired.aside.first[0]);
+        assert!(
+            aside.to_str().is_some_and(|aside| aside.contains(&format!("/{path}.changed-"))),
+            "{aside:?}"
+        );
+        assert_eq!(self.read("app/lib/server.js"), b"serve();\n".repeat(50_000));
+        let again = self.unpack().expect("found");
+        assert_eq!((again.written, again.repaired.aside.count), (0, 0));
+        assert!(fs::symlink_metadata(&aside).is_ok(), "it stays");
+        aside
+    }
+
+    /// Writes into a file whatever its mode.
+    fn change(&self, path: &str, content: &[u8]) {
+        let path = self.path(path);
+        let before = mode(&path);
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).expect("set");
+        fs::write(&path, content).expect("written");
+        fs::set_permissions(&path, Permissions::from_mode(before)).expect("set");
     }
 }
 
@@ -103,15 +120,16 @@ fn mode(path: &Path) -> u32 {
 fn what_was_packed_is_unpacked_once_and_found_again() {
     let site = Fixture::new();
     let first = site.unpack().expect("unpacked");
-    assert_eq!((first.written, &first.changed), (6, &None));
+    assert_eq!((first.written, first.kept.count), (6, 0));
     assert_eq!(site.read("app/current.pem"), b"certificate");
     assert_eq!(fs::read_link(site.path("app/current.pem")).expect("a link"), Path::new("lib/../lib/ca.pem"));
-    assert_eq!((mode(&site.path("app/bin/run.sh")), mode(&site.path("app/lib/ca.pem"))), (0o555, 0o444));
+    let modes = ["app/bin/run.sh", "app/lib/server.js", "app/lib/ca.pem"].map(|path| mode(&site.path(path)));
+    assert_eq!(modes, [0o555, 0o444, 0o644], "an application may change its data, not its code");
     assert_eq!((mode(site.packed.folder.path()), mode(&site.path("app/lib"))), (0o700, 0o755));
     let inode = || site.path("app/bin/run.sh").metadata().expect("there").ino();
     let before = inode();
     let again = site.unpack().expect("found");
-    assert_eq!((again.written, again.changed, inode()), (0, None, before));
+    assert_eq!((again.written, again.kept.count, inode()), (0, 0, before));
     assert_eq!(site.names().len(), 1);
     let chosen = choose(&site.folder.path().join("place"), &site.packed.pack);
     assert_eq!(chosen.as_ref(), Ok(&site.packed.folder));
@@ -132,25 +150,60 @@ fn the_absolute_path_of_the_loader_is_written_where_the_runtime_has_room_for_it(
 }
 
 #[test]
-fn what_was_changed_since_is_unpacked_anew() {
+fn data_that_the_application_changed_is_kept_at_every_start() {
     let site = Fixture::new();
     drop(site.unpack().expect("unpacked"));
-    let changed = |path: &str, content: &[u8]| {
-        let path = site.path(path);
-        fs::set_permissions(&path, Permissions::from_mode(0o644)).expect("set");
-        fs::write(&path, content).expect("written");
-        fs::set_permissions(&path, Permissions::from_mode(0o444)).expect("set");
-    };
-    changed("app/lib/ca.pem", b"Certificate");
-    site.assert_anew("app/lib/ca.pem");
-    changed("app/lib/ca.pem", b"certificate and more");
-    site.assert_anew("app/lib/ca.pem");
+    site.change("app/lib/ca.pem", b"rows of the application");
+    for _ in 0..2 {
+        let unpacked = site.unpack().expect("found");
+        assert_eq!(unpacked.kept.first, ["app/lib/ca.pem"]);
+        assert_eq!(
+            (unpacked.written, unpacked.repaired.aside.count, unpacked.repaired.missing.count),
+            (0, 0, 0)
+        );
+        assert_eq!(site.read("app/lib/ca.pem"), b"rows of the application");
+    }
+    // In its place another kind of thing, as a folder elsewhere that an operator linked.
+    fs::rename(site.path("app/lib/ca.pem"), site.path("app/rows")).expect("moved");
+    symlink("../rows", site.path("app/lib/ca.pem")).expect("linked");
+    assert_eq!(site.unpack().expect("found").kept.first, ["app/rows", "app/lib/ca.pem"]);
+    assert_eq!(fs::read_link(site.path("app/lib/ca.pem")).expect("a link"), Path::new("../rows"));
+}
+
+#[test]
+fn code_that_was_changed_is_put_back_and_the_changed_one_stays_beside_it() {
+    let site = Fixture::new();
+    drop(site.unpack().expect("unpacked"));
+    site.change("app/lib/server.js", &b"Serve();\n".repeat(50_000));
+    let first = site.assert_put_back("app/lib/server.js");
+    assert_eq!(fs::read(first).expect("kept"), b"Serve();\n".repeat(50_000));
+    site.change("app/lib/server.js", b"shorter");
+    let second = site.assert_put_back("app/lib/server.js");
+    assert!(second.ends_with("server.js.changed-2"), "{second:?}");
+    site.change("runtime/bin/node", b"another");
+    site.assert_put_back("runtime/bin/node");
+    fs::set_permissions(site.path("app/bin/run.sh"), Permissions::from_mode(0o777)).expect("set");
+    let unpacked = site.unpack().expect("found");
+    assert_eq!((unpacked.repaired.aside.count, mode(&site.path("app/bin/run.sh"))), (0, 0o555));
+}
+
+#[test]
+fn what_is_missing_is_put_back_and_what_was_damaged_before_an_application_ran_too() {
+    let site = Fixture::new();
+    drop(site.unpack().expect("unpacked"));
     fs::remove_file(site.path("app/Onehopfile")).expect("removed");
-    site.assert_anew("app/Onehopfile");
-    fs::set_permissions(site.path("app/bin/run.sh"), Permissions::from_mode(0o444)).expect("set");
-    site.assert_anew("app/bin/run.sh");
-    // Nobody used what was put aside.
-    assert_eq!(site.names().len(), 1);
+    fs::remove_file(site.path("app/current.pem")).expect("removed");
+    let unpacked = site.unpack().expect("found");
+    assert_eq!(unpacked.repaired.missing.first, ["app/Onehopfile", "app/current.pem"]);
+    assert_eq!(site.read("app/Onehopfile"), b":80\n");
+    // A machine that lost power: the content is gone, and the time is that of the unpacking.
+    let path = site.path("app/lib/ca.pem");
+    let before = fs::metadata(&path).and_then(|found| found.modified()).expect("a time");
+    let file = File::options().write(true).truncate(true).open(&path).expect("opened");
+    let old = before - Duration::from_secs(1);
+    file.set_times(FileTimes::new().set_modified(old)).expect("set");
+    site.assert_put_back("app/lib/ca.pem");
+    assert_eq!(site.read("app/lib/ca.pem"), b"certificate");
 }
 
 #[test]
@@ -165,15 +218,27 @@ fn links_in_the_place_of_folders_and_files_are_not_followed() {
     };
     for path in ["app/lib", "runtime"] {
         swap(path);
-        site.assert_anew(path);
+        let aside = site.assert_put_back(path);
+        assert_eq!(fs::read_link(aside).expect("a link"), elsewhere);
         fs::remove_dir_all(&elsewhere).expect("what a link led to is left alone");
     }
-    swap("app/Onehopfile");
-    site.assert_anew("app/Onehopfile");
-    fs::remove_file(&elsewhere).expect("removed");
     swap("");
-    site.assert_anew("");
+    let unpacked = site.unpack().expect("unpacked");
+    assert_eq!(unpacked.written, 6);
+    assert_eq!(fs::read_link(unpacked.aside.expect("kept")).expect("a link"), elsewhere);
     assert!(elsewhere.join("app/Onehopfile").exists(), "what a link led to is left alone");
+}
+
+#[test]
+fn a_folder_in_which_others_could_write_is_put_aside_and_never_removed() {
+    let site = Fixture::new();
+    drop(site.unpack().expect("unpacked"));
+    fs::write(site.path("app/notes.db"), "rows").expect("written");
+    fs::set_permissions(site.path(""), Permissions::from_mode(0o777)).expect("set");
+    let unpacked = site.unpack().expect("unpacked");
+    let aside = unpacked.aside.expect("kept");
+    site.packed.sweep();
+    assert_eq!(fs::read(aside.join("app/notes.db")).expect("kept"), b"rows");
 }
 
 #[test]
@@ -181,8 +246,10 @@ fn an_unpacking_that_ended_early_leaves_nothing_that_is_used() {
     let site = Fixture::new();
     drop(site.unpack().expect("unpacked"));
     fs::remove_file(site.path(COMPLETE)).expect("removed");
+    fs::write(site.path("app/notes.db"), "rows").expect("written");
     let unpacked = site.unpack().expect("unpacked");
-    assert!(unpacked.changed.is_some() && unpacked.written == 6);
+    assert!(unpacked.lies_in(site.packed.folder.path()), "it is finished now");
+    assert_eq!((unpacked.written, unpacked.kept.first.as_slice()), (0, &["app/notes.db".to_owned()][..]));
     drop(unpacked);
     fs::remove_dir_all(site.packed.folder.path()).expect("removed");
     let pack = File::options().write(true).open(site.folder.path().join("myapp")).expect("opened");
@@ -191,17 +258,6 @@ fn an_unpacking_that_ended_early_leaves_nothing_that_is_used() {
     let error = site.unpack().expect_err("it was changed");
     assert!(error.starts_with("myapp was changed after it was packed: app/lib/server.js is not"), "{error}");
     assert_eq!(site.names(), Vec::<String>::new());
-}
-
-#[test]
-fn a_folder_in_use_is_put_aside_and_kept() {
-    let site = Fixture::new();
-    let used = site.unpack().expect("unpacked");
-    fs::remove_file(site.path("app/Onehopfile")).expect("removed");
-    let second = site.unpack().expect("unpacked");
-    assert!(second.changed.is_some());
-    assert_eq!(site.names().len(), 2, "another server runs from it");
-    drop(used);
 }
 
 #[test]
@@ -234,15 +290,22 @@ fn a_place_that_root_makes_lets_others_come_by() {
 }
 
 #[test]
-fn files_that_were_added_are_noticed_wherever_they_lie() {
+fn files_that_were_added_are_kept_and_reported_wherever_they_lie() {
     let site = Fixture::new();
     drop(site.unpack().expect("unpacked"));
-    for added in ["app/.env.extra", "app/lib/more.js", "runtime/bin/other", "beside"] {
+    for (count, added) in
+        ["app/.env.extra", "app/lib/more.js", "runtime/bin/other", "beside"].iter().enumerate()
+    {
         fs::write(site.path(added), "X=1").expect("written");
-        site.assert_anew(added);
+        let unpacked = site.unpack().expect("found");
+        assert_eq!((unpacked.written, unpacked.kept.count), (0, count + 1));
+        assert!(unpacked.kept.first.iter().any(|kept| kept == added), "{:?}", unpacked.kept);
     }
     fs::create_dir(site.path("app/node_modules")).expect("made");
-    site.assert_anew("app/node_modules");
+    fs::write(site.path("app/more"), "").expect("written");
+    let kept = site.unpack().expect("found").kept;
+    assert_eq!((kept.count, kept.first.len()), (6, 5));
+    assert!(kept.text().ends_with(" and 1 more"), "{}", kept.text());
     assert_eq!(site.names().len(), 1);
 }
 
@@ -271,7 +334,7 @@ fn what_was_removed_since_is_seen_and_unpacked_again_with_its_place() {
     fs::remove_dir_all(folder.parent().expect("a place")).expect("removed");
     assert!(!unpacked.lies_in(folder));
     let again = site.unpack().expect("unpacked");
-    assert_eq!((again.written, &again.changed), (6, &None));
+    assert_eq!(again.written, 6);
     assert!(again.lies_in(folder) && !unpacked.lies_in(folder), "another folder of the same name");
 }
 
@@ -303,7 +366,7 @@ fn a_new_folder_never_takes_and_never_removes_one_of_another() {
 }
 
 #[test]
-fn servers_that_find_a_changed_folder_at_once_unpack_it_once() {
+fn servers_that_find_a_changed_folder_at_once_repair_it_once() {
     let site = Fixture::new();
     drop(site.unpack().expect("unpacked"));
     fs::remove_file(site.path("app/Onehopfile")).expect("removed");
@@ -311,7 +374,8 @@ fn servers_that_find_a_changed_folder_at_once_unpack_it_once() {
         let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| site.unpack().expect("unpacked"))).collect();
         threads.into_iter().map(|thread| thread.join().expect("ended")).collect()
     });
-    assert_eq!(unpacked.iter().filter(|unpacked| unpacked.written > 0).count(), 1);
+    let repaired = |unpacked: &&Unpacked| unpacked.repaired.missing.count > 0;
+    assert_eq!(unpacked.iter().filter(repaired).count(), 1);
     assert!(unpacked.iter().all(|unpacked| unpacked.lies_in(site.packed.folder.path())));
 }
 
@@ -436,13 +500,18 @@ fn packs_that_nobody_used_for_long_are_removed_and_no_others() {
     let _held = site.unpack().expect("unpacked");
     let place = site.folder.path().join("place");
     let old = SystemTime::now() - 2 * LIBRARY_KEPT_FOR;
+    let set_old = |path: &Path| {
+        let times = FileTimes::new().set_modified(old);
+        File::open(path).and_then(|folder| folder.set_times(times)).expect("set");
+    };
     let made = |name: String, is_old: bool| {
         let path = place.join(name);
         fs::create_dir(&path).expect("made");
         fs::set_permissions(&path, Permissions::from_mode(0o700)).expect("set");
+        let record = record::of(&path, "shop").expect("listed");
+        fs::write(path.join(RECORD), record).expect("written");
         if is_old {
-            let times = FileTimes::new().set_modified(old);
-            File::open(&path).and_then(|folder| folder.set_times(times)).expect("set");
+            set_old(&path);
         }
         path
     };
@@ -455,8 +524,13 @@ fn packs_that_nobody_used_for_long_are_removed_and_no_others() {
     let written = made(format!("onehop-pack-{user}-7-77-0"), false);
     let writes = File::open(&written).expect("opened");
     writes.try_lock_shared().expect("locked");
+    let wrote = made(folder_name("8", Some(user)), false);
+    fs::write(wrote.join("notes.db"), "rows").expect("written");
+    set_old(&wrote);
     let kept = [
         written,
+        wrote,
+        made(format!("onehop-pack-{user}-9-changed-77-0"), true),
         made(folder_name("3", Some(user)), false),
         made(folder_name("5", Some(user + 1)), true),
         made("somebody's".to_owned(), true),
@@ -468,4 +542,34 @@ fn packs_that_nobody_used_for_long_are_removed_and_no_others() {
     assert!(gone.iter().all(|path| !path.exists()));
     assert!(kept.iter().all(|path| path.exists()) && used.exists());
     assert!(site.packed.folder.path().exists());
+}
+
+#[test]
+fn a_folder_of_an_earlier_version_that_its_application_changed_is_reported_and_stays() {
+    let site = Fixture::new();
+    let place = site.folder.path().join("place");
+    let made = |key: &str, pack: &str| {
+        let path = place.join(folder_name(key, Some(own_user())));
+        fs::create_dir(&path).expect("made");
+        fs::set_permissions(&path, Permissions::from_mode(0o700)).expect("set");
+        for name in ["server.mjs", COMPLETE] {
+            fs::write(path.join(name), "").expect("written");
+        }
+        fs::write(path.join(RECORD), record::of(&path, pack).expect("listed")).expect("written");
+        path
+    };
+    let name = site.packed.index.name.clone();
+    let (untouched, changed, others) = (made("1", &name), made("2", &name), made("3", "another"));
+    for folder in [&changed, &others] {
+        let file = File::create(folder.join("notes.db")).expect("written");
+        let later = SystemTime::now() + Duration::from_secs(1);
+        file.set_times(FileTimes::new().set_modified(later)).expect("set");
+    }
+    let earlier = site.packed.sweep();
+    assert_eq!(earlier.iter().map(|earlier| &earlier.folder).collect::<Vec<_>>(), [&changed]);
+    assert_eq!(earlier[0].files.first, ["notes.db"]);
+    assert!(untouched.exists() && changed.join("notes.db").exists() && others.exists());
+    let used = File::open(&changed).expect("opened");
+    used.try_lock_shared().expect("locked");
+    assert_eq!(site.packed.sweep(), [], "another server runs it");
 }

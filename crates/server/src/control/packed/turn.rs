@@ -21,6 +21,9 @@ use crate::limits::{UNPACK_NAMES_TRIED_MAX, UNPACK_TURN_PAUSE, UNPACK_TURN_WAIT_
 /// What the name of the lock ends with.
 pub(super) const LOCK: &str = ".lock";
 
+/// What the name of a folder holds that was put aside: an application may have written in it, so it is never removed.
+pub(super) const ASIDE: &str = "-changed-";
+
 /// No other server puts something into the folder's place, as long as this lives.
 pub(super) struct Turn {
     /// None where the file system has no locks.

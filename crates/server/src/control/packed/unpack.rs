@@ -1,27 +1,28 @@
 //! Writes what applications need into the folder of the pack, or uses what lies there.
 //!
-//! Owns the promise that an application starts with exactly what was packed: a folder is written beside its place and
-//! renamed when it is whole, and one that is found is proved (`prove.rs`) before it is used; one server at a time does so
-//! (`turn.rs`). Never follows a link, never writes through what others may change, never removes what it did not make.
-//! What was changed is put aside, not repaired: a server that runs from it keeps it.
+//! Owns the promise that an application starts with exactly the code that was packed, and keeps what it wrote: a folder is
+//! written beside its place and renamed when it is whole, and one that is found is compared (`prove.rs`) and repaired
+//! (`repair.rs`) before it is used; one server at a time does so (`turn.rs`). Never follows a link, never writes through
+//! what others may change, never removes a folder from which an application ran.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use onehop_archive::PackError;
-use onehop_archive::layout::{COMPLETE, Content, Entry, EntryKind, complete, entries};
+use onehop_archive::layout::{COMPLETE, Content, Entry, EntryKind, complete, entries, is_code};
 
 use super::Packed;
 use super::place::Kind;
-use super::prove::There;
-use super::turn::{Turn, beside, fresh, lies_at};
-use crate::control::supervise::folder::{hold, is_ours, make, own_user};
+use super::prove::{Named, There};
+use super::repair::Repaired;
+use super::turn::{ASIDE, Turn, beside, fresh, lies_at};
+use crate::control::supervise::folder::{hold, make, own_user};
 use crate::limits::{UNPACK_ALONE_FILES_MAX, UNPACK_THREADS_MAX};
 
 /// Why nothing is unpacked any more.
@@ -30,10 +31,14 @@ pub(super) const STOPPED: &str = "the server stops";
 /// What applications need lies in the folder, as long as this lives.
 #[derive(Debug)]
 pub(in crate::control) struct Unpacked {
-    /// Files that were written; none where they lay there already.
+    /// Files of a new folder; none where it lay there already.
     pub(in crate::control) written: usize,
-    /// Why what lay there was not used, if something did.
-    pub(in crate::control) changed: Option<String>,
+    /// What the application changed or added in a folder that lay there.
+    pub(in crate::control) kept: Named,
+    /// What was put back there.
+    pub(in crate::control) repaired: Repaired,
+    /// Where a folder of another user, or one open to others, is now that lay there.
+    pub(in crate::control) aside: Option<PathBuf>,
     /// Where a file system has locks, it keeps others from taking the folder for left behind.
     lock: Option<File>,
 }
@@ -47,14 +52,16 @@ pub(super) struct Work<'a> {
 }
 
 /// What ends the work on files.
-pub(super) enum Flaw {
-    /// This in the folder is not what was packed.
-    Differs(String),
-    /// It cannot be done; for a person.
-    Failed(String),
-}
+pub(super) struct Flaw(
+    /// For a person.
+    pub(super) String,
+);
 
 impl Unpacked {
+    fn with(lock: Option<File>) -> Self {
+        Self { written: 0, kept: Named::default(), repaired: Repaired::default(), aside: None, lock }
+    }
+
     /// Whether it still lies there: caches are what people and cleaners of folders empty.
     pub(in crate::control) fn lies_in(&self, folder: &Path) -> bool {
         folder.join(COMPLETE).is_file() && self.lock.as_ref().is_none_or(|lock| lies_at(lock, folder))
@@ -66,28 +73,30 @@ impl Packed {
     /// is for a person.
     pub(in crate::control) fn unpack(&self, stop: &AtomicBool) -> Result<Unpacked, String> {
         let folder = self.folder.path();
-        let found = |lock| Unpacked { written: 0, changed: None, lock: Some(lock) };
         match self.folder.kind() {
             Kind::Own => {}
             // Whoever runs as this user could not have changed it.
-            Kind::Given => return Ok(Unpacked { written: 0, changed: None, lock: hold(folder).ok() }),
+            Kind::Given => return Ok(Unpacked::with(hold(folder).ok())),
             Kind::Nowhere => {
                 return Err("there is no folder to unpack it into: set ONEHOP_CACHE to one".to_owned());
             }
         }
         let work = Work { packed: self, entries: entries(&self.index), stop };
-        if let There::Right(lock) = work.use_what_is_there()? {
-            return Ok(found(lock));
+        if let There::Ours(lock, differences) = work.use_what_is_there()?
+            && !differences.needs_repair()
+        {
+            return Ok(Unpacked { kept: differences.kept, ..Unpacked::with(Some(lock)) });
         }
         self.folder.make_place()?;
         let _turn = Turn::take(folder, stop)?;
-        let changed = match work.use_what_is_there()? {
-            There::Right(lock) => return Ok(found(lock)),
-            There::Nothing => None,
-            There::Changed(what) => {
-                self.put_aside()?;
-                Some(what)
+        let aside = match work.use_what_is_there()? {
+            There::Ours(lock, differences) => {
+                let repaired =
+                    if differences.needs_repair() { work.repair(&differences)? } else { Repaired::default() };
+                return Ok(Unpacked { kept: differences.kept, repaired, ..Unpacked::with(Some(lock)) });
             }
+            There::Nothing => None,
+            There::Foreign => self.put_aside()?,
         };
         // What others left there may take the room that is needed.
         self.sweep();
@@ -101,12 +110,14 @@ impl Packed {
             let _ = fs::remove_dir_all(&fresh);
             // Where there are no locks another server may have been quicker; or something is in the way.
             return match work.use_what_is_there()? {
-                There::Right(lock) => Ok(Unpacked { changed, ..found(lock) }),
+                There::Ours(lock, differences) if !differences.needs_repair() => {
+                    Ok(Unpacked { aside, kept: differences.kept, ..Unpacked::with(Some(lock)) })
+                }
                 _ => Err(self.failed(folder, &error.into())),
             };
         }
         let written = work.entries.iter().filter(|entry| matches!(entry.kind, EntryKind::File(_))).count();
-        Ok(Unpacked { written, changed, lock: Some(lock) })
+        Ok(Unpacked { written, aside, ..Unpacked::with(Some(lock)) })
     }
 
     /// Lets the user come by as whom an application runs. An error is for a person.
@@ -135,30 +146,24 @@ impl Packed {
         Ok(())
     }
 
-    /// What lies in the folder's place makes room. It stays while a server runs from it.
-    fn put_aside(&self) -> Result<(), String> {
-        let (folder, aside) = (self.folder.path(), beside(self.folder.path(), "changed-"));
-        let moved = fs::rename(folder, &aside);
-        if moved.as_ref().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
-            // Somebody else did.
-            return Ok(());
+    /// What lies in the folder's place makes room, and is kept: an application may have written in it.
+    fn put_aside(&self) -> Result<Option<PathBuf>, String> {
+        let (folder, aside) = (self.folder.path(), beside(self.folder.path(), ASIDE.trim_start_matches('-')));
+        match fs::rename(folder, &aside) {
+            Ok(()) => Ok(Some(aside)),
+            // Another server did.
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => {
+                let is_foreign = fs::symlink_metadata(folder).is_ok_and(|found| found.uid() != own_user());
+                let advice = if is_foreign {
+                    "it belongs to another user: set ONEHOP_CACHE to a folder in which nobody else may write"
+                } else {
+                    "remove it"
+                };
+                let folder = folder.display();
+                Err(format!("{folder} is not what was unpacked, and cannot be put aside: {error}; {advice}"))
+            }
         }
-        moved.map_err(|error| {
-            let is_foreign = fs::symlink_metadata(folder).is_ok_and(|found| found.uid() != own_user());
-            let advice = if is_foreign {
-                "it belongs to another user: set ONEHOP_CACHE to a folder in which nobody else may write"
-            } else {
-                "remove it"
-            };
-            let folder = folder.display();
-            format!("{folder} is not what was unpacked, and cannot be put aside: {error}; {advice}")
-        })?;
-        let is_free =
-            is_ours(&aside, true) && File::open(&aside).is_ok_and(|folder| folder.try_lock().is_ok());
-        if is_free {
-            let _ = fs::remove_dir_all(&aside);
-        }
-        Ok(())
     }
 
     pub(super) fn failed(&self, path: &Path, error: &PackError) -> String {
@@ -192,33 +197,41 @@ impl Work<'_> {
             }
             .map_err(|error| failed(&path, error.into()))?;
         }
-        let written = self.each_file(|path, content| {
+        let written = self.each_file(|_, path, content| {
             let target = fresh.join(path);
-            self.write_file(&target, path, content).map_err(|error| Flaw::Failed(failed(&target, error)))
+            self.write_file(&target, path, content).map_err(|error| Flaw(failed(&target, error)))
         });
-        written.map_err(|(Flaw::Differs(reason) | Flaw::Failed(reason))| reason)?;
+        written.map_err(|Flaw(reason)| reason)?;
         let said = fresh.join(COMPLETE);
-        fs::write(&said, complete(self.packed.pack.place())).map_err(|error| failed(&said, error.into()))
+        fs::write(&said, complete(self.packed.pack.place())).map_err(|error| failed(&said, error.into()))?;
+        self.packed.note_record(fresh);
+        Ok(())
     }
 
-    fn write_file(&self, target: &Path, path: &str, content: &Content<'_>) -> Result<(), PackError> {
+    pub(super) fn write_file(
+        &self,
+        target: &Path,
+        path: &str,
+        content: &Content<'_>,
+    ) -> Result<(), PackError> {
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(target)?;
         let mut file = self.stoppable(file);
         content.copy(&self.packed.pack, path, self.packed.folder.path(), &mut file)?;
-        file.to.set_permissions(Permissions::from_mode(mode_of(content)))?;
+        file.to.set_permissions(Permissions::from_mode(mode_of(path, content)))?;
         Ok(())
     }
 
     /// Does something with each file, on a few threads where there are many; the first flaw ends it.
     pub(super) fn each_file(
         &self,
-        work: impl Fn(&str, &Content<'_>) -> Result<(), Flaw> + Sync,
+        work: impl Fn(usize, &str, &Content<'_>) -> Result<(), Flaw> + Sync,
     ) -> Result<(), Flaw> {
         let files: Vec<_> = self
             .entries
             .iter()
-            .filter_map(|entry| match &entry.kind {
-                EntryKind::File(content) => Some((entry.path.as_str(), content)),
+            .enumerate()
+            .filter_map(|(number, entry)| match &entry.kind {
+                EntryKind::File(content) => Some((number, entry.path.as_str(), content)),
                 _ => None,
             })
             .collect();
@@ -227,9 +240,9 @@ impl Work<'_> {
         let (next, flaw) = (AtomicUsize::new(0), Mutex::new(None));
         let (work, files, flaw) = (&work, &files, &flaw);
         let run = || {
-            while let Some((path, content)) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+            while let Some((number, path, content)) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let done =
-                    if self.stops() { Err(Flaw::Failed(STOPPED.to_owned())) } else { work(path, content) };
+                    if self.stops() { Err(Flaw(STOPPED.to_owned())) } else { work(*number, path, content) };
                 if let Err(found) = done {
                     next.store(files.len(), Ordering::Relaxed);
                     flaw.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(found);
@@ -245,7 +258,7 @@ impl Work<'_> {
         });
         let found = flaw.lock().unwrap_or_else(PoisonError::into_inner).take();
         // What was interrupted says nothing about a file.
-        found.map_or(Ok(()), |found| Err(if self.stops() { Flaw::Failed(STOPPED.to_owned()) } else { found }))
+        found.map_or(Ok(()), |found| Err(if self.stops() { Flaw(STOPPED.to_owned()) } else { found }))
     }
 
     pub(super) fn stops(&self) -> bool {
@@ -258,9 +271,13 @@ impl Work<'_> {
     }
 }
 
-/// Read-only: what runs is what was packed.
-pub(super) fn mode_of(content: &Content<'_>) -> u32 {
-    if content.executable { 0o555 } else { 0o444 }
+/// Code is read-only: what runs is what was packed. Data may be written by its owner.
+pub(super) fn mode_of(path: &str, content: &Content<'_>) -> u32 {
+    match (content.executable, is_code(path, content.executable)) {
+        (true, _) => 0o555,
+        (false, true) => 0o444,
+        (false, false) => 0o644,
+    }
 }
 
 /// See [`Work::stoppable`].

@@ -189,7 +189,10 @@ impl Work {
         self.shelf.compress(&self.spec, &self.budget);
         let mut next = self.first_look();
         while let ControlFlow::Continue(until) = next {
-            next = match self.eyes.wait(&self.spec, until) {
+            let until = until.into_iter().chain(self.shelf.releases_due()).min();
+            let woken = self.eyes.wait(&self.spec, until);
+            self.shelf.drop_old_releases();
+            next = match woken {
                 Woken::Stopped => return,
                 Woken::Changed { overflow } => {
                     if overflow {
@@ -298,7 +301,7 @@ impl Work {
         }
         self.hold.published(&store, index);
         let files = store.totals.files;
-        if let Some(changed) = self.shelf.publish(store) {
+        if let Some(changed) = self.shelf.publish(store, &self.spec, &self.budget) {
             // Files that were only touched are not worth a line.
             if changed > 0 {
                 (self.events)(KeeperEvent::Published { files, changed, took: begun.elapsed() });

@@ -19,6 +19,7 @@ mod keeper;
 mod packed;
 mod prepare;
 mod read;
+mod releases;
 mod resolve;
 mod scan;
 mod shelf;
@@ -55,8 +56,19 @@ pub struct StoreSpec {
     /// A single-page app's index page, below the root. Changes are not published while it, or an asset
     /// that it names, is missing.
     pub index: Option<String>,
+    /// Builds before the latest one whose hashed assets are kept.
+    pub keep_releases: usize,
     /// How long changes are held back at most; [`crate::limits::HOLD_BACK_MAX`] unless a test says otherwise.
     pub hold_back: Duration,
+}
+
+/// Whether a tree can be served: lists it, and opens no file.
+///
+/// # Errors
+///
+/// What a read would fail with.
+pub(super) fn check(spec: &StoreSpec) -> Result<(), StoreError> {
+    scan::scan(spec).map(drop)
 }
 
 /// Hears how far a read is; for a progress bar. Called from several threads.

@@ -60,6 +60,7 @@ pub fn prepare(
         follow_outside,
         compress: encodings.to_vec(),
         index: None,
+        keep_releases: 0,
         hold_back: HOLD_BACK_MAX,
     };
     // Files take of it in the order of their size, so that the same tree always leaves out the same ones.

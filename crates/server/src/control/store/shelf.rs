@@ -12,6 +12,7 @@ use super::assemble::totals;
 use super::compress::{Compression, compress};
 use super::forms::take_over;
 use super::keeper::{Events, KeeperEvent, Publish};
+use super::releases::Releases;
 use super::stop::Stop;
 use super::worker::{CompressorProgram, Crew};
 use super::{MemoryBudget, StoreSpec};
@@ -24,6 +25,8 @@ pub(super) struct Shelf {
     stop: Arc<Stop>,
     /// The last compression that was begun.
     background: Option<Background>,
+    /// What is kept of earlier builds.
+    releases: Releases,
 }
 
 struct Place {
@@ -48,7 +51,7 @@ impl Shelf {
     ) -> Self {
         let crew = Crew::new(compressor, Arc::clone(&events));
         let place = Arc::new(Place { latest: Mutex::new(first), publish, events, crew });
-        Self { place, stop, background: None }
+        Self { place, stop, background: None, releases: Releases::default() }
     }
 
     pub(super) fn latest(&self) -> Arc<Store> {
@@ -66,7 +69,12 @@ impl Shelf {
 
     /// Publishes the store of a changed tree; returns how many files are new, different or gone, or
     /// `None` if nothing is.
-    pub(super) fn publish(&mut self, mut store: Store) -> Option<usize> {
+    pub(super) fn publish(
+        &mut self,
+        mut store: Store,
+        spec: &StoreSpec,
+        budget: &MemoryBudget,
+    ) -> Option<usize> {
         let mut latest = self.place.lock();
         adopt(&mut store, &latest);
         if same(&store, &latest) {
@@ -78,9 +86,24 @@ impl Shelf {
             background.cancelled.store(true, Ordering::Release);
         }
         let changed = changed(&store, &latest);
+        self.releases.replace(&latest, &mut store, spec.keep_releases, budget, Instant::now());
         *latest = Arc::new(store);
         (self.place.publish)(Arc::clone(&latest));
         Some(changed)
+    }
+
+    /// When something that is kept of earlier builds is too old.
+    pub(super) fn releases_due(&self) -> Option<Instant> {
+        self.releases.due()
+    }
+
+    /// Stops serving what is kept of earlier builds and too old.
+    pub(super) fn drop_old_releases(&mut self) {
+        if self.releases.drop_old(Instant::now()) {
+            let mut latest = self.place.lock();
+            *latest = Arc::new(Store { kept: self.releases.files(), ..Store::clone(&latest) });
+            (self.place.publish)(Arc::clone(&latest));
+        }
     }
 
     /// Begins to compress the latest store. What is still being compressed of an earlier one ends
@@ -133,6 +156,11 @@ impl Place {
             // Under the lock, in which a store is also superseded.
             if !cancelled.load(Ordering::Acquire) {
                 bytes = Some(store.totals.compressed_bytes);
+                // What was kept when this store was read may be too old since.
+                let store = match Arc::ptr_eq(&store.kept, &latest.kept) {
+                    true => store,
+                    false => Arc::new(Store { kept: Arc::clone(&latest.kept), ..Store::clone(&store) }),
+                };
                 *latest = Arc::clone(&store);
                 (self.publish)(store);
             }

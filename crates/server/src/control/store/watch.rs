@@ -216,6 +216,7 @@ mod tests {
             follow_outside: false,
             compress: vec![],
             index: None,
+            keep_releases: 0,
             hold_back: HOLD_BACK_MAX,
         }
     }

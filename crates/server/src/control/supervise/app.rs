@@ -18,8 +18,10 @@ use super::pause::Pause;
 use super::view::{Member as Seen, State, View};
 use super::{handler, program};
 use crate::control::events::Event;
+use crate::control::loaded::Loaded;
 use crate::limits::{
-    APP_MESSAGES_MAX, APP_RETRY_AFTER_SECONDS, ELSEWHERE_PROBE_PERIOD, WORKER_DRAIN_LOOK_PERIOD, WORKERS_MAX,
+    APP_MESSAGES_MAX, APP_RETRY_AFTER_SECONDS, CRASH_LOOP_LIFE, ELSEWHERE_PROBE_PERIOD,
+    WORKER_DRAIN_LOOK_PERIOD, WORKERS_MAX,
 };
 use crate::request::handle::app::pool::{Pool, Seat, Transport, Worker, WorkerId};
 
@@ -37,10 +39,21 @@ pub(super) struct Owner {
     /// Nobody is started before.
     next_start: Instant,
     roll: Option<Roll>,
+    /// The last time all workers were to be replaced the new ones did not start.
+    has_failed_roll: bool,
+    /// Grows with every roll.
+    generation: u64,
+    loaded: Arc<Loaded>,
     waiting: Vec<oneshot::Sender<Result<(), String>>>,
+    /// Of the worker that became ready last, `node 20.20.2`.
+    runtime: String,
     /// When the first worker was started, until the application was said to be ready.
     said_ready: Option<Instant>,
     is_failing: bool,
+    /// Why workers fail again and again, as it was reported: the first line.
+    reported: Option<String>,
+    /// A worker serves again; the application counts as well from then on.
+    is_well_from: Option<Instant>,
     /// The last of its handler's workers that became ready is spoken to in HTTP, and it was said so.
     speaks_http: bool,
     stopping: Option<Vec<oneshot::Sender<()>>>,
@@ -58,6 +71,7 @@ struct Member {
     is_old: bool,
     round: u64,
     begun: Instant,
+    generation: u64,
     ready: Option<Instant>,
     pid: u32,
     worker: Option<Arc<Worker>>,
@@ -71,7 +85,13 @@ struct Roll {
 }
 
 impl Owner {
-    pub(super) fn new(app: Arc<App>, pool: Arc<Pool>, surroundings: Arc<Surroundings>, view: View) -> Self {
+    pub(super) fn new(
+        app: Arc<App>,
+        pool: Arc<Pool>,
+        surroundings: Arc<Surroundings>,
+        view: View,
+        loaded: Arc<Loaded>,
+    ) -> Self {
         let (tell, told) = mpsc::channel(APP_MESSAGES_MAX);
         let wanted = configured(&app, surroundings.cores);
         let now = Instant::now();
@@ -87,9 +107,15 @@ impl Owner {
             pause: Pause::default(),
             next_start: now,
             roll: None,
+            has_failed_roll: false,
+            generation: 0,
+            loaded,
             waiting: Vec::new(),
+            runtime: String::new(),
             said_ready: Some(now),
             is_failing: false,
+            reported: None,
+            is_well_from: None,
             speaks_http: false,
             stopping: None,
             serves_queue_until: None,
@@ -117,6 +143,7 @@ impl Owner {
                 },
                 Some(told) = self.told.recv() => self.hear(told),
                 () = sleep_until(self.next_start), if waits => {}
+                () = until(self.is_well_from) => self.is_well(),
                 () = sleep(WORKER_DRAIN_LOOK_PERIOD), if self.is_leaving && self.stopping.is_none() => {}
                 () = sleep(WORKER_DRAIN_LOOK_PERIOD), if self.serves_queue_until.is_some() => self.leave_once_empty(),
             }
@@ -139,6 +166,11 @@ impl Owner {
                 let _ = taken.send(());
             }
             Order::Roll(waiting) => self.begin_roll(Some(waiting)),
+            Order::Keep(waiting) if self.runs() => {
+                self.wanted = configured(&self.app, self.surroundings.cores);
+                let _ = waiting.send(Ok(()));
+            }
+            Order::Keep(waiting) => self.begin_roll(Some(waiting)),
             Order::AwaitReady(waiting) => self.waiting.push(waiting),
             Order::TakeLeave => {
                 self.is_leaving = true;
@@ -160,6 +192,8 @@ impl Owner {
         self.wanted = configured(&self.app, self.surroundings.cores);
         let roll = self.roll.get_or_insert_with(|| Roll { begun: Instant::now(), waiting: Vec::new() });
         roll.waiting.extend(waiting);
+        self.generation += 1;
+        self.loaded.begin();
         self.pause.forget();
         self.next_start = Instant::now();
         for member in self.members.values_mut() {
@@ -208,6 +242,17 @@ impl Owner {
         let Some(member) = self.members.get_mut(&told.id) else { return };
         match told.what {
             News::Started { pid } => member.pid = pid,
+            News::Loaded(news) => {
+                let is_next = self.roll.is_some() && member.generation == self.generation;
+                // Of those that were replaced it does not count any more.
+                if is_next
+                    || member.generation == self.generation
+                    || self.roll.is_some()
+                    || self.has_failed_roll
+                {
+                    self.loaded.add(news, is_next);
+                }
+            }
             News::Health { resident_bytes, lag, is_due } => {
                 self.view.health(told.id, resident_bytes, lag);
                 member.is_old |=
@@ -225,7 +270,8 @@ impl Owner {
                     // Who is answered by it finds it where workers are listed.
                     self.show();
                     self.pool.admit(worker);
-                    self.is_ready(runtime);
+                    self.runtime = runtime;
+                    self.is_ready();
                 } else {
                     // It was told to end meanwhile.
                     member.command(Command::Drain);
@@ -252,13 +298,25 @@ impl Owner {
         }
     }
 
-    fn is_ready(&mut self, runtime: String) {
-        if let Some(begun) = self.said_ready.take() {
-            let (app, workers) = (self.app.name.clone(), self.wanted);
-            self.surroundings.say(Event::AppReady { app, runtime, workers, took: begun.elapsed() });
-        }
-        self.is_failing = false;
+    fn is_ready(&mut self) {
         self.view.fails(None);
+        // One that fails again and again may be ready for a moment each time.
+        if self.pause.is_crash_loop() {
+            self.is_well_from = Some(Instant::now() + CRASH_LOOP_LIFE);
+        } else {
+            self.is_well();
+        }
+    }
+
+    fn is_well(&mut self) {
+        self.is_well_from = None;
+        self.is_failing = false;
+        self.reported = None;
+        if let Some(begun) = self.said_ready.take() {
+            let (app, workers, runtime) = (self.app.name.clone(), self.wanted, self.runtime.clone());
+            let (took, failures) = (begun.elapsed(), self.pause.futile());
+            self.surroundings.say(Event::AppReady { app, runtime, workers, took, failures });
+        }
     }
 
     /// Programs know nothing of the server's leaving until they are ended.
@@ -302,7 +360,12 @@ impl Owner {
             self.roll_failed(&reason);
         }
         let is_missed = self.missing() > 0;
-        self.say_ended(end, Some(pause).filter(|_| is_missed));
+        if !self.is_reported(&reason) {
+            self.say_ended(end, Some(pause).filter(|_| is_missed));
+        }
+        if self.count(State::Serving) == 0 {
+            self.is_well_from = None;
+        }
         if !was_serving {
             for waiting in self.waiting.drain(..) {
                 let _ = waiting.send(Err(reason.clone()));
@@ -322,6 +385,8 @@ impl Owner {
     /// The new ones do not start: the old ones serve on.
     fn roll_failed(&mut self, reason: &str) {
         if let Some(roll) = self.roll.take() {
+            self.has_failed_roll = true;
+            self.loaded.abandon();
             for waiting in roll.waiting {
                 let _ = waiting.send(Err(reason.to_owned()));
             }
@@ -343,6 +408,11 @@ impl Owner {
         let shown = watch.then(|| reason.to_owned());
         let is_hopeless = self.pause.is_crash_loop() || never_ran || (watch && !was_serving);
         if serving > 0 {
+            if self.pause.is_crash_loop() && !self.is_reported(reason) {
+                self.reported = Some(first_line(reason));
+                let (app, failures) = (self.app.name.clone(), self.pause.futile());
+                self.surroundings.say(Event::CrashLoop { app, reason: reason.to_owned(), failures });
+            }
             if watch && !was_serving {
                 self.pool.set_failing(0, shown);
                 self.view.fails(Some(reason.to_owned()));
@@ -359,18 +429,29 @@ impl Owner {
         let seconds = u32::try_from(retry_in.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
         self.pool.set_failing(seconds, shown);
         self.view.fails(Some(reason.clone()));
+        self.reported = Some(first_line(&reason));
         if !std::mem::replace(&mut self.is_failing, true) {
             // That it is well again is worth saying too.
             self.said_ready.get_or_insert_with(Instant::now);
-            let app = self.app.name.clone();
-            self.surroundings.say(Event::AppFailing { app, reason, retry_in });
+            let (app, failures) = (self.app.name.clone(), self.pause.futile());
+            self.surroundings.say(Event::AppFailing { app, reason, retry_in, failures });
         }
+    }
+
+    fn is_reported(&self, reason: &str) -> bool {
+        self.reported.as_ref().is_some_and(|reported| *reported == first_line(reason))
     }
 
     fn say_ended(&self, end: End, restart_in: Option<Duration>) {
         let End { pid, reason, failed, .. } = end;
         let app = self.app.name.clone();
         self.surroundings.say(Event::WorkerEnded { app, pid, reason, restart_in, failed });
+    }
+
+    /// Whether its workers are to stay where nothing has changed.
+    fn runs(&self) -> bool {
+        let is_failing = self.is_failing && self.is_well_from.is_none();
+        self.count(State::Serving) > 0 && !is_failing && !self.has_failed_roll
     }
 
     fn count(&self, state: State) -> usize {
@@ -452,6 +533,8 @@ impl Owner {
 
     fn all_serve(&mut self) {
         if let Some(roll) = self.roll.take() {
+            self.has_failed_roll = false;
+            self.loaded.finish();
             let (app, workers) = (self.app.name.clone(), self.wanted);
             self.surroundings.say(Event::AppRolled { app, workers, took: roll.begun.elapsed() });
             for waiting in roll.waiting {
@@ -483,6 +566,7 @@ impl Owner {
             is_old: false,
             round,
             begun,
+            generation: self.generation,
             ready: None,
             pid: 0,
             worker: None,
@@ -511,6 +595,18 @@ impl Owner {
             )
         });
         self.view.show(self.wanted, members);
+        self.loaded.set_sound(self.runs());
+    }
+}
+
+fn first_line(reason: &str) -> String {
+    reason.lines().next().unwrap_or_default().to_owned()
+}
+
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
     }
 }
 

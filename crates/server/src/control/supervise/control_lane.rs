@@ -1,17 +1,22 @@
 //! The control lane of a worker, as the supervisor has it: frames out, frames in.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream as StdUnixStream;
+use std::path::PathBuf;
 
 use onehop_wire::{Broken, Lane, Payload, Pong, Sender, Transport, decode, encode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
-use crate::limits::{LANE_SLOTS_MAX, LANE_WINDOW_BYTES, STREAM_WINDOW_BYTES, WORKER_BEGINS_PER_TURN};
+use crate::limits::{LANE_SLOTS_MAX, LOADED_FILES_MAX, WORKER_BEGINS_PER_TURN};
+use crate::request::handle::app::lane::Windows;
 
-/// Holds at most one frame and one read.
+/// Holds at most one frame and one read, and until it is ready the files that it has loaded.
 pub(super) struct ControlLane {
     stream: UnixStream,
     input: Vec<u8>,
+    loaded: Vec<PathBuf>,
 }
 
 /// What a worker says.
@@ -23,6 +28,8 @@ pub(super) enum Heard {
     Failed(String),
     Pong(Pong),
     Drain,
+    /// It has loaded files: [`ControlLane::take_loaded`].
+    Loaded,
     /// The lane is at its end.
     End,
 }
@@ -30,14 +37,14 @@ pub(super) enum Heard {
 impl ControlLane {
     pub(super) fn new(stream: StdUnixStream) -> std::io::Result<Self> {
         stream.set_nonblocking(true)?;
-        Ok(Self { stream: UnixStream::from_std(stream)?, input: Vec::new() })
+        Ok(Self { stream: UnixStream::from_std(stream)?, input: Vec::new(), loaded: Vec::new() })
     }
 
     /// The next frame, or what is wrong with it. May be cancelled and called again.
     pub(super) async fn hear(&mut self) -> Result<Heard, Broken> {
         loop {
             if let Some((frame, consumed)) = decode(&self.input, Sender::Worker, Lane::Control)? {
-                let heard = understand(frame.payload);
+                let heard = understand(frame.payload, &mut self.loaded);
                 self.input.drain(..consumed);
                 if let Some(heard) = heard {
                     return Ok(heard);
@@ -52,15 +59,20 @@ impl ControlLane {
         }
     }
 
-    pub(super) async fn hello(&mut self, cores: usize, app: &str) {
+    /// The files that the worker said it has loaded.
+    pub(super) fn take_loaded(&mut self) -> Vec<PathBuf> {
+        std::mem::take(&mut self.loaded)
+    }
+
+    pub(super) async fn hello(&mut self, cores: usize, windows: Windows, app: &str) {
         let server = concat!("onehop/", env!("CARGO_PKG_VERSION"));
         let hello = onehop_wire::Hello {
             version_min: onehop_wire::limits::VERSION,
             version_max: onehop_wire::limits::VERSION,
             lanes: u16::try_from(cores).unwrap_or(u16::MAX),
             slots: LANE_SLOTS_MAX,
-            stream_window: STREAM_WINDOW_BYTES,
-            lane_window: LANE_WINDOW_BYTES,
+            stream_window: windows.stream,
+            lane_window: windows.lane,
             begins_per_turn: WORKER_BEGINS_PER_TURN,
             server: server.as_bytes(),
             application: app.as_bytes(),
@@ -92,7 +104,7 @@ impl ControlLane {
 /// Bytes of one read; a PONG has 52.
 const READ_BYTES: usize = 4 * 1024;
 
-fn understand(payload: Payload<'_>) -> Option<Heard> {
+fn understand(payload: Payload<'_>, loaded: &mut Vec<PathBuf>) -> Option<Heard> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match payload {
         Payload::Ready(ready) => {
@@ -102,6 +114,12 @@ fn understand(payload: Payload<'_>) -> Option<Heard> {
         Payload::Failed(why) => Some(Heard::Failed(text(why))),
         Payload::Pong(pong) => Some(Heard::Pong(pong)),
         Payload::Drain => Some(Heard::Drain),
+        Payload::Loaded(paths) => {
+            let paths = paths.split(|byte| *byte == 0).map(|path| PathBuf::from(OsStr::from_bytes(path)));
+            let room = LOADED_FILES_MAX.saturating_sub(loaded.len()) + 1;
+            loaded.extend(paths.filter(|path| path.is_absolute()).take(room));
+            Some(Heard::Loaded)
+        }
         // The decoder lets no other kind pass from a worker on this lane.
         _ => None,
     }

@@ -11,10 +11,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use onehop_archive::layout;
 
+use super::leftovers::Invocation;
+
 /// A folder that is removed with its content when this is dropped.
 #[derive(Debug)]
 pub(super) struct PrivateFolder {
     path: PathBuf,
+    /// What processes of this server have in their environment.
+    pub(super) invocation: Invocation,
     /// Locked, so that no other server removes the folder as left behind.
     _lock: File,
 }
@@ -30,7 +34,9 @@ impl PrivateFolder {
                 match make(&path, 0o711) {
                     Ok(()) => {
                         let _lock = hold(&path).map_err(|error| error.to_string())?;
-                        return Ok(Self { path, _lock });
+                        let invocation = Invocation::new();
+                        invocation.write(&path).map_err(|error| error.to_string())?;
+                        return Ok(Self { path, invocation, _lock });
                     }
                     // A process of the same number that has gone left it, or somebody is in our way.
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}

@@ -2,20 +2,26 @@
 //!
 //! The kernel ends the workers then, but not their children (`npx` starts a shell that starts a server). So one
 //! small process, the guard, is told which groups there are; when the pipe from the server is at its end, it
-//! kills those that are left. Where there is no guard, everything else goes on as it is.
+//! kills those that are left. A guard that ends is replaced. Where there is none, the next server ends what is left
+//! (`sweep.rs`).
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufRead, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use tokio::io::unix::AsyncFd;
+
 use super::ProgramLine;
+use super::process::watched;
+use crate::control::events::{Event, EventSink};
 use crate::control::null::no_output;
 
 /// How long a stop of the server waits for the guard, which only has to notice the end of a pipe.
@@ -24,45 +30,61 @@ const GUARD_END_DEADLINE: Duration = Duration::from_secs(1);
 /// How often it looks whether the guard has ended.
 const GUARD_LOOK_PERIOD: Duration = Duration::from_millis(2);
 
+/// How soon after another a guard is replaced: whatever kills it again and again must not cost a process each time.
+const GUARD_REPLACE_PAUSE: Duration = Duration::from_secs(1);
+
 /// The server's end.
-#[derive(Debug)]
 pub(super) struct Guard {
-    running: Mutex<Option<(Child, File)>>,
+    line: ProgramLine,
+    events: EventSink,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// None while there is no process.
+    running: Option<Running>,
+    groups: BTreeSet<u32>,
+    is_over: bool,
+}
+
+struct Running {
+    child: Child,
+    input: File,
 }
 
 impl Guard {
-    /// Starts the process.
-    pub(super) fn start((program, arguments): &ProgramLine) -> io::Result<Self> {
-        let mut child = Command::new(program)
-            .args(arguments)
-            .env_clear()
-            .stdin(Stdio::piped())
-            .stdout(no_output()?)
-            .stderr(no_output()?)
-            // Ctrl-C is for the server, which ends in its own time.
-            .process_group(0)
-            .spawn()?;
-        let input = child.stdin.take().map(|input| File::from(OwnedFd::from(input)));
-        let input = input.ok_or(io::ErrorKind::BrokenPipe)?;
-        // The guard reads at once; whatever happens to it, nobody waits for it.
-        fcntl_setfl(&input, fcntl_getfl(&input)? | OFlags::NONBLOCK)?;
-        Ok(Self { running: Mutex::new(Some((child, input))) })
+    /// Starts the process, and another one whenever it has ended. In a runtime.
+    pub(super) fn start(line: &ProgramLine, events: EventSink) -> io::Result<Arc<Self>> {
+        let running = Running::start(line)?;
+        let ended = running.ended();
+        let state = State { running: Some(running), groups: BTreeSet::new(), is_over: false };
+        let guard = Arc::new(Self { line: line.clone(), events, state: Mutex::new(state) });
+        tokio::spawn(Arc::clone(&guard).watch(ended));
+        Ok(guard)
     }
 
     /// This group is there from now on.
     pub(super) fn add(&self, group: u32) {
-        self.tell('+', group);
+        let mut state = self.lock();
+        state.groups.insert(group);
+        state.tell('+', group);
     }
 
     /// It is not any more, and its number may be given to others.
     pub(super) fn remove(&self, group: u32) {
-        self.tell('-', group);
+        let mut state = self.lock();
+        state.groups.remove(&group);
+        state.tell('-', group);
     }
 
     /// There are no groups any more.
     pub(super) fn end(&self) {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some((mut child, input)) = running {
+        let running = {
+            let mut state = self.lock();
+            state.is_over = true;
+            state.running.take()
+        };
+        if let Some(Running { mut child, input }) = running {
             drop(input);
             let deadline = Instant::now() + GUARD_END_DEADLINE;
             while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
@@ -74,12 +96,82 @@ impl Guard {
         }
     }
 
-    fn tell(&self, sign: char, group: u32) {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, input)) = &*running {
-            let mut input = input;
-            let _ = input.write_all(format!("{sign}{group}\n").as_bytes());
+    /// Replaces the process when it has ended; until it is not wanted any more.
+    async fn watch(self: Arc<Self>, mut ended: Option<AsyncFd<OwnedFd>>) {
+        let mut is_told = false;
+        // Where the system cannot tell the end of a process, it is not replaced.
+        while let Some(end) = ended.take() {
+            let _ = end.readable().await;
+            let replaced = self.replace();
+            let (next, message) = match replaced {
+                None => return,
+                Some(Ok(next)) => (next, "another one took its place".to_owned()),
+                Some(Err(error)) => (None, format!("another one cannot be started ({error})")),
+            };
+            if !std::mem::replace(&mut is_told, true) {
+                let what =
+                    "the process that ends what workers start, should this server be killed, has ended";
+                (self.events)(Event::Warning { message: format!("{what}: {message}") });
+            }
+            ended = next;
+            tokio::time::sleep(GUARD_REPLACE_PAUSE).await;
         }
+    }
+
+    /// Starts another one that knows all groups, and tells its end; nothing where none is wanted.
+    fn replace(&self) -> Option<io::Result<Option<AsyncFd<OwnedFd>>>> {
+        let mut state = self.lock();
+        if state.is_over {
+            return None;
+        }
+        if let Some(Running { mut child, .. }) = state.running.take() {
+            let _ = child.wait();
+        }
+        let running = match Running::start(&self.line) {
+            Ok(running) => running,
+            Err(error) => return Some(Err(error)),
+        };
+        let ended = running.ended();
+        state.running = Some(running);
+        let groups: Vec<u32> = state.groups.iter().copied().collect();
+        groups.into_iter().for_each(|group| state.tell('+', group));
+        Some(Ok(ended))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn tell(&mut self, sign: char, group: u32) {
+        if let Some(running) = &mut self.running {
+            let _ = running.input.write_all(format!("{sign}{group}\n").as_bytes());
+        }
+    }
+}
+
+impl Running {
+    fn start((program, arguments): &ProgramLine) -> io::Result<Self> {
+        let mut child = Command::new(program)
+            .args(arguments)
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(no_output()?)
+            .stderr(no_output()?)
+            // Ctrl-C is for the server, which ends in its own time.
+            .process_group(0)
+            .spawn()?;
+        let input = child.stdin.take().map(|input| File::from(OwnedFd::from(input)));
+        let input = input.ok_or(io::ErrorKind::BrokenPipe)?;
+        // The guard reads at once; whatever happens to it, nothing waits for it.
+        fcntl_setfl(&input, fcntl_getfl(&input)? | OFlags::NONBLOCK)?;
+        Ok(Self { child, input })
+    }
+
+    /// Readable once it has ended.
+    fn ended(&self) -> Option<AsyncFd<OwnedFd>> {
+        watched(Pid::from_raw(i32::try_from(self.child.id()).ok()?)?)
     }
 }
 

@@ -4,8 +4,9 @@
 //! owner of the application (`app.rs`) what happens, and obeys it.
 
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use onehop_config::checked::{App, AppAddress};
 use onehop_wire::{Pong, Transport as Spoken};
@@ -17,9 +18,11 @@ use super::launch::{self, Beside, HttpSocket, Lanes};
 use super::messages::{Command, End, News, Task, Withdrawal, reports};
 use super::process::{Process, ended_within, explain};
 use super::program::connects;
+use super::reason;
 use super::stack;
 use super::unpacked::unpacked;
 use crate::control::events::Event;
+use crate::control::loaded::{self, Files};
 use crate::limits::{
     HANDLER_CONCURRENCY, SERVER_CONCURRENCY, WORKER_BUSY_PING_PERIOD, WORKER_DRAIN_LOOK_PERIOD,
     WORKER_EXIT_EXPLAINED_DEADLINE, WORKER_HEALTHY_AFTER, WORKER_LAG_SETTLED, WORKER_OUTPUT_END_DEADLINE,
@@ -31,14 +34,16 @@ use crate::request::handle::app::pool::{LaneReport, Transport, Worker};
 pub(super) async fn live(mut task: Task) {
     let begun = unpacked(&mut task).await.and_then(|()| begin(&task).map_err(End::before_its_process));
     let end = match begun {
-        Ok((process, lanes)) => {
+        Ok((process, lanes, files, since)) => {
             let begun = Instant::now();
             let pid = process.pid();
             let socket = lanes.http.path.clone();
             let surroundings = Arc::clone(&task.surroundings);
             surroundings.guard().inspect(|guard| guard.add(pid));
             task.tell(News::Started { pid }).await;
-            let mut life = Life { process, begun, report: None, has_said_drain: false, silent: Vec::new() };
+            task.tell(News::Loaded(loaded::News { files, ..loaded::News::default() })).await;
+            let mut life =
+                Life { process, begun, since, report: None, has_said_drain: false, silent: Vec::new() };
             let why = life.run(&mut task, lanes).await;
             let end = life.end(&task, why).await;
             surroundings.guard().inspect(|guard| guard.remove(pid));
@@ -50,7 +55,7 @@ pub(super) async fn live(mut task: Task) {
     task.tell(News::Ended(end)).await;
 }
 
-fn begin(task: &Task) -> Result<(Process, Lanes), String> {
+fn begin(task: &Task) -> Result<(Process, Lanes, Files, SystemTime), String> {
     let surroundings = &task.surroundings;
     let options = &surroundings.options;
     let beside = Beside {
@@ -61,14 +66,16 @@ fn begin(task: &Task) -> Result<(Process, Lanes), String> {
         packed: surroundings.packed(),
     };
     let (launch, lanes) = launch::handler(&task.app, &beside)?;
-    let shown = surroundings.shown()?;
-    let process = Process::start(launch, options, &task.app.resources, &task.app.name, &shown)?;
-    Ok((process, lanes))
+    let (files, since) = (launch.files(&task.app), SystemTime::now());
+    let process = Process::start(launch, options, &task.app.resources, &task.app.name, &surroundings.events)?;
+    Ok((process, lanes, files, since))
 }
 
 struct Life {
     process: Process,
     begun: Instant,
+    /// What is loaded from now on was loaded after this.
+    since: SystemTime,
     report: Option<mpsc::Receiver<LaneReport>>,
     has_said_drain: bool,
     /// Lanes that nobody uses: at their end the worker would give itself up.
@@ -108,8 +115,14 @@ impl Life {
         let deadline = self.begun + task.app.start_timeout;
         let mut control = ControlLane::new(lanes.control)
             .map_err(|error| Why::Broken(format!("its control lane cannot be used: {error}")))?;
-        control.hello(lanes.data.len(), &task.app.name).await;
+        control.hello(lanes.data.len(), task.surroundings.windows, &task.app.name).await;
         let (runtime, spoken) = self.handshake(task, &mut control, deadline).await?;
+        let paths = control.take_loaded();
+        let is_told = !paths.is_empty();
+        self.loaded(task, paths).await;
+        if !is_told {
+            task.tell(News::Loaded(loaded::News::of_folder(&task.app.directory))).await;
+        }
         let (report, mut reported) = reports(task.surroundings.cores);
         let (transport, data) = match spoken {
             Spoken::Frames | Spoken::FramesForServer => (Transport::Lanes, lanes.data),
@@ -126,6 +139,10 @@ impl Life {
             _ = task.command() => return Err(Why::Killed),
         }
         self.report = Some(reported);
+        if let Some(unsupported) = reason::unsupported(&runtime) {
+            let message = format!("application {}: {unsupported}", task.app.name);
+            task.surroundings.say(Event::Warning { message });
+        }
         task.tell(News::Ready { worker: Arc::clone(&worker), runtime }).await;
         self.serve(task, &mut control, &worker).await?;
         self.drain(task, &mut control, &worker).await
@@ -137,12 +154,20 @@ impl Life {
         control: &mut ControlLane,
         deadline: Instant,
     ) -> Result<(String, Spoken), Why> {
+        let heard = async {
+            loop {
+                match control.hear().await {
+                    Ok(Heard::Loaded) => {}
+                    heard => return heard,
+                }
+            }
+        };
         tokio::select! {
-            heard = control.hear() => match heard {
+            heard = heard => match heard {
                 Ok(Heard::Ready(runtime, spoken)) => Ok((runtime, spoken)),
                 Ok(Heard::Failed(why)) => Err(Why::Failed(why)),
                 Ok(Heard::End) => Err(Why::Exited),
-                Ok(Heard::Pong(_) | Heard::Drain) => {
+                Ok(Heard::Pong(_) | Heard::Drain | Heard::Loaded) => {
                     Err(Why::Broken("it broke the worker protocol: it spoke before it was ready".into()))
                 }
                 Err(broken) => Err(not_a_frame(broken)),
@@ -173,19 +198,23 @@ impl Life {
         let mut token = 0;
         let mut asked: Option<Instant> = None;
         loop {
-            let stuck_at = asked.map(|asked| asked + task.app.stuck_after);
+            // A worker that answers requests is not stuck, however long its turn lasts.
+            let silent_since = asked.map(|asked| asked.max(worker.last_heard().into()));
+            let stuck_at = silent_since.map(|since| since + task.app.stuck_after);
             tokio::select! {
                 // What it said counts first: it is not stuck where this server itself stood still.
                 biased;
                 heard = control.hear() => match understood(heard)? {
-                    Some(pong) => {
+                    Said::Loaded => self.loaded(task, control.take_loaded()).await,
+                    Said::Pong(pong) => {
                         if asked.take().is_none() || pong.token != token {
                             return Err(Why::Broken("it answered a PING that was not asked".into()));
                         }
                         worker.measured_lag(Duration::from_micros(pong.delay_us.into()));
+                        self.since = SystemTime::now();
                         task.tell(self.health(task, &pong, worker)).await;
                     }
-                    None => task.tell(News::Withdraw(Withdrawal::Asked)).await,
+                    Said::Drain => task.tell(News::Withdraw(Withdrawal::Asked)).await,
                 },
                 _ = self.process.ended() => return Err(Why::Exited),
                 (reason, is_broken) = lost(&mut self.report) => {
@@ -197,7 +226,9 @@ impl Life {
                     Command::Kill => return Err(Why::Killed),
                 },
                 () = until(stuck_at) => {
-                    return Err(Why::Stuck(asked.map_or(Duration::ZERO, |asked| asked.elapsed())));
+                    if silent_since.is_none_or(|since| since >= worker.last_heard().into()) {
+                        return Err(Why::Stuck(asked.map_or(Duration::ZERO, |asked| asked.elapsed())));
+                    }
                 }
                 () = pace.tick(worker) => {
                     if worker.is_withdrawn() {
@@ -213,6 +244,24 @@ impl Life {
                     }
                 }
             }
+        }
+    }
+
+    async fn loaded(&mut self, task: &Task, paths: Vec<PathBuf>) {
+        let since = std::mem::replace(&mut self.since, SystemTime::now());
+        let files = loaded::loaded(paths, since);
+        task.tell(News::Loaded(loaded::News { files, ..loaded::News::default() })).await;
+    }
+
+    /// Of a worker that never was ready the reason may be that its runtime is too old.
+    async fn with_version(&self, was_ready: bool, reason: String) -> String {
+        if was_ready {
+            return reason;
+        }
+        let version = self.process.node_version().await.unwrap_or_default();
+        match reason::unsupported(&version) {
+            Some(unsupported) => format!("{unsupported}; it {}", reason::lowered(&reason)),
+            None => reason,
         }
     }
 
@@ -245,7 +294,10 @@ impl Life {
         let mut look = interval(WORKER_DRAIN_LOOK_PERIOD);
         while worker.in_flight() > 0 {
             tokio::select! {
-                heard = control.hear() => drop(understood(heard)?),
+                heard = control.hear() => {
+                    understood(heard)?;
+                    control.take_loaded();
+                }
                 _ = self.process.ended() => return Err(Why::Exited),
                 (reason, is_broken) = lost(&mut self.report) => {
                     return Err(if is_broken { Why::Broken(reason) } else { Why::LaneLost(reason) });
@@ -294,7 +346,8 @@ impl Life {
                 let _ = ended_within(&mut self.process, WORKER_EXIT_EXPLAINED_DEADLINE).await;
                 self.process.end().await;
                 // What it says holds what it also wrote to standard error.
-                return End { pid, reason: why, failed: true, never_ran: false };
+                let reason = self.with_version(was_ready, reason::whole(&why)).await;
+                return End { pid, reason, failed: true, never_ran: false };
             }
             Why::TooSlow => {
                 self.process.end().await;
@@ -326,6 +379,7 @@ impl Life {
             }
         };
         let last_lines = if failed { self.process.last_lines().await } else { String::new() };
+        let reason = if failed { self.with_version(was_ready, reason).await } else { reason };
         End { pid, reason: reason + &last_lines, failed, never_ran: false }
     }
 }
@@ -400,11 +454,19 @@ async fn attach(
     Ok(())
 }
 
-/// A PONG, or `None` where it asks for no more requests.
-fn understood(heard: Result<Heard, onehop_wire::Broken>) -> Result<Option<Pong>, Why> {
+/// What a worker that is ready says.
+enum Said {
+    Pong(Pong),
+    /// It asks for no more requests.
+    Drain,
+    Loaded,
+}
+
+fn understood(heard: Result<Heard, onehop_wire::Broken>) -> Result<Said, Why> {
     match heard {
-        Ok(Heard::Pong(pong)) => Ok(Some(pong)),
-        Ok(Heard::Drain) => Ok(None),
+        Ok(Heard::Pong(pong)) => Ok(Said::Pong(pong)),
+        Ok(Heard::Drain) => Ok(Said::Drain),
+        Ok(Heard::Loaded) => Ok(Said::Loaded),
         Ok(Heard::End) => Err(Why::Exited),
         Ok(Heard::Ready(..) | Heard::Failed(_)) => Err(Why::Broken("it was ready a second time".into())),
         Err(broken) => Err(Why::Broken(format!("its control lane is broken: {broken}"))),

@@ -4,7 +4,6 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
@@ -14,9 +13,13 @@ use std::path::{Path, PathBuf};
 use onehop_config::checked::{App, AppProtocol, AppRun};
 
 use super::account::{self, Account};
+use super::data;
 use super::embedded;
 use super::environment::{self, Variables};
 use super::folder::PrivateFolder;
+use super::leftovers::INVOCATION_ID;
+use super::port::{Port, Ports};
+use crate::control::loaded::{FileState, Files};
 use crate::control::packed::Packed;
 
 /// All that a process is started with.
@@ -28,8 +31,28 @@ pub(super) struct Launch {
     pub(super) account: Option<Account>,
     /// For descriptors 3 and up.
     pub(super) descriptors: Vec<OwnedFd>,
-    /// Whether the process may be asked for its stack.
-    pub(super) has_inspector: bool,
+    /// Whether it is a handler's process, run by Node.
+    pub(super) is_node: bool,
+}
+
+impl Launch {
+    /// The files that its command line and its settings name, and its folder, in the state of now.
+    pub(super) fn files(&self, app: &App) -> Files {
+        let words: Vec<PathBuf> = match &app.run {
+            AppRun::Handler { file, runtime_arguments, .. } => {
+                std::iter::once(file.clone()).chain(runtime_arguments.iter().map(PathBuf::from)).collect()
+            }
+            AppRun::Command { line } => line.iter().skip(1).map(PathBuf::from).collect(),
+            AppRun::Elsewhere { .. } => Vec::new(),
+        };
+        let words = words.into_iter().map(|word| self.directory.join(word)).filter(|path| path.is_file());
+        let named = app.environment.files.iter().chain([&self.program, &self.directory]).cloned();
+        words
+            .chain(named)
+            .map(|path| (FileState::now(&path), path))
+            .map(|(state, path)| (path, state))
+            .collect()
+    }
 }
 
 /// Our ends of a worker's lanes.
@@ -51,7 +74,7 @@ pub(super) struct HttpSocket {
 /// Where a program may listen.
 pub(super) struct Doors {
     pub(super) socket: PathBuf,
-    pub(super) port: SocketAddr,
+    pub(super) port: Port,
     /// Who must listen on the socket, where it is another than the server's own user.
     pub(super) uid: Option<u32>,
 }
@@ -90,6 +113,7 @@ pub(super) fn handler(app: &App, beside: &Beside<'_>) -> Result<(Launch, Lanes),
         "ONEHOP_LANES",
         format!("{FIRST_DESCRIPTOR}-{}", FIRST_DESCRIPTOR + cores),
     );
+    environment::set(&mut environment, INVOCATION_ID, &folder.invocation.id);
     let uid = account.as_ref().map(|account| account.uid);
     let socket = own_folder(folder, account.as_ref())?.join(format!("http-{number}.sock"));
     environment::set(&mut environment, "ONEHOP_HTTP_SOCKET", &socket);
@@ -101,12 +125,8 @@ pub(super) fn handler(app: &App, beside: &Beside<'_>) -> Result<(Launch, Lanes),
     }
     let program = find_runtime(runtime.as_deref(), &environment, &app.directory, packed.is_some())?;
     let is_node = program.file_name().is_some_and(|name| name.to_string_lossy().starts_with("node"));
-    // Whoever debugs the application says himself where the inspector listens.
-    let is_debugged = environment::get(&environment, "NODE_OPTIONS")
-        .is_some_and(|options| options.to_string_lossy().contains("--inspect"));
-    let has_inspector = is_node && !is_debugged;
     let library = embedded::unpacked()?;
-    let mut all = before_the_file(&library, is_node, has_inspector, runtime_arguments);
+    let mut all = before_the_file(&library, is_node, runtime_arguments);
     all.push(file.into());
     all.extend(arguments.iter().map(OsString::from));
     let failed = |error: std::io::Error| format!("cannot make lanes: {error}");
@@ -127,19 +147,17 @@ pub(super) fn handler(app: &App, beside: &Beside<'_>) -> Result<(Launch, Lanes),
         directory: app.directory.clone(),
         account,
         descriptors,
-        has_inspector,
+        is_node,
     };
     Ok((launch, Lanes { control, data, http: HttpSocket { path: socket, uid } }))
 }
 
 /// Arguments of the runtime, up to the application's file.
-fn before_the_file(library: &Path, is_node: bool, has_inspector: bool, given: &[String]) -> Vec<OsString> {
+fn before_the_file(library: &Path, is_node: bool, given: &[String]) -> Vec<OsString> {
     let mut all: Vec<OsString> = Vec::new();
-    if has_inspector {
-        // Says only where the inspector listens should it be woken: on a free port, not on 9229.
-        all.push("--inspect-port=127.0.0.1:0".into());
-    }
     if is_node {
+        // Where it is when it is stuck: `stack.rs`.
+        all.push("--trace-sigint".into());
         // The application stays Node's main module. Before the preloads that the settings name: these see what it sees.
         all.push("--import".into());
         all.push(file_url(&library.join("preload.mjs")).into());
@@ -158,16 +176,18 @@ pub(super) fn program(
     folder: &PrivateFolder,
     number: u64,
     packed: Option<&Packed>,
+    ports: &Ports,
 ) -> Result<(Launch, Doors), String> {
     let AppRun::Command { line } = &app.run else {
         return Err("this application is no program".to_owned());
     };
     let (mut environment, account) = surroundings(app, packed)?;
     let socket = own_folder(folder, account.as_ref())?.join(format!("app-{number}.sock"));
-    let doors = Doors { socket, port: free_port()?, uid: account.as_ref().map(|account| account.uid) };
+    let doors = Doors { socket, port: ports.take()?, uid: account.as_ref().map(|account| account.uid) };
+    environment::set(&mut environment, INVOCATION_ID, &folder.invocation.id);
     environment::set(&mut environment, "ONEHOP_SOCKET", &doors.socket);
-    environment::set(&mut environment, "PORT", doors.port.port().to_string());
-    environment::set(&mut environment, "HOST", doors.port.ip().to_string());
+    environment::set(&mut environment, "PORT", doors.port.address().port().to_string());
+    environment::set(&mut environment, "HOST", doors.port.address().ip().to_string());
     let (name, arguments) = line.split_first().ok_or("the command is empty")?;
     let program = find_program(name, &environment, &app.directory).ok_or_else(|| {
         format!("`{name}` is not found: it is no program in {} and not on PATH", app.directory.display())
@@ -179,7 +199,7 @@ pub(super) fn program(
         directory: app.directory.clone(),
         account,
         descriptors: Vec::new(),
-        has_inspector: false,
+        is_node: false,
     };
     Ok((launch, doors))
 }
@@ -224,10 +244,14 @@ fn surroundings(app: &App, packed: Option<&Packed>) -> Result<(Variables, Option
     if !app.directory.is_dir() {
         return Err(format!("its folder {} is missing", app.directory.display()));
     }
+    let data = app.data.as_ref().map(|data| data::make_folder(data, account.as_ref())).transpose()?;
     let mut settings = app.environment.clone();
     // Variables of files that were left out of the pack come from whoever starts it.
     settings.pass.extend(packed.into_iter().flat_map(|packed| packed.index.variables.iter().cloned()));
     let mut all = environment::of_worker(&settings, own)?;
+    if let Some(data) = data {
+        environment::set(&mut all, data::VARIABLE, data);
+    }
     if let Some(programs) = packed.and_then(Packed::runtime_programs) {
         environment::put_in_front_of_path(&mut all, &programs)?;
     }
@@ -271,13 +295,6 @@ fn find_program(name: &str, environment: &Variables, directory: &Path) -> Option
 
 fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-}
-
-/// A port of loopback that nobody has at this moment.
-fn free_port() -> Result<SocketAddr, String> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .and_then(|listener| listener.local_addr())
-        .map_err(|error| format!("no free port on loopback: {error}"))
 }
 
 #[cfg(test)]

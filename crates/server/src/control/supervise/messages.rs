@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 use super::Surroundings;
+use crate::control::loaded;
 use crate::request::handle::app::pool::{LaneReport, Report, Seat, Worker, WorkerId};
 use onehop_config::checked::App;
 
@@ -15,6 +16,8 @@ pub(super) enum Order {
     Workers(usize, oneshot::Sender<()>),
     /// New workers in the place of all.
     Roll(oneshot::Sender<Result<(), String>>),
+    /// As many workers as the settings say; new ones in the place of all only if the application does not run.
+    Keep(oneshot::Sender<Result<(), String>>),
     /// Answered when all workers serve, or one has failed.
     AwaitReady(oneshot::Sender<Result<(), String>>),
     /// The server begins to stop: workers close what would stay open for ever, and serve on.
@@ -35,6 +38,8 @@ pub(super) enum News {
     Started { pid: u32 },
     /// It may be handed requests.
     Ready { worker: Arc<Worker>, runtime: String },
+    /// It has loaded these files.
+    Loaded(loaded::News),
     /// How it is.
     Health { resident_bytes: u64, lag: Duration, is_due: bool },
     /// It may not be handed requests any more.

@@ -8,18 +8,21 @@
 mod account;
 mod app;
 mod control_lane;
+mod data;
 mod embedded;
 mod environment;
 pub(super) mod folder;
 mod guard;
 mod handler;
 mod launch;
+mod leftovers;
 mod messages;
 mod output;
 mod pause;
+mod port;
 mod process;
 mod program;
-mod shown;
+mod reason;
 mod stack;
 mod sweep;
 mod unpacked;
@@ -32,20 +35,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
-use onehop_config::checked::App;
+use onehop_config::checked::{App, AppRun};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::cores::LaneDoors;
 use super::events::{Event, EventSink};
+use super::loaded::{Files, Loaded};
 use super::packed::Packed;
+use super::running::Restart;
 use super::status::AppStatus;
 use crate::limits::{APP_MESSAGES_MAX, WORKERS_MAX};
+use crate::request::handle::app::lane::Windows;
 use crate::request::handle::app::pool::{Pool, WorkerId};
 use folder::PrivateFolder;
 use guard::Guard;
 use messages::Order;
-use shown::Shown;
+use port::Ports;
 use unpacked::Unpacking;
 use view::View;
 
@@ -63,7 +69,7 @@ pub struct SuperviseOptions {
     /// The program that runs [`guard_workers`]; `None` does without.
     pub guard: Option<ProgramLine>,
     /// Somebody works on the applications: browsers are shown why one does not start, and handlers run with
-    /// NODE_ENV=development. A change of their files is a reload, which replaces workers in any case.
+    /// NODE_ENV=development. A change of their files is a reload.
     pub watch: bool,
 }
 
@@ -81,6 +87,7 @@ pub(super) struct Supervised {
     pub(super) pool: Arc<Pool>,
     orders: mpsc::Sender<Order>,
     view: View,
+    loaded: Arc<Loaded>,
 }
 
 /// What a reload wants, made ready: nothing that can fail is left.
@@ -103,11 +110,12 @@ pub(super) struct Surroundings {
     /// What has to lie on the machine before a worker starts.
     unpacking: Option<Unpacking>,
     cores: usize,
+    windows: Windows,
     events: EventSink,
     doors: watch::Receiver<Option<LaneDoors>>,
-    shown: OnceLock<Result<Shown, String>>,
     folder: OnceLock<Result<PrivateFolder, String>>,
-    guard: OnceLock<Option<Guard>>,
+    guard: OnceLock<Option<Arc<Guard>>>,
+    ports: Ports,
     ids: AtomicU64,
 }
 
@@ -118,6 +126,7 @@ impl Supervisor {
         options: SuperviseOptions,
         packed: Option<Arc<Packed>>,
         cores: usize,
+        windows: Windows,
         events: EventSink,
     ) -> Self {
         let (doors, opened) = watch::channel(None);
@@ -125,11 +134,12 @@ impl Supervisor {
             options,
             unpacking: packed.map(Unpacking::new),
             cores,
+            windows,
             events,
             doors: opened,
-            shown: OnceLock::new(),
             folder: OnceLock::new(),
             guard: OnceLock::new(),
+            ports: Ports::default(),
             ids: AtomicU64::new(1),
         };
         Self { surroundings: Arc::new(surroundings), doors, engine: Mutex::default(), apps: Mutex::default() }
@@ -148,28 +158,20 @@ impl Supervisor {
         self.doors.send_replace(Some(doors));
     }
 
-    /// Descriptors that workers may take: lanes, outputs and what tells their end, while all are replaced by
-    /// others.
-    pub(super) fn descriptors(&self) -> usize {
-        let cores = self.surroundings.cores;
-        let workers = |app: &Supervised| app::configured(&app.pool.app, cores);
-        2 * self
-            .lock_apps()
-            .iter()
-            .map(|app| workers(app) * (cores + DESCRIPTORS_BESIDE_LANES))
-            .sum::<usize>()
-    }
-
-    /// Makes ready what a reload wants: new and changed applications serve, all others have new workers. If
-    /// one does not, no application is added or taken away, and the reason is returned.
-    pub(super) fn prepare(&self, wishes: &[Arc<App>]) -> Result<Change, String> {
+    /// Makes ready what a reload wants: new applications and those whose settings changed serve, those whose files
+    /// changed have new workers, all others keep theirs. If one does not, no application is added or taken away, and
+    /// the reason is returned.
+    pub(super) fn prepare(&self, wishes: &[Arc<App>], restart: Restart) -> Result<Change, String> {
         let before = self.lock_apps().clone();
         let (mut apps, mut fresh, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
         for wish in wishes {
             let (sender, receiver) = oneshot::channel();
             let known = before.iter().find(|known| known.pool.app == *wish);
             let (app, order) = match known {
-                Some(known) => (known.clone(), Order::Roll(sender)),
+                Some(known) if restart == Restart::All || known.loaded.has_changed() => {
+                    (known.clone(), Order::Roll(sender))
+                }
+                Some(known) => (known.clone(), Order::Keep(sender)),
                 None => {
                     let app = self.supervise(Arc::clone(wish)).map_err(|error| error.to_string())?;
                     fresh.push(app.clone());
@@ -211,6 +213,11 @@ impl Supervisor {
                 app.stop();
             }
         }
+    }
+
+    /// What the processes of an application have loaded; nothing where it does not run.
+    pub(super) fn files(&self, name: &str) -> Option<Arc<Files>> {
+        self.lock_apps().iter().find(|app| app.pool.app.name == name)?.loaded.files()
     }
 
     /// Every application.
@@ -258,9 +265,6 @@ impl Supervisor {
         if let Some(Some(guard)) = self.surroundings.guard.get() {
             guard.end();
         }
-        if let Some(Ok(shown)) = self.surroundings.shown.get() {
-            shown.finish();
-        }
         // Whoever still holds this holds it until the process ends, where nothing is dropped.
         if let Some(Ok(folder)) = self.surroundings.folder.get() {
             folder.remove();
@@ -273,9 +277,10 @@ impl Supervisor {
         let view = View::default();
         let (orders, received) = mpsc::channel(APP_MESSAGES_MAX);
         let surroundings = Arc::clone(&self.surroundings);
-        let (its_pool, its_view) = (Arc::clone(&pool), view.clone());
-        handle.spawn(app::Owner::new(app, its_pool, surroundings, its_view).run(received));
-        Ok(Supervised { pool, orders, view })
+        let loaded = Arc::<Loaded>::default();
+        let (its_pool, its_view, its_loaded) = (Arc::clone(&pool), view.clone(), Arc::clone(&loaded));
+        handle.spawn(app::Owner::new(app, its_pool, surroundings, its_view, its_loaded).run(received));
+        Ok(Supervised { pool, orders, view, loaded })
     }
 
     /// The thread is there from the first application on.
@@ -306,6 +311,17 @@ impl Supervisor {
 /// Of each worker: its control lane, two outputs, and two that tell of its end.
 const DESCRIPTORS_BESIDE_LANES: usize = 5;
 
+/// Lanes of an application's workers; none where they speak HTTP.
+pub(super) fn lanes(app: &App, cores: usize) -> usize {
+    if matches!(app.run, AppRun::Handler { .. }) { app::configured(app, cores) * cores } else { 0 }
+}
+
+/// Descriptors that an application's workers may take: lanes, outputs and what tells their end, while all are replaced by
+/// others.
+pub(super) fn descriptors(app: &App, cores: usize) -> usize {
+    2 * app::configured(app, cores) * (cores + DESCRIPTORS_BESIDE_LANES)
+}
+
 impl Drop for Supervisor {
     fn drop(&mut self) {
         // A start that failed, or a server that nobody waited for: its workers have nothing to finish, and
@@ -317,9 +333,6 @@ impl Drop for Supervisor {
         }
         if let Some(unpacking) = &self.surroundings.unpacking {
             unpacking.end();
-        }
-        if let Some(Ok(shown)) = self.surroundings.shown.get() {
-            shown.finish();
         }
     }
 }
@@ -347,15 +360,7 @@ impl Surroundings {
     }
 
     fn say(&self, event: Event) {
-        match self.shown() {
-            Ok(shown) => shown.tell(event),
-            Err(_) => (self.events)(event),
-        }
-    }
-
-    fn shown(&self) -> Result<Shown, String> {
-        let start = || Shown::start(Arc::clone(&self.events)).map_err(|error| error.to_string());
-        self.shown.get_or_init(start).clone()
+        (self.events)(event);
     }
 
     fn folder(&self) -> Result<&PrivateFolder, String> {
@@ -365,14 +370,15 @@ impl Surroundings {
     /// None where there is to be none, or the system refuses one.
     fn guard(&self) -> Option<&Guard> {
         let start = || {
-            let started = Guard::start(self.options.guard.as_ref()?);
+            let started = Guard::start(self.options.guard.as_ref()?, Arc::clone(&self.events));
             if let Err(error) = &started {
-                let message = format!("nobody ends what workers start should this server be killed: {error}");
+                let message =
+                    format!("nothing ends what workers start should this server be killed: {error}");
                 self.say(Event::Warning { message });
             }
             started.ok()
         };
-        self.guard.get_or_init(start).as_ref()
+        self.guard.get_or_init(start).as_deref()
     }
 
     /// The pack that this server is.

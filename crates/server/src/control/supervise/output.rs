@@ -1,7 +1,7 @@
 //! What workers write to standard output and standard error becomes events.
 //!
-//! Always reads, so that a worker never waits for its own log: lines are cut, counted where there are too
-//! many, and dropped where whoever shows them is slow.
+//! Always reads, so that a worker never waits for its own log: lines are cut, and counted where there are too
+//! many.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,8 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::shown::Shown;
-use crate::control::events::Event;
+use crate::control::events::{Event, EventSink};
 use crate::limits::{
     WORKER_LAST_LINES_MAX, WORKER_LINE_BYTES_MAX, WORKER_LINES_PER_SECOND_MAX, WORKER_LINES_PERIOD,
 };
@@ -49,9 +48,9 @@ pub(super) struct Source {
 pub(super) async fn drain(
     mut output: impl AsyncRead + Unpin,
     source: Source,
-    shown: Shown,
+    events: EventSink,
     last: Option<LastLines>,
-    inspector: Inspector,
+    mut trace: Option<TraceReader>,
 ) {
     let mut buffer = vec![0; WORKER_LINE_BYTES_MAX];
     let mut lines = Lines::default();
@@ -61,7 +60,7 @@ pub(super) async fn drain(
         let read = tokio::time::timeout_at(rate.told_at(), output.read(&mut buffer)).await;
         let say = |line: String| {
             let Source { app, pid, is_error } = source.clone();
-            shown.show_line(Event::AppOutput { app, pid, is_error, line })
+            events(Event::AppOutput { app, pid, is_error, line });
         };
         let is_at_end = matches!(read, Ok(Ok(0) | Err(_)));
         let bytes = match read {
@@ -69,13 +68,15 @@ pub(super) async fn drain(
             _ => &[],
         };
         let mut take = |line: String| {
-            if inspector.takes(&line) {
+            if trace.as_mut().is_some_and(|trace| trace.takes(&line)) {
                 return;
             }
             if let Some(last) = &last {
                 last.push(line.clone());
             }
-            if !rate.may_show() || !say(line) {
+            if rate.may_show() {
+                say(line);
+            } else {
                 rate.dropped += 1;
             }
         };
@@ -84,9 +85,7 @@ pub(super) async fn drain(
             lines.finish(&mut take);
         }
         if let Some(dropped) = rate.tell(is_at_end) {
-            let is_told = say(format!("({dropped} more lines were not shown: they came too fast)"));
-            // There was no room for that either: it is told with the next ones.
-            rate.dropped += if is_told { 0 } else { dropped };
+            say(format!("({dropped} more lines were not shown: they came too fast)"));
         }
         if is_at_end {
             return;
@@ -94,43 +93,42 @@ pub(super) async fn drain(
     }
 }
 
-/// Listens for what Node's inspector says.
-#[derive(Debug, Clone)]
-pub(super) struct Inspector {
-    lines: mpsc::Sender<String>,
-    is_woken: Arc<AtomicBool>,
+/// Takes the stack that Node prints when it is interrupted out of standard error.
+#[derive(Debug)]
+pub(super) struct TraceReader {
+    frames: mpsc::Sender<String>,
+    is_asked: Arc<AtomicBool>,
+    is_inside: bool,
 }
 
-impl Inspector {
-    /// It, and where its lines come out.
-    pub(super) fn new() -> (Self, mpsc::Receiver<String>) {
-        // It says where it listens when it is woken, which is once, and where the application asked for it.
-        let (lines, received) = mpsc::channel(4);
-        (Self { lines, is_woken: Arc::default() }, received)
-    }
-
-    /// What it says from now on is our business, and not the application's.
-    pub(super) fn wakes(&self) {
-        self.is_woken.store(true, Ordering::Relaxed);
+impl TraceReader {
+    /// It, what says that the process was interrupted, and where the frames come out; an empty line ends them.
+    pub(super) fn new() -> (Self, Arc<AtomicBool>, mpsc::Receiver<String>) {
+        let (frames, received) = mpsc::channel(TRACE_LINES_MAX);
+        let is_asked = Arc::<AtomicBool>::default();
+        (Self { frames, is_asked: Arc::clone(&is_asked), is_inside: false }, is_asked, received)
     }
 
     /// Whether a line is not to be shown.
-    fn takes(&self, line: &str) -> bool {
-        let is_address = line.starts_with(INSPECTOR_LINE);
-        if is_address {
-            let _ = self.lines.try_send(line.to_owned());
+    fn takes(&mut self, line: &str) -> bool {
+        if !self.is_asked.load(Ordering::Relaxed) {
+            return false;
         }
-        let is_its = is_address || INSPECTOR_LINES.iter().any(|known| line.starts_with(known));
-        is_its && self.is_woken.load(Ordering::Relaxed)
+        if !self.is_inside {
+            self.is_inside = line.starts_with(TRACE_BEGINNING);
+            return self.is_inside;
+        }
+        self.is_inside = line.starts_with("    at ");
+        let _ = self.frames.try_send(if self.is_inside { line.to_owned() } else { String::new() });
+        self.is_inside || line.is_empty()
     }
 }
 
-/// What it says besides.
-const INSPECTOR_LINES: [&str; 3] =
-    ["For help, see: https://nodejs.org/", "Debugger attached.", "Debugger ending on "];
+/// What Node prints before the stack.
+const TRACE_BEGINNING: &str = "KEYBOARD_INTERRUPT: ";
 
-/// What precedes the inspector's address.
-pub(super) const INSPECTOR_LINE: &str = "Debugger listening on ";
+/// Lines of a stack that wait to be read: Node prints ten unless an application asks for more.
+const TRACE_LINES_MAX: usize = 256;
 
 /// Bytes to lines, none longer than [`WORKER_LINE_BYTES_MAX`].
 #[derive(Debug, Default)]

@@ -53,6 +53,11 @@ impl Pause {
         self.futile >= CRASH_LOOP_STARTS
     }
 
+    /// Starts in a row that led to nothing.
+    pub(super) fn futile(&self) -> u32 {
+        self.futile
+    }
+
     /// Something has changed that may mend what failed.
     pub(super) fn forget(&mut self) {
         *self = Self { round: self.round + 1, ..Self::default() };

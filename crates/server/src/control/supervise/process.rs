@@ -6,7 +6,10 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use command_fds::{CommandFdExt, FdMapping};
@@ -19,10 +22,17 @@ use tokio::task::JoinHandle;
 
 use super::SuperviseOptions;
 use super::launch::Launch;
-use super::output::{Inspector, LastLines, Source, drain};
-use super::shown::Shown;
+use super::output::{LastLines, Source, TraceReader, drain};
+use super::reason;
+use crate::control::events::EventSink;
 use crate::control::null::no_input;
 use crate::limits::{WORKER_OUTPUT_END_DEADLINE, WORKER_TERMINATE_DEADLINE};
+
+/// A worker's runtime that is Node, and as whom it runs.
+struct Node {
+    program: PathBuf,
+    account: Option<(u32, u32)>,
+}
 
 /// A process that runs, or has ended and not been told yet.
 pub(super) struct Process {
@@ -33,10 +43,11 @@ pub(super) struct Process {
     status: Option<ExitStatus>,
     readers: Vec<JoinHandle<()>>,
     last_lines: LastLines,
-    woken: Inspector,
-    /// Lines of its inspector.
-    pub(super) inspector: mpsc::Receiver<String>,
-    pub(super) has_inspector: bool,
+    is_interrupted: Arc<AtomicBool>,
+    /// Lines of its stack once it is interrupted; an empty one ends them.
+    pub(super) trace: mpsc::Receiver<String>,
+    /// Set for Node.
+    node: Option<Node>,
 }
 
 impl Process {
@@ -46,10 +57,13 @@ impl Process {
         options: &SuperviseOptions,
         resources: &AppResources,
         app: &str,
-        shown: &Shown,
+        events: &EventSink,
     ) -> Result<Self, String> {
         let program = launch.program.display().to_string();
-        let has_inspector = launch.has_inspector;
+        let node = launch.is_node.then(|| Node {
+            program: launch.program.clone(),
+            account: launch.account.as_ref().map(|account| (account.uid, account.gid)),
+        });
         let failed = |error: io::Error| format!("cannot start {program}: {error}");
         let mut child =
             command(launch, options, resources).and_then(|mut command| command.spawn()).map_err(failed)?;
@@ -58,17 +72,18 @@ impl Process {
         let pid = pid.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
         let ended = watched(pid);
         let last_lines = LastLines::default();
-        let (woken, inspector) = Inspector::new();
+        let (reader, is_interrupted, trace) = TraceReader::new();
         let source = |is_error| Source { app: app.to_owned(), pid: number, is_error };
         let mut readers = Vec::new();
         if let Some(output) = child.stdout.take() {
-            readers.push(tokio::spawn(drain(output, source(false), shown.clone(), None, woken.clone())));
+            readers.push(tokio::spawn(drain(output, source(false), Arc::clone(events), None, None)));
         }
         if let Some(output) = child.stderr.take() {
             let last = Some(last_lines.clone());
-            readers.push(tokio::spawn(drain(output, source(true), shown.clone(), last, woken.clone())));
+            let drained = drain(output, source(true), Arc::clone(events), last, Some(reader));
+            readers.push(tokio::spawn(drained));
         }
-        Ok(Self { child, pid, ended, status: None, readers, last_lines, woken, inspector, has_inspector })
+        Ok(Self { child, pid, ended, status: None, readers, last_lines, is_interrupted, trace, node })
     }
 
     pub(super) fn pid(&self) -> u32 {
@@ -105,11 +120,22 @@ impl Process {
         self.ended().await
     }
 
+    /// Whether it prints its stack when it is interrupted.
+    pub(super) fn traces_interrupts(&self) -> bool {
+        self.node.is_some()
+    }
+
+    /// The version of its runtime, `node 20.20.2`, where that is Node.
+    pub(super) async fn node_version(&self) -> Option<String> {
+        let Node { program, account } = self.node.as_ref()?;
+        Some(reason::version(program, *account).await)
+    }
+
     /// Only the process itself, not its group.
-    pub(super) fn wake_inspector(&self) {
+    pub(super) fn interrupt(&self) {
         if self.status.is_none() {
-            self.woken.wakes();
-            let _ = kill_process(self.pid, Signal::USR1);
+            self.is_interrupted.store(true, Ordering::Relaxed);
+            let _ = kill_process(self.pid, Signal::INT);
         }
     }
 
@@ -156,7 +182,7 @@ impl Drop for Process {
     deprecated,
     reason = "its successor is unsafe to call; this one owns the descriptor and lends it to nobody"
 )]
-fn watched(pid: Pid) -> Option<AsyncFd<OwnedFd>> {
+pub(super) fn watched(pid: Pid) -> Option<AsyncFd<OwnedFd>> {
     AsyncFd::new(pidfd_open(pid, PidfdFlags::NONBLOCK).ok()?).ok()
 }
 

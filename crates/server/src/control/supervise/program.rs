@@ -16,6 +16,7 @@ use super::launch::{self, Doors};
 use super::messages::{Command, End, News, Task, Withdrawal, reports};
 use super::process::{Process, ended_within, explain};
 use super::unpacked::unpacked;
+use crate::control::loaded;
 use crate::limits::{
     ELSEWHERE_PROBE_PERIOD, HANDLER_CONCURRENCY, PROBE_DEADLINE, PROGRAM_PROBE_PERIOD,
     WORKER_DRAIN_LOOK_PERIOD, WORKER_EXIT_EXPLAINED_DEADLINE, WORKER_PING_PERIOD,
@@ -27,11 +28,14 @@ use crate::request::upstream::dial::connect_unix;
 pub(super) async fn live(mut task: Task) {
     let begun = unpacked(&mut task).await.and_then(|()| begin(&task).map_err(End::before_its_process));
     let end = match begun {
-        Ok((process, doors)) => {
+        Ok((process, doors, loaded)) => {
             let begun = Instant::now();
             let (surroundings, pid) = (Arc::clone(&task.surroundings), process.pid());
             surroundings.guard().inspect(|guard| guard.add(pid));
             task.tell(News::Started { pid }).await;
+            for news in loaded {
+                task.tell(News::Loaded(news)).await;
+            }
             let mut life = Life { process, begun, report: None, refused: None };
             let why = life.stages(&mut task, &doors).await.unwrap_or_else(|why| why);
             let end = life.end(&task, why).await;
@@ -44,13 +48,25 @@ pub(super) async fn live(mut task: Task) {
     task.tell(News::Ended(end)).await;
 }
 
-fn begin(task: &Task) -> Result<(Process, Doors), String> {
+fn begin(task: &Task) -> Result<(Process, Doors, [loaded::News; 2]), String> {
     let surroundings = &task.surroundings;
-    let (launch, doors) =
-        launch::program(&task.app, surroundings.folder()?, task.id.0, surroundings.packed())?;
-    let shown = surroundings.shown()?;
-    let process = Process::start(launch, &surroundings.options, &task.app.resources, &task.app.name, &shown)?;
-    Ok((process, doors))
+    let (launch, doors) = launch::program(
+        &task.app,
+        surroundings.folder()?,
+        task.id.0,
+        surroundings.packed(),
+        &surroundings.ports,
+    )?;
+    let named = loaded::News { files: launch.files(&task.app), ..loaded::News::default() };
+    let loaded = [named, loaded::News::of_folder(&task.app.directory)];
+    let process = Process::start(
+        launch,
+        &surroundings.options,
+        &task.app.resources,
+        &task.app.name,
+        &surroundings.events,
+    )?;
+    Ok((process, doors, loaded))
 }
 
 struct Life {
@@ -75,8 +91,9 @@ enum Why {
 impl Life {
     async fn stages(&mut self, task: &mut Task, doors: &Doors) -> Result<Why, Why> {
         let deadline = self.begun + task.app.start_timeout;
+        let pid = self.process.pid();
         let address = tokio::select! {
-            address = reachable(doors, &mut self.refused) => address,
+            address = reachable(doors, pid, &mut self.refused) => address,
             _ = self.process.ended() => return Err(Why::Exited),
             () = sleep_until(deadline) => return Err(Why::TooSlow),
             _ = task.command() => return Err(Why::Killed),
@@ -224,13 +241,16 @@ fn concurrency(app: &App) -> usize {
     app.concurrency.map_or(HANDLER_CONCURRENCY, |written| written as usize)
 }
 
-/// Whichever of the two answers first.
-async fn reachable(doors: &Doors, refused: &mut Option<String>) -> AppAddress {
-    let (unix, tcp) = (AppAddress::Unix(doors.socket.clone()), AppAddress::Tcp(doors.port));
+/// Whichever of the two answers first, the Unix socket where both do; a port only if the program itself listens there.
+async fn reachable(doors: &Doors, program: u32, refused: &mut Option<String>) -> AppAddress {
+    let (unix, tcp) = (AppAddress::Unix(doors.socket.clone()), AppAddress::Tcp(doors.port.address()));
     loop {
         for address in [&unix, &tcp] {
             match connects(address, doors.uid).await {
-                Ok(()) => return address.clone(),
+                Ok(()) => match (*address == tcp).then(|| doors.port.refusal(program)).flatten() {
+                    Some(reason) => *refused = Some(reason),
+                    None => return address.clone(),
+                },
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                     *refused = Some(error.to_string());
                 }

@@ -1,109 +1,40 @@
-//! Where a stuck worker stands: asks Node's inspector, which answers from a thread of its own.
+//! Where a stuck worker is: Node prints it to standard error when it gets SIGINT (`--trace-sigint`).
 //!
-//! Only ever asks a process that is killed right afterwards, so that no inspector stays open. Bounded by
+//! Only who may send the process signals can ask, and only the server reads the answer. Node notices the signal on a
+//! thread of its own and interrupts the code that runs; the process ends with that. Bounded by
 //! [`WORKER_STACK_DEADLINE`] whatever the process does.
 
-use std::collections::HashMap;
-use std::net::SocketAddr;
-
-use futures_util::{SinkExt, StreamExt};
-use serde_json::{Value, json};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
-use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
-use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use super::embedded::LIBRARY_FOLDER;
-use super::output::INSPECTOR_LINE;
 use super::process::Process;
-use crate::limits::{
-    WORKER_STACK_BYTES_MAX, WORKER_STACK_DEADLINE, WORKER_STACK_FRAMES_MAX, WORKER_STACK_SCRIPTS_MAX,
-};
+use crate::limits::{WORKER_STACK_DEADLINE, WORKER_STACK_FRAMES_MAX};
 
 /// Its stack, a line for each frame, or why there is none.
 pub(super) async fn of(process: &mut Process) -> String {
-    if !process.has_inspector {
+    if !process.traces_interrupts() {
         return "(only Node can be asked for the stack of a stuck process)".to_owned();
     }
-    match timeout(WORKER_STACK_DEADLINE, ask(process)).await {
-        Ok(Ok(stack)) => stack,
-        Ok(Err(reason)) => format!("(not found out: {reason})"),
-        Err(_) => "(not found out: it did not even answer its inspector; is it in native code?)".to_owned(),
-    }
-}
-
-async fn ask(process: &mut Process) -> Result<String, String> {
-    process.wake_inspector();
-    // An application may have woken it before; only loopback is asked in any case.
-    let url = loop {
-        let line = process.inspector.recv().await.ok_or("it has ended")?;
-        if let Some(url) = line.strip_prefix(INSPECTOR_LINE) {
-            break url.to_owned();
+    process.interrupt();
+    let mut frames = Vec::new();
+    let all = async {
+        while let Some(frame) = process.trace.recv().await.filter(|frame| !frame.is_empty()) {
+            frames.push(frame);
         }
     };
-    let failed = |error: &dyn std::fmt::Display| error.to_string();
-    let address = url.strip_prefix("ws://").and_then(|rest| rest.split('/').next()).unwrap_or_default();
-    let address: SocketAddr = address.parse().map_err(|error| failed(&error))?;
-    if !address.ip().is_loopback() {
-        return Err(format!("its inspector listens on {address}"));
+    let _ = timeout(WORKER_STACK_DEADLINE, all).await;
+    if frames.is_empty() {
+        return "(not found out: it did not even notice a signal; is it in native code?)".to_owned();
     }
-    let stream = TcpStream::connect(address).await.map_err(|error| failed(&error))?;
-    let mut bounds = WebSocketConfig::default();
-    bounds.max_message_size = Some(WORKER_STACK_BYTES_MAX);
-    bounds.max_frame_size = Some(WORKER_STACK_BYTES_MAX);
-    let (mut inspector, _) =
-        client_async_with_config(url, stream, Some(bounds)).await.map_err(|error| failed(&error))?;
-    for (id, method) in [(1, "Debugger.enable"), (2, "Debugger.pause")] {
-        let text = json!({ "id": id, "method": method }).to_string();
-        inspector.send(Message::text(text)).await.map_err(|error| failed(&error))?;
-    }
-    let frames = paused(&mut inspector).await?;
-    Ok(describe(&frames))
+    describe(&frames)
 }
 
-/// The frames, once it stands still. The scripts that they stand in are told before.
-async fn paused(inspector: &mut WebSocketStream<TcpStream>) -> Result<Vec<Value>, String> {
-    let mut scripts = HashMap::new();
-    while let Some(message) = inspector.next().await {
-        let message = message.map_err(|error| error.to_string())?;
-        let Ok(text) = message.to_text() else { continue };
-        let Ok(mut said) = serde_json::from_str::<Value>(text) else { continue };
-        match said.get("method").and_then(Value::as_str) {
-            Some("Debugger.scriptParsed") if scripts.len() < WORKER_STACK_SCRIPTS_MAX => {
-                let of = |name: &str| said.pointer(name).and_then(Value::as_str).map(str::to_owned);
-                scripts.extend(of("/params/scriptId").zip(of("/params/url")));
-            }
-            Some("Debugger.paused") => {
-                let frames = said.pointer_mut("/params/callFrames").map(Value::take);
-                let Some(Value::Array(mut frames)) = frames else { return Err("it names no frames".into()) };
-                frames.iter_mut().for_each(|frame| name_script(frame, &scripts));
-                return Ok(frames);
-            }
-            _ => {}
-        }
-    }
-    Err("its inspector closed".to_owned())
-}
-
-/// A frame names its script by number.
-fn name_script(frame: &mut Value, scripts: &HashMap<String, String>) {
-    let number = frame.pointer("/location/scriptId").and_then(Value::as_str);
-    if let Some(url) = number.and_then(|number| scripts.get(number)).cloned()
-        && let Some(frame) = frame.as_object_mut()
-    {
-        frame.insert("url".to_owned(), url.into());
-    }
-}
-
-fn describe(frames: &[Value]) -> String {
+fn describe(frames: &[String]) -> String {
     // How the worker's own library came to call the application helps nobody.
-    let is_library = |frame: &Value| {
-        frame.pointer("/url").and_then(Value::as_str).is_some_and(|url| url.contains(LIBRARY_FOLDER))
-    };
-    let own = frames.iter().position(is_library).filter(|own| *own > 0).unwrap_or(frames.len());
-    let frames = frames.get(..own).unwrap_or(frames);
-    let mut lines: Vec<String> = frames.iter().take(WORKER_STACK_FRAMES_MAX).map(frame).collect();
+    let own = frames.iter().position(|frame| frame.contains(LIBRARY_FOLDER)).filter(|own| *own > 0);
+    let frames = frames.get(..own.unwrap_or(frames.len())).unwrap_or(frames);
+    let shown = frames.iter().take(WORKER_STACK_FRAMES_MAX);
+    let mut lines: Vec<String> = shown.map(|frame| frame.trim().replace("file://", "")).collect();
     let more = frames.len().saturating_sub(lines.len());
     if more > 0 {
         lines.push(format!("and {more} more"));
@@ -111,42 +42,16 @@ fn describe(frames: &[Value]) -> String {
     lines.join("\n")
 }
 
-/// As Node itself writes a frame.
-fn frame(frame: &Value) -> String {
-    let text = |at: &str| frame.pointer(at).and_then(Value::as_str).unwrap_or_default();
-    // Both are counted from 0 there.
-    let number = |at: &str| frame.pointer(at).and_then(Value::as_u64).map_or(0, |number| number + 1);
-    let (url, line, column) =
-        (text("/url"), number("/location/lineNumber"), number("/location/columnNumber"));
-    let place = url.strip_prefix("file://").unwrap_or(url);
-    let place = if place.is_empty() { "<unknown>" } else { place };
-    match text("/functionName") {
-        "" => format!("at {place}:{line}:{column}"),
-        name => format!("at {name} ({place}:{line}:{column})"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_stack_is_written_as_node_writes_it() {
-        let frames = [
-            json!({"functionName": "spin", "url": "file:///srv/api.mjs", "location": {"lineNumber": 4, "columnNumber": 9}}),
-            json!({"functionName": "", "url": "node:internal/timers", "location": {"lineNumber": 0, "columnNumber": 0}}),
-            json!({"unexpected": true}),
-        ];
-        assert_eq!(
-            describe(&frames),
-            "at spin (/srv/api.mjs:5:10)\nat node:internal/timers:1:1\nat <unknown>:0:0"
-        );
-        let library =
-            json!({"functionName": "feed", "url": format!("file:///tmp/{LIBRARY_FOLDER}0-1/wire.mjs")});
-        let own = describe(&[frames[0].clone(), library.clone(), frames[0].clone()]);
-        assert_eq!(own, "at spin (/srv/api.mjs:5:10)");
-        assert!(describe(&[library, frames[0].clone()]).contains("wire.mjs"));
-        let many = vec![frames[0].clone(); WORKER_STACK_FRAMES_MAX + 3];
-        assert!(describe(&many).ends_with("\nand 3 more"));
+    fn a_stack_is_that_of_the_application() {
+        let spin = "    at spin (file:///srv/api.mjs:5:10)".to_owned();
+        let library = format!("    at feed (file:///tmp/{LIBRARY_FOLDER}0-1/wire.mjs:1:1)");
+        assert_eq!(describe(&[spin.clone(), library.clone(), spin.clone()]), "at spin (/srv/api.mjs:5:10)");
+        assert!(describe(&[library, spin.clone()]).contains("wire.mjs"));
+        assert!(describe(&vec![spin; WORKER_STACK_FRAMES_MAX + 3]).ends_with("\nand 3 more"));
     }
 }

@@ -1,4 +1,5 @@
-//! What servers that were killed left in the places for private folders is removed by the next one.
+//! What servers that were killed left in the places for private folders is removed by the next one, and the processes
+//! that they left are ended.
 //!
 //! Removes only folders of our own user whose name is ours and whose lock nobody holds: every server holds a
 //! lock on the folders that it uses, which ends with it however it ends, in whichever container it runs. Never
@@ -12,6 +13,7 @@ use rustix::process::{Pid, test_kill_process};
 
 use super::embedded::{LIBRARY_FOLDER, library_name};
 use super::folder::{APPS_FOLDER, is_ours, keeps_what_is_ours, own_user, places};
+use super::leftovers::Invocation;
 use crate::limits::{LIBRARY_KEPT_FOR, SWEPT_ENTRIES_MAX};
 
 /// Looks through all places. What cannot be removed is left for another time.
@@ -25,6 +27,9 @@ fn sweep_in(base: &Path) {
     let Ok(entries) = std::fs::read_dir(base) else { return };
     for entry in entries.take(SWEPT_ENTRIES_MAX).flatten() {
         if is_left_behind(&entry) && is_ours(&entry.path(), true) && nobody_holds(&entry.path()) {
+            if let Some(invocation) = Invocation::read(&entry.path()) {
+                invocation.end_processes();
+            }
             let _ = std::fs::remove_dir_all(entry.path());
         }
     }

@@ -3,6 +3,7 @@
 //! Owns one thread at a time that unpacks, with little priority: pages are answered meanwhile. A failure is that of the
 //! application's start, and is tried again with its next one.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -12,7 +13,7 @@ use tokio::sync::oneshot;
 use super::account;
 use super::messages::{Command, End, Task};
 use super::{Event, Surroundings};
-use crate::control::packed::{Packed, Unpacked};
+use crate::control::packed::{Earlier, Packed, Unpacked};
 
 /// What is unpacked.
 pub(super) struct Unpacking {
@@ -84,7 +85,7 @@ async fn lies_there(surroundings: &Arc<Surroundings>, unpacking: &Unpacking) -> 
     }
     let was_there = done.take().is_some();
     let unpacked = on_a_thread(Arc::clone(surroundings)).await?;
-    if was_there && unpacked.written > 0 && unpacked.changed.is_none() {
+    if was_there && unpacked.written > 0 && unpacked.aside.is_none() {
         let message = format!("{} was removed: everything was unpacked anew", folder.display());
         surroundings.say(Event::Warning { message });
     }
@@ -109,7 +110,9 @@ async fn on_a_thread(surroundings: Arc<Surroundings>) -> Result<Unpacked, String
             tell(&surroundings, unpacked, begun);
         }
         let _ = sender.send(unpacked);
-        unpacking.packed.sweep();
+        for earlier in unpacking.packed.sweep() {
+            surroundings.say(Event::Warning { message: of_earlier(&earlier) });
+        }
         drop(turn);
     };
     let started = std::thread::Builder::new().name("unpack".into()).spawn(run);
@@ -121,12 +124,58 @@ async fn on_a_thread(surroundings: Arc<Surroundings>) -> Result<Unpacked, String
 
 fn tell(surroundings: &Surroundings, unpacked: &Unpacked, begun: Instant) {
     let Some(unpacking) = &surroundings.unpacking else { return };
-    if let Some(what) = &unpacked.changed {
-        let message = format!("{what} is not what was unpacked there: everything was unpacked anew");
+    let folder = unpacking.packed.folder.path();
+    for message in warnings(folder, unpacked) {
         surroundings.say(Event::Warning { message });
     }
     if unpacked.written > 0 {
-        let folder = unpacking.packed.folder.path().to_path_buf();
+        let folder = folder.to_path_buf();
         surroundings.say(Event::Unpacked { folder, files: unpacked.written, took: begun.elapsed() });
     }
+}
+
+/// What is not as it was unpacked, with what to do about it.
+fn warnings(folder: &Path, unpacked: &Unpacked) -> Vec<String> {
+    let Unpacked { kept, repaired, aside, .. } = unpacked;
+    let folder = folder.display();
+    let mut all = Vec::new();
+    if let Some(aside) = aside {
+        all.push(format!(
+            "{folder} did not belong to this user alone: it is kept as {}, and the pack was unpacked anew; move what an \
+             application wrote there, then remove it",
+            aside.display()
+        ));
+    }
+    if kept.count > 0 {
+        all.push(format!(
+            "{folder} holds files that the application changed or added: {}; they are kept, but the next version of the \
+             pack is unpacked elsewhere and does not see them: {DATA_ADVICE}",
+            kept.text()
+        ));
+    }
+    if repaired.aside.count > 0 {
+        all.push(format!(
+            "{folder} held code that is not what was packed: the packed files are back, and the changed ones are kept as {}",
+            repaired.aside.text()
+        ));
+    }
+    if repaired.missing.count > 0 {
+        all.push(format!(
+            "{folder} lacked files that were unpacked there; they are back: {}",
+            repaired.missing.text()
+        ));
+    }
+    all
+}
+
+/// What to do with what an application writes.
+const DATA_ADVICE: &str = "move them to the data directory and let the application write there (`data NAME` in its block sets APP_DATA_DIR)";
+
+fn of_earlier(earlier: &Earlier) -> String {
+    let folder = earlier.folder.display();
+    let files = if earlier.files.count > 0 { format!(": {}", earlier.files.text()) } else { String::new() };
+    format!(
+        "the folder of an earlier version, {folder}, holds files that the application changed or added{files}; it stays \
+         until it is removed by hand: {DATA_ADVICE}"
+    )
 }

@@ -154,7 +154,14 @@ impl<'a> Request<'a> {
             length => BodyLength::Known(length as u64),
         };
         let (fields, target) = (self.fields(), self.target.as_bytes());
-        let ask = AskHead { method: self.method.as_bytes(), target, fields: &fields, body, upgrade: false };
+        let ask = AskHead {
+            method: self.method.as_bytes(),
+            target,
+            fields: &fields,
+            body,
+            upgrade: false,
+            trailers: false,
+        };
         let written = codec.write_request_head(&mut output, ask);
         written.map_err(|refusal| format!("it cannot be asked for {}: {refusal:?}", self.target))?;
         if !self.body.is_empty() {

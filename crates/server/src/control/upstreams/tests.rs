@@ -49,6 +49,7 @@ fn checked(proxies: &[checked::Proxy]) -> Checked {
         auto_https: false,
         http_port: 80,
         https_port: 443,
+        data_directory: None,
     };
     Checked { global, listeners: Vec::new(), sites: sites.collect() }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use onehop_config::checked::limit::{Bound, Limit, Priority};
 use tokio::sync::oneshot;
 
-use super::adaptive::{Adaptive, Crowd, EventLoop};
+use super::adaptive::{Adaptive, Crowd};
 use super::drain::Drain;
 use super::queue::{Queue, Room, Sender, Ticket};
 use super::refusal::Cause;
@@ -76,6 +76,13 @@ pub(crate) struct Waiting<'g> {
     is_over: bool,
 }
 
+/// The place of a waiting request in a gate's queue.
+#[derive(Clone, Copy)]
+pub(crate) struct Ticketed<'g> {
+    gate: &'g Gate,
+    ticket: Ticket,
+}
+
 impl Gate {
     /// Nobody is in.
     pub fn new(limit: Arc<Limit>) -> Arc<Self> {
@@ -97,13 +104,13 @@ impl Gate {
         })
     }
 
-    /// Lets one more in where there is room and nobody waits. `event_loop` is that of whoever answers, asked where it
-    /// matters.
+    /// Lets one more in where there is room and nobody waits. `lag` is how late the event loop is of the worker that would
+    /// answer, asked where it matters.
     pub(crate) fn enter(
         &self,
         priority: Priority,
         now: Instant,
-        event_loop: impl FnOnce() -> EventLoop,
+        lag: impl FnOnce() -> Option<Duration>,
     ) -> Entry<'_> {
         // Those who find it full do not write what those who leave need.
         if self.queued.load(Ordering::SeqCst) == 0 && self.in_flight() < self.bound() {
@@ -116,7 +123,7 @@ impl Gate {
             self.let_in(now);
         }
         if let Ceiling::Adaptive(adaptive) = &self.bound {
-            adaptive.is_met(now, self.in_flight(), event_loop);
+            adaptive.is_met(now, self.in_flight(), lag);
         }
         if self.limit.queue == 0 { Entry::Shed(Cause::InFlight) } else { self.wait(priority, now) }
     }
@@ -137,6 +144,11 @@ impl Gate {
         }
     }
 
+    /// One who left because of a slow client goes on. It is not asked whether there is room: those who come are.
+    pub(crate) fn come_back(&self) {
+        self.count.0.fetch_add(1, Ordering::SeqCst);
+    }
+
     /// Whether it is of use to know how long answers take.
     pub(crate) fn is_adaptive(&self) -> bool {
         matches!(self.bound, Ceiling::Adaptive(_))
@@ -151,11 +163,12 @@ impl Gate {
         took: Duration,
         crowd: Option<u32>,
         was_dropped: bool,
+        lag: impl FnOnce() -> Option<Duration>,
     ) {
         let Ceiling::Adaptive(adaptive) = &self.bound else { return };
         let in_flight = self.in_flight();
         let crowd = Crowd { then: crowd.unwrap_or(in_flight), now: in_flight };
-        adaptive.sample_at(now, core, took, crowd, was_dropped);
+        adaptive.sample(now, core, took, crowd, was_dropped, lag);
         // There may be more room now, for more than the one place that becomes free.
         if self.queued.load(Ordering::SeqCst) > 0 {
             self.let_in(now);
@@ -214,9 +227,9 @@ impl Gate {
     }
 
     /// One who waits looks.
-    fn look(&self, now: Instant, event_loop: impl FnOnce() -> EventLoop) {
+    fn look(&self, now: Instant, lag: impl FnOnce() -> Option<Duration>) {
         if let Ceiling::Adaptive(adaptive) = &self.bound {
-            adaptive.is_met(now, self.in_flight(), event_loop);
+            adaptive.is_met(now, self.in_flight(), lag);
         }
         self.let_in(now);
     }
@@ -233,7 +246,8 @@ impl Gate {
             let stale = queue.take_stale(now);
             let (has_room, outranked) = match queue.make_room(priority, now) {
                 Room::Free => (true, None),
-                Room::InsteadOf(outranked) => (true, Some(outranked)),
+                Room::InsteadOf(outranked) => (true, Some((outranked, Cause::Outranked))),
+                Room::InsteadOfHalfClosed(waiter) => (true, Some((waiter, Cause::QueueFull))),
                 Room::None => (false, None),
             };
             let entry = if has_room {
@@ -248,7 +262,9 @@ impl Gate {
             (entry, stale, outranked)
         };
         tell(stale, Cause::QueueAge);
-        tell(outranked, Cause::Outranked);
+        if let Some((waiter, cause)) = outranked {
+            tell([waiter], cause);
+        }
         // A place may have become free before anybody could see that somebody waits.
         if self.in_flight() < self.bound() {
             self.let_in(now);
@@ -299,9 +315,20 @@ impl Gate {
     }
 }
 
-impl Waiting<'_> {
-    /// Ends when there is a word, or the time to wait is over. `event_loop` is that of whoever answers.
-    pub(super) async fn over(&mut self, event_loop: impl Fn(Instant) -> EventLoop) -> Result<(), Cause> {
+impl Ticketed<'_> {
+    /// Its client has closed its sending side, and may have left: under overload it is the first to be refused.
+    pub(crate) fn half_closed(self) {
+        self.gate.lock_queue().half_closed(self.ticket);
+    }
+}
+
+impl<'g> Waiting<'g> {
+    pub(super) fn ticketed(&self) -> Ticketed<'g> {
+        Ticketed { gate: self.gate, ticket: self.ticket }
+    }
+
+    /// Ends when there is a word, or the time to wait is over. `lag` is that of the worker that would answer.
+    pub(super) async fn over(&mut self, lag: impl Fn(Instant) -> Option<Duration>) -> Result<(), Cause> {
         let word = loop {
             let look_by = self.gate.look_by().map_or(self.until, |look_by| look_by.min(self.until));
             match tokio::time::timeout_at(look_by.into(), &mut self.from).await {
@@ -312,7 +339,7 @@ impl Waiting<'_> {
                 Err(_) if look_by == self.until => break self.give_up(),
                 Err(_) => {
                     let now = Instant::now();
-                    self.gate.look(now, || event_loop(now));
+                    self.gate.look(now, || lag(now));
                 }
             }
         };

@@ -17,24 +17,20 @@ mod queue;
 pub mod rate;
 pub mod refusal;
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use onehop_config::checked::limit::{Limit, Priority};
+use tokio::sync::oneshot;
 
 use super::handle::Ended;
-use super::handle::app::pool::{Pool, Wish};
+use super::handle::app::pool::{self, Choice, Pool, Wish};
 use super::rescue::Fault;
-use crate::limits::SITE_LIMITS_MAX;
-use adaptive::EventLoop;
-use gate::{Entry, Gate, Waiting};
+use crate::limits::{APP_RETRY_AFTER_SECONDS, SITE_LIMITS_MAX};
+use gate::{Entry, Gate, Ticketed, Waiting};
 
 /// The bit of the callee's own gate, which comes last.
 const OWN: u32 = SITE_LIMITS_MAX as u32;
-
-/// An event loop that is not later than this has time for others: one turn of 50 ms is a handler that computes.
-const LAG_ON_TIME: Duration = Duration::from_millis(50);
 
 /// The gates of one site, in the order in which requests pass them.
 #[derive(Default)]
@@ -59,7 +55,7 @@ pub struct Gathered {
 pub(crate) struct Way<'g> {
     gates: &'g [Arc<Gate>],
     /// Who is called, if that is an application.
-    pool: Option<&'g Pool>,
+    pool: Option<&'g Arc<Pool>>,
     wanted: u64,
     priority: Priority,
     /// The worker to which it goes, as far as that matters.
@@ -72,6 +68,8 @@ pub(crate) struct Pass<'g> {
     /// Those that it is in; as bits of its way.
     held: u64,
     core: usize,
+    /// Those that it has left for as long as its client keeps it waiting.
+    paused: u64,
     /// Since when it is in all of them; `None` too once it is known how long its answer took.
     since: Option<Instant>,
     /// How many were then in the innermost gate that finds its bound out; 0 where none does.
@@ -92,7 +90,15 @@ pub(crate) enum Entrance<'g> {
 pub(crate) struct Later<'g> {
     pass: Pass<'g>,
     number: u32,
-    waiting: Waiting<'g>,
+    waiting: Wait<'g>,
+}
+
+/// What it waits for.
+enum Wait<'g> {
+    /// For room in the gate.
+    Room(Waiting<'g>),
+    /// For a worker, in the application's own queue: without one there is nobody from whom a bound could be learned.
+    Worker(&'g Arc<Pool>, oneshot::Receiver<pool::Grant>, pool::Ticket),
 }
 
 impl Gates {
@@ -118,12 +124,11 @@ impl Gathered {
 
 impl<'g> Way<'g> {
     /// The way of a request of this site (none: no gate), up to an application or to somebody else.
-    pub(crate) fn new(site: Option<&'g Gates>, gathered: Gathered, pool: Option<&'g Pool>) -> Self {
+    pub(crate) fn new(site: Option<&'g Gates>, gathered: Gathered, pool: Option<&'g Arc<Pool>>) -> Self {
         let (gates, always) = site.map_or((&[][..], 0), |site| (&*site.all, site.always));
-        // Where no worker serves yet there is nobody whose bound could be found out, and it is the application's queue
-        // that waits for one. A bound that the file names always holds.
+        // While an application fails its own answer is due, not a place. A bound that the file names always holds.
         let has_own = pool.is_some_and(|pool| {
-            pool.gate.as_ref().is_some_and(|gate| !gate.is_adaptive() || pool.has_workers())
+            pool.gate.as_ref().is_some_and(|gate| !gate.is_adaptive() || pool.failing().is_none())
         });
         let wanted = gathered.gates | always | (u64::from(has_own) << OWN);
         Self { gates, pool, wanted, priority: gathered.priority, wish: Wish::Any }
@@ -131,12 +136,19 @@ impl<'g> Way<'g> {
 
     /// The same for a request that goes to one worker: that one's lag counts. Asked only where some lag does.
     pub(crate) fn wishing(self, site: Option<&Gates>, wish: impl FnOnce(&Pool) -> Wish) -> Self {
-        let of_pool = |pool: &&Pool| {
+        let of_pool = |pool: &&Arc<Pool>| {
             let own = pool.gate.as_ref().is_some_and(|gate| gate.limit.lag.is_some());
             pool.sticky.is_some() && (own || site.is_some_and(|site| site.asks_for_lag))
         };
-        let wish = self.pool.filter(of_pool).map_or(Wish::Any, wish);
+        let wish = self.pool.filter(of_pool).map_or(Wish::Any, |pool| wish(pool));
         Self { wish, ..self }
+    }
+
+    /// How many requests its narrowest gate lets in, where one does not let in all.
+    pub(crate) fn places(&self) -> Option<u64> {
+        let gates = (0..=OWN).filter(|number| self.wanted & (1 << number) != 0);
+        let bounds = gates.filter_map(|number| self.gate(number)).map(|gate| gate.bound());
+        bounds.filter(|bound| *bound < u32::MAX).min().map(u64::from)
     }
 
     fn gate(&self, number: u32) -> Option<&'g Arc<Gate>> {
@@ -153,25 +165,40 @@ impl<'g> Way<'g> {
         lag > max && lag::refuses(lag, max, fastrand::f64())
     }
 
-    /// How those who would answer are doing.
-    fn event_loop(&self, now: Instant) -> EventLoop {
-        let lag = self.pool.map(|pool| pool.lag(now, self.wish)).unwrap_or_default();
-        // No lag at all means that nobody tells it.
-        if !lag.is_zero() && lag <= LAG_ON_TIME { EventLoop::OnTime } else { EventLoop::Unknown }
+    /// Where no worker serves yet the application's queue waits for one, however long its own queue and wait are: what
+    /// comes during a start meets the adaptive bound when it is over, and not all at once the first worker.
+    fn wait_for_worker(&self, number: u32, gate: &Gate) -> Option<Result<Wait<'g>, Fault>> {
+        let pool = self.pool.filter(|pool| number == OWN && gate.is_adaptive() && !pool.has_workers())?;
+        match pool.choose(0, None, Wish::Any) {
+            // It has come in this moment.
+            Choice::Now(worker) => {
+                pool.give_back(&worker);
+                None
+            }
+            Choice::Failing(_) => None,
+            Choice::Later(grant, ticket) => Some(Ok(Wait::Worker(pool, grant, ticket))),
+            Choice::QueueFull => Some(Err(Fault::AppQueueFull { retry_after: APP_RETRY_AFTER_SECONDS })),
+        }
+    }
+
+    /// How late the event loop of the worker that would answer was at its last report, or is at least; `None` where no
+    /// worker reports that.
+    fn reported_lag(&self, now: Instant) -> Option<Duration> {
+        self.pool?.reported_lag(now, self.wish)
     }
 }
 
 impl<'g> Pass<'g> {
     /// Lets a request in, if that is possible now.
     pub(crate) fn ask(way: Way<'g>, core: usize, now: Instant) -> Entrance<'g> {
-        Self { way, held: 0, core, since: None, crowd: 0 }.go_on(now)
+        Self { way, held: 0, paused: 0, core, since: None, crowd: 0 }.go_on(now)
     }
 
     /// A place behind nothing.
     pub(crate) fn nowhere() -> Self {
         let (priority, wish) = (Priority::Normal, Wish::Any);
         let way = Way { gates: &[], pool: None, wanted: 0, priority, wish };
-        Self { way, held: 0, core: 0, since: None, crowd: 0 }
+        Self { way, held: 0, paused: 0, core: 0, since: None, crowd: 0 }
     }
 
     /// The request's way was longer than it had seemed; it keeps what it is in.
@@ -183,6 +210,36 @@ impl<'g> Pass<'g> {
     /// How long the answer takes is its client's doing, and says nothing of those who answer.
     pub(crate) fn forget_time(&mut self) {
         self.since = None;
+    }
+
+    /// Whether others could have its turn.
+    pub(crate) fn holds_any(&self) -> bool {
+        self.held != 0
+    }
+
+    /// The request has to wait for its client, and others have their turn meanwhile.
+    pub(crate) fn pause(&mut self) {
+        self.paused = self.held;
+        self.leave();
+    }
+
+    /// Its client goes on.
+    pub(crate) fn resume(&mut self) {
+        self.held = std::mem::take(&mut self.paused);
+        for gate in self.behind() {
+            gate.come_back();
+        }
+    }
+
+    /// It waits for its client before it is let in: it was never in.
+    fn undo(mut self, now: Instant) -> Way<'g> {
+        let held = std::mem::take(&mut self.held);
+        for number in (0..=OWN).filter(|number| held & (1 << number) != 0) {
+            if let Some(gate) = self.way.gate(number) {
+                gate.give_back(now);
+            }
+        }
+        self.way
     }
 
     /// The answer's head is there. Those that may last for ever make room for others.
@@ -218,14 +275,21 @@ impl<'g> Pass<'g> {
                 self.crowd = self.behind().find(|gate| gate.is_adaptive()).map_or(0, |gate| gate.in_flight());
                 return Entrance::In(self);
             };
+            if let Some(waiting) = self.way.wait_for_worker(number, gate) {
+                self.give_back_before(number, now);
+                return match waiting {
+                    Ok(waiting) => Entrance::Later(Later { pass: self, number, waiting }),
+                    Err(fault) => Entrance::Shed(fault),
+                };
+            }
             if self.way.is_late(&gate.limit, now) {
                 return Entrance::Shed(gate.refuse(refusal::Cause::Lag, now));
             }
-            match gate.enter(self.way.priority, now, || self.way.event_loop(now)) {
+            match gate.enter(self.way.priority, now, || self.way.reported_lag(now)) {
                 Entry::In => self.held |= 1 << number,
                 Entry::Wait(waiting) => {
                     self.give_back_before(number, now);
-                    return Entrance::Later(Later { pass: self, number, waiting });
+                    return Entrance::Later(Later { pass: self, number, waiting: Wait::Room(waiting) });
                 }
                 Entry::Shed(cause) => return Entrance::Shed(gate.refuse(cause, now)),
             }
@@ -237,7 +301,9 @@ impl<'g> Pass<'g> {
         let (mut now, mut crowd) = (None, Some(self.crowd));
         for gate in self.behind().filter(|gate| gate.is_adaptive()) {
             let now = *now.get_or_insert_with(Instant::now);
-            gate.sample(now, self.core, now.saturating_duration_since(since), crowd.take(), was_dropped);
+            let took = now.saturating_duration_since(since);
+            let lag = || self.way.reported_lag(now);
+            gate.sample(now, self.core, took, crowd.take(), was_dropped, lag);
         }
     }
 
@@ -277,23 +343,86 @@ impl Drop for Pass<'_> {
     }
 }
 
+/// The place of a waiting request in one of the queues.
+#[derive(Clone, Copy)]
+pub(crate) enum Waits<'g> {
+    InGate(Ticketed<'g>),
+    InPool(&'g Pool, pool::Ticket),
+}
+
+impl Waits<'_> {
+    /// Its client has closed its sending side, and may have left: under overload it is the first to be refused.
+    pub(crate) fn half_closed(self) {
+        match self {
+            Waits::InGate(ticketed) => ticketed.half_closed(),
+            Waits::InPool(pool, ticket) => pool.half_closed(ticket),
+        }
+    }
+}
+
+impl<'g> Wait<'g> {
+    fn place(&self) -> Waits<'g> {
+        match self {
+            Wait::Room(waiting) => Waits::InGate(waiting.ticketed()),
+            Wait::Worker(pool, _, ticket) => Waits::InPool(pool, *ticket),
+        }
+    }
+
+    /// Waits; the bits of the gates that the request is in then.
+    async fn over(self, number: u32, way: &Way<'_>) -> Result<u64, Fault> {
+        match self {
+            Wait::Room(mut waiting) => match waiting.over(|now| way.reported_lag(now)).await {
+                Ok(()) => Ok(1 << number),
+                Err(cause) => Err(waiting.gate.refuse(cause, Instant::now())),
+            },
+            // The place that comes is given back: it is taken behind the gate.
+            Wait::Worker(pool, grant, _) => match tokio::time::timeout(pool.app.queue_wait, grant).await {
+                Ok(Ok(_)) => Ok(0),
+                Ok(Err(_)) => {
+                    let retry_after = pool.failing().unwrap_or(APP_RETRY_AFTER_SECONDS);
+                    Err(Fault::AppFailing { retry_after })
+                }
+                Err(_) => Err(Fault::AppQueueTimeout { retry_after: APP_RETRY_AFTER_SECONDS }),
+            },
+        }
+    }
+}
+
+impl<'g> Entrance<'g> {
+    /// How many requests the narrowest gate of its way lets in, where one does not let in all.
+    pub(crate) fn places(&self) -> Option<u64> {
+        match self {
+            Self::In(pass) => pass.way.places(),
+            Self::Later(later) => later.pass.way.places(),
+            Self::Shed(_) => None,
+        }
+    }
+
+    /// The way of one that has to wait for its client first; the error of one that is not let in.
+    pub(crate) fn undo(self, now: Instant) -> Result<Way<'g>, Fault> {
+        match self {
+            Self::In(pass) => Ok(pass.undo(now)),
+            Self::Later(later) => Ok(later.pass.undo(now)),
+            Self::Shed(fault) => Err(fault),
+        }
+    }
+}
+
 impl<'g> Later<'g> {
-    /// Waits until the request is in, or it is known that it will not be; `gone` ends when its client has.
-    pub(crate) async fn over(self, mut gone: Pin<&mut impl Future<Output = ()>>) -> Result<Pass<'g>, Fault> {
+    /// Waits until the request is in, or it is known that it will not be. `gone` is called at each gate: it ends when the
+    /// client has gone, and calls what it is given when the client has closed its sending side.
+    pub(crate) async fn over(self, mut gone: impl AsyncFnMut(Waits<'g>)) -> Result<Pass<'g>, Fault> {
         let mut later = self;
         loop {
-            let Later { mut pass, number, mut waiting } = later;
-            let word = tokio::select! {
+            let Later { mut pass, number, waiting } = later;
+            let (way, place) = (pass.way, waiting.place());
+            let held = tokio::select! {
                 biased;
-                word = waiting.over(|now| pass.way.event_loop(now)) => word,
-                () = gone.as_mut() => return Err(Fault::ClientGone),
+                held = waiting.over(number, &way) => held?,
+                () = gone(place) => return Err(Fault::ClientGone),
             };
-            let now = Instant::now();
-            if let Err(cause) = word {
-                return Err(waiting.gate.refuse(cause, now));
-            }
-            pass.held |= 1 << number;
-            later = match pass.go_on(now) {
+            pass.held |= held;
+            later = match pass.go_on(Instant::now()) {
                 Entrance::In(pass) => return Ok(pass),
                 Entrance::Later(later) => later,
                 Entrance::Shed(fault) => return Err(fault),

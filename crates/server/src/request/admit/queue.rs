@@ -10,7 +10,7 @@
 //!
 //! Knows who waits and in which order; not who has room. The time is an argument.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 
 use onehop_config::checked::limit::Priority;
@@ -66,6 +66,8 @@ pub(super) enum Room {
     Free,
     /// There is, once this one, who is of a lower priority, is told. He is out of the queue.
     InsteadOf(Sender),
+    /// The same of one whose client has closed its sending side.
+    InsteadOfHalfClosed(Sender),
     /// There is none.
     None,
 }
@@ -88,6 +90,8 @@ struct Ages {
 struct Class {
     /// By number, so the first one has waited for the longest time.
     waiting: BTreeMap<u64, Waiter>,
+    /// The numbers of those among them whose clients have closed their sending sides.
+    half_closed: BTreeSet<u64>,
     health: Health,
     /// How many were let in since it was empty, …
     taken: u64,
@@ -138,23 +142,32 @@ impl Queue {
         self.classes.iter().skip(priority as usize).any(|class| !class.waiting.is_empty())
     }
 
-    /// Whether a newcomer may wait. In a queue that is full, the newest of the lowest priority makes room for a
-    /// higher one: he has waited for the shortest time. Of a class no more wait than are let in before they are too
+    /// Whether a newcomer may wait. In a queue that is full, one of no higher priority makes room whose client has closed
+    /// its sending side and may have left; else the newest of the lowest priority for a higher one: he has waited for the
+    /// shortest time. Of a class no more wait than are let in before they are too
     /// old: who would wait for nothing is told so at once.
     pub(super) fn make_room(&mut self, priority: Priority, now: Instant) -> Room {
         let ages = self.ages;
-        if self.classes.get_mut(priority as usize).is_some_and(|class| class.is_full(now, ages)) {
-            return Room::None;
-        }
-        if self.length < self.length_max {
+        let own = priority as usize;
+        let is_class_full = self.classes.get_mut(own).is_some_and(|class| class.is_full(now, ages));
+        if !is_class_full && self.length < self.length_max {
             return Room::Free;
         }
-        let lower = self.classes.iter_mut().take(priority as usize);
-        let Some(outranked) = lower.flat_map(|class| class.waiting.pop_last()).next() else {
+        let lowest = if is_class_full { own } else { 0 };
+        let mut candidates = self.classes.iter_mut().take(own + 1).skip(lowest);
+        if let Some(waiter) = candidates.find_map(Class::take_half_closed) {
+            self.length -= 1;
+            return Room::InsteadOfHalfClosed(waiter.to);
+        }
+        if is_class_full {
+            return Room::None;
+        }
+        let mut lower = self.classes.iter_mut().take(own);
+        let Some(outranked) = lower.find_map(|class| class.take_out(BTreeMap::pop_last)) else {
             return Room::None;
         };
         self.length -= 1;
-        Room::InsteadOf(outranked.1.to)
+        Room::InsteadOf(outranked.to)
     }
 
     /// One more. There must be room.
@@ -182,18 +195,30 @@ impl Queue {
         Some(waiter.to)
     }
 
-    /// Takes out some of those who have waited for too long in a class that stands. Its newest stays, however old: what stands
+    /// The client of one who waits has closed its sending side.
+    pub(super) fn half_closed(&mut self, ticket: Ticket) {
+        if let Some(class) = self.classes.get_mut(ticket.priority as usize)
+            && class.waiting.contains_key(&ticket.number)
+        {
+            class.half_closed.insert(ticket.number);
+        }
+    }
+
+    /// Takes out some of those who have waited for too long in a class that stands, and first those whose clients have
+    /// closed their sending sides. Its newest stays, however old: what stands
     /// is not to become a gap (RFC 8289 section 4.2 never drops the last one either).
     pub(super) fn take_stale(&mut self, now: Instant) -> Vec<Sender> {
         let mut stale = Vec::new();
         for class in &mut self.classes {
             class.observe(now, self.ages);
-            while class.health == Health::Standing
-                && stale.len() < STALE_AT_ONCE
-                && class.waiting.len() > 1
-                && class.age(now).is_some_and(|age| age > self.ages.target)
-            {
-                stale.extend(class.waiting.pop_first().map(|(_, waiter)| waiter.to));
+            while class.health == Health::Standing && stale.len() < STALE_AT_ONCE && class.waiting.len() > 1 {
+                let is_old = class.age(now).is_some_and(|age| age > self.ages.target);
+                let taken = match class.take_half_closed() {
+                    None if is_old => class.take_out(BTreeMap::pop_first),
+                    taken => taken,
+                };
+                let Some(waiter) = taken else { break };
+                stale.push(waiter.to);
                 class.refused = Some(now);
             }
         }
@@ -204,7 +229,8 @@ impl Queue {
     /// One who waits no more; `false` where he had been taken out already.
     pub(super) fn remove(&mut self, ticket: Ticket) -> bool {
         let class = self.classes.get_mut(ticket.priority as usize);
-        let was_there = class.is_some_and(|class| class.waiting.remove(&ticket.number).is_some());
+        let taken = class.and_then(|class| class.take_out(|waiting| waiting.remove_entry(&ticket.number)));
+        let was_there = taken.is_some();
         self.length -= usize::from(was_there);
         was_there
     }
@@ -217,11 +243,27 @@ impl Class {
         Some(now.saturating_duration_since(first.since))
     }
 
+    /// Takes out the one that `pop` takes.
+    fn take_out(
+        &mut self,
+        pop: impl FnOnce(&mut BTreeMap<u64, Waiter>) -> Option<(u64, Waiter)>,
+    ) -> Option<Waiter> {
+        let (number, waiter) = pop(&mut self.waiting)?;
+        self.half_closed.remove(&number);
+        Some(waiter)
+    }
+
+    /// Takes out the oldest one whose client has closed its sending side.
+    fn take_half_closed(&mut self) -> Option<Waiter> {
+        let number = self.half_closed.pop_first()?;
+        self.waiting.remove(&number)
+    }
+
     /// Takes out who is let in next.
     fn take(&mut self, now: Instant) -> Option<Waiter> {
-        let (_, waiter) = match self.health {
-            Health::Standing => self.waiting.pop_last(),
-            Health::Emptied | Health::Late { .. } => self.waiting.pop_first(),
+        let waiter = match self.health {
+            Health::Standing => self.take_out(BTreeMap::pop_last),
+            Health::Emptied | Health::Late { .. } => self.take_out(BTreeMap::pop_first),
         }?;
         self.taken += 1;
         if self.marks.back().is_none_or(|mark| now.saturating_duration_since(mark.0) >= PACE_MARK_PERIOD) {

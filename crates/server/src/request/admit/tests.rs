@@ -81,7 +81,7 @@ fn who_waits_before_an_inner_gate_takes_no_place_of_the_outer_ones() {
     let Entrance::Later(later) = ask(&gates, &[1, 2]) else { panic!("there was room") };
     assert_eq!(in_flight(&all), [1, 1, 1]);
     assert_eq!(all[0].entered(), 1, "he was never in");
-    let gone = block_on(later.over(pin!(std::future::ready(()))));
+    let gone = block_on(later.over(async |_| {}));
     assert_eq!(gone.err(), Some(Fault::ClientGone));
     assert_eq!((in_flight(&all), all[2].queued()), ([1, 1, 1], 0));
     drop(one);
@@ -96,7 +96,7 @@ fn who_waits_passes_one_gate_after_the_other() {
     assert_eq!((in_flight(&all), all[0].queued()), ([1, 1, 1], 1));
     let two = block_on(async {
         drop(one);
-        later.over(pin!(std::future::pending())).await
+        later.over(async |_| std::future::pending().await).await
     });
     assert!(two.is_ok());
     assert_eq!(in_flight(&all), [1, 1, 1]);
@@ -111,8 +111,7 @@ fn who_has_waited_before_an_inner_gate_waits_before_an_outer_one_without_losing_
     assert_eq!((in_flight(&all), all[2].queued()), ([2, 2, 1], 1));
     block_on(async {
         let third = pass_after(one, &gates);
-        let never = pin!(std::future::pending());
-        let mut waiting = pin!(later.over(never));
+        let mut waiting = pin!(later.over(async |_| std::future::pending().await));
         let looked = std::future::poll_fn(|context| std::task::Poll::Ready(waiting.as_mut().poll(context)));
         assert!(looked.await.is_pending());
         assert_eq!((in_flight(&all), all[0].queued(), all[2].queued()), ([2, 2, 1], 1, 0));
@@ -142,6 +141,38 @@ fn what_lasts_for_ever_makes_room_once_it_has_begun() {
     drop(one);
     assert_eq!(in_flight(&all), [1, 1, 0], "it leaves once");
     drop(two);
+}
+
+#[test]
+fn one_that_waits_for_its_client_has_left_and_comes_back_without_waiting() {
+    let (gates, all) = gates([(1, 0), (1, 0), (1, 0)]);
+    let mut one = pass(&gates, &[1]);
+    one.pause();
+    assert_eq!(in_flight(&all), [0, 0, 0]);
+    let other = pass(&gates, &[1]);
+    one.resume();
+    assert_eq!(in_flight(&all), [2, 2, 0], "it goes on beside the one that came");
+    assert!(matches!(ask(&gates, &[1]), Entrance::Shed(_)));
+    drop(one);
+    drop(other);
+    assert_eq!(in_flight(&all), [0, 0, 0]);
+    let mut last = pass(&gates, &[1]);
+    last.pause();
+    drop(last);
+    assert_eq!(in_flight(&all), [0, 0, 0], "it was in none when it ended");
+}
+
+#[test]
+fn one_whose_body_is_waited_for_was_never_in() {
+    let (gates, all) = gates([(4, 0), (2, 0), (1, 4)]);
+    assert_eq!(ask(&gates, &[1]).places(), Some(2));
+    assert!(ask(&gates, &[1, 2]).undo(Instant::now()).is_ok());
+    let _one = pass(&gates, &[1, 2]);
+    assert!(ask(&gates, &[1, 2]).undo(Instant::now()).is_ok(), "it waited");
+    assert_eq!((in_flight(&all), all[2].queued(), all[2].entered()), ([1, 1, 1], 0, 1));
+    let (gates, _all) = self::gates([(1, 0), (1, 0), (1, 0)]);
+    let _one = pass(&gates, &[]);
+    assert!(matches!(ask(&gates, &[]).undo(Instant::now()), Err(Fault::Shed { .. })));
 }
 
 #[test]

@@ -68,6 +68,11 @@ impl Input {
         }
     }
 
+    /// Bytes for which there is room besides what has come and is not yet consumed.
+    pub(crate) fn room(&self) -> usize {
+        self.bytes.len() - self.unread().len()
+    }
+
     /// What has come and is not yet consumed.
     pub(crate) fn unread(&self) -> &[u8] {
         self.bytes.get(self.start..self.end).unwrap_or_default()

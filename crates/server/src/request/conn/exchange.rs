@@ -7,6 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -18,18 +19,21 @@ use tokio::io::AsyncWrite;
 
 use super::deadline::{Deadline, Waiting};
 use super::desk::Input;
+use super::slow_client::{Kept, SlowClient};
 use super::socket::Socket;
 use super::write::Writing;
 use crate::limits::{
-    BODY_BYTE_TIME, GONE_LOOK_PERIOD, READ_BUFFER_BYTES, UPLOAD_PIECE_BYTES_MAX, UPLOAD_PIECE_BYTES_MIN,
-    WRITE_GATHER_BYTES_MAX,
+    BODY_BYTE_TIME, GONE_LOOK_PERIOD, READ_BUFFER_BYTES, RESPONSE_BUFFER_BYTES_MAX, UPLOAD_PIECE_BYTES_MAX,
+    UPLOAD_PIECE_BYTES_MIN, WRITE_GATHER_BYTES_MAX,
 };
 use crate::request::admit::Pass;
+use crate::request::admit::rate::network;
 use crate::request::answer::Answer;
 use crate::request::core::Core;
-use crate::request::handle::encode::{self, Coder};
+use crate::request::handle::encode::{self, Coder, InPieces};
 use crate::request::hop::fields::passed_on_trailers;
 use crate::request::rescue::Fault;
+use crate::request::slow::{Held, Kind};
 use crate::request::trip::Trip;
 
 /// What both halves share.
@@ -42,8 +46,16 @@ pub(crate) struct Line<'c> {
     pub(super) handler_time: Cell<Duration>,
     /// The answer's head is out.
     pub(super) is_answering: Cell<bool>,
+    /// The answer is a stream of events, which has no end that its client could wait for.
+    pub(super) is_event_stream: Cell<bool>,
     /// The gates that the request is behind.
     pub(super) pass: RefCell<Pass<'c>>,
+    /// Its body comes while it has a place; until its answer begins.
+    pub(super) streaming: RefCell<Option<Held>>,
+    /// What its body takes that arrived before.
+    pub(super) buffered: RefCell<Option<Held>>,
+    /// The client's address, as far as its word or that of who stands in front of it counts.
+    pub(super) address: Cell<Option<u64>>,
 }
 
 /// The request's body on its way from the client.
@@ -65,12 +77,22 @@ pub(crate) struct Download<'l, 'c> {
     output: &'l mut Vec<u8>,
     state: Sent,
     trailers: Vec<u8>,
-    /// Compresses the body on its way.
+    /// The body is encoded on its way, or would be if there were one.
+    is_encoded: bool,
+    /// Compresses it.
     coder: Option<Box<Coder>>,
     /// The coder holds bytes that were handed to it.
     is_coding: bool,
     /// Bytes of the body that were handed over.
     pub(crate) sent: u64,
+    /// The place that it keeps, where others may wait for one.
+    kept: Option<Kept>,
+    /// What of it waits for its client in `output`, so that it can leave that place.
+    spooled: Option<Held>,
+    /// Its client is slow, and it may keep that place all the same.
+    slow: Option<Held>,
+    /// When its client counts as slow.
+    slow_at: Option<Deadline>,
 }
 
 /// How far an answer is.
@@ -84,6 +106,16 @@ pub(crate) enum Sent {
     Whole,
     /// The head of an upgrade: what follows is another protocol.
     Upgrade,
+}
+
+/// Why nothing more is read of a client.
+enum Silence {
+    /// Its connection was reset.
+    Reset,
+    /// It has closed its sending side.
+    HalfClosed,
+    /// It has sent as much as is kept.
+    Full,
 }
 
 impl<'l, 'c> Upload<'l, 'c> {
@@ -163,6 +195,40 @@ impl<'l, 'c> Upload<'l, 'c> {
         }
     }
 
+    /// Waits until the whole body is there and unread, or as much of it as may be held: `bytes`, in steps for which
+    /// `may_hold` says so. `true` where all of it is there.
+    pub(crate) async fn arrive(
+        &mut self,
+        bytes: usize,
+        mut may_hold: impl FnMut(usize) -> bool,
+    ) -> Result<bool, Fault> {
+        let mut end = self.line.codec.borrow().body_end();
+        loop {
+            if end.is_in(self.input.unread()) {
+                return Ok(true);
+            }
+            let held = self.input.unread().len();
+            if held >= bytes {
+                return Ok(false);
+            }
+            if self.input.room() == 0 {
+                let more = self.input.bytes_held();
+                if !may_hold(more) {
+                    return Ok(false);
+                }
+                self.input.widen(more * 2);
+            }
+            if self.fill().await? == 0 {
+                return Err(Fault::ClientGone);
+            }
+        }
+    }
+
+    /// Whether the whole body is there and unread.
+    pub(crate) fn has_arrived(&self) -> bool {
+        self.is_here() || self.line.codec.borrow().body_end().is_in(self.input.unread())
+    }
+
     /// Waits for more of the body and appends at most `room` bytes, which must be at least
     /// [`UPLOAD_PIECE_BYTES_MIN`]; `true` when it is at its end. In a tunnel the end is the client's closing of its side.
     pub(crate) async fn next(&mut self, into: &mut Vec<u8>, room: usize) -> Result<bool, Fault> {
@@ -177,39 +243,44 @@ impl<'l, 'c> Upload<'l, 'c> {
             if self.is_large() {
                 self.input.widen(UPLOAD_PIECE_BYTES_MAX);
             }
-            let waiting = if self.is_tunnel { Waiting::Nothing } else { Waiting::Body };
-            let deadline = self.deadline.get_or_insert_with(|| Deadline::new(self.line.core));
-            deadline.set(waiting, self.patience);
-            let mut waits_since = None;
-            let count = poll_fn(|context| {
-                let polled = self.input.poll_fill(&mut self.line.socket.borrow_mut(), context);
-                if polled.is_pending() {
-                    waits_since.get_or_insert_with(Instant::now);
-                }
-                // Both ways may go on for long once the answer goes: what it waits for is the handler's to say.
-                let is_bounded = !self.line.is_answering.get();
-                if polled.is_pending() && is_bounded && deadline.poll_over(context) {
-                    return Poll::Ready(Err(Fault::BodyTimeout));
-                }
-                polled.map_err(|_| Fault::ClientGone)
-            })
-            .await?;
-            deadline.clear();
-            let waited = waits_since.map_or(Duration::ZERO, |since: Instant| since.elapsed());
-            // Whoever sends a byte now and then would otherwise hold an application's place for as long as he likes.
-            if waited > self.patience && waiting == Waiting::Body && !self.line.is_answering.get() {
-                return Err(Fault::BodyTimeout);
-            }
-            let earned = BODY_BYTE_TIME.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX));
-            let most = self.line.core.shared.timeouts.body_progress;
-            self.patience = self.patience.saturating_sub(waited).saturating_add(earned).min(most);
-            match count {
+            match self.fill().await? {
                 0 if self.is_tunnel => return Ok(true),
                 0 => return Err(Fault::ClientGone),
                 // A handler cannot answer a request that still comes; a slow one has a deadline of its own.
                 _ => self.line.deadline.renew(Waiting::Handler, self.line.handler_time.get()),
             }
         }
+    }
+
+    /// Waits until more has come, for as long as the client may take; how many bytes that were.
+    async fn fill(&mut self) -> Result<usize, Fault> {
+        let waiting = if self.is_tunnel { Waiting::Nothing } else { Waiting::Body };
+        let deadline = self.deadline.get_or_insert_with(|| Deadline::new(self.line.core));
+        deadline.set(waiting, self.patience);
+        let mut waits_since = None;
+        let count = poll_fn(|context| {
+            let polled = self.input.poll_fill(&mut self.line.socket.borrow_mut(), context);
+            if polled.is_pending() {
+                waits_since.get_or_insert_with(Instant::now);
+            }
+            // Both ways may go on for long once the answer goes: what it waits for is the handler's to say.
+            let is_bounded = !self.line.is_answering.get();
+            if polled.is_pending() && is_bounded && deadline.poll_over(context) {
+                return Poll::Ready(Err(Fault::BodyTimeout));
+            }
+            polled.map_err(|_| Fault::ClientGone)
+        })
+        .await?;
+        deadline.clear();
+        let waited = waits_since.map_or(Duration::ZERO, |since: Instant| since.elapsed());
+        // Whoever sends a byte now and then would otherwise hold an application's place for as long as he likes.
+        if waited > self.patience && waiting == Waiting::Body && !self.line.is_answering.get() {
+            return Err(Fault::BodyTimeout);
+        }
+        let earned = BODY_BYTE_TIME.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX));
+        let most = self.line.core.shared.timeouts.body_progress;
+        self.patience = self.patience.saturating_sub(waited).saturating_add(earned).min(most);
+        Ok(count)
     }
 
     /// Whether reading it in larger pieces pays.
@@ -235,24 +306,38 @@ impl<'l, 'c> Upload<'l, 'c> {
         .await
     }
 
-    /// Ends when the client has closed its side or is gone. Bytes that come meanwhile are kept, as many as a
-    /// buffer takes; a client that has sent more is looked at from time to time.
+    /// Ends when the client is gone; see [`Upload::gone_or`].
     pub(crate) async fn gone(&mut self) {
-        let is_gone = poll_fn(|context| self.poll_gone(context)).await;
-        while !is_gone && !self.line.socket.borrow().is_closed_by_peer() {
+        self.gone_or(|| {}).await;
+    }
+
+    /// Ends when the client is gone: its connection was reset. Bytes that come meanwhile are kept, as many as a buffer
+    /// takes. A client that closes its sending side still reads its answer (RFC 9112 section 9.6 has the server do the
+    /// same), or has left, which only writing to it tells: `half_closed` is called then. Of an event stream that began
+    /// before, it has left: such a stream has no end that it could wait for.
+    pub(crate) async fn gone_or(&mut self, half_closed: impl FnOnce()) {
+        match poll_fn(|context| self.poll_silence(context)).await {
+            Silence::Reset => return,
+            Silence::HalfClosed if self.line.is_event_stream.get() => return,
+            Silence::HalfClosed => half_closed(),
+            Silence::Full => {}
+        }
+        // Nothing is read any more that would tell.
+        while !self.line.socket.borrow().is_reset() {
             tokio::time::sleep(GONE_LOOK_PERIOD).await;
         }
     }
 
-    /// `true`: the client is gone. `false`: it has sent as much as is kept.
-    fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<bool> {
+    /// Reads until nothing more can be read.
+    fn poll_silence(&mut self, context: &mut Context<'_>) -> Poll<Silence> {
         while self.input.unread().len() < READ_BUFFER_BYTES {
             match ready!(self.input.poll_fill(&mut self.line.socket.borrow_mut(), context)) {
-                Ok(0) | Err(_) => return Poll::Ready(true),
+                Ok(0) => return Poll::Ready(Silence::HalfClosed),
+                Err(_) => return Poll::Ready(Silence::Reset),
                 Ok(_) => {}
             }
         }
-        Poll::Ready(false)
+        Poll::Ready(Silence::Full)
     }
 
     /// The trailer fields' lines, once the body is at its end.
@@ -282,10 +367,21 @@ impl<'l, 'c> Download<'l, 'c> {
             output,
             state: Sent::Nothing,
             trailers: Vec::new(),
+            is_encoded: false,
             coder: None,
             is_coding: false,
             sent: 0,
+            kept: None,
+            spooled: None,
+            slow: None,
+            slow_at: None,
         }
+    }
+
+    /// The answer comes piece by piece to a client with this address, and keeps this place until it is over.
+    pub(crate) fn keeps(&mut self, kept: Option<Kept>, address: Option<IpAddr>) {
+        self.kept = kept;
+        self.line.address.set(address.map(|address| network(Some(address))));
     }
 
     /// How far the answer is.
@@ -324,7 +420,14 @@ impl<'l, 'c> Download<'l, 'c> {
             BodyLength::Chunked => None,
             BodyLength::None => return,
         };
-        self.coder = encode::in_pieces(trip, answer, length).map(Box::new);
+        match encode::in_pieces(trip, answer, length, &self.line.core.shared.coders) {
+            InPieces::Plain => {}
+            InPieces::Announced => self.is_encoded = true,
+            InPieces::Encoded(coder) => {
+                self.is_encoded = true;
+                self.coder = Some(Box::new(coder));
+            }
+        }
     }
 
     /// Puts the answer's head on its way; its body is not looked at.
@@ -337,7 +440,7 @@ impl<'l, 'c> Download<'l, 'c> {
         if answer.close || may_end_early || self.line.core.shared.is_stopping() {
             codec.close_after_answer();
         }
-        let length = if self.coder.is_some() { BodyLength::Chunked } else { length };
+        let length = if self.is_encoded { BodyLength::Chunked } else { length };
         let has_date = answer.fields.get("date").is_some();
         self.line.deadline.clear();
         self.line.core.with_date(|date| {
@@ -346,7 +449,10 @@ impl<'l, 'c> Download<'l, 'c> {
             codec.write_head(self.output, AnswerHead { status, fields, date, body: length, upgrade });
         });
         // What may go on for ever is in flight no longer.
-        let lasts = upgrade || answer.is_event_stream();
+        let is_event_stream = answer.is_event_stream();
+        self.line.is_event_stream.set(is_event_stream);
+        self.line.streaming.take();
+        let lasts = upgrade || is_event_stream;
         self.line.pass.borrow_mut().answered(answer.status, lasts);
         self.state = if upgrade { Sent::Upgrade } else { Sent::Head };
         self.line.is_answering.set(true);
@@ -388,15 +494,17 @@ impl<'l, 'c> Download<'l, 'c> {
         Ok(())
     }
 
-    /// The body is at its end, with these trailer lines; the connection writes the end.
-    pub(crate) fn whole(&mut self, trailers: &[u8]) {
-        // Coders fail where memory does, which does not come back here.
-        if let Some(rest) = self.coder.take().and_then(|coder| coder.finish().ok()) {
+    /// The body is at its end, with these trailer lines; the connection writes the end. After an error the body must be cut
+    /// off: its end is missing.
+    pub(crate) fn whole(&mut self, trailers: &[u8]) -> Result<(), Fault> {
+        if let Some(coder) = self.coder.take() {
+            let rest = coder.finish().map_err(gone)?;
             self.sent += rest.len() as u64;
             self.line.codec.borrow_mut().write_data(self.output, &rest);
         }
         self.trailers.extend_from_slice(trailers);
         self.state = Sent::Whole;
+        Ok(())
     }
 
     /// Says that nothing more comes, in a tunnel; the client's own direction stays open.
@@ -405,9 +513,9 @@ impl<'l, 'c> Download<'l, 'c> {
         poll_fn(|context| Pin::new(&mut **self.line.socket.borrow_mut()).poll_shutdown(context)).await
     }
 
-    /// The lines that [`Download::whole`] was given.
-    pub(super) fn into_trailers(self) -> Vec<u8> {
-        self.trailers
+    /// The lines that [`Download::whole`] was given, and what counts for as long as its client has not taken all of it.
+    pub(super) fn into_rest(self) -> (Vec<u8>, Option<Held>) {
+        (self.trailers, self.spooled)
     }
 
     /// Ends when the server stops; for what would go on for ever.
@@ -446,15 +554,79 @@ impl<'l, 'c> Download<'l, 'c> {
         if self.output.is_empty() { Ok(()) } else { self.write(&[]).await }
     }
 
-    /// Writes what was gathered, and then `bytes`.
+    /// Whether something of it waits for its client, although it need not be waited for.
+    pub(crate) fn is_spooling(&self) -> bool {
+        self.spooled.is_some() && !self.output.is_empty()
+    }
+
+    /// Writes what was gathered, and then `bytes`. What the client does not take at once stays, as far as that may be, in
+    /// `output` where the answer keeps a place that cannot be given to others before its end.
     async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let Self { line, output, state, .. } = self;
+        let is_kept = matches!(self.kept, Some(Kept::Program(_) | Kept::Upstream(..)));
+        if !is_kept || self.state != Sent::Head {
+            return self.write_all(bytes).await;
+        }
+        let rest = self.write_now(bytes).await?;
+        if rest.is_empty() && self.output.is_empty() {
+            return Ok(());
+        }
+        if self.may_spool(self.output.len() + rest.len()) {
+            self.output.extend_from_slice(rest);
+            return Ok(());
+        }
+        self.write_all(rest).await
+    }
+
+    /// Writes what the socket takes at once; what is left of `bytes`.
+    async fn write_now<'b>(&mut self, bytes: &'b [u8]) -> io::Result<&'b [u8]> {
+        let Self { line, output, .. } = self;
+        let gathered = output.len();
+        let mut piece = Piece { output, writing: Writing::default() };
+        let polled = poll_fn(|context| {
+            let mut socket = line.socket.borrow_mut();
+            Poll::Ready(piece.writing.poll(&mut socket, line.deadline, context, piece.output, bytes))
+        })
+        .await;
+        if let Poll::Ready(written) = polled {
+            return written.map(|()| &[][..]);
+        }
+        Ok(bytes.get(piece.writing.written().saturating_sub(gathered)..).unwrap_or_default())
+    }
+
+    fn may_spool(&mut self, bytes: usize) -> bool {
+        if bytes > RESPONSE_BUFFER_BYTES_MAX {
+            return false;
+        }
+        let (bytes, most) = (bytes as u64, self.line.core.shared.client_buffers_max());
+        if let Some(spooled) = &mut self.spooled {
+            let more = bytes.saturating_sub(spooled.amount());
+            return more == 0 || spooled.grow(more, most);
+        }
+        let (slow, address) = (&self.line.core.shared.slow, self.line.address.get());
+        self.spooled = slow.take(Kind::Bytes, address, bytes, most);
+        self.spooled.is_some()
+    }
+
+    /// Writes what waits for its client.
+    pub(crate) async fn drain(&mut self) -> io::Result<()> {
+        self.write_all(&[]).await
+    }
+
+    /// Writes what was gathered, and then `bytes`, and waits until the client has taken them.
+    async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let Self { line, output, state, kept, slow, slow_at, .. } = self;
         // A tunnel holds one buffer, however long its client pauses.
         let writing = if *state == Sent::Upgrade { Writing::patient() } else { Writing::default() };
         let mut piece = Piece { output, writing };
+        let mut waiting = SlowClient::new(line, kept.as_ref(), slow, slow_at);
+        let is_tunnel = *state == Sent::Upgrade;
         poll_fn(|context| {
             let mut socket = line.socket.borrow_mut();
-            piece.writing.poll(&mut socket, line.deadline, context, piece.output, bytes)
+            let polled = piece.writing.poll(&mut socket, line.deadline, context, piece.output, bytes);
+            if polled.is_pending() && !is_tunnel && waiting.poll_too_slow(context) {
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            polled
         })
         .await
     }
@@ -470,6 +642,15 @@ impl<'l, 'c> Download<'l, 'c> {
     }
 }
 
+/// What it means for the request that the rest of its answer cannot be sent.
+pub(crate) fn gone(error: io::Error) -> Fault {
+    match error.kind() {
+        encode::FAILURE => Fault::EncodingFailed,
+        io::ErrorKind::TimedOut => Fault::ClientStalled,
+        _ => Fault::ClientGone,
+    }
+}
+
 /// What is being written. However that ends, also where the one who wrote is dropped, nothing is written twice.
 struct Piece<'o> {
     output: &'o mut Vec<u8>,
@@ -482,3 +663,6 @@ impl Drop for Piece<'_> {
         self.output.drain(..written);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,9 +3,11 @@
 //! Owns deadlines, buffers and draining. Everything behind it sees a head and an answer and does not
 //! know the protocol version.
 
+mod arrival;
 pub(crate) mod deadline;
 pub(crate) mod desk;
 pub(crate) mod exchange;
 pub(crate) mod h1;
+pub(crate) mod slow_client;
 pub(crate) mod socket;
 mod write;

@@ -27,6 +27,14 @@ impl Socket {
         };
     }
 
+    /// Waits until the kernel takes more.
+    pub(crate) fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Tcp(stream) => stream.poll_write_ready(context),
+            Self::Unix(stream) => stream.poll_write_ready(context),
+        }
+    }
+
     /// Takes what the client has sent, so that closing now does not take the answer away from it: with unread bytes a
     /// close is a reset (RFC 9112 section 9.6). What comes later may still do so.
     pub(crate) fn drop_what_came(&self) {
@@ -45,16 +53,17 @@ impl Socket {
         }
     }
 
-    /// Whether the client has closed its side or is gone, whatever it sent before.
-    pub(crate) fn is_closed_by_peer(&self) -> bool {
-        let flags = PollFlags::RDHUP;
+    /// Whether the connection is gone in both directions, whatever the client sent before: it was reset, or the socket of
+    /// the machine's own client is closed. A client that has only closed its sending side may still read.
+    pub(crate) fn is_reset(&self) -> bool {
+        let flags = PollFlags::empty();
         let mut polled = match self {
             Self::Tcp(stream) => [PollFd::new(stream, flags)],
             Self::Unix(stream) => [PollFd::new(stream, flags)],
         };
         let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut polled, Some(&at_once)).is_ok()
-            && polled[0].revents().intersects(PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR)
+            && polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
     }
 
     /// Whether the kernel holds bytes that were not read, asked of itself and not of the event loop,

@@ -88,7 +88,40 @@ pub(crate) async fn write_both(
     poll_fn(|context| writing.poll(socket, deadline, context, first, second)).await
 }
 
-/// Streams bytes of a file, read on a thread that may wait for the disk.
+/// Writes what the socket takes at once; gives how much that was.
+async fn write_ready(socket: &mut Socket, bytes: &[u8]) -> io::Result<usize> {
+    let mut written = 0;
+    poll_fn(|context| {
+        while let Some(rest) = bytes.get(written..).filter(|rest| !rest.is_empty()) {
+            match Pin::new(&mut *socket).poll_write(context, rest) {
+                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                Poll::Ready(Ok(count)) => written += count,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => break,
+            }
+        }
+        Poll::Ready(Ok(written))
+    })
+    .await
+}
+
+/// Waits until the socket takes more, within [`crate::limits::WRITE_PROGRESS_DEADLINE`].
+async fn writable(socket: &Socket, deadline: &Deadline) -> io::Result<()> {
+    deadline.set_write();
+    let is_writable = poll_fn(|context| {
+        let polled = socket.poll_writable(context);
+        if polled.is_pending() && deadline.poll_over(context) {
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        polled
+    });
+    is_writable.await?;
+    deadline.clear();
+    Ok(())
+}
+
+/// Streams bytes of a file, read on a thread that may wait for the disk. While the client is waited for no buffer is
+/// held: what it did not take is read again, from the kernel's cache. So thousands of slow clients hold none.
 #[expect(
     clippy::disallowed_methods,
     reason = "files that are not in memory are what a core's few blocking threads are for"
@@ -96,7 +129,6 @@ pub(crate) async fn write_both(
 pub(crate) async fn write_disk(socket: &mut Socket, deadline: &Deadline, disk: Disk) -> io::Result<()> {
     use std::os::unix::fs::FileExt;
     let Disk { file, mut offset, mut length } = disk;
-    let file = Arc::new(file);
     let mut buffer = Vec::new();
     while length > 0 {
         let wanted = usize::try_from(length).unwrap_or(usize::MAX).min(DISK_READ_BYTES);
@@ -110,10 +142,16 @@ pub(crate) async fn write_disk(socket: &mut Socket, deadline: &Deadline, disk: D
             // The file became shorter than its head promised: only a cut connection says so.
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        write_both(socket, deadline, filled.get(..count).unwrap_or_default(), &[]).await?;
-        buffer = filled;
-        offset += count as u64;
-        length -= count as u64;
+        let written = write_ready(socket, filled.get(..count).unwrap_or_default()).await?;
+        offset += written as u64;
+        length -= written as u64;
+        if written == count {
+            buffer = filled;
+        } else {
+            drop(filled);
+            buffer = Vec::new();
+            writable(socket, deadline).await?;
+        }
     }
     Ok(())
 }

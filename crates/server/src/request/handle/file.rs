@@ -30,7 +30,7 @@ pub(crate) fn file_server(
             };
             let request = FileRequest {
                 head: trip.head,
-                path: &trip.path,
+                path: trip.path.sent(),
                 query: trip.query.as_deref(),
                 original_path: trip.head.path(),
                 store,
@@ -50,7 +50,7 @@ pub(crate) fn file_server(
             let root = route::expand_root(template, trip).ok_or(Fault::NotFound)?;
             let request = OwnedFileRequest {
                 head: trip.head.clone(),
-                path: trip.path.to_vec(),
+                path: trip.path.sent().to_vec(),
                 query: trip.query.as_deref().map(<[u8]>::to_vec),
                 original_path: trip.head.path().to_vec(),
                 error_status: error_status(trip),
@@ -76,7 +76,7 @@ pub(crate) fn spa(
     let store = stores.get(store_number as usize).ok_or(Halt::Fault(Fault::NotFound))?;
     let request = FileRequest {
         head: trip.head,
-        path: &trip.path,
+        path: trip.path.sent(),
         query: trip.query.as_deref(),
         original_path: trip.head.path(),
         store,

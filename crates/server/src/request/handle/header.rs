@@ -47,7 +47,7 @@ pub(crate) fn gather<'a>(
 /// what the handler set.
 pub(crate) fn apply(trip: &Trip<'_>, answer: &mut Answer) {
     for gathered in &trip.headers {
-        apply_step(gathered, trip, &mut answer.fields);
+        apply_step(gathered, trip, answer);
     }
 }
 
@@ -56,18 +56,38 @@ pub(crate) fn apply(trip: &Trip<'_>, answer: &mut Answer) {
 pub(crate) fn apply_to_error(trip: &Trip<'_>, answer: &mut Answer) {
     let is_about_a_file = matches!(answer.status, 412 | 416);
     for gathered in trip.headers.iter().filter(|gathered| is_about_a_file || !gathered.step.deferred) {
-        apply_step(gathered, trip, &mut answer.fields);
+        apply_step(gathered, trip, answer);
     }
 }
 
-fn apply_step(gathered: &Gathered<'_>, trip: &Trip<'_>, fields: &mut Fields) {
+fn apply_step(gathered: &Gathered<'_>, trip: &Trip<'_>, answer: &mut Answer) {
     for (index, op) in gathered.step.ops.iter().enumerate() {
         let expression = gathered.expressions.get(index).and_then(Option::as_ref);
-        match gathered.values.get(index) {
-            Some(value) => apply_op(op, expression, value, fields),
-            None => apply_op(op, expression, &expand(op, trip), fields),
+        let expanded;
+        let value = match gathered.values.get(index) {
+            Some(value) => value,
+            None => {
+                expanded = expand(op, trip);
+                &expanded
+            }
+        };
+        if answer.status < 400 || !keeps_for_good(op, value) {
+            apply_op(op, expression, value, &mut answer.fields);
         }
     }
+}
+
+/// Whether a change says `immutable` (RFC 8246 section 2), which is never true of an error: a client that keeps the 404
+/// of an asset does not ask for it once a build has brought it.
+fn keeps_for_good(op: &HeaderOp, value: &[u8]) -> bool {
+    let (HeaderOp::Set { name, .. } | HeaderOp::Add { name, .. } | HeaderOp::Default { name, .. }) = op
+    else {
+        return false;
+    };
+    name.eq_ignore_ascii_case("cache-control")
+        && value
+            .split(|byte| *byte == b',')
+            .any(|directive| directive.trim_ascii().eq_ignore_ascii_case(b"immutable"))
 }
 
 /// The compiled expressions of replacements, one for each change.

@@ -1,6 +1,6 @@
 //! `redir`: another address.
 
-use onehop_config::checked::{RedirectKind, Template};
+use onehop_config::checked::{Part, RedirectKind, Template};
 
 use crate::request::answer::{Answer, Body};
 use crate::request::route::{self, Into};
@@ -9,7 +9,7 @@ use crate::request::trip::{Flow, Handler, Trip};
 /// Answers with a Location, or with a page that goes there.
 pub(crate) fn answer(trip: &mut Trip<'_>, to: &Template, kind: RedirectKind, answer: &mut Answer) -> Flow {
     trip.handler = Handler::Redirect;
-    let to = route::expand(to, trip, Into::HeaderValue);
+    let to = on_own_host(to, route::expand(to, trip, Into::HeaderValue));
     match kind {
         RedirectKind::Status(status) => {
             answer.status = status;
@@ -22,6 +22,17 @@ pub(crate) fn answer(trip: &mut Trip<'_>, to: &Template, kind: RedirectKind, ans
         }
     }
     Flow::Answered
+}
+
+/// A path that is made of the request stays a path: `//host` is a reference to another host (RFC 3986 section 4.2), and
+/// browsers read `/\host` likewise and skip tabs. What the configuration itself begins with `//` is meant so.
+fn on_own_host(template: &Template, to: Vec<u8>) -> Vec<u8> {
+    let is_meant = matches!(template.parts.first(), Some(Part::Text(text)) if text.starts_with("//"));
+    if is_meant || !to.starts_with(b"/") {
+        return to;
+    }
+    let outer = to.iter().take_while(|byte| matches!(byte, b'/' | b'\\' | b'\t')).count();
+    [b"/", to.get(outer..).unwrap_or_default()].concat()
 }
 
 fn page(to: &[u8]) -> Vec<u8> {

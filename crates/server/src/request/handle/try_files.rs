@@ -30,7 +30,7 @@ pub(crate) fn find(wanted: &FileMatch, trip: &Trip<'_>) -> Result<Option<Vec<u8>
 /// A candidate for this request. The file says with a slash at its end that it means a folder; where
 /// only the request's path ends in one, `{path}` is nothing that can exist, as in Caddy.
 fn candidate_of(candidate: &Template, trip: &Trip<'_>) -> Option<Vec<u8>> {
-    let path = route::expand(candidate, trip, Into::Text);
+    let path = route::expand(candidate, trip, Into::FileName);
     let means_folder = matches!(candidate.parts.last(), Some(Part::Text(text)) if text.ends_with('/'));
     (means_folder || path.last() != Some(&b'/')).then_some(path)
 }

@@ -15,11 +15,7 @@ pub(crate) const FORWARDED_FOR: &[u8] = b"x-forwarded-for";
 
 /// Writes the request-target.
 pub(crate) fn write_target(trip: &Trip<'_>, out: &mut Vec<u8>) {
-    // What the routes have left of a path may begin anywhere; a target may not (RFC 9112 section 3.2).
-    if !trip.path.starts_with(b"/") && *trip.path != b"*"[..] {
-        out.push(b'/');
-    }
-    out.extend_from_slice(&trip.path);
+    out.extend_from_slice(trip.path.sent());
     if let Some(query) = trip.query.as_deref() {
         out.push(b'?');
         out.extend_from_slice(query);

@@ -11,15 +11,14 @@ use onehop_http1::{Field, Known, RequestHead, ResponseHead, Span, Version};
 use crate::request::answer::Fields;
 
 /// Which fields of one request are passed on.
-#[derive(Clone, Copy)]
 pub(crate) struct Rule<'h> {
     head: &'h RequestHead,
     /// The client asks properly for another protocol.
     upgrade: bool,
     /// What says who the client is may be passed on.
     is_trusted: bool,
-    /// There is a Connection field, which may name others.
-    is_listed: bool,
+    /// What Connection names (RFC 9110 section 7.6.1).
+    named: Vec<&'h [u8]>,
     spellings: Spellings,
 }
 
@@ -35,15 +34,14 @@ pub(crate) enum Spellings {
 }
 
 impl<'h> Rule<'h> {
-    /// The rule for a request. What says who the client is, only from who `is_trusted`. Such a field that is named in
-    /// Connection is dropped like any other: whoever arranges that loses trust and gains none.
+    /// The rule for a request. What says who the client is, only from who `is_trusted`, and then whatever Connection
+    /// names: a client could write that, through a proxy that passes it on.
     pub(crate) fn new(head: &'h RequestHead, upgrade: bool, is_trusted: bool, spellings: Spellings) -> Self {
-        let is_listed = head.get(Known::Connection).is_some();
-        Self { head, upgrade, is_trusted, is_listed, spellings }
+        Self { head, upgrade, is_trusted, named: names(head.get_all(Known::Connection)), spellings }
     }
 
     /// Whether a field of the request is passed on.
-    pub(crate) fn passes(self, field: &Field) -> bool {
+    pub(crate) fn passes(&self, field: &Field) -> bool {
         match field.known {
             Some(
                 Known::Connection
@@ -53,23 +51,19 @@ impl<'h> Rule<'h> {
                 | Known::Trailer
                 | Known::Expect,
             ) => false,
-            Some(Known::XForwardedFor | Known::XForwardedHost | Known::XForwardedProto)
-                if !self.is_trusted =>
-            {
-                false
-            }
+            Some(Known::XForwardedFor | Known::XForwardedHost | Known::XForwardedProto) => self.is_trusted,
             Some(Known::Upgrade) => self.upgrade,
             Some(Known::Host | Known::ContentLength) => true,
             known => {
                 let name = self.head.slice(field.name);
                 let is_dropped = known.is_none() && self.is_dropped(name);
-                let is_named = || self.is_listed && is_named_by_connection(self.head, name);
-                !is_dropped && !is_named()
+                let is_fronts = known.is_none() && self.is_trusted && is_forwarded(name);
+                !is_dropped && (is_fronts || !is_named(&self.named, name))
             }
         }
     }
 
-    fn is_dropped(self, name: &[u8]) -> bool {
+    fn is_dropped(&self, name: &[u8]) -> bool {
         let is_alias = match self.spellings {
             Spellings::OursOnly => false,
             Spellings::All => name.iter().any(|byte| matches!(byte, b'_' | b'.')),
@@ -94,7 +88,8 @@ pub(crate) fn forwarded<'h>(
     head: &'h RequestHead,
     wanted: &'static [u8],
 ) -> impl DoubleEndedIterator<Item = &'h [u8]> {
-    passed_on(head, false, true).filter(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value)
+    let fields = head.field_list().iter().map(|field| (head.slice(field.name), head.slice(field.value)));
+    fields.filter(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value)
 }
 
 /// Copies the lines of the fields that `keep` wants: neighbours in one piece, as they came. Only white space behind a
@@ -153,7 +148,7 @@ pub(crate) fn asks_for_upgrade(head: &RequestHead) -> bool {
         && head.version() == Version::Http11
         && head.get(Known::TransferEncoding).is_none()
         && head.get(Known::ContentLength).is_none_or(|length| length == b"0")
-        && is_named_by_connection(head, b"upgrade")
+        && members(head.get_all(Known::Connection)).any(|option| option.eq_ignore_ascii_case(b"upgrade"))
         && !members(head.get_all(Known::Upgrade)).any(|protocol| protocol.eq_ignore_ascii_case(b"h2c"))
 }
 
@@ -184,18 +179,13 @@ pub(crate) enum Voice {
 
 /// Adds the fields of an answer that are passed on, in the sender's own spelling.
 pub(crate) fn fill(head: &ResponseHead, fields: &mut Fields, kind: Kind, voice: Voice) {
-    let is_usual = |member: &[u8]| {
-        [&b"close"[..], b"keep-alive", b"upgrade"].iter().any(|usual| member.eq_ignore_ascii_case(usual))
-    };
-    let named = || members(head.get_all(Known::Connection));
-    let names_others = named().any(|member| !is_usual(member));
+    let named = names(head.get_all(Known::Connection));
     let keep = |field: &Field| {
         let name = head.slice(field.name);
         let is_announced = kind == Kind::Chunked && field.known == Some(Known::Trailer);
-        let is_named = || names_others && named().any(|member| member.eq_ignore_ascii_case(name));
         let is_framing = !is_announced && is_dropped(name, kind == Kind::Upgrade);
         let is_theirs = voice == Voice::Upstream && field.known.is_none() && is_about_its_hop(name);
-        !is_framing && !is_theirs && !is_named()
+        !is_framing && !is_theirs && !is_named(&named, name)
     };
     copy_lines(head.field_list(), |span| head.slice(span), keep, |piece| fields.add_lines(piece));
 }
@@ -231,8 +221,16 @@ fn members<'h>(values: impl Iterator<Item = &'h [u8]>) -> impl Iterator<Item = &
     values.flat_map(|value| value.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii)
 }
 
-fn is_named_by_connection(head: &RequestHead, name: &[u8]) -> bool {
-    members(head.get_all(Known::Connection)).any(|member| member.eq_ignore_ascii_case(name))
+/// The fields that the lines of a Connection field name; the codec has bounded their number. Usual options, which are
+/// about no field that is passed on anyway, cost no allocation.
+fn names<'h>(lines: impl Iterator<Item = &'h [u8]>) -> Vec<&'h [u8]> {
+    const USUAL: [&[u8]; 5] = [b"", b"close", b"keep-alive", b"upgrade", b"te"];
+    let is_usual = |option: &&[u8]| USUAL.iter().any(|usual| option.eq_ignore_ascii_case(usual));
+    members(lines).filter(|option| !is_usual(option)).collect()
+}
+
+fn is_named(named: &[&[u8]], name: &[u8]) -> bool {
+    named.iter().any(|own| own.eq_ignore_ascii_case(name))
 }
 
 fn is_about_connection(name: &[u8]) -> bool {
@@ -240,7 +238,14 @@ fn is_about_connection(name: &[u8]) -> bool {
     NAMES.iter().any(|own| name.eq_ignore_ascii_case(own))
 }
 
-/// What says who the client is, also in spellings that become the same name in a CGI-like environment.
+/// What a proxy in front writes.
+fn is_forwarded(name: &[u8]) -> bool {
+    const PREFIX: &[u8] = b"x-forwarded-";
+    name.get(..PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(PREFIX)) || is_ours(name)
+}
+
+/// What says who the client is, also in spellings that become the same name in a CGI-like environment: there PHP has `_`
+/// for `.`, others for everything that is no letter or digit.
 fn is_ours(name: &[u8]) -> bool {
     const NAMES: [&[u8]; 6] = [
         b"forwarded",
@@ -255,17 +260,16 @@ fn is_ours(name: &[u8]) -> bool {
     }
     let same = |own: &[u8]| {
         own.len() == name.len()
-            && own
-                .iter()
-                .zip(name)
-                .all(|(own, byte)| *own == byte.to_ascii_lowercase() || (*own == b'-' && *byte == b'_'))
+            && own.iter().zip(name).all(|(own, byte)| {
+                *own == byte.to_ascii_lowercase() || (*own == b'-' && !byte.is_ascii_alphanumeric())
+            })
     };
     NAMES.iter().any(|own| same(own))
 }
 
-/// A spelling with an underscore is not what proxies write: they pass it on for whoever tries it.
+/// Another spelling is not what proxies write: they pass it on for whoever tries it.
 fn is_spelled_out(name: &[u8]) -> bool {
-    !name.contains(&b'_')
+    name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-')
 }
 
 #[cfg(test)]
@@ -315,6 +319,8 @@ mod tests {
             (&b"X-Forwarded-For"[..], true),
             (b"x_forwarded_FOR", true),
             (b"X-Forwarded_Proto", true),
+            (b"X.Real.IP", true),
+            (b"x.forwarded~for", true),
             (b"Forwarded", true),
             (b"X-Real-Ip", true),
             (b"X-Forwarded-Fo", false),

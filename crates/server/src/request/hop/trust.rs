@@ -33,12 +33,15 @@ impl<'a> Trust<'a> {
     }
 
     /// The client's address: the last one of `X-Forwarded-For` that is no such proxy's own, because each of them
-    /// has appended whom it saw, and what stands before may be anybody's. Otherwise the peer's.
+    /// has appended whom it saw, and what stands before may be anybody's. So may be what stands before a member that is
+    /// no address: there the walk ends. Otherwise the peer's.
     pub(crate) fn client(self, trip: &Trip<'_>) -> Option<IpAddr> {
         let peer = trip.origin.peer.map(|peer| fields::canonical(peer).ip());
         let Some(networks) = self.networks else { return peer };
         let lines = fields::forwarded(trip.head, b"X-Forwarded-For").rev();
-        let mut addresses = lines.flat_map(|line| line.rsplit(|byte| *byte == b',')).filter_map(address);
+        let members = lines.flat_map(|line| line.rsplit(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
+        // RFC 9110 section 5.6.1.2: an empty member is none.
+        let mut addresses = members.filter(|member| !member.is_empty()).map_while(address);
         addresses.find(|address| !is_among(networks, *address)).or(peer)
     }
 

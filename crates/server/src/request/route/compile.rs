@@ -27,6 +27,8 @@ pub struct StoreWish {
     pub compress: Vec<Encoding>,
     /// The index page of an `spa`.
     pub index: Option<String>,
+    /// Builds before the latest one whose hashed assets are kept.
+    pub keep_releases: usize,
 }
 
 /// Every tree that the settings name, each once; its number is its place.
@@ -236,6 +238,7 @@ fn gather(
                 add_missing(&mut wish.compress, &[Encoding::Brotli, Encoding::Zstd, Encoding::Gzip]);
                 wish.dotfiles |= spa.dotfiles;
                 wish.index.get_or_insert_with(|| spa.index.clone());
+                wish.keep_releases = wish.keep_releases.max(spa.keep_releases);
             }
             Step::Handle(routes) | Step::HandlePath { routes, .. } => {
                 gather(routes, later, encodings, wishes);
@@ -281,6 +284,7 @@ fn add(
     let wish = wish_for(Path::new(text), follow_outside, wishes);
     add_missing(&mut wish.compress, encodings);
     wish.dotfiles |= settings.is_some_and(|settings| settings.dotfiles);
+    wish.keep_releases = wish.keep_releases.max(settings.map_or(0, |settings| settings.keep_releases));
 }
 
 /// What leaves the root is in a store of its own: a site that does not follow links never sees it.
@@ -294,6 +298,7 @@ fn wish_for<'w>(root: &Path, follow_outside: bool, wishes: &'w mut Vec<StoreWish
             follow_outside,
             compress: Vec::new(),
             index: None,
+            keep_releases: 0,
         });
     }
     &mut wishes[place]

@@ -6,6 +6,7 @@
 mod compile;
 mod hosts;
 mod matcher;
+mod path;
 mod template;
 mod uri;
 
@@ -20,8 +21,10 @@ pub use compile::{Known, StoreWish, app_wishes, compile, compile_errors, limit_w
 pub use hosts::HostTable;
 pub(crate) use hosts::without_port as host_without_port;
 pub(crate) use matcher::matches;
+pub(crate) use path::Ambiguous;
+pub use path::RequestPath;
 pub(crate) use template::{Into, cookies, expand, expand_root};
-pub(crate) use uri::{clean, decode_path, rewrite, strip_prefix};
+pub(crate) use uri::{decode_path, rewrite};
 
 use crate::observe::SiteCounters;
 use crate::observe::access_log::LogTarget;

@@ -1,5 +1,6 @@
 //! Placeholders filled in for a request.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
@@ -8,6 +9,7 @@ use onehop_config::checked::{Part, Placeholder, Template};
 use onehop_http1::{Known, RequestHead};
 
 use super::hosts::without_port;
+use super::path;
 use super::uri::{decode_path, escape_path, file_extension, last_segment};
 use crate::limits::PATH_BYTES_MAX;
 use crate::request::error_route;
@@ -26,6 +28,10 @@ pub(crate) enum Into {
     HeaderValue,
     /// The replacement of a regular expression: a dollar sign in a value is only that.
     Replacement,
+    /// The name of a file, decoded. An encoded slash is a NUL in it, so that it names nothing: no name has a slash.
+    FileName,
+    /// What requests are counted under: all spellings of a path are one.
+    Key,
     /// Anything else: as it is.
     Text,
 }
@@ -39,7 +45,7 @@ pub(crate) fn expand_root(template: &Template, trip: &Trip<'_>) -> Option<PathBu
             Part::Text(text) => out.extend_from_slice(text.as_bytes()),
             Part::Value(placeholder) => {
                 let begin = out.len();
-                value(placeholder, trip, Into::Text, &mut out);
+                value(placeholder, trip, Into::FileName, &mut out);
                 let value = out.get(begin..)?;
                 let is_name = !value.is_empty()
                     && !value.starts_with(b".")
@@ -111,7 +117,7 @@ fn escape_from(begin: usize, placeholder: &Placeholder, into: Into, out: &mut Ve
                 out.push(byte);
             }
         }
-        Into::Uri | Into::HeaderValue | Into::Text => {}
+        Into::Uri | Into::HeaderValue | Into::FileName | Into::Key | Into::Text => {}
     }
 }
 
@@ -121,26 +127,27 @@ fn value(placeholder: &Placeholder, trip: &Trip<'_>, into: Into, out: &mut Vec<u
     let host = head.host().unwrap_or_default();
     match placeholder {
         P::Method => out.extend_from_slice(head.method_bytes()),
-        P::Uri => push_uri(&trip.path, trip.query.as_deref(), out),
-        P::Path => push_path(&decode_path(&trip.path), into, out),
-        P::PathDir => push_path(folder_of(&decode_path(&trip.path)), into, out),
-        P::PathFile => push_path(last_segment(&decode_path(&trip.path)), into, out),
+        P::Uri if into == Into::Key => push_uri(&path_for(trip, into), trip.query.as_deref(), out),
+        P::Uri => push_uri(trip.path.sent(), trip.query.as_deref(), out),
+        P::Path => out.extend_from_slice(&path_for(trip, into)),
+        P::PathDir => out.extend_from_slice(folder_of(&path_for(trip, into))),
+        P::PathFile => out.extend_from_slice(last_segment(&path_for(trip, into))),
         P::PathFileBase => {
-            let path = decode_path(&trip.path);
+            let path = path_for(trip, into);
             let name = last_segment(&path);
-            push_path(&name[..name.len() - file_extension(&path).len()], into, out);
+            out.extend_from_slice(&name[..name.len() - file_extension(&path).len()]);
         }
-        P::PathFileExt => push_path(file_extension(&decode_path(&trip.path)), into, out),
+        P::PathFileExt => out.extend_from_slice(file_extension(&path_for(trip, into))),
         P::PathSegment(number) => {
-            let path = decode_path(&trip.path);
+            let path = path_for(trip, into);
             let trimmed = path.strip_prefix(b"/").unwrap_or(&path);
-            push_path(trimmed.split(|b| *b == b'/').nth(*number).unwrap_or_default(), into, out);
+            out.extend_from_slice(trimmed.split(|b| *b == b'/').nth(*number).unwrap_or_default());
         }
         P::Query => out.extend_from_slice(trip.query.as_deref().unwrap_or_default()),
         P::PrefixedQuery => push_query(trip.query.as_deref(), out),
         P::QueryValue(name) => push_query_value(trip.query.as_deref(), name, out),
         P::OriginalUri => push_uri(head.path(), head.query(), out),
-        P::OriginalPath => push_path(&decode_path(head.path()), into, out),
+        P::OriginalPath => out.extend_from_slice(&original_path_for(head, into)),
         P::OriginalQuery => out.extend_from_slice(head.query().unwrap_or_default()),
         P::Host => out.extend_from_slice(without_port(host)),
         P::HostPort => out.extend_from_slice(host),
@@ -160,7 +167,10 @@ fn value(placeholder: &Placeholder, trip: &Trip<'_>, into: Into, out: &mut Vec<u
         P::Header(name) => push_joined(head.find_all(name), out),
         P::Cookie(name) => out.extend_from_slice(cookie(head, name).unwrap_or_default()),
         P::Root => out.extend_from_slice(&trip.root_text()),
-        P::FileMatchRelative => push_path(trip.file_match.as_deref().unwrap_or_default(), into, out),
+        P::FileMatchRelative => {
+            let found = trip.file_match.as_deref().unwrap_or_default();
+            if into == Into::Uri { escape_path(found, out) } else { out.extend_from_slice(found) }
+        }
         P::TimeUnix => push_text(unix_seconds(), out),
         P::Uuid => push_text(Some(random_id()), out),
         P::UpstreamHostPort => push_upstream(trip, Member::host_port, out),
@@ -182,10 +192,23 @@ fn push_query(query: Option<&[u8]>, out: &mut Vec<u8>) {
     }
 }
 
-fn push_path(decoded: &[u8], into: Into, out: &mut Vec<u8>) {
+/// The path of a request in the form in which it becomes part of something.
+fn path_for<'t>(trip: &'t Trip<'_>, into: Into) -> Cow<'t, [u8]> {
     match into {
-        Into::Uri => escape_path(decoded, out),
-        Into::HeaderValue | Into::Replacement | Into::Text => out.extend_from_slice(decoded),
+        // As in Caddy, what is escaped stays so: an encoded slash is none afterwards.
+        Into::Uri => Cow::Borrowed(trip.path.sent()),
+        Into::FileName => Cow::Borrowed(trip.path.decoded()),
+        Into::Key => Cow::Owned(trip.path.merged().to_ascii_lowercase()),
+        Into::HeaderValue | Into::Replacement | Into::Text => decode_path(trip.path.sent()),
+    }
+}
+
+/// The same for the path as it came.
+fn original_path_for(head: &RequestHead, into: Into) -> Cow<'_, [u8]> {
+    match into {
+        Into::Uri => Cow::Borrowed(head.path()),
+        Into::FileName => path::decode(head.path()),
+        Into::Key | Into::HeaderValue | Into::Replacement | Into::Text => decode_path(head.path()),
     }
 }
 

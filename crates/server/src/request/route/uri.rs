@@ -1,4 +1,4 @@
-//! Paths as they are routed: decoding, rewriting, taking prefixes off.
+//! Pieces of URIs: decoding, escaping, what a rewrite gives.
 //!
 //! Works on the escaped path of the request. What may name a file is decided in `handle/files/`,
 //! by its stricter rules; nothing here lets a path reach the file system.
@@ -19,65 +19,14 @@ pub(crate) fn decode_path(path: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(decoded)
 }
 
-/// A path as Go's `path.Clean` has it, but keeping a final slash: matchers must not be evaded by
-/// `//` or `/./`.
-pub(crate) fn clean(path: &[u8]) -> Cow<'_, [u8]> {
-    let has = |needle: &[u8]| path.windows(needle.len()).any(|w| w == needle);
-    if !has(b"//") && !has(b"/.") {
-        return Cow::Borrowed(path);
-    }
-    let mut kept: Vec<&[u8]> = Vec::new();
-    for segment in path.split(|b| *b == b'/') {
-        match segment {
-            b"" | b"." => {}
-            b".." => {
-                kept.pop();
-            }
-            _ => kept.push(segment),
-        }
-    }
-    let mut cleaned = vec![b'/'];
-    cleaned.extend_from_slice(&kept.join(&b'/'));
-    let is_folder = path.ends_with(b"/") || path.ends_with(b"/.") || path.ends_with(b"/..");
-    if is_folder && cleaned.len() > 1 {
-        cleaned.push(b'/');
-    }
-    Cow::Owned(cleaned)
-}
-
-/// Splits what a rewrite gives into path and query and applies it: a part that is absent stays.
-pub(crate) fn rewrite<'a>(
-    to: &[u8],
-    path: Cow<'a, [u8]>,
-    query: Option<Cow<'a, [u8]>>,
-) -> (Cow<'a, [u8]>, Option<Cow<'a, [u8]>>) {
+/// The path and the query that a rewrite gives; `None` for a part that stays. An empty query takes the query away.
+pub(crate) fn rewrite(to: &[u8]) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
     let to = to.split(|b| *b == b'#').next().unwrap_or(to);
-    let mark = to.iter().position(|b| *b == b'?');
-    let (new_path, new_query) = match mark {
-        Some(mark) => (&to[..mark], Some(&to[mark + 1..])),
+    let (path, query) = match to.iter().position(|b| *b == b'?') {
+        Some(mark) => (&to[..mark], Some(to[mark + 1..].to_vec())),
         None => (to, None),
     };
-    let path = if new_path.is_empty() { path } else { Cow::Owned(with_leading_slash(new_path)) };
-    let query = match new_query {
-        None => query,
-        Some(b"") => None,
-        Some(new) => Some(Cow::Owned(new.to_vec())),
-    };
-    (path, query)
-}
-
-/// The escaped path without a prefix that is given decoded; `None` where it does not begin so.
-/// Compared without regard to case, as matchers are.
-pub(crate) fn strip_prefix(path: &[u8], prefix: &str) -> Option<Vec<u8>> {
-    let mut at = 0;
-    for expected in prefix.bytes() {
-        let (byte, next) = decode_at(path, at)?;
-        if !byte.eq_ignore_ascii_case(&expected) {
-            return None;
-        }
-        at = next;
-    }
-    Some(with_leading_slash(&path[at..]))
+    ((!path.is_empty()).then(|| with_leading_slash(path)), query)
 }
 
 /// Bytes that may stand in a path as they are (RFC 3986 section 3.3); everything else is escaped.
@@ -104,7 +53,8 @@ pub(crate) fn file_extension(path: &[u8]) -> &[u8] {
 
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
-fn with_leading_slash(path: &[u8]) -> Vec<u8> {
+/// With a slash at its beginning.
+pub(super) fn with_leading_slash(path: &[u8]) -> Vec<u8> {
     let mut whole = Vec::with_capacity(path.len() + 1);
     if !path.starts_with(b"/") {
         whole.push(b'/');
@@ -113,7 +63,8 @@ fn with_leading_slash(path: &[u8]) -> Vec<u8> {
     whole
 }
 
-fn decode_at(path: &[u8], at: usize) -> Option<(u8, usize)> {
+/// The byte at a place, without its escape, and where the next one is. A broken escape is no escape.
+pub(super) fn decode_at(path: &[u8], at: usize) -> Option<(u8, usize)> {
     let byte = *path.get(at)?;
     if byte == b'%'
         && let (Some(high), Some(low)) = (hex(path.get(at + 1)), hex(path.get(at + 2)))
@@ -141,41 +92,16 @@ mod tests {
     }
 
     #[test]
-    fn a_cleaned_path_has_no_empty_or_dot_segments_and_keeps_its_final_slash() {
-        let cases = [
-            ("//a", "/a"),
-            ("/a/./b", "/a/b"),
-            ("/a/../b/", "/b/"),
-            ("/../..", "/"),
-            ("/a/..", "/"),
-            ("/.x", "/.x"),
-        ];
-        for (path, expected) in cases {
-            assert_eq!(clean(path.as_bytes()), expected.as_bytes(), "{path}");
-        }
-    }
-
-    #[test]
     fn a_rewrite_without_a_question_mark_keeps_the_query() {
-        let apply = |to: &str| {
-            let (path, query) = rewrite(to.as_bytes(), Cow::Borrowed(b"/old"), Some(Cow::Borrowed(b"q=1")));
-            format!(
-                "{}?{}",
-                String::from_utf8_lossy(&path),
-                String::from_utf8_lossy(&query.unwrap_or_default())
-            )
-        };
-        assert_eq!(apply("/new"), "/new?q=1");
-        assert_eq!(apply("/new?"), "/new?");
-        assert_eq!(apply("?a=b"), "/old?a=b");
-        assert_eq!(apply("new#part"), "/new?q=1");
-    }
-
-    #[test]
-    fn a_prefix_is_taken_off_however_it_is_escaped() {
-        assert_eq!(strip_prefix(b"/api/x", "/api"), Some(b"/x".to_vec()));
-        assert_eq!(strip_prefix(b"/%61PI/x%20y", "/api"), Some(b"/x%20y".to_vec()));
-        assert_eq!(strip_prefix(b"/api", "/api"), Some(b"/".to_vec()));
-        assert_eq!(strip_prefix(b"/ap", "/api"), None);
+        let text = |part: Option<Vec<u8>>| part.map(|part| String::from_utf8(part).unwrap());
+        for (to, path, query) in [
+            ("/new", Some("/new"), None),
+            ("/new?", Some("/new"), Some("")),
+            ("?a=b", None, Some("a=b")),
+            ("new#part", Some("/new"), None),
+        ] {
+            let (new_path, new_query) = rewrite(to.as_bytes());
+            assert_eq!((text(new_path).as_deref(), text(new_query).as_deref()), (path, query), "{to}");
+        }
     }
 }

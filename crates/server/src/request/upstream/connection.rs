@@ -328,7 +328,8 @@ mod tests {
             let mut output = Vec::new();
             let length = BodyLength::Known(body.len() as u64);
             let (fields, target) = (&b"Host: a\r\n"[..], &b"/"[..]);
-            let ask = AskHead { method: b"POST", target, fields, body: length, upgrade: false };
+            let ask =
+                AskHead { method: b"POST", target, fields, body: length, upgrade: false, trailers: false };
             connection.codec().write_request_head(&mut output, ask).unwrap();
             connection.codec().write_data(&mut output, &body);
             connection.codec().finish(&mut output, &[]);

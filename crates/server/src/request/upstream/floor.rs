@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use super::connection::Connection;
 use super::link::Silence;
 use super::peer::Peer;
 use super::pool::{self, Stock};
@@ -17,6 +18,7 @@ use super::queue::Slot;
 use super::{dial, rest};
 use crate::limits::{
     FLOOR_DIALS_MAX, FLOOR_PAUSE_MAX, FLOOR_PAUSE_MIN, FLOOR_SOUND_AFTER, PROXY_OF_REQUEST_LOOK,
+    UPSTREAM_IDLE_COUNTED_AFTER,
 };
 use crate::request::core::Core;
 
@@ -218,6 +220,7 @@ impl Stock {
             true
         });
         self.retire_oldest(core, now);
+        self.evict_above_bound(core, now);
         if is_refused {
             self.refill.back_off(now);
         } else if is_sound {
@@ -238,6 +241,25 @@ impl Stock {
             }
             self.idle.pop_front();
             self.peer.side(core).retired.count();
+        }
+    }
+
+    /// Closes the oldest idle connections while more than `idle_max` have been idle for long. Connections come back in
+    /// waves, one for each request that ends, and the next requests take them: closing them as they come back would make
+    /// a busy proxy dial for every other request.
+    fn evict_above_bound(&mut self, core: &Core, now: Instant) {
+        let peer = &self.peer;
+        let is_long = |idle: &Connection| {
+            now.saturating_duration_since(idle.rests_since()) >= UPSTREAM_IDLE_COUNTED_AFTER
+        };
+        let mut long = self.idle.partition_point(is_long);
+        peer.note_idle_long(core, long);
+        // Cores look at the same time: each leaves the others their share.
+        let own_share = peer.terms.idle_max.max(peer.terms.floor) / core.shared.cores().max(1);
+        while long > own_share && peer.is_idle_over_bound(core) {
+            self.idle.pop_front();
+            peer.side(core).retired.count();
+            long -= 1;
         }
     }
 }

@@ -15,7 +15,7 @@ pub(crate) mod lend;
 mod link;
 pub mod peer;
 pub(crate) mod pool;
-mod queue;
+pub(crate) mod queue;
 mod rest;
 #[cfg(test)]
 mod tests;

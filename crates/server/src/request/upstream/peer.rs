@@ -39,6 +39,8 @@ pub struct Peer {
     pub(super) open: Padded<AtomicUsize>,
     /// Those of them that are tunnels now.
     pub(super) tunnels: Padded<AtomicUsize>,
+    /// The sum of [`Side::idle_long`], changed at ticks alone.
+    idle_long: Padded<AtomicUsize>,
     /// Length of the queue, so that nobody locks it to find it empty. Changed only by who has locked it.
     waiting: Padded<AtomicUsize>,
     queue: Mutex<Queue>,
@@ -65,6 +67,8 @@ pub(super) struct Side {
     /// Milliseconds of the peer's life at which the one that was used last began to rest, and one more; 0 where none
     /// rests here that was ever used.
     newest: AtomicU64,
+    /// Those among them that have been idle for [`crate::limits::UPSTREAM_IDLE_COUNTED_AFTER`], as of the last tick.
+    idle_long: AtomicUsize,
     /// Those among them that will soon be closed, and are to be replaced before.
     pub(super) fading: AtomicUsize,
     pub(super) dials: Tally,
@@ -139,7 +143,8 @@ pub struct Terms {
     pub probe: Option<Duration>,
     /// How long a connection beyond the floor is kept without a request; zero: not at all.
     pub keep: Duration,
-    /// Idle ones that are kept, over all cores.
+    /// Maximum idle connections over all cores. Only connections that have been idle for
+    /// [`crate::limits::UPSTREAM_IDLE_COUNTED_AFTER`] count.
     pub idle_max: usize,
     /// So many are open at all times, over all cores, tunnels not counted.
     pub floor: usize,
@@ -183,6 +188,7 @@ impl Peer {
             is_borrowed,
             open: Padded(AtomicUsize::new(0)),
             tunnels: Padded(AtomicUsize::new(0)),
+            idle_long: Padded(AtomicUsize::new(0)),
             waiting: Padded(AtomicUsize::new(0)),
             queue: Mutex::default(),
             last_failure: Mutex::default(),
@@ -327,6 +333,23 @@ impl Peer {
     /// Whether a core asks others for their idle connections.
     pub(super) fn is_borrowed(&self) -> bool {
         self.is_borrowed
+    }
+
+    /// Reports how many of a core's connections count towards `idle_max`.
+    pub(super) fn note_idle_long(&self, core: &Core, count: usize) {
+        let before = self.side(core).idle_long.swap(count, Ordering::Relaxed);
+        self.idle_long.0.fetch_add(count.wrapping_sub(before), Ordering::Relaxed);
+    }
+
+    /// Whether one of those is over the bound; it counts no more and has to be closed.
+    pub(super) fn is_idle_over_bound(&self, core: &Core) -> bool {
+        let bound = self.terms.idle_max.max(self.terms.floor);
+        let lower = |count| (count > bound).then(|| count - 1);
+        let is_over = self.idle_long.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, lower).is_ok();
+        if is_over {
+            self.side(core).idle_long.fetch_sub(1, Ordering::Relaxed);
+        }
+        is_over
     }
 
     /// Connections that will soon be closed, of all cores.

@@ -14,15 +14,17 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use hashbrown::HashMap;
+use rustix::io::Errno;
 
 use super::connection::{Buffers, Connection, Travelling};
 use super::floor::Refill;
 use super::link::Silence;
 use super::peer::{Peer, PeerId};
-use super::queue::{self, Handed, Slot, Waiter};
+use super::queue::{self, Client, Handed, Slot, Waiter};
 use super::{dial, lend, rest};
 use crate::limits::{UPSTREAM_IDLE_MARGIN, UPSTREAM_IDLE_ONCE_ONLY};
 use crate::request::core::Core;
+use crate::request::rescue::is_exhaustion;
 use crate::request::reserve::Reserve;
 
 /// Which of the kept connections a request may take.
@@ -92,6 +94,16 @@ pub(super) struct Stock {
 /// A connection for one exchange. Give it back with [`give_back`], or drop it to close it. Dropping the future is safe
 /// at any time.
 pub(crate) async fn get(core: &Rc<Core>, peer: &Arc<Peer>, wish: Wish) -> Result<Connection, NoConnection> {
+    get_for(core, peer, wish, &Client::default()).await
+}
+
+/// The same for a client of which more may be known while its request waits for a connection.
+pub(crate) async fn get_for(
+    core: &Rc<Core>,
+    peer: &Arc<Peer>,
+    wish: Wish,
+    client: &Client,
+) -> Result<Connection, NoConnection> {
     let newer =
         if wish == Wish::Fresh || !peer.is_far() { None } else { peer.newer_elsewhere(core, Instant::now()) };
     // Who waits has come before.
@@ -103,7 +115,7 @@ pub(crate) async fn get(core: &Rc<Core>, peer: &Arc<Peer>, wish: Wish) -> Result
         return Ok(connection);
     }
     // Large, and rarely needed: in a box of its own it costs the others nothing.
-    Box::pin(get_elsewhere(core, peer, wish, newer)).await
+    Box::pin(get_elsewhere(core, peer, wish, newer, client)).await
 }
 
 /// `newer`: the core that has one which was used later than those that rest here.
@@ -112,6 +124,7 @@ async fn get_elsewhere(
     peer: &Arc<Peer>,
     wish: Wish,
     newer: Option<usize>,
+    client: &Client,
 ) -> Result<Connection, NoConnection> {
     if peer.waiting() == 0 {
         if let Some(holder) = newer {
@@ -133,13 +146,28 @@ async fn get_elsewhere(
         }
         // One that rests here and will not do makes room, where there is none.
         if let Some(slot) = Slot::take(peer).or_else(|| core.upstreams.take_slot(core, peer)) {
-            return dial::dial(peer, slot, peer.side(core)).await;
+            return dial(core, peer, slot).await;
         }
     }
-    match queue::wait(core, peer, wish).await? {
+    match queue::wait(core, peer, wish, client).await? {
         Handed::Here(connection) => Ok(connection),
         Handed::Travelling(travelling) => travelling.arrive().map_err(NoConnection::Refused),
-        Handed::Slot(slot) => dial::dial(peer, slot, peer.side(core)).await,
+        Handed::Slot(slot) => dial(core, peer, slot).await,
+    }
+}
+
+/// Dials. Where no descriptor is left, an idle connection of this core makes room, whatever its upstream: idle ones are
+/// bounded for each upstream, descriptors for all.
+async fn dial(core: &Rc<Core>, peer: &Arc<Peer>, slot: Slot) -> Result<Connection, NoConnection> {
+    match dial::dial(peer, slot, peer.side(core)).await {
+        Err(NoConnection::Refused(error))
+            if Errno::from_io_error(&error).is_some_and(is_exhaustion)
+                && core.upstreams.close_oldest(core) =>
+        {
+            let slot = Slot::take(peer).ok_or(NoConnection::Refused(error))?;
+            dial::dial(peer, slot, peer.side(core)).await
+        }
+        dialled => dialled,
     }
 }
 
@@ -153,7 +181,6 @@ pub(crate) fn give_back(core: &Rc<Core>, peer: &Arc<Peer>, mut connection: Conne
         return;
     }
     put_back(core, peer, connection);
-    trim(core, peer);
 }
 
 /// Keeps a connection that was not used, or hands it to one who waits.
@@ -211,20 +238,6 @@ fn hand(core: &Rc<Core>, peer: &Arc<Peer>, waiter: Waiter, connection: Connectio
     }
 }
 
-/// Closes the one that has rested longest where more rest than may.
-fn trim(core: &Rc<Core>, peer: &Arc<Peer>) {
-    let most = peer.terms.idle_max.max(peer.terms.floor);
-    let here = peer.idle_of(core.number);
-    // A core that has no more than its share need not look at the others.
-    if here <= most / core.shared.cores().max(1) || peer.idle() <= most {
-        return;
-    }
-    let oldest = core.upstreams.pop_oldest(core, peer);
-    if oldest.is_some() {
-        peer.side(core).retired.count();
-    }
-}
-
 /// Whether a connection that rests may be used for a request that may be sent once only: it rested for a moment, or
 /// is known to be kept for longer. Of a far upstream it is also enough that nothing speaks against it: a handshake costs
 /// each such request round trips, while one can meet an unforeseen closing only until two of them were seen.
@@ -275,18 +288,26 @@ impl Upstreams {
         None
     }
 
-    /// The slot of a connection that rests here, which is closed.
+    /// The slot of the connection that has rested here longest, which is closed.
     fn take_slot(&self, core: &Core, peer: &Arc<Peer>) -> Option<Slot> {
-        self.pop_oldest(core, peer).and_then(Connection::into_slot)
-    }
-
-    /// The one that has rested longest.
-    fn pop_oldest(&self, core: &Core, peer: &Arc<Peer>) -> Option<Connection> {
         let mut stocks = self.stocks.borrow_mut();
         let stock = stocks.get_mut(&peer.id)?;
         let oldest = stock.idle.pop_front();
         stock.tell(core);
-        oldest
+        oldest.and_then(Connection::into_slot)
+    }
+
+    /// Closes the connection that has been idle here longest, of all peers; `false` where none is.
+    fn close_oldest(&self, core: &Core) -> bool {
+        let mut stocks = self.stocks.borrow_mut();
+        let idle = stocks.values_mut().filter(|stock| !stock.idle.is_empty());
+        let Some(stock) = idle.min_by_key(|stock| stock.idle.front().map(Connection::rests_since)) else {
+            return false;
+        };
+        let oldest = stock.idle.pop_front();
+        stock.tell(core);
+        stock.peer.side(core).retired.count();
+        oldest.is_some()
     }
 
     /// Lays a connection where it belongs by its rest.

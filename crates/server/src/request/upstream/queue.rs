@@ -4,7 +4,8 @@
 //! wait are served first come first served, over all cores, with a connection that came back or with the slot of one
 //! that ended. Whoever gives up leaves the queue, and passes on what was handed to it. Locks only where somebody waits.
 
-use std::collections::VecDeque;
+use std::cell::Cell;
+use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -26,6 +27,8 @@ pub(super) struct Tunnel(Arc<Peer>);
 #[derive(Default)]
 pub(super) struct Queue {
     waiters: VecDeque<Waiter>,
+    /// Tickets of those among them whose clients have closed their sending sides.
+    half_closed: BTreeSet<u64>,
     next_ticket: u64,
 }
 
@@ -36,6 +39,51 @@ pub(super) struct Waiter {
     pub(super) core: usize,
     pub(super) wish: Wish,
     pub(super) to: oneshot::Sender<Handed>,
+}
+
+/// The client of a request that may have to wait, as its queue knows it.
+#[derive(Default)]
+pub(crate) struct Client {
+    is_half_closed: Cell<bool>,
+    ticket: Cell<Option<u64>>,
+}
+
+impl Client {
+    /// It has closed its sending side, and may have left: in a full queue its request makes room for another.
+    pub(crate) fn half_closed(&self, peer: &Peer) {
+        self.is_half_closed.set(true);
+        if let Some(ticket) = self.ticket.get() {
+            peer.lock_queue().half_closed(ticket);
+        }
+    }
+}
+
+impl Queue {
+    fn half_closed(&mut self, ticket: u64) {
+        if self.at(ticket).is_some() {
+            self.half_closed.insert(ticket);
+        }
+    }
+
+    /// Drops the first one whose client has closed its sending side; `false` where there is none.
+    fn drop_half_closed(&mut self) -> bool {
+        self.half_closed.pop_first().and_then(|ticket| self.remove(ticket)).is_some()
+    }
+
+    fn pop_first(&mut self) -> Option<Waiter> {
+        let waiter = self.waiters.pop_front()?;
+        self.half_closed.remove(&waiter.ticket);
+        Some(waiter)
+    }
+
+    fn remove(&mut self, ticket: u64) -> Option<Waiter> {
+        self.half_closed.remove(&ticket);
+        self.waiters.remove(self.at(ticket)?)
+    }
+
+    fn at(&self, ticket: u64) -> Option<usize> {
+        self.waiters.binary_search_by_key(&ticket, |waiter| waiter.ticket).ok()
+    }
 }
 
 /// What one who waits is given.
@@ -117,7 +165,7 @@ fn next_pair(peer: &Arc<Peer>) -> Option<(Waiter, Slot)> {
     let mut queue = peer.lock_queue();
     queue.waiters.front()?;
     let slot = Slot::take(peer)?;
-    let waiter = queue.waiters.pop_front()?;
+    let waiter = queue.pop_first()?;
     peer.set_waiting(queue.waiters.len());
     Some((waiter, slot))
 }
@@ -125,13 +173,18 @@ fn next_pair(peer: &Arc<Peer>) -> Option<(Waiter, Slot)> {
 /// The first one who waits; it waits no more and has to be given something.
 pub(super) fn first(peer: &Peer) -> Option<Waiter> {
     let mut queue = peer.lock_queue();
-    let waiter = queue.waiters.pop_front()?;
+    let waiter = queue.pop_first()?;
     peer.set_waiting(queue.waiters.len());
     Some(waiter)
 }
 
 /// Waits for a connection, or for the right to make one. Not to be called where there is one already.
-pub(super) async fn wait(core: &Rc<Core>, peer: &Arc<Peer>, wish: Wish) -> Result<Handed, NoConnection> {
+pub(super) async fn wait(
+    core: &Rc<Core>,
+    peer: &Arc<Peer>,
+    wish: Wish,
+    client: &Client,
+) -> Result<Handed, NoConnection> {
     let (length_max, time) = peer.terms.queue;
     let mut waiting = {
         let mut queue = peer.lock_queue();
@@ -143,7 +196,7 @@ pub(super) async fn wait(core: &Rc<Core>, peer: &Arc<Peer>, wish: Wish) -> Resul
             peer.set_waiting(0);
             return Ok(Handed::Slot(slot));
         }
-        if queue.waiters.len() >= length_max {
+        if queue.waiters.len() >= length_max && !queue.drop_half_closed() {
             peer.set_waiting(queue.waiters.len());
             return Err(NoConnection::QueueFull);
         }
@@ -151,6 +204,11 @@ pub(super) async fn wait(core: &Rc<Core>, peer: &Arc<Peer>, wish: Wish) -> Resul
         queue.next_ticket += 1;
         let (to, from) = oneshot::channel();
         queue.waiters.push_back(Waiter { ticket, core: core.number, wish, to });
+        peer.set_waiting(queue.waiters.len());
+        client.ticket.set(Some(ticket));
+        if client.is_half_closed.get() {
+            queue.half_closed(ticket);
+        }
         Waiting { core, peer, ticket, from }
     };
     peer.side(core).waited.count();
@@ -159,7 +217,9 @@ pub(super) async fn wait(core: &Rc<Core>, peer: &Arc<Peer>, wish: Wish) -> Resul
     super::lend::rouse(core, peer);
     match tokio::time::timeout(time, &mut waiting.from).await {
         Ok(Ok(handed)) => Ok(handed),
-        Ok(Err(_)) | Err(_) => Err(NoConnection::QueueLate),
+        // It had to make room.
+        Ok(Err(_)) => Err(NoConnection::QueueFull),
+        Err(_) => Err(NoConnection::QueueLate),
     }
 }
 
@@ -175,8 +235,7 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         {
             let mut queue = self.peer.lock_queue();
-            if let Ok(place) = queue.waiters.binary_search_by_key(&self.ticket, |waiter| waiter.ticket) {
-                queue.waiters.remove(place);
+            if queue.remove(self.ticket).is_some() {
                 self.peer.set_waiting(queue.waiters.len());
                 return;
             }

@@ -49,7 +49,7 @@ fn a_file_from_disk_waits_its_turn() {
     wait_until(&server, 1, 0);
     let (mut second, third) = (ask(&server, "/page.txt"), ask(&server, "/page.txt"));
     wait_until(&server, 1, 2);
-    drop(third);
+    third.reset();
     wait_until(&server, 1, 1);
     holding.let_go(1);
     assert_eq!(first.answer().status, 200);
@@ -189,7 +189,7 @@ fn a_long_answer_is_in_flight_until_it_is_over() {
     assert!(long.try_head().unwrap().contains("200"));
     wait_until(&server, 1, 0);
     assert_eq!(server.connect().get("/other").status, 503);
-    drop(long);
+    long.reset();
     wait_until(&server, 0, 0);
     assert_eq!(server.connect().get("/other").text(), "other");
 }

@@ -64,7 +64,7 @@ fn a_waiting_client_that_goes_away_leaves_the_queue() {
     wait_until(&server, 1, 0);
     let second = ask(&server, "/2");
     wait_until(&server, 1, 1);
-    drop(second);
+    second.reset();
     wait_until(&server, 1, 0);
     let mut third = ask(&server, "/3");
     wait_until(&server, 1, 1);
@@ -72,6 +72,53 @@ fn a_waiting_client_that_goes_away_leaves_the_queue() {
     assert_eq!(first.answer().text(), "/1");
     assert_eq!(third.answer().text(), "/3");
     assert_eq!(holding.paths(), ["/1", "/3"]);
+}
+
+#[test]
+fn of_a_full_queue_one_whose_client_has_half_closed_makes_room() {
+    let holding = Holding::start();
+    let server = serve(&holding, "limit in_flight 1 queue 2 wait 20s\napp APP");
+    let mut first = ask(&server, "/1");
+    wait_until(&server, 1, 0);
+    let mut half = ask(&server, "/half");
+    wait_until(&server, 1, 1);
+    half.finish_sending();
+    let mut third = ask(&server, "/3");
+    wait_until(&server, 1, 2);
+    // The end of its sending may be seen later than the next request, which is refused then.
+    let mut last = loop {
+        let last = ask(&server, "/last");
+        if answered_first(&half, &last) == 0 {
+            break last;
+        }
+    };
+    assert_eq!(half.answer().status, 503);
+    holding.let_go(3);
+    for (client, path) in [(&mut first, "/1"), (&mut third, "/3"), (&mut last, "/last")] {
+        assert_eq!(client.answer().text(), path);
+    }
+    assert_eq!(holding.paths(), ["/1", "/3", "/last"]);
+}
+
+#[test]
+fn a_queue_with_room_keeps_those_whose_clients_have_half_closed() {
+    let holding = Holding::start();
+    let server = serve(&holding, "limit in_flight 1 queue 2 wait 20s\napp APP");
+    let mut first = ask(&server, "/1");
+    wait_until(&server, 1, 0);
+    let mut half = ask(&server, "/half");
+    wait_until(&server, 1, 1);
+    half.finish_sending();
+    holding.let_go(2);
+    assert_eq!((first.answer().text(), half.answer().text()), ("/1".to_owned(), "/half".to_owned()));
+}
+
+/// Which of two clients has its answer first.
+fn answered_first(one: &Client, other: &Client) -> usize {
+    use rustix::event::{PollFd, PollFlags, poll};
+    let mut polled = [one, other].map(|client| PollFd::new(&client.stream, PollFlags::IN));
+    poll(&mut polled, None).unwrap();
+    polled.iter().position(|polled| !polled.revents().is_empty()).unwrap()
 }
 
 #[test]
@@ -83,7 +130,7 @@ fn a_queue_full_of_departed_clients_is_an_empty_one() {
     let waiting: Vec<_> = (0..200).map(|_| ask(&server, "/gone")).collect();
     wait_until(&server, 1, 200);
     assert_eq!(server.connect().get("/refused").status, 503);
-    drop(waiting);
+    waiting.into_iter().for_each(Client::reset);
     wait_until(&server, 1, 0);
     let mut last = ask(&server, "/last");
     wait_until(&server, 1, 1);

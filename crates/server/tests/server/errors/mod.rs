@@ -113,7 +113,7 @@ fn a_page_is_sent_to_every_method_and_a_head_has_no_body() {
         ("POST /missing", "Content-Length: 4\r\n", "body"),
         ("PUT /missing", "Transfer-Encoding: chunked\r\n", "4\r\nbody\r\n0\r\n\r\n"),
         ("DELETE /missing", "", ""),
-        ("BREW /missing", "", ""),
+        ("TRACE /missing", "", ""),
     ] {
         let answer = ask(&mut client, line, fields, body);
         assert_eq!((answer.status, answer.body == page.body), (404, true), "{line}");

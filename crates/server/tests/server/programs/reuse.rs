@@ -119,7 +119,7 @@ fn what_does_not_mean_the_same_twice_is_sent_once() {
 #[test]
 fn a_request_whose_body_is_not_wholly_there_is_sent_once() {
     let program = stale();
-    let server = serve(&program);
+    let server = serve_with(program.address, "request_buffers off", "");
     let mut client = server.connect();
     assert_eq!(client.get("/").text(), "fresh");
     client.send("PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nabc");

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onehop_config::checked::proxy::{
-    Balance, BalancePolicy, PassiveHealth, Proxy, ProxyAddress, ProxyFlush, ProxyPool, ProxyTransport,
-    ProxyUpstream,
+    AmbiguousHeaders, Balance, BalancePolicy, PassiveHealth, Proxy, ProxyAddress, ProxyFlush, ProxyPool,
+    ProxyTransport, ProxyUpstream,
 };
 use onehop_config::checked::{Checked, Step};
 
@@ -24,7 +24,7 @@ fn serve(upstreams: &[SocketAddr], change: impl Fn(&mut Proxy) + Send + Sync + '
 }
 
 /// The same before one program.
-fn before(program: &Program, change: impl Fn(&mut Proxy) + Send + Sync + 'static) -> TestServer {
+pub(crate) fn before(program: &Program, change: impl Fn(&mut Proxy) + Send + Sync + 'static) -> TestServer {
     serve(&[program.address], change)
 }
 
@@ -102,6 +102,7 @@ fn settings(upstreams: &[SocketAddr]) -> Proxy {
         answer_buffer_bytes: 0,
         stream_timeout: None,
         stream_close_delay: None,
+        ambiguous_headers: AmbiguousHeaders::Drop,
         trusted_proxies: Vec::new(),
     }
 }

@@ -41,9 +41,9 @@ fn fields_are_passed_on_as_they_came_without_those_of_the_connection() {
     );
     assert_eq!(
         head,
-        "GET /a/../b?c=%20&d HTTP/1.1\r\nHost: localhost\r\nX-One:1\r\nx-TWO: 2\r\nX-Three:\t3\r\nX-Empty:\r\n\
-         Via: 1.0 before\r\nX-Last: \u{e4}\u{f6}\r\nTE: trailers\r\nX-Forwarded-For: 127.0.0.1\r\n\
-         X-Forwarded-Proto: http\r\nX-Forwarded-Host: localhost\r\nVia: 1.1 onehop"
+        "GET /b?c=%20&d HTTP/1.1\r\nHost: localhost\r\nX-One:1\r\nx-TWO: 2\r\nX-Three:\t3\r\nX-Empty:\r\n\
+         Via: 1.0 before\r\nX-Last: \u{e4}\u{f6}\r\nX-Forwarded-For: 127.0.0.1\r\n\
+         X-Forwarded-Proto: http\r\nX-Forwarded-Host: localhost\r\nVia: 1.1 onehop\r\nTE: trailers\r\nConnection: TE"
     );
 }
 
@@ -81,7 +81,9 @@ fn nobody_names_our_fields_away_or_spells_them_otherwise() {
                 proxy.trusted_proxies = vec![Network::new("127.0.0.0".parse().unwrap(), 8).unwrap()];
             }
         });
-        assert_eq!(field(&head, "X-Forwarded-For"), Some("127.0.0.1"), "{head}");
+        // What a trusted proxy says is not named away: its client could have written that Connection.
+        let list = if is_trusted { "6.6.6.6, 127.0.0.1" } else { "127.0.0.1" };
+        assert_eq!(field(&head, "X-Forwarded-For"), Some(list), "{head}");
         assert_eq!(field(&head, "X-Forwarded-Proto"), Some("http"), "{head}");
         assert_eq!(field(&head, "X-Kept"), Some("yes"), "{head}");
         assert!(head.contains("Host: localhost") && head.contains("Via: 1.1 onehop"), "{head}");
@@ -429,5 +431,100 @@ fn an_upstream_is_named_in_the_log() {
         assert!(text.contains(&format!("\"upstream\":\"{address}\"")), "{text}");
         let why = "\"refused\":\"upstream_unreachable\",\"detail\":\"Connection refused";
         assert_eq!(text.contains(why), expected == 502, "{text}");
+    }
+}
+
+/// RFC 9110 section 10.1.4: `TE` is about one connection, and `Connection` says so.
+#[test]
+fn te_goes_out_with_the_connection_option_of_its_name() {
+    for (lines, te, connection) in [
+        ("TE: trailers", Some("trailers"), Some("TE")),
+        ("TE: gzip;q=0.5, Trailers\r\nConnection: TE", Some("trailers"), Some("TE")),
+        ("TE: gzip", None, None),
+        ("Connection: TE", None, None),
+        (
+            "TE: trailers\r\nConnection: Upgrade, TE\r\nUpgrade: websocket",
+            Some("trailers"),
+            Some("upgrade, TE"),
+        ),
+    ] {
+        let head = passed_on(&format!("GET / HTTP/1.1\r\nHost: localhost\r\n{lines}"), |_| {});
+        assert_eq!((field(&head, "TE"), field(&head, "Connection")), (te, connection), "{lines}\n{head}");
+        let program = Program::start(|talk, _| talk.answer("hello"));
+        let server = crate::programs::serve_with(program.address, "", "");
+        let mut client = server.connect();
+        client.send(format!("GET / HTTP/1.1\r\nHost: localhost\r\n{lines}\r\n\r\n"));
+        assert_eq!(client.answer().text(), "hello");
+        let head = program.heads().remove(0);
+        assert_eq!((field(&head, "TE"), field(&head, "Connection")), (te, connection), "{lines}\n{head}");
+    }
+}
+
+/// RFC 9110 section 7.6.2.
+#[test]
+fn max_forwards_counts_down_for_options_and_trace_alone() {
+    for (method, value, passed) in [
+        ("OPTIONS", "10", "9"),
+        ("OPTIONS", "1", "0"),
+        ("TRACE", "003", "2"),
+        ("TRACE", "99999999999999999999999", "18446744073709551614"),
+        // No number, so nothing to count.
+        ("OPTIONS", "-1", "-1"),
+        ("OPTIONS", "", ""),
+        ("GET", "0", "0"),
+        ("POST", "1", "1"),
+    ] {
+        let head = passed_on(
+            &format!("{method} / HTTP/1.1\r\nHost: localhost\r\nMax-Forwards: {value}\r\nX-Last: 1"),
+            |_| {},
+        );
+        assert_eq!(field(&head, "Max-Forwards"), Some(passed), "{method} {value}\n{head}");
+        assert_eq!(head.to_lowercase().matches("max-forwards").count(), 1, "{head}");
+        assert_eq!(field(&head, "X-Last"), Some("1"), "{head}");
+    }
+}
+
+/// RFC 9110 section 7.6.2: the proxy is then the final recipient.
+#[test]
+fn max_forwards_of_zero_is_answered_by_the_proxy_itself() {
+    let program = Program::start(|talk, _| talk.answer("hello"));
+    let server = before(&program, |_| {});
+    let mut client = server.connect();
+    for (method, status) in [("OPTIONS", 204), ("TRACE", 405)] {
+        client.send(format!("{method} / HTTP/1.1\r\nHost: localhost\r\nMax-Forwards: 0\r\n\r\n"));
+        let answer = client.answer();
+        let allow = answer.field("Allow");
+        assert_eq!(
+            (answer.status, allow),
+            (status, Some("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")),
+            "{method}"
+        );
+    }
+    assert_eq!(client.get("/").text(), "hello");
+    assert_eq!(program.heads().len(), 1, "the upstream saw the last request only");
+}
+
+#[test]
+fn field_names_with_an_underscore_or_a_dot_are_dropped_unless_the_file_lets_them_pass() {
+    let lines = "X_Any: 1\r\nx.any: 2\r\nX-Kept: 3\r\nX_Forwarded_For: 6.6.6.6\r\nX-Real_IP: 6.6.6.6";
+    for (option, expected) in [
+        ("", [None, None, Some("3")]),
+        ("ambiguous_headers drop", [None, None, Some("3")]),
+        ("ambiguous_headers pass", [Some("1"), Some("2"), Some("3")]),
+    ] {
+        let program = Program::start(|talk, _| talk.answer("hello"));
+        let text = format!(
+            "http://localhost:0 {{\n\tbind 127.0.0.1\n\treverse_proxy {} {{\n\t\t{option}\n\t}}\n}}\n",
+            program.address
+        );
+        let server = TestServer::start(application(), &text, Wishes::default());
+        let mut client = server.connect();
+        client.send(format!("GET / HTTP/1.1\r\nHost: localhost\r\n{lines}\r\n\r\n"));
+        assert_eq!(client.answer().text(), "hello");
+        let head = program.heads().remove(0);
+        let found = ["X_Any", "x.any", "X-Kept"].map(|name| field(&head, name));
+        assert_eq!(found, expected, "{option}\n{head}");
+        // What says who the client is keeps out in every spelling.
+        assert!(!head.contains("6.6.6.6"), "{option}\n{head}");
     }
 }

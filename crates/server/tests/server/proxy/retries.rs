@@ -145,7 +145,7 @@ fn a_client_that_goes_takes_its_request_with_it() {
         while program.heads().len() == seen {
             std::thread::yield_now();
         }
-        drop(client);
+        client.reset();
         program.wait_for_ends(seen + 1);
     }
     assert_eq!(program.heads().len(), 2);

@@ -113,7 +113,7 @@ class Worker:
             (head_length,) = struct.unpack_from("<I", payload, 40)
             head, body = payload[44 : 44 + head_length], payload[44 + head_length :]
             self.bodies[lane, slot] = body
-            self.facts = payload[1]
+            self.method, self.facts = payload[0], payload[1]
             if end or self.behaviour not in ("echo_body", "trailers_back"):
                 self.answer(lane, slot, generation, payload, head)
         elif kind == TRAILERS and self.behaviour == "trailers_back":
@@ -173,6 +173,17 @@ class Worker:
     def do_many_fields(self, lane, slot, generation, *_):
         fields = b"".join(b"Set-Cookie:c%d=%d\n" % (number, number) for number in range(200))
         lane.send(response(slot, generation, b"body", fields=fields))
+
+    def do_conditional(self, lane, slot, generation, target, request_id, records):
+        asked = b"\n".join(records[1:]).lower()
+        body = b"a page of text. " * 200
+        fields = b'ETag:"x"\nAccept-Ranges:bytes\n'
+        if b'"x"' in asked:
+            lane.send(response(slot, generation, status=304, fields=fields))
+            return
+        fields += b"Content-Type:text/html; charset=utf-8\n"
+        is_head = self.method == 2
+        lane.send(response(slot, generation, b"" if is_head else body, fields=fields, length=len(body)))
 
     def do_informs(self, lane, slot, generation, *_):
         lane.send(frame(INFORMATIONAL, struct.pack("<HHI", 102, 0, 0), slot, generation))

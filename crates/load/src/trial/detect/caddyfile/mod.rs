@@ -6,6 +6,7 @@
 
 mod global;
 mod imports;
+pub(super) mod own;
 mod proxy;
 #[cfg(test)]
 mod tests;
@@ -86,6 +87,8 @@ pub(super) fn detect(path: &Path, surroundings: &Surroundings) -> Result<Setup, 
         application: behind.application,
         today: vec![Front::Caddy { file: caddy }],
         onehopfile,
+        addresses: hosts(file.head),
+        workers: None,
         paths,
         notes,
     })
@@ -146,6 +149,24 @@ fn choose<'a>(
 
 fn addresses(head: &Line) -> String {
     head.words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+/// The addresses of a site that names a host, without TLS; none where it answers any host.
+fn hosts(head: &Line) -> Vec<String> {
+    let host = |word: &str| -> Option<String> {
+        let address = word.trim_end_matches(',');
+        let (scheme, address) = address.split_once("://").unwrap_or(("", address));
+        let address = address.split('/').next().unwrap_or_default();
+        let (host, port) = match address.rsplit_once(':') {
+            Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (host, port),
+            _ => (address, ""),
+        };
+        let is_usual = matches!((scheme, port), (_, "" | "80") | ("" | "https", "443"));
+        let port = if is_usual { String::new() } else { format!(":{port}") };
+        (!host.is_empty() && !host.contains(['{', '$'])).then(|| format!("http://{host}{port}"))
+    };
+    let hosts: Option<Vec<String>> = head.words.iter().map(|word| host(&word.text)).collect();
+    hosts.unwrap_or_default()
 }
 
 /// Whether Caddy would answer it over TLS.

@@ -11,11 +11,17 @@ use super::tried::{Fallback, tried};
 use super::{nearest, nearest_all, values};
 use crate::trial::TrialError;
 use crate::trial::detect::files::{below, normal};
+use crate::trial::detect::site::is_application;
 use crate::trial::detect::write::{directive as written, indented, word};
 
 /// What is said once of all `add_header` without a word behind them (ngx_http_headers_module).
 const NOT_ALWAYS: &str = "nginx adds the fields of `add_header` without `always` to answers with 200, 201, 204, 206 and \
-    to redirects alone; onehop adds them to errors too.";
+    to redirects alone; onehop adds them to errors of the application too.";
+
+/// What is said once of a page that is drawn by a script.
+const IS_APPLICATION: &str = "The page is a single-page application, so the Onehopfile has `spa` for it: navigations \
+    get the index page, a missing asset is a 404 where nginx answers with the page, and files with a hash in their name \
+    are cached for good.";
 
 /// How a location chooses its requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -229,7 +235,7 @@ pub(super) fn headers(levels: &[&[Directive]], is_passed: bool, notes: &mut Vec<
     if let Some(directive) = expires
         && let Some(control) = control(directive, notes)
     {
-        out.push_str(&format!("header Cache-Control {control}\n"));
+        out.push_str(&format!("header {}Cache-Control {control}\n", sign(is_passed, false, true)));
         seen.push("cache-control".to_owned());
     }
     for directive in nearest_all("add_header", levels) {
@@ -241,13 +247,18 @@ pub(super) fn headers(levels: &[&[Directive]], is_passed: bool, notes: &mut Vec<
             note("it has a variable that onehop does not know");
             continue;
         };
-        if directive.arg(2) != "always" {
+        let is_always = directive.arg(2) == "always";
+        if !is_always && is_passed {
             notes.push(NOT_ALWAYS.to_owned());
         }
         // nginx adds a field beside one that is there.
-        let sign = if is_passed || seen.contains(&name.to_ascii_lowercase()) { "+" } else { "" };
+        let is_added = is_passed || seen.contains(&name.to_ascii_lowercase());
         seen.push(name.to_ascii_lowercase());
-        out.push_str(&format!("header {sign}{} {value}\n", word(&name)));
+        let field = format!("{}{} {value}", sign(is_passed, is_added, !is_always), word(&name));
+        out.push_str(&match is_added && !is_always && !is_passed {
+            true => written("header", &[field, "defer".to_owned()]),
+            false => format!("header {field}\n"),
+        });
     }
     for directive in nearest_all("proxy_hide_header", levels) {
         if is_passed {
@@ -255,6 +266,16 @@ pub(super) fn headers(levels: &[&[Directive]], is_passed: bool, notes: &mut Vec<
         }
     }
     out
+}
+
+/// What stands before a field's name. A deferred one (`>`) is not on the errors that onehop answers for files, as
+/// without `always` it is not on nginx's: a missing asset must not be kept for a year.
+fn sign(is_passed: bool, is_added: bool, is_for_success: bool) -> &'static str {
+    match (is_added, is_for_success && !is_passed) {
+        (true, _) => "+",
+        (false, true) => ">",
+        (false, false) => "",
+    }
 }
 
 /// The Cache-Control of an `expires`.
@@ -386,11 +407,31 @@ fn files(
         block.is_taken_off = location.pattern != "/";
     }
     let folder = normal(Path::new(&folder));
-    let root_line = format!("root {}\n", word(&below(context.chosen.folder, &folder)));
+    let root_word = word(&below(context.chosen.folder, &folder));
+    let root_line = format!("root {root_word}\n");
     let fallback = match find("try_files") {
         None => Fallback::default(),
         Some(directive) => tried(context, location, directive, alias.is_some(), notes)?,
     };
+    let options = options(levels);
+    if fallback.is_index && options.is_empty() && is_application(&folder) {
+        notes.push(IS_APPLICATION.to_owned());
+        block.lines.push_str(&format!("spa {root_word}\n"));
+        return Ok(());
+    }
+    let server = written("file_server", &options);
+    if !fallback.is_apart(&block.lines) {
+        block.lines.push_str(&format!("{root_line}{}{server}", fallback.lines()));
+        return Ok(());
+    }
+    // Each of the two has header fields of its own.
+    let own = std::mem::take(&mut block.lines);
+    block.lines = format!("{root_line}{}handle {{\n{}}}\n", fallback.apart(), indented(&(own + &server)));
+    Ok(())
+}
+
+/// The options of a `file_server`.
+fn options(levels: &[&[Directive]]) -> Vec<String> {
     let mut options = Vec::new();
     if let Some(index) = nearest("index", levels) {
         let names: Vec<&str> = index
@@ -410,13 +451,5 @@ fn files(
     if nearest("autoindex", levels).is_some_and(|directive| directive.arg(0) == "on") {
         options.push("browse".to_owned());
     }
-    let server = written("file_server", &options);
-    if !fallback.is_apart(&block.lines) {
-        block.lines.push_str(&format!("{root_line}{}{server}", fallback.lines()));
-        return Ok(());
-    }
-    // Each of the two has header fields of its own.
-    let own = std::mem::take(&mut block.lines);
-    block.lines = format!("{root_line}{}handle {{\n{}}}\n", fallback.apart(), indented(&(own + &server)));
-    Ok(())
+    options
 }

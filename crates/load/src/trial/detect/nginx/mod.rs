@@ -7,6 +7,7 @@
 mod fields;
 mod lexer;
 mod location;
+mod names;
 mod pass;
 mod runnable;
 #[cfg(test)]
@@ -86,6 +87,8 @@ pub(super) fn detect(path: &Path, surroundings: &Surroundings) -> Result<Setup, 
         application: behind.application.clone(),
         today,
         onehopfile: site(&translated.body),
+        addresses: names::addresses(server, &mut notes),
+        workers: None,
         paths: translated.paths,
         notes,
     })

@@ -342,9 +342,30 @@ fn a_lifetime_and_a_field_of_the_same_name_are_both_sent() {
     check(
         "location / { root dist; expires 1y; add_header Cache-Control \"public, immutable\"; }",
         &[
-            "header Cache-Control max-age=31536000\n\theader +Cache-Control `public, immutable`",
-            "onehop adds them to errors too",
+            "header >Cache-Control max-age=31536000\n\theader {\n\t\t+Cache-Control `public, immutable`\n\t\tdefer\n\t}\n",
+            "!adds them to errors",
         ],
+    );
+}
+
+#[test]
+fn a_page_drawn_by_a_script_becomes_spa_and_the_site_keeps_its_names() {
+    let conf = "server { listen 80; listen [::]:80; listen 8081 default_server; listen 443 ssl; server_name a.example .b.example _; \
+                root web; index index.html; location / { try_files $uri $uri/ /index.html; } \
+                location /api/ { proxy_pass http://localhost:3000; proxy_set_header Host $http_host; } }";
+    let folder = |page: &str| Folder::of(&[("nginx.conf", conf), ("web/index.html", page)]);
+    let application = folder("<div id=\"root\"></div><script type=\"module\" src=\"/a.js\"></script>");
+    let setup = application.detect("nginx.conf", &running()).unwrap();
+    assert!(setup.onehopfile.contains("\t\tspa ./web\n"), "{}", setup.onehopfile);
+    assert!(!setup.onehopfile.contains("try_files") && !setup.onehopfile.contains("file_server"));
+    let expected = ["a.example", "b.example", "*.b.example"];
+    let expected = expected.map(|name| [format!("http://{name}"), format!("http://{name}:8081")]).concat();
+    assert_eq!(setup.addresses, expected);
+    let setup = folder("<p>a page</p>").detect("nginx.conf", &running()).unwrap();
+    assert!(
+        setup.onehopfile.contains("try_files") && !setup.onehopfile.contains("spa "),
+        "{}",
+        setup.onehopfile
     );
 }
 

@@ -18,6 +18,8 @@ pub(super) struct Fallback {
     before: String,
     /// An application for what is not there.
     app: Option<App>,
+    /// Whether every path that is no file gets the index page, as single-page applications have it.
+    pub(super) is_index: bool,
 }
 
 #[derive(Debug)]
@@ -80,10 +82,11 @@ pub(super) fn tried(
         // A file server looks for both by itself, and for nothing else; without `$uri/` folders are absent.
         let is_usual = code == "404" && files.len() == 2 && has("{path}") && has("{path}/");
         let before = if is_usual { String::new() } else { format!("try_files {joined} {}\n", last.text) };
-        return Ok(Fallback { before, app: None });
+        return Ok(Fallback { before, ..Fallback::default() });
     }
     let page = page(context, location, directive, &last.text, is_alias)?;
-    Ok(Fallback { before: format!("try_files {joined} {page}\n"), app: None })
+    let is_index = page == "/index.html" && files.iter().all(|file| matches!(&**file, "{path}" | "{path}/"));
+    Ok(Fallback { before: format!("try_files {joined} {page}\n"), app: None, is_index })
 }
 
 /// The last page, as it is below the block's root.
@@ -167,7 +170,11 @@ fn named(
         bare: pass.directive(context, None),
         headers: headers(&levels, true, notes),
     };
-    Ok(Fallback { before: format!("@absent not file {}\n", files.join(" ")), app: Some(app) })
+    Ok(Fallback {
+        before: format!("@absent not file {}\n", files.join(" ")),
+        app: Some(app),
+        is_index: false,
+    })
 }
 
 fn refused<T>(directive: &Directive, cause: &str, next: &str) -> Result<T, TrialError> {

@@ -29,6 +29,10 @@ impl Gathering<'_> {
             self.notes.leave_out(path, "a link to what --exclude leaves out");
             return Ok(None);
         }
+        if let Some(reason) = self.rules.reason(&below, target.is_dir()) {
+            self.notes.leave_out_data(&below, target.is_dir(), reason);
+            return Ok(None);
+        }
         let written = fs::read_link(&place).ok();
         let written = written.as_deref().and_then(Path::to_str);
         let folder = parent(&path).unwrap_or_default();

@@ -1,7 +1,8 @@
 //! What packages need, gathered from one to the next; `prune.rs` knows where each is found.
 
-use super::{Gathering, is_in_modules};
+use super::Gathering;
 use crate::commands::pack::base::join;
+use crate::commands::pack::data::is_in_modules;
 use crate::commands::pack::prune;
 use crate::failure::Failure;
 

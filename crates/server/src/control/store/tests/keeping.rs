@@ -1,8 +1,9 @@
 use std::os::unix::fs::symlink;
 
 use super::super::eyes::Eyes;
+use super::super::releases::Releases;
 use super::*;
-use crate::limits::{CHURN_WAIT_MAX, HOLD_BACK_MAX};
+use crate::limits::{CHURN_WAIT_MAX, HOLD_BACK_MAX, RELEASE_KEPT_FOR};
 
 #[test]
 fn a_burst_of_changes_is_published_once() {
@@ -276,4 +277,48 @@ fn a_keeper_that_is_dropped_ends_promptly_in_the_midst_of_compressing() {
     drop(kept.keeper);
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
     assert!(kept.published.recv_timeout(PATIENCE).is_err(), "and nothing holds its end any more");
+}
+
+#[test]
+fn hashed_assets_of_earlier_builds_are_kept_within_the_bounds_of_count_and_memory() {
+    let mut site = Site::new();
+    site.spec.keep_releases = 2;
+    let asset = |number: u32| format!("assets/chunk-B3kq9zX{number}.js");
+    let build = |site: &Site, number: u32, bytes: usize| {
+        let _ = fs::remove_dir_all(site.path("assets"));
+        site.write(&asset(number), vec![b'a'; bytes]);
+        site.write("page.html", format!("{number}"));
+    };
+    build(&site, 0, 1000);
+    let mut latest = site.read().expect("a store");
+    let mut releases = Releases::default();
+    let now = Instant::now();
+    let mut replace = |site: &Site, latest: &mut Store, number: u32, bytes: usize, now: Instant| {
+        build(site, number, bytes);
+        let mut next = site.read_after(latest);
+        releases.replace(latest, &mut next, site.spec.keep_releases, &site.budget, now);
+        *latest = next;
+        let mut kept: Vec<String> =
+            latest.kept.iter().map(|file| String::from_utf8_lossy(&file.path).into_owned()).collect();
+        kept.sort();
+        kept
+    };
+    assert_eq!(replace(&site, &mut latest, 1, 1000, now), [asset(0)]);
+    let number = latest.find(asset(0).as_bytes());
+    assert!(
+        matches!(number, Some(Node::File(number)) if latest.file(number).is_some_and(|file| file.length == 1000))
+    );
+    assert_eq!((latest.find(b"assets/never-B3kq9zX9.js"), latest.get(asset(0).as_bytes())), (None, None));
+    assert_eq!(replace(&site, &mut latest, 2, 1000, now), [asset(0), asset(1)]);
+    assert_eq!(replace(&site, &mut latest, 3, 1000, now), [asset(1), asset(2)], "two builds");
+    // What is there again is the latest build's.
+    assert_eq!(replace(&site, &mut latest, 2, 1000, now), [asset(1), asset(3)]);
+    // Too old.
+    let later = now + RELEASE_KEPT_FOR;
+    assert_eq!(replace(&site, &mut latest, 4, 1000, later), [asset(2)]);
+    // Half of what is free is for the next build.
+    site.budget.resize(1 << 30, 8000);
+    assert_eq!(replace(&site, &mut latest, 5, 5000, later), [asset(4)]);
+    assert_eq!(replace(&site, &mut latest, 6, 1000, later), Vec::<String>::new());
+    assert_eq!(latest.totals.on_disk, 0);
 }

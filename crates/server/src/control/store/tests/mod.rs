@@ -46,6 +46,7 @@ impl Site {
             follow_outside: false,
             compress: vec![],
             index: None,
+            keep_releases: 0,
             hold_back: 2 * PATIENCE,
         };
         Self { around, spec, budget: MemoryBudget::new(1 << 30), _folder: folder }

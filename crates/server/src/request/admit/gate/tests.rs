@@ -1,6 +1,7 @@
 //! The gate with real wakers and real threads: never more than may be in, and nobody who waits is forgotten.
 
 use std::sync::atomic::AtomicUsize;
+use std::task::Poll;
 
 use super::*;
 
@@ -13,7 +14,7 @@ fn gate(bound: u32, queue: u32) -> Arc<Gate> {
 }
 
 fn enter(gate: &Gate, priority: Priority) -> Entry<'_> {
-    gate.enter(priority, Instant::now(), || EventLoop::Unknown)
+    gate.enter(priority, Instant::now(), || None)
 }
 
 fn wait(gate: &Gate, priority: Priority) -> Waiting<'_> {
@@ -86,7 +87,7 @@ fn who_waits_for_too_long_is_told_so_and_leaves_the_queue() {
     let gate = Gate::new(limit(Bound::Fixed(1), 4, Duration::from_millis(5)));
     assert!(is_in(&gate));
     let mut waiting = wait(&gate, Priority::Normal);
-    assert_eq!(block_on(waiting.over(|_| EventLoop::Unknown)), Err(Cause::WaitedOut));
+    assert_eq!(block_on(waiting.over(|_| None)), Err(Cause::WaitedOut));
     assert_eq!(gate.queued(), 0);
     drop(waiting);
     gate.leave();
@@ -148,7 +149,7 @@ fn rush(bound: u32, queue: u32, threads: usize, turns: usize) -> Arc<Gate> {
                         Entry::Shed(_) => {}
                         Entry::Wait(waiting) if random.u8(..4) == 0 => drop(waiting),
                         // Who is forgotten waits for twenty seconds, and is told so.
-                        Entry::Wait(mut waiting) => match block_on(waiting.over(|_| EventLoop::Unknown)) {
+                        Entry::Wait(mut waiting) => match block_on(waiting.over(|_| None)) {
                             Ok(()) => stay(),
                             Err(cause) => assert_ne!(cause, Cause::WaitedOut),
                         },
@@ -177,8 +178,20 @@ fn those_who_wait_at_a_gate_that_answers_nobody_are_let_in_though_nobody_comes()
     let first = gate.bound();
     assert!((0..first).all(|_| is_in(&gate)));
     let mut waiting: Vec<_> = (0..100).map(|_| wait(&gate, Priority::Normal)).collect();
-    let last = waiting.last_mut().unwrap();
-    assert_eq!(block_on(last.over(|_| EventLoop::Unknown)), Ok(()));
+    // All of them look now and then, whoever it is that sees that nothing is answered.
+    let mut all: Vec<_> = waiting.iter_mut().map(|one| Some(Box::pin(one.over(|_| None)))).collect();
+    block_on(std::future::poll_fn(|context| {
+        for one in &mut all {
+            if let Some(future) = one
+                && let Poll::Ready(word) = future.as_mut().poll(context)
+            {
+                assert_eq!(word, Ok(()));
+                *one = None;
+            }
+        }
+        if all.iter().all(Option::is_none) { Poll::Ready(()) } else { Poll::Pending }
+    }));
+    drop(all);
     assert_eq!(gate.in_flight(), first + 100);
     assert_eq!(gate.queued(), 0);
 }

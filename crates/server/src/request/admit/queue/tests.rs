@@ -62,6 +62,38 @@ fn in_a_full_queue_the_newest_of_the_lowest_priority_makes_room() {
 }
 
 #[test]
+fn one_whose_client_has_half_closed_makes_room_for_its_like_and_for_no_lower_one() {
+    let (mut queue, now) = (Queue::new(3, WAIT), Instant::now());
+    let mut half = join(&mut queue, Priority::Normal, now);
+    let _normal = join(&mut queue, Priority::Normal, now);
+    let _low = join(&mut queue, Priority::Low, now);
+    queue.half_closed(half.0);
+    assert!(matches!(queue.make_room(Priority::Low, now), Room::None));
+    let Room::InsteadOfHalfClosed(waiter) = queue.make_room(Priority::Normal, now) else { panic!("no room") };
+    assert!(is_told(&mut half.1, waiter));
+    let again = join(&mut queue, Priority::Normal, now);
+    queue.half_closed(again.0);
+    assert!(queue.remove(again.0), "it goes");
+    let _other = join(&mut queue, Priority::Normal, now);
+    assert!(matches!(queue.make_room(Priority::Low, now), Room::None), "it is forgotten");
+}
+
+#[test]
+fn in_a_queue_that_stands_those_whose_clients_have_half_closed_are_refused_first() {
+    let (mut queue, begun) = (Queue::new(8, WAIT), Instant::now());
+    let _old = join(&mut queue, Priority::Normal, begun);
+    queue.take_stale(begun + WAIT / 2);
+    let late = begun + WAIT;
+    queue.take_stale(late);
+    let mut half = join(&mut queue, Priority::Normal, late);
+    let _new = join(&mut queue, Priority::Normal, late);
+    queue.half_closed(half.0);
+    assert_eq!(queue.classes[Priority::Normal as usize].health, Health::Standing);
+    let mut stale = queue.take_stale(late);
+    assert!(is_told(&mut half.1, stale.swap_remove(0)));
+}
+
+#[test]
 fn a_burst_that_is_served_in_time_is_served_in_its_order() {
     let (mut queue, begun) = (Queue::new(128, WAIT), Instant::now());
     let mut all: Vec<_> = (0..100).map(|_| join(&mut queue, Priority::Normal, begun)).collect();
@@ -128,7 +160,7 @@ fn of_a_flood_nearly_all_are_refused_at_once() {
         late += queue.take_stale(now).len();
         match queue.make_room(Priority::Normal, now) {
             Room::Free => all.push(join(&mut queue, Priority::Normal, now)),
-            Room::InsteadOf(_) => panic!("all are equal"),
+            Room::InsteadOf(_) | Room::InsteadOfHalfClosed(_) => panic!("all are equal"),
             Room::None => at_once += 1,
         }
         if milli % 20 == 0 {
@@ -269,6 +301,7 @@ proptest! {
                     let is_full = all.len() == length_max;
                     match room {
                         Room::Free => prop_assert!(!is_full),
+                        Room::InsteadOfHalfClosed(_) => prop_assert!(false, "all are open"),
                         Room::InsteadOf(outranked) => {
                             prop_assert!(is_full);
                             let lowest = all.iter().map(|known| known.priority).min().expect("some wait");

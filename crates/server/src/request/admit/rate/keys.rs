@@ -59,7 +59,7 @@ impl Keys {
                 let text = self.text(std::iter::once(&*route::expand(
                     self.beside_client.as_ref().unwrap_or(template),
                     trip,
-                    Into::Text,
+                    Into::Key,
                 )));
                 match &self.beside_client {
                     Some(_) => text.map(|text| text ^ self.client(settings, trip)),

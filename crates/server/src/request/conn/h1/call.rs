@@ -2,12 +2,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::pin::pin;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use onehop_http1::{Next, Version};
 
+use super::super::arrival;
 use super::super::desk::Input;
 use super::super::exchange::{Download, Line, Upload};
 use super::super::write::write_both;
@@ -17,7 +17,9 @@ use crate::request::answer::{Answer, Body};
 use crate::request::core::{Core, View};
 use crate::request::error_route::{self, Led};
 use crate::request::handle::{Ended, app, proxy};
+use crate::request::incidents::Origin;
 use crate::request::rescue::{self, Fault};
+use crate::request::slow::Held;
 use crate::request::trip::{Callee, Trip};
 use crate::request::{Call, NeedsDisk, Served, way};
 
@@ -29,6 +31,8 @@ struct Asked {
     sent: u64,
     /// The lines behind it.
     trailers: Vec<u8>,
+    /// What of the answer waits for its client.
+    spooled: Option<Held>,
 }
 
 /// A desk's pieces besides the head, which the trip holds.
@@ -53,7 +57,7 @@ impl Connection {
         // Answers to earlier requests must not wait for this one.
         self.flush(output).await?;
         let Call { site, mut trip, callee } = call;
-        let Asked { ended, sent, trailers } =
+        let Asked { ended, sent, trailers, spooled } =
             self.ask_in_turn(site, callee, &mut trip, view, entrance, Ends { input, output, answer }).await;
         self.deadline.clear();
         let mut served = Served::by(site, &mut trip);
@@ -62,7 +66,12 @@ impl Connection {
             Ok(Ended::Complete) => {}
             Ok(Ended::Sent) => {
                 self.record(head, answer, view, served, sent, started.elapsed(), false);
-                return Ok(match self.codec.finish(output, &trailers) {
+                let next = self.codec.finish(output, &trailers);
+                if spooled.is_some() {
+                    // It counts until the client has taken it.
+                    self.flush(output).await?;
+                }
+                return Ok(match next {
                     Next::KeepAlive => None,
                     Next::Close | Next::Tunnel => Some(After::Linger),
                 });
@@ -125,9 +134,11 @@ impl Connection {
         let Ends { input, output, answer } = ends;
         let line = self.line();
         let mut upload = Upload::new(&line, input);
+        let arrived = arrival::arrive(entrance, callee, trip, &view.snapshot, &line, &mut upload).await;
+        let entrance = arrived.unwrap_or_else(Entrance::Shed);
         let mut refused = match let_in(entrance, &mut upload).await {
             Ok(mut pass) => {
-                if !upload.is_here() {
+                if !upload.has_arrived() {
                     pass.forget_time();
                 }
                 line.pass.replace(pass);
@@ -159,7 +170,9 @@ impl Connection {
                 }
                 ended = Ok(Ended::Complete);
             }
-            break Asked { ended, sent: download.sent, trailers: download.into_trailers() };
+            let sent = download.sent;
+            let (trailers, spooled) = download.into_rest();
+            break Asked { ended, sent, trailers, spooled };
         }
     }
 
@@ -172,7 +185,11 @@ impl Connection {
             deadline: &self.deadline,
             handler_time: Cell::new(Duration::MAX),
             is_answering: Cell::new(false),
+            is_event_stream: Cell::new(false),
             pass: RefCell::new(Pass::nowhere()),
+            streaming: RefCell::default(),
+            buffered: RefCell::default(),
+            address: Cell::new(None),
         }
     }
 
@@ -211,12 +228,11 @@ impl Connection {
     }
 }
 
-/// Waits until a request is let in. A client that closes its side meanwhile has gone, as while an application is waited
-/// for.
+/// Waits until a request is let in. One whose client has closed its sending side is the first to be refused.
 async fn let_in<'g>(entrance: Entrance<'g>, upload: &mut Upload<'_, '_>) -> Result<Pass<'g>, Fault> {
     match entrance {
         Entrance::In(pass) => Ok(pass),
-        Entrance::Later(later) => later.over(pin!(upload.gone())).await,
+        Entrance::Later(later) => later.over(async |left| upload.gone_or(|| left.half_closed()).await).await,
         Entrance::Shed(fault) => Err(fault),
     }
 }
@@ -282,11 +298,23 @@ async fn ask(
     let snapshot = &view.snapshot;
     match callee {
         Callee::App(number) => match snapshot.apps.get(number as usize) {
-            Some(pool) => app::call(trip, pool, core, upload, download, answer).await,
+            Some(pool) => {
+                let ended = app::call(trip, pool, core, upload, download, answer).await;
+                if let Err(fault) = ended {
+                    core.shared.incidents.note(fault, || Origin::App(pool.app.name.clone()));
+                }
+                ended
+            }
             None => Err(Fault::AppFailing { retry_after: 1 }),
         },
         Callee::Proxy(number) => match snapshot.proxies.get(number as usize) {
-            Some(proxy) => proxy::call(trip, proxy, core, upload, download, answer).await,
+            Some(proxy) => {
+                let ended = proxy::call(trip, proxy, core, upload, download, answer).await;
+                if let (Err(fault), Some(member)) = (ended, &trip.upstream) {
+                    core.shared.incidents.note(fault, || Origin::Upstream(member.name.to_string()));
+                }
+                ended
+            }
             None => Err(Fault::UpstreamNone),
         },
     }

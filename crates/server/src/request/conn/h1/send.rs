@@ -12,7 +12,7 @@ use super::{After, Connection};
 use crate::limits::COPIED_BODY_BYTES_MAX;
 use crate::observe::access_log::Exchange;
 use crate::request::Served;
-use crate::request::answer::{Answer, Body, Piece, Stored};
+use crate::request::answer::{Answer, Body, Disk, Piece, Stored};
 use crate::request::core::View;
 use crate::request::rescue::{self, Fault};
 use crate::request::trip::Handler;
@@ -77,7 +77,7 @@ impl Connection {
             let reason = served.reason.as_deref();
             let exchange =
                 Exchange { head, origin, answer, sent, took, upstream, reason, fault, error_id, aborted };
-            self.core.logs.add(&self.core.counters, logs, &exchange);
+            self.core.logs.add(logs, &exchange);
         }
     }
 
@@ -87,22 +87,24 @@ impl Connection {
             Body::Bytes(bytes) => self.send_bytes(output, &bytes).await,
             Body::Stored(stored) => self.send_bytes(output, stored_bytes(view, &stored)).await,
             Body::Pieces(pieces) => {
-                for piece in &pieces {
-                    let bytes = match piece {
-                        Piece::Bytes(bytes) => bytes,
-                        Piece::Stored(stored) => stored_bytes(view, stored),
-                    };
-                    self.send_bytes(output, bytes).await?;
+                for piece in pieces {
+                    match piece {
+                        Piece::Bytes(bytes) => self.send_bytes(output, &bytes).await?,
+                        Piece::Stored(stored) => self.send_bytes(output, stored_bytes(view, &stored)).await?,
+                        Piece::Disk(disk) => self.send_disk(output, disk).await?,
+                    }
                 }
                 Ok(())
             }
-            Body::Disk(disk) => {
-                write_both(&mut self.socket, &self.deadline, output, &[]).await?;
-                output.clear();
-                self.codec.note_data_written_elsewhere(disk.length);
-                write_disk(&mut self.socket, &self.deadline, disk).await
-            }
+            Body::Disk(disk) => self.send_disk(output, disk).await,
         }
+    }
+
+    async fn send_disk(&mut self, output: &mut Vec<u8>, disk: Disk) -> io::Result<()> {
+        write_both(&mut self.socket, &self.deadline, output, &[]).await?;
+        output.clear();
+        self.codec.note_data_written_elsewhere(disk.length);
+        write_disk(&mut self.socket, &self.deadline, disk).await
     }
 
     /// A small body is copied behind its head; a large one goes out from where it lies.
@@ -159,7 +161,7 @@ impl Connection {
             error_id: None,
             aborted: false,
         };
-        self.core.logs.add(&self.core.counters, view.snapshot.logs_at(origin.listener), &exchange);
+        self.core.logs.add(view.snapshot.logs_at(origin.listener), &exchange);
     }
 }
 
@@ -172,10 +174,11 @@ fn body_length(body: &Body) -> BodyLength {
         Body::Stored(stored) => BodyLength::Known(stored.range.len() as u64),
         Body::Pieces(pieces) => {
             let lengths = pieces.iter().map(|piece| match piece {
-                Piece::Bytes(bytes) => bytes.len(),
-                Piece::Stored(stored) => stored.range.len(),
+                Piece::Bytes(bytes) => bytes.len() as u64,
+                Piece::Stored(stored) => stored.range.len() as u64,
+                Piece::Disk(disk) => disk.length,
             });
-            BodyLength::Known(lengths.sum::<usize>() as u64)
+            BodyLength::Known(lengths.sum())
         }
         Body::Disk(disk) => BodyLength::Known(disk.length),
     }

@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::Poll;
 
 use onehop_http1::BodyLength;
@@ -15,7 +16,8 @@ use super::pool::Seat;
 use super::stream::{Stream, next_frame};
 use super::{Call, Place, whole};
 use crate::request::answer::Answer;
-use crate::request::conn::exchange::{Download, Sent};
+use crate::request::conn::exchange::{Download, Sent, gone};
+use crate::request::conn::slow_client::Kept;
 use crate::request::handle::Ended;
 use crate::request::hop::fields::{self, Kind};
 use crate::request::rescue::Fault;
@@ -92,7 +94,7 @@ pub(super) async fn receive(
     let mut frames = Vec::new();
     loop {
         if let Came::Farewell = receiving.wait(&mut frames).await? {
-            receiving.download.whole(&[]);
+            receiving.download.whole(&[])?;
             return Ok(receiving.over());
         }
         let mut rest = &frames[..];
@@ -140,7 +142,7 @@ impl Receiving<'_, '_, '_, '_, '_> {
             Payload::Trailers(_) if self.owes() => Err(Fault::WorkerBroken),
             Payload::Trailers(block) => {
                 let lines = head::plain_lines(block).map_err(|_| Fault::WorkerBroken)?;
-                self.download.whole(lines.lines());
+                self.download.whole(lines.lines())?;
                 Ok(Some(self.over()))
             }
             Payload::Informational(informational) if informational.status == 100 => {
@@ -233,6 +235,9 @@ impl Receiving<'_, '_, '_, '_, '_> {
             self.place = None;
             self.farewell = Some(Box::pin(self.download.farewell_over()));
         }
+        let kept =
+            self.place.as_ref().map(|place| Kept::Worker(Arc::clone(place.pool), Arc::clone(&place.worker)));
+        self.download.keeps(kept, self.call.trust.client(self.trip));
         self.owed = length;
         // Whoever waits to be asked for its body has its final answer: what it sends now is sent on.
         self.continued.notify_one();
@@ -249,7 +254,7 @@ impl Receiving<'_, '_, '_, '_, '_> {
         if self.owes() {
             return Err(Fault::WorkerBroken);
         }
-        self.download.whole(&[]);
+        self.download.whole(&[])?;
         Ok(Some(self.over()))
     }
 
@@ -308,8 +313,4 @@ impl Receiving<'_, '_, '_, '_, '_> {
     fn over(&self) -> Received {
         Received::Ended(Ended::Sent)
     }
-}
-
-fn gone(error: std::io::Error) -> Fault {
-    if error.kind() == std::io::ErrorKind::TimedOut { Fault::ClientStalled } else { Fault::ClientGone }
 }

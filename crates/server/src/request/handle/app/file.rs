@@ -81,6 +81,7 @@ pub(super) async fn open(
         cache_control: None,
         status: (!has_conditions).then_some(wanted.status),
         follow_outside: false,
+        varies_by_accept: false,
     };
     let head = trip.head.clone();
     let made = tokio::task::spawn_blocking(move || {

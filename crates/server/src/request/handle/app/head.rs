@@ -43,13 +43,13 @@ pub(super) fn parts(trip: &Trip<'_>, body: BodyLength, expects_continue: bool, i
 /// without those that are about the connection (RFC 9110 section 7.6.1) or that only a trusted proxy may set.
 pub(super) fn write_request(trip: &Trip<'_>, trust: Trust<'_>, writer: &mut HeadWriter<'_>) {
     let as_it_came = trip.head.target();
-    match (&trip.path, &trip.query) {
-        (path, None) => writer.target(path),
+    match &trip.query {
+        None => writer.target(trip.path.sent()),
         // Most requests: nothing has to be put together.
-        (Cow::Borrowed(_), Some(Cow::Borrowed(_))) if as_it_came.starts_with(b"/") => {
-            writer.target(as_it_came)
+        Some(Cow::Borrowed(_)) if trip.path.is_borrowed() && as_it_came.starts_with(b"/") => {
+            writer.target(as_it_came);
         }
-        (path, Some(query)) => writer.target(&[path, &b"?"[..], query].concat()),
+        Some(query) => writer.target(&[trip.path.sent(), b"?", query].concat()),
     }
     writer.authority(trip.head.host().unwrap_or_default());
     writer.tls(b"");

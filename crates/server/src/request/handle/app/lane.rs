@@ -11,6 +11,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::time::Instant;
 
 use onehop_wire::limits::{FREE_BODY_BYTES, INFORMATIONAL_MAX, LANE_SLOT, PAYLOAD_BYTES_MAX};
 use onehop_wire::{self as wire, Frame, Known, Meter, Payload, Sender, Slots, Window};
@@ -20,8 +21,8 @@ use tokio::net::UnixStream;
 use super::pool::{LaneReport, Worker, WorkerId};
 use super::stream::{Progress, Stream, StreamState};
 use crate::limits::{
-    FILE_PARTS_WAITING_MAX, LANE_BUFFER_BYTES, LANE_OUT_BYTES_MAX, LANE_READS_PER_TURN, LANE_SLOTS_MAX,
-    LANE_WINDOW_BYTES, SERVER_CONCURRENCY, STREAM_WINDOW_BYTES,
+    FILE_PARTS_WAITING_MAX, LANE_BUFFER_BYTES, LANE_INBOXES_KEPT_MAX, LANE_OUT_BYTES_MAX,
+    LANE_READS_PER_TURN, LANE_SLOTS_MAX, LANE_WINDOW_BYTES, SERVER_CONCURRENCY, STREAM_WINDOW_BYTES,
 };
 use crate::request::core::Core;
 
@@ -48,7 +49,23 @@ pub(super) struct State {
     streams: Vec<StreamState>,
     pub(super) send: Window,
     receive: Meter,
+    stream_window: u32,
     pub(super) is_lost: bool,
+}
+
+/// Bytes of bodies that may be on their way in one direction, as the worker was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Windows {
+    /// Of one exchange.
+    pub stream: u32,
+    /// Of a whole lane.
+    pub lane: u32,
+}
+
+impl Default for Windows {
+    fn default() -> Self {
+        Self { stream: STREAM_WINDOW_BYTES, lane: LANE_WINDOW_BYTES }
+    }
 }
 
 /// Serves a lane of a worker from now on.
@@ -68,8 +85,9 @@ pub(crate) fn attach(core: &Rc<Core>, worker: Arc<Worker>, socket: std::os::unix
             writer: None,
             slots: Slots::new(LANE_SLOTS_MAX),
             streams: Vec::new(),
-            send: Window::new(LANE_WINDOW_BYTES),
-            receive: Meter::for_lane(LANE_WINDOW_BYTES),
+            send: Window::new(core.shared.windows.lane),
+            receive: Meter::for_lane(core.shared.windows.lane),
+            stream_window: core.shared.windows.stream,
             is_lost: false,
         }),
     });
@@ -105,11 +123,12 @@ impl Lane {
             return None;
         }
         let (slot, generation) = state.slots.open()?;
+        let stream_window = state.stream_window;
         let index = usize::from(slot);
         if state.streams.len() <= index {
             state.streams.resize_with(index + 1, StreamState::default);
         }
-        state.streams.get_mut(index)?.begin(generation, STREAM_WINDOW_BYTES);
+        state.streams.get_mut(index)?.begin(generation, stream_window);
         Some(Stream::new(Rc::clone(self), slot, generation))
     }
 
@@ -124,7 +143,10 @@ impl Lane {
     /// Gives a place back. What came for it and was not passed on counts as passed on.
     pub(super) fn close(&self, slot: u16) {
         let mut state = self.state.borrow_mut();
-        let unread = state.streams.get_mut(usize::from(slot)).map_or(0, StreamState::end);
+        let unread = state
+            .streams
+            .get_mut(usize::from(slot))
+            .map_or(0, |stream| stream.end(usize::from(slot) < LANE_INBOXES_KEPT_MAX));
         state.consumed(unread);
         state.slots.close(slot);
     }
@@ -319,6 +341,7 @@ impl LaneTask {
                 return Poll::Ready(("its lane was closed".to_owned(), false));
             }
             self.filled += count;
+            self.lane.worker.was_heard(Instant::now());
             if let Err(reason) = self.take_frames() {
                 return Poll::Ready((format!("it broke the worker protocol: {reason}"), true));
             }
@@ -348,6 +371,8 @@ impl LaneTask {
         loop {
             if self.written == self.writing.len() {
                 self.writing.clear();
+                // What a burst of long bodies needed goes back.
+                self.writing.shrink_to(LANE_BUFFER_BYTES);
                 self.written = 0;
                 let mut state = self.lane.state.borrow_mut();
                 if state.out.is_empty() {

@@ -66,6 +66,13 @@ struct Place<'a> {
     worker: Arc<Worker>,
 }
 
+impl<'a> Place<'a> {
+    fn new(pool: &'a Arc<Pool>, worker: Arc<Worker>) -> Self {
+        worker.begin();
+        Self { pool, worker }
+    }
+}
+
 /// The worker to which this request is led.
 pub(crate) fn wish(trip: &Trip<'_>, pool: &Pool) -> Wish {
     let trust = Trust::of(&pool.app.trusted_proxies, &trip.origin);
@@ -175,11 +182,11 @@ impl Call<'_> {
     ) -> Result<Place<'_>, Fault> {
         // Requests that know where they go take nobody's turn: those that begin something must spread.
         let turn = if self.said.wish == Wish::Any { self.core.next_turn() } else { 0 };
-        let waiting = match self.pool.choose(turn, self.refused_by.get(), self.said.wish) {
-            Choice::Now(worker) => return Ok(Place { pool: self.pool, worker }),
+        let (waiting, ticket) = match self.pool.choose(turn, self.refused_by.get(), self.said.wish) {
+            Choice::Now(worker) => return Ok(Place::new(self.pool, worker)),
             Choice::QueueFull => return Err(Fault::AppQueueFull { retry_after: APP_RETRY_AFTER_SECONDS }),
             Choice::Failing(retry_after) => return Err(Fault::AppFailing { retry_after }),
-            Choice::Later(waiting) => waiting,
+            Choice::Later(waiting, ticket) => (waiting, ticket),
         };
         download.expect_handler_within(self.pool.app.queue_wait);
         let late =
@@ -188,10 +195,13 @@ impl Call<'_> {
             biased;
             grant = waiting => {
                 let worker = grant.ok().and_then(pool::Grant::into_worker);
-                let failing = Fault::AppFailing { retry_after: self.pool.failing().unwrap_or(1) };
-                worker.map(|worker| Place { pool: self.pool, worker }).ok_or(failing)
+                worker.map(|worker| Place::new(self.pool, worker)).ok_or_else(|| match self.pool.failing() {
+                    Some(retry_after) => Fault::AppFailing { retry_after },
+                    // It had to make room.
+                    None => Fault::AppQueueFull { retry_after: APP_RETRY_AFTER_SECONDS },
+                })
             }
-            () = upload.gone() => Err(Fault::ClientGone),
+            () = upload.gone_or(|| self.pool.half_closed(ticket)) => Err(Fault::ClientGone),
             () = late => Err(Fault::AppQueueTimeout { retry_after: APP_RETRY_AFTER_SECONDS }),
         }
     }

@@ -25,6 +25,7 @@ use crate::request::admit::lag;
 use crate::request::core::Padded;
 use crate::request::upstream::peer::{Peer, Place, Terms};
 use queue::Queue;
+pub(crate) use queue::Ticket;
 
 /// The workers of one application.
 pub struct Pool {
@@ -64,6 +65,10 @@ pub struct Worker {
     is_withdrawn: AtomicBool,
     /// How late its event loop is, smoothed, in microseconds. Only the supervisor writes it.
     lag_micros: AtomicU32,
+    /// The same as it was measured last; [`NOT_MEASURED`]: never.
+    last_lag_micros: AtomicU32,
+    /// When it sent something on a lane last, in microseconds since it was made.
+    heard_micros: AtomicU64,
     /// When it was made; the time that the next field counts from.
     made: Instant,
     /// Since when, in microseconds, it has not answered its supervisor's question; [`NOT_ASKED`]: it has.
@@ -107,6 +112,9 @@ impl Transport {
         }
     }
 }
+
+/// It has not said how late it is, or cannot.
+const NOT_MEASURED: u32 = u32::MAX;
 
 /// No question is open.
 const NOT_ASKED: u64 = u64::MAX;
@@ -161,8 +169,9 @@ enum Raised {
 pub(crate) enum Choice {
     /// This worker; its counter is raised already and has to be lowered by [`Pool::give_back`].
     Now(Arc<Worker>),
-    /// It will be sent. A sender that is dropped means that the application has failed meanwhile.
-    Later(oneshot::Receiver<Grant>),
+    /// It will be sent. A sender that is dropped means that the application has failed meanwhile, or that the request
+    /// had to make room: see [`Pool::half_closed`].
+    Later(oneshot::Receiver<Grant>, Ticket),
     /// As many wait as may, or as many for the worker that is wished for.
     QueueFull,
     /// The application does not run; ask again after so many seconds.
@@ -257,16 +266,23 @@ impl Pool {
         !self.workers.load().is_empty()
     }
 
+    /// The same as it was reported last, not smoothed; `None` where nobody reports it.
+    pub(crate) fn reported_lag(&self, now: Instant, wish: Wish) -> Option<Duration> {
+        self.least_late(wish, |worker| worker.reported_lag(now)).flatten()
+    }
+
     /// How late the event loop of the one is that is wished for; else of the one that is late the least: a request goes
     /// to the worker that has the fewest, and those that are late have more. Nothing where nobody serves.
     pub(crate) fn lag(&self, now: Instant, wish: Wish) -> Duration {
+        self.least_late(wish, |worker| worker.lag(now)).unwrap_or_default()
+    }
+
+    fn least_late<T: Ord>(&self, wish: Wish, lag: impl Fn(&Worker) -> T) -> Option<T> {
         let seat = self.seat_for(wish);
         let workers = self.workers.load();
         let serving = || workers.iter().filter(|worker| !worker.is_withdrawn());
-        let least_of =
-            |seat| serving().filter(|worker| worker.seat == seat).map(|worker| worker.lag(now)).min();
-        let least = || serving().map(|worker| worker.lag(now)).min();
-        seat.and_then(least_of).or_else(least).unwrap_or_default()
+        let least_of = |seat| serving().filter(|worker| worker.seat == seat).map(|worker| lag(worker)).min();
+        seat.and_then(least_of).or_else(|| serving().map(|worker| lag(worker)).min())
     }
 
     /// Requests that wait for a worker.
@@ -292,6 +308,7 @@ impl Pool {
             return Choice::Failing(seconds);
         }
         let (sender, receiver) = oneshot::channel();
+        let ticket;
         {
             let mut queue = self.lock_queue();
             // Those who wait for a worker that is full hold up nobody who may go elsewhere.
@@ -301,22 +318,35 @@ impl Pool {
                 return Choice::Now(worker);
             }
             if !queue.has_room(seat, self.app.queue as usize) {
-                // Those whose client has gone make room.
+                // Those whose client has gone make room, then one whose client may have.
                 queue.retain_open();
+                let has_room = |queue: &Queue| queue.has_room(seat, self.app.queue as usize);
+                let has_room = has_room(&queue) || (queue.drop_half_closed() && has_room(&queue));
                 self.queued.store(queue.len(), Ordering::SeqCst);
-                if !queue.has_room(seat, self.app.queue as usize) {
+                if !has_room {
                     return Choice::QueueFull;
                 }
             }
-            queue.push(seat, sender);
+            ticket = queue.push(seat, sender);
             self.queued.store(queue.len(), Ordering::SeqCst);
         }
         // A place may have become free before anybody could see that somebody waits.
         self.hand_out();
-        Choice::Later(receiver)
+        Choice::Later(receiver, ticket)
     }
 
-    /// A request at this worker is over.
+    /// The client of a request that waits has closed its sending side, and may have left: in a full queue such a
+    /// request makes room for another.
+    pub(crate) fn half_closed(&self, ticket: Ticket) {
+        self.lock_queue().half_closed(ticket);
+    }
+
+    /// Requests that its workers may have at a time.
+    pub(crate) fn places(&self) -> u64 {
+        self.workers.load().iter().map(|worker| worker.concurrency as u64).sum()
+    }
+
+    /// A request at this worker is over, or waits for its client.
     pub(crate) fn give_back(self: &Arc<Self>, worker: &Worker) {
         worker.in_flight.0.fetch_sub(1, Ordering::SeqCst);
         if self.queued.load(Ordering::SeqCst) > 0 {
@@ -445,6 +475,8 @@ impl Worker {
             begun: AtomicU64::new(0),
             is_withdrawn: AtomicBool::new(false),
             lag_micros: AtomicU32::new(0),
+            last_lag_micros: AtomicU32::new(NOT_MEASURED),
+            heard_micros: AtomicU64::new(0),
             made: Instant::now(),
             asked_micros: AtomicU64::new(NOT_ASKED),
             report,
@@ -467,6 +499,25 @@ impl Worker {
         lag::with_unanswered(self.smoothed_lag(), self.unanswered(now))
     }
 
+    /// How late its event loop was when it was asked last, and at least for as long as it has not answered; `None` where
+    /// it never said.
+    pub(crate) fn reported_lag(&self, now: Instant) -> Option<Duration> {
+        let last = self.last_lag_micros.load(Ordering::Relaxed);
+        let lag = || lag::with_unanswered(Duration::from_micros(last.into()), self.unanswered(now));
+        (last != NOT_MEASURED).then(lag)
+    }
+
+    /// A frame of an exchange has come: its event loop turns, or at least it works.
+    pub(crate) fn was_heard(&self, now: Instant) {
+        let micros = now.saturating_duration_since(self.made).as_micros();
+        self.heard_micros.store(u64::try_from(micros).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// When that was last; when it was made, where there was none.
+    pub(crate) fn last_heard(&self) -> Instant {
+        self.made + Duration::from_micros(self.heard_micros.load(Ordering::Relaxed))
+    }
+
     /// For how long its supervisor's question has waited for an answer.
     pub(crate) fn unanswered(&self, now: Instant) -> Option<Duration> {
         let asked = self.asked_micros.load(Ordering::Relaxed);
@@ -485,6 +536,8 @@ impl Worker {
         // Nothing means that it is not known.
         let micros = lag::smoothed(self.smoothed_lag(), lag).as_micros().max(1);
         self.lag_micros.store(u32::try_from(micros).unwrap_or(u32::MAX), Ordering::Relaxed);
+        let last = u32::try_from(lag.as_micros()).unwrap_or(u32::MAX).min(NOT_MEASURED - 1);
+        self.last_lag_micros.store(last, Ordering::Relaxed);
         self.asked_micros.store(NOT_ASKED, Ordering::Relaxed);
     }
 
@@ -533,8 +586,17 @@ impl Worker {
             self.in_flight.0.fetch_sub(1, Ordering::SeqCst);
             return Some(Raised::Withdrawn);
         }
-        self.begun.fetch_add(1, Ordering::Relaxed);
         Some(Raised::Yes)
+    }
+
+    /// A request goes to it in the place that it was given.
+    pub(crate) fn begin(&self) {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A request that waited for its client goes on. It is not asked whether there is room: those who come are.
+    pub(crate) fn come_back(&self) {
+        self.in_flight.0.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Tells the supervisor.

@@ -73,9 +73,12 @@ impl StreamState {
         self.inbox.clear();
     }
 
-    /// Nobody looks at it any more; bytes that were not passed on.
-    pub(super) fn end(&mut self) -> usize {
+    /// Nobody looks at it any more; bytes that were not passed on. `keeps`: the next exchange may have the buffer.
+    pub(super) fn end(&mut self, keeps: bool) -> usize {
         self.inbox.clear();
+        if !keeps || self.inbox.capacity() > LANE_INBOX_KEPT_BYTES_MAX {
+            self.inbox = Vec::new();
+        }
         self.reader = None;
         self.sender = None;
         self.receive.unread() as usize
@@ -270,4 +273,24 @@ impl Drop for Stream {
 /// Whole frames of one exchange, one after the other; the lane has checked them.
 pub(super) fn next_frame(bytes: &[u8]) -> Option<(Frame<'_>, usize)> {
     wire::decode(bytes, wire::Sender::Worker, wire::Lane::Data).ok().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_few_small_buffers_are_kept_for_the_next_exchange() {
+        let kept_after = |bytes: usize, keeps: bool| {
+            let mut stream = StreamState::default();
+            stream.begin(1, 1 << 20);
+            stream.inbox.extend(std::iter::repeat_n(0, bytes));
+            stream.end(keeps);
+            assert!(stream.inbox.is_empty());
+            stream.inbox.capacity()
+        };
+        assert!(kept_after(LANE_INBOX_KEPT_BYTES_MAX, true) >= LANE_INBOX_KEPT_BYTES_MAX);
+        assert_eq!(kept_after(LANE_INBOX_KEPT_BYTES_MAX * 16, true), 0, "that of a long response");
+        assert_eq!(kept_after(100, false), 0, "that of a burst's exchange");
+    }
 }

@@ -29,6 +29,11 @@ impl MemoryBudget {
         u64::try_from(self.0.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
+    /// Bytes that are held beyond the bound while a swap is under way.
+    pub fn overdrawn(&self) -> u64 {
+        u64::try_from(self.0.load(Ordering::Relaxed).saturating_neg()).unwrap_or(0)
+    }
+
     /// The bound is another one from now on. What is held above a smaller one stays until it is replaced.
     pub fn resize(&self, before: u64, now: u64) {
         let signed = |bytes| i64::try_from(bytes).unwrap_or(i64::MAX);

@@ -1,10 +1,10 @@
-//! Dates of files as directory pages write them, in UTC. Pure.
+//! Dates as directory pages and names of rotated logs write them, in UTC. Pure.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A moment of the proleptic Gregorian calendar, UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Moment {
+pub(crate) struct Moment {
     year: i64,
     month: u32,
     day: u32,
@@ -14,7 +14,7 @@ pub(super) struct Moment {
 }
 
 impl Moment {
-    pub(super) fn of(time: SystemTime) -> Self {
+    pub(crate) fn of(time: SystemTime) -> Self {
         let seconds = match time.duration_since(UNIX_EPOCH) {
             Ok(since) => i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
             Err(before) => -i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX),
@@ -33,7 +33,7 @@ impl Moment {
     }
 
     /// `2026-05-12T10:15:00Z` (RFC 3339).
-    pub(super) fn rfc3339(self) -> String {
+    pub(crate) fn rfc3339(self) -> String {
         let Self { year, month, day, hour, minute, second } = self;
         format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
     }

@@ -38,7 +38,7 @@ pub fn find_candidate(
     candidates: &[impl AsRef<[u8]>],
     policy: TryPolicy,
 ) -> Option<Candidate> {
-    find(candidates, policy, |path| match store.get(path)? {
+    find(candidates, policy, |path| match store.find(path)? {
         Node::File(number) => {
             let file = store.file(number)?;
             Some(Found { folder: false, length: file.length, modified: file.modified })

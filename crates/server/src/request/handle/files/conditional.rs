@@ -34,7 +34,7 @@ pub fn evaluate(head: &RequestHead, validators: Validators<'_>) -> Outcome {
         if !any_matches(head.get_all(Known::IfMatch), validators.etag, Comparison::Strong) {
             return Outcome::Failed;
         }
-    } else if let Some(since) = head.get(Known::IfUnmodifiedSince).and_then(date)
+    } else if let Some(since) = only_date(head, Known::IfUnmodifiedSince)
         && validators.modified.is_some_and(|modified| modified > since)
     {
         return Outcome::Failed;
@@ -46,7 +46,7 @@ pub fn evaluate(head: &RequestHead, validators: Validators<'_>) -> Outcome {
         {
             return Outcome::NotModified;
         }
-    } else if let Some(since) = head.get(Known::IfModifiedSince).and_then(date)
+    } else if let Some(since) = only_date(head, Known::IfModifiedSince)
         && validators.modified.is_some_and(|modified| modified <= since)
     {
         return Outcome::NotModified;
@@ -56,16 +56,33 @@ pub fn evaluate(head: &RequestHead, validators: Validators<'_>) -> Outcome {
 
 /// Whether a Range field counts: there is no If-Range, or its validator is that of the representation
 /// (RFC 9110 section 13.1.5). A date is only good where one representation has it: files that are sent
-/// in several codings share theirs, so `date_is_strong` is false for them.
-pub fn range_applies(head: &RequestHead, validators: Validators<'_>, date_is_strong: bool) -> bool {
-    let Some(value) = head.get(Known::IfRange) else { return true };
+/// in several codings share theirs, so `date_is_strong` is false for them. It is not good either in the second that it
+/// names, in which the file may change once more (section 8.8.2.2). More than one validator is none.
+pub fn range_applies(
+    head: &RequestHead,
+    validators: Validators<'_>,
+    date_is_strong: bool,
+    now: SystemTime,
+) -> bool {
+    let mut values = head.get_all(Known::IfRange);
+    let Some(value) = values.next() else { return true };
+    if values.next().is_some() {
+        return false;
+    }
     if value.starts_with(b"\"") {
         return value == validators.etag;
     }
     if value.starts_with(b"W/") {
         return false;
     }
-    date_is_strong && date(value).is_some_and(|since| validators.modified == Some(since))
+    let is_over = |since: u64| seconds(now).is_some_and(|now| since < now);
+    date_is_strong && date(value).is_some_and(|since| validators.modified == Some(since) && is_over(since))
+}
+
+/// Whether the client has a copy that it knows by this very tag, and not by its weak form.
+pub(crate) fn names_as_strong(head: &RequestHead, etag: &[u8]) -> bool {
+    let tags = head.get_all(Known::IfNoneMatch).filter(|value| *value != b"*");
+    any_matches(tags, etag, Comparison::Strong)
 }
 
 /// Whole seconds since 1970 of a file's time; `None` for the epoch itself, which means that nobody set
@@ -79,6 +96,14 @@ pub fn http_date(seconds: u64) -> Option<String> {
     /// The last second of the year 9999.
     const LAST: u64 = 253_402_300_799;
     (seconds <= LAST).then(|| httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(seconds)))
+}
+
+/// The date of a field that may be given once. With several lines it is ignored, as a list is (RFC 9110 sections 13.1.3
+/// and 13.1.4).
+fn only_date(head: &RequestHead, field: Known) -> Option<u64> {
+    let mut values = head.get_all(field);
+    let (Some(value), None) = (values.next(), values.next()) else { return None };
+    date(value)
 }
 
 /// The three forms of RFC 9110 section 5.6.7; what is none of them is ignored.
@@ -171,6 +196,30 @@ mod tests {
         }
         for value in ["", "yesterday", "784111777", "Sun, 06 Nov 1994 08:49:37", "\u{ff}"] {
             assert_eq!(date(value.as_bytes()), None, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_date_is_a_strong_validator_once_its_second_is_over() {
+        const AT: u64 = 784_111_777;
+        let text = format!("GET / HTTP/1.1\r\nHost: a\r\nIf-Range: {}\r\n\r\n", http_date(AT).unwrap());
+        let mut head = RequestHead::new();
+        onehop_http1::ServerCodec::new(onehop_http1::Limits::default())
+            .read_head(text.as_bytes(), &mut head)
+            .unwrap();
+        for (modified, now_millis, applies) in [
+            (AT, (AT + 1) * 1000, true),
+            (AT, (AT + 60) * 1000, true),
+            (AT, AT * 1000 + 999, false),
+            (AT, AT * 1000, false),
+            (AT, (AT - 1) * 1000, false),
+            (AT + 1, (AT + 60) * 1000, false),
+            (AT - 1, (AT + 60) * 1000, false),
+        ] {
+            let validators = Validators { etag: b"\"a\"", modified: Some(modified) };
+            let now = UNIX_EPOCH + Duration::from_millis(now_millis);
+            assert_eq!(range_applies(&head, validators, true, now), applies, "{modified} at {now_millis}");
+            assert!(!range_applies(&head, validators, false, now), "several codings have the date");
         }
     }
 

@@ -7,7 +7,8 @@
 use std::fs::{File, Metadata};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use onehop_config::checked::FileServer;
@@ -22,11 +23,12 @@ use super::content_type::content_type;
 use super::file_server::{absent, manner, page_slash_to_add, slash_to_add, slash_to_remove};
 use super::form::{lines, sidecar_ending};
 use super::hidden::is_hidden;
+use super::multipart;
 use super::path;
 use super::redirect;
-use super::serve::{self, Content, Representation, accepted_sidecars};
+use super::serve::{self, Representation, accepted_sidecars};
 use super::{OnDisk, OwnedFileRequest, Served};
-use crate::request::answer::{Answer, Body, Disk};
+use crate::request::answer::{Answer, Disk};
 use crate::request::rescue::{Fault, is_exhaustion};
 
 /// Answers a request below a root that is not in memory. Blocks.
@@ -130,6 +132,7 @@ fn on_disk(settings: &FileServer, root: &Path, path: Vec<u8>, request: &OwnedFil
         cache_control: manner.cache_control,
         status: manner.status,
         follow_outside: manner.follow_outside,
+        varies_by_accept: false,
     }
 }
 
@@ -171,23 +174,16 @@ fn send_open(
         lines: &lines,
         coded: on_disk.varies,
         varies: on_disk.varies,
-        in_parts: false,
     };
     let manner = serve::Manner {
         cache_control: on_disk.cache_control,
         status: on_disk.status,
+        varies_by_accept: on_disk.varies_by_accept,
         ..serve::Manner::default()
     };
-    let range = match serve::begin(head, representation, manner, answer)? {
-        Content::Nothing => {
-            answer.body = Body::Empty;
-            return Ok(());
-        }
-        // Parts do not occur: several ranges of a file on disk are answered by the whole file.
-        Content::Whole | Content::Parts(_) => 0..length,
-        Content::Part(range) => range,
-    };
-    answer.body = Body::Disk(Disk { file, offset: range.start, length: range.end - range.start });
+    let content = serve::begin(head, representation, manner, answer)?;
+    let disk = Disk { file: Arc::new(file), offset: 0, length };
+    serve::fill_from_disk(disk, content, &on_disk.content_type, multipart::boundary_by_chance, answer);
     Ok(())
 }
 
@@ -242,7 +238,27 @@ fn open_resolved(root: &Path, relative: &[u8], follow_outside: bool) -> Result<F
     if !follow_outside && !target.starts_with(&root) {
         return Err(Errno::XDEV);
     }
-    rustix::fs::openat(CWD, &target, FLAGS | OFlags::NOFOLLOW, Mode::empty()).map(File::from)
+    let from = if follow_outside { Path::new("/") } else { &root };
+    let below = target.strip_prefix(from).map_err(|_| Errno::XDEV)?;
+    open_without_links(from, below)
+}
+
+/// Opens what lies below a folder, name by name, following no link: one that was put in a folder's place since the path
+/// was resolved leads nowhere. The same as openat2(2) with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS`, which not every
+/// kernel and sandbox has.
+fn open_without_links(root: &Path, resolved: &Path) -> Result<File, Errno> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let mut folder = rustix::fs::openat(CWD, root, flags, Mode::empty())?;
+    let mut names = resolved.components().peekable();
+    while let Some(name) = names.next() {
+        let Component::Normal(name) = name else { return Err(Errno::XDEV) };
+        if names.peek().is_none() {
+            return rustix::fs::openat(&folder, name, FLAGS | OFlags::NOFOLLOW, Mode::empty())
+                .map(File::from);
+        }
+        folder = rustix::fs::openat(&folder, name, flags, Mode::empty())?;
+    }
+    rustix::fs::openat(&folder, ".", FLAGS, Mode::empty()).map(File::from)
 }
 
 /// What a failed open means to the client. A link that leaves the root is absent, so that nothing can
@@ -273,7 +289,9 @@ fn read_folder(settings: &FileServer, root: &Path, path: &[u8], folder: &File) -
         let name = entry.file_name().to_bytes();
         let dotfile = name.starts_with(b".") && !settings.dotfiles;
         let joined = join(path, name);
-        if matches!(name, b"." | b"..") || dotfile || is_hidden(root, &joined, &settings.hide) {
+        let is_left_out =
+            dotfile || is_hidden(root, &joined, &settings.hide) || !path::can_be_asked_for(&joined);
+        if matches!(name, b"." | b"..") || is_left_out {
             continue;
         }
         // What cannot be opened (a link out of the root, a file without permission) is not listed:

@@ -25,7 +25,7 @@ pub fn file_server(
     }
     let name: &[u8] = &path.bytes;
     let hidden = |name: &[u8]| is_hidden(&request.store.root, name, &settings.hide);
-    match request.store.get(name) {
+    match request.store.find(name) {
         None => absent(settings),
         Some(Node::File(number)) => {
             if hidden(name) {
@@ -73,6 +73,7 @@ pub(super) fn manner(settings: &FileServer, error_status: Option<u16>) -> Manner
         status: settings.status.or(error_status),
         precompressed: &settings.precompressed,
         follow_outside: settings.follow_outside,
+        varies_by_accept: false,
     }
 }
 
@@ -137,7 +138,8 @@ fn listing(
     let mut listing = Listing::default();
     for (name, node) in &folder.entries {
         let dotfile = name.starts_with(b".") && !settings.dotfiles;
-        if dotfile || with_joined(&folder.path, name, hidden) {
+        let is_left_out = |path: &[u8]| hidden(path) || !path::can_be_asked_for(path);
+        if dotfile || with_joined(&folder.path, name, is_left_out) {
             continue;
         }
         let entry = match *node {

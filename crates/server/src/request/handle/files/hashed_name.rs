@@ -55,6 +55,28 @@ pub fn is_hashed_name(path: &[u8]) -> bool {
     }
 }
 
+/// Whether the name of this file may hold a hash where [`is_hashed_name`] is not sure: `index-6buev5ak.css`, and where
+/// other files of its folder have hashes (`among_hashed`), `index-deployed.css`. For what costs little if it is wrong.
+pub fn may_be_hashed_name(path: &[u8], among_hashed: bool) -> bool {
+    let name = path.rsplit(|b| *b == b'/').next().unwrap_or(path);
+    let Some(dot) = name.iter().rposition(|b| *b == b'.') else { return false };
+    let (stem, extension) = (&name[..dot], &name[dot + 1..]);
+    if extension.eq_ignore_ascii_case(b"html")
+        || extension.eq_ignore_ascii_case(b"htm")
+        || in_folder(path, UNVERSIONED_FOLDER)
+    {
+        return false;
+    }
+    let Some((before, last)) = stem.len().checked_sub(SHORT).map(|at| stem.split_at(at)) else {
+        return false;
+    };
+    let is_token = last.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
+    let has = |of_kind: fn(&u8) -> bool| last.iter().any(of_kind);
+    let is_mixed = has(u8::is_ascii_lowercase) && (has(u8::is_ascii_digit) || has(u8::is_ascii_uppercase))
+        || has(u8::is_ascii_uppercase) && has(u8::is_ascii_digit);
+    matches!(before, [_, .., b'-' | b'.'] | [b'-' | b'.']) && is_token && (is_mixed || among_hashed)
+}
+
 fn in_folder(path: &[u8], folder: &[u8]) -> bool {
     path.starts_with(folder)
         || path
@@ -211,6 +233,22 @@ fn is_odd_pair(first: u8, second: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_may_hold_a_hash_is_known_by_its_form_and_its_neighbours() {
+        for (path, alone, among) in [
+            ("assets/index-6buev5ak.css", true, true),
+            ("assets/index-deployed.css", false, true),
+            ("assets/index-Deployed.css", true, true),
+            ("assets/index.css", false, false),
+            ("assets/page-20240101.js", false, true),
+            ("assets/page-6buev5ak.html", false, false),
+            ("robots.txt", false, false),
+        ] {
+            assert_eq!(may_be_hashed_name(path.as_bytes(), false), alone, "{path}");
+            assert_eq!(may_be_hashed_name(path.as_bytes(), true), among, "{path}");
+        }
+    }
 
     #[test]
     fn the_hashes_of_builders_are_found() {

@@ -8,7 +8,7 @@
 pub mod accept_encoding;
 mod browse;
 pub mod budget;
-mod calendar;
+pub(crate) mod calendar;
 pub mod candidate;
 pub mod conditional;
 pub mod content_type;
@@ -36,7 +36,7 @@ pub use candidate::{Candidate, find_candidate, find_candidate_on_disk};
 pub use content_type::{content_type, is_compressible};
 pub use disk::{finish_named_file, finish_on_disk, from_disk, open_named_file};
 pub use file_server::file_server;
-pub use hashed_name::is_hashed_name;
+pub use hashed_name::{is_hashed_name, may_be_hashed_name};
 pub use spa::spa;
 
 use store::Store;
@@ -118,6 +118,8 @@ pub struct OnDisk {
     pub status: Option<u16>,
     /// Symbolic links that leave the root are followed.
     pub follow_outside: bool,
+    /// Which file answers depends on `Accept`.
+    pub varies_by_accept: bool,
 }
 
 #[cfg(test)]

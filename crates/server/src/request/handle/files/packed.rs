@@ -149,7 +149,7 @@ impl PackedSource {
     }
 
     fn stream(&self, blob: &Blob) -> Result<Disk, PackError> {
-        Ok(Disk { file: self.pack.try_clone_file()?, offset: blob.offset, length: blob.stored })
+        Ok(Disk { file: Arc::new(self.pack.try_clone_file()?), offset: blob.offset, length: blob.stored })
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Owns the decision whether a path can name a file at all. Pure. Must never let through a name that
 //! a file system, or another decoder behind us, could read differently: what is ambiguous is refused,
-//! not repaired. Dots are resolved here and nowhere else, so nothing behind this module sees them.
+//! not repaired. Paths of requests have no dot segments any more (`route/path.rs`); those of candidates and names are
+//! resolved here, so nothing behind this module sees them.
 
 use std::borrow::Cow;
 
@@ -104,6 +105,13 @@ pub fn percent_encode(text: &[u8], out: &mut Vec<u8>) {
             }
         }
     }
+}
+
+/// Whether a path that [`parse`] takes names this file: otherwise nothing should lead there.
+pub fn can_be_asked_for(name: &[u8]) -> bool {
+    let mut path = b"/".to_vec();
+    percent_encode(name, &mut path);
+    parse(&path).is_ok_and(|parsed| *parsed.bytes == *name)
 }
 
 /// What a first look at a path shows.
@@ -305,6 +313,21 @@ mod tests {
         assert!(parse(&long[..=PATH_BYTES_MAX]).is_ok());
         let escaped = [b"/%61".as_slice(), &vec![b'a'; PATH_BYTES_MAX]].concat();
         assert_eq!(parse(&escaped), Err(BadPath::TooLong));
+    }
+
+    #[test]
+    fn what_is_refused_by_its_name_cannot_be_asked_for() {
+        for (name, can_be) in [
+            ("a b/100%.txt", true),
+            ("\u{e9}?#", true),
+            ("a..b", true),
+            ("%2e%2e", true),
+            ("a\\b.txt", false),
+            ("c\\d/file.txt", false),
+        ] {
+            assert_eq!(can_be_asked_for(name.as_bytes()), can_be, "{name}");
+        }
+        assert!(!can_be_asked_for(&vec![b'a'; PATH_BYTES_MAX + 1]));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use onehop_config::checked::Encoding;
 use onehop_http1::{Known, Method, RequestHead};
@@ -14,12 +15,14 @@ use super::accept_encoding::Accepted;
 use super::conditional::{self, Outcome, Validators};
 use super::content_type::is_compressible;
 use super::form::{etag_line_length, lines, sidecar_ending};
-use super::multipart;
+use super::multipart::{self, Kind};
 use super::packed::Loaded;
 use super::ranges::{self, Wanted};
 use super::store::{File, Form, Node};
 use super::{FileRequest, OnDisk, Served};
-use crate::request::answer::{Answer, Body, Disk, Fields, Stored};
+use crate::request::answer::{Answer, Body, Disk, Fields, Piece, Stored, media_type};
+use crate::request::handle::encode::is_listed;
+use crate::request::methods::Methods;
 use crate::request::rescue::Fault;
 
 /// How a handler wants a file to be sent.
@@ -33,6 +36,8 @@ pub(super) struct Manner<'a> {
     pub(super) precompressed: &'a [Encoding],
     /// Symbolic links that leave the root are followed.
     pub(super) follow_outside: bool,
+    /// Which file answers depends on `Accept`.
+    pub(super) varies_by_accept: bool,
 }
 
 /// What is sent, in one form.
@@ -48,8 +53,6 @@ pub(super) struct Representation<'a> {
     pub(super) coded: bool,
     /// The answer depends on Accept-Encoding.
     pub(super) varies: bool,
-    /// Several of its ranges may be sent as parts; otherwise they are the whole.
-    pub(super) in_parts: bool,
 }
 
 /// Which bytes of a representation go out.
@@ -65,7 +68,15 @@ pub(super) enum Content {
     Parts(Vec<Range<u64>>),
 }
 
-const VARY: &[u8] = b"Vary: Accept-Encoding\r\n";
+/// The line that says on which fields of the request an answer depends (RFC 9110 section 12.5.5).
+fn vary(by_encoding: bool, by_accept: bool) -> &'static [u8] {
+    match (by_encoding, by_accept) {
+        (false, false) => b"",
+        (true, false) => b"Vary: Accept-Encoding\r\n",
+        (false, true) => b"Vary: Accept\r\n",
+        (true, true) => b"Vary: Accept, Accept-Encoding\r\n",
+    }
+}
 
 /// Answers with a file of the store.
 pub(super) fn stored_file(
@@ -105,7 +116,6 @@ pub(super) fn stored_file(
         lines: &form.lines,
         coded: varies,
         varies,
-        in_parts: true,
     };
     let content = begin(request.head, representation, manner, answer)?;
     let stored = Stored { store: request.store_number, file: number, encoding, range: 0..form.bytes.len() };
@@ -154,7 +164,7 @@ struct Shown<'a> {
     varies: bool,
 }
 
-/// Answers with bytes that are streamed. As of a file on disk, several ranges are the whole.
+/// Answers with bytes that are streamed.
 fn stream(
     head: &RequestHead,
     file: &File,
@@ -169,25 +179,43 @@ fn stream(
         lines: shown.lines,
         coded: shown.coded,
         varies: shown.varies,
-        in_parts: false,
     };
-    answer.body = match begin(head, representation, manner, answer)? {
-        Content::Nothing => Body::Empty,
-        Content::Whole | Content::Parts(_) => Body::Disk(disk),
-        Content::Part(range) => Body::Disk(Disk {
-            offset: disk.offset.saturating_add(range.start),
-            length: range.end.saturating_sub(range.start),
-            ..disk
-        }),
-    };
+    let content = begin(head, representation, manner, answer)?;
+    fill_from_disk(disk, content, &file.content_type, || multipart::boundary(shown.etag), answer);
     Ok(Served::Answered)
+}
+
+/// Fills the body with bytes of an open file, whose whole content is `disk`.
+pub(super) fn fill_from_disk(
+    disk: Disk,
+    content: Content,
+    content_type: &str,
+    boundary: impl FnOnce() -> String,
+    answer: &mut Answer,
+) {
+    let part = |range: &Range<u64>| Disk {
+        file: Arc::clone(&disk.file),
+        offset: disk.offset.saturating_add(range.start),
+        length: range.end.saturating_sub(range.start),
+    };
+    answer.body = match content {
+        Content::Nothing => Body::Empty,
+        Content::Part(range) => Body::Disk(part(&range)),
+        Content::Parts(parts) => {
+            let kind = Kind { content_type, length: disk.length, boundary: boundary() };
+            multipart::answer(&kind, &parts, |range| Piece::Disk(part(range)), answer);
+            return;
+        }
+        Content::Whole => Body::Disk(disk),
+    };
 }
 
 /// GET and HEAD are what files answer (RFC 9110 section 9.1).
 pub(super) fn only_get_and_head(head: &RequestHead) -> Result<(), Fault> {
     match head.method() {
         Method::Get | Method::Head => Ok(()),
-        _ => Err(Fault::MethodNotAllowed),
+        Method::Other => Err(Fault::NotImplemented),
+        _ => Err(Fault::MethodNotAllowed(Methods::Files)),
     }
 }
 
@@ -218,12 +246,11 @@ pub(super) fn begin(
     let content = match wanted(head, representation, validators, manner) {
         Wanted::Whole => Content::Whole,
         Wanted::Part(range) => Content::Part(range),
-        Wanted::Parts(parts) if representation.in_parts => Content::Parts(parts),
-        Wanted::Parts(_) => Content::Whole,
+        Wanted::Parts(parts) => Content::Parts(parts),
         Wanted::None => return Err(Fault::RangeNotSatisfiable { length: representation.length }),
     };
     answer.status = manner.status.unwrap_or(if content == Content::Whole { 200 } else { 206 });
-    add_fields(&mut answer.fields, representation.lines, representation.varies, manner.cache_control);
+    add_fields(&mut answer.fields, representation.lines, representation.varies, manner);
     if let Content::Part(range) = &content {
         let value = ranges::content_range(range, representation.length);
         answer.fields.add("Content-Range", value.as_bytes());
@@ -243,7 +270,7 @@ fn wanted(
         Some(value)
             if head.method() == Method::Get
                 && manner.status.is_none()
-                && conditional::range_applies(head, validators, !representation.coded) =>
+                && conditional::range_applies(head, validators, !representation.coded, SystemTime::now()) =>
         {
             ranges::parse(value, representation.length)
         }
@@ -260,24 +287,21 @@ fn not_modified(representation: Representation<'_>, manner: Manner<'_>, answer: 
     }
     let etag_line = etag_line_length(representation.validators.etag);
     let lines = representation.lines.get(..etag_line).unwrap_or_default();
-    add_fields(&mut answer.fields, lines, representation.varies, manner.cache_control);
+    add_fields(&mut answer.fields, lines, representation.varies, manner);
 }
 
 /// Adds the lines of a form and what the handler says about caches. What a `header` step has set before
 /// stands: it knows better what the file is and how long it is good.
-fn add_fields(fields: &mut Fields, lines: &[u8], varies: bool, cache_control: Option<&'static [u8]>) {
+fn add_fields(fields: &mut Fields, lines: &[u8], varies: bool, manner: Manner<'_>) {
+    let vary = vary(varies, manner.varies_by_accept);
+    let cache_control = manner.cache_control.unwrap_or_default();
     if fields.lines().is_empty() {
         fields.add_lines(lines);
-        if varies {
-            fields.add_lines(VARY);
-        }
-        fields.add_lines(cache_control.unwrap_or_default());
+        fields.add_lines(vary);
+        fields.add_lines(cache_control);
         return;
     }
-    if varies {
-        fields.add_lines(VARY);
-    }
-    let cache_control = cache_control.unwrap_or_default();
+    fields.add_lines(vary);
     for line in
         lines.split_inclusive(|b| *b == b'\n').chain((!cache_control.is_empty()).then_some(cache_control))
     {
@@ -308,11 +332,7 @@ fn usable_encodings<'a>(request: &FileRequest<'a>, file: &File) -> &'a [Encoding
 }
 
 fn is_encoded_type(types: &[String], content_type: &str) -> bool {
-    types.is_empty()
-        || types.iter().any(|pattern| match pattern.strip_suffix('*') {
-            Some(prefix) => content_type.starts_with(prefix),
-            None => content_type.split(';').next() == Some(pattern.as_str()),
-        })
+    types.is_empty() || is_listed(types, &media_type(content_type.as_bytes()))
 }
 
 fn choose(head: &RequestHead, file: &File, encodings: &[Encoding]) -> Option<Encoding> {
@@ -373,7 +393,6 @@ fn sidecar(
             lines: &lines,
             coded: true,
             varies: true,
-            in_parts: true,
         };
         let content = begin(request.head, representation, manner, answer)?;
         let range = 0..form.bytes.len();
@@ -390,7 +409,10 @@ fn fill(whole: Stored, content: Content, content_type: &str, form: &Form, answer
         Content::Whole => Body::Stored(whole),
         Content::Part(range) => Body::Stored(Stored { range: narrow(&range), ..whole }),
         Content::Parts(parts) => {
-            multipart::answer(whole, &parts, content_type, form, answer);
+            let length = form.bytes.len() as u64;
+            let kind = Kind { content_type, length, boundary: multipart::boundary(&form.etag) };
+            let part = |range: &Range<u64>| Piece::Stored(Stored { range: narrow(range), ..whole.clone() });
+            multipart::answer(&kind, &parts, part, answer);
             return;
         }
     };
@@ -415,5 +437,6 @@ fn on_disk(request: &FileRequest<'_>, file: &File, manner: Manner<'_>, varies: b
         cache_control: manner.cache_control,
         status: manner.status,
         follow_outside: manner.follow_outside,
+        varies_by_accept: manner.varies_by_accept,
     }
 }

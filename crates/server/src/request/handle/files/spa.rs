@@ -37,7 +37,7 @@ pub fn spa(settings: &Spa, request: &FileRequest<'_>, answer: &mut Answer) -> Re
         return Err(Fault::MissingAsset);
     }
     let name: &[u8] = &path.bytes;
-    let number = match request.store.get(name) {
+    let number = match request.store.find(name) {
         Some(Node::File(number)) if !path.folder => Some(number),
         Some(Node::Folder(_)) if name.is_empty() => index(settings, request),
         Some(Node::Folder(_)) => with_joined(name, FOLDER_INDEX, |joined| match request.store.get(joined) {
@@ -46,6 +46,8 @@ pub fn spa(settings: &Spa, request: &FileRequest<'_>, answer: &mut Answer) -> Re
         }),
         _ => None,
     };
+    // The same path is absent for whoever does not name HTML.
+    let varies_by_accept = number.is_none();
     let number = match number {
         Some(number) => number,
         None if is_navigation(request.head, name) => index(settings, request).ok_or(Fault::MissingAsset)?,
@@ -57,6 +59,7 @@ pub fn spa(settings: &Spa, request: &FileRequest<'_>, answer: &mut Answer) -> Re
         cache_control: Some(request.error_status.map_or(cache_control(settings, file), |_| REVALIDATED)),
         status: request.error_status,
         follow_outside: settings.follow_outside,
+        varies_by_accept,
         ..Manner::default()
     };
     serve::stored_file(request, number, manner, answer)

@@ -32,6 +32,8 @@ pub struct Store {
     pub resolved_root: PathBuf,
     /// What was left out.
     pub skipped: Skipped,
+    /// Hashed assets of earlier builds that this one lacks, sorted by path; their numbers follow those of `files`.
+    pub kept: Arc<[Arc<File>]>,
 }
 
 /// What stands at a path.
@@ -160,6 +162,14 @@ impl Store {
         self.index.get(path).copied()
     }
 
+    /// What answers a request for a normalised path: the latest build, else a hashed asset of an earlier one.
+    pub fn find(&self, path: &[u8]) -> Option<Node> {
+        self.get(path).or_else(|| {
+            let place = self.kept.binary_search_by(|file| (*file.path).cmp(path)).ok()?;
+            Some(Node::File(u32::try_from(self.files.len() + place).ok()?))
+        })
+    }
+
     /// Bytes of forms that were loaded from a pack: as they are, and compressed.
     pub fn loaded_bytes(&self) -> (u64, u64) {
         let packed = self.files.iter().filter_map(|file| file.packed.as_ref());
@@ -168,9 +178,18 @@ impl Store {
             .fold((0, 0), |(plain, coded), (more_plain, more_coded)| (plain + more_plain, coded + more_coded))
     }
 
+    /// Bytes of files that are kept of earlier builds: as they are, and compressed.
+    pub fn kept_bytes(&self) -> (u64, u64) {
+        let length = |form: &Option<Form>| form.as_ref().map_or(0, |form| form.bytes.len() as u64);
+        let coded = |file: &Arc<File>| length(&file.gzip) + length(&file.brotli) + length(&file.zstd);
+        let plain = self.kept.iter().map(|file| length(&file.identity)).sum();
+        (plain, self.kept.iter().map(coded).sum())
+    }
+
     /// A file by number.
     pub fn file(&self, number: u32) -> Option<&Arc<File>> {
-        self.files.get(number as usize)
+        let number = number as usize;
+        self.files.get(number).or_else(|| self.kept.get(number.checked_sub(self.files.len())?))
     }
 }
 

@@ -1,5 +1,6 @@
 //! What `reverse_proxy` sees of an exchange, and what becomes of the answer.
 
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,6 +12,7 @@ use super::{Call, Member};
 use crate::limits::PROXY_ROUTE_LOOK_PERIOD;
 use crate::request::answer::Answer;
 use crate::request::conn::exchange::Upload;
+use crate::request::conn::slow_client::Kept;
 use crate::request::handle::header;
 use crate::request::hop::fields::{self, Kind, Voice};
 use crate::request::rescue::Fault;
@@ -153,6 +155,12 @@ impl Lead for Forwarding<'_> {
 
     fn let_go(&mut self) {
         // It counts among its upstream's requests for as long as it lasts.
+    }
+
+    fn kept(&self) -> (Option<Kept>, Option<IpAddr>) {
+        let peer = &self.member.peer;
+        let kept = peer.terms.ceiling.map(|places| Kept::Upstream(Arc::clone(peer), places));
+        (kept, self.call.trust.client(self.trip))
     }
 
     fn tunnel(&self) -> Bounds<'_> {

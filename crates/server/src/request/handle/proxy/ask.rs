@@ -5,9 +5,10 @@
 //! configuration has its say (`header_up`), and last the transport, which asks for gzip where nobody else has asked
 //! for a coding.
 
+use onehop_config::checked::proxy::AmbiguousHeaders;
 use onehop_http1::{AskHead, BodyLength, Field, Known, Method, Refusal, Version};
 
-use super::Call;
+use super::{Call, max_forwards};
 use crate::request::answer::Fields;
 use crate::request::conn::exchange::Upload;
 use crate::request::handle::header;
@@ -56,7 +57,9 @@ pub(super) fn write(
     }
     let (target, fields) = lines.split_at_checked(target_bytes).unwrap_or_default();
     let method = trip.head.method_bytes();
-    connection.codec().write_request_head(output, AskHead { method, target, fields, body, upgrade })?;
+    let trailers = accepts_trailers(trip.head);
+    let head = AskHead { method, target, fields, body, upgrade, trailers };
+    connection.codec().write_request_head(output, head)?;
     Ok(Asked { for_gzip: asks_for_gzip, of_waiting })
 }
 
@@ -69,7 +72,11 @@ fn write_fields(call: &Call<'_>, trip: &Trip<'_>, upgrade: bool, out: &mut Vec<u
         trip.upstream.as_ref().filter(|_| is_upstreams).map(|member| member.host_port().as_bytes());
     write_line(out, b"Host", upstream.unwrap_or_else(|| host_to_name(call, trip)));
     let is_trusted = call.trust.keeps_fields();
-    let rule = Rule::new(head, upgrade, is_trusted, Spellings::All);
+    let spellings = match call.proxy.settings.ambiguous_headers {
+        AmbiguousHeaders::Drop => Spellings::All,
+        AmbiguousHeaders::Pass => Spellings::OursOnly,
+    };
+    let rule = Rule::new(head, upgrade, is_trusted, spellings);
     let is_ours = |field: &Field| {
         use Known as K;
         // The codec writes the length.
@@ -79,10 +86,16 @@ fn write_fields(call: &Call<'_>, trip: &Trip<'_>, upgrade: bool, out: &mut Vec<u
     // What follows the body is passed on, and so is its announcement.
     let is_announcement =
         |field: &Field| field.known == Some(Known::Trailer) && call.opening.length == BodyLength::Chunked;
-    let keep = |field: &Field| is_announcement(field) || (!is_ours(field) && rule.passes(field));
+    let hops = max_forwards::counted_down(head);
+    let is_counted = |field: &Field| {
+        hops.is_some() && head.slice(field.name).eq_ignore_ascii_case(max_forwards::NAME.as_bytes())
+    };
+    let keep = |field: &Field| {
+        is_announcement(field) || (!is_ours(field) && !is_counted(field) && rule.passes(field))
+    };
     copy_lines(head.field_list(), |span| head.slice(span), keep, |piece| out.extend_from_slice(piece));
-    if accepts_trailers(head) {
-        out.extend_from_slice(b"TE: trailers\r\n");
+    if let Some(hops) = hops {
+        write_line(out, b"Max-Forwards", hops.to_string().as_bytes());
     }
     // Of whoever comes through a Unix socket and is not trusted nothing is known.
     if is_trusted || trip.origin.peer.is_some() {

@@ -22,6 +22,7 @@ use crate::request::upstream::exchange::{
     self, Broke, Exchange, HeadFrom, Patience, Received, Way, is_idempotent,
 };
 use crate::request::upstream::pool::{self, NoConnection, Wish};
+use crate::request::upstream::queue::Client;
 
 /// Sends a request to an upstream and its answer to the client.
 pub(super) async fn send(
@@ -89,10 +90,11 @@ async fn connect(
     wish: Wish,
     upload: &mut Upload<'_, '_>,
 ) -> Result<Connection, Failed> {
+    let client = Client::default();
     let got = tokio::select! {
         biased;
-        got = pool::get(call.core, &member.peer, wish) => got,
-        () = upload.gone() => return Err(Failed::Final(Fault::ClientGone)),
+        got = pool::get_for(call.core, &member.peer, wish, &client) => got,
+        () = upload.gone_or(|| client.half_closed(&member.peer)) => return Err(Failed::Final(Fault::ClientGone)),
     };
     got.map_err(|none| {
         let (fault, reason) = match none {

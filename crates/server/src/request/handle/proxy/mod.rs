@@ -12,6 +12,7 @@ pub(crate) mod balance;
 mod buffer;
 mod forward;
 pub(crate) mod health;
+pub(crate) mod max_forwards;
 mod members;
 pub(crate) mod of_request;
 mod retry;

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use onehop_http1::{AnswerBody, AnswerRead, BodyLength, BodyRead, Known, Method, Refusal, ResponseHead};
 
-use super::sending::{Sending, gone};
+use super::sending::Sending;
 use super::{Broke, Cause, Exchange, HeadFrom, Lead, Passing, Received, Signals, Taken, Turn, over};
 use crate::limits::{COMPRESSED_ON_THE_SPOT_BYTES_MAX, READ_BUFFER_BYTES, UPSTREAM_READ_BYTES};
 use crate::request::answer::{Answer, Body, Fields};
 use crate::request::conn::deadline::{Deadline, Waiting};
 use crate::request::conn::desk::Input;
-use crate::request::conn::exchange::Download;
+use crate::request::conn::exchange::{Download, gone};
 use crate::request::handle::Ended;
 use crate::request::hop::fields::{self, Kind};
 use crate::request::rescue::Fault;
@@ -215,6 +215,9 @@ impl<'a> Taking<'a> {
         if is_event_stream {
             // Others have their turn meanwhile.
             lead.let_go();
+        } else {
+            let (kept, address) = lead.kept();
+            download.keeps(kept, address);
         }
         download.head(answer, length);
         let has_end = !is_event_stream && length != BodyLength::Chunked;
@@ -327,7 +330,7 @@ impl<'a> Taking<'a> {
         sending: &mut Sending,
     ) -> Result<Ended, Fault> {
         sending.finish::<L>(download).await?;
-        download.whole(&self.trailers());
+        download.whole(&self.trailers())?;
         Ok(Ended::Sent)
     }
 
@@ -356,6 +359,13 @@ impl<'a> Taking<'a> {
             }
         }
         download.flush().await.map_err(gone)?;
+        if download.is_spooling() {
+            tokio::select! {
+                biased;
+                came = self.fill::<L>() => return came,
+                drained = download.drain() => drained.map_err(gone)?,
+            }
+        }
         self.fill::<L>().await
     }
 

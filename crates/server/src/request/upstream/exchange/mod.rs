@@ -13,6 +13,7 @@ mod upload;
 
 use std::cell::Cell;
 use std::future::poll_fn;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
@@ -25,6 +26,7 @@ use tokio::sync::Notify;
 use super::connection::{Buffers, Connection};
 use crate::request::answer::Answer;
 use crate::request::conn::exchange::{Download, Sent, Upload};
+use crate::request::conn::slow_client::Kept;
 use crate::request::core::Core;
 use crate::request::handle::Ended;
 use crate::request::hop::fields::Voice;
@@ -67,6 +69,9 @@ pub(crate) trait Lead {
 
     /// The exchange may go on for ever: an upgrade, a stream of events.
     fn let_go(&mut self);
+
+    /// The place that the answer keeps on its way, where others may wait for one, and the client's address.
+    fn kept(&self) -> (Option<Kept>, Option<IpAddr>);
 
     /// What bounds a tunnel.
     fn tunnel(&self) -> Bounds<'_>;

@@ -1,14 +1,12 @@
 //! The way of an answer's body to the client: its coding taken off where that is ours to do, and written when it is
 //! due. Reads nothing.
 
-use std::io;
-
 use onehop_config::checked::proxy::ProxyFlush;
 use tokio::time::Instant;
 
 use super::decode::Decoder;
 use super::{Cause, Lead};
-use crate::request::conn::exchange::Download;
+use crate::request::conn::exchange::{Download, gone};
 use crate::request::rescue::Fault;
 
 /// The way of a body to the client.
@@ -79,9 +77,4 @@ impl Sending {
         }
         Ok(())
     }
-}
-
-/// What it means for the request that its client cannot be written to.
-pub(super) fn gone(error: io::Error) -> Fault {
-    if error.kind() == io::ErrorKind::TimedOut { Fault::ClientStalled } else { Fault::ClientGone }
 }

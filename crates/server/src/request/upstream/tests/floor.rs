@@ -209,7 +209,14 @@ fn a_connection_rests_no_longer_than_its_answer_says() {
     let used = cores.begin(0, move |core| async move {
         let connection = pool::get(&core, &asked, Wish::Any).await.expect("a connection");
         let (fields, target) = (&b"Host: a\r\n"[..], &b"/"[..]);
-        let ask = AskHead { method: b"GET", target, fields, body: BodyLength::None, upgrade: false };
+        let ask = AskHead {
+            method: b"GET",
+            target,
+            fields,
+            body: BodyLength::None,
+            upgrade: false,
+            trailers: false,
+        };
         let mut output = Vec::new();
         connection.codec().write_request_head(&mut output, ask).unwrap();
         connection.codec().finish(&mut output, &[]);

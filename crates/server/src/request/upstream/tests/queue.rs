@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::task::{Context, Waker};
 
 use super::*;
+use crate::request::upstream::queue::Client;
 
 fn bounded(upstream: &Upstream, ceiling: usize, queue: (usize, Duration)) -> Arc<Peer> {
     peer_at(upstream.address, Terms { ceiling: Some(ceiling), queue, ..terms() })
@@ -118,6 +119,31 @@ fn the_queue_is_bounded_in_length_and_time() {
     assert_eq!(peer.waiting(), 0);
     held.give_back();
     assert_eq!((peer.counts().open, peer.counts().idle), (1, 1));
+}
+
+#[test]
+fn of_a_full_queue_one_whose_client_has_half_closed_makes_room() {
+    let upstream = Upstream::start();
+    let peer = bounded(&upstream, 1, (1, Duration::from_secs(10)));
+    let cores = Cores::start(2, &[]);
+    let held = cores.hold(0, &peer);
+    let ask = |core: usize, is_half_closed: bool| {
+        let asked = Arc::clone(&peer);
+        cores.begin(core, move |core| async move {
+            let client = Client::default();
+            if is_half_closed {
+                client.half_closed(&asked);
+            }
+            pool::get_for(&core, &asked, Wish::Any, &client).await.err().map(|none| format!("{none:?}"))
+        })
+    };
+    let half = ask(0, true);
+    wait_until("waiting", || peer.waiting() == 1);
+    let open = ask(1, false);
+    assert_eq!(half.recv_timeout(PATIENCE).unwrap().as_deref(), Some("QueueFull"));
+    assert_eq!(ask(0, true).recv_timeout(PATIENCE).unwrap().as_deref(), Some("QueueFull"));
+    held.give_back();
+    assert_eq!(open.recv_timeout(PATIENCE).unwrap(), None);
 }
 
 #[test]

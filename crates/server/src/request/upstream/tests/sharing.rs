@@ -186,15 +186,32 @@ fn a_fresh_connection_is_a_new_one() {
 }
 
 #[test]
-fn no_more_connections_rest_than_may_over_all_cores() {
+fn of_connections_that_stay_idle_no_more_are_kept_than_the_bound_over_all_cores() {
     let upstream = Upstream::start();
     let peer = peer_at(upstream.address, Terms { idle_max: 3, ..terms() });
     let cores = Cores::start(2, &[]);
     let held: Vec<_> = (0..6).map(|number| cores.hold(number % 2, &peer)).collect();
     assert_eq!(peer.counts().open, 6);
     held.into_iter().for_each(Held::give_back);
+    wait_until("evicted", || peer.counts().retired >= 3);
     let counts = peer.counts();
     assert_eq!((counts.open, counts.idle, counts.retired), (3, 3, 3));
+}
+
+#[test]
+fn connections_that_come_back_in_waves_are_used_again_whatever_the_bound_on_idle_ones() {
+    let upstream = Upstream::start();
+    let peer = peer_at(upstream.address, Terms { idle_max: 3, ..terms() });
+    let cores = Cores::start(2, &[]);
+    let started = Instant::now();
+    for _ in 0..20 {
+        let held: Vec<_> = (0..16).map(|number| cores.hold(number % 2, &peer)).collect();
+        held.into_iter().for_each(Held::give_back);
+    }
+    // Each connection may be replaced once for each second in which the machine left this test without a processor.
+    let seconds = started.elapsed().as_secs();
+    let dials = peer.counts().dials;
+    assert!(dials <= 16 * (1 + seconds), "{dials} dials in {seconds} s");
 }
 
 #[test]

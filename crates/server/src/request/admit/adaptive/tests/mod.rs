@@ -4,9 +4,9 @@ mod model;
 
 use std::time::Duration;
 
-use self::model::{GATE, Gate, Phase, Second, Service, run};
-use super::gradient::WIDE;
-use super::{Adaptive, Crowd, EventLoop};
+use self::model::{GATE, Gate, Phase, SHORT, Second, Service, run};
+use super::vegas::INITIAL;
+use super::{Adaptive, Crowd};
 
 /// What each simulation is made with in turn: one that holds by chance holds for no other. Every build takes the first
 /// two, `ONEHOP_SEEDS=5` all of them.
@@ -57,13 +57,15 @@ impl Findings {
         }
     }
 
-    /// Nine tenths of what comes and can be answered are, and take at most three times as long as one alone.
+    /// Nine tenths of what comes and can be answered are, and once let in take at most five times as long as one alone, or
+    /// 100 ms more.
     fn expect_good(&mut self, name: &str, capacity: f64, alone: f64, found: &Stretch) {
-        let (share, slower) = (found.goodput / capacity.min(found.offered), found.p99 / alone);
-        self.expect(share >= 0.9 && slower <= 3.0, || {
+        let share = found.goodput / capacity.min(found.offered);
+        let is_quick = found.p99 <= (5.0 * alone).max(alone + 0.100);
+        self.expect(share >= 0.9 && is_quick, || {
+            let (p99, bounds) = (found.p99, &found.bounds);
             format!(
-                "{name}: goodput {share:.3} of capacity, p99 {slower:.2} times alone, bounds {:?}",
-                found.bounds
+                "{name}: goodput {share:.3} of capacity, p99 {p99:.3} s, alone {alone:.3}, bounds {bounds:?}"
             )
         });
     }
@@ -96,7 +98,7 @@ fn phase(seconds: usize, load: f64, servers: usize, service: Service) -> Phase {
 }
 
 #[test]
-fn at_any_load_nine_tenths_of_the_peak_are_answered_in_at_most_three_times_the_time() {
+fn at_any_load_nine_tenths_of_the_peak_are_answered_in_at_most_five_times_the_time() {
     let mut findings = Findings::default();
     for (name, servers, service) in KINDS {
         let capacity = service.capacity(servers);
@@ -105,7 +107,7 @@ fn at_any_load_nine_tenths_of_the_peak_are_answered_in_at_most_three_times_the_t
         {
             // Until the first answers nothing can be known, and what was let in meanwhile has to be answered.
             let from = 5 + (30.0 * servers as f64 / capacity) as usize;
-            let seconds = run(seed, GATE, &[phase(20, load, servers, service)]);
+            let seconds = run(seed, SHORT, &[phase(20, load, servers, service)]);
             let name = format!("{name}, load {load}, seed {seed}");
             findings.expect_good(&name, capacity, service.p99(), &stretch(&seconds[from..]));
         }
@@ -117,7 +119,7 @@ fn below_capacity_nobody_is_refused() {
     let mut findings = Findings::default();
     for (name, servers, service) in KINDS {
         for seed in seeds() {
-            let found = stretch(&run(seed, GATE, &[phase(60, 0.5, servers, service)]));
+            let found = stretch(&run(seed, SHORT, &[phase(60, 0.5, servers, service)]));
             findings.expect(found.refused == 0, || format!("{name}, seed {seed}: {found:?}"));
         }
     }
@@ -143,10 +145,10 @@ fn an_overload_leaves_no_trace_two_seconds_after_it() {
     for (name, servers, service) in KINDS {
         for seed in seeds() {
             let phases = [phase(20, 10.0, servers, service), phase(20, 0.5, servers, service)];
-            let seconds = run(seed, GATE, &phases);
+            let seconds = run(seed, SHORT, &phases);
             let found = stretch(&seconds[22..]);
             let slower = found.p99 / service.p99();
-            findings.expect(found.refused == 0 && slower <= 3.0, || {
+            findings.expect(found.refused == 0 && slower <= 5.0, || {
                 format!("{name}, seed {seed}: {slower} times {found:?}")
             });
         }
@@ -154,15 +156,14 @@ fn an_overload_leaves_no_trace_two_seconds_after_it() {
 }
 
 #[test]
-fn within_a_minute_after_an_overload_the_bound_is_as_wide_as_before() {
-    let mut findings = Findings::default();
-    for (name, servers, service) in KINDS {
-        for seed in seeds() {
-            let phases = [phase(20, 10.0, servers, service), phase(60, 0.5, servers, service)];
-            let found = stretch(&run(seed, GATE, &phases)[20..]);
-            findings
-                .expect(found.bounds.contains(&(WIDE as u32)), || format!("{name}, seed {seed}: {found:?}"));
-        }
+fn a_bound_that_is_not_needed_for_half_a_minute_starts_anew() {
+    let (servers, service) = (100, Service::Exponential(0.100));
+    for seed in seeds() {
+        let phases = [phase(10, 10.0, servers, service), phase(35, 0.01, servers, service)];
+        let found = stretch(&run(seed, SHORT, &phases));
+        assert!(found.bounds[9] >= 80, "seed {seed}: {found:?}");
+        // Some are in flight when it starts.
+        assert!(f64::from(found.bounds[44]) <= 2.0 * INITIAL, "seed {seed}: {found:?}");
     }
 }
 
@@ -182,7 +183,7 @@ fn a_change_of_capacity_is_followed_within_two_seconds() {
         changes.into_iter().flat_map(|change| seeds().map(move |seed| (change, seed)))
     {
         let usual = with(8, thread);
-        let seconds = run(seed, GATE, &[usual, changed, usual]);
+        let seconds = run(seed, SHORT, &[usual, changed, usual]);
         for (name, from, phase) in [(name, 17, &changed), (&format!("{name}, and back"), 32, &usual)] {
             let capacity = phase.service.capacity(phase.servers);
             let name = format!("{name}, seed {seed}");
@@ -203,7 +204,7 @@ fn another_mix_of_fast_and_slow_routes_is_followed_within_three_seconds() {
     };
     let phases = [with(0.02), with(0.5), with(0.02)];
     for seed in seeds() {
-        let seconds = run(seed, GATE, &phases);
+        let seconds = run(seed, SHORT, &phases);
         for (phase, from) in phases.iter().zip([3, 18, 33]) {
             let capacity = phase.service.capacity(phase.servers);
             let name = format!("{:?}, seed {seed}", phase.service);
@@ -223,7 +224,7 @@ fn another_mix_refuses_nobody_where_there_is_no_overload() {
         long_polls: 0.0,
     };
     for seed in seeds() {
-        let found = stretch(&run(seed, GATE, &[with(0.02), with(0.5), with(0.02), with(0.2)]));
+        let found = stretch(&run(seed, SHORT, &[with(0.02), with(0.5), with(0.02), with(0.2)]));
         findings.expect(found.refused == 0, || format!("seed {seed}: {found:?}"));
     }
 }
@@ -238,12 +239,12 @@ fn a_queue_that_stands_for_minutes_does_not_become_usual() {
 }
 
 #[test]
-fn a_handler_of_microseconds_may_have_as_many_as_it_answers_in_two_milliseconds() {
+fn a_handler_of_microseconds_may_have_as_many_as_it_answers_in_a_few_milliseconds() {
     let service = Service::Constant(0.000_2);
     let found = stretch(&run(7, GATE, &[phase(6, 2.0, 1, service)])[4..]);
     println!("{:.3} of capacity, p99 {:.5}, {:?}", found.goodput * 0.000_2, found.p99, found.bounds);
     assert!(found.goodput >= 0.9 / 0.000_2, "{found:?}");
-    assert!(found.p99 <= 0.004, "{found:?}");
+    assert!(found.p99 <= 0.010, "{found:?}");
 }
 
 #[test]
@@ -287,7 +288,7 @@ fn the_bound_stays_between_its_ends() {
 #[test]
 fn samples_of_several_threads_come_to_one_bound() {
     let adaptive = Adaptive::new(1, 100);
-    assert_eq!(adaptive.bound(), 100);
+    assert_eq!(adaptive.bound(), 8);
     const CROWD: Crowd = Crowd { then: 50, now: 50 };
     let start = std::time::Instant::now();
     // Ten seconds in which all that come are given up.
@@ -296,21 +297,16 @@ fn samples_of_several_threads_come_to_one_bound() {
             let adaptive = &adaptive;
             scope.spawn(move || {
                 for step in 0..10_000_u64 {
-                    adaptive.sample_at(
-                        start + Duration::from_millis(step),
-                        core,
-                        Duration::ZERO,
-                        CROWD,
-                        true,
-                    );
+                    let now = start + Duration::from_millis(step);
+                    adaptive.sample(now, core, Duration::ZERO, CROWD, true, || None);
                 }
             });
         }
     });
     assert!(adaptive.bound() < 50, "{}", adaptive.bound());
-    // Then nobody is answered: those in flight may wait for each other, and more are let in.
-    for second in 11..20 {
-        adaptive.is_met(start + Duration::from_secs(second), adaptive.bound(), || EventLoop::Unknown);
+    // Then nothing is answered: those in flight may wait for each other, and more are let in.
+    for second in 11..30 {
+        adaptive.is_met(start + Duration::from_secs(second), adaptive.bound(), || None);
     }
     assert_eq!(adaptive.bound(), 100);
 }
@@ -337,18 +333,8 @@ fn what_becomes_slower_by_itself_is_let_in_again_after_a_moment() {
 /// Nothing before, little for a moment, and calm for as long as nobody remembers.
 const BEFORE: [usize; 3] = [0, 2, 40];
 
-/// Most requests in flight that a sudden overload lets in before it is seen.
-const SUDDEN_MOST: usize = 205;
-
 /// How long it is looked at afterwards, in seconds.
 const MEASURED: usize = 8;
-
-/// Of what can be answered, where one of ten waits for half a second: the bound falls too low at first, and needs some
-/// seconds to grow.
-const WAITING_GOODPUT_MIN: f64 = 0.85;
-
-/// Of an event loop that answers in turns, which squeezing finds out about, in seconds.
-const TURNS_P99_MAX: f64 = 0.200;
 
 #[test]
 fn a_sudden_overload_is_over_for_those_let_in_three_seconds_later() {
@@ -357,33 +343,46 @@ fn a_sudden_overload_is_over_for_those_let_in_three_seconds_later() {
     for (name, servers, service) in KINDS.into_iter().chain([turns]) {
         let capacity = service.capacity(servers);
         // Seconds of work for nobody are before everybody otherwise.
-        let patience = if service.p99() > 0.1 { f64::INFINITY } else { 2.0 };
+        let patience = if service.p99() > 0.1 { f64::INFINITY } else { 4.0 };
+        let reports_lag = matches!(service, Service::Turns(_));
         for (load, before) in
             [2.0, 5.0, 10.0].into_iter().flat_map(|load| BEFORE.map(|before| (load, before)))
         {
             for seed in seeds() {
-                // Of two that take 200 ms what comes until six were answered takes eight seconds.
-                let least = if servers == 2 { 12 } else { 3_usize };
-                let wait = least.max((30.0 * servers as f64 / capacity).ceil() as usize);
+                // Of two that take 200 ms few answers tell anything, and what was let in takes seconds.
+                let wait = if servers == 2 { 12 } else { 3 };
                 let phases =
                     [phase(before, 0.5, servers, service), phase(wait + MEASURED, load, servers, service)];
-                // As where several wait for a database, and the event loop in between has time.
-                let waits = matches!(service, Service::Constant(_) | Service::Exponential(_));
-                let is_on_time = servers > 1 && waits && seed % 2 == 0;
-                let seconds = run(seed, Gate { patience, is_on_time, ..GATE }, &phases);
-                let (all, found) = (stretch(&seconds), stretch(&seconds[before + wait..]));
+                let seconds = run(seed, Gate { patience, reports_lag, ..SHORT }, &phases);
+                let found = stretch(&seconds[before + wait..]);
                 let name = format!("{name}, load {load} after {before} s, seed {seed}");
-                let (goodput_min, p99_max) = match service {
-                    Service::Turns(_) => (0.9, TURNS_P99_MAX),
-                    _ if service.p99() >= 0.5 => (WAITING_GOODPUT_MIN, 3.0 * service.p99()),
-                    _ => (0.9, 3.0 * service.p99()),
-                };
-                findings.expect(found.goodput >= goodput_min * capacity && found.p99 <= p99_max, || {
-                    format!("{name}: capacity {capacity}, {found:?}")
+                findings.expect_good(&name, capacity, service.p99(), &found);
+            }
+        }
+    }
+}
+
+#[test]
+fn from_a_cold_start_a_handler_that_computes_for_20_ms_answers_nine_tenths_from_the_third_second_on() {
+    let mut findings = Findings::default();
+    for (load, reports_lag) in
+        [2.0, 4.0, 10.0].into_iter().flat_map(|load| [true, false].map(|reports_lag| (load, reports_lag)))
+    {
+        for seed in [7, 4, 2, 3, 1, 8, 9, 10, 11, 12] {
+            for service in [Service::Constant(0.020), Service::Turns(0.020)] {
+                if matches!(service, Service::Turns(_)) && !reports_lag {
+                    continue;
+                }
+                let gate = Gate { reports_lag, ..GATE };
+                let seconds = run(seed, gate, &[phase(10, load, 1, service)]);
+                let mut in_all: Vec<f64> =
+                    seconds.iter().flat_map(|second| second.took_in_all.clone()).collect();
+                in_all.sort_by(f64::total_cmp);
+                let p99 = in_all[in_all.len() * 99 / 100];
+                let found = stretch(&seconds[2..]);
+                findings.expect(found.goodput >= 0.9 * 50.0 && p99 <= GATE.wait + 1.0 && found.most <= 32, || {
+                    format!("{service:?}, load {load}, reports {reports_lag}, seed {seed}: p99 {p99}, {found:?}")
                 });
-                let needed = 2 * servers;
-                findings
-                    .expect(all.most <= SUDDEN_MOST + needed, || format!("{name}: {} in flight", all.most));
             }
         }
     }
@@ -413,7 +412,7 @@ fn those_who_wait_for_each_other_at_a_cold_gate_are_all_let_in() {
 fn those_who_wait_for_each_other_after_quick_answers_are_let_in_where_the_event_loop_has_time() {
     let quick = phase(5, 0.4, 1, Service::Constant(0.001));
     for seed in seeds() {
-        let gate = Gate { is_on_time: true, ..GATE };
+        let gate = Gate { reports_lag: true, ..GATE };
         let seconds = run(seed, gate, &[quick, silent(6, 250.0)]);
         let found = stretch(&seconds);
         assert_eq!(found.refused, 0, "seed {seed}: {found:?}");

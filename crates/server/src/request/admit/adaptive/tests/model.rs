@@ -6,8 +6,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet, VecDeque};
 use std::time::Duration;
 
-use super::super::sums::Sums;
-use super::super::windows::{Control, EventLoop, Verdict};
+use super::super::sums::{Quickest, Sample, Sums};
+use super::super::vegas::{Seen, Vegas, Verdict};
 
 /// How long a request takes of a server's time, in seconds.
 #[derive(Debug, Clone, Copy)]
@@ -48,20 +48,23 @@ pub(super) struct Gate {
     pub(super) patience: f64,
     /// Long polls that come together in the first instant.
     pub(super) at_once: usize,
-    /// It is known that an event loop has time, as where a database is waited for.
-    pub(super) is_on_time: bool,
+    /// The server is an event loop that reports how long requests wait before they begin.
+    pub(super) reports_lag: bool,
 }
 
-/// As an `app` has it by default, but for a shorter queue: what is behind the bound is looked at here.
+/// As an `app` has it by default.
 pub(super) const GATE: Gate = Gate {
     min: 1,
     max: 4_096,
-    queue: 128,
-    wait: 1.0,
+    queue: 4_096,
+    wait: 3.0,
     patience: f64::INFINITY,
     at_once: 0,
-    is_on_time: false,
+    reports_lag: false,
 };
+
+/// The same with a shorter queue: what is behind the bound is looked at, and soon after an overload nothing is left of it.
+pub(super) const SHORT: Gate = Gate { queue: 128, wait: 1.0, ..GATE };
 
 /// What happened in one second.
 #[derive(Debug, Clone, Default)]
@@ -71,6 +74,8 @@ pub(super) struct Second {
     pub(super) refused: usize,
     /// From being let in to the answer; without long polls.
     pub(super) took: Vec<f64>,
+    /// The same from the arrival.
+    pub(super) took_in_all: Vec<f64>,
     /// At its end.
     pub(super) bound: u32,
     pub(super) in_flight: usize,
@@ -156,8 +161,8 @@ enum Event {
     Waiters,
 }
 
-/// When, how many were in flight with it, and who.
-type Entered = (u64, u32, u64);
+/// When, how many were in flight with it, who, and when it had come.
+type Entered = (u64, u32, u64, u64);
 
 struct World {
     now: u64,
@@ -166,8 +171,9 @@ struct World {
     sequence: u64,
     phase: Phase,
     gate: Gate,
-    control: Control,
+    vegas: Vegas,
     verdict: Verdict,
+    is_met: bool,
     sums: Sums,
     in_flight: usize,
     /// Since when, and whether it is a long poll.
@@ -184,11 +190,8 @@ struct World {
 
 /// Runs the phases one after the other; one entry a second.
 pub(super) fn run(seed: u64, gate: Gate, phases: &[Phase]) -> Vec<Second> {
-    let mut control = Control::new(gate.min, gate.max);
-    if gate.is_on_time {
-        control.is_told(EventLoop::OnTime);
-    }
-    let verdict = control.first();
+    let vegas = Vegas::new(gate.min, gate.max);
+    let verdict = vegas.verdict();
     let mut world = World {
         now: 0,
         random: fastrand::Rng::with_seed(seed),
@@ -196,8 +199,9 @@ pub(super) fn run(seed: u64, gate: Gate, phases: &[Phase]) -> Vec<Second> {
         sequence: 0,
         phase: phases[0],
         gate,
-        control,
+        vegas,
         verdict,
+        is_met: false,
         sums: Sums::default(),
         in_flight: 0,
         queue: VecDeque::new(),
@@ -258,7 +262,8 @@ impl World {
 
     fn comes(&mut self, is_long_poll: bool) {
         self.second.arrived += 1;
-        if self.in_flight >= self.verdict.bound as usize && self.time() >= self.verdict.look_by {
+        if self.in_flight >= self.verdict.bound as usize {
+            self.is_met = true;
             self.look();
         }
         self.queue.push_back((self.now, is_long_poll));
@@ -275,7 +280,8 @@ impl World {
             self.queue.pop_front();
             self.second.refused += 1;
         }
-        if !self.queue.is_empty() && self.time() >= self.verdict.look_by {
+        if !self.queue.is_empty() {
+            self.is_met = true;
             self.look();
             self.let_in();
         }
@@ -293,14 +299,15 @@ impl World {
             return;
         }
         let took = self.now - let_in.0;
-        self.sums.add(Duration::from_nanos(took), let_in.1, false);
-        if self.time() >= self.verdict.look_at {
-            self.look();
-        }
+        let quickest = Quickest { took: Duration::from_nanos(took), crowd: let_in.1 };
+        let is_stale = Duration::from_nanos(let_in.0) < self.verdict.since;
+        self.sums.add(if is_stale { Sample::Stale(quickest.took) } else { Sample::Answered(quickest) });
+        self.look();
         self.in_flight -= 1;
         if !is_long_poll {
             self.second.answered += 1;
             self.second.took.push(took as f64 / 1e9);
+            self.second.took_in_all.push((self.now - let_in.3) as f64 / 1e9);
         }
         self.let_in();
     }
@@ -333,7 +340,7 @@ impl World {
             }
             self.in_flight += 1;
             self.second.in_flight_most = self.second.in_flight_most.max(self.in_flight);
-            let let_in = (self.now, self.in_flight as u32, self.sequence);
+            let let_in = (self.now, self.in_flight as u32, self.sequence, since);
             self.clients.insert(let_in.2);
             if self.gate.patience.is_finite() && !is_long_poll {
                 self.after(
@@ -369,9 +376,26 @@ impl World {
     }
 
     fn look(&mut self) {
-        self.verdict = self
-            .control
-            .look(self.time(), self.sums.totals(), self.in_flight as u32, || self.sums.take_quickest());
+        if self.time() < self.verdict.look_at {
+            return;
+        }
+        let seen = Seen {
+            now: self.time(),
+            totals: self.sums.totals(),
+            least: self.sums.take_least(),
+            in_flight: self.in_flight as u32,
+            is_met: std::mem::take(&mut self.is_met),
+            lag: self.gate.reports_lag.then(|| self.lag()),
+        };
+        self.verdict = self.vegas.look(seen, || self.sums.take_quickest());
+    }
+
+    /// For how long the first one has waited that has not begun.
+    fn lag(&self) -> Duration {
+        let oldest = self.backlog.front().map_or(self.now, |let_in| let_in.0);
+        // What is in the middle of a turn began with it.
+        let turn = self.turn.first().map_or(self.now, |let_in| let_in.0);
+        Duration::from_nanos(self.now - oldest.min(turn))
     }
 
     fn arrive_later(&mut self, is_long_poll: bool) {

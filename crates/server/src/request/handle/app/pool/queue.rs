@@ -2,7 +2,7 @@
 //!
 //! Knows who came first and who may wait; not which worker has room.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
@@ -15,8 +15,17 @@ pub(super) struct Queue {
     /// By what they wait for; `None` is any worker. No more lists than an application has had seats.
     lists: BTreeMap<Option<Seat>, VecDeque<Waiting>>,
     length: usize,
+    /// Those whose clients have closed their sending sides.
+    half_closed: BTreeSet<Ticket>,
     /// The number of who comes next.
     next: u64,
+}
+
+/// By what a queue knows one who waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ticket {
+    number: u64,
+    seat: Option<Seat>,
 }
 
 struct Waiting {
@@ -45,10 +54,40 @@ impl Queue {
         }
     }
 
-    pub(super) fn push(&mut self, seat: Option<Seat>, sender: oneshot::Sender<Grant>) {
+    pub(super) fn push(&mut self, seat: Option<Seat>, sender: oneshot::Sender<Grant>) -> Ticket {
+        let ticket = Ticket { number: self.next, seat };
         self.lists.entry(seat).or_default().push_back(Waiting { number: self.next, sender });
         self.next += 1;
         self.length += 1;
+        ticket
+    }
+
+    /// The client of one who waits has closed its sending side.
+    pub(super) fn half_closed(&mut self, ticket: Ticket) {
+        if self.at(ticket).is_some() {
+            self.half_closed.insert(ticket);
+        }
+    }
+
+    /// Drops the one of these who came first; `false` where none waits.
+    pub(super) fn drop_half_closed(&mut self) -> bool {
+        while let Some(ticket) = self.half_closed.pop_first() {
+            let Some(at) = self.at(ticket) else { continue };
+            if let Some(list) = self.lists.get_mut(&ticket.seat) {
+                list.remove(at);
+                if list.is_empty() {
+                    self.lists.remove(&ticket.seat);
+                }
+                self.length -= 1;
+                return true;
+            }
+        }
+        false
+    }
+
+    fn at(&self, ticket: Ticket) -> Option<usize> {
+        let list = self.lists.get(&ticket.seat)?;
+        list.binary_search_by_key(&ticket.number, |waiting| waiting.number).ok()
     }
 
     /// Those whose client has not gone.
@@ -62,12 +101,15 @@ impl Queue {
             list.retain(|waiting| !waiting.sender.is_closed());
             !list.is_empty()
         });
+        let left = std::mem::take(&mut self.half_closed);
+        self.half_closed = left.into_iter().filter(|ticket| self.at(*ticket).is_some()).collect();
         self.length = self.lists.values().map(VecDeque::len).sum();
     }
 
     /// Takes out everybody.
     pub(super) fn take_all(&mut self) -> Vec<oneshot::Sender<Grant>> {
         self.length = 0;
+        self.half_closed.clear();
         std::mem::take(&mut self.lists).into_values().flatten().map(|waiting| waiting.sender).collect()
     }
 
@@ -86,6 +128,7 @@ impl Queue {
     fn pop(&mut self, seat: Option<Seat>) -> Option<oneshot::Sender<Grant>> {
         let list = self.lists.get_mut(&seat)?;
         let waiting = list.pop_front()?;
+        self.half_closed.remove(&Ticket { number: waiting.number, seat });
         if list.is_empty() {
             self.lists.remove(&seat);
         }

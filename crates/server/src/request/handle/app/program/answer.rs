@@ -1,5 +1,8 @@
 //! What an application sees of an exchange in HTTP, and what becomes of its answer.
 
+use std::net::IpAddr;
+use std::sync::Arc;
+
 use onehop_http1::{AnswerBody, Refusal, ResponseHead};
 
 use super::super::file::Wanted;
@@ -8,6 +11,7 @@ use super::super::{Call, Place};
 use super::ask;
 use crate::request::answer::Answer;
 use crate::request::conn::exchange::Upload;
+use crate::request::conn::slow_client::Kept;
 use crate::request::hop::fields::{self, Kind, Voice};
 use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
@@ -84,6 +88,11 @@ impl Lead for Program<'_> {
     fn let_go(&mut self) {
         // The program has room for others meanwhile.
         self.place = None;
+    }
+
+    fn kept(&self) -> (Option<Kept>, Option<IpAddr>) {
+        let kept = self.place.as_ref().map(|place| Kept::Program(Arc::clone(place.pool)));
+        (kept, self.call.trust.client(self.trip))
     }
 
     fn tunnel(&self) -> Bounds<'_> {

@@ -35,7 +35,8 @@ pub(super) fn write(
     }
     let (target, fields) = lines.split_at_checked(target_bytes).unwrap_or_default();
     let method = trip.head.method_bytes();
-    connection.codec().write_request_head(output, AskHead { method, target, fields, body, upgrade })
+    let trailers = accepts_trailers(trip.head);
+    connection.codec().write_request_head(output, AskHead { method, target, fields, body, upgrade, trailers })
 }
 
 fn write_fields(trip: &Trip<'_>, trust: Trust<'_>, upgrade: bool, out: &mut Vec<u8>) {
@@ -53,9 +54,6 @@ fn write_fields(trip: &Trip<'_>, trust: Trust<'_>, upgrade: bool, out: &mut Vec<
         has_scheme |= is(b"x-forwarded-proto");
         has_host |= is(b"x-forwarded-host");
         write_line(out, name, value);
-    }
-    if accepts_trailers(trip.head) {
-        out.extend_from_slice(b"TE: trailers\r\n");
     }
     write_forwarded_for(trip, trust, out);
     if !has_scheme {

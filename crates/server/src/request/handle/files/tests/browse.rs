@@ -115,5 +115,5 @@ fn other_methods_have_no_page() {
     let store = tree();
     let head = head("POST", "/files/", &[]);
     let served = file_server(&settings(), &request(&head, &store, ALL), &mut Answer::default());
-    assert!(matches!(served, Err(Fault::MethodNotAllowed)));
+    assert!(matches!(served, Err(Fault::MethodNotAllowed(Methods::Files))));
 }

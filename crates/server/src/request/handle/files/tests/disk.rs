@@ -3,6 +3,7 @@ use std::os::unix::fs::{FileExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use super::*;
+use crate::request::answer::Disk;
 use crate::request::handle::files::{OnDisk, OwnedFileRequest, finish_on_disk, from_disk};
 
 /// A root and, beside it, what must not be reached.
@@ -76,11 +77,21 @@ fn text(served: Result<Served, Fault>, answer: &Answer) -> String {
 }
 
 fn body_on_disk(answer: &Answer) -> String {
+    let of_disk = |disk: &Disk| {
+        let mut bytes = vec![0; usize::try_from(disk.length).unwrap()];
+        disk.file.read_exact_at(&mut bytes, disk.offset).unwrap();
+        String::from_utf8(bytes).unwrap()
+    };
     match &answer.body {
-        Body::Disk(disk) => {
-            let mut bytes = vec![0; usize::try_from(disk.length).unwrap()];
-            disk.file.read_exact_at(&mut bytes, disk.offset).unwrap();
-            String::from_utf8(bytes).unwrap()
+        Body::Disk(disk) => of_disk(disk),
+        Body::Pieces(pieces) => {
+            let pieces = pieces.iter().map(|piece| match piece {
+                Piece::Bytes(bytes) => String::from_utf8(bytes.clone()).unwrap(),
+                Piece::Disk(disk) => of_disk(disk),
+                Piece::Stored(_) => panic!("not on disk"),
+            });
+            let (_, boundary) = field(answer, "Content-Type").unwrap().split_once("boundary=").unwrap();
+            pieces.collect::<String>().replace(boundary, "BOUNDARY")
         }
         Body::Bytes(bytes) => String::from_utf8(bytes.clone()).unwrap(),
         Body::Empty => String::new(),
@@ -107,7 +118,7 @@ fn files_are_answered_as_from_memory() {
     }
     let long = format!("/{}", "a".repeat(300));
     assert_eq!(tree.get(&long, &[]).0, "Err(NotFound)");
-    assert_eq!(tree.ask(&file_server_settings(), "POST", "/a.txt", &[]).0, "Err(MethodNotAllowed)");
+    assert_eq!(tree.ask(&file_server_settings(), "POST", "/a.txt", &[]).0, "Err(MethodNotAllowed(Files))");
     let passing = FileServer { pass_through: true, ..file_server_settings() };
     assert_eq!(tree.ask(&passing, "GET", "/gone", &[]).0, "passed");
     assert_eq!(tree.ask(&passing, "GET", "/list/", &[]).0, "passed");
@@ -154,7 +165,11 @@ fn validators_and_ranges_hold_on_disk() {
         (vec!["Range: bytes=2-4".to_owned(), format!("If-Range: {tag}")], "206 234"),
         (vec!["Range: bytes=2-4".to_owned(), "If-Range: \"x\"".to_owned()], "200 0123456789"),
         (vec!["Range: bytes=0-1,1-4".to_owned()], "206 01234"),
-        (vec!["Range: bytes=0-1,5-6".to_owned()], "200 0123456789"),
+        (
+            vec!["Range: bytes=0-1,5-6".to_owned()],
+            "206 --BOUNDARY\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Range: bytes 0-1/10\r\n\r\n01\r\n\
+             --BOUNDARY\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Range: bytes 5-6/10\r\n\r\n56\r\n--BOUNDARY--\r\n",
+        ),
         (vec!["Range: bytes=10-".to_owned()], "Err(RangeNotSatisfiable { length: 10 })"),
     ] {
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
@@ -204,6 +219,7 @@ fn a_file_of_the_store_is_finished_from_disk() {
         cache_control: Some(b"Cache-Control: no-cache\r\n"),
         status: None,
         follow_outside: false,
+        varies_by_accept: false,
     };
     let mut answer = Answer::default();
     let head = head("GET", "/x", &["Range: bytes=-2"]);
@@ -217,8 +233,36 @@ fn a_file_of_the_store_is_finished_from_disk() {
             "{path}"
         );
     }
-    let Body::Disk(mut disk) = answer.body else { panic!("not on disk") };
+    let Body::Disk(disk) = answer.body else { panic!("not on disk") };
     let mut whole = String::new();
-    disk.file.read_to_string(&mut whole).unwrap();
+    (&*disk.file).read_to_string(&mut whole).unwrap();
     assert_eq!(whole, "0123456789");
+}
+
+#[test]
+fn a_folder_that_becomes_a_link_between_the_look_and_the_open_leads_nowhere() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+
+    let tree = Tree::new("swapped");
+    std::fs::write(tree.root.join("docs/secret.txt"), "public").unwrap();
+    symlink(tree.root.join("docs/secret.txt"), tree.root.join("absolute.txt")).unwrap();
+    let (folder, link) = (tree.root.join("docs"), tree.root.join("folder-out"));
+    let (stop, mut inside, mut leaked) = (AtomicBool::new(false), 0, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                renameat_with(CWD, &folder, CWD, &link, RenameFlags::EXCHANGE).unwrap();
+            }
+        });
+        for _ in 0..20_000 {
+            let (answer, _) = tree.get("/absolute.txt", &[]);
+            leaked += usize::from(answer == "200 secret");
+            inside += usize::from(answer == "200 public");
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(leaked, 0, "the file lies outside of the root");
+    assert!(inside > 0, "an absolute link that leads back below the root is served");
 }

@@ -113,8 +113,8 @@ fn other_methods_are_not_allowed_where_a_file_is() {
     let settings = file_server_settings();
     let ask = |method, target| rewritten(&settings, method, target, target, &[]).text();
     assert_eq!(ask("HEAD", "/a.txt"), "200 a");
-    assert_eq!(ask("POST", "/a.txt"), "Err(MethodNotAllowed)");
-    assert_eq!(ask("DELETE", "/docs/"), "Err(MethodNotAllowed)");
+    assert_eq!(ask("POST", "/a.txt"), "Err(MethodNotAllowed(Files))");
+    assert_eq!(ask("DELETE", "/docs/"), "Err(MethodNotAllowed(Files))");
     assert_eq!(ask("POST", "/gone"), "Err(NotFound)");
 }
 

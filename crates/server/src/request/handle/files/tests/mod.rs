@@ -16,6 +16,7 @@ use onehop_http1::{Limits, RequestHead, ServerCodec};
 use super::store::{File, Folder, Form, Node, Stamp, Store};
 use super::{FileRequest, Served, content_type, is_hashed_name};
 use crate::request::answer::{Answer, Body, Piece};
+use crate::request::methods::Methods;
 use crate::request::rescue::Fault;
 
 /// `Sun, 06 Nov 1994 08:49:37 GMT`
@@ -151,6 +152,7 @@ fn file_server_settings() -> FileServer {
         canonical_uris: true,
         dotfiles: false,
         follow_outside: false,
+        keep_releases: 3,
     }
 }
 
@@ -161,6 +163,7 @@ fn spa_settings() -> Spa {
         immutable: Vec::new(),
         dotfiles: false,
         follow_outside: false,
+        keep_releases: 3,
     }
 }
 
@@ -180,6 +183,7 @@ fn body(store: &Store, answer: &Answer) -> String {
             .flat_map(|piece| match piece {
                 Piece::Bytes(bytes) => bytes.clone(),
                 Piece::Stored(piece) => stored(piece),
+                Piece::Disk(_) => panic!("not from memory"),
             })
             .collect(),
         Body::Disk(_) => panic!("not from memory"),

@@ -73,9 +73,9 @@ fn files_are_files_and_places_are_the_app() {
 fn only_get_and_head_are_answered() {
     for (method, expected) in [
         ("HEAD", Ok("200 app".to_owned())),
-        ("POST", Err(Fault::MethodNotAllowed)),
-        ("OPTIONS", Err(Fault::MethodNotAllowed)),
-        ("PROPFIND", Err(Fault::MethodNotAllowed)),
+        ("POST", Err(Fault::MethodNotAllowed(Methods::Files))),
+        ("OPTIONS", Err(Fault::MethodNotAllowed(Methods::Files))),
+        ("PROPFIND", Err(Fault::NotImplemented)),
     ] {
         assert_eq!(ask(&spa_settings(), method, "/", &[]).0, expected, "{method}");
         assert_eq!(ask(&spa_settings(), method, "/users/7", &[NAVIGATION]).0, expected, "{method}");

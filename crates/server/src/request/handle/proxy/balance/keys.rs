@@ -28,8 +28,8 @@ pub(super) fn client(trip: &Trip<'_>, trusted: &[Network]) -> Address {
 /// Path and query as the routes have made them.
 pub(super) fn uri<'t>(trip: &'t Trip<'_>) -> Cow<'t, [u8]> {
     match &trip.query {
-        None => Cow::Borrowed(&*trip.path),
-        Some(query) => Cow::Owned([&*trip.path, b"?", &**query].concat()),
+        None => Cow::Borrowed(trip.path.sent()),
+        Some(query) => Cow::Owned([trip.path.sent(), b"?", &**query].concat()),
     }
 }
 

@@ -82,6 +82,7 @@ pub(crate) fn settings(policy: BalancePolicy) -> checked::Proxy {
         answer_buffer_bytes: 0,
         stream_timeout: None,
         stream_close_delay: None,
+        ambiguous_headers: checked::AmbiguousHeaders::Drop,
         trusted_proxies: Vec::new(),
     }
 }

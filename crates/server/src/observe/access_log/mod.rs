@@ -1,36 +1,32 @@
 //! The access log: one JSON line for each request, shaped like Caddy's.
 //!
-//! A core gathers lines and hands them over in batches to a writer thread. A writer that is slow
-//! costs lines, which are counted, and never a request. Cookies and credentials are left out. What
+//! A core gathers lines and hands them over in batches to a writer thread (`writer.rs`). A writer that is slow
+//! costs lines, which are counted, and never a request. `sink.rs` is the file, `rotate.rs` its rotation. Cookies and credentials are left out. What
 //! reached no site (bytes that are no request, an unknown host) goes to the logs of the listener's first.
+
+mod rotate;
+mod sink;
+mod writer;
 
 use std::cell::RefCell;
 use std::fmt::Write as _;
-use std::fs::{DirBuilder, File};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use onehop_config::checked::LogOutput;
 use onehop_http1::{RequestHead, Version};
 
-use super::CoreCounters;
-use crate::limits::{LOG_BATCH_BYTES, LOG_BATCHES_MAX, LOG_FINISH_DEADLINE};
+use crate::limits::LOG_BATCH_BYTES;
 use crate::request::answer::Answer;
 use crate::request::error_route::ErrorId;
 use crate::request::origin::Origin;
 use crate::request::rescue::{AtFault, Fault};
 use crate::request::route::host_without_port;
+use writer::Batch;
+
+pub use writer::{LogWriter, Warn};
 
 /// Fields whose values are never logged.
 const SECRET: [&str; 4] = ["cookie", "set-cookie", "authorization", "proxy-authorization"];
-
-/// Permissions of a log file and of a folder that is made for it: Caddy's.
-const FILE_MODE: u32 = 0o600;
-const FOLDER_MODE: u32 = 0o700;
 
 /// One access log of a site.
 #[derive(Debug, Clone)]
@@ -62,24 +58,10 @@ pub(crate) struct Exchange<'a> {
     pub(crate) aborted: bool,
 }
 
-/// A thread that writes log lines. It ends when the last owner is gone, after the last line.
-#[derive(Debug)]
-pub struct LogWriter {
-    orders: SyncSender<Order>,
-}
-
-/// What the writer's thread is told.
-enum Order {
-    /// Write these lines.
-    Write(Vec<u8>),
-    /// Say when everything before this is written.
-    Say(SyncSender<()>),
-}
-
 /// The lines that a core has gathered, by writer.
 #[derive(Default)]
 pub(crate) struct LogBatches {
-    batches: RefCell<Vec<(Arc<LogWriter>, Vec<u8>)>>,
+    batches: RefCell<Vec<(Arc<LogWriter>, Batch)>>,
 }
 
 impl LogTarget {
@@ -90,51 +72,9 @@ impl LogTarget {
     }
 }
 
-impl LogWriter {
-    /// Opens the output and starts its thread. A file is appended to.
-    pub fn start(output: &LogOutput) -> io::Result<Self> {
-        let (orders, received) = sync_channel(LOG_BATCHES_MAX);
-        let sink: Box<dyn Write + Send> = match output {
-            LogOutput::Stdout => Box::new(io::stdout()),
-            LogOutput::Stderr => Box::new(io::stderr()),
-            LogOutput::File(path) => Box::new(open(path)?),
-            LogOutput::Discard => Box::new(io::sink()),
-        };
-        std::thread::Builder::new().name("access-log".into()).spawn(move || write_all(&received, sink))?;
-        Ok(Self { orders })
-    }
-
-    /// Waits, within a bound, until everything that was handed over is written.
-    pub(crate) fn finish(&self) {
-        let (done, said) = sync_channel(1);
-        if self.orders.try_send(Order::Say(done)).is_ok() {
-            let _ = said.recv_timeout(LOG_FINISH_DEADLINE);
-        }
-    }
-}
-
-/// The file and its folder are made where they are missing, for nobody else's eyes: lines hold addresses
-/// and header values of clients.
-fn open(path: &Path) -> io::Result<File> {
-    if let Some(folder) = path.parent() {
-        DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder)?;
-    }
-    File::options().create(true).append(true).mode(FILE_MODE).open(path)
-}
-
-fn write_all(orders: &Receiver<Order>, mut sink: Box<dyn Write + Send>) {
-    while let Ok(order) = orders.recv() {
-        match order {
-            // A full disk or a closed pipe loses lines; the next batch may fare better.
-            Order::Write(batch) => drop(sink.write_all(&batch).and_then(|()| sink.flush())),
-            Order::Say(done) => drop(done.send(())),
-        }
-    }
-}
-
 impl LogBatches {
     /// Adds a line to every log that wants it.
-    pub(crate) fn add(&self, counters: &CoreCounters, targets: &[LogTarget], exchange: &Exchange<'_>) {
+    pub(crate) fn add(&self, targets: &[LogTarget], exchange: &Exchange<'_>) {
         let mut text = None;
         for target in targets {
             if !target.wants(exchange) {
@@ -144,36 +84,38 @@ impl LogBatches {
             let mut batches = self.batches.borrow_mut();
             let number = batches.iter().position(|(writer, _)| Arc::ptr_eq(writer, &target.writer));
             let number = number.unwrap_or_else(|| {
-                batches.push((Arc::clone(&target.writer), Vec::with_capacity(LOG_BATCH_BYTES)));
+                batches.push((Arc::clone(&target.writer), empty()));
                 batches.len() - 1
             });
             if let Some((writer, batch)) = batches.get_mut(number) {
-                batch.extend_from_slice(text.as_bytes());
-                if batch.len() >= LOG_BATCH_BYTES {
-                    let full = std::mem::replace(batch, Vec::with_capacity(LOG_BATCH_BYTES));
-                    hand_over(writer, full, counters);
+                batch.text.extend_from_slice(text.as_bytes());
+                batch.lines += 1;
+                if batch.text.len() >= LOG_BATCH_BYTES {
+                    writer.hand_over(std::mem::replace(batch, empty()), false);
                 }
             }
         }
     }
 
     /// Hands over everything that was gathered, and lets go of the writers.
-    pub(crate) fn flush(&self, counters: &CoreCounters) {
+    pub(crate) fn flush(&self) {
+        self.hand_over(false);
+    }
+
+    /// The same when the core ends.
+    pub(crate) fn finish(&self) {
+        self.hand_over(true);
+    }
+
+    fn hand_over(&self, is_last: bool) {
         for (writer, batch) in self.batches.borrow_mut().drain(..) {
-            hand_over(&writer, batch, counters);
+            writer.hand_over(batch, is_last);
         }
     }
 }
 
-fn hand_over(writer: &LogWriter, batch: Vec<u8>, counters: &CoreCounters) {
-    let (TrySendError::Full(lost) | TrySendError::Disconnected(lost)) =
-        match writer.orders.try_send(Order::Write(batch)) {
-            Ok(()) => return,
-            Err(refused) => refused,
-        };
-    if let Order::Write(lost) = lost {
-        counters.log_lines_dropped(lost.iter().filter(|byte| **byte == b'\n').count() as u64);
-    }
+fn empty() -> Batch {
+    Batch { text: Vec::with_capacity(LOG_BATCH_BYTES), lines: 0 }
 }
 
 fn line(exchange: &Exchange<'_>) -> String {
@@ -273,7 +215,8 @@ fn push_json(out: &mut String, bytes: &[u8]) {
         match character {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
-            control if control < ' ' => {
+            // C0, DEL and C1: terminals and readers of lines act on all of them.
+            control if control.is_control() => {
                 let _ = write!(out, "\\u{:04x}", control as u32);
             }
             other => out.push(other),

@@ -1,0 +1,285 @@
+//! Access logs: a disk without room, a reader that is slow, rotation, and what stands in a line.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use onehop_testkit::{Client, Folder, Onehop, Program, wait_for};
+use rustix::fs::OFlags;
+use rustix::process::Signal;
+use serde_json::Value;
+
+fn site(output: &str) -> String {
+    format!(
+        "{{\n\tadmin 127.0.0.1:0\n}}\nhttp://127.0.0.1:0 {{\n\tlog {{\n\t\toutput {output}\n\t}}\n\trespond hello\n}}\n"
+    )
+}
+
+fn ask(client: &mut Client, path: &str) {
+    assert_eq!(client.get(path).status, 200);
+}
+
+/// A target so long that a few hundred lines fill what there is to fill.
+fn long(number: usize) -> String {
+    format!("/{number:07}{}", "x".repeat(6000))
+}
+
+/// Every line of a log, each of them whole.
+fn lines(text: &str) -> Vec<Value> {
+    assert!(text.is_empty() || text.ends_with('\n'), "the last line is cut off");
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect()
+}
+
+fn dropped(onehop: &Onehop) -> usize {
+    let metrics = onehop.metrics();
+    let line = metrics
+        .lines()
+        .find(|line| line.starts_with("onehop_log_lines_dropped_total "))
+        .expect("the counter");
+    line.rsplit(' ').next().and_then(|count| count.parse().ok()).expect("a number")
+}
+
+/// The warnings about a log, and the lines that they report as lost in the end.
+fn warnings(onehop: &Onehop, log: &Path) -> (Vec<String>, usize) {
+    let events = onehop.process.events();
+    let messages = events.iter().filter(|event| event["event"] == "warning");
+    let messages = messages.filter_map(|event| event["message"].as_str());
+    let messages: Vec<String> =
+        messages.filter(|message| message.contains(&log.display().to_string())).map(str::to_owned).collect();
+    let count = |message: &String| {
+        let (before, _) = message.split_once(" lines were lost")?;
+        before.rsplit(' ').next()?.parse::<usize>().ok()
+    };
+    let lost = messages.iter().filter_map(count).sum();
+    (messages, lost)
+}
+
+#[test]
+fn a_full_log_disk_costs_whole_lines_that_are_counted_and_reported_once() {
+    let mounts = std::process::Command::new("unshare").args(["-rm", "true"]).status();
+    if !mounts.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: this user may make no namespaces (unshare -rm)");
+        return;
+    }
+    let folder = Folder::new();
+    folder.write("small/placeholder", "");
+    let log = folder.join("small/access.log");
+    folder.write("Onehopfile", site(&format!("file {}", log.display())));
+    let mount = "mount -t tmpfs -o size=1m none small && dd if=/dev/zero of=small/filler bs=1k count=900 2>/dev/null && exec \"$0\" \"$@\"";
+    let onehop = Program::new(["run", "--log", "json"])
+        .inside(folder.path())
+        .control_in(folder.path())
+        .through(&["unshare", "-rm", "sh", "-c", mount])
+        .serve();
+    // The disk as the server sees it.
+    let inside =
+        |path: &Path| PathBuf::from(format!("/proc/{}/root{}", onehop.process.pid(), path.display()));
+    let mut client = onehop.connect();
+    let mut asked = 0;
+    wait_for("lines that are dropped", || {
+        ask(&mut client, &long(asked));
+        asked += 1;
+        (asked >= 100 && dropped(&onehop) > 0).then_some(())
+    });
+    let (messages, _) = warnings(&onehop, &log);
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert!(messages[0].contains("No space left on device"), "{messages:?}");
+    let text = std::fs::read_to_string(inside(&log)).expect("the log");
+    assert!(!lines(&text).is_empty());
+
+    std::fs::remove_file(inside(&folder.join("small/filler"))).expect("removed");
+    wait_for("the report that it is written again", || {
+        ask(&mut client, "/again");
+        asked += 1;
+        (warnings(&onehop, &log).0.len() == 2).then_some(())
+    });
+    let count = || lines(&std::fs::read_to_string(inside(&log)).expect("the log")).len();
+    wait_for("every line, written or counted", || (count() + dropped(&onehop) == asked).then_some(()));
+    let (messages, lost) = warnings(&onehop, &log);
+    assert_eq!((messages.len(), lost), (2, dropped(&onehop)), "{messages:?}");
+}
+
+#[test]
+fn a_log_that_is_slow_at_a_stop_is_waited_for_and_what_is_lost_is_counted() {
+    let folder = Folder::new();
+    let log = folder.join("log.fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&log).status().expect("mkfifo").success());
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("a flag");
+    let mut reader = File::options().read(true).custom_flags(flags).open(&log).expect("the reader's end");
+    folder.write("Onehopfile", site(&format!("file {}", log.display())));
+    let mut onehop = Onehop::start_in(folder.path());
+    rustix::fs::fcntl_setfl(&reader, OFlags::empty()).expect("blocking from now on");
+    let mut client = onehop.connect();
+    let mut asked = 0;
+    // Until pipe and queue are full.
+    wait_for("lines that are dropped", || {
+        for _ in 0..20 {
+            ask(&mut client, &long(asked));
+            asked += 1;
+        }
+        (dropped(&onehop) > 0).then_some(())
+    });
+    onehop.process.signal(Signal::TERM);
+    onehop.process.wait_for_event("stopping");
+    let mut text = String::new();
+    reader.read_to_string(&mut text).expect("UTF-8");
+    assert_eq!(onehop.process.wait().expect("it ends").code(), Some(0));
+    onehop.process.wait_for_event("stopped");
+    let (messages, lost) = warnings(&onehop, &log);
+    assert!(lost > 0, "{messages:?}");
+    assert_eq!(lines(&text).len() + lost, asked, "{messages:?}");
+}
+
+#[test]
+fn a_log_that_nothing_reads_holds_up_a_stop_for_a_bounded_time_and_its_lines_are_counted() {
+    let folder = Folder::new();
+    let log = folder.join("log.fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&log).status().expect("mkfifo").success());
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("a flag");
+    let mut reader = File::options().read(true).custom_flags(flags).open(&log).expect("the reader's end");
+    folder.write("Onehopfile", site(&format!("file {}", log.display())));
+    let mut onehop = Onehop::start_in(folder.path());
+    let mut client = onehop.connect();
+    (0..100).for_each(|number| ask(&mut client, &long(number)));
+    onehop.process.signal(Signal::TERM);
+    assert_eq!(onehop.process.wait().expect("it ends").code(), Some(0));
+    onehop.process.wait_for_event("stopped");
+    let mut text = Vec::new();
+    // All that the pipe took; the last line of it may be cut, and is counted as lost.
+    reader.read_to_end(&mut text).expect("what is in the pipe");
+    let whole = text.iter().filter(|byte| **byte == b'\n').count();
+    let (messages, lost) = warnings(&onehop, &log);
+    assert!(whole < 100 && whole + lost >= 100, "{whole} lines were written: {messages:?}");
+}
+
+/// The rotated files of `access.log` in a folder, oldest first.
+fn rotated(folder: &Path) -> Vec<PathBuf> {
+    let entries = folder.read_dir().expect("a folder").flatten().map(|entry| entry.path());
+    let is_rotated =
+        |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("access-2"));
+    let mut all: Vec<PathBuf> = entries.filter(is_rotated).collect();
+    all.sort();
+    all
+}
+
+fn text_of(path: &Path) -> String {
+    if path.extension().is_some_and(|extension| extension == "gz") {
+        let unpacked = std::process::Command::new("gzip").arg("-dc").arg(path).output().expect("gzip");
+        assert!(unpacked.status.success(), "{}", path.display());
+        return String::from_utf8(unpacked.stdout).expect("UTF-8");
+    }
+    // Between its rotation and the next line there is none.
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+#[test]
+fn a_log_is_rotated_at_its_size_and_no_line_is_lost() {
+    let folder = Folder::new();
+    let log = folder.join("logs/access.log");
+    folder.write("Onehopfile", site(&format!("file {} {{\n\t\t\troll_size 1MiB\n\t\t}}", log.display())));
+    let onehop = Onehop::start_in(folder.path());
+    let mut client = onehop.connect();
+    let asked = 600;
+    (0..asked).for_each(|number| ask(&mut client, &long(number)));
+    let count = wait_for("every line, in files of which the old ones are compressed", || {
+        let old = rotated(&folder.join("logs"));
+        let settled = old.iter().all(|path| path.extension().is_some_and(|extension| extension == "gz"));
+        if old.len() < 3 || !settled {
+            return None;
+        }
+        let texts = old.iter().chain([&log]).map(|path| text_of(path)).collect::<Vec<_>>();
+        let all: Vec<Value> = texts.iter().flat_map(|text| lines(text)).collect();
+        (all.len() == asked).then_some((texts, all))
+    });
+    let (texts, all) = count;
+    assert!(texts.iter().all(|text| text.len() <= 1024 * 1024));
+    for (number, line) in all.iter().enumerate() {
+        assert_eq!(line["request"]["uri"], long(number), "lines stand in their order");
+    }
+    for path in rotated(&folder.join("logs")) {
+        assert_eq!(path.metadata().expect("a file").mode() & 0o777, 0o600);
+    }
+}
+
+#[test]
+fn rotated_logs_are_kept_in_the_number_and_for_the_time_that_the_file_says() {
+    let folder = Folder::new();
+    let log = folder.join("logs/access.log");
+    let kept = folder.write("logs/access-notes.log", "not a rotated log");
+    let old = folder.write("logs/access-2020-01-01T00-00-00.000.log", "of a former year");
+    let long_ago = SystemTime::now() - Duration::from_secs(3 * 86_400);
+    File::options().write(true).open(&old).expect("opened").set_modified(long_ago).expect("set");
+    let options = "roll_size 1mb\n\t\t\troll_keep 2\n\t\t\troll_keep_for 48h\n\t\t\troll_uncompressed";
+    folder.write("Onehopfile", site(&format!("file {} {{\n\t\t\t{options}\n\t\t}}", log.display())));
+    let onehop = Onehop::start_in(folder.path());
+    wait_for("the one that is too old to be removed", || (!old.exists()).then_some(()));
+    let mut client = onehop.connect();
+    (0..900).for_each(|number| ask(&mut client, &long(number)));
+    wait_for("the last line", || text_of(&log).contains(&long(899)).then_some(()));
+    wait_for("only two rotated logs", || (rotated(&folder.join("logs")).len() == 2).then_some(()));
+    let oldest = text_of(&rotated(&folder.join("logs"))[0]);
+    assert!(!oldest.contains(&long(0)), "the oldest ones go first");
+    assert!(kept.exists());
+}
+
+#[test]
+fn sigusr1_reopens_logs_and_touches_nothing_else() {
+    let folder = Folder::new();
+    let log = folder.join("access.log");
+    folder.write("Onehopfile", site(&format!("file {}", log.display())));
+    let onehop = Onehop::start_in(folder.path());
+    let mut client = onehop.connect();
+    ask(&mut client, "/before");
+    wait_for("the first line", || text_of(&log).contains("/before").then_some(()));
+    let moved = folder.join("access.log.1");
+    std::fs::rename(&log, &moved).expect("renamed");
+    // A configuration that a reload would take, and would refuse.
+    folder.write("Onehopfile", "this is no configuration {\n");
+    onehop.process.signal(Signal::USR1);
+    wait_for("the new file", || log.exists().then_some(()));
+    // On the connection from before.
+    ask(&mut client, "/after");
+    wait_for("the line in the new file", || text_of(&log).contains("/after").then_some(()));
+    assert!(text_of(&moved).contains("/before") && !text_of(&moved).contains("/after"));
+    let quiet =
+        |event: &Value| !["reloaded", "reload_failed", "stopping"].map(Value::from).contains(&event["event"]);
+    assert!(onehop.process.events().iter().all(quiet));
+    assert_eq!(log.metadata().expect("a file").mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_reload_opens_a_log_anew_too_and_loses_no_line() {
+    let folder = Folder::new();
+    let log = folder.join("access.log");
+    folder.write("Onehopfile", site(&format!("file {}", log.display())));
+    let onehop = Onehop::start_in(folder.path());
+    let mut client = onehop.connect();
+    ask(&mut client, "/before");
+    wait_for("the first line", || text_of(&log).contains("/before").then_some(()));
+    std::fs::rename(&log, folder.join("access.log.1")).expect("renamed");
+    onehop.process.signal(Signal::HUP);
+    onehop.process.wait_for_event("reloaded");
+    ask(&mut client, "/after");
+    wait_for("the line in the new file", || (log.exists() && text_of(&log).contains("/after")).then_some(()));
+}
+
+#[test]
+fn control_characters_of_both_ranges_are_escaped_in_a_line() {
+    let folder = Folder::new();
+    let log = folder.join("access.log");
+    folder.write("Onehopfile", site(&format!("file {}", log.display())));
+    let onehop = Onehop::start_in(folder.path());
+    let mut stream = std::net::TcpStream::connect(&onehop.address).expect("connected");
+    // U+009B, which some terminals take for the beginning of a command, and U+0085, which ends a line for some readers.
+    let request =
+        "GET /c1 HTTP/1.1\r\nHost: a\r\nUser-Agent: a\u{9b}31mb\u{85}c\u{e4}\r\nConnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).expect("sent");
+    stream.read_to_end(&mut Vec::new()).expect("an answer");
+    let text = wait_for("the line", || Some(text_of(&log)).filter(|text| text.contains("/c1")));
+    assert!(text.contains("a\\u009b31mb\\u0085c\u{e4}"), "{text}");
+    assert_eq!(lines(&text)[0]["request"]["headers"]["User-Agent"][0], "a\u{9b}31mb\u{85}c\u{e4}");
+}

@@ -1,0 +1,256 @@
+//! The thread that writes one access log, its bounded queue, and what it reports about lost lines.
+//!
+//! A core never waits for it. The beginning and the end of a loss are one report each; every lost line counts in
+//! `onehop_log_lines_dropped_total`.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use onehop_config::checked::{LogOutput, LogRoll};
+
+use super::sink::Sink;
+use crate::limits::{LOG_BATCHES_MAX, LOG_LOSS_QUIET, LOG_ROLL_RETRY};
+
+/// Receives a sentence for a person; must never wait.
+pub type Warn = Arc<dyn Fn(String) + Send + Sync>;
+
+/// A thread that writes log lines. It ends when the last owner is gone, after the last line.
+#[derive(Debug)]
+pub struct LogWriter {
+    desk: Arc<Desk>,
+}
+
+/// Whole lines.
+pub(super) struct Batch {
+    pub(super) text: Vec<u8>,
+    pub(super) lines: u64,
+}
+
+/// Between the cores and the thread.
+struct Desk {
+    /// The log's path, or the stream's name.
+    name: String,
+    state: Mutex<State>,
+    changed: Condvar,
+    losses: Mutex<Option<Loss>>,
+    dropped: Arc<AtomicU64>,
+    warn: Warn,
+}
+
+#[derive(Default)]
+struct State {
+    batches: VecDeque<Batch>,
+    /// Lines that are being written.
+    writing: u64,
+    reopens: bool,
+    is_closed: bool,
+}
+
+/// Lines are being lost.
+struct Loss {
+    lines: u64,
+    /// The last time.
+    at: Instant,
+    /// A batch was written whole since then.
+    is_written_since: bool,
+}
+
+/// What the thread does next.
+enum Next {
+    Write(Batch),
+    Reopen,
+    /// Looks whether a loss is over.
+    Look,
+    End,
+}
+
+impl LogWriter {
+    /// Opens the output and starts its thread. A file is appended to. Lost lines are added to `dropped`.
+    pub fn start(
+        output: &LogOutput,
+        roll: Option<LogRoll>,
+        dropped: Arc<AtomicU64>,
+        warn: Warn,
+    ) -> io::Result<Self> {
+        let sink = Sink::open(output, roll)?;
+        let name = match output {
+            LogOutput::File(path) => path.display().to_string(),
+            other => format!("{other:?}").to_lowercase(),
+        };
+        let desk = Desk {
+            name,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            losses: Mutex::default(),
+            dropped,
+            warn,
+        };
+        let desk = Arc::new(desk);
+        let its = Arc::clone(&desk);
+        std::thread::Builder::new().name("access-log".into()).spawn(move || its.write_all(sink))?;
+        Ok(Self { desk })
+    }
+
+    /// Opens a file anew at the same path: the one before was moved away.
+    pub(crate) fn reopen(&self) {
+        self.desk.lock().reopens = true;
+        self.desk.changed.notify_all();
+    }
+
+    /// Hands lines over. Those that do not fit are lost; at a core's end, where one batch of each core comes, all fit.
+    pub(super) fn hand_over(&self, batch: Batch, is_last: bool) {
+        let mut state = self.desk.lock();
+        if state.batches.len() >= LOG_BATCHES_MAX && !is_last {
+            drop(state);
+            self.desk.lost(batch.lines, "it is written more slowly than requests are answered");
+            return;
+        }
+        state.batches.push_back(batch);
+        drop(state);
+        self.desk.changed.notify_all();
+    }
+
+    /// Waits, at most until then, for everything that was handed over to be written, and reports what was lost.
+    pub(crate) fn finish(&self, until: Instant) {
+        let is_busy = |state: &mut State| !state.batches.is_empty() || state.writing > 0;
+        let wait = until.saturating_duration_since(Instant::now());
+        let waited = self.desk.changed.wait_timeout_while(self.desk.lock(), wait, is_busy);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let unwritten = std::mem::take(&mut state.batches);
+        let unwritten = unwritten.iter().map(|batch| batch.lines).sum::<u64>() + state.writing;
+        drop(state);
+        if unwritten > 0 {
+            self.desk.lost(unwritten, "it was not written before the end");
+        }
+        if let Some(loss) = self.desk.lock_losses().take() {
+            (self.desk.warn)(format!("the access log {}: {} lines were lost", self.desk.name, loss.lines));
+        }
+    }
+}
+
+impl Drop for LogWriter {
+    fn drop(&mut self) {
+        self.desk.lock().is_closed = true;
+        self.desk.changed.notify_all();
+    }
+}
+
+impl Desk {
+    fn write_all(&self, mut sink: Sink) {
+        let mut roll_tried: Option<Instant> = None;
+        loop {
+            match self.next() {
+                Next::Write(batch) => {
+                    if roll_tried.is_none_or(|tried| tried.elapsed() >= LOG_ROLL_RETRY)
+                        && let Err(error) = sink.roll_before(batch.text.len())
+                    {
+                        roll_tried = Some(Instant::now());
+                        (self.warn)(format!(
+                            "the access log {} cannot be rotated and grows on: {error}",
+                            self.name
+                        ));
+                    }
+                    match sink.write(&batch.text) {
+                        Ok(()) => self.written(),
+                        Err(failed) => self.lost(failed.lines, &failed.error.to_string()),
+                    }
+                }
+                Next::Reopen => {
+                    if let Err(error) = sink.reopen() {
+                        (self.warn)(format!(
+                            "the access log {} cannot be opened anew, the file before is written on: {error}",
+                            self.name
+                        ));
+                    }
+                }
+                Next::Look => {}
+                Next::End => return,
+            }
+            self.recover();
+        }
+    }
+
+    /// Whoever asks has done what was returned before.
+    fn next(&self) -> Next {
+        let mut state = self.lock();
+        state.writing = 0;
+        self.changed.notify_all();
+        loop {
+            if let Some(batch) = state.batches.pop_front() {
+                state.writing = batch.lines;
+                return Next::Write(batch);
+            }
+            // Behind the lines that were there before it.
+            if std::mem::take(&mut state.reopens) {
+                return Next::Reopen;
+            }
+            if state.is_closed {
+                return Next::End;
+            }
+            if self.lock_losses().as_ref().is_none_or(|loss| !loss.is_written_since) {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            } else {
+                let waited = self.changed.wait_timeout(state, LOG_LOSS_QUIET);
+                let (next, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+                state = next;
+                if timeout.timed_out() {
+                    return Next::Look;
+                }
+            }
+        }
+    }
+
+    fn lost(&self, lines: u64, reason: &str) {
+        self.dropped.fetch_add(lines, Ordering::Relaxed);
+        let mut losses = self.lock_losses();
+        let is_first = losses.is_none();
+        let loss =
+            losses.get_or_insert_with(|| Loss { lines: 0, at: Instant::now(), is_written_since: false });
+        loss.lines += lines;
+        loss.at = Instant::now();
+        loss.is_written_since = false;
+        drop(losses);
+        if is_first {
+            (self.warn)(format!(
+                "the access log {} loses lines: {reason}; onehop_log_lines_dropped_total counts them",
+                self.name
+            ));
+        }
+    }
+
+    fn written(&self) {
+        if let Some(loss) = &mut *self.lock_losses() {
+            loss.is_written_since = true;
+        }
+    }
+
+    /// Reports that a loss is over, once lines were written and none was lost for [`LOG_LOSS_QUIET`].
+    fn recover(&self) {
+        let is_over = |loss: &mut Loss| loss.is_written_since && loss.at.elapsed() >= LOG_LOSS_QUIET;
+        let over = self.lock_losses().take_if(is_over);
+        if let Some(loss) = over {
+            (self.warn)(format!(
+                "the access log {} is written again: {} lines were lost",
+                self.name, loss.lines
+            ));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_losses(&self) -> MutexGuard<'_, Option<Loss>> {
+        self.losses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Desk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Desk").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,134 @@
+//! Bodies that arrive before their requests take a place: a place is for work, not for waiting on a client.
+//!
+//! A request whose body came with its head passes here at no cost. One that is known to fit is held until it is whole. One
+//! whose length is not known, that does not fit, or whose client waits to be asked for it (RFC 9110 section 10.1.1), is
+//! streamed, and takes its place at once: so many at a time that others find places, too. Beyond that, what fits is
+//! held, and the rest waits for its turn to be streamed. Where nothing bounds requests there is no place to wait for.
+
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use onehop_config::checked::Network;
+use onehop_http1::BodyLength;
+
+use super::exchange::{Line, Upload};
+use crate::limits::{
+    APP_RETRY_AFTER_SECONDS, PROXY_QUEUE_WAIT, REQUEST_BUFFER_BYTES_MAX, SLOW_PLACES_PART, STREAM_LOOK_PERIOD,
+};
+use crate::request::admit::rate::network;
+use crate::request::admit::{Entrance, Pass};
+use crate::request::hop::trust::Trust;
+use crate::request::rescue::Fault;
+use crate::request::route::Snapshot;
+use crate::request::slow::{Held, Holder, Kind};
+use crate::request::trip::{Callee, Trip};
+
+/// What is to be known of who answers.
+struct Terms<'s> {
+    holder: Holder,
+    /// Requests that it, or what stands before it, takes at a time.
+    places: u64,
+    /// Bytes of one body that are held.
+    bytes: usize,
+    /// For how long a request waits for its turn, and how it is answered then.
+    wait: (Duration, Fault),
+    trusted: &'s [Network],
+}
+
+/// Waits for the body, where the request would otherwise have a place only to wait for it, and asks to be let in again
+/// then.
+pub(super) async fn arrive<'g>(
+    entrance: Entrance<'g>,
+    callee: Callee,
+    trip: &Trip<'_>,
+    snapshot: &Snapshot,
+    line: &Line<'_>,
+    upload: &mut Upload<'_, '_>,
+) -> Result<Entrance<'g>, Fault> {
+    if upload.has_arrived() {
+        return Ok(entrance);
+    }
+    let Some(terms) = terms(callee, snapshot, &entrance) else { return Ok(entrance) };
+    let address = Trust::of(terms.trusted, &trip.origin).client(trip);
+    let address = address.map(|address: IpAddr| network(Some(address)));
+    let slow = &line.core.shared.slow;
+    let stream = || {
+        let most = (terms.places / SLOW_PLACES_PART).max(1);
+        let held = slow.take(Kind::Streams(terms.holder), address, 1, most);
+        let may = held.is_some();
+        line.streaming.replace(held);
+        may
+    };
+    let expects_continue = upload.expects_continue();
+    let fits = matches!(upload.length(), BodyLength::Known(length) if length <= terms.bytes as u64);
+    if (!fits || expects_continue) && stream() {
+        return Ok(entrance);
+    }
+    let way = entrance.undo(Instant::now())?;
+    let again = || Ok(Pass::ask(way, line.core.number, Instant::now()));
+    if !expects_continue {
+        let most = line.core.shared.client_buffers_max();
+        let mut buffered: Option<Held> = None;
+        let may_hold = |bytes: usize| match &mut buffered {
+            Some(held) => held.grow(bytes as u64, most),
+            None => {
+                buffered = slow.take(Kind::Bytes, address, bytes as u64, most);
+                buffered.is_some()
+            }
+        };
+        let is_whole = upload.arrive(terms.bytes, may_hold).await?;
+        line.buffered.replace(buffered);
+        if is_whole {
+            return again();
+        }
+    }
+    let (wait, late) = terms.wait;
+    let begun = Instant::now();
+    while !stream() {
+        if begun.elapsed() > wait {
+            return Err(late);
+        }
+        tokio::select! {
+            biased;
+            () = tokio::time::sleep(STREAM_LOOK_PERIOD) => {}
+            () = upload.gone() => return Err(Fault::ClientGone),
+        }
+    }
+    again()
+}
+
+/// `None`: its bodies are streamed at once, because there are no places to wait for, or because the file says so.
+fn terms<'s>(callee: Callee, snapshot: &'s Snapshot, entrance: &Entrance<'_>) -> Option<Terms<'s>> {
+    let gates = entrance.places();
+    match callee {
+        Callee::App(number) => {
+            let pool = snapshot.apps.get(number as usize)?;
+            let bytes = pool
+                .app
+                .request_buffers
+                .map_or(REQUEST_BUFFER_BYTES_MAX, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+            Some(Terms {
+                holder: Holder::of(pool),
+                places: gates.unwrap_or(u64::MAX).min(pool.places().max(1)),
+                bytes,
+                wait: (pool.app.queue_wait, Fault::AppQueueTimeout { retry_after: APP_RETRY_AFTER_SECONDS }),
+                trusted: &pool.app.trusted_proxies,
+            })
+            .filter(|terms| terms.bytes > 0)
+        }
+        Callee::Proxy(number) => {
+            let proxy = snapshot.proxies.get(number as usize)?;
+            let ceilings = proxy.members.iter().map(|member| member.peer.terms.ceiling);
+            let connections = ceilings.sum::<Option<usize>>().map(|places| places as u64);
+            let places = gates.into_iter().chain(connections).min()?;
+            let asked = usize::try_from(proxy.settings.request_buffer_bytes).unwrap_or(usize::MAX);
+            Some(Terms {
+                holder: Holder::of(proxy),
+                places,
+                bytes: asked.max(REQUEST_BUFFER_BYTES_MAX),
+                wait: (PROXY_QUEUE_WAIT, Fault::UpstreamQueueTimeout),
+                trusted: &proxy.settings.trusted_proxies,
+            })
+        }
+    }
+}
