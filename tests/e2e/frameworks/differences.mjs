@@ -14,6 +14,8 @@ export const DIFFERENCES = [
   { reason: 'whether the connection stays is the server\'s business', case: 'Connection: close of the client', what: ['body.headers.connection', 'body.headersDistinct.connection', 'body.rawHeaders', 'body.response.shouldKeepAlive'] },
   { reason: 'so is which trailers are announced: those that come are told', case: 'what a request with trailers says', what: ['body.headers.trailer', 'body.headersDistinct.trailer', 'body.rawHeaders'] },
   { reason: 'an expectation that nobody knows is ignored (RFC 9110 section 10.1.1 leaves it to servers)', case: 'another expectation', what: 'status', if: ({ alone, below }) => alone === 417 && below !== 417 },
+  { reason: '`OPTIONS *` asks about the server itself, which answers (RFC 9110 section 9.3.7)', case: 'OPTIONS of everything', what: 'status', if: ({ below }) => below === 204 },
+  { reason: 'a path that leads out of the root is refused before any application sees it', case: 'a path that climbs', what: 'status', if: ({ below }) => below === 400 },
   { reason: 'no answer waits for an earlier one of the same connection: each has its socket from the start', case: 'requests in one write', what: 'body.kinds.same', if: ({ alone, below }) => !alone && below },
 
   // The head of an answer.

@@ -95,6 +95,14 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
         &["an upgrade nobody takes"],
         "options of a connection have no case (RFC 9110 section 7.6.1)",
     ),
+    Difference {
+        reason: "whoever sends TE names it in Connection (RFC 9110 section 10.1.4)",
+        side: Upstream,
+        field: "connection",
+        cases: &["trailers", "priority"],
+        caddy: Some(None),
+        onehop: Some(Some("TE")),
+    },
     at(
         Upstream,
         "*",
