@@ -505,6 +505,9 @@ fn a_guard_that_is_killed_is_replaced_reported_once_and_does_its_work() {
     let second = wait_for("another guard", || guard().into_iter().find(|pid| *pid != first));
     send(second, Signal::KILL);
     wait_for("a third guard", || guard().into_iter().find(|pid| ![first, second].contains(pid)));
+    // What is reported later than the third guard's start comes after all that was reported until then.
+    onehop.process.signal(Signal::HUP);
+    onehop.process.wait_for_event("reloaded");
     let warnings = events_named(&onehop, "warning");
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0]["message"].as_str().is_some_and(|text| text.contains("another one took its place")));
