@@ -111,7 +111,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         let words = ["clippy", "--quiet", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
         quiet(&mut command("cargo", &words))
     });
-    steps.step("tidy", tidy::run);
+    steps.step("tidy", || tidy::run(&[]));
     steps.step("packages", || match fetching.take() {
         None => fetch(),
         Some(fetching) => Ok(fetching.join().map_err(|_| "fetching packages broke")??),

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use crate::Outcome;
+/// What every command gives back: an error is a sentence for the person who typed it.
+pub(crate) type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
 /// The command line asks for something that does not exist.
 #[derive(Debug)]

@@ -17,8 +17,7 @@ mod tidy;
 
 use std::process::ExitCode;
 
-/// What every command gives back: an error is a sentence for the person who typed it.
-pub(crate) type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
+pub(crate) use ground::Outcome;
 
 const HELP: &str = "\
 The project's own commands.
@@ -31,6 +30,8 @@ Commands:
                   Some 18 minutes on two cores, from nothing. --only NAME[,NAME] runs some of the steps,
                   --list names them.
   tidy            Check the design's rules in the source (also a part of `test`).
+                  --report           print the crates, which sees which, and their sizes
+                  --graph CRATE      print the modules of a crate in layers, which uses which
   bench files     Compare with other servers: CPU per request, rate, latency, memory.
                   --smoke            one short round, to see that it works
                   --rounds N         rounds, each with another order of the arms (default 3)
@@ -100,7 +101,7 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         ["test", options @ ..] => check::run(options),
-        ["tidy"] => tidy::run(),
+        ["tidy", options @ ..] => tidy::run(options),
         ["bench", "files", options @ ..] => bench::files(options),
         ["bench", "app", options @ ..] => bench::app(options),
         ["bench", "frameworks", options @ ..] => bench::frameworks(options),

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Finding;
+use super::finding::Finding;
 
 /// Larger files are no text that somebody merges by hand. Bytes.
 const TEXT_BYTES_MAX: u64 = 4 * 1024 * 1024;

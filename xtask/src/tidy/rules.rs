@@ -2,7 +2,7 @@
 //!
 //! They hold for text that `source.rs` has prepared; none of them reads a file.
 
-use super::Finding;
+use super::finding::Finding;
 use super::source::{Function, Source, word_in};
 
 /// Lines of a file without its tests.
