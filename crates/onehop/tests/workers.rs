@@ -301,6 +301,8 @@ createServer(async (request, response) => {
     folder.write("app.mjs", SERVER);
     assert_eq!(control(&folder, &["reload"]).code, Some(0));
     onehop.process.wait_for_event("app_rolled");
+    // The old worker may still be leaving.
+    wait_for("the new worker alone", || serving(&folder, 1));
     let before = pids(&folder);
     let (status, body) = get(&onehop, "/slow");
     assert_eq!((status, body.len()), (200, 3 * 70_000));

@@ -8,7 +8,7 @@ mod sample;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use onehop_server::request::answer::Answer;
+use onehop_message::response::Response;
 use onehop_server::request::handle::files;
 
 use sample::{CODINGS, file_server, head, request, spa, store};
@@ -33,7 +33,7 @@ fn main() {
         ("range of an asset", "/assets/index-B3xKq9aZ.js", "Range: bytes=0-99\r\n", &[]),
     ] {
         let head = head(target, lines);
-        let mut answer = Answer::default();
+        let mut answer = Response::default();
         let request = request(&head, &store, codings);
         let settings = spa();
         let spa_cost = cost(|| {
@@ -43,7 +43,7 @@ fn main() {
         println!("{name:<36} spa {:>4} ns, status {}", spa_cost.as_nanos(), answer.status);
     }
     let head = head("/", "");
-    let (settings, request, mut answer) = (file_server(), request(&head, &store, &[]), Answer::default());
+    let (settings, request, mut answer) = (file_server(), request(&head, &store, &[]), Response::default());
     let each = cost(|| {
         answer.clear();
         let _ = black_box(files::file_server(black_box(&settings), black_box(&request), &mut answer));

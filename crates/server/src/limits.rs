@@ -675,9 +675,6 @@ pub const DRAIN_WINDOW: Duration = Duration::from_secs(5);
 /// How often it is noted how many were answered.
 pub const DRAIN_MARK_PERIOD: Duration = Duration::from_millis(500);
 
-/// Seconds of `Retry-After` at most. A queue that needs longer is not known well enough to promise anything.
-pub const RETRY_AFTER_SECONDS_MAX: u32 = 30;
-
 /// Refusals of limits that a core writes into access logs in one [`DEADLINE_TICK`]; counters know all of them. A line for
 /// each would make what is refused dearer than what is answered.
 pub const SHED_LINES_PER_TICK_MAX: u32 = 16;

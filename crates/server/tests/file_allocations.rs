@@ -8,7 +8,7 @@ mod sample;
 use std::sync::Arc;
 
 use onehop_archive::Index;
-use onehop_server::request::answer::Answer;
+use onehop_message::response::Response;
 use onehop_server::request::handle::files;
 use onehop_server::request::handle::files::Served;
 use onehop_server::request::handle::files::budget::MemoryBudget;
@@ -37,7 +37,7 @@ fn a_file_from_memory_is_answered_without_an_allocation() {
     ] {
         let head = head(target, lines);
         let request = request(&head, &store, CODINGS);
-        let mut answer = Answer::default();
+        let mut answer = Response::default();
         // The first answer of a connection makes room for fields; the others use it again.
         let _ = files::spa(&spa, &request, &mut answer);
         let counted = allocation_counter::measure(|| {
@@ -95,7 +95,7 @@ fn a_packed_file_is_answered_without_an_allocation_once_it_was_asked_for() {
         [("/", ""), ("/assets/index-B3xKq9aZ.js", "Accept-Encoding: gzip, deflate, br, zstd\r\n")]
     {
         let head = head(target, lines);
-        let mut answer = Answer::default();
+        let mut answer = Response::default();
         let first = files::spa(&spa, &request(&head, &store, CODINGS), &mut answer);
         assert!(matches!(first, Ok(Served::InPack)), "a thread that may not block does not wait: {first:?}");
         let may_block = files::FileRequest { may_block: true, ..request(&head, &store, CODINGS) };

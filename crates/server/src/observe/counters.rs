@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use onehop_message::error::HttpError;
+
 use crate::request::core::NoAdmission;
-use crate::request::rescue::Fault;
 use crate::request::trip::Handler;
 
 /// Sites with counters of their own; beyond it they are counted together as `_other`. A reload that
@@ -114,7 +115,7 @@ impl CoreCounters {
     }
 
     /// Counts a refusal under its cause.
-    pub(crate) fn refused(&self, fault: Fault) {
+    pub(crate) fn refused(&self, fault: HttpError) {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         refused.entry(fault.name()).or_insert((fault.status(), 0)).1 += 1;
     }

@@ -8,18 +8,19 @@
 use std::sync::Arc;
 
 use onehop_config::checked::Placeholder;
+use onehop_message::error::HttpError;
+use onehop_message::error_response;
+use onehop_message::response::{Body, Response};
 
-use super::answer::{Answer, Body};
 use super::handle::error_page::{self, Pages};
 use super::handle::proxy::Member;
-use super::rescue::{self, Fault};
 use super::route::Site;
 use super::trip::{Callee, Flow, Halt, Handler, Trip};
 
 /// What a trip has met.
 pub struct Failure {
     /// What went wrong.
-    pub(crate) fault: Fault,
+    pub(crate) fault: HttpError,
     /// What it is called, where error routes are to answer it.
     pub(crate) id: Option<ErrorId>,
     /// The upstream that failed.
@@ -44,7 +45,7 @@ pub(crate) enum Led {
 }
 
 /// Leads a failed request through the error routes of its site.
-pub(crate) fn take<'a>(trip: &mut Trip<'a>, site: &'a Site, fault: Fault, answer: &mut Answer) -> Led {
+pub(crate) fn take<'a>(trip: &mut Trip<'a>, site: &'a Site, fault: HttpError, answer: &mut Response) -> Led {
     // As in Caddy, the first error counts where its own route fails.
     if let Some(first) = trip.failure.as_ref().map(|failure| failure.fault) {
         return plain(trip, first, answer);
@@ -77,7 +78,7 @@ pub(crate) fn take<'a>(trip: &mut Trip<'a>, site: &'a Site, fault: Fault, answer
             trip.finish(answer);
             Led::Answered
         }
-        Err(Halt::Fault(_)) => plain(trip, fault, answer),
+        Err(Halt::HttpError(_)) => plain(trip, fault, answer),
         Err(Halt::NeedsDisk) => {
             answer.clear();
             Led::NeedsDisk
@@ -91,7 +92,7 @@ pub(crate) fn take<'a>(trip: &mut Trip<'a>, site: &'a Site, fault: Fault, answer
 
 /// The same where nobody may be asked and nothing waited for, because there is too much to do: what cannot be answered
 /// at once is answered as if there were no error routes.
-pub(crate) fn take_at_once<'a>(trip: &mut Trip<'a>, site: &'a Site, fault: Fault, answer: &mut Answer) {
+pub(crate) fn take_at_once<'a>(trip: &mut Trip<'a>, site: &'a Site, fault: HttpError, answer: &mut Response) {
     match take(trip, site, fault, answer) {
         Led::Answered => {}
         Led::NeedsDisk | Led::Call(_) => give_up(trip, answer),
@@ -99,14 +100,14 @@ pub(crate) fn take_at_once<'a>(trip: &mut Trip<'a>, site: &'a Site, fault: Fault
 }
 
 /// The answer to the first error, where nobody can be asked for a page.
-pub(crate) fn give_up(trip: &Trip<'_>, answer: &mut Answer) {
+pub(crate) fn give_up(trip: &Trip<'_>, answer: &mut Response) {
     if let Some(failure) = &trip.failure {
         plain(trip, failure.fault, answer);
     }
 }
 
 /// Every list for this status, until one answers.
-fn walk<'a>(trip: &mut Trip<'a>, site: &'a Site, status: u16, answer: &mut Answer) -> Result<Flow, Halt> {
+fn walk<'a>(trip: &mut Trip<'a>, site: &'a Site, status: u16, answer: &mut Response) -> Result<Flow, Halt> {
     for errors in site.errors.iter().filter(|errors| errors.are_for(status)) {
         if trip.walk(&errors.routes, answer)? == Flow::Answered {
             return Ok(Flow::Answered);
@@ -122,8 +123,8 @@ fn asked_for_pages(site: &Site, status: u16) -> Pages {
 }
 
 /// The answer without error routes.
-fn plain(trip: &Trip<'_>, fault: Fault, answer: &mut Answer) -> Led {
-    rescue::rescue(fault, answer);
+fn plain(trip: &Trip<'_>, fault: HttpError, answer: &mut Response) -> Led {
+    error_response::fill(fault, answer);
     if matches!(answer.body, Body::Empty) {
         error_page::fill(trip.head, Pages::OfWaiting, answer);
     }

@@ -10,8 +10,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use onehop_http1::Refusal;
+use onehop_message::error::HttpError;
 
-use super::rescue::Fault;
 use crate::limits::{INCIDENT_REPORT_PERIOD, INCIDENTS_MAX};
 
 /// Where a failure happened.
@@ -64,7 +64,7 @@ impl Incidents {
     }
 
     /// A request has failed.
-    pub(crate) fn note(&self, fault: Fault, origin: impl FnOnce() -> Origin) {
+    pub(crate) fn note(&self, fault: HttpError, origin: impl FnOnce() -> Origin) {
         let Some(reason) = reason(fault) else { return };
         let origin = origin();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -108,23 +108,24 @@ impl Incidents {
 
 /// What happened, where an operator should hear of it. What a client has caused, a full queue and a worker that has ended
 /// are reported elsewhere or are no failure.
-fn reason(fault: Fault) -> Option<String> {
+fn reason(fault: HttpError) -> Option<String> {
     Some(match fault {
-        Fault::WorkerTimeout => "no response in time (`timeout`)".to_owned(),
-        Fault::UpstreamTimeout => {
+        HttpError::WorkerTimeout => "no response in time (`timeout`)".to_owned(),
+        HttpError::UpstreamTimeout => {
             "no response in time (`response_header_timeout`, `read_timeout`)".to_owned()
         }
-        Fault::UpstreamDialTimeout => "no connection in time (`dial_timeout`)".to_owned(),
-        Fault::UpstreamBroken(Refusal::HeadTooLarge) => {
+        HttpError::UpstreamDialTimeout => "no connection in time (`dial_timeout`)".to_owned(),
+        HttpError::UpstreamBroken(Refusal::HeadTooLarge) => {
             "the response header is too large (`max_response_header`, at most 64KiB)".to_owned()
         }
-        Fault::AnswerRefused(Refusal::HeadTooLarge) => {
+        HttpError::AnswerRefused(Refusal::HeadTooLarge) => {
             "the response header is too large (at most 64KiB)".to_owned()
         }
-        Fault::UpstreamBroken(Refusal::TooManyFields) | Fault::AnswerRefused(Refusal::TooManyFields) => {
+        HttpError::UpstreamBroken(Refusal::TooManyFields)
+        | HttpError::AnswerRefused(Refusal::TooManyFields) => {
             "the response header has too many fields (at most 256)".to_owned()
         }
-        Fault::UpstreamBroken(refusal) | Fault::AnswerRefused(refusal) => {
+        HttpError::UpstreamBroken(refusal) | HttpError::AnswerRefused(refusal) => {
             format!("the response is refused: {} ({})", refusal.name().replace('_', " "), refusal.section())
         }
         _ => return None,
@@ -154,17 +155,17 @@ mod tests {
         let start = Instant::now();
         incidents.tick(start);
         assert_eq!(taken(), []);
-        incidents.note(Fault::UpstreamTimeout, || upstream("a"));
-        incidents.note(Fault::UpstreamTimeout, || upstream("a"));
-        incidents.note(Fault::UpstreamTimeout, || upstream("b"));
-        incidents.note(Fault::ClientGone, || upstream("a"));
+        incidents.note(HttpError::UpstreamTimeout, || upstream("a"));
+        incidents.note(HttpError::UpstreamTimeout, || upstream("a"));
+        incidents.note(HttpError::UpstreamTimeout, || upstream("b"));
+        incidents.note(HttpError::ClientGone, || upstream("a"));
         incidents.tick(start);
         let (late, cause) = (504, "upstream_timeout");
         assert_eq!(taken(), [(upstream("a"), late, cause, 2), (upstream("b"), late, cause, 1)]);
         for _ in 0..5 {
-            incidents.note(Fault::UpstreamTimeout, || upstream("a"));
+            incidents.note(HttpError::UpstreamTimeout, || upstream("a"));
         }
-        incidents.note(Fault::UpstreamBroken(Refusal::HeadTooLarge), || upstream("a"));
+        incidents.note(HttpError::UpstreamBroken(Refusal::HeadTooLarge), || upstream("a"));
         incidents.tick(start + INCIDENT_REPORT_PERIOD / 2);
         assert_eq!(taken(), [(upstream("a"), 502, "upstream_broken", 1)]);
         incidents.tick(start + INCIDENT_REPORT_PERIOD);
@@ -178,7 +179,7 @@ mod tests {
     fn no_more_kinds_than_the_bound_are_kept() {
         let incidents = Incidents::default();
         for number in 0..INCIDENTS_MAX + 10 {
-            incidents.note(Fault::UpstreamTimeout, || upstream(&number.to_string()));
+            incidents.note(HttpError::UpstreamTimeout, || upstream(&number.to_string()));
         }
         assert_eq!(incidents.known.lock().unwrap().len(), INCIDENTS_MAX);
     }

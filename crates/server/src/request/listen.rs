@@ -11,6 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
+use onehop_message::origin::Origin;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Notify, mpsc};
 
@@ -19,7 +20,6 @@ use super::conn::socket::Socket;
 use super::core::{Admission, Core, NoAdmission};
 use super::handle::app::lane;
 use super::handle::app::pool::Worker;
-use super::origin::Origin;
 use super::upstream::lend;
 use crate::limits::{ACCEPT_BATCH_MAX, DEADLINE_TICK};
 
@@ -261,7 +261,7 @@ fn spawn(core: &Rc<Core>, open_here: &Rc<OpenHere>, socket: Socket, origin: Orig
             core.counters.connection_refused(why);
             match why {
                 NoAdmission::TooMany => {
-                    core.counters.refused(super::rescue::Fault::TooManyConnections);
+                    core.counters.refused(onehop_message::error::HttpError::TooManyConnections);
                     socket.send_at_once(TOO_MANY_CONNECTIONS);
                     socket.drop_what_came();
                 }

@@ -7,18 +7,13 @@
 //! snapshot.
 
 pub mod admit;
-pub mod answer;
 mod conn;
 pub mod core;
 pub(crate) mod error_route;
 pub mod handle;
-mod hop;
 pub mod incidents;
 pub mod listen;
-pub mod methods;
-pub mod origin;
 pub mod per_address;
-pub mod rescue;
 pub(crate) mod reserve;
 pub mod route;
 mod slow;
@@ -29,16 +24,17 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use onehop_http1::{Method, RequestHead};
+use onehop_message::error::HttpError;
+use onehop_message::error_response;
+use onehop_message::methods::Methods;
+use onehop_message::origin::Origin;
+use onehop_message::response::Response;
 
 use admit::rate::Asked;
 use admit::{Gathered, Way};
-use answer::Answer;
 use error_route::{ErrorId, Led};
 use handle::app;
 use handle::proxy::Member;
-use methods::Methods;
-use origin::Origin;
-use rescue::Fault;
 use route::{Site, Snapshot};
 use trip::{Callee, Halt, Handler, Trip};
 
@@ -53,7 +49,7 @@ pub struct Served {
     /// Why that one could not be reached, for logs.
     pub reason: Option<String>,
     /// Why nobody did.
-    pub fault: Option<Fault>,
+    pub fault: Option<HttpError>,
     /// What that is called in the answer that an error route gave.
     pub error_id: Option<ErrorId>,
 }
@@ -69,7 +65,7 @@ pub struct NeedsDisk {
     /// Zones of `rate_limit` that have counted it.
     counted: u32,
     /// What it has met since, where it is the error routes that need it.
-    fault: Option<Fault>,
+    fault: Option<HttpError>,
 }
 
 /// What comes of a request's head.
@@ -102,7 +98,7 @@ pub(crate) struct NeedsCall {
     /// When the request came.
     begun: Instant,
     counted: u32,
-    fault: Option<Fault>,
+    fault: Option<HttpError>,
 }
 
 /// The whole trip of a request, from its head, which came at `begun`, to an answer.
@@ -111,25 +107,25 @@ pub fn serve_request<'a>(
     head: &'a RequestHead,
     origin: Origin,
     begun: Instant,
-    answer: &mut Answer,
+    answer: &mut Response,
 ) -> Outcome<'a> {
     // RFC 9110 section 9.3.6: a 2xx would promise a tunnel.
     if head.method() == Method::Connect {
-        let fault = Fault::MethodNotAllowed(Methods::of_server(snapshot));
-        rescue::rescue(fault, answer);
+        let fault = HttpError::MethodNotAllowed(snapshot.methods());
+        error_response::fill(fault, answer);
         return Outcome::Served(Served::before_a_site(fault));
     }
     // The host decides everything that follows; one that nobody answers learns nothing, not even
     // whether a path exists elsewhere.
     let found = snapshot.site_number(origin.listener, head.host());
     let Some((number, site)) = found.and_then(|number| Some((number, snapshot.sites.get(number)?))) else {
-        rescue::rescue(Fault::UnknownHost, answer);
-        return Outcome::Served(Served::before_a_site(Fault::UnknownHost));
+        error_response::fill(HttpError::UnknownHost, answer);
+        return Outcome::Served(Served::before_a_site(HttpError::UnknownHost));
     };
     let mut trip = Trip::new(head, origin, begun, snapshot);
     // RFC 9110 section 9.3.7: about the server as a whole, whatever its routes say of a path.
     if head.path() == b"*" {
-        let methods = match Methods::of_server(snapshot) {
+        let methods = match snapshot.methods() {
             Methods::Files => Methods::FilesAndOptions,
             methods => methods,
         };
@@ -153,10 +149,10 @@ impl<'a> Call<'a> {
     }
 
     /// Makes the answer of one that is not let in.
-    pub(crate) fn shed(mut self, fault: Fault, answer: &mut Answer) -> Served {
+    pub(crate) fn shed(mut self, fault: HttpError, answer: &mut Response) -> Served {
         match self.trip.snapshot.sites.get(self.site) {
             Some(site) => error_route::take_at_once(&mut self.trip, site, fault, answer),
-            None => rescue::rescue(fault, answer),
+            None => error_response::fill(fault, answer),
         }
         Served::by(self.site, &mut self.trip)
     }
@@ -175,7 +171,7 @@ pub(crate) fn way<'a>(site: usize, trip: &Trip<'a>, callee: Callee) -> Way<'a> {
 
 impl Served {
     /// Refused before it was known whom it is for.
-    fn before_a_site(fault: Fault) -> Self {
+    fn before_a_site(fault: HttpError) -> Self {
         Self {
             site: None,
             handler: Handler::None,
@@ -203,7 +199,7 @@ impl Served {
 
 impl NeedsDisk {
     /// A trip has stopped; or its error routes need the disk for this fault.
-    pub(crate) fn of(site: usize, trip: &Trip<'_>, fault: Option<Fault>) -> Self {
+    pub(crate) fn of(site: usize, trip: &Trip<'_>, fault: Option<HttpError>) -> Self {
         Self { site, begun: trip.begun, limits: trip.limits, counted: trip.asked.counted(), fault }
     }
 
@@ -219,8 +215,8 @@ impl NeedsDisk {
         snapshot: &Snapshot,
         head: &RequestHead,
         origin: Origin,
-        fault: Fault,
-        answer: &mut Answer,
+        fault: HttpError,
+        answer: &mut Response,
     ) -> Served {
         // One that had failed already, and whose page is on disk, is told that.
         let fault = self.fault.filter(|_| fault.is_shed()).unwrap_or(fault);
@@ -231,7 +227,7 @@ impl NeedsDisk {
                 Travelled::Answered => {}
                 Travelled::NeedsDisk | Travelled::Call(_) => error_route::give_up(&trip, answer),
             },
-            None => rescue::rescue(fault, answer),
+            None => error_response::fill(fault, answer),
         }
         Served::by(self.site, &mut trip)
     }
@@ -247,13 +243,13 @@ impl NeedsDisk {
         snapshot: &Arc<Snapshot>,
         head: &RequestHead,
         origin: Origin,
-        answer: &mut Answer,
+        answer: &mut Response,
     ) -> Result<(Served, NeedsDisk), NeedsCall> {
         let Self { site: number, fault, counted, begun, .. } = self;
         let snapshot = Arc::clone(snapshot);
         let head = head.clone();
         let made = tokio::task::spawn_blocking(move || {
-            let mut answer = Answer::default();
+            let mut answer = Response::default();
             answer.clear();
             let site = snapshot.sites.get(number)?;
             let mut trip = Trip::new(&head, origin, begun, &snapshot);
@@ -274,8 +270,8 @@ impl NeedsDisk {
             }
             // The thread is gone, or asked for what it already has: a defect of ours.
             Ok(Some((_, Travelled::NeedsDisk, ..)) | None) | Err(_) => {
-                rescue::rescue(Fault::FileUnreadable, answer);
-                let served = Served::before_a_site(Fault::FileUnreadable);
+                error_response::fill(HttpError::FileUnreadable, answer);
+                let served = Served::before_a_site(HttpError::FileUnreadable);
                 Ok((Served { site: Some(number), ..served }, self))
             }
         }
@@ -292,7 +288,7 @@ impl NeedsCall {
         let travelled = snapshot
             .sites
             .get(self.site)
-            .map(|site| travel(&mut trip, site, self.fault, &mut Answer::default()));
+            .map(|site| travel(&mut trip, site, self.fault, &mut Response::default()));
         let callee = match travelled {
             Some(Travelled::Call(callee)) => callee,
             // The disk has changed in between; nobody has that number.
@@ -310,15 +306,20 @@ enum Travelled {
 }
 
 /// Sends a request through a site's routes; where it has failed since then, on through its error routes.
-fn travel<'a>(trip: &mut Trip<'a>, site: &'a Site, since: Option<Fault>, answer: &mut Answer) -> Travelled {
+fn travel<'a>(
+    trip: &mut Trip<'a>,
+    site: &'a Site,
+    since: Option<HttpError>,
+    answer: &mut Response,
+) -> Travelled {
     let halt = match (trip.make(&site.routes, answer), since) {
         // What was gathered on the way, the root above all, holds for error routes too.
-        (_, Some(fault)) => Halt::Fault(fault),
+        (_, Some(fault)) => Halt::HttpError(fault),
         (Ok(()), None) => return Travelled::Answered,
         (Err(halt), None) => halt,
     };
     match halt {
-        Halt::Fault(fault) => match error_route::take(trip, site, fault, answer) {
+        Halt::HttpError(fault) => match error_route::take(trip, site, fault, answer) {
             Led::Answered => Travelled::Answered,
             Led::NeedsDisk => Travelled::NeedsDisk,
             Led::Call(callee) => Travelled::Call(callee),

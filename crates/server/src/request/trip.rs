@@ -10,16 +10,19 @@ use std::time::Instant;
 
 use onehop_config::checked::Encode;
 use onehop_http1::{Method, RequestHead};
+use onehop_message::error::HttpError;
+use onehop_message::error_response;
+use onehop_message::origin::Origin;
+use onehop_message::path::{Ambiguous, RequestPath};
+use onehop_message::response::Response;
+use onehop_message::uri;
 
 use super::admit::Gathered;
 use super::admit::rate::Asked;
-use super::answer::Answer;
 use super::error_route::Failure;
 use super::handle::proxy::{Member, max_forwards};
 use super::handle::{encode, file, header, redirect, respond};
-use super::origin::Origin;
-use super::rescue::{self, Fault};
-use super::route::{self, Action, Ambiguous, RequestPath, Root, Route, Snapshot};
+use super::route::{self, Action, Root, Route, Snapshot};
 
 /// A request on its way.
 pub struct Trip<'a> {
@@ -81,7 +84,7 @@ pub enum Handler {
 #[derive(Debug)]
 pub enum Halt {
     /// The answer is an error.
-    Fault(Fault),
+    HttpError(HttpError),
     /// The disk is needed and this thread may not wait for it.
     NeedsDisk,
     /// Somebody else answers, which takes its time.
@@ -106,15 +109,15 @@ pub(crate) enum Flow {
     On,
 }
 
-impl From<Fault> for Halt {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
+impl From<HttpError> for Halt {
+    fn from(fault: HttpError) -> Self {
+        Self::HttpError(fault)
     }
 }
 
 impl From<Ambiguous> for Halt {
     fn from(_: Ambiguous) -> Self {
-        Self::Fault(Fault::BadPath)
+        Self::HttpError(HttpError::BadPath)
     }
 }
 
@@ -160,7 +163,7 @@ impl<'a> Trip<'a> {
     }
 
     /// Takes the steps of `routes` until one answers, then what waits for the answer.
-    pub fn make(&mut self, routes: &'a [Route], answer: &mut Answer) -> Result<(), Halt> {
+    pub fn make(&mut self, routes: &'a [Route], answer: &mut Response) -> Result<(), Halt> {
         self.check_path(routes)?;
         // Where no route answers, the answer stays what it is: an empty 200, as Caddy has it.
         if self.walk(routes, answer)? == Flow::On {
@@ -171,12 +174,12 @@ impl<'a> Trip<'a> {
     }
 
     /// What waits for the answer, once its head is there: coding, changes of fields.
-    pub(crate) fn finish(&self, answer: &mut Answer) {
+    pub(crate) fn finish(&self, answer: &mut Response) {
         if let Some(cookie) = &self.own_cookie {
             answer.fields.add("Set-Cookie", cookie);
         }
         if let Some(failure) = &self.failure {
-            rescue::mark(failure.fault, answer);
+            error_response::add_fields(failure.fault, answer);
         }
         encode::apply(self, answer);
         self.asked.tell(answer);
@@ -189,13 +192,13 @@ impl<'a> Trip<'a> {
 
     /// What the server itself answers is answered to methods that it knows (RFC 9110 section 9.1). The page of an error is
     /// for whoever met it.
-    pub(super) fn know_method(&self) -> Result<(), Fault> {
+    pub(super) fn know_method(&self) -> Result<(), HttpError> {
         let is_known = self.head.method() != Method::Other || self.failure.is_some();
-        if is_known { Ok(()) } else { Err(Fault::NotImplemented) }
+        if is_known { Ok(()) } else { Err(HttpError::NotImplemented) }
     }
 
     /// As in Caddy, fields that were set before the handler ran stay on an error's answer.
-    pub fn amend_error(&self, answer: &mut Answer) {
+    pub fn amend_error(&self, answer: &mut Response) {
         self.asked.tell(answer);
         header::apply_to_error(self, answer);
     }
@@ -211,7 +214,7 @@ impl<'a> Trip<'a> {
     }
 
     /// Takes the steps of `routes` until one answers.
-    pub(super) fn walk(&mut self, routes: &'a [Route], answer: &mut Answer) -> Result<Flow, Halt> {
+    pub(super) fn walk(&mut self, routes: &'a [Route], answer: &mut Response) -> Result<Flow, Halt> {
         let mut taken_groups = 0u64;
         for route in routes {
             let group_bit = route.group.map_or(0, |group| 1 << group);
@@ -231,7 +234,7 @@ impl<'a> Trip<'a> {
         Ok(Flow::On)
     }
 
-    fn step(&mut self, action: &'a Action, answer: &mut Answer) -> Result<Flow, Halt> {
+    fn step(&mut self, action: &'a Action, answer: &mut Response) -> Result<Flow, Halt> {
         match action {
             Action::Root(root) => self.root = Some(root),
             Action::Header(step, expressions) => {
@@ -245,7 +248,7 @@ impl<'a> Trip<'a> {
             Action::RateLimit(zone) => zone.ask(self)?,
             Action::Rewrite(to) => {
                 let to = route::expand(to, self, route::Into::Uri);
-                let (path, query) = route::rewrite(&to);
+                let (path, query) = uri::rewrite(&to);
                 if let Some(path) = path {
                     self.path = RequestPath::read(Cow::Owned(path))?;
                 }
@@ -291,7 +294,7 @@ impl<'a> Trip<'a> {
         self.handler = handler;
         if self.path.is_network_path() {
             // Matchers saw one path; the application could see another one, behind the name of a host.
-            return Halt::Fault(Fault::BadPath);
+            return Halt::HttpError(HttpError::BadPath);
         }
         Halt::Call(callee)
     }

@@ -13,7 +13,7 @@ pub(crate) struct Client<S = TcpStream> {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
@@ -21,7 +21,7 @@ pub(crate) struct Answer {
     pub(crate) trailers: String,
 }
 
-impl Answer {
+impl Response {
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         let lines = self.head.lines().filter_map(|line| line.split_once(": "));
         lines.into_iter().find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
@@ -61,17 +61,17 @@ impl<S: Read + Write> Client<S> {
         self
     }
 
-    pub(crate) fn get(&mut self, path: &str) -> Answer {
+    pub(crate) fn get(&mut self, path: &str) -> Response {
         self.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
         self.answer()
     }
 
     /// The next answer, to a request that is not a HEAD.
-    pub(crate) fn answer(&mut self) -> Answer {
+    pub(crate) fn answer(&mut self) -> Response {
         self.try_answer(true).expect("an answer")
     }
 
-    pub(crate) fn answer_to_head(&mut self) -> Answer {
+    pub(crate) fn answer_to_head(&mut self) -> Response {
         self.try_answer(false).expect("an answer")
     }
 
@@ -88,10 +88,10 @@ impl<S: Read + Write> Client<S> {
         Ok(head)
     }
 
-    pub(crate) fn try_answer(&mut self, has_body: bool) -> io::Result<Answer> {
+    pub(crate) fn try_answer(&mut self, has_body: bool) -> io::Result<Response> {
         let head = self.try_head()?;
         let status = head[9..12].parse().expect("a status");
-        let mut answer = Answer { status, head, body: Vec::new(), trailers: String::new() };
+        let mut answer = Response { status, head, body: Vec::new(), trailers: String::new() };
         let bodyless = !has_body || status == 204 || status == 304 || status < 200;
         if !bodyless && answer.field("Transfer-Encoding").is_some() {
             (answer.body, answer.trailers) = self.chunks()?;

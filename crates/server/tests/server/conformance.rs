@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use crate::client::Answer;
+use crate::client::Response;
 use crate::harness::{TestServer, Wishes, application, write};
 
 const FILES: &str = "root * ./dist\n\tfile_server";
@@ -22,7 +22,7 @@ fn text(directives: &str) -> String {
     format!("http://localhost:0 {{\n\tbind 127.0.0.1\n\t{directives}\n}}\n")
 }
 
-fn ask(server: &TestServer, line: &str, fields: &str) -> Answer {
+fn ask(server: &TestServer, line: &str, fields: &str) -> Response {
     let mut client = server.connect();
     client.send(format!("{line} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n"));
     client.answer()

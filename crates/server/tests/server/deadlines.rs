@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use onehop_server::limits::Timeouts;
 
-use crate::client::{Answer, Client};
+use crate::client::{Client, Response};
 use crate::harness::{TestServer, Wishes, serve_application};
 
 const SHORT: Duration = Duration::from_millis(400);
@@ -34,7 +34,7 @@ fn a_head_that_drips_does_not_win_time_with_every_byte() {
 }
 
 /// Sends a byte now and then until there is an answer.
-fn drip(mut client: Client) -> Answer {
+fn drip(mut client: Client) -> Response {
     client.stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     let begun = Instant::now();
     loop {

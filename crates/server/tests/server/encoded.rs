@@ -4,7 +4,7 @@ use std::io::Read;
 
 use onehop_config::checked::Step;
 
-use crate::client::{Answer, Client};
+use crate::client::{Client, Response};
 use crate::harness::{TestServer, Wishes, application};
 use crate::programs::program::{Program, field};
 
@@ -45,7 +45,7 @@ fn servers(program: &Program) -> Vec<(&'static str, TestServer)> {
     vec![("reverse_proxy", start(&proxy)), ("app", start(&app))]
 }
 
-fn ask(client: &mut Client, method: &str, path: &str, fields: &str) -> Answer {
+fn ask(client: &mut Client, method: &str, path: &str, fields: &str) -> Response {
     client.send(format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n"));
     if method == "HEAD" { client.answer_to_head() } else { client.answer() }
 }
@@ -53,7 +53,7 @@ fn ask(client: &mut Client, method: &str, path: &str, fields: &str) -> Answer {
 /// What is looked at: status, ETag, Vary, Content-Encoding, Accept-Ranges.
 type Shown<'a> = (u16, Option<&'a str>, Option<&'a str>, Option<&'a str>, Option<&'a str>);
 
-fn shown(answer: &Answer) -> Shown<'_> {
+fn shown(answer: &Response) -> Shown<'_> {
     let of = |name| answer.field(name);
     (answer.status, of("ETag"), of("Vary"), of("Content-Encoding"), of("Accept-Ranges"))
 }
@@ -110,7 +110,7 @@ fn head_says_what_get_would() {
     check("HEAD", "/image", ACCEPTS, (200, STRONG, None, None, BYTES));
     for (handler, server) in servers(&page()) {
         let mut client = server.connect();
-        let length = |answer: &Answer| answer.field("Content-Length").map(str::to_owned);
+        let length = |answer: &Response| answer.field("Content-Length").map(str::to_owned);
         assert_eq!(length(&ask(&mut client, "HEAD", "/", ACCEPTS)), None, "{handler}: of the encoded body");
         assert_eq!(length(&ask(&mut client, "HEAD", "/", "")).as_deref(), Some("3200"), "{handler}");
         let gzipped = ask(&mut client, "GET", "/", ACCEPTS).body;

@@ -2,10 +2,10 @@
 
 use onehop_server::Event;
 
-use crate::client::{Answer, Client};
+use crate::client::{Client, Response};
 use crate::harness::{TestServer, Wishes, application, serve_application, write};
 
-fn ask(client: &mut Client, path: &str, fields: &str) -> Answer {
+fn ask(client: &mut Client, path: &str, fields: &str) -> Response {
     client.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n"));
     client.answer()
 }

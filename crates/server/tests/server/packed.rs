@@ -15,7 +15,7 @@ use onehop_server::control::packed::{Packed, UnpackFolder};
 use onehop_server::control::store::{Silent, prepare};
 use tempfile::TempDir;
 
-use crate::client::Answer;
+use crate::client::Response;
 use crate::harness::{TestServer, Wishes, write};
 use crate::packing;
 
@@ -99,14 +99,14 @@ fn both_with(lines: &str, of_pack: Wishes) -> (TestServer, TestServer) {
     (from_folder, from_pack)
 }
 
-fn ask(server: &TestServer, method: &str, path: &str, fields: &str) -> Answer {
+fn ask(server: &TestServer, method: &str, path: &str, fields: &str) -> Response {
     let mut client = server.connect();
     client.send(format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n"));
     if method == "HEAD" { client.answer_to_head() } else { client.answer() }
 }
 
 /// The head without what differs between two answers to the same request.
-fn head(answer: &Answer) -> Vec<String> {
+fn head(answer: &Response) -> Vec<String> {
     let differs = ["date: ", "last-modified: ", "server: "];
     let lines = answer
         .head

@@ -7,7 +7,7 @@ use std::time::Duration;
 use onehop_config::checked::limit::{RateKey, RateLimit};
 use onehop_config::checked::{Checked, Network, Route, Step};
 
-use crate::client::{Answer, Client};
+use crate::client::{Client, Response};
 use crate::harness::{TestServer, Wishes, application, write};
 use crate::programs::program::Program;
 use crate::sticky::connect_from;
@@ -43,7 +43,7 @@ fn from(last: u8, server: &TestServer) -> Client {
     Client::over(connect_from(last, server.address().parse().unwrap()))
 }
 
-fn ask(client: &mut Client, path: &str, fields: &str) -> Answer {
+fn ask(client: &mut Client, path: &str, fields: &str) -> Response {
     client.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n"));
     client.answer()
 }

@@ -1,13 +1,13 @@
 //! Directives as a request meets them.
 
-use crate::client::Answer;
+use crate::client::Response;
 use crate::harness::{TestServer, Wishes, application};
 
 fn server(directives: &str) -> TestServer {
     TestServer::start(application(), &format!("http://localhost:0 {{\n{directives}\n}}\n"), Wishes::default())
 }
 
-fn get(server: &TestServer, path: &str) -> Answer {
+fn get(server: &TestServer, path: &str) -> Response {
     server.connect().get(path)
 }
 

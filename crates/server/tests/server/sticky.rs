@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use onehop_server::Event;
 
-use crate::client::{Answer, Client};
+use crate::client::{Client, Response};
 use crate::harness::{TestServer, application};
 use crate::workers::serve_workers;
 
@@ -28,7 +28,7 @@ fn wait_for_workers(server: &TestServer, count: usize) {
     }
 }
 
-fn get(server: &TestServer, path: &str, cookie: &str) -> Answer {
+fn get(server: &TestServer, path: &str, cookie: &str) -> Response {
     let mut client = server.connect();
     client.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nCookie: a=b; {cookie}\r\n\r\n"));
     client.answer()

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use onehop_server::Event;
 use tempfile::TempDir;
 
-use crate::client::{Answer, Client};
+use crate::client::{Client, Response};
 use crate::harness::{TestServer, Wishes, application, write};
 
 const SCRIPTED: &str = include_str!("workers/scripted.py");
@@ -53,7 +53,7 @@ fn site_text(folder: &TempDir, workers: usize, behaviour: &str, options: &str, d
     )
 }
 
-fn get(server: &TestServer, path: &str) -> Answer {
+fn get(server: &TestServer, path: &str) -> Response {
     server.connect().get(path)
 }
 

@@ -14,12 +14,12 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use onehop_http1::{RequestHead, Version};
+use onehop_message::error::{ErrorSource, HttpError};
+use onehop_message::origin::Origin;
+use onehop_message::response::Response;
 
 use crate::limits::LOG_BATCH_BYTES;
-use crate::request::answer::Answer;
 use crate::request::error_route::ErrorId;
-use crate::request::origin::Origin;
-use crate::request::rescue::{AtFault, Fault};
 use crate::request::route::host_without_port;
 use writer::Batch;
 
@@ -42,7 +42,7 @@ pub(crate) struct Exchange<'a> {
     /// `None` where the bytes were no request.
     pub(crate) head: Option<&'a RequestHead>,
     pub(crate) origin: &'a Origin,
-    pub(crate) answer: &'a Answer,
+    pub(crate) answer: &'a Response,
     /// Bytes of the body.
     pub(crate) sent: u64,
     pub(crate) took: Duration,
@@ -51,7 +51,7 @@ pub(crate) struct Exchange<'a> {
     /// Why that one could not be reached.
     pub(crate) reason: Option<&'a str>,
     /// Why no handler answered.
-    pub(crate) fault: Option<Fault>,
+    pub(crate) fault: Option<HttpError>,
     /// What that is called in the answer of an error route.
     pub(crate) error_id: Option<ErrorId>,
     /// The client went away, or took nothing, before it had the whole answer.
@@ -126,7 +126,7 @@ fn line(exchange: &Exchange<'_>) -> String {
         None => ("@".to_owned(), String::new()),
     };
     // As in Caddy: what a client asks for is information, what fails here is an error.
-    let ours = exchange.fault.is_some_and(|fault| fault.at_fault() != AtFault::Client);
+    let ours = exchange.fault.is_some_and(|fault| fault.source() != ErrorSource::Client);
     let level = if ours { "error" } else { "info" };
     let message = if exchange.head.is_some() { "handled request" } else { "refused request" };
     let _ = write!(

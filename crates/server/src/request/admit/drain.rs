@@ -5,7 +5,9 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
-use crate::limits::{DRAIN_MARK_PERIOD, DRAIN_WINDOW, RETRY_AFTER_SECONDS_MAX};
+use onehop_message::limits::RETRY_AFTER_SECONDS_MAX;
+
+use crate::limits::{DRAIN_MARK_PERIOD, DRAIN_WINDOW};
 
 /// How many had been answered at some moments of the last seconds. Nothing is noted while nobody is refused.
 #[derive(Debug, Default)]

@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use onehop_config::checked::limit::{Bound, Limit, Priority};
+use onehop_message::error::HttpError;
+use onehop_message::error::LimitCause;
 use tokio::sync::oneshot;
 
 use super::adaptive::{Adaptive, Crowd};
 use super::drain::Drain;
 use super::queue::{Queue, Room, Sender, Ticket};
-use super::refusal::Cause;
 use crate::request::core::Padded;
-use crate::request::rescue::Fault;
 
 /// Bits of the counter that say how many are in flight: more than there can be connections, by far.
 const IN_FLIGHT_BITS: u32 = 24;
@@ -39,7 +39,7 @@ pub struct Gate {
     /// What it said last.
     retry_after: AtomicU32,
     /// By number of the cause.
-    shed: [AtomicU64; Cause::ALL.len()],
+    shed: [AtomicU64; LimitCause::ALL.len()],
 }
 
 enum Ceiling {
@@ -54,7 +54,7 @@ pub(crate) enum Entry<'g> {
     /// It will be told.
     Wait(Waiting<'g>),
     /// It is not let in.
-    Shed(Cause),
+    Shed(LimitCause),
 }
 
 /// What one who waits is told.
@@ -63,7 +63,7 @@ pub(super) enum Word {
     /// He is in.
     In,
     /// He is not let in.
-    Shed(Cause),
+    Shed(LimitCause),
 }
 
 /// One who waits, as himself sees it. Dropped, he waits no more, and passes on what he was given.
@@ -125,7 +125,7 @@ impl Gate {
         if let Ceiling::Adaptive(adaptive) = &self.bound {
             adaptive.is_met(now, self.in_flight(), lag);
         }
-        if self.limit.queue == 0 { Entry::Shed(Cause::InFlight) } else { self.wait(priority, now) }
+        if self.limit.queue == 0 { Entry::Shed(LimitCause::InFlight) } else { self.wait(priority, now) }
     }
 
     /// One who was let in has to wait elsewhere, and was never in.
@@ -176,7 +176,7 @@ impl Gate {
     }
 
     /// The answer for one who is not let in; counts it.
-    pub(crate) fn refuse(&self, cause: Cause, now: Instant) -> Fault {
+    pub(crate) fn refuse(&self, cause: LimitCause, now: Instant) -> HttpError {
         if let Some(count) = self.shed.get(cause as usize) {
             count.fetch_add(1, Ordering::Relaxed);
         }
@@ -187,7 +187,7 @@ impl Gate {
             self.retry_after.store(seconds, Ordering::Relaxed);
         }
         let retry_after = self.retry_after.load(Ordering::Relaxed);
-        Fault::Shed { cause, status: self.limit.shed_status, retry_after }
+        HttpError::Shed { cause, status: self.limit.shed_status, retry_after }
     }
 
     /// Requests that are in.
@@ -214,8 +214,11 @@ impl Gate {
     }
 
     /// Requests that were not let in, by cause.
-    pub fn shed(&self) -> impl Iterator<Item = (Cause, u64)> {
-        Cause::ALL.into_iter().zip(&self.shed).map(|(cause, count)| (cause, count.load(Ordering::Relaxed)))
+    pub fn shed(&self) -> impl Iterator<Item = (LimitCause, u64)> {
+        LimitCause::ALL
+            .into_iter()
+            .zip(&self.shed)
+            .map(|(cause, count)| (cause, count.load(Ordering::Relaxed)))
     }
 
     /// When those who wait are to look, though nobody comes or is answered.
@@ -246,8 +249,8 @@ impl Gate {
             let stale = queue.take_stale(now);
             let (has_room, outranked) = match queue.make_room(priority, now) {
                 Room::Free => (true, None),
-                Room::InsteadOf(outranked) => (true, Some((outranked, Cause::Outranked))),
-                Room::InsteadOfHalfClosed(waiter) => (true, Some((waiter, Cause::QueueFull))),
+                Room::InsteadOf(outranked) => (true, Some((outranked, LimitCause::Outranked))),
+                Room::InsteadOfHalfClosed(waiter) => (true, Some((waiter, LimitCause::QueueFull))),
                 Room::None => (false, None),
             };
             let entry = if has_room {
@@ -256,12 +259,12 @@ impl Gate {
                 let until = now.checked_add(self.limit.wait).unwrap_or(now);
                 Entry::Wait(Waiting { gate: self, ticket, until, from, is_over: false })
             } else {
-                Entry::Shed(Cause::QueueFull)
+                Entry::Shed(LimitCause::QueueFull)
             };
             self.queued.store(queue.len(), Ordering::SeqCst);
             (entry, stale, outranked)
         };
-        tell(stale, Cause::QueueAge);
+        tell(stale, LimitCause::QueueAge);
         if let Some((waiter, cause)) = outranked {
             tell([waiter], cause);
         }
@@ -296,7 +299,7 @@ impl Gate {
             self.queued.store(queue.len(), Ordering::SeqCst);
             (next, stale)
         };
-        tell(stale, Cause::QueueAge);
+        tell(stale, LimitCause::QueueAge);
         if next.is_none() {
             self.count.0.fetch_sub(ENTERED + 1, Ordering::SeqCst);
         }
@@ -328,13 +331,13 @@ impl<'g> Waiting<'g> {
     }
 
     /// Ends when there is a word, or the time to wait is over. `lag` is that of the worker that would answer.
-    pub(super) async fn over(&mut self, lag: impl Fn(Instant) -> Option<Duration>) -> Result<(), Cause> {
+    pub(super) async fn over(&mut self, lag: impl Fn(Instant) -> Option<Duration>) -> Result<(), LimitCause> {
         let word = loop {
             let look_by = self.gate.look_by().map_or(self.until, |look_by| look_by.min(self.until));
             match tokio::time::timeout_at(look_by.into(), &mut self.from).await {
                 Ok(Ok(word)) => break Some(word),
                 // Whoever takes one out of a queue tells him.
-                Ok(Err(_)) => break Some(Word::Shed(Cause::QueueFull)),
+                Ok(Err(_)) => break Some(Word::Shed(LimitCause::QueueFull)),
                 // A word that came at the same time counts.
                 Err(_) if look_by == self.until => break self.give_up(),
                 Err(_) => {
@@ -347,7 +350,7 @@ impl<'g> Waiting<'g> {
         match word {
             Some(Word::In) => Ok(()),
             Some(Word::Shed(cause)) => Err(cause),
-            None => Err(Cause::WaitedOut),
+            None => Err(LimitCause::WaitedOut),
         }
     }
 
@@ -374,7 +377,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-fn tell(waiting: impl IntoIterator<Item = Sender>, cause: Cause) {
+fn tell(waiting: impl IntoIterator<Item = Sender>, cause: LimitCause) {
     for to in waiting {
         // One who has just gone needs no word.
         let _ = to.send(Word::Shed(cause));

@@ -21,11 +21,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use onehop_config::checked::limit::{Limit, Priority};
+use onehop_message::error::{HttpError, LimitCause};
 use tokio::sync::oneshot;
 
 use super::handle::Ended;
 use super::handle::app::pool::{self, Choice, Pool, Wish};
-use super::rescue::Fault;
 use crate::limits::{APP_RETRY_AFTER_SECONDS, SITE_LIMITS_MAX};
 use gate::{Entry, Gate, Ticketed, Waiting};
 
@@ -83,7 +83,7 @@ pub(crate) enum Entrance<'g> {
     /// It has to wait.
     Later(Later<'g>),
     /// It is not let in.
-    Shed(Fault),
+    Shed(HttpError),
 }
 
 /// A request that waits before one of its gates; of those before it it is in none.
@@ -167,7 +167,7 @@ impl<'g> Way<'g> {
 
     /// Where no worker serves yet the application's queue waits for one, however long its own queue and wait are: what
     /// comes during a start meets the adaptive bound when it is over, and not all at once the first worker.
-    fn wait_for_worker(&self, number: u32, gate: &Gate) -> Option<Result<Wait<'g>, Fault>> {
+    fn wait_for_worker(&self, number: u32, gate: &Gate) -> Option<Result<Wait<'g>, HttpError>> {
         let pool = self.pool.filter(|pool| number == OWN && gate.is_adaptive() && !pool.has_workers())?;
         match pool.choose(0, None, Wish::Any) {
             // It has come in this moment.
@@ -177,7 +177,7 @@ impl<'g> Way<'g> {
             }
             Choice::Failing(_) => None,
             Choice::Later(grant, ticket) => Some(Ok(Wait::Worker(pool, grant, ticket))),
-            Choice::QueueFull => Some(Err(Fault::AppQueueFull { retry_after: APP_RETRY_AFTER_SECONDS })),
+            Choice::QueueFull => Some(Err(HttpError::AppQueueFull { retry_after: APP_RETRY_AFTER_SECONDS })),
         }
     }
 
@@ -255,7 +255,7 @@ impl<'g> Pass<'g> {
     }
 
     /// The call is over; `status` is that of a whole answer.
-    pub(crate) fn ended(&mut self, ended: Result<Ended, Fault>, status: u16) {
+    pub(crate) fn ended(&mut self, ended: Result<Ended, HttpError>, status: u16) {
         match ended {
             Ok(Ended::Complete) => self.answered(status, false),
             // The time of their heads is known.
@@ -283,7 +283,7 @@ impl<'g> Pass<'g> {
                 };
             }
             if self.way.is_late(&gate.limit, now) {
-                return Entrance::Shed(gate.refuse(refusal::Cause::Lag, now));
+                return Entrance::Shed(gate.refuse(LimitCause::Lag, now));
             }
             match gate.enter(self.way.priority, now, || self.way.reported_lag(now)) {
                 Entry::In => self.held |= 1 << number,
@@ -369,7 +369,7 @@ impl<'g> Wait<'g> {
     }
 
     /// Waits; the bits of the gates that the request is in then.
-    async fn over(self, number: u32, way: &Way<'_>) -> Result<u64, Fault> {
+    async fn over(self, number: u32, way: &Way<'_>) -> Result<u64, HttpError> {
         match self {
             Wait::Room(mut waiting) => match waiting.over(|now| way.reported_lag(now)).await {
                 Ok(()) => Ok(1 << number),
@@ -380,9 +380,9 @@ impl<'g> Wait<'g> {
                 Ok(Ok(_)) => Ok(0),
                 Ok(Err(_)) => {
                     let retry_after = pool.failing().unwrap_or(APP_RETRY_AFTER_SECONDS);
-                    Err(Fault::AppFailing { retry_after })
+                    Err(HttpError::AppFailing { retry_after })
                 }
-                Err(_) => Err(Fault::AppQueueTimeout { retry_after: APP_RETRY_AFTER_SECONDS }),
+                Err(_) => Err(HttpError::AppQueueTimeout { retry_after: APP_RETRY_AFTER_SECONDS }),
             },
         }
     }
@@ -399,7 +399,7 @@ impl<'g> Entrance<'g> {
     }
 
     /// The way of one that has to wait for its client first; the error of one that is not let in.
-    pub(crate) fn undo(self, now: Instant) -> Result<Way<'g>, Fault> {
+    pub(crate) fn undo(self, now: Instant) -> Result<Way<'g>, HttpError> {
         match self {
             Self::In(pass) => Ok(pass.undo(now)),
             Self::Later(later) => Ok(later.pass.undo(now)),
@@ -411,7 +411,7 @@ impl<'g> Entrance<'g> {
 impl<'g> Later<'g> {
     /// Waits until the request is in, or it is known that it will not be. `gone` is called at each gate: it ends when the
     /// client has gone, and calls what it is given when the client has closed its sending side.
-    pub(crate) async fn over(self, mut gone: impl AsyncFnMut(Waits<'g>)) -> Result<Pass<'g>, Fault> {
+    pub(crate) async fn over(self, mut gone: impl AsyncFnMut(Waits<'g>)) -> Result<Pass<'g>, HttpError> {
         let mut later = self;
         loop {
             let Later { mut pass, number, waiting } = later;
@@ -419,7 +419,7 @@ impl<'g> Later<'g> {
             let held = tokio::select! {
                 biased;
                 held = waiting.over(number, &way) => held?,
-                () = gone(place) => return Err(Fault::ClientGone),
+                () = gone(place) => return Err(HttpError::ClientGone),
             };
             pass.held |= held;
             later = match pass.go_on(Instant::now()) {

@@ -68,7 +68,7 @@ fn without_limits_nothing_is_passed() {
 fn who_is_refused_by_an_inner_gate_has_left_the_outer_ones() {
     let (gates, all) = gates([(4, 0), (4, 0), (1, 0)]);
     let one = pass(&gates, &[1, 2]);
-    assert!(matches!(ask(&gates, &[1, 2]), Entrance::Shed(Fault::Shed { .. })));
+    assert!(matches!(ask(&gates, &[1, 2]), Entrance::Shed(HttpError::Shed { .. })));
     assert_eq!(in_flight(&all), [1, 1, 1]);
     drop(one);
     assert_eq!(in_flight(&all), [0, 0, 0]);
@@ -82,7 +82,7 @@ fn who_waits_before_an_inner_gate_takes_no_place_of_the_outer_ones() {
     assert_eq!(in_flight(&all), [1, 1, 1]);
     assert_eq!(all[0].entered(), 1, "he was never in");
     let gone = block_on(later.over(async |_| {}));
-    assert_eq!(gone.err(), Some(Fault::ClientGone));
+    assert_eq!(gone.err(), Some(HttpError::ClientGone));
     assert_eq!((in_flight(&all), all[2].queued()), ([1, 1, 1], 0));
     drop(one);
     assert_eq!(in_flight(&all), [0, 0, 0]);
@@ -172,7 +172,7 @@ fn one_whose_body_is_waited_for_was_never_in() {
     assert_eq!((in_flight(&all), all[2].queued(), all[2].entered()), ([1, 1, 1], 0, 1));
     let (gates, _all) = self::gates([(1, 0), (1, 0), (1, 0)]);
     let _one = pass(&gates, &[]);
-    assert!(matches!(ask(&gates, &[]).undo(Instant::now()), Err(Fault::Shed { .. })));
+    assert!(matches!(ask(&gates, &[]).undo(Instant::now()), Err(HttpError::Shed { .. })));
 }
 
 #[test]

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use onehop_config::checked::Network;
 use onehop_http1::BodyLength;
+use onehop_message::error::HttpError;
+use onehop_message::trusted_proxies::Trust;
 
 use super::exchange::{Line, Upload};
 use crate::limits::{
@@ -17,8 +19,6 @@ use crate::limits::{
 };
 use crate::request::admit::rate::network;
 use crate::request::admit::{Entrance, Pass};
-use crate::request::hop::trust::Trust;
-use crate::request::rescue::Fault;
 use crate::request::route::Snapshot;
 use crate::request::slow::{Held, Holder, Kind};
 use crate::request::trip::{Callee, Trip};
@@ -31,7 +31,7 @@ struct Terms<'s> {
     /// Bytes of one body that are held.
     bytes: usize,
     /// For how long a request waits for its turn, and how it is answered then.
-    wait: (Duration, Fault),
+    wait: (Duration, HttpError),
     trusted: &'s [Network],
 }
 
@@ -44,12 +44,12 @@ pub(super) async fn arrive<'g>(
     snapshot: &Snapshot,
     line: &Line<'_>,
     upload: &mut Upload<'_, '_>,
-) -> Result<Entrance<'g>, Fault> {
+) -> Result<Entrance<'g>, HttpError> {
     if upload.has_arrived() {
         return Ok(entrance);
     }
     let Some(terms) = terms(callee, snapshot, &entrance) else { return Ok(entrance) };
-    let address = Trust::of(terms.trusted, &trip.origin).client(trip);
+    let address = Trust::of(terms.trusted, &trip.origin).client(trip.head, &trip.origin);
     let address = address.map(|address: IpAddr| network(Some(address)));
     let slow = &line.core.shared.slow;
     let stream = || {
@@ -91,7 +91,7 @@ pub(super) async fn arrive<'g>(
         tokio::select! {
             biased;
             () = tokio::time::sleep(STREAM_LOOK_PERIOD) => {}
-            () = upload.gone() => return Err(Fault::ClientGone),
+            () = upload.gone() => return Err(HttpError::ClientGone),
         }
     }
     again()
@@ -111,7 +111,10 @@ fn terms<'s>(callee: Callee, snapshot: &'s Snapshot, entrance: &Entrance<'_>) ->
                 holder: Holder::of(pool),
                 places: gates.unwrap_or(u64::MAX).min(pool.places().max(1)),
                 bytes,
-                wait: (pool.app.queue_wait, Fault::AppQueueTimeout { retry_after: APP_RETRY_AFTER_SECONDS }),
+                wait: (
+                    pool.app.queue_wait,
+                    HttpError::AppQueueTimeout { retry_after: APP_RETRY_AFTER_SECONDS },
+                ),
                 trusted: &pool.app.trusted_proxies,
             })
             .filter(|terms| terms.bytes > 0)
@@ -126,7 +129,7 @@ fn terms<'s>(callee: Callee, snapshot: &'s Snapshot, entrance: &Entrance<'_>) ->
                 holder: Holder::of(proxy),
                 places,
                 bytes: asked.max(REQUEST_BUFFER_BYTES_MAX),
-                wait: (PROXY_QUEUE_WAIT, Fault::UpstreamQueueTimeout),
+                wait: (PROXY_QUEUE_WAIT, HttpError::UpstreamQueueTimeout),
                 trusted: &proxy.settings.trusted_proxies,
             })
         }

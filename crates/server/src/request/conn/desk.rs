@@ -6,11 +6,11 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use onehop_http1::RequestHead;
+use onehop_message::response::Response;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::socket::Socket;
 use crate::limits::{ANSWER_HEAD_BYTES_MAX, READ_BUFFER_BYTES};
-use crate::request::answer::Answer;
 use crate::request::reserve::Reusable;
 
 /// The buffers of one busy connection.
@@ -19,7 +19,7 @@ pub(crate) struct Desk {
     /// Answers that wait to be written.
     pub(crate) output: Vec<u8>,
     pub(crate) head: RequestHead,
-    pub(crate) answer: Answer,
+    pub(crate) answer: Response,
 }
 
 /// Bytes from a socket that are not yet understood.
@@ -35,7 +35,7 @@ impl Reusable for Desk {
             input: Input::new(),
             output: Vec::with_capacity(READ_BUFFER_BYTES),
             head: RequestHead::new(),
-            answer: Answer::default(),
+            answer: Response::default(),
         }
     }
 

@@ -14,6 +14,9 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use onehop_http1::{AnswerHead, BodyLength, BodyRead, ServerCodec};
+use onehop_message::error::HttpError;
+use onehop_message::forwarding::passed_on_trailers;
+use onehop_message::response::Response;
 
 use tokio::io::AsyncWrite;
 
@@ -28,11 +31,8 @@ use crate::limits::{
 };
 use crate::request::admit::Pass;
 use crate::request::admit::rate::network;
-use crate::request::answer::Answer;
 use crate::request::core::Core;
 use crate::request::handle::encode::{self, Coder, InPieces};
-use crate::request::hop::fields::passed_on_trailers;
-use crate::request::rescue::Fault;
 use crate::request::slow::{Held, Kind};
 use crate::request::trip::Trip;
 
@@ -155,7 +155,7 @@ impl<'l, 'c> Upload<'l, 'c> {
     }
 
     /// Appends what has arrived already, at most `room` bytes; `true` when the body is at its end.
-    pub(crate) fn take_ready(&mut self, into: &mut Vec<u8>, room: usize) -> Result<bool, Fault> {
+    pub(crate) fn take_ready(&mut self, into: &mut Vec<u8>, room: usize) -> Result<bool, HttpError> {
         let mut left = room;
         loop {
             if self.is_tunnel {
@@ -177,7 +177,7 @@ impl<'l, 'c> Upload<'l, 'c> {
                 Ok(BodyRead::NeedMore) if offered.len() < unread.len() => codec.read_body(unread),
                 read => read,
             };
-            match read.map_err(Fault::Malformed)? {
+            match read.map_err(HttpError::Malformed)? {
                 BodyRead::End { consumed } => {
                     self.is_begun = true;
                     self.input.consume(consumed);
@@ -201,7 +201,7 @@ impl<'l, 'c> Upload<'l, 'c> {
         &mut self,
         bytes: usize,
         mut may_hold: impl FnMut(usize) -> bool,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, HttpError> {
         let mut end = self.line.codec.borrow().body_end();
         loop {
             if end.is_in(self.input.unread()) {
@@ -219,7 +219,7 @@ impl<'l, 'c> Upload<'l, 'c> {
                 self.input.widen(more * 2);
             }
             if self.fill().await? == 0 {
-                return Err(Fault::ClientGone);
+                return Err(HttpError::ClientGone);
             }
         }
     }
@@ -231,7 +231,7 @@ impl<'l, 'c> Upload<'l, 'c> {
 
     /// Waits for more of the body and appends at most `room` bytes, which must be at least
     /// [`UPLOAD_PIECE_BYTES_MIN`]; `true` when it is at its end. In a tunnel the end is the client's closing of its side.
-    pub(crate) async fn next(&mut self, into: &mut Vec<u8>, room: usize) -> Result<bool, Fault> {
+    pub(crate) async fn next(&mut self, into: &mut Vec<u8>, room: usize) -> Result<bool, HttpError> {
         let before = into.len();
         loop {
             if self.take_ready(into, room)? {
@@ -245,7 +245,7 @@ impl<'l, 'c> Upload<'l, 'c> {
             }
             match self.fill().await? {
                 0 if self.is_tunnel => return Ok(true),
-                0 => return Err(Fault::ClientGone),
+                0 => return Err(HttpError::ClientGone),
                 // A handler cannot answer a request that still comes; a slow one has a deadline of its own.
                 _ => self.line.deadline.renew(Waiting::Handler, self.line.handler_time.get()),
             }
@@ -253,7 +253,7 @@ impl<'l, 'c> Upload<'l, 'c> {
     }
 
     /// Waits until more has come, for as long as the client may take; how many bytes that were.
-    async fn fill(&mut self) -> Result<usize, Fault> {
+    async fn fill(&mut self) -> Result<usize, HttpError> {
         let waiting = if self.is_tunnel { Waiting::Nothing } else { Waiting::Body };
         let deadline = self.deadline.get_or_insert_with(|| Deadline::new(self.line.core));
         deadline.set(waiting, self.patience);
@@ -266,16 +266,16 @@ impl<'l, 'c> Upload<'l, 'c> {
             // Both ways may go on for long once the answer goes: what it waits for is the handler's to say.
             let is_bounded = !self.line.is_answering.get();
             if polled.is_pending() && is_bounded && deadline.poll_over(context) {
-                return Poll::Ready(Err(Fault::BodyTimeout));
+                return Poll::Ready(Err(HttpError::BodyTimeout));
             }
-            polled.map_err(|_| Fault::ClientGone)
+            polled.map_err(|_| HttpError::ClientGone)
         })
         .await?;
         deadline.clear();
         let waited = waits_since.map_or(Duration::ZERO, |since: Instant| since.elapsed());
         // Whoever sends a byte now and then would otherwise hold an application's place for as long as he likes.
         if waited > self.patience && waiting == Waiting::Body && !self.line.is_answering.get() {
-            return Err(Fault::BodyTimeout);
+            return Err(HttpError::BodyTimeout);
         }
         let earned = BODY_BYTE_TIME.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX));
         let most = self.line.core.shared.timeouts.body_progress;
@@ -293,13 +293,13 @@ impl<'l, 'c> Upload<'l, 'c> {
     }
 
     /// Waits until something of the body has come, however long that takes.
-    pub(crate) async fn begun(&mut self) -> Result<(), Fault> {
+    pub(crate) async fn begun(&mut self) -> Result<(), HttpError> {
         poll_fn(|context| {
             if !self.input.is_empty() {
                 return Poll::Ready(Ok(()));
             }
             match ready!(self.input.poll_fill(&mut self.line.socket.borrow_mut(), context)) {
-                Ok(0) | Err(_) => Poll::Ready(Err(Fault::ClientGone)),
+                Ok(0) | Err(_) => Poll::Ready(Err(HttpError::ClientGone)),
                 Ok(_) => Poll::Ready(Ok(())),
             }
         })
@@ -414,7 +414,7 @@ impl<'l, 'c> Download<'l, 'c> {
 
     /// The body that follows is compressed where `encode` says so and the client accepts it. Before the changes
     /// of fields that wait for the answer.
-    pub(crate) fn encode(&mut self, trip: &Trip<'_>, answer: &mut Answer, length: BodyLength) {
+    pub(crate) fn encode(&mut self, trip: &Trip<'_>, answer: &mut Response, length: BodyLength) {
         let length = match length {
             BodyLength::Known(length) => Some(length),
             BodyLength::Chunked => None,
@@ -431,7 +431,7 @@ impl<'l, 'c> Download<'l, 'c> {
     }
 
     /// Puts the answer's head on its way; its body is not looked at.
-    pub(crate) fn head(&mut self, answer: &Answer, length: BodyLength) {
+    pub(crate) fn head(&mut self, answer: &Response, length: BodyLength) {
         let mut codec = self.line.codec.borrow_mut();
         let upgrade = answer.status == 101;
         // A request whose body is not there yet may still be answered whole before it is: then what follows of
@@ -496,7 +496,7 @@ impl<'l, 'c> Download<'l, 'c> {
 
     /// The body is at its end, with these trailer lines; the connection writes the end. After an error the body must be cut
     /// off: its end is missing.
-    pub(crate) fn whole(&mut self, trailers: &[u8]) -> Result<(), Fault> {
+    pub(crate) fn whole(&mut self, trailers: &[u8]) -> Result<(), HttpError> {
         if let Some(coder) = self.coder.take() {
             let rest = coder.finish().map_err(gone)?;
             self.sent += rest.len() as u64;
@@ -643,11 +643,11 @@ impl<'l, 'c> Download<'l, 'c> {
 }
 
 /// What it means for the request that the rest of its answer cannot be sent.
-pub(crate) fn gone(error: io::Error) -> Fault {
+pub(crate) fn gone(error: io::Error) -> HttpError {
     match error.kind() {
-        encode::FAILURE => Fault::EncodingFailed,
-        io::ErrorKind::TimedOut => Fault::ClientStalled,
-        _ => Fault::ClientGone,
+        encode::FAILURE => HttpError::EncodingFailed,
+        io::ErrorKind::TimedOut => HttpError::ClientStalled,
+        _ => HttpError::ClientGone,
     }
 }
 

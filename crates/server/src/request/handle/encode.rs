@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use onehop_config::checked::{Encode, Encoding};
 use onehop_http1::Method;
+use onehop_message::response::{Body, Response, media_type};
 
 use super::files::accept_encoding::Accepted;
 use super::files::conditional;
@@ -18,13 +19,12 @@ use crate::limits::{
     BROTLI_CODER_BYTES, CODERS_BYTES_MAX, COMPRESSED_ON_THE_SPOT_BYTES_MAX, GZIP_CODER_BYTES,
     ZSTD_CODER_BYTES, ZSTD_CODER_WINDOW_BYTES,
 };
-use crate::request::answer::{Answer, Body, media_type};
 use crate::request::core::Padded;
 use crate::request::trip::{Handler, Trip};
 
 /// Compresses the body of an answer where client, configuration and answer allow it. One that has no body says of it what
 /// it would say with one.
-pub(crate) fn apply(trip: &Trip<'_>, answer: &mut Answer) {
+pub(crate) fn apply(trip: &Trip<'_>, answer: &mut Response) {
     match &answer.body {
         Body::Bytes(body) => {
             let length = body.len();
@@ -37,7 +37,7 @@ pub(crate) fn apply(trip: &Trip<'_>, answer: &mut Answer) {
     }
 }
 
-fn compress_body(trip: &Trip<'_>, answer: &mut Answer, length: u64) {
+fn compress_body(trip: &Trip<'_>, answer: &mut Response, length: u64) {
     let Some(encoding) = choose(trip, answer, Some(length)) else { return };
     let Body::Bytes(body) = &answer.body else { return };
     let Ok(compressed) = compress(body, encoding) else { return };
@@ -52,7 +52,7 @@ fn is_of_others(trip: &Trip<'_>) -> bool {
 
 /// What an answer without a body says of the coding that it would have with one: HEAD what GET would (RFC 9110 section
 /// 9.3.2), 304 what 200 would (section 15.4.5).
-fn without_body(trip: &Trip<'_>, answer: &mut Answer) {
+fn without_body(trip: &Trip<'_>, answer: &mut Response) {
     if answer.status == 304 {
         let has_plain_copy = || {
             let etag = answer.fields.get("ETag").unwrap_or_default();
@@ -90,7 +90,7 @@ pub(crate) enum InPieces {
 /// from now on, and its length is not known any more. Where `room` has none for a compressor, the body is sent as it is.
 pub(crate) fn in_pieces(
     trip: &Trip<'_>,
-    answer: &mut Answer,
+    answer: &mut Response,
     length: Option<u64>,
     room: &Arc<CoderRoom>,
 ) -> InPieces {
@@ -109,7 +109,7 @@ pub(crate) fn in_pieces(
 }
 
 /// The coding, where there is to be one; the answer says from now on that there could be.
-fn choose(trip: &Trip<'_>, answer: &mut Answer, length: Option<u64>) -> Option<Encoding> {
+fn choose(trip: &Trip<'_>, answer: &mut Response, length: Option<u64>) -> Option<Encoding> {
     let encode = trip.encode?;
     let is_partial = is_partial(answer);
     let is_short = !is_partial && length.is_some_and(|length| length < encode.minimum_length);
@@ -125,14 +125,14 @@ fn choose(trip: &Trip<'_>, answer: &mut Answer, length: Option<u64>) -> Option<E
     accepted.choose(encode.encodings.iter().copied())
 }
 
-fn announce(encoding: Encoding, answer: &mut Answer) {
+fn announce(encoding: Encoding, answer: &mut Response) {
     answer.fields.add("Content-Encoding", coding_name(encoding).as_bytes());
     change_fields(answer);
 }
 
 /// What an answer says of its own bytes does not hold of those that are sent: a strong tag (RFC 9110 section 8.8.1), and
 /// that ranges of them can be had (section 14.3).
-fn change_fields(answer: &mut Answer) {
+fn change_fields(answer: &mut Response) {
     answer.fields.remove("Accept-Ranges");
     if let Some(etag) = answer.fields.get("ETag")
         && !etag.starts_with(b"W/")
@@ -276,7 +276,7 @@ fn coder_bytes(encoding: Encoding, length: Option<u64>) -> u64 {
 }
 
 /// Whether answers of this kind are encoded, as far as it shows.
-fn may_be_encoded(encode: &Encode, answer: &Answer) -> bool {
+fn may_be_encoded(encode: &Encode, answer: &Response) -> bool {
     let listed = match answer.fields.get("Content-Type").map(media_type) {
         // That of several parts is not that of the whole.
         Some(own) if is_partial(answer) && own.starts_with(b"multipart/") => true,
@@ -290,7 +290,7 @@ fn may_be_encoded(encode: &Encode, answer: &Answer) -> bool {
 }
 
 /// RFC 9110 section 14.4: parts are parts of one coding.
-fn is_partial(answer: &Answer) -> bool {
+fn is_partial(answer: &Response) -> bool {
     answer.status == 206 || answer.fields.get("Content-Range").is_some()
 }
 
@@ -306,7 +306,7 @@ fn lists(value: &[u8], member: &[u8]) -> bool {
     value.split(|byte| *byte == b',').any(|own| own.trim_ascii().eq_ignore_ascii_case(member))
 }
 
-fn add_vary(answer: &mut Answer) {
+fn add_vary(answer: &mut Response) {
     let says_so = answer.fields.get("Vary").is_some_and(|vary| {
         let lower = vary.to_ascii_lowercase();
         lower.windows(15).any(|window| window == b"accept-encoding")

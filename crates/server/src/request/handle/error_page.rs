@@ -7,9 +7,9 @@
 use std::cmp::Ordering;
 
 use onehop_http1::{Known, RequestHead};
+use onehop_message::response::{Body, Response};
 
 use super::files::accept_encoding::split_quality;
-use crate::request::answer::{Answer, Body};
 
 /// What a client wants to be told in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(crate) enum Pages {
 }
 
 /// Gives an answer its page, where its status has one and the client takes it.
-pub(crate) fn fill(head: &RequestHead, pages: Pages, answer: &mut Answer) {
+pub(crate) fn fill(head: &RequestHead, pages: Pages, answer: &mut Response) {
     let sentence = match (sentence(answer.status), pages) {
         (Some(sentence), _) => sentence,
         (None, Pages::All) => "This request could not be answered.",
@@ -101,13 +101,13 @@ mod tests {
 
     use super::*;
 
-    fn answer_to(status: u16, pages: Pages, accept: Option<&str>) -> Answer {
+    fn answer_to(status: u16, pages: Pages, accept: Option<&str>) -> Response {
         let field = accept.map(|accept| format!("Accept: {accept}\r\n")).unwrap_or_default();
         let mut head = RequestHead::new();
         let bytes = format!("GET / HTTP/1.1\r\nHost: localhost\r\n{field}\r\n");
         let read = ServerCodec::new(Limits::default()).read_head(bytes.as_bytes(), &mut head);
         assert_eq!(read, Ok(Some(bytes.len())));
-        let mut answer = Answer { status, ..Answer::default() };
+        let mut answer = Response { status, ..Response::default() };
         fill(&head, pages, &mut answer);
         answer
     }

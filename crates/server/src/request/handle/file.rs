@@ -1,10 +1,10 @@
 //! From a trip to the file handlers: which store, which codings, memory or disk.
 
 use onehop_config::checked::{Encoding, FileServer, Spa};
+use onehop_message::error::HttpError;
+use onehop_message::response::Response;
 
 use super::files::{self, FileRequest, OwnedFileRequest, Served};
-use crate::request::answer::Answer;
-use crate::request::rescue::Fault;
 use crate::request::route::{self, Root};
 use crate::request::trip::{Flow, Halt, Handler, Trip};
 
@@ -16,14 +16,14 @@ pub(crate) fn file_server(
     trip: &mut Trip<'_>,
     settings: &FileServer,
     own_root: Option<&Root>,
-    answer: &mut Answer,
+    answer: &mut Response,
 ) -> Result<Flow, Halt> {
     let before = std::mem::replace(&mut trip.handler, Handler::FileServer);
     let served = match own_root.or(trip.root) {
-        None => return Err(Halt::Fault(Fault::NotFound)),
+        None => return Err(Halt::HttpError(HttpError::NotFound)),
         Some(root @ Root::Stores { .. }) => {
-            let number = root.store(settings.follow_outside).ok_or(Fault::NotFound)?;
-            let store = trip.snapshot.stores.get(number as usize).ok_or(Fault::NotFound)?;
+            let number = root.store(settings.follow_outside).ok_or(HttpError::NotFound)?;
+            let store = trip.snapshot.stores.get(number as usize).ok_or(HttpError::NotFound)?;
             let (encodings, minimum, types) = match trip.encode {
                 Some(encode) => (&*encode.encodings, encode.minimum_length, &*encode.types),
                 None => (&[][..], 0, &[][..]),
@@ -47,7 +47,7 @@ pub(crate) fn file_server(
             if !trip.may_block {
                 return Err(Halt::NeedsDisk);
             }
-            let root = route::expand_root(template, trip).ok_or(Fault::NotFound)?;
+            let root = route::expand_root(template, trip).ok_or(HttpError::NotFound)?;
             let request = OwnedFileRequest {
                 head: trip.head.clone(),
                 path: trip.path.sent().to_vec(),
@@ -69,11 +69,11 @@ pub(crate) fn spa(
     trip: &mut Trip<'_>,
     settings: &Spa,
     store_number: u32,
-    answer: &mut Answer,
+    answer: &mut Response,
 ) -> Result<Flow, Halt> {
     trip.handler = Handler::Spa;
     let stores = &trip.snapshot.stores;
-    let store = stores.get(store_number as usize).ok_or(Halt::Fault(Fault::NotFound))?;
+    let store = stores.get(store_number as usize).ok_or(Halt::HttpError(HttpError::NotFound))?;
     let request = FileRequest {
         head: trip.head,
         path: trip.path.sent(),
@@ -91,7 +91,7 @@ pub(crate) fn spa(
     finish(trip, served, answer)
 }
 
-fn finish(trip: &Trip<'_>, served: Served, answer: &mut Answer) -> Result<Flow, Halt> {
+fn finish(trip: &Trip<'_>, served: Served, answer: &mut Response) -> Result<Flow, Halt> {
     match served {
         Served::Answered => Ok(Flow::Answered),
         Served::PassedOn => Ok(Flow::On),

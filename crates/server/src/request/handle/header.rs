@@ -1,9 +1,9 @@
 //! `header`: changes to the fields of an answer.
 
 use onehop_config::checked::{HeaderOp, HeaderStep, Template};
+use onehop_message::response::{Fields, Response};
 use regex_lite::Regex;
 
-use crate::request::answer::{Answer, Fields};
 use crate::request::route::{self, Into};
 use crate::request::trip::Trip;
 
@@ -45,7 +45,7 @@ pub(crate) fn gather<'a>(
 
 /// Makes the changes that were gathered on the way, in order. What the configuration sets wins over
 /// what the handler set.
-pub(crate) fn apply(trip: &Trip<'_>, answer: &mut Answer) {
+pub(crate) fn apply(trip: &Trip<'_>, answer: &mut Response) {
     for gathered in &trip.headers {
         apply_step(gathered, trip, answer);
     }
@@ -53,14 +53,14 @@ pub(crate) fn apply(trip: &Trip<'_>, answer: &mut Answer) {
 
 /// Makes only the changes that do not wait for a handler's answer, or all where the error is the
 /// answer of a handler about a file that it has: a condition that fails, a range beyond its end.
-pub(crate) fn apply_to_error(trip: &Trip<'_>, answer: &mut Answer) {
+pub(crate) fn apply_to_error(trip: &Trip<'_>, answer: &mut Response) {
     let is_about_a_file = matches!(answer.status, 412 | 416);
     for gathered in trip.headers.iter().filter(|gathered| is_about_a_file || !gathered.step.deferred) {
         apply_step(gathered, trip, answer);
     }
 }
 
-fn apply_step(gathered: &Gathered<'_>, trip: &Trip<'_>, answer: &mut Answer) {
+fn apply_step(gathered: &Gathered<'_>, trip: &Trip<'_>, answer: &mut Response) {
     for (index, op) in gathered.step.ops.iter().enumerate() {
         let expression = gathered.expressions.get(index).and_then(Option::as_ref);
         let expanded;

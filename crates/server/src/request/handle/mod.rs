@@ -13,7 +13,7 @@ pub(crate) mod redirect;
 pub(crate) mod respond;
 pub(crate) mod try_files;
 
-use super::rescue::Fault;
+use onehop_message::error::HttpError;
 
 /// How a call of those that wait for others ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) enum Ended {
     /// The answer was sent, with these trailer lines to follow.
     Sent,
     /// The answer broke off after its head.
-    Broken(Fault),
+    Broken(HttpError),
     /// The connection was a tunnel, and the tunnel is over.
     Tunnelled,
 }

@@ -1,13 +1,13 @@
 //! `redir`: another address.
 
 use onehop_config::checked::{Part, RedirectKind, Template};
+use onehop_message::response::{Body, Response};
 
-use crate::request::answer::{Answer, Body};
 use crate::request::route::{self, Into};
 use crate::request::trip::{Flow, Handler, Trip};
 
 /// Answers with a Location, or with a page that goes there.
-pub(crate) fn answer(trip: &mut Trip<'_>, to: &Template, kind: RedirectKind, answer: &mut Answer) -> Flow {
+pub(crate) fn answer(trip: &mut Trip<'_>, to: &Template, kind: RedirectKind, answer: &mut Response) -> Flow {
     trip.handler = Handler::Redirect;
     let to = on_own_host(to, route::expand(to, trip, Into::HeaderValue));
     match kind {

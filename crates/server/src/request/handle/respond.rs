@@ -1,8 +1,8 @@
 //! `respond`: an answer that stands in the configuration.
 
 use onehop_config::checked::Template;
+use onehop_message::response::{Body, Response};
 
-use crate::request::answer::{Answer, Body};
 use crate::request::route::{self, Into};
 use crate::request::trip::{Flow, Handler, Trip};
 
@@ -12,7 +12,7 @@ pub(crate) fn answer(
     status: Option<u16>,
     body: &Template,
     close: bool,
-    answer: &mut Answer,
+    answer: &mut Response,
 ) -> Flow {
     trip.handler = Handler::Respond;
     let error = trip.failure.as_ref().map(|failure| failure.fault.status());

@@ -1,10 +1,10 @@
 //! Conditions on a request, evaluated on the URI as it is now.
 
 use onehop_config::checked::{Condition, FileMatch, HeaderTest, Matcher};
+use onehop_message::error::HttpError;
 
 use super::hosts::{host_matches, without_port};
 use crate::request::handle::try_files;
-use crate::request::rescue::Fault;
 use crate::request::trip::{Halt, Trip};
 
 /// Whether a request fits. A `try_files` condition notes the file that it found.
@@ -73,7 +73,7 @@ fn file_holds(wanted: &FileMatch, trip: &mut Trip<'_>) -> Result<bool, Halt> {
             Ok(true)
         }
         None => match wanted.otherwise_status {
-            Some(status) => Err(Halt::Fault(Fault::Configured(status))),
+            Some(status) => Err(Halt::HttpError(HttpError::Configured(status))),
             None => Ok(false),
         },
     }

@@ -6,9 +6,7 @@
 mod compile;
 mod hosts;
 mod matcher;
-mod path;
 mod template;
-mod uri;
 
 use std::sync::Arc;
 
@@ -16,15 +14,13 @@ use regex_lite::Regex;
 
 use onehop_config::checked::limit::Priority;
 use onehop_config::checked::{self, Encode, FileServer, HeaderStep, RedirectKind, Spa, Template};
+use onehop_message::methods::Methods;
 
 pub use compile::{Known, StoreWish, app_wishes, compile, compile_errors, limit_wishes, store_wishes};
 pub use hosts::HostTable;
 pub(crate) use hosts::without_port as host_without_port;
 pub(crate) use matcher::matches;
-pub(crate) use path::Ambiguous;
-pub use path::RequestPath;
 pub(crate) use template::{Into, cookies, expand, expand_root};
-pub(crate) use uri::{decode_path, rewrite};
 
 use crate::observe::SiteCounters;
 use crate::observe::access_log::LogTarget;
@@ -174,6 +170,11 @@ impl Root {
 }
 
 impl Snapshot {
+    /// The methods that requests for any path of any site may have.
+    pub(crate) fn methods(&self) -> Methods {
+        if self.sites.iter().any(|site| any_method(&site.routes)) { Methods::Any } else { Methods::Files }
+    }
+
     /// Where a listener's requests are logged that reach no site.
     pub fn logs_at(&self, listener: usize) -> &[LogTarget] {
         let first = self.hosts.get(listener).and_then(HostTable::first);
@@ -184,4 +185,21 @@ impl Snapshot {
     pub fn site_number(&self, listener: usize, host: Option<&[u8]>) -> Option<usize> {
         self.hosts.get(listener)?.find(host)
     }
+}
+
+/// Whether one of these routes answers more than GET and HEAD.
+fn any_method(routes: &[Route]) -> bool {
+    routes.iter().any(|route| match &route.action {
+        Action::Handle(routes) | Action::HandlePath { routes, .. } => any_method(routes),
+        Action::Respond { .. } | Action::Redirect { .. } | Action::App(_) | Action::Proxy(_) => true,
+        Action::Root(_)
+        | Action::Header(..)
+        | Action::Rewrite(_)
+        | Action::Encode(_)
+        | Action::Limit(_)
+        | Action::Priority(_)
+        | Action::RateLimit(_)
+        | Action::FileServer { .. }
+        | Action::Spa { .. } => false,
+    })
 }

@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use hashbrown::HashMap;
+use onehop_message::error::is_exhaustion;
 use rustix::io::Errno;
 
 use super::connection::{Buffers, Connection, Travelling};
@@ -24,7 +25,6 @@ use super::queue::{self, Client, Handed, Slot, Waiter};
 use super::{dial, lend, rest};
 use crate::limits::{UPSTREAM_IDLE_MARGIN, UPSTREAM_IDLE_ONCE_ONLY};
 use crate::request::core::Core;
-use crate::request::rescue::is_exhaustion;
 use crate::request::reserve::Reserve;
 
 /// Which of the kept connections a request may take.

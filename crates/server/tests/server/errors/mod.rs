@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 use tempfile::TempDir;
 
-use crate::client::{Answer, Client};
+use crate::client::{Client, Response};
 use crate::harness::{TestServer, Wishes, application, write};
 use crate::observed::logged;
 
@@ -30,12 +30,12 @@ fn nowhere() -> SocketAddr {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
-fn get(server: &TestServer, path: &str) -> Answer {
+fn get(server: &TestServer, path: &str) -> Response {
     server.connect().get(path)
 }
 
 /// The answer to a request with these lines, which is no HEAD.
-fn ask(client: &mut Client, line: &str, fields: &str, body: &str) -> Answer {
+fn ask(client: &mut Client, line: &str, fields: &str, body: &str) -> Response {
     client.send(format!("{line} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n{body}"));
     client.answer()
 }

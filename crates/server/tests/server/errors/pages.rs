@@ -1,10 +1,10 @@
 //! The small pages of those whose file has none.
 
 use super::{ask, nowhere, server};
-use crate::client::Answer;
+use crate::client::Response;
 use crate::harness::TestServer;
 
-fn accepting(server: &TestServer, path: &str, accept: &str) -> Answer {
+fn accepting(server: &TestServer, path: &str, accept: &str) -> Response {
     ask(&mut server.connect(), &format!("GET {path}"), &format!("Accept: {accept}\r\n"), "")
 }
 

@@ -30,7 +30,7 @@ fn retries(count: u32) -> impl Fn(&mut Proxy) + Send + Sync + Copy {
     move |proxy| proxy.balance.retries = Some(count)
 }
 
-fn post(server: &TestServer) -> crate::client::Answer {
+fn post(server: &TestServer) -> crate::client::Response {
     let mut client = server.connect();
     client.send("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello");
     client.answer()

@@ -223,31 +223,33 @@ fn a_file_that_was_only_touched_keeps_its_bytes() {
     assert_eq!(site.budget.left(), (1 << 30) - 4, "held once");
 }
 
+/// File systems such as ext4 let a read see half of a write, and the file's time is set when the write begins. So a read
+/// during a write may be torn, but its stamp is too young to be trusted, and the file is read again.
 #[test]
-fn a_file_that_is_written_while_it_is_read_is_never_torn() {
+fn a_file_that_is_written_while_it_is_read_is_read_again_once_the_writing_has_ended() {
     const LENGTH: usize = 2 * 1024 * 1024;
+    const WRITES: u8 = 100;
     let site = Site::new();
     site.write("a.bin", vec![0; LENGTH]);
-    let (done, path) = (AtomicBool::new(false), site.path("a.bin"));
+    let path = site.path("a.bin");
+    let mut store = site.read().expect("a store");
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let writer = scope.spawn(|| {
             let file = fs::File::options().write(true).open(&path).expect("open");
-            for round in (0..u8::MAX).cycle() {
-                if done.load(Ordering::Relaxed) {
-                    break;
-                }
-                // One system call: other readers see the file before or after it, or torn.
+            for round in 1..=WRITES {
+                // Other readers see the file before or after the write, or torn.
                 file.write_all_at(&vec![round; LENGTH], 0).expect("write");
             }
         });
-        for _ in 0..30 {
-            let store = site.read().expect("a store");
+        while !writer.is_finished() {
+            store = site.read_after(&store);
             if let Some(bytes) = content(&store, "a.bin") {
-                assert!(bytes.iter().all(|byte| *byte == bytes[0]));
+                assert_eq!(bytes.len(), LENGTH);
             }
         }
-        done.store(true, Ordering::Relaxed);
     });
+    let store = site.read_after(&store);
+    assert_eq!(content(&store, "a.bin"), Some(&[WRITES; LENGTH][..]));
 }
 
 #[test]

@@ -3,6 +3,8 @@
 use std::sync::atomic::AtomicUsize;
 use std::task::Poll;
 
+use onehop_message::error::LimitCause;
+
 use super::*;
 
 fn limit(bound: Bound, queue: u32, wait: Duration) -> Arc<Limit> {
@@ -44,7 +46,7 @@ fn word(waiting: &mut Waiting<'_>) -> Option<Word> {
 fn as_many_are_in_as_may_be() {
     let gate = gate(2, 0);
     assert!(is_in(&gate) && is_in(&gate));
-    assert!(matches!(enter(&gate, Priority::High), Entry::Shed(Cause::InFlight)));
+    assert!(matches!(enter(&gate, Priority::High), Entry::Shed(LimitCause::InFlight)));
     gate.leave();
     assert!(is_in(&gate));
     assert_eq!((gate.in_flight(), gate.entered(), gate.queued()), (2, 3, 0));
@@ -73,9 +75,9 @@ fn a_high_priority_is_let_in_first_and_takes_the_place_of_a_low_one_in_a_full_qu
     let gate = gate(1, 2);
     assert!(is_in(&gate));
     let (mut low, mut normal) = (wait(&gate, Priority::Low), wait(&gate, Priority::Normal));
-    assert!(matches!(enter(&gate, Priority::Low), Entry::Shed(Cause::QueueFull)));
+    assert!(matches!(enter(&gate, Priority::Low), Entry::Shed(LimitCause::QueueFull)));
     let mut high = wait(&gate, Priority::High);
-    assert_eq!(word(&mut low), Some(Word::Shed(Cause::Outranked)));
+    assert_eq!(word(&mut low), Some(Word::Shed(LimitCause::Outranked)));
     gate.leave();
     assert_eq!((word(&mut high), word(&mut normal)), (Some(Word::In), None));
     gate.leave();
@@ -87,7 +89,7 @@ fn who_waits_for_too_long_is_told_so_and_leaves_the_queue() {
     let gate = Gate::new(limit(Bound::Fixed(1), 4, Duration::from_millis(5)));
     assert!(is_in(&gate));
     let mut waiting = wait(&gate, Priority::Normal);
-    assert_eq!(block_on(waiting.over(|_| None)), Err(Cause::WaitedOut));
+    assert_eq!(block_on(waiting.over(|_| None)), Err(LimitCause::WaitedOut));
     assert_eq!(gate.queued(), 0);
     drop(waiting);
     gate.leave();
@@ -119,10 +121,10 @@ fn a_gate_without_a_bound_counts_and_lets_in() {
 #[test]
 fn a_refusal_is_counted_by_its_cause_and_says_when_to_come_back() {
     let gate = gate(1, 0);
-    let fault = gate.refuse(Cause::QueueFull, Instant::now());
-    assert_eq!(fault, Fault::Shed { cause: Cause::QueueFull, status: 503, retry_after: 1 });
+    let fault = gate.refuse(LimitCause::QueueFull, Instant::now());
+    assert_eq!(fault, HttpError::Shed { cause: LimitCause::QueueFull, status: 503, retry_after: 1 });
     let counts: Vec<_> = gate.shed().filter(|(_, count)| *count > 0).collect();
-    assert_eq!(counts, [(Cause::QueueFull, 1)]);
+    assert_eq!(counts, [(LimitCause::QueueFull, 1)]);
 }
 
 /// What the threads of a test do with a gate: they go in, wait, leave, and go away while they wait.
@@ -151,7 +153,7 @@ fn rush(bound: u32, queue: u32, threads: usize, turns: usize) -> Arc<Gate> {
                         // Who is forgotten waits for twenty seconds, and is told so.
                         Entry::Wait(mut waiting) => match block_on(waiting.over(|_| None)) {
                             Ok(()) => stay(),
-                            Err(cause) => assert_ne!(cause, Cause::WaitedOut),
+                            Err(cause) => assert_ne!(cause, LimitCause::WaitedOut),
                         },
                     }
                 }

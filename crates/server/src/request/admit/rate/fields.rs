@@ -6,8 +6,7 @@
 use std::io::Write;
 
 use onehop_config::checked::limit::RateLimit;
-
-use crate::request::answer::Fields;
+use onehop_message::response::Fields;
 
 /// Bytes of two of the largest integers, `;t=` between them, with room to spare.
 const NUMBERS_BYTES_MAX: usize = 48;

@@ -10,8 +10,8 @@ use std::net::IpAddr;
 
 use onehop_config::checked::limit::{RateKey, RateLimit};
 use onehop_config::checked::{Part, Placeholder, Template};
+use onehop_message::trusted_proxies::Trust;
 
-use crate::request::hop::trust::Trust;
 use crate::request::route::{self, Into};
 use crate::request::trip::Trip;
 
@@ -73,7 +73,7 @@ impl Keys {
     fn client(&self, settings: &RateLimit, trip: &Trip<'_>) -> u64 {
         let client = match settings.trusted_proxies.as_slice() {
             [] => trip.origin.peer.map(|peer| peer.ip()),
-            trusted => Trust::of(trusted, &trip.origin).client(trip),
+            trusted => Trust::of(trusted, &trip.origin).client(trip.head, &trip.origin),
         };
         self.addresses.hash_one(network(client))
     }

@@ -15,12 +15,12 @@ use std::time::Instant;
 
 use onehop_config::checked::limit::RateLimit;
 use onehop_config::checked::{Checked, Step};
+use onehop_message::error::HttpError;
+use onehop_message::response::Response;
 
 pub(crate) use keys::network;
 pub use table::Counts;
 
-use crate::request::answer::Answer;
-use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
 use fields::Lines;
 use gcra::{Rate, Verdict};
@@ -48,7 +48,7 @@ pub(crate) struct Asked<'a> {
     /// Of these the first ones, which have counted the request on the trip before.
     counted: u32,
     /// What the last one of them refused it with.
-    refused: Option<Fault>,
+    refused: Option<HttpError>,
     told: Vec<Told<'a>>,
 }
 
@@ -97,18 +97,18 @@ impl Zone {
     }
 
     /// Counts a request, and lets it go on or refuses it.
-    pub(crate) fn ask<'a>(&'a self, trip: &mut Trip<'a>) -> Result<(), Fault> {
+    pub(crate) fn ask<'a>(&'a self, trip: &mut Trip<'a>) -> Result<(), HttpError> {
         let now = trip.begun.saturating_duration_since(self.began);
         let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
         self.ask_at(now, trip)
     }
 
-    fn ask_at<'a>(&'a self, now: u64, trip: &mut Trip<'a>) -> Result<(), Fault> {
+    fn ask_at<'a>(&'a self, now: u64, trip: &mut Trip<'a>) -> Result<(), HttpError> {
         let key = self.keys.of(&self.settings, trip);
         let asked = &mut trip.asked;
         asked.met += 1;
         if asked.met == asked.counted
-            && let Some(fault @ Fault::RateLimited { retry_after }) = asked.refused
+            && let Some(fault @ HttpError::RateLimited { retry_after }) = asked.refused
         {
             asked.told = vec![Told { zone: self, requests: 0, seconds: u64::from(retry_after) }];
             return Err(fault);
@@ -134,7 +134,7 @@ impl Zone {
                 // Alone: nothing that is told may end after Retry-After (section 6 of the draft).
                 asked.told.clear();
                 asked.told.push(Told { zone: self, requests: 0, seconds });
-                Err(Fault::RateLimited { retry_after: u32::try_from(seconds).unwrap_or(u32::MAX) })
+                Err(HttpError::RateLimited { retry_after: u32::try_from(seconds).unwrap_or(u32::MAX) })
             }
         }
     }
@@ -148,8 +148,8 @@ impl fmt::Debug for Zone {
 
 impl Asked<'_> {
     /// For a trip that is made again after one that was counted by so many zones, and failed with this.
-    pub(crate) fn again(counted: u32, failed: Option<Fault>) -> Self {
-        let refused = failed.filter(|fault| matches!(fault, Fault::RateLimited { .. }));
+    pub(crate) fn again(counted: u32, failed: Option<HttpError>) -> Self {
+        let refused = failed.filter(|fault| matches!(fault, HttpError::RateLimited { .. }));
         Self { counted, refused, ..Self::default() }
     }
 
@@ -159,7 +159,7 @@ impl Asked<'_> {
     }
 
     /// Writes what the client is told into its answer.
-    pub(crate) fn tell(&self, answer: &mut Answer) {
+    pub(crate) fn tell(&self, answer: &mut Response) {
         // A client might wait before it follows a redirection (section 6 of the draft).
         if matches!(answer.status, 300..=303 | 305..=399) {
             return;

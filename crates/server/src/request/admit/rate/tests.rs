@@ -6,12 +6,12 @@ use std::time::Duration;
 use onehop_config::checked::Network;
 use onehop_config::checked::limit::RateKey;
 use onehop_http1::{RequestHead, ServerCodec};
+use onehop_message::error_response;
+use onehop_message::origin::Origin;
 
 use super::*;
 use crate::limits::CODEC_LIMITS;
-use crate::request::origin::Origin;
 use crate::request::per_address::PerAddress;
-use crate::request::rescue::rescue;
 use crate::request::route::Snapshot;
 
 const SECOND: u64 = 1_000_000_000;
@@ -73,12 +73,12 @@ fn zone(settings: RateLimit) -> Zone {
 /// The answer to a request that meets these zones: its status and its lines.
 fn answer(zones: &[&Zone], asking: &Asking, now: u64) -> (u16, String) {
     let mut trip = asking.trip();
-    let mut answer = Answer::default();
+    let mut answer = Response::default();
     answer.clear();
     match zones.iter().try_for_each(|zone| zone.ask_at(now, &mut trip)) {
         Ok(()) => trip.finish(&mut answer),
         Err(fault) => {
-            rescue(fault, &mut answer);
+            error_response::fill(fault, &mut answer);
             trip.amend_error(&mut answer);
         }
     }
@@ -126,12 +126,12 @@ fn errors_of_others_tell_what_is_left_and_redirections_do_not() {
     {
         let mut trip = asking.trip();
         zone.ask_at(SECOND, &mut trip).unwrap();
-        let mut answer = Answer::default();
+        let mut answer = Response::default();
         answer.clear();
         answer.status = status;
         match status {
             404 => {
-                rescue(Fault::NotFound, &mut answer);
+                error_response::fill(HttpError::NotFound, &mut answer);
                 trip.amend_error(&mut answer);
             }
             _ => trip.finish(&mut answer),
@@ -159,7 +159,7 @@ fn a_trip_that_is_made_again_is_counted_once_and_tells_the_same() {
     let zone = zone(RateLimit { announce: true, ..limit(5, Duration::from_secs(1), 5) });
     let asking = Asking::from("192.0.2.1");
     let told = |trip: &Trip<'_>| {
-        let mut answer = Answer::default();
+        let mut answer = Response::default();
         trip.asked.tell(&mut answer);
         answer.fields.get("RateLimit").map(<[u8]>::to_vec)
     };
@@ -192,7 +192,7 @@ fn a_refused_trip_that_is_made_again_is_refused_again_with_the_same_words() {
         let mut again = asking.trip();
         again.asked = Asked::again(trip.asked.counted(), Some(fault));
         assert_eq!(zone.ask_at(now, &mut again), Err(fault));
-        let mut answer = Answer::default();
+        let mut answer = Response::default();
         again.asked.tell(&mut answer);
         assert_eq!(answer.fields.get("RateLimit"), Some(&b"\"api\";r=0;t=10"[..]));
     }

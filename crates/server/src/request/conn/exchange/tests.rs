@@ -28,7 +28,7 @@ fn core() -> Rc<Core> {
 }
 
 /// What came of an answer of these bytes, compressed by a zstd that was promised ten of them, and what its client got.
-async fn answer_in_zstd(bytes: &[u8]) -> (Result<(), Fault>, Sent, Vec<u8>) {
+async fn answer_in_zstd(bytes: &[u8]) -> (Result<(), HttpError>, Sent, Vec<u8>) {
     let core = core();
     let (stream, mut client) = UnixStream::pair().unwrap();
     let mut socket = Socket::Unix(stream);
@@ -53,7 +53,7 @@ async fn answer_in_zstd(bytes: &[u8]) -> (Result<(), Fault>, Sent, Vec<u8>) {
     let room = Arc::new(CoderRoom::default());
     download.coder = Coder::new(Encoding::Zstd, Some(10), &room).map(Box::new);
     download.is_encoded = true;
-    let mut answer = Answer::default();
+    let mut answer = Response::default();
     answer.clear();
     download.head(&answer, BodyLength::Known(10));
     let ended = match download.data(bytes).await.map_err(gone) {
@@ -81,7 +81,7 @@ async fn a_body_whose_compressor_fails_has_no_end() {
     // A compressor that gets fewer bytes, or more, than it was promised fails: at the end, or on the way.
     for bytes in [&b"nine byte"[..], b"eleven byte"] {
         let (ended, state, got) = answer_in_zstd(bytes).await;
-        assert_eq!((ended, state), (Err(Fault::EncodingFailed), Sent::Head), "{}", bytes.escape_ascii());
+        assert_eq!((ended, state), (Err(HttpError::EncodingFailed), Sent::Head), "{}", bytes.escape_ascii());
         assert!(
             got.starts_with(b"HTTP/1.1 200 OK") && !got.ends_with(b"0\r\n\r\n"),
             "{}",

@@ -5,13 +5,13 @@ use std::io;
 use std::task::Poll;
 
 use onehop_http1::{BodyLength, BodyRead, Refusal};
+use onehop_message::error::HttpError;
 
 use super::super::deadline::Waiting;
 use super::super::desk::Input;
 use super::super::write::write_both;
 use super::{Connection, More};
 use crate::limits::DRAINED_BODY_BYTES_MAX;
-use crate::request::rescue::Fault;
 
 impl Connection {
     /// Reads a request body that no handler wants, within bounds, so that the connection can be kept.
@@ -21,8 +21,8 @@ impl Connection {
         &mut self,
         input: &mut Input,
         output: &mut Vec<u8>,
-        fault: Option<Fault>,
-    ) -> io::Result<Result<(), Fault>> {
+        fault: Option<HttpError>,
+    ) -> io::Result<Result<(), HttpError>> {
         if self.codec.body_is_read() {
             return Ok(Ok(()));
         }
@@ -36,7 +36,7 @@ impl Connection {
                 self.codec.close_after_answer();
                 return Ok(Ok(()));
             }
-            BodyLength::Known(_) | BodyLength::Chunked if fault.is_some_and(Fault::is_shed) => {
+            BodyLength::Known(_) | BodyLength::Chunked if fault.is_some_and(HttpError::is_shed) => {
                 if self.drop_ready_body(input).await.is_err() {
                     // The answer is there already; what follows of the body cannot be read.
                     self.codec.close_after_answer();
@@ -53,7 +53,7 @@ impl Connection {
         self.deadline.set(Waiting::Body, self.core.shared.timeouts.body_progress);
         loop {
             match self.codec.read_body(input.unread()) {
-                Err(refusal) => return Ok(Err(Fault::Malformed(refusal))),
+                Err(refusal) => return Ok(Err(HttpError::Malformed(refusal))),
                 Ok(BodyRead::End { consumed }) => {
                     input.consume(consumed);
                     return Ok(Ok(()));
@@ -71,18 +71,18 @@ impl Connection {
             }
             match self.read_more(input).await? {
                 More::Bytes => {}
-                More::End => return Ok(Err(Fault::Malformed(Refusal::UnexpectedEnd))),
-                More::Late => return Ok(Err(Fault::BodyTimeout)),
+                More::End => return Ok(Err(HttpError::Malformed(Refusal::UnexpectedEnd))),
+                More::Late => return Ok(Err(HttpError::BodyTimeout)),
             }
         }
     }
 
     /// Reads what has come already of a body that nobody wants, within the same bounds. The answer is there
     /// and must not wait: where the body is not at its end, the connection ends after it.
-    pub(super) async fn drop_ready_body(&mut self, input: &mut Input) -> Result<(), Fault> {
+    pub(super) async fn drop_ready_body(&mut self, input: &mut Input) -> Result<(), HttpError> {
         let mut dropped = 0u64;
         while dropped <= DRAINED_BODY_BYTES_MAX {
-            match self.codec.read_body(input.unread()).map_err(Fault::Malformed)? {
+            match self.codec.read_body(input.unread()).map_err(HttpError::Malformed)? {
                 BodyRead::End { consumed } => {
                     input.consume(consumed);
                     return Ok(());

@@ -6,6 +6,9 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use onehop_http1::{Next, Version};
+use onehop_message::error::HttpError;
+use onehop_message::error_response;
+use onehop_message::response::{Body, Response};
 
 use super::super::arrival;
 use super::super::desk::Input;
@@ -13,12 +16,10 @@ use super::super::exchange::{Download, Line, Upload};
 use super::super::write::write_both;
 use super::{After, Busy, Connection};
 use crate::request::admit::{Entrance, Pass};
-use crate::request::answer::{Answer, Body};
 use crate::request::core::{Core, View};
 use crate::request::error_route::{self, Led};
 use crate::request::handle::{Ended, app, proxy};
 use crate::request::incidents::Origin;
-use crate::request::rescue::{self, Fault};
 use crate::request::slow::Held;
 use crate::request::trip::{Callee, Trip};
 use crate::request::{Call, NeedsDisk, Served, way};
@@ -26,7 +27,7 @@ use crate::request::{Call, NeedsDisk, Served, way};
 /// How asking ended.
 struct Asked {
     /// An error leaves nobody to whom anything could be sent.
-    ended: Result<Ended, Fault>,
+    ended: Result<Ended, HttpError>,
     /// Bytes of the answer's body.
     sent: u64,
     /// The lines behind it.
@@ -39,7 +40,7 @@ struct Asked {
 struct Ends<'d> {
     input: &'d mut Input,
     output: &'d mut Vec<u8>,
-    answer: &'d mut Answer,
+    answer: &'d mut Response,
 }
 
 impl Connection {
@@ -86,7 +87,7 @@ impl Connection {
                 return Err(self.break_off(output, head.version(), fault).await);
             }
             Err(fault) => {
-                rescue::rescue(fault, answer);
+                error_response::fill(fault, answer);
                 served.fault = Some(fault);
                 self.record(head, answer, view, served, 0, started.elapsed(), true);
                 return self.part(fault);
@@ -108,7 +109,7 @@ impl Connection {
         entrance: Entrance<'g>,
         input: &mut Input,
         output: &mut Vec<u8>,
-    ) -> io::Result<Result<Pass<'g>, Fault>> {
+    ) -> io::Result<Result<Pass<'g>, HttpError>> {
         let later = match entrance {
             Entrance::In(pass) => return Ok(Ok(pass)),
             Entrance::Shed(fault) => return Ok(Err(fault)),
@@ -202,8 +203,8 @@ impl Connection {
     }
 
     /// Sends what there is of an answer that goes no further, so that it looks cut off.
-    async fn break_off(&mut self, output: &[u8], version: Version, fault: Fault) -> io::Error {
-        if fault == Fault::ClientStalled {
+    async fn break_off(&mut self, output: &[u8], version: Version, fault: HttpError) -> io::Error {
+        if fault == HttpError::ClientStalled {
             self.socket.reset_when_closed();
             return io::ErrorKind::ConnectionAborted.into();
         }
@@ -217,11 +218,11 @@ impl Connection {
 
     /// Leaves a client to which nothing more is said. One that has had its time to take an answer gets no more of
     /// it, and nobody keeps what it did not take.
-    pub(super) fn part(&self, fault: Fault) -> io::Result<Option<After>> {
+    pub(super) fn part(&self, fault: HttpError) -> io::Result<Option<After>> {
         match fault {
             // Its body may still be coming, and a reset would take earlier answers away.
-            Fault::HungUp => return Ok(Some(After::Linger)),
-            Fault::ClientStalled => self.socket.reset_when_closed(),
+            HttpError::HungUp => return Ok(Some(After::Linger)),
+            HttpError::ClientStalled => self.socket.reset_when_closed(),
             _ => {}
         }
         Err(io::ErrorKind::ConnectionAborted.into())
@@ -229,7 +230,7 @@ impl Connection {
 }
 
 /// Waits until a request is let in. One whose client has closed its sending side is the first to be refused.
-async fn let_in<'g>(entrance: Entrance<'g>, upload: &mut Upload<'_, '_>) -> Result<Pass<'g>, Fault> {
+async fn let_in<'g>(entrance: Entrance<'g>, upload: &mut Upload<'_, '_>) -> Result<Pass<'g>, HttpError> {
     match entrance {
         Entrance::In(pass) => Ok(pass),
         Entrance::Later(later) => later.over(async |left| upload.gone_or(|| left.half_closed()).await).await,
@@ -241,13 +242,13 @@ async fn let_in<'g>(entrance: Entrance<'g>, upload: &mut Upload<'_, '_>) -> Resu
 async fn fail<'a>(
     trip: &mut Trip<'a>,
     site: usize,
-    fault: Fault,
+    fault: HttpError,
     view: &View,
     upload: &Upload<'_, '_>,
-    answer: &mut Answer,
+    answer: &mut Response,
 ) -> Option<Callee> {
     let Some(routes) = trip.snapshot.sites.get(site) else {
-        rescue::rescue(fault, answer);
+        error_response::fill(fault, answer);
         return None;
     };
     if fault.is_shed() {
@@ -293,8 +294,8 @@ async fn ask(
     core: &Rc<Core>,
     upload: &mut Upload<'_, '_>,
     download: &mut Download<'_, '_>,
-    answer: &mut Answer,
-) -> Result<Ended, Fault> {
+    answer: &mut Response,
+) -> Result<Ended, HttpError> {
     let snapshot = &view.snapshot;
     match callee {
         Callee::App(number) => match snapshot.apps.get(number as usize) {
@@ -305,7 +306,7 @@ async fn ask(
                 }
                 ended
             }
-            None => Err(Fault::AppFailing { retry_after: 1 }),
+            None => Err(HttpError::AppFailing { retry_after: 1 }),
         },
         Callee::Proxy(number) => match snapshot.proxies.get(number as usize) {
             Some(proxy) => {
@@ -315,7 +316,7 @@ async fn ask(
                 }
                 ended
             }
-            None => Err(Fault::UpstreamNone),
+            None => Err(HttpError::UpstreamNone),
         },
     }
 }

@@ -19,6 +19,9 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use onehop_http1::{Refusal, RequestHead, ServerCodec};
+use onehop_message::error::HttpError;
+use onehop_message::origin::Origin;
+use onehop_message::response::Response;
 use tokio::io::AsyncWriteExt;
 
 use super::deadline::{Deadline, Waiting};
@@ -30,10 +33,7 @@ use crate::limits::{
     PIPELINE_BATCH_MAX, WRITE_GATHER_BYTES_MAX,
 };
 use crate::request::admit::{Entrance, Pass};
-use crate::request::answer::Answer;
 use crate::request::core::{Admission, Core, View};
-use crate::request::origin::Origin;
-use crate::request::rescue::Fault;
 use crate::request::{NeedsDisk, Outcome, Served, serve_request};
 
 /// Serves a connection to its end.
@@ -111,7 +111,7 @@ struct Busy<'d> {
     input: &'d mut Input,
     output: &'d mut Vec<u8>,
     head: &'d RequestHead,
-    answer: &'d mut Answer,
+    answer: &'d mut Response,
 }
 
 /// What came of waiting for more input.
@@ -160,7 +160,7 @@ impl Connection {
                 match self.codec.read_head(desk.input.unread(), &mut desk.head) {
                     Ok(None) => break,
                     Ok(Some(consumed)) => desk.input.consume(consumed),
-                    Err(refusal) => return self.refuse(desk, Fault::Malformed(refusal)).await,
+                    Err(refusal) => return self.refuse(desk, HttpError::Malformed(refusal)).await,
                 }
                 if let Some(after) = self.exchange(desk).await? {
                     write_both(&mut self.socket, &self.deadline, &desk.output, &[]).await?;
@@ -188,8 +188,8 @@ impl Connection {
             }
             match self.read_more(&mut desk.input).await? {
                 More::Bytes => {}
-                More::End => return self.refuse(desk, Fault::Malformed(Refusal::UnexpectedEnd)).await,
-                More::Late => return self.refuse(desk, Fault::HeadTimeout).await,
+                More::End => return self.refuse(desk, HttpError::Malformed(Refusal::UnexpectedEnd)).await,
+                More::Late => return self.refuse(desk, HttpError::HeadTimeout).await,
             }
         }
     }
@@ -257,7 +257,7 @@ impl Connection {
             Err(fault) => {
                 answer.clear();
                 let served = again.shed(&view.snapshot, head, self.origin, fault, answer);
-                if fault == Fault::ClientGone {
+                if fault == HttpError::ClientGone {
                     self.record(head, answer, view, served, 0, started.elapsed(), true);
                     return self.part(fault);
                 }

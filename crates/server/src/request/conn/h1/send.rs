@@ -5,6 +5,9 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use onehop_http1::{AnswerHead, BodyLength, Next, RequestHead};
+use onehop_message::error::HttpError;
+use onehop_message::error_response;
+use onehop_message::response::{Body, Disk, Piece, Response, Stored};
 
 use super::super::desk::Desk;
 use super::super::write::{write_both, write_disk};
@@ -12,9 +15,7 @@ use super::{After, Connection};
 use crate::limits::COPIED_BODY_BYTES_MAX;
 use crate::observe::access_log::Exchange;
 use crate::request::Served;
-use crate::request::answer::{Answer, Body, Disk, Piece, Stored};
 use crate::request::core::View;
-use crate::request::rescue::{self, Fault};
 use crate::request::trip::Handler;
 
 impl Connection {
@@ -23,7 +24,7 @@ impl Connection {
         &mut self,
         output: &mut Vec<u8>,
         head: &RequestHead,
-        answer: &mut Answer,
+        answer: &mut Response,
         view: &Rc<View>,
         served: Served,
         started: Instant,
@@ -55,7 +56,7 @@ impl Connection {
     pub(super) fn record(
         &self,
         head: &RequestHead,
-        answer: &Answer,
+        answer: &Response,
         view: &View,
         served: Served,
         sent: u64,
@@ -69,7 +70,7 @@ impl Connection {
             self.core.counters.refused(fault);
         }
         let logs = site.map_or_else(|| view.snapshot.logs_at(self.origin.listener), |site| &*site.logs);
-        let is_shed = served.fault.is_some_and(Fault::is_shed);
+        let is_shed = served.fault.is_some_and(HttpError::is_shed);
         if !logs.is_empty() && (!is_shed || self.core.shed_lines.takes()) {
             let (head, origin) = (Some(head), &self.origin);
             let upstream = served.upstream.as_ref().map(|member| &*member.name);
@@ -120,9 +121,9 @@ impl Connection {
     }
 
     /// Answers what is no request, and ends the connection: where the next one would begin is unknown.
-    pub(super) async fn refuse(&mut self, desk: &mut Desk, fault: Fault) -> io::Result<After> {
+    pub(super) async fn refuse(&mut self, desk: &mut Desk, fault: HttpError) -> io::Result<After> {
         desk.answer.clear();
-        rescue::rescue(fault, &mut desk.answer);
+        error_response::fill(fault, &mut desk.answer);
         self.codec.close_after_answer();
         let body = std::mem::take(&mut desk.answer.body);
         let (codec, output, answer) = (&mut self.codec, &mut desk.output, &desk.answer);
@@ -143,7 +144,7 @@ impl Connection {
         Ok(After::Linger)
     }
 
-    fn record_refusal(&self, desk: &Desk, fault: Fault, sent: u64) {
+    fn record_refusal(&self, desk: &Desk, fault: HttpError, sent: u64) {
         let took = Duration::ZERO;
         self.core.counters.refused(fault);
         self.core.other.answered(Handler::None, desk.answer.status, sent, took);

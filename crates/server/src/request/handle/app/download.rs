@@ -7,6 +7,9 @@ use std::task::Poll;
 
 use onehop_http1::BodyLength;
 use onehop_http1::Method;
+use onehop_message::error::HttpError;
+use onehop_message::forwarding::{self, Kind};
+use onehop_message::response::Response;
 use onehop_wire::limits::FREE_BODY_BYTES;
 use onehop_wire::{self as wire, Payload, ResetCode};
 use tokio::sync::Notify;
@@ -15,12 +18,9 @@ use super::head;
 use super::pool::Seat;
 use super::stream::{Stream, next_frame};
 use super::{Call, Place, whole};
-use crate::request::answer::Answer;
 use crate::request::conn::exchange::{Download, Sent, gone};
 use crate::request::conn::slow_client::Kept;
 use crate::request::handle::Ended;
-use crate::request::hop::fields::{self, Kind};
-use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
 
 /// What came of an answer.
@@ -37,7 +37,7 @@ struct Receiving<'a, 't, 'h, 'l, 'c> {
     trip: &'a mut Trip<'t>,
     stream: &'a Stream,
     download: &'a mut Download<'l, 'c>,
-    answer: &'h mut Answer,
+    answer: &'h mut Response,
     continued: &'a Notify,
     /// Given back early by answers that may go on for ever.
     place: Option<Place<'a>>,
@@ -70,10 +70,10 @@ pub(super) async fn receive(
     trip: &mut Trip<'_>,
     stream: &Stream,
     download: &mut Download<'_, '_>,
-    answer: &mut Answer,
+    answer: &mut Response,
     continued: &Notify,
     place: Place<'_>,
-) -> Result<Received, Fault> {
+) -> Result<Received, HttpError> {
     download.expect_handler_within(call.pool.app.timeout);
     let seat = place.worker.seat;
     let mut receiving = Receiving {
@@ -115,10 +115,10 @@ pub(super) async fn receive(
 }
 
 impl Receiving<'_, '_, '_, '_, '_> {
-    async fn wait(&mut self, frames: &mut Vec<u8>) -> Result<Came, Fault> {
+    async fn wait(&mut self, frames: &mut Vec<u8>) -> Result<Came, HttpError> {
         poll_fn(|context| {
             if let Poll::Ready(ready) = self.stream.poll_frames(frames, context) {
-                return Poll::Ready(ready.map(|()| Came::Frames).map_err(|_| Fault::WorkerDied));
+                return Poll::Ready(ready.map(|()| Came::Frames).map_err(|_| HttpError::WorkerDied));
             }
             if let Some(farewell) = &mut self.farewell
                 && farewell.as_mut().poll(context).is_ready()
@@ -126,7 +126,7 @@ impl Receiving<'_, '_, '_, '_, '_> {
                 return Poll::Ready(Ok(Came::Farewell));
             }
             if self.download.state() == Sent::Nothing && self.download.poll_late(context) {
-                return Poll::Ready(Err(Fault::WorkerTimeout));
+                return Poll::Ready(Err(HttpError::WorkerTimeout));
             }
             Poll::Pending
         })
@@ -134,14 +134,14 @@ impl Receiving<'_, '_, '_, '_, '_> {
     }
 
     /// One frame; `Some` where it was the last one of interest.
-    async fn take(&mut self, frame: wire::Frame<'_>) -> Result<Option<Received>, Fault> {
+    async fn take(&mut self, frame: wire::Frame<'_>) -> Result<Option<Received>, HttpError> {
         self.holds_last = false;
         match frame.payload {
             Payload::Response(response) => self.take_head(response, frame.end).await,
             Payload::Data(data) => self.take_data(data, frame.end).await,
-            Payload::Trailers(_) if self.owes() => Err(Fault::WorkerBroken),
+            Payload::Trailers(_) if self.owes() => Err(HttpError::WorkerBroken),
             Payload::Trailers(block) => {
-                let lines = head::plain_lines(block).map_err(|_| Fault::WorkerBroken)?;
+                let lines = head::plain_lines(block).map_err(|_| HttpError::WorkerBroken)?;
                 self.download.whole(lines.lines())?;
                 Ok(Some(self.over()))
             }
@@ -151,7 +151,7 @@ impl Receiving<'_, '_, '_, '_, '_> {
                 Ok(None)
             }
             Payload::Informational(informational) => {
-                let lines = head::plain_lines(informational.head).map_err(|_| Fault::WorkerBroken)?;
+                let lines = head::plain_lines(informational.head).map_err(|_| HttpError::WorkerBroken)?;
                 let sent = self.download.informational(informational.status, lines.lines()).await;
                 sent.map_err(gone)?;
                 Ok(None)
@@ -159,7 +159,7 @@ impl Receiving<'_, '_, '_, '_, '_> {
             Payload::File(file) => {
                 self.answer.clear();
                 head::read_answer(file.head, &mut self.answer.fields, Kind::Plain)
-                    .map_err(|_| Fault::WorkerBroken)?;
+                    .map_err(|_| HttpError::WorkerBroken)?;
                 let wanted = super::file::Wanted {
                     status: file.status,
                     offset: file.offset,
@@ -179,11 +179,11 @@ impl Receiving<'_, '_, '_, '_, '_> {
                 self.stream.file_sent(sent);
                 Ok(None)
             }
-            Payload::Reset(ResetCode::Refused) => Err(Fault::WorkerRefused),
-            Payload::Reset(ResetCode::HangUp) => Err(Fault::HungUp),
-            Payload::Reset(_) => Err(Fault::HandlerFailed),
+            Payload::Reset(ResetCode::Refused) => Err(HttpError::WorkerRefused),
+            Payload::Reset(ResetCode::HangUp) => Err(HttpError::HungUp),
+            Payload::Reset(_) => Err(HttpError::HandlerFailed),
             // The lane lets nothing else through.
-            _ => Err(Fault::WorkerBroken),
+            _ => Err(HttpError::WorkerBroken),
         }
     }
 
@@ -191,7 +191,7 @@ impl Receiving<'_, '_, '_, '_, '_> {
         &mut self,
         response: wire::Response<'_>,
         end: bool,
-    ) -> Result<Option<Received>, Fault> {
+    ) -> Result<Option<Received>, HttpError> {
         let answer = &mut *self.answer;
         answer.clear();
         answer.status = response.status;
@@ -201,8 +201,8 @@ impl Receiving<'_, '_, '_, '_, '_> {
             None if !end => Kind::Chunked,
             _ => Kind::Plain,
         };
-        let field_length =
-            head::read_answer(response.head, &mut answer.fields, kind).map_err(|_| Fault::WorkerBroken)?;
+        let field_length = head::read_answer(response.head, &mut answer.fields, kind)
+            .map_err(|_| HttpError::WorkerBroken)?;
         if is_upgrade {
             return self.upgrade().await;
         }
@@ -211,7 +211,7 @@ impl Receiving<'_, '_, '_, '_, '_> {
         self.is_bodiless = is_withheld || response.status == 204;
         let length = response.length.or(field_length.filter(|_| is_withheld));
         if end && response.body.is_empty() && !self.is_bodiless && length.is_some_and(|length| length > 0) {
-            return Err(Fault::WorkerBroken);
+            return Err(HttpError::WorkerBroken);
         }
         if end {
             // What is short is not counted.
@@ -237,7 +237,7 @@ impl Receiving<'_, '_, '_, '_, '_> {
         }
         let kept =
             self.place.as_ref().map(|place| Kept::Worker(Arc::clone(place.pool), Arc::clone(&place.worker)));
-        self.download.keeps(kept, self.call.trust.client(self.trip));
+        self.download.keeps(kept, self.call.trust.client(self.trip.head, &self.trip.origin));
         self.owed = length;
         // Whoever waits to be asked for its body has its final answer: what it sends now is sent on.
         self.continued.notify_one();
@@ -246,27 +246,27 @@ impl Receiving<'_, '_, '_, '_, '_> {
         Ok(None)
     }
 
-    async fn take_data(&mut self, data: &[u8], end: bool) -> Result<Option<Received>, Fault> {
+    async fn take_data(&mut self, data: &[u8], end: bool) -> Result<Option<Received>, HttpError> {
         self.pass_on(data).await?;
         if !end {
             return Ok(None);
         }
         if self.owes() {
-            return Err(Fault::WorkerBroken);
+            return Err(HttpError::WorkerBroken);
         }
         self.download.whole(&[])?;
         Ok(Some(self.over()))
     }
 
     /// Sends bytes of the body and lets the worker send as many more.
-    async fn pass_on(&mut self, data: &[u8]) -> Result<(), Fault> {
+    async fn pass_on(&mut self, data: &[u8]) -> Result<(), HttpError> {
         if !self.is_bodiless && !data.is_empty() {
             if std::mem::take(&mut self.is_first) {
                 self.call.learn(self.seat, data);
             }
             if let Some(owed) = &mut self.owed {
                 // More than was promised would be read as the next answer.
-                *owed = owed.checked_sub(data.len() as u64).ok_or(Fault::WorkerBroken)?;
+                *owed = owed.checked_sub(data.len() as u64).ok_or(HttpError::WorkerBroken)?;
             }
             self.download.data(data).await.map_err(gone)?;
         }
@@ -276,9 +276,9 @@ impl Receiving<'_, '_, '_, '_, '_> {
 
     /// Sends bytes of a file as those of the body. Fewer than were asked for where the file does not have them,
     /// none where it is not found: the worker, which has it open, sends the rest itself.
-    async fn pass_on_file(&mut self, part: &wire::FilePart<'_>) -> Result<u64, Fault> {
+    async fn pass_on_file(&mut self, part: &wire::FilePart<'_>) -> Result<u64, HttpError> {
         if self.owed.is_some_and(|owed| owed < part.length) {
-            return Err(Fault::WorkerBroken);
+            return Err(HttpError::WorkerBroken);
         }
         if self.is_bodiless {
             return Ok(0);
@@ -293,10 +293,10 @@ impl Receiving<'_, '_, '_, '_, '_> {
         Ok(sent)
     }
 
-    async fn upgrade(&mut self) -> Result<Option<Received>, Fault> {
+    async fn upgrade(&mut self) -> Result<Option<Received>, HttpError> {
         // RFC 9110 section 15.2.2: only what was asked for.
-        if !fields::asks_for_upgrade(self.trip.head) || self.answer.fields.get("upgrade").is_none() {
-            return Err(Fault::WorkerBroken);
+        if !forwarding::asks_for_upgrade(self.trip.head) || self.answer.fields.get("upgrade").is_none() {
+            return Err(HttpError::WorkerBroken);
         }
         self.trip.finish(self.answer);
         self.place = None;

@@ -4,8 +4,7 @@
 //! answers people look at.
 
 use onehop_http1::{Known, Method, RequestHead};
-
-use crate::request::answer::{Answer, Body};
+use onehop_message::response::{Body, Response};
 
 /// Whether a person would see the answer.
 pub(super) fn is_navigation(head: &RequestHead) -> bool {
@@ -14,7 +13,7 @@ pub(super) fn is_navigation(head: &RequestHead) -> bool {
 }
 
 /// Fills an answer with the page.
-pub(super) fn fill(app: &str, failure: &str, answer: &mut Answer) {
+pub(super) fn fill(app: &str, failure: &str, answer: &mut Response) {
     answer.clear();
     answer.status = 500;
     answer.fields.add("Content-Type", b"text/html; charset=utf-8");

@@ -10,13 +10,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use onehop_http1::Method;
+use onehop_message::error::HttpError;
+use onehop_message::response::{Body, Response};
 use onehop_wire::FilePart;
 
 use super::pool::Pool;
 use crate::limits::DISK_READ_BYTES;
-use crate::request::answer::{Answer, Body};
 use crate::request::handle::files::{self, OnDisk, content_type::content_type, path};
-use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
 
 /// What an application wants sent.
@@ -33,7 +33,7 @@ pub(super) struct Wanted {
 impl Wanted {
     /// A file that a field of the answer names, where the configuration has a folder for such files; the
     /// field is taken away.
-    pub(super) fn by_field(answer: &mut Answer, pool: &Pool) -> Option<Self> {
+    pub(super) fn by_field(answer: &mut Response, pool: &Pool) -> Option<Self> {
         let root = pool.app.files.as_deref()?;
         let name =
             ["x-sendfile", "x-accel-redirect"].into_iter().find(|name| answer.fields.get(name).is_some())?;
@@ -67,10 +67,10 @@ pub(super) async fn open(
     trip: &Trip<'_>,
     pool: &Arc<Pool>,
     wanted: Wanted,
-    answer: &mut Answer,
-) -> Result<(), Fault> {
-    let root = pool.app.files.clone().ok_or(Fault::FilesNotConfigured)?;
-    let name = path::parse_decoded(&wanted.path).map_err(|_| Fault::NotFound)?.bytes.into_owned();
+    answer: &mut Response,
+) -> Result<(), HttpError> {
+    let root = pool.app.files.clone().ok_or(HttpError::FilesNotConfigured)?;
+    let name = path::parse_decoded(&wanted.path).map_err(|_| HttpError::NotFound)?.bytes.into_owned();
     let has_conditions = wanted.status == 200 && matches!(trip.head.method(), Method::Get | Method::Head);
     let on_disk = OnDisk {
         root,
@@ -85,11 +85,11 @@ pub(super) async fn open(
     };
     let head = trip.head.clone();
     let made = tokio::task::spawn_blocking(move || {
-        let mut made = Answer::default();
+        let mut made = Response::default();
         made.clear();
         files::finish_named_file(on_disk, &head, &mut made).map(|()| made)
     });
-    let mut made = made.await.map_err(|_| Fault::FileUnreadable)??;
+    let mut made = made.await.map_err(|_| HttpError::FileUnreadable)??;
     if let Body::Disk(disk) = &mut made.body
         && !has_conditions
     {

@@ -6,11 +6,11 @@
 use std::borrow::Cow;
 
 use onehop_http1::{BodyLength, Method, Version};
+use onehop_message::forwarding::{self, Kind, asks_for_upgrade};
+use onehop_message::response::Fields;
+use onehop_message::trusted_proxies::Trust;
 use onehop_wire::{self as wire, Broken, Facts, FieldName, HeadBlock, HeadWriter, RequestParts};
 
-use crate::request::answer::Fields;
-use crate::request::hop::fields::{self, Kind, asks_for_upgrade};
-use crate::request::hop::trust::Trust;
 use crate::request::trip::Trip;
 
 /// What is told of a request beside its head block.
@@ -29,7 +29,7 @@ pub(super) fn parts(trip: &Trip<'_>, body: BodyLength, expects_continue: bool, i
     RequestParts {
         method_code: method_code(trip.head.method()),
         facts,
-        client: trip.origin.peer.map(fields::canonical),
+        client: trip.origin.peer.map(forwarding::canonical),
         id,
         length: match body {
             BodyLength::None => Some(0),
@@ -56,7 +56,7 @@ pub(super) fn write_request(trip: &Trip<'_>, trust: Trust<'_>, writer: &mut Head
     let method = if method_code(trip.head.method()) == 0 { trip.head.method_bytes() } else { b"" };
     writer.method(method);
     let upgrade = asks_for_upgrade(trip.head);
-    for (name, value) in fields::passed_on(trip.head, upgrade, trust.keeps_fields()) {
+    for (name, value) in forwarding::passed_on(trip.head, upgrade, trust.keeps_fields()) {
         writer.field(name, value);
     }
 }
@@ -69,7 +69,7 @@ pub(super) fn read_answer(head: HeadBlock<'_>, into: &mut Fields, kind: Kind) ->
         let field = field?;
         let name = field.name.as_bytes();
         let is_announced = kind == Kind::Chunked && name.eq_ignore_ascii_case(b"trailer");
-        if fields::is_dropped(name, kind == Kind::Upgrade) && !is_announced {
+        if forwarding::is_dropped(name, kind == Kind::Upgrade) && !is_announced {
             if name.eq_ignore_ascii_case(b"content-length") {
                 length = std::str::from_utf8(field.value).ok().and_then(|text| text.parse().ok());
             }
@@ -95,7 +95,7 @@ pub(super) fn plain_lines(head: HeadBlock<'_>) -> Result<Fields, Broken> {
 
 /// Writes a request's trailer lines that are passed on as a head block.
 pub(super) fn write_trailers(lines: &[u8], writer: &mut HeadWriter<'_>) {
-    fields::passed_on_trailers(lines, |line| {
+    forwarding::passed_on_trailers(lines, |line| {
         if let Some(colon) = line.iter().position(|byte| *byte == b':') {
             let (name, value) = line.split_at(colon);
             writer.field(name, value.get(1..).unwrap_or_default().trim_ascii());

@@ -26,16 +26,16 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use onehop_http1::{BodyLength, Method};
+use onehop_message::error::HttpError;
+use onehop_message::response::{Body, Response};
+use onehop_message::trusted_proxies::Trust;
 use onehop_wire::limits::{FREE_BODY_BYTES, INLINE_BODY_BYTES_MAX};
 use onehop_wire::{self as wire, ResetCode};
 
 use super::super::conn::exchange::{Download, Sent, Upload};
 use crate::limits::{APP_ATTEMPTS_MAX, APP_RETRY_AFTER_SECONDS};
-use crate::request::answer::{Answer, Body};
 use crate::request::core::Core;
 use crate::request::handle::Ended;
-use crate::request::hop::trust::Trust;
-use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
 use lane::Lane;
 use pool::{Choice, Pool, Seat, Transport, Wish, Worker, WorkerId};
@@ -86,8 +86,8 @@ pub(crate) async fn call(
     core: &Rc<Core>,
     upload: &mut Upload<'_, '_>,
     download: &mut Download<'_, '_>,
-    answer: &mut Answer,
-) -> Result<Ended, Fault> {
+    answer: &mut Response,
+) -> Result<Ended, HttpError> {
     if let Some(failure) = &**pool.failure()
         && failure_page::is_navigation(trip.head)
     {
@@ -121,14 +121,14 @@ pub(crate) async fn call(
                     call.refused_by.set(Some(id));
                     continue;
                 }
-                Err(program::Failed::Unreachable) => return Err(Fault::WorkerDied),
-                Err(program::Failed::Fault(fault))
+                Err(program::Failed::Unreachable) => return Err(HttpError::WorkerDied),
+                Err(program::Failed::HttpError(fault))
                     if attempts < APP_ATTEMPTS_MAX && call.may_go_elsewhere(trip, fault, download) =>
                 {
                     answer.clear();
                     continue;
                 }
-                Err(program::Failed::Fault(fault)) => return Err(fault),
+                Err(program::Failed::HttpError(fault)) => return Err(fault),
             }
         }
         let Some(lane) = core.lanes.find(place.worker.id) else {
@@ -150,13 +150,13 @@ pub(crate) async fn call(
 
 impl Call<'_> {
     /// Whether a request may be given to another worker.
-    fn may_go_elsewhere(&self, trip: &Trip<'_>, fault: Fault, download: &Download<'_, '_>) -> bool {
+    fn may_go_elsewhere(&self, trip: &Trip<'_>, fault: HttpError, download: &Download<'_, '_>) -> bool {
         let nothing_is_lost = self.is_complete && download.state() == Sent::Nothing;
         let is_safe = matches!(trip.head.method(), Method::Get | Method::Head) && self.opening.is_empty();
         nothing_is_lost
             && match fault {
-                Fault::WorkerRefused => true,
-                Fault::WorkerDied => self.pool.app.retry && is_safe,
+                HttpError::WorkerRefused => true,
+                HttpError::WorkerDied => self.pool.app.retry && is_safe,
                 _ => false,
             }
     }
@@ -164,7 +164,7 @@ impl Call<'_> {
     /// The cookie that leads back to this worker, where the request has none.
     fn cookie(&self, trip: &Trip<'_>, place: &Place<'_>) -> Option<Vec<u8>> {
         let sticky = self.pool.sticky.as_ref().filter(|_| self.said.asks_answer)?;
-        sticky.set_cookie(place.worker.seat, self.trust.is_encrypted(trip))
+        sticky.set_cookie(place.worker.seat, self.trust.is_encrypted(trip.head, &trip.origin))
     }
 
     /// Looks at the beginning of an answer's body for what later requests will come with.
@@ -179,13 +179,15 @@ impl Call<'_> {
         &self,
         upload: &mut Upload<'_, '_>,
         download: &Download<'_, '_>,
-    ) -> Result<Place<'_>, Fault> {
+    ) -> Result<Place<'_>, HttpError> {
         // Requests that know where they go take nobody's turn: those that begin something must spread.
         let turn = if self.said.wish == Wish::Any { self.core.next_turn() } else { 0 };
         let (waiting, ticket) = match self.pool.choose(turn, self.refused_by.get(), self.said.wish) {
             Choice::Now(worker) => return Ok(Place::new(self.pool, worker)),
-            Choice::QueueFull => return Err(Fault::AppQueueFull { retry_after: APP_RETRY_AFTER_SECONDS }),
-            Choice::Failing(retry_after) => return Err(Fault::AppFailing { retry_after }),
+            Choice::QueueFull => {
+                return Err(HttpError::AppQueueFull { retry_after: APP_RETRY_AFTER_SECONDS });
+            }
+            Choice::Failing(retry_after) => return Err(HttpError::AppFailing { retry_after }),
             Choice::Later(waiting, ticket) => (waiting, ticket),
         };
         download.expect_handler_within(self.pool.app.queue_wait);
@@ -196,13 +198,13 @@ impl Call<'_> {
             grant = waiting => {
                 let worker = grant.ok().and_then(pool::Grant::into_worker);
                 worker.map(|worker| Place::new(self.pool, worker)).ok_or_else(|| match self.pool.failing() {
-                    Some(retry_after) => Fault::AppFailing { retry_after },
+                    Some(retry_after) => HttpError::AppFailing { retry_after },
                     // It had to make room.
-                    None => Fault::AppQueueFull { retry_after: APP_RETRY_AFTER_SECONDS },
+                    None => HttpError::AppQueueFull { retry_after: APP_RETRY_AFTER_SECONDS },
                 })
             }
-            () = upload.gone_or(|| self.pool.half_closed(ticket)) => Err(Fault::ClientGone),
-            () = late => Err(Fault::AppQueueTimeout { retry_after: APP_RETRY_AFTER_SECONDS }),
+            () = upload.gone_or(|| self.pool.half_closed(ticket)) => Err(HttpError::ClientGone),
+            () = late => Err(HttpError::AppQueueTimeout { retry_after: APP_RETRY_AFTER_SECONDS }),
         }
     }
 
@@ -214,10 +216,10 @@ impl Call<'_> {
         lane: &Rc<Lane>,
         upload: &mut Upload<'_, '_>,
         download: &mut Download<'_, '_>,
-        answer: &mut Answer,
-    ) -> Result<Ended, Fault> {
+        answer: &mut Response,
+    ) -> Result<Ended, HttpError> {
         let Some(stream) = lane.open() else {
-            return Err(Fault::AppQueueFull { retry_after: APP_RETRY_AFTER_SECONDS });
+            return Err(HttpError::AppQueueFull { retry_after: APP_RETRY_AFTER_SECONDS });
         };
         let sent = self.open(trip, &stream, upload)?;
         let rest = upload::Rest {
@@ -244,11 +246,11 @@ impl Call<'_> {
             }
             Err(fault) => {
                 stream.reason.set(match fault {
-                    Fault::WorkerTimeout => ResetCode::Timeout,
-                    Fault::WorkerBroken => ResetCode::Broken,
+                    HttpError::WorkerTimeout => ResetCode::Timeout,
+                    HttpError::WorkerBroken => ResetCode::Broken,
                     _ => ResetCode::ClientGone,
                 });
-                if fault == Fault::WorkerRefused {
+                if fault == HttpError::WorkerRefused {
                     // It has few requests because it refuses them: nobody else should be sent there.
                     self.refused_by.set(Some(lane.worker.id));
                     self.pool.withdraw(lane.worker.id);
@@ -260,7 +262,7 @@ impl Call<'_> {
     }
 
     /// Sends the request's head, and of the body that is there what credit allows: so many bytes.
-    fn open(&self, trip: &Trip<'_>, stream: &Stream, upload: &Upload<'_, '_>) -> Result<usize, Fault> {
+    fn open(&self, trip: &Trip<'_>, stream: &Stream, upload: &Upload<'_, '_>) -> Result<usize, HttpError> {
         let parts =
             head::parts(trip, upload.length(), upload.expects_continue(), self.core.next_request_id());
         let length = self.opening.len();
@@ -279,7 +281,7 @@ impl Call<'_> {
                 Err(broken)
             })
         });
-        written.map_err(|_| Fault::Malformed(onehop_http1::Refusal::HeadTooLarge)).map(|()| room)
+        written.map_err(|_| HttpError::Malformed(onehop_http1::Refusal::HeadTooLarge)).map(|()| room)
     }
 }
 
@@ -290,7 +292,7 @@ impl Drop for Place<'_> {
 }
 
 /// An answer whose body is there as a whole.
-fn whole(answer: &mut Answer, body: &[u8], length: Option<u64>, is_withheld: bool) {
+fn whole(answer: &mut Response, body: &[u8], length: Option<u64>, is_withheld: bool) {
     answer.body = match (body.is_empty(), is_withheld) {
         (_, true) => Body::Withheld(length.or(Some(body.len() as u64).filter(|length| *length > 0))),
         (true, false) => Body::Empty,

@@ -12,10 +12,10 @@ use std::time::Instant;
 
 use onehop_config::checked::Sticky;
 use onehop_http1::Known;
+use onehop_message::trusted_proxies::Trust;
 
 use super::pool::{Seat, Wish};
 use crate::limits::{STICKY_ANSWER_BYTES_MAX, STICKY_VALUE_BYTES_MAX, WORKERS_MAX};
-use crate::request::hop::trust::Trust;
 use crate::request::trip::Trip;
 use values::Values;
 
@@ -92,7 +92,8 @@ impl Stickiness {
                 None => Said { wish: Wish::Any, asks_answer: true },
             },
             Self::ClientAddress => {
-                let wish = trust.client(trip).map(|client| Wish::Hash(hash(&network(client))));
+                let wish =
+                    trust.client(trip.head, &trip.origin).map(|client| Wish::Hash(hash(&network(client))));
                 Said { wish: wish.unwrap_or(Wish::Any), asks_answer: false }
             }
         }

@@ -1,5 +1,6 @@
 //! The request's body on its way to the worker, as fast as the worker takes it.
 
+use onehop_message::error::HttpError;
 use onehop_wire as wire;
 use tokio::sync::Notify;
 
@@ -7,7 +8,6 @@ use super::head;
 use super::stream::Stream;
 use crate::limits::UPLOAD_PIECE_BYTES_MAX;
 use crate::request::conn::exchange::Upload;
-use crate::request::rescue::Fault;
 
 /// What is still to be sent of a request when its head is out.
 pub(super) struct Rest<'a> {
@@ -26,14 +26,14 @@ pub(super) async fn send(
     stream: &Stream,
     rest: Rest<'_>,
     continued: &Notify,
-) -> Fault {
+) -> HttpError {
     if !rest.is_sent
         && let Err(fault) = send_rest(upload, stream, rest, continued).await
     {
         return fault;
     }
     upload.gone().await;
-    Fault::ClientGone
+    HttpError::ClientGone
 }
 
 async fn send_rest(
@@ -41,7 +41,7 @@ async fn send_rest(
     stream: &Stream,
     rest: Rest<'_>,
     continued: &Notify,
-) -> Result<(), Fault> {
+) -> Result<(), HttpError> {
     if upload.expects_continue() {
         tokio::select! {
             biased;
@@ -51,7 +51,7 @@ async fn send_rest(
                 // It did not wait (RFC 9110 section 10.1.1); the worker still has to ask.
                 tokio::select! {
                     () = continued.notified() => {}
-                    () = upload.gone() => return Err(Fault::ClientGone),
+                    () = upload.gone() => return Err(HttpError::ClientGone),
                 }
             }
         }
@@ -72,7 +72,7 @@ async fn send_rest(
 }
 
 /// Sends the last bytes of a body, and its trailers.
-async fn pass_on_last(upload: &mut Upload<'_, '_>, stream: &Stream, bytes: &[u8]) -> Result<(), Fault> {
+async fn pass_on_last(upload: &mut Upload<'_, '_>, stream: &Stream, bytes: &[u8]) -> Result<(), HttpError> {
     if !upload.has_trailers() {
         return pass_on(upload, stream, bytes, true).await;
     }
@@ -87,10 +87,15 @@ async fn pass_on_last(upload: &mut Upload<'_, '_>, stream: &Stream, bytes: &[u8]
 }
 
 /// Sends bytes as the worker takes them, and notices meanwhile that the client leaves.
-async fn pass_on(upload: &mut Upload<'_, '_>, stream: &Stream, bytes: &[u8], end: bool) -> Result<(), Fault> {
+async fn pass_on(
+    upload: &mut Upload<'_, '_>,
+    stream: &Stream,
+    bytes: &[u8],
+    end: bool,
+) -> Result<(), HttpError> {
     tokio::select! {
         biased;
-        sent = stream.send_all(bytes, end) => sent.map_err(|_| Fault::WorkerDied),
-        () = upload.gone() => Err(Fault::ClientGone),
+        sent = stream.send_all(bytes, end) => sent.map_err(|_| HttpError::WorkerDied),
+        () = upload.gone() => Err(HttpError::ClientGone),
     }
 }

@@ -9,13 +9,13 @@ use std::os::unix::fs::MetadataExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use onehop_http1::{Known, RequestHead};
+use onehop_message::response::{Body, Response};
 use serde::Serialize;
 
 use super::accept_encoding::split_quality;
 use super::calendar::Moment;
 use super::path::percent_encode;
 use crate::limits::BROWSE_ENTRIES_MAX;
-use crate::request::answer::{Answer, Body};
 
 mod page;
 
@@ -155,7 +155,7 @@ pub(super) fn answer(
     head: &RequestHead,
     path: &[u8],
     query: Option<&[u8]>,
-    answer: &mut Answer,
+    answer: &mut Response,
 ) {
     let sorting = Sorting::from_query(query);
     sorting.sort(&mut listing.entries);

@@ -13,6 +13,8 @@ use std::time::UNIX_EPOCH;
 
 use onehop_config::checked::FileServer;
 use onehop_http1::RequestHead;
+use onehop_message::error::{HttpError, is_exhaustion};
+use onehop_message::response::{Disk, Response};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
@@ -28,17 +30,15 @@ use super::path;
 use super::redirect;
 use super::serve::{self, Representation, accepted_sidecars};
 use super::{OnDisk, OwnedFileRequest, Served};
-use crate::request::answer::{Answer, Disk};
-use crate::request::rescue::{Fault, is_exhaustion};
 
 /// Answers a request below a root that is not in memory. Blocks.
 pub fn from_disk(
     settings: &FileServer,
     root: &Path,
     request: OwnedFileRequest,
-    answer: &mut Answer,
-) -> Result<Served, Fault> {
-    let parsed = path::parse(&request.path).map_err(|_| Fault::BadPath)?;
+    answer: &mut Response,
+) -> Result<Served, HttpError> {
+    let parsed = path::parse(&request.path).map_err(|_| HttpError::BadPath)?;
     if parsed.dotfile && !settings.dotfiles {
         return absent(settings);
     }
@@ -46,7 +46,7 @@ pub fn from_disk(
     let hidden = |name: &[u8]| is_hidden(root, name, &settings.hide);
     let (file, metadata) = match open(root, name, settings.follow_outside) {
         Ok(opened) => opened,
-        Err(Fault::NotFound) => return absent(settings),
+        Err(HttpError::NotFound) => return absent(settings),
         Err(fault) => return Err(fault),
     };
     if !metadata.is_dir() {
@@ -90,28 +90,32 @@ pub fn from_disk(
 }
 
 /// Completes an answer with a file that the store knows but does not hold. Blocks.
-pub fn finish_on_disk(on_disk: OnDisk, head: &RequestHead, answer: &mut Answer) -> Result<(), Fault> {
+pub fn finish_on_disk(on_disk: OnDisk, head: &RequestHead, answer: &mut Response) -> Result<(), HttpError> {
     let (file, metadata) = open(&on_disk.root, &on_disk.path, on_disk.follow_outside)?;
     if metadata.is_dir() {
-        return Err(Fault::NotFound);
+        return Err(HttpError::NotFound);
     }
     serve::only_get_and_head(head)?;
     send_open(&on_disk, file, &metadata, head, answer)
 }
 
 /// Completes an answer, to whatever method, with a file that the answer's maker named. Blocks.
-pub fn finish_named_file(on_disk: OnDisk, head: &RequestHead, answer: &mut Answer) -> Result<(), Fault> {
+pub fn finish_named_file(
+    on_disk: OnDisk,
+    head: &RequestHead,
+    answer: &mut Response,
+) -> Result<(), HttpError> {
     let (file, metadata) = open(&on_disk.root, &on_disk.path, on_disk.follow_outside)?;
     if metadata.is_dir() {
-        return Err(Fault::NotFound);
+        return Err(HttpError::NotFound);
     }
     send_open(&on_disk, file, &metadata, head, answer)
 }
 
 /// Opens a regular file below a root. Blocks.
-pub fn open_named_file(root: &Path, path: &[u8]) -> Result<(File, Metadata), Fault> {
+pub fn open_named_file(root: &Path, path: &[u8]) -> Result<(File, Metadata), HttpError> {
     let (file, metadata) = open(root, path, false)?;
-    if metadata.is_file() { Ok((file, metadata)) } else { Err(Fault::NotFound) }
+    if metadata.is_file() { Ok((file, metadata)) } else { Err(HttpError::NotFound) }
 }
 
 /// What stands at a path below a root.
@@ -142,8 +146,8 @@ fn send(
     file: File,
     metadata: &Metadata,
     request: &OwnedFileRequest,
-    answer: &mut Answer,
-) -> Result<(), Fault> {
+    answer: &mut Response,
+) -> Result<(), HttpError> {
     if request.error_status.is_none() {
         serve::only_get_and_head(&request.head)?;
     }
@@ -155,8 +159,8 @@ fn send_open(
     file: File,
     metadata: &Metadata,
     head: &RequestHead,
-    answer: &mut Answer,
-) -> Result<(), Fault> {
+    answer: &mut Response,
+) -> Result<(), HttpError> {
     let modified = metadata.modified().unwrap_or(UNIX_EPOCH);
     let sidecar = on_disk.sidecars.iter().find_map(|encoding| {
         let name = [on_disk.path.as_slice(), sidecar_ending(*encoding).as_bytes()].concat();
@@ -199,11 +203,11 @@ fn join(folder: &[u8], name: &[u8]) -> Vec<u8> {
 
 /// Opens a regular file or a folder below a root. Nothing else is opened in earnest: a named pipe would
 /// wait for its writer (hence NONBLOCK), a device is not a file.
-fn open(root: &Path, path: &[u8], follow_outside: bool) -> Result<(File, Metadata), Fault> {
+fn open(root: &Path, path: &[u8], follow_outside: bool) -> Result<(File, Metadata), HttpError> {
     let file = open_below(root, path, follow_outside).map_err(fault)?;
-    let metadata = file.metadata().map_err(|_| Fault::FileUnreadable)?;
+    let metadata = file.metadata().map_err(|_| HttpError::FileUnreadable)?;
     if !metadata.is_file() && !metadata.is_dir() {
-        return Err(Fault::NotFound);
+        return Err(HttpError::NotFound);
     }
     Ok((file, metadata))
 }
@@ -263,25 +267,25 @@ fn open_without_links(root: &Path, resolved: &Path) -> Result<File, Errno> {
 
 /// What a failed open means to the client. A link that leaves the root is absent, so that nothing can
 /// be learned from it.
-fn fault(errno: Errno) -> Fault {
+fn fault(errno: Errno) -> HttpError {
     match errno {
-        Errno::ACCESS | Errno::PERM => Fault::Forbidden,
+        Errno::ACCESS | Errno::PERM => HttpError::Forbidden,
         Errno::NOENT
         | Errno::NOTDIR
         | Errno::NAMETOOLONG
         | Errno::LOOP
         | Errno::XDEV
         | Errno::INVAL
-        | Errno::NXIO => Fault::NotFound,
-        _ if is_exhaustion(errno) => Fault::NoDescriptors,
-        _ => Fault::FileUnreadable,
+        | Errno::NXIO => HttpError::NotFound,
+        _ if is_exhaustion(errno) => HttpError::NoDescriptors,
+        _ => HttpError::FileUnreadable,
     }
 }
 
-fn read_folder(settings: &FileServer, root: &Path, path: &[u8], folder: &File) -> Result<Listing, Fault> {
+fn read_folder(settings: &FileServer, root: &Path, path: &[u8], folder: &File) -> Result<Listing, HttpError> {
     let unreadable = |error: Errno| match error {
-        Errno::ACCESS => Fault::Forbidden,
-        _ => Fault::FileUnreadable,
+        Errno::ACCESS => HttpError::Forbidden,
+        _ => HttpError::FileUnreadable,
     };
     let mut listing = Listing::default();
     for entry in rustix::fs::Dir::read_from(folder).map_err(unreadable)? {

@@ -2,6 +2,8 @@
 //! and canonical slashes as Caddy has them.
 
 use onehop_config::checked::FileServer;
+use onehop_message::error::HttpError;
+use onehop_message::response::Response;
 
 use super::browse::{self, Listing};
 use super::hidden::is_hidden;
@@ -10,16 +12,14 @@ use super::redirect;
 use super::serve::{self, Manner};
 use super::store::{Node, Store};
 use super::{FileRequest, Served};
-use crate::request::answer::Answer;
-use crate::request::rescue::Fault;
 
 /// Answers a request with what stands at its path in the store.
 pub fn file_server(
     settings: &FileServer,
     request: &FileRequest<'_>,
-    answer: &mut Answer,
-) -> Result<Served, Fault> {
-    let path = path::parse(request.path).map_err(|_| Fault::BadPath)?;
+    answer: &mut Response,
+) -> Result<Served, HttpError> {
+    let path = path::parse(request.path).map_err(|_| HttpError::BadPath)?;
     if path.dotfile && !settings.dotfiles {
         return absent(settings);
     }
@@ -59,7 +59,8 @@ pub fn file_server(
                 return Ok(Served::Answered);
             }
             serve::only_get_and_head(request.head)?;
-            let listing = listing(settings, request.store, number, &hidden).ok_or(Fault::FileUnreadable)?;
+            let listing =
+                listing(settings, request.store, number, &hidden).ok_or(HttpError::FileUnreadable)?;
             browse::answer(listing, request.head, name, request.query, answer);
             Ok(Served::Answered)
         }
@@ -78,8 +79,8 @@ pub(super) fn manner(settings: &FileServer, error_status: Option<u16>) -> Manner
 }
 
 /// Nothing is there, or nothing that may be seen.
-pub(super) fn absent(settings: &FileServer) -> Result<Served, Fault> {
-    if settings.pass_through { Ok(Served::PassedOn) } else { Err(Fault::NotFound) }
+pub(super) fn absent(settings: &FileServer) -> Result<Served, HttpError> {
+    if settings.pass_through { Ok(Served::PassedOn) } else { Err(HttpError::NotFound) }
 }
 
 /// Where a file is asked for with a slash at its end: the path without it.

@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use super::glob;
+use onehop_message::glob;
 
 /// Whether a path below a root is hidden. A pattern without a slash hides every file and folder of that
 /// name at any depth below the root; one with a slash is absolute and hides what it matches and all

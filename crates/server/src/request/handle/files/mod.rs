@@ -15,7 +15,6 @@ pub mod content_type;
 mod disk;
 mod file_server;
 pub mod form;
-pub mod glob;
 pub mod hashed_name;
 mod hidden;
 mod multipart;
@@ -54,7 +53,7 @@ pub struct FileRequest<'a> {
     pub original_path: &'a [u8],
     /// What stands below the root.
     pub store: &'a Store,
-    /// The number of that store in the view, for [`crate::request::answer::Stored`].
+    /// The number of that store in the view, for [`onehop_message::response::Stored`].
     pub store_number: u32,
     /// The codings that may be used, in the server's order of preference; empty: none.
     pub encodings: &'a [Encoding],

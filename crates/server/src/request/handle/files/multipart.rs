@@ -4,8 +4,9 @@
 
 use std::ops::Range;
 
+use onehop_message::response::{Body, Piece, Response};
+
 use super::ranges::content_range;
-use crate::request::answer::{Answer, Body, Piece};
 
 /// What the parts have in common.
 pub(super) struct Kind<'a> {
@@ -22,7 +23,7 @@ pub(super) fn answer(
     kind: &Kind<'_>,
     parts: &[Range<u64>],
     piece: impl Fn(&Range<u64>) -> Piece,
-    answer: &mut Answer,
+    answer: &mut Response,
 ) {
     let Kind { content_type, length, boundary } = kind;
     let mut pieces = Vec::with_capacity(parts.len() * 2 + 1);

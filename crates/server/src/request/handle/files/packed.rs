@@ -11,13 +11,13 @@ use std::sync::{Arc, OnceLock};
 use onehop_archive::index::{Blob, BlobNumber, Index};
 use onehop_archive::{Pack, PackError};
 use onehop_config::checked::Encoding;
+use onehop_message::error::{HttpError, is_exhaustion};
+use onehop_message::response::Disk;
 use rustix::io::Errno;
 
 use super::budget::MemoryBudget;
 use super::store::{File, Form};
 use crate::limits::PACKED_FORM_BYTES_MAX;
-use crate::request::answer::Disk;
-use crate::request::rescue::{Fault, is_exhaustion};
 
 /// Hears why a file of the pack is not served; for a person.
 pub type Tell = Arc<dyn Fn(String) + Send + Sync>;
@@ -105,12 +105,12 @@ impl PackedForms {
     }
 
     /// Reads and proves a form of `file`, whose forms these are. Blocks.
-    pub(super) fn load(&self, file: &File, encoding: Option<Encoding>) -> Result<Loaded<'_>, Fault> {
-        let form = self.get(encoding).ok_or(Fault::FileUnreadable)?;
+    pub(super) fn load(&self, file: &File, encoding: Option<Encoding>) -> Result<Loaded<'_>, HttpError> {
+        let form = self.get(encoding).ok_or(HttpError::FileUnreadable)?;
         let source = &*self.source;
-        let blob = source.index.blobs.get(form.blob as usize).ok_or(Fault::FileUnreadable)?;
+        let blob = source.index.blobs.get(form.blob as usize).ok_or(HttpError::FileUnreadable)?;
         if form.known.load(Ordering::Relaxed) & CHANGED != 0 {
-            return Err(Fault::FileUnreadable);
+            return Err(HttpError::FileUnreadable);
         }
         let name = || source.name(file);
         let failed = |error: PackError| form.failed(source, &name(), &error);
@@ -155,11 +155,11 @@ impl PackedSource {
 
 impl PackedForm {
     /// What a failure means to the client; says once what it is.
-    fn failed(&self, source: &PackedSource, name: &str, error: &PackError) -> Fault {
+    fn failed(&self, source: &PackedSource, name: &str, error: &PackError) -> HttpError {
         if let PackError::Io(error) = error
             && Errno::from_io_error(error).is_some_and(is_exhaustion)
         {
-            return Fault::NoDescriptors;
+            return HttpError::NoDescriptors;
         }
         let known = if matches!(error, PackError::Io(_)) { TOLD } else { TOLD | CHANGED };
         if self.known.fetch_or(known, Ordering::Relaxed) & TOLD == 0 {
@@ -168,7 +168,7 @@ impl PackedForm {
                 source.index.name
             ));
         }
-        Fault::FileUnreadable
+        HttpError::FileUnreadable
     }
 }
 

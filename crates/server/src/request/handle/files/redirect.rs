@@ -3,9 +3,10 @@
 //! The base is the path that the browser sent, since that is what it resolves relative links against;
 //! and nothing is redirected whose last segment was rewritten, or a redirect could lead back to itself.
 
+use onehop_message::response::{Body, Response};
+
 use super::browse;
 use super::path::{percent_decode, percent_encode};
-use crate::request::answer::{Answer, Body};
 
 /// Whether the path was rewritten in its last segment.
 pub(super) fn same_last_segment(original: &[u8], current: &[u8]) -> bool {
@@ -14,7 +15,7 @@ pub(super) fn same_last_segment(original: &[u8], current: &[u8]) -> bool {
 }
 
 /// Answers 308 to a path, keeping the query.
-pub(super) fn permanent(path: &[u8], query: Option<&[u8]>, answer: &mut Answer) {
+pub(super) fn permanent(path: &[u8], query: Option<&[u8]>, answer: &mut Response) {
     // `//host` and `/\host` name another host for a browser.
     let outer = path.iter().position(|b| !matches!(b, b'/' | b'\\')).unwrap_or(path.len());
     let mut location = b"/".to_vec();
@@ -60,7 +61,7 @@ mod tests {
     use super::*;
 
     fn location(path: &str, query: Option<&str>) -> String {
-        let mut answer = Answer::default();
+        let mut answer = Response::default();
         permanent(path.as_bytes(), query.map(str::as_bytes), &mut answer);
         assert_eq!(answer.status, 308);
         String::from_utf8(answer.fields.get("Location").unwrap().to_vec()).unwrap()
@@ -81,7 +82,7 @@ mod tests {
 
     #[test]
     fn a_redirect_says_where_to_in_a_page_too() {
-        let mut answer = Answer::default();
+        let mut answer = Response::default();
         permanent(b"/a'b/", Some(b"c&d"), &mut answer);
         let Body::Bytes(body) = answer.body else { panic!("a page") };
         assert_eq!(body, b"<a href=\"/a&#39;b/?c&amp;d\">Permanent Redirect</a>.\n\n");

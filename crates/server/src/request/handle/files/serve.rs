@@ -10,6 +10,9 @@ use std::time::SystemTime;
 
 use onehop_config::checked::Encoding;
 use onehop_http1::{Known, Method, RequestHead};
+use onehop_message::error::HttpError;
+use onehop_message::methods::Methods;
+use onehop_message::response::{Body, Disk, Fields, Piece, Response, Stored, media_type};
 
 use super::accept_encoding::Accepted;
 use super::conditional::{self, Outcome, Validators};
@@ -20,10 +23,7 @@ use super::packed::Loaded;
 use super::ranges::{self, Wanted};
 use super::store::{File, Form, Node};
 use super::{FileRequest, OnDisk, Served};
-use crate::request::answer::{Answer, Body, Disk, Fields, Piece, Stored, media_type};
 use crate::request::handle::encode::is_listed;
-use crate::request::methods::Methods;
-use crate::request::rescue::Fault;
 
 /// How a handler wants a file to be sent.
 #[derive(Debug, Clone, Copy, Default)]
@@ -83,9 +83,9 @@ pub(super) fn stored_file(
     request: &FileRequest<'_>,
     number: u32,
     manner: Manner<'_>,
-    answer: &mut Answer,
-) -> Result<Served, Fault> {
-    let Some(file) = request.store.file(number) else { return Err(Fault::FileUnreadable) };
+    answer: &mut Response,
+) -> Result<Served, HttpError> {
+    let Some(file) = request.store.file(number) else { return Err(HttpError::FileUnreadable) };
     if request.error_status.is_none() {
         only_get_and_head(request.head)?;
     }
@@ -140,7 +140,7 @@ fn apart<'a>(
     request: &FileRequest<'_>,
     file: &'a File,
     encoding: Option<Encoding>,
-) -> Result<Apart<'a>, Fault> {
+) -> Result<Apart<'a>, HttpError> {
     match &file.packed {
         None => Ok(Apart::OnDisk),
         Some(_) if !request.may_block => Ok(Apart::Waits),
@@ -171,8 +171,8 @@ fn stream(
     disk: Disk,
     shown: Shown<'_>,
     manner: Manner<'_>,
-    answer: &mut Answer,
-) -> Result<Served, Fault> {
+    answer: &mut Response,
+) -> Result<Served, HttpError> {
     let representation = Representation {
         validators: Validators { etag: shown.etag.as_bytes(), modified: conditional::seconds(file.modified) },
         length: disk.length,
@@ -191,7 +191,7 @@ pub(super) fn fill_from_disk(
     content: Content,
     content_type: &str,
     boundary: impl FnOnce() -> String,
-    answer: &mut Answer,
+    answer: &mut Response,
 ) {
     let part = |range: &Range<u64>| Disk {
         file: Arc::clone(&disk.file),
@@ -211,11 +211,11 @@ pub(super) fn fill_from_disk(
 }
 
 /// GET and HEAD are what files answer (RFC 9110 section 9.1).
-pub(super) fn only_get_and_head(head: &RequestHead) -> Result<(), Fault> {
+pub(super) fn only_get_and_head(head: &RequestHead) -> Result<(), HttpError> {
     match head.method() {
         Method::Get | Method::Head => Ok(()),
-        Method::Other => Err(Fault::NotImplemented),
-        _ => Err(Fault::MethodNotAllowed(Methods::Files)),
+        Method::Other => Err(HttpError::NotImplemented),
+        _ => Err(HttpError::MethodNotAllowed(Methods::Files)),
     }
 }
 
@@ -224,8 +224,8 @@ pub(super) fn begin(
     head: &RequestHead,
     representation: Representation<'_>,
     manner: Manner<'_>,
-    answer: &mut Answer,
-) -> Result<Content, Fault> {
+    answer: &mut Response,
+) -> Result<Content, HttpError> {
     // A `header` step may have set an ETag of the user's own.
     let own_etag = own_etag(&answer.fields);
     let validators = match &own_etag {
@@ -236,7 +236,7 @@ pub(super) fn begin(
     if manner.status.is_none_or(|status| (200..300).contains(&status)) {
         match conditional::evaluate(head, validators) {
             Outcome::Proceed => {}
-            Outcome::Failed => return Err(Fault::PreconditionFailed),
+            Outcome::Failed => return Err(HttpError::PreconditionFailed),
             Outcome::NotModified => {
                 not_modified(representation, manner, answer);
                 return Ok(Content::Nothing);
@@ -247,7 +247,7 @@ pub(super) fn begin(
         Wanted::Whole => Content::Whole,
         Wanted::Part(range) => Content::Part(range),
         Wanted::Parts(parts) => Content::Parts(parts),
-        Wanted::None => return Err(Fault::RangeNotSatisfiable { length: representation.length }),
+        Wanted::None => return Err(HttpError::RangeNotSatisfiable { length: representation.length }),
     };
     answer.status = manner.status.unwrap_or(if content == Content::Whole { 200 } else { 206 });
     add_fields(&mut answer.fields, representation.lines, representation.varies, manner);
@@ -279,7 +279,7 @@ fn wanted(
 }
 
 /// 304 says what a cache may update, and nothing of the content (RFC 9110 section 15.4.5).
-fn not_modified(representation: Representation<'_>, manner: Manner<'_>, answer: &mut Answer) {
+fn not_modified(representation: Representation<'_>, manner: Manner<'_>, answer: &mut Response) {
     answer.status = 304;
     if !answer.fields.lines().is_empty() {
         const OF_CONTENT: [&str; 4] = ["Content-Type", "Content-Encoding", "Content-Range", "Last-Modified"];
@@ -362,8 +362,8 @@ fn sidecar(
     request: &FileRequest<'_>,
     file: &File,
     manner: Manner<'_>,
-    answer: &mut Answer,
-) -> Result<Option<Served>, Fault> {
+    answer: &mut Response,
+) -> Result<Option<Served>, HttpError> {
     for encoding in accepted_sidecars(request.head, manner.precompressed) {
         let name = [&*file.path, sidecar_ending(encoding).as_bytes()].concat();
         let Some(Node::File(number)) = request.store.get(&name) else { continue };
@@ -403,7 +403,7 @@ fn sidecar(
     Ok(None)
 }
 
-fn fill(whole: Stored, content: Content, content_type: &str, form: &Form, answer: &mut Answer) {
+fn fill(whole: Stored, content: Content, content_type: &str, form: &Form, answer: &mut Response) {
     answer.body = match content {
         Content::Nothing => Body::Empty,
         Content::Whole => Body::Stored(whole),

@@ -6,16 +6,16 @@
 
 use onehop_config::checked::{PathPattern, Spa};
 use onehop_http1::{Known, RequestHead};
+use onehop_message::error::HttpError;
+use onehop_message::glob;
+use onehop_message::response::Response;
 
 use super::accept_encoding::split_quality;
 use super::file_server::with_joined;
-use super::glob;
 use super::path;
 use super::serve::{self, Manner};
 use super::store::{File, Node};
 use super::{FileRequest, Served};
-use crate::request::answer::Answer;
-use crate::request::rescue::Fault;
 
 /// The name says what the content is: it never has to be asked for again (RFC 8246).
 const IMMUTABLE: &[u8] = b"Cache-Control: public, max-age=31536000, immutable\r\n";
@@ -28,13 +28,13 @@ const REVALIDATED: &[u8] = b"Cache-Control: no-cache\r\n";
 const FOLDER_INDEX: &[u8] = b"index.html";
 
 /// Answers a request for an app.
-pub fn spa(settings: &Spa, request: &FileRequest<'_>, answer: &mut Answer) -> Result<Served, Fault> {
+pub fn spa(settings: &Spa, request: &FileRequest<'_>, answer: &mut Response) -> Result<Served, HttpError> {
     if request.error_status.is_none() {
         serve::only_get_and_head(request.head)?;
     }
-    let path = path::parse(request.path).map_err(|_| Fault::BadPath)?;
+    let path = path::parse(request.path).map_err(|_| HttpError::BadPath)?;
     if path.dotfile && !settings.dotfiles {
-        return Err(Fault::MissingAsset);
+        return Err(HttpError::MissingAsset);
     }
     let name: &[u8] = &path.bytes;
     let number = match request.store.find(name) {
@@ -50,10 +50,12 @@ pub fn spa(settings: &Spa, request: &FileRequest<'_>, answer: &mut Answer) -> Re
     let varies_by_accept = number.is_none();
     let number = match number {
         Some(number) => number,
-        None if is_navigation(request.head, name) => index(settings, request).ok_or(Fault::MissingAsset)?,
-        None => return Err(Fault::MissingAsset),
+        None if is_navigation(request.head, name) => {
+            index(settings, request).ok_or(HttpError::MissingAsset)?
+        }
+        None => return Err(HttpError::MissingAsset),
     };
-    let Some(file) = request.store.file(number) else { return Err(Fault::FileUnreadable) };
+    let Some(file) = request.store.file(number) else { return Err(HttpError::FileUnreadable) };
     let manner = Manner {
         // What a file says of itself holds for the file, not for an error that it is the page of.
         cache_control: Some(request.error_status.map_or(cache_control(settings, file), |_| REVALIDATED)),

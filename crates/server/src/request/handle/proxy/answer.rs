@@ -6,16 +6,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use onehop_http1::{AnswerBody, Known, Refusal, ResponseHead, Version};
+use onehop_message::error::HttpError;
+use onehop_message::forwarding::{self, Kind, Voice};
+use onehop_message::response::Response;
 
 use super::ask::{self, Asked};
 use super::{Call, Member};
 use crate::limits::PROXY_ROUTE_LOOK_PERIOD;
-use crate::request::answer::Answer;
 use crate::request::conn::exchange::Upload;
 use crate::request::conn::slow_client::Kept;
 use crate::request::handle::header;
-use crate::request::hop::fields::{self, Kind, Voice};
-use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
 use crate::request::upstream::connection::{Buffers, Connection};
 use crate::request::upstream::exchange::tunnel::Bounds;
@@ -46,9 +46,9 @@ impl<'a> Forwarding<'a> {
         protocols(head.get_all(Known::Upgrade).collect()).iter().all(|protocol| asked.contains(protocol))
     }
 
-    fn fill(&self, head: &ResponseHead, body: AnswerBody, decode: bool, answer: &mut Answer) {
+    fn fill(&self, head: &ResponseHead, body: AnswerBody, decode: bool, answer: &mut Response) {
         let kind = if body == AnswerBody::Chunked { Kind::Chunked } else { Kind::Plain };
-        fields::fill(head, &mut answer.fields, kind, Self::VOICE);
+        forwarding::fill(head, &mut answer.fields, kind, Self::VOICE);
         if decode {
             answer.fields.remove("content-encoding");
         }
@@ -98,11 +98,11 @@ impl<'a> Forwarding<'a> {
 impl Lead for Forwarding<'_> {
     const VOICE: Voice = Voice::Upstream;
 
-    fn fault(cause: Cause) -> Fault {
+    fn fault(cause: Cause) -> HttpError {
         match cause {
-            Cause::Died => Fault::UpstreamDied,
-            Cause::Late => Fault::UpstreamTimeout,
-            Cause::Refused(refusal) => Fault::UpstreamBroken(refusal),
+            Cause::Died => HttpError::UpstreamDied,
+            Cause::Late => HttpError::UpstreamTimeout,
+            Cause::Refused(refusal) => HttpError::UpstreamBroken(refusal),
         }
     }
 
@@ -124,20 +124,20 @@ impl Lead for Forwarding<'_> {
         &mut self,
         head: &ResponseHead,
         body: Option<AnswerBody>,
-        answer: &mut Answer,
-    ) -> Result<Turn, Fault> {
+        answer: &mut Response,
+    ) -> Result<Turn, HttpError> {
         let settings = &self.call.proxy.settings;
         let most = settings.transport.max_response_header;
         if most.is_some_and(|most| head.raw_fields().len() as u64 > most) {
-            return Err(Fault::UpstreamBroken(Refusal::HeadTooLarge));
+            return Err(HttpError::UpstreamBroken(Refusal::HeadTooLarge));
         }
         self.member.answered(head.status(), self.started.elapsed(), &settings.passive_health);
         let mut passing = Passing { buffer: 0, decode: false, flush: settings.flush };
         match body {
             None if !self.is_asked_for(head) => {
-                return Err(Fault::UpstreamBroken(Refusal::UnexpectedAnswer));
+                return Err(HttpError::UpstreamBroken(Refusal::UnexpectedAnswer));
             }
-            None => fields::fill(head, &mut answer.fields, Kind::Upgrade, Self::VOICE),
+            None => forwarding::fill(head, &mut answer.fields, Kind::Upgrade, Self::VOICE),
             Some(body) => {
                 let is_gzip = |coding: &[u8]| coding.eq_ignore_ascii_case(b"gzip");
                 passing.decode = self.asked.for_gzip
@@ -160,7 +160,7 @@ impl Lead for Forwarding<'_> {
     fn kept(&self) -> (Option<Kept>, Option<IpAddr>) {
         let peer = &self.member.peer;
         let kept = peer.terms.ceiling.map(|places| Kept::Upstream(Arc::clone(peer), places));
-        (kept, self.call.trust.client(self.trip))
+        (kept, self.call.trust.client(self.trip.head, &self.trip.origin))
     }
 
     fn tunnel(&self) -> Bounds<'_> {

@@ -7,13 +7,13 @@
 
 use onehop_config::checked::proxy::AmbiguousHeaders;
 use onehop_http1::{AskHead, BodyLength, Field, Known, Method, Refusal, Version};
+use onehop_message::forwarded::{write_forwarded_for, write_line, write_target};
+use onehop_message::forwarding::{self, Rule, Spellings, accepts_trailers, asks_for_upgrade, copy_lines};
+use onehop_message::response::Fields;
 
 use super::{Call, max_forwards};
-use crate::request::answer::Fields;
 use crate::request::conn::exchange::Upload;
 use crate::request::handle::header;
-use crate::request::hop::ask::{write_forwarded_for, write_line, write_target};
-use crate::request::hop::fields::{self, Rule, Spellings, accepts_trailers, asks_for_upgrade, copy_lines};
 use crate::request::trip::Trip;
 use crate::request::upstream::connection::{Buffers, Connection};
 
@@ -40,7 +40,7 @@ pub(super) fn write(
     // have to agree where it ends and whether it was read. Ignoring `Upgrade` is allowed (RFC 9110 section 7.8).
     let has_body = !matches!(body, BodyLength::None | BodyLength::Known(0));
     let upgrade = !has_body && asks_for_upgrade(trip.head);
-    write_target(trip, lines);
+    write_target(&trip.path, trip.query.as_deref(), lines);
     let target_bytes = lines.len();
     write_fields(call, trip, upgrade, lines);
     let expects = !call.opening.is_complete && upload.expects_continue();
@@ -99,8 +99,8 @@ fn write_fields(call: &Call<'_>, trip: &Trip<'_>, upgrade: bool, out: &mut Vec<u
     }
     // Of whoever comes through a Unix socket and is not trusted nothing is known.
     if is_trusted || trip.origin.peer.is_some() {
-        write_forwarded_for(trip, call.trust, out);
-        let told = |name| fields::forwarded(head, name).next_back().filter(|value| !value.is_empty());
+        write_forwarded_for(trip.head, &trip.origin, call.trust, out);
+        let told = |name| forwarding::forwarded(head, name).next_back().filter(|value| !value.is_empty());
         let told = |name| if is_trusted { told(name) } else { None };
         let scheme = told(b"x-forwarded-proto").unwrap_or(trip.origin.scheme().as_bytes());
         write_line(out, b"X-Forwarded-Proto", scheme);

@@ -4,10 +4,10 @@
 //! one piece.
 
 use onehop_http1::BodyLength;
+use onehop_message::error::HttpError;
 
 use crate::limits::{UPLOAD_PIECE_BYTES_MAX, UPLOAD_PIECE_BYTES_MIN};
 use crate::request::conn::exchange::{Download, Upload};
-use crate::request::rescue::Fault;
 
 /// As much of a request's body as is held.
 pub(super) struct Opening {
@@ -24,7 +24,7 @@ impl Opening {
         upload: &mut Upload<'_, '_>,
         download: &mut Download<'_, '_>,
         most: u64,
-    ) -> Result<Self, Fault> {
+    ) -> Result<Self, HttpError> {
         let length = upload.length();
         let mut bytes = Vec::new();
         if length == BodyLength::None {
@@ -53,9 +53,9 @@ impl Opening {
         download: &mut Download<'_, '_>,
         most: u64,
         bytes: &mut Vec<u8>,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, HttpError> {
         // It is read here, so the upstream need not be asked for leave.
-        download.send_continue().await.map_err(|_| Fault::ClientGone)?;
+        download.send_continue().await.map_err(|_| HttpError::ClientGone)?;
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         while bytes.len() <= most {
             let room = (most - bytes.len()).clamp(UPLOAD_PIECE_BYTES_MIN, UPLOAD_PIECE_BYTES_MAX);

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use onehop_message::error::{ErrorSource, HttpError, is_exhaustion};
 use rustix::io::Errno;
 
 use super::answer::Forwarding;
@@ -15,7 +16,6 @@ use super::{Call, Member};
 use crate::limits::PROXY_CONTINUE_WAIT;
 use crate::request::conn::exchange::Upload;
 use crate::request::handle::Ended;
-use crate::request::rescue::{AtFault, Fault, is_exhaustion};
 use crate::request::trip::Trip;
 use crate::request::upstream::connection::Connection;
 use crate::request::upstream::exchange::{
@@ -58,7 +58,7 @@ pub(super) async fn send(
                 return Ok(ended);
             }
             // Nobody here asks for that.
-            Ok(Received::Instead) => return Err(Failed::Final(Fault::UpstreamDied)),
+            Ok(Received::Instead) => return Err(Failed::Final(HttpError::UpstreamDied)),
             Err(broke) => broke,
         };
         let is_stale = matches!(broke, Broke::Silently) && connection.is_kept();
@@ -66,7 +66,7 @@ pub(super) async fn send(
         drop(connection);
         if !(is_stale && may_be_sent_twice) || is_second {
             let fault = broke.fault::<Forwarding<'_>>();
-            if fault.at_fault() != AtFault::Upstream {
+            if fault.source() != ErrorSource::Upstream {
                 return Err(Failed::Final(fault));
             }
             member.failed(&settings.passive_health);
@@ -94,22 +94,22 @@ async fn connect(
     let got = tokio::select! {
         biased;
         got = pool::get_for(call.core, &member.peer, wish, &client) => got,
-        () = upload.gone_or(|| client.half_closed(&member.peer)) => return Err(Failed::Final(Fault::ClientGone)),
+        () = upload.gone_or(|| client.half_closed(&member.peer)) => return Err(Failed::Final(HttpError::ClientGone)),
     };
     got.map_err(|none| {
         let (fault, reason) = match none {
             // That says nothing about the upstream.
             NoConnection::Refused(error) if Errno::from_io_error(&error).is_some_and(is_exhaustion) => {
                 call.reason.replace(Some(error.to_string()));
-                return Failed::Unsent(Fault::NoDescriptors);
+                return Failed::Unsent(HttpError::NoDescriptors);
             }
-            NoConnection::Refused(error) => (Fault::UpstreamUnreachable, Some(error.to_string())),
-            NoConnection::Name(reason) => (Fault::UpstreamUnreachable, Some(reason)),
-            NoConnection::Late => (Fault::UpstreamDialTimeout, None),
-            NoConnection::Tls(reason) => (Fault::UpstreamTls, Some(reason)),
+            NoConnection::Refused(error) => (HttpError::UpstreamUnreachable, Some(error.to_string())),
+            NoConnection::Name(reason) => (HttpError::UpstreamUnreachable, Some(reason)),
+            NoConnection::Late => (HttpError::UpstreamDialTimeout, None),
+            NoConnection::Tls(reason) => (HttpError::UpstreamTls, Some(reason)),
             // Full is not ill.
-            NoConnection::QueueFull => return Failed::Unsent(Fault::UpstreamQueueFull),
-            NoConnection::QueueLate => return Failed::Unsent(Fault::UpstreamQueueTimeout),
+            NoConnection::QueueFull => return Failed::Unsent(HttpError::UpstreamQueueFull),
+            NoConnection::QueueLate => return Failed::Unsent(HttpError::UpstreamQueueTimeout),
         };
         call.reason.replace(reason);
         member.failed(&call.proxy.settings.passive_health);

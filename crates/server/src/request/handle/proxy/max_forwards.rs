@@ -2,10 +2,10 @@
 //! may have the field, and it means nothing to them.
 
 use onehop_http1::{Method, RequestHead};
+use onehop_message::error::HttpError;
+use onehop_message::methods::Methods;
+use onehop_message::response::Response;
 
-use crate::request::answer::Answer;
-use crate::request::methods::Methods;
-use crate::request::rescue::Fault;
 use crate::request::trip::{Flow, Halt};
 
 /// The name, in any case.
@@ -38,9 +38,9 @@ pub(crate) fn ends_here(head: &RequestHead) -> bool {
 
 /// Answers as the final recipient. TRACE is not implemented: an answer to it would show fields that a page's script must
 /// not see (RFC 9110 section 9.3.8).
-pub(crate) fn answer(head: &RequestHead, answer: &mut Answer) -> Result<Flow, Halt> {
+pub(crate) fn answer(head: &RequestHead, answer: &mut Response) -> Result<Flow, Halt> {
     if head.method() == Method::Trace {
-        return Err(Halt::Fault(Fault::MethodNotAllowed(Methods::Any)));
+        return Err(Halt::HttpError(HttpError::MethodNotAllowed(Methods::Any)));
     }
     Methods::Any.fill(answer);
     Ok(Flow::Answered)

@@ -22,14 +22,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use onehop_config::checked::proxy as checked;
+use onehop_message::error::HttpError;
+use onehop_message::response::Response;
+use onehop_message::trusted_proxies::Trust;
 use regex_lite::Regex;
 
-use crate::request::answer::Answer;
 use crate::request::conn::exchange::{Download, Upload};
 use crate::request::core::Core;
 use crate::request::handle::{Ended, header};
-use crate::request::hop::trust::Trust;
-use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
 use crate::request::upstream::exchange::Way;
 use crate::request::upstream::peer::Peer;
@@ -101,8 +101,8 @@ pub(crate) async fn call(
     core: &Rc<Core>,
     upload: &mut Upload<'_, '_>,
     download: &mut Download<'_, '_>,
-    answer: &mut Answer,
-) -> Result<Ended, Fault> {
+    answer: &mut Response,
+) -> Result<Ended, HttpError> {
     let trust = Trust::of(&proxy.settings.trusted_proxies, &trip.origin);
     let opening = Opening::take(upload, download, proxy.settings.request_buffer_bytes).await?;
     let call = Call { proxy, core, trust, opening, reason: RefCell::default() };
@@ -121,7 +121,7 @@ pub(crate) async fn call(
                 }
             }
             // What was met before says more than that there is nobody left.
-            None => attempts.last().unwrap_or(Failed::Unsent(Fault::UpstreamNone)),
+            None => attempts.last().unwrap_or(Failed::Unsent(HttpError::UpstreamNone)),
         };
         answer.clear();
         if !attempts.may_go_on(failed, &call, trip, download) {

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use onehop_config::checked::proxy::Balance;
 use onehop_http1::Method;
+use onehop_message::error::HttpError;
 
 use super::Call;
 use crate::limits::PROXY_TRY_PAUSE_MIN;
 use crate::request::conn::exchange::{Download, Sent, Upload};
-use crate::request::rescue::Fault;
 use crate::request::route;
 use crate::request::trip::Trip;
 
@@ -20,11 +20,11 @@ use crate::request::trip::Trip;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failed {
     /// Nothing of the request has left.
-    Unsent(Fault),
+    Unsent(HttpError),
     /// The upstream may have begun it.
-    Begun(Fault),
+    Begun(HttpError),
     /// Another upstream would change nothing.
-    Final(Fault),
+    Final(HttpError),
 }
 
 /// The attempts that were made for one request.
@@ -39,7 +39,7 @@ pub(super) struct Attempts<'a> {
 }
 
 impl Failed {
-    pub(super) fn fault(self) -> Fault {
+    pub(super) fn fault(self) -> HttpError {
         match self {
             Self::Unsent(fault) | Self::Begun(fault) | Self::Final(fault) => fault,
         }
@@ -90,7 +90,7 @@ impl<'a> Attempts<'a> {
     }
 
     /// Waits for the next attempt.
-    pub(super) async fn pause(&self, upload: &mut Upload<'_, '_>) -> Result<(), Fault> {
+    pub(super) async fn pause(&self, upload: &mut Upload<'_, '_>) -> Result<(), HttpError> {
         let pause = match self.retries() {
             None => self.balance.try_interval.max(PROXY_TRY_PAUSE_MIN),
             Some(_) => self.balance.try_interval,
@@ -101,7 +101,7 @@ impl<'a> Attempts<'a> {
         tokio::select! {
             biased;
             () = tokio::time::sleep(pause) => Ok(()),
-            () = upload.gone() => Err(Fault::ClientGone),
+            () = upload.gone() => Err(HttpError::ClientGone),
         }
     }
 

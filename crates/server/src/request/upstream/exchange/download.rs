@@ -6,17 +6,17 @@ use std::task::Poll;
 use std::time::Duration;
 
 use onehop_http1::{AnswerBody, AnswerRead, BodyLength, BodyRead, Known, Method, Refusal, ResponseHead};
+use onehop_message::error::HttpError;
+use onehop_message::forwarding::{self, Kind};
+use onehop_message::response::{Body, Fields, Response};
 
 use super::sending::Sending;
 use super::{Broke, Cause, Exchange, HeadFrom, Lead, Passing, Received, Signals, Taken, Turn, over};
 use crate::limits::{COMPRESSED_ON_THE_SPOT_BYTES_MAX, READ_BUFFER_BYTES, UPSTREAM_READ_BYTES};
-use crate::request::answer::{Answer, Body, Fields};
 use crate::request::conn::deadline::{Deadline, Waiting};
 use crate::request::conn::desk::Input;
 use crate::request::conn::exchange::{Download, gone};
 use crate::request::handle::Ended;
-use crate::request::hop::fields::{self, Kind};
-use crate::request::rescue::Fault;
 
 /// Where an answer comes from.
 pub(super) struct Taking<'a> {
@@ -51,7 +51,7 @@ pub(super) async fn receive<L: Lead>(
     mut taking: Taking<'_>,
     lead: &mut L,
     download: &mut Download<'_, '_>,
-    answer: &mut Answer,
+    answer: &mut Response,
 ) -> Result<Taken, Broke> {
     let is_upgrade = taking.take_heads::<L>(download).await?;
     taking.exchange.connection.note_keep_alive(taking.head);
@@ -134,7 +134,7 @@ impl<'a> Taking<'a> {
                         Came::Bytes(Ok(count)) if count > 0 => is_silent = false,
                         // Closed or reset.
                         Came::Bytes(_) if is_silent => return Err(Broke::Silently),
-                        Came::Bytes(_) => return Err(Broke::Fault(L::fault(Cause::Died))),
+                        Came::Bytes(_) => return Err(Broke::HttpError(L::fault(Cause::Died))),
                     }
                 }
             }
@@ -151,7 +151,7 @@ impl<'a> Taking<'a> {
     async fn wait_for_head<L: Lead>(
         &mut self,
         download: &Download<'_, '_>,
-    ) -> Result<io::Result<usize>, Fault> {
+    ) -> Result<io::Result<usize>, HttpError> {
         poll_fn(|context| match self.exchange.connection.poll_fill(self.input, context) {
             Poll::Ready(came) => Poll::Ready(Ok(came)),
             Poll::Pending if download.poll_late(context) => Poll::Ready(Err(L::fault(Cause::Late))),
@@ -161,14 +161,14 @@ impl<'a> Taking<'a> {
     }
 
     /// Passes an informational answer on.
-    async fn inform<L: Lead>(&self, download: &mut Download<'_, '_>) -> Result<(), Fault> {
+    async fn inform<L: Lead>(&self, download: &mut Download<'_, '_>) -> Result<(), HttpError> {
         let status = self.head.status();
         if status == 100 {
             self.signals.continued.notify_one();
             return download.send_continue().await.map_err(gone);
         }
         let mut passed_on = Fields::default();
-        fields::fill(self.head, &mut passed_on, Kind::Plain, L::VOICE);
+        forwarding::fill(self.head, &mut passed_on, Kind::Plain, L::VOICE);
         download.informational(status, passed_on.lines()).await.map_err(gone)
     }
 
@@ -178,8 +178,8 @@ impl<'a> Taking<'a> {
         body: AnswerBody,
         passing: Passing,
         download: &mut Download<'_, '_>,
-        answer: &mut Answer,
-    ) -> Result<Ended, Fault> {
+        answer: &mut Response,
+    ) -> Result<Ended, HttpError> {
         let trip = self.exchange.trip;
         let mut opening = Vec::new();
         let mut is_whole = false;
@@ -259,7 +259,7 @@ impl<'a> Taking<'a> {
     }
 
     /// Appends the body as far as it is there, without waiting; `true` where that is all of it.
-    async fn take_whole<L: Lead>(&mut self, length: u64, into: &mut Vec<u8>) -> Result<bool, Fault> {
+    async fn take_whole<L: Lead>(&mut self, length: u64, into: &mut Vec<u8>) -> Result<bool, HttpError> {
         // At most COMPRESSED_ON_THE_SPOT_BYTES_MAX.
         into.reserve_exact(usize::try_from(length).unwrap_or(0));
         loop {
@@ -275,7 +275,7 @@ impl<'a> Taking<'a> {
     }
 
     /// Waits for the body and appends it, up to `most` bytes and what one read brings; `true` where that is all of it.
-    async fn gather<L: Lead>(&mut self, most: u64, into: &mut Vec<u8>) -> Result<bool, Fault> {
+    async fn gather<L: Lead>(&mut self, most: u64, into: &mut Vec<u8>) -> Result<bool, HttpError> {
         while (into.len() as u64) < most {
             match self.take_ready::<L>(into)? {
                 Ready::Some => {}
@@ -296,7 +296,7 @@ impl<'a> Taking<'a> {
         download: &mut Download<'_, '_>,
         sending: &mut Sending,
         mut is_first: bool,
-    ) -> Result<Ended, Fault> {
+    ) -> Result<Ended, HttpError> {
         loop {
             let read = self.exchange.connection.codec().read_body(self.input.unread());
             match read.map_err(broken::<L>)? {
@@ -328,7 +328,7 @@ impl<'a> Taking<'a> {
         &mut self,
         download: &mut Download<'_, '_>,
         sending: &mut Sending,
-    ) -> Result<Ended, Fault> {
+    ) -> Result<Ended, HttpError> {
         sending.finish::<L>(download).await?;
         download.whole(&self.trailers())?;
         Ok(Ended::Sent)
@@ -338,7 +338,7 @@ impl<'a> Taking<'a> {
     fn trailers(&self) -> Vec<u8> {
         let codec = self.exchange.connection.codec();
         let mut trailers = Vec::new();
-        fields::passed_on_trailers(codec.trailers(), |line| trailers.extend_from_slice(line));
+        forwarding::passed_on_trailers(codec.trailers(), |line| trailers.extend_from_slice(line));
         trailers
     }
 
@@ -347,7 +347,7 @@ impl<'a> Taking<'a> {
         &mut self,
         download: &mut Download<'_, '_>,
         sending: &mut Sending,
-    ) -> Result<io::Result<usize>, Fault> {
+    ) -> Result<io::Result<usize>, HttpError> {
         if let Some(due) = sending.take_due() {
             tokio::select! {
                 biased;
@@ -370,7 +370,7 @@ impl<'a> Taking<'a> {
     }
 
     /// The next piece of the body that is in the buffer.
-    fn take_ready<L: Lead>(&mut self, into: &mut Vec<u8>) -> Result<Ready, Fault> {
+    fn take_ready<L: Lead>(&mut self, into: &mut Vec<u8>) -> Result<Ready, HttpError> {
         let read = self.exchange.connection.codec().read_body(self.input.unread());
         Ok(match read.map_err(broken::<L>)? {
             BodyRead::Data { at, consumed } => {
@@ -398,7 +398,7 @@ impl<'a> Taking<'a> {
     }
 
     /// Reads once, as long as that may take.
-    async fn fill<L: Lead>(&mut self) -> Result<io::Result<usize>, Fault> {
+    async fn fill<L: Lead>(&mut self) -> Result<io::Result<usize>, HttpError> {
         let Self { exchange, input, reading, .. } = self;
         let deadline = exchange.patience.read.map(|time| {
             let deadline = reading.get_or_insert_with(|| Deadline::new(exchange.core));
@@ -422,7 +422,7 @@ impl<'a> Taking<'a> {
     }
 
     /// What it means that so many bytes came.
-    fn check_end<L: Lead>(&mut self, came: io::Result<usize>) -> Result<(), Fault> {
+    fn check_end<L: Lead>(&mut self, came: io::Result<usize>) -> Result<(), HttpError> {
         let count = match came {
             // A reset cuts an answer off even where an end would end it.
             Err(_) => return Err(L::fault(Cause::Died)),
@@ -440,12 +440,12 @@ impl<'a> Taking<'a> {
     }
 }
 
-impl From<Fault> for Broke {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
+impl From<HttpError> for Broke {
+    fn from(fault: HttpError) -> Self {
+        Self::HttpError(fault)
     }
 }
 
-fn broken<L: Lead>(refusal: Refusal) -> Fault {
+fn broken<L: Lead>(refusal: Refusal) -> HttpError {
     L::fault(Cause::Refused(refusal))
 }

@@ -21,16 +21,16 @@ use std::time::Duration;
 
 use onehop_config::checked::proxy::ProxyFlush;
 use onehop_http1::{AnswerBody, Method, Refusal, ResponseHead};
+use onehop_message::error::HttpError;
+use onehop_message::forwarding::Voice;
+use onehop_message::response::Response;
 use tokio::sync::Notify;
 
 use super::connection::{Buffers, Connection};
-use crate::request::answer::Answer;
 use crate::request::conn::exchange::{Download, Sent, Upload};
 use crate::request::conn::slow_client::Kept;
 use crate::request::core::Core;
 use crate::request::handle::Ended;
-use crate::request::hop::fields::Voice;
-use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
 use tunnel::Bounds;
 
@@ -40,7 +40,7 @@ pub(crate) trait Lead {
     const VOICE: Voice;
 
     /// What it is called that went wrong at the upstream.
-    fn fault(cause: Cause) -> Fault;
+    fn fault(cause: Cause) -> HttpError;
 
     /// Writes the request's head to the connection's output.
     fn ask(
@@ -61,8 +61,8 @@ pub(crate) trait Lead {
         &mut self,
         head: &ResponseHead,
         body: Option<AnswerBody>,
-        answer: &mut Answer,
-    ) -> Result<Turn, Fault>;
+        answer: &mut Response,
+    ) -> Result<Turn, HttpError>;
 
     /// The beginning of the answer's body, as it came.
     fn see_body(&mut self, beginning: &[u8]);
@@ -147,7 +147,7 @@ pub(crate) struct Exchange<'a> {
 pub(crate) struct Way<'e, 'u, 'uc, 'd, 'dc> {
     pub(crate) upload: &'e mut Upload<'u, 'uc>,
     pub(crate) download: &'e mut Download<'d, 'dc>,
-    pub(crate) answer: &'e mut Answer,
+    pub(crate) answer: &'e mut Response,
 }
 
 /// What came of an exchange.
@@ -171,7 +171,7 @@ pub(crate) enum Received {
 pub(crate) enum Broke {
     /// The connection ended before anything of an answer came.
     Silently,
-    Fault(Fault),
+    HttpError(HttpError),
 }
 
 /// What came of an answer inside.
@@ -196,10 +196,10 @@ struct Signals {
 
 impl Broke {
     /// What it is called.
-    pub(crate) fn fault<L: Lead>(self) -> Fault {
+    pub(crate) fn fault<L: Lead>(self) -> HttpError {
         match self {
             Self::Silently => L::fault(Cause::Died),
-            Self::Fault(fault) => fault,
+            Self::HttpError(fault) => fault,
         }
     }
 }
@@ -237,7 +237,7 @@ async fn attempt<L: Lead>(
     signals: &Signals,
 ) -> Result<Received, Broke> {
     let Way { upload, download, answer } = way;
-    lead.ask(exchange.connection, upload, buffers).map_err(|_| Broke::Fault(L::fault(Cause::Died)))?;
+    lead.ask(exchange.connection, upload, buffers).map_err(|_| Broke::HttpError(L::fault(Cause::Died)))?;
     let Buffers { input, output, head, .. } = buffers;
     let expects_continue = !exchange.is_complete && upload.expects_continue();
     if expects_continue && !lead.tells_of_waiting() {
@@ -252,7 +252,7 @@ async fn attempt<L: Lead>(
         poll_fn(|context| {
             // The request goes first; reading before would only be a call in vain.
             match uploading.as_mut().poll(context) {
-                Poll::Ready(fault) => Poll::Ready(Err(Broke::Fault(fault))),
+                Poll::Ready(fault) => Poll::Ready(Err(Broke::HttpError(fault))),
                 Poll::Pending => downloading.as_mut().poll(context),
             }
         })

@@ -2,12 +2,12 @@
 //! due. Reads nothing.
 
 use onehop_config::checked::proxy::ProxyFlush;
+use onehop_message::error::HttpError;
 use tokio::time::Instant;
 
 use super::decode::Decoder;
 use super::{Cause, Lead};
 use crate::request::conn::exchange::{Download, gone};
-use crate::request::rescue::Fault;
 
 /// The way of a body to the client.
 pub(super) struct Sending {
@@ -43,7 +43,7 @@ impl Sending {
         &mut self,
         download: &mut Download<'_, '_>,
         bytes: &[u8],
-    ) -> Result<(), Fault> {
+    ) -> Result<(), HttpError> {
         if let Some(decoder) = &mut self.decoder {
             let mut rest = bytes;
             while !rest.is_empty() {
@@ -70,7 +70,7 @@ impl Sending {
     }
 
     /// Ends the coding. One that is cut off cuts the answer off.
-    pub(super) async fn finish<L: Lead>(&mut self, download: &mut Download<'_, '_>) -> Result<(), Fault> {
+    pub(super) async fn finish<L: Lead>(&mut self, download: &mut Download<'_, '_>) -> Result<(), HttpError> {
         if let Some(decoder) = &mut self.decoder {
             decoder.finish().map_err(|_| L::fault(Cause::Died))?;
             download.data(decoder.decoded()).await.map_err(gone)?;

@@ -1,10 +1,11 @@
 //! The request on its way to an upstream: its head, then its body as fast as the upstream takes it.
 
+use onehop_message::error::HttpError;
+use onehop_message::forwarding::passed_on_trailers;
+
 use super::{Cause, Exchange, HeadFrom, Lead, Signals};
 use crate::limits::{COPIED_BODY_BYTES_MAX, UPLOAD_PIECE_BYTES_MAX};
 use crate::request::conn::exchange::Upload;
-use crate::request::hop::fields::passed_on_trailers;
-use crate::request::rescue::Fault;
 
 /// Why a body was not sent to its end.
 enum Stopped {
@@ -12,7 +13,7 @@ enum Stopped {
     ByUpstream,
     /// It has taken nothing for too long.
     Late,
-    ByClient(Fault),
+    ByClient(HttpError),
 }
 
 /// Sends what `output` holds, then the body, then watches the client. Ends only when the exchange has to
@@ -22,7 +23,7 @@ pub(super) async fn send<L: Lead>(
     exchange: &Exchange<'_>,
     output: &mut Vec<u8>,
     signals: &Signals,
-) -> Fault {
+) -> HttpError {
     if !send_at_once(upload, exchange, output).await {
         // Large, and not the common way: in a box of its own it costs the others nothing.
         match Box::pin(send_all(upload, exchange, output, signals)).await {
@@ -38,7 +39,7 @@ pub(super) async fn send<L: Lead>(
         upload.expect_handler_within(time);
     }
     upload.gone().await;
-    Fault::ClientGone
+    HttpError::ClientGone
 }
 
 /// Sends a request that is there as a whole, if the socket takes it as a whole. What it does not take stays in `output`.
@@ -147,7 +148,7 @@ async fn write(
     tokio::select! {
         biased;
         written = exchange.connection.write(first, second) => written.map_err(|_| Stopped::ByUpstream),
-        () = upload.gone() => Err(Stopped::ByClient(Fault::ClientGone)),
+        () = upload.gone() => Err(Stopped::ByClient(HttpError::ClientGone)),
         () = stuck(exchange) => Err(Stopped::Late),
     }
 }

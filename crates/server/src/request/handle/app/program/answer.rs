@@ -9,17 +9,17 @@ use super::super::file::Wanted;
 use super::super::pool::Seat;
 use super::super::{Call, Place};
 use super::ask;
-use crate::request::answer::Answer;
 use crate::request::conn::exchange::Upload;
 use crate::request::conn::slow_client::Kept;
-use crate::request::hop::fields::{self, Kind, Voice};
-use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
 use crate::request::upstream::connection::{Buffers, Connection};
 use crate::request::upstream::exchange::tunnel::Bounds;
 use crate::request::upstream::exchange::{Cause, Lead, Passing, Turn};
 use onehop_config::checked::AppRun;
 use onehop_config::checked::proxy::ProxyFlush;
+use onehop_message::error::HttpError;
+use onehop_message::forwarding::{self, Kind, Voice};
+use onehop_message::response::Response;
 
 /// One request to a program, over however many connections.
 pub(super) struct Program<'a> {
@@ -43,11 +43,11 @@ impl<'a> Program<'a> {
 impl Lead for Program<'_> {
     const VOICE: Voice = Voice::App;
 
-    fn fault(cause: Cause) -> Fault {
+    fn fault(cause: Cause) -> HttpError {
         match cause {
-            Cause::Died => Fault::WorkerDied,
-            Cause::Late => Fault::WorkerTimeout,
-            Cause::Refused(refusal) => Fault::AnswerRefused(refusal),
+            Cause::Died => HttpError::WorkerDied,
+            Cause::Late => HttpError::WorkerTimeout,
+            Cause::Refused(refusal) => HttpError::AnswerRefused(refusal),
         }
     }
 
@@ -64,14 +64,14 @@ impl Lead for Program<'_> {
         &mut self,
         head: &ResponseHead,
         body: Option<AnswerBody>,
-        answer: &mut Answer,
-    ) -> Result<Turn, Fault> {
+        answer: &mut Response,
+    ) -> Result<Turn, HttpError> {
         let kind = match body {
             None => Kind::Upgrade,
             Some(AnswerBody::Chunked) => Kind::Chunked,
             Some(_) => Kind::Plain,
         };
-        fields::fill(head, &mut answer.fields, kind, Self::VOICE);
+        forwarding::fill(head, &mut answer.fields, kind, Self::VOICE);
         if kind != Kind::Upgrade {
             self.wanted = Wanted::by_field(answer, self.call.pool);
         }
@@ -92,7 +92,7 @@ impl Lead for Program<'_> {
 
     fn kept(&self) -> (Option<Kept>, Option<IpAddr>) {
         let kept = self.place.as_ref().map(|place| Kept::Program(Arc::clone(place.pool)));
-        (kept, self.call.trust.client(self.trip))
+        (kept, self.call.trust.client(self.trip.head, &self.trip.origin))
     }
 
     fn tunnel(&self) -> Bounds<'_> {

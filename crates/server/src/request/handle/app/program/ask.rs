@@ -5,11 +5,11 @@
 //! its own application onehop is the server, not one more hop. Caddy sends `Via: 1.1 Caddy` both ways.
 
 use onehop_http1::{AskHead, BodyLength, Refusal};
+use onehop_message::forwarded::{FORWARDED_FOR, write_forwarded_for, write_line, write_target};
+use onehop_message::forwarding::{accepts_trailers, asks_for_upgrade, passed_on};
+use onehop_message::trusted_proxies::Trust;
 
 use crate::request::conn::exchange::Upload;
-use crate::request::hop::ask::{FORWARDED_FOR, write_forwarded_for, write_line, write_target};
-use crate::request::hop::fields::{accepts_trailers, asks_for_upgrade, passed_on};
-use crate::request::hop::trust::Trust;
 use crate::request::trip::Trip;
 use crate::request::upstream::connection::{Buffers, Connection};
 
@@ -27,7 +27,7 @@ pub(super) fn write(
     // have to agree where it ends and whether it was read. Ignoring `Upgrade` is allowed (section 7.8).
     let has_body = !matches!(body, BodyLength::None | BodyLength::Known(0));
     let upgrade = !has_body && asks_for_upgrade(trip.head);
-    write_target(trip, lines);
+    write_target(&trip.path, trip.query.as_deref(), lines);
     let target_bytes = lines.len();
     write_fields(trip, trust, upgrade, lines);
     if upload.expects_continue() {
@@ -55,7 +55,7 @@ fn write_fields(trip: &Trip<'_>, trust: Trust<'_>, upgrade: bool, out: &mut Vec<
         has_host |= is(b"x-forwarded-host");
         write_line(out, name, value);
     }
-    write_forwarded_for(trip, trust, out);
+    write_forwarded_for(trip.head, &trip.origin, trust, out);
     if !has_scheme {
         write_line(out, b"X-Forwarded-Proto", trip.origin.scheme().as_bytes());
     }

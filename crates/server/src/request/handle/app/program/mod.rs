@@ -13,15 +13,15 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use onehop_config::checked::AppRun;
+use onehop_message::error::HttpError;
+use onehop_message::response::Response;
 
 use super::file;
 use super::pool::{LaneReport, Worker};
 use super::{Call, Place};
 use crate::limits::UPSTREAM_DIAL_DEADLINE;
-use crate::request::answer::Answer;
 use crate::request::conn::exchange::{Download, Sent, Upload};
 use crate::request::handle::Ended;
-use crate::request::rescue::Fault;
 use crate::request::trip::Trip;
 use crate::request::upstream::connection::Connection;
 use crate::request::upstream::exchange::{
@@ -36,7 +36,7 @@ pub(super) enum Failed {
     /// There is no way to the program; the request was not begun.
     Unreachable,
     /// Anything else.
-    Fault(Fault),
+    HttpError(HttpError),
 }
 
 /// One request and its answer.
@@ -46,7 +46,7 @@ pub(super) async fn exchange(
     place: Place<'_>,
     upload: &mut Upload<'_, '_>,
     download: &mut Download<'_, '_>,
-    answer: &mut Answer,
+    answer: &mut Response,
 ) -> Result<Ended, Failed> {
     let worker = Arc::clone(&place.worker);
     let Some(peer) = &worker.peer else { return Err(Failed::Unreachable) };
@@ -92,14 +92,14 @@ pub(super) async fn exchange(
         // The program's side learns at once that nobody waits for the rest.
         drop(connection);
         if !(is_stale && may_be_sent_twice && download.state() == Sent::Nothing) {
-            return Err(Failed::Fault(broke.fault::<Program<'_>>()));
+            return Err(Failed::HttpError(broke.fault::<Program<'_>>()));
         }
         answer.clear();
         // It may have been begun, so it goes nowhere else.
         let fresh = connect(call, peer, Wish::Fresh, upload, download).await;
         connection = fresh.map_err(|failed| match failed {
-            Failed::Unreachable => Failed::Fault(Fault::WorkerDied),
-            Failed::Fault(fault) => Failed::Fault(fault),
+            Failed::Unreachable => Failed::HttpError(HttpError::WorkerDied),
+            Failed::HttpError(fault) => Failed::HttpError(fault),
         })?;
     }
 }
@@ -109,10 +109,10 @@ async fn send_file(
     call: &Call<'_>,
     trip: &Trip<'_>,
     program: &mut Program<'_>,
-    answer: &mut Answer,
+    answer: &mut Response,
 ) -> Result<Ended, Failed> {
-    let wanted = program.wanted.take().ok_or(Failed::Fault(Fault::WorkerBroken))?;
-    file::open(trip, call.pool, wanted, answer).await.map_err(Failed::Fault)?;
+    let wanted = program.wanted.take().ok_or(Failed::HttpError(HttpError::WorkerBroken))?;
+    file::open(trip, call.pool, wanted, answer).await.map_err(Failed::HttpError)?;
     trip.finish(answer);
     Ok(Ended::Complete)
 }
@@ -130,7 +130,7 @@ async fn connect(
     tokio::select! {
         biased;
         connected = pool::get(call.core, peer, wish) => connected.map_err(|_| Failed::Unreachable),
-        () = upload.gone(), if call.is_complete => Err(Failed::Fault(Fault::ClientGone)),
+        () = upload.gone(), if call.is_complete => Err(Failed::HttpError(HttpError::ClientGone)),
         () = late => Err(Failed::Unreachable),
     }
 }

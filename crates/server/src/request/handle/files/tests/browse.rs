@@ -18,10 +18,10 @@ fn tree() -> Store {
         .build()
 }
 
-fn page(target: &str, lines: &[&str]) -> (Answer, String) {
+fn page(target: &str, lines: &[&str]) -> (Response, String) {
     let store = tree();
     let head = head("GET", target, lines);
-    let mut answer = Answer::default();
+    let mut answer = Response::default();
     answered(file_server(&settings(), &request(&head, &store, ALL), &mut answer));
     let body = body(&store, &answer);
     (answer, body)
@@ -114,6 +114,6 @@ fn a_page_is_whole_without_a_script() {
 fn other_methods_have_no_page() {
     let store = tree();
     let head = head("POST", "/files/", &[]);
-    let served = file_server(&settings(), &request(&head, &store, ALL), &mut Answer::default());
-    assert!(matches!(served, Err(Fault::MethodNotAllowed(Methods::Files))));
+    let served = file_server(&settings(), &request(&head, &store, ALL), &mut Response::default());
+    assert!(matches!(served, Err(HttpError::MethodNotAllowed(Methods::Files))));
 }

@@ -2,8 +2,9 @@ use std::io::Read as _;
 use std::os::unix::fs::{FileExt as _, symlink};
 use std::path::{Path, PathBuf};
 
+use onehop_message::response::Disk;
+
 use super::*;
-use crate::request::answer::Disk;
 use crate::request::handle::files::{OnDisk, OwnedFileRequest, finish_on_disk, from_disk};
 
 /// A root and, beside it, what must not be reached.
@@ -41,7 +42,7 @@ impl Tree {
         Self { base, root }
     }
 
-    fn ask(&self, settings: &FileServer, method: &str, target: &str, lines: &[&str]) -> (String, Answer) {
+    fn ask(&self, settings: &FileServer, method: &str, target: &str, lines: &[&str]) -> (String, Response) {
         let head = head(method, target, lines);
         let request = OwnedFileRequest {
             path: head.path().to_vec(),
@@ -50,13 +51,13 @@ impl Tree {
             error_status: None,
             head,
         };
-        let mut answer = Answer::default();
+        let mut answer = Response::default();
         answer.clear();
         let served = from_disk(settings, &self.root, request, &mut answer);
         (text(served, &answer), answer)
     }
 
-    fn get(&self, target: &str, lines: &[&str]) -> (String, Answer) {
+    fn get(&self, target: &str, lines: &[&str]) -> (String, Response) {
         self.ask(&file_server_settings(), "GET", target, lines)
     }
 }
@@ -67,7 +68,7 @@ impl Drop for Tree {
     }
 }
 
-fn text(served: Result<Served, Fault>, answer: &Answer) -> String {
+fn text(served: Result<Served, HttpError>, answer: &Response) -> String {
     match served {
         Ok(Served::Answered) if answer.status == 308 => format!("308 {}", field(answer, "Location").unwrap()),
         Ok(Served::Answered) => format!("{} {}", answer.status, body_on_disk(answer)),
@@ -76,7 +77,7 @@ fn text(served: Result<Served, Fault>, answer: &Answer) -> String {
     }
 }
 
-fn body_on_disk(answer: &Answer) -> String {
+fn body_on_disk(answer: &Response) -> String {
     let of_disk = |disk: &Disk| {
         let mut bytes = vec![0; usize::try_from(disk.length).unwrap()];
         disk.file.read_exact_at(&mut bytes, disk.offset).unwrap();
@@ -146,8 +147,8 @@ fn what_is_no_file_is_not_opened() {
     let head = head("GET", "/null", &[]);
     let (path, original_path) = (b"/null".to_vec(), b"/null".to_vec());
     let request = OwnedFileRequest { path, query: None, original_path, error_status: None, head };
-    let served = from_disk(&file_server_settings(), root, request, &mut Answer::default());
-    assert!(matches!(served, Err(Fault::NotFound)), "{served:?}");
+    let served = from_disk(&file_server_settings(), root, request, &mut Response::default());
+    assert!(matches!(served, Err(HttpError::NotFound)), "{served:?}");
 }
 
 #[test]
@@ -221,15 +222,15 @@ fn a_file_of_the_store_is_finished_from_disk() {
         follow_outside: false,
         varies_by_accept: false,
     };
-    let mut answer = Answer::default();
+    let mut answer = Response::default();
     let head = head("GET", "/x", &["Range: bytes=-2"]);
     assert_eq!(finish_on_disk(on_disk("a.txt"), &head, &mut answer), Ok(()));
     assert_eq!((answer.status, body_on_disk(&answer).as_str()), (206, "89"));
     assert_eq!(field(&answer, "Cache-Control"), Some("no-cache"));
     for path in ["gone", "docs", "relative-out.txt"] {
         assert_eq!(
-            finish_on_disk(on_disk(path), &head, &mut Answer::default()),
-            Err(Fault::NotFound),
+            finish_on_disk(on_disk(path), &head, &mut Response::default()),
+            Err(HttpError::NotFound),
             "{path}"
         );
     }

@@ -19,8 +19,8 @@ fn tree() -> Store {
 }
 
 struct Asked {
-    served: Result<Served, Fault>,
-    answer: Answer,
+    served: Result<Served, HttpError>,
+    answer: Response,
     body: String,
 }
 
@@ -42,7 +42,7 @@ impl Asked {
 fn rewritten(settings: &FileServer, method: &str, original: &str, current: &str, lines: &[&str]) -> Asked {
     let store = tree();
     let head = head(method, original, lines);
-    let mut answer = Answer::default();
+    let mut answer = Response::default();
     let request = FileRequest { path: current.as_bytes(), ..request(&head, &store, &[]) };
     let served = file_server(settings, &request, &mut answer);
     let body = body(&store, &answer);

@@ -12,12 +12,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use onehop_config::checked::{Encoding, FileServer, Spa};
 use onehop_http1::{Limits, RequestHead, ServerCodec};
+use onehop_message::error::HttpError;
+use onehop_message::methods::Methods;
+use onehop_message::response::{Body, Piece, Response};
 
 use super::store::{File, Folder, Form, Node, Stamp, Store};
 use super::{FileRequest, Served, content_type, is_hashed_name};
-use crate::request::answer::{Answer, Body, Piece};
-use crate::request::methods::Methods;
-use crate::request::rescue::Fault;
 
 /// `Sun, 06 Nov 1994 08:49:37 GMT`
 fn modified() -> SystemTime {
@@ -168,8 +168,8 @@ fn spa_settings() -> Spa {
 }
 
 /// The bytes of an answer from memory.
-fn body(store: &Store, answer: &Answer) -> String {
-    let stored = |stored: &crate::request::answer::Stored| {
+fn body(store: &Store, answer: &Response) -> String {
+    let stored = |stored: &onehop_message::response::Stored| {
         assert_eq!(stored.store, 3);
         let form = store.file(stored.file).unwrap().form(stored.encoding).unwrap();
         form.bytes[stored.range.clone()].to_vec()
@@ -191,16 +191,16 @@ fn body(store: &Store, answer: &Answer) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-fn field<'a>(answer: &'a Answer, name: &str) -> Option<&'a str> {
+fn field<'a>(answer: &'a Response, name: &str) -> Option<&'a str> {
     answer.fields.get(name).map(|value| std::str::from_utf8(value).unwrap())
 }
 
 /// Field lines as text, for whole comparisons.
-fn lines(answer: &Answer) -> &str {
+fn lines(answer: &Response) -> &str {
     std::str::from_utf8(answer.fields.lines()).unwrap()
 }
 
-fn answered(served: Result<Served, Fault>) {
+fn answered(served: Result<Served, HttpError>) {
     assert!(matches!(served, Ok(Served::Answered)), "{served:?}");
 }
 

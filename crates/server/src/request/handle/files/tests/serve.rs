@@ -11,7 +11,7 @@ fn tree() -> Store {
 }
 
 /// Status, fields and body of GET with these lines, every coding allowed.
-fn get(target: &str, lines: &[&str]) -> (Result<u16, Fault>, Answer, String) {
+fn get(target: &str, lines: &[&str]) -> (Result<u16, HttpError>, Response, String) {
     ask("GET", target, lines, &file_server_settings(), "")
 }
 
@@ -21,10 +21,10 @@ fn ask(
     lines: &[&str],
     settings: &FileServer,
     set_before: &str,
-) -> (Result<u16, Fault>, Answer, String) {
+) -> (Result<u16, HttpError>, Response, String) {
     let store = tree();
     let head = head(method, target, lines);
-    let mut answer = Answer::default();
+    let mut answer = Response::default();
     answer.clear();
     answer.fields.add_lines(set_before.as_bytes());
     let served = file_server(settings, &request(&head, &store, ALL), &mut answer);
@@ -84,7 +84,7 @@ fn each_form_has_its_own_tag() {
 fn a_file_that_may_get_forms_varies_already() {
     let store = Builder::new().file("a.css", "x").with(|file| file.settled = false).build();
     let head = head("GET", "/a.css", &[]);
-    let mut answer = Answer::default();
+    let mut answer = Response::default();
     answered(file_server(&file_server_settings(), &request(&head, &store, ALL), &mut answer));
     assert_eq!(field(&answer, "Vary"), Some("Accept-Encoding"));
     answer.clear();
@@ -106,7 +106,7 @@ fn encode_bounds_what_is_sent_coded() {
         (0, types(&["text/javascript*"]), true),
         (0, types(&["text/html*", "application/*"]), false),
     ] {
-        let mut answer = Answer::default();
+        let mut answer = Response::default();
         let request = FileRequest {
             encode_minimum: minimum,
             encode_types: &encode_types,
@@ -130,7 +130,7 @@ fn preconditions_are_evaluated_in_the_order_of_the_rfc() {
     let weak_matches = format!("If-Match: W/{tag}");
     let modified_since = |date: &str| format!("If-Modified-Since: {date}");
     let unmodified_since = |date: &str| format!("If-Unmodified-Since: {date}");
-    let failed = Err(Fault::PreconditionFailed);
+    let failed = Err(HttpError::PreconditionFailed);
     for (lines, expected) in [
         (vec![none_match.clone()], Ok(304)),
         (vec![weak_none_match], Ok(304)),
@@ -196,7 +196,7 @@ fn a_range_is_a_part_of_the_file() {
     }
     for range in ["bytes=10-", "bytes=x", "bytes=5-4", "bytes=-0"] {
         let (status, ..) = get("/plain.txt", &[&format!("Range: {range}")]);
-        assert_eq!(status, Err(Fault::RangeNotSatisfiable { length: 10 }), "{range}");
+        assert_eq!(status, Err(HttpError::RangeNotSatisfiable { length: 10 }), "{range}");
     }
     assert_eq!(get("/empty.txt", &["Range: bytes=0-"]).0, Ok(200));
 }
@@ -296,7 +296,7 @@ fn a_file_that_is_not_in_memory_is_left_to_the_disk() {
         })
         .build();
     let head = head("GET", "/big.css", &["Accept-Encoding: gzip"]);
-    let mut answer = Answer::default();
+    let mut answer = Response::default();
     let settings =
         FileServer { precompressed: vec![Encoding::Brotli, Encoding::Gzip], ..file_server_settings() };
     let served = file_server(&settings, &request(&head, &store, &[]), &mut answer);

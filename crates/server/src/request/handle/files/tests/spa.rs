@@ -19,10 +19,10 @@ fn tree() -> Store {
         .build()
 }
 
-fn ask(settings: &Spa, method: &str, target: &str, lines: &[&str]) -> (Result<String, Fault>, Answer) {
+fn ask(settings: &Spa, method: &str, target: &str, lines: &[&str]) -> (Result<String, HttpError>, Response) {
     let store = tree();
     let head = head(method, target, lines);
-    let mut answer = Answer::default();
+    let mut answer = Response::default();
     let served = spa(settings, &request(&head, &store, ALL), &mut answer);
     let body = body(&store, &answer);
     (served.map(|_| format!("{} {body}", answer.status)), answer)
@@ -30,7 +30,7 @@ fn ask(settings: &Spa, method: &str, target: &str, lines: &[&str]) -> (Result<St
 
 #[test]
 fn files_are_files_and_places_are_the_app() {
-    let missing = || Err(Fault::MissingAsset);
+    let missing = || Err(HttpError::MissingAsset);
     let ok = |body: &str| Ok(format!("200 {body}"));
     let any = "Accept: */*";
     for (target, accept, expected) in [
@@ -62,8 +62,8 @@ fn files_are_files_and_places_are_the_app() {
         ("/.git/config", NAVIGATION, missing()),
         ("/.well-known/security.txt", any, ok("contact")),
         ("/a/%2e%2e/favicon.ico", any, ok("icon")),
-        ("/../etc/passwd", NAVIGATION, Err(Fault::BadPath)),
-        ("/a%2fb", NAVIGATION, Err(Fault::BadPath)),
+        ("/../etc/passwd", NAVIGATION, Err(HttpError::BadPath)),
+        ("/a%2fb", NAVIGATION, Err(HttpError::BadPath)),
     ] {
         assert_eq!(ask(&spa_settings(), "GET", target, &[accept]).0, expected, "{target} {accept}");
     }
@@ -73,9 +73,9 @@ fn files_are_files_and_places_are_the_app() {
 fn only_get_and_head_are_answered() {
     for (method, expected) in [
         ("HEAD", Ok("200 app".to_owned())),
-        ("POST", Err(Fault::MethodNotAllowed(Methods::Files))),
-        ("OPTIONS", Err(Fault::MethodNotAllowed(Methods::Files))),
-        ("PROPFIND", Err(Fault::NotImplemented)),
+        ("POST", Err(HttpError::MethodNotAllowed(Methods::Files))),
+        ("OPTIONS", Err(HttpError::MethodNotAllowed(Methods::Files))),
+        ("PROPFIND", Err(HttpError::NotImplemented)),
     ] {
         assert_eq!(ask(&spa_settings(), method, "/", &[]).0, expected, "{method}");
         assert_eq!(ask(&spa_settings(), method, "/users/7", &[NAVIGATION]).0, expected, "{method}");
@@ -123,7 +123,7 @@ fn not_modified_says_how_long_it_is_good() {
 fn a_cache_control_of_the_users_own_stands() {
     let store = tree();
     let head = head("GET", "/", &[]);
-    let mut answer = Answer::default();
+    let mut answer = Response::default();
     answer.fields.add("Cache-Control", b"max-age=60");
     answered(spa(&spa_settings(), &request(&head, &store, ALL), &mut answer));
     let values: Vec<_> = answer.fields.iter().filter(|(name, _)| *name == b"Cache-Control").collect();

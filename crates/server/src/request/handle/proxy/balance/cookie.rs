@@ -10,9 +10,9 @@ use std::time::Duration;
 use aws_lc_rs::{constant_time, hmac};
 use onehop_config::checked::proxy::Proxy as Settings;
 use onehop_http1::Known;
+use onehop_message::trusted_proxies::Trust;
 
 use super::super::Member;
-use crate::request::hop::trust::Trust;
 use crate::request::trip::Trip;
 
 /// The cookie of one proxy.
@@ -57,7 +57,8 @@ impl Cookie {
             let _ = write!(out, "; Max-Age={seconds}");
         }
         out.push_str("; HttpOnly");
-        let is_encrypted = Trust::of(&settings.trusted_proxies, &trip.origin).is_encrypted(trip);
+        let is_encrypted =
+            Trust::of(&settings.trusted_proxies, &trip.origin).is_encrypted(trip.head, &trip.origin);
         // Over HTTPS it is sent from other sites' pages, too; browsers take that only with `Secure`.
         out.push_str(if is_encrypted { "; Secure; SameSite=None" } else { "; SameSite=Lax" });
         out.into_bytes()

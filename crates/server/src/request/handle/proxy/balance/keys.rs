@@ -7,9 +7,9 @@ use std::io::Write;
 use std::net::IpAddr;
 
 use onehop_config::checked::Network;
+use onehop_message::trusted_proxies::Trust;
+use onehop_message::uri::decode_path;
 
-use crate::request::hop::trust::Trust;
-use crate::request::route::decode_path;
 use crate::request::trip::Trip;
 
 /// The text of an address; what Go calls the peer of a Unix socket where there is none.
@@ -22,7 +22,7 @@ pub(super) fn peer(trip: &Trip<'_>) -> Address {
 
 /// The client's, as trusted proxies tell it.
 pub(super) fn client(trip: &Trip<'_>, trusted: &[Network]) -> Address {
-    text(Trust::of(trusted, &trip.origin).client(trip))
+    text(Trust::of(trusted, &trip.origin).client(trip.head, &trip.origin))
 }
 
 /// Path and query as the routes have made them.

@@ -6,10 +6,10 @@ use std::time::Duration;
 use onehop_config::checked::Network;
 use onehop_config::checked::proxy as checked;
 use onehop_http1::{RequestHead, ServerCodec};
+use onehop_message::origin::Origin;
 
 use super::*;
 use crate::limits::CODEC_LIMITS;
-use crate::request::origin::Origin;
 use crate::request::per_address::PerAddress;
 use crate::request::route::Snapshot;
 use crate::request::upstream::peer::{Peer, Place, Terms};

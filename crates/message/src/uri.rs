@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 /// A path with its escapes resolved, as matchers compare it; a broken escape stays as it is.
-pub(crate) fn decode_path(path: &[u8]) -> Cow<'_, [u8]> {
+pub fn decode_path(path: &[u8]) -> Cow<'_, [u8]> {
     if !path.contains(&b'%') {
         return Cow::Borrowed(path);
     }
@@ -20,7 +20,7 @@ pub(crate) fn decode_path(path: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// The path and the query that a rewrite gives; `None` for a part that stays. An empty query takes the query away.
-pub(crate) fn rewrite(to: &[u8]) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
+pub fn rewrite(to: &[u8]) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
     let to = to.split(|b| *b == b'#').next().unwrap_or(to);
     let (path, query) = match to.iter().position(|b| *b == b'?') {
         Some(mark) => (&to[..mark], Some(to[mark + 1..].to_vec())),
@@ -30,7 +30,7 @@ pub(crate) fn rewrite(to: &[u8]) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
 }
 
 /// Bytes that may stand in a path as they are (RFC 3986 section 3.3); everything else is escaped.
-pub(crate) fn escape_path(decoded: &[u8], out: &mut Vec<u8>) {
+pub fn escape_path(decoded: &[u8], out: &mut Vec<u8>) {
     for byte in decoded {
         if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@/".contains(byte) {
             out.push(*byte);
@@ -41,12 +41,12 @@ pub(crate) fn escape_path(decoded: &[u8], out: &mut Vec<u8>) {
 }
 
 /// The last segment of a path.
-pub(crate) fn last_segment(path: &[u8]) -> &[u8] {
+pub fn last_segment(path: &[u8]) -> &[u8] {
     path.rsplit(|b| *b == b'/').next().unwrap_or(path)
 }
 
 /// The extension of a path with its dot, or empty.
-pub(crate) fn file_extension(path: &[u8]) -> &[u8] {
+pub fn file_extension(path: &[u8]) -> &[u8] {
     let name = last_segment(path);
     name.iter().rposition(|b| *b == b'.').map_or(b"", |dot| &name[dot..])
 }
@@ -54,7 +54,7 @@ pub(crate) fn file_extension(path: &[u8]) -> &[u8] {
 const HEX: &[u8; 16] = b"0123456789ABCDEF";
 
 /// With a slash at its beginning.
-pub(super) fn with_leading_slash(path: &[u8]) -> Vec<u8> {
+pub fn with_leading_slash(path: &[u8]) -> Vec<u8> {
     let mut whole = Vec::with_capacity(path.len() + 1);
     if !path.starts_with(b"/") {
         whole.push(b'/');
@@ -64,7 +64,7 @@ pub(super) fn with_leading_slash(path: &[u8]) -> Vec<u8> {
 }
 
 /// The byte at a place, without its escape, and where the next one is. A broken escape is no escape.
-pub(super) fn decode_at(path: &[u8], at: usize) -> Option<(u8, usize)> {
+pub fn decode_at(path: &[u8], at: usize) -> Option<(u8, usize)> {
     let byte = *path.get(at)?;
     if byte == b'%'
         && let (Some(high), Some(low)) = (hex(path.get(at + 1)), hex(path.get(at + 2)))

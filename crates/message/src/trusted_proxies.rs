@@ -1,19 +1,19 @@
 //! `trusted_proxies`: whose word counts about who the client is.
 //!
 //! Decides for one request by its connection alone, and reads what such a proxy says. Changes nothing of what is
-//! passed on: that is [`super::fields`]. The connection's own address is never replaced.
+//! passed on: that is [`crate::forwarding`]. The connection's own address is never replaced.
 
 use std::net::{IpAddr, SocketAddr};
 
 use onehop_config::checked::Network;
+use onehop_http1::RequestHead;
 
-use super::fields;
-use crate::request::origin::Origin;
-use crate::request::trip::Trip;
+use crate::forwarding;
+use crate::origin::Origin;
 
 /// How far one request's peer is believed.
 #[derive(Clone, Copy)]
-pub(crate) struct Trust<'a> {
+pub struct Trust<'a> {
     /// Of a peer that is one of them: all who are.
     networks: Option<&'a [Network]>,
 }
@@ -21,24 +21,24 @@ pub(crate) struct Trust<'a> {
 impl<'a> Trust<'a> {
     /// What holds for requests that come from there. Whoever may open a Unix socket stands on this machine and
     /// is let in by its mode: a peer like any other of the list, where there is one.
-    pub(crate) fn of(networks: &'a [Network], origin: &Origin) -> Self {
+    pub fn of(networks: &'a [Network], origin: &Origin) -> Self {
         let is_trusted = !networks.is_empty()
-            && origin.peer.is_none_or(|peer| is_among(networks, fields::canonical(peer).ip()));
+            && origin.peer.is_none_or(|peer| is_among(networks, forwarding::canonical(peer).ip()));
         Self { networks: is_trusted.then_some(networks) }
     }
 
     /// Whether the fields that say who the client is are passed on.
-    pub(crate) fn keeps_fields(self) -> bool {
+    pub fn keeps_fields(self) -> bool {
         self.networks.is_some()
     }
 
     /// The client's address: the last one of `X-Forwarded-For` that is no such proxy's own, because each of them
     /// has appended whom it saw, and what stands before may be anybody's. So may be what stands before a member that is
     /// no address: there the walk ends. Otherwise the peer's.
-    pub(crate) fn client(self, trip: &Trip<'_>) -> Option<IpAddr> {
-        let peer = trip.origin.peer.map(|peer| fields::canonical(peer).ip());
+    pub fn client(self, head: &RequestHead, origin: &Origin) -> Option<IpAddr> {
+        let peer = origin.peer.map(|peer| forwarding::canonical(peer).ip());
         let Some(networks) = self.networks else { return peer };
-        let lines = fields::forwarded(trip.head, b"X-Forwarded-For").rev();
+        let lines = forwarding::forwarded(head, b"X-Forwarded-For").rev();
         let members = lines.flat_map(|line| line.rsplit(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
         // RFC 9110 section 5.6.1.2: an empty member is none.
         let mut addresses = members.filter(|member| !member.is_empty()).map_while(address);
@@ -46,14 +46,14 @@ impl<'a> Trust<'a> {
     }
 
     /// Whether the client speaks over an encrypted connection, here or to the proxy.
-    pub(crate) fn is_encrypted(self, trip: &Trip<'_>) -> bool {
+    pub fn is_encrypted(self, head: &RequestHead, origin: &Origin) -> bool {
         let says_so = || {
             // Of several the first, which is the client's own hop, as frameworks read it.
-            let first = fields::forwarded(trip.head, b"X-Forwarded-Proto").next().unwrap_or_default();
+            let first = forwarding::forwarded(head, b"X-Forwarded-Proto").next().unwrap_or_default();
             let scheme = first.split(|byte| *byte == b',').next().unwrap_or_default();
             scheme.trim_ascii().eq_ignore_ascii_case(b"https")
         };
-        trip.origin.tls || (self.keeps_fields() && says_so())
+        origin.tls || (self.keeps_fields() && says_so())
     }
 }
 

@@ -1,43 +1,46 @@
-//! The parts of a request's head that everybody writes the same way.
+//! Writes the parts of a forwarded request's head that are the same for applications and upstreams: the target, and who
+//! the client is.
 //!
-//! The URI as the routes have made it; who the client is, as this server sees it. Writes lines and decides about no
-//! field of the client's: that is [`super::fields`].
+//! Decides about no field of the client's: that is [`crate::forwarding`].
 
 use std::io::Write;
 use std::net::IpAddr;
 
-use super::fields;
-use super::trust::Trust;
-use crate::request::trip::Trip;
+use onehop_http1::RequestHead;
+
+use crate::forwarding;
+use crate::origin::Origin;
+use crate::path::RequestPath;
+use crate::trusted_proxies::Trust;
 
 /// The name, lower case.
-pub(crate) const FORWARDED_FOR: &[u8] = b"x-forwarded-for";
+pub const FORWARDED_FOR: &[u8] = b"x-forwarded-for";
 
 /// Writes the request-target.
-pub(crate) fn write_target(trip: &Trip<'_>, out: &mut Vec<u8>) {
-    out.extend_from_slice(trip.path.sent());
-    if let Some(query) = trip.query.as_deref() {
+pub fn write_target(path: &RequestPath<'_>, query: Option<&[u8]>, out: &mut Vec<u8>) {
+    out.extend_from_slice(path.sent());
+    if let Some(query) = query {
         out.push(b'?');
         out.extend_from_slice(query);
     }
 }
 
 /// Whom a trusted proxy saw, and whom onehop sees: one line, since not everybody reads several as a list.
-pub(crate) fn write_forwarded_for(trip: &Trip<'_>, trust: Trust<'_>, out: &mut Vec<u8>) {
+pub fn write_forwarded_for(head: &RequestHead, origin: &Origin, trust: Trust<'_>, out: &mut Vec<u8>) {
     let before = out.len();
     let separate = |out: &mut Vec<u8>| {
         let separator: &[u8] = if out.len() == before { b"X-Forwarded-For: " } else { b", " };
         out.extend_from_slice(separator);
     };
     if trust.keeps_fields() {
-        for value in fields::forwarded(trip.head, FORWARDED_FOR).filter(|value| !value.is_empty()) {
+        for value in forwarding::forwarded(head, FORWARDED_FOR).filter(|value| !value.is_empty()) {
             separate(out);
             out.extend_from_slice(value);
         }
     }
-    if let Some(peer) = trip.origin.peer {
+    if let Some(peer) = origin.peer {
         separate(out);
-        write_address(fields::canonical(peer).ip(), out);
+        write_address(forwarding::canonical(peer).ip(), out);
     }
     if out.len() > before {
         out.extend_from_slice(b"\r\n");
@@ -63,7 +66,7 @@ fn write_address(address: IpAddr, out: &mut Vec<u8>) {
 }
 
 /// Writes a field line.
-pub(crate) fn write_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
+pub fn write_line(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(name);
     out.extend_from_slice(b": ");
     out.extend_from_slice(value);

@@ -8,10 +8,10 @@ use std::net::SocketAddr;
 
 use onehop_http1::{Field, Known, RequestHead, ResponseHead, Span, Version};
 
-use crate::request::answer::Fields;
+use crate::response::Fields;
 
 /// Which fields of one request are passed on.
-pub(crate) struct Rule<'h> {
+pub struct Rule<'h> {
     head: &'h RequestHead,
     /// The client asks properly for another protocol.
     upgrade: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Rule<'h> {
 /// What becomes of names that stand for another name in a CGI-like environment: there `-`, `_` and, in PHP, `.` are
 /// the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Spellings {
+pub enum Spellings {
     /// Those of fields that say who the client is are dropped.
     OursOnly,
     /// All with `_` or `.` are dropped, as Caddy 2.11 and nginx have it: whoever stands behind may take any of them
@@ -36,12 +36,12 @@ pub(crate) enum Spellings {
 impl<'h> Rule<'h> {
     /// The rule for a request. What says who the client is, only from who `is_trusted`, and then whatever Connection
     /// names: a client could write that, through a proxy that passes it on.
-    pub(crate) fn new(head: &'h RequestHead, upgrade: bool, is_trusted: bool, spellings: Spellings) -> Self {
+    pub fn new(head: &'h RequestHead, upgrade: bool, is_trusted: bool, spellings: Spellings) -> Self {
         Self { head, upgrade, is_trusted, named: names(head.get_all(Known::Connection)), spellings }
     }
 
     /// Whether a field of the request is passed on.
-    pub(crate) fn passes(&self, field: &Field) -> bool {
+    pub fn passes(&self, field: &Field) -> bool {
         match field.known {
             Some(
                 Known::Connection
@@ -73,7 +73,7 @@ impl<'h> Rule<'h> {
 }
 
 /// The fields of a request that are passed on to an application. `Upgrade` only where the client asks for it properly.
-pub(crate) fn passed_on(
+pub fn passed_on(
     head: &RequestHead,
     upgrade: bool,
     is_trusted: bool,
@@ -84,7 +84,7 @@ pub(crate) fn passed_on(
 }
 
 /// The values of a field of a trusted proxy, in the order in which they came.
-pub(crate) fn forwarded<'h>(
+pub fn forwarded<'h>(
     head: &'h RequestHead,
     wanted: &'static [u8],
 ) -> impl DoubleEndedIterator<Item = &'h [u8]> {
@@ -94,7 +94,7 @@ pub(crate) fn forwarded<'h>(
 
 /// Copies the lines of the fields that `keep` wants: neighbours in one piece, as they came. Only white space behind a
 /// value is left out, and with it the line is written anew.
-pub(crate) fn copy_lines<'h>(
+pub fn copy_lines<'h>(
     list: &[Field],
     slice: impl Fn(Span) -> &'h [u8],
     keep: impl Fn(&Field) -> bool,
@@ -132,7 +132,7 @@ pub(crate) fn copy_lines<'h>(
 
 /// A trailer section's lines that are passed on: not those that would say who the client is, should the
 /// other side add trailers to its fields.
-pub(crate) fn passed_on_trailers(lines: &[u8], mut pass_on: impl FnMut(&[u8])) {
+pub fn passed_on_trailers(lines: &[u8], mut pass_on: impl FnMut(&[u8])) {
     for line in lines.split_inclusive(|byte| *byte == b'\n') {
         let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
         if !is_about_connection(name) && !is_ours(name) {
@@ -143,7 +143,7 @@ pub(crate) fn passed_on_trailers(lines: &[u8], mut pass_on: impl FnMut(&[u8])) {
 
 /// RFC 9110 section 7.8: named in Connection too, HTTP/1.1, and without a body before it. HTTP/2 in the clear is
 /// never passed on: RFC 7540 section 3.2.1 has it for one hop only, and within it nobody sees requests any more.
-pub(crate) fn asks_for_upgrade(head: &RequestHead) -> bool {
+pub fn asks_for_upgrade(head: &RequestHead) -> bool {
     head.get(Known::Upgrade).is_some()
         && head.version() == Version::Http11
         && head.get(Known::TransferEncoding).is_none()
@@ -153,13 +153,13 @@ pub(crate) fn asks_for_upgrade(head: &RequestHead) -> bool {
 }
 
 /// Of `TE` this much holds for every hop: trailers are passed on.
-pub(crate) fn accepts_trailers(head: &RequestHead) -> bool {
+pub fn accepts_trailers(head: &RequestHead) -> bool {
     members(head.get_all(Known::Te)).any(|coding| coding.eq_ignore_ascii_case(b"trailers"))
 }
 
 /// What an answer's fields are for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// The usual.
     Plain,
     /// The answer may have trailers.
@@ -170,7 +170,7 @@ pub(crate) enum Kind {
 
 /// Who answers.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Voice {
+pub enum Voice {
     /// An application of this site: what it says of the site's other addresses holds.
     App,
     /// A server that has an address and a user of its own.
@@ -178,7 +178,7 @@ pub(crate) enum Voice {
 }
 
 /// Adds the fields of an answer that are passed on, in the sender's own spelling.
-pub(crate) fn fill(head: &ResponseHead, fields: &mut Fields, kind: Kind, voice: Voice) {
+pub fn fill(head: &ResponseHead, fields: &mut Fields, kind: Kind, voice: Voice) {
     let named = names(head.get_all(Known::Connection));
     let keep = |field: &Field| {
         let name = head.slice(field.name);
@@ -191,7 +191,7 @@ pub(crate) fn fill(head: &ResponseHead, fields: &mut Fields, kind: Kind, voice: 
 }
 
 /// Fields of an answer that the server decides about.
-pub(crate) fn is_dropped(name: &[u8], is_upgrade: bool) -> bool {
+pub fn is_dropped(name: &[u8], is_upgrade: bool) -> bool {
     let is = |own: &str| name.eq_ignore_ascii_case(own.as_bytes());
     match (name.len(), name.first().map(u8::to_ascii_lowercase)) {
         (10, Some(b'c')) => is("connection"),
@@ -207,7 +207,7 @@ pub(crate) fn is_dropped(name: &[u8], is_upgrade: bool) -> bool {
 }
 
 /// An IPv4 client of a socket for both kinds.
-pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
+pub fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
@@ -274,15 +274,14 @@ fn is_spelled_out(name: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use onehop_http1::ServerCodec;
+    use onehop_http1::{Limits, ServerCodec};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::limits::CODEC_LIMITS;
 
     fn read(text: &[u8]) -> RequestHead {
         let mut head = RequestHead::new();
-        let read = ServerCodec::new(CODEC_LIMITS).read_head(text, &mut head);
+        let read = ServerCodec::new(Limits::default()).read_head(text, &mut head);
         assert_eq!(read, Ok(Some(text.len())), "{}", text.escape_ascii());
         head
     }

@@ -8,11 +8,11 @@ use std::borrow::Cow;
 
 use onehop_config::checked::PathPattern;
 
-use super::uri::{decode_at, with_leading_slash};
-use crate::request::handle::files::glob;
+use crate::glob;
+use crate::uri::{decode_at, with_leading_slash};
 
 /// Stands for `%2f` in the canonical form. A NUL is in no path: both of its spellings are refused.
-pub(crate) const ENCODED_SLASH: u8 = 0;
+pub const ENCODED_SLASH: u8 = 0;
 
 /// The path of a request, as it is at some point of its routes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,15 +34,15 @@ struct Canonical {
 
 /// A path with more than one reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Ambiguous;
+pub struct Ambiguous;
 
 impl<'a> RequestPath<'a> {
     /// The path `/`: that of a target without one (RFC 9112 section 3.2.1), and of a request whose own is refused.
-    pub(crate) const ROOT: Self = Self { sent: Cow::Borrowed(b"/"), canonical: None };
+    pub const ROOT: Self = Self { sent: Cow::Borrowed(b"/"), canonical: None };
 
     /// Reads a path as it was sent, or as a rewrite has made it. One scan, and no allocation unless there is something
     /// to decode, to resolve or to refuse.
-    pub(crate) fn read(sent: Cow<'a, [u8]>) -> Result<Self, Ambiguous> {
+    pub fn read(sent: Cow<'a, [u8]>) -> Result<Self, Ambiguous> {
         if sent.is_empty() {
             return Ok(Self::ROOT);
         }
@@ -55,33 +55,33 @@ impl<'a> RequestPath<'a> {
     }
 
     /// The path as it is passed on: dot segments are resolved, all other bytes are the client's.
-    pub(crate) fn sent(&self) -> &[u8] {
+    pub fn sent(&self) -> &[u8] {
         &self.sent
     }
 
     /// Whether it is the client's own, unchanged.
-    pub(crate) fn is_borrowed(&self) -> bool {
+    pub fn is_borrowed(&self) -> bool {
         matches!(self.sent, Cow::Borrowed(_))
     }
 
     /// The path without escapes. An encoded slash stays apart from others, as [`ENCODED_SLASH`].
-    pub(crate) fn decoded(&self) -> &[u8] {
+    pub fn decoded(&self) -> &[u8] {
         self.canonical.as_ref().map_or(&self.sent, |canonical| &canonical.decoded)
     }
 
     /// The path without escapes and doubled slashes, with `%2f` as a slash.
-    pub(crate) fn merged(&self) -> &[u8] {
+    pub fn merged(&self) -> &[u8] {
         self.canonical.as_ref().map_or(&self.sent, |canonical| &canonical.merged)
     }
 
     /// Whether it begins with two slashes. Resolved as a reference it names another host (RFC 3986 section 4.2):
     /// `new URL("//a/b", base)` has the path `/b`.
-    pub(crate) fn is_network_path(&self) -> bool {
+    pub fn is_network_path(&self) -> bool {
         self.sent.starts_with(b"//")
     }
 
     /// Whether it fits one of the patterns, without regard to case.
-    pub(crate) fn fits_any(&self, patterns: &[PathPattern]) -> bool {
+    pub fn fits_any(&self, patterns: &[PathPattern]) -> bool {
         patterns.iter().any(|pattern| self.fits(pattern))
     }
 
@@ -120,7 +120,7 @@ impl<'a> RequestPath<'a> {
     }
 
     /// Takes off a prefix, which is given decoded; `None` where the path does not begin so. Compared as patterns are.
-    pub(crate) fn without_prefix(&self, prefix: &str) -> Option<Result<RequestPath<'static>, Ambiguous>> {
+    pub fn without_prefix(&self, prefix: &str) -> Option<Result<RequestPath<'static>, Ambiguous>> {
         let slash_at = |at: usize| match decode_at(&self.sent, at) {
             Some((b'/', next)) => Some(next),
             _ => None,
@@ -294,7 +294,7 @@ fn without_dot_segments(path: &[u8]) -> Vec<u8> {
 }
 
 /// Without escapes, a broken one stays as it is; an encoded slash becomes [`ENCODED_SLASH`].
-pub(crate) fn decode(path: &[u8]) -> Cow<'_, [u8]> {
+pub fn decode(path: &[u8]) -> Cow<'_, [u8]> {
     if !path.contains(&b'%') {
         return Cow::Borrowed(path);
     }

@@ -8,7 +8,7 @@ use onehop_config::checked::Encoding;
 
 /// An answer in the making; its buffers are reused from request to request.
 #[derive(Debug, Default)]
-pub struct Answer {
+pub struct Response {
     /// Status.
     pub status: u16,
     /// Complete field lines, `Name: value\r\n` each. Never Content-Length, Transfer-Encoding,
@@ -90,13 +90,13 @@ impl Fields {
     }
 
     /// Adds a checked name, in whatever case, and a checked value.
-    pub(crate) fn add_bytes(&mut self, name: &[u8], value: &[u8]) {
+    pub fn add_bytes(&mut self, name: &[u8], value: &[u8]) {
         self.lines.extend_from_slice(name);
         self.add_parts(b": ", value);
     }
 
     /// Adds a line whose beginning, `Name: `, was prepared before.
-    pub(crate) fn add_parts(&mut self, line_start: &[u8], value: &[u8]) {
+    pub fn add_parts(&mut self, line_start: &[u8], value: &[u8]) {
         self.lines.extend_from_slice(line_start);
         self.lines.extend_from_slice(value);
         self.lines.extend_from_slice(b"\r\n");
@@ -162,9 +162,9 @@ impl Fields {
     }
 }
 
-impl Answer {
+impl Response {
     /// Whether its body is server-sent events, which may go on for ever.
-    pub(crate) fn is_event_stream(&self) -> bool {
+    pub fn is_event_stream(&self) -> bool {
         self.fields.get("Content-Type").is_some_and(|value| *media_type(value) == *b"text/event-stream")
     }
 
@@ -179,7 +179,7 @@ impl Answer {
 
 /// The media type of a Content-Type in lower case, without its parameters (RFC 9110 section 8.3.1). Allocates only where it
 /// has capitals.
-pub(crate) fn media_type(content_type: &[u8]) -> Cow<'_, [u8]> {
+pub fn media_type(content_type: &[u8]) -> Cow<'_, [u8]> {
     let name = content_type.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
     match name.iter().any(u8::is_ascii_uppercase) {
         true => Cow::Owned(name.to_ascii_lowercase()),
