@@ -6,6 +6,8 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
+use onehop_adapt::Refusal;
+
 /// Why a trial cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TrialError {
@@ -45,11 +47,12 @@ impl TrialError {
 
     /// A file that cannot be read.
     pub fn unreadable(path: &Path, error: &io::Error) -> TrialError {
-        let cause = match error.kind() {
-            io::ErrorKind::NotFound => "there is no such file".to_owned(),
-            io::ErrorKind::PermissionDenied => "this user may not read it".to_owned(),
-            _ => format!("it cannot be read: {error}"),
-        };
-        TrialError::found(path.display(), cause, "name a file or folder that is there and may be read")
+        Refusal::unreadable(path, error).into()
+    }
+}
+
+impl From<Refusal> for TrialError {
+    fn from(refusal: Refusal) -> TrialError {
+        TrialError::Found { place: refusal.place(), cause: refusal.cause, next: refusal.next }
     }
 }

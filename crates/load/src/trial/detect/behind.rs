@@ -6,6 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use onehop_adapt::Upstream;
+
 use super::launch::Launch;
 use super::surroundings::Surroundings;
 use super::{SERVER_FILES, package, routes, script};
@@ -16,21 +18,6 @@ const APPLICATION_FOLDERS: [&str; 7] = [".", "..", "api", "app", "backend", "ser
 
 /// How long `app` waits for an answer where nothing is said.
 const TIMEOUT: Duration = Duration::from_secs(60);
-
-/// An address that requests are passed to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Upstream {
-    /// A name or an IP address.
-    pub(super) host: String,
-    /// The port.
-    pub(super) port: u16,
-    /// `line 4 of nginx.conf`.
-    pub(super) place: String,
-    /// How long an answer may take there, where that is said.
-    pub(super) timeout: Option<Duration>,
-    /// Whether `app` cannot say what stands there, so that somebody has to listen at the port.
-    pub(super) is_apart: bool,
-}
 
 /// Who answers at a port.
 #[derive(Debug, Clone)]

@@ -6,6 +6,10 @@ use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use onehop_config::{Entry, FileSource, Source};
+
+pub(super) use onehop_adapt::paths::{below, normal};
+
 /// Bytes of one file of configuration or source: more is not written by hand.
 pub(super) const TEXT_BYTES_MAX: u64 = 2 * 1024 * 1024;
 /// Entries that a walk looks at.
@@ -64,15 +68,6 @@ pub(super) fn walk(folder: &Path, files_max: usize, is_wanted: impl Fn(&Path) ->
     found
 }
 
-/// A path as the Onehopfile writes it: `./…` below the folder, else whole.
-pub(super) fn below(folder: &Path, path: &Path) -> String {
-    match path.strip_prefix(folder) {
-        Ok(rest) if rest.as_os_str().is_empty() => ".".to_owned(),
-        Ok(rest) => format!("./{}", rest.display()),
-        Err(_) => path.display().to_string(),
-    }
-}
-
 /// A folder and those above it, at most so many.
 pub(super) fn upwards(folder: &Path) -> impl Iterator<Item = &Path> {
     /// Monorepos nest about three deep.
@@ -80,17 +75,28 @@ pub(super) fn upwards(folder: &Path) -> impl Iterator<Item = &Path> {
     folder.ancestors().take(LEVELS_MAX)
 }
 
-/// The path without `.` and `..` in it, as text: no link is looked at.
-pub(super) fn normal(path: &Path) -> PathBuf {
-    let mut normal = PathBuf::new();
-    for component in path.components() {
-        match component {
-            std::path::Component::CurDir => {}
-            std::path::Component::ParentDir => {
-                normal.pop();
-            }
-            other => normal.push(other),
-        }
+/// The file system, with [`read_bounded`] for texts.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BoundedSource;
+
+impl Source for BoundedSource {
+    fn read(&self, path: &Path) -> io::Result<String> {
+        read_bounded(path, TEXT_BYTES_MAX)
     }
-    normal
+
+    fn entry(&self, path: &Path) -> Option<Entry> {
+        FileSource.entry(path)
+    }
+
+    fn glob(&self, pattern: &Path) -> io::Result<Vec<PathBuf>> {
+        FileSource.glob(pattern)
+    }
+
+    fn env(&self, name: &str) -> Option<String> {
+        FileSource.env(name)
+    }
+
+    fn working_directory(&self) -> PathBuf {
+        FileSource.working_directory()
+    }
 }

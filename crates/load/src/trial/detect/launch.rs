@@ -4,9 +4,10 @@
 
 use std::path::{Path, PathBuf};
 
+use onehop_adapt::onehopfile::{directive, word, words};
+
 use super::files::below;
 use super::surroundings::Surroundings;
-use super::write::{directive, word, words};
 use crate::trial::{AppPort, Application};
 
 /// Variables that onehop passes on by itself, or that say where to listen.

@@ -115,12 +115,12 @@ pub(super) fn files(folder: &Path, is_application: bool, surroundings: &Surround
             (NGINX_FILES.to_owned(), NGINX_PAGES)
         };
         let inner = format!("listen 127.0.0.1:{{port}} backlog=4096;\nroot {};\n{locations}", quoted(folder));
-        let server = format!("server {{\n{}}}\n", super::write::indented(&inner));
+        let server = format!("server {{\n{}}}\n", onehop_adapt::onehopfile::indented(&inner));
         return Some(Front::Nginx { conf: nginx(&settings, &server) });
     }
     surroundings.caddy.as_ref()?;
     let fields = if is_application { CADDY_APPLICATION } else { "" };
-    let root = super::write::word(&folder.display().to_string());
+    let root = onehop_adapt::onehopfile::word(&folder.display().to_string());
     Some(Front::Caddy { file: caddy(&format!("root * {root}\n{fields}file_server\n")) })
 }
 
@@ -133,7 +133,7 @@ fn nginx(settings: &str, servers: &str) -> String {
     format!(
         "worker_processes auto;\n{NGINX_HEAD}\nevents {{\n\tworker_connections 4096;\n\tmulti_accept on;\n}}\n\n\
          http {{\n{}}}\n",
-        super::write::indented(&http)
+        onehop_adapt::onehopfile::indented(&http)
     )
 }
 
@@ -147,8 +147,8 @@ default_bind 127.0.0.1
 ";
 
 fn caddy(site: &str) -> String {
-    let head = super::write::indented(&format!("{CADDY_HEAD}log {{\n\tlevel ERROR\n}}\n"));
-    format!("{{\n{head}}}\n\nhttp://:{{port}} {{\n{}}}\n", super::write::indented(site))
+    let head = onehop_adapt::onehopfile::indented(&format!("{CADDY_HEAD}log {{\n\tlevel ERROR\n}}\n"));
+    format!("{{\n{head}}}\n\nhttp://:{{port}} {{\n{}}}\n", onehop_adapt::onehopfile::indented(site))
 }
 
 /// A path as nginx reads it.

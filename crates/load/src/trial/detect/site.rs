@@ -33,10 +33,10 @@ pub(super) fn detect(folder: &Path, surroundings: &Surroundings) -> Result<Setup
     })?;
     let parent = folder.parent().unwrap_or(folder);
     let (description, body) = if is_application {
-        let body = format!("spa {}\n", super::write::word(&super::files::below(parent, folder)));
+        let body = format!("spa {}\n", onehop_adapt::onehopfile::word(&super::files::below(parent, folder)));
         (format!("a built single-page application ({})", folder.display()), body)
     } else {
-        let root = super::write::word(&super::files::below(parent, folder));
+        let root = onehop_adapt::onehopfile::word(&super::files::below(parent, folder));
         (
             format!("a folder of pages ({}, {pages} of HTML)", folder.display()),
             format!("root {root}\nfile_server\n"),

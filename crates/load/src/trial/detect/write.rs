@@ -1,57 +1,6 @@
-//! Words as an Onehopfile and a Caddyfile take them.
-//!
-//! A word that comes from a user's file means the same text afterwards: no placeholder, no quote, no brace.
+//! Onehopfiles of a trial, whose site listens on a port that is known when it starts.
 
-use std::fmt::Write as _;
-
-/// A word, quoted where its grammar would read something else in it.
-pub(super) fn word(text: &str) -> String {
-    let is_plain = |character: char| character.is_alphanumeric() || "_./:@%+=,~-&?!$*^".contains(character);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.to_owned();
-    }
-    let escaped = text.replace('{', "\\{").replace('}', "\\}");
-    if escaped.contains('`') {
-        format!("\"{}\"", escaped.replace('"', "\\\""))
-    } else {
-        format!("`{escaped}`")
-    }
-}
-
-/// Several, with blanks between them.
-pub(super) fn words<T: AsRef<str>>(list: &[T]) -> String {
-    list.iter().map(|text| word(text.as_ref())).collect::<Vec<_>>().join(" ")
-}
-
-/// A directive with the lines of its block, which are left out where there are none; ends with a newline.
-pub(super) fn directive(head: &str, lines: &[String]) -> String {
-    if lines.is_empty() {
-        return format!("{head}\n");
-    }
-    let mut text = format!("{head} {{\n");
-    for line in lines {
-        let _ = writeln!(text, "\t{line}");
-    }
-    text.push_str("}\n");
-    text
-}
-
-/// The same text, each line one step further in.
-pub(super) fn indented(text: &str) -> String {
-    indented_by("\t", text)
-}
-
-/// The same text, each line behind an indentation.
-pub(super) fn indented_by(indentation: &str, text: &str) -> String {
-    text.lines().fold(String::new(), |mut all, line| {
-        if !line.is_empty() {
-            all.push_str(indentation);
-        }
-        all.push_str(line);
-        all.push('\n');
-        all
-    })
-}
+use onehop_adapt::onehopfile::indented;
 
 /// A whole Onehopfile with one site on `{port}`.
 pub(super) fn site(body: &str) -> String {

@@ -4,12 +4,12 @@
 
 use std::path::Path;
 
+use onehop_adapt::onehopfile::indented;
 use onehop_config::FileKind;
 
 use super::text::Line;
 use super::{File, InPlace};
 use crate::trial::detect::surroundings::Surroundings;
-use crate::trial::detect::write::indented;
 
 /// Global options about certificates, ports and processes, which a trial decides.
 const GLOBAL_LEFT_OUT: [&str; 22] = [

@@ -15,13 +15,13 @@ mod text;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use onehop_adapt::onehopfile::{indented, indented_by, word};
 use onehop_config::{Entry, FileKind, FileSource, Source};
 
 use super::behind::Behind;
 use super::files::{TEXT_BYTES_MAX, below, read_bounded};
 use super::rivals::CADDY_HEAD;
 use super::surroundings::Surroundings;
-use super::write::{indented, word};
 use crate::trial::{Found, Front, Setup, TrialError};
 use proxy::{Proxy, proxies};
 use text::{Edits, Line};
@@ -289,7 +289,7 @@ fn for_onehop(
     for proxy in proxies {
         let Some(app) = proxy.app(behind, folder, surroundings) else { continue };
         let indentation = indentation(file.text, proxy.line.span.start);
-        let app = super::write::indented_by(indentation, &app);
+        let app = indented_by(indentation, &app);
         edits.replace(proxy.line.span.clone(), app.trim().to_owned());
     }
     edits.replace(head_span(file.head), ":{port}");

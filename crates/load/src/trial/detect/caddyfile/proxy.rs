@@ -5,10 +5,12 @@
 use std::path::Path;
 use std::time::Duration;
 
+use onehop_adapt::Upstream;
+
 use super::File;
 use super::text::Line;
 use crate::trial::TrialError;
-use crate::trial::detect::behind::{Behind, Upstream};
+use crate::trial::detect::behind::Behind;
 use crate::trial::detect::surroundings::Surroundings;
 
 /// A `reverse_proxy`.

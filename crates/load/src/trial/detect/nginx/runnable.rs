@@ -3,9 +3,9 @@
 //! What decides about answers and their cost stays as it is; users, ports, paths of logs and TLS do not. The tuned
 //! one differs in one thing more: its connections to the application are kept.
 
-use super::Chosen;
-use super::tree::{Directive, Place, read_text, write};
-use super::values::passed;
+use onehop_adapt::Place;
+use onehop_adapt::nginx::{Directive, Server, is_redirect_to_tls, nearest_all, parse, passed, write};
+
 use crate::trial::TrialError;
 use crate::trial::detect::rivals::{NGINX_HEAD, NGINX_SCRATCH};
 
@@ -42,10 +42,10 @@ const KEPT: &str = "64";
 const MAP: &str = "map $http_upgrade $onehop_connection { default upgrade; '' ''; }";
 
 /// The whole configuration as text.
-pub(super) fn text(chosen: &Chosen<'_>, tuned: bool) -> Result<String, TrialError> {
+pub(super) fn text(chosen: &Server<'_>, tuned: bool) -> Result<String, TrialError> {
     let mut writer = Writer { chosen, tuned, upstreams: Vec::new(), is_upgraded: false };
-    let place = &chosen.server.place;
-    let mut server = writer.directives(chosen.server.inner(), &[chosen.http, chosen.server.inner()]);
+    let place = &chosen.directive.place;
+    let mut server = writer.directives(chosen.directive.inner(), &[chosen.http, chosen.directive.inner()]);
     server.insert(0, Directive::new("listen", &["127.0.0.1:{port}", "backlog=4096"], place));
     // Braces of `{scratch}` are none of nginx's, so these lines are not read but cut.
     let lines = NGINX_SCRATCH.lines().filter_map(|line| line.trim_end_matches(';').split_once(' '));
@@ -58,7 +58,7 @@ pub(super) fn text(chosen: &Chosen<'_>, tuned: bool) -> Result<String, TrialErro
         http.push(Directive::new("access_log", &["{scratch}/access.log"], place));
     }
     if writer.is_upgraded {
-        http.extend(read_text(&place.file, MAP)?);
+        http.extend(parse(&place.file, MAP)?);
     }
     http.append(&mut writer.upstreams);
     http.push(Directive { block: Some(server), ..Directive::new("server", &[], place) });
@@ -80,7 +80,7 @@ pub(super) fn text(chosen: &Chosen<'_>, tuned: bool) -> Result<String, TrialErro
 }
 
 struct Writer<'a> {
-    chosen: &'a Chosen<'a>,
+    chosen: &'a Server<'a>,
     tuned: bool,
     upstreams: Vec<Directive>,
     is_upgraded: bool,
@@ -146,7 +146,7 @@ impl Writer<'_> {
         let place = pass.place.clone();
         let Some(to) = passed(pass.arg(0)) else { return };
         let mut host = "$proxy_host".to_owned();
-        if !self.chosen.has_upstream(&to.host) {
+        if self.chosen.upstream(&to.host).is_none() {
             let port = to.port.unwrap_or(80);
             let name = format!("onehop_{}", port);
             host = to.port.map_or_else(|| to.host.clone(), |port| format!("{}:{port}", to.host));
@@ -160,7 +160,7 @@ impl Writer<'_> {
             }
         }
         // A level with fields of its own takes none from above, so all of them stand here then.
-        let fields = super::nearest_all("proxy_set_header", levels);
+        let fields = nearest_all("proxy_set_header", levels);
         let mut set: Vec<Directive> = fields.into_iter().cloned().collect();
         out.retain(|directive| !matches!(directive.name.as_str(), "proxy_set_header" | "proxy_http_version"));
         let is = |directive: &Directive, name: &str| directive.arg(0).eq_ignore_ascii_case(name);
@@ -185,12 +185,6 @@ fn is_left_out(name: &str) -> bool {
         || name.starts_with("limit_req_")
         || name.starts_with("limit_conn_")
         || name.starts_with("limit_rate_")
-}
-
-/// `if ($host = example.com) { return 301 https://… }` and the same with `$scheme`, as certificate tools write it.
-pub(super) fn is_redirect_to_tls(directive: &Directive) -> bool {
-    let leads = |inner: &[Directive]| matches!(inner, [only] if only.name == "return" && (only.arg(1).starts_with("https://") || only.arg(0).starts_with("https://")));
-    directive.name == "if" && leads(directive.inner())
 }
 
 /// A module by its whole path, since a relative one starts where nginx was installed to.

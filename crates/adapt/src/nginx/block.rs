@@ -1,82 +1,28 @@
-//! One `location`: what it matches, and what becomes of its requests.
+//! One `location` as a block: what becomes of its requests.
 //!
 //! The rules of `proxy_pass` with and without a path are nginx's own (ngx_http_proxy_module), case by case.
 
 use std::path::Path;
 
+use super::context::Context;
+use super::directive::{Directive, nearest};
+use super::headers::headers;
+use super::location::{Kind, Location, is_denied, takes_prefix_off};
 use super::pass::Pass;
-use super::translate::Context;
-use super::tree::Directive;
 use super::tried::{Fallback, tried};
-use super::{nearest, nearest_all, values};
-use crate::trial::TrialError;
-use crate::trial::detect::files::{below, normal};
-use crate::trial::detect::site::is_application;
-use crate::trial::detect::write::{directive as written, indented, word};
-
-/// What is said once of all `add_header` without a word behind them (ngx_http_headers_module).
-const NOT_ALWAYS: &str = "nginx adds the fields of `add_header` without `always` to answers with 200, 201, 204, 206 and \
-    to redirects alone; onehop adds them to errors of the application too.";
+use super::values;
+use crate::onehopfile::{directive as written, indented, word};
+use crate::paths::{below, normal};
+use crate::refusal::Refusal;
 
 /// What is said once of a page that is drawn by a script.
 const IS_APPLICATION: &str = "The page is a single-page application, so the Onehopfile has `spa` for it: navigations \
     get the index page, a missing asset is a 404 where nginx answers with the page, and files with a hash in their name \
     are cached for good.";
 
-/// How a location chooses its requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// `= /path`
-    Exact,
-    /// `/path`
-    Prefix,
-    /// `^~ /path`
-    Strong,
-    /// `~ expression`, `~* expression`
-    Expression,
-}
-
-/// A location.
-#[derive(Debug, Clone)]
-pub(super) struct Location<'a> {
-    pub(super) kind: Kind,
-    pub(super) pattern: String,
-    pub(super) directive: &'a Directive,
-}
-
-impl<'a> Location<'a> {
-    /// A `location`.
-    pub(super) fn of(directive: &'a Directive) -> Result<Location<'a>, TrialError> {
-        let (kind, pattern) = match (directive.arg(0), directive.arg(1)) {
-            ("=", pattern) => (Kind::Exact, pattern),
-            ("^~", pattern) => (Kind::Strong, pattern),
-            ("~" | "~*", pattern) => (Kind::Expression, pattern),
-            (pattern, "") => (Kind::Prefix, pattern),
-            _ => (Kind::Prefix, ""),
-        };
-        let is_plain = kind == Kind::Expression
-            || (pattern.starts_with('/') && !pattern.contains([' ', '*', '{', '}', '"', '`', '\\']));
-        if pattern.is_empty() || !is_plain {
-            return Err(TrialError::found(
-                &directive.place,
-                format!("`{}` is no location that can be carried over", directive.shown()),
-                "a location is a path, or one of =, ^~, ~ and ~* before one",
-            ));
-        }
-        if directive.inner().iter().any(|inner| inner.name == "location") {
-            return Err(TrialError::found(
-                &directive.place,
-                format!("`{}` has locations of its own", directive.shown()),
-                "move them out of it in a copy of the file, and try that",
-            ));
-        }
-        Ok(Location { kind, pattern: pattern.to_owned(), directive })
-    }
-}
-
 /// What a location became.
 #[derive(Debug)]
-pub(super) struct Block {
+pub(crate) struct Block {
     /// Path patterns; none where it takes all that is left.
     patterns: Vec<String>,
     /// Path patterns that it leaves to others all the same.
@@ -84,20 +30,20 @@ pub(super) struct Block {
     /// Whether the pattern is taken off the path.
     is_taken_off: bool,
     /// The directives inside.
-    pub(super) lines: String,
+    pub(crate) lines: String,
     /// Whether nginx sends the name without its slash here: only a `proxy_pass` of its own does that
     /// (`auto_redirect` in ngx_http_proxy_pass), a named location behind `try_files` does not.
-    pub(super) is_redirected: bool,
+    pub(crate) is_redirected: bool,
 }
 
 impl Block {
     /// Whether it needs no block around it when it is alone.
-    pub(super) fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         self.patterns.is_empty()
     }
 
     /// The block, with a matcher of its own name where it has several patterns.
-    pub(super) fn text(&self, number: usize) -> String {
+    pub(crate) fn text(&self, number: usize) -> String {
         let verb = if self.is_taken_off { "handle_path" } else { "handle" };
         let named = format!("{verb} @paths{number}");
         let (before, head) = match self.patterns.as_slice() {
@@ -117,29 +63,10 @@ impl Block {
     }
 }
 
-/// Whether a location does nothing but refuse everybody.
-pub(super) fn is_denied(location: &Location<'_>) -> bool {
-    let inner = location.directive.inner();
-    let is_quiet = |directive: &Directive| ["access_log", "log_not_found"].contains(&directive.name.as_str());
-    let denies = |directive: &Directive| directive.name == "deny" && directive.arg(0) == "all";
-    inner.iter().any(denies) && inner.iter().all(|directive| denies(directive) || is_quiet(directive))
-}
-
-/// `rewrite ^/api/(.*)$ /$1 break;`, the usual way of taking a prefix off: the prefix.
-pub(super) fn takes_prefix_off(directives: &[Directive]) -> Option<&str> {
-    let mut rewrites = directives.iter().filter(|directive| directive.name == "rewrite");
-    let (rewrite, None) = (rewrites.next()?, rewrites.next()) else { return None };
-    let expression = rewrite.arg(0).strip_prefix('^')?;
-    let expression = expression.strip_suffix('$').unwrap_or(expression);
-    let prefix = ["/?(.*)", "/(.*)"].iter().find_map(|rest| expression.strip_suffix(rest))?;
-    let is_plain = prefix.starts_with('/') && values::patterns(&format!("^{prefix}/")).is_some();
-    (is_plain && rewrite.arg(1) == "/$1" && rewrite.arg(2) == "break").then_some(prefix)
-}
-
 /// A `return`.
-pub(super) fn returned(directive: &Directive, kind: Option<&str>) -> Result<String, TrialError> {
+pub(crate) fn returned(directive: &Directive, kind: Option<&str>) -> Result<String, Refusal> {
     let refuse = |cause: &str| {
-        Err(TrialError::found(
+        Err(Refusal::at(
             &directive.place,
             format!("`{}`: {cause}", directive.shown()),
             "take it out of a copy of the file, and try that: onehop try COPY.conf",
@@ -168,12 +95,12 @@ pub(super) fn returned(directive: &Directive, kind: Option<&str>) -> Result<Stri
 }
 
 /// A location's directives as a block.
-pub(super) fn block(
+pub(crate) fn block(
     context: &Context<'_>,
     location: &Location<'_>,
     is_server: bool,
     notes: &mut Vec<String>,
-) -> Result<Block, TrialError> {
+) -> Result<Block, Refusal> {
     let levels = context.levels(location, is_server);
     let own = location.directive.inner();
     let find = |name: &str| own.iter().find(|directive| directive.name == name);
@@ -192,7 +119,7 @@ pub(super) fn block(
     }
     if let Some(pass) = find("proxy_pass") {
         if let Some(directive) = find("try_files") {
-            return Err(TrialError::found(
+            return Err(Refusal::at(
                 &directive.place,
                 format!("`{}` stands beside a `proxy_pass`", directive.shown()),
                 "give the application a location of its own, `try_files … @name`, in a copy of the file",
@@ -208,93 +135,6 @@ pub(super) fn block(
     Ok(block)
 }
 
-/// The path patterns of a location, and those that are none of its.
-pub(super) fn patterns(location: &Location<'_>) -> Result<(Vec<String>, Vec<String>), TrialError> {
-    Ok(match location.kind {
-        Kind::Exact => (vec![location.pattern.clone()], Vec::new()),
-        Kind::Prefix | Kind::Strong if location.pattern == "/" => Default::default(),
-        Kind::Prefix | Kind::Strong => (vec![format!("{}*", location.pattern)], Vec::new()),
-        Kind::Expression => values::patterns(&location.pattern).ok_or_else(|| {
-            TrialError::found(
-                &location.directive.place,
-                format!(
-                    "`{}` matches by an expression that no path pattern is equal to",
-                    location.directive.shown()
-                ),
-                "write it as a prefix, or as endings `\\.(css|js)$`, in a copy of the file, and try that",
-            )
-        })?,
-    })
-}
-
-/// `add_header`, `expires` and `proxy_hide_header`.
-pub(super) fn headers(levels: &[&[Directive]], is_passed: bool, notes: &mut Vec<String>) -> String {
-    let mut out = String::new();
-    let mut seen: Vec<String> = Vec::new();
-    let expires = nearest("expires", levels);
-    if let Some(directive) = expires
-        && let Some(control) = control(directive, notes)
-    {
-        out.push_str(&format!("header {}Cache-Control {control}\n", sign(is_passed, false, true)));
-        seen.push("cache-control".to_owned());
-    }
-    for directive in nearest_all("add_header", levels) {
-        let name = directive.arg(0).to_owned();
-        let mut note = |words: &str| {
-            notes.push(format!("`{}` ({}): {words}.", directive.shown(), directive.place.words()))
-        };
-        let Some(value) = values::text(directive.arg(1)) else {
-            note("it has a variable that onehop does not know");
-            continue;
-        };
-        let is_always = directive.arg(2) == "always";
-        if !is_always && is_passed {
-            notes.push(NOT_ALWAYS.to_owned());
-        }
-        // nginx adds a field beside one that is there.
-        let is_added = is_passed || seen.contains(&name.to_ascii_lowercase());
-        seen.push(name.to_ascii_lowercase());
-        let field = format!("{}{} {value}", sign(is_passed, is_added, !is_always), word(&name));
-        out.push_str(&match is_added && !is_always && !is_passed {
-            true => written("header", &[field, "defer".to_owned()]),
-            false => format!("header {field}\n"),
-        });
-    }
-    for directive in nearest_all("proxy_hide_header", levels) {
-        if is_passed {
-            out.push_str(&format!("header -{}\n", word(directive.arg(0))));
-        }
-    }
-    out
-}
-
-/// What stands before a field's name. A deferred one (`>`) is not on the errors that onehop answers for files, as
-/// without `always` it is not on nginx's: a missing asset must not be kept for a year.
-fn sign(is_passed: bool, is_added: bool, is_for_success: bool) -> &'static str {
-    match (is_added, is_for_success && !is_passed) {
-        (true, _) => "+",
-        (false, true) => ">",
-        (false, false) => "",
-    }
-}
-
-/// The Cache-Control of an `expires`.
-fn control(directive: &Directive, notes: &mut Vec<String>) -> Option<String> {
-    let control = match directive.arg(0) {
-        "off" => return None,
-        "epoch" => Some("no-cache".to_owned()),
-        "max" => Some("max-age=315360000".to_owned()),
-        negative if negative.starts_with('-') => Some("no-cache".to_owned()),
-        time => values::seconds(time).map(|seconds| format!("max-age={seconds}")),
-    };
-    let note = match control {
-        Some(_) => "as Cache-Control; there is no Expires beside it",
-        None => "it is not carried over",
-    };
-    notes.push(format!("`{}` ({}): {note}.", directive.shown(), directive.place.words()));
-    control
-}
-
 /// A `proxy_pass`.
 fn passed(
     context: &Context<'_>,
@@ -303,14 +143,14 @@ fn passed(
     levels: &[&[Directive]],
     block: &mut Block,
     notes: &mut Vec<String>,
-) -> Result<(), TrialError> {
+) -> Result<(), Refusal> {
     let uri = values::passed(pass.arg(0)).and_then(|to| to.uri);
     match takes_prefix_off(location.directive.inner()) {
         Some(prefix) if uri.is_none() && location.pattern.trim_end_matches('/') == prefix => {
             block.is_taken_off = true;
         }
         Some(_) => {
-            return Err(TrialError::found(
+            return Err(Refusal::at(
                 &pass.place,
                 "the `rewrite` of this location takes another path off than its own",
                 "write `proxy_pass http://HOST:PORT/` in a copy of the file, and try that",
@@ -323,7 +163,7 @@ fn passed(
         }
     }
     let is_replaced = block.is_taken_off || uri.is_some();
-    let pass = Pass::of(context.chosen, pass, is_replaced.then_some(location.pattern.as_str()), levels)?;
+    let pass = Pass::of(context.server, pass, is_replaced.then_some(location.pattern.as_str()), levels)?;
     pass.tell(context, notes);
     block.lines.push_str(&pass.directive(context, None));
     Ok(())
@@ -336,11 +176,11 @@ fn replaced(
     uri: Option<&str>,
     block: &mut Block,
     notes: &mut Vec<String>,
-) -> Result<Option<String>, TrialError> {
+) -> Result<Option<String>, Refusal> {
     let pattern = location.pattern.as_str();
     let Some(uri) = uri.filter(|uri| *uri != pattern) else { return Ok(None) };
     if uri.contains(['?', ' ', '{', '"', '`']) {
-        return Err(TrialError::found(
+        return Err(Refusal::at(
             &pass.place,
             format!("`{}` puts a query or odd characters into each path", pass.shown()),
             "write a plain path in a copy of the file, and try that",
@@ -350,7 +190,7 @@ fn replaced(
     match location.kind {
         // The whole path is the location's: nginx puts the other in its place and keeps the query.
         Kind::Exact => Ok(Some(format!("rewrite * {uri}{{?query}}\n"))),
-        _ if pattern.ends_with('/') && !uri.ends_with('/') => Err(TrialError::found(
+        _ if pattern.ends_with('/') && !uri.ends_with('/') => Err(Refusal::at(
             &pass.place,
             format!("`{}` joins paths without a slash: {pattern}x becomes {uri}x", pass.shown()),
             format!("write {uri}/ in a copy of the file, and try that"),
@@ -377,7 +217,7 @@ fn files(
     levels: &[&[Directive]],
     block: &mut Block,
     notes: &mut Vec<String>,
-) -> Result<(), TrialError> {
+) -> Result<(), Refusal> {
     let own = location.directive.inner();
     let find = |name: &str| own.iter().find(|directive| directive.name == name);
     let alias = find("alias");
@@ -386,9 +226,9 @@ fn files(
         block.lines.push_str("respond 404\n");
         return Ok(());
     };
-    let folder = context.chosen.folder_of(root);
-    if !Path::new(&folder).is_dir() {
-        return Err(TrialError::found(
+    let folder = context.server.folder_of(root);
+    if !context.server.is_folder(Path::new(&folder)) {
+        return Err(Refusal::at(
             &root.place,
             format!("the folder of `{}` is not there", root.shown()),
             "build the site, or name the folder where it is in a copy of the file",
@@ -398,7 +238,7 @@ fn files(
         let is_whole = matches!(location.kind, Kind::Prefix | Kind::Strong)
             && location.pattern.ends_with('/') == root.arg(0).ends_with('/');
         if !is_whole {
-            return Err(TrialError::found(
+            return Err(Refusal::at(
                 &root.place,
                 format!("`{}` names no folder for a prefix with the same slash at its end", root.shown()),
                 "write both with a slash at the end in a copy of the file, and try that",
@@ -407,14 +247,14 @@ fn files(
         block.is_taken_off = location.pattern != "/";
     }
     let folder = normal(Path::new(&folder));
-    let root_word = word(&below(context.chosen.folder, &folder));
+    let root_word = word(&below(context.server.folder, &folder));
     let root_line = format!("root {root_word}\n");
     let fallback = match find("try_files") {
         None => Fallback::default(),
         Some(directive) => tried(context, location, directive, alias.is_some(), notes)?,
     };
     let options = options(levels);
-    if fallback.is_index && options.is_empty() && is_application(&folder) {
+    if fallback.is_index && options.is_empty() && context.deployment.is_single_page_application(&folder) {
         notes.push(IS_APPLICATION.to_owned());
         block.lines.push_str(&format!("spa {root_word}\n"));
         return Ok(());

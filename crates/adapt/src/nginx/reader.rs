@@ -1,15 +1,17 @@
-//! nginx's directives with their blocks, includes put in their place, and the way back to text.
+//! Reads a configuration and puts files in the place of their `include`.
 //!
 //! Reads only below the configuration's folder and /etc/nginx. Knows no directive but `include`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use onehop_config::{FileSource, Source as _};
+use onehop_config::Source;
 
+use super::directive::Directive;
 use super::lexer::{Flaw, Token, Word, tokens};
-use crate::trial::TrialError;
-use crate::trial::detect::files::{TEXT_BYTES_MAX, normal, read_bounded};
+use crate::paths::normal;
+use crate::place::Place;
+use crate::refusal::Refusal;
 
 /// Blocks within blocks; nginx's own contexts nest five deep.
 const DEPTH_MAX: usize = 32;
@@ -20,112 +22,39 @@ const DIRECTIVES_MAX: usize = 50_000;
 /// Where nginx's own files are.
 const SYSTEM_FOLDER: &str = "/etc/nginx";
 
-/// Where a directive stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) file: Arc<Path>,
-    pub(super) line: u32,
-}
-
-impl std::fmt::Display for Place {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{}:{}", self.file.display(), self.line)
-    }
-}
-
-impl Place {
-    /// `line 4 of nginx.conf`.
-    pub(super) fn words(&self) -> String {
-        format!("line {} of {}", self.line, self.file.file_name().unwrap_or_default().to_string_lossy())
-    }
-}
-
-/// A directive.
-#[derive(Debug, Clone)]
-pub(super) struct Directive {
-    pub(super) name: String,
-    pub(super) args: Vec<Word>,
-    pub(super) block: Option<Vec<Directive>>,
-    pub(super) place: Place,
-}
-
-impl Directive {
-    /// One without a block, made here.
-    pub(super) fn new(name: &str, args: &[&str], place: &Place) -> Directive {
-        let args =
-            args.iter().map(|text| Word { raw: (*text).to_owned(), text: (*text).to_owned() }).collect();
-        Directive { name: name.to_owned(), args, block: None, place: place.clone() }
-    }
-
-    /// An argument's text; empty where it is missing.
-    pub(super) fn arg(&self, at: usize) -> &str {
-        self.args.get(at).map_or("", |word| word.text.as_str())
-    }
-
-    /// The directives of its block.
-    pub(super) fn inner(&self) -> &[Directive] {
-        self.block.as_deref().unwrap_or_default()
-    }
-
-    /// As it is written, without its block.
-    pub(super) fn shown(&self) -> String {
-        let words: Vec<&str> = self.args.iter().map(|word| word.raw.as_str()).collect();
-        // Entries of a `map` may be any text, such as none at all.
-        let is_bare = |character: char| !character.is_whitespace() && !";{}\"'#".contains(character);
-        let name = match !self.name.is_empty() && self.name.chars().all(is_bare) {
-            true => self.name.clone(),
-            false => format!("\"{}\"", self.name.replace('"', "\\\"")),
-        };
-        format!("{name} {}", words.join(" ")).trim_end().to_owned()
-    }
-}
-
 /// Reads a configuration with all that it includes.
-pub(super) fn read(path: &Path) -> Result<Vec<Directive>, TrialError> {
-    let text = read_bounded(path, TEXT_BYTES_MAX).map_err(|error| TrialError::unreadable(path, &error))?;
-    let mut reader = Reader { folder: path.parent().unwrap_or(path).to_owned(), files: 0, directives: 0 };
-    reader.file(path, &text, 0)
+pub(crate) fn read(path: &Path, source: &dyn Source) -> Result<Vec<Directive>, Refusal> {
+    let text = source.read(path).map_err(|error| Refusal::unreadable(path, &error))?;
+    Reader::below(path, Some(source)).file(path, &text, 0)
 }
 
-/// Reads a text of our own.
-pub(super) fn read_text(path: &Path, text: &str) -> Result<Vec<Directive>, TrialError> {
-    Reader { folder: path.parent().unwrap_or(path).to_owned(), files: 0, directives: 0 }.file(path, text, 0)
+/// Reads a text that includes no other file, as if it stood in a file.
+///
+/// # Errors
+///
+/// What is no configuration, and an `include`.
+pub fn parse(path: &Path, text: &str) -> Result<Vec<Directive>, Refusal> {
+    Reader::below(path, None).file(path, text, 0)
 }
 
-/// Directives as text, each line behind so many tabulators.
-pub(super) fn write(directives: &[Directive], depth: usize, out: &mut String) {
-    for directive in directives {
-        for _ in 0..depth {
-            out.push('\t');
-        }
-        out.push_str(&directive.shown());
-        match &directive.block {
-            None => out.push_str(";\n"),
-            Some(block) => {
-                out.push_str(" {\n");
-                write(block, depth + 1, out);
-                for _ in 0..depth {
-                    out.push('\t');
-                }
-                out.push_str("}\n");
-            }
-        }
-    }
-}
-
-struct Reader {
+struct Reader<'a> {
     folder: PathBuf,
+    source: Option<&'a dyn Source>,
     files: usize,
     directives: usize,
 }
 
-impl Reader {
-    fn file(&mut self, path: &Path, text: &str, depth: usize) -> Result<Vec<Directive>, TrialError> {
+impl<'a> Reader<'a> {
+    fn below(path: &Path, source: Option<&'a dyn Source>) -> Reader<'a> {
+        Reader { folder: path.parent().unwrap_or(path).to_owned(), source, files: 0, directives: 0 }
+    }
+
+    fn file(&mut self, path: &Path, text: &str, depth: usize) -> Result<Vec<Directive>, Refusal> {
         let file: Arc<Path> = Arc::from(path);
         self.files += 1;
         let flawed = |flaw: Flaw| {
-            TrialError::found(
-                Place { file: Arc::clone(&file), line: flaw.line },
+            Refusal::at(
+                &Place { file: Arc::clone(&file), line: flaw.line },
                 flaw.cause,
                 "nginx -t tells whether nginx can read it",
             )
@@ -148,10 +77,10 @@ impl Reader {
         tokens: &mut std::iter::Peekable<std::vec::IntoIter<(Token, u32)>>,
         file: &Arc<Path>,
         depth: usize,
-    ) -> Result<Vec<Directive>, TrialError> {
+    ) -> Result<Vec<Directive>, Refusal> {
         let fail = |line: u32, cause: &str| {
             let place = Place { file: Arc::clone(file), line };
-            Err(TrialError::found(place, cause, "nginx -t tells whether nginx can read it"))
+            Err(Refusal::at(&place, cause, "nginx -t tells whether nginx can read it"))
         };
         let mut directives = Vec::new();
         while let Some((token, line)) = tokens.next_if(|(token, _)| *token != Token::Close) {
@@ -195,14 +124,16 @@ impl Reader {
         mut directive: Directive,
         depth: usize,
         into: &mut Vec<Directive>,
-    ) -> Result<(), TrialError> {
+    ) -> Result<(), Refusal> {
         let written = directive.arg(0).to_owned();
         let candidates =
             [self.folder.as_path(), Path::new(SYSTEM_FOLDER)].map(|base| normal(&base.join(&written)));
-        let found = candidates.iter().map(|pattern| FileSource.glob(pattern).unwrap_or_default());
+        let glob =
+            |pattern: &PathBuf| self.source.and_then(|source| source.glob(pattern).ok()).unwrap_or_default();
+        let found = candidates.iter().map(glob);
         let files = found.into_iter().find(|files| !files.is_empty()).unwrap_or_default();
         if files.is_empty() && !written.contains('*') {
-            return Err(TrialError::found(
+            return Err(Refusal::at(
                 &directive.place,
                 format!("the file that it includes, `{written}`, is not there"),
                 "put it beside the configuration",
@@ -210,7 +141,7 @@ impl Reader {
         }
         for path in files {
             if !path.starts_with(&self.folder) && !path.starts_with(SYSTEM_FOLDER) {
-                return Err(TrialError::found(
+                return Err(Refusal::at(
                     &directive.place,
                     format!(
                         "it includes `{}`, which is outside of its folder and of {SYSTEM_FOLDER}",
@@ -225,8 +156,8 @@ impl Reader {
                 into.push(directive.clone());
                 continue;
             }
-            let text =
-                read_bounded(&path, TEXT_BYTES_MAX).map_err(|error| TrialError::unreadable(&path, &error))?;
+            let Some(source) = self.source else { continue };
+            let text = source.read(&path).map_err(|error| Refusal::unreadable(&path, &error))?;
             into.extend(self.file(&path, &text, depth + 1)?);
         }
         Ok(())

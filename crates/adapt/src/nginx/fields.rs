@@ -3,10 +3,10 @@
 //! `app` sets no fields, so only a value that onehop sends by itself is passed over there; the same name with another
 //! value is told.
 
-use super::tree::Directive;
+use super::directive::{Directive, nearest_all};
 use super::upstreams::Target;
-use super::{nearest_all, values};
-use crate::trial::detect::write::word;
+use super::values;
+use crate::onehopfile::word;
 
 /// Fields and the values that onehop sends by itself. Connection and Upgrade end at each server (RFC 9110
 /// section 7.6.1) and say nothing about answers, so any value of them will do.
@@ -19,19 +19,19 @@ const SENT: [(&str, &[&str]); 4] = [
 
 /// What becomes of the fields at one `proxy_pass`.
 #[derive(Debug, Default)]
-pub(super) struct Fields {
+pub(crate) struct Fields {
     /// `header_up` and `header_down` of a `reverse_proxy`.
-    pub(super) lines: Vec<String>,
+    pub(crate) lines: Vec<String>,
     /// What those cannot say.
-    pub(super) notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
     /// What an `app` says otherwise.
-    pub(super) of_app: Vec<String>,
+    pub(crate) of_app: Vec<String>,
     /// Whether an application behind `app` goes without a field that it may decide by.
-    pub(super) is_lost: bool,
+    pub(crate) is_lost: bool,
 }
 
 /// The fields of requests.
-pub(super) fn fields(pass: &Directive, target: &Target, levels: &[&[Directive]]) -> Fields {
+pub(crate) fn fields(pass: &Directive, target: &Target, levels: &[&[Directive]]) -> Fields {
     let mut fields = Fields::default();
     let mut names_host = false;
     for field in nearest_all("proxy_set_header", levels) {
@@ -111,7 +111,7 @@ fn line(field: &Directive, target: &Target) -> Option<String> {
 }
 
 /// `proxy_redirect`: what becomes of the Location of answers.
-pub(super) fn redirects(
+pub(crate) fn redirects(
     pass: &Directive,
     location: Option<&str>,
     target: &Target,

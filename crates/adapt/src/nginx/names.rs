@@ -1,13 +1,13 @@
 //! `server_name` with `listen` as the addresses of a site.
 
-use super::tree::Directive;
+use super::directive::Directive;
 
 /// The port of a server that names none.
 const PORT: &str = "80";
 
 /// The addresses that a site needs for a server's names; none where it has no name of its own. A port for TLS becomes
 /// that of HTTP.
-pub(super) fn addresses(server: &Directive, notes: &mut Vec<String>) -> Vec<String> {
+pub fn addresses(server: &Directive, notes: &mut Vec<String>) -> Vec<String> {
     let of_name = |name: &'static str| server.inner().iter().filter(move |directive| directive.name == name);
     let mut ports: Vec<&str> = of_name("listen").filter_map(port).collect();
     ports.dedup();

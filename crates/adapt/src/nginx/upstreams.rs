@@ -2,10 +2,11 @@
 //!
 //! The lines are options of `reverse_proxy`. What spreads requests in a way that has no equal is refused.
 
-use super::tree::Directive;
-use super::{Chosen, nearest, values};
-use crate::trial::TrialError;
-use crate::trial::detect::behind::Upstream;
+use super::directive::{Directive, nearest};
+use super::server::Server;
+use super::values;
+use crate::deployment::Upstream;
+use crate::refusal::Refusal;
 
 /// Failures after which nginx takes a server out, and for how long, where nothing is said
 /// (ngx_http_upstream_module).
@@ -16,26 +17,26 @@ const NEUTRAL: [&str; 7] =
 
 /// What a `proxy_pass` names.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(crate) struct Target {
     /// The servers, at least one.
-    pub(super) upstreams: Vec<Upstream>,
+    pub(crate) upstreams: Vec<Upstream>,
     /// `$proxy_host`: host and port as the `proxy_pass` has them.
-    pub(super) host: String,
+    pub(crate) host: String,
     /// What replaces the location's part of the path.
-    pub(super) uri: Option<String>,
+    pub(crate) uri: Option<String>,
     /// How requests are spread over the servers.
-    pub(super) lines: Vec<String>,
+    pub(crate) lines: Vec<String>,
     /// What of that is not carried over.
-    pub(super) notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
 }
 
 /// A server of an `upstream`.
-struct Server<'a> {
+struct Member<'a> {
     directive: &'a Directive,
     upstream: Upstream,
 }
 
-impl Server<'_> {
+impl Member<'_> {
     /// The value of `name=value`.
     fn option(&self, name: &str) -> Option<&str> {
         let words = self.directive.args.iter().skip(1).map(|word| word.text.as_str());
@@ -50,11 +51,11 @@ impl Server<'_> {
     }
 }
 
-impl<'a> Chosen<'a> {
+impl<'a> Server<'a> {
     /// Where a `proxy_pass` leads, with what it does to the path.
-    pub(super) fn target(&self, pass: &Directive) -> Result<Target, TrialError> {
+    pub(crate) fn target(&self, pass: &Directive) -> Result<Target, Refusal> {
         let Some(to) = values::passed(pass.arg(0)) else {
-            return Err(TrialError::found(
+            return Err(Refusal::at(
                 &pass.place,
                 format!(
                     "`{}` leads somewhere that is known only at run time, or is no HTTP on a port",
@@ -88,11 +89,11 @@ impl<'a> Chosen<'a> {
 }
 
 /// The servers of an `upstream` that take requests, spares last.
-fn servers(block: &Directive) -> Result<Vec<Server<'_>>, TrialError> {
+fn servers(block: &Directive) -> Result<Vec<Member<'_>>, Refusal> {
     let mut servers = Vec::new();
     for directive in block.inner().iter().filter(|directive| directive.name == "server") {
         let Some((host, port)) = values::host_and_port(directive.arg(0)) else {
-            return Err(TrialError::found(
+            return Err(Refusal::at(
                 &directive.place,
                 format!("`{}` is no host and port", directive.shown()),
                 "let the application listen on a port of 127.0.0.1",
@@ -100,7 +101,7 @@ fn servers(block: &Directive) -> Result<Vec<Server<'_>>, TrialError> {
         };
         let place = directive.place.words();
         let upstream = Upstream { host, port: port.unwrap_or(80), place, timeout: None, is_apart: false };
-        servers.push(Server { directive, upstream });
+        servers.push(Member { directive, upstream });
     }
     servers.retain(|server| !server.is("down"));
     servers.sort_by_key(|server| server.is("backup"));
@@ -115,7 +116,7 @@ fn servers(block: &Directive) -> Result<Vec<Server<'_>>, TrialError> {
 }
 
 /// The `lb_policy` of an `upstream`.
-fn policy(block: &Directive, servers: &[Server<'_>], notes: &mut Vec<String>) -> Result<String, TrialError> {
+fn policy(block: &Directive, servers: &[Member<'_>], notes: &mut Vec<String>) -> Result<String, Refusal> {
     let weights: Vec<&str> = servers.iter().map(|server| server.option("weight").unwrap_or("1")).collect();
     let are_same = weights.windows(2).all(|pair| matches!(pair, [one, other] if one == other));
     let others = block.inner().iter().filter(|inner| !NEUTRAL.contains(&inner.name.as_str()));
@@ -165,8 +166,8 @@ fn hashed(variable: &str) -> Option<String> {
 }
 
 /// When a server is taken out, and how many requests it gets at a time.
-fn failures(block: &Directive, servers: &[Server<'_>], notes: &mut Vec<String>) -> Vec<String> {
-    let settings = |server: &Server<'_>| {
+fn failures(block: &Directive, servers: &[Member<'_>], notes: &mut Vec<String>) -> Vec<String> {
+    let settings = |server: &Member<'_>| {
         let (fails, time) = USUAL_FAILURES;
         [("max_fails", fails), ("fail_timeout", time), ("max_conns", "0")]
             .map(|(name, usual)| server.option(name).unwrap_or(usual).to_owned())
@@ -195,7 +196,7 @@ fn failures(block: &Directive, servers: &[Server<'_>], notes: &mut Vec<String>) 
 }
 
 /// How many further servers are tried: nginx tries each once where nothing is said.
-pub(super) fn retries(servers: usize, levels: &[&[Directive]]) -> Option<String> {
+pub(crate) fn retries(servers: usize, levels: &[&[Directive]]) -> Option<String> {
     let is_off = nearest("proxy_next_upstream", levels).is_some_and(|directive| directive.arg(0) == "off");
     let tries =
         nearest("proxy_next_upstream_tries", levels).and_then(|found| found.arg(0).parse::<usize>().ok());
@@ -203,8 +204,8 @@ pub(super) fn retries(servers: usize, levels: &[&[Directive]]) -> Option<String>
     (tries > 1 && !is_off).then(|| format!("lb_retries {}", tries - 1))
 }
 
-fn refuse<T>(directive: &Directive, cause: &str) -> Result<T, TrialError> {
-    Err(TrialError::found(
+fn refuse<T>(directive: &Directive, cause: &str) -> Result<T, Refusal> {
+    Err(Refusal::at(
         &directive.place,
         format!("`{}`: {cause}", directive.shown()),
         "leave one server in a copy of the file, and try that; `workers N` of `app` runs several",

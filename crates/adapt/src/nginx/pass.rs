@@ -3,21 +3,22 @@
 //! All places that lead to one application see the same choice, so that it stays one process. What the chosen
 //! directive cannot say is told, what neither can is refused.
 
+use super::context::Context;
+use super::directive::{Directive, nearest};
 use super::fields::{Fields, fields, redirects};
-use super::translate::Context;
-use super::tree::Directive;
+use super::server::Server;
 use super::upstreams::{Target, retries};
-use super::{Chosen, nearest, values};
-use crate::trial::TrialError;
-use crate::trial::detect::behind::Upstream;
-use crate::trial::detect::write::directive;
+use super::values;
+use crate::deployment::Upstream;
+use crate::onehopfile::directive;
+use crate::refusal::Refusal;
 
 /// How long nginx waits for the next bytes of an answer where nothing is said (ngx_http_proxy_module).
 const READ_SECONDS: u64 = 60;
 
 /// A `proxy_pass` with all that holds for it.
-pub(super) struct Pass {
-    pub(super) target: Target,
+pub(crate) struct Pass {
+    pub(crate) target: Target,
     fields: Fields,
     /// Options of `reverse_proxy` beside fields and servers.
     more: Vec<String>,
@@ -26,13 +27,13 @@ pub(super) struct Pass {
 impl Pass {
     /// Reads it with its levels, the outermost first; with the location's path where that does not reach the
     /// application.
-    pub(super) fn of(
-        chosen: &Chosen<'_>,
+    pub(crate) fn of(
+        server: &Server<'_>,
         pass: &Directive,
         taken_off: Option<&str>,
         levels: &[&[Directive]],
-    ) -> Result<Pass, TrialError> {
-        let mut target = chosen.target(pass)?;
+    ) -> Result<Pass, Refusal> {
+        let mut target = server.target(pass)?;
         let mut fields = fields(pass, &target, levels);
         redirects(pass, taken_off, &target, levels, &mut fields);
         let timeout = seconds("proxy_read_timeout", levels).unwrap_or(READ_SECONDS);
@@ -50,17 +51,18 @@ impl Pass {
     }
 
     /// What is said of it.
-    pub(super) fn tell(&self, context: &Context<'_>, notes: &mut Vec<String>) {
+    pub(crate) fn tell(&self, context: &Context<'_>, notes: &mut Vec<String>) {
         let told = if self.app(context, None).is_some() { &self.fields.of_app } else { &self.fields.notes };
         notes.extend(self.target.notes.iter().chain(told).cloned());
     }
 
     /// The directive.
-    pub(super) fn directive(&self, context: &Context<'_>, matcher: Option<&str>) -> String {
+    pub(crate) fn directive(&self, context: &Context<'_>, matcher: Option<&str>) -> String {
         if let Some(app) = self.app(context, matcher) {
             return app;
         }
-        let addresses = self.target.upstreams.iter().map(|upstream| context.behind.address(upstream.port));
+        let addresses =
+            self.target.upstreams.iter().map(|upstream| context.deployment.address(upstream.port));
         let words: Vec<String> = matcher.map(str::to_owned).into_iter().chain(addresses).collect();
         let lines =
             [&self.target.lines, &self.fields.lines, &self.more].map(|lines| lines.as_slice()).concat();
@@ -70,16 +72,16 @@ impl Pass {
     /// The `app` of an application that onehop runs itself.
     fn app(&self, context: &Context<'_>, matcher: Option<&str>) -> Option<String> {
         let [only] = self.target.upstreams.as_slice() else { return None };
-        context.behind.app(only.port, matcher, context.chosen.folder, context.surroundings)
+        context.deployment.app(only.port, matcher)
     }
 }
 
-impl Chosen<'_> {
+impl Server<'_> {
     /// All servers that requests are passed to, with what is asked of them there.
-    pub(super) fn upstreams(&self) -> Result<Vec<Upstream>, TrialError> {
+    pub fn upstreams(&self) -> Result<Vec<Upstream>, Refusal> {
         let mut found = Vec::new();
-        let outside = [self.http, self.server.inner()];
-        let mut pending = vec![(self.server.inner(), outside.to_vec())];
+        let outside = [self.http, self.directive.inner()];
+        let mut pending = vec![(self.directive.inner(), outside.to_vec())];
         while let Some((block, levels)) = pending.pop() {
             for pass in block.iter().filter(|directive| directive.name == "proxy_pass") {
                 found.extend(Pass::of(self, pass, None, &levels)?.target.upstreams);

@@ -7,16 +7,16 @@ const TOKENS_MAX: usize = 200_000;
 
 /// A word, as it was written and as it is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Word {
+pub struct Word {
     /// With its quotes and escapes.
-    pub(super) raw: String,
+    pub raw: String,
     /// Without.
-    pub(super) text: String,
+    pub text: String,
 }
 
 /// What a text is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Token {
+pub(crate) enum Token {
     Word(Word),
     Open,
     Close,
@@ -25,15 +25,15 @@ pub(super) enum Token {
 
 /// Why a text is no configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Flaw {
+pub(crate) struct Flaw {
     /// From 1.
-    pub(super) line: u32,
+    pub(crate) line: u32,
     /// In words.
-    pub(super) cause: String,
+    pub(crate) cause: String,
 }
 
 /// Cuts a text into tokens, each with its line.
-pub(super) fn tokens(text: &str) -> Result<Vec<(Token, u32)>, Flaw> {
+pub(crate) fn tokens(text: &str) -> Result<Vec<(Token, u32)>, Flaw> {
     let mut lexer = Lexer { characters: text.chars().peekable(), line: 1 };
     let mut tokens = Vec::new();
     while let Some(character) = lexer.characters.peek().copied() {

@@ -26,12 +26,12 @@ const VARIABLES: [(&str, &str); 16] = [
 const NAMED: [(&str, &str); 3] = [("$http_", "header"), ("$cookie_", "cookie"), ("$arg_", "query")];
 
 /// A text with variables as one with placeholders, quoted for an Onehopfile; nothing where a variable has no equal.
-pub(super) fn text(written: &str) -> Option<String> {
+pub(crate) fn text(written: &str) -> Option<String> {
     filled(written, false)
 }
 
 /// The same for a field of requests, which may also pass on what the client sent.
-pub(super) fn sent(written: &str) -> Option<String> {
+pub(crate) fn sent(written: &str) -> Option<String> {
     filled(written, true)
 }
 
@@ -88,7 +88,7 @@ fn named(rest: &str) -> Option<(String, &str)> {
 
 /// Path patterns that match what a regular expression does, for the forms that configurations have, and those that
 /// it leaves out.
-pub(super) fn patterns(expression: &str) -> Option<(Vec<String>, Vec<String>)> {
+pub(crate) fn patterns(expression: &str) -> Option<(Vec<String>, Vec<String>)> {
     if let Some(hidden) = expression.strip_prefix("/\\.").or_else(|| expression.strip_prefix("\\/\\.")) {
         return hidden_names(hidden);
     }
@@ -124,7 +124,7 @@ fn hidden_names(rest: &str) -> Option<(Vec<String>, Vec<String>)> {
 }
 
 /// Whether a path is like a pattern of those above, with a star at its start, its end, or both.
-pub(super) fn is_like(pattern: &str, path: &str) -> bool {
+pub(crate) fn is_like(pattern: &str, path: &str) -> bool {
     let path = path.to_ascii_lowercase();
     let pattern = pattern.to_ascii_lowercase();
     match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
@@ -162,7 +162,7 @@ fn literal(expression: &str) -> Option<String> {
 }
 
 /// Seconds of `60`, `60s`, `1m30s`, `2h`, `1d`, `500ms` (rounded up).
-pub(super) fn seconds(text: &str) -> Option<u64> {
+pub(crate) fn seconds(text: &str) -> Option<u64> {
     let mut total = 0_u64;
     let mut number = String::new();
     let mut characters = text.chars().peekable();
@@ -197,17 +197,17 @@ pub(super) fn seconds(text: &str) -> Option<u64> {
 
 /// Where a `proxy_pass` leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Passed {
+pub struct Passed {
     /// A host or the name of an `upstream`.
-    pub(super) host: String,
+    pub host: String,
     /// The port, where it is written.
-    pub(super) port: Option<u16>,
+    pub port: Option<u16>,
     /// What replaces the location's part of the path.
-    pub(super) uri: Option<String>,
+    pub uri: Option<String>,
 }
 
 /// The parts of `http://host:port/uri`; nothing for what is no such address.
-pub(super) fn passed(text: &str) -> Option<Passed> {
+pub fn passed(text: &str) -> Option<Passed> {
     let rest = text.strip_prefix("http://").filter(|rest| !rest.contains('$'))?;
     let (authority, uri) = match rest.find('/') {
         Some(at) => rest.split_at(at),
@@ -219,7 +219,7 @@ pub(super) fn passed(text: &str) -> Option<Passed> {
 }
 
 /// `host`, `host:port`, `[::1]:port`.
-pub(super) fn host_and_port(authority: &str) -> Option<(String, Option<u16>)> {
+pub(crate) fn host_and_port(authority: &str) -> Option<(String, Option<u16>)> {
     if authority.is_empty() || authority.starts_with("unix:") {
         return None;
     }

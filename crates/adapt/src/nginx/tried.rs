@@ -3,23 +3,25 @@
 //! Its last word is an internal redirect of nginx, for which a location is chosen once more. Where that is another
 //! one than its own, or where an application would get another path, it is refused.
 
-use super::location::{Kind, Location, headers, takes_prefix_off};
+use super::context::Context;
+use super::directive::Directive;
+use super::headers::headers;
+use super::location::{Location, takes_prefix_off};
 use super::pass::Pass;
-use super::translate::Context;
-use super::tree::Directive;
+use super::support::check_level;
 use super::values;
-use crate::trial::TrialError;
-use crate::trial::detect::write::indented;
+use crate::onehopfile::indented;
+use crate::refusal::Refusal;
 
 /// What stands between the root and the files.
 #[derive(Debug, Default)]
-pub(super) struct Fallback {
+pub(crate) struct Fallback {
     /// Lines before it, such as its matcher.
     before: String,
     /// An application for what is not there.
     app: Option<App>,
     /// Whether every path that is no file gets the index page, as single-page applications have it.
-    pub(super) is_index: bool,
+    pub(crate) is_index: bool,
 }
 
 #[derive(Debug)]
@@ -33,30 +35,30 @@ struct App {
 
 impl Fallback {
     /// Whether its answers have other fields than those of the files.
-    pub(super) fn is_apart(&self, own: &str) -> bool {
+    pub(crate) fn is_apart(&self, own: &str) -> bool {
         self.app.as_ref().is_some_and(|app| !app.headers.is_empty() || !own.is_empty())
     }
 
     /// Beside the files.
-    pub(super) fn lines(&self) -> String {
+    pub(crate) fn lines(&self) -> String {
         format!("{}{}", self.before, self.app.as_ref().map_or("", |app| app.under.as_str()))
     }
 
     /// In a block of its own.
-    pub(super) fn apart(&self) -> String {
+    pub(crate) fn apart(&self) -> String {
         let Some(app) = &self.app else { return self.before.clone() };
         format!("{}handle @absent {{\n{}}}\n", self.before, indented(&format!("{}{}", app.headers, app.bare)))
     }
 }
 
 /// What a `try_files` comes to.
-pub(super) fn tried(
+pub(crate) fn tried(
     context: &Context<'_>,
     location: &Location<'_>,
     directive: &Directive,
     is_alias: bool,
     notes: &mut Vec<String>,
-) -> Result<Fallback, TrialError> {
+) -> Result<Fallback, Refusal> {
     let refuse = |cause: &str| {
         refused(directive, cause, "write it with $uri and a page in a copy of the file, and try that")
     };
@@ -96,7 +98,7 @@ fn page(
     directive: &Directive,
     last: &str,
     is_alias: bool,
-) -> Result<String, TrialError> {
+) -> Result<String, Refusal> {
     let written = last.split('?').next().unwrap_or_default();
     let Some(page) = values::text(written).filter(|page| !page.starts_with(['`', '"'])) else {
         return refused(
@@ -138,7 +140,7 @@ fn named(
     name: &str,
     files: &[String],
     notes: &mut Vec<String>,
-) -> Result<Fallback, TrialError> {
+) -> Result<Fallback, Refusal> {
     let found = context.named.iter().find(|named| named.arg(0).strip_prefix('@') == Some(name));
     let pass = found.and_then(|named| named.inner().iter().find(|inner| inner.name == "proxy_pass"));
     let (Some(named), Some(pass)) = (found, pass) else {
@@ -149,7 +151,7 @@ fn named(
         );
     };
     let own = named.inner();
-    super::translate::check_level(own, "location", notes)?;
+    check_level(own, "location", notes)?;
     // `check_level` lets the idiom through that takes a prefix off, and here it would have to be carried over.
     let changes = |inner: &&Directive| {
         ["return", "try_files"].contains(&inner.name.as_str())
@@ -162,8 +164,8 @@ fn named(
             "take it out of a copy of the file, and try that: onehop try COPY.conf",
         );
     }
-    let levels = [context.chosen.http, context.chosen.server.inner(), own];
-    let pass = Pass::of(context.chosen, pass, None, &levels)?;
+    let levels = [context.server.http, context.server.directive.inner(), own];
+    let pass = Pass::of(context.server, pass, None, &levels)?;
     pass.tell(context, notes);
     let app = App {
         under: pass.directive(context, Some("@absent")),
@@ -177,33 +179,6 @@ fn named(
     })
 }
 
-fn refused<T>(directive: &Directive, cause: &str, next: &str) -> Result<T, TrialError> {
-    Err(TrialError::found(&directive.place, format!("`{}`: {cause}", directive.shown()), next))
-}
-
-impl Context<'_> {
-    /// Whether nginx chooses this location for a path (ngx_http_core_find_location).
-    fn is_chosen_for(&self, location: &Location<'_>, path: &str) -> Result<bool, TrialError> {
-        let is_same = |other: &Location<'_>| std::ptr::eq(other.directive, location.directive);
-        if let Some(exact) =
-            self.locations.iter().find(|other| other.kind == Kind::Exact && other.pattern == path)
-        {
-            return Ok(is_same(exact));
-        }
-        let is_prefix = |other: &&Location<'_>| {
-            matches!(other.kind, Kind::Prefix | Kind::Strong) && path.starts_with(&other.pattern)
-        };
-        let longest = self.locations.iter().filter(is_prefix).max_by_key(|other| other.pattern.len());
-        if longest.is_none_or(|longest| longest.kind != Kind::Strong) {
-            for other in self.locations.iter().filter(|other| other.kind == Kind::Expression) {
-                let (patterns, but) = super::location::patterns(other)?;
-                let is_like = |patterns: &[String]| patterns.iter().any(|one| values::is_like(one, path));
-                if is_like(&patterns) && !is_like(&but) {
-                    return Ok(is_same(other));
-                }
-            }
-        }
-        // Without any it is the server itself.
-        Ok(longest.map_or(std::ptr::eq(location.directive, self.chosen.server), is_same))
-    }
+fn refused<T>(directive: &Directive, cause: &str, next: &str) -> Result<T, Refusal> {
+    Err(Refusal::at(&directive.place, format!("`{}`: {cause}", directive.shown()), next))
 }

@@ -1,0 +1,60 @@
+//! What a configuration does not say itself: which applications answer behind it, and what its folders hold.
+//!
+//! The translator asks through [`Deployment`]; who knows a machine answers from it, [`TextOnly`] knows nothing.
+
+use std::path::Path;
+use std::time::Duration;
+
+/// An address that a configuration passes requests to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Upstream {
+    /// A name or an IP address.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// `line 4 of nginx.conf`.
+    pub place: String,
+    /// How long an answer may take there, where that is said.
+    pub timeout: Option<Duration>,
+    /// Whether `app` cannot say what stands there, so that somebody has to listen at the port.
+    pub is_apart: bool,
+}
+
+/// What is known of the machine for which a configuration is translated.
+pub trait Deployment {
+    /// Where the application that listens on a port is reached.
+    fn address(&self, port: u16) -> String {
+        format!("127.0.0.1:{port}")
+    }
+
+    /// The `app` directive of an application that onehop runs itself instead of passing requests to a port.
+    fn app(&self, _port: u16, _matcher: Option<&str>) -> Option<String> {
+        None
+    }
+
+    /// Paths that the applications answer.
+    fn routes(&self) -> &[String] {
+        &[]
+    }
+
+    /// Whether the only page of a folder is drawn by a script.
+    fn is_single_page_application(&self, _folder: &Path) -> bool {
+        false
+    }
+
+    /// Paths of the files that the index page of a folder names.
+    fn assets(&self, _folder: &Path) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The file to which the access log goes, where nginx writes one.
+    fn access_log(&self, _notes: &mut Vec<String>) -> String {
+        "./access.log".to_owned()
+    }
+}
+
+/// A deployment of which only the configuration's text is known.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TextOnly;
+
+impl Deployment for TextOnly {}

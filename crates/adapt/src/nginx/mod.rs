@@ -1,0 +1,44 @@
+//! An nginx.conf, whole or a part of one, as a site of an Onehopfile. Never drops silently what changes answers.
+//!
+//! In the order of their work: `lexer.rs` makes words, `reader.rs` directives with what they include, `server.rs`
+//! chooses the server; `support.rs` says which directives are carried over, `location.rs` and `context.rs` which
+//! requests a location takes. `translate.rs` writes the site, `block.rs` one location of it, with `headers.rs`,
+//! `try_files` (`tried.rs`) and what a `proxy_pass` becomes: `pass.rs` with `fields.rs` and `upstreams.rs`.
+//! `values.rs` turns single values.
+
+mod block;
+mod context;
+mod directive;
+mod fields;
+mod headers;
+mod lexer;
+mod location;
+mod names;
+mod pass;
+mod reader;
+mod server;
+mod support;
+#[cfg(test)]
+mod tests;
+mod translate;
+mod tried;
+mod upstreams;
+mod values;
+
+pub use directive::{Directive, nearest, nearest_all, write};
+pub use lexer::Word;
+pub use names::addresses;
+pub use reader::parse;
+pub use server::{Configuration, Server};
+pub use support::is_redirect_to_tls;
+pub use translate::{Translated, translate};
+pub use values::{Passed, passed};
+
+/// Whether a text without a known name is a configuration of nginx, such as those in sites-available.
+pub fn looks_like(text: &str) -> bool {
+    text.lines().any(|line| {
+        let line = line.trim_start();
+        line.strip_prefix("server").is_some_and(|rest| rest.trim_start().starts_with('{'))
+            || line.starts_with("proxy_pass ")
+    })
+}

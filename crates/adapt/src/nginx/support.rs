@@ -1,0 +1,207 @@
+//! Which directives are translated, left out, noted or refused.
+
+use super::directive::Directive;
+use super::location::takes_prefix_off;
+use crate::refusal::Refusal;
+
+/// Directives that do not change what is answered, or that onehop does by itself.
+const NEUTRAL: [&str; 96] = [
+    "listen",
+    "server_name",
+    "root",
+    "alias",
+    "index",
+    "try_files",
+    "location",
+    "server",
+    "upstream",
+    "include",
+    "proxy_pass",
+    "proxy_http_version",
+    "proxy_set_header",
+    "proxy_read_timeout",
+    "proxy_hide_header",
+    "gzip",
+    "brotli",
+    "gzip_static",
+    "add_header",
+    "expires",
+    "return",
+    "autoindex",
+    "default_type",
+    "types",
+    "map",
+    "log_format",
+    "access_log",
+    "error_log",
+    "log_not_found",
+    "log_subrequest",
+    "sendfile",
+    "sendfile_max_chunk",
+    "tcp_nopush",
+    "tcp_nodelay",
+    "keepalive_timeout",
+    "keepalive_requests",
+    "keepalive_time",
+    "keepalive_disable",
+    "server_tokens",
+    "types_hash_max_size",
+    "types_hash_bucket_size",
+    "server_names_hash_bucket_size",
+    "server_names_hash_max_size",
+    "variables_hash_max_size",
+    "variables_hash_bucket_size",
+    "map_hash_bucket_size",
+    "map_hash_max_size",
+    "open_file_cache",
+    "open_file_cache_valid",
+    "open_file_cache_min_uses",
+    "open_file_cache_errors",
+    "client_body_buffer_size",
+    "client_body_timeout",
+    "client_header_timeout",
+    "client_header_buffer_size",
+    "large_client_header_buffers",
+    "client_body_temp_path",
+    "proxy_temp_path",
+    "fastcgi_temp_path",
+    "uwsgi_temp_path",
+    "scgi_temp_path",
+    "send_timeout",
+    "reset_timedout_connection",
+    "lingering_close",
+    "aio",
+    "aio_write",
+    "directio",
+    "output_buffers",
+    "postpone_output",
+    "proxy_buffering",
+    "proxy_buffers",
+    "proxy_buffer_size",
+    "proxy_busy_buffers_size",
+    "proxy_request_buffering",
+    "proxy_connect_timeout",
+    "proxy_send_timeout",
+    "proxy_redirect",
+    "proxy_headers_hash_max_size",
+    "proxy_headers_hash_bucket_size",
+    "proxy_max_temp_file_size",
+    "proxy_socket_keepalive",
+    "proxy_cache_bypass",
+    "proxy_no_cache",
+    "resolver",
+    "resolver_timeout",
+    "server_name_in_redirect",
+    "port_in_redirect",
+    "absolute_redirect",
+    "etag",
+    "http2",
+    "http3",
+    "chunked_transfer_encoding",
+    "merge_slashes",
+    "request_pool_size",
+    "connection_pool_size",
+    "set_real_ip_from",
+];
+/// Directives that decide about answers and have no equal, with the reason and the next step.
+const REFUSED: [(&str, &str); 21] = [
+    ("fastcgi_pass", "FastCGI (PHP)"),
+    ("uwsgi_pass", "the uwsgi protocol"),
+    ("scgi_pass", "SCGI"),
+    ("grpc_pass", "gRPC to an upstream"),
+    ("memcached_pass", "memcached"),
+    ("auth_basic", "passwords"),
+    ("auth_request", "questions to another server before each answer"),
+    ("auth_jwt", "tokens"),
+    ("rewrite", "rewriting by expressions"),
+    ("if", "conditions"),
+    ("sub_filter", "replacing text in answers"),
+    ("mirror", "copies of requests"),
+    ("limit_except", "rules by method"),
+    ("secure_link", "signed links"),
+    ("ssi", "server-side includes"),
+    ("split_clients", "choices by share"),
+    ("js_content", "scripts in nginx"),
+    ("content_by_lua_block", "scripts in nginx"),
+    ("content_by_lua_file", "scripts in nginx"),
+    ("dav_methods", "WebDAV"),
+    ("internal", "locations for nginx alone"),
+];
+/// Families of directives that only matter to what is refused or left out in any case.
+const NEUTRAL_FAMILIES: [&str; 12] = [
+    "ssl_",
+    "ssl",
+    "quic_",
+    "gzip_",
+    "brotli_",
+    "limit_req_",
+    "limit_conn_",
+    "fastcgi_",
+    "uwsgi_",
+    "scgi_",
+    "proxy_next_upstream",
+    "real_ip_",
+];
+
+/// What stands at a level, sorted into what is carried over, noted and refused.
+pub(crate) fn check_level(
+    directives: &[Directive],
+    level: &str,
+    notes: &mut Vec<String>,
+) -> Result<(), Refusal> {
+    for directive in directives {
+        let name = directive.name.as_str();
+        if is_redirect_to_tls(directive) {
+            notes.push(format!(
+                "The redirect to TLS on {} is left out on both sides.",
+                directive.place.words()
+            ));
+            continue;
+        }
+        if let Some((_, what)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
+            let is_off = directive.arg(0) == "off";
+            // Tables at the level of http, and the idiom that takes a prefix off.
+            let is_idiom = name == "rewrite" && level == "location" && takes_prefix_off(directives).is_some();
+            if is_off || is_idiom || (level == "http" && name == "split_clients") {
+                continue;
+            }
+            return Err(Refusal::at(
+                &directive.place,
+                format!("`{}`: onehop does not have {what}", directive.shown()),
+                "take it out of a copy of the file, and try that: onehop try COPY.conf",
+            ));
+        }
+        let note = match name {
+            "client_max_body_size" => "onehop sets no bound on the length of a request's body",
+            "limit_req" | "limit_conn" | "limit_rate" => {
+                "it is left out on both sides, since a load would measure it"
+            }
+            "proxy_cache" | "proxy_cache_path" | "proxy_cache_valid" => {
+                "nginx answers from its cache where onehop asks the application"
+            }
+            "error_page" | "proxy_intercept_errors" => "pages of errors are not carried over",
+            "allow" | "deny" | "satisfy" => {
+                return Err(Refusal::at(
+                    &directive.place,
+                    format!("`{}`: onehop does not decide by a client's address", directive.shown()),
+                    "take it out of a copy of the file, and try that: onehop try COPY.conf",
+                ));
+            }
+            _ if NEUTRAL.contains(&name)
+                || NEUTRAL_FAMILIES.iter().any(|family| name.starts_with(family)) =>
+            {
+                continue;
+            }
+            _ if level == "http" && directive.block.is_some() => continue,
+            _ => "it is not carried over",
+        };
+        notes.push(format!("`{}` ({}): {note}.", directive.shown(), directive.place.words()));
+    }
+    Ok(())
+}
+
+/// `if ($host = example.com) { return 301 https://… }` and the same with `$scheme`, as certificate tools write it.
+pub fn is_redirect_to_tls(directive: &Directive) -> bool {
+    let leads = |inner: &[Directive]| matches!(inner, [only] if only.name == "return" && (only.arg(1).starts_with("https://") || only.arg(0).starts_with("https://")));
+    directive.name == "if" && leads(directive.inner())
+}
