@@ -24,7 +24,8 @@ const UNITS: [u128; 5] = [1024, 3_600, 86_400, 1_000_000, 1_000_000_000];
 const NOT_A_BOUND_MARKER: &str = "// tidy: not a bound, ";
 
 /// Crates that turn what they are handed into values, and do nothing else.
-const PURE_CRATES: &[&str] = &["crates/adapt/", "crates/config/", "crates/http1/", "crates/statistics/", "crates/wire/"];
+const PURE_CRATES: &[&str] =
+    &["crates/adapt/", "crates/config/", "crates/http1/", "crates/statistics/", "crates/wire/"];
 
 /// Words that no pure crate has, with what they would bring in.
 const IMPURE: &[(&str, &str)] = &[
