@@ -2,7 +2,7 @@
 //!
 //! `source.rs` reads Rust text just well enough (comments and strings blanked, tests known, functions
 //! found); `rules.rs` holds the rules for one file; `cycles.rs` that of a crate's modules, whose graph `modules.rs` reads;
-//! `markers.rs` looks at every text; `report.rs` prints sizes and graphs. Nothing here changes what it finds.
+//! `words.rs` looks at names, `markers.rs` at every text; `report.rs` prints sizes and graphs. Nothing here changes what it finds.
 
 mod cycles;
 mod finding;
@@ -12,6 +12,7 @@ mod report;
 mod rules;
 mod source;
 mod tokens;
+mod words;
 
 use std::path::{Path, PathBuf};
 
@@ -117,6 +118,7 @@ impl Tree {
             rules::check_other(path, text, &mut findings);
         }
         cycles::check(self.crates.iter().map(|(_, modules)| modules), &mut findings);
+        words::check(&self.sources, &mut findings);
         markers::check_tree(root, &mut findings);
         findings
     }
