@@ -1,5 +1,6 @@
 // ApacheBench as people run it, `ab -n 1000 -c 100`, against a large JSON answer that an application makes: every request
 // is answered, by the application or by a refusal that says when to come again. Debian's apache2-utils has it.
+// Needs: ab.
 
 import assert from "node:assert/strict";
 import { existsSync, writeFileSync } from "node:fs";

@@ -1,4 +1,5 @@
 // The example of a page with its API in a real browser: requests, a stream of events, and a new worker under it.
+// Needs: Chromium.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -1,5 +1,6 @@
 // A NestJS application as `nest build` leaves it: controllers, validation, a filter, an interceptor, event streams, a
 // WebSocket gateway, a page, and hooks that run when it is stopped.
+// Needs: Chromium.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";

@@ -1,4 +1,5 @@
 // The quickstart in a real browser, over the release build.
+// Needs: Chromium.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -1,5 +1,6 @@
 // The same Caddyfiles and the same requests on real Caddy and on onehop. What differs must stand in
 // tests/caddy/differences.mjs with its reason; what stands there and no longer differs fails too.
+// Needs: Caddy.
 
 import assert from "node:assert/strict";
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";

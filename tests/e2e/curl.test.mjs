@@ -1,5 +1,6 @@
 // Ranges, conditions and codings asked for with curl, against `file_server` with `encode` and `spa`.
 // Each row says what is asked and what must come back.
+// Needs: curl.
 
 import assert from "node:assert/strict";
 import { mkdirSync, utimesSync, writeFileSync } from "node:fs";

@@ -1,5 +1,6 @@
 // Two small suites of other people, on-finished's and compression's, with their servers under onehop. All of them are
 // run by `cargo xtask suites --only node`.
+// Needs: sources from Debian's archive.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

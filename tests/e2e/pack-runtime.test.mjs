@@ -1,5 +1,6 @@
 // Packs with Node.js in them, in a root directory that holds nothing but the pack: no /dev, no /proc, no libraries,
 // no temporary folder. What they answer is compared with what onehop answers from the folder that was packed.
+// Needs: Bun.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

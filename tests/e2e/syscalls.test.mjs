@@ -1,4 +1,5 @@
 // What the program asks of the kernel while it answers from memory: nothing about files.
+// Needs: strace.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -3,6 +3,7 @@
 // Onehopfile that it shows is one that onehop accepts.
 //
 // ONEHOP_TRY_FULL=1 gives each the time that a person would (four minutes altogether).
+// Needs: nginx and Caddy.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";

@@ -1,26 +1,31 @@
-//! `cargo xtask test`: the whole check, step by step, with what it needs installed on the way.
+//! `cargo xtask check`, `cargo xtask test` and `cargo xtask suites --ci`: rows of steps, each a superset of what the
+//! one before looks at in another way, with what they need installed on the way.
 //!
-//! It orders the steps and says which of them need the built program. What a step checks is known
-//! elsewhere: cargo, `tidy/`, `tests/e2e`, `fuzz/`, `bench/`.
+//! This file knows the steps of each row and their order. What a step checks is known elsewhere: cargo, `tidy/`,
+//! `programs.rs`, `clients.rs`, `fuzz.rs`, `bench/`.
 
-use std::path::PathBuf;
-use std::process::Command;
+use std::thread::JoinHandle;
 
+use crate::clients::Clients;
 use crate::ground::Options;
-use crate::steps::{Skip, Steps, command, quiet, shown, whole_output};
-use crate::{Outcome, bench, dist, fuzz, ground, install, programs, tidy};
+use crate::programs::Tests;
+use crate::steps::{Skip, Steps, command, quiet};
+use crate::{Outcome, bench, clients, dist, fuzz, ground, install, programs, tidy};
 
-const STEPS: &[&str] = &[
+/// While programming: under three minutes after a small change.
+const CHECK: &[&str] = &["format", "clippy", "tidy", "quick-tests"];
+
+/// README's command: all that needs no foreign program but Node.
+const TEST: &[&str] = &["packages", "format", "clippy", "tidy", "compile", "tests", "build", "end-to-end"];
+
+/// What `.ci/run` does after that: all that needs one.
+const CI: &[&str] = &[
     "install",
-    "format",
-    "clippy",
-    "tidy",
-    "packages",
     "licences",
     "compile",
-    "tests",
+    "foreign-tests",
     "build",
-    "end-to-end",
+    "foreign-clients",
     "dist",
     "fuzz",
     "bench-files",
@@ -50,113 +55,147 @@ const PACKAGES: &[&str] = &[
 /// What images are tested with: much to fetch, so beside other steps.
 const CONTAINERS: &[&str] = &["podman", "runc", "nftables"];
 
-/// Folders whose packages of npm the end-to-end tests use.
-const NPM_FOLDERS: &[&str] = &["tests/e2e", "tests/e2e/apps", FRAMEWORKS, "examples/quickstart"];
-
 /// How long each fuzz target runs here; `suites` runs them longer.
 const FUZZ_SECONDS: u64 = 3;
 
-/// The end-to-end tests take two minutes here; `suites` runs them ten times as long.
-const END_TO_END_SECONDS: &str = "1800";
+/// Format, lints, tidy and the tests that start no program.
+pub(crate) fn check(words: &[&str]) -> Outcome {
+    row("cargo xtask check", CHECK, words)
+}
 
-/// Applications on Node's frameworks; they have a lockfile of their own, which brings other versions of Node.
-const FRAMEWORKS: &str = "tests/e2e/frameworks";
+/// Everything that needs no foreign program but Node.
+pub(crate) fn test(words: &[&str]) -> Outcome {
+    row("cargo xtask test", TEST, words)
+}
 
-/// All of them on all versions take ten minutes on two cores.
-const FRAMEWORKS_SECONDS: &str = "3600";
+/// Everything else that each change has to pass.
+pub(crate) fn ci(words: &[&str]) -> Outcome {
+    row("cargo xtask suites --ci", CI, words)
+}
 
-/// A benchmark, with its options.
-type Bench = fn(&[&str]) -> Outcome;
-
-/// A short run of each benchmark: that it works, not how fast.
-const SMOKE_RUNS: [(&str, Bench); 10] = [
-    ("bench-files", bench::files),
-    ("bench-app", bench::app),
-    ("bench-frameworks", bench::frameworks),
-    ("bench-proxy", bench::proxy),
-    ("bench-overload", bench::overload),
-    ("bench-limits", bench::limits),
-    ("bench-distance", bench::distance),
-    ("bench-idle", bench::idle),
-    ("bench-tree", bench::tree),
-    ("bench-pack", bench::pack),
-];
-
-/// Runs all steps, or those named by `--only`.
-pub(crate) fn run(words: &[&str]) -> Outcome {
+/// Runs a row's steps, or those named by `--only`.
+fn row(title: &'static str, names: &'static [&'static str], words: &[&str]) -> Outcome {
     let mut options = Options::new(words);
     if options.flag("--list") {
-        println!("{}", STEPS.join("\n"));
+        println!("{}", names.join("\n"));
         return options.finish();
     }
-    let only = options.value("--only")?;
+    let only = options.names("--only", names, names)?;
     options.finish()?;
-    let only: Option<Vec<String>> = only.map(|list| list.split(',').map(str::to_owned).collect());
-    if let Some(unknown) = only.iter().flatten().find(|name| !STEPS.contains(&name.as_str())) {
-        return Err(ground::WrongUsage(format!("no such step: {unknown}")).into());
-    }
-
-    let mut steps = Steps::new("cargo xtask test", only);
-    // What runs beside other steps is begun only for a step that waits for it.
-    let [fetches, fuzzes] = ["packages", "fuzz"].map(|name| steps.includes(name));
-    let mut fetching = None;
-    steps.step("install", || {
-        install::debian(PACKAGES)?;
-        // Mostly waiting for the network: the next steps go on meanwhile.
-        fetching = fetches.then(|| std::thread::spawn(|| fetch().map_err(|error| error.to_string())));
-        Ok(())
-    });
-    steps.step("format", || quiet(&mut command("cargo", &["fmt", "--all", "--check"])));
-    steps.step("clippy", || {
-        let words = ["clippy", "--quiet", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
-        quiet(&mut command("cargo", &words))
-    });
-    steps.step("tidy", || tidy::run(&[]));
-    steps.step("packages", || match fetching.take() {
-        None => fetch(),
-        Some(fetching) => Ok(fetching.join().map_err(|_| "fetching packages broke")??),
-    });
-    steps.step("licences", licences);
-    steps.step("compile", programs::build);
-    // Some tests hold the load's clock against the server's: nothing is built beside them.
-    steps.step("tests", programs::run);
-    steps.step("build", || {
-        // The tests' own build, linked once more: as a static file, which also runs where nothing else is.
-        ground::use_program(ground::target().join("debug/onehop"));
-        let words = ["rustc", "--quiet", "--locked", "--package", "onehop", "--bin", "onehop"];
-        quiet(command("cargo", &words).args(["--", "-C", "target-feature=+crt-static"]))
-    });
-    // The end-to-end tests mostly wait.
-    let fuzzing = fuzzes.then(|| std::thread::spawn(|| drop(fuzz::build())));
-    let built = !steps.failed("build");
-    let with_program = |work: &dyn Fn() -> Outcome| {
-        let program = ground::program();
-        match (built, program.is_file()) {
-            (false, _) => Err(Skip("the program was not built".to_owned()).into()),
-            (true, false) => {
-                let missing = format!("{} is not there: add `build` to --only", program.display());
-                Err(format!("{missing}, or name another program in ONEHOP_PROGRAM").into())
-            }
-            (true, true) => work(),
-        }
-    };
-    steps.step("end-to-end", || with_program(&|| end_to_end(&[])));
-    steps.step("dist", || with_program(&dist::smoke));
-    steps.step("fuzz", || {
-        // A target that could not be built fails below, with the compiler's words.
-        let _ = fuzzing.map(std::thread::JoinHandle::join);
-        fuzz::run(FUZZ_SECONDS)
-    });
-    for (name, smoke) in SMOKE_RUNS {
-        steps.step(name, || with_program(&|| smoke(&["--smoke"])));
+    let mut steps = Steps::new(title);
+    let mut beside = Beside::default();
+    for &name in names.iter().filter(|name| only.iter().any(|wanted| wanted == *name)) {
+        beside.begin_before(name, &only);
+        let built = !steps.failed("build");
+        steps.step(name, || step(name, built, &mut beside));
     }
     steps.finish()
 }
 
-/// Packages of npm, what runs containers, and cargo-deny, which is built.
-fn fetch() -> Outcome {
-    npm_packages()?;
+/// What goes on beside other steps: fetching waits for the network, and fuzz targets are built while clients wait.
+#[derive(Default)]
+struct Beside {
+    fetching: Option<JoinHandle<Result<(), String>>>,
+    building: Option<JoinHandle<()>>,
+}
+
+impl Beside {
+    /// Begins what a later step of the chosen ones waits for.
+    fn begin_before(&mut self, name: &str, only: &[String]) {
+        if name == "foreign-clients" && only.iter().any(|wanted| wanted == "fuzz") {
+            self.building = Some(std::thread::spawn(|| drop(fuzz::build())));
+        }
+        if name == "packages" && only.len() > 1 {
+            self.fetching =
+                Some(std::thread::spawn(|| clients::packages().map_err(|error| error.to_string())));
+        }
+    }
+
+    /// Waits for npm's packages if they are being fetched.
+    fn fetched(&mut self) -> Outcome {
+        match self.fetching.take() {
+            None => Ok(()),
+            Some(fetching) => Ok(fetching.join().map_err(|_| "fetching packages broke")??),
+        }
+    }
+}
+
+fn step(name: &str, built: bool, beside: &mut Beside) -> Outcome {
+    match name {
+        "install" => foreign_programs(),
+        // Fetched beside the next steps where there are some.
+        "packages" if beside.fetching.is_some() => Ok(()),
+        "packages" => clients::packages(),
+        "format" => quiet(&mut command("cargo", &["fmt", "--all", "--check"])),
+        "clippy" => {
+            let words =
+                ["clippy", "--quiet", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"];
+            quiet(&mut command("cargo", &words))
+        }
+        "tidy" => tidy::run(&[]),
+        "licences" => licences(),
+        "compile" => programs::build(Tests::All),
+        "quick-tests" => programs::run(Tests::Quick),
+        // Some tests hold the load's clock against the server's: nothing is built beside them.
+        "tests" => beside.fetched().and_then(|()| programs::run(Tests::All)),
+        "foreign-tests" => programs::run(Tests::Foreign),
+        "build" => build(),
+        "end-to-end" => {
+            beside.fetched().and_then(|()| with_program(built, &|| clients::run(Clients::Node, &[])))
+        }
+        "foreign-clients" => with_program(built, &|| clients::run(Clients::Foreign, &[])),
+        "dist" => with_program(built, &dist::smoke),
+        "fuzz" => {
+            // A target that could not be built fails below, with the compiler's words.
+            let _ = beside.building.take().map(JoinHandle::join);
+            fuzz::run(FUZZ_SECONDS)
+        }
+        _ => with_program(built, &|| smoke_run(name)),
+    }
+}
+
+/// A short run of a benchmark: that it works, not how fast.
+fn smoke_run(name: &str) -> Outcome {
+    let bench = match name {
+        "bench-files" => bench::files,
+        "bench-app" => bench::app,
+        "bench-frameworks" => bench::frameworks,
+        "bench-proxy" => bench::proxy,
+        "bench-overload" => bench::overload,
+        "bench-limits" => bench::limits,
+        "bench-distance" => bench::distance,
+        "bench-idle" => bench::idle,
+        "bench-tree" => bench::tree,
+        "bench-pack" => bench::pack,
+        _ => return Err(format!("no such step: {name}").into()),
+    };
+    bench(&["--smoke"])
+}
+
+/// The tests' own build, linked once more: as a static file, which also runs where nothing else is.
+fn build() -> Outcome {
+    ground::use_program(ground::target().join("debug/onehop"));
+    let words = ["rustc", "--quiet", "--locked", "--package", "onehop", "--bin", "onehop"];
+    quiet(command("cargo", &words).args(["--", "-C", "target-feature=+crt-static"]))
+}
+
+fn with_program(built: bool, work: &dyn Fn() -> Outcome) -> Outcome {
+    let program = ground::program();
+    match (built, program.is_file()) {
+        (false, _) => Err(Skip("the program was not built".to_owned()).into()),
+        (true, false) => {
+            let missing = format!("{} is not there: add `build` to --only", program.display());
+            Err(format!("{missing}, or name another program in ONEHOP_PROGRAM").into())
+        }
+        (true, true) => work(),
+    }
+}
+
+/// Programs that tests and benchmarks start, and cargo-deny, which is built.
+fn foreign_programs() -> Outcome {
+    install::debian(PACKAGES)?;
     install::debian(CONTAINERS)?;
+    clients::packages()?;
     install::cargo_deny()?;
     match install::caddy() {
         // The tests that compare with it say that they are skipped.
@@ -171,61 +210,4 @@ fn licences() -> Outcome {
     let deny = install::cargo_deny()?;
     println!("    (advisories are a part of `cargo xtask suites`: their database needs the open network)");
     quiet(&mut command(deny, &["--all-features", "check", "bans", "licenses", "sources"]))
-}
-
-/// The tests of tests/e2e against the program under test. `variables` lengthen them.
-pub(crate) fn end_to_end(variables: &[(&str, &str)]) -> Outcome {
-    npm_packages()?;
-    let mut node = node_tests(END_TO_END_SECONDS, &tests_in("tests/e2e")?)?;
-    match install::caddy() {
-        Ok(path) => drop(node.env("ONEHOP_CADDY", path)),
-        Err(error) if error.is::<Skip>() => println!("    without Caddy: {error}"),
-        Err(error) => return Err(error),
-    }
-    // These compare answers, whatever time they take: they run beside the others.
-    let mut frameworks = node_tests(END_TO_END_SECONDS, &tests_in(FRAMEWORKS)?)?;
-    frameworks.envs(variables.iter().copied());
-    let beside = std::thread::spawn(move || whole_output(&mut frameworks).map_err(|error| error.to_string()));
-    let others = shown(node.envs(variables.iter().copied()));
-    println!("    {FRAMEWORKS}:");
-    let frameworks =
-        beside.join().map_err(|_| "the tests of frameworks broke")?.map(|output| print!("{output}"));
-    others.and(frameworks.map_err(Into::into))
-}
-
-/// Applications that are built from npm first, which takes minutes: Next.js, React Router, SvelteKit, Nitro.
-pub(crate) fn built_applications() -> Outcome {
-    npm_packages()?;
-    shown(&mut node_tests(END_TO_END_SECONDS, &tests_in("tests/e2e/apps")?)?)
-}
-
-fn npm_packages() -> Outcome {
-    NPM_FOLDERS.iter().try_for_each(|folder| install::npm(folder))
-}
-
-/// Every framework on every version of Node, by Node alone and below onehop.
-pub(crate) fn frameworks() -> Outcome {
-    npm_packages()?;
-    shown(node_tests(FRAMEWORKS_SECONDS, &tests_in(FRAMEWORKS)?)?.env("ONEHOP_E2E_FULL", "1"))
-}
-
-/// Node's runner takes files; the list is the folder's, so that a new test needs no second place.
-fn tests_in(folder: &str) -> Outcome<Vec<PathBuf>> {
-    let entries = std::fs::read_dir(ground::root().join(folder))?;
-    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-    files.retain(|path| path.to_string_lossy().ends_with(".test.mjs"));
-    files.sort();
-    Ok(files)
-}
-
-/// Node's runner with these files, against the program under test.
-fn node_tests(seconds: &str, files: &[PathBuf]) -> Outcome<Command> {
-    install::raise_descriptor_limit();
-    // A process that outlives its test would keep the runner waiting for ever.
-    let mut words = vec!["--kill-after=5", seconds, "node"];
-    words.extend(["--test", "--test-reporter=spec", "--test-concurrency=1"]);
-    let mut node = command("timeout", &words);
-    node.args(files).env("ONEHOP_PROGRAM", ground::program());
-    node.env("ONEHOP_E2E_OUTPUT", ground::target_folder("e2e")?);
-    Ok(node)
 }

@@ -102,6 +102,11 @@ pub(crate) fn caddy() -> Outcome<PathBuf> {
     Ok(path)
 }
 
+/// Bun, as npm carries it.
+pub(crate) fn bun() -> Outcome<PathBuf> {
+    Ok(javascript_rival("bun")?.join("node_modules/@oven/bun-linux-x64/bin/bun"))
+}
+
 fn go() -> Option<&'static str> {
     ["go", "/usr/local/go/bin/go"].into_iter().find(|go| {
         let minor = ground::output_of(go, &["env", "GOVERSION"])

@@ -6,6 +6,7 @@
 
 mod bench;
 mod check;
+mod clients;
 mod dist;
 mod fuzz;
 mod ground;
@@ -25,10 +26,13 @@ The project's own commands.
 Usage: cargo xtask COMMAND [OPTIONS]
 
 Commands:
-  test            Check everything, installing what is missing: formatting, lints, tidy, licences,
-                  all tests, end-to-end tests with real clients, short fuzzing, short benchmarks.
-                  Some 18 minutes on two cores, from nothing. --only NAME[,NAME] runs some of the steps,
-                  --list names them.
+  check           While programming: formatting, lints, tidy, and the tests that start no program.
+  test            Everything that needs no foreign program but Node, with npm's packages installed:
+                  the same, all tests, and end-to-end tests with real applications. What is skipped
+                  is listed at the end, and fails where CI=true.
+  suites --ci     The rest of what each change has to pass, installing what is missing: licences, browsers,
+                  containers, Caddy and nginx, frameworks, packages, short fuzzing, short benchmarks.
+                  All three take --only NAME[,NAME] for some of the steps; --list names them.
   tidy            Check the design's rules in the source (also a part of `test`).
                   --report           print the crates, which sees which, and their sizes
                   --graph CRATE      print the modules of a crate in layers, which uses which
@@ -100,7 +104,8 @@ fn main() -> ExitCode {
             print!("{HELP}");
             return ExitCode::SUCCESS;
         }
-        ["test", options @ ..] => check::run(options),
+        ["check", options @ ..] => check::check(options),
+        ["test", options @ ..] => check::test(options),
         ["tidy", options @ ..] => tidy::run(options),
         ["bench", "files", options @ ..] => bench::files(options),
         ["bench", "app", options @ ..] => bench::app(options),
@@ -114,6 +119,7 @@ fn main() -> ExitCode {
         ["bench", "pack", options @ ..] => bench::pack(options),
         ["bench", "trust", options @ ..] => bench::trust(options),
         ["dist", options @ ..] => dist::run(options),
+        ["suites", "--ci", options @ ..] => check::ci(options),
         ["suites", options @ ..] => suites::run(options),
         _ => {
             eprintln!("error: no such command: cargo xtask {}\n\n{HELP}", words.join(" "));

@@ -1,7 +1,10 @@
 //! Runs what `cargo test` has built: programs that measure alone, the others side by side.
 //!
 //! `cargo test` runs one program after the other, and most of them wait for servers most of the time. It must never
-//! leave one out: the list is cargo's own.
+//! leave one out: the list is cargo's own. Nothing is run twice: a test that fails has failed.
+//!
+//! A test that cannot run here prints `skipped: ` and the reason, and returns; it is counted. One that needs a foreign
+//! program is `#[ignore]`d and stands in `FOREIGN`.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -11,13 +14,45 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use crate::Outcome;
-use crate::steps::{command, quiet, shown};
+use crate::steps::{command, note_skipped, quiet, shown};
+use crate::{Outcome, install};
 
 /// Programs that wait run this many at a time, each with its own threads.
 const SIDE_BY_SIDE: usize = 2;
 
 const WORDS: [&str; 3] = ["test", "--workspace", "--locked"];
+
+/// Which tests are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tests {
+    /// Those within the crates, and those beside them that start no program.
+    Quick,
+    /// All but the foreign ones.
+    All,
+    /// Those that need a program which is neither ours nor Node.
+    Foreign,
+}
+
+/// Programs of tests that are quick to build and to run, beside those within the crates.
+const QUICK: [&str; 10] = [
+    "any_input",
+    "client_answers",
+    "config",
+    "differential",
+    "file_allocations",
+    "frames",
+    "names",
+    "refused_requests",
+    "round_trips",
+    "server_answers",
+];
+
+/// Package, program and what it is to run of it with foreign programs: nginx and Caddy read what `try` writes for them,
+/// and Caddy passes on what onehop passes on.
+const FOREIGN: [(&str, &str, &[&str]); 2] = [
+    ("load", "onehop_load", &["trial::detect"]),
+    ("onehop", "proxy", &["--ignored", "caddy_and_onehop_pass_the_same_on"]),
+];
 
 /// A program of tests.
 #[derive(Debug)]
@@ -31,23 +66,40 @@ struct Program {
     bytes: u64,
 }
 
-/// Builds all.
-pub(crate) fn build() -> Outcome {
-    quiet(command("cargo", &WORDS).arg("--no-run"))
+/// Builds them.
+pub(crate) fn build(tests: Tests) -> Outcome {
+    quiet(command("cargo", &words(tests)).arg("--no-run"))
 }
 
-/// Runs all, and the examples of the documentation.
-pub(crate) fn run() -> Outcome {
-    let mut programs = programs()?;
+/// Runs them; all means the examples of the documentation too.
+pub(crate) fn run(tests: Tests) -> Outcome {
+    let mut programs = programs(tests)?;
     // The largest first: the last to end is then a short one.
     programs.sort_by_key(|program| std::cmp::Reverse(program.bytes));
+    if tests == Tests::Foreign {
+        programs.retain(|program| program.foreign().is_some());
+        if programs.len() != FOREIGN.len() {
+            return Err("a program of FOREIGN is not there: its list is in xtask/src/programs.rs".into());
+        }
+    }
     let (alone, others): (Vec<Program>, Vec<Program>) = programs.into_iter().partition(measures);
-    let mut failed = in_lanes(1, alone);
-    failed.extend(in_lanes(SIDE_BY_SIDE, others));
-    if let Err(error) = shown(command("cargo", &WORDS).arg("--doc")) {
+    let mut failed = in_lanes(1, alone, tests);
+    failed.extend(in_lanes(SIDE_BY_SIDE, others, tests));
+    if tests == Tests::All
+        && let Err(error) = shown(command("cargo", &WORDS).arg("--doc"))
+    {
         failed.push(error.to_string());
     }
     if failed.is_empty() { Ok(()) } else { Err(failed.join("\n").into()) }
+}
+
+fn words(tests: Tests) -> Vec<&'static str> {
+    let mut words = WORDS.to_vec();
+    if tests == Tests::Quick {
+        words.extend(["--lib", "--bins"]);
+        words.extend(QUICK.iter().flat_map(|name| ["--test", name]));
+    }
+    words
 }
 
 /// Such tests hold the load's clock against the server's: nothing may run beside them.
@@ -55,8 +107,8 @@ fn measures(program: &Program) -> bool {
     program.package == "load" || program.name.starts_with("bench")
 }
 
-fn programs() -> Outcome<Vec<Program>> {
-    let mut cargo = command("cargo", &WORDS);
+fn programs(tests: Tests) -> Outcome<Vec<Program>> {
+    let mut cargo = command("cargo", &words(tests));
     let output =
         cargo.args(["--no-run", "--quiet", "--message-format=json"]).stderr(Stdio::inherit()).output()?;
     if !output.status.success() {
@@ -82,7 +134,7 @@ fn program(line: &str) -> Option<Program> {
 }
 
 /// Runs all in so many lanes; the words about those that failed.
-fn in_lanes(lanes: usize, programs: Vec<Program>) -> Vec<String> {
+fn in_lanes(lanes: usize, programs: Vec<Program>, tests: Tests) -> Vec<String> {
     let waiting = Mutex::new(VecDeque::from(programs));
     let failed = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -91,7 +143,7 @@ fn in_lanes(lanes: usize, programs: Vec<Program>) -> Vec<String> {
                 loop {
                     let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
                     let Some(program) = next else { break };
-                    if let Err(error) = run_one(&program) {
+                    if let Err(error) = run_one(&program, tests) {
                         failed.lock().unwrap_or_else(PoisonError::into_inner).push(error);
                     }
                 }
@@ -102,21 +154,69 @@ fn in_lanes(lanes: usize, programs: Vec<Program>) -> Vec<String> {
 }
 
 /// Runs one; what it says is shown as one piece when it has ended.
-fn run_one(program: &Program) -> Result<(), String> {
+fn run_one(program: &Program, which: Tests) -> Result<(), String> {
     let title = format!("{} {}", program.package, program.name);
     let begun = Instant::now();
     let mut tests = Command::new(&program.path);
     tests.current_dir(&program.folder).env("CARGO_MANIFEST_DIR", &program.folder).stdin(Stdio::null());
-    let output = tests.output().map_err(|error| format!("{title}: {error}"))?;
+    if let (Tests::Foreign, Some(words)) = (which, program.foreign()) {
+        tests.args(words).env("ONEHOP_FOREIGN", "1");
+        if let Ok(caddy) = install::caddy() {
+            tests.env("ONEHOP_CADDY", caddy);
+        }
+    }
+    let output = tests.arg("--show-output").output().map_err(|error| format!("{title}: {error}"))?;
     let [said, complained] =
         [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-    println!("    {title} ({:.1} s)\n{said}{complained}", begun.elapsed().as_secs_f64());
+    for (test, reason) in skipped(&said) {
+        note_skipped(format!("{title}: {test}: {reason}"));
+    }
+    let shown = if output.status.success() { without_what_passed(&said) } else { said };
+    println!("    {title} ({:.1} s)\n{shown}{complained}", begun.elapsed().as_secs_f64());
     if output.status.success() { Ok(()) } else { Err(format!("{title} ended with {}", output.status)) }
+}
+
+impl Program {
+    /// What of it needs foreign programs.
+    fn foreign(&self) -> Option<&'static [&'static str]> {
+        let row = FOREIGN.iter().find(|(package, name, _)| (*package, *name) == (&self.package, &self.name));
+        row.map(|(.., words)| *words)
+    }
+}
+
+/// Tests that printed why they cannot run here, with the reason (libtest shows what a test printed below its name).
+fn skipped(said: &str) -> Vec<(&str, &str)> {
+    let mut test = "";
+    let mut found = Vec::new();
+    for line in said.lines() {
+        if let Some(name) = line.strip_prefix("---- ").and_then(|line| line.strip_suffix(" stdout ----")) {
+            test = name;
+        } else if let Some(reason) = line.strip_prefix("skipped: ") {
+            found.push((test, reason));
+        }
+    }
+    found
+}
+
+/// Without what tests printed that passed, which is shown for [`skipped`] only.
+fn without_what_passed(said: &str) -> String {
+    match (said.find("\nsuccesses:\n"), said.rfind("\ntest result: ")) {
+        (Some(from), Some(to)) if from < to => format!("{}{}", &said[..from], &said[to..]),
+        _ => said.to_owned(),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tests_that_were_skipped_are_found_and_what_others_printed_is_left_out() {
+        let said = "\nrunning 2 tests\ntest a::b ... ok\ntest c ... ok\n\nsuccesses:\n\n---- a::b stdout ----\nskipped: no root\n\n\n---- c stdout ----\nhello\n\n\nsuccesses:\n    a::b\n    c\n\ntest result: ok. 2 passed\n";
+        assert_eq!(skipped(said), [("a::b", "no root")]);
+        let shown = "\nrunning 2 tests\ntest a::b ... ok\ntest c ... ok\n\ntest result: ok. 2 passed\n";
+        assert_eq!(without_what_passed(said), shown);
+    }
 
     #[test]
     fn programs_of_tests_are_told_from_all_else_that_cargo_says() {

@@ -5,6 +5,7 @@
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::{Outcome, ground};
@@ -19,9 +20,16 @@ enum End {
 /// The steps of one run and how they ended.
 pub(crate) struct Steps {
     title: &'static str,
-    only: Option<Vec<String>>,
     begun: Instant,
     ends: Vec<(String, Duration, End)>,
+}
+
+/// Tests within steps that were skipped, with their reasons.
+static SKIPPED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Counts a test that was skipped within a step: its name and the reason.
+pub(crate) fn note_skipped(test: String) {
+    SKIPPED.lock().unwrap_or_else(PoisonError::into_inner).push(test);
 }
 
 /// A step that cannot run here, with the reason; counted apart from passed and failed.
@@ -37,16 +45,13 @@ impl std::fmt::Display for Skip {
 impl std::error::Error for Skip {}
 
 impl Steps {
-    /// A row without steps. With `only`, steps of other names are passed over silently.
-    pub(crate) fn new(title: &'static str, only: Option<Vec<String>>) -> Steps {
-        Steps { title, only, begun: Instant::now(), ends: Vec::new() }
+    /// A row without steps.
+    pub(crate) fn new(title: &'static str) -> Steps {
+        Steps { title, begun: Instant::now(), ends: Vec::new() }
     }
 
     /// Runs one step and says how it went.
     pub(crate) fn step(&mut self, name: &str, work: impl FnOnce() -> Outcome) {
-        if !self.includes(name) {
-            return;
-        }
         println!("==> {name}");
         let _ = std::io::stdout().flush();
         let begun = Instant::now();
@@ -64,17 +69,12 @@ impl Steps {
         self.ends.push((name.to_owned(), took, end));
     }
 
-    /// Whether a step of this name is among those that are run.
-    pub(crate) fn includes(&self, name: &str) -> bool {
-        self.only.as_ref().is_none_or(|only| only.iter().any(|wanted| wanted == name))
-    }
-
     /// Whether a step of this name ran and failed.
     pub(crate) fn failed(&self, name: &str) -> bool {
         self.ends.iter().any(|(step, _, end)| step == name && matches!(end, End::Failed(_)))
     }
 
-    /// Prints the sum; an error when a step failed.
+    /// Prints the sum and what was skipped; an error when a step failed, and where nothing may be skipped (`CI=true`).
     pub(crate) fn finish(self) -> Outcome {
         println!("\n{}:", self.title);
         let (mut passed, mut skipped, mut failed) = (0, 0, 0);
@@ -84,8 +84,9 @@ impl Steps {
                     passed += 1;
                     "ok"
                 }
-                End::Skipped(_) => {
+                End::Skipped(reason) => {
                     skipped += 1;
+                    note_skipped(format!("{name}: {reason}"));
                     "skipped"
                 }
                 End::Failed(_) => {
@@ -102,8 +103,16 @@ impl Steps {
             all / 60,
             all % 60
         );
+        let left_out = std::mem::take(&mut *SKIPPED.lock().unwrap_or_else(PoisonError::into_inner));
+        println!("{}: {} skipped steps and tests", self.title, left_out.len());
+        for test in &left_out {
+            println!("  skipped: {test}");
+        }
         if failed > 0 {
             return Err(format!("{failed} of {} steps failed", self.ends.len()).into());
+        }
+        if !left_out.is_empty() && std::env::var("CI").is_ok_and(|value| value == "true") {
+            return Err(format!("{} steps and tests were skipped, and CI allows none", left_out.len()).into());
         }
         Ok(())
     }

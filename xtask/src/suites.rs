@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::ground::Options;
 use crate::steps::{Skip, command};
-use crate::{Outcome, check, fuzz, ground, install};
+use crate::{Outcome, clients, fuzz, ground, install};
 
 const SUITES: &[&str] = &[
     "end-to-end",
@@ -40,7 +40,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
         let outcome = match name.as_str() {
             "end-to-end" => long_end_to_end(smoke),
             "frameworks" => frameworks(smoke),
-            "built-applications" => check::built_applications(),
+            "built-applications" => clients::built_applications(),
             "fuzz" => fuzz::run(if smoke { 5 } else { FUZZ_SECONDS }),
             "advisories" => advisories(),
             "httplint" => httplint(),
@@ -76,18 +76,21 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
 /// The end-to-end tests at the length that the design promises, with Caddy itself beside us.
 fn long_end_to_end(smoke: bool) -> Outcome {
     if smoke {
-        return check::end_to_end(&[]);
+        return clients::run(clients::Clients::All, &[]);
     }
-    check::end_to_end(&[
-        ("ONEHOP_REBUILDS", "20"),
-        ("ONEHOP_RELOAD_REQUESTS", "200000"),
-        ("ONEHOP_RELOADS", "100"),
-        ("ONEHOP_KILL_RUNS", "1000"),
-        ("ONEHOP_SLOWEST_RESTART_MS", "500"),
-        ("ONEHOP_ROLLING_REQUESTS", "50000"),
-        ("ONEHOP_ROLLING_RELOADS", "50"),
-        ("ONEHOP_WEBSOCKETS", "1000"),
-    ])
+    clients::run(
+        clients::Clients::All,
+        &[
+            ("ONEHOP_REBUILDS", "20"),
+            ("ONEHOP_RELOAD_REQUESTS", "200000"),
+            ("ONEHOP_RELOADS", "100"),
+            ("ONEHOP_KILL_RUNS", "1000"),
+            ("ONEHOP_SLOWEST_RESTART_MS", "500"),
+            ("ONEHOP_ROLLING_REQUESTS", "50000"),
+            ("ONEHOP_ROLLING_RELOADS", "50"),
+            ("ONEHOP_WEBSOCKETS", "1000"),
+        ],
+    )
 }
 
 /// Frameworks for Node, each on each version; what was compared is kept beside the results.
@@ -95,7 +98,7 @@ fn frameworks(smoke: bool) -> Outcome {
     if smoke {
         return Err(Skip("a part of the end-to-end tests".to_owned()).into());
     }
-    check::frameworks()?;
+    clients::frameworks()?;
     let counts = ground::target_folder("e2e")?;
     let mut record = format!("date: {}\nmachine: {:#}\n", ground::date(), ground::machine());
     for name in ["frameworks.txt", "behaviours.txt"] {

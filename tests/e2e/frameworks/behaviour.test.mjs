@@ -53,10 +53,13 @@ for (const version of deadly) {
   }
 }
 
-test('every difference on the list exists', { skip: (!IS_FULL || isAgainstItself || only !== undefined) && 'not all were compared' }, () => {
-  writeFileSync(join(OUTPUT, 'behaviours.txt'), `${counts.join('\n')}\n`);
-  assert.deepEqual(explained.unused(), []);
-});
+// Where not all were compared, it cannot be known.
+if (IS_FULL && !isAgainstItself && only === undefined) {
+  test('every difference on the list exists', () => {
+    writeFileSync(join(OUTPUT, 'behaviours.txt'), `${counts.join('\n')}\n`);
+    assert.deepEqual(explained.unused(), []);
+  });
+}
 
 /** What a case may do with a server. */
 class Client {

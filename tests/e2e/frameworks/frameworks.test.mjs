@@ -52,10 +52,13 @@ for (const { app, version } of combinations()) {
   });
 }
 
-test('every difference on the list exists', { skip: (!IS_FULL || process.env.ONEHOP_FRAMEWORKS_BY !== undefined || only !== undefined) && 'not all were compared' }, () => {
-  writeFileSync(join(OUTPUT, 'frameworks.txt'), `${counts.join('\n')}\n`);
-  assert.deepEqual(explained.unused(), []);
-});
+// Where not all were compared, it cannot be known.
+if (IS_FULL && process.env.ONEHOP_FRAMEWORKS_BY === undefined && only === undefined) {
+  test('every difference on the list exists', () => {
+    writeFileSync(join(OUTPUT, 'frameworks.txt'), `${counts.join('\n')}\n`);
+    assert.deepEqual(explained.unused(), []);
+  });
+}
 
 async function asked(server, { ask, patience }) {
   const wire = await Wire.open(server.port);

@@ -31,7 +31,7 @@ pub(super) fn run(folder: &Path, release: &Release, parts: &[Part], depth: Depth
         .ok_or("--check runs the program: package one of this machine's architecture, too")?;
     let temporary = tempfile::Builder::new().prefix("dist-check-").tempdir_in(ground::target())?;
     let check = Check { folder, place: temporary.path().to_owned(), release, architecture };
-    let mut steps = Steps::new("cargo xtask dist --check", None);
+    let mut steps = Steps::new("cargo xtask dist --check");
     steps.step("sums", || {
         quiet(Command::new("sha256sum").args(["--check", "--strict", "SHA256SUMS"]).current_dir(folder))
     });

@@ -56,7 +56,7 @@ struct Wish {
 /// How much `--check` tries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Depth {
-    /// What takes seconds, with `cargo xtask test`.
+    /// What takes seconds, with `cargo xtask suites --ci`.
     Quick,
     /// All of it.
     Whole,

@@ -354,11 +354,8 @@ fn explains(entry: &Difference, found: &Found) -> bool {
 }
 
 #[test]
+#[ignore = "needs Caddy: cargo xtask suites --ci runs it"]
 fn caddy_and_onehop_pass_the_same_on_in_both_directions() {
-    if crate::subject::caddy_program().is_none() {
-        eprintln!("skipped: there is no Caddy (ONEHOP_CADDY names one)");
-        return;
-    }
     let mut found = Vec::new();
     let all = exchanges();
     let rival = Way::start(|directive| Subject::caddy("", directive).expect("Caddy"));

@@ -98,9 +98,7 @@ impl AppArm {
             "onehop" => onehop("Onehopfile"),
             "onehop-platform" => onehop("platform.Onehopfile"),
             "node-http" => Runner::Node(server_file("node-http.mjs")),
-            "bun-serve" => Runner::Bun(
-                install::javascript_rival("bun")?.join("node_modules/@oven/bun-linux-x64/bin/bun"),
-            ),
+            "bun-serve" => Runner::Bun(install::bun()?),
             _ => Runner::Node(server_file("fastify.mjs")),
         };
         let framework = match &runner {

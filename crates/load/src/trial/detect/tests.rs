@@ -204,7 +204,7 @@ fn a_folder_is_what_runs_today_and_a_file_what_its_name_says() {
 #[test]
 fn a_configuration_of_pm2_is_the_application_that_it_starts() {
     if std::process::Command::new("node").arg("--version").output().is_err() {
-        eprintln!("Node.js is not installed: it evaluates these files");
+        eprintln!("skipped: Node.js is not installed: it evaluates these files");
         return;
     }
     let mut surroundings = surroundings();

@@ -1,0 +1,163 @@
+//! Tests in tests/e2e: real clients and applications against the program under test, run by Node.
+//!
+//! A file that needs more than Node says so in a line of its own, `// Needs: NAME.`; nothing else keeps a list.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::steps::{Skip, command, note_skipped, shown, whole_output};
+use crate::{Outcome, ground, install};
+
+/// Which files are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Clients {
+    /// Those that need nothing but Node.
+    Node,
+    /// The others, and the applications on Node's frameworks.
+    Foreign,
+    All,
+}
+
+/// Begins the line that names what a file needs.
+const NEEDS: &str = "// Needs: ";
+
+/// Folders whose packages of npm the tests use.
+const NPM_FOLDERS: &[&str] = &["tests/e2e", "tests/e2e/apps", FRAMEWORKS, "examples/quickstart"];
+
+/// Applications on Node's frameworks; they have a lockfile of their own, which brings other versions of Node.
+const FRAMEWORKS: &str = "tests/e2e/frameworks";
+
+/// The tests take some minutes; `suites` runs them ten times as long.
+const SECONDS: &str = "1800";
+
+/// All frameworks on all versions take ten minutes on two cores.
+const FRAMEWORKS_SECONDS: &str = "3600";
+
+/// The packages of npm that the tests use.
+pub(crate) fn packages() -> Outcome {
+    NPM_FOLDERS.iter().try_for_each(|folder| install::npm(folder))
+}
+
+/// Runs files of tests/e2e. `variables` lengthen them.
+pub(crate) fn run(clients: Clients, variables: &[(&str, &str)]) -> Outcome {
+    packages()?;
+    let files: Vec<PathBuf> =
+        tests_in("tests/e2e")?.into_iter().filter(|file| clients.include(file)).collect();
+    let mut tests = Tests::of("clients", SECONDS, &files)?;
+    tests.node.envs(variables.iter().copied());
+    if clients == Clients::Node {
+        return tests.finish(shown);
+    }
+    match install::caddy() {
+        Ok(path) => drop(tests.node.env("ONEHOP_CADDY", path)),
+        Err(error) if error.is::<Skip>() => println!("    without Caddy: {error}"),
+        Err(error) => return Err(error),
+    }
+    tests.node.env("ONEHOP_BUN", install::bun()?);
+    // These compare answers, whatever time they take: they run beside the others.
+    let mut frameworks = Tests::of("frameworks", SECONDS, &tests_in(FRAMEWORKS)?)?;
+    frameworks.node.envs(variables.iter().copied());
+    let beside = std::thread::spawn(move || {
+        let mut said = String::new();
+        let outcome = frameworks.finish(|node| whole_output(node).map(|text| said = text));
+        outcome.map(|()| said).map_err(|error| error.to_string())
+    });
+    let others = tests.finish(shown);
+    println!("{}", beside.join().map_err(|_| "the frameworks' tests broke")??);
+    others
+}
+
+/// Applications that are built from npm first, which takes minutes: Next.js, React Router, SvelteKit, Nitro.
+pub(crate) fn built_applications() -> Outcome {
+    packages()?;
+    Tests::of("built", SECONDS, &tests_in("tests/e2e/apps")?)?.finish(shown)
+}
+
+/// Every framework on every version of Node, by Node alone and below onehop.
+pub(crate) fn frameworks() -> Outcome {
+    packages()?;
+    let mut tests = Tests::of("frameworks", FRAMEWORKS_SECONDS, &tests_in(FRAMEWORKS)?)?;
+    tests.node.env("ONEHOP_E2E_FULL", "1");
+    tests.finish(shown)
+}
+
+impl Clients {
+    fn include(self, file: &Path) -> bool {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        match self {
+            Clients::Node => !needs_more(&text),
+            Clients::Foreign => needs_more(&text),
+            Clients::All => true,
+        }
+    }
+}
+
+/// Whether the comment at a file's top says so.
+fn needs_more(text: &str) -> bool {
+    text.lines().take_while(|line| line.starts_with("//")).any(|line| line.starts_with(NEEDS))
+}
+
+/// Node's runner takes files; the list is the folder's, so that a new test needs no second place.
+fn tests_in(folder: &str) -> Outcome<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(ground::root().join(folder))?;
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    files.retain(|path| path.to_string_lossy().ends_with(".test.mjs"));
+    files.sort();
+    Ok(files)
+}
+
+/// A run of Node's own runner, against the program under test.
+struct Tests {
+    node: Command,
+    /// Where a reporter of ours writes what was skipped.
+    skipped: PathBuf,
+}
+
+impl Tests {
+    fn of(name: &str, seconds: &str, files: &[PathBuf]) -> Outcome<Tests> {
+        install::raise_descriptor_limit();
+        let output = ground::target_folder("e2e")?;
+        let skipped = output.join(format!("skipped-{name}.txt"));
+        // What an earlier run left is not this one's.
+        let _ = std::fs::remove_file(&skipped);
+        let reporter = ground::root().join("tests/e2e/skipped.mjs").display().to_string();
+        // A process that outlives its test would keep the runner waiting for ever.
+        let mut node =
+            command("timeout", &["--kill-after=5", seconds, "node", "--test", "--test-concurrency=1"]);
+        node.args(["--test-reporter=spec", "--test-reporter-destination=stdout"]);
+        node.arg(format!("--test-reporter={reporter}"));
+        node.arg(format!("--test-reporter-destination={}", skipped.display()));
+        node.args(files).env("ONEHOP_PROGRAM", ground::program()).env("ONEHOP_E2E_OUTPUT", output);
+        Ok(Tests { node, skipped })
+    }
+
+    fn finish(mut self, run: impl FnOnce(&mut Command) -> Outcome) -> Outcome {
+        let outcome = run(&mut self.node);
+        for line in std::fs::read_to_string(&self.skipped).unwrap_or_default().lines() {
+            note_skipped(line.to_owned());
+        }
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_says_at_its_top_that_it_needs_more_than_node() {
+        assert!(needs_more("// What it shows.\n// Needs: curl.\n\nimport x;\n"));
+        assert!(!needs_more("// What it shows.\n\nconst a = 1;\n// Needs: curl.\n"));
+    }
+
+    #[test]
+    fn what_starts_a_foreign_program_says_so() {
+        for file in tests_in("tests/e2e").unwrap() {
+            let text = std::fs::read_to_string(&file).unwrap();
+            let foreign = ["playwright-core", "startCaddy", "\"curl\"", "\"strace\"", "podman", "ONEHOP_BUN"];
+            if foreign.iter().any(|name| text.contains(name)) {
+                assert!(needs_more(&text), "{}: name what it needs (`{NEEDS}…`)", file.display());
+            }
+        }
+    }
+}
