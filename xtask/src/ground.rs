@@ -42,6 +42,9 @@ pub(crate) fn target_folder(name: &str) -> Outcome<PathBuf> {
     Ok(folder)
 }
 
+/// How the program is built that people get, and that published measurements are of.
+pub(crate) const PUBLISHED_PROFILE: &str = "release-lto";
+
 /// Set where another build than the release is under test.
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 

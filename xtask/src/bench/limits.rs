@@ -86,10 +86,10 @@ fn harness(smoke: bool) -> Outcome<PathBuf> {
     words.extend(if smoke {
         ["--workspace"].as_slice()
     } else {
-        &["--package", "onehop-server", "--release"]
+        &["--package", "onehop-server", "--profile", ground::PUBLISHED_PROFILE]
     });
     quiet(&mut command("cargo", &words))?;
-    let profile = if smoke { "debug" } else { "release" };
+    let profile = if smoke { "debug" } else { ground::PUBLISHED_PROFILE };
     Ok(ground::target().join(profile).join("examples/limit_cost"))
 }
 

@@ -26,64 +26,76 @@ mod slow;
 mod tree;
 mod trust;
 
-use crate::Outcome;
+use crate::steps::{command, quiet};
+use crate::{Outcome, ground};
 
 /// Other servers, and files.
 pub(crate) fn files(words: &[&str]) -> Outcome {
-    interrupt::watched(files::run, words)
+    measured(files::run, words)
 }
 
 /// A small application.
 pub(crate) fn app(words: &[&str]) -> Outcome {
-    interrupt::watched(app::run, words)
+    measured(app::run, words)
 }
 
 /// Servers on frameworks, unchanged.
 pub(crate) fn frameworks(words: &[&str]) -> Outcome {
-    interrupt::watched(app::frameworks, words)
+    measured(app::frameworks, words)
 }
 
 /// Other proxies.
 pub(crate) fn proxy(words: &[&str]) -> Outcome {
-    interrupt::watched(proxy::run, words)
+    measured(proxy::run, words)
 }
 
 /// Limiters, when more is asked than can be answered.
 pub(crate) fn overload(words: &[&str]) -> Outcome {
-    interrupt::watched(overload::run, words)
+    measured(overload::run, words)
 }
 
 /// What limits cost where they hold nobody up.
 pub(crate) fn limits(words: &[&str]) -> Outcome {
-    interrupt::watched(limits::run, words)
+    measured(limits::run, words)
 }
 
 /// A proxy before a server that is far away.
 pub(crate) fn distance(words: &[&str]) -> Outcome {
-    interrupt::watched(distance::run, words)
+    measured(distance::run, words)
 }
 
 /// Slow clients, made by slowhttptest, and other people beside them.
 pub(crate) fn slow(words: &[&str]) -> Outcome {
-    interrupt::watched(slow::run, words)
+    measured(slow::run, words)
 }
 
 /// Memory of idle connections.
 pub(crate) fn idle(words: &[&str]) -> Outcome {
-    interrupt::watched(idle::run, words)
+    measured(idle::run, words)
 }
 
 /// Time to ready, and memory of changes.
 pub(crate) fn tree(words: &[&str]) -> Outcome {
-    interrupt::watched(tree::run, words)
+    measured(tree::run, words)
 }
 
 /// Packed applications.
 pub(crate) fn pack(words: &[&str]) -> Outcome {
-    interrupt::watched(pack::run, words)
+    measured(pack::run, words)
 }
 
 /// Whether comparisons may be believed.
 pub(crate) fn trust(words: &[&str]) -> Outcome {
-    interrupt::watched(trust::run, words)
+    measured(trust::run, words)
+}
+
+/// Runs a measurement of the build that people get. A smoke run takes the build that is under test.
+fn measured(run: fn(&[&str]) -> Outcome, words: &[&str]) -> Outcome {
+    let is_named = std::env::var_os("ONEHOP_PROGRAM").is_some();
+    if !is_named && !words.iter().any(|word| ["--smoke", "--list"].contains(word)) {
+        let build = ["build", "--locked", "--package", "onehop", "--profile", ground::PUBLISHED_PROFILE];
+        quiet(&mut command("cargo", &build))?;
+        ground::use_program(ground::target().join(ground::PUBLISHED_PROFILE).join("onehop"));
+    }
+    interrupt::watched(run, words)
 }

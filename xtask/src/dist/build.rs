@@ -25,8 +25,9 @@ pub(super) fn build(architecture: Architecture, release: &Release) -> Outcome<Pa
     }
     let is_native = Architecture::of_this_machine() == Some(architecture);
     let kind = if is_native { "build" } else { "zigbuild" };
-    let mut cargo =
-        command("cargo", &[kind, "--release", "--locked", "--package", "onehop", "--target", &triple]);
+    let profile = ground::PUBLISHED_PROFILE;
+    let words = [kind, "--profile", profile, "--locked", "--package", "onehop", "--target", &triple];
+    let mut cargo = command("cargo", &words);
     if is_native {
         install::debian(&["musl-tools"])?;
         cargo.env(format!("CC_{}", triple.replace('-', "_")), "musl-gcc");
@@ -44,7 +45,7 @@ pub(super) fn build(architecture: Architecture, release: &Release) -> Outcome<Pa
     cargo.env("SOURCE_DATE_EPOCH", release.epoch.to_string());
     cargo.env("CARGO_TARGET_DIR", ground::target());
     shown(&mut cargo)?;
-    Ok(ground::target().join(&triple).join("release/onehop"))
+    Ok(ground::target().join(&triple).join(profile).join("onehop"))
 }
 
 /// The folder with zig's programs, made if it is missing or holds other versions.

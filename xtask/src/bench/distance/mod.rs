@@ -123,7 +123,7 @@ fn prepare(arms: &[Arm]) -> Outcome<Shared> {
     install::debian(&["nginx-light", "openssl", "curl", "iproute2"])?;
     let caddy = if arms.contains(&Arm::Caddy) { Some(install::caddy()?) } else { None };
     if arms.iter().any(|arm| arm.is_bound()) && !ground::program().exists() {
-        return Err(format!("{} is not there: cargo build --release", ground::program().display()).into());
+        return Err(format!("{} is not there", ground::program().display()).into());
     }
     install::raise_descriptor_limit();
     Shared::prepare(PathBuf::from("/usr/sbin/nginx"), caddy)
