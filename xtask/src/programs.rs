@@ -171,7 +171,7 @@ fn run_one(program: &Program, which: Tests) -> Result<(), String> {
     for (test, reason) in skipped(&said) {
         note_skipped(format!("{title}: {test}: {reason}"));
     }
-    let shown = if output.status.success() { without_what_passed(&said) } else { said };
+    let shown = without_what_passed(&said);
     println!("    {title} ({:.1} s)\n{shown}{complained}", begun.elapsed().as_secs_f64());
     if output.status.success() { Ok(()) } else { Err(format!("{title} ended with {}", output.status)) }
 }
@@ -200,7 +200,8 @@ fn skipped(said: &str) -> Vec<(&str, &str)> {
 
 /// Without what tests printed that passed, which is shown for [`skipped`] only.
 fn without_what_passed(said: &str) -> String {
-    match (said.find("\nsuccesses:\n"), said.rfind("\ntest result: ")) {
+    let to = said.find("\nfailures:\n").or_else(|| said.rfind("\ntest result: "));
+    match (said.find("\nsuccesses:\n"), to) {
         (Some(from), Some(to)) if from < to => format!("{}{}", &said[..from], &said[to..]),
         _ => said.to_owned(),
     }
@@ -216,6 +217,9 @@ mod tests {
         assert_eq!(skipped(said), [("a::b", "no root")]);
         let shown = "\nrunning 2 tests\ntest a::b ... ok\ntest c ... ok\n\ntest result: ok. 2 passed\n";
         assert_eq!(without_what_passed(said), shown);
+        let failed =
+            said.replace("\ntest result: ok", "\nfailures:\n\n---- d stdout ----\n\ntest result: FAILED");
+        assert!(without_what_passed(&failed).contains("test c ... ok\n\nfailures:\n\n---- d stdout"));
     }
 
     #[test]
