@@ -1,5 +1,6 @@
 // AsyncLocalStorage under load: every request keeps its own store wherever it does under Node.js alone, and never
 // sees another's. Requests come pipelined, many in one read, and from many connections at once.
+// Needs: Node 20, 22 and 24.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";

@@ -1,5 +1,6 @@
 // OpenTelemetry's instrumentation of http and Express, loaded in each way that its documentation names: behind
 // onehop every request leaves the spans that it leaves under Node.js alone, with the same attributes and the same parents.
+// Needs: Node 20, 22 and 24.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
