@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use onehop_config::checked::Encoding;
-use onehop_server::request::handle::files::accept_encoding::Accepted;
+use onehop_files::accept_encoding::Accepted;
 
 fuzz_target!(|data: &[u8]| {
     let offered = [Encoding::Brotli, Encoding::Zstd, Encoding::Gzip];

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use onehop_server::control::store::prepare_forms;
+use onehop_files::tree::prepare_forms;
 
 fuzz_target!(|data: &[u8]| {
     let mut results = Vec::new();

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use onehop_server::request::handle::files::path;
+use onehop_files::path;
 
 fuzz_target!(|data: &[u8]| {
     let _ = path::parse_decoded(data);

@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use onehop_server::limits::RANGES_MAX;
-use onehop_server::request::handle::files::ranges::{self, Wanted};
+use onehop_files::ranges::{self, Wanted};
 
 fuzz_target!(|input: (u64, &[u8])| {
     let (length, value) = input;

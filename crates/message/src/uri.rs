@@ -1,6 +1,6 @@
 //! Pieces of URIs: decoding, escaping, what a rewrite gives.
 //!
-//! Works on the escaped path of the request. What may name a file is decided in `handle/files/`,
+//! Works on the escaped path of the request. What may name a file is decided in `onehop_files::path`,
 //! by its stricter rules; nothing here lets a path reach the file system.
 
 use std::borrow::Cow;

@@ -3,7 +3,7 @@
 //! Owns how that process is named and started. It is no command for a person: neither help nor
 //! completions know it.
 
-use onehop_server::control::store::{CompressorProgram, prepare_forms_for_server};
+use onehop_files::tree::{CompressorProgram, prepare_forms_for_server};
 
 use crate::failure::Failure;
 use crate::own_program;

@@ -7,9 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use onehop_config::checked::{self, Checked, Condition, LogOutput, Matcher, Step};
+use onehop_files::tree;
 
 use super::upstreams::Upstreams;
-use super::{memory, store, trees};
+use super::{memory, trees};
 use crate::request::route::store_wishes;
 
 /// A reason for which a start would be refused.
@@ -32,7 +33,7 @@ pub fn check(settings: &Checked, packed_below: Option<&Path>) -> Vec<Refusal> {
     }
     let is_packed = |path: &Path| packed_below.is_some_and(|base| path.starts_with(base));
     for wish in store_wishes(settings).iter().filter(|wish| !is_packed(&wish.root)) {
-        if let Err(error) = store::check(&trees::spec(wish)) {
+        if let Err(error) = tree::check(&trees::spec(wish)) {
             refuse(line_of_root(settings, &wish.root), trees::explain(&error));
         }
     }

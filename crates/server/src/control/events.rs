@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::store::KeeperEvent;
-use crate::request::handle::files::store::{SkipReason, Skipped};
+use onehop_files::store::{SkipReason, Skipped};
+use onehop_files::tree::KeeperEvent;
+
 use crate::request::incidents::Incident;
 
 /// Receives events, from any thread. Must never wait: a stop and a reload report events, too.

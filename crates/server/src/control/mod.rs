@@ -13,7 +13,6 @@ mod events;
 mod gates;
 pub mod loaded;
 mod memory;
-mod null;
 pub mod packed;
 #[cfg(test)]
 #[path = "../../tests/packing/mod.rs"]
@@ -21,7 +20,6 @@ mod packing;
 mod publish;
 mod running;
 mod status;
-pub mod store;
 mod supervise;
 mod trees;
 mod upstreams;

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use onehop_config::checked::{Checked, ListenAddress, Listener, LogOutput, LogRoll};
+use onehop_files::store::Store;
 
 use super::events::{Event, EventSink};
 use super::gates;
@@ -20,7 +21,6 @@ use crate::request::admit::gate::Gate;
 use crate::request::admit::rate::{self, Zone};
 use crate::request::core::Shared;
 use crate::request::handle::app::pool::Pool;
-use crate::request::handle::files::store::Store;
 use crate::request::handle::proxy::Proxy;
 use crate::request::per_address::PerAddress;
 use crate::request::route::{

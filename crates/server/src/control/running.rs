@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use onehop_config::checked::{self, Checked, ListenAddress};
+use onehop_files::tree::CompressorProgram;
 
 use super::admin::{Admin, Api};
 use super::bind::{self, Bound};
@@ -21,7 +22,6 @@ use super::memory;
 use super::packed::Packed;
 use super::publish::{Configured, Kept, LogReports, Publisher};
 use super::status::{AppStatus, LimitStatus, ReloadSummary, SiteStatus, Status, StoreStatus};
-use super::store::CompressorProgram;
 use super::supervise::{SuperviseOptions, Supervisor};
 use super::trees::Trees;
 use super::upstreams::Upstreams;

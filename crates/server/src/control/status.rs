@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use onehop_config::checked::limit::Bound;
+use onehop_files::store::Store;
 use serde::Serialize;
 
 use crate::request::admit::gate::Gate;
-use crate::request::handle::files::store::Store;
 use crate::request::upstream::peer::{PeerCounts, PeerId};
 
 /// What `onehop status` shows; documented in docs/control-api.md.

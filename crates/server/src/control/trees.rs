@@ -6,16 +6,16 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use onehop_archive::index::Tree;
+use onehop_files::limits::HOLD_BACK_MAX;
+use onehop_files::store::Store;
+use onehop_files::store::packed::PackedSource;
+use onehop_files::tree::{
+    self, CompressorProgram, Keeper, KeeperEvent, MemoryBudget, Progress, StoreError, StoreSpec,
+};
 
 use super::events::{Event, EventSink, tree_event};
 use super::packed::Packed;
 use super::publish::Publisher;
-use super::store::{
-    self, CompressorProgram, Keeper, KeeperEvent, MemoryBudget, Progress, StoreError, StoreSpec,
-};
-use crate::limits::HOLD_BACK_MAX;
-use crate::request::handle::files::packed::PackedSource;
-use crate::request::handle::files::store::Store;
 use crate::request::route::StoreWish;
 
 /// Every tree that is configured, each with its keeper.
@@ -156,7 +156,7 @@ impl Trees {
                 budget: self.budget.clone(),
                 tell: Arc::new(move |message| events(Event::Warning { message })),
             };
-            Arc::new(store::packed(tree, wish.root.clone(), &Arc::new(source)))
+            Arc::new(onehop_files::tree::packed(tree, wish.root.clone(), &Arc::new(source)))
         };
         Ok(Arc::clone(store.get_or_init(make)))
     }
@@ -171,7 +171,7 @@ impl Trees {
         let progress =
             Report { root: wish.root.clone(), found: AtomicUsize::new(0), events: Arc::clone(&self.events) };
         let store =
-            store::read(&spec(wish), None, &self.budget, &progress).map_err(|error| explain(&error))?;
+            tree::read(&spec(wish), None, &self.budget, &progress).map_err(|error| explain(&error))?;
         self.tell_stored(wish, &store, false, begun);
         Ok(Arc::new(store))
     }

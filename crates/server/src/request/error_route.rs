@@ -2,7 +2,7 @@
 //!
 //! As in Caddy, the request takes a second way as it came, through the error routes for its status, which see what went
 //! wrong as `{err.…}`. The status stays unless a route says another. Owns the way from a fault to an answer once the
-//! site is known; what status and fields a fault has is `rescue.rs`. Never waits and never answers twice: what fails
+//! site is known; the status and fields of an error are in `onehop_message`. Never waits and never answers twice: what fails
 //! here is answered as if there were no error routes.
 
 use std::sync::Arc;

@@ -129,7 +129,7 @@ async fn drain(
     }
 }
 
-/// What a connection over the bound is told, without reading its request. [`super::rescue`] has the same
+/// What a connection over the bound is told, without reading its request. [`onehop_message::error_response`] has the same
 /// status for the counters.
 const TOO_MANY_CONNECTIONS: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";

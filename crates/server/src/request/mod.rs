@@ -3,7 +3,7 @@
 //! [`listen`] accepts, [`conn`] makes requests of bytes, [`serve_request`] below finds the site and
 //! sends the request through its routes ([`trip`], [`route`]) to a handler ([`handle`]). [`admit`] refuses whoever asks
 //! too often, and lets in as much of what waits for others as they can answer. What fails goes through the site's error
-//! routes ([`error_route`]); [`rescue`] answers where nobody could. Never imports `control/`: what it needs is in the
+//! routes ([`error_route`]); [`error_response`] answers where none is configured. Never imports `control/`: what it needs is in the
 //! snapshot.
 
 pub mod admit;

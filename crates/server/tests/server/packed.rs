@@ -10,9 +10,9 @@ use onehop_archive::Index;
 use onehop_archive::index::{Served, Tree};
 use onehop_archive::layout::key;
 use onehop_config::checked::Encoding;
+use onehop_files::tree::{Silent, prepare};
 use onehop_server::Event;
 use onehop_server::control::packed::{Packed, UnpackFolder};
-use onehop_server::control::store::{Silent, prepare};
 use tempfile::TempDir;
 
 use crate::client::Response;

@@ -6,8 +6,8 @@
 use std::path::Path;
 
 use onehop_config::checked::{Checked, Condition, Encoding, Matcher, Part, Step, Template};
-use onehop_server::control::store::{Prepared, Progress, StoreError, prepare};
-use onehop_server::request::handle::files::store::{File, SkipReason};
+use onehop_files::store::{File, SkipReason};
+use onehop_files::tree::{Prepared, Progress, StoreError, prepare};
 use onehop_server::request::route::{StoreWish, store_wishes};
 
 use super::base::{Base, Place, join};
@@ -120,7 +120,7 @@ pub(super) fn look_through(
     rules: &DataRules,
     notes: &mut Notes,
 ) -> Result<(), Failure> {
-    let prepared = read(wanted, base, &[], &onehop_server::control::store::Silent)?;
+    let prepared = read(wanted, base, &[], &onehop_files::tree::Silent)?;
     let skipped = &prepared.skipped;
     for (path, reason) in &skipped.listed {
         let why = match reason {

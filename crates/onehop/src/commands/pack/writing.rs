@@ -7,8 +7,8 @@ use std::path::Path;
 use onehop_archive::index::{BlobNumber, Index, Served, Source, SourceKind, Tree};
 use onehop_archive::limits::WHOLE_BYTES_MAX;
 use onehop_archive::{PackError, Writer};
-use onehop_server::control::store::Prepared;
-use onehop_server::request::handle::files::store::Form;
+use onehop_files::store::Form;
+use onehop_files::tree::Prepared;
 
 use super::base::Base;
 use super::data::DataRules;

@@ -24,7 +24,7 @@ use onehop_archive::{Index, Pack};
 pub use self::place::{UnpackFolder, unpack_places};
 pub(super) use self::sweep::Earlier;
 pub(super) use self::unpack::Unpacked;
-use crate::limits::LINKS_MAX;
+use onehop_files::limits::LINKS_MAX;
 
 /// A pack that is served.
 #[derive(Debug, Clone)]

@@ -14,15 +14,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use onehop_files::null_device::no_output;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, Signal, kill_process_group};
-
 use tokio::io::unix::AsyncFd;
 
 use super::ProgramLine;
 use super::process::watched;
 use crate::control::events::{Event, EventSink};
-use crate::control::null::no_output;
 
 /// How long a stop of the server waits for the guard, which only has to notice the end of a pipe.
 const GUARD_END_DEADLINE: Duration = Duration::from_secs(1);

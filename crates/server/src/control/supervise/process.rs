@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use command_fds::{CommandFdExt, FdMapping};
 use onehop_config::checked::AppResources;
+use onehop_files::null_device::no_input;
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open};
 use tokio::io::unix::AsyncFd;
 use tokio::process::{Child, Command};
@@ -25,7 +26,6 @@ use super::launch::Launch;
 use super::output::{LastLines, Source, TraceReader, drain};
 use super::reason;
 use crate::control::events::EventSink;
-use crate::control::null::no_input;
 use crate::limits::{WORKER_OUTPUT_END_DEADLINE, WORKER_TERMINATE_DEADLINE};
 
 /// A worker's runtime that is Node, and as whom it runs.

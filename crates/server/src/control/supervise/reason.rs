@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::process::Stdio;
 
+use onehop_files::null_device::no_input;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use crate::control::null::no_input;
 use crate::limits::{REASON_SENTENCE_LINES_MAX, RUNTIME_VERSION_DEADLINE};
 
 /// The first major version of Node that is supported.

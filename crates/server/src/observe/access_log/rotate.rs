@@ -14,10 +14,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use onehop_config::checked::LogRoll;
+use onehop_files::calendar::Moment;
 
 use super::sink::FILE_MODE;
 use crate::limits::LOG_ROLL_NAMES_TRIED_MAX;
-use crate::request::handle::files::calendar::Moment;
 
 /// Shape of the time in a name.
 const STAMP: &str = "0000-00-00T00-00-00.000";

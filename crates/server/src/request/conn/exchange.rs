@@ -17,7 +17,6 @@ use onehop_http1::{AnswerHead, BodyLength, BodyRead, ServerCodec};
 use onehop_message::error::HttpError;
 use onehop_message::forwarding::passed_on_trailers;
 use onehop_message::response::Response;
-
 use tokio::io::AsyncWrite;
 
 use super::deadline::{Deadline, Waiting};

@@ -6,12 +6,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use onehop_files::limits::DISK_READ_BYTES;
 use onehop_message::response::Disk;
 use tokio::io::AsyncWrite;
 
 use super::deadline::Deadline;
 use super::socket::Socket;
-use crate::limits::DISK_READ_BYTES;
 
 /// One write of two pieces, which may take several calls.
 #[derive(Default)]

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use onehop_config::checked::{Encode, Encoding};
+use onehop_files::accept_encoding::Accepted;
+use onehop_files::conditional;
+use onehop_files::content_type::is_listed;
+use onehop_files::store::variant::coding_name;
 use onehop_http1::Method;
 use onehop_message::response::{Body, Response, media_type};
 
-use super::files::accept_encoding::Accepted;
-use super::files::conditional;
-use super::files::form::coding_name;
 use crate::limits::{
     BROTLI_CODER_BYTES, CODERS_BYTES_MAX, COMPRESSED_ON_THE_SPOT_BYTES_MAX, GZIP_CODER_BYTES,
     ZSTD_CODER_BYTES, ZSTD_CODER_WINDOW_BYTES,
@@ -292,14 +293,6 @@ fn may_be_encoded(encode: &Encode, answer: &Response) -> bool {
 /// RFC 9110 section 14.4: parts are parts of one coding.
 fn is_partial(answer: &Response) -> bool {
     answer.status == 206 || answer.fields.get("Content-Range").is_some()
-}
-
-/// Whether a media type, in lower case and without parameters, is among these; `*` at the end stands for anything.
-pub(super) fn is_listed(types: &[String], media_type: &[u8]) -> bool {
-    types.iter().any(|pattern| match pattern.strip_suffix('*') {
-        Some(prefix) => media_type.starts_with(prefix.as_bytes()),
-        None => media_type == pattern.as_bytes(),
-    })
 }
 
 fn lists(value: &[u8], member: &[u8]) -> bool {

@@ -6,10 +6,9 @@
 
 use std::cmp::Ordering;
 
+use onehop_files::accept_encoding::split_quality;
 use onehop_http1::{Known, RequestHead};
 use onehop_message::response::{Body, Response};
-
-use super::files::accept_encoding::split_quality;
 
 /// What a client wants to be told in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

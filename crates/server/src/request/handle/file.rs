@@ -1,10 +1,10 @@
 //! From a trip to the file handlers: which store, which codings, memory or disk.
 
 use onehop_config::checked::{Encoding, FileServer, Spa};
+use onehop_files::{self as files, FileRequest, OwnedFileRequest, Served};
 use onehop_message::error::HttpError;
 use onehop_message::response::Response;
 
-use super::files::{self, FileRequest, OwnedFileRequest, Served};
 use crate::request::route::{self, Root};
 use crate::request::trip::{Flow, Halt, Handler, Trip};
 

@@ -2,7 +2,6 @@
 //! out. Each is one folder or file; none knows the protocol version or another handler.
 
 pub mod app;
-pub mod files;
 pub mod proxy;
 
 pub(crate) mod encode;

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use onehop_config::checked::{FileMatch, Part, Template};
+use onehop_files::{find_candidate, find_candidate_on_disk};
 
-use super::files::{find_candidate, find_candidate_on_disk};
 use crate::request::route::{self, Into, Root};
 use crate::request::trip::{Halt, Trip};
 

@@ -10,11 +10,10 @@ mod template;
 
 use std::sync::Arc;
 
-use regex_lite::Regex;
-
 use onehop_config::checked::limit::Priority;
 use onehop_config::checked::{self, Encode, FileServer, HeaderStep, RedirectKind, Spa, Template};
 use onehop_message::methods::Methods;
+use regex_lite::Regex;
 
 pub use compile::{Known, StoreWish, app_wishes, compile, compile_errors, limit_wishes, store_wishes};
 pub use hosts::HostTable;
@@ -27,9 +26,9 @@ use crate::observe::access_log::LogTarget;
 use crate::request::admit::Gates;
 use crate::request::admit::rate::Zone;
 use crate::request::handle::app::pool::Pool;
-use crate::request::handle::files::store::Store;
 use crate::request::handle::proxy::Proxy;
 use crate::request::per_address::PerAddress;
+use onehop_files::store::Store;
 
 /// Everything that requests need to know, as it is at one moment.
 pub struct Snapshot {

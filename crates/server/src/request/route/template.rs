@@ -6,12 +6,12 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use onehop_config::checked::{Part, Placeholder, Template};
+use onehop_files::limits::PATH_BYTES_MAX;
 use onehop_http1::{Known, RequestHead};
 use onehop_message::path;
 use onehop_message::uri::{decode_path, escape_path, file_extension, last_segment};
 
 use super::hosts::without_port;
-use crate::limits::PATH_BYTES_MAX;
 use crate::request::error_route;
 use crate::request::handle::proxy::Member;
 use crate::request::trip::Trip;

@@ -2,7 +2,7 @@
 //!
 //! A [`Zone`] counts requests by key ([`keys`]) and decides by the Generic Cell Rate Algorithm ([`gcra`]) on one time
 //! for each key, in a bounded table of the whole process ([`table`]). What a client is told about it is written by
-//! [`fields`]. Never waits and never answers: a refusal is a fault, which `rescue.rs` turns into 429.
+//! [`fields`]. Never waits and never answers: a rejection is an `HttpError`, whose response is 429.
 
 mod fields;
 mod gcra;

@@ -9,14 +9,14 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
+use onehop_files::limits::DISK_READ_BYTES;
+use onehop_files::{self as files, OnDisk, content_type::content_type, path};
 use onehop_http1::Method;
 use onehop_message::error::HttpError;
 use onehop_message::response::{Body, Response};
 use onehop_wire::FilePart;
 
 use super::pool::Pool;
-use crate::limits::DISK_READ_BYTES;
-use crate::request::handle::files::{self, OnDisk, content_type::content_type, path};
 use crate::request::trip::Trip;
 
 /// What an application wants sent.

@@ -5,7 +5,7 @@
 //! was handed over counts as begun: it is given to another worker only where the first one said that it
 //! had not begun it, or where the configuration allows that for requests that change nothing. Programs that
 //! speak HTTP instead are called by [`program`]. Which worker it should be, if that matters, is [`sticky`];
-//! whether a proxy in front is believed is `request/hop/`.
+//! whether a proxy in front is believed is `onehop_message::trusted_proxies`.
 
 mod download;
 mod failure_page;

@@ -3,7 +3,12 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use onehop_config::checked::AppRun;
+use onehop_config::checked::proxy::ProxyFlush;
 use onehop_http1::{AnswerBody, Refusal, ResponseHead};
+use onehop_message::error::HttpError;
+use onehop_message::forwarding::{self, Kind, Voice};
+use onehop_message::response::Response;
 
 use super::super::file::Wanted;
 use super::super::pool::Seat;
@@ -15,11 +20,6 @@ use crate::request::trip::Trip;
 use crate::request::upstream::connection::{Buffers, Connection};
 use crate::request::upstream::exchange::tunnel::Bounds;
 use crate::request::upstream::exchange::{Cause, Lead, Passing, Turn};
-use onehop_config::checked::AppRun;
-use onehop_config::checked::proxy::ProxyFlush;
-use onehop_message::error::HttpError;
-use onehop_message::forwarding::{self, Kind, Voice};
-use onehop_message::response::Response;
 
 /// One request to a program, over however many connections.
 pub(super) struct Program<'a> {
