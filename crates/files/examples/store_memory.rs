@@ -63,7 +63,7 @@ fn swap(root: &Path, mebibytes: usize) -> Result<(), Box<dyn Error>> {
             let seed = round << 32 | number as u64;
             fs::write(root.join(format!("{}/{number}.bin", number % 50)), noise(FILE_BYTES, seed))?;
         }
-        while !matches!(events.recv_timeout(PATIENCE)?, KeeperEvent::Published { .. }) {}
+        while !matches!(events.recv_timeout(TIMEOUT)?, KeeperEvent::Published { .. }) {}
         while let Ok(store) = published.try_recv() {
             latest = store;
         }
@@ -103,7 +103,7 @@ fn compression(root: &Path) -> Result<(), Box<dyn Error>> {
         Arc::new(move |event| drop(say.send(event))),
     );
     let took = loop {
-        if let KeeperEvent::Compressed { took, .. } = events.recv_timeout(PATIENCE)? {
+        if let KeeperEvent::Compressed { took, .. } = events.recv_timeout(TIMEOUT)? {
             break took;
         }
     };
@@ -125,7 +125,7 @@ fn compressor() -> CompressorProgram {
 
 const PREPARE_FORMS: &str = "prepare-forms";
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn spec(root: &Path, compress: Vec<Encoding>) -> StoreSpec {
     StoreSpec {

@@ -38,7 +38,7 @@ pub fn is_hashed_name(path: &[u8]) -> bool {
         return !in_folder(path, UNVERSIONED_FOLDER);
     }
     let code = matches!(extension, b"js" | b"mjs" | b"css" | b"map");
-    let place = Place { code, vite: code && in_folder(path, VITE_FOLDER) };
+    let place = Position { code, vite: code && in_folder(path, VITE_FOLDER) };
     let mut stem = &name[..dot];
     // Bounded by the length of the stem: every turn shortens it.
     loop {
@@ -86,7 +86,7 @@ fn in_folder(path: &[u8], folder: &[u8]) -> bool {
 
 /// What is known of a file besides its name.
 #[derive(Clone, Copy)]
-struct Place {
+struct Position {
     /// It is a script, a style sheet or a source map.
     code: bool,
     /// And stands where Vite puts those.
@@ -94,7 +94,7 @@ struct Place {
 }
 
 /// Whether a name without its extension is a hash, or ends in one behind `-` or `.`.
-fn ends_in_hash(stem: &[u8], place: Place) -> bool {
+fn ends_in_hash(stem: &[u8], place: Position) -> bool {
     // A base64url hash may itself hold a dash, so the last eight bytes are looked at as they stand.
     if let Some(at) = stem.len().checked_sub(SHORT) {
         let (before, last) = stem.split_at(at);
@@ -125,7 +125,7 @@ fn is_hexadecimal_hash(text: &[u8]) -> bool {
 
 /// Eight characters of base64url, base62 or base32 that read like no word: digits stand within it, or
 /// letters follow each other that hardly do in a language.
-fn is_short_hash(text: &[u8], place: Place) -> bool {
+fn is_short_hash(text: &[u8], place: Position) -> bool {
     if !text.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_')) {
         return false;
     }

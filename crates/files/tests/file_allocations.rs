@@ -12,7 +12,7 @@ use onehop_files as files;
 use onehop_files::Served;
 use onehop_files::store::Store;
 use onehop_files::store::budget::MemoryBudget;
-use onehop_files::store::packed::{PackedForms, PackedSource};
+use onehop_files::store::packed::{PackedSource, PackedVariants};
 use onehop_message::response::Response;
 
 use sample::{CODINGS, file_server, head, request, spa, store};
@@ -80,7 +80,7 @@ fn packed(folder: &std::path::Path) -> Store {
     for (file, blob) in store.files.iter_mut().zip(blobs) {
         let file = Arc::make_mut(file);
         (file.identity, file.gzip, file.brotli, file.zstd) = (None, None, None, None);
-        let forms = PackedForms::new(Arc::clone(&source), blob, [Some(blob), Some(blob), None]);
+        let forms = PackedVariants::new(Arc::clone(&source), blob, [Some(blob), Some(blob), None]);
         file.packed = Some(Arc::new(forms));
     }
     store

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rewritten_path_is_told_from_its_own() {
+    fn a_rewritten_path_is_distinguished_from_its_own() {
         for (original, current, same) in [
             ("/docs", "/docs", true),
             ("/docs/", "/docs", true),

@@ -23,7 +23,7 @@ use crate::content_type::is_listed;
 use crate::ranges::{self, Wanted};
 use crate::store::packed::Loaded;
 use crate::store::variant::{etag_line_length, lines, sidecar_ending};
-use crate::store::{File, Form, Node};
+use crate::store::{File, Node, Variant};
 
 /// How a handler wants a file to be sent.
 #[derive(Debug, Clone, Copy, Default)]
@@ -126,7 +126,7 @@ pub(super) fn stored_file(
 /// A form that was not in memory when it was asked for.
 enum Apart<'a> {
     /// It is now.
-    Loaded(&'a Form),
+    Loaded(&'a Variant),
     /// It lies in the pack, and stays there.
     Streamed(Disk),
     /// It lies in the pack, and this thread may not wait for it.
@@ -152,8 +152,8 @@ fn apart<'a>(
 }
 
 /// The tag and the lines of a form whose bytes lie elsewhere.
-fn without_bytes(file: &File, encoding: Option<Encoding>) -> Form {
-    Form::new(Arc::from([]), encoding, &file.content_type, file.modified, file.hash)
+fn without_bytes(file: &File, encoding: Option<Encoding>) -> Variant {
+    Variant::new(Arc::from([]), encoding, &file.content_type, file.modified, file.hash)
 }
 
 /// What an answer with a form shows of it.
@@ -403,7 +403,7 @@ fn sidecar(
     Ok(None)
 }
 
-fn fill(whole: Stored, content: Content, content_type: &str, form: &Form, answer: &mut Response) {
+fn fill(whole: Stored, content: Content, content_type: &str, form: &Variant, answer: &mut Response) {
     answer.body = match content {
         Content::Nothing => Body::Empty,
         Content::Whole => Body::Stored(whole),

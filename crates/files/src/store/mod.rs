@@ -16,7 +16,7 @@ use hashbrown::HashMap;
 use onehop_config::checked::Encoding;
 
 use crate::store::budget::Held;
-use crate::store::packed::PackedForms;
+use crate::store::packed::PackedVariants;
 
 /// One directory tree as it was at one moment.
 #[derive(Debug, Default, Clone)]
@@ -102,13 +102,13 @@ pub struct File {
     /// Content hash that tells versions apart; of a file on disk its mtime and length.
     pub hash: u128,
     /// The bytes; `None`: streamed from disk.
-    pub identity: Option<Form>,
+    pub identity: Option<Variant>,
     /// Compressed forms, only those that are smaller.
-    pub gzip: Option<Form>,
+    pub gzip: Option<Variant>,
     /// See `gzip`.
-    pub brotli: Option<Form>,
+    pub brotli: Option<Variant>,
     /// See `gzip`.
-    pub zstd: Option<Form>,
+    pub zstd: Option<Variant>,
     /// The name holds a content hash, so that the file never changes under it.
     pub hashed_name: bool,
     /// Size, mtime with nanoseconds, inode and device when it was read: whether to read it again.
@@ -116,19 +116,19 @@ pub struct File {
     /// Compression has been tried; what is absent is not coming.
     pub settled: bool,
     /// Where its forms lie in a pack; then the ones above are `None`.
-    pub packed: Option<Arc<PackedForms>>,
+    pub packed: Option<Arc<PackedVariants>>,
 }
 
 /// One form of a file: its bytes and what its answers carry.
 #[derive(Debug, Clone)]
-pub struct Form {
+pub struct Variant {
     /// The bytes.
     pub bytes: Arc<[u8]>,
     /// Strong entity tag with its quotes (RFC 9110 section 8.8.3); differs from form to form.
     pub etag: Arc<str>,
     /// Their share of the memory bound.
     pub held: Option<Arc<Held>>,
-    /// The field lines of its answers, the ETag's first. Made by [`Form::new`] and nowhere else.
+    /// The field lines of its answers, the ETag's first. Made by [`Variant::new`] and nowhere else.
     pub lines: Arc<[u8]>,
 }
 
@@ -184,7 +184,7 @@ impl Store {
 
     /// Bytes of files that are kept of earlier builds: as they are, and compressed.
     pub fn kept_bytes(&self) -> (u64, u64) {
-        let length = |form: &Option<Form>| form.as_ref().map_or(0, |form| form.bytes.len() as u64);
+        let length = |form: &Option<Variant>| form.as_ref().map_or(0, |form| form.bytes.len() as u64);
         let coded = |file: &Arc<File>| length(&file.gzip) + length(&file.brotli) + length(&file.zstd);
         let plain = self.kept.iter().map(|file| length(&file.identity)).sum();
         (plain, self.kept.iter().map(coded).sum())
@@ -199,7 +199,7 @@ impl Store {
 
 impl File {
     /// The form in a coding, if it lies in memory; `None` asks for the bytes as they are.
-    pub fn form(&self, encoding: Option<Encoding>) -> Option<&Form> {
+    pub fn form(&self, encoding: Option<Encoding>) -> Option<&Variant> {
         let own = match encoding {
             None => self.identity.as_ref(),
             Some(Encoding::Gzip) => self.gzip.as_ref(),

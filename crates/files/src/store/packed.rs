@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 use crate::limits::PACKED_FORM_BYTES_MAX;
 use crate::store::budget::MemoryBudget;
-use crate::store::{File, Form};
+use crate::store::{File, Variant};
 
 /// Hears why a file of the pack is not served; for a person.
 pub type Tell = Arc<dyn Fn(String) + Send + Sync>;
@@ -38,7 +38,7 @@ pub struct PackedSource {
 
 /// The forms of a file, each in its blob.
 #[derive(Debug)]
-pub struct PackedForms {
+pub struct PackedVariants {
     source: Arc<PackedSource>,
     identity: PackedForm,
     gzip: Option<PackedForm>,
@@ -50,9 +50,9 @@ pub struct PackedForms {
 #[derive(Debug)]
 struct PackedForm {
     blob: BlobNumber,
-    /// What is known of it: [`PROVED`], [`CHANGED`], [`TOLD`].
+    /// What is known of it: [`PROVED`], [`CHANGED`], [`REPORTED`].
     known: AtomicU8,
-    loaded: OnceLock<Box<Form>>,
+    loaded: OnceLock<Box<Variant>>,
 }
 
 /// It is what was packed.
@@ -60,17 +60,17 @@ const PROVED: u8 = 1;
 /// It is not, and will not be.
 const CHANGED: u8 = 2;
 /// That it cannot be served was said.
-const TOLD: u8 = 4;
+const REPORTED: u8 = 4;
 
 /// A form for whose sake a thread may have waited.
 pub(crate) enum Loaded<'a> {
     /// It is in memory.
-    Here(&'a Form),
+    Here(&'a Variant),
     /// It stays in the pack.
     Apart(Disk),
 }
 
-impl PackedForms {
+impl PackedVariants {
     /// The forms of a file of the index.
     pub fn new(
         source: Arc<PackedSource>,
@@ -83,7 +83,7 @@ impl PackedForms {
     }
 
     /// A form that was asked for before and lies in memory.
-    pub(crate) fn loaded(&self, encoding: Option<Encoding>) -> Option<&Form> {
+    pub(crate) fn loaded(&self, encoding: Option<Encoding>) -> Option<&Variant> {
         self.get(encoding)?.loaded.get().map(|form| &**form)
     }
 
@@ -126,7 +126,7 @@ impl PackedForms {
         let bytes = source.pack.stored(blob, &name()).map_err(failed)?;
         // Of two that come at once one wins, and the other's share is given back.
         let loaded = form.loaded.get_or_init(|| {
-            let made = Form::new(bytes.into(), encoding, &file.content_type, file.modified, file.hash);
+            let made = Variant::new(bytes.into(), encoding, &file.content_type, file.modified, file.hash);
             Box::new(made.holding(held))
         });
         Ok(Loaded::Here(loaded))
@@ -161,8 +161,8 @@ impl PackedForm {
         {
             return HttpError::NoDescriptors;
         }
-        let known = if matches!(error, PackError::Io(_)) { TOLD } else { TOLD | CHANGED };
-        if self.known.fetch_or(known, Ordering::Relaxed) & TOLD == 0 {
+        let known = if matches!(error, PackError::Io(_)) { REPORTED } else { REPORTED | CHANGED };
+        if self.known.fetch_or(known, Ordering::Relaxed) & REPORTED == 0 {
             (source.tell)(format!(
                 "{name} cannot be served, and is answered with 500: {} {error}",
                 source.index.name

@@ -9,10 +9,10 @@ use std::time::SystemTime;
 use onehop_config::checked::Encoding;
 
 use crate::conditional::{http_date, seconds};
-use crate::store::Form;
+use crate::store::Variant;
 use crate::store::budget::Held;
 
-impl Form {
+impl Variant {
     /// A form of a file: its bytes in that coding (`None`: as they are), the media type of the file
     /// (empty: none), when it changed, and the hash of its uncoded content.
     pub fn new(
@@ -33,7 +33,7 @@ impl Form {
         Self { held: Some(held), ..self }
     }
 
-    /// How many bytes of [`Form::lines`] the ETag's line takes.
+    /// How many bytes of [`Variant::lines`] the ETag's line takes.
     pub fn etag_line_length(&self) -> usize {
         etag_line_length(self.etag.as_bytes())
     }
@@ -115,8 +115,13 @@ mod tests {
     #[test]
     fn a_form_carries_the_lines_of_its_answers() {
         let modified = UNIX_EPOCH + Duration::from_secs(784_111_777);
-        let form =
-            Form::new(b"x".as_slice().into(), Some(Encoding::Gzip), "text/css; charset=utf-8", modified, 1);
+        let form = Variant::new(
+            b"x".as_slice().into(),
+            Some(Encoding::Gzip),
+            "text/css; charset=utf-8",
+            modified,
+            1,
+        );
         assert_eq!(&*form.etag, "\"AAAAAAAAAAAAAAAAAAAAAB-gzip\"");
         assert_eq!(
             std::str::from_utf8(&form.lines).unwrap(),

@@ -21,7 +21,7 @@ use crate::is_compressible;
 use crate::limits::{
     COMPRESS_ALONE_BYTES_MIN, COMPRESS_BATCH_PERIOD, COMPRESS_BYTES_MIN, COMPRESSOR_LOSSES_MAX,
 };
-use crate::store::{File, Form, Store};
+use crate::store::{File, Store, Variant};
 
 /// What is compressed, by whom.
 pub(super) struct Compression<'a> {
@@ -32,7 +32,7 @@ pub(super) struct Compression<'a> {
     /// Bytes that may be stored.
     pub(super) budget: &'a MemoryBudget,
     /// Who makes them.
-    pub(super) crew: &'a CompressorPool,
+    pub(super) compressors: &'a CompressorPool,
     /// Files at one time.
     pub(super) threads: usize,
     /// Give up.
@@ -92,8 +92,8 @@ impl Jobs<'_> {
     fn work(&self, results: &SyncSender<(u32, Arc<File>)>) {
         // A thread that may not be nicer works all the same.
         let _ = rustix::process::setpriority_process(None, NICENESS);
-        let Compression { store, crew, cancelled, .. } = self.wanted;
-        let mut worker = crew.worker(cancelled);
+        let Compression { store, compressors, cancelled, .. } = self.wanted;
+        let mut worker = compressors.worker(cancelled);
         while let Some(number) = self.jobs.get(self.next.fetch_add(1, Ordering::Relaxed)) {
             // What is left then stays unsettled, and is tried again when the tree changes.
             if self.lost.load(Ordering::Relaxed) > COMPRESSOR_LOSSES_MAX {
@@ -114,7 +114,7 @@ impl Jobs<'_> {
         // The lock guards no data: a panic of its holder leaves nothing broken.
         let _turn = large.then(|| self.alone.lock().unwrap_or_else(PoisonError::into_inner));
         let mut is_lost = false;
-        let mut form = |encoding: Encoding, present: &Option<Form>| {
+        let mut form = |encoding: Encoding, present: &Option<Variant>| {
             if is_lost || present.is_some() || !self.wanted.spec.compress.contains(&encoding) {
                 return present.clone();
             }
@@ -125,7 +125,7 @@ impl Jobs<'_> {
                 None
             })?;
             let held = self.wanted.budget.take(bytes.len() as u64, 0)?;
-            let form = Form::new(bytes, Some(encoding), &file.content_type, file.modified, file.hash);
+            let form = Variant::new(bytes, Some(encoding), &file.content_type, file.modified, file.hash);
             Some(form.holding(held))
         };
         let gzip = form(Encoding::Gzip, &file.gzip);
@@ -141,7 +141,7 @@ impl Jobs<'_> {
     fn lose(&self, file: &File, reason: String) {
         let goes_on = self.lost.fetch_add(1, Ordering::Relaxed) < COMPRESSOR_LOSSES_MAX;
         let path = String::from_utf8_lossy(&file.path).into_owned();
-        self.wanted.crew.tell(KeeperEvent::CompressorLost { path, reason, goes_on });
+        self.wanted.compressors.tell(KeeperEvent::CompressorLost { path, reason, goes_on });
     }
 }
 

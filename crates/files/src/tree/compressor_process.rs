@@ -43,7 +43,7 @@ pub(super) struct CompressorPool {
 
 /// What one thread compresses with: a process of its own, or itself.
 pub(super) struct Worker<'a> {
-    crew: &'a CompressorPool,
+    compressors: &'a CompressorPool,
     cancelled: &'a AtomicBool,
     process: Option<Process>,
 }
@@ -55,7 +55,7 @@ impl CompressorPool {
 
     /// Starts nothing yet.
     pub(super) fn worker<'a>(&'a self, cancelled: &'a AtomicBool) -> Worker<'a> {
-        Worker { crew: self, cancelled, process: None }
+        Worker { compressors: self, cancelled, process: None }
     }
 
     /// Says something.
@@ -83,7 +83,7 @@ impl Worker<'_> {
     /// error means that the process is lost, and says why.
     pub(super) fn form(&mut self, bytes: &[u8], encoding: Encoding) -> Result<Option<Arc<[u8]>>, String> {
         if self.process.is_none() {
-            self.process = self.crew.start();
+            self.process = self.compressors.start();
         }
         let Some(process) = &mut self.process else {
             return Ok(compressed(bytes, encoding, self.cancelled).map(Arc::from));

@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_on_disk_is_told_apart_by_its_length_and_its_nanoseconds() {
+    fn a_file_on_disk_is_distinguished_by_its_length_and_its_nanoseconds() {
         let one = Stamp { length: 5, modified: (1_700_000_000, 1), ..Stamp::default() };
         let later = Stamp { modified: (1_700_000_000, 2), ..one };
         let longer = Stamp { length: 6, ..one };

@@ -29,7 +29,7 @@ pub(super) enum Verdict {
     Incomplete {
         /// Paths below the root.
         missing: Vec<String>,
-        /// End of the patience.
+        /// End of the timeout.
         until: Instant,
     },
     /// These are still missing, and it was long enough.
@@ -40,12 +40,12 @@ pub(super) enum Verdict {
 }
 
 impl Hold {
-    /// Judges a tree that was just read; an incomplete one is put off for as long as `patience` lasts.
+    /// Judges a tree that was just read; an incomplete one is put off for as long as `timeout` lasts.
     pub(super) fn judge(
         &mut self,
         store: &Store,
         index: Option<&str>,
-        patience: Duration,
+        timeout: Duration,
         now: Instant,
     ) -> Verdict {
         let new = |path: &Vec<u8>| !self.known.contains(path);
@@ -55,7 +55,7 @@ impl Hold {
             return Verdict::Complete;
         }
         let missing = missing.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
-        let until = *self.since.get_or_insert(now) + patience;
+        let until = *self.since.get_or_insert(now) + timeout;
         if now < until { Verdict::Incomplete { missing, until } } else { Verdict::Overdue { missing } }
     }
 

@@ -40,11 +40,11 @@ impl Keeper {
         events: Events,
     ) -> Self {
         let root = spec.clone();
-        let eyes = |stop, events: &Events| TreeWatcher::open(&root, stop, events);
-        Self::start_with(spec, first, budget, compressor, publish, events, eyes)
+        let watcher = |stop, events: &Events| TreeWatcher::open(&root, stop, events);
+        Self::start_with(spec, first, budget, compressor, publish, events, watcher)
     }
 
-    /// The same with eyes of one's own.
+    /// The same with watcher of one's own.
     pub(super) fn start_with(
         spec: StoreSpec,
         first: Arc<Store>,
@@ -52,20 +52,21 @@ impl Keeper {
         compressor: Option<CompressorProgram>,
         publish: Publish,
         events: Events,
-        eyes: impl FnOnce(Arc<Stop>, &Events) -> TreeWatcher,
+        watcher: impl FnOnce(Arc<Stop>, &Events) -> TreeWatcher,
     ) -> Self {
         let stop = Arc::new(Stop::new());
         let mut hold = Hold::default();
         hold.published(&first, spec.index.as_deref());
         let skipped = first.skipped.clone();
-        let shelf = StorePublisher::new(first, publish, Arc::clone(&events), Arc::clone(&stop), compressor);
-        let eyes = eyes(Arc::clone(&stop), &events);
+        let publisher =
+            StorePublisher::new(first, publish, Arc::clone(&events), Arc::clone(&stop), compressor);
+        let watcher = watcher(Arc::clone(&stop), &events);
         let mut work = Work {
             spec,
             budget,
             events,
-            shelf,
-            eyes,
+            publisher,
+            watcher,
             hold,
             skipped,
             candidate: None,
@@ -100,8 +101,8 @@ struct Work {
     spec: StoreSpec,
     budget: MemoryBudget,
     events: Events,
-    shelf: StorePublisher,
-    eyes: TreeWatcher,
+    publisher: StorePublisher,
+    watcher: TreeWatcher,
     hold: Hold,
     /// What was left out when that was last said.
     skipped: Skipped,
@@ -118,12 +119,12 @@ type Next = ControlFlow<(), Option<Instant>>;
 
 impl Work {
     fn run(&mut self) {
-        self.shelf.compress(&self.spec, &self.budget);
+        self.publisher.compress(&self.spec, &self.budget);
         let mut next = self.first_look();
         while let ControlFlow::Continue(until) = next {
-            let until = until.into_iter().chain(self.shelf.releases_due()).min();
-            let woken = self.eyes.wait(&self.spec, until);
-            self.shelf.drop_old_releases();
+            let until = until.into_iter().chain(self.publisher.releases_due()).min();
+            let woken = self.watcher.wait(&self.spec, until);
+            self.publisher.drop_old_releases();
             next = match woken {
                 Woken::Stopped => return,
                 Woken::Changed { overflow } => {
@@ -140,7 +141,7 @@ impl Work {
     /// Begins to watch. The tree may have changed since it was first read, and may still be changing.
     fn first_look(&mut self) -> Next {
         match self.read() {
-            Ok(outcome) if self.shelf.changed(&outcome.store) == 0 => {
+            Ok(outcome) if self.publisher.changed(&outcome.store) == 0 => {
                 ControlFlow::Continue(self.judge(outcome.store, Instant::now()))
             }
             Ok(outcome) => {
@@ -163,7 +164,7 @@ impl Work {
     fn quiet(&mut self, begun: Instant) -> ControlFlow<()> {
         let latest = (begun + CHURN_WAIT_MAX).max(Instant::now() + QUIET_PERIOD);
         loop {
-            match self.eyes.wait(&self.spec, Some(latest.min(Instant::now() + QUIET_PERIOD))) {
+            match self.watcher.wait(&self.spec, Some(latest.min(Instant::now() + QUIET_PERIOD))) {
                 Woken::Stopped => return ControlFlow::Break(()),
                 Woken::Changed { .. } if Instant::now() < latest => {}
                 Woken::Changed { .. } | Woken::Late => return ControlFlow::Continue(()),
@@ -184,7 +185,7 @@ impl Work {
                 (self.events)(KeeperEvent::RootBack);
             }
             let age = begun.elapsed();
-            let touched = self.eyes.look(&self.spec);
+            let touched = self.watcher.look(&self.spec);
             if (touched && age < CHURN_WAIT_MAX) || (!outcome.settled && age < 2 * CHURN_WAIT_MAX) {
                 self.candidate = Some(outcome.store);
                 self.quiet(begun)?;
@@ -195,17 +196,17 @@ impl Work {
     }
 
     fn read(&mut self) -> Result<Outcome, StoreError> {
-        let replaced = self.shelf.latest();
+        let replaced = self.publisher.latest();
         let reading = Reading {
             spec: &self.spec,
             replaced: Some(&replaced),
             candidate: self.candidate.as_ref(),
             budget: &self.budget,
             progress: &Silent,
-            cancelled: self.shelf.stop().flag(),
+            cancelled: self.publisher.stop().flag(),
         };
-        let (eyes, events) = (&mut self.eyes, &self.events);
-        reading.run(&mut |tree| eyes.follow(tree, events))
+        let (watcher, events) = (&mut self.watcher, &self.events);
+        reading.run(&mut |tree| watcher.follow(tree, events))
     }
 
     /// Publishes a store, or puts it aside; returns when to look again if nothing happens.
@@ -233,12 +234,12 @@ impl Work {
         }
         self.hold.published(&store, index);
         let files = store.totals.files;
-        if let Some(changed) = self.shelf.publish(store, &self.spec, &self.budget) {
+        if let Some(changed) = self.publisher.publish(store, &self.spec, &self.budget) {
             // Files that were only touched are not worth a line.
             if changed > 0 {
                 (self.events)(KeeperEvent::Published { files, changed, took: begun.elapsed() });
             }
-            self.shelf.compress(&self.spec, &self.budget);
+            self.publisher.compress(&self.spec, &self.budget);
         }
         None
     }
@@ -255,7 +256,7 @@ impl Work {
             (self.events)(KeeperEvent::RootVanished);
         }
         // It may have come back before it was watched.
-        let back = self.eyes.expect(&self.spec, &self.events);
+        let back = self.watcher.expect(&self.spec, &self.events);
         back.then(|| Instant::now() + QUIET_PERIOD)
     }
 }

@@ -11,7 +11,7 @@ use onehop_archive::Index;
 use onehop_archive::index::{Served, Tree};
 
 use crate::limits::PACKED_FORM_BYTES_MAX;
-use crate::store::packed::{PackedForms, PackedSource};
+use crate::store::packed::{PackedSource, PackedVariants};
 use crate::store::{File, Folder, Node, Stamp, Store, Totals};
 use crate::{content_type, is_hashed_name};
 
@@ -60,7 +60,7 @@ fn list(folders: &mut [Folder], store: &Store, path: &[u8], node: Node) {
 
 fn file(served: &Served, source: &Arc<PackedSource>) -> File {
     let forms =
-        PackedForms::new(Arc::clone(source), served.identity, [served.gzip, served.brotli, served.zstd]);
+        PackedVariants::new(Arc::clone(source), served.identity, [served.gzip, served.brotli, served.zstd]);
     let length = source.index.blobs.get(served.identity as usize).map_or(0, |blob| blob.length);
     File {
         path: served.path.as_slice().into(),

@@ -21,7 +21,7 @@ use super::read::Reading;
 use super::variants::compressed;
 use super::{MemoryBudget, Progress, StoreError, StoreSpec};
 use crate::limits::{DISK_READ_BYTES, HOLD_BACK_MAX, PREPARED_BYTES_MAX};
-use crate::store::{File, Form, Skipped, Store};
+use crate::store::{File, Skipped, Store, Variant};
 
 /// A tree that is ready to be packed.
 #[derive(Debug)]
@@ -127,7 +127,7 @@ fn with_forms(file: &File, encodings: &[Encoding]) -> Arc<File> {
     let form = |encoding| {
         let identity = file.identity.as_ref().filter(|_| encodings.contains(&encoding))?;
         let bytes = compressed(&identity.bytes, encoding, &never)?;
-        Some(Form::new(bytes.into(), Some(encoding), &file.content_type, file.modified, file.hash))
+        Some(Variant::new(bytes.into(), Some(encoding), &file.content_type, file.modified, file.hash))
     };
     let (gzip, zstd, brotli) = (form(Encoding::Gzip), form(Encoding::Zstd), form(Encoding::Brotli));
     Arc::new(File { gzip, brotli, zstd, settled: true, ..file.clone() })

@@ -21,7 +21,7 @@ use crate::store::{File, Node, Store};
 
 /// The latest store.
 pub(super) struct StorePublisher {
-    place: Arc<Place>,
+    published: Arc<Published>,
     stop: Arc<Stop>,
     /// The last compression that was begun.
     background: Option<Background>,
@@ -29,11 +29,11 @@ pub(super) struct StorePublisher {
     releases: Releases,
 }
 
-struct Place {
+struct Published {
     latest: Mutex<Arc<Store>>,
     publish: Publish,
     events: Events,
-    crew: CompressorPool,
+    compressors: CompressorPool,
 }
 
 struct Background {
@@ -49,13 +49,13 @@ impl StorePublisher {
         stop: Arc<Stop>,
         compressor: Option<CompressorProgram>,
     ) -> Self {
-        let crew = CompressorPool::new(compressor, Arc::clone(&events));
-        let place = Arc::new(Place { latest: Mutex::new(first), publish, events, crew });
-        Self { place, stop, background: None, releases: Releases::default() }
+        let compressors = CompressorPool::new(compressor, Arc::clone(&events));
+        let published = Arc::new(Published { latest: Mutex::new(first), publish, events, compressors });
+        Self { published, stop, background: None, releases: Releases::default() }
     }
 
     pub(super) fn latest(&self) -> Arc<Store> {
-        Arc::clone(&self.place.lock())
+        Arc::clone(&self.published.lock())
     }
 
     pub(super) fn stop(&self) -> &Stop {
@@ -64,7 +64,7 @@ impl StorePublisher {
 
     /// How many files of a store are new or different in it, or gone.
     pub(super) fn changed(&self, store: &Store) -> usize {
-        changed(store, &self.place.lock())
+        changed(store, &self.published.lock())
     }
 
     /// Publishes the store of a changed tree; returns how many files are new, different or gone, or
@@ -75,7 +75,7 @@ impl StorePublisher {
         spec: &StoreSpec,
         budget: &MemoryBudget,
     ) -> Option<usize> {
-        let mut latest = self.place.lock();
+        let mut latest = self.published.lock();
         adopt(&mut store, &latest);
         if same(&store, &latest) {
             return None;
@@ -88,7 +88,7 @@ impl StorePublisher {
         let changed = changed(&store, &latest);
         self.releases.replace(&latest, &mut store, spec.keep_releases, budget, Instant::now());
         *latest = Arc::new(store);
-        (self.place.publish)(Arc::clone(&latest));
+        (self.published.publish)(Arc::clone(&latest));
         Some(changed)
     }
 
@@ -100,9 +100,9 @@ impl StorePublisher {
     /// Stops serving what is kept of earlier builds and too old.
     pub(super) fn drop_old_releases(&mut self) {
         if self.releases.drop_old(Instant::now()) {
-            let mut latest = self.place.lock();
+            let mut latest = self.published.lock();
             *latest = Arc::new(Store { kept: self.releases.files(), ..Store::clone(&latest) });
-            (self.place.publish)(Arc::clone(&latest));
+            (self.published.publish)(Arc::clone(&latest));
         }
     }
 
@@ -115,13 +115,14 @@ impl StorePublisher {
         }
         let cancelled = Arc::new(AtomicBool::new(false));
         let (spec, budget) = (spec.clone(), budget.clone());
-        let (place, stop, flag) = (Arc::clone(&self.place), Arc::clone(&self.stop), Arc::clone(&cancelled));
+        let (published, stop, flag) =
+            (Arc::clone(&self.published), Arc::clone(&self.stop), Arc::clone(&cancelled));
         let run = move || {
             if let Some(before) = before {
                 let _ = before.thread.join();
             }
             if !stop.stopped() {
-                place.compress(&spec, &budget, &flag);
+                published.compress(&spec, &budget, &flag);
             }
         };
         // Without a thread nothing is compressed, and the files are served as they are.
@@ -139,7 +140,7 @@ impl Drop for StorePublisher {
     }
 }
 
-impl Place {
+impl Published {
     fn lock(&self) -> MutexGuard<'_, Arc<Store>> {
         // A panic of `publish` leaves the latest store behind, which is whole.
         self.latest.lock().unwrap_or_else(PoisonError::into_inner)
@@ -150,7 +151,8 @@ impl Place {
         let first = Arc::clone(&self.lock());
         let threads = thread::available_parallelism().map_or(1, usize::from).min(COMPRESS_THREADS_MAX);
         let mut bytes = None;
-        let wanted = Compression { store: &first, spec, budget, crew: &self.crew, threads, cancelled };
+        let wanted =
+            Compression { store: &first, spec, budget, compressors: &self.compressors, threads, cancelled };
         compress(&wanted, &mut |store| {
             let mut latest = self.lock();
             // Under the lock, in which a store is also superseded.

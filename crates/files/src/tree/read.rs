@@ -27,7 +27,7 @@ use crate::limits::{
     STAMP_TICK_COARSE, STORED_FILE_BYTES_MAX, TREE_READS_MAX,
 };
 use crate::store::budget::Held;
-use crate::store::{File, Form, Node, Stamp, Store};
+use crate::store::{File, Node, Stamp, Store, Variant};
 use crate::{content_type, is_hashed_name};
 
 /// Reads a tree. What `previous` holds unchanged is shared with it.
@@ -231,7 +231,7 @@ impl Reading<'_> {
         match same {
             Some(earlier) => take_over(&mut file, earlier),
             None => {
-                let form = Form::new(bytes, None, &file.content_type, file.modified, hash);
+                let form = Variant::new(bytes, None, &file.content_type, file.modified, hash);
                 file.identity = Some(form.holding(held));
             }
         }

@@ -18,7 +18,7 @@ use crate::limits::{
     COMPRESS_BEST_BYTES_MAX, COMPRESS_SAVING_BYTES_MIN, COMPRESS_SAVING_PERCENT_MIN, COMPRESS_STEP_BYTES,
     ZSTD_WINDOW_LOG_MAX,
 };
-use crate::store::{File, Form};
+use crate::store::{File, Variant};
 
 /// The form of `bytes` in a coding; `None` if it is not small enough or the work was cancelled.
 pub(super) fn compressed(bytes: &[u8], encoding: Encoding, cancelled: &AtomicBool) -> Option<Vec<u8>> {
@@ -35,14 +35,14 @@ pub(super) fn compressed(bytes: &[u8], encoding: Encoding, cancelled: &AtomicBoo
 /// Gives a file the forms of an earlier one with the same content.
 pub(super) fn take_over(file: &mut File, earlier: &File) {
     let same_lines = file.modified == earlier.modified && file.content_type == earlier.content_type;
-    let renewed = |form: &Option<Form>, encoding: Option<Encoding>| {
+    let renewed = |form: &Option<Variant>, encoding: Option<Encoding>| {
         let form = form.as_ref()?;
         if same_lines {
             return Some(form.clone());
         }
         let bytes = Arc::clone(&form.bytes);
-        let renewed = Form::new(bytes, encoding, &file.content_type, file.modified, file.hash);
-        Some(Form { held: form.held.clone(), ..renewed })
+        let renewed = Variant::new(bytes, encoding, &file.content_type, file.modified, file.hash);
+        Some(Variant { held: form.held.clone(), ..renewed })
     };
     file.identity = renewed(&earlier.identity, None);
     file.gzip = renewed(&earlier.gzip, Some(Encoding::Gzip));

@@ -57,9 +57,9 @@ impl TreeWatcher {
 
     /// Looks from time to time.
     pub(super) fn blind(reason: &str, stop: Arc<Stop>, events: &Events) -> Self {
-        let mut eyes = Self { stop, mode: Mode::Polling { known: 0 } };
-        eyes.poll(reason, events);
-        eyes
+        let mut watcher = Self { stop, mode: Mode::Polling { known: 0 } };
+        watcher.poll(reason, events);
+        watcher
     }
 
     /// Waits for a change, but not longer than until then.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, UNIX_EPOCH};
 
 use onehop_config::checked::{Encoding, FileServer, Spa};
-use onehop_files::store::{File, Folder, Form, Node, Stamp, Store};
+use onehop_files::store::{File, Folder, Node, Stamp, Store, Variant};
 use onehop_files::{FileRequest, content_type, is_hashed_name};
 use onehop_http1::{Limits, RequestHead, ServerCodec};
 
@@ -46,7 +46,7 @@ pub(crate) fn store() -> Store {
         let content_type = content_type(path.as_bytes());
         let modified = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
         let form = |encoding| {
-            Form::new(vec![b'x'; length].into(), encoding, &content_type, modified, length as u128)
+            Variant::new(vec![b'x'; length].into(), encoding, &content_type, modified, length as u128)
         };
         let file = File {
             path: path.as_bytes().into(),

@@ -18,13 +18,13 @@ fn tree() -> Store {
         .build()
 }
 
-struct Asked {
+struct Target {
     served: Result<Served, HttpError>,
     answer: Response,
     body: String,
 }
 
-impl Asked {
+impl Target {
     /// `200 body`, `308 location`, `passed` or the fault's name.
     fn text(&self) -> String {
         match &self.served {
@@ -39,14 +39,14 @@ impl Asked {
 }
 
 /// Asks for `current`, which came as `original`.
-fn rewritten(settings: &FileServer, method: &str, original: &str, current: &str, lines: &[&str]) -> Asked {
+fn rewritten(settings: &FileServer, method: &str, original: &str, current: &str, lines: &[&str]) -> Target {
     let store = tree();
     let head = head(method, original, lines);
     let mut answer = Response::default();
     let request = FileRequest { path: current.as_bytes(), ..request(&head, &store, &[]) };
     let served = file_server(settings, &request, &mut answer);
     let body = body(&store, &answer);
-    Asked { served, answer, body }
+    Target { served, answer, body }
 }
 
 fn get(settings: &FileServer, target: &str) -> String {

@@ -17,7 +17,7 @@ use onehop_message::methods::Methods;
 use onehop_message::response::{Body, Piece, Response};
 
 use super::{FileRequest, Served};
-use crate::store::{File, Folder, Form, Node, Stamp, Store};
+use crate::store::{File, Folder, Node, Stamp, Store, Variant};
 use crate::{content_type, is_hashed_name};
 
 /// `Sun, 06 Nov 1994 08:49:37 GMT`
@@ -88,7 +88,7 @@ impl Builder {
                 Some(encoding) => format!("{}:{bytes}", crate::store::variant::coding_name(encoding)),
                 None => bytes.to_owned(),
             };
-            Form::new(text.into_bytes().into(), encoding, &content_type, modified(), hash)
+            Variant::new(text.into_bytes().into(), encoding, &content_type, modified(), hash)
         };
         let coded = |encoding| encodings.contains(&encoding).then(|| form(Some(encoding)));
         let file = File {

@@ -17,9 +17,9 @@ fn compress_until(
     cancelled: &AtomicBool,
     publish: &mut dyn FnMut(Arc<Store>),
 ) {
-    let crew = CompressorPool::new(None, Arc::new(|event| panic!("{event:?}")));
+    let compressors = CompressorPool::new(None, Arc::new(|event| panic!("{event:?}")));
     let (spec, budget) = (&site.spec, &site.budget);
-    compress(&Compression { store, spec, budget, crew: &crew, threads: 2, cancelled }, publish);
+    compress(&Compression { store, spec, budget, compressors: &compressors, threads: 2, cancelled }, publish);
 }
 
 fn site() -> Site {
@@ -136,10 +136,10 @@ fn compressed_by(
         arguments: program[1..].iter().map(Into::into).collect(),
     };
     let (tell, events) = channel();
-    let crew = CompressorPool::new(Some(program), Arc::new(move |event| drop(tell.send(event))));
+    let compressors = CompressorPool::new(Some(program), Arc::new(move |event| drop(tell.send(event))));
     let (spec, budget) = (&site.spec, &site.budget);
     let mut last = Arc::clone(store);
-    let wanted = Compression { store, spec, budget, crew: &crew, threads: 1, cancelled };
+    let wanted = Compression { store, spec, budget, compressors: &compressors, threads: 1, cancelled };
     compress(&wanted, &mut |store| last = store);
     (last, events.try_iter().collect())
 }
@@ -204,7 +204,7 @@ fn a_program_that_takes_nothing_is_ended_when_the_work_is_cancelled() {
         let work = scope.spawn(|| compressed_by(&site, &first, &["/bin/sleep", &seconds], &cancelled));
         let begun = Instant::now();
         while !runs() {
-            assert!(begun.elapsed() < PATIENCE, "it was never started");
+            assert!(begun.elapsed() < TIMEOUT, "it was never started");
             std::thread::yield_now();
         }
         cancelled.store(true, Ordering::Relaxed);

@@ -93,7 +93,7 @@ fn a_build_is_held_back_until_the_index_and_its_assets_are_there() {
 }
 
 #[test]
-fn patience_with_an_incomplete_build_ends() {
+fn time_with_an_incomplete_build_ends() {
     use super::super::hold::{Hold, Verdict};
     let site = Site::new();
     site.write("index.html", r#"<script src="/app/assets/a.js"></script><script src="/config.js"></script>"#);
@@ -270,13 +270,13 @@ fn a_keeper_that_is_dropped_ends_promptly_in_the_midst_of_compressing() {
     };
     let begun = Instant::now();
     while !working() {
-        assert!(begun.elapsed() < PATIENCE);
+        assert!(begun.elapsed() < TIMEOUT);
         std::thread::yield_now();
     }
     let begun = Instant::now();
     drop(kept.keeper);
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
-    assert!(kept.published.recv_timeout(PATIENCE).is_err(), "and nothing holds its end any more");
+    assert!(kept.published.recv_timeout(TIMEOUT).is_err(), "and nothing holds its end any more");
 }
 
 #[test]

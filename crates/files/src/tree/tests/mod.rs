@@ -21,7 +21,7 @@ use super::{Events, Keeper, KeeperEvent, MemoryBudget, Silent, StoreError, Store
 use crate::store::{File, Node, Store};
 
 /// More than any wait needs on a busy machine: compression has the lowest priority there.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 const EVERY_ENCODING: [Encoding; 3] = [Encoding::Gzip, Encoding::Brotli, Encoding::Zstd];
 
@@ -47,7 +47,7 @@ impl Site {
             compress: vec![],
             index: None,
             keep_releases: 0,
-            hold_back: 2 * PATIENCE,
+            hold_back: 2 * TIMEOUT,
         };
         Self { around, spec, budget: MemoryBudget::new(1 << 30), _folder: folder }
     }
@@ -76,7 +76,7 @@ impl Site {
             if store.files.iter().all(|file| file.stamp.changed.0 != i64::MIN) {
                 return store;
             }
-            assert!(begun.elapsed() < PATIENCE);
+            assert!(begun.elapsed() < TIMEOUT);
         }
     }
 
@@ -89,7 +89,7 @@ impl Site {
         self.keep_with(first, |stop, events| TreeWatcher::open(&self.spec, stop, events))
     }
 
-    fn keep_with(&self, first: Arc<Store>, eyes: impl FnOnce(Arc<Stop>, &Events) -> TreeWatcher) -> Kept {
+    fn keep_with(&self, first: Arc<Store>, watcher: impl FnOnce(Arc<Stop>, &Events) -> TreeWatcher) -> Kept {
         let (stores, published) = channel();
         let (says, events) = channel();
         let keeper = Keeper::start_with(
@@ -99,7 +99,7 @@ impl Site {
             None,
             Arc::new(move |store| drop(stores.send(store))),
             Arc::new(move |event| drop(says.send(event))),
-            eyes,
+            watcher,
         );
         Kept { keeper, first, published, events }
     }
@@ -116,7 +116,7 @@ struct Kept {
 impl Kept {
     /// The next store for which this holds.
     fn store(&self, what: impl Fn(&Store) -> bool) -> Arc<Store> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let store = self.published.recv_timeout(left).expect("such a store is published");
@@ -128,7 +128,7 @@ impl Kept {
 
     /// The next event for which this holds.
     fn event(&self, what: impl Fn(&KeeperEvent) -> bool) -> KeeperEvent {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let event = self.events.recv_timeout(left).expect("such an event happens");

@@ -9,7 +9,7 @@ use onehop_archive::index::{Served, Tree};
 use super::super::{MemoryBudget, packed};
 use super::*;
 use crate::packing;
-use crate::store::packed::{PackedForms, PackedSource};
+use crate::store::packed::{PackedSource, PackedVariants};
 
 /// Files in folders of a hundred, all with the same bytes.
 fn tree(files: usize, blob: u32) -> Tree {
@@ -63,7 +63,7 @@ fn a_packed_tree_takes_no_memory_for_what_nobody_asked_for() {
     assert_eq!(store.folders[number as usize].entries.len(), 10);
     assert_eq!(store.folders[0].entries.len(), 1);
     assert_eq!(store.get(b"assets/00003").map(|node| matches!(node, Node::Folder(_))), Some(true));
-    let each = size_of::<File>() + size_of::<PackedForms>();
+    let each = size_of::<File>() + size_of::<PackedVariants>();
     assert!(each <= 640, "a file takes {each} bytes besides its names");
 }
 

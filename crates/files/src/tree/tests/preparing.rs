@@ -32,7 +32,7 @@ fn a_prepared_tree_has_every_form_and_is_the_same_each_time() {
 }
 
 #[test]
-fn a_file_that_is_too_large_for_memory_is_told_with_its_place_and_the_hash_of_its_content() {
+fn a_file_that_is_too_large_for_memory_is_listed_with_its_path_and_the_hash_of_its_content() {
     let site = Site::new();
     site.write("film.bin", "");
     let large = fs::File::options().write(true).open(site.path("film.bin")).expect("opened");

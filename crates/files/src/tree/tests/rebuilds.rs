@@ -67,7 +67,7 @@ fn fifty_rebuilds_never_publish_a_mix_of_two() {
             for number in 1..=REBUILDS {
                 build(site, number);
                 // Most builds are let through before the next one begins, some are overtaken by it.
-                if number % 5 != 0 && next.recv_timeout(PATIENCE).is_err() {
+                if number % 5 != 0 && next.recv_timeout(TIMEOUT).is_err() {
                     return;
                 }
                 while next.try_recv().is_ok() {}

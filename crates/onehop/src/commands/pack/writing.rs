@@ -7,7 +7,7 @@ use std::path::Path;
 use onehop_archive::index::{BlobNumber, Index, Served, Source, SourceKind, Tree};
 use onehop_archive::limits::WHOLE_BYTES_MAX;
 use onehop_archive::{PackError, Writer};
-use onehop_files::store::Form;
+use onehop_files::store::Variant;
 use onehop_files::tree::Prepared;
 
 use super::base::Base;
@@ -91,7 +91,7 @@ impl Writing {
         Ok(())
     }
 
-    fn form(&mut self, form: Option<&Form>) -> Result<Option<BlobNumber>, Failure> {
+    fn form(&mut self, form: Option<&Variant>) -> Result<Option<BlobNumber>, Failure> {
         let Some(form) = form else { return Ok(None) };
         self.bytes.with_forms += form.bytes.len() as u64;
         self.writer.add(&form.bytes).map(Some).map_err(|error| failed(&self.shown, error))
