@@ -152,9 +152,6 @@ pub const CONNECTIONS_WORTHWHILE: usize = 64;
 /// Bytes of a request in a queue, besides its connection's: its place, its call, and what the routes made of it.
 pub const QUEUED_REQUEST_BYTES: u64 = 4 * 1024;
 
-/// Bytes of a key of `rate_limit`, its place in an index too, at the most.
-pub const RATE_KEY_BYTES: u64 = 26;
-
 /// Bytes of the process without files and connections: 4 to 8 MiB resident with one small site.
 pub const PROCESS_BYTES: u64 = 8 * 1024 * 1024;
 
@@ -533,40 +530,6 @@ pub const LANE_OUT_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// `limit` directives that one site may have, the whole server's among them: a request notes those that it passes in
 /// the bits of one word, and one bit is its application's.
 pub const SITE_LIMITS_MAX: usize = 63;
-
-/// A limit's queue whose first one has waited for less than this part of the longest wait is emptied as it should be: all
-/// who wait in it are served in time.
-pub const LIMIT_QUEUE_LATE_PART: u32 = 2;
-
-/// One whose first one has waited for more, and that during this part of the longest wait, stands. A burst that can be
-/// served in time is served in its order.
-pub const LIMIT_QUEUE_STANDING_PART: u32 = 2;
-
-/// In a queue that stands nobody waits for longer than this part of the longest wait. The 5 to 10 % of RFC 8289
-/// section 4.4 are of a network's round trip; what waits here waits for an answer.
-pub const LIMIT_QUEUE_TARGET_PART: u32 = 8;
-
-/// In a queue that stands no more wait than are let in within this part of that, so that most of those who are refused are
-/// at once: the newest is next, and the others stay until they are too old.
-pub const LIMIT_QUEUE_LENGTH_PART: u32 = 3;
-
-/// How far back is looked to see how fast a limit's requests are answered: long enough for slow answers to be seen, short
-/// enough that it is the rate of now.
-pub const DRAIN_WINDOW: Duration = Duration::from_secs(5);
-
-/// How often it is noted how many were answered.
-pub const DRAIN_MARK_PERIOD: Duration = Duration::from_millis(500);
-
-/// Refusals of limits that a core writes into access logs in one [`DEADLINE_TICK`]; counters know all of them. A line for
-/// each would make what is refused dearer than what is answered.
-pub const SHED_LINES_PER_TICK_MAX: u32 = 16;
-/// Parts of a `rate_limit` zone's table, each with a lock of its own: more than cores usually are, so that they seldom
-/// meet.
-pub const RATE_PARTS_MAX: usize = 64;
-
-/// Keys of one part at least, where a zone has room for more: with fewer, chance would fill one part long before the
-/// others.
-pub const RATE_PART_KEYS_MIN: usize = 256;
 
 /// How often an address is tried again after its probe, and the pause between: a process that has just begun runs its
 /// program, and with it lets go of copied sockets, within microseconds, on a busy machine within milliseconds.

@@ -1,6 +1,6 @@
 //! The checked settings of `limit` and `rate_limit`: how much of what comes is let in.
 //!
-//! Bounds as numbers, every default spelled out. What is done with them is `request/admit/`.
+//! Bounds as numbers, every default spelled out. `onehop-limits` applies them.
 
 use std::time::Duration;
 

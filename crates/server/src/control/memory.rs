@@ -13,11 +13,12 @@ use std::sync::Arc;
 
 use onehop_config::checked::limit::RateLimit;
 use onehop_config::checked::{Checked, LogOutput, Step};
+use onehop_limits::limits::RATE_KEY_BYTES;
 
 use super::supervise;
 use crate::limits::{
     CODERS_BYTES_MAX, CONNECTION_BYTES, CONNECTIONS_WORTHWHILE, LANE_WINDOW_BYTES, LANE_WINDOW_BYTES_MIN,
-    LANE_WINDOW_HELD, LOG_BATCH_BYTES, LOG_BATCHES_MAX, PROCESS_BYTES, QUEUED_REQUEST_BYTES, RATE_KEY_BYTES,
+    LANE_WINDOW_HELD, LOG_BATCH_BYTES, LOG_BATCHES_MAX, PROCESS_BYTES, QUEUED_REQUEST_BYTES,
     STREAM_WINDOW_BYTES, STREAM_WINDOW_BYTES_MIN, WORKER_LINES_WAITING_BYTES_MAX,
 };
 use crate::request::handle::app::lane::Windows;

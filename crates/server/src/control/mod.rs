@@ -10,7 +10,7 @@ mod check;
 mod cores;
 mod descriptors;
 mod events;
-mod gates;
+mod limiters;
 pub mod loaded;
 mod memory;
 pub mod packed;

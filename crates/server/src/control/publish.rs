@@ -10,15 +10,15 @@ use std::time::Instant;
 
 use onehop_config::checked::{Checked, ListenAddress, Listener, LogOutput, LogRoll};
 use onehop_files::store::Store;
+use onehop_limits::ConcurrencyLimiter;
 
 use super::events::{Event, EventSink};
-use super::gates;
+use super::limiters;
 use crate::limits::LOG_FINISH_DEADLINE;
 use crate::observe::Registry;
 use crate::observe::access_log::{LogTarget, LogWriter, Warn};
-use crate::request::admit::Gates;
-use crate::request::admit::gate::Gate;
-use crate::request::admit::rate::{self, Zone};
+use crate::request::admission::SiteLimiters;
+use crate::request::admission::rate::{self, ClientRateLimiter};
 use crate::request::core::Shared;
 use crate::request::handle::app::pool::Pool;
 use crate::request::handle::proxy::Proxy;
@@ -48,7 +48,7 @@ pub(super) struct Configured {
     pub(super) kept: Kept,
     routes: Vec<Arc<[Route]>>,
     /// By number of the site.
-    gates: Vec<Arc<Gates>>,
+    limiters: Vec<Arc<SiteLimiters>>,
     errors: Vec<Arc<[ErrorRoutes]>>,
     logs: Logs,
 }
@@ -78,9 +78,9 @@ pub(super) struct Kept {
     /// another address, because connections remember it.
     pub(super) addresses: Vec<ListenAddress>,
     /// Every `rate_limit`: whose settings stay the same goes on counting where it is.
-    pub(super) zones: Vec<Arc<Zone>>,
+    pub(super) rate_limiters: Vec<Arc<ClientRateLimiter>>,
     /// Every `limit` once, but for those of applications: the same, with those that are in.
-    pub(super) gates: Vec<Arc<Gate>>,
+    pub(super) limiters: Vec<Arc<ConcurrencyLimiter>>,
     /// Every access log once.
     logs: Vec<OpenLog>,
 }
@@ -107,18 +107,23 @@ impl Configured {
     ) -> Result<Self, String> {
         let apps: Vec<_> = pools.iter().map(|pool| Arc::clone(&pool.app)).collect();
         let settings: Vec<_> = proxies.iter().map(|proxy| Arc::clone(&proxy.settings)).collect();
-        kept.zones = rate::zones(&checked, &kept.zones);
-        let made = gates::make(&checked, &kept.gates)?;
-        kept.gates = made.all;
-        let known =
-            Known { stores: &wishes, apps: &apps, proxies: &settings, zones: &kept.zones, limits: &[] };
+        kept.rate_limiters = rate::limiters(&checked, &kept.rate_limiters);
+        let made = limiters::make(&checked, &kept.limiters)?;
+        kept.limiters = made.all;
+        let known = Known {
+            stores: &wishes,
+            apps: &apps,
+            proxies: &settings,
+            rate_limiters: &kept.rate_limiters,
+            limits: &[],
+        };
         let sites = || {
             let sites = checked.sites.iter().zip(&made.sites);
-            sites.map(move |(site, gates)| (site, Known { limits: &gates.limits, ..known }))
+            sites.map(move |(site, limiters)| (site, Known { limits: &limiters.limits, ..known }))
         };
         let routes = sites().map(|(site, known)| compile(&site.routes, known)).collect();
         let errors = sites().map(|(site, known)| compile_errors(&site.errors, known)).collect();
-        let gates = made.sites.iter().map(|site| Arc::clone(&site.gates)).collect();
+        let limiters = made.sites.iter().map(|site| Arc::clone(&site.limiters)).collect();
         let (logs, open) = open_logs(&checked, &kept.logs, reports)?;
         kept.logs = open;
         for listener in &checked.listeners {
@@ -126,7 +131,7 @@ impl Configured {
                 kept.addresses.push(listener.address.clone());
             }
         }
-        Ok(Self { checked, wishes, stores, pools, proxies, kept, routes, gates, errors, logs })
+        Ok(Self { checked, wishes, stores, pools, proxies, kept, routes, limiters, errors, logs })
     }
 
     /// The listener that is configured at an address.
@@ -150,9 +155,9 @@ impl Configured {
     }
 
     /// Every `limit` with its requests, those of applications too.
-    pub(super) fn limits(&self) -> impl Iterator<Item = &Gate> {
-        let own = self.pools.iter().filter_map(|pool| pool.gate.as_ref());
-        self.kept.gates.iter().chain(own).map(Arc::as_ref)
+    pub(super) fn limits(&self) -> impl Iterator<Item = &ConcurrencyLimiter> {
+        let own = self.pools.iter().filter_map(|pool| pool.limiter.as_ref());
+        self.kept.limiters.iter().chain(own).map(Arc::as_ref)
     }
 
     /// Whether a connection may need a second descriptor: for an answer from disk, or from an upstream.
@@ -170,11 +175,11 @@ impl Configured {
     /// A snapshot of all this.
     pub(super) fn snapshot(&self, registry: &Registry) -> Arc<Snapshot> {
         let sites =
-            self.checked.sites.iter().zip(&self.routes).zip(&self.gates).zip(&self.errors).zip(&self.logs);
-        let sites = sites.map(|((((site, routes), gates), errors), logs)| Site {
+            self.checked.sites.iter().zip(&self.routes).zip(&self.limiters).zip(&self.errors).zip(&self.logs);
+        let sites = sites.map(|((((site, routes), limiters), errors), logs)| Site {
             label: site.label.as_str().into(),
             routes: Arc::clone(routes),
-            gates: Arc::clone(gates),
+            limiters: Arc::clone(limiters),
             errors: Arc::clone(errors),
             counters: registry.site(&site.label),
             logs: logs.clone(),

@@ -491,16 +491,16 @@ impl Api for Inner {
     }
 
     fn metrics(&self) -> String {
-        let (limits, zones) = {
+        let (limits, rate_limiters) = {
             let current = self.publisher.current();
-            (current.limits().map(LimitStatus::of).collect::<Vec<_>>(), current.kept.zones.clone())
+            (current.limits().map(LimitStatus::of).collect::<Vec<_>>(), current.kept.rate_limiters.clone())
         };
         observe::render(&self.registry)
             + &observe::render_connections_max(self.shared.connections_max())
             + &observe::render_apps(&self.supervisor.status())
             + &observe::render_upstreams(&self.upstreams.status())
             + &observe::render_limits(&limits)
-            + &observe::render_rate_limits(&zones)
+            + &observe::render_rate_limits(&rate_limiters)
     }
 }
 

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use onehop_config::checked::limit::Bound;
 use onehop_files::store::Store;
+use onehop_limits::ConcurrencyLimiter;
 use serde::Serialize;
 
-use crate::request::admit::gate::Gate;
 use crate::request::upstream::peer::{PeerCounts, PeerId};
 
 /// What `onehop status` shows; documented in docs/control-api.md.
@@ -168,16 +168,16 @@ impl ConnectionsStatus {
 }
 
 impl LimitStatus {
-    /// What a gate tells.
-    pub(super) fn of(gate: &Gate) -> Self {
-        let shed = gate.shed().filter(|(_, count)| *count > 0);
+    /// What a limiter reports.
+    pub(super) fn of(limiter: &ConcurrencyLimiter) -> Self {
+        let shed = limiter.rejected().filter(|(_, count)| *count > 0);
         Self {
-            limit: gate.limit.label.clone(),
-            bound: (gate.limit.bound != Bound::Unbounded).then(|| gate.bound()),
-            is_adaptive: gate.is_adaptive(),
-            in_flight: gate.in_flight(),
-            queued: gate.queued(),
-            let_in: gate.entered(),
+            limit: limiter.limit().label.clone(),
+            bound: (limiter.limit().bound != Bound::Unbounded).then(|| limiter.bound()),
+            is_adaptive: limiter.is_adaptive(),
+            in_flight: limiter.in_flight(),
+            queued: limiter.queued(),
+            let_in: limiter.admitted(),
             shed: shed.map(|(cause, count)| (cause.name(), count)).collect(),
         }
     }

@@ -7,26 +7,28 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
+use onehop_limits::rate::Counts;
+
 use super::prometheus::{escape, family};
-use crate::request::admit::rate::{Counts, Zone};
+use crate::request::admission::rate::ClientRateLimiter;
 
 type Value = fn(&Counts) -> u64;
 
 /// What is told of each zone: name behind `onehop_rate_limit_`, type, help, value.
 const SERIES: [(&str, &str, &str, Value); 4] = [
-    ("let_in_total", "counter", "Requests that a zone let in.", |counts| counts.let_in),
-    ("refused_total", "counter", "Requests that a zone refused.", |counts| counts.refused),
+    ("let_in_total", "counter", "Requests that a zone let in.", |counts| counts.admitted),
+    ("refused_total", "counter", "Requests that a zone refused.", |counts| counts.rejected),
     ("keys", "gauge", "Keys that a zone remembers.", |counts| counts.keys),
     (
         "displaced_total",
         "counter",
         "Keys that a zone forgot before it could let in a whole burst of theirs, because it had no room.",
-        |counts| counts.displaced,
+        |counts| counts.evicted,
     ),
 ];
 
 /// Zones, as they are now.
-pub fn render_rate_limits(zones: &[Arc<Zone>]) -> String {
+pub fn render_rate_limits(zones: &[Arc<ClientRateLimiter>]) -> String {
     let mut out = String::new();
     if zones.is_empty() {
         return out;
@@ -50,14 +52,14 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::request::admit::rate::tests::{Asking, limit};
+    use crate::request::admission::rate::tests::{Asking, limit};
 
     #[test]
     fn zones_tell_what_they_let_in_and_refused() {
-        let zone = Arc::new(Zone::new(Arc::new(limit(1, Duration::from_secs(60), 2))));
+        let zone = Arc::new(ClientRateLimiter::new(Arc::new(limit(1, Duration::from_secs(60), 2))));
         for address in ["192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.2"] {
             let asking = Asking::from(address);
-            let _ = zone.ask(&mut asking.trip());
+            let _ = zone.check(&mut asking.trip());
         }
         insta::assert_snapshot!(render_rate_limits(&[zone]));
         assert_eq!(render_rate_limits(&[]), "");

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use onehop_limits::log_sampling::LogSampling;
 
-use super::admit::refusal::Sampling;
 use super::conn::deadline::Deadlines;
 use super::conn::desk::Desk;
 use super::handle::app::lane::{Lanes, Windows};
@@ -157,7 +157,7 @@ pub struct Core {
     pub(crate) desks: Reserve<Desk>,
     pub(crate) logs: LogBatches,
     /// Which of those that are not let in are logged.
-    pub(crate) shed_lines: Sampling,
+    pub(crate) rejection_lines: LogSampling,
     /// To workers of applications.
     pub(crate) lanes: Lanes,
     /// To those that speak HTTP.
@@ -198,7 +198,7 @@ impl Core {
             deadlines: Deadlines::default(),
             desks: Reserve::default(),
             logs: LogBatches::default(),
-            shed_lines: Sampling::default(),
+            rejection_lines: LogSampling::default(),
             lanes: Lanes::default(),
             upstreams: Upstreams::default(),
             turn: Cell::new(number),
@@ -248,7 +248,7 @@ impl Core {
         self.deadlines.tick();
         floor::tick(self);
         self.desks.tick();
-        self.shed_lines.tick();
+        self.rejection_lines.tick();
         self.upstreams.buffers.tick();
         self.logs.flush();
         if self.number == 0 {

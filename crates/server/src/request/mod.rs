@@ -1,12 +1,12 @@
 //! The data plane, in the order in which a request travels.
 //!
 //! [`listen`] accepts, [`conn`] makes requests of bytes, [`serve_request`] below finds the site and
-//! sends the request through its routes ([`trip`], [`route`]) to a handler ([`handle`]). [`admit`] refuses whoever asks
+//! sends the request through its routes ([`trip`], [`route`]) to a handler ([`handle`]). [`admission`] refuses whoever asks
 //! too often, and lets in as much of what waits for others as they can answer. What fails goes through the site's error
 //! routes ([`error_route`]); [`error_response`] answers where none is configured. Never imports `control/`: what it needs is in the
 //! snapshot.
 
-pub mod admit;
+pub mod admission;
 mod conn;
 pub mod core;
 pub(crate) mod error_route;
@@ -30,8 +30,8 @@ use onehop_message::methods::Methods;
 use onehop_message::origin::Origin;
 use onehop_message::response::Response;
 
-use admit::rate::Asked;
-use admit::{Gathered, Way};
+use admission::rate::RateChecks;
+use admission::{Limiters, RequestLimits};
 use error_route::{ErrorId, Led};
 use handle::app;
 use handle::proxy::Member;
@@ -61,7 +61,7 @@ pub struct NeedsDisk {
     /// When the request came.
     begun: Instant,
     /// What its way had gathered when it stopped.
-    limits: Gathered,
+    limits: RequestLimits,
     /// Zones of `rate_limit` that have counted it.
     counted: u32,
     /// What it has met since, where it is the error routes that need it.
@@ -143,9 +143,9 @@ pub fn serve_request<'a>(
 }
 
 impl<'a> Call<'a> {
-    /// The gates that it passes.
-    pub(crate) fn way(&self) -> Way<'a> {
-        way(self.site, &self.trip, self.callee)
+    /// The limiters on its route.
+    pub(crate) fn limiters(&self) -> Limiters<'a> {
+        limiters(self.site, &self.trip, self.callee)
     }
 
     /// Makes the answer of one that is not let in.
@@ -158,15 +158,15 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The gates on the way of a request to somebody.
-pub(crate) fn way<'a>(site: usize, trip: &Trip<'a>, callee: Callee) -> Way<'a> {
+/// The limiters on the route of a request to an application or an upstream.
+pub(crate) fn limiters<'a>(site: usize, trip: &Trip<'a>, callee: Callee) -> Limiters<'a> {
     let snapshot = trip.snapshot;
-    let site = snapshot.sites.get(site).map(|site| &*site.gates);
+    let site = snapshot.sites.get(site).map(|site| &*site.limiters);
     let pool = match callee {
         Callee::App(number) => snapshot.apps.get(number as usize),
         Callee::Proxy(_) => None,
     };
-    Way::new(site, trip.limits, pool).wishing(site, |pool| app::wish(trip, pool))
+    Limiters::new(site, trip.limits, pool).wishing(site, |pool| app::wish(trip, pool))
 }
 
 impl Served {
@@ -200,12 +200,12 @@ impl Served {
 impl NeedsDisk {
     /// A trip has stopped; or its error routes need the disk for this fault.
     pub(crate) fn of(site: usize, trip: &Trip<'_>, fault: Option<HttpError>) -> Self {
-        Self { site, begun: trip.begun, limits: trip.limits, counted: trip.asked.counted(), fault }
+        Self { site, begun: trip.begun, limits: trip.limits, counted: trip.rate_checks.counted(), fault }
     }
 
-    /// The gates that it passes, as far as its way is known.
-    pub(crate) fn way(self, snapshot: &Snapshot) -> Way<'_> {
-        Way::new(snapshot.sites.get(self.site).map(|site| &*site.gates), self.limits, None)
+    /// The limiters on its route, as far as that is known.
+    pub(crate) fn limiters(self, snapshot: &Snapshot) -> Limiters<'_> {
+        Limiters::new(snapshot.sites.get(self.site).map(|site| &*site.limiters), self.limits, None)
     }
 
     /// Makes the answer of one that is not let in, or has gone. What its way gathers is gathered once more, which needs
@@ -221,7 +221,7 @@ impl NeedsDisk {
         // One that had failed already, and whose page is on disk, is told that.
         let fault = self.fault.filter(|_| fault.is_shed()).unwrap_or(fault);
         let mut trip = Trip::new(head, origin, self.begun, snapshot);
-        trip.asked = Asked::again(self.counted, self.fault);
+        trip.rate_checks = RateChecks::repeated(self.counted, self.fault);
         match snapshot.sites.get(self.site) {
             Some(site) => match travel(&mut trip, site, Some(fault), answer) {
                 Travelled::Answered => {}
@@ -254,9 +254,9 @@ impl NeedsDisk {
             let site = snapshot.sites.get(number)?;
             let mut trip = Trip::new(&head, origin, begun, &snapshot);
             trip.may_block = true;
-            trip.asked = Asked::again(counted, fault);
+            trip.rate_checks = RateChecks::repeated(counted, fault);
             let travelled = travel(&mut trip, site, fault, &mut answer);
-            let counted = trip.asked.counted();
+            let counted = trip.rate_checks.counted();
             Some((answer, travelled, Served::by(number, &mut trip), counted, trip.limits))
         });
         match made.await {
@@ -284,7 +284,7 @@ impl NeedsCall {
     pub(crate) fn call<'a>(&self, snapshot: &'a Snapshot, head: &'a RequestHead, origin: Origin) -> Call<'a> {
         let mut trip = Trip::new(head, origin, self.begun, snapshot);
         trip.may_block = true;
-        trip.asked = Asked::again(self.counted, self.fault);
+        trip.rate_checks = RateChecks::repeated(self.counted, self.fault);
         let travelled = snapshot
             .sites
             .get(self.site)

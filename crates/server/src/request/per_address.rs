@@ -2,7 +2,7 @@
 //!
 //! One table of the whole process, asked when a connection is accepted and when it ends, and not at all where nothing is
 //! configured. It holds an address for as long as a connection of it that was counted is open, so it is never larger than
-//! the number of connections. Knows nothing of requests: that is `admit/rate`.
+//! the number of connections. Knows nothing of requests: that is `admission/rate`.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -11,8 +11,8 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use onehop_config::checked::Network;
+use onehop_limits::client::network;
 
-use super::admit::rate::network;
 use crate::limits::ADDRESS_PARTS;
 
 /// What a snapshot says about it.

@@ -17,8 +17,8 @@ use onehop_message::path::{Ambiguous, RequestPath};
 use onehop_message::response::Response;
 use onehop_message::uri;
 
-use super::admit::Gathered;
-use super::admit::rate::Asked;
+use super::admission::RequestLimits;
+use super::admission::rate::RateChecks;
 use super::error_route::Failure;
 use super::handle::proxy::{Member, max_forwards};
 use super::handle::{encode, file, header, redirect, respond};
@@ -47,9 +47,9 @@ pub struct Trip<'a> {
     /// What `encode` allows.
     pub encode: Option<&'a Encode>,
     /// What `limit` directives say, should somebody else have to answer.
-    pub limits: Gathered,
+    pub limits: RequestLimits,
     /// What `rate_limit` has said.
-    pub(crate) asked: Asked<'a>,
+    pub(crate) rate_checks: RateChecks<'a>,
     /// Field changes that wait for the answer.
     pub headers: Vec<header::Gathered<'a>>,
     /// What the answer sets besides what the application does: leads later requests back to the same worker.
@@ -136,8 +136,8 @@ impl<'a> Trip<'a> {
             root: None,
             file_match: None,
             encode: None,
-            limits: Gathered::default(),
-            asked: Asked::default(),
+            limits: RequestLimits::default(),
+            rate_checks: RateChecks::default(),
             headers: Vec::new(),
             own_cookie: None,
             handler: Handler::None,
@@ -182,7 +182,7 @@ impl<'a> Trip<'a> {
             error_response::add_fields(failure.fault, answer);
         }
         encode::apply(self, answer);
-        self.asked.tell(answer);
+        self.rate_checks.announce(answer);
         header::apply(self, answer);
         if answer.status == 304 {
             // What the client holds has a type already (RFC 9110 section 15.4.5).
@@ -199,7 +199,7 @@ impl<'a> Trip<'a> {
 
     /// As in Caddy, fields that were set before the handler ran stay on an error's answer.
     pub fn amend_error(&self, answer: &mut Response) {
-        self.asked.tell(answer);
+        self.rate_checks.announce(answer);
         header::apply_to_error(self, answer);
     }
 
@@ -245,7 +245,7 @@ impl<'a> Trip<'a> {
             // Only noted: what is answered from memory is never in flight.
             Action::Limit(number) => self.limits.add(*number),
             Action::Priority(priority) => self.limits.set_priority(*priority),
-            Action::RateLimit(zone) => zone.ask(self)?,
+            Action::RateLimit(limiter) => limiter.check(self)?,
             Action::Rewrite(to) => {
                 let to = route::expand(to, self, route::Into::Uri);
                 let (path, query) = uri::rewrite(&to);

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use onehop_config::checked::Network;
 use onehop_http1::BodyLength;
+use onehop_limits::client::network;
 use onehop_message::error::HttpError;
 use onehop_message::trusted_proxies::Trust;
 
@@ -17,8 +18,7 @@ use super::exchange::{Line, Upload};
 use crate::limits::{
     APP_RETRY_AFTER_SECONDS, PROXY_QUEUE_WAIT, REQUEST_BUFFER_BYTES_MAX, SLOW_PLACES_PART, STREAM_LOOK_PERIOD,
 };
-use crate::request::admit::rate::network;
-use crate::request::admit::{Entrance, Pass};
+use crate::request::admission::{Acquired, Permits};
 use crate::request::route::Snapshot;
 use crate::request::slow::{Held, Holder, Kind};
 use crate::request::trip::{Callee, Trip};
@@ -38,17 +38,17 @@ struct Terms<'s> {
 /// Waits for the body, where the request would otherwise have a place only to wait for it, and asks to be let in again
 /// then.
 pub(super) async fn arrive<'g>(
-    entrance: Entrance<'g>,
+    acquired: Acquired<'g>,
     callee: Callee,
     trip: &Trip<'_>,
     snapshot: &Snapshot,
     line: &Line<'_>,
     upload: &mut Upload<'_, '_>,
-) -> Result<Entrance<'g>, HttpError> {
+) -> Result<Acquired<'g>, HttpError> {
     if upload.has_arrived() {
-        return Ok(entrance);
+        return Ok(acquired);
     }
-    let Some(terms) = terms(callee, snapshot, &entrance) else { return Ok(entrance) };
+    let Some(terms) = terms(callee, snapshot, &acquired) else { return Ok(acquired) };
     let address = Trust::of(terms.trusted, &trip.origin).client(trip.head, &trip.origin);
     let address = address.map(|address: IpAddr| network(Some(address)));
     let slow = &line.core.shared.slow;
@@ -62,10 +62,10 @@ pub(super) async fn arrive<'g>(
     let expects_continue = upload.expects_continue();
     let fits = matches!(upload.length(), BodyLength::Known(length) if length <= terms.bytes as u64);
     if (!fits || expects_continue) && stream() {
-        return Ok(entrance);
+        return Ok(acquired);
     }
-    let way = entrance.undo(Instant::now())?;
-    let again = || Ok(Pass::ask(way, line.core.number, Instant::now()));
+    let limiters = acquired.undo(Instant::now())?;
+    let again = || Ok(Permits::acquire(limiters, line.core.number, Instant::now()));
     if !expects_continue {
         let most = line.core.shared.client_buffers_max();
         let mut buffered: Option<Held> = None;
@@ -98,8 +98,8 @@ pub(super) async fn arrive<'g>(
 }
 
 /// `None`: its bodies are streamed at once, because there are no places to wait for, or because the file says so.
-fn terms<'s>(callee: Callee, snapshot: &'s Snapshot, entrance: &Entrance<'_>) -> Option<Terms<'s>> {
-    let gates = entrance.places();
+fn terms<'s>(callee: Callee, snapshot: &'s Snapshot, acquired: &Acquired<'_>) -> Option<Terms<'s>> {
+    let bound = acquired.places();
     match callee {
         Callee::App(number) => {
             let pool = snapshot.apps.get(number as usize)?;
@@ -109,7 +109,7 @@ fn terms<'s>(callee: Callee, snapshot: &'s Snapshot, entrance: &Entrance<'_>) ->
                 .map_or(REQUEST_BUFFER_BYTES_MAX, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
             Some(Terms {
                 holder: Holder::of(pool),
-                places: gates.unwrap_or(u64::MAX).min(pool.places().max(1)),
+                places: bound.unwrap_or(u64::MAX).min(pool.places().max(1)),
                 bytes,
                 wait: (
                     pool.app.queue_wait,
@@ -123,7 +123,7 @@ fn terms<'s>(callee: Callee, snapshot: &'s Snapshot, entrance: &Entrance<'_>) ->
             let proxy = snapshot.proxies.get(number as usize)?;
             let ceilings = proxy.members.iter().map(|member| member.peer.terms.ceiling);
             let connections = ceilings.sum::<Option<usize>>().map(|places| places as u64);
-            let places = gates.into_iter().chain(connections).min()?;
+            let places = bound.into_iter().chain(connections).min()?;
             let asked = usize::try_from(proxy.settings.request_buffer_bytes).unwrap_or(usize::MAX);
             Some(Terms {
                 holder: Holder::of(proxy),

@@ -14,6 +14,7 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use onehop_http1::{AnswerHead, BodyLength, BodyRead, ServerCodec};
+use onehop_limits::client::network;
 use onehop_message::error::HttpError;
 use onehop_message::forwarding::passed_on_trailers;
 use onehop_message::response::Response;
@@ -28,8 +29,7 @@ use crate::limits::{
     BODY_BYTE_TIME, GONE_LOOK_PERIOD, READ_BUFFER_BYTES, RESPONSE_BUFFER_BYTES_MAX, UPLOAD_PIECE_BYTES_MAX,
     UPLOAD_PIECE_BYTES_MIN, WRITE_GATHER_BYTES_MAX,
 };
-use crate::request::admit::Pass;
-use crate::request::admit::rate::network;
+use crate::request::admission::Permits;
 use crate::request::core::Core;
 use crate::request::handle::encode::{self, Coder, InPieces};
 use crate::request::slow::{Held, Kind};
@@ -47,8 +47,8 @@ pub(crate) struct Line<'c> {
     pub(super) is_answering: Cell<bool>,
     /// The answer is a stream of events, which has no end that its client could wait for.
     pub(super) is_event_stream: Cell<bool>,
-    /// The gates that the request is behind.
-    pub(super) pass: RefCell<Pass<'c>>,
+    /// The permits that the request holds.
+    pub(super) permits: RefCell<Permits<'c>>,
     /// Its body comes while it has a place; until its answer begins.
     pub(super) streaming: RefCell<Option<Held>>,
     /// What its body takes that arrived before.
@@ -452,7 +452,7 @@ impl<'l, 'c> Download<'l, 'c> {
         self.line.is_event_stream.set(is_event_stream);
         self.line.streaming.take();
         let lasts = upgrade || is_event_stream;
-        self.line.pass.borrow_mut().answered(answer.status, lasts);
+        self.line.permits.borrow_mut().answered(answer.status, lasts);
         self.state = if upgrade { Sent::Upgrade } else { Sent::Head };
         self.line.is_answering.set(true);
     }

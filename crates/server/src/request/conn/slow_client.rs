@@ -1,6 +1,6 @@
 //! What becomes of a place while the client of its request takes nothing of an answer that is ready: a place is for work.
 //!
-//! Gates and workers that send in frames have others meanwhile, and the request comes back, without waiting, as soon as its
+//! Limiters and workers that send in frames have others meanwhile, and the request comes back, without waiting, as soon as its
 //! client goes on: in flight may be more than the bound for as long as that work takes. A program in HTTP, or a
 //! connection of an upstream, is busy until all is taken: of such places slow clients may hold a part, and one beyond that is
 //! given up where others wait. Writes nothing.
@@ -58,7 +58,7 @@ struct Parked<'l, 'c> {
 
 impl<'l, 'c> Parked<'l, 'c> {
     fn new(line: &'l Line<'c>, kept: Option<&Kept>, held: Held) -> Self {
-        line.pass.borrow_mut().pause();
+        line.permits.borrow_mut().pause();
         let worker = match kept {
             Some(Kept::Worker(pool, worker)) => {
                 pool.give_back(worker);
@@ -72,7 +72,7 @@ impl<'l, 'c> Parked<'l, 'c> {
 
 impl Drop for Parked<'_, '_> {
     fn drop(&mut self) {
-        self.line.pass.borrow_mut().resume();
+        self.line.permits.borrow_mut().resume();
         if let Some(worker) = &self.worker {
             worker.come_back();
         }
@@ -110,7 +110,7 @@ impl<'w, 'l, 'c> SlowClient<'w, 'l, 'c> {
         }
         let at = self.at.get_or_insert_with(|| Deadline::new(self.line.core));
         if !std::mem::replace(&mut self.is_watched, true) {
-            self.is_settled = self.kept.is_none() && !self.line.pass.borrow().holds_any();
+            self.is_settled = self.kept.is_none() && !self.line.permits.borrow().holds_any();
             at.set(Waiting::Write, SLOW_CLIENT_AFTER);
         }
         while !self.is_settled && at.poll_over(context) {

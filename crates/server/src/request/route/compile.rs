@@ -8,7 +8,7 @@ use onehop_config::checked::proxy::Proxy;
 use onehop_config::checked::{self, App, Checked, Condition, Encoding, FileServer, Matcher, Step, Template};
 
 use super::{Action, ErrorRoutes, Root, Route};
-use crate::request::admit::rate::Zone;
+use crate::request::admission::rate::ClientRateLimiter;
 use crate::request::handle::header;
 
 /// Groups of one list of routes are bits of a word while a request walks.
@@ -97,7 +97,7 @@ pub struct Known<'a> {
     /// The limits that requests of the site may meet.
     pub limits: &'a [Arc<Limit>],
     /// Every `rate_limit`.
-    pub zones: &'a [Arc<Zone>],
+    pub rate_limiters: &'a [Arc<ClientRateLimiter>],
 }
 
 /// Compiles one site's routes.
@@ -146,8 +146,10 @@ fn action(step: &Step, known: Known<'_>) -> Action {
         }
         Step::Priority(priority) => Action::Priority(*priority),
         Step::RateLimit(settings) => {
-            let zone = known.zones.iter().find(|zone| zone.settings() == settings);
-            Action::RateLimit(zone.map_or_else(|| Arc::new(Zone::new(Arc::clone(settings))), Arc::clone))
+            let limiter = known.rate_limiters.iter().find(|limiter| limiter.settings() == settings);
+            Action::RateLimit(
+                limiter.map_or_else(|| Arc::new(ClientRateLimiter::new(Arc::clone(settings))), Arc::clone),
+            )
         }
         Step::Handle(routes) => Action::Handle(compile_list(routes, known)),
         Step::HandlePath { prefix, routes } => {

@@ -23,8 +23,8 @@ pub(crate) use template::{Into, cookies, expand, expand_root};
 
 use crate::observe::SiteCounters;
 use crate::observe::access_log::LogTarget;
-use crate::request::admit::Gates;
-use crate::request::admit::rate::Zone;
+use crate::request::admission::SiteLimiters;
+use crate::request::admission::rate::ClientRateLimiter;
 use crate::request::handle::app::pool::Pool;
 use crate::request::handle::proxy::Proxy;
 use crate::request::per_address::PerAddress;
@@ -52,8 +52,8 @@ pub struct Site {
     pub label: Arc<str>,
     /// In acting order.
     pub routes: Arc<[Route]>,
-    /// What its requests pass that wait for others.
-    pub gates: Arc<Gates>,
+    /// The limiters of its requests.
+    pub limiters: Arc<SiteLimiters>,
     /// For requests that have failed, in acting order.
     pub errors: Arc<[ErrorRoutes]>,
     /// This site's counters, one for each core.
@@ -97,7 +97,7 @@ pub enum Action {
     /// Its number among the site's.
     Limit(u8),
     Priority(Priority),
-    RateLimit(Arc<Zone>),
+    RateLimit(Arc<ClientRateLimiter>),
     Handle(Vec<Route>),
     HandlePath {
         prefix: String,

@@ -7,9 +7,10 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use onehop_limits::wait_queue::WaitQueue;
 use tokio::sync::Notify;
 
 use super::addresses::Addresses;
@@ -41,9 +42,7 @@ pub struct Peer {
     pub(super) tunnels: Padded<AtomicUsize>,
     /// The sum of [`Side::idle_long`], changed at ticks alone.
     idle_long: Padded<AtomicUsize>,
-    /// Length of the queue, so that nobody locks it to find it empty. Changed only by who has locked it.
-    waiting: Padded<AtomicUsize>,
-    queue: Mutex<Queue>,
+    pub(super) queue: Padded<WaitQueue<Queue>>,
     /// Why the last connection that failed has failed.
     last_failure: Mutex<Option<String>>,
     /// Microseconds that the last new connection took, its handshake too.
@@ -189,8 +188,7 @@ impl Peer {
             open: Padded(AtomicUsize::new(0)),
             tunnels: Padded(AtomicUsize::new(0)),
             idle_long: Padded(AtomicUsize::new(0)),
-            waiting: Padded(AtomicUsize::new(0)),
-            queue: Mutex::default(),
+            queue: Padded(WaitQueue::new(Queue::default())),
             last_failure: Mutex::default(),
             dial_micros: AtomicU64::new(u64::MAX),
             addresses: Addresses::default(),
@@ -273,7 +271,7 @@ impl Peer {
 
     /// Requests that wait for a connection.
     pub fn waiting(&self) -> usize {
-        self.waiting.0.load(Ordering::SeqCst)
+        self.queue.0.len()
     }
 
     /// How long it keeps a connection without a request, as far as that was learned from those it closed.
@@ -396,15 +394,6 @@ impl Peer {
     /// Whether the address that a connection leads to is still one of the peer's.
     pub(super) fn is_current(&self, connection: &Connection) -> bool {
         self.addresses.is_current(connection)
-    }
-
-    /// For whoever has locked the queue.
-    pub(super) fn set_waiting(&self, count: usize) {
-        self.waiting.0.store(count, Ordering::SeqCst);
-    }
-
-    pub(super) fn lock_queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn each_side(&self) -> impl Iterator<Item = &Side> {

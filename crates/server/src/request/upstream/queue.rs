@@ -5,11 +5,11 @@
 //! that ended. Whoever gives up leaves the queue, and passes on what was handed to it. Locks only where somebody waits.
 
 use std::cell::Cell;
-use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use onehop_limits::wait_queue::{Length, WaitList};
 use tokio::sync::oneshot;
 
 use super::connection::{Connection, Travelling};
@@ -23,19 +23,17 @@ pub(crate) struct Slot(Option<Arc<Peer>>);
 /// A connection that is a tunnel's, until this is dropped: it comes back to nobody, and the floor does not count it.
 pub(super) struct Tunnel(Arc<Peer>);
 
-/// Those who wait.
+/// The requests that wait.
 #[derive(Default)]
 pub(super) struct Queue {
-    waiters: VecDeque<Waiter>,
-    /// Tickets of those among them whose clients have closed their sending sides.
-    half_closed: BTreeSet<u64>,
-    next_ticket: u64,
+    waiting: WaitList<Waiter>,
+    /// The number of the next request.
+    next: u64,
 }
 
-/// A request that waits, as those see it who have something for it.
+/// A request that waits, as those see it that have a connection for it.
 pub(super) struct Waiter {
-    ticket: u64,
-    /// Where it is.
+    /// Its core.
     pub(super) core: usize,
     pub(super) wish: Wish,
     pub(super) to: oneshot::Sender<Handed>,
@@ -53,36 +51,14 @@ impl Client {
     pub(crate) fn half_closed(&self, peer: &Peer) {
         self.is_half_closed.set(true);
         if let Some(ticket) = self.ticket.get() {
-            peer.lock_queue().half_closed(ticket);
+            peer.queue.0.lock().waiting.mark_half_closed(ticket);
         }
     }
 }
 
-impl Queue {
-    fn half_closed(&mut self, ticket: u64) {
-        if self.at(ticket).is_some() {
-            self.half_closed.insert(ticket);
-        }
-    }
-
-    /// Drops the first one whose client has closed its sending side; `false` where there is none.
-    fn drop_half_closed(&mut self) -> bool {
-        self.half_closed.pop_first().and_then(|ticket| self.remove(ticket)).is_some()
-    }
-
-    fn pop_first(&mut self) -> Option<Waiter> {
-        let waiter = self.waiters.pop_front()?;
-        self.half_closed.remove(&waiter.ticket);
-        Some(waiter)
-    }
-
-    fn remove(&mut self, ticket: u64) -> Option<Waiter> {
-        self.half_closed.remove(&ticket);
-        self.waiters.remove(self.at(ticket)?)
-    }
-
-    fn at(&self, ticket: u64) -> Option<usize> {
-        self.waiters.binary_search_by_key(&ticket, |waiter| waiter.ticket).ok()
+impl Length for Queue {
+    fn length(&self) -> usize {
+        self.waiting.length()
     }
 }
 
@@ -145,13 +121,6 @@ impl Drop for Slot {
     }
 }
 
-#[cfg(test)]
-impl Queue {
-    pub(super) fn len(&self) -> usize {
-        self.waiters.len()
-    }
-}
-
 /// Gives free slots to those who wait.
 fn hand_out(peer: &Arc<Peer>) {
     while peer.waiting() > 0 {
@@ -162,20 +131,15 @@ fn hand_out(peer: &Arc<Peer>) {
 }
 
 fn next_pair(peer: &Arc<Peer>) -> Option<(Waiter, Slot)> {
-    let mut queue = peer.lock_queue();
-    queue.waiters.front()?;
+    let mut queue = peer.queue.0.lock();
+    queue.waiting.first()?;
     let slot = Slot::take(peer)?;
-    let waiter = queue.pop_first()?;
-    peer.set_waiting(queue.waiters.len());
-    Some((waiter, slot))
+    Some((queue.waiting.pop_first()?, slot))
 }
 
 /// The first one who waits; it waits no more and has to be given something.
 pub(super) fn first(peer: &Peer) -> Option<Waiter> {
-    let mut queue = peer.lock_queue();
-    let waiter = queue.pop_first()?;
-    peer.set_waiting(queue.waiters.len());
-    Some(waiter)
+    peer.queue.0.lock().waiting.pop_first()
 }
 
 /// Waits for a connection, or for the right to make one. Not to be called where there is one already.
@@ -187,27 +151,22 @@ pub(super) async fn wait(
 ) -> Result<Handed, NoConnection> {
     let (length_max, time) = peer.terms.queue;
     let mut waiting = {
-        let mut queue = peer.lock_queue();
-        // Who comes sees the slot that became free, or who frees it sees who came: the length is told first.
-        peer.set_waiting(queue.waiters.len() + 1);
-        if queue.waiters.is_empty()
+        let mut queue = peer.queue.0.lock_to_wait();
+        if queue.waiting.is_empty()
             && let Some(slot) = Slot::take(peer)
         {
-            peer.set_waiting(0);
             return Ok(Handed::Slot(slot));
         }
-        if queue.waiters.len() >= length_max && !queue.drop_half_closed() {
-            peer.set_waiting(queue.waiters.len());
+        if queue.waiting.length() >= length_max && queue.waiting.pop_half_closed().is_none() {
             return Err(NoConnection::QueueFull);
         }
-        let ticket = queue.next_ticket;
-        queue.next_ticket += 1;
+        let ticket = queue.next;
+        queue.next += 1;
         let (to, from) = oneshot::channel();
-        queue.waiters.push_back(Waiter { ticket, core: core.number, wish, to });
-        peer.set_waiting(queue.waiters.len());
+        queue.waiting.push(ticket, Waiter { core: core.number, wish, to });
         client.ticket.set(Some(ticket));
         if client.is_half_closed.get() {
-            queue.half_closed(ticket);
+            queue.waiting.mark_half_closed(ticket);
         }
         Waiting { core, peer, ticket, from }
     };
@@ -233,12 +192,8 @@ struct Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        {
-            let mut queue = self.peer.lock_queue();
-            if queue.remove(self.ticket).is_some() {
-                self.peer.set_waiting(queue.waiters.len());
-                return;
-            }
+        if self.peer.queue.0.lock().waiting.remove(self.ticket).is_some() {
+            return;
         }
         // It was handed something, which it may have taken already.
         self.from.close();

@@ -43,7 +43,7 @@ async fn answer_in_zstd(bytes: &[u8]) -> (Result<(), HttpError>, Sent, Vec<u8>) 
         handler_time: Cell::new(Duration::MAX),
         is_answering: Cell::new(false),
         is_event_stream: Cell::new(false),
-        pass: RefCell::new(Pass::nowhere()),
+        permits: RefCell::new(Permits::none()),
         streaming: RefCell::default(),
         buffered: RefCell::default(),
         address: Cell::new(None),

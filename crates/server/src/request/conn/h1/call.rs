@@ -15,14 +15,14 @@ use super::super::desk::Input;
 use super::super::exchange::{Download, Line, Upload};
 use super::super::write::write_both;
 use super::{After, Busy, Connection};
-use crate::request::admit::{Entrance, Pass};
+use crate::request::admission::{Acquired, Permits};
 use crate::request::core::{Core, View};
 use crate::request::error_route::{self, Led};
 use crate::request::handle::{Ended, app, proxy};
 use crate::request::incidents::Origin;
 use crate::request::slow::Held;
 use crate::request::trip::{Callee, Trip};
-use crate::request::{Call, NeedsDisk, Served, way};
+use crate::request::{Call, NeedsDisk, Served, limiters};
 
 /// How asking ended.
 struct Asked {
@@ -44,12 +44,12 @@ struct Ends<'d> {
 }
 
 impl Connection {
-    /// Calls an application or an upstream, once the request is let in, and sends what it answers. `Some`: the
+    /// Calls an application or an upstream, once the request is admitted, and sends what it answers. `Some`: the
     /// connection ends afterwards.
     pub(super) async fn call(
         &mut self,
         call: Call<'_>,
-        entrance: Entrance<'_>,
+        acquired: Acquired<'_>,
         busy: Busy<'_>,
         view: &Rc<View>,
         started: Instant,
@@ -59,7 +59,7 @@ impl Connection {
         self.flush(output).await?;
         let Call { site, mut trip, callee } = call;
         let Asked { ended, sent, trailers, spooled } =
-            self.ask_in_turn(site, callee, &mut trip, view, entrance, Ends { input, output, answer }).await;
+            self.ask_in_turn(site, callee, &mut trip, view, acquired, Ends { input, output, answer }).await;
         self.deadline.clear();
         let mut served = Served::by(site, &mut trip);
         drop(trip);
@@ -103,25 +103,25 @@ impl Connection {
         self.send(output, head, answer, view, served, started).await
     }
 
-    /// Waits until a request is let in that calls nobody.
-    pub(super) async fn let_in<'g>(
+    /// Waits until a request is admitted that calls nobody.
+    pub(super) async fn admit<'g>(
         &mut self,
-        entrance: Entrance<'g>,
+        acquired: Acquired<'g>,
         input: &mut Input,
         output: &mut Vec<u8>,
-    ) -> io::Result<Result<Pass<'g>, HttpError>> {
-        let later = match entrance {
-            Entrance::In(pass) => return Ok(Ok(pass)),
-            Entrance::Shed(fault) => return Ok(Err(fault)),
-            Entrance::Later(later) => later,
+    ) -> io::Result<Result<Permits<'g>, HttpError>> {
+        let queued = match acquired {
+            Acquired::Admitted(permits) => return Ok(Ok(permits)),
+            Acquired::Rejected(fault) => return Ok(Err(fault)),
+            Acquired::Queued(queued) => queued,
         };
         // Answers to earlier requests must not wait for this one.
         self.flush(output).await?;
         let line = self.line();
-        Ok(self::let_in(Entrance::Later(later), &mut Upload::new(&line, input)).await)
+        Ok(self::admit(Acquired::Queued(queued), &mut Upload::new(&line, input)).await)
     }
 
-    /// Asks whom the routes have named, once the request is let in. Where that fails, the error routes may name somebody
+    /// Asks whom the routes have named, once the request is admitted. Where that fails, the error routes may name somebody
     /// else for its page, whose own error is the end.
     async fn ask_in_turn(
         &mut self,
@@ -129,20 +129,20 @@ impl Connection {
         mut callee: Callee,
         trip: &mut Trip<'_>,
         view: &View,
-        entrance: Entrance<'_>,
+        acquired: Acquired<'_>,
         ends: Ends<'_>,
     ) -> Asked {
         let Ends { input, output, answer } = ends;
         let line = self.line();
         let mut upload = Upload::new(&line, input);
-        let arrived = arrival::arrive(entrance, callee, trip, &view.snapshot, &line, &mut upload).await;
-        let entrance = arrived.unwrap_or_else(Entrance::Shed);
-        let mut refused = match let_in(entrance, &mut upload).await {
-            Ok(mut pass) => {
+        let arrived = arrival::arrive(acquired, callee, trip, &view.snapshot, &line, &mut upload).await;
+        let acquired = arrived.unwrap_or_else(Acquired::Rejected);
+        let mut refused = match admit(acquired, &mut upload).await {
+            Ok(mut permits) => {
                 if !upload.has_arrived() {
-                    pass.forget_time();
+                    permits.forget_time();
                 }
-                line.pass.replace(pass);
+                line.permits.replace(permits);
                 None
             }
             Err(fault) => Some(fault),
@@ -153,16 +153,18 @@ impl Connection {
                 Some(fault) => Err(fault),
                 None => ask(callee, trip, view, line.core, &mut upload, &mut download, answer).await,
             };
-            line.pass.borrow_mut().ended(ended, answer.status);
+            line.permits.borrow_mut().ended(ended, answer.status);
             if let Err(fault) = ended
                 && !fault.leaves_nobody()
             {
                 if let Some(other) = fail(trip, site, fault, view, &upload, answer).await {
                     // It has left whom it asked first.
-                    drop(line.pass.replace(Pass::nowhere()));
-                    let way = way(site, trip, other);
-                    if let Entrance::In(pass) = Pass::ask(way, line.core.number, Instant::now()) {
-                        line.pass.replace(pass);
+                    drop(line.permits.replace(Permits::none()));
+                    let limiters = limiters(site, trip, other);
+                    if let Acquired::Admitted(permits) =
+                        Permits::acquire(limiters, line.core.number, Instant::now())
+                    {
+                        line.permits.replace(permits);
                         callee = other;
                         continue;
                     }
@@ -187,7 +189,7 @@ impl Connection {
             handler_time: Cell::new(Duration::MAX),
             is_answering: Cell::new(false),
             is_event_stream: Cell::new(false),
-            pass: RefCell::new(Pass::nowhere()),
+            permits: RefCell::new(Permits::none()),
             streaming: RefCell::default(),
             buffered: RefCell::default(),
             address: Cell::new(None),
@@ -229,12 +231,14 @@ impl Connection {
     }
 }
 
-/// Waits until a request is let in. One whose client has closed its sending side is the first to be refused.
-async fn let_in<'g>(entrance: Entrance<'g>, upload: &mut Upload<'_, '_>) -> Result<Pass<'g>, HttpError> {
-    match entrance {
-        Entrance::In(pass) => Ok(pass),
-        Entrance::Later(later) => later.over(async |left| upload.gone_or(|| left.half_closed()).await).await,
-        Entrance::Shed(fault) => Err(fault),
+/// Waits until a request is admitted. One whose client has closed its sending side is the first to be refused.
+async fn admit<'g>(acquired: Acquired<'g>, upload: &mut Upload<'_, '_>) -> Result<Permits<'g>, HttpError> {
+    match acquired {
+        Acquired::Admitted(permits) => Ok(permits),
+        Acquired::Queued(queued) => {
+            queued.over(async |position| upload.gone_or(|| position.half_closed()).await).await
+        }
+        Acquired::Rejected(fault) => Err(fault),
     }
 }
 

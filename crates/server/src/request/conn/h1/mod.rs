@@ -32,7 +32,7 @@ use crate::limits::{
     ACTIVE_CONNECTION_GRACE, ACTIVE_WITHIN, CODEC_LIMITS, FRESH_CONNECTION_GRACE, LINGER_BYTES_MAX,
     PIPELINE_BATCH_MAX, WRITE_GATHER_BYTES_MAX,
 };
-use crate::request::admit::{Entrance, Pass};
+use crate::request::admission::{Acquired, Permits};
 use crate::request::core::{Admission, Core, View};
 use crate::request::{NeedsDisk, Outcome, Served, serve_request};
 
@@ -102,7 +102,7 @@ enum After {
 /// What came of beginning to serve a request.
 enum Begun<'s, 'v> {
     Served(Served),
-    NeedsDisk(NeedsDisk, Entrance<'v>),
+    NeedsDisk(NeedsDisk, Acquired<'v>),
     Called(Pin<Box<dyn Future<Output = io::Result<Option<After>>> + 's>>),
 }
 
@@ -203,14 +203,14 @@ impl Connection {
         let view = self.core.view();
         let begun = match self.begin(desk, &view, started) {
             Begun::Served(served) => Ok(served),
-            Begun::NeedsDisk(again, entrance) => Err((again, entrance)),
+            Begun::NeedsDisk(again, acquired) => Err((again, acquired)),
             Begun::Called(call) => return call.await,
         };
         let served = match begun {
             Ok(served) => served,
             // Seldom, and large.
-            Err((again, entrance)) => {
-                return Box::pin(self.on_disk(desk, &view, again, entrance, started)).await;
+            Err((again, acquired)) => {
+                return Box::pin(self.on_disk(desk, &view, again, acquired, started)).await;
             }
         };
         let Desk { input, output, head, answer } = desk;
@@ -227,32 +227,32 @@ impl Connection {
         desk: &mut Desk,
         view: &Rc<View>,
         again: NeedsDisk,
-        entrance: Entrance<'_>,
+        acquired: Acquired<'_>,
         started: Instant,
     ) -> io::Result<Option<After>> {
         let Desk { input, output, head, answer } = desk;
-        let made = match self.let_in(entrance, input, output).await? {
-            Ok(pass) => match again.on_blocking_thread(&view.snapshot, head, self.origin, answer).await {
+        let made = match self.admit(acquired, input, output).await? {
+            Ok(permits) => match again.on_blocking_thread(&view.snapshot, head, self.origin, answer).await {
                 Ok((served, whole)) => {
-                    // Behind what it looked for on disk there may be more gates.
-                    let further = pass.go_further(whole.way(&view.snapshot));
-                    self.let_in(further, input, output).await?.map(|pass| (pass, served))
+                    // Behind what it looked for on disk there may be more limiters.
+                    let further = permits.extend(whole.limiters(&view.snapshot));
+                    self.admit(further, input, output).await?.map(|permits| (permits, served))
                 }
                 Err(needs_call) => {
                     // Seldom: what the way looks for on disk is looked for once more. The body is the application's.
                     let call = needs_call.call(&view.snapshot, head, self.origin);
-                    let entrance = pass.go_further(call.way());
+                    let acquired = permits.extend(call.limiters());
                     let busy = Busy { input, output, head, answer };
-                    return self.call(call, entrance, busy, view, started).await;
+                    return self.call(call, acquired, busy, view, started).await;
                 }
             },
             Err(fault) => Err(fault),
         };
         let (_pass, served) = match made {
-            Ok((mut pass, served)) => {
-                pass.answered(answer.status, false);
+            Ok((mut permits, served)) => {
+                permits.answered(answer.status, false);
                 // The disk is read until all of it is sent.
-                (Some(pass), served)
+                (Some(permits), served)
             }
             Err(fault) => {
                 answer.clear();
@@ -283,17 +283,19 @@ impl Connection {
         let core = self.core.number;
         match serve_request(&view.snapshot, head, self.origin, started, answer) {
             Outcome::Served(served) => Begun::Served(served),
-            Outcome::NeedsDisk(again) => match Pass::ask(again.way(&view.snapshot), core, started) {
-                Entrance::Shed(fault) => {
-                    Begun::Served(again.shed(&view.snapshot, head, self.origin, fault, answer))
+            Outcome::NeedsDisk(again) => {
+                match Permits::acquire(again.limiters(&view.snapshot), core, started) {
+                    Acquired::Rejected(fault) => {
+                        Begun::Served(again.shed(&view.snapshot, head, self.origin, fault, answer))
+                    }
+                    acquired => Begun::NeedsDisk(again, acquired),
                 }
-                entrance => Begun::NeedsDisk(again, entrance),
-            },
-            Outcome::Call(call) => match Pass::ask(call.way(), core, started) {
-                Entrance::Shed(fault) => Begun::Served(call.shed(fault, answer)),
-                entrance => {
+            }
+            Outcome::Call(call) => match Permits::acquire(call.limiters(), core, started) {
+                Acquired::Rejected(fault) => Begun::Served(call.shed(fault, answer)),
+                acquired => {
                     let busy = Busy { input, output, head, answer };
-                    Begun::Called(Box::pin(self.call(call, entrance, busy, view, started)))
+                    Begun::Called(Box::pin(self.call(call, acquired, busy, view, started)))
                 }
             },
         }

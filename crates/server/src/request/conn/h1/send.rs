@@ -71,7 +71,7 @@ impl Connection {
         }
         let logs = site.map_or_else(|| view.snapshot.logs_at(self.origin.listener), |site| &*site.logs);
         let is_shed = served.fault.is_some_and(HttpError::is_shed);
-        if !logs.is_empty() && (!is_shed || self.core.shed_lines.takes()) {
+        if !logs.is_empty() && (!is_shed || self.core.rejection_lines.takes()) {
             let (head, origin) = (Some(head), &self.origin);
             let upstream = served.upstream.as_ref().map(|member| &*member.name);
             let Served { fault, error_id, .. } = served;

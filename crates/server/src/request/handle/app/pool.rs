@@ -10,18 +10,18 @@
 
 mod queue;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use onehop_config::checked::{App, AppAddress};
+use onehop_limits::wait_queue::WaitQueue;
+use onehop_limits::{ConcurrencyLimiter, event_loop_lag};
 use tokio::sync::oneshot;
 
 use super::sticky::Stickiness;
 use crate::limits::{UPSTREAM_DIAL_DEADLINE, UPSTREAM_IDLE_DEADLINE, UPSTREAM_IDLE_MAX};
-use crate::request::admit::gate::Gate;
-use crate::request::admit::lag;
 use crate::request::core::Padded;
 use crate::request::upstream::peer::{Peer, Place, Terms};
 use queue::Queue;
@@ -32,17 +32,15 @@ pub struct Pool {
     /// What it runs as; the bounds of requests among it.
     pub app: Arc<App>,
     workers: ArcSwap<Vec<Arc<Worker>>>,
-    queue: Mutex<Queue>,
+    queue: WaitQueue<Queue>,
     /// Seats that its workers have, from 0.
     seats: AtomicUsize,
     /// Which requests go to the same worker, where any do.
     pub(crate) sticky: Option<Stickiness>,
-    /// Length of the queue, so that nobody locks it to find it empty. Changed only by who has locked it.
-    queued: AtomicUsize,
     /// Seconds after which asking again makes sense; 0 while the application is well.
     retry_after: AtomicU32,
     /// What bounds the requests that are given to it: around the queue and the workers' own bounds.
-    pub(crate) gate: Option<Arc<Gate>>,
+    pub(crate) limiter: Option<Arc<ConcurrencyLimiter>>,
     /// What a browser is shown instead of a 503 while the application fails and is being worked on.
     failure: ArcSwap<Option<String>>,
 }
@@ -182,16 +180,15 @@ impl Pool {
     /// An application without workers: requests wait until there is one.
     pub fn new(app: Arc<App>) -> Arc<Self> {
         let sticky = app.sticky.as_ref().map(|sticky| Stickiness::new(sticky, &app.name));
-        let gate = app.limit.as_ref().map(|limit| Gate::new(Arc::clone(limit)));
+        let limiter = app.limit.as_ref().map(|limit| ConcurrencyLimiter::new(Arc::clone(limit)));
         Arc::new(Self {
             seats: AtomicUsize::new(1),
             sticky,
             app,
             workers: ArcSwap::default(),
-            queue: Mutex::default(),
-            queued: AtomicUsize::new(0),
+            queue: WaitQueue::new(Queue::default()),
             retry_after: AtomicU32::new(0),
-            gate,
+            limiter,
             failure: ArcSwap::default(),
         })
     }
@@ -216,7 +213,7 @@ impl Pool {
             workers.iter().filter(|worker| worker.id != id).cloned().collect::<Vec<_>>()
         });
         // Who waits for it waits for anybody now.
-        if self.queued.load(Ordering::SeqCst) > 0 {
+        if !self.queue.is_empty() {
             self.hand_out();
         }
     }
@@ -228,10 +225,8 @@ impl Pool {
         self.failure.store(Arc::new(failure));
         self.retry_after.store(retry_after_seconds, Ordering::SeqCst);
         if retry_after_seconds > 0 {
-            let mut queue = self.lock_queue();
-            let waiting = queue.take_all();
-            self.queued.store(0, Ordering::SeqCst);
-            drop(queue);
+            // They are told without the lock.
+            let waiting = self.queue.lock().take_all();
             drop(waiting);
         }
     }
@@ -287,19 +282,19 @@ impl Pool {
 
     /// Requests that wait for a worker.
     pub fn queued(&self) -> usize {
-        self.queued.load(Ordering::Relaxed)
+        self.queue.len()
     }
 
     /// The same without those whose client has gone; looks at each.
     pub(crate) fn waiting(&self) -> usize {
-        self.lock_queue().open()
+        self.queue.lock().open()
     }
 
     /// A place at a worker, or in the queue: at the one that is wished for, and where nobody is (or nobody serves
     /// there) at the one that has the fewest requests. `refused_by` is asked only where nobody else has room.
     pub(crate) fn choose(self: &Arc<Self>, turn: usize, refused_by: Option<WorkerId>, wish: Wish) -> Choice {
         let seat = self.seat_for(wish);
-        if self.queued.load(Ordering::SeqCst) == 0
+        if self.queue.is_empty()
             && let Some(worker) = self.take_place_at(seat, turn, refused_by)
         {
             return Choice::Now(worker);
@@ -308,9 +303,8 @@ impl Pool {
             return Choice::Failing(seconds);
         }
         let (sender, receiver) = oneshot::channel();
-        let ticket;
-        {
-            let mut queue = self.lock_queue();
+        let ticket = {
+            let mut queue = self.queue.lock_to_wait();
             // Those who wait for a worker that is full hold up nobody who may go elsewhere.
             if !queue.is_ahead_of(seat)
                 && let Some(worker) = self.take_place_at(seat, turn, refused_by)
@@ -321,15 +315,12 @@ impl Pool {
                 // Those whose client has gone make room, then one whose client may have.
                 queue.retain_open();
                 let has_room = |queue: &Queue| queue.has_room(seat, self.app.queue as usize);
-                let has_room = has_room(&queue) || (queue.drop_half_closed() && has_room(&queue));
-                self.queued.store(queue.len(), Ordering::SeqCst);
-                if !has_room {
+                if !(has_room(&queue) || (queue.drop_half_closed() && has_room(&queue))) {
                     return Choice::QueueFull;
                 }
             }
-            ticket = queue.push(seat, sender);
-            self.queued.store(queue.len(), Ordering::SeqCst);
-        }
+            queue.push(seat, sender)
+        };
         // A place may have become free before anybody could see that somebody waits.
         self.hand_out();
         Choice::Later(receiver, ticket)
@@ -338,7 +329,7 @@ impl Pool {
     /// The client of a request that waits has closed its sending side, and may have left: in a full queue such a
     /// request makes room for another.
     pub(crate) fn half_closed(&self, ticket: Ticket) {
-        self.lock_queue().half_closed(ticket);
+        self.queue.lock().half_closed(ticket);
     }
 
     /// Requests that its workers may have at a time.
@@ -349,7 +340,7 @@ impl Pool {
     /// A request at this worker is over, or waits for its client.
     pub(crate) fn give_back(self: &Arc<Self>, worker: &Worker) {
         worker.in_flight.0.fetch_sub(1, Ordering::SeqCst);
-        if self.queued.load(Ordering::SeqCst) > 0 {
+        if !self.queue.is_empty() {
             self.hand_out();
         }
     }
@@ -357,7 +348,7 @@ impl Pool {
     /// Gives free places to those who wait, first come first served; who waits for one worker holds up nobody
     /// else.
     fn hand_out(self: &Arc<Self>) {
-        while self.queued.load(Ordering::SeqCst) > 0 {
+        while !self.queue.is_empty() {
             let Some((waiting, worker)) = self.next_pair() else { return };
             let grant = Grant { pool: Arc::clone(self), worker: Some(worker) };
             if let Err(mut refused) = waiting.send(grant) {
@@ -371,11 +362,7 @@ impl Pool {
 
     /// Takes the first one out of the queue for whom there is a place, with that place.
     fn next_pair(&self) -> Option<(oneshot::Sender<Grant>, Arc<Worker>)> {
-        let mut queue = self.lock_queue();
-        let found = queue.take_first(|seat| self.take_place_at(seat, 0, None));
-        // The length is only changed under the lock, so that it is the queue's.
-        self.queued.store(queue.len(), Ordering::SeqCst);
-        found
+        self.queue.lock().take_first(|seat| self.take_place_at(seat, 0, None))
     }
 
     /// Where a wish leads now; `None`: anywhere.
@@ -436,10 +423,6 @@ impl Pool {
             }
         }
     }
-
-    fn lock_queue(&self) -> std::sync::MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Rendezvous hashing (Thaler and Ravishankar, 1998): who has the highest score gets it, so that a seat that
@@ -496,14 +479,15 @@ impl Worker {
     /// How late its event loop is: smoothed, and at least for as long as it has not answered. Nothing where it cannot
     /// tell.
     pub fn lag(&self, now: Instant) -> Duration {
-        lag::with_unanswered(self.smoothed_lag(), self.unanswered(now))
+        event_loop_lag::with_unanswered(self.smoothed_lag(), self.unanswered(now))
     }
 
     /// How late its event loop was when it was asked last, and at least for as long as it has not answered; `None` where
     /// it never said.
     pub(crate) fn reported_lag(&self, now: Instant) -> Option<Duration> {
         let last = self.last_lag_micros.load(Ordering::Relaxed);
-        let lag = || lag::with_unanswered(Duration::from_micros(last.into()), self.unanswered(now));
+        let lag =
+            || event_loop_lag::with_unanswered(Duration::from_micros(last.into()), self.unanswered(now));
         (last != NOT_MEASURED).then(lag)
     }
 
@@ -534,7 +518,7 @@ impl Worker {
     /// It has answered: its event loop was so late at worst since the last time. For its supervisor alone.
     pub(crate) fn measured_lag(&self, lag: Duration) {
         // Nothing means that it is not known.
-        let micros = lag::smoothed(self.smoothed_lag(), lag).as_micros().max(1);
+        let micros = event_loop_lag::smoothed(self.smoothed_lag(), lag).as_micros().max(1);
         self.lag_micros.store(u32::try_from(micros).unwrap_or(u32::MAX), Ordering::Relaxed);
         let last = u32::try_from(lag.as_micros()).unwrap_or(u32::MAX).min(NOT_MEASURED - 1);
         self.last_lag_micros.store(last, Ordering::Relaxed);

@@ -40,7 +40,7 @@ fn a_ceiling_is_exact_under_64_requests_on_two_cores() {
     assert!(most.load(Ordering::SeqCst) <= 4);
     assert_eq!((counts.waiting, counts.open), (0, counts.idle));
     assert!(counts.waited > 0);
-    assert_eq!(peer.lock_queue().len(), 0);
+    assert_eq!(peer.waiting(), 0);
 }
 
 #[test]
