@@ -1,16 +1,18 @@
 //! Packs: one executable that holds onehop, an Onehopfile and all that it serves.
 //!
 //! Owns the format (docs/pack.md): where things lie in the file, how they are found and proved to be what was
-//! packed. Knows no server, no socket and no clock; what goes into a pack is decided by `onehop pack`, what is
-//! done with it by the server. Never panics over what a file holds, and never writes outside of the folder that
+//! packed; and what goes into it. Knows no server, no socket and no clock; what is done with a pack is the
+//! server's. Never panics over what a file holds, and never writes outside of the folder that
 //! it is given.
 //!
-//! Read `index.rs` for what a pack says of itself, `slot.rs` for how a program knows that it is one, then
+//! Read `contents/` for what goes into a pack, `index.rs` for what a pack says of itself, `slot.rs` for how a program knows that it is one, then
 //! `write.rs` and `read.rs`; `layout.rs` for what is unpacked, `oci/` for images. `runtime/` makes Node.js fit to be
 //! taken along.
 #![forbid(unsafe_code)]
 
 mod bounded;
+mod configuration;
+pub mod contents;
 pub mod digest;
 mod error;
 pub mod index;
@@ -23,6 +25,7 @@ mod slot;
 mod sound;
 mod write;
 
+pub use configuration::PackSource;
 pub use digest::Digest;
 pub use error::PackError;
 pub use index::Index;

@@ -8,6 +8,7 @@ mod cache;
 mod elf;
 mod libraries;
 mod portable;
+mod store;
 
 use std::path::{Path, PathBuf};
 
@@ -15,6 +16,7 @@ use crate::index::AbsolutePath;
 use crate::limits::WHOLE_BYTES_MAX;
 use elf::Elf;
 pub use libraries::Places;
+pub use store::node_version_in;
 
 /// The folder of programs in a runtime.
 pub const PROGRAMS: &str = "bin";

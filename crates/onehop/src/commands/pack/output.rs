@@ -8,13 +8,13 @@ use std::io::Read;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use onehop_archive::contents::{Base, name_of};
 use onehop_archive::digest::Hasher;
 use onehop_archive::{Digest, PackError, Writer};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::base::Base;
-use super::{oci, prune, writing};
+use super::{failures, oci};
 use crate::failure::Failure;
 use crate::own_program;
 
@@ -53,7 +53,7 @@ impl Output {
         let path = match named {
             Some(path) => path.clone(),
             None => {
-                let own = prune::name_of(&base.at("package.json"));
+                let own = name_of(&base.at("package.json"));
                 let folder = base.folder().file_name().and_then(|name| name.to_str()).map(str::to_owned);
                 PathBuf::from(own.or(folder).ok_or_else(|| {
                     Failure::wrong(
@@ -232,7 +232,7 @@ impl Program {
     /// Writes it to the beginning of a file.
     pub(super) fn write(self, out: File, output: &str) -> Result<Writer, Failure> {
         Writer::begin(&self.file, out).map_err(|error| match error {
-            PackError::Unwritable(_) => writing::failed(output, error),
+            PackError::Unwritable(_) => failures::unwritten(output, error),
             PackError::Foreign => no_onehop(&self.shown),
             PackError::Format { .. } => Failure::wrong(format!("{} {error}", self.shown)),
             error => Failure::failed(format!("{}: {error}", self.shown)),

@@ -8,18 +8,16 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use onehop_archive::index::{Runtime, Source, SourceKind};
-use onehop_archive::runtime::{LIBRARIES, PROGRAMS, Places, Portable, make_portable};
-use onehop_archive::{PackError, Writer};
+use onehop_archive::runtime::{Places, Portable, make_portable, node_version_in};
 
 use crate::arguments::{RuntimeChoice, RuntimeKind};
 use crate::failure::Failure;
 
 /// One that can be taken along.
 pub(super) struct Found {
-    name: &'static str,
-    version: String,
-    portable: Portable,
+    pub(super) name: &'static str,
+    pub(super) version: String,
+    pub(super) portable: Portable,
 }
 
 /// Finds one for this target (`x86_64-linux`) and reads it.
@@ -53,7 +51,7 @@ pub(super) fn find(choice: &RuntimeChoice, target: &str) -> Result<Found, Failur
         Ok(told) => check(choice.kind, &path, told)?,
         // One for another machine cannot be asked.
         Err(_) if portable.target != format!("{}-{}", consts::ARCH, consts::OS) => {
-            version_in(&portable.program)
+            node_version_in(&portable.program)
         }
         Err(why) => {
             return Err(Failure::failed(format!("--runtime {name}: {}: {why}", path.display())));
@@ -64,9 +62,6 @@ pub(super) fn find(choice: &RuntimeChoice, target: &str) -> Result<Found, Failur
 
 /// Node.js 20 is the oldest that the workers' library runs on.
 const NODE_MAJOR_MIN: u32 = 20;
-
-/// How much a runtime is compressed: Node.js takes 9 s of one core; one level more saves 1 % and takes half as long again.
-const RUNTIME_LEVEL: i32 = 9;
 
 /// Bytes that a runtime says of itself: four lines.
 const ANSWER_BYTES_MAX: u64 = 16 * 1024;
@@ -142,39 +137,10 @@ fn check(kind: RuntimeKind, path: &Path, told: Told) -> Result<String, Failure> 
     Ok(told.version)
 }
 
-/// The version of a Node.js that cannot be executed here: it names where its sources are.
-fn version_in(program: &[u8]) -> String {
-    const BEFORE: &[u8] = b"nodejs.org/download/release/v";
-    let rest = memchr::memmem::find(program, BEFORE).and_then(|at| program.get(at + BEFORE.len() - 1..));
-    let version = rest
-        .and_then(|rest| rest.split(|byte| *byte == b'/').next())
-        .filter(|text| (2..32).contains(&text.len()));
-    version.and_then(|text| std::str::from_utf8(text).ok()).unwrap_or("unknown").to_owned()
-}
-
 impl Found {
     /// As people call it: `node v20.19.0`.
     pub(super) fn title(&self) -> String {
         format!("{} {}", self.name, self.version)
-    }
-
-    /// Puts it into a pack.
-    pub(super) fn store(self, writer: &mut Writer) -> Result<Runtime, PackError> {
-        let Self { name, version, portable } = self;
-        let folder = |path: &str| Source { path: path.to_owned(), kind: SourceKind::Folder };
-        let mut add = |path: String, bytes: &[u8]| {
-            let content = writer.add_compressed(bytes, RUNTIME_LEVEL)?;
-            Ok::<_, PackError>(Source { path, kind: SourceKind::File { content, executable: true } })
-        };
-        // In the order of paths, which an index keeps to.
-        let mut files = vec![folder(PROGRAMS), add(format!("{PROGRAMS}/{name}"), &portable.program)?];
-        if !portable.libraries.is_empty() {
-            files.push(folder(LIBRARIES));
-        }
-        for library in portable.libraries {
-            files.push(add(format!("{LIBRARIES}/{}", library.name), &library.bytes)?);
-        }
-        Ok(Runtime { name: name.to_owned(), version, files, paths: portable.paths })
     }
 }
 
@@ -214,13 +180,5 @@ mod tests {
         assert!(why.contains("does not answer"), "{why}");
         let Err(why) = ask(Path::new("/nothing/node")) else { panic!("it is not there") };
         assert!(why.contains("cannot be executed"), "{why}");
-    }
-
-    #[test]
-    fn a_node_for_another_machine_tells_its_version_in_its_file() {
-        let program = b"..https://nodejs.org/download/release/v22.1.0/node-v22.1.0.tar.gz..";
-        assert_eq!(version_in(program), "v22.1.0");
-        assert_eq!(version_in(b"nodejs.org/download/release/v"), "unknown");
-        assert_eq!(version_in(b"nothing"), "unknown");
     }
 }

@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
+use onehop_archive::contents::{Bytes, Notes};
 use onehop_archive::index::SourceKind;
 use onehop_archive::{Digest, Index};
 
-use super::notes::Notes;
 use super::oci::Image;
 use super::output::Output;
-use super::writing::Bytes;
 use crate::commands::inspect::to_be_set;
 use crate::units::{bytes, counted};
 

@@ -3,11 +3,12 @@
 //! Finds who says what. What it means is the config crate's.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use onehop_archive::PackSource;
 use onehop_config::{Loaded, Overrides, Problem, Said, Word};
 
 use super::Own;
-use super::source::PackSource;
 use crate::arguments::Changes;
 use crate::failure::Failure;
 
@@ -80,7 +81,7 @@ impl Choices {
             pass: own.index.variables.clone(),
             written_below: Some(self.working_directory.clone()),
         };
-        let source = PackSource::new(own, base);
+        let source = PackSource::new(Arc::clone(&own.pack), Arc::clone(&own.index), base);
         let kind = if own.index.configuration.caddyfile {
             onehop_config::FileKind::Caddyfile
         } else {

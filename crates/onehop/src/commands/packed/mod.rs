@@ -1,11 +1,10 @@
 //! A program that is a pack: serves what it holds, with what whoever runs it changes.
 //!
-//! `source` reads the configuration out of the pack, `choices` finds what is changed of it. Nothing is tried that is
-//! not in the pack: one that is damaged says so and ends.
+//! `choices` finds what is changed of it, the archive crate reads the configuration. Nothing is tried that is not in the
+//! pack: one that is damaged says so and ends.
 
 mod choices;
 mod serve;
-mod source;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -7,14 +7,12 @@ use std::cell::Cell;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use onehop_archive::index::Configuration;
 use onehop_config::checked::Checked;
 use onehop_config::{Entry, FileKind, FileSource, Source, telling_folder};
 
+use super::error::ContentsError;
 use super::variables::StandIns;
-use crate::configuration::ConfigurationFile;
-use crate::failure::Failure;
-use crate::problems::{self, Look};
+use crate::index::Configuration;
 
 /// The folder that no machine has is so many folders deep, each of this name: what leads out of it upwards is still seen
 /// to have begun in it.
@@ -23,7 +21,7 @@ const NAME: &str = ".onehop-base";
 
 /// The folder of the Onehopfile; for a Caddyfile the working directory, where its relative paths begin.
 #[derive(Debug)]
-pub(super) struct Base {
+pub struct Base {
     /// Absolute, by the words alone.
     folder: PathBuf,
     /// Free of links.
@@ -38,7 +36,7 @@ pub(super) struct Base {
 
 /// Where a path of the configuration lies.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub enum Place {
     /// Below the base; empty: the base itself.
     Within(String),
     /// Written relative, and out of the base: as `../x`.
@@ -50,95 +48,93 @@ pub(super) enum Place {
 }
 
 /// What is packed.
-pub(super) struct Subject {
+pub struct Subject {
     /// Where it lies.
-    pub(super) base: Base,
+    pub base: Base,
     /// The main file.
-    pub(super) configuration: Configuration,
+    pub configuration: Configuration,
     /// What it means; its paths are for [`Base::place`].
-    pub(super) checked: Checked,
+    pub checked: Checked,
     /// Every file that was read, below the base.
-    pub(super) files: Vec<String>,
+    pub files: Vec<String>,
 }
 
 impl Subject {
     /// Reads a configuration that is known to be sound.
-    pub(super) fn read(file: &ConfigurationFile, stand_ins: StandIns) -> Result<Self, Failure> {
-        let base = Base::of(file, stand_ins)?;
-        let main = absolute(&file.path)?;
-        let main = main.strip_prefix(&base.folder).ok().and_then(Path::to_str).ok_or_else(|| {
-            Failure::wrong(format!(
-                "{} does not lie in the working directory, where the paths of a Caddyfile begin: \
-                 change into its folder, or copy it here",
-                file.path.display()
-            ))
-        })?;
-        let loaded = onehop_config::load(&base.nowhere.join(main), file.kind, &base)
-            .map_err(|errors| Failure::drawn(problems::draw(&errors, Look::of_standard_error())))?;
+    ///
+    /// # Errors
+    ///
+    /// It is wrong, or imports what does not lie below its folder.
+    pub fn read(file: &Path, kind: FileKind, stand_ins: StandIns) -> Result<Self, ContentsError> {
+        let base = Base::of(file, kind, stand_ins)?;
+        let main = absolute(file)?;
+        let main = main
+            .strip_prefix(&base.folder)
+            .ok()
+            .and_then(Path::to_str)
+            .ok_or_else(|| ContentsError::OutsideWorkingDirectory(file.to_owned()))?;
+        let loaded = onehop_config::load(&base.nowhere.join(main), kind, &base)
+            .map_err(ContentsError::Configuration)?;
         let mut files = Vec::new();
         for path in &loaded.files {
             match base.place(path) {
                 Place::Within(path) => files.push(path),
                 other => {
-                    return Err(Failure::wrong(format!(
-                        "the configuration imports {}, which does not lie below {}: copy it there",
-                        base.shown(&other),
-                        base.folder.display()
-                    )));
+                    let path = base.shown(&other);
+                    return Err(ContentsError::ImportsFromOutside { path, base: base.folder.clone() });
                 }
             }
         }
-        let configuration =
-            Configuration { path: main.to_owned(), caddyfile: file.kind == FileKind::Caddyfile };
+        let configuration = Configuration { path: main.to_owned(), caddyfile: kind == FileKind::Caddyfile };
         Ok(Self { base, configuration, checked: loaded.checked, files })
     }
 }
 
 impl Base {
-    fn of(file: &ConfigurationFile, stand_ins: StandIns) -> Result<Self, Failure> {
-        let folder = match file.kind {
+    fn of(file: &Path, kind: FileKind, stand_ins: StandIns) -> Result<Self, ContentsError> {
+        let folder = match kind {
             FileKind::Caddyfile => FileSource.working_directory(),
             FileKind::Onehopfile => {
-                let path = absolute(&file.path)?;
+                let path = absolute(file)?;
                 path.parent().map_or_else(|| PathBuf::from("/"), Path::to_owned)
             }
         };
         let resolved = std::fs::canonicalize(&folder)
-            .map_err(|error| Failure::failed(format!("cannot read {}: {error}", folder.display())))?;
+            .map_err(|error| ContentsError::Unreadable { path: folder.clone(), error })?;
         let mut nowhere = PathBuf::from("/");
         nowhere.extend(std::iter::repeat_n(NAME, DEPTH));
         Ok(Self { folder, resolved, nowhere, names_applications: Cell::new(false), stand_ins })
     }
 
     /// As it was named, absolute.
-    pub(super) fn folder(&self) -> &Path {
+    pub fn folder(&self) -> &Path {
         &self.folder
     }
 
     /// Free of links.
-    pub(super) fn resolved(&self) -> &Path {
+    pub fn resolved(&self) -> &Path {
         &self.resolved
     }
 
     /// What variables mean that are set where the pack runs.
-    pub(super) fn stand_ins(&self) -> &StandIns {
+    pub fn stand_ins(&self) -> &StandIns {
         &self.stand_ins
     }
 
     /// What it says, where an application is called after it; else empty.
-    pub(super) fn name_of_applications(&self) -> String {
+    pub fn name_of_applications(&self) -> String {
         let name =
             Some(()).filter(|()| self.names_applications.get()).and_then(|()| telling_folder(&self.folder));
         name.unwrap_or_default()
     }
 
     /// Something below it, on this machine.
-    pub(super) fn at(&self, below: &str) -> PathBuf {
+    pub fn at(&self, below: &str) -> PathBuf {
         if below.is_empty() { self.resolved.clone() } else { self.resolved.join(below) }
     }
 
     /// Where a path of the configuration lies.
-    pub(super) fn place(&self, path: &Path) -> Place {
+    pub fn place(&self, path: &Path) -> Place {
         let path = without_dots(path);
         if let Some(below) = path.strip_prefix(&self.nowhere).ok().and_then(Path::to_str) {
             return Place::Within(below.to_owned());
@@ -155,7 +151,7 @@ impl Base {
     }
 
     /// A place for a person.
-    pub(super) fn shown(&self, place: &Place) -> String {
+    pub fn shown(&self, place: &Place) -> String {
         match place {
             Place::Within(path) | Place::LeadsOut(path) => path.clone(),
             Place::WrittenAbsolute(path) => self.folder.join(path).display().to_string(),
@@ -227,9 +223,9 @@ impl Source for Base {
     }
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, Failure> {
-    let path = std::path::absolute(path)
-        .map_err(|error| Failure::failed(format!("cannot tell where {} is: {error}", path.display())))?;
+fn absolute(path: &Path) -> Result<PathBuf, ContentsError> {
+    let path =
+        std::path::absolute(path).map_err(|error| ContentsError::Nowhere { path: path.to_owned(), error })?;
     Ok(without_dots(&path))
 }
 
@@ -249,12 +245,12 @@ fn without_dots(path: &Path) -> PathBuf {
 }
 
 /// `folder/name`, where an empty folder is the base.
-pub(super) fn join(folder: &str, name: &str) -> String {
+pub fn join(folder: &str, name: &str) -> String {
     if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") }
 }
 
 /// The folder of something below the base; `None` for the base itself.
-pub(super) fn parent(path: &str) -> Option<&str> {
+pub(in crate::contents) fn parent(path: &str) -> Option<&str> {
     if path.is_empty() {
         return None;
     }
@@ -268,8 +264,8 @@ mod tests {
     #[test]
     fn a_path_that_leads_out_is_told_from_one_that_was_written_absolute() {
         let folder = std::env::temp_dir();
-        let file = ConfigurationFile { path: folder.join("Onehopfile"), kind: FileKind::Onehopfile };
-        let base = Base::of(&file, StandIns::default()).expect("a folder");
+        let file = folder.join("Onehopfile");
+        let base = Base::of(&file, FileKind::Onehopfile, StandIns::default()).expect("a folder");
         for (written, expected) in [
             ("dist", Place::Within("dist".into())),
             ("", Place::Within(String::new())),

@@ -10,7 +10,7 @@ const TOKEN_WORDS: [&str; 7] =
     ["_auth", "_authtoken", "_password", ":username", ":password", "npmauthtoken", "npmauthident"];
 
 /// The names that an environment file sets, as far as its lines can be read.
-pub(in crate::commands::pack) fn variables(content: &[u8]) -> BTreeSet<String> {
+pub(in crate::contents) fn variables(content: &[u8]) -> BTreeSet<String> {
     let is_wide = content.starts_with(b"\xff\xfe") || content.starts_with(b"\xfe\xff");
     let content = if is_wide { without_zeros(content) } else { Cow::Borrowed(content) };
     if content.contains(&0) {

@@ -41,7 +41,7 @@ pub(super) fn dependencies(package: &Path) -> Result<Vec<Dependency>, String> {
 }
 
 /// The name that a package gives itself, without its scope.
-pub(super) fn name_of(package: &Path) -> Option<String> {
+pub fn name_of(package: &Path) -> Option<String> {
     let value = read(package).ok()?;
     let name = value.get("name")?.as_str()?;
     let name = name.rsplit('/').next()?;

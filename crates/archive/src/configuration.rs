@@ -1,33 +1,34 @@
-//! The configuration's surroundings in a pack: paths below the base are in the pack, all others on the machine.
+//! What a configuration in a pack reads: paths below the base are in the pack, all others on the machine.
 //!
-//! Reads small files out of the pack, proved; unpacks nothing and looks at no disk below the base.
+//! Reads small files out of the pack, verified; unpacks nothing and looks at no disk below the base.
 
 use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use onehop_archive::index::{Source as Entity, SourceKind, Tree, path_order};
-use onehop_archive::limits::PATH_BYTES_MAX;
-use onehop_archive::{Index, Pack};
 use onehop_config::limits::FILE_BYTES_MAX;
 use onehop_config::{Entry, FileSource, Source, name_fits};
 
-use super::Own;
+use crate::index::{Source as Entity, SourceKind, Tree, path_order};
+use crate::limits::PATH_BYTES_MAX;
+use crate::{Index, Pack};
 
 /// Links that are followed for one path, as Linux has it.
 const LINKS_MAX: usize = 40;
 
-/// See the head of this file.
-pub(super) struct PackSource {
+/// The configuration of a pack, with the machine around it.
+#[derive(Debug)]
+pub struct PackSource {
     pack: Arc<Pack>,
     index: Arc<Index>,
     base: PathBuf,
 }
 
 impl PackSource {
-    pub(super) fn new(own: &Own, base: &Path) -> Self {
-        Self { pack: Arc::clone(&own.pack), index: Arc::clone(&own.index), base: base.to_path_buf() }
+    /// Paths below `base` are in the pack.
+    pub fn new(pack: Arc<Pack>, index: Arc<Index>, base: &Path) -> Self {
+        Self { pack, index, base: base.to_path_buf() }
     }
 
     /// The path below the base, without `.` and `..`; nothing where it leads elsewhere.
@@ -98,7 +99,7 @@ impl PackSource {
             ));
         }
         let bytes = self.pack.content(blob, path).map_err(|error| match error {
-            onehop_archive::PackError::Io(error) => error,
+            crate::PackError::Io(error) => error,
             error => io::Error::new(io::ErrorKind::InvalidData, format!("the pack {error}")),
         })?;
         String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))

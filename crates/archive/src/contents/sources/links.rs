@@ -4,15 +4,15 @@ use std::fs;
 use std::path::Path;
 
 use super::{Entry, Gathering};
-use crate::commands::pack::base::{join, parent};
-use crate::failure::Failure;
+use crate::contents::base::{join, parent};
+use crate::contents::error::ContentsError;
 
 /// Links on the way to one file: more is a circle.
 const LINKS_MAX: usize = 40;
 
 impl Gathering<'_> {
     /// Notes a link and gives what it leads to; `None` where that cannot be packed.
-    pub(super) fn link(&mut self, path: String) -> Result<Option<String>, Failure> {
+    pub(super) fn link(&mut self, path: String) -> Result<Option<String>, ContentsError> {
         let place = self.base.at(&path);
         let Ok(target) = fs::canonicalize(&place) else {
             self.notes.leave_out(path, "a link to nothing");
@@ -48,7 +48,7 @@ impl Gathering<'_> {
     }
 
     /// Follows a path to where it really is, and notes the links on the way; `None` where that cannot be packed.
-    pub(super) fn settle(&mut self, path: &str) -> Result<Option<String>, Failure> {
+    pub(super) fn settle(&mut self, path: &str) -> Result<Option<String>, ContentsError> {
         let mut path = path.to_owned();
         for _ in 0..LINKS_MAX {
             let mut at = String::new();
@@ -69,20 +69,15 @@ impl Gathering<'_> {
                 None => return Ok(Some(path)),
             }
         }
-        Err(Failure::failed(format!("{path} lies behind more than {LINKS_MAX} links")))
+        Err(ContentsError::TooManyLinks { path, max: LINKS_MAX })
     }
 
-    pub(super) fn refuse_links(&self) -> Result<(), Failure> {
+    pub(super) fn refuse_links(&self) -> Result<(), ContentsError> {
         if self.links_out.is_empty() {
             return Ok(());
         }
-        let lines = self.links_out.iter().map(|(path, target)| format!("  {path} -> {}\n", target.display()));
-        let lines: String = lines.take(50).collect();
-        Err(Failure::wrong(format!(
-            "what an application needs lies outside of {}, where a pack does not reach:\n{lines}  \
-             copy it there, or leave it out with --exclude, or put the Onehopfile in a folder that holds both",
-            self.base.folder().display()
-        )))
+        let base = self.base.folder().to_owned();
+        Err(ContentsError::LinksOut { links: self.links_out.clone(), base })
     }
 }
 

@@ -3,42 +3,45 @@
 //! Owns the reading of settings; the walking is done by `sources.rs`.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use onehop_config::checked::{App, AppRun, Checked};
-use onehop_server::request::route::app_wishes;
 
 use super::base::{Base, Place, parent};
+use super::below::below;
+use super::error::{ContentsError, Named};
 use super::notes::Notes;
-use crate::failure::Failure;
 
 /// What is to be gathered, below the base.
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
+pub struct Needed {
     /// Folders, with all that is in them.
-    pub(super) folders: BTreeSet<String>,
+    pub folders: BTreeSet<String>,
     /// Single files that the configuration names.
-    pub(super) files: BTreeSet<String>,
+    pub files: BTreeSet<String>,
     /// What a command line names, besides: files and folders of the project that it needs.
-    pub(super) needed: BTreeSet<String>,
+    pub needed: BTreeSet<String>,
     /// Environment files of applications.
-    pub(super) environments: BTreeSet<String>,
+    pub environments: BTreeSet<String>,
     /// Names of the applications.
-    pub(super) apps: Vec<String>,
+    pub apps: Vec<String>,
 }
 
 /// Everything that the settings name and that is not a tree.
-pub(super) fn wanted(base: &Base, checked: &Checked, notes: &mut Notes) -> Result<Wanted, Failure> {
-    let mut wanted = Wanted::default();
-    for app in app_wishes(checked) {
-        of_app(base, &app, &mut wanted, notes)?;
+///
+/// # Errors
+///
+/// Something of it lies where a pack does not reach.
+pub fn needed(base: &Base, checked: &Checked, notes: &mut Notes) -> Result<Needed, ContentsError> {
+    let mut wanted = Needed::default();
+    for app in checked.apps() {
+        of_app(base, app, &mut wanted, notes)?;
         wanted.apps.push(app.name.clone());
     }
     for proxy in checked.proxies() {
         let Some(tls) = &proxy.transport.tls else { continue };
         let client = tls.client_certificate.iter().flat_map(|(certificate, key)| [certificate, key]);
         for path in tls.trusted.iter().chain(client) {
-            if let Some(path) = below(base, path, "the file", notes)? {
+            if let Some(path) = below(base, path, Named::File, notes)? {
                 wanted.files.insert(path);
             }
         }
@@ -46,13 +49,13 @@ pub(super) fn wanted(base: &Base, checked: &Checked, notes: &mut Notes) -> Resul
     Ok(wanted)
 }
 
-fn of_app(base: &Base, app: &App, wanted: &mut Wanted, notes: &mut Notes) -> Result<(), Failure> {
+fn of_app(base: &Base, app: &App, wanted: &mut Needed, notes: &mut Notes) -> Result<(), ContentsError> {
     let program = match &app.run {
         // Somebody else starts it.
         AppRun::Elsewhere { .. } => return Ok(()),
         AppRun::Handler { file, runtime, .. } => {
             if let Some(runtime) = runtime.as_deref().filter(|runtime| runtime.contains('/'))
-                && let Some(path) = below(base, &app.directory.join(runtime), "the runtime", notes)?
+                && let Some(path) = below(base, &app.directory.join(runtime), Named::Runtime, notes)?
             {
                 wanted.files.insert(path);
             }
@@ -69,9 +72,9 @@ fn of_app(base: &Base, app: &App, wanted: &mut Wanted, notes: &mut Notes) -> Res
             line.first().filter(|program| program.contains('/')).map(|program| app.directory.join(program))
         }
     };
-    let directory = below(base, &app.directory, "the folder", notes)?;
+    let directory = below(base, &app.directory, Named::Folder, notes)?;
     if let Some(program) = program
-        && let Some(program) = below(base, &program, "the file", notes)?
+        && let Some(program) = below(base, &program, Named::File, notes)?
     {
         let folder = parent(&program).unwrap_or_default();
         // Without a package.json, the folder that it runs in is all that is known of its project.
@@ -86,12 +89,12 @@ fn of_app(base: &Base, app: &App, wanted: &mut Wanted, notes: &mut Notes) -> Res
         wanted.folders.insert(project(base, &directory).unwrap_or(directory));
     }
     if let Some(files) = &app.files
-        && let Some(files) = below(base, files, "the folder", notes)?
+        && let Some(files) = below(base, files, Named::Folder, notes)?
     {
         wanted.folders.insert(files);
     }
     for path in &app.environment.files {
-        if let Some(path) = below(base, path, "the file", notes)? {
+        if let Some(path) = below(base, path, Named::File, notes)? {
             wanted.environments.insert(path);
         }
     }
@@ -108,28 +111,4 @@ fn project(base: &Base, folder: &str) -> Option<String> {
         at = parent(folder);
     }
     None
-}
-
-/// A path of the settings below the base; what lies elsewhere on the machine is noted.
-fn below(base: &Base, path: &Path, what: &str, notes: &mut Notes) -> Result<Option<String>, Failure> {
-    match base.place(path) {
-        Place::Within(below) => Ok(Some(below)),
-        Place::Outside(path) => {
-            notes.needs_outside(path.display().to_string());
-            Ok(None)
-        }
-        Place::LeadsOut(path) => Err(Failure::wrong(format!(
-            "{what} {path} leads out of {}, the folder of the configuration\n  \
-             move the Onehopfile to a folder that holds both, or write an absolute path: it is then looked for on the \
-             machine",
-            base.folder().display()
-        ))),
-        Place::WrittenAbsolute(below) => {
-            let written = base.shown(&Place::WrittenAbsolute(below.clone()));
-            Err(Failure::wrong(format!(
-                "{what} {written} is written as an absolute path, which a pack would look for on the machine\n  \
-                 write it below the Onehopfile, and it is packed:  ./{below}"
-            )))
-        }
-    }
 }

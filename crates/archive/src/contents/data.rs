@@ -14,7 +14,7 @@ use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder, Glob};
 
 use super::base::{Base, parent};
-use super::glob::Patterns;
+use super::patterns::Patterns;
 
 /// Folders of build output and of dependencies: git ignores them, and programs need them.
 const BUILT: [&str; 16] = [
@@ -44,14 +44,18 @@ const BESIDE_DATABASES: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 /// Why something is left out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reason {
+pub enum Reason {
+    /// A database, by its name or what lies in it.
     Database,
+    /// What users of the application uploaded.
     Uploads,
+    /// Git ignores it.
     Ignored,
 }
 
 impl Reason {
-    pub(super) fn text(self) -> &'static str {
+    /// For a person.
+    pub fn text(self) -> &'static str {
         match self {
             Self::Database => "a database",
             Self::Uploads => "an upload folder",
@@ -61,7 +65,7 @@ impl Reason {
 }
 
 /// The rules, for one base.
-pub(super) struct DataRules {
+pub struct DataRules {
     base: PathBuf,
     /// The work tree that the base lies in, else the base.
     top: PathBuf,
@@ -73,7 +77,8 @@ pub(super) struct DataRules {
 }
 
 impl DataRules {
-    pub(super) fn new(base: &Base, included: Patterns) -> Self {
+    /// The rules for what lies below this base; `included` goes in whatever they say.
+    pub fn new(base: &Base, included: Patterns) -> Self {
         let base = base.resolved().to_path_buf();
         let top = base.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(&base).to_path_buf();
         Self {
@@ -87,7 +92,7 @@ impl DataRules {
     }
 
     /// The configuration names this: git's rules for it are those of build output.
-    pub(super) fn is_needed(&self, path: &str) {
+    pub fn is_needed(&self, path: &str) {
         let mut at = Some(path);
         while let Some(path) = at.filter(|path| !path.is_empty()) {
             let is_folder = self.base.join(path).is_dir();
@@ -111,7 +116,7 @@ impl DataRules {
     }
 
     /// Why a served file is left out. Everything else that git ignores is what a build made.
-    pub(super) fn reason_served(&self, path: &str) -> Option<Reason> {
+    pub fn reason_served(&self, path: &str) -> Option<Reason> {
         if self.included.holds(path) {
             return None;
         }
@@ -129,7 +134,7 @@ impl DataRules {
     }
 
     /// Patterns of `--include` that nothing fitted.
-    pub(super) fn unmet(&self) -> impl Iterator<Item = &str> {
+    pub fn unmet(&self) -> impl Iterator<Item = &str> {
         self.included.unmet()
     }
 

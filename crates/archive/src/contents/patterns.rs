@@ -1,15 +1,20 @@
-//! The patterns of `--exclude` and `--include`.
+//! Patterns of paths that go into a pack or stay out: `*` any text within a name, `?` one character, `**` any folders.
+//!
+//! The crate globset is not used: its `?` is one byte and not one character (it compiles to `(?-u)[^/]`), and none of
+//! its options changes that. Names are compared by [`onehop_config::name_fits`], as in `import`.
 
 use std::cell::Cell;
 
-use crate::failure::Failure;
+use onehop_config::name_fits;
+
+use super::error::ContentsError;
 
 /// Patterns that one command may have: each is tried on each file.
 const PATTERNS_MAX: usize = 1000;
 
 /// Patterns of paths below the base.
 #[derive(Debug, Default)]
-pub(super) struct Patterns {
+pub struct Patterns {
     patterns: Vec<Pattern>,
 }
 
@@ -21,19 +26,21 @@ struct Pattern {
 }
 
 impl Patterns {
-    /// Patterns as they were typed behind this option.
-    pub(super) fn new(option: &str, written: &[String]) -> Result<Self, Failure> {
+    /// Patterns as they were typed.
+    ///
+    /// # Errors
+    ///
+    /// There are too many, or one does not begin at the base.
+    pub fn new(written: &[String]) -> Result<Self, ContentsError> {
         if written.len() > PATTERNS_MAX {
-            return Err(Failure::wrong(format!("{option} may be given {PATTERNS_MAX} times")));
+            return Err(ContentsError::TooManyPatterns { max: PATTERNS_MAX });
         }
         let mut patterns = Vec::new();
         for written in written {
             let path = written.strip_prefix("./").unwrap_or(written).trim_end_matches('/');
             let names: Vec<String> = path.split('/').map(str::to_owned).collect();
             if names.iter().any(|name| name.is_empty() || name == "..") {
-                return Err(Failure::wrong(format!(
-                    "{option} {written}: patterns begin at the folder of the Onehopfile: dist/*.map, '**/*.map'"
-                )));
+                return Err(ContentsError::Pattern(written.clone()));
             }
             patterns.push(Pattern { written: written.clone(), names, was_met: Cell::new(false) });
         }
@@ -41,7 +48,7 @@ impl Patterns {
     }
 
     /// Whether this path below the base, or a folder that it lies in, fits.
-    pub(super) fn holds(&self, path: &str) -> bool {
+    pub fn holds(&self, path: &str) -> bool {
         let names: Vec<&str> = path.split('/').collect();
         let mut holds = false;
         for pattern in &self.patterns {
@@ -64,7 +71,7 @@ impl Patterns {
     }
 
     /// Patterns that nothing fitted.
-    pub(super) fn unmet(&self) -> impl Iterator<Item = &str> {
+    pub fn unmet(&self) -> impl Iterator<Item = &str> {
         self.patterns.iter().filter(|pattern| !pattern.was_met.get()).map(|pattern| pattern.written.as_str())
     }
 }
@@ -113,36 +120,6 @@ fn skip_folders(pattern: &[String], places: &mut [bool]) {
     }
 }
 
-/// Whether a name fits a pattern in which `*` stands for any text and `?` for one character.
-fn name_fits(pattern: &str, name: &str) -> bool {
-    let pattern: Vec<char> = pattern.chars().collect();
-    let name: Vec<char> = name.chars().collect();
-    let (mut at, mut in_pattern) = (0, 0);
-    // Where to go on when the last star has to take one character more.
-    let mut retry: Option<(usize, usize)> = None;
-    while at < name.len() {
-        match pattern.get(in_pattern) {
-            Some('*') => {
-                retry = Some((in_pattern + 1, at));
-                in_pattern += 1;
-            }
-            Some(wanted) if *wanted == '?' || name.get(at) == Some(wanted) => {
-                in_pattern += 1;
-                at += 1;
-            }
-            _ => match retry {
-                Some((after_star, from)) => {
-                    retry = Some((after_star, from + 1));
-                    in_pattern = after_star;
-                    at = from + 1;
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern.iter().skip(in_pattern).all(|rest| *rest == '*')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,7 +143,7 @@ mod tests {
             ("**", "anything/at/all", true),
             ("a/**", "b/c", false),
         ] {
-            let excluded = Patterns::new("--exclude", &[pattern.to_owned()]).expect("sound");
+            let excluded = Patterns::new(&[pattern.to_owned()]).expect("sound");
             assert_eq!(excluded.holds(path), expected, "{pattern} against {path}");
             assert_eq!(excluded.unmet().count(), usize::from(!expected));
         }
@@ -178,11 +155,11 @@ mod tests {
             ("data", "data/a", true),
             ("notes.db", "data", false),
         ] {
-            let included = Patterns::new("--include", &[pattern.to_owned()]).expect("sound");
+            let included = Patterns::new(&[pattern.to_owned()]).expect("sound");
             assert_eq!(included.reaches_below(folder), expected, "{pattern} below {folder}");
         }
         for wrong in ["/etc", "../x", ""] {
-            assert!(Patterns::new("--exclude", &[wrong.to_owned()]).is_err(), "{wrong:?}");
+            assert!(Patterns::new(&[wrong.to_owned()]).is_err(), "{wrong:?}");
         }
     }
 }

@@ -1,14 +1,14 @@
 //! What packages need, gathered from one to the next; `prune.rs` knows where each is found.
 
 use super::Gathering;
-use crate::commands::pack::base::join;
-use crate::commands::pack::data::is_in_modules;
-use crate::commands::pack::prune;
-use crate::failure::Failure;
+use crate::contents::base::join;
+use crate::contents::data::is_in_modules;
+use crate::contents::error::ContentsError;
+use crate::contents::prune;
 
 impl Gathering<'_> {
     /// Gathers what a package needs.
-    pub(super) fn follow(&mut self, package: &str, is_apps_own: bool) -> Result<(), Failure> {
+    pub(super) fn follow(&mut self, package: &str, is_apps_own: bool) -> Result<(), ContentsError> {
         let description = self.base.at(&join(package, "package.json"));
         let is_foreign = self.base.at(&join(package, ".pnp.cjs")).exists();
         if is_foreign || !description.is_file() || !self.followed.insert(package.to_owned()) {
@@ -20,7 +20,7 @@ impl Gathering<'_> {
                 self.notes.warnings.push(format!("what it needs is not known: {error}"));
                 return Ok(());
             }
-            Err(error) => return Err(Failure::wrong(error)),
+            Err(error) => return Err(ContentsError::PackageJson(error)),
         };
         for dependency in needed {
             let name = &dependency.name;
@@ -53,15 +53,11 @@ impl Gathering<'_> {
         }
     }
 
-    pub(super) fn refuse_missing(&self) -> Result<(), Failure> {
+    pub(super) fn refuse_missing(&self) -> Result<(), ContentsError> {
         if self.missing.is_empty() {
             return Ok(());
         }
-        Err(Failure::failed(format!(
-            "package.json names dependencies that are not installed: {}\n  \
-             install them and pack again:  npm ci",
-            self.missing.join(", ")
-        )))
+        Err(ContentsError::NotInstalled(self.missing.clone()))
     }
 }
 

@@ -14,20 +14,19 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use onehop_archive::index::path_order;
-use onehop_archive::limits::ENTRIES_MAX;
-
 use super::apps;
 use super::base::{Base, join, parent};
 use super::data::{DataRules, is_in_modules};
-use super::glob::Patterns;
+use super::error::ContentsError;
 use super::notes::Notes;
+use super::patterns::Patterns;
 use super::secrets::{self, Kind, LOOKED_AT_BYTES_MAX, Secret};
-use crate::failure::Failure;
+use crate::index::path_order;
+use crate::limits::ENTRIES_MAX;
 
 /// A path, in the order of an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Name(pub(super) String);
+pub struct Name(pub String);
 
 impl Ord for Name {
     fn cmp(&self, other: &Self) -> Ordering {
@@ -43,12 +42,17 @@ impl PartialOrd for Name {
 
 /// What is unpacked.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Entry {
+pub enum Entry {
+    /// A folder, with nothing said of what is in it.
     Folder,
+    /// A file.
     File {
+        /// Whether it can be executed.
         executable: bool,
     },
+    /// A link.
     Link {
+        /// Where it leads, as it is written.
         to: String,
     },
     /// In place of an environment file that was left out.
@@ -56,13 +60,13 @@ pub(super) enum Entry {
 }
 
 /// Everything that was gathered.
-pub(super) type Entries = BTreeMap<Name, Entry>;
+pub type Entries = BTreeMap<Name, Entry>;
 
 /// Names that never belong to what runs, wherever they stand.
 const NEVER: [&str; 6] = [".git", ".hg", ".svn", ".DS_Store", ".vscode", ".idea"];
 
 /// Walks over the base.
-pub(super) struct Gathering<'a> {
+pub struct Gathering<'a> {
     base: &'a Base,
     excluded: &'a Patterns,
     rules: &'a DataRules,
@@ -82,7 +86,8 @@ pub(super) struct Gathering<'a> {
 }
 
 impl<'a> Gathering<'a> {
-    pub(super) fn new(
+    /// Begins with nothing; `outputs` are the files that are made, which never get into a pack.
+    pub fn new(
         base: &'a Base,
         excluded: &'a Patterns,
         rules: &'a DataRules,
@@ -109,20 +114,24 @@ impl<'a> Gathering<'a> {
     }
 
     /// Gathers all, or says why not. Secrets are noted, not refused: all of them are told at once.
-    pub(super) fn run(
+    ///
+    /// # Errors
+    ///
+    /// Something that has to be there is missing, unreadable, excluded or out of reach.
+    pub fn run(
         mut self,
         configuration: &[String],
-        wanted: &apps::Wanted,
+        needed: &apps::Needed,
         served: &'a [String],
-    ) -> Result<Entries, Failure> {
+    ) -> Result<Entries, ContentsError> {
         self.served = served;
-        for path in configuration.iter().chain(&wanted.files) {
+        for path in configuration.iter().chain(&needed.files) {
             self.named(path, path)?;
         }
-        for path in &wanted.environments {
+        for path in &needed.environments {
             self.environment(path)?;
         }
-        for folder in &wanted.folders {
+        for folder in &needed.folders {
             if let Some(folder) = self.settle(folder)? {
                 if let Some(reason) = self.rules.reason(&folder, true) {
                     self.notes.leave_out_data(&folder, true, reason);
@@ -141,12 +150,9 @@ impl<'a> Gathering<'a> {
     }
 
     /// A file without which the configuration cannot be used.
-    fn named(&mut self, path: &str, shown: &str) -> Result<(), Failure> {
+    fn named(&mut self, path: &str, shown: &str) -> Result<(), ContentsError> {
         if self.excluded.holds(path) {
-            return Err(Failure::wrong(format!(
-                "--exclude leaves out {shown}, which the configuration needs\n  \
-                 keep it, or put it on the machine and write its absolute path"
-            )));
+            return Err(ContentsError::ExcludedButNeeded(shown.to_owned()));
         }
         let Some(place) = self.settle(path)? else { return Ok(()) };
         let found = self.metadata(&place)?;
@@ -154,7 +160,7 @@ impl<'a> Gathering<'a> {
     }
 
     /// An environment file: it holds secrets whatever it is called.
-    fn environment(&mut self, path: &str) -> Result<(), Failure> {
+    fn environment(&mut self, path: &str) -> Result<(), ContentsError> {
         let content = small_content(&self.base.at(path));
         let names = content.as_deref().map(secrets::variables).unwrap_or_default();
         if !self.excluded.holds(path) {
@@ -168,7 +174,7 @@ impl<'a> Gathering<'a> {
     }
 
     /// A folder and all below it that is to be unpacked.
-    fn walk(&mut self, root: String) -> Result<(), Failure> {
+    fn walk(&mut self, root: String) -> Result<(), ContentsError> {
         let mut folders = vec![root];
         while let Some(folder) = folders.pop() {
             if !self.walked.insert(folder.clone()) {
@@ -243,7 +249,7 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    fn file(&mut self, path: String, found: &Metadata) -> Result<(), Failure> {
+    fn file(&mut self, path: String, found: &Metadata) -> Result<(), ContentsError> {
         if self.entries.contains_key(&Name(path.clone())) {
             return Ok(());
         }
@@ -269,7 +275,7 @@ impl<'a> Gathering<'a> {
         self.note(path, Entry::File { executable })
     }
 
-    fn note(&mut self, path: String, entry: Entry) -> Result<(), Failure> {
+    fn note(&mut self, path: String, entry: Entry) -> Result<(), ContentsError> {
         let mut folder = parent(&path);
         while let Some(at) = folder.filter(|at| !at.is_empty()) {
             if self.entries.contains_key(&Name(at.to_owned())) {
@@ -282,18 +288,15 @@ impl<'a> Gathering<'a> {
             self.entries.insert(Name(path), entry);
         }
         if self.entries.len() > ENTRIES_MAX {
-            return Err(Failure::failed(format!(
-                "there are more than {ENTRIES_MAX} files to be packed: is {} the folder that should be? --exclude \
-                 leaves folders out",
-                self.base.folder().display()
-            )));
+            let base = self.base.folder().to_owned();
+            return Err(ContentsError::TooManyEntries { max: ENTRIES_MAX, base });
         }
         Ok(())
     }
 
-    fn list(&mut self, folder: &str) -> Result<Vec<(String, Metadata)>, Failure> {
+    fn list(&mut self, folder: &str) -> Result<Vec<(String, Metadata)>, ContentsError> {
         let place = self.base.at(folder);
-        let failed = |error: std::io::Error| cannot_read(&place, &error);
+        let failed = |error: std::io::Error| cannot_read(&place, error);
         let mut listing = Vec::new();
         for entry in fs::read_dir(&place).map_err(failed)? {
             let entry = entry.map_err(failed)?;
@@ -317,21 +320,18 @@ impl<'a> Gathering<'a> {
         Ok(listing)
     }
 
-    fn metadata(&self, path: &str) -> Result<Metadata, Failure> {
+    fn metadata(&self, path: &str) -> Result<Metadata, ContentsError> {
         let place = self.base.at(path);
-        fs::symlink_metadata(&place).map_err(|error| cannot_read(&place, &error))
+        fs::symlink_metadata(&place).map_err(|error| cannot_read(&place, error))
     }
 }
 
-fn cannot_read(place: &Path, error: &std::io::Error) -> Failure {
-    Failure::failed(format!(
-        "cannot read {}: {error}\n  leave it out with --exclude, or let this user read it",
-        place.display()
-    ))
+fn cannot_read(place: &Path, error: std::io::Error) -> ContentsError {
+    ContentsError::UnreadableSource { path: place.to_owned(), error }
 }
 
 fn is_pack(place: &Path) -> bool {
-    fs::File::open(place).and_then(|file| onehop_archive::Pack::is_at_end_of(&file)).unwrap_or_default()
+    fs::File::open(place).and_then(|file| crate::Pack::is_at_end_of(&file)).unwrap_or_default()
 }
 
 /// The content of a small file; `None` where it is large or cannot be read, which is told when it is packed.

@@ -8,11 +8,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use onehop_config::checked::ListenAddress;
-use onehop_config::{Entry, FileSource, Loaded, Problem, Source, UNSET_VARIABLE, variables_to_set};
+use onehop_config::{Entry, FileKind, FileSource, Loaded, Problem, Source, UNSET_VARIABLE, variables_to_set};
 
-use crate::configuration::ConfigurationFile;
-use crate::failure::Failure;
-use crate::problems::{self, Look};
+use super::error::ContentsError;
 
 /// What stands for a value, tried in this order: a word, a number, an address.
 const VALUES: [&str; 3] = ["to-be-set", "1", "127.0.0.1:1"];
@@ -26,17 +24,17 @@ const TRIES_MAX: usize = 256;
 
 /// Values of variables that are not set here: each one's place among [`VALUES`].
 #[derive(Debug, Default, Clone)]
-pub(super) struct StandIns(BTreeMap<String, usize>);
+pub struct StandIns(BTreeMap<String, usize>);
 
 impl StandIns {
     /// The value of a variable.
-    pub(super) fn value(&self, name: &str) -> Option<String> {
+    pub fn value(&self, name: &str) -> Option<String> {
         let stand_in = || VALUES.get(*self.0.get(name)?).map(|value| (*value).to_owned());
         FileSource.env(name).or_else(stand_in)
     }
 
     /// Whether an address is made of what stands for a value: nobody is to be told to publish that port.
-    pub(super) fn make(&self, address: &ListenAddress) -> bool {
+    pub fn make(&self, address: &ListenAddress) -> bool {
         !self.0.is_empty() && matches!(address, ListenAddress::Tcp { port: PORT, .. })
     }
 
@@ -59,12 +57,16 @@ impl StandIns {
     }
 }
 
-/// Reads and checks the file; what is wrong comes back drawn for standard error.
-pub(super) fn load(file: &ConfigurationFile) -> Result<(Loaded, StandIns), Failure> {
+/// Reads and checks the file, with values for what is set where the pack runs.
+///
+/// # Errors
+///
+/// All that is wrong with it.
+pub fn load_for_packing(file: &Path, kind: FileKind) -> Result<(Loaded, StandIns), ContentsError> {
     let mut source = Filled(StandIns::default());
     let mut first = None;
     for _ in 0..TRIES_MAX {
-        match onehop_config::load(&file.path, file.kind, &source) {
+        match onehop_config::load(file, kind, &source) {
             Ok(mut loaded) => {
                 // They are told with what is to be set where the pack runs.
                 loaded.warnings.retain(|warning| warning.code != UNSET_VARIABLE);
@@ -80,16 +82,19 @@ pub(super) fn load(file: &ConfigurationFile) -> Result<(Loaded, StandIns), Failu
             }
         }
     }
-    Err(Failure::drawn(problems::draw(&first.unwrap_or_default(), Look::of_standard_error())))
+    Err(ContentsError::Configuration(first.unwrap_or_default()))
 }
 
 /// The variables that these files ask for without a default, sorted.
-pub(super) fn asked_for(files: &[PathBuf]) -> Result<Vec<String>, Failure> {
+///
+/// # Errors
+///
+/// One cannot be read.
+pub fn asked_for(files: &[PathBuf]) -> Result<Vec<String>, ContentsError> {
     let mut names = BTreeSet::new();
     for path in files {
         let text = FileSource.read(path);
-        let text =
-            text.map_err(|error| Failure::failed(format!("cannot read {}: {error}", path.display())))?;
+        let text = text.map_err(|error| ContentsError::Unreadable { path: path.clone(), error })?;
         names.extend(variables_to_set(&text).map(str::to_owned));
     }
     Ok(names.into_iter().collect())
