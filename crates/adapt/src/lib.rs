@@ -14,7 +14,7 @@ mod deployment;
 pub mod nginx;
 pub mod onehopfile;
 pub mod paths;
-mod place;
+mod position;
 mod refusal;
 
 use std::path::Path;
@@ -22,7 +22,7 @@ use std::path::Path;
 use onehop_config::Source;
 
 pub use deployment::{Deployment, TextOnly, Upstream};
-pub use place::Place;
+pub use position::Position;
 pub use refusal::Refusal;
 
 /// The address of a site for which a configuration names none.

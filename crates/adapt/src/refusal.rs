@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::place::Place;
+use crate::position::Position;
 
 /// A directive or file that has no equal in an Onehopfile.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Refusal {
 
 impl Refusal {
     /// Refuses a directive.
-    pub(crate) fn at(place: &Place, cause: impl Into<String>, next: impl Into<String>) -> Refusal {
+    pub(crate) fn at(place: &Position, cause: impl Into<String>, next: impl Into<String>) -> Refusal {
         let (file, line) = (place.file.to_path_buf(), Some(place.line));
         Refusal { file, line, cause: cause.into(), next: next.into() }
     }

@@ -8,8 +8,8 @@ use super::context::Context;
 use super::directive::{Directive, nearest};
 use super::headers::headers;
 use super::location::{Kind, Location, is_denied, takes_prefix_off};
-use super::pass::Pass;
-use super::tried::{Fallback, tried};
+use super::proxy_pass::ProxyPass;
+use super::try_files::{Fallback, try_files};
 use super::values;
 use crate::onehopfile::{directive as written, indented, word};
 use crate::paths::{below, normal};
@@ -163,8 +163,8 @@ fn passed(
         }
     }
     let is_replaced = block.is_taken_off || uri.is_some();
-    let pass = Pass::of(context.server, pass, is_replaced.then_some(location.pattern.as_str()), levels)?;
-    pass.tell(context, notes);
+    let pass = ProxyPass::of(context.server, pass, is_replaced.then_some(location.pattern.as_str()), levels)?;
+    pass.report(context, notes);
     block.lines.push_str(&pass.directive(context, None));
     Ok(())
 }
@@ -251,7 +251,7 @@ fn files(
     let root_line = format!("root {root_word}\n");
     let fallback = match find("try_files") {
         None => Fallback::default(),
-        Some(directive) => tried(context, location, directive, alias.is_some(), notes)?,
+        Some(directive) => try_files(context, location, directive, alias.is_some(), notes)?,
     };
     let options = options(levels);
     if fallback.is_index && options.is_empty() && context.deployment.is_single_page_application(&folder) {

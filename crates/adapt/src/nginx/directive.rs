@@ -1,7 +1,7 @@
 //! A directive of nginx with its block, the way back to text, and which of several levels decides.
 
 use super::lexer::Word;
-use crate::place::Place;
+use crate::position::Position;
 
 /// A directive.
 #[derive(Debug, Clone)]
@@ -13,12 +13,12 @@ pub struct Directive {
     /// The directives in its braces.
     pub block: Option<Vec<Directive>>,
     /// Where it stands.
-    pub place: Place,
+    pub place: Position,
 }
 
 impl Directive {
     /// One without a block, made here.
-    pub fn new(name: &str, args: &[&str], place: &Place) -> Directive {
+    pub fn new(name: &str, args: &[&str], place: &Position) -> Directive {
         let args =
             args.iter().map(|text| Word { raw: (*text).to_owned(), text: (*text).to_owned() }).collect();
         Directive { name: name.to_owned(), args, block: None, place: place.clone() }

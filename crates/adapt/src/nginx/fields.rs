@@ -1,7 +1,7 @@
 //! Header fields between nginx and an application, as options of `reverse_proxy`, and what `app` says otherwise.
 //!
 //! `app` sets no fields, so only a value that onehop sends by itself is passed over there; the same name with another
-//! value is told.
+//! value becomes a note.
 
 use super::directive::{Directive, nearest_all};
 use super::upstreams::Target;

@@ -3,7 +3,7 @@
 //! In the order of their work: `lexer.rs` makes words, `reader.rs` directives with what they include, `server.rs`
 //! chooses the server; `support.rs` says which directives are carried over, `location.rs` and `context.rs` which
 //! requests a location takes. `translate.rs` writes the site, `block.rs` one location of it, with `headers.rs`,
-//! `try_files` (`tried.rs`) and what a `proxy_pass` becomes: `pass.rs` with `fields.rs` and `upstreams.rs`.
+//! `try_files.rs` and what a `proxy_pass` becomes: `proxy_pass.rs` with `fields.rs` and `upstreams.rs`.
 //! `values.rs` turns single values.
 
 mod block;
@@ -14,14 +14,14 @@ mod headers;
 mod lexer;
 mod location;
 mod names;
-mod pass;
+mod proxy_pass;
 mod reader;
 mod server;
 mod support;
 #[cfg(test)]
 mod tests;
 mod translate;
-mod tried;
+mod try_files;
 mod upstreams;
 mod values;
 

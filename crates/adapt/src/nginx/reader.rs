@@ -10,7 +10,7 @@ use onehop_config::Source;
 use super::directive::Directive;
 use super::lexer::{Flaw, Token, Word, tokens};
 use crate::paths::normal;
-use crate::place::Place;
+use crate::position::Position;
 use crate::refusal::Refusal;
 
 /// Blocks within blocks; nginx's own contexts nest five deep.
@@ -54,7 +54,7 @@ impl<'a> Reader<'a> {
         self.files += 1;
         let flawed = |flaw: Flaw| {
             Refusal::at(
-                &Place { file: Arc::clone(&file), line: flaw.line },
+                &Position { file: Arc::clone(&file), line: flaw.line },
                 flaw.cause,
                 "nginx -t tells whether nginx can read it",
             )
@@ -79,7 +79,7 @@ impl<'a> Reader<'a> {
         depth: usize,
     ) -> Result<Vec<Directive>, Refusal> {
         let fail = |line: u32, cause: &str| {
-            let place = Place { file: Arc::clone(file), line };
+            let place = Position { file: Arc::clone(file), line };
             Err(Refusal::at(&place, cause, "nginx -t tells whether nginx can read it"))
         };
         let mut directives = Vec::new();
@@ -89,7 +89,7 @@ impl<'a> Reader<'a> {
                 name: name.text,
                 args: Vec::new(),
                 block: None,
-                place: Place { file: Arc::clone(file), line },
+                place: Position { file: Arc::clone(file), line },
             };
             self.directives += 1;
             if depth > DEPTH_MAX || self.directives > DIRECTIVES_MAX {

@@ -8,7 +8,7 @@ use onehop_config::{Entry, Source};
 use super::directive::Directive;
 use super::reader::{parse, read};
 use crate::paths::normal;
-use crate::place::Place;
+use crate::position::Position;
 use crate::refusal::Refusal;
 
 /// What stands around a part of a configuration, as distributions have it.
@@ -114,7 +114,7 @@ fn whole(
          core, no access log."
             .to_owned(),
     );
-    let place = Place { file: Arc::from(path), line: 1 };
+    let place = Position { file: Arc::from(path), line: 1 };
     let mut main = parse(path, AROUND)?;
     let inside = if has("server") {
         read

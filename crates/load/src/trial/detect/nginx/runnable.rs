@@ -3,7 +3,7 @@
 //! What decides about answers and their cost stays as it is; users, ports, paths of logs and TLS do not. The tuned
 //! one differs in one thing more: its connections to the application are kept.
 
-use onehop_adapt::Place;
+use onehop_adapt::Position;
 use onehop_adapt::nginx::{Directive, Server, is_redirect_to_tls, nearest_all, parse, passed, write};
 
 use crate::trial::TrialError;
@@ -198,7 +198,7 @@ fn module(directive: &Directive) -> Option<Directive> {
         .iter()
         .map(|folder| format!("{folder}/{written}"))
         .find(|path| std::path::Path::new(path).is_file())?;
-    let place: Place = directive.place.clone();
+    let place: Position = directive.place.clone();
     directive.args = Directive::new("", &[&found], &place).args;
     Some(directive)
 }

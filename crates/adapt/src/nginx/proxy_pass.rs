@@ -1,7 +1,7 @@
 //! What a `proxy_pass` becomes: the `app` of what onehop runs itself, else a `reverse_proxy` to what listens there.
 //!
 //! All places that lead to one application see the same choice, so that it stays one process. What the chosen
-//! directive cannot say is told, what neither can is refused.
+//! directive cannot say becomes a note, what neither can is refused.
 
 use super::context::Context;
 use super::directive::{Directive, nearest};
@@ -17,14 +17,14 @@ use crate::refusal::Refusal;
 const READ_SECONDS: u64 = 60;
 
 /// A `proxy_pass` with all that holds for it.
-pub(crate) struct Pass {
+pub(crate) struct ProxyPass {
     pub(crate) target: Target,
     fields: Fields,
     /// Options of `reverse_proxy` beside fields and servers.
     more: Vec<String>,
 }
 
-impl Pass {
+impl ProxyPass {
     /// Reads it with its levels, the outermost first; with the location's path where that does not reach the
     /// application.
     pub(crate) fn of(
@@ -32,7 +32,7 @@ impl Pass {
         pass: &Directive,
         taken_off: Option<&str>,
         levels: &[&[Directive]],
-    ) -> Result<Pass, Refusal> {
+    ) -> Result<ProxyPass, Refusal> {
         let mut target = server.target(pass)?;
         let mut fields = fields(pass, &target, levels);
         redirects(pass, taken_off, &target, levels, &mut fields);
@@ -47,13 +47,14 @@ impl Pass {
         } else {
             more
         };
-        Ok(Pass { target, fields, more })
+        Ok(ProxyPass { target, fields, more })
     }
 
-    /// What is said of it.
-    pub(crate) fn tell(&self, context: &Context<'_>, notes: &mut Vec<String>) {
-        let told = if self.app(context, None).is_some() { &self.fields.of_app } else { &self.fields.notes };
-        notes.extend(self.target.notes.iter().chain(told).cloned());
+    /// Adds its notes.
+    pub(crate) fn report(&self, context: &Context<'_>, notes: &mut Vec<String>) {
+        let notes_of_it =
+            if self.app(context, None).is_some() { &self.fields.of_app } else { &self.fields.notes };
+        notes.extend(self.target.notes.iter().chain(notes_of_it).cloned());
     }
 
     /// The directive.
@@ -84,7 +85,7 @@ impl Server<'_> {
         let mut pending = vec![(self.directive.inner(), outside.to_vec())];
         while let Some((block, levels)) = pending.pop() {
             for pass in block.iter().filter(|directive| directive.name == "proxy_pass") {
-                found.extend(Pass::of(self, pass, None, &levels)?.target.upstreams);
+                found.extend(ProxyPass::of(self, pass, None, &levels)?.target.upstreams);
             }
             let inner = block.iter().rev().map(Directive::inner).filter(|inner| !inner.is_empty());
             pending.extend(inner.map(|inner| (inner, [levels.as_slice(), &[inner]].concat())));

@@ -7,7 +7,7 @@ use super::context::Context;
 use super::directive::Directive;
 use super::headers::headers;
 use super::location::{Location, takes_prefix_off};
-use super::pass::Pass;
+use super::proxy_pass::ProxyPass;
 use super::support::check_level;
 use super::values;
 use crate::onehopfile::indented;
@@ -52,7 +52,7 @@ impl Fallback {
 }
 
 /// What a `try_files` comes to.
-pub(crate) fn tried(
+pub(crate) fn try_files(
     context: &Context<'_>,
     location: &Location<'_>,
     directive: &Directive,
@@ -165,8 +165,8 @@ fn named(
         );
     }
     let levels = [context.server.http, context.server.directive.inner(), own];
-    let pass = Pass::of(context.server, pass, None, &levels)?;
-    pass.tell(context, notes);
+    let pass = ProxyPass::of(context.server, pass, None, &levels)?;
+    pass.report(context, notes);
     let app = App {
         under: pass.directive(context, Some("@absent")),
         bare: pass.directive(context, None),
