@@ -289,12 +289,19 @@ mod tests {
 
     #[test]
     fn memory_is_the_proportional_share() {
-        let server = node();
+        const BLOCK: usize = 50 << 20;
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("data");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        // It shares little with other processes: of a runtime that others run too, the share grows when they end.
+        let (input, block) = (format!("if={}", pipe.display()), format!("bs={BLOCK}"));
+        let server = started(&["dd", &input, "of=/dev/null", &block, "count=1", "iflag=fullblock"]);
+        let mut data = std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
         let weigh = || Meter::start(server.tree()).stop().unwrap().memory_median;
         let before = weigh();
-        answer_of("/grow", server.port());
+        std::io::Write::write_all(&mut data, &vec![1; BLOCK - 1]).unwrap();
         let grown = weigh().saturating_sub(before);
-        assert!((45 * MIB..70 * MIB).contains(&grown), "{before} {grown}");
+        assert!((45 * MIB..55 * MIB).contains(&grown), "{before} {grown}");
     }
 
     #[test]

@@ -10,13 +10,12 @@ use crate::target::{Address, Target};
 /// Long enough for a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A small HTTP server; `/burn` has six threads one after the other use 60 ms of a core each and tells the process's CPU time in
-/// microseconds, `/grow` takes 50 MiB.
+/// A small HTTP server; `/burn` has six threads one after the other use 60 ms of a core each and answers with the
+/// process's CPU time in microseconds.
 pub(crate) const NODE_SERVER: &str = r#"
 const { Worker } = require("node:worker_threads");
 // CPU time, not time: on a busy machine they work for longer.
 const burn = "const begun = process.cpuUsage(); let used; do used = process.cpuUsage(begun); while (used.user + used.system < 60000);";
-const kept = [];
 require("node:http").createServer(async (request, response) => {
   if (request.url === "/burn") {
     const before = process.cpuUsage();
@@ -25,7 +24,6 @@ require("node:http").createServer(async (request, response) => {
     const used = process.cpuUsage(before);
     return response.end(String(used.user + used.system));
   }
-  if (request.url === "/grow") kept.push(Buffer.alloc(50 << 20, 1));
   if (request.url === "/missing") response.statusCode = 503;
   response.end("hello");
 }).listen(Number(process.env.AT ?? process.env.PORT), "127.0.0.1");
