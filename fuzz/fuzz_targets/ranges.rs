@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use onehop_server::limits::RANGES_MAX;
+use onehop_files::limits::RANGES_MAX;
 use onehop_files::ranges::{self, Wanted};
 
 fuzz_target!(|input: (u64, &[u8])| {
