@@ -164,7 +164,8 @@ impl Canonical {
 
 /// Whether there is nothing to decode, to resolve or to refuse.
 fn is_plain(path: &[u8]) -> bool {
-    let mut before = 0;
+    // Without a slash in front, the first segment begins with the path.
+    let mut before = if path.first() == Some(&b'/') { 0 } else { b'/' };
     for byte in path {
         match byte {
             b'%' | b'\\' | 0 => return false,
@@ -360,6 +361,9 @@ mod tests {
         for (path, sent) in [
             ("", "/"),
             ("*", "*"),
+            (".", "/"),
+            ("..", "/"),
+            ("./a", "/a"),
             ("/", "/"),
             ("/a/b", "/a/b"),
             ("/a/./b", "/a/b"),
