@@ -16,7 +16,7 @@ pub struct Upstream {
     pub place: String,
     /// How long an answer may take there, where that is said.
     pub timeout: Option<Duration>,
-    /// Whether `app` cannot say what stands there, so that somebody has to listen at the port.
+    /// Whether the translation cannot name an application in `app`, so that a process must already listen at the port.
     pub is_apart: bool,
 }
 

@@ -12,7 +12,7 @@ pub struct Directive {
     pub args: Vec<Word>,
     /// The directives in its braces.
     pub block: Option<Vec<Directive>>,
-    /// Where it stands.
+    /// Its position in the file.
     pub place: Position,
 }
 

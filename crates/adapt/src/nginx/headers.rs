@@ -50,7 +50,7 @@ pub(crate) fn headers(levels: &[&[Directive]], is_passed: bool, notes: &mut Vec<
     out
 }
 
-/// What stands before a field's name. A deferred one (`>`) is not on the errors that onehop answers for files, as
+/// The prefix of a field's name in `header`. A deferred one (`>`) is not on the errors that onehop answers for files, as
 /// without `always` it is not on nginx's: a missing asset must not be kept for a year.
 fn sign(is_passed: bool, is_added: bool, is_for_success: bool) -> &'static str {
     match (is_added, is_for_success && !is_passed) {

@@ -11,7 +11,7 @@ use crate::paths::normal;
 use crate::position::Position;
 use crate::refusal::Refusal;
 
-/// What stands around a part of a configuration, as distributions have it.
+/// The blocks that distributions put around a part of a configuration.
 const AROUND: &str = "worker_processes auto;\nevents { worker_connections 4096; }\n\
     http { default_type application/octet-stream; sendfile on; tcp_nopush on; access_log off; }\n";
 /// Tables of types, where nginx keeps them.
@@ -53,7 +53,7 @@ impl<'a> Configuration<'a> {
     }
 }
 
-/// The server that is translated, with what stands around it.
+/// The server block that is translated, with the blocks that enclose it.
 pub struct Server<'a> {
     /// The directives of the whole file.
     pub main: &'a [Directive],

@@ -143,7 +143,7 @@ const NEUTRAL_FAMILIES: [&str; 12] = [
     "real_ip_",
 ];
 
-/// What stands at a level, sorted into what is carried over, noted and refused.
+/// The directives of one block, sorted into those that are translated, noted and refused.
 pub(crate) fn check_level(
     directives: &[Directive],
     level: &str,

@@ -178,7 +178,7 @@ fn several_servers_keep_their_weights_and_the_way_they_are_chosen() {
         let options = options.replace('|', "\n\t\t");
         check(&conf, &[&format!("reverse_proxy 127.0.0.1:3000 127.0.0.1:4000 {{\n\t\t{options}\n\t}}\n")]);
     }
-    // The one that is down gets nothing, and the spare one stands behind, wherever it is written.
+    // The server marked `down` gets no requests, and the backup comes last, wherever the file names it.
     let of = |servers: &str| {
         format!(
             "upstream a {{ {servers} }} server {{ location / {{ proxy_pass http://a; proxy_set_header Host $http_host; }} }}"

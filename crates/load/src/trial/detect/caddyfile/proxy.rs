@@ -15,7 +15,7 @@ use crate::trial::detect::surroundings::Surroundings;
 
 /// A `reverse_proxy`.
 pub(super) struct Proxy<'a> {
-    /// Where it stands.
+    /// Its position in the file.
     pub(super) line: &'a Line,
     /// Its matcher, as it is written.
     pub(super) matcher: Option<&'a str>,
