@@ -18,6 +18,7 @@ pub mod limits;
 pub mod methods;
 pub mod origin;
 pub mod path;
+pub mod request;
 pub mod response;
 pub mod trusted_proxies;
 pub mod uri;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use onehop_message::error::HttpError;
 
+use crate::request::context::Handler;
 use crate::request::core::NoAdmission;
-use crate::request::trip::Handler;
 
 /// Sites with counters of their own; beyond it they are counted together as `_other`. A reload that
 /// renames sites over and over must not grow the table for ever.

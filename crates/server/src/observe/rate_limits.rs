@@ -59,7 +59,7 @@ mod tests {
         let zone = Arc::new(ClientRateLimiter::new(Arc::new(limit(1, Duration::from_secs(60), 2))));
         for address in ["192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.2"] {
             let asking = Asking::from(address);
-            let _ = zone.check(&mut asking.trip());
+            let _ = zone.check(&mut asking.context());
         }
         insta::assert_snapshot!(render_rate_limits(&[zone]));
         assert_eq!(render_rate_limits(&[]), "");

@@ -12,10 +12,10 @@ use onehop_message::error::HttpError;
 use onehop_message::error_response;
 use onehop_message::response::{Body, Response};
 
+use super::context::{Callee, Flow, Halt, Handler, RequestContext};
 use super::handle::error_page::{self, Pages};
 use super::handle::proxy::Member;
 use super::route::Site;
-use super::trip::{Callee, Flow, Halt, Handler, Trip};
 
 /// What a trip has met.
 pub struct Failure {
@@ -45,40 +45,45 @@ pub(crate) enum Led {
 }
 
 /// Leads a failed request through the error routes of its site.
-pub(crate) fn take<'a>(trip: &mut Trip<'a>, site: &'a Site, fault: HttpError, answer: &mut Response) -> Led {
+pub(crate) fn take<'a>(
+    context: &mut RequestContext<'a>,
+    site: &'a Site,
+    fault: HttpError,
+    answer: &mut Response,
+) -> Led {
     // As in Caddy, the first error counts where its own route fails.
-    if let Some(first) = trip.failure.as_ref().map(|failure| failure.fault) {
-        return plain(trip, first, answer);
+    if let Some(first) = context.failure.as_ref().map(|failure| failure.fault) {
+        return plain(context, first, answer);
     }
     let status = fault.status();
     let is_handled = fault.may_be_handled() && site.errors.iter().any(|errors| errors.are_for(status));
-    trip.failure = Some(Box::new(Failure {
+    context.failure = Some(Box::new(Failure {
         fault,
         id: is_handled.then(ErrorId::new),
-        upstream: trip.upstream.take(),
-        reason: trip.reason.take(),
+        upstream: context.upstream.take(),
+        reason: context.reason.take(),
     }));
     if !is_handled {
-        return plain(trip, fault, answer);
+        return plain(context, fault, answer);
     }
-    trip.begin_again();
+    context.begin_again();
     answer.clear();
     answer.status = status;
-    let failed = trip.handler;
-    let walked = walk(trip, site, status, answer);
+    let failed = context.handler;
+    let walked = walk(context, site, status, answer);
     if failed != Handler::None {
         // Requests are counted with those who failed, not with those who made the page.
-        trip.handler = failed;
+        context.handler = failed;
     }
     match walked {
         Ok(flow) => {
             if flow == Flow::On {
-                error_page::fill(trip.head, asked_for_pages(site, status), answer);
+                error_page::fill(context.request.head, asked_for_pages(site, status), answer);
             }
-            trip.finish(answer);
+            context.finish(answer);
             Led::Answered
         }
-        Err(Halt::HttpError(_)) => plain(trip, fault, answer),
+        Err(Halt::HttpError(_)) => plain(context, fault, answer),
         Err(Halt::NeedsDisk) => {
             answer.clear();
             Led::NeedsDisk
@@ -92,24 +97,34 @@ pub(crate) fn take<'a>(trip: &mut Trip<'a>, site: &'a Site, fault: HttpError, an
 
 /// The same where nobody may be asked and nothing waited for, because there is too much to do: what cannot be answered
 /// at once is answered as if there were no error routes.
-pub(crate) fn take_at_once<'a>(trip: &mut Trip<'a>, site: &'a Site, fault: HttpError, answer: &mut Response) {
-    match take(trip, site, fault, answer) {
+pub(crate) fn take_at_once<'a>(
+    context: &mut RequestContext<'a>,
+    site: &'a Site,
+    fault: HttpError,
+    answer: &mut Response,
+) {
+    match take(context, site, fault, answer) {
         Led::Answered => {}
-        Led::NeedsDisk | Led::Call(_) => give_up(trip, answer),
+        Led::NeedsDisk | Led::Call(_) => give_up(context, answer),
     }
 }
 
 /// The answer to the first error, where nobody can be asked for a page.
-pub(crate) fn give_up(trip: &Trip<'_>, answer: &mut Response) {
-    if let Some(failure) = &trip.failure {
-        plain(trip, failure.fault, answer);
+pub(crate) fn give_up(context: &RequestContext<'_>, answer: &mut Response) {
+    if let Some(failure) = &context.failure {
+        plain(context, failure.fault, answer);
     }
 }
 
 /// Every list for this status, until one answers.
-fn walk<'a>(trip: &mut Trip<'a>, site: &'a Site, status: u16, answer: &mut Response) -> Result<Flow, Halt> {
+fn walk<'a>(
+    context: &mut RequestContext<'a>,
+    site: &'a Site,
+    status: u16,
+    answer: &mut Response,
+) -> Result<Flow, Halt> {
     for errors in site.errors.iter().filter(|errors| errors.are_for(status)) {
-        if trip.walk(&errors.routes, answer)? == Flow::Answered {
+        if context.walk(&errors.routes, answer)? == Flow::Answered {
             return Ok(Flow::Answered);
         }
     }
@@ -123,18 +138,18 @@ fn asked_for_pages(site: &Site, status: u16) -> Pages {
 }
 
 /// The answer without error routes.
-fn plain(trip: &Trip<'_>, fault: HttpError, answer: &mut Response) -> Led {
+fn plain(context: &RequestContext<'_>, fault: HttpError, answer: &mut Response) -> Led {
     error_response::fill(fault, answer);
     if matches!(answer.body, Body::Empty) {
-        error_page::fill(trip.head, Pages::OfWaiting, answer);
+        error_page::fill(context.request.head, Pages::OfWaiting, answer);
     }
-    trip.amend_error(answer);
+    context.amend_error(answer);
     Led::Answered
 }
 
 /// Appends what a placeholder of error routes stands for; nothing where there is no error.
-pub(crate) fn push(placeholder: &Placeholder, trip: &Trip<'_>, out: &mut Vec<u8>) {
-    let Some(failure) = &trip.failure else { return };
+pub(crate) fn push(placeholder: &Placeholder, context: &RequestContext<'_>, out: &mut Vec<u8>) {
+    let Some(failure) = &context.failure else { return };
     let status = failure.fault.status();
     match placeholder {
         Placeholder::ErrorStatus => out.extend_from_slice(status.to_string().as_bytes()),

@@ -1,13 +1,14 @@
 //! The data plane, in the order in which a request travels.
 //!
 //! [`listen`] accepts, [`conn`] makes requests of bytes, [`serve_request`] below finds the site and
-//! sends the request through its routes ([`trip`], [`route`]) to a handler ([`handle`]). [`admission`] refuses whoever asks
+//! sends the request through its routes ([`context`], [`route`]) to a handler ([`handle`]). [`admission`] refuses whoever asks
 //! too often, and lets in as much of what waits for others as they can answer. What fails goes through the site's error
 //! routes ([`error_route`]); [`error_response`] answers where none is configured. Never imports `control/`: what it needs is in the
 //! snapshot.
 
 pub mod admission;
 mod conn;
+pub mod context;
 pub mod core;
 pub(crate) mod error_route;
 pub mod handle;
@@ -17,7 +18,6 @@ pub mod per_address;
 pub(crate) mod reserve;
 pub mod route;
 mod slow;
-pub mod trip;
 pub mod upstream;
 
 use std::sync::Arc;
@@ -32,11 +32,11 @@ use onehop_message::response::Response;
 
 use admission::rate::RateChecks;
 use admission::{Limiters, RequestLimits};
+use context::{Callee, Halt, Handler, RequestContext};
 use error_route::{ErrorId, Led};
 use handle::app;
 use handle::proxy::Member;
 use route::{Site, Snapshot};
-use trip::{Callee, Halt, Handler, Trip};
 
 /// What became of a request, for counters and logs.
 pub struct Served {
@@ -87,7 +87,7 @@ pub struct Call<'a> {
     /// Number of the site.
     pub site: usize,
     /// The request as the routes have made it, and what is done to its answer.
-    pub trip: Trip<'a>,
+    pub context: RequestContext<'a>,
     /// Who.
     pub callee: Callee,
 }
@@ -122,7 +122,7 @@ pub fn serve_request<'a>(
         error_response::fill(HttpError::UnknownHost, answer);
         return Outcome::Served(Served::before_a_site(HttpError::UnknownHost));
     };
-    let mut trip = Trip::new(head, origin, begun, snapshot);
+    let mut context = RequestContext::new(head, origin, begun, snapshot);
     // RFC 9110 section 9.3.7: about the server as a whole, whatever its routes say of a path.
     if head.path() == b"*" {
         let methods = match snapshot.methods() {
@@ -130,43 +130,43 @@ pub fn serve_request<'a>(
             methods => methods,
         };
         methods.fill(answer);
-        return Outcome::Served(Served::by(number, &mut trip));
+        return Outcome::Served(Served::by(number, &mut context));
     }
-    match travel(&mut trip, site, None, answer) {
-        Travelled::Answered => Outcome::Served(Served::by(number, &mut trip)),
+    match travel(&mut context, site, None, answer) {
+        Travelled::Answered => Outcome::Served(Served::by(number, &mut context)),
         Travelled::NeedsDisk => {
-            let failed = trip.failure.as_ref().map(|failure| failure.fault);
-            Outcome::NeedsDisk(NeedsDisk::of(number, &trip, failed))
+            let failed = context.failure.as_ref().map(|failure| failure.fault);
+            Outcome::NeedsDisk(NeedsDisk::of(number, &context, failed))
         }
-        Travelled::Call(callee) => Outcome::Call(Call { site: number, trip, callee }),
+        Travelled::Call(callee) => Outcome::Call(Call { site: number, context, callee }),
     }
 }
 
 impl<'a> Call<'a> {
     /// The limiters on its route.
     pub(crate) fn limiters(&self) -> Limiters<'a> {
-        limiters(self.site, &self.trip, self.callee)
+        limiters(self.site, &self.context, self.callee)
     }
 
     /// Makes the answer of one that is not let in.
     pub(crate) fn shed(mut self, fault: HttpError, answer: &mut Response) -> Served {
-        match self.trip.snapshot.sites.get(self.site) {
-            Some(site) => error_route::take_at_once(&mut self.trip, site, fault, answer),
+        match self.context.snapshot.sites.get(self.site) {
+            Some(site) => error_route::take_at_once(&mut self.context, site, fault, answer),
             None => error_response::fill(fault, answer),
         }
-        Served::by(self.site, &mut self.trip)
+        Served::by(self.site, &mut self.context)
     }
 }
 
 /// The limiters on the route of a request to an application or an upstream.
-pub(crate) fn limiters<'a>(site: usize, trip: &Trip<'a>, callee: Callee) -> Limiters<'a> {
-    let snapshot = trip.snapshot;
+pub(crate) fn limiters<'a>(site: usize, context: &RequestContext<'a>, callee: Callee) -> Limiters<'a> {
+    let snapshot = context.snapshot;
     let site = snapshot.sites.get(site).map(|site| &*site.limiters);
     let pool = match callee {
         Callee::App(number) => snapshot.apps.get(number as usize),
         Callee::Proxy(_) => None,
     };
-    Limiters::new(site, trip.limits, pool).wishing(site, |pool| app::wish(trip, pool))
+    Limiters::new(site, context.limits, pool).wishing(site, |pool| app::wish(context, pool))
 }
 
 impl Served {
@@ -183,10 +183,10 @@ impl Served {
     }
 
     /// What a trip has come to. Where it has failed, those who failed are told of, not the maker of the page.
-    pub(crate) fn by(site: usize, trip: &mut Trip<'_>) -> Self {
-        let (upstream, reason) = (trip.upstream.take(), trip.reason.take());
-        let (site, handler) = (Some(site), trip.handler);
-        let Some(failure) = trip.failure.take() else {
+    pub(crate) fn by(site: usize, context: &mut RequestContext<'_>) -> Self {
+        let (upstream, reason) = (context.upstream.take(), context.reason.take());
+        let (site, handler) = (Some(site), context.handler);
+        let Some(failure) = context.failure.take() else {
             return Self { site, handler, upstream, reason, fault: None, error_id: None };
         };
         let (upstream, reason) = match failure.upstream {
@@ -199,8 +199,14 @@ impl Served {
 
 impl NeedsDisk {
     /// A trip has stopped; or its error routes need the disk for this fault.
-    pub(crate) fn of(site: usize, trip: &Trip<'_>, fault: Option<HttpError>) -> Self {
-        Self { site, begun: trip.begun, limits: trip.limits, counted: trip.rate_checks.counted(), fault }
+    pub(crate) fn of(site: usize, context: &RequestContext<'_>, fault: Option<HttpError>) -> Self {
+        Self {
+            site,
+            begun: context.request.received,
+            limits: context.limits,
+            counted: context.rate_checks.counted(),
+            fault,
+        }
     }
 
     /// The limiters on its route, as far as that is known.
@@ -220,16 +226,16 @@ impl NeedsDisk {
     ) -> Served {
         // One that had failed already, and whose page is on disk, is told that.
         let fault = self.fault.filter(|_| fault.is_shed()).unwrap_or(fault);
-        let mut trip = Trip::new(head, origin, self.begun, snapshot);
-        trip.rate_checks = RateChecks::repeated(self.counted, self.fault);
+        let mut context = RequestContext::new(head, origin, self.begun, snapshot);
+        context.rate_checks = RateChecks::repeated(self.counted, self.fault);
         match snapshot.sites.get(self.site) {
-            Some(site) => match travel(&mut trip, site, Some(fault), answer) {
+            Some(site) => match travel(&mut context, site, Some(fault), answer) {
                 Travelled::Answered => {}
-                Travelled::NeedsDisk | Travelled::Call(_) => error_route::give_up(&trip, answer),
+                Travelled::NeedsDisk | Travelled::Call(_) => error_route::give_up(&context, answer),
             },
             None => error_response::fill(fault, answer),
         }
-        Served::by(self.site, &mut trip)
+        Served::by(self.site, &mut context)
     }
 
     /// Makes the trip again on a thread that may wait for the disk, with everything it needs owned. Says too what its whole
@@ -252,12 +258,12 @@ impl NeedsDisk {
             let mut answer = Response::default();
             answer.clear();
             let site = snapshot.sites.get(number)?;
-            let mut trip = Trip::new(&head, origin, begun, &snapshot);
-            trip.may_block = true;
-            trip.rate_checks = RateChecks::repeated(counted, fault);
-            let travelled = travel(&mut trip, site, fault, &mut answer);
-            let counted = trip.rate_checks.counted();
-            Some((answer, travelled, Served::by(number, &mut trip), counted, trip.limits))
+            let mut context = RequestContext::new(&head, origin, begun, &snapshot);
+            context.may_block = true;
+            context.rate_checks = RateChecks::repeated(counted, fault);
+            let travelled = travel(&mut context, site, fault, &mut answer);
+            let counted = context.rate_checks.counted();
+            Some((answer, travelled, Served::by(number, &mut context), counted, context.limits))
         });
         match made.await {
             Ok(Some((made, Travelled::Answered, served, _, limits))) => {
@@ -282,19 +288,19 @@ impl NeedsCall {
     /// Makes the trip once more, on the core: it has just been made, so what it looks for on disk is in the
     /// kernel's memory.
     pub(crate) fn call<'a>(&self, snapshot: &'a Snapshot, head: &'a RequestHead, origin: Origin) -> Call<'a> {
-        let mut trip = Trip::new(head, origin, self.begun, snapshot);
-        trip.may_block = true;
-        trip.rate_checks = RateChecks::repeated(self.counted, self.fault);
+        let mut context = RequestContext::new(head, origin, self.begun, snapshot);
+        context.may_block = true;
+        context.rate_checks = RateChecks::repeated(self.counted, self.fault);
         let travelled = snapshot
             .sites
             .get(self.site)
-            .map(|site| travel(&mut trip, site, self.fault, &mut Response::default()));
+            .map(|site| travel(&mut context, site, self.fault, &mut Response::default()));
         let callee = match travelled {
             Some(Travelled::Call(callee)) => callee,
             // The disk has changed in between; nobody has that number.
             Some(Travelled::Answered | Travelled::NeedsDisk) | None => Callee::App(u32::MAX),
         };
-        Call { site: self.site, trip, callee }
+        Call { site: self.site, context, callee }
     }
 }
 
@@ -307,19 +313,19 @@ enum Travelled {
 
 /// Sends a request through a site's routes; where it has failed since then, on through its error routes.
 fn travel<'a>(
-    trip: &mut Trip<'a>,
+    context: &mut RequestContext<'a>,
     site: &'a Site,
     since: Option<HttpError>,
     answer: &mut Response,
 ) -> Travelled {
-    let halt = match (trip.make(&site.routes, answer), since) {
+    let halt = match (context.make(&site.routes, answer), since) {
         // What was gathered on the way, the root above all, holds for error routes too.
         (_, Some(fault)) => Halt::HttpError(fault),
         (Ok(()), None) => return Travelled::Answered,
         (Err(halt), None) => halt,
     };
     match halt {
-        Halt::HttpError(fault) => match error_route::take(trip, site, fault, answer) {
+        Halt::HttpError(fault) => match error_route::take(context, site, fault, answer) {
             Led::Answered => Travelled::Answered,
             Led::NeedsDisk => Travelled::NeedsDisk,
             Led::Call(callee) => Travelled::Call(callee),

@@ -19,9 +19,9 @@ use crate::limits::{
     APP_RETRY_AFTER_SECONDS, PROXY_QUEUE_WAIT, REQUEST_BUFFER_BYTES_MAX, SLOW_PLACES_PART, STREAM_LOOK_PERIOD,
 };
 use crate::request::admission::{Acquired, Permits};
+use crate::request::context::{Callee, RequestContext};
 use crate::request::route::Snapshot;
 use crate::request::slow::{Held, Holder, Kind};
-use crate::request::trip::{Callee, Trip};
 
 /// What is to be known of who answers.
 struct Terms<'s> {
@@ -40,7 +40,7 @@ struct Terms<'s> {
 pub(super) async fn arrive<'g>(
     acquired: Acquired<'g>,
     callee: Callee,
-    trip: &Trip<'_>,
+    context: &RequestContext<'_>,
     snapshot: &Snapshot,
     line: &Line<'_>,
     upload: &mut Upload<'_, '_>,
@@ -49,7 +49,8 @@ pub(super) async fn arrive<'g>(
         return Ok(acquired);
     }
     let Some(terms) = terms(callee, snapshot, &acquired) else { return Ok(acquired) };
-    let address = Trust::of(terms.trusted, &trip.origin).client(trip.head, &trip.origin);
+    let address = Trust::of(terms.trusted, &context.request.origin)
+        .client(context.request.head, &context.request.origin);
     let address = address.map(|address: IpAddr| network(Some(address)));
     let slow = &line.core.shared.slow;
     let stream = || {

@@ -30,10 +30,10 @@ use crate::limits::{
     UPLOAD_PIECE_BYTES_MIN, WRITE_GATHER_BYTES_MAX,
 };
 use crate::request::admission::Permits;
+use crate::request::context::RequestContext;
 use crate::request::core::Core;
 use crate::request::handle::encode::{self, Coder, InPieces};
 use crate::request::slow::{Held, Kind};
-use crate::request::trip::Trip;
 
 /// What both halves share.
 pub(crate) struct Line<'c> {
@@ -413,13 +413,13 @@ impl<'l, 'c> Download<'l, 'c> {
 
     /// The body that follows is compressed where `encode` says so and the client accepts it. Before the changes
     /// of fields that wait for the answer.
-    pub(crate) fn encode(&mut self, trip: &Trip<'_>, answer: &mut Response, length: BodyLength) {
+    pub(crate) fn encode(&mut self, context: &RequestContext<'_>, answer: &mut Response, length: BodyLength) {
         let length = match length {
             BodyLength::Known(length) => Some(length),
             BodyLength::Chunked => None,
             BodyLength::None => return,
         };
-        match encode::in_pieces(trip, answer, length, &self.line.core.shared.coders) {
+        match encode::in_pieces(context, answer, length, &self.line.core.shared.coders) {
             InPieces::Plain => {}
             InPieces::Announced => self.is_encoded = true,
             InPieces::Encoded(coder) => {

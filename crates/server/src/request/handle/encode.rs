@@ -20,26 +20,26 @@ use crate::limits::{
     BROTLI_CODER_BYTES, CODERS_BYTES_MAX, COMPRESSED_ON_THE_SPOT_BYTES_MAX, GZIP_CODER_BYTES,
     ZSTD_CODER_BYTES, ZSTD_CODER_WINDOW_BYTES,
 };
+use crate::request::context::{Handler, RequestContext};
 use crate::request::core::Padded;
-use crate::request::trip::{Handler, Trip};
 
 /// Compresses the body of an answer where client, configuration and answer allow it. One that has no body says of it what
 /// it would say with one.
-pub(crate) fn apply(trip: &Trip<'_>, answer: &mut Response) {
+pub(crate) fn apply(context: &RequestContext<'_>, answer: &mut Response) {
     match &answer.body {
         Body::Bytes(body) => {
             let length = body.len();
             if length <= COMPRESSED_ON_THE_SPOT_BYTES_MAX {
-                compress_body(trip, answer, length as u64);
+                compress_body(context, answer, length as u64);
             }
         }
-        Body::Empty | Body::Withheld(_) if is_of_others(trip) => without_body(trip, answer),
+        Body::Empty | Body::Withheld(_) if is_of_others(context) => without_body(context, answer),
         Body::Empty | Body::Withheld(_) | Body::Stored(_) | Body::Pieces(_) | Body::Disk(_) => {}
     }
 }
 
-fn compress_body(trip: &Trip<'_>, answer: &mut Response, length: u64) {
-    let Some(encoding) = choose(trip, answer, Some(length)) else { return };
+fn compress_body(context: &RequestContext<'_>, answer: &mut Response, length: u64) {
+    let Some(encoding) = choose(context, answer, Some(length)) else { return };
     let Body::Bytes(body) = &answer.body else { return };
     let Ok(compressed) = compress(body, encoding) else { return };
     announce(encoding, answer);
@@ -47,26 +47,26 @@ fn compress_body(trip: &Trip<'_>, answer: &mut Response, length: u64) {
 }
 
 /// Files bring their own forms, tags and `Vary` along.
-fn is_of_others(trip: &Trip<'_>) -> bool {
-    matches!(trip.handler, Handler::App | Handler::Proxy)
+fn is_of_others(context: &RequestContext<'_>) -> bool {
+    matches!(context.handler, Handler::App | Handler::Proxy)
 }
 
 /// What an answer without a body says of the coding that it would have with one: HEAD what GET would (RFC 9110 section
 /// 9.3.2), 304 what 200 would (section 15.4.5).
-fn without_body(trip: &Trip<'_>, answer: &mut Response) {
+fn without_body(context: &RequestContext<'_>, answer: &mut Response) {
     if answer.status == 304 {
         let has_plain_copy = || {
             let etag = answer.fields.get("ETag").unwrap_or_default();
-            conditional::names_as_strong(trip.head, etag)
+            conditional::names_as_strong(context.request.head, etag)
         };
         // The type is rarely there. A client whose copy has the tag as the application wrote it got that without a coding.
         let keeps_tag = has_plain_copy();
-        if choose(trip, answer, None).is_some() && !keeps_tag {
+        if choose(context, answer, None).is_some() && !keeps_tag {
             change_fields(answer);
         }
-    } else if let (Method::Head, Body::Withheld(length)) = (trip.head.method(), &answer.body) {
+    } else if let (Method::Head, Body::Withheld(length)) = (context.request.head.method(), &answer.body) {
         let length = *length;
-        if let Some(encoding) = choose(trip, answer, length) {
+        if let Some(encoding) = choose(context, answer, length) {
             announce(encoding, answer);
             answer.body = Body::Withheld(None);
         }
@@ -90,7 +90,7 @@ pub(crate) enum InPieces {
 /// The same for a body that will come piece by piece; `length` where it is known. The answer's fields say so
 /// from now on, and its length is not known any more. Where `room` has none for a compressor, the body is sent as it is.
 pub(crate) fn in_pieces(
-    trip: &Trip<'_>,
+    context: &RequestContext<'_>,
     answer: &mut Response,
     length: Option<u64>,
     room: &Arc<CoderRoom>,
@@ -99,8 +99,8 @@ pub(crate) fn in_pieces(
     if answer.is_event_stream() || matches!(answer.status, 100..200 | 204 | 304) {
         return InPieces::Plain;
     }
-    let Some(encoding) = choose(trip, answer, length) else { return InPieces::Plain };
-    if trip.head.method() == Method::Head {
+    let Some(encoding) = choose(context, answer, length) else { return InPieces::Plain };
+    if context.request.head.method() == Method::Head {
         announce(encoding, answer);
         return InPieces::Announced;
     }
@@ -110,8 +110,8 @@ pub(crate) fn in_pieces(
 }
 
 /// The coding, where there is to be one; the answer says from now on that there could be.
-fn choose(trip: &Trip<'_>, answer: &mut Response, length: Option<u64>) -> Option<Encoding> {
-    let encode = trip.encode?;
+fn choose(context: &RequestContext<'_>, answer: &mut Response, length: Option<u64>) -> Option<Encoding> {
+    let encode = context.encode?;
     let is_partial = is_partial(answer);
     let is_short = !is_partial && length.is_some_and(|length| length < encode.minimum_length);
     if is_short || !may_be_encoded(encode, answer) {
@@ -122,7 +122,7 @@ fn choose(trip: &Trip<'_>, answer: &mut Response, length: Option<u64>) -> Option
     if is_partial {
         return None;
     }
-    let accepted = Accepted::parse(trip.head.get_all(onehop_http1::Known::AcceptEncoding));
+    let accepted = Accepted::parse(context.request.head.get_all(onehop_http1::Known::AcceptEncoding));
     accepted.choose(encode.encodings.iter().copied())
 }
 

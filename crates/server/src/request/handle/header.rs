@@ -4,8 +4,8 @@ use onehop_config::checked::{HeaderOp, HeaderStep, Template};
 use onehop_message::response::{Fields, Response};
 use regex_lite::Regex;
 
+use crate::request::context::RequestContext;
 use crate::request::route::{self, Into};
-use crate::request::trip::Trip;
 
 /// Fields that follow from the body and the connection; a configuration that sets them would frame
 /// the answer twice (RFC 9112 section 6).
@@ -33,11 +33,11 @@ impl Gathered<'_> {
 pub(crate) fn gather<'a>(
     step: &'a HeaderStep,
     expressions: &'a [Option<Regex>],
-    trip: &Trip<'_>,
+    context: &RequestContext<'_>,
 ) -> Gathered<'a> {
     let names_request = |op| value_of(op).is_some_and(|value| value.as_text().is_none());
     let values = match !step.deferred && step.ops.iter().any(names_request) {
-        true => step.ops.iter().map(|op| expand(op, trip)).collect(),
+        true => step.ops.iter().map(|op| expand(op, context)).collect(),
         false => Vec::new(),
     };
     Gathered { step, expressions, values }
@@ -45,29 +45,29 @@ pub(crate) fn gather<'a>(
 
 /// Makes the changes that were gathered on the way, in order. What the configuration sets wins over
 /// what the handler set.
-pub(crate) fn apply(trip: &Trip<'_>, answer: &mut Response) {
-    for gathered in &trip.headers {
-        apply_step(gathered, trip, answer);
+pub(crate) fn apply(context: &RequestContext<'_>, answer: &mut Response) {
+    for gathered in &context.headers {
+        apply_step(gathered, context, answer);
     }
 }
 
 /// Makes only the changes that do not wait for a handler's answer, or all where the error is the
 /// answer of a handler about a file that it has: a condition that fails, a range beyond its end.
-pub(crate) fn apply_to_error(trip: &Trip<'_>, answer: &mut Response) {
+pub(crate) fn apply_to_error(context: &RequestContext<'_>, answer: &mut Response) {
     let is_about_a_file = matches!(answer.status, 412 | 416);
-    for gathered in trip.headers.iter().filter(|gathered| is_about_a_file || !gathered.step.deferred) {
-        apply_step(gathered, trip, answer);
+    for gathered in context.headers.iter().filter(|gathered| is_about_a_file || !gathered.step.deferred) {
+        apply_step(gathered, context, answer);
     }
 }
 
-fn apply_step(gathered: &Gathered<'_>, trip: &Trip<'_>, answer: &mut Response) {
+fn apply_step(gathered: &Gathered<'_>, context: &RequestContext<'_>, answer: &mut Response) {
     for (index, op) in gathered.step.ops.iter().enumerate() {
         let expression = gathered.expressions.get(index).and_then(Option::as_ref);
         let expanded;
         let value = match gathered.values.get(index) {
             Some(value) => value,
             None => {
-                expanded = expand(op, trip);
+                expanded = expand(op, context);
                 &expanded
             }
         };
@@ -101,10 +101,15 @@ pub(crate) fn compile(ops: &[HeaderOp]) -> Vec<Option<Regex>> {
 }
 
 /// Makes changes now, in order. Those that would frame a message twice are not made.
-pub(crate) fn change(ops: &[HeaderOp], expressions: &[Option<Regex>], trip: &Trip<'_>, fields: &mut Fields) {
+pub(crate) fn change(
+    ops: &[HeaderOp],
+    expressions: &[Option<Regex>],
+    context: &RequestContext<'_>,
+    fields: &mut Fields,
+) {
     for (index, op) in ops.iter().enumerate() {
         let expression = expressions.get(index).and_then(Option::as_ref);
-        apply_op(op, expression, &expand(op, trip), fields);
+        apply_op(op, expression, &expand(op, context), fields);
     }
 }
 
@@ -119,9 +124,9 @@ fn value_of(op: &HeaderOp) -> Option<&Template> {
     }
 }
 
-fn expand(op: &HeaderOp, trip: &Trip<'_>) -> Vec<u8> {
+fn expand(op: &HeaderOp, context: &RequestContext<'_>) -> Vec<u8> {
     let into = if matches!(op, HeaderOp::Replace { .. }) { Into::Replacement } else { Into::HeaderValue };
-    value_of(op).map(|value| route::expand(value, trip, into)).unwrap_or_default()
+    value_of(op).map(|value| route::expand(value, context, into)).unwrap_or_default()
 }
 
 fn apply_op(op: &HeaderOp, expression: Option<&Regex>, value: &[u8], fields: &mut Fields) {

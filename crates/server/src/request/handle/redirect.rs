@@ -3,13 +3,18 @@
 use onehop_config::checked::{Part, RedirectKind, Template};
 use onehop_message::response::{Body, Response};
 
+use crate::request::context::{Flow, Handler, RequestContext};
 use crate::request::route::{self, Into};
-use crate::request::trip::{Flow, Handler, Trip};
 
 /// Answers with a Location, or with a page that goes there.
-pub(crate) fn answer(trip: &mut Trip<'_>, to: &Template, kind: RedirectKind, answer: &mut Response) -> Flow {
-    trip.handler = Handler::Redirect;
-    let to = on_own_host(to, route::expand(to, trip, Into::HeaderValue));
+pub(crate) fn answer(
+    context: &mut RequestContext<'_>,
+    to: &Template,
+    kind: RedirectKind,
+    answer: &mut Response,
+) -> Flow {
+    context.handler = Handler::Redirect;
+    let to = on_own_host(to, route::expand(to, context, Into::HeaderValue));
     match kind {
         RedirectKind::Status(status) => {
             answer.status = status;

@@ -3,22 +3,22 @@
 use onehop_config::checked::Template;
 use onehop_message::response::{Body, Response};
 
+use crate::request::context::{Flow, Handler, RequestContext};
 use crate::request::route::{self, Into};
-use crate::request::trip::{Flow, Handler, Trip};
 
 /// Answers with a status and a text. Where the configuration names no status, an error keeps its own.
 pub(crate) fn answer(
-    trip: &mut Trip<'_>,
+    context: &mut RequestContext<'_>,
     status: Option<u16>,
     body: &Template,
     close: bool,
     answer: &mut Response,
 ) -> Flow {
-    trip.handler = Handler::Respond;
-    let error = trip.failure.as_ref().map(|failure| failure.fault.status());
+    context.handler = Handler::Respond;
+    let error = context.failure.as_ref().map(|failure| failure.fault.status());
     answer.status = status.or(error).unwrap_or(200);
     answer.close = close;
-    let body = route::expand(body, trip, Into::Text);
+    let body = route::expand(body, context, Into::Text);
     if !body.is_empty() {
         answer.fields.add("Content-Type", content_type(&body));
         answer.body = Body::Bytes(body);

@@ -4,34 +4,34 @@ use onehop_config::checked::{Condition, FileMatch, HeaderTest, Matcher};
 use onehop_message::error::HttpError;
 
 use super::hosts::{host_matches, without_port};
+use crate::request::context::{Halt, RequestContext};
 use crate::request::handle::try_files;
-use crate::request::trip::{Halt, Trip};
 
 /// Whether a request fits. A `try_files` condition notes the file that it found.
-pub(crate) fn matches(matcher: &Matcher, trip: &mut Trip<'_>) -> Result<bool, Halt> {
+pub(crate) fn matches(matcher: &Matcher, context: &mut RequestContext<'_>) -> Result<bool, Halt> {
     for condition in &matcher.all {
-        if !holds(condition, trip)? {
+        if !holds(condition, context)? {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-fn holds(condition: &Condition, trip: &mut Trip<'_>) -> Result<bool, Halt> {
+fn holds(condition: &Condition, context: &mut RequestContext<'_>) -> Result<bool, Halt> {
     Ok(match condition {
-        Condition::Path(patterns) => trip.path.fits_any(patterns),
+        Condition::Path(patterns) => context.request.path.fits_any(patterns),
         Condition::Method(methods) => {
-            methods.iter().any(|method| method.as_bytes() == trip.head.method_bytes())
+            methods.iter().any(|method| method.as_bytes() == context.request.head.method_bytes())
         }
         Condition::Host(hosts) => {
-            let host = trip.head.host().map(without_port).unwrap_or_default();
+            let host = context.request.head.host().map(without_port).unwrap_or_default();
             hosts.iter().any(|pattern| host_matches(pattern, host))
         }
-        Condition::Header { name, value } => header_holds(trip, name, value),
-        Condition::File(wanted) => file_holds(wanted, trip)?,
+        Condition::Header { name, value } => header_holds(context, name, value),
+        Condition::File(wanted) => file_holds(wanted, context)?,
         Condition::Not(matchers) => {
             for matcher in matchers {
-                if matches(matcher, trip)? {
+                if matches(matcher, context)? {
                     return Ok(false);
                 }
             }
@@ -44,8 +44,8 @@ fn contains(text: &[u8], needle: &[u8]) -> bool {
     needle.is_empty() || text.windows(needle.len()).any(|window| window == needle)
 }
 
-fn header_holds(trip: &Trip<'_>, name: &str, test: &HeaderTest) -> bool {
-    let mut values = trip.head.find_all(name);
+fn header_holds(context: &RequestContext<'_>, name: &str, test: &HeaderTest) -> bool {
+    let mut values = context.request.head.find_all(name);
     match test {
         // net/http keeps Host out of the header map; Caddy puts it back for this matcher.
         HeaderTest::Present => values.next().is_some(),
@@ -66,10 +66,10 @@ fn value_is_like(pattern: &[u8], value: &[u8]) -> bool {
     }
 }
 
-fn file_holds(wanted: &FileMatch, trip: &mut Trip<'_>) -> Result<bool, Halt> {
-    match try_files::find(wanted, trip)? {
+fn file_holds(wanted: &FileMatch, context: &mut RequestContext<'_>) -> Result<bool, Halt> {
+    match try_files::find(wanted, context)? {
         Some(found) => {
-            trip.file_match = Some(found);
+            context.file_match = Some(found);
             Ok(true)
         }
         None => match wanted.otherwise_status {

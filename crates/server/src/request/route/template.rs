@@ -12,9 +12,9 @@ use onehop_message::path;
 use onehop_message::uri::{decode_path, escape_path, file_extension, last_segment};
 
 use super::hosts::without_port;
+use crate::request::context::RequestContext;
 use crate::request::error_route;
 use crate::request::handle::proxy::Member;
-use crate::request::trip::Trip;
 
 /// Bytes of one expanded template: a few URIs long; more is an attempt to blow answers up.
 const EXPANDED_BYTES_MAX: usize = 128 * 1024;
@@ -38,14 +38,14 @@ pub(crate) enum Into {
 
 /// The folder that a `root` with placeholders names for this request; `None` where a value could lead
 /// anywhere but one folder down: `Host: ..` must not be a way out.
-pub(crate) fn expand_root(template: &Template, trip: &Trip<'_>) -> Option<PathBuf> {
+pub(crate) fn expand_root(template: &Template, context: &RequestContext<'_>) -> Option<PathBuf> {
     let mut out = Vec::new();
     for part in &template.parts {
         match part {
             Part::Text(text) => out.extend_from_slice(text.as_bytes()),
             Part::Value(placeholder) => {
                 let begin = out.len();
-                value(placeholder, trip, Into::FileName, &mut out);
+                value(placeholder, context, Into::FileName, &mut out);
                 let value = out.get(begin..)?;
                 let is_name = !value.is_empty()
                     && !value.starts_with(b".")
@@ -61,14 +61,14 @@ pub(crate) fn expand_root(template: &Template, trip: &Trip<'_>) -> Option<PathBu
 }
 
 /// A template's text for this request.
-pub(crate) fn expand(template: &Template, trip: &Trip<'_>, into: Into) -> Vec<u8> {
+pub(crate) fn expand(template: &Template, context: &RequestContext<'_>, into: Into) -> Vec<u8> {
     let mut out = Vec::new();
     for part in &template.parts {
         match part {
             Part::Text(text) => out.extend_from_slice(text.as_bytes()),
             Part::Value(placeholder) => {
                 let begin = out.len();
-                value(placeholder, trip, into, &mut out);
+                value(placeholder, context, into, &mut out);
                 escape_from(begin, placeholder, into, &mut out);
             }
         }
@@ -121,62 +121,66 @@ fn escape_from(begin: usize, placeholder: &Placeholder, into: Into, out: &mut Ve
     }
 }
 
-fn value(placeholder: &Placeholder, trip: &Trip<'_>, into: Into, out: &mut Vec<u8>) {
+fn value(placeholder: &Placeholder, context: &RequestContext<'_>, into: Into, out: &mut Vec<u8>) {
     use Placeholder as P;
-    let head = trip.head;
+    let head = context.request.head;
     let host = head.host().unwrap_or_default();
     match placeholder {
         P::Method => out.extend_from_slice(head.method_bytes()),
-        P::Uri if into == Into::Key => push_uri(&path_for(trip, into), trip.query.as_deref(), out),
-        P::Uri => push_uri(trip.path.sent(), trip.query.as_deref(), out),
-        P::Path => out.extend_from_slice(&path_for(trip, into)),
-        P::PathDir => out.extend_from_slice(folder_of(&path_for(trip, into))),
-        P::PathFile => out.extend_from_slice(last_segment(&path_for(trip, into))),
+        P::Uri if into == Into::Key => {
+            push_uri(&path_for(context, into), context.request.query.as_deref(), out)
+        }
+        P::Uri => push_uri(context.request.path.sent(), context.request.query.as_deref(), out),
+        P::Path => out.extend_from_slice(&path_for(context, into)),
+        P::PathDir => out.extend_from_slice(folder_of(&path_for(context, into))),
+        P::PathFile => out.extend_from_slice(last_segment(&path_for(context, into))),
         P::PathFileBase => {
-            let path = path_for(trip, into);
+            let path = path_for(context, into);
             let name = last_segment(&path);
             out.extend_from_slice(&name[..name.len() - file_extension(&path).len()]);
         }
-        P::PathFileExt => out.extend_from_slice(file_extension(&path_for(trip, into))),
+        P::PathFileExt => out.extend_from_slice(file_extension(&path_for(context, into))),
         P::PathSegment(number) => {
-            let path = path_for(trip, into);
+            let path = path_for(context, into);
             let trimmed = path.strip_prefix(b"/").unwrap_or(&path);
             out.extend_from_slice(trimmed.split(|b| *b == b'/').nth(*number).unwrap_or_default());
         }
-        P::Query => out.extend_from_slice(trip.query.as_deref().unwrap_or_default()),
-        P::PrefixedQuery => push_query(trip.query.as_deref(), out),
-        P::QueryValue(name) => push_query_value(trip.query.as_deref(), name, out),
+        P::Query => out.extend_from_slice(context.request.query.as_deref().unwrap_or_default()),
+        P::PrefixedQuery => push_query(context.request.query.as_deref(), out),
+        P::QueryValue(name) => push_query_value(context.request.query.as_deref(), name, out),
         P::OriginalUri => push_uri(head.path(), head.query(), out),
         P::OriginalPath => out.extend_from_slice(&original_path_for(head, into)),
         P::OriginalQuery => out.extend_from_slice(head.query().unwrap_or_default()),
         P::Host => out.extend_from_slice(without_port(host)),
         P::HostPort => out.extend_from_slice(host),
-        P::Port => push_port(host, trip, out),
+        P::Port => push_port(host, context, out),
         P::HostLabel(number) => {
             let label = without_port(host).rsplit(|b| *b == b'.').nth(*number);
             out.extend_from_slice(label.unwrap_or_default());
         }
-        P::Scheme => out.extend_from_slice(trip.origin.scheme().as_bytes()),
+        P::Scheme => out.extend_from_slice(context.request.origin.scheme().as_bytes()),
         P::Protocol => out.extend_from_slice(match head.version() {
             onehop_http1::Version::Http10 => b"HTTP/1.0",
             onehop_http1::Version::Http11 => b"HTTP/1.1",
         }),
-        P::Remote => push_text(trip.origin.peer.map(|peer| peer.to_string()), out),
-        P::RemoteHost => push_text(trip.origin.peer.map(|peer| peer.ip().to_canonical().to_string()), out),
-        P::RemotePort => push_text(trip.origin.peer.map(|peer| peer.port().to_string()), out),
+        P::Remote => push_text(context.request.origin.peer.map(|peer| peer.to_string()), out),
+        P::RemoteHost => {
+            push_text(context.request.origin.peer.map(|peer| peer.ip().to_canonical().to_string()), out)
+        }
+        P::RemotePort => push_text(context.request.origin.peer.map(|peer| peer.port().to_string()), out),
         P::Header(name) => push_joined(head.find_all(name), out),
         P::Cookie(name) => out.extend_from_slice(cookie(head, name).unwrap_or_default()),
-        P::Root => out.extend_from_slice(&trip.root_text()),
+        P::Root => out.extend_from_slice(&context.root_text()),
         P::FileMatchRelative => {
-            let found = trip.file_match.as_deref().unwrap_or_default();
+            let found = context.file_match.as_deref().unwrap_or_default();
             if into == Into::Uri { escape_path(found, out) } else { out.extend_from_slice(found) }
         }
         P::TimeUnix => push_text(unix_seconds(), out),
         P::Uuid => push_text(Some(random_id()), out),
-        P::UpstreamHostPort => push_upstream(trip, Member::host_port, out),
-        P::UpstreamHost => push_upstream(trip, Member::host, out),
-        P::UpstreamPort => push_upstream(trip, Member::port, out),
-        P::ErrorStatus | P::ErrorStatusText | P::ErrorId => error_route::push(placeholder, trip, out),
+        P::UpstreamHostPort => push_upstream(context, Member::host_port, out),
+        P::UpstreamHost => push_upstream(context, Member::host, out),
+        P::UpstreamPort => push_upstream(context, Member::port, out),
+        P::ErrorStatus | P::ErrorStatusText | P::ErrorId => error_route::push(placeholder, context, out),
     }
 }
 
@@ -193,13 +197,13 @@ fn push_query(query: Option<&[u8]>, out: &mut Vec<u8>) {
 }
 
 /// The path of a request in the form in which it becomes part of something.
-fn path_for<'t>(trip: &'t Trip<'_>, into: Into) -> Cow<'t, [u8]> {
+fn path_for<'t>(context: &'t RequestContext<'_>, into: Into) -> Cow<'t, [u8]> {
     match into {
         // As in Caddy, what is escaped stays so: an encoded slash is none afterwards.
-        Into::Uri => Cow::Borrowed(trip.path.sent()),
-        Into::FileName => Cow::Borrowed(trip.path.decoded()),
-        Into::Key => Cow::Owned(trip.path.merged().to_ascii_lowercase()),
-        Into::HeaderValue | Into::Replacement | Into::Text => decode_path(trip.path.sent()),
+        Into::Uri => Cow::Borrowed(context.request.path.sent()),
+        Into::FileName => Cow::Borrowed(context.request.path.decoded()),
+        Into::Key => Cow::Owned(context.request.path.merged().to_ascii_lowercase()),
+        Into::HeaderValue | Into::Replacement | Into::Text => decode_path(context.request.path.sent()),
     }
 }
 
@@ -217,8 +221,8 @@ fn push_text(text: Option<String>, out: &mut Vec<u8>) {
 }
 
 /// Only where a request has been handed to an upstream; the checker lets these stand nowhere else.
-fn push_upstream(trip: &Trip<'_>, which: fn(&Member) -> &str, out: &mut Vec<u8>) {
-    out.extend_from_slice(trip.upstream.as_deref().map(which).unwrap_or_default().as_bytes());
+fn push_upstream(context: &RequestContext<'_>, which: fn(&Member) -> &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(context.upstream.as_deref().map(which).unwrap_or_default().as_bytes());
 }
 
 fn push_joined<'a>(values: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
@@ -230,14 +234,14 @@ fn push_joined<'a>(values: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
     }
 }
 
-fn push_port(host: &[u8], trip: &Trip<'_>, out: &mut Vec<u8>) {
+fn push_port(host: &[u8], context: &RequestContext<'_>, out: &mut Vec<u8>) {
     let name = without_port(host);
     let port = host.rsplit(|b| *b == b':').next().filter(|port| {
         !port.is_empty() && port.len() < host.len() - name.len() && port.iter().all(u8::is_ascii_digit)
     });
     match port {
         Some(port) => out.extend_from_slice(port),
-        None => out.extend_from_slice(if trip.origin.tls { b"443" } else { b"80" }),
+        None => out.extend_from_slice(if context.request.origin.tls { b"443" } else { b"80" }),
     }
 }
 

@@ -13,8 +13,8 @@ use onehop_config::checked::{Part, Placeholder, Template};
 use onehop_limits::client::network;
 use onehop_message::trusted_proxies::Trust;
 
+use crate::request::context::RequestContext;
 use crate::request::route::{self, Into};
-use crate::request::trip::Trip;
 
 /// Stands for the client's address in a text that is hashed without it.
 const CLIENT: &str = "{client_ip}";
@@ -44,31 +44,32 @@ impl Keys {
     }
 
     /// The key of this request.
-    pub(super) fn of(&self, settings: &RateLimit, trip: &Trip<'_>) -> u64 {
+    pub(super) fn of(&self, settings: &RateLimit, context: &RequestContext<'_>) -> u64 {
         let text = match &settings.key {
             RateKey::ClientAddress => None,
             // All of them: with the first one alone a client could count by one and mean another.
-            RateKey::Header(name) => self.text(trip.head.find_all(name)),
-            RateKey::Cookie(name) => self.text(route::cookies(trip.head, name)),
+            RateKey::Header(name) => self.text(context.request.head.find_all(name)),
+            RateKey::Cookie(name) => self.text(route::cookies(context.request.head, name)),
             RateKey::Template(template) => {
                 let text = self.text(std::iter::once(&*route::expand(
                     self.beside_client.as_ref().unwrap_or(template),
-                    trip,
+                    context,
                     Into::Key,
                 )));
                 match &self.beside_client {
-                    Some(_) => text.map(|text| text ^ self.client(settings, trip)),
+                    Some(_) => text.map(|text| text ^ self.client(settings, context)),
                     None => text,
                 }
             }
         };
-        text.unwrap_or_else(|| self.client(settings, trip))
+        text.unwrap_or_else(|| self.client(settings, context))
     }
 
-    fn client(&self, settings: &RateLimit, trip: &Trip<'_>) -> u64 {
+    fn client(&self, settings: &RateLimit, context: &RequestContext<'_>) -> u64 {
         let client = match settings.trusted_proxies.as_slice() {
-            [] => trip.origin.peer.map(|peer| peer.ip()),
-            trusted => Trust::of(trusted, &trip.origin).client(trip.head, &trip.origin),
+            [] => context.request.origin.peer.map(|peer| peer.ip()),
+            trusted => Trust::of(trusted, &context.request.origin)
+                .client(context.request.head, &context.request.origin),
         };
         self.addresses.hash_one(network(client))
     }
@@ -104,7 +105,7 @@ mod tests {
     use crate::request::admission::rate::tests::{Asking, limit};
 
     fn key(keys: &Keys, settings: &RateLimit, asking: &Asking) -> u64 {
-        keys.of(settings, &asking.trip())
+        keys.of(settings, &asking.context())
     }
 
     #[test]

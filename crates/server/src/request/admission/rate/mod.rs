@@ -14,7 +14,7 @@ use onehop_limits::rate::{Counts, Quota, RateCheck, RateLimiter};
 use onehop_message::error::HttpError;
 use onehop_message::response::Response;
 
-use crate::request::trip::Trip;
+use crate::request::context::RequestContext;
 use keys::Keys;
 
 /// One `rate_limit` at work; all cores share it.
@@ -71,13 +71,13 @@ impl ClientRateLimiter {
     }
 
     /// Counts a request, or rejects it.
-    pub(crate) fn check<'a>(&'a self, trip: &mut Trip<'a>) -> Result<(), HttpError> {
-        self.check_at(trip.begun, trip)
+    pub(crate) fn check<'a>(&'a self, context: &mut RequestContext<'a>) -> Result<(), HttpError> {
+        self.check_at(context.request.received, context)
     }
 
-    fn check_at<'a>(&'a self, now: Instant, trip: &mut Trip<'a>) -> Result<(), HttpError> {
-        let key = self.keys.of(self.settings(), trip);
-        let checks = &mut trip.rate_checks;
+    fn check_at<'a>(&'a self, now: Instant, context: &mut RequestContext<'a>) -> Result<(), HttpError> {
+        let key = self.keys.of(self.settings(), context);
+        let checks = &mut context.rate_checks;
         checks.met += 1;
         if checks.met == checks.counted
             && let Some(error @ HttpError::RateLimited { retry_after }) = checks.rejected

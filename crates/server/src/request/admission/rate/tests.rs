@@ -62,8 +62,8 @@ impl Asking {
     }
 
     /// At the beginning of its way.
-    pub(crate) fn trip(&self) -> Trip<'_> {
-        Trip::new(&self.head, self.origin, Instant::now(), &self.snapshot)
+    pub(crate) fn context(&self) -> RequestContext<'_> {
+        RequestContext::new(&self.head, self.origin, Instant::now(), &self.snapshot)
     }
 }
 
@@ -72,21 +72,25 @@ fn limiter(settings: RateLimit) -> ClientRateLimiter {
 }
 
 /// Checks a request so many nanoseconds after a moment at which all limiters exist.
-fn check_at<'a>(limiter: &'a ClientRateLimiter, now: u64, trip: &mut Trip<'a>) -> Result<(), HttpError> {
+fn check_at<'a>(
+    limiter: &'a ClientRateLimiter,
+    now: u64,
+    context: &mut RequestContext<'a>,
+) -> Result<(), HttpError> {
     static START: LazyLock<Instant> = LazyLock::new(|| Instant::now() + Duration::from_secs(3_600));
-    limiter.check_at(*START + Duration::from_nanos(now), trip)
+    limiter.check_at(*START + Duration::from_nanos(now), context)
 }
 
 /// The response to a request that meets these limiters: its status and its lines.
 fn answer(limiters: &[&ClientRateLimiter], asking: &Asking, now: u64) -> (u16, String) {
-    let mut trip = asking.trip();
+    let mut context = asking.context();
     let mut answer = Response::default();
     answer.clear();
-    match limiters.iter().try_for_each(|limiter| check_at(limiter, now, &mut trip)) {
-        Ok(()) => trip.finish(&mut answer),
+    match limiters.iter().try_for_each(|limiter| check_at(limiter, now, &mut context)) {
+        Ok(()) => context.finish(&mut answer),
         Err(fault) => {
             error_response::fill(fault, &mut answer);
-            trip.amend_error(&mut answer);
+            context.amend_error(&mut answer);
         }
     }
     (answer.status, String::from_utf8(answer.fields.lines().to_vec()).unwrap())
@@ -131,17 +135,17 @@ fn errors_of_others_tell_what_is_left_and_redirections_do_not() {
     let asking = Asking::from("192.0.2.1");
     for (status, is_told) in [(200, true), (302, false), (308, false), (304, true), (404, true), (503, true)]
     {
-        let mut trip = asking.trip();
-        check_at(&limiter, SECOND, &mut trip).unwrap();
+        let mut context = asking.context();
+        check_at(&limiter, SECOND, &mut context).unwrap();
         let mut answer = Response::default();
         answer.clear();
         answer.status = status;
         match status {
             404 => {
                 error_response::fill(HttpError::NotFound, &mut answer);
-                trip.amend_error(&mut answer);
+                context.amend_error(&mut answer);
             }
-            _ => trip.finish(&mut answer),
+            _ => context.finish(&mut answer),
         }
         assert_eq!(answer.fields.get("RateLimit").is_some(), is_told, "{status}");
     }
@@ -165,23 +169,23 @@ fn of_several_zones_only_the_one_that_refuses_is_told() {
 fn a_trip_that_is_made_again_is_counted_once_and_tells_the_same() {
     let limiter = limiter(RateLimit { announce: true, ..limit(5, Duration::from_secs(1), 5) });
     let asking = Asking::from("192.0.2.1");
-    let told = |trip: &Trip<'_>| {
+    let told = |context: &RequestContext<'_>| {
         let mut answer = Response::default();
-        trip.rate_checks.announce(&mut answer);
+        context.rate_checks.announce(&mut answer);
         answer.fields.get("RateLimit").map(<[u8]>::to_vec)
     };
-    let mut trip = asking.trip();
-    check_at(&limiter, SECOND, &mut trip).unwrap();
-    let first = told(&trip);
+    let mut context = asking.context();
+    check_at(&limiter, SECOND, &mut context).unwrap();
+    let first = told(&context);
     assert!(first.is_some());
     for _ in 0..10 {
-        let mut again = asking.trip();
-        again.rate_checks = RateChecks::repeated(trip.rate_checks.counted(), None);
+        let mut again = asking.context();
+        again.rate_checks = RateChecks::repeated(context.rate_checks.counted(), None);
         check_at(&limiter, SECOND, &mut again).unwrap();
         assert_eq!((told(&again), again.rate_checks.counted()), (first.clone(), 1));
     }
     // What it meets only now counts.
-    let mut again = asking.trip();
+    let mut again = asking.context();
     again.rate_checks = RateChecks::repeated(1, None);
     check_at(&limiter, SECOND, &mut again).unwrap();
     check_at(&limiter, SECOND, &mut again).unwrap();
@@ -193,11 +197,11 @@ fn a_refused_trip_that_is_made_again_is_refused_again_with_the_same_words() {
     let limiter = limiter(limit(1, Duration::from_secs(10), 1));
     let asking = Asking::from("192.0.2.1");
     assert_eq!(answer(&[&limiter], &asking, SECOND).0, 200);
-    let mut trip = asking.trip();
-    let fault = check_at(&limiter, SECOND, &mut trip).unwrap_err();
+    let mut context = asking.context();
+    let fault = check_at(&limiter, SECOND, &mut context).unwrap_err();
     for now in [SECOND, 3 * SECOND, 30 * SECOND] {
-        let mut again = asking.trip();
-        again.rate_checks = RateChecks::repeated(trip.rate_checks.counted(), Some(fault));
+        let mut again = asking.context();
+        again.rate_checks = RateChecks::repeated(context.rate_checks.counted(), Some(fault));
         assert_eq!(check_at(&limiter, now, &mut again), Err(fault));
         let mut answer = Response::default();
         again.rate_checks.announce(&mut answer);
@@ -215,10 +219,10 @@ fn a_client_known_by_its_address_costs_no_allocation() {
     for asking in
         [Asking::from("192.0.2.1"), Asking::from("2001:db8::1"), Asking::with(Some("10.0.0.1"), said)]
     {
-        let _ = limiter.check(&mut asking.trip());
+        let _ = limiter.check(&mut asking.context());
         let counted = allocation_counter::measure(|| {
-            let mut trip = asking.trip();
-            let _ = limiter.check(&mut trip);
+            let mut context = asking.context();
+            let _ = limiter.check(&mut context);
         });
         assert_eq!(counted.count_total, 0);
     }

@@ -16,12 +16,12 @@ use super::super::exchange::{Download, Line, Upload};
 use super::super::write::write_both;
 use super::{After, Busy, Connection};
 use crate::request::admission::{Acquired, Permits};
+use crate::request::context::{Callee, RequestContext};
 use crate::request::core::{Core, View};
 use crate::request::error_route::{self, Led};
 use crate::request::handle::{Ended, app, proxy};
 use crate::request::incidents::Origin;
 use crate::request::slow::Held;
-use crate::request::trip::{Callee, Trip};
 use crate::request::{Call, NeedsDisk, Served, limiters};
 
 /// How asking ended.
@@ -57,12 +57,13 @@ impl Connection {
         let Busy { input, output, head, answer } = busy;
         // Answers to earlier requests must not wait for this one.
         self.flush(output).await?;
-        let Call { site, mut trip, callee } = call;
-        let Asked { ended, sent, trailers, spooled } =
-            self.ask_in_turn(site, callee, &mut trip, view, acquired, Ends { input, output, answer }).await;
+        let Call { site, mut context, callee } = call;
+        let Asked { ended, sent, trailers, spooled } = self
+            .ask_in_turn(site, callee, &mut context, view, acquired, Ends { input, output, answer })
+            .await;
         self.deadline.clear();
-        let mut served = Served::by(site, &mut trip);
-        drop(trip);
+        let mut served = Served::by(site, &mut context);
+        drop(context);
         match ended {
             Ok(Ended::Complete) => {}
             Ok(Ended::Sent) => {
@@ -127,7 +128,7 @@ impl Connection {
         &mut self,
         site: usize,
         mut callee: Callee,
-        trip: &mut Trip<'_>,
+        context: &mut RequestContext<'_>,
         view: &View,
         acquired: Acquired<'_>,
         ends: Ends<'_>,
@@ -135,7 +136,7 @@ impl Connection {
         let Ends { input, output, answer } = ends;
         let line = self.line();
         let mut upload = Upload::new(&line, input);
-        let arrived = arrival::arrive(acquired, callee, trip, &view.snapshot, &line, &mut upload).await;
+        let arrived = arrival::arrive(acquired, callee, context, &view.snapshot, &line, &mut upload).await;
         let acquired = arrived.unwrap_or_else(Acquired::Rejected);
         let mut refused = match admit(acquired, &mut upload).await {
             Ok(mut permits) => {
@@ -151,16 +152,16 @@ impl Connection {
             let mut download = Download::new(&line, output);
             let mut ended = match refused.take() {
                 Some(fault) => Err(fault),
-                None => ask(callee, trip, view, line.core, &mut upload, &mut download, answer).await,
+                None => ask(callee, context, view, line.core, &mut upload, &mut download, answer).await,
             };
             line.permits.borrow_mut().ended(ended, answer.status);
             if let Err(fault) = ended
                 && !fault.leaves_nobody()
             {
-                if let Some(other) = fail(trip, site, fault, view, &upload, answer).await {
+                if let Some(other) = fail(context, site, fault, view, &upload, answer).await {
                     // It has left whom it asked first.
                     drop(line.permits.replace(Permits::none()));
-                    let limiters = limiters(site, trip, other);
+                    let limiters = limiters(site, context, other);
                     if let Acquired::Admitted(permits) =
                         Permits::acquire(limiters, line.core.number, Instant::now())
                     {
@@ -169,7 +170,7 @@ impl Connection {
                         continue;
                     }
                     // Nobody waits for a page.
-                    error_route::give_up(trip, answer);
+                    error_route::give_up(context, answer);
                 }
                 ended = Ok(Ended::Complete);
             }
@@ -244,29 +245,32 @@ async fn admit<'g>(acquired: Acquired<'g>, upload: &mut Upload<'_, '_>) -> Resul
 
 /// Fills the answer to a call that has failed, or names who is asked for its page instead.
 async fn fail<'a>(
-    trip: &mut Trip<'a>,
+    context: &mut RequestContext<'a>,
     site: usize,
     fault: HttpError,
     view: &View,
     upload: &Upload<'_, '_>,
     answer: &mut Response,
 ) -> Option<Callee> {
-    let Some(routes) = trip.snapshot.sites.get(site) else {
+    let Some(routes) = context.snapshot.sites.get(site) else {
         error_response::fill(fault, answer);
         return None;
     };
     if fault.is_shed() {
-        error_route::take_at_once(trip, routes, fault, answer);
+        error_route::take_at_once(context, routes, fault, answer);
         return None;
     }
-    let callee = match error_route::take(trip, routes, fault, answer) {
+    let callee = match error_route::take(context, routes, fault, answer) {
         Led::Answered => return None,
         Led::Call(callee) => callee,
         Led::NeedsDisk => {
-            let again = NeedsDisk::of(site, trip, Some(fault));
-            match again.on_blocking_thread(&view.snapshot, trip.head, trip.origin, answer).await {
+            let again = NeedsDisk::of(site, context, Some(fault));
+            match again
+                .on_blocking_thread(&view.snapshot, context.request.head, context.request.origin, answer)
+                .await
+            {
                 Ok((served, _)) => {
-                    if let Some(failure) = &mut trip.failure {
+                    if let Some(failure) = &mut context.failure {
                         // What its page calls it.
                         failure.id = served.error_id;
                     }
@@ -274,9 +278,10 @@ async fn fail<'a>(
                 }
                 Err(needs_call) => {
                     // Seldom: what the way looks for on disk is looked for once more.
-                    let call = needs_call.call(trip.snapshot, trip.head, trip.origin);
-                    let failure = trip.failure.take();
-                    *trip = Trip { failure, ..call.trip };
+                    let call =
+                        needs_call.call(context.snapshot, context.request.head, context.request.origin);
+                    let failure = context.failure.take();
+                    *context = RequestContext { failure, ..call.context };
                     call.callee
                 }
             }
@@ -286,14 +291,14 @@ async fn fail<'a>(
     if upload.is_whole() {
         return Some(callee);
     }
-    error_route::give_up(trip, answer);
+    error_route::give_up(context, answer);
     None
 }
 
 /// Hands a request to whoever answers it.
 async fn ask(
     callee: Callee,
-    trip: &mut Trip<'_>,
+    context: &mut RequestContext<'_>,
     view: &View,
     core: &Rc<Core>,
     upload: &mut Upload<'_, '_>,
@@ -304,7 +309,7 @@ async fn ask(
     match callee {
         Callee::App(number) => match snapshot.apps.get(number as usize) {
             Some(pool) => {
-                let ended = app::call(trip, pool, core, upload, download, answer).await;
+                let ended = app::call(context, pool, core, upload, download, answer).await;
                 if let Err(fault) = ended {
                     core.shared.incidents.note(fault, || Origin::App(pool.app.name.clone()));
                 }
@@ -314,8 +319,8 @@ async fn ask(
         },
         Callee::Proxy(number) => match snapshot.proxies.get(number as usize) {
             Some(proxy) => {
-                let ended = proxy::call(trip, proxy, core, upload, download, answer).await;
-                if let (Err(fault), Some(member)) = (ended, &trip.upstream) {
+                let ended = proxy::call(context, proxy, core, upload, download, answer).await;
+                if let (Err(fault), Some(member)) = (ended, &context.upstream) {
                     core.shared.incidents.note(fault, || Origin::Upstream(member.name.to_string()));
                 }
                 ended

@@ -15,8 +15,8 @@ use super::{After, Connection};
 use crate::limits::COPIED_BODY_BYTES_MAX;
 use crate::observe::access_log::Exchange;
 use crate::request::Served;
+use crate::request::context::Handler;
 use crate::request::core::View;
-use crate::request::trip::Handler;
 
 impl Connection {
     /// Sends an answer that is there as a whole.

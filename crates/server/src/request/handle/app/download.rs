@@ -20,8 +20,8 @@ use super::stream::{Stream, next_frame};
 use super::{Call, Place, whole};
 use crate::request::conn::exchange::{Download, Sent, gone};
 use crate::request::conn::slow_client::Kept;
+use crate::request::context::RequestContext;
 use crate::request::handle::Ended;
-use crate::request::trip::Trip;
 
 /// What came of an answer.
 pub(super) enum Received {
@@ -34,7 +34,7 @@ pub(super) enum Received {
 /// The state of one answer.
 struct Receiving<'a, 't, 'h, 'l, 'c> {
     call: &'a Call<'a>,
-    trip: &'a mut Trip<'t>,
+    context: &'a mut RequestContext<'t>,
     stream: &'a Stream,
     download: &'a mut Download<'l, 'c>,
     answer: &'h mut Response,
@@ -67,7 +67,7 @@ enum Came {
 /// that was, or with a fault.
 pub(super) async fn receive(
     call: &Call<'_>,
-    trip: &mut Trip<'_>,
+    context: &mut RequestContext<'_>,
     stream: &Stream,
     download: &mut Download<'_, '_>,
     answer: &mut Response,
@@ -78,7 +78,7 @@ pub(super) async fn receive(
     let seat = place.worker.seat;
     let mut receiving = Receiving {
         call,
-        trip,
+        context,
         stream,
         download,
         answer,
@@ -166,8 +166,8 @@ impl Receiving<'_, '_, '_, '_, '_> {
                     length: file.length,
                     path: file.path.to_vec(),
                 };
-                super::file::open(self.trip, self.call.pool, wanted, self.answer).await?;
-                self.trip.finish(self.answer);
+                super::file::open(self.context, self.call.pool, wanted, self.answer).await?;
+                self.context.finish(self.answer);
                 Ok(Some(Received::Ended(Ended::Complete)))
             }
             Payload::FilePart(part) => {
@@ -206,7 +206,7 @@ impl Receiving<'_, '_, '_, '_, '_> {
         if is_upgrade {
             return self.upgrade().await;
         }
-        let is_head = self.trip.head.method() == Method::Head;
+        let is_head = self.context.request.head.method() == Method::Head;
         let is_withheld = is_head || response.status == 304;
         self.is_bodiless = is_withheld || response.status == 204;
         let length = response.length.or(field_length.filter(|_| is_withheld));
@@ -219,17 +219,17 @@ impl Receiving<'_, '_, '_, '_, '_> {
             let counted = if response.body.len() <= FREE_BODY_BYTES { 0 } else { response.body.len() };
             if let Some(wanted) = super::file::Wanted::by_field(answer, self.call.pool) {
                 self.stream.consumed(counted);
-                super::file::open(self.trip, self.call.pool, wanted, answer).await?;
+                super::file::open(self.context, self.call.pool, wanted, answer).await?;
             } else {
                 whole(answer, response.body, length, is_withheld);
                 self.stream.consumed(counted);
             }
-            self.trip.finish(answer);
+            self.context.finish(answer);
             return Ok(Some(Received::Ended(Ended::Complete)));
         }
         let body = length.map_or(BodyLength::Chunked, BodyLength::Known);
-        self.download.encode(self.trip, answer, body);
-        self.trip.finish(answer);
+        self.download.encode(self.context, answer, body);
+        self.context.finish(answer);
         if answer.is_event_stream() {
             // It may go on for ever; the worker has room for others meanwhile.
             self.place = None;
@@ -237,7 +237,8 @@ impl Receiving<'_, '_, '_, '_, '_> {
         }
         let kept =
             self.place.as_ref().map(|place| Kept::Worker(Arc::clone(place.pool), Arc::clone(&place.worker)));
-        self.download.keeps(kept, self.call.trust.client(self.trip.head, &self.trip.origin));
+        self.download
+            .keeps(kept, self.call.trust.client(self.context.request.head, &self.context.request.origin));
         self.owed = length;
         // Whoever waits to be asked for its body has its final answer: what it sends now is sent on.
         self.continued.notify_one();
@@ -295,10 +296,12 @@ impl Receiving<'_, '_, '_, '_, '_> {
 
     async fn upgrade(&mut self) -> Result<Option<Received>, HttpError> {
         // RFC 9110 section 15.2.2: only what was asked for.
-        if !forwarding::asks_for_upgrade(self.trip.head) || self.answer.fields.get("upgrade").is_none() {
+        if !forwarding::asks_for_upgrade(self.context.request.head)
+            || self.answer.fields.get("upgrade").is_none()
+        {
             return Err(HttpError::WorkerBroken);
         }
-        self.trip.finish(self.answer);
+        self.context.finish(self.answer);
         self.place = None;
         self.download.head(self.answer, BodyLength::None);
         self.download.flush().await.map_err(gone)?;

@@ -17,7 +17,7 @@ use onehop_message::response::{Body, Response};
 use onehop_wire::FilePart;
 
 use super::pool::Pool;
-use crate::request::trip::Trip;
+use crate::request::context::RequestContext;
 
 /// What an application wants sent.
 pub(super) struct Wanted {
@@ -64,14 +64,15 @@ const NO_PATH: &[u8] = b"\0";
     reason = "files that are not in memory are what a core's few blocking threads are for"
 )]
 pub(super) async fn open(
-    trip: &Trip<'_>,
+    context: &RequestContext<'_>,
     pool: &Arc<Pool>,
     wanted: Wanted,
     answer: &mut Response,
 ) -> Result<(), HttpError> {
     let root = pool.app.files.clone().ok_or(HttpError::FilesNotConfigured)?;
     let name = path::parse_decoded(&wanted.path).map_err(|_| HttpError::NotFound)?.bytes.into_owned();
-    let has_conditions = wanted.status == 200 && matches!(trip.head.method(), Method::Get | Method::Head);
+    let has_conditions =
+        wanted.status == 200 && matches!(context.request.head.method(), Method::Get | Method::Head);
     let on_disk = OnDisk {
         root,
         content_type: content_type(&name).into_owned(),
@@ -83,7 +84,7 @@ pub(super) async fn open(
         follow_outside: false,
         varies_by_accept: false,
     };
-    let head = trip.head.clone();
+    let head = context.request.head.clone();
     let made = tokio::task::spawn_blocking(move || {
         let mut made = Response::default();
         made.clear();

@@ -11,25 +11,30 @@ use onehop_message::response::Fields;
 use onehop_message::trusted_proxies::Trust;
 use onehop_wire::{self as wire, Broken, Facts, FieldName, HeadBlock, HeadWriter, RequestParts};
 
-use crate::request::trip::Trip;
+use crate::request::context::RequestContext;
 
 /// What is told of a request beside its head block.
-pub(super) fn parts(trip: &Trip<'_>, body: BodyLength, expects_continue: bool, id: u64) -> RequestParts {
+pub(super) fn parts(
+    context: &RequestContext<'_>,
+    body: BodyLength,
+    expects_continue: bool,
+    id: u64,
+) -> RequestParts {
     let mut facts = Facts::NONE;
     for (holds, fact) in [
-        (trip.origin.tls, Facts::ENCRYPTED),
+        (context.request.origin.tls, Facts::ENCRYPTED),
         (expects_continue, Facts::EXPECTS_CONTINUE),
-        (asks_for_upgrade(trip.head), Facts::UPGRADE),
-        (trip.head.version() == Version::Http10, Facts::HTTP_10),
+        (asks_for_upgrade(context.request.head), Facts::UPGRADE),
+        (context.request.head.version() == Version::Http10, Facts::HTTP_10),
     ] {
         if holds {
             facts = facts.with(fact);
         }
     }
     RequestParts {
-        method_code: method_code(trip.head.method()),
+        method_code: method_code(context.request.head.method()),
         facts,
-        client: trip.origin.peer.map(forwarding::canonical),
+        client: context.request.origin.peer.map(forwarding::canonical),
         id,
         length: match body {
             BodyLength::None => Some(0),
@@ -41,22 +46,26 @@ pub(super) fn parts(trip: &Trip<'_>, body: BodyLength, expects_continue: bool, i
 
 /// Writes a request's head block: the URI as the routes have made it, the fields as the client sent them,
 /// without those that are about the connection (RFC 9110 section 7.6.1) or that only a trusted proxy may set.
-pub(super) fn write_request(trip: &Trip<'_>, trust: Trust<'_>, writer: &mut HeadWriter<'_>) {
-    let as_it_came = trip.head.target();
-    match &trip.query {
-        None => writer.target(trip.path.sent()),
+pub(super) fn write_request(context: &RequestContext<'_>, trust: Trust<'_>, writer: &mut HeadWriter<'_>) {
+    let as_it_came = context.request.head.target();
+    match &context.request.query {
+        None => writer.target(context.request.path.sent()),
         // Most requests: nothing has to be put together.
-        Some(Cow::Borrowed(_)) if trip.path.is_borrowed() && as_it_came.starts_with(b"/") => {
+        Some(Cow::Borrowed(_)) if context.request.path.is_borrowed() && as_it_came.starts_with(b"/") => {
             writer.target(as_it_came);
         }
-        Some(query) => writer.target(&[trip.path.sent(), b"?", query].concat()),
+        Some(query) => writer.target(&[context.request.path.sent(), b"?", query].concat()),
     }
-    writer.authority(trip.head.host().unwrap_or_default());
+    writer.authority(context.request.head.host().unwrap_or_default());
     writer.tls(b"");
-    let method = if method_code(trip.head.method()) == 0 { trip.head.method_bytes() } else { b"" };
+    let method = if method_code(context.request.head.method()) == 0 {
+        context.request.head.method_bytes()
+    } else {
+        b""
+    };
     writer.method(method);
-    let upgrade = asks_for_upgrade(trip.head);
-    for (name, value) in forwarding::passed_on(trip.head, upgrade, trust.keeps_fields()) {
+    let upgrade = asks_for_upgrade(context.request.head);
+    for (name, value) in forwarding::passed_on(context.request.head, upgrade, trust.keeps_fields()) {
         writer.field(name, value);
     }
 }

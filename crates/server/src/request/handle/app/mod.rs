@@ -34,9 +34,9 @@ use onehop_wire::{self as wire, ResetCode};
 
 use super::super::conn::exchange::{Download, Sent, Upload};
 use crate::limits::{APP_ATTEMPTS_MAX, APP_RETRY_AFTER_SECONDS};
+use crate::request::context::RequestContext;
 use crate::request::core::Core;
 use crate::request::handle::Ended;
-use crate::request::trip::Trip;
 use lane::Lane;
 use pool::{Choice, Pool, Seat, Transport, Wish, Worker, WorkerId};
 use sticky::Said;
@@ -74,14 +74,14 @@ impl<'a> Place<'a> {
 }
 
 /// The worker to which this request is led.
-pub(crate) fn wish(trip: &Trip<'_>, pool: &Pool) -> Wish {
-    let trust = Trust::of(&pool.app.trusted_proxies, &trip.origin);
-    pool.sticky.as_ref().map_or(Wish::Any, |sticky| sticky.read(trip, trust, pool.seats()).wish)
+pub(crate) fn wish(context: &RequestContext<'_>, pool: &Pool) -> Wish {
+    let trust = Trust::of(&pool.app.trusted_proxies, &context.request.origin);
+    pool.sticky.as_ref().map_or(Wish::Any, |sticky| sticky.read(context, trust, pool.seats()).wish)
 }
 
 /// Calls the application. An error means that nothing final was sent.
 pub(crate) async fn call(
-    trip: &mut Trip<'_>,
+    context: &mut RequestContext<'_>,
     pool: &Arc<Pool>,
     core: &Rc<Core>,
     upload: &mut Upload<'_, '_>,
@@ -89,13 +89,13 @@ pub(crate) async fn call(
     answer: &mut Response,
 ) -> Result<Ended, HttpError> {
     if let Some(failure) = &**pool.failure()
-        && failure_page::is_navigation(trip.head)
+        && failure_page::is_navigation(context.request.head)
     {
         failure_page::fill(&pool.app.name, failure, answer);
         return Ok(Ended::Complete);
     }
-    let trust = Trust::of(&pool.app.trusted_proxies, &trip.origin);
-    let said = pool.sticky.as_ref().map_or(Said::NOTHING, |sticky| sticky.read(trip, trust, pool.seats()));
+    let trust = Trust::of(&pool.app.trusted_proxies, &context.request.origin);
+    let said = pool.sticky.as_ref().map_or(Said::NOTHING, |sticky| sticky.read(context, trust, pool.seats()));
     let refused_by = Cell::new(None);
     let (opening, is_complete, has_trailers) = (Vec::new(), true, false);
     let mut call = Call { pool, core, opening, is_complete, has_trailers, refused_by, said, trust };
@@ -109,10 +109,10 @@ pub(crate) async fn call(
     loop {
         attempts += 1;
         let place = call.place(upload, download).await?;
-        trip.own_cookie = call.cookie(trip, &place);
+        context.own_cookie = call.cookie(context, &place);
         if matches!(place.worker.transport, Transport::Http { .. }) {
             let id = place.worker.id;
-            let ended = program::exchange(&call, trip, place, upload, download, answer).await;
+            let ended = program::exchange(&call, context, place, upload, download, answer).await;
             match ended {
                 Ok(ended) => return Ok(ended),
                 // Nothing of the request has left.
@@ -123,7 +123,7 @@ pub(crate) async fn call(
                 }
                 Err(program::Failed::Unreachable) => return Err(HttpError::WorkerDied),
                 Err(program::Failed::HttpError(fault))
-                    if attempts < APP_ATTEMPTS_MAX && call.may_go_elsewhere(trip, fault, download) =>
+                    if attempts < APP_ATTEMPTS_MAX && call.may_go_elsewhere(context, fault, download) =>
                 {
                     answer.clear();
                     continue;
@@ -138,9 +138,9 @@ pub(crate) async fn call(
             attempts -= 1;
             continue;
         };
-        let ended = call.attempt(trip, place, &lane, upload, download, answer).await;
+        let ended = call.attempt(context, place, &lane, upload, download, answer).await;
         match ended {
-            Err(fault) if attempts < APP_ATTEMPTS_MAX && call.may_go_elsewhere(trip, fault, download) => {
+            Err(fault) if attempts < APP_ATTEMPTS_MAX && call.may_go_elsewhere(context, fault, download) => {
                 answer.clear();
             }
             ended => return ended,
@@ -150,9 +150,15 @@ pub(crate) async fn call(
 
 impl Call<'_> {
     /// Whether a request may be given to another worker.
-    fn may_go_elsewhere(&self, trip: &Trip<'_>, fault: HttpError, download: &Download<'_, '_>) -> bool {
+    fn may_go_elsewhere(
+        &self,
+        context: &RequestContext<'_>,
+        fault: HttpError,
+        download: &Download<'_, '_>,
+    ) -> bool {
         let nothing_is_lost = self.is_complete && download.state() == Sent::Nothing;
-        let is_safe = matches!(trip.head.method(), Method::Get | Method::Head) && self.opening.is_empty();
+        let is_safe =
+            matches!(context.request.head.method(), Method::Get | Method::Head) && self.opening.is_empty();
         nothing_is_lost
             && match fault {
                 HttpError::WorkerRefused => true,
@@ -162,9 +168,12 @@ impl Call<'_> {
     }
 
     /// The cookie that leads back to this worker, where the request has none.
-    fn cookie(&self, trip: &Trip<'_>, place: &Place<'_>) -> Option<Vec<u8>> {
+    fn cookie(&self, context: &RequestContext<'_>, place: &Place<'_>) -> Option<Vec<u8>> {
         let sticky = self.pool.sticky.as_ref().filter(|_| self.said.asks_answer)?;
-        sticky.set_cookie(place.worker.seat, self.trust.is_encrypted(trip.head, &trip.origin))
+        sticky.set_cookie(
+            place.worker.seat,
+            self.trust.is_encrypted(context.request.head, &context.request.origin),
+        )
     }
 
     /// Looks at the beginning of an answer's body for what later requests will come with.
@@ -211,7 +220,7 @@ impl Call<'_> {
     /// Hands a request to a worker and takes its answer.
     async fn attempt(
         &self,
-        trip: &mut Trip<'_>,
+        context: &mut RequestContext<'_>,
         place: Place<'_>,
         lane: &Rc<Lane>,
         upload: &mut Upload<'_, '_>,
@@ -221,7 +230,7 @@ impl Call<'_> {
         let Some(stream) = lane.open() else {
             return Err(HttpError::AppQueueFull { retry_after: APP_RETRY_AFTER_SECONDS });
         };
-        let sent = self.open(trip, &stream, upload)?;
+        let sent = self.open(context, &stream, upload)?;
         let rest = upload::Rest {
             piece: self.opening.get(sent..).unwrap_or_default(),
             is_last: self.is_complete,
@@ -230,7 +239,7 @@ impl Call<'_> {
         let continued = tokio::sync::Notify::new();
         let ended = {
             let uploading = upload::send(upload, &stream, rest, &continued);
-            let downloading = download::receive(self, trip, &stream, download, answer, &continued, place);
+            let downloading = download::receive(self, context, &stream, download, answer, &continued, place);
             tokio::select! {
                 biased;
                 ended = downloading => ended,
@@ -262,16 +271,21 @@ impl Call<'_> {
     }
 
     /// Sends the request's head, and of the body that is there what credit allows: so many bytes.
-    fn open(&self, trip: &Trip<'_>, stream: &Stream, upload: &Upload<'_, '_>) -> Result<usize, HttpError> {
+    fn open(
+        &self,
+        context: &RequestContext<'_>,
+        stream: &Stream,
+        upload: &Upload<'_, '_>,
+    ) -> Result<usize, HttpError> {
         let parts =
-            head::parts(trip, upload.length(), upload.expects_continue(), self.core.next_request_id());
+            head::parts(context, upload.length(), upload.expects_continue(), self.core.next_request_id());
         let length = self.opening.len();
         let is_free = self.is_complete && length <= FREE_BODY_BYTES && !self.has_trailers;
         let room = if is_free { length } else { stream.take_room(length) };
         let now = self.opening.get(..room).unwrap_or_default();
         let end = self.is_complete && room == length && !self.has_trailers;
         let written = stream.write(end, |out, slot, generation| {
-            let write = |writer: &mut wire::HeadWriter<'_>| head::write_request(trip, self.trust, writer);
+            let write = |writer: &mut wire::HeadWriter<'_>| head::write_request(context, self.trust, writer);
             wire::encode::request(out, slot, generation, end, &parts, write, now).or_else(|broken| {
                 // Only routes that make a head very long get here. The slot's generation is spent, so the worker
                 // has to see it: a request that is over at once.

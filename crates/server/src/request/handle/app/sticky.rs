@@ -16,7 +16,7 @@ use onehop_message::trusted_proxies::Trust;
 
 use super::pool::{Seat, Wish};
 use crate::limits::{STICKY_ANSWER_BYTES_MAX, STICKY_VALUE_BYTES_MAX, WORKERS_MAX};
-use crate::request::trip::Trip;
+use crate::request::context::RequestContext;
 use values::Values;
 
 /// How requests of one application stay together.
@@ -71,13 +71,13 @@ impl Stickiness {
     }
 
     /// What this request says, to an application with so many seats.
-    pub(crate) fn read(&self, trip: &Trip<'_>, trust: Trust<'_>, seats: usize) -> Said {
+    pub(crate) fn read(&self, context: &RequestContext<'_>, trust: Trust<'_>, seats: usize) -> Said {
         if seats < 2 {
             return Said::NOTHING;
         }
         match self {
             Self::Cookie(cookie) => {
-                let fields = trip.head.get_all(Known::Cookie);
+                let fields = context.request.head.get_all(Known::Cookie);
                 let seat_of = |value: &[u8]| {
                     cookie.values.iter().take(seats).position(|known| known.as_bytes() == value)
                 };
@@ -87,13 +87,16 @@ impl Stickiness {
                     None => Said { wish: Wish::Any, asks_answer: true },
                 }
             }
-            Self::Query(query) => match parameter(trip.query.as_deref().unwrap_or_default(), &query.name) {
-                Some(value) => Said { wish: query.wish(&decoded(value), seats), asks_answer: false },
-                None => Said { wish: Wish::Any, asks_answer: true },
-            },
+            Self::Query(query) => {
+                match parameter(context.request.query.as_deref().unwrap_or_default(), &query.name) {
+                    Some(value) => Said { wish: query.wish(&decoded(value), seats), asks_answer: false },
+                    None => Said { wish: Wish::Any, asks_answer: true },
+                }
+            }
             Self::ClientAddress => {
-                let wish =
-                    trust.client(trip.head, &trip.origin).map(|client| Wish::Hash(hash(&network(client))));
+                let wish = trust
+                    .client(context.request.head, &context.request.origin)
+                    .map(|client| Wish::Hash(hash(&network(client))));
                 Said { wish: wish.unwrap_or(Wish::Any), asks_answer: false }
             }
         }

@@ -15,8 +15,8 @@ use super::{Call, Member};
 use crate::limits::PROXY_ROUTE_LOOK_PERIOD;
 use crate::request::conn::exchange::Upload;
 use crate::request::conn::slow_client::Kept;
+use crate::request::context::RequestContext;
 use crate::request::handle::header;
-use crate::request::trip::Trip;
 use crate::request::upstream::connection::{Buffers, Connection};
 use crate::request::upstream::exchange::tunnel::Bounds;
 use crate::request::upstream::exchange::{Cause, Lead, Passing, Turn};
@@ -24,7 +24,7 @@ use crate::request::upstream::exchange::{Cause, Lead, Passing, Turn};
 /// One request to one upstream, over however many connections.
 pub(super) struct Forwarding<'a> {
     call: &'a Call<'a>,
-    trip: &'a Trip<'a>,
+    context: &'a RequestContext<'a>,
     member: &'a Member,
     started: Instant,
     /// What the head that was written says.
@@ -32,8 +32,13 @@ pub(super) struct Forwarding<'a> {
 }
 
 impl<'a> Forwarding<'a> {
-    pub(super) fn new(call: &'a Call<'a>, trip: &'a Trip<'a>, member: &'a Member, started: Instant) -> Self {
-        Self { call, trip, member, started, asked: Asked { for_gzip: false, of_waiting: false } }
+    pub(super) fn new(
+        call: &'a Call<'a>,
+        context: &'a RequestContext<'a>,
+        member: &'a Member,
+        started: Instant,
+    ) -> Self {
+        Self { call, context, member, started, asked: Asked { for_gzip: false, of_waiting: false } }
     }
 
     /// RFC 9110 section 7.8: only to a protocol that was asked for.
@@ -42,7 +47,7 @@ impl<'a> Forwarding<'a> {
             let members = values.into_iter().flat_map(|value| value.split(|byte| *byte == b','));
             members.map(|protocol| protocol.trim_ascii().to_ascii_lowercase()).collect::<Vec<_>>()
         };
-        let asked = protocols(self.trip.head.get_all(Known::Upgrade).collect());
+        let asked = protocols(self.context.request.head.get_all(Known::Upgrade).collect());
         protocols(head.get_all(Known::Upgrade).collect()).iter().all(|protocol| asked.contains(protocol))
     }
 
@@ -54,7 +59,7 @@ impl<'a> Forwarding<'a> {
         }
         let proxy = self.call.proxy;
         let [_, expressions] = &proxy.expressions;
-        header::change(&proxy.settings.answer_fields, expressions, self.trip, &mut answer.fields);
+        header::change(&proxy.settings.answer_fields, expressions, self.context, &mut answer.fields);
         // RFC 9110 section 7.6.3. Instead of a Server field: that is the upstream's.
         answer.fields.add_lines(match head.version() {
             Version::Http10 => b"Via: 1.0 onehop\r\n",
@@ -112,7 +117,7 @@ impl Lead for Forwarding<'_> {
         upload: &Upload<'_, '_>,
         buffers: &mut Buffers,
     ) -> Result<(), Refusal> {
-        self.asked = ask::write(self.call, self.trip, connection, upload, buffers)?;
+        self.asked = ask::write(self.call, self.context, connection, upload, buffers)?;
         Ok(())
     }
 
@@ -160,7 +165,7 @@ impl Lead for Forwarding<'_> {
     fn kept(&self) -> (Option<Kept>, Option<IpAddr>) {
         let peer = &self.member.peer;
         let kept = peer.terms.ceiling.map(|places| Kept::Upstream(Arc::clone(peer), places));
-        (kept, self.call.trust.client(self.trip.head, &self.trip.origin))
+        (kept, self.call.trust.client(self.context.request.head, &self.context.request.origin))
     }
 
     fn tunnel(&self) -> Bounds<'_> {

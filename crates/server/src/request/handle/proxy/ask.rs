@@ -13,8 +13,8 @@ use onehop_message::response::Fields;
 
 use super::{Call, max_forwards};
 use crate::request::conn::exchange::Upload;
+use crate::request::context::RequestContext;
 use crate::request::handle::header;
-use crate::request::trip::Trip;
 use crate::request::upstream::connection::{Buffers, Connection};
 
 /// What a head that was written says.
@@ -29,7 +29,7 @@ pub(super) struct Asked {
 /// Writes the head to the connection's output.
 pub(super) fn write(
     call: &Call<'_>,
-    trip: &Trip<'_>,
+    context: &RequestContext<'_>,
     connection: &Connection,
     upload: &Upload<'_, '_>,
     buffers: &mut Buffers,
@@ -39,38 +39,38 @@ pub(super) fn write(
     // Bytes that follow an upgrade belong to the other protocol; with a body before them, both sides would
     // have to agree where it ends and whether it was read. Ignoring `Upgrade` is allowed (RFC 9110 section 7.8).
     let has_body = !matches!(body, BodyLength::None | BodyLength::Known(0));
-    let upgrade = !has_body && asks_for_upgrade(trip.head);
-    write_target(&trip.path, trip.query.as_deref(), lines);
+    let upgrade = !has_body && asks_for_upgrade(context.request.head);
+    write_target(&context.request.path, context.request.query.as_deref(), lines);
     let target_bytes = lines.len();
-    write_fields(call, trip, upgrade, lines);
+    write_fields(call, context, upgrade, lines);
     let expects = !call.opening.is_complete && upload.expects_continue();
     if expects {
         lines.extend_from_slice(b"Expect: 100-continue\r\n");
     }
-    let changed = change(call, trip, target_bytes, lines);
+    let changed = change(call, context, target_bytes, lines);
     // What `header_up` has deleted is not asked for.
     let has = |name| changed.as_ref().is_none_or(|fields| fields.get(name).is_some());
     let (upgrade, of_waiting) = (upgrade && has("upgrade"), expects && has("expect"));
-    let asks_for_gzip = !upgrade && asks_for_gzip(call, trip, changed.as_ref());
+    let asks_for_gzip = !upgrade && asks_for_gzip(call, context, changed.as_ref());
     if asks_for_gzip {
         lines.extend_from_slice(b"Accept-Encoding: gzip\r\n");
     }
     let (target, fields) = lines.split_at_checked(target_bytes).unwrap_or_default();
-    let method = trip.head.method_bytes();
-    let trailers = accepts_trailers(trip.head);
+    let method = context.request.head.method_bytes();
+    let trailers = accepts_trailers(context.request.head);
     let head = AskHead { method, target, fields, body, upgrade, trailers };
     connection.codec().write_request_head(output, head)?;
     Ok(Asked { for_gzip: asks_for_gzip, of_waiting })
 }
 
-fn write_fields(call: &Call<'_>, trip: &Trip<'_>, upgrade: bool, out: &mut Vec<u8>) {
-    let head = trip.head;
+fn write_fields(call: &Call<'_>, context: &RequestContext<'_>, upgrade: bool, out: &mut Vec<u8>) {
+    let head = context.request.head;
     let host = head.host().unwrap_or_default();
     // As in Caddy since 2.11: whoever has a certificate rarely answers for another name.
     let is_upstreams = call.proxy.settings.transport.tls.is_some();
     let upstream =
-        trip.upstream.as_ref().filter(|_| is_upstreams).map(|member| member.host_port().as_bytes());
-    write_line(out, b"Host", upstream.unwrap_or_else(|| host_to_name(call, trip)));
+        context.upstream.as_ref().filter(|_| is_upstreams).map(|member| member.host_port().as_bytes());
+    write_line(out, b"Host", upstream.unwrap_or_else(|| host_to_name(call, context)));
     let is_trusted = call.trust.keeps_fields();
     let spellings = match call.proxy.settings.ambiguous_headers {
         AmbiguousHeaders::Drop => Spellings::All,
@@ -98,11 +98,11 @@ fn write_fields(call: &Call<'_>, trip: &Trip<'_>, upgrade: bool, out: &mut Vec<u
         write_line(out, b"Max-Forwards", hops.to_string().as_bytes());
     }
     // Of whoever comes through a Unix socket and is not trusted nothing is known.
-    if is_trusted || trip.origin.peer.is_some() {
-        write_forwarded_for(trip.head, &trip.origin, call.trust, out);
+    if is_trusted || context.request.origin.peer.is_some() {
+        write_forwarded_for(context.request.head, &context.request.origin, call.trust, out);
         let told = |name| forwarding::forwarded(head, name).next_back().filter(|value| !value.is_empty());
         let told = |name| if is_trusted { told(name) } else { None };
-        let scheme = told(b"x-forwarded-proto").unwrap_or(trip.origin.scheme().as_bytes());
+        let scheme = told(b"x-forwarded-proto").unwrap_or(context.request.origin.scheme().as_bytes());
         write_line(out, b"X-Forwarded-Proto", scheme);
         let host = told(b"x-forwarded-host").unwrap_or(host);
         if !host.is_empty() {
@@ -119,9 +119,9 @@ fn write_fields(call: &Call<'_>, trip: &Trip<'_>, upgrade: bool, out: &mut Vec<u
 /// The effective authority: a Host field that the target has overruled is not passed on (RFC 9112 section 3.2.2). The
 /// upstream's address where the client names none, as an HTTP/1.0 one need not: HTTP/1.1 asks us for one. Empty for a
 /// socket, as section 3.2 has it.
-fn host_to_name<'t>(call: &Call<'_>, trip: &'t Trip<'_>) -> &'t [u8] {
-    let host = trip.head.host().unwrap_or_default();
-    let (true, Some(member)) = (host.is_empty(), &trip.upstream) else { return host };
+fn host_to_name<'t>(call: &Call<'_>, context: &'t RequestContext<'_>) -> &'t [u8] {
+    let host = context.request.head.host().unwrap_or_default();
+    let (true, Some(member)) = (host.is_empty(), &context.upstream) else { return host };
     let host_port = if member.port().is_empty() { "" } else { member.host_port() };
     let is_plain = call.proxy.settings.transport.tls.is_none();
     // RFC 9110 section 4.2.1: a port that goes without saying is left out.
@@ -131,7 +131,7 @@ fn host_to_name<'t>(call: &Call<'_>, trip: &'t Trip<'_>) -> &'t [u8] {
 
 /// Makes the changes of `header_up` to the lines behind the target. There is one Host field afterwards in any case
 /// (RFC 9112 section 3.2). `None` where there are no changes.
-fn change(call: &Call<'_>, trip: &Trip<'_>, from: usize, lines: &mut Vec<u8>) -> Option<Fields> {
+fn change(call: &Call<'_>, context: &RequestContext<'_>, from: usize, lines: &mut Vec<u8>) -> Option<Fields> {
     let ops = &call.proxy.settings.request_fields;
     if ops.is_empty() {
         return None;
@@ -139,10 +139,10 @@ fn change(call: &Call<'_>, trip: &Trip<'_>, from: usize, lines: &mut Vec<u8>) ->
     let mut changed = Fields::default();
     changed.add_lines(lines.get(from..).unwrap_or_default());
     let [expressions, _] = &call.proxy.expressions;
-    header::change(ops, expressions, trip, &mut changed);
+    header::change(ops, expressions, context, &mut changed);
     let host = match changed.get("host") {
         Some(host) => host.to_vec(),
-        None => host_to_name(call, trip).to_vec(),
+        None => host_to_name(call, context).to_vec(),
     };
     changed.remove("host");
     lines.truncate(from);
@@ -152,13 +152,13 @@ fn change(call: &Call<'_>, trip: &Trip<'_>, from: usize, lines: &mut Vec<u8>) ->
 }
 
 /// As Go's transport, and so Caddy's, has it: not for parts, whose coding would be another's.
-fn asks_for_gzip(call: &Call<'_>, trip: &Trip<'_>, changed: Option<&Fields>) -> bool {
+fn asks_for_gzip(call: &Call<'_>, context: &RequestContext<'_>, changed: Option<&Fields>) -> bool {
     let has = |known: Known| match changed {
         Some(fields) => fields.get(known.name()).is_some(),
-        None => trip.head.get(known).is_some(),
+        None => context.request.head.get(known).is_some(),
     };
     call.proxy.settings.transport.compression
-        && trip.head.method() != Method::Head
+        && context.request.head.method() != Method::Head
         && !has(Known::AcceptEncoding)
         && !has(Known::Range)
 }

@@ -18,7 +18,7 @@ use onehop_config::checked::proxy::{BalancePolicy, PassiveHealth, Proxy as Setti
 use xxhash_rust::xxh64::Xxh64;
 
 use super::{Member, Proxy};
-use crate::request::trip::Trip;
+use crate::request::context::RequestContext;
 use cookie::Cookie;
 use turns::{Turns, WeightedTurns};
 
@@ -61,18 +61,18 @@ type Choice<'a> = Option<(&'a Arc<Member>, Option<Vec<u8>>)>;
 impl Proxy {
     /// The upstream that a request goes to; `None` where none may be asked. Those in `tried` have failed this request:
     /// they are asked again only where no other is available.
-    pub(crate) fn choose(&self, trip: &Trip<'_>, tried: &[usize]) -> Option<Chosen> {
+    pub(crate) fn choose(&self, context: &RequestContext<'_>, tried: &[usize]) -> Option<Chosen> {
         let filled;
         let members = if self.of_request.iter().all(Option::is_none) {
             &*self.members
         } else {
-            filled = self.filled_in(trip);
+            filled = self.filled_in(context);
             &*filled
         };
         let among = |tried| {
             let passive = &self.settings.passive_health;
             let candidates = Candidates { members, passive, tried, now: OnceCell::new() };
-            let (member, cookie) = self.policy.choose(&candidates, trip, &self.settings)?;
+            let (member, cookie) = self.policy.choose(&candidates, context, &self.settings)?;
             Some(Chosen { member: Arc::clone(member), cookie })
         };
         among(tried).or_else(|| if tried.is_empty() { None } else { among(&[]) })
@@ -80,12 +80,12 @@ impl Proxy {
 
     /// Every upstream with its placeholders filled in, without those whose address is none then. Where somebody is asked
     /// in their stead and is not well, none of them is.
-    fn filled_in(&self, trip: &Trip<'_>) -> Vec<Arc<Member>> {
+    fn filled_in(&self, context: &RequestContext<'_>) -> Vec<Arc<Member>> {
         let tables = self.of_request.iter().map(Option::as_ref).chain(std::iter::repeat(None));
         let members = self.members.iter().zip(tables);
         let filled = members.filter_map(|(member, table)| match table {
             Some(_) if member.health.active.as_ref().is_some_and(|active| active.is_down()) => None,
-            Some(table) => table.of(trip),
+            Some(table) => table.of(context),
             None => Some(Arc::clone(member)),
         });
         filled.collect()
@@ -118,7 +118,12 @@ impl Policy {
         }
     }
 
-    fn choose<'a>(&self, among: &Candidates<'a>, trip: &Trip<'_>, settings: &Settings) -> Choice<'a> {
+    fn choose<'a>(
+        &self,
+        among: &Candidates<'a>,
+        context: &RequestContext<'_>,
+        settings: &Settings,
+    ) -> Choice<'a> {
         let chosen = match self {
             Self::Random => among.at_random(1).next(),
             Self::RandomChoose(count) => least_loaded(among.at_random(*count as usize)),
@@ -127,23 +132,23 @@ impl Policy {
             Self::WeightedRoundRobin(turns) => turns.next(among),
             Self::LeastConn => least_loaded(among.available()),
             Self::PeakEwma => among.cheapest_of_two(),
-            Self::IpHash => among.by_hash(&keys::peer(trip)),
-            Self::ClientIpHash => among.by_hash(&keys::client(trip, &settings.trusted_proxies)),
-            Self::UriHash => among.by_hash(&keys::uri(trip)),
-            Self::Query(name, other) => match keys::query(trip, name) {
+            Self::IpHash => among.by_hash(&keys::peer(context)),
+            Self::ClientIpHash => among.by_hash(&keys::client(context, &settings.trusted_proxies)),
+            Self::UriHash => among.by_hash(&keys::uri(context)),
+            Self::Query(name, other) => match keys::query(context, name) {
                 Some(value) => among.by_hash(&value),
-                None => return other.choose(among, trip, settings),
+                None => return other.choose(among, context, settings),
             },
-            Self::Header(name, other) => match keys::header(trip, name) {
+            Self::Header(name, other) => match keys::header(context, name) {
                 Some(value) => among.by_hash(value),
-                None => return other.choose(among, trip, settings),
+                None => return other.choose(among, context, settings),
             },
             Self::Cookie(cookie, other) => {
-                if let Some(member) = cookie.find(trip, among.available()) {
+                if let Some(member) = cookie.find(context, among.available()) {
                     return Some((member, None));
                 }
-                let (member, _) = other.choose(among, trip, settings)?;
-                return Some((member, Some(cookie.given_out(member, trip, settings))));
+                let (member, _) = other.choose(among, context, settings)?;
+                return Some((member, Some(cookie.given_out(member, context, settings))));
             }
         };
         chosen.map(|member| (member, None))

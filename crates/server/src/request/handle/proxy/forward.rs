@@ -15,8 +15,8 @@ use super::retry::Failed;
 use super::{Call, Member};
 use crate::limits::PROXY_CONTINUE_WAIT;
 use crate::request::conn::exchange::Upload;
+use crate::request::context::RequestContext;
 use crate::request::handle::Ended;
-use crate::request::trip::Trip;
 use crate::request::upstream::connection::Connection;
 use crate::request::upstream::exchange::{
     self, Broke, Exchange, HeadFrom, Patience, Received, Way, is_idempotent,
@@ -27,22 +27,22 @@ use crate::request::upstream::queue::Client;
 /// Sends a request to an upstream and its answer to the client.
 pub(super) async fn send(
     call: &Call<'_>,
-    trip: &Trip<'_>,
+    context: &RequestContext<'_>,
     member: &Arc<Member>,
     way: Way<'_, '_, '_, '_, '_>,
 ) -> Result<Ended, Failed> {
     let Way { upload, download, answer } = way;
     let _in_flight = member.begin();
     let settings = &call.proxy.settings;
-    let mut forwarding = Forwarding::new(call, trip, member, Instant::now());
-    let may_be_sent_twice = call.opening.is_complete && is_idempotent(trip.head.method());
+    let mut forwarding = Forwarding::new(call, context, member, Instant::now());
+    let may_be_sent_twice = call.opening.is_complete && is_idempotent(context.request.head.method());
     let wish = if may_be_sent_twice { Wish::Any } else { Wish::Alive };
     let mut connection = connect(call, member, wish, upload).await?;
     let mut is_second = false;
     loop {
         let mut exchange = Exchange {
             core: call.core,
-            trip,
+            context,
             connection: &connection,
             opening: &call.opening.bytes,
             is_complete: call.opening.is_complete,

@@ -6,7 +6,7 @@ use onehop_message::error::HttpError;
 use onehop_message::methods::Methods;
 use onehop_message::response::Response;
 
-use crate::request::trip::{Flow, Halt};
+use crate::request::context::{Flow, Halt};
 
 /// The name, in any case.
 pub(super) const NAME: &str = "max-forwards";

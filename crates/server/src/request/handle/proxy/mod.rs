@@ -28,9 +28,9 @@ use onehop_message::trusted_proxies::Trust;
 use regex_lite::Regex;
 
 use crate::request::conn::exchange::{Download, Upload};
+use crate::request::context::RequestContext;
 use crate::request::core::Core;
 use crate::request::handle::{Ended, header};
-use crate::request::trip::Trip;
 use crate::request::upstream::exchange::Way;
 use crate::request::upstream::peer::Peer;
 use balance::Policy;
@@ -96,26 +96,26 @@ impl Proxy {
 
 /// Passes a request on. An error means that nothing final was sent.
 pub(crate) async fn call(
-    trip: &mut Trip<'_>,
+    context: &mut RequestContext<'_>,
     proxy: &Arc<Proxy>,
     core: &Rc<Core>,
     upload: &mut Upload<'_, '_>,
     download: &mut Download<'_, '_>,
     answer: &mut Response,
 ) -> Result<Ended, HttpError> {
-    let trust = Trust::of(&proxy.settings.trusted_proxies, &trip.origin);
+    let trust = Trust::of(&proxy.settings.trusted_proxies, &context.request.origin);
     let opening = Opening::take(upload, download, proxy.settings.request_buffer_bytes).await?;
     let call = Call { proxy, core, trust, opening, reason: RefCell::default() };
     let mut attempts = Attempts::new(&proxy.settings.balance);
     loop {
-        let failed = match proxy.choose(trip, attempts.tried()) {
+        let failed = match proxy.choose(context, attempts.tried()) {
             Some(chosen) => {
                 let member = Arc::clone(&chosen.member);
                 // Leads later requests to the same upstream.
-                trip.own_cookie = chosen.cookie;
-                trip.upstream = Some(chosen.member);
+                context.own_cookie = chosen.cookie;
+                context.upstream = Some(chosen.member);
                 let way = Way { upload: &mut *upload, download: &mut *download, answer: &mut *answer };
-                match forward::send(&call, trip, &member, way).await {
+                match forward::send(&call, context, &member, way).await {
                     Ok(ended) => return Ok(ended),
                     Err(failed) => attempts.note(member.number, failed),
                 }
@@ -124,11 +124,11 @@ pub(crate) async fn call(
             None => attempts.last().unwrap_or(Failed::Unsent(HttpError::UpstreamNone)),
         };
         answer.clear();
-        if !attempts.may_go_on(failed, &call, trip, download) {
-            trip.reason = call.reason.take();
+        if !attempts.may_go_on(failed, &call, context, download) {
+            context.reason = call.reason.take();
             return Err(failed.fault());
         }
-        if let Some(member) = &trip.upstream {
+        if let Some(member) = &context.upstream {
             member.count_retry();
         }
         attempts.pause(upload).await?;

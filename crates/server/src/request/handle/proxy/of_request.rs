@@ -16,8 +16,8 @@ use onehop_config::checked::Template;
 use super::Member;
 use super::health::beginning;
 use crate::limits::{PROXY_OF_REQUEST_MAX, PROXY_OF_REQUEST_UNUSED};
+use crate::request::context::RequestContext;
 use crate::request::route::{self, Into};
-use crate::request::trip::Trip;
 use crate::request::upstream::peer::PeerCounts;
 
 /// Bytes of a name (RFC 1035 section 2.3.4).
@@ -72,9 +72,9 @@ impl OfRequest {
     }
 
     /// The upstream of a request.
-    pub(super) fn of(&self, trip: &Trip<'_>) -> Option<Arc<Member>> {
-        let address = String::from_utf8(route::expand(&self.address, trip, Into::Text)).ok()?;
-        let name = self.server_name.as_ref().map(|name| route::expand(name, trip, Into::Text));
+    pub(super) fn of(&self, context: &RequestContext<'_>) -> Option<Arc<Member>> {
+        let address = String::from_utf8(route::expand(&self.address, context, Into::Text)).ok()?;
+        let name = self.server_name.as_ref().map(|name| route::expand(name, context, Into::Text));
         let name = name.map(String::from_utf8).transpose().ok()?;
         self.at(&address, name.as_deref())
     }

@@ -13,8 +13,8 @@ use onehop_message::error::HttpError;
 use super::Call;
 use crate::limits::PROXY_TRY_PAUSE_MIN;
 use crate::request::conn::exchange::{Download, Sent, Upload};
+use crate::request::context::RequestContext;
 use crate::request::route;
-use crate::request::trip::Trip;
 
 /// Why an attempt came to nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl<'a> Attempts<'a> {
         &mut self,
         failed: Failed,
         call: &Call<'_>,
-        trip: &mut Trip<'_>,
+        context: &mut RequestContext<'_>,
         download: &Download<'_, '_>,
     ) -> bool {
         let failures = self.failures;
@@ -86,7 +86,10 @@ impl<'a> Attempts<'a> {
             Some(most) => failures < most,
         };
         let has_time = time.is_zero() || self.started.elapsed() < time;
-        has_room && has_time && download.state() == Sent::Nothing && self.may_be_repeated(failed, call, trip)
+        has_room
+            && has_time
+            && download.state() == Sent::Nothing
+            && self.may_be_repeated(failed, call, context)
     }
 
     /// Waits for the next attempt.
@@ -110,17 +113,19 @@ impl<'a> Attempts<'a> {
         self.balance.retries.filter(|retries| *retries > 0)
     }
 
-    fn may_be_repeated(&self, failed: Failed, call: &Call<'_>, trip: &mut Trip<'_>) -> bool {
+    fn may_be_repeated(&self, failed: Failed, call: &Call<'_>, context: &mut RequestContext<'_>) -> bool {
         match failed {
             Failed::Unsent(_) => true,
             Failed::Final(_) => false,
             // A body that has gone out in part is not there any more.
             Failed::Begun(_) if !call.opening.is_complete => false,
-            Failed::Begun(_) if self.balance.retry_match.is_empty() => trip.head.method() == Method::Get,
+            Failed::Begun(_) if self.balance.retry_match.is_empty() => {
+                context.request.head.method() == Method::Get
+            }
             Failed::Begun(_) => {
                 let mut matchers = self.balance.retry_match.iter();
                 // A matcher that needs the disk fits nothing here.
-                matchers.any(|matcher| route::matches(matcher, trip).unwrap_or(false))
+                matchers.any(|matcher| route::matches(matcher, context).unwrap_or(false))
             }
         }
     }

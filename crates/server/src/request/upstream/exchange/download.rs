@@ -59,7 +59,7 @@ pub(super) async fn receive<L: Lead>(
     answer.status = taking.head.status();
     if is_upgrade {
         lead.take_head(taking.head, None, answer)?;
-        taking.exchange.trip.finish(answer);
+        taking.exchange.context.finish(answer);
         lead.let_go();
         download.head(answer, BodyLength::None);
         download.flush().await.map_err(gone)?;
@@ -180,13 +180,13 @@ impl<'a> Taking<'a> {
         download: &mut Download<'_, '_>,
         answer: &mut Response,
     ) -> Result<Ended, HttpError> {
-        let trip = self.exchange.trip;
+        let context = self.exchange.context;
         let mut opening = Vec::new();
         let mut is_whole = false;
         match body {
             AnswerBody::None => {
                 answer.body = self.no_body();
-                trip.finish(answer);
+                context.finish(answer);
                 return Ok(Ended::Complete);
             }
             AnswerBody::Known(length) if passing.buffer == 0 => {
@@ -202,15 +202,15 @@ impl<'a> Taking<'a> {
         if is_whole && !passing.decode && self.trailers().is_empty() {
             lead.see_body(&opening);
             answer.body = Body::Bytes(opening);
-            trip.finish(answer);
+            context.finish(answer);
             return Ok(Ended::Complete);
         }
         let length = match body {
             AnswerBody::Known(length) if !passing.decode => BodyLength::Known(length),
             _ => BodyLength::Chunked,
         };
-        download.encode(trip, answer, length);
-        trip.finish(answer);
+        download.encode(context, answer, length);
+        context.finish(answer);
         let is_event_stream = answer.is_event_stream();
         if is_event_stream {
             // Others have their turn meanwhile.
@@ -237,7 +237,8 @@ impl<'a> Taking<'a> {
 
     /// What is said of a body that does not come (RFC 9110 section 8.6).
     fn no_body(&self) -> Body {
-        let is_withheld = self.exchange.trip.head.method() == Method::Head || self.head.status() == 304;
+        let is_withheld =
+            self.exchange.context.request.head.method() == Method::Head || self.head.status() == 304;
         if !is_withheld {
             return Body::Empty;
         }
@@ -255,7 +256,7 @@ impl<'a> Taking<'a> {
     }
 
     fn may_be_encoded(&self, length: u64) -> bool {
-        self.exchange.trip.encode.is_some() && length <= COMPRESSED_ON_THE_SPOT_BYTES_MAX as u64
+        self.exchange.context.encode.is_some() && length <= COMPRESSED_ON_THE_SPOT_BYTES_MAX as u64
     }
 
     /// Appends the body as far as it is there, without waiting; `true` where that is all of it.

@@ -29,9 +29,9 @@ use tokio::sync::Notify;
 use super::connection::{Buffers, Connection};
 use crate::request::conn::exchange::{Download, Sent, Upload};
 use crate::request::conn::slow_client::Kept;
+use crate::request::context::RequestContext;
 use crate::request::core::Core;
 use crate::request::handle::Ended;
-use crate::request::trip::Trip;
 use tunnel::Bounds;
 
 /// Who leads an exchange: what its kind of upstream is told, and what becomes of what it says.
@@ -134,7 +134,7 @@ pub(crate) enum HeadFrom {
 #[derive(Clone, Copy)]
 pub(crate) struct Exchange<'a> {
     pub(crate) core: &'a Rc<Core>,
-    pub(crate) trip: &'a Trip<'a>,
+    pub(crate) context: &'a RequestContext<'a>,
     pub(crate) connection: &'a Connection,
     /// As much of the request's body as was there at the beginning.
     pub(crate) opening: &'a [u8],

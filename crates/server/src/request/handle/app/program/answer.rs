@@ -16,7 +16,7 @@ use super::super::{Call, Place};
 use super::ask;
 use crate::request::conn::exchange::Upload;
 use crate::request::conn::slow_client::Kept;
-use crate::request::trip::Trip;
+use crate::request::context::RequestContext;
 use crate::request::upstream::connection::{Buffers, Connection};
 use crate::request::upstream::exchange::tunnel::Bounds;
 use crate::request::upstream::exchange::{Cause, Lead, Passing, Turn};
@@ -24,7 +24,7 @@ use crate::request::upstream::exchange::{Cause, Lead, Passing, Turn};
 /// One request to a program, over however many connections.
 pub(super) struct Program<'a> {
     call: &'a Call<'a>,
-    trip: &'a Trip<'a>,
+    context: &'a RequestContext<'a>,
     /// Given back early by what may go on for ever.
     place: Option<Place<'a>>,
     /// Who answers.
@@ -34,9 +34,9 @@ pub(super) struct Program<'a> {
 }
 
 impl<'a> Program<'a> {
-    pub(super) fn new(call: &'a Call<'a>, trip: &'a Trip<'a>, place: Place<'a>) -> Self {
+    pub(super) fn new(call: &'a Call<'a>, context: &'a RequestContext<'a>, place: Place<'a>) -> Self {
         let seat = place.worker.seat;
-        Self { call, trip, place: Some(place), seat, wanted: None }
+        Self { call, context, place: Some(place), seat, wanted: None }
     }
 }
 
@@ -57,7 +57,7 @@ impl Lead for Program<'_> {
         upload: &Upload<'_, '_>,
         buffers: &mut Buffers,
     ) -> Result<(), Refusal> {
-        ask::write(self.trip, self.call.trust, connection, upload, buffers)
+        ask::write(self.context, self.call.trust, connection, upload, buffers)
     }
 
     fn take_head(
@@ -92,7 +92,7 @@ impl Lead for Program<'_> {
 
     fn kept(&self) -> (Option<Kept>, Option<IpAddr>) {
         let kept = self.place.as_ref().map(|place| Kept::Program(Arc::clone(place.pool)));
-        (kept, self.call.trust.client(self.trip.head, &self.trip.origin))
+        (kept, self.call.trust.client(self.context.request.head, &self.context.request.origin))
     }
 
     fn tunnel(&self) -> Bounds<'_> {

@@ -21,8 +21,8 @@ use super::pool::{LaneReport, Worker};
 use super::{Call, Place};
 use crate::limits::UPSTREAM_DIAL_DEADLINE;
 use crate::request::conn::exchange::{Download, Sent, Upload};
+use crate::request::context::RequestContext;
 use crate::request::handle::Ended;
-use crate::request::trip::Trip;
 use crate::request::upstream::connection::Connection;
 use crate::request::upstream::exchange::{
     self, Broke, Exchange, HeadFrom, Patience, Received, Way, is_idempotent,
@@ -42,7 +42,7 @@ pub(super) enum Failed {
 /// One request and its answer.
 pub(super) async fn exchange(
     call: &Call<'_>,
-    trip: &Trip<'_>,
+    context: &RequestContext<'_>,
     place: Place<'_>,
     upload: &mut Upload<'_, '_>,
     download: &mut Download<'_, '_>,
@@ -50,7 +50,7 @@ pub(super) async fn exchange(
 ) -> Result<Ended, Failed> {
     let worker = Arc::clone(&place.worker);
     let Some(peer) = &worker.peer else { return Err(Failed::Unreachable) };
-    let mut program = Program::new(call, trip, place);
+    let mut program = Program::new(call, context, place);
     let patience = Patience {
         head: Some(call.pool.app.timeout),
         head_from: HeadFrom::LastOfClient,
@@ -58,7 +58,7 @@ pub(super) async fn exchange(
         write: None,
         asking: None,
     };
-    let may_be_sent_twice = call.is_complete && is_idempotent(trip.head.method());
+    let may_be_sent_twice = call.is_complete && is_idempotent(context.request.head.method());
     let wish = if may_be_sent_twice { Wish::Any } else { Wish::Alive };
     let connected = connect(call, peer, wish, upload, download).await;
     if matches!(connected, Err(Failed::Unreachable)) {
@@ -68,7 +68,7 @@ pub(super) async fn exchange(
     loop {
         let mut exchange = Exchange {
             core: call.core,
-            trip,
+            context,
             connection: &connection,
             opening: &call.opening,
             is_complete: call.is_complete,
@@ -83,7 +83,7 @@ pub(super) async fn exchange(
                 }
                 return match received {
                     Received::Ended(ended) => Ok(ended),
-                    Received::Instead => send_file(call, trip, &mut program, answer).await,
+                    Received::Instead => send_file(call, context, &mut program, answer).await,
                 };
             }
             Err(broke) => broke,
@@ -107,13 +107,13 @@ pub(super) async fn exchange(
 /// The answer is a file that the program has named.
 async fn send_file(
     call: &Call<'_>,
-    trip: &Trip<'_>,
+    context: &RequestContext<'_>,
     program: &mut Program<'_>,
     answer: &mut Response,
 ) -> Result<Ended, Failed> {
     let wanted = program.wanted.take().ok_or(Failed::HttpError(HttpError::WorkerBroken))?;
-    file::open(trip, call.pool, wanted, answer).await.map_err(Failed::HttpError)?;
-    trip.finish(answer);
+    file::open(context, call.pool, wanted, answer).await.map_err(Failed::HttpError)?;
+    context.finish(answer);
     Ok(Ended::Complete)
 }
 

@@ -13,7 +13,7 @@ use onehop_http1::Known;
 use onehop_message::trusted_proxies::Trust;
 
 use super::super::Member;
-use crate::request::trip::Trip;
+use crate::request::context::RequestContext;
 
 /// The cookie of one proxy.
 pub(crate) struct Cookie {
@@ -34,10 +34,10 @@ impl Cookie {
     /// Whom a request's cookie names, if it is among them. As Go reads it, the first cookie of the name counts.
     pub(super) fn find<'a>(
         &self,
-        trip: &Trip<'_>,
+        context: &RequestContext<'_>,
         mut among: impl Iterator<Item = &'a Arc<Member>>,
     ) -> Option<&'a Arc<Member>> {
-        let said = self.said(trip)?;
+        let said = self.said(context)?;
         among.find(|member| {
             let is_same =
                 |value: &str| constant_time::verify_slices_are_equal(value.as_bytes(), said).is_ok();
@@ -50,23 +50,29 @@ impl Cookie {
     }
 
     /// The value of a Set-Cookie field that leads back there.
-    pub(super) fn given_out(&self, member: &Member, trip: &Trip<'_>, settings: &Settings) -> Vec<u8> {
+    pub(super) fn given_out(
+        &self,
+        member: &Member,
+        context: &RequestContext<'_>,
+        settings: &Settings,
+    ) -> Vec<u8> {
         let mut out = format!("{}={}; Path=/", self.name, value(&self.key, &member.name));
         if let Some(seconds) = self.max_age.map(|age| age.as_secs()).filter(|seconds| *seconds > 0) {
             // Writing to a string does not fail.
             let _ = write!(out, "; Max-Age={seconds}");
         }
         out.push_str("; HttpOnly");
-        let is_encrypted =
-            Trust::of(&settings.trusted_proxies, &trip.origin).is_encrypted(trip.head, &trip.origin);
+        let is_encrypted = Trust::of(&settings.trusted_proxies, &context.request.origin)
+            .is_encrypted(context.request.head, &context.request.origin);
         // Over HTTPS it is sent from other sites' pages, too; browsers take that only with `Secure`.
         out.push_str(if is_encrypted { "; Secure; SameSite=None" } else { "; SameSite=Lax" });
         out.into_bytes()
     }
 
     /// The value that the client sends, without the quotes that it may stand in (RFC 6265 section 4.1.1).
-    fn said<'t>(&self, trip: &'t Trip<'_>) -> Option<&'t [u8]> {
-        let pairs = trip.head.get_all(Known::Cookie).flat_map(|field| field.split(|byte| *byte == b';'));
+    fn said<'t>(&self, context: &'t RequestContext<'_>) -> Option<&'t [u8]> {
+        let pairs =
+            context.request.head.get_all(Known::Cookie).flat_map(|field| field.split(|byte| *byte == b';'));
         let mut values =
             pairs.filter_map(|pair| pair.trim_ascii().strip_prefix(self.name.as_bytes())?.strip_prefix(b"="));
         let value = values.next()?;

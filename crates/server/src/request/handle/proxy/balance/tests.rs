@@ -120,7 +120,10 @@ impl Client {
 
     pub(crate) fn chosen(&self, proxy: &Proxy, tried: &[usize]) -> Option<Chosen> {
         let origin = Origin { peer: Some(self.peer), listener: 0, tls: self.is_encrypted };
-        proxy.choose(&Trip::new(&self.head, origin, std::time::Instant::now(), &self.snapshot), tried)
+        proxy.choose(
+            &RequestContext::new(&self.head, origin, std::time::Instant::now(), &self.snapshot),
+            tried,
+        )
     }
 
     fn number(&self, proxy: &Proxy) -> usize {

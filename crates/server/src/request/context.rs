@@ -14,6 +14,7 @@ use onehop_message::error::HttpError;
 use onehop_message::error_response;
 use onehop_message::origin::Origin;
 use onehop_message::path::{Ambiguous, RequestPath};
+use onehop_message::request::Request;
 use onehop_message::response::Response;
 use onehop_message::uri;
 
@@ -25,21 +26,13 @@ use super::handle::{encode, file, header, redirect, respond};
 use super::route::{self, Action, Root, Route, Snapshot};
 
 /// A request on its way.
-pub struct Trip<'a> {
-    /// As it came.
-    pub head: &'a RequestHead,
-    /// Where it came in.
-    pub origin: Origin,
-    /// When.
-    pub begun: Instant,
+pub struct RequestContext<'a> {
+    /// The request, as the routes have made it so far.
+    pub request: Request<'a>,
     /// What it sees.
     pub snapshot: &'a Snapshot,
-    /// The path as it is now.
-    pub path: RequestPath<'a>,
     /// The client's own path has more than one reading.
     pub(crate) is_ambiguous: bool,
-    /// The query as it is now.
-    pub query: Option<Cow<'a, [u8]>>,
     /// Where files are looked for.
     pub root: Option<&'a Root>,
     /// What `try_files` found, decoded, relative to the root.
@@ -121,18 +114,21 @@ impl From<Ambiguous> for Halt {
     }
 }
 
-impl<'a> Trip<'a> {
+impl<'a> RequestContext<'a> {
     /// A request at the beginning of its site's routes.
-    pub fn new(head: &'a RequestHead, origin: Origin, begun: Instant, snapshot: &'a Snapshot) -> Self {
+    pub fn new(head: &'a RequestHead, origin: Origin, received: Instant, snapshot: &'a Snapshot) -> Self {
         let own_path = own_path(head);
+        let is_ambiguous = own_path.is_err();
         Self {
-            head,
-            origin,
-            begun,
+            request: Request {
+                head,
+                origin,
+                received,
+                path: own_path.unwrap_or(RequestPath::ROOT),
+                query: head.query().map(Cow::Borrowed),
+            },
             snapshot,
-            is_ambiguous: own_path.is_err(),
-            path: own_path.unwrap_or(RequestPath::ROOT),
-            query: head.query().map(Cow::Borrowed),
+            is_ambiguous,
             root: None,
             file_match: None,
             encode: None,
@@ -193,7 +189,7 @@ impl<'a> Trip<'a> {
     /// What the server itself answers is answered to methods that it knows (RFC 9110 section 9.1). The page of an error is
     /// for whoever met it.
     pub(super) fn know_method(&self) -> Result<(), HttpError> {
-        let is_known = self.head.method() != Method::Other || self.failure.is_some();
+        let is_known = self.request.head.method() != Method::Other || self.failure.is_some();
         if is_known { Ok(()) } else { Err(HttpError::NotImplemented) }
     }
 
@@ -206,8 +202,8 @@ impl<'a> Trip<'a> {
     /// Goes back to the beginning, for the error routes of its site. The request is again as it came; root and found
     /// file stay, and so do changes of fields that do not wait for a handler's answer.
     pub(super) fn begin_again(&mut self) {
-        self.path = own_path(self.head).unwrap_or(RequestPath::ROOT);
-        self.query = self.head.query().map(Cow::Borrowed);
+        self.request.path = own_path(self.request.head).unwrap_or(RequestPath::ROOT);
+        self.request.query = self.request.head.query().map(Cow::Borrowed);
         self.encode = None;
         self.own_cookie = None;
         self.headers.retain(|gathered| !gathered.is_deferred());
@@ -250,16 +246,16 @@ impl<'a> Trip<'a> {
                 let to = route::expand(to, self, route::Into::Uri);
                 let (path, query) = uri::rewrite(&to);
                 if let Some(path) = path {
-                    self.path = RequestPath::read(Cow::Owned(path))?;
+                    self.request.path = RequestPath::read(Cow::Owned(path))?;
                 }
                 if let Some(query) = query {
-                    self.query = (!query.is_empty()).then_some(Cow::Owned(query));
+                    self.request.query = (!query.is_empty()).then_some(Cow::Owned(query));
                 }
             }
             Action::Handle(routes) => return self.walk(routes, answer),
             Action::HandlePath { prefix, routes } => {
-                if let Some(path) = self.path.without_prefix(prefix) {
-                    self.path = path?;
+                if let Some(path) = self.request.path.without_prefix(prefix) {
+                    self.request.path = path?;
                 }
                 return self.walk(routes, answer);
             }
@@ -276,9 +272,9 @@ impl<'a> Trip<'a> {
                 return file::file_server(self, settings, root.as_ref(), answer);
             }
             Action::App(number) => return Err(self.call(Handler::App, Callee::App(*number))),
-            Action::Proxy(_) if max_forwards::ends_here(self.head) => {
+            Action::Proxy(_) if max_forwards::ends_here(self.request.head) => {
                 self.handler = Handler::Proxy;
-                return max_forwards::answer(self.head, answer);
+                return max_forwards::answer(self.request.head, answer);
             }
             Action::Proxy(number) => return Err(self.call(Handler::Proxy, Callee::Proxy(*number))),
             Action::Spa { settings, store } => {
@@ -292,7 +288,7 @@ impl<'a> Trip<'a> {
     /// Hands the request over to an application or an upstream.
     fn call(&mut self, handler: Handler, callee: Callee) -> Halt {
         self.handler = handler;
-        if self.path.is_network_path() {
+        if self.request.path.is_network_path() {
             // Matchers saw one path; the application could see another one, behind the name of a host.
             return Halt::HttpError(HttpError::BadPath);
         }
