@@ -61,6 +61,10 @@ Commands:
                                      whose core the application shares where there are two (server)
   bench limits    What limits cost a request that none of them holds up: user instructions by callgrind,
                   and CPU time in interleaved pairs. Takes --smoke, --pairs N (default 20).
+  bench instructions
+                  User instructions per request by callgrind: page, 304, asset, fetch handler, proxied page,
+                  Fastify. Takes --smoke, and
+                  --against FILE     another onehop; the difference to it is shown
   bench distance  Searches at a server 91 ms away in each direction, with and without a proxy nearby,
                   at first and after ten idle minutes. Makes network namespaces (as root, or below
                   `unshare -r -n`). Takes --smoke, --arms A,B, --cases A,B, --list, and
@@ -113,6 +117,7 @@ fn main() -> ExitCode {
         ["bench", "proxy", options @ ..] => bench::proxy(options),
         ["bench", "overload", options @ ..] => bench::overload(options),
         ["bench", "limits", options @ ..] => bench::limits(options),
+        ["bench", "instructions", options @ ..] => bench::instructions(options),
         ["bench", "distance", options @ ..] => bench::distance(options),
         ["bench", "idle", options @ ..] => bench::idle(options),
         ["bench", "tree", options @ ..] => bench::tree(options),

@@ -4,7 +4,8 @@
 //! `arms.rs` names who is measured and how each is started, `servers.rs` on which cores, `load.rs` says what the
 //! engine is to ask and `outside.rs` has wrk check it, `probe.rs` asks one question at a time, `report.rs` prints and
 //! keeps the figures; `interrupt.rs` ends it all where a signal asks for that; `files.rs`, `app/`, `proxy/`, `overload/`,
-//! `limits.rs`, `distance/`, `pack/`, `idle.rs`, `slow.rs` and `tree.rs` are the measurements.
+//! `limits.rs`,
+//! `instructions.rs`, `distance/`, `pack/`, `idle.rs`, `slow.rs` and `tree.rs` are the measurements.
 //! No measurement may start while another one runs: there are two cores, one for each side.
 
 mod app;
@@ -12,6 +13,7 @@ mod arms;
 mod distance;
 mod files;
 mod idle;
+mod instructions;
 mod interrupt;
 mod limits;
 mod load;
@@ -57,6 +59,11 @@ pub(crate) fn overload(words: &[&str]) -> Outcome {
 /// What limits cost where they hold nobody up.
 pub(crate) fn limits(words: &[&str]) -> Outcome {
     measured(limits::run, words)
+}
+
+/// User instructions per request.
+pub(crate) fn instructions(words: &[&str]) -> Outcome {
+    measured(instructions::run, words)
 }
 
 /// A proxy before a server that is far away.

@@ -2,12 +2,13 @@
 //!
 //! `source.rs` reads Rust text just well enough (comments and strings blanked, tests known, functions
 //! found); `rules.rs` holds the rules for one file; `cycles.rs` that of a crate's modules, whose graph `modules.rs` reads;
-//! `words.rs` looks at names, `markers.rs` at every text; `report.rs` prints sizes and graphs. Nothing here changes what it finds.
+//! `words.rs` looks at names, `paths.rs` at those in ARCHITECTURE.md, `markers.rs` at every text; `report.rs` prints sizes and graphs. Nothing here changes what it finds.
 
 mod cycles;
 mod finding;
 mod markers;
 mod modules;
+mod paths;
 mod report;
 mod rules;
 mod source;
@@ -119,6 +120,7 @@ impl Tree {
         }
         cycles::check(self.crates.iter().map(|(_, modules)| modules), &mut findings);
         words::check(&self.sources, &mut findings);
+        paths::check(root, &self.sources, &mut findings);
         markers::check_tree(root, &mut findings);
         findings
     }

@@ -145,7 +145,7 @@ fn source() -> PathBuf {
 }
 
 /// The servers beside their packages, as an application's folder is.
-fn servers() -> Outcome<PathBuf> {
+pub(crate) fn servers() -> Outcome<PathBuf> {
     let place = install::javascript_rival("frameworks")?;
     let work = ground::root().join("benchmarks/servers/app/work.mjs");
     std::fs::copy(work, place.join("work.mjs"))?;

@@ -10,7 +10,7 @@ mod frameworks;
 mod plan;
 mod questions;
 
-pub(crate) use frameworks::run as frameworks;
+pub(crate) use frameworks::{run as frameworks, servers as framework_servers};
 
 use crate::ground::Options;
 use crate::{Outcome, ground, install};
