@@ -47,7 +47,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         encode_minimum: 0,
         encode_types: &[],
         error_status: None,
-        may_block: true,
     };
     let settings = FileServer {
         root: None,

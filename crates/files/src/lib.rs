@@ -2,7 +2,7 @@
 //!
 //! [`tree`] reads a directory, compresses its files, watches it and publishes each change as one new [`store::Store`],
 //! which is immutable. [`file_server`] and [`spa`] answer a request from a store; what is not in memory is finished by
-//! [`finish_on_disk`] on a thread that may block. The parsers beside them are pure: [`path`], [`ranges`],
+//! [`finish_on_disk`] or [`finish_in_pack`] on a thread that may block. The parsers beside them are pure: [`path`], [`ranges`],
 //! [`accept_encoding`], [`conditional`].
 //!
 //! Knows no route and no connection: a [`FileRequest`] goes in, an [`onehop_message::response::Response`] or an
@@ -29,6 +29,7 @@ mod packing;
 pub use content_type::{content_type, is_compressible};
 pub use hashed_name::{is_hashed_name, may_be_hashed_name};
 pub use serve::{
-    Candidate, FileRequest, OnDisk, OwnedFileRequest, Served, file_server, find_candidate,
-    find_candidate_on_disk, finish_named_file, finish_on_disk, from_disk, open_named_file, spa,
+    Candidate, FileRequest, InPack, OnDisk, OwnedFileRequest, Served, file_server, find_candidate,
+    find_candidate_on_disk, finish_in_pack, finish_named_file, finish_on_disk, from_disk, open_named_file,
+    spa,
 };

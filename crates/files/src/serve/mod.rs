@@ -16,6 +16,7 @@ mod spa;
 mod stored;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use onehop_config::checked::Encoding;
 use onehop_http1::RequestHead;
@@ -24,8 +25,9 @@ pub use candidate::{Candidate, find_candidate, find_candidate_on_disk};
 pub use disk::{finish_named_file, finish_on_disk, from_disk, open_named_file};
 pub use file_server::file_server;
 pub use spa::spa;
+pub use stored::finish_in_pack;
 
-use crate::store::Store;
+use crate::store::{File, Store};
 
 /// A request for a file of a store.
 #[derive(Debug, Clone, Copy)]
@@ -52,8 +54,6 @@ pub struct FileRequest<'a> {
     /// The status of the error whose page is asked for: the answer's, unless the settings name another. Such a page is
     /// sent to whatever method, as a whole and unconditionally.
     pub error_status: Option<u16>,
-    /// This thread may wait for the disk.
-    pub may_block: bool,
 }
 
 /// A request for a file below a root that is not in memory; owned, to be handed to a thread that may
@@ -79,10 +79,35 @@ pub enum Served {
     Answered,
     /// Nothing is there and the next step may answer (`pass_thru`).
     PassedOn,
-    /// The form that is wanted is still in the pack only, and this thread may not wait for it.
-    InPack,
+    /// The form that is wanted is still in the pack only: [`finish_in_pack`] completes the response on a thread that may block.
+    InPack(InPack),
     /// The file is not in memory: [`finish_on_disk`] completes the answer on a thread that may block.
     OnDisk(OnDisk),
+}
+
+/// A form of a file that is still in the pack only.
+#[derive(Debug, Clone)]
+pub struct InPack {
+    /// The file that was asked for: its type and time are the response's.
+    file: Arc<File>,
+    /// The file whose form is sent: the same, or its sidecar.
+    sent: Arc<File>,
+    /// The number of the store.
+    store: u32,
+    /// The number of `sent` in the store.
+    number: u32,
+    /// The form of `sent`.
+    encoding: Option<Encoding>,
+    /// The coding that its name says a sidecar has.
+    sidecar: Option<Encoding>,
+    /// The response depends on Accept-Encoding.
+    varies: bool,
+    /// A complete Cache-Control line.
+    cache_control: Option<&'static [u8]>,
+    /// Status instead of 200.
+    status: Option<u16>,
+    /// Which file answers depends on `Accept`.
+    varies_by_accept: bool,
 }
 
 /// A file that is known to the store but not held in memory.

@@ -15,7 +15,7 @@ use onehop_message::methods::Methods;
 use onehop_message::response::{Body, Disk, Fields, Piece, Response, Stored, media_type};
 
 use super::multipart::{self, Kind};
-use super::{FileRequest, OnDisk, Served};
+use super::{FileRequest, InPack, OnDisk, Served};
 use crate::accept_encoding::Accepted;
 use crate::conditional::{self, Outcome, Validators};
 use crate::content_type::is_compressible;
@@ -78,111 +78,145 @@ fn vary(by_encoding: bool, by_accept: bool) -> &'static [u8] {
     }
 }
 
+/// The form of a file that a request gets.
+#[derive(Clone, Copy)]
+struct Chosen<'a> {
+    /// The file that was asked for: its type and time are the response's.
+    file: &'a Arc<File>,
+    /// The file whose form is sent: the same, or its sidecar.
+    sent: &'a Arc<File>,
+    /// The number of that one in its store.
+    number: u32,
+    /// The form of that one.
+    encoding: Option<Encoding>,
+    /// The coding that its name says a sidecar has.
+    sidecar: Option<Encoding>,
+    /// The response depends on Accept-Encoding.
+    varies: bool,
+}
+
+/// Where the bytes of a form are.
+enum Source {
+    Memory(Stored),
+    Disk(Disk),
+}
+
 /// Answers with a file of the store.
 pub(super) fn stored_file(
     request: &FileRequest<'_>,
     number: u32,
     options: ResponseOptions<'_>,
-    answer: &mut Response,
+    response: &mut Response,
 ) -> Result<Served, HttpError> {
     let Some(file) = request.store.file(number) else { return Err(HttpError::FileUnreadable) };
     if request.error_status.is_none() {
         only_get_and_head(request.head)?;
     }
-    if !options.precompressed.is_empty()
-        && let Some(served) = sidecar(request, file, options, answer)?
-    {
-        return Ok(served);
-    }
-    let encodings = usable_encodings(request, file);
-    let varies = !encodings.is_empty() || !options.precompressed.is_empty();
-    let encoding = choose(request.head, file, encodings);
-    let form = match file.form(encoding) {
-        Some(form) => form,
-        None => match apart(request, file, encoding)? {
-            Apart::Loaded(form) => form,
-            Apart::Waits => return Ok(Served::InPack),
-            Apart::OnDisk => return Ok(Served::OnDisk(on_disk(request, file, options, varies))),
-            Apart::Streamed(disk) => {
-                let form = without_bytes(file, encoding);
-                let shown = Shown { etag: &form.etag, lines: &form.lines, coded: varies, varies };
-                return stream(request.head, file, disk, shown, options, answer);
-            }
-        },
+    let sidecar =
+        if options.precompressed.is_empty() { None } else { sidecar(request, file, options.precompressed) };
+    let chosen = sidecar.unwrap_or_else(|| {
+        let encodings = usable_encodings(request, file);
+        let varies = !encodings.is_empty() || !options.precompressed.is_empty();
+        let encoding = choose(request.head, file, encodings);
+        Chosen { file, sent: file, number, encoding, sidecar: None, varies }
+    });
+    let Some(form) = chosen.sent.form(chosen.encoding) else {
+        return Ok(chosen.elsewhere(request, options));
     };
-    let representation = Representation {
-        validators: Validators { etag: form.etag.as_bytes(), modified: conditional::seconds(file.modified) },
-        length: form.bytes.len() as u64,
-        lines: &form.lines,
-        coded: varies,
-        varies,
-    };
-    let content = begin(request.head, representation, options, answer)?;
-    let stored = Stored { store: request.store_number, file: number, encoding, range: 0..form.bytes.len() };
-    fill(stored, content, &file.content_type, form, answer);
+    let range = 0..form.bytes.len();
+    let stored =
+        Stored { store: request.store_number, file: chosen.number, encoding: chosen.encoding, range };
+    chosen.send(form, Source::Memory(stored), request.head, options, response)?;
     Ok(Served::Answered)
 }
 
-/// A form that was not in memory when it was asked for.
-enum Apart<'a> {
-    /// It is now.
-    Loaded(&'a Variant),
-    /// It lies in the pack, and stays there.
-    Streamed(Disk),
-    /// It lies in the pack, and this thread may not wait for it.
-    Waits,
-    /// It lies below the root, on disk.
-    OnDisk,
+/// Completes a response with a form that was still in the pack only. Blocks.
+pub fn finish_in_pack(
+    in_pack: &InPack,
+    head: &RequestHead,
+    response: &mut Response,
+) -> Result<(), HttpError> {
+    let InPack { file, sent, store, number, encoding, sidecar, varies, .. } = in_pack;
+    let chosen =
+        Chosen { file, sent, number: *number, encoding: *encoding, sidecar: *sidecar, varies: *varies };
+    let options = ResponseOptions {
+        cache_control: in_pack.cache_control,
+        status: in_pack.status,
+        varies_by_accept: in_pack.varies_by_accept,
+        ..ResponseOptions::default()
+    };
+    let packed = sent.packed.as_ref().ok_or(HttpError::FileUnreadable)?;
+    match packed.load(sent, *encoding)? {
+        Loaded::Here(form) => {
+            let range = 0..form.bytes.len();
+            let stored = Stored { store: *store, file: *number, encoding: *encoding, range };
+            chosen.send(form, Source::Memory(stored), head, options, response)
+        }
+        Loaded::Apart(disk) => {
+            let form = without_bytes(sent, *encoding);
+            chosen.send(&form, Source::Disk(disk), head, options, response)
+        }
+    }
 }
 
-#[cold]
-fn apart<'a>(
-    request: &FileRequest<'_>,
-    file: &'a File,
-    encoding: Option<Encoding>,
-) -> Result<Apart<'a>, HttpError> {
-    match &file.packed {
-        None => Ok(Apart::OnDisk),
-        Some(_) if !request.may_block => Ok(Apart::Waits),
-        Some(packed) => Ok(match packed.load(file, encoding)? {
-            Loaded::Here(form) => Apart::Loaded(form),
-            Loaded::Apart(disk) => Apart::Streamed(disk),
-        }),
+impl Chosen<'_> {
+    /// Fills a response with the form, whose bytes are at `source`.
+    fn send(
+        &self,
+        form: &Variant,
+        source: Source,
+        head: &RequestHead,
+        options: ResponseOptions<'_>,
+        response: &mut Response,
+    ) -> Result<(), HttpError> {
+        let (content_type, modified) = (&self.file.content_type, self.file.modified);
+        let of_sidecar = self.sidecar.map(|coding| lines(&form.etag, Some(coding), content_type, modified));
+        let length = match &source {
+            Source::Memory(stored) => stored.range.len() as u64,
+            Source::Disk(disk) => disk.length,
+        };
+        let representation = Representation {
+            validators: Validators { etag: form.etag.as_bytes(), modified: conditional::seconds(modified) },
+            length,
+            lines: of_sidecar.as_deref().unwrap_or(&form.lines),
+            coded: self.varies,
+            varies: self.varies,
+        };
+        let content = begin(head, representation, options, response)?;
+        match source {
+            Source::Memory(stored) => fill(stored, content, content_type, form, response),
+            Source::Disk(disk) => {
+                let boundary = || multipart::boundary(&form.etag);
+                fill_from_disk(disk, content, content_type, boundary, response);
+            }
+        }
+        Ok(())
+    }
+
+    /// Names what a thread that may block has to read, because no form lies in memory.
+    #[cold]
+    fn elsewhere(&self, request: &FileRequest<'_>, options: ResponseOptions<'_>) -> Served {
+        if self.sent.packed.is_none() {
+            return Served::OnDisk(on_disk(request, self.file, options, self.varies));
+        }
+        Served::InPack(InPack {
+            file: Arc::clone(self.file),
+            sent: Arc::clone(self.sent),
+            store: request.store_number,
+            number: self.number,
+            encoding: self.encoding,
+            sidecar: self.sidecar,
+            varies: self.varies,
+            cache_control: options.cache_control,
+            status: options.status,
+            varies_by_accept: options.varies_by_accept,
+        })
     }
 }
 
 /// The tag and the lines of a form whose bytes lie elsewhere.
 fn without_bytes(file: &File, encoding: Option<Encoding>) -> Variant {
     Variant::new(Arc::from([]), encoding, &file.content_type, file.modified, file.hash)
-}
-
-/// What an answer with a form shows of it.
-struct Shown<'a> {
-    etag: &'a str,
-    lines: &'a [u8],
-    coded: bool,
-    varies: bool,
-}
-
-/// Answers with bytes that are streamed.
-fn stream(
-    head: &RequestHead,
-    file: &File,
-    disk: Disk,
-    shown: Shown<'_>,
-    options: ResponseOptions<'_>,
-    answer: &mut Response,
-) -> Result<Served, HttpError> {
-    let representation = Representation {
-        validators: Validators { etag: shown.etag.as_bytes(), modified: conditional::seconds(file.modified) },
-        length: disk.length,
-        lines: shown.lines,
-        coded: shown.coded,
-        varies: shown.varies,
-    };
-    let content = begin(head, representation, options, answer)?;
-    fill_from_disk(disk, content, &file.content_type, || multipart::boundary(shown.etag), answer);
-    Ok(Served::Answered)
 }
 
 /// Fills the body with bytes of an open file, whose whole content is `disk`.
@@ -356,51 +390,18 @@ pub(super) fn accepted_sidecars(head: &RequestHead, precompressed: &[Encoding]) 
     sorted
 }
 
-/// Answers with the sidecar file of a file, where there is one that the client takes. It is not the
-/// hot path: its lines are put together here.
-fn sidecar(
-    request: &FileRequest<'_>,
-    file: &File,
-    options: ResponseOptions<'_>,
-    answer: &mut Response,
-) -> Result<Option<Served>, HttpError> {
-    for encoding in accepted_sidecars(request.head, options.precompressed) {
-        let name = [&*file.path, sidecar_ending(encoding).as_bytes()].concat();
-        let Some(Node::File(number)) = request.store.get(&name) else { continue };
-        let Some(beside) = request.store.file(number) else { continue };
-        let lines = |etag: &str| lines(etag, Some(encoding), &file.content_type, file.modified);
-        let form = match beside.form(None) {
-            Some(form) => form,
-            None => match apart(request, beside, None)? {
-                Apart::Loaded(form) => form,
-                Apart::Waits => return Ok(Some(Served::InPack)),
-                Apart::OnDisk => return Ok(Some(Served::OnDisk(on_disk(request, file, options, true)))),
-                Apart::Streamed(disk) => {
-                    let form = without_bytes(beside, None);
-                    let shown =
-                        Shown { etag: &form.etag, lines: &lines(&form.etag), coded: true, varies: true };
-                    return stream(request.head, file, disk, shown, options, answer).map(Some);
-                }
-            },
-        };
-        let lines = lines(&form.etag);
-        let representation = Representation {
-            validators: Validators {
-                etag: form.etag.as_bytes(),
-                modified: conditional::seconds(file.modified),
-            },
-            length: form.bytes.len() as u64,
-            lines: &lines,
-            coded: true,
-            varies: true,
-        };
-        let content = begin(request.head, representation, options, answer)?;
-        let range = 0..form.bytes.len();
-        let stored = Stored { store: request.store_number, file: number, encoding: None, range };
-        fill(stored, content, &file.content_type, form, answer);
-        return Ok(Some(Served::Answered));
-    }
-    Ok(None)
+/// The best sidecar file of a file that the client takes.
+fn sidecar<'a>(
+    request: &FileRequest<'a>,
+    file: &'a Arc<File>,
+    precompressed: &[Encoding],
+) -> Option<Chosen<'a>> {
+    accepted_sidecars(request.head, precompressed).into_iter().find_map(|coding| {
+        let name = [&*file.path, sidecar_ending(coding).as_bytes()].concat();
+        let Some(Node::File(number)) = request.store.get(&name) else { return None };
+        let sent = request.store.file(number)?;
+        Some(Chosen { file, sent, number, encoding: None, sidecar: Some(coding), varies: true })
+    })
 }
 
 fn fill(whole: Stored, content: Content, content_type: &str, form: &Variant, answer: &mut Response) {

@@ -35,7 +35,6 @@ pub(crate) fn request<'a>(
         encode_minimum: 0,
         encode_types: &[],
         error_status: None,
-        may_block: false,
     }
 }
 

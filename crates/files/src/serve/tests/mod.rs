@@ -137,7 +137,6 @@ fn request<'a>(head: &'a RequestHead, store: &'a Store, encodings: &'a [Encoding
         encode_minimum: 0,
         encode_types: &[],
         error_status: None,
-        may_block: false,
     }
 }
 

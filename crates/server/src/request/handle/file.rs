@@ -39,7 +39,6 @@ pub(crate) fn file_server(
                 encode_minimum: minimum,
                 encode_types: types,
                 error_status: error_status(context),
-                may_block: context.may_block,
             };
             files::file_server(settings, &request, answer)?
         }
@@ -85,7 +84,6 @@ pub(crate) fn spa(
         encode_minimum: 0,
         encode_types: &[],
         error_status: error_status(context),
-        may_block: context.may_block,
     };
     let served = files::spa(settings, &request, answer)?;
     finish(context, served, answer)
@@ -95,8 +93,11 @@ fn finish(context: &RequestContext<'_>, served: Served, answer: &mut Response) -
     match served {
         Served::Answered => Ok(Flow::Answered),
         Served::PassedOn => Ok(Flow::On),
-        Served::InPack => Err(Halt::NeedsDisk),
-        Served::OnDisk(_) if !context.may_block => Err(Halt::NeedsDisk),
+        Served::InPack(_) | Served::OnDisk(_) if !context.may_block => Err(Halt::NeedsDisk),
+        Served::InPack(in_pack) => {
+            files::finish_in_pack(&in_pack, context.request.head, answer)?;
+            Ok(Flow::Answered)
+        }
         Served::OnDisk(on_disk) => {
             let finish = match error_status(context) {
                 None => files::finish_on_disk,
