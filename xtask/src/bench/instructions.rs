@@ -14,6 +14,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::ground::Options;
+use crate::steps::{command, quiet};
 use crate::{Outcome, ground, install};
 
 use super::app::framework_servers;
@@ -43,6 +44,39 @@ struct Case {
     is_revalidation: bool,
 }
 
+/// The program runs itself again by the kernel's link to its file, which below callgrind leads to callgrind. The dynamic
+/// linker puts these in front of the C library's functions.
+const EXECUTE_BY_NAME: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *itself;
+
+/* Before the program sets the environment of its children. */
+__attribute__((constructor)) static void look(void) {
+    itself = strdup(getenv("PROGRAM_ITSELF") ? getenv("PROGRAM_ITSELF") : "");
+}
+
+static const char *named(const char *path) {
+    return strcmp(path, "/proc/self/exe") ? path : itself;
+}
+
+int execvp(const char *path, char *const words[]) {
+    int (*next)(const char *, char *const *) = dlsym(RTLD_NEXT, "execvp");
+    return next(named(path), words);
+}
+
+int posix_spawnp(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                 const posix_spawnattr_t *attributes, char *const words[], char *const environment[]) {
+    int (*next)(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *, char *const *,
+                char *const *) = dlsym(RTLD_NEXT, "posix_spawnp");
+    return next(pid, named(path), actions, attributes, words, environment);
+}
+"#;
+
 /// Runs what the options ask for.
 pub(crate) fn run(words: &[&str]) -> Outcome {
     let mut options = Options::new(words);
@@ -52,6 +86,7 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     install::debian(&["valgrind"])?;
 
     let work = ground::target_folder("bench/instructions")?;
+    execute_by_name(&work)?;
     let programs: Vec<PathBuf> = against.into_iter().chain([ground::program()]).collect();
     let mut rows = serde_json::Map::new();
     for case in cases(&work, smoke)? {
@@ -66,6 +101,19 @@ pub(crate) fn run(words: &[&str]) -> Outcome {
     });
     println!("written to {}", write_result("instructions", smoke, &value)?.display());
     Ok(())
+}
+
+/// Builds [`EXECUTE_BY_NAME`].
+fn execute_by_name(work: &Path) -> Outcome {
+    let [source, library] = [work.join("execute.c"), library(work)];
+    std::fs::write(&source, EXECUTE_BY_NAME)?;
+    let words =
+        ["-shared", "-fPIC", "-o", &library.display().to_string(), &source.display().to_string(), "-ldl"];
+    quiet(&mut command("cc", &words))
+}
+
+fn library(work: &Path) -> PathBuf {
+    work.join("execute.so")
 }
 
 /// Prints the counts of a case; where there are two, the first is what the second is compared with.
@@ -159,6 +207,8 @@ fn instructions(program: &Path, case: &Case, work: &Path, requests: usize) -> Ou
     let file = file.display().to_string();
     let started = Program::of(program, ["run", "--log", "json", "--config", &file])
         .through(&["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .with_env("LD_PRELOAD", library(work))
+        .with_env("PROGRAM_ITSELF", program)
         .control_in(work)
         .start();
     let asked = address(&started).and_then(|address| ask(&address, case, requests));
@@ -186,7 +236,8 @@ fn address(started: &Started) -> Outcome<String> {
         let events = started.events();
         let named = |name: &str| events.iter().find(|event| event["event"] == name);
         if let (Some(listening), Some(_)) = (named("listening"), named("ready")) {
-            return Ok(listening["address"].as_str().unwrap_or_default().to_owned());
+            let address = listening["address"].as_str().unwrap_or_default();
+            return Ok(address.replace("[::]", "127.0.0.1"));
         }
         std::thread::sleep(Duration::from_millis(20));
     }
