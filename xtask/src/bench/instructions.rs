@@ -144,15 +144,16 @@ fn cases(work: &Path, smoke: bool) -> Outcome<Vec<Case>> {
     let files = format!("root {}\n\tfile_server", root.display());
     let case = |name, site: &str, path| Case { name, site: site.to_owned(), path, is_revalidation: false };
     let upstream = upstream()?;
-    let handler = ground::root().join("benchmarks/servers/app/handler.mjs");
     let mut cases = vec![
         case("page", &files, "/"),
         Case { is_revalidation: true, ..case("304", &files, "/") },
         case("asset", &files, "/app.js"),
-        case("handler", &app(&handler), "/api/items/42"),
         case("proxy", &format!("reverse_proxy {upstream}"), "/"),
     ];
+    // The build of a smoke run is static, and no library is put in front of one.
     if !smoke {
+        let handler = ground::root().join("benchmarks/servers/app/handler.mjs");
+        cases.push(case("handler", &app(&handler), "/api/items/42"));
         cases.push(case("fastify", &app(&framework_servers()?.join("fastify.mjs")), "/api/items/42"));
     }
     Ok(cases)
