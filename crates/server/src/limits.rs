@@ -6,67 +6,11 @@ mod upstreams;
 
 use std::time::Duration;
 
+pub use onehop_connection::limits::*;
 pub use upstreams::*;
-
-/// How long a client may take from the first byte of a head to its last. Slow-header attacks cost
-/// their own connection after this; a phone on a bad network sends a head within a second.
-pub const HEAD_DEADLINE: Duration = Duration::from_secs(10);
-
-/// How long a kept connection may be silent between requests. Browsers keep theirs for one to two
-/// minutes; a closed one costs them a handshake, an open one costs us a few kilobytes.
-pub const IDLE_DEADLINE: Duration = Duration::from_secs(60);
-
-/// Longest pause within a request body that a handler reads, and the longest time in which a body is read
-/// that no handler wants. Also how long one side of a tunnel may be silent once the other has ended its direction.
-pub const BODY_PROGRESS_DEADLINE: Duration = Duration::from_secs(20);
-
-/// What a byte of a request's body adds to the time for which its client is waited for, up to
-/// [`BODY_PROGRESS_DEADLINE`]: with fewer than 240 in a second that runs out. A telephone line of 1990 has four times
-/// that; it is what Kestrel asks of bodies by default (`MinRequestBodyDataRate`). Only waiting counts, not the time that
-/// a handler takes.
-pub const BODY_BYTE_TIME: Duration = Duration::from_nanos(1_000_000_000 / 240);
-
-/// Longest time in which a client takes nothing of an answer that is ready: nginx's `send_timeout`. Receivers open their window
-/// in large steps, so a client that reads slowly and steadily takes nothing for half a minute at a time. The kernel says that
-/// something was taken when half of [`UNSENT_BYTES_MAX`] is gone, so this is a lowest rate too: some kilobyte in a second.
-pub const WRITE_PROGRESS_DEADLINE: Duration = Duration::from_secs(60);
-
-/// How long a connection that is being closed is still read, so that the client sees the answer and
-/// not a reset (RFC 9112 section 9.6).
-pub const LINGER_DEADLINE: Duration = Duration::from_secs(2);
 
 /// Bytes read and thrown away while lingering; more than that is not a mistake but a flood.
 pub const LINGER_BYTES_MAX: usize = 256 * 1024;
-
-/// How often a core looks at its deadlines. A deadline may be late by this much.
-pub const DEADLINE_TICK: Duration = Duration::from_millis(250);
-
-/// The deadlines of connections as one piece of data, so that a test can shorten them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Timeouts {
-    /// See [`HEAD_DEADLINE`].
-    pub head: Duration,
-    /// See [`IDLE_DEADLINE`].
-    pub idle: Duration,
-    /// See [`BODY_PROGRESS_DEADLINE`].
-    pub body_progress: Duration,
-    /// See [`WRITE_PROGRESS_DEADLINE`].
-    pub write_progress: Duration,
-    /// See [`LINGER_DEADLINE`].
-    pub linger: Duration,
-}
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        Self {
-            head: HEAD_DEADLINE,
-            idle: IDLE_DEADLINE,
-            body_progress: BODY_PROGRESS_DEADLINE,
-            write_progress: WRITE_PROGRESS_DEADLINE,
-            linger: LINGER_DEADLINE,
-        }
-    }
-}
 
 /// Bytes of a request's line and header fields together; beyond it 431. nginx allows 8 + 4 × 8 KiB.
 pub const HEAD_BYTES_MAX: usize = 32 * 1024;
@@ -107,27 +51,8 @@ pub const CODEC_LIMITS: onehop_http1::Limits = onehop_http1::Limits {
     trailer_bytes: TRAILER_BYTES_MAX,
 };
 
-/// Bytes of one read from a socket, and the size of a leased buffer. Holds any usual head, and a
-/// pipeline of a hundred small ones.
-pub const READ_BUFFER_BYTES: usize = 8 * 1024;
-
-/// Bytes of buffers that a core keeps for the next connections: those of two thousand, as many as a core under the
-/// heaviest usual load has busy. What nobody has needed for a tick goes back to the allocator by halves.
-pub const POOLED_BYTES_MAX: usize = 32 * 1024 * 1024;
-
-/// So many stay however quiet it is.
-pub const POOLED_BUFFERS_KEPT: usize = 16;
-
-/// A buffer that grew beyond this is not kept for the next connection.
-/// Above [`UPSTREAM_READ_BYTES`] and what lies beside it.
-pub const POOLED_BUFFER_BYTES_MAX: usize = 96 * 1024;
-
 /// Pipelined requests answered before other connections get their turn.
 pub const PIPELINE_BATCH_MAX: usize = 32;
-
-/// Bytes of answers gathered before they are written. A pipeline of small answers goes out in one
-/// system call; more would only hold memory.
-pub const WRITE_GATHER_BYTES_MAX: usize = 64 * 1024;
 
 /// A body up to this many bytes is copied behind its head and sent with it in one piece; a larger
 /// one is sent from where it lies. Copying 16 KiB costs less than a second system call.
@@ -140,11 +65,6 @@ pub const DRAINED_BODY_BYTES_MAX: u64 = 64 * 1024;
 /// Open connections of the whole process. Each costs a descriptor and at most 8 KiB while idle; the
 /// real bound is lower where the descriptor limit is lower.
 pub const CONNECTIONS_MAX: usize = 65_536;
-
-/// Bytes that a busy connection takes in the sum of `memory`: its task, what it reads into, what it gathers to write, and
-/// its head and answer. One that waits for a request has no buffers and takes a tenth of it, one whose head or answer
-/// is long takes more: 2,000 that had each sent half a head took 15 KiB each, and with a thousand ranges in it 23.
-pub const CONNECTION_BYTES: u64 = 32 * 1024;
 
 /// With room for fewer connections `memory` is an error: a browser opens six, and so ten people could come.
 pub const CONNECTIONS_WORTHWHILE: usize = 64;
@@ -222,22 +142,6 @@ pub const INCIDENT_REPORT_PERIOD: Duration = Duration::from_secs(60);
 
 /// Kinds of failures that are reported in one such period; the metrics count all.
 pub const INCIDENTS_MAX: usize = 64;
-
-/// Bytes that the compressors of bodies on their way may hold together, of all cores. A body for which there is no room is
-/// sent as it is: 64 MiB are 18 bodies of unknown length in zstd, or 200 in gzip.
-pub const CODERS_BYTES_MAX: u64 = 64 * 1024 * 1024;
-
-/// Bytes of a gzip compressor of a body on its way (level 5).
-pub const GZIP_CODER_BYTES: u64 = 320 * 1024;
-
-/// Bytes of a brotli compressor of a body on its way (quality 4, a window of 256 KiB).
-pub const BROTLI_CODER_BYTES: u64 = 2 * 1024 * 1024;
-
-/// Bytes of a zstd compressor of a body on its way (level 3), besides its window.
-pub const ZSTD_CODER_BYTES: u64 = 3 * 1024 * 1024 / 2;
-
-/// The window of level 3 of zstd, in bytes: that of its own table for bodies of unknown length.
-pub const ZSTD_CODER_WINDOW_BYTES: u64 = 2 * 1024 * 1024;
 
 /// Log lines that wait for the log writer, in batches per core; beyond it they are dropped and
 /// counted, so that a slow log never slows a request.
@@ -369,12 +273,6 @@ pub const LANE_INBOXES_KEPT_MAX: usize = 64;
 /// Parts of files that a worker may ask for in one exchange before the first of them is sent: it needs one at
 /// a time, and their frames cost no credit.
 pub const FILE_PARTS_WAITING_MAX: usize = 4;
-
-/// Bytes of a request body that are sent to a worker in one piece.
-pub const UPLOAD_PIECE_BYTES_MAX: usize = 64 * 1024;
-
-/// Less room than this for a body is waited for: a chunk's framing has to fit besides.
-pub const UPLOAD_PIECE_BYTES_MIN: usize = 1024;
 
 /// Workers that a request is handed to, one after the other, where the first ones did not begin it.
 pub const APP_ATTEMPTS_MAX: usize = 3;
@@ -518,10 +416,6 @@ pub const DECODE_STEP_BYTES: usize = 1024;
 /// Bytes of one read of an answer that is too long for the usual buffer.
 pub const UPSTREAM_READ_BYTES: usize = 64 * 1024;
 
-/// How often a client is looked at that has sent more than is kept while its request waits: whether it is still
-/// there. Within the 100 ms in which a handler should learn that nobody waits.
-pub const GONE_LOOK_PERIOD: Duration = Duration::from_millis(50);
-
 /// Bytes that wait to be written to one lane before no more requests are handed to it: its worker does not read.
 /// [`SERVER_CONCURRENCY`] times a long head with its cookies: a worker that stands still for a moment is no reason to
 /// refuse what it has room for.
@@ -541,33 +435,6 @@ pub const PROBE_COPY_PAUSE: Duration = Duration::from_millis(5);
 /// a limit or at an upstream with `max`. What forms and calls of interfaces send is less; nginx holds 16 KiB in memory
 /// (`client_body_buffer_size`), and the rest on disk.
 pub const REQUEST_BUFFER_BYTES_MAX: usize = 64 * 1024;
-
-/// Bytes of a response from a program in HTTP or an upstream with `max` that may wait for a slow client after the program or
-/// the upstream is done with it. Most pages and calls of interfaces are shorter; nginx holds 32 KiB in memory
-/// (`proxy_buffers`), and the rest on disk.
-pub const RESPONSE_BUFFER_BYTES_MAX: usize = 256 * 1024;
-
-/// Bytes of all such bodies, and of all responses that wait for slow clients after their upstream is done with them.
-pub const CLIENT_BUFFERS_BYTES_MAX: u64 = 32 * 1024 * 1024;
-
-/// They are also no more than this part of what connections count as in the sum of `memory`: a connection that sends or reads
-/// slowly takes half of its [`CONNECTION_BYTES`], so that they are within it.
-pub const CLIENT_BUFFERS_PART: u64 = 4;
-
-/// Of what slow clients may hold together one client address may hold this part: 2 is a half.
-pub const SLOW_ADDRESS_PART: u64 = 2;
-
-/// Of an application's, a limit's or an upstream's places, requests whose bodies come while they have one may hold this
-/// part, and so may slow readers that cannot give theirs back: the rest is for those who wait for nobody.
-pub const SLOW_PLACES_PART: u64 = 2;
-
-/// How long a client takes nothing of a response that is ready before it is slow. Several round trips around the world:
-/// a fast client that is far away empties its buffers within one.
-pub const SLOW_CLIENT_AFTER: Duration = Duration::from_millis(500);
-
-/// Responses of the whole process that may wait for slow clients without a place at the application that still makes them:
-/// as many requests as one of its workers with a server of its own is handed.
-pub const SLOW_READERS_MAX: u64 = SERVER_CONCURRENCY as u64;
 
 /// How often a request whose body does not fit looks whether it may be streamed.
 pub const STREAM_LOOK_PERIOD: Duration = Duration::from_millis(50);

@@ -170,7 +170,7 @@ impl Server {
         let connections_fixed = connections_max.map(NonZeroUsize::get);
         let connections = connections_fixed.unwrap_or_else(|| share.connections.min(allowed));
         warn_of_few_descriptors(limit, connections, &events);
-        let shared = Shared::new(configured.snapshot(&registry), connections, timeouts).with_cores(cores);
+        let shared = Shared::new(configured.snapshot(&registry), cores, connections, timeouts);
         let shared = shared_by_cores(shared, &share, &events);
 
         let sockets = Sockets::bind(&configured.kept.addresses, cores, admin_address, control_socket)?;

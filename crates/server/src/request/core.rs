@@ -1,4 +1,4 @@
-//! What one core owns: its view of the snapshot, its buffers, deadlines, counters and log batches.
+//! What one core owns: its view of the snapshot, its counters and log batches, its connections to workers and upstreams.
 //!
 //! Used by one thread only. What several cores share is [`Shared`], and nothing else.
 
@@ -6,48 +6,39 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use onehop_connection::limits::Timeouts;
 use onehop_limits::log_sampling::LogSampling;
 
-use super::conn::deadline::Deadlines;
-use super::conn::desk::Desk;
 use super::handle::app::lane::{Lanes, Windows};
 use super::handle::encode::CoderRoom;
 use super::incidents::Incidents;
 use super::per_address::{Addresses, Counted, Verdict};
-use super::reserve::Reserve;
 use super::route::Snapshot;
-use super::slow::Slow;
 use super::upstream::floor;
 use super::upstream::lend::Doors;
 use super::upstream::pool::Upstreams;
-use crate::limits::{CLIENT_BUFFERS_BYTES_MAX, CLIENT_BUFFERS_PART, CONNECTION_BYTES, Timeouts};
 use crate::observe::access_log::LogBatches;
 use crate::observe::{CoreCounters, SiteCounters};
 
 /// What all cores of the process share. Written rarely, except for the one connection counter.
 pub struct Shared {
     snapshot: ArcSwap<Snapshot>,
+    /// What connections, upstreams and workers need of it.
+    pub(crate) connection: Arc<onehop_connection::Shared>,
     /// Raised with every publication, so that a core sees with one load whether there is a new one.
     generation: AtomicU64,
     connections: Padded<AtomicUsize>,
     connections_max: AtomicUsize,
-    /// Deadlines of connections.
-    pub(crate) timeouts: Timeouts,
-    stopping: AtomicBool,
-    /// Milliseconds; meaningless before a stop.
-    farewell: AtomicU64,
     /// Where cores ask each other for idle connections to upstreams.
     pub(crate) doors: Doors,
     /// How much of bodies may be on its way on each lane.
     pub(crate) windows: Windows,
     /// Who has how many connections, where that is bounded.
     addresses: Arc<Addresses>,
-    /// What slow clients hold.
-    pub(crate) slow: Arc<Slow>,
     /// Failures to report.
     pub(crate) incidents: Incidents,
     /// What compresses bodies on their way.
@@ -59,30 +50,20 @@ pub struct Shared {
 pub(crate) struct Padded<T>(pub(crate) T);
 
 impl Shared {
-    /// Shared state that begins with this snapshot.
-    pub fn new(snapshot: Arc<Snapshot>, connections_max: usize, timeouts: Timeouts) -> Self {
+    /// The shared state of this many cores that begins with this snapshot.
+    pub fn new(snapshot: Arc<Snapshot>, cores: usize, connections_max: usize, timeouts: Timeouts) -> Self {
         Self {
             snapshot: ArcSwap::new(snapshot),
             generation: AtomicU64::new(1),
             connections: Padded(AtomicUsize::new(0)),
             connections_max: AtomicUsize::new(connections_max),
-            timeouts,
-            stopping: AtomicBool::new(false),
-            farewell: AtomicU64::new(0),
-            doors: Doors::new(1),
+            connection: Arc::new(onehop_connection::Shared::new(cores, connections_max, timeouts)),
+            doors: Doors::new(cores),
             windows: Windows::default(),
             addresses: Arc::default(),
-            slow: Arc::default(),
             incidents: Incidents::default(),
             coders: Arc::default(),
         }
-    }
-
-    /// The same for so many cores; without this for one.
-    #[must_use]
-    pub fn with_cores(mut self, cores: usize) -> Self {
-        self.doors = Doors::new(cores);
-        self
     }
 
     /// The same with these windows of lanes; without this with the widest.
@@ -90,11 +71,6 @@ impl Shared {
     pub fn with_windows(mut self, windows: Windows) -> Self {
         self.windows = windows;
         self
-    }
-
-    /// How many cores there are.
-    pub(crate) fn cores(&self) -> usize {
-        self.doors.count()
     }
 
     /// Every request that begins from now on sees this snapshot.
@@ -113,32 +89,20 @@ impl Shared {
         self.connections_max.load(Ordering::Relaxed)
     }
 
-    /// Bytes of request bodies and responses that may be held for slow clients.
-    pub(crate) fn client_buffers_max(&self) -> u64 {
-        let within_connections = self.connections_max() as u64 * CONNECTION_BYTES / CLIENT_BUFFERS_PART;
-        within_connections.min(CLIENT_BUFFERS_BYTES_MAX)
-    }
-
     /// From now on so many connections may be open; those that are stay.
     pub fn set_connections_max(&self, most: usize) {
         self.connections_max.store(most, Ordering::Relaxed);
+        self.connection.set_connections_max(most);
     }
 
-    /// From now on kept connections are closed after their answer, and tunnels of workers that have not closed
-    /// them by themselves so much later.
-    pub fn begin_stop(&self, farewell: Duration) {
-        self.farewell.store(u64::try_from(farewell.as_millis()).unwrap_or(u64::MAX), Ordering::Relaxed);
-        self.stopping.store(true, Ordering::Release);
-    }
-
-    /// How long after the beginning of a stop tunnels may be open.
-    pub(crate) fn farewell(&self) -> Duration {
-        Duration::from_millis(self.farewell.load(Ordering::Relaxed))
+    /// See [`onehop_connection::Shared::begin_stop`].
+    pub fn begin_stop(&self, shutdown_grace: Duration) {
+        self.connection.begin_stop(shutdown_grace);
     }
 
     /// Whether a stop has begun.
     pub fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Acquire)
+        self.connection.is_stopping()
     }
 }
 
@@ -146,15 +110,14 @@ impl Shared {
 pub struct Core {
     /// From 0.
     pub number: usize,
+    /// What connections, upstreams and workers need of it.
+    pub(crate) connection: Rc<onehop_connection::Core>,
     /// See [`Shared`].
     pub shared: Arc<Shared>,
     /// This core's own counters.
     pub counters: Arc<CoreCounters>,
     /// Counters of requests that reached no site.
     pub other: Arc<SiteCounters>,
-    pub(crate) deadlines: Deadlines,
-    /// For the next connections that are busy.
-    pub(crate) desks: Reserve<Desk>,
     pub(crate) logs: LogBatches,
     /// Which of those that are not let in are logged.
     pub(crate) rejection_lines: LogSampling,
@@ -162,22 +125,13 @@ pub struct Core {
     pub(crate) lanes: Lanes,
     /// To those that speak HTTP.
     pub(crate) upstreams: Upstreams,
-    turn: Cell<usize>,
-    /// Unique in the process, and hard to guess.
-    request_id: Cell<u64>,
     view: RefCell<Rc<View>>,
     seen: Cell<u64>,
-    date: RefCell<Date>,
 }
 
 /// A snapshot as one core holds it: requests count references to this, not to what cores share.
 pub(crate) struct View {
     pub(crate) snapshot: Arc<Snapshot>,
-}
-
-struct Date {
-    unix_seconds: u64,
-    line: Vec<u8>,
 }
 
 impl Core {
@@ -190,25 +144,20 @@ impl Core {
     ) -> Self {
         let seen = shared.generation.load(Ordering::Acquire);
         let view = Rc::new(View { snapshot: shared.snapshot.load_full() });
-        let core = Self {
+        let connection = onehop_connection::Core::new(number, Arc::clone(&shared.connection));
+        Self {
             number,
+            connection: Rc::new(connection),
             shared,
             counters,
             other,
-            deadlines: Deadlines::default(),
-            desks: Reserve::default(),
             logs: LogBatches::default(),
             rejection_lines: LogSampling::default(),
             lanes: Lanes::default(),
             upstreams: Upstreams::default(),
-            turn: Cell::new(number),
-            request_id: Cell::new(first_request_id(number)),
             view: RefCell::new(view),
             seen: Cell::new(seen),
-            date: RefCell::new(Date { unix_seconds: 0, line: Vec::new() }),
-        };
-        core.refresh_date();
-        core
+        }
     }
 
     /// The newest snapshot: one load where nothing changed.
@@ -226,28 +175,11 @@ impl Core {
         self.seen.get()
     }
 
-    /// A number that goes on with each call, so that equals take turns.
-    pub(crate) fn next_turn(&self) -> usize {
-        self.turn.replace(self.turn.get().wrapping_add(1))
-    }
-
-    /// A request's number.
-    pub(crate) fn next_request_id(&self) -> u64 {
-        self.request_id.replace(self.request_id.get().wrapping_add(1))
-    }
-
-    /// Appends to `out` through `write` while handing it the current `Date` line.
-    pub(crate) fn with_date<T>(&self, write: impl FnOnce(&[u8]) -> T) -> T {
-        write(&self.date.borrow().line)
-    }
-
     /// What is done at every tick, whether or not requests come: deadlines, date, logs, and letting
     /// go of an old snapshot.
     pub(crate) fn tick(self: &Rc<Self>) {
-        self.refresh_date();
-        self.deadlines.tick();
+        self.connection.tick();
         floor::tick(self);
-        self.desks.tick();
         self.rejection_lines.tick();
         self.upstreams.buffers.tick();
         self.logs.flush();
@@ -256,24 +188,6 @@ impl Core {
         }
         drop(self.view());
     }
-
-    fn refresh_date(&self) {
-        let now = std::time::SystemTime::now();
-        let seconds = now.duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let mut date = self.date.borrow_mut();
-        if date.unix_seconds != seconds {
-            date.unix_seconds = seconds;
-            date.line = format!("Date: {}\r\n", httpdate::fmt_http_date(now)).into_bytes();
-        }
-    }
-}
-
-/// Random above, so that two runs do not share numbers, then the core, then room for 2^40 requests.
-fn first_request_id(core: usize) -> u64 {
-    use std::hash::{BuildHasher, Hasher};
-    let random = std::hash::RandomState::new().build_hasher().finish();
-    let core = core as u64 & 0xff;
-    (random & 0xffff_0000_0000_0000) | (core << 40)
 }
 
 /// One open connection; counted while it lives.

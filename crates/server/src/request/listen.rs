@@ -16,12 +16,12 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Notify, mpsc};
 
 use super::conn::h1;
-use super::conn::socket::Socket;
 use super::core::{Admission, Core, NoAdmission};
 use super::handle::app::lane;
 use super::handle::app::pool::Worker;
 use super::upstream::lend;
 use crate::limits::{ACCEPT_BATCH_MAX, DEADLINE_TICK};
+use onehop_connection::socket::Socket;
 
 /// What a core is told.
 pub enum Command {
@@ -109,7 +109,7 @@ async fn drain(
     // Acceptors take what the kernel has queued before they close; they run at the next turn.
     tokio::task::yield_now().await;
     loop {
-        core.deadlines.wake_idle();
+        core.connection.deadlines.wake_idle();
         while let Ok(command) = commands.try_recv() {
             match command {
                 Command::Adopt(number, stream) => adopt(core, open_here, number, stream),
@@ -202,7 +202,7 @@ impl Acceptor {
             turn = turn.wrapping_add(1);
             let to = turn % cores.len().max(1);
             // A stopping core may not look into its mailbox again.
-            let others_listen = !self.core.shared.is_stopping();
+            let others_listen = !self.core.connection.is_stopping();
             match cores.get(to).filter(|_| to != self.core.number && others_listen) {
                 None => self.serve_unix(stream),
                 Some(other) => {
@@ -263,7 +263,7 @@ fn spawn(core: &Rc<Core>, open_here: &Rc<OpenHere>, socket: Socket, origin: Orig
                 NoAdmission::TooMany => {
                     core.counters.refused(onehop_message::error::HttpError::TooManyConnections);
                     socket.send_at_once(TOO_MANY_CONNECTIONS);
-                    socket.drop_what_came();
+                    socket.drop_unread();
                 }
                 // Whoever opens them without end is told nothing, and leaves nothing behind in the kernel.
                 NoAdmission::TooManyOfAddress => socket.reset_when_closed(),

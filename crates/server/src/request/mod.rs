@@ -15,9 +15,7 @@ pub mod handle;
 pub mod incidents;
 pub mod listen;
 pub mod per_address;
-pub(crate) mod reserve;
 pub mod route;
-mod slow;
 pub mod upstream;
 
 use std::sync::Arc;

@@ -11,11 +11,11 @@ use onehop_http1::{AnswerRead, AskHead, BodyLength, BodyRead, ClientCodec, Refus
 
 use super::health::Question;
 use crate::limits::PROXY_QUESTION_BODY_BYTES_MAX;
-use crate::request::reserve::Reusable as _;
 use crate::request::upstream::connection::{Buffers, Connection};
 use crate::request::upstream::dial;
 use crate::request::upstream::peer::Place;
 use crate::request::upstream::pool::NoConnection;
+use onehop_connection::buffer_pool::Reusable as _;
 
 /// Redirects that are followed for one question, as Go's client does.
 const REDIRECTS_MAX: usize = 10;

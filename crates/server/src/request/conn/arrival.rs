@@ -16,16 +16,16 @@ use onehop_message::trusted_proxies::Trust;
 
 use super::exchange::{Line, Upload};
 use crate::limits::{
-    APP_RETRY_AFTER_SECONDS, PROXY_QUEUE_WAIT, REQUEST_BUFFER_BYTES_MAX, SLOW_PLACES_PART, STREAM_LOOK_PERIOD,
+    APP_RETRY_AFTER_SECONDS, PROXY_QUEUE_WAIT, REQUEST_BUFFER_BYTES_MAX, SLOW_SLOTS_PART, STREAM_LOOK_PERIOD,
 };
 use crate::request::admission::{Acquired, Permits};
 use crate::request::context::{Callee, RequestContext};
 use crate::request::route::Snapshot;
-use crate::request::slow::{Held, Holder, Kind};
+use onehop_connection::slow_clients::{OwnerId, Reservation, Resource};
 
 /// What is to be known of who answers.
 struct Terms<'s> {
-    holder: Holder,
+    holder: OwnerId,
     /// Requests that it, or what stands before it, takes at a time.
     places: u64,
     /// Bytes of one body that are held.
@@ -52,10 +52,10 @@ pub(super) async fn arrive<'g>(
     let address = Trust::of(terms.trusted, &context.request.origin)
         .client(context.request.head, &context.request.origin);
     let address = address.map(|address: IpAddr| network(Some(address)));
-    let slow = &line.core.shared.slow;
+    let slow = line.core.connection.slow_clients();
     let stream = || {
-        let most = (terms.places / SLOW_PLACES_PART).max(1);
-        let held = slow.take(Kind::Streams(terms.holder), address, 1, most);
+        let most = (terms.places / SLOW_SLOTS_PART).max(1);
+        let held = slow.take(Resource::Streams(terms.holder), address, 1, most);
         let may = held.is_some();
         line.streaming.replace(held);
         may
@@ -68,12 +68,12 @@ pub(super) async fn arrive<'g>(
     let limiters = acquired.undo(Instant::now())?;
     let again = || Ok(Permits::acquire(limiters, line.core.number, Instant::now()));
     if !expects_continue {
-        let most = line.core.shared.client_buffers_max();
-        let mut buffered: Option<Held> = None;
+        let most = line.core.connection.client_buffers_max();
+        let mut buffered: Option<Reservation> = None;
         let may_hold = |bytes: usize| match &mut buffered {
             Some(held) => held.grow(bytes as u64, most),
             None => {
-                buffered = slow.take(Kind::Bytes, address, bytes as u64, most);
+                buffered = slow.take(Resource::Bytes, address, bytes as u64, most);
                 buffered.is_some()
             }
         };
@@ -109,7 +109,7 @@ fn terms<'s>(callee: Callee, snapshot: &'s Snapshot, acquired: &Acquired<'_>) ->
                 .request_buffers
                 .map_or(REQUEST_BUFFER_BYTES_MAX, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
             Some(Terms {
-                holder: Holder::of(pool),
+                holder: OwnerId::of(pool),
                 places: bound.unwrap_or(u64::MAX).min(pool.places().max(1)),
                 bytes,
                 wait: (
@@ -127,7 +127,7 @@ fn terms<'s>(callee: Callee, snapshot: &'s Snapshot, acquired: &Acquired<'_>) ->
             let places = bound.into_iter().chain(connections).min()?;
             let asked = usize::try_from(proxy.settings.request_buffer_bytes).unwrap_or(usize::MAX);
             Some(Terms {
-                holder: Holder::of(proxy),
+                holder: OwnerId::of(proxy),
                 places,
                 bytes: asked.max(REQUEST_BUFFER_BYTES_MAX),
                 wait: (PROXY_QUEUE_WAIT, HttpError::UpstreamQueueTimeout),

@@ -20,11 +20,7 @@ use onehop_message::forwarding::passed_on_trailers;
 use onehop_message::response::Response;
 use tokio::io::AsyncWrite;
 
-use super::deadline::{Deadline, Waiting};
-use super::desk::Input;
 use super::slow_client::{Kept, SlowClient};
-use super::socket::Socket;
-use super::write::Writing;
 use crate::limits::{
     BODY_BYTE_TIME, GONE_LOOK_PERIOD, READ_BUFFER_BYTES, RESPONSE_BUFFER_BYTES_MAX, UPLOAD_PIECE_BYTES_MAX,
     UPLOAD_PIECE_BYTES_MIN, WRITE_GATHER_BYTES_MAX,
@@ -33,7 +29,11 @@ use crate::request::admission::Permits;
 use crate::request::context::RequestContext;
 use crate::request::core::Core;
 use crate::request::handle::encode::{self, Coder, InPieces};
-use crate::request::slow::{Held, Kind};
+use onehop_connection::buffers::Input;
+use onehop_connection::deadline::{Deadline, Waiting};
+use onehop_connection::slow_clients::{Reservation, Resource};
+use onehop_connection::socket::Socket;
+use onehop_connection::write::Writing;
 
 /// What both halves share.
 pub(crate) struct Line<'c> {
@@ -50,9 +50,9 @@ pub(crate) struct Line<'c> {
     /// The permits that the request holds.
     pub(super) permits: RefCell<Permits<'c>>,
     /// Its body comes while it has a place; until its answer begins.
-    pub(super) streaming: RefCell<Option<Held>>,
+    pub(super) streaming: RefCell<Option<Reservation>>,
     /// What its body takes that arrived before.
-    pub(super) buffered: RefCell<Option<Held>>,
+    pub(super) buffered: RefCell<Option<Reservation>>,
     /// The client's address, as far as its word or that of who stands in front of it counts.
     pub(super) address: Cell<Option<u64>>,
 }
@@ -87,9 +87,9 @@ pub(crate) struct Download<'l, 'c> {
     /// The place that it keeps, where others may wait for one.
     kept: Option<Kept>,
     /// What of it waits for its client in `output`, so that it can leave that place.
-    spooled: Option<Held>,
+    spooled: Option<Reservation>,
     /// Its client is slow, and it may keep that place all the same.
-    slow: Option<Held>,
+    slow: Option<Reservation>,
     /// When its client counts as slow.
     slow_at: Option<Deadline>,
 }
@@ -119,7 +119,7 @@ enum Silence {
 
 impl<'l, 'c> Upload<'l, 'c> {
     pub(super) fn new(line: &'l Line<'c>, input: &'l mut Input) -> Self {
-        let patience = line.core.shared.timeouts.body_progress;
+        let patience = line.core.connection.timeouts().body_progress;
         Self { line, input, deadline: None, patience, is_tunnel: false, is_begun: false }
     }
 
@@ -254,7 +254,7 @@ impl<'l, 'c> Upload<'l, 'c> {
     /// Waits until more has come, for as long as the client may take; how many bytes that were.
     async fn fill(&mut self) -> Result<usize, HttpError> {
         let waiting = if self.is_tunnel { Waiting::Nothing } else { Waiting::Body };
-        let deadline = self.deadline.get_or_insert_with(|| Deadline::new(self.line.core));
+        let deadline = self.deadline.get_or_insert_with(|| self.line.core.connection.deadline());
         deadline.set(waiting, self.patience);
         let mut waits_since = None;
         let count = poll_fn(|context| {
@@ -277,7 +277,7 @@ impl<'l, 'c> Upload<'l, 'c> {
             return Err(HttpError::BodyTimeout);
         }
         let earned = BODY_BYTE_TIME.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX));
-        let most = self.line.core.shared.timeouts.body_progress;
+        let most = self.line.core.connection.timeouts().body_progress;
         self.patience = self.patience.saturating_sub(waited).saturating_add(earned).min(most);
         Ok(count)
     }
@@ -436,13 +436,13 @@ impl<'l, 'c> Download<'l, 'c> {
         // A request whose body is not there yet may still be answered whole before it is: then what follows of
         // it cannot be told from a next request, and the client should know before it sends one.
         let may_end_early = !codec.body_is_read() && !upgrade;
-        if answer.close || may_end_early || self.line.core.shared.is_stopping() {
+        if answer.close || may_end_early || self.line.core.connection.is_stopping() {
             codec.close_after_answer();
         }
         let length = if self.is_encoded { BodyLength::Chunked } else { length };
         let has_date = answer.fields.get("date").is_some();
         self.line.deadline.clear();
-        self.line.core.with_date(|date| {
+        self.line.core.connection.with_date(|date| {
             let date = if has_date { &[][..] } else { date };
             let (status, fields) = (answer.status, answer.fields.lines());
             codec.write_head(self.output, AnswerHead { status, fields, date, body: length, upgrade });
@@ -513,20 +513,20 @@ impl<'l, 'c> Download<'l, 'c> {
     }
 
     /// The lines that [`Download::whole`] was given, and what counts for as long as its client has not taken all of it.
-    pub(super) fn into_rest(self) -> (Vec<u8>, Option<Held>) {
+    pub(super) fn into_rest(self) -> (Vec<u8>, Option<Reservation>) {
         (self.trailers, self.spooled)
     }
 
     /// Ends when the server stops; for what would go on for ever.
     pub(crate) fn stopping(&self) -> impl Future<Output = ()> + use<'c> {
         let core = self.line.core;
-        let deadline = Deadline::new(core);
+        let deadline = core.connection.deadline();
         async move {
             // A stop wakes whoever waits for a next request.
             deadline.set(Waiting::Idle, Duration::from_secs(u64::from(u32::MAX)));
             poll_fn(|context| {
                 let over = deadline.poll_over(context);
-                if over || core.shared.is_stopping() { Poll::Ready(()) } else { Poll::Pending }
+                if over || core.connection.is_stopping() { Poll::Ready(()) } else { Poll::Pending }
             })
             .await;
         }
@@ -537,7 +537,7 @@ impl<'l, 'c> Download<'l, 'c> {
         let (core, stopping) = (self.line.core, self.stopping());
         async move {
             stopping.await;
-            tokio::time::sleep(core.shared.farewell()).await;
+            tokio::time::sleep(core.connection.shutdown_grace()).await;
         }
     }
 
@@ -596,13 +596,13 @@ impl<'l, 'c> Download<'l, 'c> {
         if bytes > RESPONSE_BUFFER_BYTES_MAX {
             return false;
         }
-        let (bytes, most) = (bytes as u64, self.line.core.shared.client_buffers_max());
+        let (bytes, most) = (bytes as u64, self.line.core.connection.client_buffers_max());
         if let Some(spooled) = &mut self.spooled {
             let more = bytes.saturating_sub(spooled.amount());
             return more == 0 || spooled.grow(more, most);
         }
-        let (slow, address) = (&self.line.core.shared.slow, self.line.address.get());
-        self.spooled = slow.take(Kind::Bytes, address, bytes, most);
+        let (slow, address) = (self.line.core.connection.slow_clients(), self.line.address.get());
+        self.spooled = slow.take(Resource::Bytes, address, bytes, most);
         self.spooled.is_some()
     }
 
@@ -615,7 +615,7 @@ impl<'l, 'c> Download<'l, 'c> {
     async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         let Self { line, output, state, kept, slow, slow_at, .. } = self;
         // A tunnel holds one buffer, however long its client pauses.
-        let writing = if *state == Sent::Upgrade { Writing::patient() } else { Writing::default() };
+        let writing = if *state == Sent::Upgrade { Writing::unbounded() } else { Writing::default() };
         let mut piece = Piece { output, writing };
         let mut waiting = SlowClient::new(line, kept.as_ref(), slow, slow_at);
         let is_tunnel = *state == Sent::Upgrade;

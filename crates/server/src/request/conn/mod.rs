@@ -4,10 +4,6 @@
 //! know the protocol version.
 
 mod arrival;
-pub(crate) mod deadline;
-pub(crate) mod desk;
 pub(crate) mod exchange;
 pub(crate) mod h1;
 pub(crate) mod slow_client;
-pub(crate) mod socket;
-mod write;

@@ -8,12 +8,12 @@
 use std::sync::Arc;
 use std::task::Context;
 
-use super::deadline::{Deadline, Waiting};
 use super::exchange::Line;
-use crate::limits::{SLOW_CLIENT_AFTER, SLOW_PLACES_PART, SLOW_READERS_MAX};
+use crate::limits::{SLOW_CLIENT_AFTER, SLOW_READERS_MAX, SLOW_SLOTS_PART};
 use crate::request::handle::app::pool::{Pool, Worker};
-use crate::request::slow::{Held, Holder, Kind};
 use crate::request::upstream::peer::Peer;
+use onehop_connection::deadline::{Deadline, Waiting};
+use onehop_connection::slow_clients::{OwnerId, Reservation, Resource};
 
 /// The place that an answer on its way keeps from others, for as long as it is not over.
 pub(crate) enum Kept {
@@ -34,10 +34,10 @@ impl Kept {
         }
     }
 
-    fn holder(&self) -> Holder {
+    fn holder(&self) -> OwnerId {
         match self {
-            Self::Worker(pool, _) | Self::Program(pool) => Holder::of(pool),
-            Self::Upstream(peer, _) => Holder::of(peer),
+            Self::Worker(pool, _) | Self::Program(pool) => OwnerId::of(pool),
+            Self::Upstream(peer, _) => OwnerId::of(peer),
         }
     }
 
@@ -53,11 +53,11 @@ impl Kept {
 struct Parked<'l, 'c> {
     line: &'l Line<'c>,
     worker: Option<Arc<Worker>>,
-    _held: Held,
+    _held: Reservation,
 }
 
 impl<'l, 'c> Parked<'l, 'c> {
-    fn new(line: &'l Line<'c>, kept: Option<&Kept>, held: Held) -> Self {
+    fn new(line: &'l Line<'c>, kept: Option<&Kept>, held: Reservation) -> Self {
         line.permits.borrow_mut().pause();
         let worker = match kept {
             Some(Kept::Worker(pool, worker)) => {
@@ -83,7 +83,7 @@ impl Drop for Parked<'_, '_> {
 pub(super) struct SlowClient<'w, 'l, 'c> {
     line: &'l Line<'c>,
     kept: Option<&'w Kept>,
-    slow: &'w mut Option<Held>,
+    slow: &'w mut Option<Reservation>,
     at: &'w mut Option<Deadline>,
     is_watched: bool,
     /// All is done that can be.
@@ -96,7 +96,7 @@ impl<'w, 'l, 'c> SlowClient<'w, 'l, 'c> {
     pub(super) fn new(
         line: &'l Line<'c>,
         kept: Option<&'w Kept>,
-        slow: &'w mut Option<Held>,
+        slow: &'w mut Option<Reservation>,
         at: &'w mut Option<Deadline>,
     ) -> Self {
         Self { line, kept, slow, at, is_watched: false, is_settled: false, parked: None }
@@ -108,22 +108,22 @@ impl<'w, 'l, 'c> SlowClient<'w, 'l, 'c> {
         if self.is_settled {
             return false;
         }
-        let at = self.at.get_or_insert_with(|| Deadline::new(self.line.core));
+        let at = self.at.get_or_insert_with(|| self.line.core.connection.deadline());
         if !std::mem::replace(&mut self.is_watched, true) {
             self.is_settled = self.kept.is_none() && !self.line.permits.borrow().holds_any();
             at.set(Waiting::Write, SLOW_CLIENT_AFTER);
         }
         while !self.is_settled && at.poll_over(context) {
-            let (slow, address) = (&self.line.core.shared.slow, self.line.address.get());
+            let (slow, address) = (self.line.core.connection.slow_clients(), self.line.address.get());
             if self.parked.is_none() {
-                let held = slow.take(Kind::Readers, address, 1, SLOW_READERS_MAX);
+                let held = slow.take(Resource::Readers, address, 1, SLOW_READERS_MAX);
                 self.parked = held.map(|held| Parked::new(self.line, self.kept, held));
             }
             let is_at_worker = matches!(self.kept, None | Some(Kept::Worker(..)));
             let is_given = is_at_worker && self.parked.is_some();
             if let (false, None, Some(kept)) = (is_given, &self.slow, self.kept) {
-                let most = (kept.places() / SLOW_PLACES_PART).max(1);
-                *self.slow = slow.take(Kind::Places(kept.holder()), address, 1, most);
+                let most = (kept.places() / SLOW_SLOTS_PART).max(1);
+                *self.slow = slow.take(Resource::Slots(kept.holder()), address, 1, most);
                 if self.slow.is_none() && kept.is_wanted() {
                     return true;
                 }

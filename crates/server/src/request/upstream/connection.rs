@@ -17,8 +17,8 @@ use tokio::io::AsyncWrite;
 use super::link::{Link, Silence};
 use super::queue::{Slot, Tunnel};
 use crate::limits::ANSWER_CODEC_LIMITS;
-use crate::request::conn::desk::Input;
-use crate::request::reserve::Reusable;
+use onehop_connection::buffer_pool::Reusable;
+use onehop_connection::buffers::Input;
 
 /// A connection. Dropped, it is closed, and its place among those of its peer is free.
 pub(crate) struct Connection {
@@ -311,7 +311,7 @@ mod tests {
 
     use super::super::link::Carrier;
     use super::*;
-    use crate::request::conn::socket::Socket;
+    use onehop_connection::socket::Socket;
 
     #[tokio::test]
     async fn a_connection_whose_request_was_never_written_whole_is_not_used_again() {

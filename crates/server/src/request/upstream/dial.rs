@@ -26,7 +26,7 @@ use super::peer::{Peer, Place, Side, Terms, Tls};
 use super::pool::NoConnection;
 use super::queue::Slot;
 use crate::limits::{DIAL_ADDRESSES_MAX, UPSTREAM_BACKLOG_PAUSE, UPSTREAM_PROBE_MAX, UPSTREAM_PROBE_MIN};
-use crate::request::conn::socket::Socket;
+use onehop_connection::socket::Socket;
 
 /// A new connection in this place among those of the peer; what happens is counted on this side.
 pub(super) async fn dial(peer: &Arc<Peer>, slot: Slot, side: &Side) -> Result<Connection, NoConnection> {

@@ -92,7 +92,7 @@ pub(super) fn name(core: &Rc<Core>, peer: &Arc<Peer>) {
 
 /// Opens what is missing. `is_look`: at a tick.
 fn refill(core: &Rc<Core>, peer: &Arc<Peer>, is_look: bool) {
-    if core.shared.is_stopping() {
+    if core.connection.is_stopping() {
         return;
     }
     let bound = {
@@ -181,7 +181,7 @@ impl Refill {
 
 /// How many of a peer's floor are this core's to open. What is left over goes to other cores with each peer.
 fn share(core: &Core, peer: &Peer) -> usize {
-    let (floor, cores) = (peer.terms.floor, core.shared.cores().max(1));
+    let (floor, cores) = (peer.terms.floor, core.connection.cores().max(1));
     let turn = usize::try_from(peer.id.0 % cores as u64).unwrap_or(0);
     floor / cores + usize::from((core.number + turn) % cores < floor % cores)
 }
@@ -255,7 +255,7 @@ impl Stock {
         let mut long = self.idle.partition_point(is_long);
         peer.note_idle_long(core, long);
         // Cores look at the same time: each leaves the others their share.
-        let own_share = peer.terms.idle_max.max(peer.terms.floor) / core.shared.cores().max(1);
+        let own_share = peer.terms.idle_max.max(peer.terms.floor) / core.connection.cores().max(1);
         while long > own_share && peer.is_idle_over_bound(core) {
             self.idle.pop_front();
             peer.side(core).retired.count();

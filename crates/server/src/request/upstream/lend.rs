@@ -41,11 +41,6 @@ impl Doors {
         };
         Self((0..cores.max(1)).map(door).collect())
     }
-
-    /// How many.
-    pub(crate) fn count(&self) -> usize {
-        self.0.len()
-    }
 }
 
 /// Answers the others for as long as this core runs.
@@ -78,7 +73,7 @@ pub(super) fn is_worthwhile(core: &Core, peer: &Peer) -> bool {
     let is_at_rest = || {
         // What was opened beforehand is to be used.
         let open = peer.open();
-        open <= peer.floor() || open.saturating_sub(peer.idle()) <= core.shared.cores()
+        open <= peer.floor() || open.saturating_sub(peer.idle()) <= core.connection.cores()
     };
     peer.is_borrowed() && (peer.dial_took() >= UPSTREAM_BORROW_WORTH || is_at_rest())
 }

@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::client::TlsStream;
 
-use crate::request::conn::socket::Socket;
+use onehop_connection::socket::Socket;
 
 /// Reads from the kernel in one look at an encrypted connection that should be silent: session tickets and key
 /// updates come one or two at a time, more is a flood.

@@ -357,7 +357,8 @@ impl Peer {
 
     /// What this core counts.
     pub(super) fn side(&self, core: &Core) -> &Side {
-        let sides = self.sides.get_or_init(|| (0..core.shared.cores()).map(|_| Side::default()).collect());
+        let sides =
+            self.sides.get_or_init(|| (0..core.connection.cores()).map(|_| Side::default()).collect());
         sides.get(core.number).unwrap_or(&self.spare)
     }
 

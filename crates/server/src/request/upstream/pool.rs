@@ -25,7 +25,7 @@ use super::queue::{self, Client, Handed, Slot, Waiter};
 use super::{dial, lend, rest};
 use crate::limits::{UPSTREAM_IDLE_MARGIN, UPSTREAM_IDLE_ONCE_ONLY};
 use crate::request::core::Core;
-use crate::request::reserve::Reserve;
+use onehop_connection::buffer_pool::BufferPool;
 
 /// Which of the kept connections a request may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub(crate) struct Upstreams {
     /// The snapshot whose peers are known.
     pub(super) seen: Cell<u64>,
     /// For the next exchanges.
-    pub(crate) buffers: Reserve<Buffers>,
+    pub(crate) buffers: BufferPool<Buffers>,
     /// When this core looks again for upstreams that requests have named and nobody names any more.
     pub(super) look_at: Cell<Option<Instant>>,
 }

@@ -23,7 +23,7 @@ fn core() -> Rc<Core> {
         apps: Vec::new(),
         proxies: Vec::new(),
     };
-    let shared = Arc::new(Shared::new(Arc::new(snapshot), 1, Timeouts::default()));
+    let shared = Arc::new(Shared::new(Arc::new(snapshot), 1, 1, Timeouts::default()));
     Rc::new(Core::new(0, shared, Arc::default(), Arc::default()))
 }
 
@@ -34,7 +34,7 @@ async fn answer_in_zstd(bytes: &[u8]) -> (Result<(), HttpError>, Sent, Vec<u8>) 
     let mut socket = Socket::Unix(stream);
     let mut codec = ServerCodec::new(Limits::default());
     codec.read_head(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", &mut RequestHead::new()).unwrap();
-    let deadline = Deadline::new(&core);
+    let deadline = core.connection.deadline();
     let line = Line {
         core: &core,
         socket: RefCell::new(&mut socket),

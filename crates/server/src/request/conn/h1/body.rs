@@ -7,11 +7,11 @@ use std::task::Poll;
 use onehop_http1::{BodyLength, BodyRead, Refusal};
 use onehop_message::error::HttpError;
 
-use super::super::deadline::Waiting;
-use super::super::desk::Input;
-use super::super::write::write_both;
 use super::{Connection, More};
 use crate::limits::DRAINED_BODY_BYTES_MAX;
+use onehop_connection::buffers::Input;
+use onehop_connection::deadline::Waiting;
+use onehop_connection::write::write_both;
 
 impl Connection {
     /// Reads a request body that no handler wants, within bounds, so that the connection can be kept.
@@ -50,7 +50,7 @@ impl Connection {
         output.clear();
         // The whole time, not the longest pause: nobody wants these bytes.
         let mut dropped = 0u64;
-        self.deadline.set(Waiting::Body, self.core.shared.timeouts.body_progress);
+        self.deadline.set(Waiting::Body, self.core.connection.timeouts().body_progress);
         loop {
             match self.codec.read_body(input.unread()) {
                 Err(refusal) => return Ok(Err(HttpError::Malformed(refusal))),

@@ -11,9 +11,7 @@ use onehop_message::error_response;
 use onehop_message::response::{Body, Response};
 
 use super::super::arrival;
-use super::super::desk::Input;
 use super::super::exchange::{Download, Line, Upload};
-use super::super::write::write_both;
 use super::{After, Busy, Connection};
 use crate::request::admission::{Acquired, Permits};
 use crate::request::context::{Callee, RequestContext};
@@ -21,8 +19,10 @@ use crate::request::core::{Core, View};
 use crate::request::error_route::{self, Led};
 use crate::request::handle::{Ended, app, proxy};
 use crate::request::incidents::Origin;
-use crate::request::slow::Held;
 use crate::request::{Call, NeedsDisk, Served, limiters};
+use onehop_connection::buffers::Input;
+use onehop_connection::slow_clients::Reservation;
+use onehop_connection::write::write_both;
 
 /// How asking ended.
 struct Asked {
@@ -33,7 +33,7 @@ struct Asked {
     /// The lines behind it.
     trailers: Vec<u8>,
     /// What of the answer waits for its client.
-    spooled: Option<Held>,
+    spooled: Option<Reservation>,
 }
 
 /// A desk's pieces besides the head, which the trip holds.

@@ -24,10 +24,6 @@ use onehop_message::origin::Origin;
 use onehop_message::response::Response;
 use tokio::io::AsyncWriteExt;
 
-use super::deadline::{Deadline, Waiting};
-use super::desk::{Desk, Input};
-use super::socket::Socket;
-use super::write::write_both;
 use crate::limits::{
     ACTIVE_CONNECTION_GRACE, ACTIVE_WITHIN, CODEC_LIMITS, FRESH_CONNECTION_GRACE, LINGER_BYTES_MAX,
     PIPELINE_BATCH_MAX, WRITE_GATHER_BYTES_MAX,
@@ -35,10 +31,14 @@ use crate::limits::{
 use crate::request::admission::{Acquired, Permits};
 use crate::request::core::{Admission, Core, View};
 use crate::request::{NeedsDisk, Outcome, Served, serve_request};
+use onehop_connection::buffers::{ConnectionBuffers, Input};
+use onehop_connection::deadline::{Deadline, Waiting};
+use onehop_connection::socket::Socket;
+use onehop_connection::write::write_both;
 
 /// Serves a connection to its end.
 pub(crate) async fn serve(core: Rc<Core>, socket: Socket, origin: Origin, admission: Admission) {
-    let deadline = Deadline::new(&core);
+    let deadline = core.connection.deadline();
     let mut connection = Connection {
         codec: ServerCodec::new(CODEC_LIMITS),
         core,
@@ -49,7 +49,7 @@ pub(crate) async fn serve(core: Rc<Core>, socket: Socket, origin: Origin, admiss
     };
     while let Some(mut desk) = connection.wait_for_bytes().await {
         let ended = connection.serve_batch(&mut desk).await;
-        connection.core.desks.give_back(desk);
+        connection.core.connection.buffers.give_back(desk);
         match ended {
             Ok(After::Idle) => {}
             Ok(After::Linger) => {
@@ -123,24 +123,24 @@ enum More {
 
 impl Connection {
     /// Waits, without a buffer, for the next request to begin. `None`: the connection is over.
-    async fn wait_for_bytes(&mut self) -> Option<Box<Desk>> {
-        self.deadline.set(Waiting::Idle, self.core.shared.timeouts.idle);
+    async fn wait_for_bytes(&mut self) -> Option<Box<ConnectionBuffers>> {
+        self.deadline.set(Waiting::Idle, self.core.connection.timeouts().idle);
         let Self { core, socket, deadline, patience, .. } = self;
         poll_fn(|context| {
-            let mut desk = core.desks.lease();
+            let mut desk = core.connection.buffers.take();
             match desk.input.poll_fill(socket, context) {
                 Poll::Ready(Ok(count)) if count > 0 => {
                     *patience = Patience::Used;
                     Poll::Ready(Some(desk))
                 }
                 Poll::Ready(_) => {
-                    core.desks.give_back(desk);
+                    core.connection.buffers.give_back(desk);
                     Poll::Ready(None)
                 }
                 Poll::Pending => {
-                    core.desks.give_back(desk);
-                    if core.shared.is_stopping()
-                        && !stays_through_stop(socket, deadline, patience, core.shared.timeouts.idle)
+                    core.connection.buffers.give_back(desk);
+                    if core.connection.is_stopping()
+                        && !stays_through_stop(socket, deadline, patience, core.connection.timeouts().idle)
                     {
                         return Poll::Ready(None);
                     }
@@ -152,8 +152,8 @@ impl Connection {
     }
 
     /// Answers what has arrived, and reads on while a request is incomplete.
-    async fn serve_batch(&mut self, desk: &mut Desk) -> io::Result<After> {
-        self.deadline.set(Waiting::Head, self.core.shared.timeouts.head);
+    async fn serve_batch(&mut self, desk: &mut ConnectionBuffers) -> io::Result<After> {
+        self.deadline.set(Waiting::Head, self.core.connection.timeouts().head);
         loop {
             let mut answered = 0;
             while answered < PIPELINE_BATCH_MAX && desk.output.len() < WRITE_GATHER_BYTES_MAX {
@@ -180,7 +180,7 @@ impl Connection {
             }
             if answered > 0 {
                 // Whatever is left begins a new head, and others get their turn first.
-                self.deadline.set(Waiting::Head, self.core.shared.timeouts.head);
+                self.deadline.set(Waiting::Head, self.core.connection.timeouts().head);
                 if answered == PIPELINE_BATCH_MAX {
                     tokio::task::yield_now().await;
                 }
@@ -195,9 +195,9 @@ impl Connection {
     }
 
     /// One request, from its complete head to its answer. `Some`: the connection ends afterwards.
-    async fn exchange(&mut self, desk: &mut Desk) -> io::Result<Option<After>> {
+    async fn exchange(&mut self, desk: &mut ConnectionBuffers) -> io::Result<Option<After>> {
         let started = Instant::now();
-        if self.core.shared.is_stopping() {
+        if self.core.connection.is_stopping() {
             self.codec.close_after_answer();
         }
         let view = self.core.view();
@@ -213,7 +213,7 @@ impl Connection {
                 return Box::pin(self.on_disk(desk, &view, again, acquired, started)).await;
             }
         };
-        let Desk { input, output, head, answer } = desk;
+        let ConnectionBuffers { input, output, head, response: answer } = desk;
         // Whoever has answered has not read a body.
         if let Err(fault) = self.drop_body(input, output, served.fault).await? {
             return self.refuse(desk, fault).await.map(Some);
@@ -224,13 +224,13 @@ impl Connection {
     /// One that needs the disk.
     async fn on_disk(
         &mut self,
-        desk: &mut Desk,
+        desk: &mut ConnectionBuffers,
         view: &Rc<View>,
         again: NeedsDisk,
         acquired: Acquired<'_>,
         started: Instant,
     ) -> io::Result<Option<After>> {
-        let Desk { input, output, head, answer } = desk;
+        let ConnectionBuffers { input, output, head, response: answer } = desk;
         let made = match self.admit(acquired, input, output).await? {
             Ok(permits) => match again.on_blocking_thread(&view.snapshot, head, self.origin, answer).await {
                 Ok((served, whole)) => {
@@ -274,11 +274,11 @@ impl Connection {
     /// that wait for others pay for its size; what is not let in needs none.
     fn begin<'s, 'v: 's>(
         &'s mut self,
-        desk: &'s mut Desk,
+        desk: &'s mut ConnectionBuffers,
         view: &'v Rc<View>,
         started: Instant,
     ) -> Begun<'s, 'v> {
-        let Desk { input, output, head, answer } = desk;
+        let ConnectionBuffers { input, output, head, response: answer } = desk;
         answer.clear();
         let core = self.core.number;
         match serve_request(&view.snapshot, head, self.origin, started, answer) {
@@ -318,8 +318,8 @@ impl Connection {
         if self.socket.shutdown().await.is_err() {
             return;
         }
-        self.deadline.set(Waiting::Linger, self.core.shared.timeouts.linger);
-        let mut desk = self.core.desks.lease();
+        self.deadline.set(Waiting::Linger, self.core.connection.timeouts().linger);
+        let mut desk = self.core.connection.buffers.take();
         let mut read = 0;
         while read < LINGER_BYTES_MAX {
             match self.read_more(&mut desk.input).await {
@@ -330,7 +330,7 @@ impl Connection {
                 Ok(More::End | More::Late) | Err(_) => break,
             }
         }
-        self.core.desks.give_back(desk);
+        self.core.connection.buffers.give_back(desk);
     }
 }
 

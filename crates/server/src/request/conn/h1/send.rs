@@ -9,14 +9,14 @@ use onehop_message::error::HttpError;
 use onehop_message::error_response;
 use onehop_message::response::{Body, Disk, Piece, Response, Stored};
 
-use super::super::desk::Desk;
-use super::super::write::{write_both, write_disk};
 use super::{After, Connection};
 use crate::limits::COPIED_BODY_BYTES_MAX;
 use crate::observe::access_log::Exchange;
 use crate::request::Served;
 use crate::request::context::Handler;
 use crate::request::core::View;
+use onehop_connection::buffers::ConnectionBuffers;
+use onehop_connection::write::{write_both, write_disk};
 
 impl Connection {
     /// Sends an answer that is there as a whole.
@@ -32,11 +32,11 @@ impl Connection {
         let body = std::mem::take(&mut answer.body);
         let length = body_length(&body);
         // A stop that began while somebody was waited for is told as well.
-        if answer.close || self.core.shared.is_stopping() {
+        if answer.close || self.core.connection.is_stopping() {
             self.codec.close_after_answer();
         }
         let codec = &mut self.codec;
-        self.core.with_date(|date| {
+        self.core.connection.with_date(|date| {
             let (fields, status) = (answer.fields.lines(), answer.status);
             let date = if answer.fields.get("date").is_some() { &[][..] } else { date };
             codec.write_head(output, AnswerHead { status, fields, date, body: length, upgrade: false });
@@ -121,13 +121,17 @@ impl Connection {
     }
 
     /// Answers what is no request, and ends the connection: where the next one would begin is unknown.
-    pub(super) async fn refuse(&mut self, desk: &mut Desk, fault: HttpError) -> io::Result<After> {
-        desk.answer.clear();
-        error_response::fill(fault, &mut desk.answer);
+    pub(super) async fn refuse(
+        &mut self,
+        desk: &mut ConnectionBuffers,
+        fault: HttpError,
+    ) -> io::Result<After> {
+        desk.response.clear();
+        error_response::fill(fault, &mut desk.response);
         self.codec.close_after_answer();
-        let body = std::mem::take(&mut desk.answer.body);
-        let (codec, output, answer) = (&mut self.codec, &mut desk.output, &desk.answer);
-        self.core.with_date(|date| {
+        let body = std::mem::take(&mut desk.response.body);
+        let (codec, output, answer) = (&mut self.codec, &mut desk.output, &desk.response);
+        self.core.connection.with_date(|date| {
             let (status, fields) = (answer.status, answer.fields.lines());
             let body = body_length(&body);
             codec.write_head(output, AnswerHead { status, fields, date, body, upgrade: false });
@@ -144,12 +148,12 @@ impl Connection {
         Ok(After::Linger)
     }
 
-    fn record_refusal(&self, desk: &Desk, fault: HttpError, sent: u64) {
+    fn record_refusal(&self, desk: &ConnectionBuffers, fault: HttpError, sent: u64) {
         let took = Duration::ZERO;
         self.core.counters.refused(fault);
-        self.core.other.answered(Handler::None, desk.answer.status, sent, took);
+        self.core.other.answered(Handler::None, desk.response.status, sent, took);
         let view = self.core.view();
-        let (origin, answer) = (&self.origin, &desk.answer);
+        let (origin, answer) = (&self.origin, &desk.response);
         let exchange = Exchange {
             head: None,
             origin,

@@ -190,7 +190,7 @@ impl Call<'_> {
         download: &Download<'_, '_>,
     ) -> Result<Place<'_>, HttpError> {
         // Requests that know where they go take nobody's turn: those that begin something must spread.
-        let turn = if self.said.wish == Wish::Any { self.core.next_turn() } else { 0 };
+        let turn = if self.said.wish == Wish::Any { self.core.connection.next_turn() } else { 0 };
         let (waiting, ticket) = match self.pool.choose(turn, self.refused_by.get(), self.said.wish) {
             Choice::Now(worker) => return Ok(Place::new(self.pool, worker)),
             Choice::QueueFull => {
@@ -249,7 +249,7 @@ impl Call<'_> {
         match ended {
             Ok(download::Received::Ended(ended)) => Ok(ended),
             Ok(download::Received::Upgraded) => {
-                let patience = self.core.shared.timeouts.body_progress;
+                let patience = self.core.connection.timeouts().body_progress;
                 tunnel::run(&stream, upload, download, patience).await;
                 Ok(Ended::Tunnelled)
             }
@@ -277,8 +277,12 @@ impl Call<'_> {
         stream: &Stream,
         upload: &Upload<'_, '_>,
     ) -> Result<usize, HttpError> {
-        let parts =
-            head::parts(context, upload.length(), upload.expects_continue(), self.core.next_request_id());
+        let parts = head::parts(
+            context,
+            upload.length(),
+            upload.expects_continue(),
+            self.core.connection.next_request_id(),
+        );
         let length = self.opening.len();
         let is_free = self.is_complete && length <= FREE_BODY_BYTES && !self.has_trailers;
         let room = if is_free { length } else { stream.take_room(length) };

@@ -169,6 +169,10 @@ impl Lead for Forwarding<'_> {
     }
 
     fn tunnel(&self) -> Bounds<'_> {
-        Bounds { patience: self.call.core.shared.timeouts.body_progress, is_told: false, end: self.end() }
+        Bounds {
+            patience: self.call.core.connection.timeouts().body_progress,
+            is_told: false,
+            end: self.end(),
+        }
     }
 }

@@ -13,10 +13,10 @@ use onehop_message::response::{Body, Fields, Response};
 use super::sending::Sending;
 use super::{Broke, Cause, Exchange, HeadFrom, Lead, Passing, Received, Signals, Taken, Turn, over};
 use crate::limits::{COMPRESSED_ON_THE_SPOT_BYTES_MAX, READ_BUFFER_BYTES, UPSTREAM_READ_BYTES};
-use crate::request::conn::deadline::{Deadline, Waiting};
-use crate::request::conn::desk::Input;
 use crate::request::conn::exchange::{Download, gone};
 use crate::request::handle::Ended;
+use onehop_connection::buffers::Input;
+use onehop_connection::deadline::{Deadline, Waiting};
 
 /// Where an answer comes from.
 pub(super) struct Taking<'a> {
@@ -402,7 +402,7 @@ impl<'a> Taking<'a> {
     async fn fill<L: Lead>(&mut self) -> Result<io::Result<usize>, HttpError> {
         let Self { exchange, input, reading, .. } = self;
         let deadline = exchange.patience.read.map(|time| {
-            let deadline = reading.get_or_insert_with(|| Deadline::new(exchange.core));
+            let deadline = reading.get_or_insert_with(|| exchange.core.connection.deadline());
             deadline.set(Waiting::Handler, time);
             deadline
         });

@@ -212,7 +212,7 @@ pub(crate) async fn run<L: Lead>(
     way: Way<'_, '_, '_, '_, '_>,
 ) -> Outcome {
     let upstreams = &exchange.core.upstreams;
-    let mut buffers = upstreams.buffers.lease();
+    let mut buffers = upstreams.buffers.take();
     let signals = Signals::default();
     let Way { upload, download, answer } = way;
     let way = Way { upload, download: &mut *download, answer };

@@ -6,9 +6,9 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use crate::limits::UPLOAD_PIECE_BYTES_MAX;
-use crate::request::conn::desk::Input;
 use crate::request::conn::exchange::{Download, Upload};
 use crate::request::upstream::connection::Connection;
+use onehop_connection::buffers::Input;
 
 /// What bounds a tunnel.
 pub(crate) struct Bounds<'a> {

@@ -21,10 +21,10 @@ use super::peer::{Peer, Place, Terms};
 use super::pool::{self, NoConnection, Wish};
 use super::{floor as tending, lend};
 use crate::limits::Timeouts;
-use crate::request::conn::desk::Input;
 use crate::request::core::{Core, Shared};
 use crate::request::per_address::PerAddress;
 use crate::request::route::Snapshot;
+use onehop_connection::buffers::Input;
 
 /// How often the cores of a test look after what rests.
 const TICK: Duration = Duration::from_millis(10);
@@ -51,7 +51,7 @@ impl Cores {
             apps: Vec::new(),
             proxies: Vec::new(),
         };
-        let shared = Shared::new(Arc::new(snapshot), 64, Timeouts::default()).with_cores(count);
+        let shared = Shared::new(Arc::new(snapshot), count, 64, Timeouts::default());
         let shared = Arc::new(shared);
         let (mut jobs, mut threads) = (Vec::new(), Vec::new());
         for number in 0..count {

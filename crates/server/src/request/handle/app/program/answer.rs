@@ -97,7 +97,7 @@ impl Lead for Program<'_> {
 
     fn tunnel(&self) -> Bounds<'_> {
         Bounds {
-            patience: self.call.core.shared.timeouts.body_progress,
+            patience: self.call.core.connection.timeouts().body_progress,
             is_told: matches!(self.call.pool.app.run, AppRun::Handler { .. }),
             end: None,
         }

@@ -1,6 +1,4 @@
-//! What a connection needs while it is busy, and gives back while it is idle.
-//!
-//! An idle connection holds no buffer at all.
+//! The buffers of a connection while it is busy. An idle connection holds none.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -9,33 +7,36 @@ use onehop_http1::RequestHead;
 use onehop_message::response::Response;
 use tokio::io::{AsyncRead, ReadBuf};
 
-use super::socket::Socket;
-use crate::limits::{ANSWER_HEAD_BYTES_MAX, READ_BUFFER_BYTES};
-use crate::request::reserve::Reusable;
+use crate::buffer_pool::Reusable;
+use crate::limits::{INPUT_BYTES_MAX, READ_BUFFER_BYTES};
+use crate::socket::Socket;
 
 /// The buffers of one busy connection.
-pub(crate) struct Desk {
-    pub(crate) input: Input,
-    /// Answers that wait to be written.
-    pub(crate) output: Vec<u8>,
-    pub(crate) head: RequestHead,
-    pub(crate) answer: Response,
+pub struct ConnectionBuffers {
+    /// Bytes from the client that are not yet parsed.
+    pub input: Input,
+    /// Responses that wait to be written.
+    pub output: Vec<u8>,
+    /// The head of the request that is being served.
+    pub head: RequestHead,
+    /// Its response, where that is made as a whole.
+    pub response: Response,
 }
 
-/// Bytes from a socket that are not yet understood.
-pub(crate) struct Input {
+/// Bytes from a socket that are not yet parsed.
+pub struct Input {
     bytes: Vec<u8>,
     start: usize,
     end: usize,
 }
 
-impl Reusable for Desk {
+impl Reusable for ConnectionBuffers {
     fn new() -> Self {
         Self {
             input: Input::new(),
             output: Vec::with_capacity(READ_BUFFER_BYTES),
             head: RequestHead::new(),
-            answer: Response::default(),
+            response: Response::default(),
         }
     }
 
@@ -46,45 +47,51 @@ impl Reusable for Desk {
     fn clear(&mut self) {
         self.input.clear();
         self.output.clear();
-        self.answer.clear();
+        self.response.clear();
+    }
+}
+
+impl Default for Input {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
 impl Input {
-    /// An empty one.
-    pub(crate) fn new() -> Self {
+    /// An empty buffer.
+    pub fn new() -> Self {
         Self { bytes: vec![0; READ_BUFFER_BYTES], start: 0, end: 0 }
     }
 
-    /// Bytes of memory that are held.
-    pub(crate) fn bytes_held(&self) -> usize {
+    /// Bytes of memory that the buffer holds.
+    pub fn bytes_held(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Makes room for at least so many bytes in one read.
-    pub(crate) fn widen(&mut self, bytes: usize) {
+    /// Grows the buffer to at least this many bytes.
+    pub fn widen(&mut self, bytes: usize) {
         if self.bytes.len() < bytes {
             self.bytes.resize(bytes, 0);
         }
     }
 
-    /// Bytes for which there is room besides what has come and is not yet consumed.
-    pub(crate) fn room(&self) -> usize {
+    /// Bytes for which there is room besides those that are not yet consumed.
+    pub fn room(&self) -> usize {
         self.bytes.len() - self.unread().len()
     }
 
-    /// What has come and is not yet consumed.
-    pub(crate) fn unread(&self) -> &[u8] {
+    /// The bytes that are not yet consumed.
+    pub fn unread(&self) -> &[u8] {
         self.bytes.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// Whether everything was consumed.
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Whether all bytes are consumed.
+    pub fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
-    /// These bytes are understood.
-    pub(crate) fn consume(&mut self, bytes: usize) {
+    /// Consumes bytes that were parsed.
+    pub fn consume(&mut self, bytes: usize) {
         self.start = self.end.min(self.start + bytes);
         if self.is_empty() {
             self.start = 0;
@@ -92,21 +99,21 @@ impl Input {
         }
     }
 
-    /// Drops a line end that is all there is.
-    pub(crate) fn drop_stray_line_end(&mut self) {
+    /// Drops a line end if the buffer holds nothing else.
+    pub fn drop_stray_line_end(&mut self) {
         if self.unread() == b"\r\n" {
             self.clear();
         }
     }
 
-    /// Forgets everything.
-    pub(crate) fn clear(&mut self) {
+    /// Drops all bytes.
+    pub fn clear(&mut self) {
         self.start = 0;
         self.end = 0;
     }
 
-    /// Reads once behind what is there; 0 is the end of the stream.
-    pub(crate) fn poll_fill(
+    /// Reads once from the client's socket and appends; 0 is the end of the stream.
+    pub fn poll_fill(
         &mut self,
         socket: &mut Socket,
         context: &mut Context<'_>,
@@ -114,8 +121,8 @@ impl Input {
         self.poll_fill_from(socket, context)
     }
 
-    /// The same of any stream.
-    pub(crate) fn poll_fill_from(
+    /// Reads once from any stream and appends; 0 is the end of the stream.
+    pub fn poll_fill_from(
         &mut self,
         stream: &mut (impl AsyncRead + Unpin),
         context: &mut Context<'_>,
@@ -136,8 +143,7 @@ impl Input {
             self.bytes.copy_within(self.start..self.end, 0);
             self.end -= self.start;
             self.start = 0;
-        } else if self.bytes.len() < ANSWER_HEAD_BYTES_MAX * 2 {
-            // A head, of a request or of an answer, longer than the codec's bound is refused before this bound is reached.
+        } else if self.bytes.len() < INPUT_BYTES_MAX {
             self.bytes.resize(self.bytes.len() * 2, 0);
         }
     }

@@ -12,14 +12,16 @@ use tokio::net::{TcpStream, UnixStream};
 use crate::limits::READ_BUFFER_BYTES;
 
 /// A stream to a client.
-pub(crate) enum Socket {
+pub enum Socket {
+    /// TCP.
     Tcp(TcpStream),
+    /// A Unix socket.
     Unix(UnixStream),
 }
 
 impl Socket {
-    /// Sends what the kernel takes at once, and no more.
-    pub(crate) fn send_at_once(&self, bytes: &[u8]) {
+    /// Sends what the kernel takes without waiting, and drops the rest.
+    pub fn send_at_once(&self, bytes: &[u8]) {
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         let _ = match self {
             Self::Tcp(stream) => rustix::net::send(stream, bytes, flags),
@@ -28,16 +30,16 @@ impl Socket {
     }
 
     /// Waits until the kernel takes more.
-    pub(crate) fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Tcp(stream) => stream.poll_write_ready(context),
             Self::Unix(stream) => stream.poll_write_ready(context),
         }
     }
 
-    /// Takes what the client has sent, so that closing now does not take the answer away from it: with unread bytes a
-    /// close is a reset (RFC 9112 section 9.6). What comes later may still do so.
-    pub(crate) fn drop_what_came(&self) {
+    /// Reads and drops what the client has sent, so that closing now does not take the response away from it: with unread
+    /// bytes a close is a reset (RFC 9112 section 9.6). Bytes that arrive later may still cause one.
+    pub fn drop_unread(&self) {
         let mut bytes = [0; READ_BUFFER_BYTES];
         let mut read = || match self {
             Self::Tcp(stream) => rustix::net::recv(stream, &mut bytes, RecvFlags::DONTWAIT),
@@ -46,8 +48,8 @@ impl Socket {
         let _ = read();
     }
 
-    /// Closing will drop what the client has not taken, with a reset.
-    pub(crate) fn reset_when_closed(&self) {
+    /// Makes closing the socket reset the connection and drop what the client has not taken.
+    pub fn reset_when_closed(&self) {
         if let Self::Tcp(stream) = self {
             let _ = rustix::net::sockopt::set_socket_linger(stream, Some(std::time::Duration::ZERO));
         }
@@ -55,7 +57,7 @@ impl Socket {
 
     /// Whether the connection is gone in both directions, whatever the client sent before: it was reset, or the socket of
     /// the machine's own client is closed. A client that has only closed its sending side may still read.
-    pub(crate) fn is_reset(&self) -> bool {
+    pub fn is_reset(&self) -> bool {
         let flags = PollFlags::empty();
         let mut polled = match self {
             Self::Tcp(stream) => [PollFd::new(stream, flags)],
@@ -66,9 +68,9 @@ impl Socket {
             && polled[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
     }
 
-    /// Whether the kernel holds bytes that were not read, asked of itself and not of the event loop,
-    /// which may not have heard of them yet.
-    pub(crate) fn has_unread(&self) -> bool {
+    /// Whether the kernel holds bytes that were not read. Asks the kernel, because the event loop may not have reported
+    /// them yet.
+    pub fn has_unread(&self) -> bool {
         self.peek().is_ok_and(|count| count > 0)
     }
 

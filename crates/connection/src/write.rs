@@ -6,32 +6,32 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use onehop_files::limits::DISK_READ_BYTES;
 use onehop_message::response::Disk;
 use tokio::io::AsyncWrite;
 
-use super::deadline::Deadline;
-use super::socket::Socket;
+use crate::deadline::Deadline;
+use crate::limits::DISK_READ_BYTES;
+use crate::socket::Socket;
 
 /// One write of two pieces, which may take several calls.
 #[derive(Default)]
-pub(crate) struct Writing {
+pub struct Writing {
     written: usize,
     is_waiting: bool,
     has_waited: bool,
     /// Without a deadline.
-    is_patient: bool,
+    is_unbounded: bool,
 }
 
 impl Writing {
-    /// One that waits for as long as the connection lives: for protocols that have their own idea of silence.
-    pub(crate) fn patient() -> Self {
-        Self { is_patient: true, ..Self::default() }
+    /// A write without a deadline: for protocols that have their own idea of silence.
+    pub fn unbounded() -> Self {
+        Self { is_unbounded: true, ..Self::default() }
     }
 
-    /// Writes `first` and then `second`, in as few calls as the socket allows. A client that takes nothing
-    /// for [`crate::limits::WRITE_PROGRESS_DEADLINE`] is given up. The pieces must be the same each time.
-    pub(crate) fn poll(
+    /// Writes `first` and then `second`, in as few calls as the socket allows. Ends with an error if the client takes nothing
+    /// for [`crate::limits::WRITE_PROGRESS_DEADLINE`]. The pieces must be the same each time.
+    pub fn poll(
         &mut self,
         socket: &mut Socket,
         deadline: &Deadline,
@@ -50,7 +50,7 @@ impl Writing {
                     stream.poll_write_vectored(context, &[IoSlice::new(head), IoSlice::new(body)])
                 }
             };
-            if polled.is_pending() && !self.is_patient {
+            if polled.is_pending() && !self.is_unbounded {
                 if !std::mem::replace(&mut self.is_waiting, true) {
                     deadline.set_write();
                 }
@@ -72,13 +72,13 @@ impl Writing {
     }
 
     /// Bytes that the socket has taken.
-    pub(crate) fn written(&self) -> usize {
+    pub fn written(&self) -> usize {
         self.written
     }
 }
 
 /// Writes `first` and then `second`; see [`Writing::poll`].
-pub(crate) async fn write_both(
+pub async fn write_both(
     socket: &mut Socket,
     deadline: &Deadline,
     first: &[u8],
@@ -88,7 +88,7 @@ pub(crate) async fn write_both(
     poll_fn(|context| writing.poll(socket, deadline, context, first, second)).await
 }
 
-/// Writes what the socket takes at once; gives how much that was.
+/// Writes what the socket takes without waiting; returns how many bytes that were.
 async fn write_ready(socket: &mut Socket, bytes: &[u8]) -> io::Result<usize> {
     let mut written = 0;
     poll_fn(|context| {
@@ -120,13 +120,13 @@ async fn writable(socket: &Socket, deadline: &Deadline) -> io::Result<()> {
     Ok(())
 }
 
-/// Streams bytes of a file, read on a thread that may wait for the disk. While the client is waited for no buffer is
-/// held: what it did not take is read again, from the kernel's cache. So thousands of slow clients hold none.
+/// Streams bytes of a file, read on a thread that may wait for the disk. Holds no buffer while it waits for the client:
+/// what the client did not take is read again, from the kernel's cache. So thousands of slow clients hold none.
 #[expect(
     clippy::disallowed_methods,
     reason = "files that are not in memory are what a core's few blocking threads are for"
 )]
-pub(crate) async fn write_disk(socket: &mut Socket, deadline: &Deadline, disk: Disk) -> io::Result<()> {
+pub async fn write_disk(socket: &mut Socket, deadline: &Deadline, disk: Disk) -> io::Result<()> {
     use std::os::unix::fs::FileExt;
     let Disk { file, mut offset, mut length } = disk;
     let mut buffer = Vec::new();
