@@ -11,11 +11,8 @@ use onehop_config::limits::FILE_BYTES_MAX;
 use onehop_config::{Entry, FileSource, Source, name_fits};
 
 use crate::index::{Source as Entity, SourceKind, Tree, path_order};
-use crate::limits::PATH_BYTES_MAX;
+use crate::limits::{LINKS_MAX, PATH_BYTES_MAX};
 use crate::{Index, Pack};
-
-/// Links that are followed for one path, as Linux has it.
-const LINKS_MAX: usize = 40;
 
 /// The configuration of a pack, with the machine around it.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use crate::write::compress;
 use crate::{Index, Pack, PackError, Writer};
 
 /// What stands for onehop here: some bytes with an empty slot.
-fn program() -> Vec<u8> {
+pub(crate) fn program() -> Vec<u8> {
     let mut program = vec![7; 5000];
     program.extend_from_slice(&mark());
     program.resize(program.len() + PLACE_BYTES, 0);

@@ -23,7 +23,7 @@ pub mod store;
 pub mod tree;
 
 #[cfg(test)]
-#[path = "../../server/tests/packing/mod.rs"]
+#[path = "../../archive/tests/packing/mod.rs"]
 mod packing;
 
 pub use content_type::{content_type, is_compressible};

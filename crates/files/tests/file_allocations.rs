@@ -1,7 +1,7 @@
 //! A file from memory is answered without a single allocation: what is on the path of nearly every
 //! request must not depend on an allocator's mood.
 
-#[path = "../../server/tests/packing/mod.rs"]
+#[path = "../../archive/tests/packing/mod.rs"]
 mod packing;
 mod sample;
 

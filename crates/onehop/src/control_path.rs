@@ -15,7 +15,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use onehop_server::control::packed::unpack_places;
+use onehop_archive::installed::unpack_places;
 use rustix::fs::Access;
 
 /// Bytes of the path of a Unix socket, without the zero at its end (`sun_path` of Linux, unix(7)).

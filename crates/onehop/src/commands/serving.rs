@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
+use onehop_archive::installed::Packed;
 use onehop_config::checked::Checked;
 use onehop_server::control::admin::remove_dead_control_sockets;
-use onehop_server::control::packed::Packed;
 use onehop_server::control::{Restart, SuperviseOptions};
 use onehop_server::limits::Timeouts;
 use onehop_server::{Event, Options, Running, Server, StartError};

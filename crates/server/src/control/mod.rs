@@ -13,10 +13,6 @@ mod events;
 mod limiters;
 pub mod loaded;
 mod memory;
-pub mod packed;
-#[cfg(test)]
-#[path = "../../tests/packing/mod.rs"]
-mod packing;
 mod publish;
 mod running;
 mod status;

@@ -19,7 +19,6 @@ use super::descriptors::{self, Needs};
 use super::events::{Event, EventSink};
 use super::loaded::Files;
 use super::memory;
-use super::packed::Packed;
 use super::publish::{Configured, Kept, LogReports, Publisher};
 use super::status::{AppStatus, LimitStatus, ReloadSummary, SiteStatus, Status, StoreStatus};
 use super::supervise::{SuperviseOptions, Supervisor};
@@ -31,6 +30,7 @@ use crate::limits::{
 use crate::observe::{self, Registry};
 use crate::request::core::Shared;
 use crate::request::route::{app_wishes, store_wishes};
+use onehop_archive::installed::Packed;
 
 /// Reads the configuration anew; the error is for a person.
 pub type Load = Arc<dyn Fn() -> Result<Checked, String> + Send + Sync>;

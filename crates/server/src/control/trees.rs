@@ -14,9 +14,9 @@ use onehop_files::tree::{
 };
 
 use super::events::{Event, EventSink, tree_event};
-use super::packed::Packed;
 use super::publish::Publisher;
 use crate::request::route::StoreWish;
+use onehop_archive::installed::Packed;
 
 /// Every tree that is configured, each with its keeper.
 pub(super) struct Trees {

@@ -6,10 +6,10 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use onehop_archive::installed::Packed;
 use onehop_config::checked::{Admin, Checked, ListenAddress};
 use onehop_config::{FileKind, FileSource, load};
 use onehop_server::control::SuperviseOptions;
-use onehop_server::control::packed::Packed;
 use onehop_server::limits::Timeouts;
 use onehop_server::{Event, Options, Running, Server, StartError};
 use tempfile::TempDir;

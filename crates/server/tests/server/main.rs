@@ -20,7 +20,7 @@ mod hosts;
 mod listeners;
 mod observed;
 mod packed;
-#[path = "../packing/mod.rs"]
+#[path = "../../../archive/tests/packing/mod.rs"]
 mod packing;
 mod places;
 mod programs;

@@ -8,11 +8,11 @@ use std::thread;
 
 use onehop_archive::Index;
 use onehop_archive::index::{Served, Tree};
+use onehop_archive::installed::{Packed, UnpackFolder};
 use onehop_archive::layout::key;
 use onehop_config::checked::Encoding;
 use onehop_files::tree::{Silent, prepare};
 use onehop_server::Event;
-use onehop_server::control::packed::{Packed, UnpackFolder};
 use tempfile::TempDir;
 
 use crate::client::Response;

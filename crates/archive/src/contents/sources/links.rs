@@ -6,9 +6,7 @@ use std::path::Path;
 use super::{Entry, Gathering};
 use crate::contents::base::{join, parent};
 use crate::contents::error::ContentsError;
-
-/// Links on the way to one file: more is a circle.
-const LINKS_MAX: usize = 40;
+use crate::limits::LINKS_MAX;
 
 impl Gathering<'_> {
     /// Notes a link and gives what it leads to; `None` where that cannot be packed.

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use onehop_archive::installed::{Packed, UnpackFolder};
 use onehop_config::checked::{AppRun, Checked};
 use onehop_config::{Loaded, Problem};
-use onehop_server::control::packed::{Packed, UnpackFolder};
 
 use super::Own;
 use super::choices::Choices;

@@ -13,7 +13,7 @@ use onehop_config::checked::AppData;
 use rustix::fs::Access;
 
 use super::account::Account;
-use super::folder::{make, own_user};
+use onehop_archive::private_folder::{make, own_user};
 
 /// The variable that names an application's own folder.
 pub(super) const VARIABLE: &str = "APP_DATA_DIR";

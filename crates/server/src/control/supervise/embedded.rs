@@ -10,7 +10,8 @@ use std::sync::{Mutex, PoisonError};
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::folder::{hold, in_first_place, is_ours, make, own_user};
+use super::folder::in_first_place;
+use onehop_archive::private_folder::{hold, is_ours, make, own_user};
 
 /// Where the library lies; unpacks it if it does not lie there yet. The entries are `preload.mjs` (Node) and `worker.mjs` (Bun).
 pub(super) fn unpacked() -> Result<PathBuf, String> {

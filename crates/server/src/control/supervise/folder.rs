@@ -5,11 +5,11 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use onehop_archive::layout;
+use onehop_archive::private_folder::{hold, keeps_what_is_ours, make, named_place, own_user};
 
 use super::leftovers::Invocation;
 
@@ -77,14 +77,6 @@ impl Drop for PrivateFolder {
 /// What the name of such a folder begins with.
 pub(super) const APPS_FOLDER: &str = "onehop-apps-";
 
-/// A lock on a folder that is used: as long as this lives, nobody takes the folder for left behind.
-pub(in crate::control) fn hold(path: &Path) -> io::Result<File> {
-    let folder = File::open(path)?;
-    // Where a file system has no locks, nobody gets one to remove it either.
-    let _ = folder.try_lock_shared();
-    Ok(folder)
-}
-
 /// Runs this in the places for such folders until one of them works.
 pub(super) fn in_first_place<T>(mut make: impl FnMut(&Path) -> Result<T, String>) -> Result<T, String> {
     let mut reasons = Vec::new();
@@ -97,24 +89,6 @@ pub(super) fn in_first_place<T>(mut make: impl FnMut(&Path) -> Result<T, String>
         }
     }
     Err(format!("no place for a private folder ({}); set TMPDIR to one", reasons.join("; ")))
-}
-
-/// Makes a folder that was not there, with exactly this mode.
-pub(in crate::control) fn make(path: &Path, mode: u32) -> io::Result<()> {
-    std::fs::DirBuilder::new().mode(0o700).create(path)?;
-    // Beyond what the umask allowed.
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
-}
-
-/// Whether this is a folder (`true`) or file of our own in which nobody else may write.
-pub(in crate::control) fn is_ours(path: &Path, is_folder: bool) -> bool {
-    let Ok(found) = std::fs::symlink_metadata(path) else { return false };
-    let kind = if is_folder { found.is_dir() } else { found.is_file() };
-    kind && found.uid() == own_user() && found.mode() & 0o022 == 0
-}
-
-pub(in crate::control) fn own_user() -> u32 {
-    rustix::process::geteuid().as_raw()
 }
 
 /// How often a folder's name is chosen anew.
@@ -133,22 +107,12 @@ pub(super) fn places() -> Vec<PathBuf> {
     all.into_iter().chain(unpacked).flatten().filter(|path| path.is_absolute()).collect()
 }
 
-/// The folder that ONEHOP_CACHE names; a relative one begins in the working directory.
-pub(in crate::control) fn named_place() -> Option<PathBuf> {
-    let named = std::env::var_os("ONEHOP_CACHE").filter(|named| !named.is_empty())?;
-    std::path::absolute(named).ok()
-}
-
-/// Where others may write, the sticky bit must keep them from renaming what is not theirs.
-pub(in crate::control) fn keeps_what_is_ours(base: &Path) -> bool {
-    let Ok(found) = std::fs::metadata(base) else { return false };
-    let owner = found.uid();
-    let is_trusted = owner == own_user() || owner == 0;
-    found.is_dir() && is_trusted && (found.mode() & 0o022 == 0 || found.mode() & 0o1000 != 0)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use onehop_archive::private_folder::is_ours;
+
     use super::*;
 
     #[test]
@@ -162,18 +126,5 @@ mod tests {
         let path = folder.path.clone();
         drop(folder);
         assert!(!path.exists());
-    }
-
-    #[test]
-    fn a_link_or_a_folder_in_which_others_may_write_is_not_ours() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let (open, link) = (folder.path().join("open"), folder.path().join("link"));
-        make(&open, 0o777).expect("made");
-        std::os::unix::fs::symlink(folder.path(), &link).expect("made");
-        assert!(!is_ours(&open, true));
-        assert!(!is_ours(&link, true));
-        assert!(!keeps_what_is_ours(&open));
-        std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o1777)).expect("set");
-        assert!(keeps_what_is_ours(&open));
     }
 }

@@ -20,7 +20,7 @@ use super::folder::PrivateFolder;
 use super::leftovers::INVOCATION_ID;
 use super::port::{Port, Ports};
 use crate::control::loaded::{FileState, Files};
-use crate::control::packed::Packed;
+use onehop_archive::installed::Packed;
 
 /// All that a process is started with.
 pub(super) struct Launch {

@@ -12,9 +12,10 @@ use std::time::SystemTime;
 use rustix::process::{Pid, test_kill_process};
 
 use super::embedded::{LIBRARY_FOLDER, library_name};
-use super::folder::{APPS_FOLDER, is_ours, keeps_what_is_ours, own_user, places};
+use super::folder::{APPS_FOLDER, places};
 use super::leftovers::Invocation;
-use crate::limits::{LIBRARY_KEPT_FOR, SWEPT_ENTRIES_MAX};
+use onehop_archive::limits::{LIBRARY_KEPT_FOR, SWEPT_ENTRIES_MAX};
+use onehop_archive::private_folder::{is_ours, keeps_what_is_ours, own_user};
 
 /// Looks through all places. What cannot be removed is left for another time.
 pub(super) fn sweep() {
@@ -61,7 +62,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::control::supervise::folder::make;
+    use onehop_archive::private_folder::make;
 
     /// A process id that nobody has.
     fn dead() -> u32 {

@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::account;
 use super::messages::{Command, End, Task};
 use super::{Event, Surroundings};
-use crate::control::packed::{Earlier, Packed, Unpacked};
+use onehop_archive::installed::{Earlier, Packed, Unpacked};
 
 /// What is unpacked.
 pub(super) struct Unpacking {

@@ -13,11 +13,11 @@ use super::health::Question;
 use super::names::Names;
 use super::terms::{idle_max, literal, place, terms, tls_named, tls_to};
 use super::{Key, KeyOfActive, KeyOfRequest, Known, tls};
-use crate::control::packed::Packed;
 use crate::request::handle::proxy::health::{Active, Health, Standing};
 use crate::request::handle::proxy::of_request::{Filled, Make, OfRequest};
 use crate::request::handle::proxy::{Member, Proxy};
 use crate::request::upstream::peer::{Peer, Place, Terms, Tls};
+use onehop_archive::installed::Packed;
 
 /// Everything that the settings name.
 pub(super) fn make(

@@ -22,7 +22,6 @@ use rustls::ClientConfig;
 use tokio::sync::watch;
 
 use super::events::EventSink;
-use super::packed::Packed;
 use super::status::ProxyStatus;
 use crate::request::handle::proxy::Proxy;
 use crate::request::handle::proxy::health::{Active, Standing};
@@ -30,6 +29,7 @@ use crate::request::handle::proxy::of_request::OfRequest;
 use crate::request::upstream::peer::Peer;
 use health::{Question, Questions};
 use names::Names;
+use onehop_archive::installed::Packed;
 
 /// Every peer that requests may go to.
 pub(super) struct Upstreams {

@@ -21,8 +21,8 @@ use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore, SignatureScheme,
 };
 
-use crate::control::packed::Packed;
 use crate::limits::PROXY_TLS_FILE_BYTES_MAX;
+use onehop_archive::installed::Packed;
 
 /// The one protocol that is spoken to upstreams, as ALPN names it (RFC 7301 section 6).
 const HTTP_1_1: &[u8] = b"http/1.1";

@@ -7,17 +7,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
-use onehop_archive::index::{AbsolutePath, Runtime};
-use onehop_archive::layout::{COMPLETE, RECORD, folder_name, key};
+use crate::Writer;
+use crate::index::{AbsolutePath, Configuration, Runtime};
+use crate::layout::{COMPLETE, RECORD, folder_name, key};
 use tempfile::TempDir;
 
-use super::place::{Kind, Place, choose_in, choose_named, is_taken, private};
-use super::turn::{LOCK, Turn, fresh, lock_of};
-use super::unpack::STOPPED;
+use super::directory::{Kind, Place, choose_in, choose_named, is_taken, private};
+use super::lock::{LOCK, STOPPED, Turn, fresh, lock_of};
 use super::*;
-use crate::control::packing;
-use crate::control::supervise::folder::own_user;
 use crate::limits::LIBRARY_KEPT_FOR;
+use crate::private_folder::own_user;
+use crate::tests::program;
 
 /// A pack, and a place to unpack it.
 struct Fixture {
@@ -29,7 +29,8 @@ impl Fixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("myapp");
-        let mut writer = packing::begin(&path);
+        let out = File::options().read(true).write(true).create_new(true).open(&path).expect("a file");
+        let mut writer = Writer::begin(program().as_slice(), out).expect("a program");
         let mut file = |path: &str, content: &[u8], executable| Source {
             path: path.to_owned(),
             kind: SourceKind::File { content: writer.add_compressed(content, 3).expect("added"), executable },
@@ -47,8 +48,11 @@ impl Fixture {
         let files = vec![file("bin/node", &program, true), file("lib/ld.so", b"loader", true)];
         let room = AbsolutePath { file: "bin/node".into(), path: "lib/ld.so".into(), offset: 8, room: 4096 };
         let runtime = Runtime { name: "node".into(), version: "v1".into(), files, paths: vec![room] };
-        let index = Index { sources, runtime: Some(runtime), ..Index::default() };
-        let (pack, index) = packing::finish(&path, writer, index);
+        let configuration = Configuration { path: "Onehopfile".to_owned(), caddyfile: false };
+        let name = "myapp".to_owned();
+        let index = Index { sources, runtime: Some(runtime), configuration, name, ..Index::default() };
+        writer.finish(index).expect("sound");
+        let (pack, index) = Pack::open(&path).expect("a pack");
         let place = folder.path().join("place");
         fs::create_dir(&place).expect("made");
         let chosen = choose(&place, &pack).expect("a place");

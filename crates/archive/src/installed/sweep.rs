@@ -7,19 +7,19 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use super::prove::Named;
-use super::turn::{ASIDE, LOCK, lies_at, lock_of};
+use super::lock::{ASIDE, LOCK, lies_at, lock_of};
+use super::named::Named;
 use super::{Packed, record};
-use crate::control::supervise::folder::{is_ours, own_user};
 use crate::limits::{LIBRARY_KEPT_FOR, SWEPT_ENTRIES_MAX};
+use crate::private_folder::{is_ours, own_user};
 
 /// The folder of an earlier version, in which its application wrote.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::control) struct Earlier {
+pub struct Earlier {
     /// Where it is.
-    pub(in crate::control) folder: PathBuf,
+    pub folder: PathBuf,
     /// Files that are newer than the unpacking.
-    pub(in crate::control) files: Named,
+    pub files: Named,
 }
 
 /// What an entry of the place is.
@@ -34,7 +34,7 @@ enum What {
 impl Packed {
     /// Removes what earlier packs of this user left where this one lies: finished and not used for long, or not
     /// finished. Returns the folders of earlier versions that stay because an application wrote in them.
-    pub(in crate::control) fn sweep(&self) -> Vec<Earlier> {
+    pub fn sweep(&self) -> Vec<Earlier> {
         let own = self.folder.path();
         let mut earlier = Vec::new();
         let Some(place) = own.parent() else { return earlier };

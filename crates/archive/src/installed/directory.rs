@@ -9,13 +9,13 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use onehop_archive::Index;
-use onehop_archive::index::SourceKind;
-use onehop_archive::layout::{APP, COMPLETE, RUNTIME, SYSTEM_PLACE, folder_name};
+use crate::Index;
+use crate::index::SourceKind;
+use crate::layout::{APP, COMPLETE, RUNTIME, SYSTEM_PLACE, folder_name};
 use rustix::fs::{Access, StatVfsMountFlags};
 
-use super::turn::lock_of;
-use crate::control::supervise::folder::{is_ours, keeps_what_is_ours, make, named_place, own_user};
+use super::lock::lock_of;
+use crate::private_folder::{is_ours, keeps_what_is_ours, make, named_place, own_user};
 
 /// The folder of a pack.
 #[derive(Debug, Clone, PartialEq, Eq)]

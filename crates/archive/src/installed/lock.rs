@@ -14,9 +14,11 @@ use std::time::{Instant, SystemTime};
 
 use rustix::fs::OFlags;
 
-use super::unpack::STOPPED;
-use crate::control::supervise::folder::{make, own_user};
 use crate::limits::{UNPACK_NAMES_TRIED_MAX, UNPACK_TURN_PAUSE, UNPACK_TURN_WAIT_MAX};
+use crate::private_folder::{make, own_user};
+
+/// Why nothing is unpacked any more.
+pub(super) const STOPPED: &str = "the server stops";
 
 /// What the name of the lock ends with.
 pub(super) const LOCK: &str = ".lock";

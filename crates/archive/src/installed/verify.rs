@@ -13,13 +13,14 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-use onehop_archive::layout::{COMPLETE, Content, EntryKind, RECORD, complete, is_code};
+use crate::layout::{COMPLETE, Content, EntryKind, RECORD, complete, is_code};
 use rustix::fs::OFlags;
 
-use super::turn::lies_at;
-use super::unpack::{Flaw, Work, mode_of};
-use crate::control::supervise::folder::{hold, is_ours, own_user};
-use crate::limits::{UNPACKED_ADDED_COUNTED_MAX, UNPACKED_NAMED_MAX};
+use super::lock::lies_at;
+use super::named::Named;
+use super::work::{Flaw, Work, mode_of};
+use crate::limits::UNPACKED_ADDED_COUNTED_MAX;
+use crate::private_folder::{hold, is_ours, own_user};
 
 /// What lies in the folder's place.
 pub(super) enum There {
@@ -66,31 +67,6 @@ pub(super) enum Fix {
     Mode,
     /// What lies there makes room.
     Replace,
-}
-
-/// Some paths, of which the first are named and the rest is counted.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(in crate::control) struct Named {
-    /// The first ones, for a person.
-    pub(in crate::control) first: Vec<String>,
-    /// How many there are.
-    pub(in crate::control) count: usize,
-}
-
-impl Named {
-    pub(super) fn add(&mut self, path: impl Into<String>) {
-        if self.first.len() < UNPACKED_NAMED_MAX {
-            self.first.push(path.into());
-        }
-        self.count += 1;
-    }
-
-    /// `a, b and 3 more`
-    pub(in crate::control) fn text(&self) -> String {
-        let rest = self.count.saturating_sub(self.first.len());
-        let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-        format!("{}{more}", self.first.join(", "))
-    }
 }
 
 impl Work<'_> {

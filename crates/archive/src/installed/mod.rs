@@ -1,16 +1,20 @@
-//! The pack that this server is, and the folder into which it is unpacked.
+//! The pack that this program is, and the folder into which it is unpacked.
 //!
-//! Owns what the control plane asks of a pack: the stores of its trees, the content of a file that the configuration
-//! names, and that what applications need lies on the machine before the first of them starts (`unpack.rs`, in a
-//! folder that `place.rs` chooses, and not when another server does, `turn.rs`). Never unpacks anything before that, and nothing outside of that folder.
+//! Owns what a running server needs of its pack: the content of a file that the configuration names, and the folder
+//! that holds what applications need before the first of them starts. `directory.rs` chooses the folder, `unpack.rs` writes it or
+//! uses what lies there, which `verify.rs` compares with the pack and `repair.rs` puts right; `lock.rs` lets one server at a
+//! time do so; `record.rs` knows whether an application wrote in a folder, and `sweep.rs` removes folders in which none did. Never unpacks before it is asked
+//! to, and never writes outside of that folder and the one above it.
 
-mod place;
-mod prove;
+mod directory;
+mod lock;
+mod named;
 mod record;
 mod repair;
 mod sweep;
-mod turn;
 mod unpack;
+mod verify;
+mod work;
 
 #[cfg(test)]
 mod tests;
@@ -18,13 +22,15 @@ mod tests;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use onehop_archive::index::{Source, SourceKind, path_order};
-use onehop_archive::{Index, Pack};
+use crate::index::{Source, SourceKind, path_order};
+use crate::{Index, Pack};
 
-pub use self::place::{UnpackFolder, unpack_places};
-pub(super) use self::sweep::Earlier;
-pub(super) use self::unpack::Unpacked;
-use onehop_files::limits::LINKS_MAX;
+pub use self::directory::{UnpackFolder, unpack_places};
+pub use self::named::Named;
+pub use self::repair::Repaired;
+pub use self::sweep::Earlier;
+pub use self::unpack::Unpacked;
+use crate::limits::LINKS_MAX;
 
 /// A pack that is served.
 #[derive(Debug, Clone)]
@@ -39,13 +45,13 @@ pub struct Packed {
 
 impl Packed {
     /// The path below the base of what lies there; the base itself is empty.
-    pub(super) fn below_base(&self, path: &Path) -> Option<String> {
+    pub fn below_base(&self, path: &Path) -> Option<String> {
         let below = path.strip_prefix(self.folder.base()).ok()?;
         Some(below.to_str()?.trim_end_matches('/').to_owned())
     }
 
     /// The content of a file that was packed; `None` where the path does not name one. An error is for a person.
-    pub(super) fn content(&self, path: &Path) -> Option<Result<Vec<u8>, String>> {
+    pub fn content(&self, path: &Path) -> Option<Result<Vec<u8>, String>> {
         let mut path = self.below_base(path)?;
         for _ in 0..LINKS_MAX {
             let source = self.source(&path)?;
@@ -63,7 +69,7 @@ impl Packed {
     }
 
     /// The folder of the runtime's programs, where one was packed.
-    pub(super) fn runtime_programs(&self) -> Option<PathBuf> {
+    pub fn runtime_programs(&self) -> Option<PathBuf> {
         self.index.runtime.as_ref().map(|_| self.folder.runtime().join("bin"))
     }
 

@@ -8,23 +8,24 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use onehop_archive::PackError;
-use onehop_archive::layout::{COMPLETE, Entry, EntryKind, complete};
+use crate::PackError;
+use crate::layout::{COMPLETE, Entry, EntryKind, complete};
 
 use super::Packed;
-use super::prove::{Differences, Fix, Named};
-use super::turn::{beside, fresh};
-use super::unpack::{Work, mode_of};
-use crate::control::supervise::folder::make;
+use super::lock::{beside, fresh};
+use super::named::Named;
+use super::verify::{Differences, Fix};
+use super::work::{Work, mode_of};
 use crate::limits::ASIDE_NAMES_TRIED_MAX;
+use crate::private_folder::make;
 
 /// What was done to a folder.
 #[derive(Debug, Default)]
-pub(in crate::control) struct Repaired {
+pub struct Repaired {
     /// Files that were missing.
-    pub(in crate::control) missing: Named,
+    pub missing: Named,
     /// What was in the way, under its new name.
-    pub(in crate::control) aside: Named,
+    pub aside: Named,
 }
 
 impl Work<'_> {

@@ -9,11 +9,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use onehop_archive::Digest;
-use onehop_archive::layout::{COMPLETE, RECORD};
-use onehop_archive::limits::ENTRIES_MAX;
+use crate::Digest;
+use crate::layout::{COMPLETE, RECORD};
+use crate::limits::ENTRIES_MAX;
 
-use super::prove::Named;
+use super::named::Named;
 
 /// The note's name in the folder.
 pub(super) const NAME: &str = RECORD;
