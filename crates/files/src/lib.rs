@@ -10,7 +10,6 @@
 #![forbid(unsafe_code)]
 
 pub mod accept_encoding;
-pub mod calendar;
 pub mod conditional;
 pub mod content_type;
 pub mod hashed_name;

@@ -9,6 +9,7 @@
 //! [`response::Disk`] carries without reading it.
 #![forbid(unsafe_code)]
 
+pub mod calendar;
 pub mod error;
 pub mod error_response;
 pub mod forwarded;

@@ -63,6 +63,19 @@ pub fn with_leading_slash(path: &[u8]) -> Vec<u8> {
     whole
 }
 
+/// A host without its port; the brackets of an IPv6 literal go too, and the dot that ends a name which
+/// is written out to the root. Every comparison of hosts begins here, so that none can be evaded.
+pub fn host_without_port(host: &[u8]) -> &[u8] {
+    if let Some(rest) = host.strip_prefix(b"[") {
+        return rest.split(|b| *b == b']').next().unwrap_or(rest);
+    }
+    let name = match host.iter().rposition(|b| *b == b':') {
+        Some(colon) => &host[..colon],
+        None => host,
+    };
+    name.strip_suffix(b".").unwrap_or(name)
+}
+
 /// The byte at a place, without its escape, and where the next one is. A broken escape is no escape.
 pub fn decode_at(path: &[u8], at: usize) -> Option<(u8, usize)> {
     let byte = *path.get(at)?;

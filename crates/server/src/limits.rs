@@ -142,24 +142,6 @@ pub const INCIDENT_REPORT_PERIOD: Duration = Duration::from_secs(60);
 
 /// Kinds of failures that are reported in one such period; the metrics count all.
 pub const INCIDENTS_MAX: usize = 64;
-
-/// Log lines that wait for the log writer, in batches per core; beyond it they are dropped and
-/// counted, so that a slow log never slows a request.
-pub const LOG_BATCHES_MAX: usize = 64;
-
-/// How long no log line may have been lost before the loss is reported as over: a disk that is nearly full takes
-/// short lines and refuses long ones.
-pub const LOG_LOSS_QUIET: Duration = Duration::from_secs(1);
-
-/// How long a log that could not be rotated grows before that is tried again.
-pub const LOG_ROLL_RETRY: Duration = Duration::from_secs(60);
-
-/// Names that are tried for a rotated log, one for each millisecond: only rotations of the same moment take them.
-pub const LOG_ROLL_NAMES_TRIED_MAX: u64 = 1_000;
-
-/// Bytes of log lines gathered in a core before they are handed over.
-pub const LOG_BATCH_BYTES: usize = 32 * 1024;
-
 /// Bytes of one request to the control socket or the admin endpoint.
 pub const ADMIN_REQUEST_BYTES_MAX: usize = 64 * 1024;
 

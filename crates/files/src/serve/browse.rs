@@ -9,11 +9,11 @@ use std::os::unix::fs::MetadataExt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use onehop_http1::{Known, RequestHead};
+use onehop_message::calendar::Moment;
 use onehop_message::response::{Body, Response};
 use serde::Serialize;
 
 use crate::accept_encoding::split_quality;
-use crate::calendar::Moment;
 use crate::limits::BROWSE_ENTRIES_MAX;
 use crate::path::percent_encode;
 

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc as std_mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use onehop_metrics::Registry;
+use onehop_metrics::counters::OTHER;
 use tokio::sync::{mpsc, watch};
 
 use super::bind::Bound;
-use crate::observe::{OTHER, Registry};
 use crate::request::core::{Core, Shared};
 use crate::request::handle::app::pool::Worker;
 use crate::request::listen::{self, Command, ListenSocket};

@@ -14,12 +14,13 @@ use std::sync::Arc;
 use onehop_config::checked::limit::RateLimit;
 use onehop_config::checked::{Checked, LogOutput, Step};
 use onehop_limits::limits::RATE_KEY_BYTES;
+use onehop_metrics::limits::{LOG_BATCH_BYTES, LOG_BATCHES_MAX};
 
 use super::supervise;
 use crate::limits::{
     CODERS_BYTES_MAX, CONNECTION_BYTES, CONNECTIONS_WORTHWHILE, LANE_WINDOW_BYTES, LANE_WINDOW_BYTES_MIN,
-    LANE_WINDOW_HELD, LOG_BATCH_BYTES, LOG_BATCHES_MAX, PROCESS_BYTES, QUEUED_REQUEST_BYTES,
-    STREAM_WINDOW_BYTES, STREAM_WINDOW_BYTES_MIN, WORKER_LINES_WAITING_BYTES_MAX,
+    LANE_WINDOW_HELD, PROCESS_BYTES, QUEUED_REQUEST_BYTES, STREAM_WINDOW_BYTES, STREAM_WINDOW_BYTES_MIN,
+    WORKER_LINES_WAITING_BYTES_MAX,
 };
 use crate::request::handle::app::lane::Windows;
 use crate::request::route::limit_wishes;

@@ -15,6 +15,7 @@ pub mod loaded;
 mod memory;
 mod publish;
 mod running;
+mod stats;
 mod status;
 mod supervise;
 mod trees;
@@ -26,7 +27,6 @@ pub use memory::check_memory;
 use running::cores_allowed;
 pub use running::{AppFiles, Load, Options, Restart, Running, Server, StartError};
 pub use status::{
-    AppStatus, ConnectionsStatus, LimitStatus, ProxyStatus, ReloadSummary, SiteStatus, Status, StoreStatus,
-    UpstreamStatus, WorkerStatus,
+    AppStatus, ProxyStatus, ReloadSummary, SiteStatus, Status, StoreStatus, UpstreamStatus, WorkerStatus,
 };
 pub use supervise::{ProgramLine, SuperviseOptions, guard_workers};

@@ -11,12 +11,12 @@ use std::time::Instant;
 use onehop_config::checked::{Checked, ListenAddress, Listener, LogOutput, LogRoll};
 use onehop_files::store::Store;
 use onehop_limits::ConcurrencyLimiter;
+use onehop_metrics::Registry;
+use onehop_metrics::access_log::{LogTarget, LogWriter, Warn};
 
 use super::events::{Event, EventSink};
 use super::limiters;
 use crate::limits::LOG_FINISH_DEADLINE;
-use crate::observe::Registry;
-use crate::observe::access_log::{LogTarget, LogWriter, Warn};
 use crate::request::admission::SiteLimiters;
 use crate::request::admission::rate::{self, ClientRateLimiter};
 use crate::request::core::Shared;

@@ -11,6 +11,8 @@ use std::time::Instant;
 
 use onehop_config::checked::{self, Checked, ListenAddress};
 use onehop_files::tree::CompressorProgram;
+use onehop_metrics::stats::Stats;
+use onehop_metrics::{Registry, prometheus};
 
 use super::admin::{Admin, Api};
 use super::bind::{self, Bound};
@@ -20,14 +22,14 @@ use super::events::{Event, EventSink};
 use super::loaded::Files;
 use super::memory;
 use super::publish::{Configured, Kept, LogReports, Publisher};
-use super::status::{AppStatus, LimitStatus, ReloadSummary, SiteStatus, Status, StoreStatus};
+use super::stats;
+use super::status::{AppStatus, ReloadSummary, SiteStatus, Status, StoreStatus};
 use super::supervise::{SuperviseOptions, Supervisor};
 use super::trees::Trees;
 use super::upstreams::Upstreams;
 use crate::limits::{
     ADMIN_PORTS_TRIED_MAX, GRACE_PERIOD_MAX, TUNNEL_FAREWELL_MARGIN, TUNNEL_FAREWELL_MAX, Timeouts,
 };
-use crate::observe::{self, Registry};
 use crate::request::core::Shared;
 use crate::request::route::{app_wishes, store_wishes};
 use onehop_archive::installed::Packed;
@@ -454,7 +456,7 @@ impl Api for Inner {
             stores: current.stores.iter().map(|store| StoreStatus::of(store)).collect(),
             apps: self.supervisor.status(),
             proxies: self.upstreams.status(),
-            limits: current.limits().map(LimitStatus::of).collect(),
+            limits: current.limits().map(stats::limiter).collect(),
         }
     }
 
@@ -491,16 +493,18 @@ impl Api for Inner {
     }
 
     fn metrics(&self) -> String {
-        let (limits, rate_limiters) = {
+        let (limiters, rate_limiters) = {
             let current = self.publisher.current();
-            (current.limits().map(LimitStatus::of).collect::<Vec<_>>(), current.kept.rate_limiters.clone())
+            (current.limits().map(stats::limiter).collect(), current.kept.rate_limiters.clone())
         };
-        observe::render(&self.registry)
-            + &observe::render_connections_max(self.shared.connections_max())
-            + &observe::render_apps(&self.supervisor.status())
-            + &observe::render_upstreams(&self.upstreams.status())
-            + &observe::render_limits(&limits)
-            + &observe::render_rate_limits(&rate_limiters)
+        let stats = Stats {
+            connections_max: self.shared.connections_max() as u64,
+            apps: self.supervisor.status().into_iter().map(stats::app).collect(),
+            upstreams: stats::upstreams(self.upstreams.status()),
+            limiters,
+            rate_limits: rate_limiters.iter().map(stats::rate_limit).collect(),
+        };
+        prometheus::render(&self.registry, &stats)
     }
 }
 

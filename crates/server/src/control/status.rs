@@ -1,14 +1,13 @@
 //! What `onehop status` and the control socket tell; documented in docs/control-api.md.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use onehop_config::checked::limit::Bound;
 use onehop_files::store::Store;
-use onehop_limits::ConcurrencyLimiter;
+use onehop_metrics::stats::limiters::LimiterStats;
+use onehop_metrics::stats::upstreams::ConnectionStats;
 use serde::Serialize;
 
-use crate::request::upstream::peer::{PeerCounts, PeerId};
+use crate::request::upstream::peer::PeerId;
 
 /// What `onehop status` shows; documented in docs/control-api.md.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -40,26 +39,7 @@ pub struct Status {
     /// Each `reverse_proxy`.
     pub proxies: Vec<ProxyStatus>,
     /// Each `limit`, and the protection of each application.
-    pub limits: Vec<LimitStatus>,
-}
-
-/// A `limit` in [`Status`].
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LimitStatus {
-    /// What it is called.
-    pub limit: String,
-    /// Requests that may be in flight, as it is now; none where only lateness is bounded.
-    pub bound: Option<u32>,
-    /// Whether the bound is found out.
-    pub is_adaptive: bool,
-    /// Requests that are in flight.
-    pub in_flight: u32,
-    /// Requests that wait.
-    pub queued: usize,
-    /// Requests that were let in since the start.
-    pub let_in: u64,
-    /// Requests that were not, by cause; causes that there were.
-    pub shed: BTreeMap<&'static str, u64>,
+    pub limits: Vec<LimiterStats>,
 }
 
 /// A `reverse_proxy` in [`Status`].
@@ -98,89 +78,7 @@ pub struct UpstreamStatus {
     /// How long its answers take: an average that peaks count in at once, a failure as a second; none before the first.
     pub latency_ms: Option<f64>,
     /// Its connections. Upstreams that several directives name in the same way share theirs.
-    pub connections: ConnectionsStatus,
-}
-
-/// Connections in [`UpstreamStatus`]: those that there are, and what happened since the start.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct ConnectionsStatus {
-    /// Open, or being made.
-    pub open: u64,
-    /// Without a request.
-    pub idle: u64,
-    /// Requests that wait for one.
-    pub waiting: u64,
-    /// Dialled.
-    pub dials: u64,
-    /// Dialled in vain.
-    pub dial_failures: u64,
-    /// TLS handshakes.
-    pub handshakes: u64,
-    /// Those of them that resumed a session.
-    pub resumptions: u64,
-    /// Requests that took an open one.
-    pub reused: u64,
-    /// Those of them that took it from another core.
-    pub borrowed: u64,
-    /// Requests that had to wait for one.
-    pub waited: u64,
-    /// Closed by the upstream while they had no request.
-    pub closed_idle: u64,
-    /// Closed here, for they had no request for long.
-    pub retired: u64,
-}
-
-impl From<PeerCounts> for ConnectionsStatus {
-    fn from(counts: PeerCounts) -> Self {
-        Self {
-            open: counts.open,
-            idle: counts.idle,
-            waiting: counts.waiting,
-            dials: counts.dials,
-            dial_failures: counts.dial_failures,
-            handshakes: counts.handshakes,
-            resumptions: counts.resumptions,
-            reused: counts.taken_idle + counts.borrowed,
-            borrowed: counts.borrowed,
-            waited: counts.waited,
-            closed_idle: counts.closed_idle,
-            retired: counts.retired,
-        }
-    }
-}
-
-impl ConnectionsStatus {
-    /// Counts those of another one in.
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.open += other.open;
-        self.idle += other.idle;
-        self.waiting += other.waiting;
-        self.dials += other.dials;
-        self.dial_failures += other.dial_failures;
-        self.handshakes += other.handshakes;
-        self.resumptions += other.resumptions;
-        self.reused += other.reused;
-        self.borrowed += other.borrowed;
-        self.waited += other.waited;
-        self.closed_idle += other.closed_idle;
-        self.retired += other.retired;
-    }
-}
-
-impl LimitStatus {
-    /// What a limiter reports.
-    pub(super) fn of(limiter: &ConcurrencyLimiter) -> Self {
-        let shed = limiter.rejected().filter(|(_, count)| *count > 0);
-        Self {
-            limit: limiter.limit().label.clone(),
-            bound: (limiter.limit().bound != Bound::Unbounded).then(|| limiter.bound()),
-            is_adaptive: limiter.is_adaptive(),
-            in_flight: limiter.in_flight(),
-            queued: limiter.queued(),
-            let_in: limiter.admitted(),
-            shed: shed.map(|(cause, count)| (cause.name(), count)).collect(),
-        }
-    }
+    pub connections: ConnectionStats,
 }
 
 impl UpstreamStatus {

@@ -142,9 +142,6 @@ pub const PROXY_QUESTION_INTERVAL_MAX: Duration = Duration::from_secs(365 * 86_4
 /// Bytes of an answer's body in which `health_body` is looked for. Pages about health are a few lines.
 pub const PROXY_QUESTION_BODY_BYTES_MAX: usize = 256 * 1024;
 
-/// Upstreams with metrics of their own; what is beyond is counted together as `_other`.
-pub const PROXY_UPSTREAMS_COUNTED_MAX: usize = 1_000;
-
 /// The shortest pause before a request is tried again for which only a time is configured and no number: what fails
 /// at once would else be tried some 100,000 times a second.
 pub const PROXY_TRY_PAUSE_MIN: Duration = Duration::from_millis(10);

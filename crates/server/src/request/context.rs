@@ -17,6 +17,7 @@ use onehop_message::path::{Ambiguous, RequestPath};
 use onehop_message::request::Request;
 use onehop_message::response::Response;
 use onehop_message::uri;
+use onehop_metrics::Handler;
 
 use super::admission::RequestLimits;
 use super::admission::rate::RateChecks;
@@ -57,20 +58,6 @@ pub struct RequestContext<'a> {
     pub failure: Option<Box<Failure>>,
     /// This thread may wait for the disk.
     pub may_block: bool,
-}
-
-/// Who answered: the `handler` label.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "each variant is the directive of that name")]
-pub enum Handler {
-    /// Nobody: refused before a handler, or no route matched.
-    None,
-    Respond,
-    Redirect,
-    FileServer,
-    Spa,
-    App,
-    Proxy,
 }
 
 /// Why a trip ends early.

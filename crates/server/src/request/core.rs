@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use onehop_connection::limits::Timeouts;
 use onehop_limits::log_sampling::LogSampling;
+use onehop_metrics::access_log::LogBatches;
+use onehop_metrics::counters::{CoreCounters, SiteCounters};
 
 use super::handle::app::lane::{Lanes, Windows};
 use super::handle::encode::CoderRoom;
@@ -21,8 +23,6 @@ use super::route::Snapshot;
 use super::upstream::floor;
 use super::upstream::lend::Doors;
 use super::upstream::pool::Upstreams;
-use crate::observe::access_log::LogBatches;
-use crate::observe::{CoreCounters, SiteCounters};
 
 /// What all cores of the process share. Written rarely, except for the one connection counter.
 pub struct Shared {

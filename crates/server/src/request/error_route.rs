@@ -11,8 +11,9 @@ use onehop_config::checked::Placeholder;
 use onehop_message::error::HttpError;
 use onehop_message::error_response;
 use onehop_message::response::{Body, Response};
+use onehop_metrics::Handler;
 
-use super::context::{Callee, Flow, Halt, Handler, RequestContext};
+use super::context::{Callee, Flow, Halt, RequestContext};
 use super::handle::error_page::{self, Pages};
 use super::handle::proxy::Member;
 use super::route::Site;

@@ -258,15 +258,18 @@ fn spawn(core: &Rc<Core>, open_here: &Rc<OpenHere>, socket: Socket, origin: Orig
     let admission = match Admission::take(core, origin.peer) {
         Ok(admission) => admission,
         Err(why) => {
-            core.counters.connection_refused(why);
             match why {
                 NoAdmission::TooMany => {
+                    core.counters.too_many_connections();
                     core.counters.refused(onehop_message::error::HttpError::TooManyConnections);
                     socket.send_at_once(TOO_MANY_CONNECTIONS);
                     socket.drop_unread();
                 }
                 // Whoever opens them without end is told nothing, and leaves nothing behind in the kernel.
-                NoAdmission::TooManyOfAddress => socket.reset_when_closed(),
+                NoAdmission::TooManyOfAddress => {
+                    core.counters.too_many_of_address();
+                    socket.reset_when_closed();
+                }
             }
             return;
         }

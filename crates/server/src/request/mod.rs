@@ -27,10 +27,11 @@ use onehop_message::error_response;
 use onehop_message::methods::Methods;
 use onehop_message::origin::Origin;
 use onehop_message::response::Response;
+use onehop_metrics::Handler;
 
 use admission::rate::RateChecks;
 use admission::{Limiters, RequestLimits};
-use context::{Callee, Halt, Handler, RequestContext};
+use context::{Callee, Halt, RequestContext};
 use error_route::{ErrorId, Led};
 use handle::app;
 use handle::proxy::Member;

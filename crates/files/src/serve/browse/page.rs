@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 use std::time::UNIX_EPOCH;
 
+use onehop_message::calendar::Moment;
+
 use super::{Entry, Listing, SortBy, Sorting};
-use crate::calendar::Moment;
 
 const STYLE: &str = include_str!("page.css");
 

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use onehop_config::checked::proxy::BalancePolicy;
 
+use crate::control::stats;
 use crate::control::status::{ProxyStatus, UpstreamStatus};
 use crate::request::handle::proxy::{Member, Proxy};
 
@@ -27,7 +28,7 @@ fn upstream(proxy: &Proxy, member: &Arc<Member>, now: Instant) -> UpstreamStatus
             let mut all = UpstreamStatus {
                 failures: gone.failures,
                 retries: gone.retries,
-                connections: gone.connections.into(),
+                connections: stats::connections(gone.connections),
                 ..one(proxy, member, now)
             };
             for member in &filled {
@@ -64,7 +65,7 @@ fn one(proxy: &Proxy, member: &Member, now: Instant) -> UpstreamStatus {
         failures: standing.failures(),
         retries: standing.retries(),
         latency_ms: standing.latency.average().map(|average| average.as_secs_f64() * 1_000.0),
-        connections: member.peer.counts().into(),
+        connections: stats::connections(member.peer.counts()),
     }
 }
 

@@ -15,12 +15,13 @@ use onehop_files::content_type::is_listed;
 use onehop_files::store::variant::coding_name;
 use onehop_http1::Method;
 use onehop_message::response::{Body, Response, media_type};
+use onehop_metrics::Handler;
 
 use crate::limits::{
     BROTLI_CODER_BYTES, CODERS_BYTES_MAX, COMPRESSED_ON_THE_SPOT_BYTES_MAX, GZIP_CODER_BYTES,
     ZSTD_CODER_BYTES, ZSTD_CODER_WINDOW_BYTES,
 };
-use crate::request::context::{Handler, RequestContext};
+use crate::request::context::RequestContext;
 use crate::request::core::Padded;
 
 /// Compresses the body of an answer where client, configuration and answer allow it. One that has no body says of it what

@@ -4,8 +4,9 @@ use onehop_config::checked::{Encoding, FileServer, Spa};
 use onehop_files::{self as files, FileRequest, OwnedFileRequest, Served};
 use onehop_message::error::HttpError;
 use onehop_message::response::Response;
+use onehop_metrics::Handler;
 
-use crate::request::context::{Flow, Halt, Handler, RequestContext};
+use crate::request::context::{Flow, Halt, RequestContext};
 use crate::request::route::{self, Root};
 
 /// An `spa` offers every coding that its store may hold, in this order.

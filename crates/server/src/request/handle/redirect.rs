@@ -2,8 +2,9 @@
 
 use onehop_config::checked::{Part, RedirectKind, Template};
 use onehop_message::response::{Body, Response};
+use onehop_metrics::Handler;
 
-use crate::request::context::{Flow, Handler, RequestContext};
+use crate::request::context::{Flow, RequestContext};
 use crate::request::route::{self, Into};
 
 /// Answers with a Location, or with a page that goes there.

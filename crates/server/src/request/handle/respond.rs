@@ -2,8 +2,9 @@
 
 use onehop_config::checked::Template;
 use onehop_message::response::{Body, Response};
+use onehop_metrics::Handler;
 
-use crate::request::context::{Flow, Handler, RequestContext};
+use crate::request::context::{Flow, RequestContext};
 use crate::request::route::{self, Into};
 
 /// Answers with a status and a text. Where the configuration names no status, an error keeps its own.

@@ -2,6 +2,7 @@
 
 use hashbrown::HashMap;
 use onehop_config::checked::HostPattern;
+use onehop_message::uri::host_without_port;
 
 /// Bytes of a host name without its port: DNS allows 253, an IPv6 literal needs fewer.
 const HOST_BYTES_MAX: usize = 255;
@@ -49,7 +50,7 @@ impl HostTable {
         if self.exact.is_empty() && self.wildcards.is_empty() {
             return self.rest;
         }
-        let Some(host) = host.map(without_port).filter(|h| h.len() <= HOST_BYTES_MAX) else {
+        let Some(host) = host.map(host_without_port).filter(|h| h.len() <= HOST_BYTES_MAX) else {
             return self.rest;
         };
         let mut lower = [0u8; HOST_BYTES_MAX];
@@ -62,19 +63,6 @@ impl HostTable {
         let wild = self.wildcards.iter().find(|(labels, _)| labels_match(labels, lower));
         wild.map(|(_, site)| *site).or(self.rest)
     }
-}
-
-/// A host without its port; the brackets of an IPv6 literal go too, and the dot that ends a name which
-/// is written out to the root. Every comparison of hosts begins here, so that none can be evaded.
-pub(crate) fn without_port(host: &[u8]) -> &[u8] {
-    if let Some(rest) = host.strip_prefix(b"[") {
-        return rest.split(|b| *b == b']').next().unwrap_or(rest);
-    }
-    let name = match host.iter().rposition(|b| *b == b':') {
-        Some(colon) => &host[..colon],
-        None => host,
-    };
-    name.strip_suffix(b".").unwrap_or(name)
 }
 
 /// Whether a pattern fits a host, without regard to case.

@@ -2,8 +2,9 @@
 
 use onehop_config::checked::{Condition, FileMatch, HeaderTest, Matcher};
 use onehop_message::error::HttpError;
+use onehop_message::uri::host_without_port;
 
-use super::hosts::{host_matches, without_port};
+use super::hosts::host_matches;
 use crate::request::context::{Halt, RequestContext};
 use crate::request::handle::try_files;
 
@@ -24,7 +25,7 @@ fn holds(condition: &Condition, context: &mut RequestContext<'_>) -> Result<bool
             methods.iter().any(|method| method.as_bytes() == context.request.head.method_bytes())
         }
         Condition::Host(hosts) => {
-            let host = context.request.head.host().map(without_port).unwrap_or_default();
+            let host = context.request.head.host().map(host_without_port).unwrap_or_default();
             hosts.iter().any(|pattern| host_matches(pattern, host))
         }
         Condition::Header { name, value } => header_holds(context, name, value),

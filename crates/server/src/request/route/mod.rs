@@ -13,16 +13,15 @@ use std::sync::Arc;
 use onehop_config::checked::limit::Priority;
 use onehop_config::checked::{self, Encode, FileServer, HeaderStep, RedirectKind, Spa, Template};
 use onehop_message::methods::Methods;
+use onehop_metrics::access_log::LogTarget;
+use onehop_metrics::counters::SiteCounters;
 use regex_lite::Regex;
 
 pub use compile::{Known, StoreWish, app_wishes, compile, compile_errors, limit_wishes, store_wishes};
 pub use hosts::HostTable;
-pub(crate) use hosts::without_port as host_without_port;
 pub(crate) use matcher::matches;
 pub(crate) use template::{Into, cookies, expand, expand_root};
 
-use crate::observe::SiteCounters;
-use crate::observe::access_log::LogTarget;
 use crate::request::admission::SiteLimiters;
 use crate::request::admission::rate::ClientRateLimiter;
 use crate::request::handle::app::pool::Pool;

@@ -9,9 +9,8 @@ use onehop_config::checked::{Part, Placeholder, Template};
 use onehop_files::limits::PATH_BYTES_MAX;
 use onehop_http1::{Known, RequestHead};
 use onehop_message::path;
-use onehop_message::uri::{decode_path, escape_path, file_extension, last_segment};
+use onehop_message::uri::{decode_path, escape_path, file_extension, host_without_port, last_segment};
 
-use super::hosts::without_port;
 use crate::request::context::RequestContext;
 use crate::request::error_route;
 use crate::request::handle::proxy::Member;
@@ -151,11 +150,11 @@ fn value(placeholder: &Placeholder, context: &RequestContext<'_>, into: Into, ou
         P::OriginalUri => push_uri(head.path(), head.query(), out),
         P::OriginalPath => out.extend_from_slice(&original_path_for(head, into)),
         P::OriginalQuery => out.extend_from_slice(head.query().unwrap_or_default()),
-        P::Host => out.extend_from_slice(without_port(host)),
+        P::Host => out.extend_from_slice(host_without_port(host)),
         P::HostPort => out.extend_from_slice(host),
         P::Port => push_port(host, context, out),
         P::HostLabel(number) => {
-            let label = without_port(host).rsplit(|b| *b == b'.').nth(*number);
+            let label = host_without_port(host).rsplit(|b| *b == b'.').nth(*number);
             out.extend_from_slice(label.unwrap_or_default());
         }
         P::Scheme => out.extend_from_slice(context.request.origin.scheme().as_bytes()),
@@ -235,7 +234,7 @@ fn push_joined<'a>(values: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
 }
 
 fn push_port(host: &[u8], context: &RequestContext<'_>, out: &mut Vec<u8>) {
-    let name = without_port(host);
+    let name = host_without_port(host);
     let port = host.rsplit(|b| *b == b':').next().filter(|port| {
         !port.is_empty() && port.len() < host.len() - name.len() && port.iter().all(u8::is_ascii_digit)
     });

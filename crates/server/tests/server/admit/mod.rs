@@ -6,7 +6,7 @@ mod queues;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use onehop_server::control::LimitStatus;
+use onehop_metrics::stats::limiters::LimiterStats;
 
 use crate::client::Client;
 use crate::harness::{TestServer, Wishes, application};
@@ -77,12 +77,12 @@ fn ask(server: &TestServer, path: &str) -> Client {
     client
 }
 
-fn limits(server: &TestServer) -> Vec<LimitStatus> {
+fn limits(server: &TestServer) -> Vec<LimiterStats> {
     server.running().api().status().limits
 }
 
 /// The only limit, or the first.
-fn limit(server: &TestServer) -> LimitStatus {
+fn limit(server: &TestServer) -> LimiterStats {
     limits(server).swap_remove(0)
 }
 

@@ -8,12 +8,12 @@ use onehop_http1::{AnswerHead, BodyLength, Next, RequestHead};
 use onehop_message::error::HttpError;
 use onehop_message::error_response;
 use onehop_message::response::{Body, Disk, Piece, Response, Stored};
+use onehop_metrics::Handler;
+use onehop_metrics::access_log::Entry;
 
 use super::{After, Connection};
 use crate::limits::COPIED_BODY_BYTES_MAX;
-use crate::observe::access_log::Exchange;
 use crate::request::Served;
-use crate::request::context::Handler;
 use crate::request::core::View;
 use onehop_connection::buffers::ConnectionBuffers;
 use onehop_connection::write::{write_both, write_disk};
@@ -65,7 +65,7 @@ impl Connection {
     ) {
         let site = served.site.and_then(|number| view.snapshot.sites.get(number));
         let counters = site.and_then(|site| site.counters.get(self.core.number)).unwrap_or(&self.core.other);
-        counters.answered(served.handler, answer.status, sent, took);
+        counters.record(served.handler, answer.status, sent, took);
         if let Some(fault) = served.fault {
             self.core.counters.refused(fault);
         }
@@ -74,11 +74,21 @@ impl Connection {
         if !logs.is_empty() && (!is_shed || self.core.rejection_lines.takes()) {
             let (head, origin) = (Some(head), &self.origin);
             let upstream = served.upstream.as_ref().map(|member| &*member.name);
-            let Served { fault, error_id, .. } = served;
-            let reason = served.reason.as_deref();
-            let exchange =
-                Exchange { head, origin, answer, sent, took, upstream, reason, fault, error_id, aborted };
-            self.core.logs.add(logs, &exchange);
+            let (reason, error) = (served.reason.as_deref(), served.fault);
+            let error_id = served.error_id.map(|id| id.letters());
+            let entry = Entry {
+                head,
+                origin,
+                response: answer,
+                sent,
+                took,
+                upstream,
+                reason,
+                error,
+                error_id,
+                aborted,
+            };
+            self.core.logs.add(logs, &entry);
         }
     }
 
@@ -151,22 +161,22 @@ impl Connection {
     fn record_refusal(&self, desk: &ConnectionBuffers, fault: HttpError, sent: u64) {
         let took = Duration::ZERO;
         self.core.counters.refused(fault);
-        self.core.other.answered(Handler::None, desk.response.status, sent, took);
+        self.core.other.record(Handler::None, desk.response.status, sent, took);
         let view = self.core.view();
-        let (origin, answer) = (&self.origin, &desk.response);
-        let exchange = Exchange {
+        let origin = &self.origin;
+        let entry = Entry {
             head: None,
             origin,
-            answer,
+            response: &desk.response,
             sent,
             took,
             upstream: None,
             reason: None,
-            fault: Some(fault),
+            error: Some(fault),
             error_id: None,
             aborted: false,
         };
-        self.core.logs.add(view.snapshot.logs_at(origin.listener), &exchange);
+        self.core.logs.add(view.snapshot.logs_at(origin.listener), &entry);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where lines are written: a file, which rotates by itself, or a stream of the process.
+//! The output of a log: a file, which rotates by itself, or a stream of the process.
 //!
 //! A line is never cut: where the disk takes only a part of one, the file goes back to the last whole line.
 
@@ -10,11 +10,10 @@ use std::path::{Path, PathBuf};
 
 use onehop_config::checked::{LogOutput, LogRoll};
 
-use super::rotate::Rotation;
+use super::rotation::{FILE_MODE, Rotation};
 
-/// Permissions of a log file and of a folder that is made for it: Caddy's.
-pub(super) const FILE_MODE: u32 = 0o600;
-const FOLDER_MODE: u32 = 0o700;
+/// Permissions of a directory that is made for a log file: Caddy's.
+const DIRECTORY_MODE: u32 = 0o700;
 
 /// An open log.
 pub(super) struct Sink {
@@ -62,7 +61,7 @@ impl Sink {
         Ok(Self { target, is_cut: false })
     }
 
-    /// Opens a file anew at its path; what goes to a stream stays there.
+    /// Opens a file anew at its path; a stream stays as it is.
     pub(super) fn reopen(&mut self) -> io::Result<()> {
         if let Target::File { file, path, size, .. } = &mut self.target {
             (*file, *size) = open(path)?;
@@ -113,11 +112,11 @@ impl Sink {
     }
 }
 
-/// The file and its folder are made where they are missing, readable for nobody else: lines hold addresses and header
-/// values of clients.
+/// Opens a file, and makes it and its directory where they are missing. Only the server's user can read them: lines hold
+/// addresses and header values of clients.
 fn open(path: &Path) -> io::Result<(File, u64)> {
-    if let Some(folder) = path.parent() {
-        DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder)?;
+    if let Some(directory) = path.parent() {
+        DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(directory)?;
     }
     let file = File::options().create(true).append(true).mode(FILE_MODE).open(path)?;
     let size = file.metadata()?.len();

@@ -1,4 +1,4 @@
-//! Counters of one core, and the registry that knows them all.
+//! Counters of sites and cores, each written by one core alone, and the registry of them all.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,37 +7,22 @@ use std::time::Duration;
 
 use onehop_message::error::HttpError;
 
-use crate::request::context::Handler;
-use crate::request::core::NoAdmission;
-
-/// Sites with counters of their own; beyond it they are counted together as `_other`. A reload that
-/// renames sites over and over must not grow the table for ever.
-const SITES_COUNTED_MAX: usize = 1_000;
+use crate::handler::Handler;
+use crate::limits::SITES_COUNTED_MAX;
 
 /// Upper bounds of the latency histogram's buckets, in microseconds; one more bucket takes the rest.
-/// From memory an answer takes microseconds, from an application milliseconds to seconds.
-pub(super) const BUCKETS_MICROS: [u64; 18] = [
+/// From memory a response takes microseconds, from an application milliseconds to seconds.
+pub(crate) const BUCKETS_MICROS: [u64; 18] = [
     5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000,
     1_000_000, 5_000_000,
 ];
 
-/// Handlers, in the order of their counters.
-pub(super) const HANDLERS: [(Handler, &str); 7] = [
-    (Handler::None, "none"),
-    (Handler::Respond, "respond"),
-    (Handler::Redirect, "redir"),
-    (Handler::FileServer, "file_server"),
-    (Handler::Spa, "spa"),
-    (Handler::App, "app"),
-    (Handler::Proxy, "reverse_proxy"),
-];
-
 /// Status classes 1xx to 5xx.
-pub(super) const CLASSES: usize = 5;
+pub(crate) const CLASSES: usize = 5;
 
 /// A counter with one writer.
 #[derive(Debug, Default)]
-pub(super) struct Counter(AtomicU64);
+pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
     /// Adds; only the owning core calls it, so that no locked instruction is needed.
@@ -45,7 +30,7 @@ impl Counter {
         self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
     }
 
-    pub(super) fn get(&self) -> u64 {
+    pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -54,16 +39,16 @@ impl Counter {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct SiteCounters {
-    pub(super) requests: [[Counter; CLASSES]; HANDLERS.len()],
-    pub(super) sent_bytes: Counter,
-    pub(super) buckets: [Counter; BUCKETS_MICROS.len() + 1],
-    pub(super) duration_nanos: Counter,
+    pub(crate) requests: [[Counter; CLASSES]; Handler::ALL.len()],
+    pub(crate) sent_bytes: Counter,
+    pub(crate) buckets: [Counter; BUCKETS_MICROS.len() + 1],
+    pub(crate) duration_nanos: Counter,
 }
 
 impl SiteCounters {
-    /// Counts an answer: who made it, its status, the bytes of its body, the time since its head was
+    /// Counts a response: its handler, its status, the bytes of its body, the time since the request's head was
     /// complete.
-    pub fn answered(&self, handler: Handler, status: u16, sent: u64, took: Duration) {
+    pub fn record(&self, handler: Handler, status: u16, sent: u64, took: Duration) {
         let class = usize::from(status / 100).clamp(1, CLASSES) - 1;
         self.requests[handler as usize][class].add(1);
         self.sent_bytes.add(sent);
@@ -83,41 +68,46 @@ impl SiteCounters {
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct CoreCounters {
-    pub(super) opened: Counter,
-    pub(super) closed: Counter,
-    pub(super) accept_failures: Counter,
-    pub(super) too_many: Counter,
-    pub(super) too_many_of_address: Counter,
+    pub(crate) opened: Counter,
+    pub(crate) closed: Counter,
+    pub(crate) accept_failures: Counter,
+    pub(crate) too_many: Counter,
+    pub(crate) too_many_of_address: Counter,
     /// By cause. Causes are a closed set of names in the program, so the table is bounded; a lock of
     /// its own core only, on a path that is not the usual one.
-    pub(super) refused: Mutex<BTreeMap<&'static str, (u16, u64)>>,
+    pub(crate) refused: Mutex<BTreeMap<&'static str, (u16, u64)>>,
 }
 
 impl CoreCounters {
-    pub(crate) fn connection_opened(&self) {
+    /// Counts a connection that is open from now on.
+    pub fn connection_opened(&self) {
         self.opened.add(1);
     }
 
-    pub(crate) fn connection_closed(&self) {
+    /// Counts the end of an open connection.
+    pub fn connection_closed(&self) {
         self.closed.add(1);
     }
 
-    /// Counts a connection that was not let in.
-    pub(crate) fn connection_refused(&self, why: NoAdmission) {
-        match why {
-            NoAdmission::TooMany => self.too_many.add(1),
-            NoAdmission::TooManyOfAddress => self.too_many_of_address.add(1),
-        }
+    /// Counts a connection that was closed because the process has as many as it may.
+    pub fn too_many_connections(&self) {
+        self.too_many.add(1);
     }
 
-    pub(crate) fn accept_failed(&self) {
+    /// Counts a connection that was closed because its address has as many as it may.
+    pub fn too_many_of_address(&self) {
+        self.too_many_of_address.add(1);
+    }
+
+    /// Counts a connection that the kernel could not hand over.
+    pub fn accept_failed(&self) {
         self.accept_failures.add(1);
     }
 
-    /// Counts a refusal under its cause.
-    pub(crate) fn refused(&self, fault: HttpError) {
+    /// Counts a request that no handler answered under its cause.
+    pub fn refused(&self, error: HttpError) {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
-        refused.entry(fault.name()).or_insert((fault.status(), 0)).1 += 1;
+        refused.entry(error.name()).or_insert((error.status(), 0)).1 += 1;
     }
 }
 
@@ -126,13 +116,13 @@ impl CoreCounters {
 pub struct Registry {
     /// One for each core.
     pub cores: Vec<Arc<CoreCounters>>,
-    /// Lines that were lost of all access logs; rare, so that all share it.
+    /// Lines that all access logs have lost; rare, so that all share it.
     pub log_lines_dropped: Arc<AtomicU64>,
-    /// For each site label, one for each core. `_other` takes what reached no site.
+    /// For each site label, one for each core. `_other` counts the requests that reached no site.
     sites: Mutex<BTreeMap<Arc<str>, Vec<Arc<SiteCounters>>>>,
 }
 
-/// The label of what reached no site, or a site beyond the bound.
+/// The label of requests that reached no site, and of sites and upstreams beyond their bounds.
 pub const OTHER: &str = "_other";
 
 impl Registry {
@@ -167,5 +157,33 @@ impl Registry {
         let sum =
             |which: fn(&CoreCounters) -> &Counter| self.cores.iter().map(|core| which(core).get()).sum();
         (sum(|core| &core.opened), sum(|core| &core.closed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_counts_under_its_handler_class_and_time() {
+        let counters = SiteCounters::default();
+        counters.record(Handler::Spa, 304, 10, Duration::from_micros(5));
+        counters.record(Handler::Spa, 200, 20, Duration::from_secs(60));
+        assert_eq!(counters.requests(), 2);
+        assert_eq!(counters.requests[Handler::Spa as usize].each_ref().map(Counter::get), [0, 1, 1, 0, 0]);
+        assert_eq!((counters.buckets[0].get(), counters.buckets[BUCKETS_MICROS.len()].get()), (1, 1));
+        assert_eq!(counters.sent_bytes.get(), 30);
+    }
+
+    #[test]
+    fn a_site_keeps_its_counters_and_sites_beyond_the_bound_share_one() {
+        let registry = Registry::new(2);
+        let first = registry.site("a.test");
+        assert!(Arc::ptr_eq(&first[1], &registry.site("a.test")[1]));
+        for number in 1..SITES_COUNTED_MAX {
+            registry.site(&number.to_string());
+        }
+        assert!(Arc::ptr_eq(&registry.site("beyond")[0], &registry.site(OTHER)[0]));
+        assert_eq!(registry.sites().len(), SITES_COUNTED_MAX + 1);
     }
 }

@@ -1,4 +1,4 @@
-//! Rotation of a log file: its name with a time in it, compression, and how many are kept for how long.
+//! Rotation of a log file: names with a time, compression, and how many files are kept for how long.
 //!
 //! Names and defaults are those of Caddy: `access.log` becomes `access-2026-01-31T23-59-59.999.log` (UTC), then
 //! `….log.gz`. Only files of such names are ever compressed or removed.
@@ -14,10 +14,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use onehop_config::checked::LogRoll;
-use onehop_files::calendar::Moment;
+use onehop_message::calendar::Moment;
 
-use super::sink::FILE_MODE;
 use crate::limits::LOG_ROLL_NAMES_TRIED_MAX;
+
+/// Permissions of a log file: Caddy's.
+pub(super) const FILE_MODE: u32 = 0o600;
 
 /// Shape of the time in a name.
 const STAMP: &str = "0000-00-00T00-00-00.000";
@@ -28,19 +30,19 @@ const COMPRESSED: &str = ".gz";
 pub(super) struct Rotation {
     path: PathBuf,
     roll: LogRoll,
-    /// Cleanings that were asked for and are not done; a thread works while there are some.
-    cleanings: Arc<AtomicUsize>,
+    /// Clean-ups that were requested and are not done; a thread works while there are some.
+    requested: Arc<AtomicUsize>,
 }
 
 impl Rotation {
-    /// For the file at this path; what was rotated before is cleaned up.
+    /// For the file at this path. Cleans up what was rotated before.
     pub(super) fn new(path: &Path, roll: LogRoll) -> Self {
-        let rotation = Self { path: path.to_path_buf(), roll, cleanings: Arc::default() };
+        let rotation = Self { path: path.to_path_buf(), roll, requested: Arc::default() };
         rotation.clean_up();
         rotation
     }
 
-    /// The bytes that a file may have.
+    /// The most bytes of a file.
     pub(super) fn size(&self) -> u64 {
         self.roll.size
     }
@@ -60,29 +62,29 @@ impl Rotation {
 
     /// Compresses and removes rotated files, on a thread of its own.
     pub(super) fn clean_up(&self) {
-        if self.cleanings.fetch_add(1, Ordering::AcqRel) > 0 {
+        if self.requested.fetch_add(1, Ordering::AcqRel) > 0 {
             return;
         }
-        let (path, roll, cleanings) = (self.path.clone(), self.roll, Arc::clone(&self.cleanings));
+        let (path, roll, requested) = (self.path.clone(), self.roll, Arc::clone(&self.requested));
         let work = move || {
             loop {
-                let asked = cleanings.load(Ordering::Acquire);
+                let seen = requested.load(Ordering::Acquire);
                 // What fails here (a file that another process removed) is tried again at the next rotation.
                 let _ = clean(&path, roll);
-                if cleanings.compare_exchange(asked, 0, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+                if requested.compare_exchange(seen, 0, Ordering::AcqRel, Ordering::Acquire).is_ok() {
                     return;
                 }
             }
         };
         if std::thread::Builder::new().name("log-rotation".into()).spawn(work).is_err() {
-            self.cleanings.store(0, Ordering::Release);
+            self.requested.store(0, Ordering::Release);
         }
     }
 }
 
 /// The parts of rotated files' names.
 struct Names {
-    folder: PathBuf,
+    directory: PathBuf,
     /// `access-`
     before: String,
     /// `.log`, or nothing.
@@ -94,15 +96,15 @@ impl Names {
         let text = |part: Option<&std::ffi::OsStr>| part.and_then(|part| part.to_str()).map(str::to_owned);
         let before = text(path.file_stem()).ok_or(io::ErrorKind::InvalidFilename)?;
         let after = text(path.extension()).map_or_else(String::new, |extension| format!(".{extension}"));
-        let folder = path.parent().unwrap_or(Path::new("/")).to_path_buf();
-        Ok(Self { folder, before: format!("{before}-"), after })
+        let directory = path.parent().unwrap_or(Path::new("/")).to_path_buf();
+        Ok(Self { directory, before: format!("{before}-"), after })
     }
 
     fn at(&self, time: SystemTime) -> PathBuf {
         let milliseconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().subsec_millis();
         let seconds = Moment::of(time).rfc3339().replace(':', "-");
         let stamp = format!("{}.{milliseconds:03}", seconds.trim_end_matches('Z'));
-        self.folder.join(format!("{}{stamp}{}", self.before, self.after))
+        self.directory.join(format!("{}{stamp}{}", self.before, self.after))
     }
 
     /// Whether a name is that of a rotated file, compressed or not.
@@ -118,7 +120,7 @@ impl Names {
 
     /// Rotated files, newest first.
     fn rotated(&self) -> io::Result<Vec<PathBuf>> {
-        let entries = fs::read_dir(&self.folder)?.flatten().map(|entry| entry.path());
+        let entries = fs::read_dir(&self.directory)?.flatten().map(|entry| entry.path());
         let is_rotated = |path: &PathBuf| {
             path.file_name().and_then(|name| name.to_str()).is_some_and(|name| self.is_rotated(name))
         };
@@ -140,7 +142,7 @@ fn clean(path: &Path, roll: LogRoll) -> io::Result<()> {
     Ok(())
 }
 
-/// Beside it first, so that what has the final name is whole.
+/// Writes a file beside it first, so that a file with the final name is whole.
 fn compress(path: &Path) -> io::Result<()> {
     let whole = compressed(path);
     let part = whole.with_extension("part");
@@ -149,7 +151,7 @@ fn compress(path: &Path) -> io::Result<()> {
     let mut encoder = GzEncoder::new(target, Compression::default());
     let copied = io::copy(&mut source, &mut encoder).and_then(|_| encoder.finish());
     let finished = copied.and_then(|target| {
-        // Its age is that of its lines.
+        // The age of a file is that of its lines.
         target.set_times(FileTimes::new().set_modified(source.metadata()?.modified()?))?;
         fs::rename(&part, &whole)
     });

@@ -40,7 +40,7 @@ impl Moment {
     }
 
     /// `2026-05-12 10:15`
-    pub(super) fn short(self) -> String {
+    pub fn short(self) -> String {
         let Self { year, month, day, hour, minute, .. } = self;
         format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}")
     }

@@ -1,10 +1,10 @@
 //! The access log: one JSON line for each request, shaped like Caddy's.
 //!
-//! A core gathers lines and hands them over in batches to a writer thread (`writer.rs`). A writer that is slow
-//! costs lines, which are counted, and never a request. `sink.rs` is the file, `rotate.rs` its rotation. Cookies and credentials are left out. What
-//! reached no site (bytes that are no request, an unknown host) goes to the logs of the listener's first.
+//! A core gathers lines and hands them over in batches to a writer thread (`writer.rs`). A slow writer costs lines,
+//! which are counted, and never a request. `sink.rs` is the file, `rotation.rs` its rotation. The values of cookies and
+//! credentials are left out.
 
-mod rotate;
+mod rotation;
 mod sink;
 mod writer;
 
@@ -17,10 +17,9 @@ use onehop_http1::{RequestHead, Version};
 use onehop_message::error::{ErrorSource, HttpError};
 use onehop_message::origin::Origin;
 use onehop_message::response::Response;
+use onehop_message::uri::host_without_port;
 
 use crate::limits::LOG_BATCH_BYTES;
-use crate::request::error_route::ErrorId;
-use crate::request::route::host_without_port;
 use writer::Batch;
 
 pub use writer::{LogWriter, Warn};
@@ -31,42 +30,46 @@ const SECRET: [&str; 4] = ["cookie", "set-cookie", "authorization", "proxy-autho
 /// One access log of a site.
 #[derive(Debug, Clone)]
 pub struct LogTarget {
-    /// Who writes it.
+    /// The thread that writes it.
     pub writer: Arc<LogWriter>,
     /// Only for these hosts; empty means all.
     pub hosts: Vec<String>,
 }
 
-/// A request and what became of it.
-pub(crate) struct Exchange<'a> {
+/// A request and what became of it: one line of the log.
+#[derive(Debug)]
+pub struct Entry<'a> {
     /// `None` where the bytes were no request.
-    pub(crate) head: Option<&'a RequestHead>,
-    pub(crate) origin: &'a Origin,
-    pub(crate) answer: &'a Response,
-    /// Bytes of the body.
-    pub(crate) sent: u64,
-    pub(crate) took: Duration,
-    /// The upstream that it was handed to.
-    pub(crate) upstream: Option<&'a str>,
-    /// Why that one could not be reached.
-    pub(crate) reason: Option<&'a str>,
+    pub head: Option<&'a RequestHead>,
+    /// The client's connection.
+    pub origin: &'a Origin,
+    /// The response that was sent.
+    pub response: &'a Response,
+    /// Bytes of its body.
+    pub sent: u64,
+    /// Since the request's head was complete.
+    pub took: Duration,
+    /// The upstream that the request was handed to.
+    pub upstream: Option<&'a str>,
+    /// Why that upstream could not be reached.
+    pub reason: Option<&'a str>,
     /// Why no handler answered.
-    pub(crate) fault: Option<HttpError>,
-    /// What that is called in the answer of an error route.
-    pub(crate) error_id: Option<ErrorId>,
-    /// The client went away, or took nothing, before it had the whole answer.
-    pub(crate) aborted: bool,
+    pub error: Option<HttpError>,
+    /// The name of the error in the response of an error route.
+    pub error_id: Option<[u8; 9]>,
+    /// The client went away, or took nothing, before it had the whole response.
+    pub aborted: bool,
 }
 
 /// The lines that a core has gathered, by writer.
-#[derive(Default)]
-pub(crate) struct LogBatches {
+#[derive(Debug, Default)]
+pub struct LogBatches {
     batches: RefCell<Vec<(Arc<LogWriter>, Batch)>>,
 }
 
 impl LogTarget {
-    fn wants(&self, exchange: &Exchange<'_>) -> bool {
-        let Some(head) = exchange.head.filter(|_| !self.hosts.is_empty()) else { return true };
+    fn wants(&self, entry: &Entry<'_>) -> bool {
+        let Some(head) = entry.head.filter(|_| !self.hosts.is_empty()) else { return true };
         let host = host_without_port(head.host().unwrap_or_default());
         self.hosts.iter().any(|name| name.as_bytes().eq_ignore_ascii_case(host))
     }
@@ -74,13 +77,13 @@ impl LogTarget {
 
 impl LogBatches {
     /// Adds a line to every log that wants it.
-    pub(crate) fn add(&self, targets: &[LogTarget], exchange: &Exchange<'_>) {
+    pub fn add(&self, targets: &[LogTarget], entry: &Entry<'_>) {
         let mut text = None;
         for target in targets {
-            if !target.wants(exchange) {
+            if !target.wants(entry) {
                 continue;
             }
-            let text = text.get_or_insert_with(|| line(exchange));
+            let text = text.get_or_insert_with(|| line(entry));
             let mut batches = self.batches.borrow_mut();
             let number = batches.iter().position(|(writer, _)| Arc::ptr_eq(writer, &target.writer));
             let number = number.unwrap_or_else(|| {
@@ -97,13 +100,13 @@ impl LogBatches {
         }
     }
 
-    /// Hands over everything that was gathered, and lets go of the writers.
-    pub(crate) fn flush(&self) {
+    /// Hands over every gathered line, and releases the writers.
+    pub fn flush(&self) {
         self.hand_over(false);
     }
 
-    /// The same when the core ends.
-    pub(crate) fn finish(&self) {
+    /// The same when the core ends: no line is dropped.
+    pub fn finish(&self) {
         self.hand_over(true);
     }
 
@@ -118,17 +121,17 @@ fn empty() -> Batch {
     Batch { text: Vec::with_capacity(LOG_BATCH_BYTES), lines: 0 }
 }
 
-fn line(exchange: &Exchange<'_>) -> String {
+fn line(entry: &Entry<'_>) -> String {
     let mut out = String::with_capacity(512);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (ip, port) = match exchange.origin.peer {
+    let (ip, port) = match entry.origin.peer {
         Some(peer) => (peer.ip().to_canonical().to_string(), peer.port().to_string()),
         None => ("@".to_owned(), String::new()),
     };
     // As in Caddy: what a client asks for is information, what fails here is an error.
-    let ours = exchange.fault.is_some_and(|fault| fault.source() != ErrorSource::Client);
-    let level = if ours { "error" } else { "info" };
-    let message = if exchange.head.is_some() { "handled request" } else { "refused request" };
+    let is_ours = entry.error.is_some_and(|error| error.source() != ErrorSource::Client);
+    let level = if is_ours { "error" } else { "info" };
+    let message = if entry.head.is_some() { "handled request" } else { "refused request" };
     let _ = write!(
         out,
         "{{\"level\":\"{level}\",\"ts\":{}.{:06},\"logger\":\"http.log.access\",\"msg\":\"{message}\",\
@@ -136,36 +139,36 @@ fn line(exchange: &Exchange<'_>) -> String {
         now.as_secs(),
         now.subsec_micros(),
     );
-    if let Some(head) = exchange.head {
+    if let Some(head) = entry.head {
         push_head(&mut out, head);
     }
     let _ = write!(
         out,
         "}},\"duration\":{:.9},\"size\":{},\"status\":{}",
-        exchange.took.as_secs_f64(),
-        exchange.sent,
-        exchange.answer.status,
+        entry.took.as_secs_f64(),
+        entry.sent,
+        entry.response.status,
     );
-    if let Some(upstream) = exchange.upstream {
+    if let Some(upstream) = entry.upstream {
         out.push_str(",\"upstream\":");
         push_json(&mut out, upstream.as_bytes());
     }
-    if let Some(fault) = exchange.fault {
-        let _ = write!(out, ",\"refused\":\"{}\"", fault.name());
-        if let Some(detail) = fault.detail().or(exchange.reason) {
+    if let Some(error) = entry.error {
+        let _ = write!(out, ",\"refused\":\"{}\"", error.name());
+        if let Some(detail) = error.detail().or(entry.reason) {
             out.push_str(",\"detail\":");
             push_json(&mut out, detail.as_bytes());
         }
     }
-    if let Some(id) = exchange.error_id {
+    if let Some(id) = entry.error_id {
         out.push_str(",\"err_id\":");
-        push_json(&mut out, &id.letters());
+        push_json(&mut out, &id);
     }
-    if exchange.aborted {
+    if entry.aborted {
         out.push_str(",\"aborted\":true");
     }
     out.push_str(",\"resp_headers\":");
-    push_fields(&mut out, exchange.answer.fields.iter());
+    push_fields(&mut out, entry.response.fields.iter());
     out.push_str("}\n");
     out
 }

@@ -15,23 +15,24 @@ use onehop_config::checked::{LogOutput, LogRoll};
 use super::sink::Sink;
 use crate::limits::{LOG_BATCHES_MAX, LOG_LOSS_QUIET, LOG_ROLL_RETRY};
 
-/// Receives a sentence for a person; must never wait.
+/// Receives a warning for the operator; must never wait.
 pub type Warn = Arc<dyn Fn(String) + Send + Sync>;
 
-/// A thread that writes log lines. It ends when the last owner is gone, after the last line.
+/// A thread that writes log lines. It ends when the last owner is dropped, after the last line.
 #[derive(Debug)]
 pub struct LogWriter {
-    desk: Arc<Desk>,
+    shared: Arc<Shared>,
 }
 
 /// Whole lines.
+#[derive(Debug)]
 pub(super) struct Batch {
     pub(super) text: Vec<u8>,
     pub(super) lines: u64,
 }
 
-/// Between the cores and the thread.
-struct Desk {
+/// What the cores and the thread share.
+struct Shared {
     /// The log's path, or the stream's name.
     name: String,
     state: Mutex<State>,
@@ -63,8 +64,8 @@ struct Loss {
 enum Next {
     Write(Batch),
     Reopen,
-    /// Looks whether a loss is over.
-    Look,
+    /// Check whether a loss is over.
+    Check,
     End,
 }
 
@@ -81,7 +82,7 @@ impl LogWriter {
             LogOutput::File(path) => path.display().to_string(),
             other => format!("{other:?}").to_lowercase(),
         };
-        let desk = Desk {
+        let shared = Shared {
             name,
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -89,57 +90,60 @@ impl LogWriter {
             dropped,
             warn,
         };
-        let desk = Arc::new(desk);
-        let its = Arc::clone(&desk);
-        std::thread::Builder::new().name("access-log".into()).spawn(move || its.write_all(sink))?;
-        Ok(Self { desk })
+        let shared = Arc::new(shared);
+        let state = Arc::clone(&shared);
+        std::thread::Builder::new().name("access-log".into()).spawn(move || state.write_all(sink))?;
+        Ok(Self { shared })
     }
 
-    /// Opens a file anew at the same path: the one before was moved away.
-    pub(crate) fn reopen(&self) {
-        self.desk.lock().reopens = true;
-        self.desk.changed.notify_all();
+    /// Opens a file anew at the same path, after the one before was moved away.
+    pub fn reopen(&self) {
+        self.shared.lock().reopens = true;
+        self.shared.changed.notify_all();
     }
 
-    /// Hands lines over. Those that do not fit are lost; at a core's end, where one batch of each core comes, all fit.
+    /// Takes lines. Those that do not fit are lost; at a core's end, where one batch of each core comes, all fit.
     pub(super) fn hand_over(&self, batch: Batch, is_last: bool) {
-        let mut state = self.desk.lock();
+        let mut state = self.shared.lock();
         if state.batches.len() >= LOG_BATCHES_MAX && !is_last {
             drop(state);
-            self.desk.lost(batch.lines, "it is written more slowly than requests are answered");
+            self.shared.lost(batch.lines, "it is written more slowly than requests are answered");
             return;
         }
         state.batches.push_back(batch);
         drop(state);
-        self.desk.changed.notify_all();
+        self.shared.changed.notify_all();
     }
 
-    /// Waits, at most until then, for everything that was handed over to be written, and reports what was lost.
-    pub(crate) fn finish(&self, until: Instant) {
+    /// Waits, at most until then, until every line is written, and reports lost lines.
+    pub fn finish(&self, until: Instant) {
         let is_busy = |state: &mut State| !state.batches.is_empty() || state.writing > 0;
         let wait = until.saturating_duration_since(Instant::now());
-        let waited = self.desk.changed.wait_timeout_while(self.desk.lock(), wait, is_busy);
+        let waited = self.shared.changed.wait_timeout_while(self.shared.lock(), wait, is_busy);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
         let unwritten = std::mem::take(&mut state.batches);
         let unwritten = unwritten.iter().map(|batch| batch.lines).sum::<u64>() + state.writing;
         drop(state);
         if unwritten > 0 {
-            self.desk.lost(unwritten, "it was not written before the end");
+            self.shared.lost(unwritten, "it was not written before the end");
         }
-        if let Some(loss) = self.desk.lock_losses().take() {
-            (self.desk.warn)(format!("the access log {}: {} lines were lost", self.desk.name, loss.lines));
+        if let Some(loss) = self.shared.lock_losses().take() {
+            (self.shared.warn)(format!(
+                "the access log {}: {} lines were lost",
+                self.shared.name, loss.lines
+            ));
         }
     }
 }
 
 impl Drop for LogWriter {
     fn drop(&mut self) {
-        self.desk.lock().is_closed = true;
-        self.desk.changed.notify_all();
+        self.shared.lock().is_closed = true;
+        self.shared.changed.notify_all();
     }
 }
 
-impl Desk {
+impl Shared {
     fn write_all(&self, mut sink: Sink) {
         let mut roll_tried: Option<Instant> = None;
         loop {
@@ -167,14 +171,14 @@ impl Desk {
                         ));
                     }
                 }
-                Next::Look => {}
+                Next::Check => {}
                 Next::End => return,
             }
             self.recover();
         }
     }
 
-    /// Whoever asks has done what was returned before.
+    /// The next step of the thread, which has finished the one before.
     fn next(&self) -> Next {
         let mut state = self.lock();
         state.writing = 0;
@@ -198,7 +202,7 @@ impl Desk {
                 let (next, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
                 state = next;
                 if timeout.timed_out() {
-                    return Next::Look;
+                    return Next::Check;
                 }
             }
         }
@@ -249,8 +253,8 @@ impl Desk {
     }
 }
 
-impl fmt::Debug for Desk {
+impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Desk").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Shared").field("name", &self.name).finish_non_exhaustive()
     }
 }

@@ -1,0 +1,28 @@
+//! Counts on two threads, as two cores do, and prints the sums as Prometheus text.
+//!
+//! ```sh
+//! cargo run -p onehop-metrics --example counters
+//! ```
+
+use std::thread;
+use std::time::Duration;
+
+use onehop_metrics::stats::Stats;
+use onehop_metrics::{Handler, Registry, prometheus};
+
+fn main() {
+    let registry = Registry::new(2);
+    let site = registry.site("example.com");
+    thread::scope(|scope| {
+        for (core, counters) in registry.cores.iter().zip(&site) {
+            scope.spawn(move || {
+                core.connection_opened();
+                for micros in 0..1_000 {
+                    counters.record(Handler::FileServer, 200, 512, Duration::from_micros(micros));
+                }
+                core.connection_closed();
+            });
+        }
+    });
+    print!("{}", prometheus::render(&registry, &Stats { connections_max: 100, ..Stats::default() }));
+}

@@ -1,0 +1,27 @@
+//! Every bound of the metrics and the access logs, with its unit and its reason.
+
+use std::time::Duration;
+
+/// Sites with counters of their own; beyond it they are counted together as `_other`. A reload that renames sites over
+/// and over must not grow the table for ever.
+pub const SITES_COUNTED_MAX: usize = 1_000;
+
+/// Upstreams with metrics of their own; beyond it they are counted together as `_other`.
+pub const UPSTREAMS_COUNTED_MAX: usize = 1_000;
+
+/// Bytes of log lines that a core gathers before it hands them to the writer.
+pub const LOG_BATCH_BYTES: usize = 32 * 1024;
+
+/// Batches that wait for a log's writer; beyond it lines are dropped and counted, so that a slow log never slows a
+/// request.
+pub const LOG_BATCHES_MAX: usize = 64;
+
+/// How long no log line may have been lost before the loss is reported as over: a disk that is nearly full takes
+/// short lines and refuses long ones.
+pub const LOG_LOSS_QUIET: Duration = Duration::from_secs(1);
+
+/// How long a log that could not be rotated grows before that is tried again.
+pub const LOG_ROLL_RETRY: Duration = Duration::from_secs(60);
+
+/// Names that are tried for a rotated log, one for each millisecond: only rotations of the same moment take them.
+pub const LOG_ROLL_NAMES_TRIED_MAX: u64 = 1_000;

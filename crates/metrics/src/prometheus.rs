@@ -1,0 +1,118 @@
+//! The counters as Prometheus text (exposition format 0.0.4).
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use crate::counters::{BUCKETS_MICROS, CLASSES, CoreCounters, Counter, Registry, SiteCounters};
+use crate::exposition::Exposition;
+use crate::exposition::Kind::{Counter as Counts, Gauge, Histogram};
+use crate::handler::Handler;
+use crate::stats::{Stats, apps, limiters, rate_limits, upstreams};
+
+type Sites = [(Arc<str>, Vec<Arc<SiteCounters>>)];
+
+/// All counters, added up over the cores, and what others count.
+pub fn render(registry: &Registry, stats: &Stats) -> String {
+    let mut out = Exposition::default();
+    let sites = registry.sites();
+    requests(&mut out, &sites);
+    sent_bytes(&mut out, &sites);
+    durations(&mut out, &sites);
+    process(&mut out, registry);
+    refused_connections(&mut out, &registry.cores);
+    refused(&mut out, registry);
+    out.single("onehop_connections_max", Gauge, "Connections that may be open.", stats.connections_max);
+    apps::write(&stats.apps, &mut out);
+    upstreams::write(&stats.upstreams, &mut out);
+    limiters::write(&stats.limiters, &mut out);
+    rate_limits::write(&stats.rate_limits, &mut out);
+    out.text
+}
+
+fn sum<T>(cores: &[Arc<T>], which: impl Fn(&T) -> &Counter) -> u64 {
+    cores.iter().map(|core| which(core).get()).sum()
+}
+
+fn requests(out: &mut Exposition, sites: &Sites) {
+    let name = "onehop_requests_total";
+    out.family(name, Counts, "Requests answered, by site, handler and status class.");
+    for (site, cores) in sites {
+        for handler in Handler::ALL {
+            for class in 0..CLASSES {
+                let count = sum(cores, |core| &core.requests[handler as usize][class]);
+                if count > 0 {
+                    let class = format!("{}xx", class + 1);
+                    let labels = [("site", &**site), ("handler", handler.name()), ("class", &class)];
+                    out.sample(name, &labels, count);
+                }
+            }
+        }
+    }
+}
+
+fn sent_bytes(out: &mut Exposition, sites: &Sites) {
+    let name = "onehop_sent_bytes_total";
+    out.family(name, Counts, "Bytes of answers' bodies.");
+    for (site, cores) in sites {
+        out.sample(name, &[("site", site)], sum(cores, |core| &core.sent_bytes));
+    }
+}
+
+fn durations(out: &mut Exposition, sites: &Sites) {
+    let name = "onehop_request_duration_seconds";
+    out.family(name, Histogram, "From a complete head to an answer that is written or ready to be.");
+    let bucket = format!("{name}_bucket");
+    for (site, cores) in sites {
+        let mut total = 0;
+        let bounds = BUCKETS_MICROS.iter().map(|bound| seconds(bound * 1_000));
+        for (number, bound) in bounds.chain(["+Inf".to_owned()]).enumerate() {
+            total += sum(cores, |core| &core.buckets[number]);
+            out.sample(&bucket, &[("site", site), ("le", &bound)], total);
+        }
+        let spent = seconds(sum(cores, |core| &core.duration_nanos));
+        out.sample(&format!("{name}_sum"), &[("site", site)], spent);
+        out.sample(&format!("{name}_count"), &[("site", site)], total);
+    }
+}
+
+fn process(out: &mut Exposition, registry: &Registry) {
+    let (opened, closed) = registry.connections();
+    let open = opened.saturating_sub(closed);
+    out.single("onehop_connections_open", Gauge, "Connections that are open.", open);
+    out.single("onehop_connections_total", Counts, "Connections opened since the start.", opened);
+    let failures = sum(&registry.cores, |core| &core.accept_failures);
+    out.single("onehop_accept_failures_total", Counts, "Connections that could not be accepted.", failures);
+    out.single(
+        "onehop_log_lines_dropped_total",
+        Counts,
+        "Lines of access logs that were lost: the log was slow, or its disk full.",
+        registry.log_lines_dropped.load(Ordering::Relaxed),
+    );
+}
+
+fn refused_connections(out: &mut Exposition, cores: &[Arc<CoreCounters>]) {
+    let name = "onehop_connections_refused_total";
+    out.family(name, Counts, "Connections closed because there were too many, of all or of one address.");
+    out.sample(name, &[("cause", "in_all")], sum(cores, |core| &core.too_many));
+    out.sample(name, &[("cause", "of_address")], sum(cores, |core| &core.too_many_of_address));
+}
+
+fn refused(out: &mut Exposition, registry: &Registry) {
+    let name = "onehop_refused_total";
+    out.family(name, Counts, "Requests that no handler answered, by cause.");
+    let mut causes: BTreeMap<&str, (u16, u64)> = BTreeMap::new();
+    for core in &registry.cores {
+        for (cause, (status, count)) in core.refused.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            causes.entry(cause).or_insert((*status, 0)).1 += count;
+        }
+    }
+    for (cause, (status, count)) in causes {
+        out.sample(name, &[("cause", cause), ("status", &status.to_string())], count);
+    }
+}
+
+fn seconds(nanos: u64) -> String {
+    let text = format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
