@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod calendar;
+pub mod cookies;
 pub mod error;
 pub mod error_response;
 pub mod forwarded;

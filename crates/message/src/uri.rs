@@ -19,6 +19,16 @@ pub fn decode_path(path: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(decoded)
 }
 
+/// A name or a value of a query with its escapes resolved; `+` is a space, as forms and `URLSearchParams` write one. A
+/// broken escape stays as it is.
+pub fn decode_query(text: &[u8]) -> Cow<'_, [u8]> {
+    if !text.contains(&b'+') {
+        return decode_path(text);
+    }
+    let spaced: Vec<u8> = text.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
+    Cow::Owned(decode_path(&spaced).into_owned())
+}
+
 /// The path and the query that a rewrite gives; `None` for a part that stays. An empty query takes the query away.
 pub fn rewrite(to: &[u8]) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
     let to = to.split(|b| *b == b'#').next().unwrap_or(to);
@@ -95,6 +105,20 @@ fn hex(byte: Option<&u8>) -> Option<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_plus_sign_in_a_query_is_a_space_and_an_escaped_one_is_not() {
+        for (escaped, plain) in [
+            ("a%2Bb", "a+b"),
+            ("a%2", "a%2"),
+            ("%", "%"),
+            ("%zz%+1", "%zz% 1"),
+            ("a+b%20c%2B", "a b c+"),
+            ("ab", "ab"),
+        ] {
+            assert_eq!(&*decode_query(escaped.as_bytes()), plain.as_bytes(), "{escaped}");
+        }
+    }
 
     #[test]
     fn escapes_are_resolved_and_broken_ones_stay() {

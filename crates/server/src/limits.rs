@@ -174,56 +174,6 @@ pub const CONTROL_LOCK_PAUSE: Duration = Duration::from_millis(5);
 /// connection; what is left is removed by the next start.
 pub const CONTROL_SOCKETS_SWEPT_MAX: usize = 256;
 
-/// Requests that a worker is handed at a time where nothing is configured and it runs a handler, which mostly waits
-/// for others: so many cost it a few megabytes. Or it is a program of which nothing is known: so many connections fit
-/// into every usual listen backlog.
-pub const HANDLER_CONCURRENCY: usize = 256;
-
-/// The same where it runs a server of the application's own, which without this one in front has no such bound:
-/// each client that polls holds a place for half a minute. As many as may be configured.
-pub const SERVER_CONCURRENCY: usize = 4096;
-
-/// Exchanges that one core may have at one worker. All of [`SERVER_CONCURRENCY`] may be this core's, and beside them
-/// event streams and upgraded connections, which hold no place. Each takes a few hundred bytes on both sides, once
-/// there were so many at a time.
-pub const LANE_SLOTS_MAX: u16 = 16_384;
-
-/// Bytes of bodies that may be on their way in one direction of one exchange. A round trip over the lane
-/// takes about 50 us, so this is no bound on speed; it is what a slow client makes either side hold.
-pub const STREAM_WINDOW_BYTES: u32 = 256 * 1024;
-
-/// The same for a whole lane: what all slow clients of one core and worker together can make either side
-/// hold. 256 of them may stand still before long bodies of others wait; short ones never do.
-pub const LANE_WINDOW_BYTES: u32 = 64 * 1024 * 1024;
-
-/// A lane's window where `memory` is scarce. So much fits beside 64 connections into 16 MiB, for a worker on two cores.
-pub const LANE_WINDOW_BYTES_MIN: u32 = 1024 * 1024;
-
-/// And an exchange's: what a slow client holds is then no more than its connection's own buffers.
-pub const STREAM_WINDOW_BYTES_MIN: u32 = 16 * 1024;
-
-/// What a lane's window of bytes makes the server hold, as a fraction: in each direction 7/4 of it. Half of a window is
-/// credited while the first half is passed on, and buffers grow by doubling: 400 clients that read nothing of a
-/// streamed response held 390 KiB each with windows of 256 KiB.
-pub const LANE_WINDOW_HELD: (u64, u64) = (7, 2);
-
-/// Bytes of one read from a lane, and of a frame that is not whole yet.
-pub const LANE_BUFFER_BYTES: usize = 192 * 1024;
-
-/// Reads from one lane before others get their turn.
-pub const LANE_READS_PER_TURN: usize = 4;
-
-/// A buffer for the frames of an exchange that grew beyond this is not kept for the next one.
-pub const LANE_INBOX_KEPT_BYTES_MAX: usize = 16 * 1024;
-
-/// Exchanges of a lane whose buffer is kept for the next one: as many as are busy at a time in a usual worker. What a
-/// burst of others needed goes back.
-pub const LANE_INBOXES_KEPT_MAX: usize = 64;
-
-/// Parts of files that a worker may ask for in one exchange before the first of them is sent: it needs one at
-/// a time, and their frames cost no credit.
-pub const FILE_PARTS_WAITING_MAX: usize = 4;
-
 /// Workers that a request is handed to, one after the other, where the first ones did not begin it.
 pub const APP_ATTEMPTS_MAX: usize = 3;
 
@@ -233,22 +183,6 @@ pub const APP_RETRY_AFTER_SECONDS: u32 = 1;
 
 /// Requests that a worker begins in one turn of its event loop; the rest of a read waits for the next one.
 pub const WORKER_BEGINS_PER_TURN: u32 = 128;
-
-/// Values that `sticky query` remembers for one application: as many clients as hold connections, at some 150
-/// bytes each.
-pub const STICKY_VALUES_MAX: usize = 65_536;
-
-/// How long such a value is remembered that nobody comes with: clients that poll come every half minute.
-pub const STICKY_VALUE_IDLE_MAX: Duration = Duration::from_secs(60 * 60);
-
-/// Bytes of an answer in which such a value is looked for: socket.io's handshake has it within the first 40.
-pub const STICKY_ANSWER_BYTES_MAX: usize = 512;
-
-/// Bytes of such a value: socket.io's have 20, signed tokens some hundreds.
-pub const STICKY_VALUE_BYTES_MAX: usize = 256;
-
-/// Processes of one application. Each has a lane, and so a descriptor, for every core.
-pub const WORKERS_MAX: usize = 256;
 
 /// How often a worker is asked how it is. Its answer is some microseconds of its event loop.
 pub const WORKER_PING_PERIOD: Duration = Duration::from_secs(1);
@@ -365,11 +299,6 @@ pub const DECODE_STEP_BYTES: usize = 1024;
 
 /// Bytes of one read of an answer that is too long for the usual buffer.
 pub const UPSTREAM_READ_BYTES: usize = 64 * 1024;
-
-/// Bytes that wait to be written to one lane before no more requests are handed to it: its worker does not read.
-/// [`SERVER_CONCURRENCY`] times a long head with its cookies: a worker that stands still for a moment is no reason to
-/// refuse what it has room for.
-pub const LANE_OUT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// `limit` directives that one site may have, the whole server's among them: a request notes those that it passes in
 /// the bits of one word, and one bit is its application's.

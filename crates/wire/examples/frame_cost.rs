@@ -7,7 +7,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use onehop_wire::{
-    Facts, FieldName, Interned, Lane, Payload, RequestParts, ResponseParts, Sender, Slots, decode, encode,
+    ConnectionKind, Facts, FieldName, Interned, Payload, RequestParts, ResponseParts, Sender, Slots, decode,
+    encode,
 };
 
 const ROUNDS: usize = 7;
@@ -60,7 +61,7 @@ fn main() {
     };
     encode::response(&mut answer, 1, 1, true, &parts, head, &[b'a'; 64]).expect("it is small");
     let read = least(|| {
-        black_box(decode(black_box(&answer), Sender::Worker, Lane::Data).is_ok());
+        black_box(decode(black_box(&answer), Sender::Worker, ConnectionKind::Data).is_ok());
     });
     let lines = least(|| {
         out.clear();
@@ -104,7 +105,7 @@ fn request(out: &mut Vec<u8>, fields: &[(&[u8], &[u8])]) {
 
 /// What the server does with an answer: each field as a line of HTTP/1.
 fn field_lines(frame: &[u8], out: &mut Vec<u8>) {
-    let Ok(Some((frame, _))) = decode(frame, Sender::Worker, Lane::Data) else { return };
+    let Ok(Some((frame, _))) = decode(frame, Sender::Worker, ConnectionKind::Data) else { return };
     let Payload::Response(response) = frame.payload else { return };
     for field in response.head.fields().flatten() {
         match field.name {

@@ -2,7 +2,7 @@
 //!
 //! Owns the list and its labels. Says what was seen, never what is to be done about it: that is the caller's.
 
-/// How the other side broke the protocol. The lane that it came on is given up.
+/// How the other side broke the protocol. The connection that it came on is given up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
     /// The length in the frame's header is above [`PAYLOAD_BYTES_MAX`](crate::limits::PAYLOAD_BYTES_MAX).
@@ -14,9 +14,9 @@ pub enum Broken {
     /// The frame exists, but the other side never sends it.
     #[error("kind {0:#04x} is not sent from this side")]
     WrongSender(u8),
-    /// The frame exists, but not on this lane.
-    #[error("kind {0:#04x} does not belong on this lane")]
-    WrongLane(u8),
+    /// The frame exists, but not on this connection.
+    #[error("kind {0:#04x} does not belong on this connection")]
+    WrongConnection(u8),
     /// A flag other than END is set.
     #[error("flags {0:#04x} are not known")]
     UnknownFlags(u8),
@@ -26,12 +26,12 @@ pub enum Broken {
     /// A frame that is always the last one came without END.
     #[error("a frame that is always the last comes without END")]
     EndMissing,
-    /// A frame of the control lane names a slot or a generation.
-    #[error("a frame of the control lane names slot {0}, generation {1}")]
+    /// A frame of the control connection names a slot or a generation.
+    #[error("a frame of the control connection names slot {0}, generation {1}")]
     ControlSlot(u16, u32),
-    /// The lane's own slot on a frame that is about an exchange, or with a generation.
-    #[error("the lane's own slot is for CREDIT with generation 0 only")]
-    LaneSlot,
+    /// The connection's own slot on a frame that is about an exchange, or with a generation.
+    #[error("the connection's own slot is for CREDIT with generation 0 only")]
+    ConnectionSlot,
     /// The payload ends before what its kind says.
     #[error("the payload is too short for its kind")]
     PayloadTooShort,
@@ -104,12 +104,12 @@ impl Broken {
             Broken::FrameTooLong(_) => "frame_too_long",
             Broken::UnknownKind(_) => "unknown_kind",
             Broken::WrongSender(_) => "wrong_sender",
-            Broken::WrongLane(_) => "wrong_lane",
+            Broken::WrongConnection(_) => "wrong_lane",
             Broken::UnknownFlags(_) => "unknown_flags",
             Broken::EndNotAllowed => "end_not_allowed",
             Broken::EndMissing => "end_missing",
             Broken::ControlSlot(..) => "control_slot",
-            Broken::LaneSlot => "lane_slot",
+            Broken::ConnectionSlot => "lane_slot",
             Broken::PayloadTooShort => "payload_too_short",
             Broken::PayloadTooLong => "payload_too_long",
             Broken::ReservedNotZero => "reserved_not_zero",

@@ -1,4 +1,4 @@
-//! How many bytes of bodies may be on their way, in one direction of a stream or a lane.
+//! How many bytes of bodies may be on their way, in one direction of a stream or a connection.
 //!
 //! Owns the two sides of that count. Heads and trailers are not counted (docs/worker-protocol.md, Credits).
 
@@ -28,9 +28,9 @@ pub struct Meter {
 /// the meantime, and frames stay few.
 const PART_OF_STREAM: u32 = 2;
 
-/// A lane's credit is given after a sixteenth of its window. Bodies that nobody reads hold a part of the
-/// window for as long as they like, and the more is held back the fewer of them stop all others of the lane.
-const PART_OF_LANE: u32 = 16;
+/// A connection's credit is given after a sixteenth of its window. Bodies that nobody reads hold a part of the
+/// window for as long as they like, and the more is held back the fewer of them stop all others of the connection.
+const PART_OF_CONNECTION: u32 = 16;
 
 impl Window {
     /// A window of so many bytes.
@@ -51,7 +51,7 @@ impl Window {
         granted as usize
     }
 
-    /// Takes from this window and from `other` (a stream's and its lane's) what both allow of `wanted` bytes.
+    /// Takes from this window and from `other` (a stream's and its connection's) what both allow of `wanted` bytes.
     #[must_use = "these bytes count as sent"]
     pub fn take_with(&mut self, other: &mut Window, wanted: usize) -> usize {
         let granted = u32::try_from(wanted).unwrap_or(u32::MAX).min(self.left).min(other.left);
@@ -76,9 +76,9 @@ impl Meter {
         Meter { window, left: window, pending: 0, worth_a_frame: window.div_ceil(PART_OF_STREAM) }
     }
 
-    /// A lane's window of so many bytes, all of which may come.
-    pub const fn for_lane(window: u32) -> Meter {
-        Meter { window, left: window, pending: 0, worth_a_frame: window.div_ceil(PART_OF_LANE) }
+    /// A connection's window of so many bytes, all of which may come.
+    pub const fn for_connection(window: u32) -> Meter {
+        Meter { window, left: window, pending: 0, worth_a_frame: window.div_ceil(PART_OF_CONNECTION) }
     }
 
     /// Bytes came.
@@ -92,7 +92,7 @@ impl Meter {
     }
 
     /// Bytes that came were passed on, or counted for nothing. Returns the credit to give, once it is worth
-    /// a frame: half of a stream's window, a sixteenth of a lane's.
+    /// a frame: half of a stream's window, a sixteenth of a connection's.
     pub fn consumed(&mut self, bytes: usize) -> Option<u32> {
         let unread = self.unread();
         debug_assert!(bytes <= unread as usize, "more bytes were consumed than came");
@@ -126,11 +126,11 @@ mod tests {
     }
 
     #[test]
-    fn a_streams_window_and_its_lanes_grant_the_same() {
-        let (mut stream, mut lane) = (Window::new(10), Window::new(6));
-        assert_eq!(stream.take_with(&mut lane, 100), 6);
-        assert_eq!((stream.left(), lane.left()), (4, 0));
-        assert_eq!(stream.take_with(&mut lane, 1), 0);
+    fn a_streams_window_and_its_connections_grant_the_same() {
+        let (mut stream, mut connection) = (Window::new(10), Window::new(6));
+        assert_eq!(stream.take_with(&mut connection, 100), 6);
+        assert_eq!((stream.left(), connection.left()), (4, 0));
+        assert_eq!(stream.take_with(&mut connection, 1), 0);
     }
 
     #[test]
@@ -163,24 +163,24 @@ mod tests {
     }
 
     #[test]
-    fn bodies_that_nobody_reads_leave_the_rest_of_the_lane_in_use() {
-        let mut lane = Meter::for_lane(160);
-        assert_eq!(lane.received(150), Ok(()));
+    fn bodies_that_nobody_reads_leave_the_rest_of_the_connection_in_use() {
+        let mut connection = Meter::for_connection(160);
+        assert_eq!(connection.received(150), Ok(()));
         for _ in 0..100 {
-            assert_eq!((lane.received(10), lane.consumed(10)), (Ok(()), Some(10)));
+            assert_eq!((connection.received(10), connection.consumed(10)), (Ok(()), Some(10)));
         }
-        assert_eq!(lane.unread(), 150);
+        assert_eq!(connection.unread(), 150);
     }
 
     proptest! {
         #[test]
         fn both_sides_agree_and_never_wait_for_each_other(
             size in 1..100_u32,
-            is_lane: bool,
+            is_connection: bool,
             steps in prop::collection::vec((0..60_usize, 0..60_usize), 0..200),
         ) {
             let mut window = Window::new(size);
-            let mut meter = if is_lane { Meter::for_lane(size) } else { Meter::new(size) };
+            let mut meter = if is_connection { Meter::for_connection(size) } else { Meter::new(size) };
             for (wanted, read) in steps {
                 let sent = window.take(wanted);
                 prop_assert_eq!(meter.received(sent), Ok(()));

@@ -1,4 +1,4 @@
-//! Bytes of a lane to frames.
+//! Bytes of a connection to frames.
 //!
 //! Owns what a frame may look like by itself; whether it may come now is the caller's to know. Never
 //! allocates, never panics whatever the bytes are, and refuses at the first byte that shows the fault, so
@@ -8,12 +8,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::Broken;
 use crate::frame::{
-    End, Facts, File, FilePart, Frame, Hello, Informational, Kind, Lane, Payload, Pong, Ready, Request,
-    ResetCode, Response, Sender, Transport,
+    ConnectionKind, End, Facts, File, FilePart, Frame, Hello, Informational, Kind, Payload, Pong, Ready,
+    Request, ResetCode, Response, Sender, Transport,
 };
 use crate::head::HeadBlock;
 use crate::limits::{
-    DATA_BYTES_MAX, FRAME_HEADER_BYTES, HEAD_BLOCK_BYTES_MAX, INLINE_BODY_BYTES_MAX, LANE_SLOT,
+    CONNECTION_SLOT, DATA_BYTES_MAX, FRAME_HEADER_BYTES, HEAD_BLOCK_BYTES_MAX, INLINE_BODY_BYTES_MAX,
     PAYLOAD_BYTES_MAX, UNKNOWN_LENGTH,
 };
 
@@ -23,9 +23,13 @@ pub(crate) const FLAG_END: u8 = 1;
 /// The highest number of a method: TRACE.
 pub(crate) const METHOD_CODE_MAX: u8 = 9;
 
-/// The first frame of `input`, which `from` sent on such a lane, and how many bytes it takes. `None`: more
+/// The first frame of `input`, which `from` sent on such a connection, and how many bytes it takes. `None`: more
 /// bytes are needed.
-pub fn decode(input: &[u8], from: Sender, lane: Lane) -> Result<Option<(Frame<'_>, usize)>, Broken> {
+pub fn decode(
+    input: &[u8],
+    from: Sender,
+    connection: ConnectionKind,
+) -> Result<Option<(Frame<'_>, usize)>, Broken> {
     let Some((length, after_length)) = input.split_first_chunk::<4>() else { return Ok(None) };
     let announced = u32::from_le_bytes(*length);
     let length = announced as usize;
@@ -33,7 +37,7 @@ pub fn decode(input: &[u8], from: Sender, lane: Lane) -> Result<Option<(Frame<'_
         return Err(Broken::FrameTooLong(announced));
     }
     let Some(&byte) = after_length.first() else { return Ok(None) };
-    let kind = checked_kind(byte, from, lane)?;
+    let kind = checked_kind(byte, from, connection)?;
     let Some(&flags) = after_length.get(1) else { return Ok(None) };
     let end = checked_end(flags, kind)?;
     let Some((header, rest)) = input.split_first_chunk::<FRAME_HEADER_BYTES>() else { return Ok(None) };
@@ -46,13 +50,13 @@ pub fn decode(input: &[u8], from: Sender, lane: Lane) -> Result<Option<(Frame<'_
     Ok(Some((Frame { slot, generation, end, payload }, FRAME_HEADER_BYTES + length)))
 }
 
-fn checked_kind(byte: u8, from: Sender, lane: Lane) -> Result<Kind, Broken> {
+fn checked_kind(byte: u8, from: Sender, connection: ConnectionKind) -> Result<Kind, Broken> {
     let kind = Kind::from_byte(byte).ok_or(Broken::UnknownKind(byte))?;
     if kind.sender().is_some_and(|sender| sender != from) {
         return Err(Broken::WrongSender(byte));
     }
-    if kind.lane() != lane {
-        return Err(Broken::WrongLane(byte));
+    if kind.connection() != connection {
+        return Err(Broken::WrongConnection(byte));
     }
     Ok(kind)
 }
@@ -70,11 +74,11 @@ fn checked_end(flags: u8, kind: Kind) -> Result<bool, Broken> {
 }
 
 fn check_place(slot: u16, generation: u32, kind: Kind) -> Result<(), Broken> {
-    if kind.lane() == Lane::Control && (slot, generation) != (0, 0) {
+    if kind.connection() == ConnectionKind::Control && (slot, generation) != (0, 0) {
         return Err(Broken::ControlSlot(slot, generation));
     }
-    if slot == LANE_SLOT && (kind != Kind::Credit || generation != 0) {
-        return Err(Broken::LaneSlot);
+    if slot == CONNECTION_SLOT && (kind != Kind::Credit || generation != 0) {
+        return Err(Broken::ConnectionSlot);
     }
     Ok(())
 }
@@ -107,16 +111,16 @@ fn read_payload(bytes: &[u8], kind: Kind, end: bool, from: Sender) -> Result<Pay
 
 fn read_hello<'a>(reader: &mut Reader<'a>) -> Result<Hello<'a>, Broken> {
     let (version_min, version_max) = (reader.u16()?, reader.u16()?);
-    let (lanes, slots) = (reader.u16()?, reader.u16()?);
-    let (stream_window, lane_window, begins_per_turn) = (reader.u32()?, reader.u32()?, reader.u32()?);
+    let (connections, slots) = (reader.u16()?, reader.u16()?);
+    let (stream_window, connection_window, begins_per_turn) = (reader.u32()?, reader.u32()?, reader.u32()?);
     let [server, application] = reader.text()?;
     Ok(Hello {
         version_min,
         version_max,
-        lanes,
+        connections,
         slots,
         stream_window,
-        lane_window,
+        connection_window,
         begins_per_turn,
         server,
         application,

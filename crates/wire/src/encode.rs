@@ -55,10 +55,10 @@ pub struct FileParts<'a> {
 /// HELLO. Line feeds in its texts would make it another frame: they end the text there.
 pub fn hello(out: &mut Vec<u8>, hello: &Hello<'_>) {
     let start = begin(out, Kind::Hello, 0, 0, false);
-    for number in [hello.version_min, hello.version_max, hello.lanes, hello.slots] {
+    for number in [hello.version_min, hello.version_max, hello.connections, hello.slots] {
         out.extend_from_slice(&number.to_le_bytes());
     }
-    for number in [hello.stream_window, hello.lane_window, hello.begins_per_turn] {
+    for number in [hello.stream_window, hello.connection_window, hello.begins_per_turn] {
         out.extend_from_slice(&number.to_le_bytes());
     }
     text(out, &[hello.server, hello.application]);
@@ -292,7 +292,7 @@ pub fn file_sent(out: &mut Vec<u8>, slot: u16, generation: u32, bytes: u64) {
     finish(out, start);
 }
 
-/// CREDIT; for the lane itself with [`LANE_SLOT`](crate::limits::LANE_SLOT) and generation 0.
+/// CREDIT; for the connection itself with [`CONNECTION_SLOT`](crate::limits::CONNECTION_SLOT) and generation 0.
 pub fn credit(out: &mut Vec<u8>, slot: u16, generation: u32, bytes: u32) {
     let start = begin(out, Kind::Credit, slot, generation, false);
     out.extend_from_slice(&bytes.to_le_bytes());

@@ -15,9 +15,9 @@ pub enum Sender {
     Worker,
 }
 
-/// Which sort of lane the bytes came on.
+/// Which sort of connection the bytes came on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lane {
+pub enum ConnectionKind {
     /// The first one, about the worker itself.
     Control,
     /// All others, with exchanges.
@@ -27,9 +27,9 @@ pub enum Lane {
 /// A whole frame. It borrows the bytes that it was read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// The place of its exchange on the lane; 0 on the control lane.
+    /// The place of its exchange on the connection; 0 on the control connection.
     pub slot: u16,
-    /// Which exchange in that place; 0 on the control lane.
+    /// Which exchange in that place; 0 on the control connection.
     pub generation: u32,
     /// The last frame of its direction.
     pub end: bool,
@@ -85,14 +85,14 @@ pub struct Hello<'a> {
     pub version_min: u16,
     /// The highest version that the server speaks.
     pub version_max: u16,
-    /// Data lanes.
-    pub lanes: u16,
-    /// Slots on each data lane.
+    /// Data connections.
+    pub connections: u16,
+    /// Slots on each data connection.
     pub slots: u16,
     /// The window of a stream, in bytes.
     pub stream_window: u32,
-    /// The window of a lane, in bytes.
-    pub lane_window: u32,
+    /// The window of a connection, in bytes.
+    pub connection_window: u32,
     /// Requests that a worker may begin in one turn of its event loop.
     pub begins_per_turn: u32,
     /// The server and its version, without line feeds.
@@ -116,13 +116,13 @@ pub struct Ready<'a> {
     pub library_version: &'a [u8],
 }
 
-/// How requests reach a worker that is ready; the control lane is the same for both.
+/// How requests reach a worker that is ready; the control connection is the same for both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Transport {
-    /// As frames on the data lanes.
+    /// As frames on the data connections.
     #[default]
     Frames,
-    /// As HTTP/1.1 on the Unix socket that `ONEHOP_HTTP_SOCKET` named; nothing is ever on the data lanes.
+    /// As HTTP/1.1 on the Unix socket that `ONEHOP_HTTP_SOCKET` named; nothing is ever on the data connections.
     Http,
     /// As frames, for a server of the application's own: it bounds by itself how many it has at a time.
     FramesForServer,
@@ -407,7 +407,7 @@ impl Kind {
         }
     }
 
-    pub(crate) const fn lane(self) -> Lane {
+    pub(crate) const fn connection(self) -> ConnectionKind {
         match self {
             Kind::Hello
             | Kind::Ready
@@ -416,8 +416,8 @@ impl Kind {
             | Kind::Pong
             | Kind::Drain
             | Kind::Retire
-            | Kind::Loaded => Lane::Control,
-            _ => Lane::Data,
+            | Kind::Loaded => ConnectionKind::Control,
+            _ => ConnectionKind::Data,
         }
     }
 

@@ -25,19 +25,19 @@ pub const FIELDS_MAX: usize = 200;
 pub const INLINE_BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// Bytes of a body in one DATA frame. Long enough that the frame costs little, short enough that other
-/// exchanges on the lane get their turn.
+/// exchanges on the connection get their turn.
 pub const DATA_BYTES_MAX: usize = 64 * 1024;
 
 /// Informational answers in one exchange: a handler that sends them without end must not keep a client busy.
 pub const INFORMATIONAL_MAX: usize = 16;
 
-/// The slot that means the lane itself in CREDIT frames. No exchange has it.
-pub const LANE_SLOT: u16 = 0xFFFF;
+/// The slot that means the connection itself in CREDIT frames. No exchange has it.
+pub const CONNECTION_SLOT: u16 = 0xFFFF;
 
 /// In place of a number of bytes: not known (a body), or all that is left (a file).
 pub const UNKNOWN_LENGTH: u64 = u64::MAX;
 
 /// A body of at most so many bytes that comes whole with its REQUEST or RESPONSE is not counted against credit:
-/// what is short goes through where long bodies have used the lane's window up. Slots times this is the bound of
+/// what is short goes through where long bodies have used the connection's window up. Slots times this is the bound of
 /// what such bodies can take.
 pub const FREE_BODY_BYTES: usize = 16 * 1024;

@@ -1,16 +1,16 @@
-//! Which slots of a data lane are taken, and by which generation.
+//! Which slots of a data connection are taken, and by which generation.
 //!
 //! Owns the numbers; what belongs to an exchange is the caller's, in a table of its own with the same index.
-//! Never gives out the slot that means the lane itself.
+//! Never gives out the slot that means the connection itself.
 
-/// The slots of one data lane.
+/// The slots of one data connection.
 ///
 /// Invariant: a slot below `uses.len()` is either live or in `free`, and was used `uses[slot]` times.
 #[derive(Debug, Clone)]
 pub struct Slots {
     max: u16,
     /// How often each slot was used. Wider than a generation, so that one that has not been reached yet can
-    /// be told from one that has passed, however old the lane is.
+    /// be told from one that has passed, however old the connection is.
     uses: Vec<u64>,
     live: Vec<bool>,
     /// Those that were used and are not, the last one on top.
@@ -37,7 +37,7 @@ impl Slots {
     /// Takes a slot, with its generation; `None` if all are taken.
     ///
     /// The slot that was closed last comes first: what the caller keeps for it is still in the cache, and a
-    /// lane that has seen at most n exchanges at once has used n slots only. It allocates when it uses a slot
+    /// connection that has seen at most n exchanges at once has used n slots only. It allocates when it uses a slot
     /// for the first time.
     pub fn open(&mut self) -> Option<(u16, u32)> {
         let slot = match self.free.pop() {
@@ -151,10 +151,10 @@ mod tests {
     }
 
     #[test]
-    fn no_number_of_slots_gives_out_the_one_of_the_lane() {
+    fn no_number_of_slots_gives_out_the_one_of_the_connection() {
         let mut slots = Slots::new(u16::MAX);
         let last = std::iter::from_fn(|| slots.open()).last();
-        assert_eq!(last, Some((crate::limits::LANE_SLOT - 1, 0)));
+        assert_eq!(last, Some((crate::limits::CONNECTION_SLOT - 1, 0)));
         assert_eq!(Slots::new(0).open(), None);
     }
 }

@@ -5,12 +5,13 @@ mod again;
 use std::net::SocketAddr;
 
 use onehop_wire::limits::{
-    DATA_BYTES_MAX, FIELDS_MAX, FRAME_HEADER_BYTES, HEAD_BLOCK_BYTES_MAX, INLINE_BODY_BYTES_MAX, LANE_SLOT,
-    PAYLOAD_BYTES_MAX,
+    CONNECTION_SLOT, DATA_BYTES_MAX, FIELDS_MAX, FRAME_HEADER_BYTES, HEAD_BLOCK_BYTES_MAX,
+    INLINE_BODY_BYTES_MAX, PAYLOAD_BYTES_MAX,
 };
 use onehop_wire::{
-    Broken, Facts, FieldName, FilePart, FileParts, Frame, HeadBlock, HeadWriter, Hello, Interned, Lane,
-    NAMES, Payload, Pong, Ready, RequestParts, ResetCode, ResponseParts, Sender, Transport, decode, encode,
+    Broken, ConnectionKind, Facts, FieldName, FilePart, FileParts, Frame, HeadBlock, HeadWriter, Hello,
+    Interned, NAMES, Payload, Pong, Ready, RequestParts, ResetCode, ResponseParts, Sender, Transport, decode,
+    encode,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -24,7 +25,7 @@ type Pair = (Vec<u8>, Vec<u8>);
 #[derive(Debug, Clone)]
 struct Sent {
     from: Sender,
-    lane: Lane,
+    connection: ConnectionKind,
     slot: u16,
     generation: u32,
     end: bool,
@@ -63,15 +64,15 @@ fn write(out: &mut Vec<u8>, sent: &Sent) {
     let (slot, generation, end) = (sent.slot, sent.generation, sent.end);
     match &sent.content {
         Content::Hello(numbers, windows, [server, application]) => {
-            let [version_min, version_max, lanes, slots] = *numbers;
-            let [stream_window, lane_window, begins_per_turn] = *windows;
+            let [version_min, version_max, connections, slots] = *numbers;
+            let [stream_window, connection_window, begins_per_turn] = *windows;
             let hello = Hello {
                 version_min,
                 version_max,
-                lanes,
+                connections,
                 slots,
                 stream_window,
-                lane_window,
+                connection_window,
                 begins_per_turn,
                 server,
                 application,
@@ -136,11 +137,11 @@ fn pairs(block: HeadBlock<'_>) -> Vec<Pair> {
     block.fields().map(|field| pair(field.unwrap())).collect()
 }
 
-fn read(frame: &Frame<'_>, from: Sender, lane: Lane) -> Sent {
+fn read(frame: &Frame<'_>, from: Sender, connection: ConnectionKind) -> Sent {
     let content = match frame.payload {
         Payload::Hello(hello) => Content::Hello(
-            [hello.version_min, hello.version_max, hello.lanes, hello.slots],
-            [hello.stream_window, hello.lane_window, hello.begins_per_turn],
+            [hello.version_min, hello.version_max, hello.connections, hello.slots],
+            [hello.stream_window, hello.connection_window, hello.begins_per_turn],
             [hello.server.to_vec(), hello.application.to_vec()],
         ),
         Payload::Ready(ready) => {
@@ -183,7 +184,7 @@ fn read(frame: &Frame<'_>, from: Sender, lane: Lane) -> Sent {
         }
         Payload::FileSent(bytes) => Content::FileSent(bytes),
     };
-    Sent { from, lane, slot: frame.slot, generation: frame.generation, end: frame.end, content }
+    Sent { from, connection, slot: frame.slot, generation: frame.generation, end: frame.end, content }
 }
 
 fn text() -> impl Strategy<Value = Vec<u8>> {
@@ -239,7 +240,7 @@ fn control_frames() -> impl Strategy<Value = Sent> {
     ]
     .prop_map(|(from, content)| Sent {
         from,
-        lane: Lane::Control,
+        connection: ConnectionKind::Control,
         slot: 0,
         generation: 0,
         end: false,
@@ -298,7 +299,7 @@ fn data_frames() -> impl Strategy<Value = Sent> {
         1 => any::<u64>().prop_map(|bytes| (Server, Content::FileSent(bytes))),
         4 => both,
     ];
-    (content, 0..LANE_SLOT, any::<u32>(), any::<bool>()).prop_map(
+    (content, 0..CONNECTION_SLOT, any::<u32>(), any::<bool>()).prop_map(
         |((from, content), slot, generation, maybe)| {
             let end = match &content {
                 Content::Data(bytes) => maybe || bytes.is_empty(),
@@ -307,7 +308,7 @@ fn data_frames() -> impl Strategy<Value = Sent> {
                 Content::File(..) | Content::Trailers(_) => true,
                 _ => false,
             };
-            Sent { from, lane: Lane::Data, slot, generation, end, content }
+            Sent { from, connection: ConnectionKind::Data, slot, generation, end, content }
         },
     )
 }
@@ -324,9 +325,9 @@ proptest! {
         let bytes = out.len() - before.len();
         out.extend_from_slice(&after);
         prop_assert_eq!(&out[..before.len()], &before[..]);
-        let (frame, taken) = decode(&out[before.len()..], sent.from, sent.lane).unwrap().unwrap();
+        let (frame, taken) = decode(&out[before.len()..], sent.from, sent.connection).unwrap().unwrap();
         prop_assert_eq!(taken, bytes);
-        prop_assert_eq!(format!("{:?}", read(&frame, sent.from, sent.lane)), format!("{sent:?}"));
+        prop_assert_eq!(format!("{:?}", read(&frame, sent.from, sent.connection)), format!("{sent:?}"));
         let frame_bytes = &out[before.len()..before.len() + bytes];
         prop_assert!(again::is_canonical(&frame, frame_bytes, sent.from));
         prop_assert_eq!(again::write(&frame).unwrap(), frame_bytes);
@@ -337,7 +338,7 @@ proptest! {
         let mut out = Vec::new();
         write(&mut out, &sent);
         for cut in 0..out.len() {
-            prop_assert_eq!(decode(&out[..cut], sent.from, sent.lane), Ok(None), "cut at {}", cut);
+            prop_assert_eq!(decode(&out[..cut], sent.from, sent.connection), Ok(None), "cut at {}", cut);
         }
     }
 
@@ -348,8 +349,8 @@ proptest! {
         let at = at.index(out.len());
         out[at] = byte;
         for from in [Sender::Server, Sender::Worker] {
-            for lane in [Lane::Control, Lane::Data] {
-                if let Ok(Some((frame, taken))) = decode(&out, from, lane) {
+            for connection in [ConnectionKind::Control, ConnectionKind::Data] {
+                if let Ok(Some((frame, taken))) = decode(&out, from, connection) {
                     prop_assert!(taken <= out.len());
                     drop(again::write(&frame));
                 }
@@ -448,7 +449,7 @@ fn the_longest_of_everything_fits_and_one_more_does_not() {
         move |writer: &mut HeadWriter<'_>| writer.field(b"X", value)
     };
     let out = request_with(field(1), &body[1..]).unwrap();
-    let (frame, taken) = decode(&out, Sender::Server, Lane::Data).unwrap().unwrap();
+    let (frame, taken) = decode(&out, Sender::Server, ConnectionKind::Data).unwrap().unwrap();
     assert_eq!(taken, out.len());
     assert_eq!(again::write(&frame).unwrap(), out);
     assert_eq!(request_with(field(0), b""), Err(Broken::HeadTooLong(HEAD_BLOCK_BYTES_MAX + 1)));
@@ -459,7 +460,7 @@ fn the_longest_of_everything_fits_and_one_more_does_not() {
         move |writer: &mut HeadWriter<'_>| (0..count).for_each(|_| writer.field(b"Set-Cookie", b"a"))
     };
     let out = request_with(fields(FIELDS_MAX), b"").unwrap();
-    let (frame, _) = decode(&out, Sender::Server, Lane::Data).unwrap().unwrap();
+    let (frame, _) = decode(&out, Sender::Server, ConnectionKind::Data).unwrap().unwrap();
     let Payload::Request(request) = frame.payload else { panic!("{frame:?}") };
     assert_eq!(request.line().unwrap().fields.fields().filter(|field| field.is_ok()).count(), FIELDS_MAX);
     assert_eq!(request_with(fields(FIELDS_MAX + 1), b""), Err(Broken::TooManyFields));
@@ -473,7 +474,7 @@ fn a_path_takes_what_the_payload_leaves() {
     let mut out = Vec::new();
     let parts = |bytes: usize| FileParts { status: 200, offset: 0, length: None, path: &path[..bytes] };
     encode::file(&mut out, 0, 0, &parts(longest), |_| ()).unwrap();
-    let (frame, taken) = decode(&out, Sender::Worker, Lane::Data).unwrap().unwrap();
+    let (frame, taken) = decode(&out, Sender::Worker, ConnectionKind::Data).unwrap().unwrap();
     assert_eq!(taken, FRAME_HEADER_BYTES + PAYLOAD_BYTES_MAX);
     assert!(matches!(frame.payload, Payload::File(file) if file.path.len() == longest));
     let refused = encode::file(&mut out, 0, 0, &parts(longest + 1), |_| ());
@@ -494,7 +495,7 @@ fn data_is_cut_into_frames_that_can_be_sent() {
         let mut out = Vec::new();
         encode::data(&mut out, 1, 2, end, &vec![b'd'; bytes]);
         let (mut rest, mut seen) = (&out[..], Vec::new());
-        while let Some((frame, taken)) = decode(rest, Sender::Worker, Lane::Data).unwrap() {
+        while let Some((frame, taken)) = decode(rest, Sender::Worker, ConnectionKind::Data).unwrap() {
             let Payload::Data(data) = frame.payload else { panic!("{frame:?}") };
             seen.push((data.len(), frame.end));
             rest = &rest[taken..];
@@ -526,14 +527,26 @@ fn numbers_that_a_frame_cannot_have_are_not_written() {
 fn a_length_is_refused_with_four_bytes_and_a_kind_with_five() {
     for announced in [PAYLOAD_BYTES_MAX as u32 + 1, u32::MAX] {
         let bytes = announced.to_le_bytes();
-        assert_eq!(decode(&bytes, Sender::Server, Lane::Data), Err(Broken::FrameTooLong(announced)));
-        assert_eq!(decode(&bytes[..3], Sender::Server, Lane::Data), Ok(None));
+        assert_eq!(
+            decode(&bytes, Sender::Server, ConnectionKind::Data),
+            Err(Broken::FrameTooLong(announced))
+        );
+        assert_eq!(decode(&bytes[..3], Sender::Server, ConnectionKind::Data), Ok(None));
     }
     let longest = (PAYLOAD_BYTES_MAX as u32).to_le_bytes();
-    assert_eq!(decode(&longest, Sender::Server, Lane::Data), Ok(None));
-    assert_eq!(decode(&[0, 0, 0, 0, 0x42], Sender::Server, Lane::Data), Err(Broken::UnknownKind(0x42)));
-    assert_eq!(decode(&[0, 0, 0, 0, 0x10], Sender::Worker, Lane::Data), Err(Broken::WrongSender(0x10)));
-    assert_eq!(decode(&[0, 0, 0, 0, 0x10], Sender::Server, Lane::Control), Err(Broken::WrongLane(0x10)));
+    assert_eq!(decode(&longest, Sender::Server, ConnectionKind::Data), Ok(None));
+    assert_eq!(
+        decode(&[0, 0, 0, 0, 0x42], Sender::Server, ConnectionKind::Data),
+        Err(Broken::UnknownKind(0x42))
+    );
+    assert_eq!(
+        decode(&[0, 0, 0, 0, 0x10], Sender::Worker, ConnectionKind::Data),
+        Err(Broken::WrongSender(0x10))
+    );
+    assert_eq!(
+        decode(&[0, 0, 0, 0, 0x10], Sender::Server, ConnectionKind::Control),
+        Err(Broken::WrongConnection(0x10))
+    );
 }
 
 #[test]

@@ -3,8 +3,8 @@
 mod again;
 
 use onehop_wire::{
-    Broken, Facts, Frame, HeadBlock, Hello, Lane, Payload, Pong, Ready, RequestLine, ResetCode, Sender,
-    Transport, decode,
+    Broken, ConnectionKind, Facts, Frame, HeadBlock, Hello, Payload, Pong, Ready, RequestLine, ResetCode,
+    Sender, Transport, decode,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -16,7 +16,8 @@ const BROKEN: &str = include_str!("../../../sdk/vectors/broken.json");
 struct Vector {
     name: String,
     from: String,
-    lane: String,
+    #[serde(rename = "lane")]
+    connection: String,
     bytes: String,
     #[serde(default = "canonical")]
     canonical: bool,
@@ -43,11 +44,11 @@ impl Vector {
         }
     }
 
-    fn lane(&self) -> Lane {
-        match &*self.lane {
-            "control" => Lane::Control,
-            "data" => Lane::Data,
-            other => panic!("{}: no lane is called {other}", self.name),
+    fn connection(&self) -> ConnectionKind {
+        match &*self.connection {
+            "control" => ConnectionKind::Control,
+            "data" => ConnectionKind::Data,
+            other => panic!("{}: no connection is called {other}", self.name),
         }
     }
 }
@@ -169,8 +170,8 @@ fn meaning(frame: &Frame<'_>) -> (Value, Vec<u8>) {
 
 fn hello_meaning(hello: &Hello<'_>) -> Value {
     json!({
-        "version_min": hello.version_min, "version_max": hello.version_max, "lanes": hello.lanes,
-        "slots": hello.slots, "stream_window": hello.stream_window, "lane_window": hello.lane_window,
+        "version_min": hello.version_min, "version_max": hello.version_max, "lanes": hello.connections,
+        "slots": hello.slots, "stream_window": hello.stream_window, "lane_window": hello.connection_window,
         "begins_per_turn": hello.begins_per_turn, "server": utf_8(hello.server),
         "application": utf_8(hello.application),
     })
@@ -200,7 +201,7 @@ fn every_golden_frame_means_what_it_says_and_is_written_byte_for_byte() {
     let mut kinds = std::collections::BTreeSet::new();
     for vector in Vector::all(FRAMES) {
         let (name, bytes) = (&vector.name, bytes_of(&vector.bytes));
-        let decoded = decode(&bytes, vector.from(), vector.lane());
+        let decoded = decode(&bytes, vector.from(), vector.connection());
         let (frame, taken) = decoded.unwrap_or_else(|broken| panic!("{name}: {broken}")).expect(name);
         assert_eq!(taken, bytes.len(), "{name}");
         let (meaning, body) = meaning(&frame);
@@ -212,7 +213,10 @@ fn every_golden_frame_means_what_it_says_and_is_written_byte_for_byte() {
         assert_eq!(again::is_canonical(&frame, &bytes, vector.from()), vector.canonical, "{name}");
         let written = again::write(&frame).unwrap();
         assert_eq!(written == bytes, vector.canonical, "{name}");
-        assert!(decode(&written, vector.from(), vector.lane()).is_ok_and(|frame| frame.is_some()), "{name}");
+        assert!(
+            decode(&written, vector.from(), vector.connection()).is_ok_and(|frame| frame.is_some()),
+            "{name}"
+        );
         kinds.insert(meaning["kind"].to_string());
     }
     assert_eq!(kinds.len(), 18, "{kinds:?}");
@@ -224,7 +228,7 @@ fn every_beginning_of_a_golden_frame_asks_for_more() {
         let bytes = bytes_of(&vector.bytes);
         // All cuts near both ends; a few in the bodies that are there for their length.
         for cut in (0..bytes.len()).filter(|cut| *cut < 512 || bytes.len() - cut < 64 || cut % 4099 == 0) {
-            let decoded = decode(&bytes[..cut], vector.from(), vector.lane());
+            let decoded = decode(&bytes[..cut], vector.from(), vector.connection());
             assert_eq!(decoded, Ok(None), "{} cut at {cut}", vector.name);
         }
     }
@@ -235,7 +239,7 @@ fn every_broken_frame_is_refused_for_what_is_wrong_with_it() {
     let mut seen = std::collections::BTreeSet::new();
     for vector in Vector::all(BROKEN) {
         let bytes = bytes_of(&vector.bytes);
-        let broken = match decode(&bytes, vector.from(), vector.lane()) {
+        let broken = match decode(&bytes, vector.from(), vector.connection()) {
             Err(broken) => broken,
             Ok(Some((frame, _))) => again::write(&frame).expect_err(&vector.name),
             Ok(None) => panic!("{}: more bytes are asked for", vector.name),

@@ -12,8 +12,8 @@ use tokio::sync::{mpsc, watch};
 
 use super::bind::Bound;
 use crate::request::core::{Core, Shared};
-use crate::request::handle::app::pool::Worker;
 use crate::request::listen::{self, Command, ListenSocket};
+use onehop_workers::Worker;
 
 /// Commands that wait for a core. The control plane sends a handful at a start or reload; handed-over
 /// connections find another way when it is full.

@@ -11,18 +11,21 @@ use std::num::NonZeroUsize;
 use std::path::{Component, Path};
 use std::sync::Arc;
 
+use super::supervise;
 use onehop_config::checked::limit::RateLimit;
 use onehop_config::checked::{Checked, LogOutput, Step};
 use onehop_limits::limits::RATE_KEY_BYTES;
 use onehop_metrics::limits::{LOG_BATCH_BYTES, LOG_BATCHES_MAX};
+use onehop_workers::Windows;
+use onehop_workers::limits::{
+    CONNECTION_WINDOW_BYTES, CONNECTION_WINDOW_BYTES_MIN, CONNECTION_WINDOW_HELD, STREAM_WINDOW_BYTES,
+    STREAM_WINDOW_BYTES_MIN,
+};
 
-use super::supervise;
 use crate::limits::{
-    CODERS_BYTES_MAX, CONNECTION_BYTES, CONNECTIONS_WORTHWHILE, LANE_WINDOW_BYTES, LANE_WINDOW_BYTES_MIN,
-    LANE_WINDOW_HELD, PROCESS_BYTES, QUEUED_REQUEST_BYTES, STREAM_WINDOW_BYTES, STREAM_WINDOW_BYTES_MIN,
+    CODERS_BYTES_MAX, CONNECTION_BYTES, CONNECTIONS_WORTHWHILE, PROCESS_BYTES, QUEUED_REQUEST_BYTES,
     WORKER_LINES_WAITING_BYTES_MAX,
 };
-use crate::request::handle::app::lane::Windows;
 use crate::request::route::limit_wishes;
 
 /// What may be taken.
@@ -135,22 +138,23 @@ fn lanes(checked: &Checked, cores: usize) -> u64 {
 }
 
 /// What bodies hold where the windows of so many lanes are this wide.
-fn held(lanes: u64, lane_window: u32) -> u64 {
-    let (times, of) = LANE_WINDOW_HELD;
-    lanes * (u64::from(lane_window) * times / of)
+fn held(lanes: u64, connection_window: u32) -> u64 {
+    let (times, of) = CONNECTION_WINDOW_HELD;
+    lanes * (u64::from(connection_window) * times / of)
 }
 
 /// The widest windows for which so many bytes are enough besides those of the narrowest, and the bytes that they take
 /// besides.
 fn windows(lanes: u64, bytes: u64) -> (Windows, u64) {
-    let (times, of) = LANE_WINDOW_HELD;
+    let (times, of) = CONNECTION_WINDOW_HELD;
     let more = bytes.checked_div(lanes).map_or(u64::MAX, |each| each / times * of);
-    let lane = u64::from(LANE_WINDOW_BYTES_MIN).saturating_add(more).min(u64::from(LANE_WINDOW_BYTES));
-    let lane = u32::try_from(lane).unwrap_or(LANE_WINDOW_BYTES);
-    // As many slow clients fit into each lane as into the widest.
-    let stream = lane / (LANE_WINDOW_BYTES / STREAM_WINDOW_BYTES);
+    let connection =
+        u64::from(CONNECTION_WINDOW_BYTES_MIN).saturating_add(more).min(u64::from(CONNECTION_WINDOW_BYTES));
+    let connection = u32::try_from(connection).unwrap_or(CONNECTION_WINDOW_BYTES);
+    // As many slow clients fit into each connection as into the widest.
+    let stream = connection / (CONNECTION_WINDOW_BYTES / STREAM_WINDOW_BYTES);
     let stream = stream.clamp(STREAM_WINDOW_BYTES_MIN, STREAM_WINDOW_BYTES);
-    (Windows { stream, lane }, held(lanes, lane) - held(lanes, LANE_WINDOW_BYTES_MIN))
+    (Windows { stream, connection }, held(lanes, connection) - held(lanes, CONNECTION_WINDOW_BYTES_MIN))
 }
 
 /// What is taken besides files and connections, the server itself among it.
@@ -202,7 +206,7 @@ fn parts(checked: &Checked, lanes: u64) -> Vec<Part> {
         1,
         "bodies between clients and applications, at least",
         "",
-        held(lanes, LANE_WINDOW_BYTES_MIN),
+        held(lanes, CONNECTION_WINDOW_BYTES_MIN),
         Some("`workers` of applications"),
     );
     add(1, "the server itself", "", PROCESS_BYTES, None);

@@ -20,12 +20,12 @@ use crate::limits::LOG_FINISH_DEADLINE;
 use crate::request::admission::SiteLimiters;
 use crate::request::admission::rate::{self, ClientRateLimiter};
 use crate::request::core::Shared;
-use crate::request::handle::app::pool::Pool;
 use crate::request::handle::proxy::Proxy;
 use crate::request::per_address::PerAddress;
 use crate::request::route::{
     ErrorRoutes, HostTable, Known, Route, Site, Snapshot, StoreWish, compile, compile_errors,
 };
+use onehop_workers::Pool;
 
 /// Publishes snapshots, one at a time.
 pub(super) struct Publisher {

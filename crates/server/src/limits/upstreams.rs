@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::HANDLER_CONCURRENCY;
+use onehop_workers::limits::HANDLER_CONCURRENCY;
 
 /// Connections to one program that are kept without a request, over all cores. As many as requests that a program
 /// is handed at a time: what is beyond that at rest was a burst.

@@ -14,8 +14,8 @@ use onehop_connection::limits::Timeouts;
 use onehop_limits::log_sampling::LogSampling;
 use onehop_metrics::access_log::LogBatches;
 use onehop_metrics::counters::{CoreCounters, SiteCounters};
+use onehop_workers::{Windows, WorkerConnections};
 
-use super::handle::app::lane::{Lanes, Windows};
 use super::handle::encode::CoderRoom;
 use super::incidents::Incidents;
 use super::per_address::{Addresses, Counted, Verdict};
@@ -35,7 +35,7 @@ pub struct Shared {
     connections_max: AtomicUsize,
     /// Where cores ask each other for idle connections to upstreams.
     pub(crate) doors: Doors,
-    /// How much of bodies may be on its way on each lane.
+    /// How much of bodies may be on its way on each worker connection.
     pub(crate) windows: Windows,
     /// Who has how many connections, where that is bounded.
     addresses: Arc<Addresses>,
@@ -66,7 +66,7 @@ impl Shared {
         }
     }
 
-    /// The same with these windows of lanes; without this with the widest.
+    /// The same with these windows of worker connections; without this with the widest.
     #[must_use]
     pub fn with_windows(mut self, windows: Windows) -> Self {
         self.windows = windows;
@@ -122,7 +122,7 @@ pub struct Core {
     /// Which of those that are not let in are logged.
     pub(crate) rejection_lines: LogSampling,
     /// To workers of applications.
-    pub(crate) lanes: Lanes,
+    pub(crate) workers: Rc<WorkerConnections>,
     /// To those that speak HTTP.
     pub(crate) upstreams: Upstreams,
     view: RefCell<Rc<View>>,
@@ -145,6 +145,7 @@ impl Core {
         let seen = shared.generation.load(Ordering::Acquire);
         let view = Rc::new(View { snapshot: shared.snapshot.load_full() });
         let connection = onehop_connection::Core::new(number, Arc::clone(&shared.connection));
+        let workers = WorkerConnections::new(number, shared.windows);
         Self {
             number,
             connection: Rc::new(connection),
@@ -153,7 +154,7 @@ impl Core {
             other,
             logs: LogBatches::default(),
             rejection_lines: LogSampling::default(),
-            lanes: Lanes::default(),
+            workers,
             upstreams: Upstreams::default(),
             view: RefCell::new(view),
             seen: Cell::new(seen),

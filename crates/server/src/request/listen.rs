@@ -12,13 +12,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onehop_message::origin::Origin;
+use onehop_workers::Worker;
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Notify, mpsc};
 
 use super::conn::h1;
 use super::core::{Admission, Core, NoAdmission};
-use super::handle::app::lane;
-use super::handle::app::pool::Worker;
 use super::upstream::lend;
 use crate::limits::{ACCEPT_BATCH_MAX, DEADLINE_TICK};
 use onehop_connection::socket::Socket;
@@ -31,7 +30,7 @@ pub enum Command {
     Unlisten(usize),
     /// Serve a connection that another core accepted.
     Adopt(usize, StdUnixStream),
-    /// Serve this lane of a worker.
+    /// Serve this worker connection.
     Attach(Arc<Worker>, StdUnixStream),
     /// Accept no more, finish what is in flight, and end within the grace period.
     Stop(Duration),
@@ -84,7 +83,7 @@ pub async fn run(core: Rc<Core>, mut commands: mpsc::Receiver<Command>) -> io::R
                 }
             }
             Some(Command::Adopt(number, stream)) => adopt(&core, &open_here, number, stream),
-            Some(Command::Attach(worker, socket)) => lane::attach(&core, worker, socket),
+            Some(Command::Attach(worker, socket)) => core.workers.attach(worker, socket),
             Some(Command::Stop(grace)) => break grace,
             None => break Duration::ZERO,
         }
@@ -114,7 +113,7 @@ async fn drain(
             match command {
                 Command::Adopt(number, stream) => adopt(core, open_here, number, stream),
                 // A worker that dies now is replaced: requests wait for it.
-                Command::Attach(worker, socket) => lane::attach(core, worker, socket),
+                Command::Attach(worker, socket) => core.workers.attach(worker, socket),
                 Command::Listen(..) | Command::Unlisten(_) | Command::Stop(_) => {}
             }
         }

@@ -165,7 +165,7 @@ pub(crate) fn limiters<'a>(site: usize, context: &RequestContext<'a>, callee: Ca
         Callee::App(number) => snapshot.apps.get(number as usize),
         Callee::Proxy(_) => None,
     };
-    Limiters::new(site, context.limits, pool).wishing(site, |pool| app::wish(context, pool))
+    Limiters::new(site, context.limits, pool).with_affinity(site, |pool| app::affinity(context, pool))
 }
 
 impl Served {

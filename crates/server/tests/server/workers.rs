@@ -144,7 +144,7 @@ fn more_bytes_than_were_granted_cost_the_worker_and_cut_the_answer() {
 
 #[test]
 fn a_worker_that_closes_its_lane_is_replaced() {
-    check_broken("closes_lane", "its lane was closed");
+    check_broken("closes_lane", "its connection was closed");
 }
 
 #[test]

@@ -190,16 +190,19 @@ fn the_memory_of_the_machine_is_read_as_the_kernel_writes_it() {
 fn bodies_get_windows_that_fit_beside_everything_else() {
     let of = |memory: &str| {
         let share = share(&with(memory, "app ./server.mjs"), 100_000, None).unwrap();
-        let bodies = held(2, share.windows.lane);
+        let bodies = held(2, share.windows.connection);
         let connections = share.connections as u64 * CONNECTION_BYTES;
         (share, bodies + connections + share.files_bytes)
     };
     for memory in [47, 48, 64, 128, 1024, 8192] {
         let (share, sum) = of(&format!("memory {memory}MiB"));
         assert!(sum <= memory * MIB, "{memory}: {share:?}");
-        assert!((LANE_WINDOW_BYTES_MIN..=LANE_WINDOW_BYTES).contains(&share.windows.lane), "{share:?}");
+        assert!(
+            (CONNECTION_WINDOW_BYTES_MIN..=CONNECTION_WINDOW_BYTES).contains(&share.windows.connection),
+            "{share:?}"
+        );
         assert!((STREAM_WINDOW_BYTES_MIN..=STREAM_WINDOW_BYTES).contains(&share.windows.stream), "{share:?}");
     }
     assert_eq!(of("memory 8GiB").0.windows, Windows::default());
-    assert!(of("memory 64MiB").0.windows.lane < 8 << 20);
+    assert!(of("memory 64MiB").0.windows.connection < 8 << 20);
 }

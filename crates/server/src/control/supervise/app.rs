@@ -21,9 +21,10 @@ use crate::control::events::Event;
 use crate::control::loaded::Loaded;
 use crate::limits::{
     APP_MESSAGES_MAX, APP_RETRY_AFTER_SECONDS, CRASH_LOOP_LIFE, ELSEWHERE_PROBE_PERIOD,
-    WORKER_DRAIN_LOOK_PERIOD, WORKERS_MAX,
+    WORKER_DRAIN_LOOK_PERIOD,
 };
-use crate::request::handle::app::pool::{Pool, Seat, Transport, Worker, WorkerId};
+use onehop_workers::limits::WORKERS_MAX;
+use onehop_workers::{Pool, Transport, Worker, WorkerId, WorkerIndex};
 
 /// The state of an application.
 pub(super) struct Owner {
@@ -66,7 +67,7 @@ pub(super) struct Owner {
 /// A worker, as its owner sees it.
 struct Member {
     state: State,
-    seat: Seat,
+    seat: WorkerIndex,
     /// It is to be replaced.
     is_old: bool,
     round: u64,
@@ -326,7 +327,7 @@ impl Owner {
 
     /// That a handler's worker is not spoken to in frames should not stay unseen: it is slower.
     fn say_http(&mut self, worker: &Worker, runtime: &str) {
-        let speaks = self.has_control_lane() && worker.transport != Transport::Lanes;
+        let speaks = self.has_control_lane() && worker.transport != Transport::Frames;
         if speaks && !std::mem::replace(&mut self.speaks_http, speaks) {
             let (app, runtime) = (self.app.name.clone(), runtime.to_owned());
             let is_asked = self.app.protocol == AppProtocol::Http;
@@ -478,7 +479,7 @@ impl Owner {
 
     /// Makes what is there what is wanted.
     fn settle(&mut self) {
-        self.pool.set_seats(self.wanted);
+        self.pool.set_worker_count(self.wanted);
         if self.stopping.is_some() {
             return;
         }
@@ -523,12 +524,12 @@ impl Owner {
     }
 
     /// The lowest that nobody has who stays: a successor takes over its predecessor's.
-    fn free_seat(&self) -> Seat {
+    fn free_seat(&self) -> WorkerIndex {
         let stays =
             |member: &&Member| matches!(member.state, State::Starting | State::Serving) && !member.is_old;
         let is_taken =
             |seat: &usize| self.members.values().filter(stays).any(|member| member.seat.0 == *seat);
-        Seat((0..).find(|seat| !is_taken(seat)).unwrap_or_default())
+        WorkerIndex((0..).find(|seat| !is_taken(seat)).unwrap_or_default())
     }
 
     fn all_serve(&mut self) {

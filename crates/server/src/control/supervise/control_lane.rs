@@ -5,12 +5,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::path::PathBuf;
 
-use onehop_wire::{Broken, Lane, Payload, Pong, Sender, Transport, decode, encode};
+use onehop_wire::{Broken, ConnectionKind, Payload, Pong, Sender, Transport, decode, encode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
-use crate::limits::{LANE_SLOTS_MAX, LOADED_FILES_MAX, WORKER_BEGINS_PER_TURN};
-use crate::request::handle::app::lane::Windows;
+use onehop_workers::Windows;
+use onehop_workers::limits::CONNECTION_SLOTS_MAX;
+
+use crate::limits::{LOADED_FILES_MAX, WORKER_BEGINS_PER_TURN};
 
 /// Holds at most one frame and one read, and until it is ready the files that it has loaded.
 pub(super) struct ControlLane {
@@ -43,7 +45,7 @@ impl ControlLane {
     /// The next frame, or what is wrong with it. May be cancelled and called again.
     pub(super) async fn hear(&mut self) -> Result<Heard, Broken> {
         loop {
-            if let Some((frame, consumed)) = decode(&self.input, Sender::Worker, Lane::Control)? {
+            if let Some((frame, consumed)) = decode(&self.input, Sender::Worker, ConnectionKind::Control)? {
                 let heard = understand(frame.payload, &mut self.loaded);
                 self.input.drain(..consumed);
                 if let Some(heard) = heard {
@@ -69,10 +71,10 @@ impl ControlLane {
         let hello = onehop_wire::Hello {
             version_min: onehop_wire::limits::VERSION,
             version_max: onehop_wire::limits::VERSION,
-            lanes: u16::try_from(cores).unwrap_or(u16::MAX),
-            slots: LANE_SLOTS_MAX,
+            connections: u16::try_from(cores).unwrap_or(u16::MAX),
+            slots: CONNECTION_SLOTS_MAX,
             stream_window: windows.stream,
-            lane_window: windows.lane,
+            connection_window: windows.connection,
             begins_per_turn: WORKER_BEGINS_PER_TURN,
             server: server.as_bytes(),
             application: app.as_bytes(),

@@ -10,6 +10,8 @@ use std::time::{Duration, SystemTime};
 
 use onehop_config::checked::{App, AppAddress};
 use onehop_wire::{Pong, Transport as Spoken};
+use onehop_workers::limits::{HANDLER_CONCURRENCY, SERVER_CONCURRENCY};
+use onehop_workers::{ConnectionEvent, Transport, Worker};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval, sleep_until};
 
@@ -24,11 +26,9 @@ use super::unpacked::unpacked;
 use crate::control::events::Event;
 use crate::control::loaded::{self, Files};
 use crate::limits::{
-    HANDLER_CONCURRENCY, SERVER_CONCURRENCY, WORKER_BUSY_PING_PERIOD, WORKER_DRAIN_LOOK_PERIOD,
-    WORKER_EXIT_EXPLAINED_DEADLINE, WORKER_HEALTHY_AFTER, WORKER_LAG_SETTLED, WORKER_OUTPUT_END_DEADLINE,
-    WORKER_PING_PERIOD,
+    WORKER_BUSY_PING_PERIOD, WORKER_DRAIN_LOOK_PERIOD, WORKER_EXIT_EXPLAINED_DEADLINE, WORKER_HEALTHY_AFTER,
+    WORKER_LAG_SETTLED, WORKER_OUTPUT_END_DEADLINE, WORKER_PING_PERIOD,
 };
-use crate::request::handle::app::pool::{LaneReport, Transport, Worker};
 
 /// Lives until the process has ended.
 pub(super) async fn live(mut task: Task) {
@@ -76,7 +76,7 @@ struct Life {
     begun: Instant,
     /// What is loaded from now on was loaded after this.
     since: SystemTime,
-    report: Option<mpsc::Receiver<LaneReport>>,
+    report: Option<mpsc::Receiver<ConnectionEvent>>,
     has_said_drain: bool,
     /// Lanes that nobody uses: at their end the worker would give itself up.
     silent: Vec<UnixStream>,
@@ -125,7 +125,7 @@ impl Life {
         }
         let (report, mut reported) = reports(task.surroundings.cores);
         let (transport, data) = match spoken {
-            Spoken::Frames | Spoken::FramesForServer => (Transport::Lanes, lanes.data),
+            Spoken::Frames | Spoken::FramesForServer => (Transport::Frames, lanes.data),
             Spoken::Http => {
                 self.silent = lanes.data;
                 (over_http(lanes.http).await?, Vec::new())
@@ -239,7 +239,7 @@ impl Life {
                         token += 1;
                         let now = Instant::now();
                         asked = Some(now);
-                        worker.was_asked(now.into_std());
+                        worker.was_pinged(now.into_std());
                         control.ping(token).await;
                     }
                 }
@@ -276,7 +276,7 @@ impl Life {
         // A bound below what it needs to begin with must not replace workers without pause.
         let is_grown = self.begun.elapsed() >= WORKER_HEALTHY_AFTER;
         let is_due = recycle.resident_bytes.is_some_and(|bound| is_grown && pong.resident_bytes >= bound)
-            || recycle.requests.is_some_and(|bound| worker.begun().max(pong.begun) >= bound)
+            || recycle.requests.is_some_and(|bound| worker.started().max(pong.begun) >= bound)
             || recycle.age.is_some_and(|bound| self.begun.elapsed() >= bound);
         let lag = Duration::from_micros(pong.delay_us.into());
         News::Health { resident_bytes: pong.resident_bytes, lag, is_due }
@@ -399,7 +399,7 @@ impl Pace {
     /// Waits until it is to be asked. What was waited for is kept where this is dropped before.
     async fn tick(&mut self, worker: &Worker) {
         sleep_until(self.next).await;
-        let begun = worker.begun();
+        let begun = worker.started();
         let is_busy = begun != self.begun || worker.lag(Instant::now().into_std()) >= WORKER_LAG_SETTLED;
         self.begun = begun;
         self.next = Instant::now() + if is_busy { WORKER_BUSY_PING_PERIOD } else { WORKER_PING_PERIOD };
@@ -437,7 +437,7 @@ async fn attach(
     surroundings: Arc<super::Surroundings>,
     worker: &Arc<Worker>,
     lanes: Vec<UnixStream>,
-    reported: &mut mpsc::Receiver<LaneReport>,
+    reported: &mut mpsc::Receiver<ConnectionEvent>,
 ) -> Result<(), String> {
     let cores = lanes.len();
     // None only where the server does not start after all.
@@ -446,8 +446,8 @@ async fn attach(
     let mut attached = 0;
     while attached < cores {
         match reported.recv().await {
-            Some(LaneReport::Attached { .. }) => attached += 1,
-            Some(LaneReport::Lost { reason, .. }) => return Err(reason),
+            Some(ConnectionEvent::Attached { .. }) => attached += 1,
+            Some(ConnectionEvent::Lost { reason, .. }) => return Err(reason),
             None => break,
         }
     }
@@ -474,11 +474,11 @@ fn understood(heard: Result<Heard, onehop_wire::Broken>) -> Result<Said, Why> {
 }
 
 /// Waits until a core has lost a lane; why, and whether the worker broke the protocol.
-pub(super) async fn lost(reported: &mut Option<mpsc::Receiver<LaneReport>>) -> (String, bool) {
+pub(super) async fn lost(reported: &mut Option<mpsc::Receiver<ConnectionEvent>>) -> (String, bool) {
     let Some(reported) = reported else { return std::future::pending().await };
     loop {
         match reported.recv().await {
-            Some(LaneReport::Lost { reason, is_broken, .. }) => return (reason, is_broken),
+            Some(ConnectionEvent::Lost { reason, is_broken, .. }) => return (reason, is_broken),
             Some(_) => {}
             None => return std::future::pending().await,
         }
@@ -486,9 +486,9 @@ pub(super) async fn lost(reported: &mut Option<mpsc::Receiver<LaneReport>>) -> (
 }
 
 /// How the worker broke the protocol, if a core has said so.
-fn already_broken(reported: &mut mpsc::Receiver<LaneReport>) -> Option<String> {
+fn already_broken(reported: &mut mpsc::Receiver<ConnectionEvent>) -> Option<String> {
     loop {
-        if let LaneReport::Lost { reason, is_broken: true, .. } = reported.try_recv().ok()? {
+        if let ConnectionEvent::Lost { reason, is_broken: true, .. } = reported.try_recv().ok()? {
             return Some(reason);
         }
     }

@@ -7,8 +7,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::Surroundings;
 use crate::control::loaded;
-use crate::request::handle::app::pool::{LaneReport, Report, Seat, Worker, WorkerId};
 use onehop_config::checked::App;
+use onehop_workers::{ConnectionEvent, Report, Worker, WorkerId, WorkerIndex};
 
 /// From the control plane to the owner of an application.
 pub(super) enum Order {
@@ -92,7 +92,7 @@ pub(super) enum Command {
 /// What a worker's task is given.
 pub(super) struct Task {
     pub(super) id: WorkerId,
-    pub(super) seat: Seat,
+    pub(super) seat: WorkerIndex,
     pub(super) app: Arc<App>,
     pub(super) surroundings: Arc<Surroundings>,
     pub(super) tell: mpsc::Sender<Told>,
@@ -113,8 +113,8 @@ impl Task {
 
 /// Where cores report, without ever waiting: every lane has room for its beginning and its end. What is said
 /// again of a program elsewhere that does not answer is dropped where it waits to be heard already.
-pub(super) fn reports(cores: usize) -> (Report, mpsc::Receiver<LaneReport>) {
+pub(super) fn reports(cores: usize) -> (Report, mpsc::Receiver<ConnectionEvent>) {
     let (sender, receiver) = mpsc::channel(2 * cores.max(1));
-    let report = Arc::new(move |_: WorkerId, report: LaneReport| drop(sender.try_send(report)));
+    let report = Arc::new(move |report: ConnectionEvent| drop(sender.try_send(report)));
     (report, receiver)
 }

@@ -18,11 +18,12 @@ use super::process::{Process, ended_within, explain};
 use super::unpacked::unpacked;
 use crate::control::loaded;
 use crate::limits::{
-    ELSEWHERE_PROBE_PERIOD, HANDLER_CONCURRENCY, PROBE_DEADLINE, PROGRAM_PROBE_PERIOD,
-    WORKER_DRAIN_LOOK_PERIOD, WORKER_EXIT_EXPLAINED_DEADLINE, WORKER_PING_PERIOD,
+    ELSEWHERE_PROBE_PERIOD, PROBE_DEADLINE, PROGRAM_PROBE_PERIOD, WORKER_DRAIN_LOOK_PERIOD,
+    WORKER_EXIT_EXPLAINED_DEADLINE, WORKER_PING_PERIOD,
 };
-use crate::request::handle::app::pool::{LaneReport, Transport, Worker};
 use crate::request::upstream::dial::connect_unix;
+use onehop_workers::limits::HANDLER_CONCURRENCY;
+use onehop_workers::{ConnectionEvent, Transport, Worker};
 
 /// Lives until the process has ended.
 pub(super) async fn live(mut task: Task) {
@@ -72,7 +73,7 @@ fn begin(task: &Task) -> Result<(Process, Doors, [loaded::News; 2]), String> {
 struct Life {
     process: Process,
     begun: Instant,
-    report: Option<mpsc::Receiver<LaneReport>>,
+    report: Option<mpsc::Receiver<ConnectionEvent>>,
     /// Why what lies in the place of its socket is not connected to.
     refused: Option<String>,
 }
@@ -130,7 +131,7 @@ impl Life {
         let resident_bytes = self.process.resident_bytes();
         let recycle = &task.app.recycle;
         let is_due = recycle.resident_bytes.is_some_and(|bound| resident_bytes >= bound)
-            || recycle.requests.is_some_and(|bound| worker.begun() >= bound)
+            || recycle.requests.is_some_and(|bound| worker.started() >= bound)
             || recycle.age.is_some_and(|bound| self.begun.elapsed() >= bound);
         News::Health { resident_bytes, lag: Duration::ZERO, is_due }
     }
@@ -228,7 +229,7 @@ pub(super) async fn live_elsewhere(mut task: Task, address: AppAddress) {
     task.tell(News::Ended(End { pid: 0, reason, failed: false, never_ran: false })).await;
 }
 
-fn elsewhere(task: &Task, address: &AppAddress) -> (Arc<Worker>, Option<mpsc::Receiver<LaneReport>>) {
+fn elsewhere(task: &Task, address: &AppAddress) -> (Arc<Worker>, Option<mpsc::Receiver<ConnectionEvent>>) {
     let (report, reported) = reports(task.surroundings.cores);
     let transport = Transport::Http { address: address.clone(), uid: None };
     let worker = Worker::new(task.id, task.seat, transport, concurrency(&task.app), report);

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::control::status::{AppStatus, WorkerStatus};
 use crate::limits::WORKER_LAG_SETTLED;
-use crate::request::handle::app::pool::{Pool, Worker, WorkerId};
+use onehop_workers::{Pool, Worker, WorkerId};
 
 /// A copy of an application's state. Locked for moments only.
 #[derive(Clone, Default)]
@@ -118,7 +118,7 @@ fn worker(member: &Member, health: Health) -> WorkerStatus {
         protocol: member.worker.as_ref().map(|worker| worker.transport.name()),
         in_flight: member.worker.as_ref().map_or(0, |worker| worker.in_flight()),
         concurrency: member.worker.as_ref().map(|worker| worker.concurrency),
-        requests: member.worker.as_ref().map_or(0, |worker| worker.begun()),
+        requests: member.worker.as_ref().map_or(0, |worker| worker.started()),
         age_seconds: member.begun.elapsed().as_secs(),
         resident_bytes: health.resident_bytes,
         lag_ms: lag.as_secs_f64() * 1_000.0,

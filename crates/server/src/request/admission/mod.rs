@@ -17,10 +17,11 @@ use onehop_config::checked::limit::{Limit, Priority};
 use onehop_limits::concurrency::{self, Acquire, ConcurrencyLimiter, QueuePosition};
 use onehop_limits::event_loop_lag;
 use onehop_message::error::{HttpError, LimitCause};
+use onehop_workers::pool::{Choice, Grant, Ticket};
+use onehop_workers::{Affinity, Pool};
 use tokio::sync::oneshot;
 
 use super::handle::Ended;
-use super::handle::app::pool::{self, Choice, Pool, Wish};
 use crate::limits::{APP_RETRY_AFTER_SECONDS, SITE_LIMITS_MAX};
 
 /// The bit of the application's own limiter, which comes last.
@@ -53,7 +54,7 @@ pub(crate) struct Limiters<'g> {
     wanted: u64,
     priority: Priority,
     /// The worker to which it goes, as far as that matters.
-    wish: Wish,
+    affinity: Affinity,
 }
 
 /// The permits that a request holds. Dropped, it releases them.
@@ -92,7 +93,7 @@ enum WaitsFor<'g> {
     /// A permit.
     Permit(concurrency::Queued<'g>),
     /// A worker, in the application's own queue: without one there is no latency from which a bound could be learned.
-    Worker(&'g Arc<Pool>, oneshot::Receiver<pool::Grant>, pool::Ticket),
+    Worker(&'g Arc<Pool>, oneshot::Receiver<Grant>, Ticket),
 }
 
 impl SiteLimiters {
@@ -130,17 +131,21 @@ impl<'g> Limiters<'g> {
             pool.limiter.as_ref().is_some_and(|limiter| !limiter.is_adaptive() || pool.failing().is_none())
         });
         let wanted = limits.limits | always | (u64::from(has_own) << OWN);
-        Self { site: limiters, pool, wanted, priority: limits.priority, wish: Wish::Any }
+        Self { site: limiters, pool, wanted, priority: limits.priority, affinity: Affinity::Any }
     }
 
-    /// The same for a request that prefers one worker, whose lag counts then. `wish` is only called where a lag counts.
-    pub(crate) fn wishing(self, site: Option<&SiteLimiters>, wish: impl FnOnce(&Pool) -> Wish) -> Self {
+    /// The same for a request that prefers one worker, whose lag counts then. `affinity` is only called where a lag counts.
+    pub(crate) fn with_affinity(
+        self,
+        site: Option<&SiteLimiters>,
+        affinity: impl FnOnce(&Pool) -> Affinity,
+    ) -> Self {
         let of_pool = |pool: &&Arc<Pool>| {
             let own = pool.limiter.as_ref().is_some_and(|limiter| limiter.limit().lag.is_some());
-            pool.sticky.is_some() && (own || site.is_some_and(|site| site.uses_lag))
+            pool.affinity.is_some() && (own || site.is_some_and(|site| site.uses_lag))
         };
-        let wish = self.pool.filter(of_pool).map_or(Wish::Any, |pool| wish(pool));
-        Self { wish, ..self }
+        let affinity = self.pool.filter(of_pool).map_or(Affinity::Any, |pool| affinity(pool));
+        Self { affinity, ..self }
     }
 
     /// The lowest bound of these limiters, if one has any.
@@ -160,7 +165,7 @@ impl<'g> Limiters<'g> {
     /// Whether the event loop of the application that would answer is later than this limit allows.
     fn is_late(&self, limit: &Limit, now: Instant) -> bool {
         let (Some(max), Some(pool)) = (limit.lag, self.pool) else { return false };
-        let lag = pool.lag(now, self.wish);
+        let lag = pool.lag(now, self.affinity);
         lag > max && event_loop_lag::rejects(lag, max, fastrand::f64())
     }
 
@@ -172,7 +177,7 @@ impl<'g> Limiters<'g> {
         limiter: &ConcurrencyLimiter,
     ) -> Option<Result<WaitsFor<'g>, HttpError>> {
         let pool = self.pool.filter(|pool| number == OWN && limiter.is_adaptive() && !pool.has_workers())?;
-        match pool.choose(0, None, Wish::Any) {
+        match pool.choose(0, None, Affinity::Any) {
             // A worker has started in this moment.
             Choice::Now(worker) => {
                 pool.give_back(&worker);
@@ -187,7 +192,7 @@ impl<'g> Limiters<'g> {
     /// How late the event loop of the worker that would answer was at its last report, or is at least; `None` where no
     /// worker reports that.
     fn reported_lag(&self, now: Instant) -> Option<Duration> {
-        self.pool?.reported_lag(now, self.wish)
+        self.pool?.reported_lag(now, self.affinity)
     }
 }
 
@@ -199,8 +204,8 @@ impl<'g> Permits<'g> {
 
     /// No permits.
     pub(crate) fn none() -> Self {
-        let (priority, wish) = (Priority::Normal, Wish::Any);
-        let limiters = Limiters { site: &[], pool: None, wanted: 0, priority, wish };
+        let (priority, affinity) = (Priority::Normal, Affinity::Any);
+        let limiters = Limiters { site: &[], pool: None, wanted: 0, priority, affinity };
         Self { limiters, held: 0, paused: 0, core: 0, since: None, in_flight_at_start: 0 }
     }
 
@@ -355,7 +360,7 @@ impl Drop for Permits<'_> {
 #[derive(Clone, Copy)]
 pub(crate) enum Position<'g> {
     InLimiter(QueuePosition<'g>),
-    InPool(&'g Pool, pool::Ticket),
+    InPool(&'g Pool, Ticket),
 }
 
 impl Position<'_> {

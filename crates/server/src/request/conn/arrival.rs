@@ -110,7 +110,7 @@ fn terms<'s>(callee: Callee, snapshot: &'s Snapshot, acquired: &Acquired<'_>) ->
                 .map_or(REQUEST_BUFFER_BYTES_MAX, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
             Some(Terms {
                 holder: OwnerId::of(pool),
-                places: bound.unwrap_or(u64::MAX).min(pool.places().max(1)),
+                places: bound.unwrap_or(u64::MAX).min(pool.slots().max(1)),
                 bytes,
                 wait: (
                     pool.app.queue_wait,

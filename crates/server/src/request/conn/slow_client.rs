@@ -10,10 +10,10 @@ use std::task::Context;
 
 use super::exchange::Line;
 use crate::limits::{SLOW_CLIENT_AFTER, SLOW_READERS_MAX, SLOW_SLOTS_PART};
-use crate::request::handle::app::pool::{Pool, Worker};
 use crate::request::upstream::peer::Peer;
 use onehop_connection::deadline::{Deadline, Waiting};
 use onehop_connection::slow_clients::{OwnerId, Reservation, Resource};
+use onehop_workers::{Pool, Worker};
 
 /// The place that an answer on its way keeps from others, for as long as it is not over.
 pub(crate) enum Kept {
@@ -43,7 +43,7 @@ impl Kept {
 
     fn places(&self) -> u64 {
         match self {
-            Self::Worker(pool, _) | Self::Program(pool) => pool.places(),
+            Self::Worker(pool, _) | Self::Program(pool) => pool.slots(),
             Self::Upstream(_, places) => *places as u64,
         }
     }

@@ -24,10 +24,10 @@ pub(crate) use template::{Into, cookies, expand, expand_root};
 
 use crate::request::admission::SiteLimiters;
 use crate::request::admission::rate::ClientRateLimiter;
-use crate::request::handle::app::pool::Pool;
 use crate::request::handle::proxy::Proxy;
 use crate::request::per_address::PerAddress;
 use onehop_files::store::Store;
+use onehop_workers::Pool;
 
 /// Everything that requests need to know, as it is at one moment.
 pub struct Snapshot {

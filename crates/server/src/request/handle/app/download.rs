@@ -15,13 +15,13 @@ use onehop_wire::{self as wire, Payload, ResetCode};
 use tokio::sync::Notify;
 
 use super::head;
-use super::pool::Seat;
-use super::stream::{Stream, next_frame};
 use super::{Call, Place, whole};
 use crate::request::conn::exchange::{Download, Sent, gone};
 use crate::request::conn::slow_client::Kept;
 use crate::request::context::RequestContext;
 use crate::request::handle::Ended;
+use onehop_workers::WorkerIndex;
+use onehop_workers::stream::{Stream, next_frame};
 
 /// What came of an answer.
 pub(super) enum Received {
@@ -42,7 +42,7 @@ struct Receiving<'a, 't, 'h, 'l, 'c> {
     /// Given back early by answers that may go on for ever.
     place: Option<Place<'a>>,
     /// Who answers.
-    seat: Seat,
+    index: WorkerIndex,
     /// Nothing of the body has come yet.
     is_first: bool,
     /// What the body still owes, where its length is known.
@@ -75,7 +75,7 @@ pub(super) async fn receive(
     place: Place<'_>,
 ) -> Result<Received, HttpError> {
     download.expect_handler_within(call.pool.app.timeout);
-    let seat = place.worker.seat;
+    let index = place.worker.index;
     let mut receiving = Receiving {
         call,
         context,
@@ -84,7 +84,7 @@ pub(super) async fn receive(
         answer,
         continued,
         place: Some(place),
-        seat,
+        index,
         is_first: true,
         owed: None,
         is_bodiless: false,
@@ -215,7 +215,7 @@ impl Receiving<'_, '_, '_, '_, '_> {
         }
         if end {
             // What is short is not counted.
-            self.call.learn(self.seat, response.body);
+            self.call.learn(self.index, response.body);
             let counted = if response.body.len() <= FREE_BODY_BYTES { 0 } else { response.body.len() };
             if let Some(wanted) = super::file::Wanted::by_field(answer, self.call.pool) {
                 self.stream.consumed(counted);
@@ -263,7 +263,7 @@ impl Receiving<'_, '_, '_, '_, '_> {
     async fn pass_on(&mut self, data: &[u8]) -> Result<(), HttpError> {
         if !self.is_bodiless && !data.is_empty() {
             if std::mem::take(&mut self.is_first) {
-                self.call.learn(self.seat, data);
+                self.call.learn(self.index, data);
             }
             if let Some(owed) = &mut self.owed {
                 // More than was promised would be read as the next answer.

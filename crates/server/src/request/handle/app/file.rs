@@ -16,8 +16,8 @@ use onehop_message::error::HttpError;
 use onehop_message::response::{Body, Response};
 use onehop_wire::FilePart;
 
-use super::pool::Pool;
 use crate::request::context::RequestContext;
+use onehop_workers::Pool;
 
 /// What an application wants sent.
 pub(super) struct Wanted {

@@ -1,21 +1,16 @@
 //! `app`: calls an application's handlers in its worker processes.
 //!
-//! A request gets a place at a worker ([`pool`]), goes out on this core's lane to it ([`lane`], [`stream`],
-//! [`head`]) while its body follows ([`upload`]), and its answer comes back ([`download`]). A request that
+//! A request gets a slot at a worker, goes out on this core's connection to it ([`Stream`], [`head`]) while its body follows ([`upload`]), and its answer comes back ([`download`]). A request that
 //! was handed over counts as begun: it is given to another worker only where the first one said that it
 //! had not begun it, or where the configuration allows that for requests that change nothing. Programs that
-//! speak HTTP instead are called by [`program`]. Which worker it should be, if that matters, is [`sticky`];
+//! speak HTTP instead are called by [`program`]. Pool, worker connections and affinity are `onehop_workers`;
 //! whether a proxy in front is believed is `onehop_message::trusted_proxies`.
 
 mod download;
 mod failure_page;
 mod file;
 mod head;
-pub(crate) mod lane;
-pub mod pool;
 mod program;
-pub(crate) mod sticky;
-mod stream;
 mod tunnel;
 mod upload;
 
@@ -31,16 +26,17 @@ use onehop_message::response::{Body, Response};
 use onehop_message::trusted_proxies::Trust;
 use onehop_wire::limits::{FREE_BODY_BYTES, INLINE_BODY_BYTES_MAX};
 use onehop_wire::{self as wire, ResetCode};
+use onehop_workers::affinity::RequestAffinity;
+use onehop_workers::connection::WorkerConnection;
+use onehop_workers::pool::{Choice, Grant};
+use onehop_workers::stream::Stream;
+use onehop_workers::{Affinity, Pool, Transport, Worker, WorkerId, WorkerIndex};
 
 use super::super::conn::exchange::{Download, Sent, Upload};
 use crate::limits::{APP_ATTEMPTS_MAX, APP_RETRY_AFTER_SECONDS};
 use crate::request::context::RequestContext;
 use crate::request::core::Core;
 use crate::request::handle::Ended;
-use lane::Lane;
-use pool::{Choice, Pool, Seat, Transport, Wish, Worker, WorkerId};
-use sticky::Said;
-use stream::Stream;
 
 /// What all parts of one call have in common.
 struct Call<'a> {
@@ -55,7 +51,7 @@ struct Call<'a> {
     /// Who did not begin it. It has few requests because it refuses them, so others are asked first.
     refused_by: Cell<Option<WorkerId>>,
     /// Which worker it should be.
-    said: Said,
+    affinity: RequestAffinity,
     /// How far its peer is believed.
     trust: Trust<'a>,
 }
@@ -68,15 +64,17 @@ struct Place<'a> {
 
 impl<'a> Place<'a> {
     fn new(pool: &'a Arc<Pool>, worker: Arc<Worker>) -> Self {
-        worker.begin();
+        worker.start();
         Self { pool, worker }
     }
 }
 
 /// The worker to which this request is led.
-pub(crate) fn wish(context: &RequestContext<'_>, pool: &Pool) -> Wish {
+pub(crate) fn affinity(context: &RequestContext<'_>, pool: &Pool) -> Affinity {
     let trust = Trust::of(&pool.app.trusted_proxies, &context.request.origin);
-    pool.sticky.as_ref().map_or(Wish::Any, |sticky| sticky.read(context, trust, pool.seats()).wish)
+    pool.affinity
+        .as_ref()
+        .map_or(Affinity::Any, |sticky| sticky.of(&context.request, trust, pool.worker_count()).affinity)
 }
 
 /// Calls the application. An error means that nothing final was sent.
@@ -95,10 +93,13 @@ pub(crate) async fn call(
         return Ok(Ended::Complete);
     }
     let trust = Trust::of(&pool.app.trusted_proxies, &context.request.origin);
-    let said = pool.sticky.as_ref().map_or(Said::NOTHING, |sticky| sticky.read(context, trust, pool.seats()));
+    let affinity = pool
+        .affinity
+        .as_ref()
+        .map_or(RequestAffinity::ANY, |sticky| sticky.of(&context.request, trust, pool.worker_count()));
     let refused_by = Cell::new(None);
     let (opening, is_complete, has_trailers) = (Vec::new(), true, false);
-    let mut call = Call { pool, core, opening, is_complete, has_trailers, refused_by, said, trust };
+    let mut call = Call { pool, core, opening, is_complete, has_trailers, refused_by, affinity, trust };
     if upload.length() != BodyLength::None {
         // A client that waits to be asked for its body has sent none.
         call.is_complete =
@@ -131,14 +132,14 @@ pub(crate) async fn call(
                 Err(program::Failed::HttpError(fault)) => return Err(fault),
             }
         }
-        let Some(lane) = core.lanes.find(place.worker.id) else {
+        let Some(connection) = core.workers.find(place.worker.id) else {
             // Its loss is known here and not yet everywhere. The request was handed to nobody, so this is no
             // attempt; each such worker is met once.
             pool.withdraw(place.worker.id);
             attempts -= 1;
             continue;
         };
-        let ended = call.attempt(context, place, &lane, upload, download, answer).await;
+        let ended = call.attempt(context, place, &connection, upload, download, answer).await;
         match ended {
             Err(fault) if attempts < APP_ATTEMPTS_MAX && call.may_go_elsewhere(context, fault, download) => {
                 answer.clear();
@@ -169,17 +170,17 @@ impl Call<'_> {
 
     /// The cookie that leads back to this worker, where the request has none.
     fn cookie(&self, context: &RequestContext<'_>, place: &Place<'_>) -> Option<Vec<u8>> {
-        let sticky = self.pool.sticky.as_ref().filter(|_| self.said.asks_answer)?;
+        let sticky = self.pool.affinity.as_ref().filter(|_| self.affinity.is_unassigned)?;
         sticky.set_cookie(
-            place.worker.seat,
+            place.worker.index,
             self.trust.is_encrypted(context.request.head, &context.request.origin),
         )
     }
 
     /// Looks at the beginning of an answer's body for what later requests will come with.
-    fn learn(&self, seat: Seat, body: &[u8]) {
-        if let Some(sticky) = self.pool.sticky.as_ref().filter(|_| self.said.asks_answer) {
-            sticky.learn(seat, body, self.pool.seats());
+    fn learn(&self, index: WorkerIndex, body: &[u8]) {
+        if let Some(sticky) = self.pool.affinity.as_ref().filter(|_| self.affinity.is_unassigned) {
+            sticky.learn(index, body, self.pool.worker_count());
         }
     }
 
@@ -190,8 +191,8 @@ impl Call<'_> {
         download: &Download<'_, '_>,
     ) -> Result<Place<'_>, HttpError> {
         // Requests that know where they go take nobody's turn: those that begin something must spread.
-        let turn = if self.said.wish == Wish::Any { self.core.connection.next_turn() } else { 0 };
-        let (waiting, ticket) = match self.pool.choose(turn, self.refused_by.get(), self.said.wish) {
+        let turn = if self.affinity.affinity == Affinity::Any { self.core.connection.next_turn() } else { 0 };
+        let (waiting, ticket) = match self.pool.choose(turn, self.refused_by.get(), self.affinity.affinity) {
             Choice::Now(worker) => return Ok(Place::new(self.pool, worker)),
             Choice::QueueFull => {
                 return Err(HttpError::AppQueueFull { retry_after: APP_RETRY_AFTER_SECONDS });
@@ -205,7 +206,7 @@ impl Call<'_> {
         tokio::select! {
             biased;
             grant = waiting => {
-                let worker = grant.ok().and_then(pool::Grant::into_worker);
+                let worker = grant.ok().and_then(Grant::into_worker);
                 worker.map(|worker| Place::new(self.pool, worker)).ok_or_else(|| match self.pool.failing() {
                     Some(retry_after) => HttpError::AppFailing { retry_after },
                     // It had to make room.
@@ -222,12 +223,13 @@ impl Call<'_> {
         &self,
         context: &mut RequestContext<'_>,
         place: Place<'_>,
-        lane: &Rc<Lane>,
+        connection: &Rc<WorkerConnection>,
         upload: &mut Upload<'_, '_>,
         download: &mut Download<'_, '_>,
         answer: &mut Response,
     ) -> Result<Ended, HttpError> {
-        let Some(stream) = lane.open() else {
+        let id = place.worker.id;
+        let Some(stream) = Stream::open(connection) else {
             return Err(HttpError::AppQueueFull { retry_after: APP_RETRY_AFTER_SECONDS });
         };
         let sent = self.open(context, &stream, upload)?;
@@ -261,8 +263,8 @@ impl Call<'_> {
                 });
                 if fault == HttpError::WorkerRefused {
                     // It has few requests because it refuses them: nobody else should be sent there.
-                    self.refused_by.set(Some(lane.worker.id));
-                    self.pool.withdraw(lane.worker.id);
+                    self.refused_by.set(Some(id));
+                    self.pool.withdraw(id);
                 }
                 // After the head an error can only be a break.
                 if download.state() == Sent::Nothing { Err(fault) } else { Ok(Ended::Broken(fault)) }

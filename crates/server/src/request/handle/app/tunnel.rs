@@ -10,10 +10,10 @@ use std::time::Duration;
 use onehop_wire::Payload;
 use tokio::sync::Notify;
 
-use super::stream::{Stream, next_frame};
 use crate::limits::UPLOAD_PIECE_BYTES_MAX;
 use crate::request::conn::exchange::{Download, Upload};
 use crate::request::upstream::exchange::tunnel::silent_for;
+use onehop_workers::stream::{Stream, next_frame};
 
 /// Moves bytes until both sides have ended, or one of them is gone. Once the worker has ended its direction the
 /// client may be silent for `patience` and no longer: one that does not close would keep the tunnel for ever.

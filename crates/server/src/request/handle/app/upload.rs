@@ -5,9 +5,9 @@ use onehop_wire as wire;
 use tokio::sync::Notify;
 
 use super::head;
-use super::stream::Stream;
 use crate::limits::UPLOAD_PIECE_BYTES_MAX;
 use crate::request::conn::exchange::Upload;
+use onehop_workers::stream::Stream;
 
 /// What is still to be sent of a request when its head is out.
 pub(super) struct Rest<'a> {

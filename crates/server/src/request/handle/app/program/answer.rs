@@ -11,7 +11,6 @@ use onehop_message::forwarding::{self, Kind, Voice};
 use onehop_message::response::Response;
 
 use super::super::file::Wanted;
-use super::super::pool::Seat;
 use super::super::{Call, Place};
 use super::ask;
 use crate::request::conn::exchange::Upload;
@@ -20,6 +19,7 @@ use crate::request::context::RequestContext;
 use crate::request::upstream::connection::{Buffers, Connection};
 use crate::request::upstream::exchange::tunnel::Bounds;
 use crate::request::upstream::exchange::{Cause, Lead, Passing, Turn};
+use onehop_workers::WorkerIndex;
 
 /// One request to a program, over however many connections.
 pub(super) struct Program<'a> {
@@ -28,15 +28,15 @@ pub(super) struct Program<'a> {
     /// Given back early by what may go on for ever.
     place: Option<Place<'a>>,
     /// Who answers.
-    seat: Seat,
+    index: WorkerIndex,
     /// The file that the program wants sent.
     pub(super) wanted: Option<Wanted>,
 }
 
 impl<'a> Program<'a> {
     pub(super) fn new(call: &'a Call<'a>, context: &'a RequestContext<'a>, place: Place<'a>) -> Self {
-        let seat = place.worker.seat;
-        Self { call, context, place: Some(place), seat, wanted: None }
+        let index = place.worker.index;
+        Self { call, context, place: Some(place), index, wanted: None }
     }
 }
 
@@ -82,7 +82,7 @@ impl Lead for Program<'_> {
     }
 
     fn see_body(&mut self, beginning: &[u8]) {
-        self.call.learn(self.seat, beginning);
+        self.call.learn(self.index, beginning);
     }
 
     fn let_go(&mut self) {

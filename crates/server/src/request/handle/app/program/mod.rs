@@ -11,15 +11,15 @@ mod ask;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
-use onehop_config::checked::AppRun;
+use onehop_config::checked::{AppAddress, AppRun};
 use onehop_message::error::HttpError;
 use onehop_message::response::Response;
 
 use super::file;
-use super::pool::{LaneReport, Worker};
 use super::{Call, Place};
-use crate::limits::UPSTREAM_DIAL_DEADLINE;
+use crate::limits::{UPSTREAM_DIAL_DEADLINE, UPSTREAM_IDLE_DEADLINE, UPSTREAM_IDLE_MAX};
 use crate::request::conn::exchange::{Download, Sent, Upload};
 use crate::request::context::RequestContext;
 use crate::request::handle::Ended;
@@ -27,9 +27,10 @@ use crate::request::upstream::connection::Connection;
 use crate::request::upstream::exchange::{
     self, Broke, Exchange, HeadFrom, Patience, Received, Way, is_idempotent,
 };
-use crate::request::upstream::peer::Peer;
+use crate::request::upstream::peer::{Peer, Place as At, Terms};
 use crate::request::upstream::pool::{self, Wish};
 use answer::Program;
+use onehop_workers::{ConnectionEvent, Transport, Worker};
 
 /// Why an exchange came to nothing.
 pub(super) enum Failed {
@@ -49,7 +50,9 @@ pub(super) async fn exchange(
     answer: &mut Response,
 ) -> Result<Ended, Failed> {
     let worker = Arc::clone(&place.worker);
-    let Some(peer) = &worker.peer else { return Err(Failed::Unreachable) };
+    let Transport::Http { address, uid } = &worker.transport else { return Err(Failed::Unreachable) };
+    let made = worker.upstream(|| upstream_of(address, *uid));
+    let peer = &made.ok_or(Failed::Unreachable)?;
     let mut program = Program::new(call, context, place);
     let patience = Patience {
         head: Some(call.pool.app.timeout),
@@ -140,6 +143,32 @@ async fn connect(
 fn report_unreachable(call: &Call<'_>, worker: &Worker) {
     if matches!(call.pool.app.run, AppRun::Elsewhere { .. }) {
         let reason = "it takes no connections".to_owned();
-        worker.report(LaneReport::Lost { core: call.core.number, reason, is_broken: false });
+        worker.report(ConnectionEvent::Lost { core: call.core.number, reason, is_broken: false });
+    }
+}
+
+/// A program on this machine: its connections are made when they are needed, and kept for a while.
+fn upstream_of(address: &AppAddress, uid: Option<u32>) -> Arc<Peer> {
+    let (label, place) = match address {
+        AppAddress::Tcp(address) => (address.to_string(), At::Address(*address)),
+        AppAddress::Unix(path) => (format!("unix/{}", path.display()), At::Unix(path.clone(), uid)),
+    };
+    let terms = Terms {
+        tls: None,
+        dial_timeout: UPSTREAM_DIAL_DEADLINE,
+        fallback_delay: None,
+        probe: None,
+        keep: UPSTREAM_IDLE_DEADLINE,
+        idle_max: UPSTREAM_IDLE_MAX,
+        floor: 0,
+        ceiling: None,
+        queue: (0, Duration::ZERO),
+    };
+    Peer::nearby(label, place, terms)
+}
+
+impl onehop_workers::worker::Upstream for Peer {
+    fn withdraw(&self) {
+        Peer::withdraw(self);
     }
 }

@@ -1,10 +1,11 @@
-//! The pool without workers: places, the queue, and threads that are quick.
+//! The pool without workers: slots, the queue, and threads that are quick.
 
 use std::sync::atomic::AtomicUsize;
 
 use onehop_config::checked::{AppEnvironment, AppProtocol, AppResources, AppRun, Recycle, WorkerCount};
 
 use super::*;
+use crate::Transport;
 
 fn app(queue: u32) -> Arc<App> {
     use std::time::Duration;
@@ -42,12 +43,12 @@ fn worker(number: u64) -> Arc<Worker> {
     seated(number, 0)
 }
 
-fn seated(number: u64, seat: usize) -> Arc<Worker> {
-    bounded(number, seat, 1)
+fn seated(number: u64, index: usize) -> Arc<Worker> {
+    bounded(number, index, 1)
 }
 
-fn bounded(number: u64, seat: usize, concurrency: usize) -> Arc<Worker> {
-    Worker::new(WorkerId(number), Seat(seat), Transport::Lanes, concurrency, Arc::new(|_, _| {}))
+fn bounded(number: u64, index: usize, concurrency: usize) -> Arc<Worker> {
+    Worker::new(WorkerId(number), WorkerIndex(index), Transport::Frames, concurrency, Arc::new(|_| {}))
 }
 
 fn now(choice: Choice) -> Arc<Worker> {
@@ -71,14 +72,14 @@ fn the_lag_that_counts_is_that_of_the_one_that_is_wished_for_or_the_least() {
     pool.admit(Arc::clone(&late));
     pool.admit(Arc::clone(&quick));
     late.measured_lag(Duration::from_secs(3));
-    let lag = |wish| pool.lag(Instant::now(), wish);
-    assert_eq!((lag(Wish::Any), lag(Wish::Seat(Seat(1)))), (Duration::ZERO, Duration::ZERO));
-    assert!(lag(Wish::Seat(Seat(0))) >= Duration::from_secs(1));
+    let lag = |affinity| pool.lag(Instant::now(), affinity);
+    assert_eq!((lag(Affinity::Any), lag(Affinity::Worker(WorkerIndex(1)))), (Duration::ZERO, Duration::ZERO));
+    assert!(lag(Affinity::Worker(WorkerIndex(0))) >= Duration::from_secs(1));
     // One that is on time is another thing than one that nobody knows anything of.
     quick.measured_lag(Duration::ZERO);
-    assert!(!lag(Wish::Any).is_zero());
+    assert!(!lag(Affinity::Any).is_zero());
     // Nobody serves there: it goes to another.
-    assert!(lag(Wish::Seat(Seat(7))) < Duration::from_millis(1));
+    assert!(lag(Affinity::Worker(WorkerIndex(7))) < Duration::from_millis(1));
 }
 
 #[test]
@@ -88,11 +89,11 @@ fn the_worker_with_the_fewest_requests_is_chosen() {
     pool.admit(Arc::clone(&one));
     pool.admit(Arc::clone(&two));
     for turn in 0..6 {
-        now(pool.choose(turn, None, Wish::Any));
+        now(pool.choose(turn, None, Affinity::Any));
     }
     assert_eq!((one.in_flight(), two.in_flight()), (3, 3));
     pool.give_back(&two);
-    assert_eq!(now(pool.choose(0, None, Wish::Any)).id, two.id);
+    assert_eq!(now(pool.choose(0, None, Affinity::Any)).id, two.id);
 }
 
 #[test]
@@ -102,10 +103,10 @@ fn each_worker_has_a_bound_of_its_own() {
     pool.admit(Arc::clone(&one));
     pool.admit(Arc::clone(&many));
     for turn in 0..6 {
-        now(pool.choose(turn, None, Wish::Any));
+        now(pool.choose(turn, None, Affinity::Any));
     }
     assert_eq!((one.in_flight(), many.in_flight()), (1, 5));
-    let mut waiting = later(pool.choose(0, None, Wish::Any));
+    let mut waiting = later(pool.choose(0, None, Affinity::Any));
     assert!(waiting.try_recv().is_err());
     pool.give_back(&many);
     assert_eq!(waiting.try_recv().expect("a place").into_worker().map(|worker| worker.id), Some(many.id));
@@ -116,13 +117,13 @@ fn who_came_first_gets_the_first_place_that_is_free() {
     let pool = Pool::new(app(4));
     let only = worker(1);
     pool.admit(Arc::clone(&only));
-    let first = now(pool.choose(0, None, Wish::Any));
+    let first = now(pool.choose(0, None, Affinity::Any));
     let (mut second, mut third) =
-        (later(pool.choose(0, None, Wish::Any)), later(pool.choose(0, None, Wish::Any)));
+        (later(pool.choose(0, None, Affinity::Any)), later(pool.choose(0, None, Affinity::Any)));
     assert!(second.try_recv().is_err());
     pool.give_back(&first);
     // A newcomer does not overtake who waits.
-    let mut fourth = later(pool.choose(0, None, Wish::Any));
+    let mut fourth = later(pool.choose(0, None, Affinity::Any));
     let grant = second.try_recv().expect("the first one who waited");
     assert!(third.try_recv().is_err());
     drop(grant);
@@ -137,12 +138,12 @@ fn who_has_gone_is_passed_over_and_makes_room() {
     let pool = Pool::new(app(2));
     let only = worker(1);
     pool.admit(Arc::clone(&only));
-    let first = now(pool.choose(0, None, Wish::Any));
-    let gone = later(pool.choose(0, None, Wish::Any));
-    let mut stays = later(pool.choose(0, None, Wish::Any));
-    assert!(matches!(pool.choose(0, None, Wish::Any), Choice::QueueFull));
+    let first = now(pool.choose(0, None, Affinity::Any));
+    let gone = later(pool.choose(0, None, Affinity::Any));
+    let mut stays = later(pool.choose(0, None, Affinity::Any));
+    assert!(matches!(pool.choose(0, None, Affinity::Any), Choice::QueueFull));
     drop(gone);
-    let mut newcomer = later(pool.choose(0, None, Wish::Any));
+    let mut newcomer = later(pool.choose(0, None, Affinity::Any));
     pool.give_back(&first);
     let grant = stays.try_recv().expect("a place");
     drop(stays.try_recv());
@@ -155,11 +156,11 @@ fn who_has_gone_is_passed_over_and_makes_room() {
 #[test]
 fn requests_wait_for_the_first_worker_and_for_the_next_one_after_a_death() {
     let pool = Pool::new(app(8));
-    let mut waiting = later(pool.choose(0, None, Wish::Any));
+    let mut waiting = later(pool.choose(0, None, Affinity::Any));
     assert!(waiting.try_recv().is_err());
     pool.admit(worker(1));
     let one = waiting.try_recv().expect("a place").into_worker().expect("a worker");
-    let mut waiting = later(pool.choose(0, None, Wish::Any));
+    let mut waiting = later(pool.choose(0, None, Affinity::Any));
     pool.withdraw(one.id);
     pool.give_back(&one);
     assert!(waiting.try_recv().is_err());
@@ -170,12 +171,12 @@ fn requests_wait_for_the_first_worker_and_for_the_next_one_after_a_death() {
 #[test]
 fn an_application_that_fails_refuses_those_who_wait_and_those_who_come() {
     let pool = Pool::new(app(8));
-    let mut waiting = later(pool.choose(0, None, Wish::Any));
+    let mut waiting = later(pool.choose(0, None, Affinity::Any));
     pool.set_failing(7, None);
     assert!(matches!(waiting.try_recv(), Err(oneshot::error::TryRecvError::Closed)));
-    assert!(matches!(pool.choose(0, None, Wish::Any), Choice::Failing(7)));
+    assert!(matches!(pool.choose(0, None, Affinity::Any), Choice::Failing(7)));
     pool.admit(worker(1));
-    assert_eq!(now(pool.choose(0, None, Wish::Any)).id, WorkerId(1));
+    assert_eq!(now(pool.choose(0, None, Affinity::Any)).id, WorkerId(1));
 }
 
 #[test]
@@ -184,12 +185,12 @@ fn who_wishes_for_a_full_worker_waits_for_it_and_holds_up_nobody() {
     let (one, two) = (seated(1, 0), seated(2, 1));
     pool.admit(Arc::clone(&one));
     pool.admit(Arc::clone(&two));
-    let wish = Wish::Seat(Seat(1));
-    assert_eq!(now(pool.choose(0, None, wish)).id, two.id);
-    let mut bound = later(pool.choose(0, None, wish));
+    let affinity = Affinity::Worker(WorkerIndex(1));
+    assert_eq!(now(pool.choose(0, None, affinity)).id, two.id);
+    let mut bound = later(pool.choose(0, None, affinity));
     assert!(bound.try_recv().is_err(), "the other one has room, and is not wished for");
-    let mut next = later(pool.choose(0, None, wish));
-    assert_eq!(now(pool.choose(0, None, Wish::Any)).id, one.id);
+    let mut next = later(pool.choose(0, None, affinity));
+    assert_eq!(now(pool.choose(0, None, Affinity::Any)).id, one.id);
     pool.give_back(&one);
     assert!(bound.try_recv().is_err());
     pool.give_back(&two);
@@ -205,9 +206,15 @@ fn who_waits_longest_comes_first_whatever_it_waits_for() {
     let pool = Pool::new(app(8));
     let only = seated(1, 0);
     pool.admit(Arc::clone(&only));
-    let held = now(pool.choose(0, None, Wish::Any));
-    let wishes = [Wish::Seat(Seat(0)), Wish::Any, Wish::Hash(7), Wish::Seat(Seat(0)), Wish::Any];
-    let mut waiting: Vec<_> = wishes.iter().map(|wish| later(pool.choose(0, None, *wish))).collect();
+    let held = now(pool.choose(0, None, Affinity::Any));
+    let wishes = [
+        Affinity::Worker(WorkerIndex(0)),
+        Affinity::Any,
+        Affinity::Hash(7),
+        Affinity::Worker(WorkerIndex(0)),
+        Affinity::Any,
+    ];
+    let mut waiting: Vec<_> = wishes.iter().map(|affinity| later(pool.choose(0, None, *affinity))).collect();
     pool.give_back(&held);
     while !waiting.is_empty() {
         let grant = waiting.remove(0).try_recv().expect("the next");
@@ -222,38 +229,38 @@ fn who_wishes_for_a_worker_that_is_gone_gets_another_and_then_its_successor() {
     let (one, two) = (seated(1, 0), seated(2, 1));
     pool.admit(Arc::clone(&one));
     pool.admit(Arc::clone(&two));
-    let wish = Wish::Seat(Seat(1));
-    let held = now(pool.choose(0, None, wish));
-    let mut waiting = later(pool.choose(0, None, wish));
+    let affinity = Affinity::Worker(WorkerIndex(1));
+    let held = now(pool.choose(0, None, affinity));
+    let mut waiting = later(pool.choose(0, None, affinity));
     pool.withdraw(held.id);
     assert_eq!(waiting.try_recv().expect("another").into_worker().map(|worker| worker.id), Some(one.id));
     pool.give_back(&one);
-    // Two have the seat while one replaces the other.
+    // Two have the index while one replaces the other.
     let (three, four) = (seated(3, 1), seated(4, 1));
     pool.admit(Arc::clone(&three));
     pool.admit(Arc::clone(&four));
-    assert_eq!(now(pool.choose(0, None, wish)).id, four.id);
+    assert_eq!(now(pool.choose(0, None, affinity)).id, four.id);
     pool.withdraw(four.id);
-    assert_eq!(now(pool.choose(0, None, wish)).id, three.id);
+    assert_eq!(now(pool.choose(0, None, affinity)).id, three.id);
 }
 
 #[test]
 fn a_number_leads_to_the_same_worker_and_few_move_when_one_comes() {
     let pool = Pool::new(app(8));
-    for seat in 0..4 {
-        pool.admit(bounded(seat as u64, seat, 1_000_000));
+    for index in 0..4 {
+        pool.admit(bounded(index as u64, index, 1_000_000));
     }
-    let seats = |pool: &Arc<Pool>| -> Vec<Seat> {
-        (0..4_000).map(|hash| now(pool.choose(0, None, Wish::Hash(hash))).seat).collect()
+    let worker_count = |pool: &Arc<Pool>| -> Vec<WorkerIndex> {
+        (0..4_000).map(|hash| now(pool.choose(0, None, Affinity::Hash(hash))).index).collect()
     };
-    let before = seats(&pool);
-    assert_eq!(seats(&pool), before);
-    for seat in 0..4 {
-        let count = before.iter().filter(|found| found.0 == seat).count();
-        assert!((800..1_200).contains(&count), "seat {seat} has {count} of 4000");
+    let before = worker_count(&pool);
+    assert_eq!(worker_count(&pool), before);
+    for index in 0..4 {
+        let count = before.iter().filter(|found| found.0 == index).count();
+        assert!((800..1_200).contains(&count), "index {index} has {count} of 4000");
     }
     pool.admit(bounded(9, 4, 1_000_000));
-    let moved = seats(&pool).iter().zip(&before).filter(|(now, before)| now != before).count();
+    let moved = worker_count(&pool).iter().zip(&before).filter(|(now, before)| now != before).count();
     assert!((600..1_000).contains(&moved), "{moved} of 4000 moved to one of five");
 }
 
@@ -261,7 +268,7 @@ fn a_number_leads_to_the_same_worker_and_few_move_when_one_comes() {
 fn many_threads_with_wishes_never_exceed_the_bound_while_workers_come_and_go() {
     const TURNS: usize = 5_000;
     let pool = Pool::new(app(10_000));
-    let all: Vec<_> = (0..3).map(|seat| bounded(seat as u64, seat, 2)).collect();
+    let all: Vec<_> = (0..3).map(|index| bounded(index as u64, index, 2)).collect();
     all.iter().for_each(|worker| pool.admit(Arc::clone(worker)));
     let (most, elsewhere, running) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicUsize::new(4));
     std::thread::scope(|scope| {
@@ -269,12 +276,12 @@ fn many_threads_with_wishes_never_exceed_the_bound_while_workers_come_and_go() {
             let (pool, most, elsewhere, running) = (&pool, &most, &elsewhere, &running);
             scope.spawn(move || {
                 for turn in 0..TURNS {
-                    let wish = match (thread + turn) % 4 {
-                        0 => Wish::Any,
-                        1 => Wish::Hash(turn as u64),
-                        seat => Wish::Seat(Seat(seat - 2)),
+                    let affinity = match (thread + turn) % 4 {
+                        0 => Affinity::Any,
+                        1 => Affinity::Hash(turn as u64),
+                        index => Affinity::Worker(WorkerIndex(index - 2)),
                     };
-                    let worker = match pool.choose(thread + turn, None, wish) {
+                    let worker = match pool.choose(thread + turn, None, affinity) {
                         Choice::Now(worker) => worker,
                         // Every third client goes away while it waits.
                         Choice::Later(receiver, _) if turn % 3 == 0 => {
@@ -287,8 +294,8 @@ fn many_threads_with_wishes_never_exceed_the_bound_while_workers_come_and_go() {
                         _ => panic!("refused"),
                     };
                     most.fetch_max(worker.in_flight(), Ordering::SeqCst);
-                    // Seat 0 is always there.
-                    if wish == Wish::Seat(Seat(0)) && worker.seat != Seat(0) {
+                    // WorkerIndex 0 is always there.
+                    if affinity == Affinity::Worker(WorkerIndex(0)) && worker.index != WorkerIndex(0) {
                         elsewhere.fetch_add(1, Ordering::SeqCst);
                     }
                     pool.give_back(&worker);
@@ -318,12 +325,12 @@ fn who_waits_for_a_busy_worker_fills_no_queue_for_those_who_find_an_idle_one() {
         let (busy, idle) = (seated(1, 0), seated(2, 1));
         pool.admit(Arc::clone(&busy));
         pool.admit(Arc::clone(&idle));
-        let pinned = Wish::Seat(Seat(0));
+        let pinned = Affinity::Worker(WorkerIndex(0));
         let held = now(pool.choose(0, None, pinned));
         let mut first = later(pool.choose(0, None, pinned));
-        for wish in [Wish::Seat(Seat(1)), Wish::Any, Wish::Seat(Seat(1))] {
-            let found = now(pool.choose(0, None, wish));
-            assert_eq!(found.id, idle.id, "{wish:?} with a queue of {queue}");
+        for affinity in [Affinity::Worker(WorkerIndex(1)), Affinity::Any, Affinity::Worker(WorkerIndex(1))] {
+            let found = now(pool.choose(0, None, affinity));
+            assert_eq!(found.id, idle.id, "{affinity:?} with a queue of {queue}");
             pool.give_back(&found);
         }
         assert!(first.try_recv().is_err());
@@ -336,11 +343,11 @@ fn who_waits_for_a_busy_worker_fills_no_queue_for_those_who_find_an_idle_one() {
 fn a_request_that_waits_for_its_client_makes_room_and_comes_back() {
     let pool = Pool::new(app(2));
     pool.admit(seated(1, 0));
-    let first = now(pool.choose(0, None, Wish::Any));
-    let mut second = later(pool.choose(0, None, Wish::Any));
+    let first = now(pool.choose(0, None, Affinity::Any));
+    let mut second = later(pool.choose(0, None, Affinity::Any));
     pool.give_back(&first);
     let worker = second.try_recv().unwrap().into_worker().unwrap();
-    let mut third = later(pool.choose(0, None, Wish::Any));
+    let mut third = later(pool.choose(0, None, Affinity::Any));
     first.come_back();
     assert_eq!(worker.in_flight(), 2);
     pool.give_back(&worker);
@@ -353,19 +360,19 @@ fn a_request_that_waits_for_its_client_makes_room_and_comes_back() {
 fn of_a_full_queue_one_whose_client_has_half_closed_makes_room() {
     let pool = Pool::new(app(2));
     pool.admit(seated(1, 0));
-    let first = now(pool.choose(0, None, Wish::Any));
-    let mut half = match pool.choose(0, None, Wish::Any) {
+    let first = now(pool.choose(0, None, Affinity::Any));
+    let mut half = match pool.choose(0, None, Affinity::Any) {
         Choice::Later(receiver, ticket) => (receiver, ticket),
         _ => panic!("a place"),
     };
-    let mut second = later(pool.choose(0, None, Wish::Any));
-    assert!(matches!(pool.choose(0, None, Wish::Any), Choice::QueueFull));
+    let mut second = later(pool.choose(0, None, Affinity::Any));
+    assert!(matches!(pool.choose(0, None, Affinity::Any), Choice::QueueFull));
     pool.half_closed(half.1);
-    let _third = later(pool.choose(0, None, Wish::Any));
+    let _third = later(pool.choose(0, None, Affinity::Any));
     assert!(matches!(half.0.try_recv(), Err(oneshot::error::TryRecvError::Closed)));
-    assert!(matches!(pool.choose(0, None, Wish::Any), Choice::QueueFull), "once only");
+    assert!(matches!(pool.choose(0, None, Affinity::Any), Choice::QueueFull), "once only");
     pool.half_closed(half.1);
-    assert!(matches!(pool.choose(0, None, Wish::Any), Choice::QueueFull), "it waits no more");
+    assert!(matches!(pool.choose(0, None, Affinity::Any), Choice::QueueFull), "it waits no more");
     pool.give_back(&first);
     assert!(second.try_recv().is_ok());
 }
@@ -373,23 +380,23 @@ fn of_a_full_queue_one_whose_client_has_half_closed_makes_room() {
 #[test]
 fn who_wishes_for_one_worker_leaves_half_of_the_queue_to_others() {
     let pool = Pool::new(app(8));
-    for seat in 0..3 {
-        pool.admit(seated(seat as u64, seat));
-        now(pool.choose(0, None, Wish::Seat(Seat(seat))));
+    for index in 0..3 {
+        pool.admit(seated(index as u64, index));
+        now(pool.choose(0, None, Affinity::Worker(WorkerIndex(index))));
     }
-    let waits = |seat: usize| match pool.choose(0, None, Wish::Seat(Seat(seat))) {
+    let waits = |index: usize| match pool.choose(0, None, Affinity::Worker(WorkerIndex(index))) {
         Choice::Later(receiver, _) => Some(receiver),
         Choice::QueueFull => None,
         _ => panic!("a place"),
     };
     let mut pinned: Vec<_> = std::iter::from_fn(|| waits(0)).collect();
     assert_eq!(pinned.len(), 4);
-    // Others who wish share what is left, and leave some of it.
+    // Others who affinity share what is left, and leave some of it.
     let others: Vec<_> = std::iter::from_fn(|| waits(1)).collect();
     assert_eq!(others.len(), 2);
     let last = waits(2).expect("whoever has none waiting finds room");
-    let any = later(pool.choose(0, None, Wish::Any));
-    assert!(matches!(pool.choose(0, None, Wish::Any), Choice::QueueFull));
+    let any = later(pool.choose(0, None, Affinity::Any));
+    assert!(matches!(pool.choose(0, None, Affinity::Any), Choice::QueueFull));
     drop((last, any, others));
     // Those whose client has gone make room here, too.
     pinned.pop();
@@ -399,9 +406,9 @@ fn who_wishes_for_one_worker_leaves_half_of_the_queue_to_others() {
 #[test]
 fn many_threads_are_never_refused_because_of_those_who_wait_for_one_busy_worker() {
     let pool = Pool::new(app(16));
-    let all: Vec<_> = (0..3).map(|seat| bounded(seat as u64, seat, 2)).collect();
+    let all: Vec<_> = (0..3).map(|index| bounded(index as u64, index, 2)).collect();
     all.iter().for_each(|worker| pool.admit(Arc::clone(worker)));
-    let pinned = Wish::Seat(Seat(2));
+    let pinned = Affinity::Worker(WorkerIndex(2));
     let held = [now(pool.choose(0, None, pinned)), now(pool.choose(0, None, pinned))];
     let (most, running) = (AtomicUsize::new(0), AtomicUsize::new(4));
     let mut waiting = std::collections::VecDeque::new();
@@ -410,18 +417,18 @@ fn many_threads_are_never_refused_because_of_those_who_wait_for_one_busy_worker(
             let (pool, most, running) = (&pool, &most, &running);
             scope.spawn(move || {
                 for turn in 0..5_000 {
-                    let wish = match (thread + turn) % 3 {
-                        0 => Wish::Any,
-                        seat => Wish::Seat(Seat(seat - 1)),
+                    let affinity = match (thread + turn) % 3 {
+                        0 => Affinity::Any,
+                        index => Affinity::Worker(WorkerIndex(index - 1)),
                     };
-                    let worker = match pool.choose(thread + turn, None, wish) {
+                    let worker = match pool.choose(thread + turn, None, affinity) {
                         Choice::Now(worker) => worker,
                         Choice::Later(receiver, _) => {
                             receiver.blocking_recv().expect("a place").into_worker().expect("a worker")
                         }
-                        _ => panic!("{wish:?} is refused"),
+                        _ => panic!("{affinity:?} is refused"),
                     };
-                    assert_ne!(worker.seat, Seat(2));
+                    assert_ne!(worker.index, WorkerIndex(2));
                     most.fetch_max(worker.in_flight(), Ordering::SeqCst);
                     pool.give_back(&worker);
                 }
@@ -437,7 +444,7 @@ fn many_threads_are_never_refused_because_of_those_who_wait_for_one_busy_worker(
                 Choice::Later(receiver, _) => waiting.push_back(receiver),
                 Choice::QueueFull if turn % 8 == 0 => drop(waiting.pop_front()),
                 Choice::QueueFull => {}
-                _ => panic!("its places are taken"),
+                _ => panic!("its slots are taken"),
             }
             assert!(waiting.len() <= 8);
         }
@@ -468,7 +475,7 @@ fn many_threads_never_exceed_the_bound_and_lose_nobody() {
             let (pool, workers, most, done) = (&pool, &workers, &most, &done);
             scope.spawn(move || {
                 for turn in 0..5_000 {
-                    let worker = match pool.choose(thread + turn, None, Wish::Any) {
+                    let worker = match pool.choose(thread + turn, None, Affinity::Any) {
                         Choice::Now(worker) => worker,
                         Choice::Later(receiver, _) => {
                             receiver.blocking_recv().expect("a place").into_worker().expect("a worker")

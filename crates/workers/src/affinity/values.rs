@@ -1,14 +1,14 @@
-//! Values that an application has given out, and the seats of the workers that did.
+//! Values that an application has given out, and the indexes of the workers that did.
 //!
-//! Bounded in number and age; who was not asked for longest goes first. Keeps hashes, not values. Locked for
-//! moments, in parts, so that cores seldom meet.
+//! Bounded in number and age; the least recently used goes first. Keeps hashes, not values. Locked for moments, in
+//! parts, so that cores seldom meet.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::super::pool::Seat;
 use crate::limits::{STICKY_VALUE_IDLE_MAX, STICKY_VALUES_MAX};
+use crate::worker::WorkerIndex;
 
 /// A value's hash.
 type Key = [u64; 2];
@@ -16,7 +16,7 @@ type Key = [u64; 2];
 /// Parts of the table: more than cores usually are.
 const PARTS: usize = 16;
 
-/// How exactly is known when a value was last asked for: what is asked for all the time moves no more often.
+/// How exactly the last use of a value is known: one that is used all the time moves no more often.
 const USE_TICK: Duration = Duration::from_secs(1);
 
 /// The table.
@@ -29,38 +29,38 @@ pub(super) struct Values {
 #[derive(Default)]
 struct Part {
     by_key: HashMap<Key, Entry>,
-    /// The number tells apart what was used at the same instant.
+    /// The number distinguishes values that were used at the same instant.
     by_use: BTreeMap<(Instant, u64), Key>,
     next: u64,
 }
 
 struct Entry {
-    seat: Seat,
+    index: WorkerIndex,
     used: (Instant, u64),
 }
 
 impl Values {
-    /// The seat that this value belongs to; counts as a use.
-    pub(super) fn find(&self, key: Key, now: Instant) -> Option<Seat> {
+    /// The worker that this value belongs to; counts as a use.
+    pub(super) fn find(&self, key: Key, now: Instant) -> Option<WorkerIndex> {
         let mut part = self.part(key);
-        let Entry { seat, used } = part.by_key.get(&key)?;
-        let (seat, used) = (*seat, *used);
+        let Entry { index, used } = part.by_key.get(&key)?;
+        let (index, used) = (*index, *used);
         let idle = now.saturating_duration_since(used.0);
         if idle > STICKY_VALUE_IDLE_MAX {
             part.forget(key);
             return None;
         }
         if idle >= USE_TICK {
-            part.put(key, seat, now);
+            part.put(key, index, now);
         }
-        Some(seat)
+        Some(index)
     }
 
-    /// The value belongs to this seat, unless it is known already to belong to another of so many.
-    pub(super) fn learn(&self, key: Key, seat: Seat, seats: usize, now: Instant) {
-        let known = self.find(key, now).filter(|known| known.0 < seats);
+    /// Notes that the value belongs to this worker, unless it belongs to another of so many already.
+    pub(super) fn learn(&self, key: Key, index: WorkerIndex, worker_count: usize, now: Instant) {
+        let known = self.find(key, now).filter(|known| known.0 < worker_count);
         if known.is_none() {
-            self.part(key).put(key, seat, now);
+            self.part(key).put(key, index, now);
         }
     }
 
@@ -71,7 +71,7 @@ impl Values {
 }
 
 impl Part {
-    fn put(&mut self, key: Key, seat: Seat, now: Instant) {
+    fn put(&mut self, key: Key, index: WorkerIndex, now: Instant) {
         self.forget(key);
         if self.by_key.len() >= STICKY_VALUES_MAX / PARTS
             && let Some((_, oldest)) = self.by_use.pop_first()
@@ -80,7 +80,7 @@ impl Part {
         }
         let used = (now, self.next);
         self.next += 1;
-        self.by_key.insert(key, Entry { seat, used });
+        self.by_key.insert(key, Entry { index, used });
         self.by_use.insert(used, key);
     }
 
@@ -96,13 +96,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_known_until_nobody_asks_for_it() {
-        let (values, begun) = (Values::default(), Instant::now());
-        values.learn([1, 1], Seat(3), 4, begun);
-        let mut now = begun;
+    fn a_value_is_known_until_it_is_no_longer_used() {
+        let (values, started) = (Values::default(), Instant::now());
+        values.learn([1, 1], WorkerIndex(3), 4, started);
+        let mut now = started;
         for _ in 0..5 {
             now += STICKY_VALUE_IDLE_MAX - Duration::from_secs(1);
-            assert_eq!(values.find([1, 1], now), Some(Seat(3)));
+            assert_eq!(values.find([1, 1], now), Some(WorkerIndex(3)));
         }
         assert_eq!(values.find([1, 2], now), None);
         now += STICKY_VALUE_IDLE_MAX + Duration::from_secs(1);
@@ -110,30 +110,30 @@ mod tests {
     }
 
     #[test]
-    fn who_gives_out_a_value_first_keeps_it_as_long_as_its_seat_is_there() {
+    fn the_worker_that_gives_out_a_value_first_keeps_it_as_long_as_its_index_exists() {
         let (values, now) = (Values::default(), Instant::now());
-        values.learn([1, 1], Seat(3), 4, now);
-        values.learn([1, 1], Seat(0), 4, now);
-        assert_eq!(values.find([1, 1], now), Some(Seat(3)));
-        values.learn([1, 1], Seat(0), 3, now);
-        assert_eq!(values.find([1, 1], now), Some(Seat(0)));
+        values.learn([1, 1], WorkerIndex(3), 4, now);
+        values.learn([1, 1], WorkerIndex(0), 4, now);
+        assert_eq!(values.find([1, 1], now), Some(WorkerIndex(3)));
+        values.learn([1, 1], WorkerIndex(0), 3, now);
+        assert_eq!(values.find([1, 1], now), Some(WorkerIndex(0)));
     }
 
     #[test]
     fn beyond_the_bound_the_longest_unused_value_goes() {
-        let (values, begun) = (Values::default(), Instant::now());
+        let (values, started) = (Values::default(), Instant::now());
         let in_one_part = STICKY_VALUES_MAX / PARTS;
         for number in 0..in_one_part as u64 {
-            values.learn([0, number], Seat(1), 2, begun);
+            values.learn([0, number], WorkerIndex(1), 2, started);
         }
-        let later = begun + USE_TICK;
-        assert_eq!(values.find([0, 0], later), Some(Seat(1)));
+        let later = started + USE_TICK;
+        assert_eq!(values.find([0, 0], later), Some(WorkerIndex(1)));
         for number in 0..10 {
-            values.learn([16, number], Seat(1), 2, later);
+            values.learn([16, number], WorkerIndex(1), 2, later);
         }
-        assert_eq!(values.find([0, 0], later), Some(Seat(1)), "it was asked for");
+        assert_eq!(values.find([0, 0], later), Some(WorkerIndex(1)), "it was used");
         assert!((1..=10).all(|number| values.find([0, number], later).is_none()));
-        assert_eq!(values.find([0, 11], later), Some(Seat(1)));
+        assert_eq!(values.find([0, 11], later), Some(WorkerIndex(1)));
         let part = values.part([0, 0]);
         assert_eq!((part.by_key.len(), part.by_use.len()), (in_one_part, in_one_part));
     }
