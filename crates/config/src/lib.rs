@@ -15,11 +15,13 @@
 
 #![forbid(unsafe_code)]
 
+mod arguments;
 mod check;
 pub mod checked;
 mod directives;
 pub mod limits;
 mod nearest;
+mod option_table;
 mod overrides;
 mod problem;
 mod source;

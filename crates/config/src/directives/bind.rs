@@ -3,9 +3,10 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 
-use super::some_arguments;
+use crate::arguments::some_arguments;
 use crate::check::Context;
 use crate::check::template::fixed;
+use crate::option_table::{OptionTable, not_yet};
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
 
@@ -23,9 +24,11 @@ pub(crate) enum Bind {
     Unix { path: PathBuf, mode: Option<u32> },
 }
 
+pub(super) const OPTIONS: OptionTable<()> = OptionTable::new("bind", &[not_yet("protocols")]);
+
 pub(super) fn bind(cx: &mut Context<'_>, line: &Line) -> Result<Vec<Bind>, Box<Problem>> {
     if let Some(option) = line.block.as_ref().and_then(|block| block.first()) {
-        return Err(super::unknown_option("bind", option, &[], &["protocols"]));
+        return Err(OPTIONS.unknown(option));
     }
     let mut binds = Vec::new();
     for token in some_arguments(line, "bind <address>…")? {

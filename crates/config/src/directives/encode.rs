@@ -1,11 +1,13 @@
 //! `encode`: compression of answers.
 
-use super::{no_arguments, one_argument, options, placed, unknown_option};
+use super::placed;
+use crate::arguments::no_arguments;
 use crate::check::Context;
 use crate::check::matcher::{Scope, split};
 use crate::check::order::Placed;
-use crate::check::value::{encoding, number};
+use crate::check::value::encoding;
 use crate::checked::{Encode, Encoding, Step};
+use crate::option_table::{OptionTable, line, not_yet, value};
 use crate::problem::Problem;
 use crate::syntax::Line;
 
@@ -49,50 +51,47 @@ const TYPES: [&str; 33] = [
     "text/*",
 ];
 
+pub(super) const OPTIONS: OptionTable<Encode> = OptionTable::new(
+    "encode",
+    &[
+        line("gzip", "", |_, encode, option| one_encoding(encode, option)),
+        line("br", "", |_, encode, option| one_encoding(encode, option)),
+        line("zstd", "", |_, encode, option| one_encoding(encode, option)),
+        value("minimum_length", "512", |_, encode, value| {
+            value.number(0, u64::MAX).map(|length| encode.minimum_length = length)
+        }),
+        not_yet("match"),
+    ],
+);
+
 pub(super) fn encode(
     cx: &mut Context<'_>,
     scope: &Scope<'_>,
     line: &Line,
 ) -> Result<Vec<Placed>, Box<Problem>> {
     let (chosen, args) = split(cx, scope, &line.args)?;
-    let mut encodings: Vec<Encoding> = Vec::new();
-    let mut minimum_length = MINIMUM_LENGTH;
-    options(cx, line, |_, option| {
-        match option.name.text.as_str() {
-            "minimum_length" => {
-                minimum_length =
-                    number(one_argument(option, "minimum_length 512")?, "`minimum_length`", 0, u64::MAX)?;
-            }
-            "gzip" | "br" | "zstd" => {
-                if let Some(level) =
-                    option.args.first().or(option.block.iter().flatten().map(|line| &line.name).next())
-                {
-                    let message = "levels of compression are settings of Caddy that onehop does not have yet";
-                    return Err(Problem::error("not-yet", &level.place, message));
-                }
-                no_arguments(option)?;
-                add(&mut encodings, encoding(&option.name)?);
-            }
-            _ => {
-                return Err(unknown_option(
-                    "encode",
-                    option,
-                    &["gzip", "br", "zstd", "minimum_length"],
-                    &["match"],
-                ));
-            }
-        }
-        Ok(())
-    });
+    let types = TYPES.map(str::to_owned).to_vec();
+    let mut settings = Encode { encodings: Vec::new(), minimum_length: MINIMUM_LENGTH, types };
+    OPTIONS.read(cx, &mut settings, line.block.as_deref());
     for token in args {
         let encoding = encoding(token);
-        cx.keep(encoding).into_iter().for_each(|encoding| add(&mut encodings, encoding));
+        cx.keep(encoding).into_iter().for_each(|encoding| add(&mut settings.encodings, encoding));
     }
-    if encodings.is_empty() {
-        encodings = vec![Encoding::Zstd, Encoding::Gzip];
+    if settings.encodings.is_empty() {
+        settings.encodings = vec![Encoding::Zstd, Encoding::Gzip];
     }
-    let types = TYPES.map(str::to_owned).to_vec();
-    Ok(vec![placed("encode", chosen, line, Step::Encode(Encode { encodings, minimum_length, types }))])
+    Ok(vec![placed("encode", chosen, line, Step::Encode(settings))])
+}
+
+fn one_encoding(encode: &mut Encode, option: &Line) -> Result<(), Box<Problem>> {
+    let in_block = option.block.iter().flatten().map(|line| &line.name);
+    if let Some(level) = option.args.iter().chain(in_block).next() {
+        let message = "levels of compression are settings of Caddy that onehop does not have yet";
+        return Err(Problem::error("not-yet", &level.place, message));
+    }
+    no_arguments(option)?;
+    add(&mut encode.encodings, encoding(&option.name)?);
+    Ok(())
 }
 
 fn add(encodings: &mut Vec<Encoding>, encoding: Encoding) {

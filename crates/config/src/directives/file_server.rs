@@ -1,32 +1,55 @@
 //! `file_server`: files below the root.
 
-use super::{
-    no_arguments, no_block, one_argument, options, placed, some_arguments, unknown_option, wrong_arguments,
-};
+use super::placed;
+use crate::arguments::{no_block, wrong_arguments};
 use crate::check::Context;
 use crate::check::matcher::{Scope, split};
 use crate::check::order::Placed;
 use crate::check::template::{fixed, template};
-use crate::check::value::{encoding, number, status};
+use crate::check::value::{encoding, status};
 use crate::checked::{Encoding, FileServer, Step};
 use crate::limits::KEEP_RELEASES_MAX;
+use crate::option_table::{OptionTable, Value, flag, line, not_yet, value, values};
 use crate::problem::Problem;
-use crate::syntax::Line;
+use crate::syntax::{Line, Token};
 
 const USAGE: &str = "file_server [<matcher>] [browse]";
-const OPTIONS: [&str; 11] = [
-    "root",
-    "hide",
-    "index",
+pub(super) const OPTIONS: OptionTable<FileServer> = OptionTable::new(
+    "file_server",
+    &[
+        value("root", "<folder>", |cx, files, value| {
+            let root = template(cx.source, value.token)?;
+            files.root = Some(cx.absolute_template(root));
+            Ok(())
+        }),
+        values("hide", "<name or path>…", hide),
+        values("index", "<file>…", |cx, files, names| {
+            index_files(cx, names).map(|names| files.index = names)
+        }),
+        line("browse", "", browse),
+        line("precompressed", "[gzip|br|zstd]…", |_, files, option| {
+            precompressed(option).map(|encodings| files.precompressed = encodings)
+        }),
+        value("status", "404", |_, files, value| {
+            status(value.token).map(|status| files.status = Some(status))
+        }),
+        flag("disable_canonical_uris", |files| files.canonical_uris = false),
+        flag("pass_thru", |files| files.pass_through = true),
+        flag("dotfiles", |files| files.dotfiles = true),
+        value("symlinks", "follow", |_, files, mode| {
+            symlinks_follow(mode).map(|()| files.follow_outside = true)
+        }),
+        value("keep_releases", "3", |_, files, count| {
+            keep_releases(count).map(|count| files.keep_releases = count)
+        }),
+        not_yet("fs"),
+        not_yet("etag_file_extensions"),
+    ],
+);
+pub(super) const BROWSE: OptionTable<()> = OptionTable::new(
     "browse",
-    "precompressed",
-    "status",
-    "disable_canonical_uris",
-    "pass_thru",
-    "dotfiles",
-    "symlinks",
-    "keep_releases",
-];
+    &[not_yet("reveal_symlinks"), not_yet("sort"), not_yet("file_limit"), not_yet("plain_time_format")],
+);
 
 pub(super) fn file_server(
     cx: &mut Context<'_>,
@@ -58,7 +81,7 @@ pub(super) fn file_server(
         }
         _ => return Err(wrong_arguments(line, USAGE)),
     }
-    options(cx, line, |cx, option| read_option(cx, &mut settings, option));
+    OPTIONS.read(cx, &mut settings, line.block.as_deref());
     if !(settings.dotfiles && settings.follow_outside) && cx.must_warn_of_caddy() {
         let message = "files whose name begins with a dot, and links that leave the root, are not served";
         cx.problems.push(
@@ -70,38 +93,19 @@ pub(super) fn file_server(
     Ok(vec![placed("file_server", chosen, line, Step::FileServer(settings))])
 }
 
-fn read_option(cx: &mut Context<'_>, settings: &mut FileServer, option: &Line) -> Result<(), Box<Problem>> {
-    match option.name.text.as_str() {
-        "root" => {
-            let root = template(cx.source, one_argument(option, "root <folder>")?)?;
-            settings.root = Some(cx.absolute_template(root));
-        }
-        "hide" => {
-            for token in some_arguments(option, "hide <name or path>…")? {
-                let name = fixed(cx.source, token, "what is hidden")?;
-                // A name alone is hidden everywhere, a path only where it is.
-                let name =
-                    if name.contains('/') { cx.absolute(&name).to_string_lossy().into_owned() } else { name };
-                settings.hide.push(name);
-            }
-        }
-        "index" => settings.index = index_files(cx, option)?,
-        "browse" => browse(settings, option)?,
-        "precompressed" => settings.precompressed = precompressed(option)?,
-        "status" => settings.status = Some(status(one_argument(option, "status 404")?)?),
-        "disable_canonical_uris" => no_arguments(option).map(|()| settings.canonical_uris = false)?,
-        "pass_thru" => no_arguments(option).map(|()| settings.pass_through = true)?,
-        "dotfiles" => no_arguments(option).map(|()| settings.dotfiles = true)?,
-        "symlinks" => symlinks_follow(option).map(|()| settings.follow_outside = true)?,
-        "keep_releases" => settings.keep_releases = keep_releases(option)?,
-        _ => return Err(unknown_option("file_server", option, &OPTIONS, &["fs", "etag_file_extensions"])),
+fn hide(cx: &mut Context<'_>, files: &mut FileServer, names: &[Token]) -> Result<(), Box<Problem>> {
+    for token in names {
+        let name = fixed(cx.source, token, "what is hidden")?;
+        // A name alone is hidden everywhere, a path only where it is.
+        let is_path = name.contains('/');
+        files.hide.push(if is_path { cx.absolute(&name).to_string_lossy().into_owned() } else { name });
     }
     Ok(())
 }
 
-fn index_files(cx: &Context<'_>, option: &Line) -> Result<Vec<String>, Box<Problem>> {
+fn index_files(cx: &Context<'_>, tokens: &[Token]) -> Result<Vec<String>, Box<Problem>> {
     let mut names = Vec::new();
-    for token in some_arguments(option, "index <file>…")? {
+    for token in tokens {
         let name = fixed(cx.source, token, "an index file")?;
         if name.is_empty() || name.starts_with('/') || name.split('/').any(|part| part == "..") {
             let message = format!("`{name}` is no file within a folder");
@@ -114,16 +118,15 @@ fn index_files(cx: &Context<'_>, option: &Line) -> Result<Vec<String>, Box<Probl
     Ok(names)
 }
 
-fn browse(settings: &mut FileServer, option: &Line) -> Result<(), Box<Problem>> {
+fn browse(_: &mut Context<'_>, files: &mut FileServer, option: &Line) -> Result<(), Box<Problem>> {
     if let Some(template) = option.args.first() {
         let message = "a template for directory pages is a feature of Caddy that onehop does not have yet";
         return Err(Problem::error("not-yet", &template.place, message));
     }
     if let Some(inner) = option.block.as_ref().and_then(|block| block.first()) {
-        let caddys = ["reveal_symlinks", "sort", "file_limit", "plain_time_format"];
-        return Err(unknown_option("browse", inner, &[], &caddys));
+        return Err(BROWSE.unknown(inner));
     }
-    settings.browse = true;
+    files.browse = true;
     Ok(())
 }
 
@@ -139,14 +142,13 @@ fn precompressed(option: &Line) -> Result<Vec<Encoding>, Box<Problem>> {
 pub(super) const KEEP_RELEASES: usize = 3;
 
 /// `keep_releases 3`: an option that `spa` has, too.
-pub(super) fn keep_releases(option: &Line) -> Result<usize, Box<Problem>> {
-    let count = number(one_argument(option, "keep_releases 3")?, "`keep_releases`", 0, KEEP_RELEASES_MAX)?;
+pub(super) fn keep_releases(count: Value<'_>) -> Result<usize, Box<Problem>> {
+    let count = count.number(0, KEEP_RELEASES_MAX)?;
     Ok(usize::try_from(count).unwrap_or(KEEP_RELEASES))
 }
 
 /// `symlinks follow`: the switch that `spa` has, too.
-pub(super) fn symlinks_follow(option: &Line) -> Result<(), Box<Problem>> {
-    let mode = one_argument(option, "symlinks follow")?;
+pub(super) fn symlinks_follow(Value { token: mode, .. }: Value<'_>) -> Result<(), Box<Problem>> {
     if mode.text == "follow" {
         return Ok(());
     }

@@ -1,16 +1,30 @@
 //! `header`: changes to the fields of answers.
 
-use super::{options, placed, wrong_arguments};
+use super::placed;
+use crate::arguments::{no_block, wrong_arguments};
 use crate::check::Context;
 use crate::check::matcher::{Scope, split};
 use crate::check::order::Placed;
 use crate::check::template::{template, template_of_upstream};
 use crate::check::value::{field_name, field_value};
 use crate::checked::{HeaderOp, HeaderStep, Step, Template};
+use crate::option_table::{OptionTable, line, not_yet};
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
 
 const USAGE: &str = "header [<matcher>] [+|-|?|>]<field> [<value>|<find> <replace>]";
+
+/// Whatever else stands in the block is a field.
+pub(super) const OPTIONS: OptionTable<(Vec<Change>, bool)> = OptionTable::new(
+    "header",
+    &[
+        line("defer", "", |_, (_, deferred), _| {
+            *deferred = true;
+            Ok(())
+        }),
+        not_yet("match"),
+    ],
+);
 
 /// The directive or the option that a change is written behind.
 #[derive(Clone, Copy)]
@@ -30,7 +44,7 @@ impl Owner<'_> {
 const HEADER: Owner<'_> = Owner { name: "header", usage: USAGE, of_upstream: false };
 
 /// One change as written.
-struct Change {
+pub(super) struct Change {
     op: HeaderOp,
     deferred: bool,
 }
@@ -41,34 +55,25 @@ pub(super) fn header(
     line: &Line,
 ) -> Result<Vec<Placed>, Box<Problem>> {
     let (chosen, args) = split(cx, scope, &line.args)?;
-    let mut changes = Vec::new();
-    let mut deferred = false;
+    let mut settings = (Vec::new(), false);
     if let Some((field, values)) = args.split_first() {
-        changes.push(change(cx, HEADER, line, field, &field.text, values)?);
+        settings.0.push(change(cx, HEADER, line, field, &field.text, values)?);
     } else if line.block.is_none() {
         return Err(wrong_arguments(line, USAGE));
     }
-    options(cx, line, |cx, option| {
-        match option.name.text.as_str() {
-            "defer" => deferred = true,
-            "match" => {
-                let message = "`match` is an option of Caddy's `header` that onehop does not have yet";
-                return Err(Problem::error("not-yet", &option.name.place, message));
-            }
-            _ if !args.is_empty() => {
-                let message = "fields stand both after `header` and in its block";
-                return Err(Problem::error("arguments", &option.name.place, message)
-                    .help("put all of them into the block"));
-            }
-            field => {
-                super::no_block(option)?;
-                // Many write the colon that stands after a name in HTTP.
-                let field = field.strip_suffix(':').unwrap_or(field).to_owned();
-                changes.push(change(cx, HEADER, option, &option.name, &field, &option.args)?);
-            }
+    OPTIONS.read_or(cx, &mut settings, line.block.as_deref(), |cx, (changes, _), option| {
+        if !args.is_empty() {
+            let message = "fields stand both after `header` and in its block";
+            return Err(Problem::error("arguments", &option.name.place, message)
+                .help("put all of them into the block"));
         }
+        no_block(option)?;
+        // Many write the colon that stands after a name in HTTP.
+        let field = option.name.text.strip_suffix(':').unwrap_or(&option.name.text);
+        changes.push(change(cx, HEADER, option, &option.name, field, &option.args)?);
         Ok(())
     });
+    let (changes, deferred) = settings;
     let (defaults, mut others): (Vec<Change>, Vec<Change>) =
         changes.into_iter().partition(|change| matches!(change.op, HeaderOp::Default { .. }));
     // Caddy applies the changes of one block by kind, whatever their order in the file.
@@ -85,7 +90,7 @@ pub(super) fn header(
 
 /// `header_up` and `header_down` of `reverse_proxy`: `[+|-]<field> [<value>|<find> <replace>]`
 pub(super) fn of_proxy(cx: &Context<'_>, option: &Line) -> Result<HeaderOp, Box<Problem>> {
-    super::no_block(option)?;
+    no_block(option)?;
     let name = option.name.text.as_str();
     let usage = format!("{name} [+|-]<field> [<value>|<find> <replace>]");
     let owner = Owner { name, usage: &usage, of_upstream: true };

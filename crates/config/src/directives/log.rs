@@ -2,14 +2,85 @@
 
 use std::time::Duration;
 
-use super::{no_arguments, one_argument, options, some_arguments, unknown_option};
+use crate::arguments::{no_arguments, wrong_arguments};
 use crate::check::Context;
 use crate::check::template::fixed;
 use crate::check::value::{duration, number, size};
 use crate::checked::{AccessLog, LogOutput, LogRoll};
 use crate::nearest::nearest;
+use crate::option_table::{OptionTable, Value, flag, line, not_yet, value, values};
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
+
+pub(super) const OPTIONS: OptionTable<AccessLog> = OptionTable::new(
+    "log",
+    &[
+        line("output", "stdout|stderr|discard|file <path>", |cx, log, option| {
+            log.output = output(cx, option)?;
+            log.roll = if matches!(log.output, LogOutput::File(_)) { roll(cx, option) } else { None };
+            Ok(())
+        }),
+        line("format", "json", |_, _, option| format(option)),
+        values("hostnames", "<host>…", |cx, log, hosts| {
+            let mut hosts = hosts.iter();
+            hosts.try_for_each(|host| {
+                fixed(cx.source, host, "a host").map(|host| log.hosts.push(host.to_lowercase()))
+            })
+        }),
+        not_yet("level"),
+        not_yet("sampling"),
+        not_yet("core"),
+        not_yet("no_hostname"),
+        not_yet("include"),
+        not_yet("exclude"),
+    ],
+);
+
+/// Rotation, unless it is switched off.
+pub(super) const OUTPUT_FILE: OptionTable<(LogRoll, bool)> = OptionTable::new(
+    "output file",
+    &[
+        value("roll_size", "100MiB", |_, (roll, _), value| {
+            let steps = at_least_one(size(value.token)?.div_ceil(ROLL_SIZE_STEP), value.token)?;
+            roll.size = steps * ROLL_SIZE_STEP;
+            Ok(())
+        }),
+        value("roll_keep", "10", |_, (roll, _), value| keep(value).map(|files| roll.keep = files)),
+        value("roll_keep_for", "90d", |_, (roll, _), value| {
+            let days = duration(value.token)?.as_secs().div_ceil(ROLL_KEEP_STEP.as_secs());
+            let days = u32::try_from(at_least_one(days, value.token)?).unwrap_or(u32::MAX);
+            roll.keep_for = ROLL_KEEP_STEP.saturating_mul(days);
+            Ok(())
+        }),
+        flag("roll_disabled", |(_, is_disabled)| *is_disabled = true),
+        flag("roll_uncompressed", |(roll, _)| roll.compress = false),
+        not_yet("mode"),
+        not_yet("dir_mode"),
+        not_yet("roll_compression"),
+        not_yet("roll_local_time"),
+        not_yet("roll_interval"),
+        not_yet("roll_minutes"),
+        not_yet("roll_at"),
+        not_yet("backup_time_format"),
+    ],
+);
+
+pub(super) const FORMAT_JSON: OptionTable<()> = OptionTable::new(
+    "format json",
+    &[
+        not_yet("message_key"),
+        not_yet("level_key"),
+        not_yet("time_key"),
+        not_yet("name_key"),
+        not_yet("caller_key"),
+        not_yet("stacktrace_key"),
+        not_yet("line_ending"),
+        not_yet("time_format"),
+        not_yet("time_local"),
+        not_yet("duration_format"),
+        not_yet("level_format"),
+    ],
+);
 
 pub(super) fn log(cx: &mut Context<'_>, line: &Line) -> Result<AccessLog, Box<Problem>> {
     if let Some(name) = line.args.first() {
@@ -19,32 +90,13 @@ pub(super) fn log(cx: &mut Context<'_>, line: &Line) -> Result<AccessLog, Box<Pr
         );
     }
     let mut settings = AccessLog { output: LogOutput::Stderr, roll: None, hosts: Vec::new() };
-    options(cx, line, |cx, option| {
-        match option.name.text.as_str() {
-            "output" => {
-                settings.output = output(cx, option)?;
-                settings.roll =
-                    if matches!(settings.output, LogOutput::File(_)) { roll(cx, option)? } else { None };
-            }
-            "format" => format(option)?,
-            "hostnames" => {
-                for token in some_arguments(option, "hostnames <host>…")? {
-                    settings.hosts.push(fixed(cx.source, token, "a host")?.to_lowercase());
-                }
-            }
-            _ => {
-                let caddys = ["level", "sampling", "core", "no_hostname", "include", "exclude"];
-                return Err(unknown_option("log", option, &["output", "format", "hostnames"], &caddys));
-            }
-        }
-        Ok(())
-    });
+    OPTIONS.read(cx, &mut settings, line.block.as_deref());
     Ok(settings)
 }
 
 fn output(cx: &Context<'_>, option: &Line) -> Result<LogOutput, Box<Problem>> {
     let Some((kind, rest)) = option.args.split_first() else {
-        return Err(super::wrong_arguments(option, "output stdout|stderr|discard|file <path>"));
+        return Err(wrong_arguments(option, "output stdout|stderr|discard|file <path>"));
     };
     if matches!(kind.text.as_str(), "stdout" | "stderr" | "discard")
         && let Some(extra) = rest.first()
@@ -61,7 +113,7 @@ fn output(cx: &Context<'_>, option: &Line) -> Result<LogOutput, Box<Problem>> {
         "discard" => Ok(LogOutput::Discard),
         "file" => {
             let [path] = rest else {
-                return Err(super::wrong_arguments(option, "output file <path>"));
+                return Err(wrong_arguments(option, "output file <path>"));
             };
             Ok(LogOutput::File(cx.absolute_to_write(&fixed(cx.source, path, "the path of a log")?)))
         }
@@ -81,59 +133,23 @@ fn output(cx: &Context<'_>, option: &Line) -> Result<LogOutput, Box<Problem>> {
 }
 
 /// Options of `output file`, with Caddy's defaults and steps.
-fn roll(cx: &mut Context<'_>, option: &Line) -> Result<Option<LogRoll>, Box<Problem>> {
-    let mut settings =
+fn roll(cx: &mut Context<'_>, option: &Line) -> Option<LogRoll> {
+    let roll =
         LogRoll { size: 100 * ROLL_SIZE_STEP, keep: 10, keep_for: 90 * ROLL_KEEP_STEP, compress: true };
-    let mut is_disabled = false;
-    options(cx, option, |_, inner| {
-        match inner.name.text.as_str() {
-            "roll_disabled" => {
-                no_arguments(inner)?;
-                is_disabled = true;
-            }
-            "roll_uncompressed" => {
-                no_arguments(inner)?;
-                settings.compress = false;
-            }
-            "roll_size" => {
-                let token = one_argument(inner, "roll_size 100MiB")?;
-                settings.size = at_least_one(size(token)?.div_ceil(ROLL_SIZE_STEP), token)? * ROLL_SIZE_STEP;
-            }
-            "roll_keep" => {
-                let token = one_argument(inner, "roll_keep 10")?;
-                let files =
-                    at_least_one(number(token, "the number of files", 0, u64::from(u32::MAX))?, token)?;
-                settings.keep = usize::try_from(files).unwrap_or(usize::MAX);
-            }
-            "roll_keep_for" => {
-                let token = one_argument(inner, "roll_keep_for 90d")?;
-                let days = duration(token)?.as_secs().div_ceil(ROLL_KEEP_STEP.as_secs());
-                let days = u32::try_from(at_least_one(days, token)?).unwrap_or(u32::MAX);
-                settings.keep_for = ROLL_KEEP_STEP.saturating_mul(days);
-            }
-            _ => {
-                let known = ["roll_size", "roll_keep", "roll_keep_for", "roll_disabled", "roll_uncompressed"];
-                let caddys = [
-                    "mode",
-                    "dir_mode",
-                    "roll_compression",
-                    "roll_local_time",
-                    "roll_interval",
-                    "roll_minutes",
-                    "roll_at",
-                    "backup_time_format",
-                ];
-                return Err(unknown_option("output file", inner, &known, &caddys));
-            }
-        }
-        Ok(())
-    });
-    Ok((!is_disabled).then_some(settings))
+    let mut settings = (roll, false);
+    OUTPUT_FILE.read(cx, &mut settings, option.block.as_deref());
+    let (roll, is_disabled) = settings;
+    (!is_disabled).then_some(roll)
 }
 
 /// Caddy rounds sizes up to these, and times to these.
 const ROLL_SIZE_STEP: u64 = 1024 * 1024;
 const ROLL_KEEP_STEP: Duration = Duration::from_secs(86_400);
+
+fn keep(value: Value<'_>) -> Result<usize, Box<Problem>> {
+    let files = number(value.token, "the number of files", 0, u64::from(u32::MAX))?;
+    at_least_one(files, value.token).map(|files| usize::try_from(files).unwrap_or(usize::MAX))
+}
 
 fn at_least_one(value: u64, token: &Token) -> Result<u64, Box<Problem>> {
     let zero = || {
@@ -144,27 +160,12 @@ fn at_least_one(value: u64, token: &Token) -> Result<u64, Box<Problem>> {
 }
 
 fn format(option: &Line) -> Result<(), Box<Problem>> {
-    let Some(kind) = option.args.first() else { return Err(super::wrong_arguments(option, "format json")) };
+    let Some(kind) = option.args.first() else { return Err(wrong_arguments(option, "format json")) };
     match kind.text.as_str() {
-        "json" if option.args.len() == 1 => match option.block.as_ref().and_then(|block| block.first()) {
-            Some(inner) => {
-                let caddys = [
-                    "message_key",
-                    "level_key",
-                    "time_key",
-                    "name_key",
-                    "caller_key",
-                    "stacktrace_key",
-                    "line_ending",
-                    "time_format",
-                    "time_local",
-                    "duration_format",
-                    "level_format",
-                ];
-                Err(unknown_option("format json", inner, &[], &caddys))
-            }
-            None => Ok(()),
-        },
+        "json" if option.args.len() == 1 => {
+            let first = option.block.as_ref().and_then(|block| block.first());
+            first.map_or(Ok(()), |inner| Err(FORMAT_JSON.unknown(inner)))
+        }
         "json" => no_arguments(option),
         word @ ("console" | "filter" | "append" | "transform" | "single_field" | "formatted") => {
             let message = format!("`format {word}` is a feature of Caddy that onehop does not have yet");

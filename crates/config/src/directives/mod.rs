@@ -23,6 +23,10 @@ mod spa;
 mod trust;
 mod try_files;
 
+use crate::arguments::{
+    listed, no_arguments, no_block, one_argument, some_arguments, unknown_option, unknown_word,
+    wrong_arguments,
+};
 use crate::check::Context;
 use crate::check::matcher::{Chosen, Scope, is_definition};
 use crate::check::order::{Placed, arrange};
@@ -251,101 +255,6 @@ fn placed(directive: &'static str, chosen: Chosen, line: &Line, step: Step) -> P
     let Chosen { matcher, single_path } = chosen;
     let route = Route { matcher, group: None, step, line: line.name.place.line() };
     Placed::new(directive, single_path, route)
-}
-
-/// The options of a directive's block, each handed to `read`; every problem is kept.
-fn options(
-    cx: &mut Context<'_>,
-    line: &Line,
-    mut read: impl FnMut(&mut Context<'_>, &Line) -> Result<(), Box<Problem>>,
-) {
-    for option in line.block.as_deref().unwrap_or_default() {
-        let result = read(cx, option);
-        cx.keep(result);
-    }
-}
-
-/// An option that the directive does not have.
-pub(crate) fn unknown_option(
-    directive: &str,
-    option: &Line,
-    known: &[&'static str],
-    caddys: &[&'static str],
-) -> Box<Problem> {
-    let (word, place) = (option.name.text.as_str(), &option.name.place);
-    if caddys.contains(&word) {
-        let message = format!("`{word}` is an option of Caddy's `{directive}` that onehop does not have yet");
-        return Problem::error("not-yet", place, message);
-    }
-    let message = format!("`{directive}` has no option `{word}`");
-    let problem = Problem::error("unknown-option", place, message);
-    match nearest(word, known.iter().chain(caddys).copied()) {
-        Some(near) => problem.help(format!("did you mean `{near}`?")),
-        None if known.len() == 1 => problem.help(format!("there is {}", listed(known))),
-        None => problem.help(format!("there are {}", listed(known))),
-    }
-}
-
-/// A word that an option does not have.
-fn unknown_word(option: &str, word: &Token, known: &[&'static str]) -> Box<Problem> {
-    let message = format!("`{option}` has no `{}`", word.text);
-    let problem = Problem::error("unknown-option", &word.place, message);
-    match nearest(&word.text, known.iter().copied()) {
-        Some(near) => problem.help(format!("did you mean `{near}`?")),
-        None => problem.help(format!("there are {}", listed(known))),
-    }
-}
-
-pub(crate) fn listed(words: &[&str]) -> String {
-    match words {
-        [] => "none".to_owned(),
-        [only] => format!("`{only}`"),
-        [first @ .., last] => format!("`{}` and `{last}`", first.join("`, `")),
-    }
-}
-
-/// Wrong arguments, with how the directive is written.
-fn wrong_arguments(line: &Line, usage: &str) -> Box<Problem> {
-    let name = &line.name.text;
-    let message = match line.args.as_slice() {
-        [] => format!("`{name}` has no argument"),
-        _ => format!("the arguments of `{name}` do not fit"),
-    };
-    Problem::error("arguments", &line.name.place, message).help(format!("it is written `{usage}`"))
-}
-
-/// An option's only argument.
-fn one_argument<'l>(option: &'l Line, usage: &str) -> Result<&'l Token, Box<Problem>> {
-    no_block(option)?;
-    match option.args.as_slice() {
-        [only] => Ok(only),
-        _ => Err(wrong_arguments(option, usage)),
-    }
-}
-
-/// An option's arguments, at least one.
-fn some_arguments<'l>(option: &'l Line, usage: &str) -> Result<&'l [Token], Box<Problem>> {
-    no_block(option)?;
-    if option.args.is_empty() { Err(wrong_arguments(option, usage)) } else { Ok(&option.args) }
-}
-
-/// For an option that stands alone.
-fn no_arguments(option: &Line) -> Result<(), Box<Problem>> {
-    no_block(option)?;
-    match option.args.first() {
-        None => Ok(()),
-        Some(first) => {
-            let message = format!("`{}` takes nothing after it", option.name.text);
-            Err(Problem::error("arguments", &first.place, message).help("take it away"))
-        }
-    }
-}
-
-fn no_block(line: &Line) -> Result<(), Box<Problem>> {
-    if line.block.is_none() {
-        return Ok(());
-    }
-    Err(Problem::error("block", &line.name.place, format!("`{}` takes no block", line.name.text)))
 }
 
 /// The first arguments of directives that take `[<matcher>] <value>`: one argument is the value

@@ -1,16 +1,21 @@
 //! `respond`: a fixed answer.
 
-use super::{no_arguments, one_argument, options, placed, unknown_option, wrong_arguments};
+use super::placed;
+use crate::arguments::{one_argument, wrong_arguments};
 use crate::check::Context;
 use crate::check::matcher::{Scope, split};
 use crate::check::order::Placed;
 use crate::check::template::template;
 use crate::check::value::status;
 use crate::checked::{Step, Template};
+use crate::option_table::{OptionTable, flag, line};
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
 
 const USAGE: &str = "respond [<matcher>] [<body>] [<status>]";
+/// The body, and whether the connection is closed.
+pub(super) const OPTIONS: OptionTable<(Template, bool)> =
+    OptionTable::new("respond", &[line("body", "<text>", body), flag("close", |(_, close)| *close = true)]);
 /// The status that an answer within `handle_errors` has anyway.
 const OF_ERROR: [&str; 2] = ["{err.status_code}", "{http.error.status_code}"];
 
@@ -20,7 +25,7 @@ pub(super) fn respond(
     line: &Line,
 ) -> Result<Vec<Placed>, Box<Problem>> {
     let (chosen, args) = split(cx, scope, &line.args)?;
-    let (mut body, status) = match args {
+    let (body, status) = match args {
         // Three digits alone are a status, anything else alone a body.
         [only] if is_status(only) => (Template::default(), Some(status(only)?)),
         [only] => (template(cx.source, only)?, None),
@@ -34,28 +39,18 @@ pub(super) fn respond(
         }
         _ => return Err(wrong_arguments(line, USAGE)),
     };
-    let mut close = false;
-    options(cx, line, |cx, option| {
-        match option.name.text.as_str() {
-            "close" => {
-                no_arguments(option)?;
-                close = true;
-            }
-            "body" if body == Template::default() => {
-                body = template(cx.source, one_argument(option, "body <text>")?)?
-            }
-            "body" => {
-                return Err(Problem::error(
-                    "duplicate-option",
-                    &option.name.place,
-                    "the body is given twice",
-                ));
-            }
-            _ => return Err(unknown_option("respond", option, &["body", "close"], &[])),
-        }
-        Ok(())
-    });
+    let mut settings = (body, false);
+    OPTIONS.read(cx, &mut settings, line.block.as_deref());
+    let (body, close) = settings;
     Ok(vec![placed("respond", chosen, line, Step::Respond { status, body, close })])
+}
+
+fn body(cx: &mut Context<'_>, (body, _): &mut (Template, bool), option: &Line) -> Result<(), Box<Problem>> {
+    if *body != Template::default() {
+        return Err(Problem::error("duplicate-option", &option.name.place, "the body is given twice"));
+    }
+    *body = template(cx.source, one_argument(option, "body <text>")?)?;
+    Ok(())
 }
 
 fn is_status(token: &Token) -> bool {

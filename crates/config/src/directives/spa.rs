@@ -1,17 +1,33 @@
 //! `spa`: a built single-page application, served from memory. A directive of onehop's own.
 
 use super::file_server::{KEEP_RELEASES, keep_releases, symlinks_follow};
-use super::{matcher_and_value, no_arguments, one_argument, options, placed, some_arguments, unknown_option};
+use super::{matcher_and_value, placed};
 use crate::check::Context;
 use crate::check::matcher::Scope;
 use crate::check::order::Placed;
 use crate::check::path_pattern::path_pattern;
 use crate::check::template::fixed;
 use crate::checked::{Spa, Step};
+use crate::option_table::{OptionTable, flag, value, values};
 use crate::problem::Problem;
-use crate::syntax::Line;
+use crate::syntax::{Line, Token};
 
-const OPTIONS: [&str; 5] = ["index", "immutable", "dotfiles", "symlinks", "keep_releases"];
+pub(super) const OPTIONS: OptionTable<Spa> = OptionTable::new(
+    "spa",
+    &[
+        value("index", "index.html", |cx, spa, value| index(cx, value.token).map(|name| spa.index = name)),
+        values("immutable", "/assets/*", |cx, spa, paths| {
+            paths
+                .iter()
+                .try_for_each(|path| path_pattern(cx, path).map(|pattern| spa.immutable.push(pattern)))
+        }),
+        flag("dotfiles", |spa| spa.dotfiles = true),
+        value("symlinks", "follow", |_, spa, mode| symlinks_follow(mode).map(|()| spa.follow_outside = true)),
+        value("keep_releases", "3", |_, spa, count| {
+            keep_releases(count).map(|count| spa.keep_releases = count)
+        }),
+    ],
+);
 
 pub(super) fn spa(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Result<Vec<Placed>, Box<Problem>> {
     let (chosen, folder) = matcher_and_value(cx, scope, line, "spa [<matcher>] <folder>")?;
@@ -24,27 +40,12 @@ pub(super) fn spa(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Resul
         follow_outside: false,
         keep_releases: KEEP_RELEASES,
     };
-    options(cx, line, |cx, option| {
-        match option.name.text.as_str() {
-            "index" => settings.index = index(cx, option)?,
-            "immutable" => {
-                for token in some_arguments(option, "immutable /assets/*")? {
-                    settings.immutable.push(path_pattern(cx, token)?);
-                }
-            }
-            "dotfiles" => no_arguments(option).map(|()| settings.dotfiles = true)?,
-            "symlinks" => symlinks_follow(option).map(|()| settings.follow_outside = true)?,
-            "keep_releases" => settings.keep_releases = keep_releases(option)?,
-            _ => return Err(unknown_option("spa", option, &OPTIONS, &[])),
-        }
-        Ok(())
-    });
+    OPTIONS.read(cx, &mut settings, line.block.as_deref());
     // Sorted with `file_server`, in whose place it stands.
     Ok(vec![placed("file_server", chosen, line, Step::Spa(settings))])
 }
 
-fn index(cx: &Context<'_>, option: &Line) -> Result<String, Box<Problem>> {
-    let token = one_argument(option, "index index.html")?;
+fn index(cx: &Context<'_>, token: &Token) -> Result<String, Box<Problem>> {
     let name = fixed(cx.source, token, "the index page")?;
     let name = name.trim_start_matches("./");
     if name.is_empty() || name.starts_with('/') || name.split('/').any(|part| part == "..") {

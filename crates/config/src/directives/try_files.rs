@@ -1,26 +1,29 @@
 //! `try_files`: a condition on files, and a rewrite to the one that was found.
 
-use super::{one_argument, options, unknown_option, wrong_arguments};
+use crate::arguments::wrong_arguments;
 use crate::check::Context;
 use crate::check::file_match::{add_candidates, candidate, try_policy};
 use crate::check::matcher::Chosen;
 use crate::check::order::Placed;
 use crate::check::template::read;
 use crate::checked::{Condition, FileMatch, Matcher, Part, Placeholder, Step, Template, TryPolicy};
+use crate::option_table::{OptionTable, value};
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
+
+pub(super) const OPTIONS: OptionTable<TryPolicy> = OptionTable::new(
+    "try_files",
+    &[value("policy", "first_exist", |_, policy, value| {
+        try_policy(value.token).map(|chosen| *policy = chosen)
+    })],
+);
 
 pub(super) fn try_files(cx: &mut Context<'_>, line: &Line) -> Result<Vec<Placed>, Box<Problem>> {
     if line.args.is_empty() {
         return Err(wrong_arguments(line, "try_files <file>…"));
     }
     let mut policy = TryPolicy::FirstExist;
-    options(cx, line, |_, option| match option.name.text.as_str() {
-        "policy" => {
-            one_argument(option, "policy first_exist").and_then(try_policy).map(|chosen| policy = chosen)
-        }
-        _ => Err(unknown_option("try_files", option, &["policy"], &[])),
-    });
+    OPTIONS.read(cx, &mut policy, line.block.as_deref());
     let found = Template { parts: vec![Part::Value(Placeholder::FileMatchRelative)] };
     let mut placed = Vec::new();
     // A file with a query of its own is rewritten to differently: it becomes a route of its own.

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{line_at, token_at};
+use crate::arguments::listed;
 use crate::checked::{App, AppRun};
-use crate::directives::listed;
 use crate::nearest::nearest;
 use crate::problem::{Place, Problem, Problems};
 use crate::syntax::{Block, Line, Token};

@@ -15,6 +15,7 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::arguments::listed;
 use crate::checked::App;
 use crate::limits::FILE_BYTES_MAX;
 use crate::nearest::nearest;
@@ -186,7 +187,7 @@ fn find_site(blocks: &[Block], key: &Token) -> Result<usize, Box<Problem>> {
         let problem = Problem::error("unknown-site", &key.place, format!("there is no site `{}`", key.text));
         match nearest(&key.text, known.iter().copied()) {
             Some(near) => problem.help(format!("did you mean `{near}`?")),
-            None => problem.help(format!("the configuration has {}", crate::directives::listed(&known))),
+            None => problem.help(format!("the configuration has {}", listed(&known))),
         }
     })
 }
