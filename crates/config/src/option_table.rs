@@ -67,7 +67,16 @@ pub(crate) struct Seen {
     pub(crate) is_broken: bool,
 }
 
-/// An option for a list of all that there are.
+/// The options of a directive, or of a block within it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outline {
+    /// What has these options: `reverse_proxy`, or a block in one, `transport http`.
+    pub owner: &'static str,
+    /// In the order in which they are documented.
+    pub options: Vec<OptionOutline>,
+}
+
+/// An option without what reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OptionOutline {
     /// Its name.
@@ -129,13 +138,13 @@ pub(crate) const fn not_yet_but<D>(name: &'static str, help: &'static str) -> Ro
     Row { name, usage: "", repeats: false, takes: Takes::NotYet(Some(help)) }
 }
 
-impl<D> Row<D> {
-    /// The same for an option that may stand in a block several times.
-    pub(crate) const fn repeated(mut self) -> Self {
-        self.repeats = true;
-        self
-    }
+/// The same option where it may stand in a block several times.
+pub(crate) const fn repeated<D>(mut row: Row<D>) -> Row<D> {
+    row.repeats = true;
+    row
+}
 
+impl<D> Row<D> {
     pub(crate) fn works(&self) -> bool {
         !matches!(self.takes, Takes::NotYet(_))
     }
@@ -258,10 +267,10 @@ impl<D> OptionTable<D> {
         self.rows.iter().filter(|row| row.works() == work).map(|row| row.name).collect()
     }
 
-    /// What a list of all options says of these.
-    pub(crate) fn outline(&self) -> Vec<OptionOutline> {
-        let outline = |row: &Row<D>| OptionOutline { name: row.name, usage: row.usage, works: row.works() };
-        self.rows.iter().map(outline).collect()
+    /// The same options without what reads them.
+    pub(crate) fn outline(&self) -> Outline {
+        let option = |row: &Row<D>| OptionOutline { name: row.name, usage: row.usage, works: row.works() };
+        Outline { owner: self.owner, options: self.rows.iter().map(option).collect() }
     }
 }
 

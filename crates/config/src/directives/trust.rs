@@ -4,17 +4,17 @@
 
 use std::net::IpAddr;
 
+use crate::arguments::{no_block, wrong_arguments};
 use crate::check::Context;
 use crate::check::template::fixed;
 use crate::checked::Network;
-use crate::directives::{no_block, wrong_arguments};
 use crate::limits::APP_TRUSTED_PROXIES_MAX;
 use crate::nearest::nearest;
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
 
-/// As an option of a directive.
-const USAGE: &str = "trusted_proxies private_ranges | <address or network>…";
+/// What follows the option of a directive.
+pub(super) const NETWORKS: &str = "private_ranges | <address or network>…";
 /// Networks that nobody routes from outside, as Caddy has them under this word (RFC 1918, RFC 4193, loopback).
 const PRIVATE: &str = "private_ranges";
 const PRIVATE_RANGES: [(&str, u8); 6] =
@@ -23,7 +23,7 @@ const PRIVATE_RANGES: [(&str, u8); 6] =
 /// `trusted_proxies private_ranges | <address or network>…`
 pub(super) fn trusted_proxies(cx: &mut Context<'_>, option: &Line) -> Result<Vec<Network>, Box<Problem>> {
     no_block(option)?;
-    of_networks(cx, option, &option.args, USAGE)
+    of_networks(cx, option, &option.args, &format!("trusted_proxies {NETWORKS}"))
 }
 
 /// Who stands in front of every site, behind those of a directive.

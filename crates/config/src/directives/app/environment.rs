@@ -2,10 +2,10 @@
 //!
 //! Values are often secrets: no message here may repeat one.
 
+use crate::arguments::{no_block, wrong_arguments};
 use crate::check::Context;
 use crate::check::template::fixed;
 use crate::checked::AppEnvironment;
-use crate::directives::{no_block, some_arguments, wrong_arguments};
 use crate::limits::{APP_WORD_BYTES_MAX, APP_WORDS_MAX};
 use crate::problem::Problem;
 use crate::source::Entry;
@@ -88,9 +88,9 @@ fn set(
 pub(super) fn env_file(
     cx: &mut Context<'_>,
     environment: &mut AppEnvironment,
-    option: &Line,
+    files: &[Token],
 ) -> Result<(), Box<Problem>> {
-    for token in some_arguments(option, "env_file <file>")? {
+    for token in files {
         let path = cx.absolute(&fixed(cx.source, token, "the path of a file")?);
         if cx.source.entry(&path) != Some(Entry::File) {
             let message = format!("there is no file `{}`", path.display());
@@ -106,9 +106,9 @@ pub(super) fn env_file(
 pub(super) fn env_pass(
     cx: &mut Context<'_>,
     environment: &mut AppEnvironment,
-    option: &Line,
+    names: &[Token],
 ) -> Result<(), Box<Problem>> {
-    for token in some_arguments(option, "env_pass <NAME>…")? {
+    for token in names {
         let text = fixed(cx.source, token, "the name of a variable")?;
         let fits = text == "*" || is_name(text.strip_suffix('*').unwrap_or(&text));
         if !fits {

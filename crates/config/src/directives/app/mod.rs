@@ -5,6 +5,7 @@
 //! it sees, `name` what it is called, `sticky` which requests stay together; this file puts them together and finds what contradicts itself.
 //! Starts nothing: whether a program is there in `PATH` shows when it is started.
 
+mod draft;
 mod environment;
 mod name;
 mod options;
@@ -24,13 +25,14 @@ use crate::check::order::Placed;
 use crate::checked::limit::Limit;
 use crate::checked::{App, AppData, AppRun, Step, WorkerCount};
 use crate::limits::APP_NODE_ADDRESS_BYTES_MIN;
+use crate::option_table::Outline;
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
 
+use draft::Draft;
 pub(crate) use environment::is_name as is_variable_name;
 pub(crate) use name::KnownApps;
 pub use name::telling_folder;
-use options::Written;
 
 const USAGE: &str = "app [<matcher>] <file> [<argument>…]";
 
@@ -76,17 +78,22 @@ const DATA_VARIABLE: &str = "APP_DATA_DIR";
 /// Options that make no sense for a program that speaks HTTP.
 const OF_HANDLERS: [&str; 5] = ["runtime", "stuck_after", "response", "protocol", "port"];
 
+/// The options of its blocks.
+pub(super) fn outlines() -> [Outline; 3] {
+    [options::OPTIONS.outline(), options::RECYCLE.outline(), options::RESOURCES.outline()]
+}
+
 pub(super) fn app(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Result<Vec<Placed>, Box<Problem>> {
     let mut written = options::read(cx, line);
     let in_block = written.command_or_address();
     let (chosen, args) = arguments(cx, scope, line, in_block)?;
-    let is_unknown = written.is_broken && written.command.is_empty() && written.address.is_none();
+    let is_unknown = written.seen.is_broken && written.command.is_empty() && written.address.is_none();
     if is_contradictory(cx, &written, args) || (in_block.is_some() && is_unknown) {
         // What is meant is not known: what follows from a guess would mislead.
         return Ok(Vec::new());
     }
     let program = program::program(cx, line, args, &written);
-    if written.is_broken {
+    if written.seen.is_broken {
         cx.keep(program);
         return Ok(Vec::new());
     }
@@ -139,7 +146,7 @@ fn arguments<'l>(
 }
 
 /// Whether something was written that cannot be meant; every problem is kept.
-fn is_contradictory(cx: &mut Context<'_>, written: &Written<'_>, args: &[Token]) -> bool {
+fn is_contradictory(cx: &mut Context<'_>, written: &Draft, args: &[Token]) -> bool {
     let mut found = false;
     let mut push = |problem| {
         found = true;
@@ -165,7 +172,7 @@ fn is_contradictory(cx: &mut Context<'_>, written: &Written<'_>, args: &[Token])
                 .help("only the workers of a file tell how late they are; `limit adaptive` finds a bound"),
         );
     }
-    for token in written.seen.iter().filter(|token| others.contains(&token.text.as_str())) {
+    for token in written.seen.names.iter().filter(|token| others.contains(&token.text.as_str())) {
         let message = format!("`{}` has no meaning beside {why}", token.text);
         push(Problem::error("contradiction", &token.place, message).help("take it away"));
     }
@@ -196,7 +203,7 @@ fn is_contradictory(cx: &mut Context<'_>, written: &Written<'_>, args: &[Token])
 }
 
 /// What is meant as a bound on memory in use is one on addresses, and Node.js reserves many.
-fn warn_of_small_memory(cx: &mut Context<'_>, written: &Written<'_>, run: &AppRun) {
+fn warn_of_small_memory(cx: &mut Context<'_>, written: &Draft, run: &AppRun) {
     let AppRun::Handler { runtime, .. } = run else { return };
     let is_bun = runtime.as_ref().is_some_and(|name| name.ends_with("bun"));
     let is_small = written.resources.memory_bytes.is_some_and(|bytes| bytes < APP_NODE_ADDRESS_BYTES_MIN);
@@ -212,7 +219,7 @@ fn warn_of_small_memory(cx: &mut Context<'_>, written: &Written<'_>, run: &AppRu
 }
 
 /// Every default spelled out. The name is still to be made unique, and the bound to be put in.
-fn settings(written: Written<'_>, run: AppRun, directory: PathBuf) -> App {
+fn settings(written: Draft, run: AppRun, directory: PathBuf) -> App {
     let (queue, queue_wait) = written.queue.unwrap_or((QUEUE, QUEUE_WAIT));
     App {
         name: written.name.unwrap_or_default(),

@@ -1,205 +1,213 @@
-//! The block of `app`, option for option, as it was written: what is not there stays empty.
+//! The block of `app`: the table of its options, with their bounds.
 //!
-//! Knows bounds and words; what belongs together is for `mod.rs`.
+//! Sees each option by itself. `mod.rs` checks what they say together.
 
 use std::num::NonZeroU16;
-use std::path::PathBuf;
 use std::time::Duration;
 
+use super::draft::Draft;
 use super::{environment, name, program, sticky};
+use crate::arguments::{no_block, one_argument, some_arguments, unknown_word, wrong_arguments};
 use crate::check::Context;
 use crate::check::template::fixed;
 use crate::check::value::{number, size, within};
-use crate::checked::{
-    AppAddress, AppEnvironment, AppProtocol, AppResources, Network, Recycle, Sticky, WorkerCount,
-};
-use crate::directives::limit::OfApp;
-use crate::directives::{
-    limit, no_arguments, no_block, one_argument, some_arguments, trust, unknown_option, unknown_word,
-    wrong_arguments,
-};
+use crate::checked::{AppProtocol, AppResources, Recycle, WorkerCount};
+use crate::directives::{limit, trust};
 use crate::limits::{
     APP_CONCURRENCY_MAX, APP_DATA_NAME_BYTES_MAX, APP_MEMORY_BYTES_MIN, APP_OPEN_FILES_MIN, APP_QUEUE_MAX,
     APP_RECYCLE_AGE_MAX, APP_RECYCLE_AGE_MIN, APP_RECYCLE_REQUESTS_MIN, APP_STUCK_MIN, APP_TIME_MIN,
     APP_TIMEOUT_MAX, APP_WAIT_MAX, APP_WORKERS_MAX,
 };
+use crate::option_table::{OptionTable, Value, flag, line, repeated, value, values};
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
 
-const OPTIONS: [&str; 29] = [
-    "command",
-    "supervise",
-    "name",
-    "runtime",
-    "workers",
-    "concurrency",
-    "one_at_a_time",
-    "queue",
-    "request_buffers",
-    "limit",
-    "timeout",
-    "start_timeout",
-    "stop_timeout",
-    "stuck_after",
-    "recycle",
-    "retry",
-    "cwd",
-    "user",
-    "resources",
-    "env",
-    "env_file",
-    "env_pass",
-    "data",
-    "files",
-    "response",
-    "protocol",
-    "port",
-    "sticky",
-    "trusted_proxies",
-];
+pub(super) const OPTIONS: OptionTable<Draft> = OptionTable {
+    once: true,
+    others: &OTHERS_WORDS,
+    ..OptionTable::new(
+        "app",
+        &[
+            values("command", "<program> [<argument>…]", |cx, app, words| {
+                program::words(cx, words).map(|words| app.command = words)
+            }),
+            line("supervise", "off <address>", |cx, app, option| {
+                program::address(cx, option).map(|address| app.address = Some(address))
+            }),
+            value("name", "shop-api", |cx, app, value| {
+                name::written_name(cx, value.token).map(|name| app.name = Some(name))
+            }),
+            values("runtime", "node|bun|<path> [<argument>…]", |cx, app, words| {
+                program::runtime(cx, words).map(|runtime| app.runtime = Some(runtime))
+            }),
+            value("workers", "4", |_, app, value| workers(value).map(|count| app.workers = Some(count))),
+            value("concurrency", "64", |_, app, value| {
+                value.count(1, APP_CONCURRENCY_MAX).map(|count| app.concurrency = Some(count))
+            }),
+            flag("one_at_a_time", |app| app.concurrency = Some(1)),
+            line("queue", "<requests> [<longest wait>]", |_, app, option| {
+                queue(option).map(|queue| app.queue = Some(queue))
+            }),
+            line("request_buffers", "64KiB", |cx, app, option| {
+                request_buffers(cx, option).map(|bytes| app.request_buffers = Some(bytes))
+            }),
+            line("limit", "in_flight 64 [queue 128] [wait 250ms]", |cx, app, option| {
+                limit::of_app(cx, option).map(|limit| app.limit = limit)
+            }),
+            value("timeout", "30s", |_, app, value| {
+                value.within(APP_TIME_MIN, APP_TIMEOUT_MAX).map(|time| app.timeout = Some(time))
+            }),
+            value("start_timeout", "30s", |_, app, value| {
+                value.within(APP_TIME_MIN, APP_WAIT_MAX).map(|time| app.start_timeout = Some(time))
+            }),
+            value("stop_timeout", "30s", |_, app, value| {
+                value.within(APP_TIME_MIN, APP_WAIT_MAX).map(|time| app.stop_timeout = Some(time))
+            }),
+            value("stuck_after", "30s", |_, app, value| {
+                value.within(APP_STUCK_MIN, APP_WAIT_MAX).map(|time| app.stuck_after = Some(time))
+            }),
+            line("recycle", "rss 512MiB requests 100000 age 1d", |cx, app, option| {
+                app.recycle = Recycle::default();
+                read_pairs(
+                    cx,
+                    &RECYCLE,
+                    &mut app.recycle,
+                    option,
+                    "recycle rss 512MiB requests 100000 age 1d",
+                )
+            }),
+            flag("retry", |app| app.retry = true),
+            value("cwd", "<folder>", |cx, app, value| {
+                program::folder(cx, value.token).map(|folder| app.directory = Some(folder))
+            }),
+            line("user", "<name> [<group>]", |cx, app, option| {
+                user(cx, option).map(|user| app.user = Some(user))
+            }),
+            line("resources", "memory 16GiB open_files 1024", |cx, app, option| {
+                app.resources = AppResources::default();
+                read_pairs(
+                    cx,
+                    &RESOURCES,
+                    &mut app.resources,
+                    option,
+                    "resources memory 16GiB open_files 1024",
+                )
+            }),
+            repeated(line("env", "<NAME> <value>", |cx, app, option| {
+                environment::env(cx, &mut app.environment, option)
+            })),
+            repeated(values("env_file", "<file>", |cx, app, files| {
+                environment::env_file(cx, &mut app.environment, files)
+            })),
+            repeated(values("env_pass", "<NAME>…", |cx, app, names| {
+                environment::env_pass(cx, &mut app.environment, names)
+            })),
+            value("data", "shop", |cx, app, value| {
+                data_name(cx, value.token).map(|name| app.data = Some(name))
+            }),
+            value("files", "<folder>", |cx, app, value| {
+                program::folder(cx, value.token).map(|folder| app.files = Some(folder))
+            }),
+            value("response", "platform", |_, app, value| {
+                response(value.token).map(|()| app.platform_response = true)
+            }),
+            value("protocol", "http", |_, app, value| {
+                protocol(value.token).map(|protocol| app.protocol = protocol)
+            }),
+            value("port", "3000", |_, app, value| {
+                let number = value.number(1, u64::from(u16::MAX))?;
+                app.port = u16::try_from(number).ok().and_then(NonZeroU16::new);
+                Ok(())
+            }),
+            line("sticky", sticky::USAGE, |cx, app, option| {
+                sticky::sticky(cx, option).map(|sticky| app.sticky = Some(sticky))
+            }),
+            line("trusted_proxies", trust::NETWORKS, |cx, app, option| {
+                trust::trusted_proxies(cx, option).map(|networks| app.trusted_proxies = networks)
+            }),
+        ],
+    )
+};
 
-/// Options that can stand in a block several times: each adds to the others.
-const REPEATED: [&str; 3] = ["env", "env_file", "env_pass"];
+pub(super) const RECYCLE: OptionTable<Recycle> = OptionTable::new(
+    "recycle",
+    &[
+        value("rss", "512MiB", |_, recycle, value| {
+            memory(value).map(|bytes| recycle.resident_bytes = Some(bytes))
+        }),
+        value("requests", "100000", |_, recycle, value| {
+            let count = value.number(APP_RECYCLE_REQUESTS_MIN, u64::MAX);
+            count.map(|count| recycle.requests = Some(count))
+        }),
+        value("age", "1d", |_, recycle, value| {
+            value.within(APP_RECYCLE_AGE_MIN, APP_RECYCLE_AGE_MAX).map(|age| recycle.age = Some(age))
+        }),
+    ],
+);
+
+pub(super) const RESOURCES: OptionTable<AppResources> = OptionTable::new(
+    "resources",
+    &[
+        value("memory", "16GiB", |_, resources, value| {
+            memory(value).map(|bytes| resources.memory_bytes = Some(bytes))
+        }),
+        value("open_files", "1024", |_, resources, value| {
+            value.number(APP_OPEN_FILES_MIN, u64::MAX).map(|files| resources.open_files = Some(files))
+        }),
+        value("processes", "64", |_, resources, value| {
+            value.number(1, u64::MAX).map(|count| resources.processes = Some(count))
+        }),
+        value("cpu", "60s", |_, resources, value| {
+            let time = value.within(Duration::from_secs(1), APP_RECYCLE_AGE_MAX)?;
+            // The system counts whole seconds.
+            resources.cpu_seconds = Some(time.as_secs());
+            Ok(())
+        }),
+    ],
+);
 
 /// Words of other programs' configurations, with ours.
 const OTHERS_WORDS: [(&str, &str); 22] = [
-    ("instances", "workers N"),
-    ("processes", "workers N"),
-    ("script", "a file behind `app`, or `command`"),
-    ("exec_start", "command"),
-    ("interpreter", "runtime"),
-    ("environment", "env"),
-    ("environment_file", "env_file"),
-    ("max_memory_restart", "recycle rss SIZE"),
-    ("max_requests", "recycle requests N"),
-    ("kill_timeout", "stop_timeout"),
-    ("listen_timeout", "start_timeout"),
-    ("working_directory", "cwd"),
-    ("state_directory", "data NAME"),
-    ("data_dir", "data NAME"),
-    ("volume", "data NAME"),
-    ("lb_policy", "sticky cookie|query|ip"),
-    ("ip_hash", "sticky ip"),
-    ("session_affinity", "sticky cookie"),
-    ("set_real_ip_from", "trusted_proxies ADDRESS"),
-    ("trust_proxy", "trusted_proxies ADDRESS"),
-    ("max_lag", "limit lag TIME"),
-    ("toobusy", "limit lag TIME"),
+    ("instances", "that is `workers N` here"),
+    ("processes", "that is `workers N` here"),
+    ("script", "that is `a file behind `app`, or `command`` here"),
+    ("exec_start", "that is `command` here"),
+    ("interpreter", "that is `runtime` here"),
+    ("environment", "that is `env` here"),
+    ("environment_file", "that is `env_file` here"),
+    ("max_memory_restart", "that is `recycle rss SIZE` here"),
+    ("max_requests", "that is `recycle requests N` here"),
+    ("kill_timeout", "that is `stop_timeout` here"),
+    ("listen_timeout", "that is `start_timeout` here"),
+    ("working_directory", "that is `cwd` here"),
+    ("state_directory", "that is `data NAME` here"),
+    ("data_dir", "that is `data NAME` here"),
+    ("volume", "that is `data NAME` here"),
+    ("lb_policy", "that is `sticky cookie|query|ip` here"),
+    ("ip_hash", "that is `sticky ip` here"),
+    ("session_affinity", "that is `sticky cookie` here"),
+    ("set_real_ip_from", "that is `trusted_proxies ADDRESS` here"),
+    ("trust_proxy", "that is `trusted_proxies ADDRESS` here"),
+    ("max_lag", "that is `limit lag TIME` here"),
+    ("toobusy", "that is `limit lag TIME` here"),
 ];
 
-/// What a block says.
-#[derive(Default)]
-pub(super) struct Written<'l> {
-    /// The names of all options.
-    pub(super) seen: Vec<&'l Token>,
-    /// One of them is wrong.
-    pub(super) is_broken: bool,
-    pub(super) command: Vec<String>,
-    pub(super) address: Option<AppAddress>,
-    pub(super) name: Option<String>,
-    pub(super) runtime: Option<(String, Vec<String>)>,
-    pub(super) workers: Option<WorkerCount>,
-    pub(super) concurrency: Option<u32>,
-    pub(super) queue: Option<(u32, Duration)>,
-    pub(super) request_buffers: Option<u64>,
-    pub(super) limit: OfApp,
-    pub(super) timeout: Option<Duration>,
-    pub(super) start_timeout: Option<Duration>,
-    pub(super) stop_timeout: Option<Duration>,
-    pub(super) stuck_after: Option<Duration>,
-    pub(super) recycle: Recycle,
-    pub(super) retry: bool,
-    pub(super) directory: Option<PathBuf>,
-    pub(super) user: Option<(String, Option<String>)>,
-    pub(super) resources: AppResources,
-    pub(super) environment: AppEnvironment,
-    pub(super) data: Option<String>,
-    pub(super) files: Option<PathBuf>,
-    pub(super) platform_response: bool,
-    pub(super) protocol: AppProtocol,
-    pub(super) port: Option<NonZeroU16>,
-    pub(super) sticky: Option<Sticky>,
-    pub(super) trusted_proxies: Vec<Network>,
-}
-
-impl Written<'_> {
-    /// The first option of this name.
-    pub(super) fn token(&self, name: &str) -> Option<&Token> {
-        self.seen.iter().find(|token| token.text == name).copied()
-    }
-
-    /// What says instead of a file what is run.
-    pub(super) fn command_or_address(&self) -> Option<&Token> {
-        self.token("command").or_else(|| self.token("supervise"))
-    }
-}
-
 /// Reads the block; every problem is kept.
-pub(super) fn read<'l>(cx: &mut Context<'_>, line: &'l Line) -> Written<'l> {
-    let mut written = Written::default();
-    for option in line.block.as_deref().unwrap_or_default() {
-        let name = option.name.text.as_str();
-        let mut result = read_option(cx, &mut written, option);
-        if result.is_ok()
-            && !REPEATED.contains(&name)
-            && let Some(earlier) = written.token(name)
-        {
-            let message = format!("`{name}` is set twice; line {} has it already", earlier.place.line());
-            result = Err(Problem::error("duplicate-option", &option.name.place, message));
-        }
-        written.seen.push(&option.name);
-        written.is_broken |= cx.keep(result).is_none();
-    }
-    written
+pub(super) fn read(cx: &mut Context<'_>, line: &Line) -> Draft {
+    let mut draft = Draft::default();
+    draft.seen = OPTIONS.read_or(cx, &mut draft, line.block.as_deref(), |_, _, option| Err(unknown(option)));
+    draft
 }
 
-fn read_option(cx: &mut Context<'_>, written: &mut Written<'_>, option: &Line) -> Result<(), Box<Problem>> {
-    match option.name.text.as_str() {
-        "command" => {
-            let words = some_arguments(option, "command <program> [<argument>…]")?;
-            written.command = program::words(cx, words)?;
-        }
-        "supervise" => written.address = Some(program::address(cx, option)?),
-        "name" => written.name = Some(name::written_name(cx, one_argument(option, "name shop-api")?)?),
-        "runtime" => written.runtime = Some(program::runtime(cx, option)?),
-        "workers" => written.workers = Some(workers(one_argument(option, "workers 4")?)?),
-        "concurrency" => {
-            let token = one_argument(option, "concurrency 64")?;
-            written.concurrency = Some(small(token, "`concurrency`", APP_CONCURRENCY_MAX)?);
-        }
-        "one_at_a_time" => no_arguments(option).map(|()| written.concurrency = Some(1))?,
-        "queue" => written.queue = Some(queue(option)?),
-        "request_buffers" => written.request_buffers = Some(request_buffers(cx, option)?),
-        "limit" => written.limit = limit::of_app(cx, option)?,
-        "timeout" => written.timeout = Some(span(option, APP_TIME_MIN, APP_TIMEOUT_MAX)?),
-        "start_timeout" => written.start_timeout = Some(span(option, APP_TIME_MIN, APP_WAIT_MAX)?),
-        "stop_timeout" => written.stop_timeout = Some(span(option, APP_TIME_MIN, APP_WAIT_MAX)?),
-        "stuck_after" => written.stuck_after = Some(span(option, APP_STUCK_MIN, APP_WAIT_MAX)?),
-        "recycle" => written.recycle = recycle(option)?,
-        "retry" => no_arguments(option).map(|()| written.retry = true)?,
-        "cwd" => written.directory = Some(program::folder(cx, one_argument(option, "cwd <folder>")?)?),
-        "user" => written.user = Some(user(cx, option)?),
-        "resources" => written.resources = resources(option)?,
-        "env" => environment::env(cx, &mut written.environment, option)?,
-        "env_file" => environment::env_file(cx, &mut written.environment, option)?,
-        "env_pass" => environment::env_pass(cx, &mut written.environment, option)?,
-        "data" => written.data = Some(data_name(cx, one_argument(option, "data shop")?)?),
-        "files" => written.files = Some(program::folder(cx, one_argument(option, "files <folder>")?)?),
-        "response" => response(option).map(|()| written.platform_response = true)?,
-        "protocol" => written.protocol = protocol(option)?,
-        "port" => {
-            let number = number(one_argument(option, "port 3000")?, "`port`", 1, u64::from(u16::MAX))?;
-            written.port = u16::try_from(number).ok().and_then(NonZeroU16::new);
-        }
-        "sticky" => written.sticky = Some(sticky::sticky(cx, option)?),
-        "trusted_proxies" => written.trusted_proxies = trust::trusted_proxies(cx, option)?,
-        "exec" => {
-            let message = "`exec` is planned for `app` and not there yet";
-            return Err(Problem::error("not-yet", &option.name.place, message));
-        }
-        _ => return Err(unknown(option)),
+fn unknown(option: &Line) -> Box<Problem> {
+    if option.name.text == "exec" {
+        let message = "`exec` is planned for `app` and not there yet";
+        return Problem::error("not-yet", &option.name.place, message);
     }
-    Ok(())
+    match sticky::of_policy(option) {
+        Some(ours) => OPTIONS.unknown(option).help(format!("that is `{ours}` here")),
+        None => OPTIONS.unknown(option),
+    }
 }
 
 /// The name of a folder: nothing that leads elsewhere, and nothing hidden.
@@ -220,23 +228,12 @@ fn data_name(cx: &Context<'_>, token: &Token) -> Result<String, Box<Problem>> {
     Ok(name)
 }
 
-fn unknown(option: &Line) -> Box<Problem> {
-    let word = option.name.text.as_str();
-    let problem = unknown_option("app", option, &OPTIONS, &[]);
-    if let Some(ours) = sticky::of_policy(option) {
-        return problem.help(format!("that is `{ours}` here"));
-    }
-    match OTHERS_WORDS.iter().find(|(theirs, _)| *theirs == word) {
-        Some((_, ours)) => problem.help(format!("that is `{ours}` here")),
-        None => problem,
-    }
-}
-
-fn workers(token: &Token) -> Result<WorkerCount, Box<Problem>> {
-    if matches!(token.text.as_str(), "auto" | "max") {
+fn workers(value: Value<'_>) -> Result<WorkerCount, Box<Problem>> {
+    if matches!(value.token.text.as_str(), "auto" | "max") {
         return Ok(WorkerCount::Auto);
     }
-    let count = number(token, "`workers`", 1, APP_WORKERS_MAX)
+    let count = value
+        .number(1, APP_WORKERS_MAX)
         .map_err(|problem| problem.help("`workers auto` starts one for each core"))?;
     let count = u16::try_from(count).ok().and_then(NonZeroU16::new);
     Ok(WorkerCount::Exactly(count.unwrap_or(NonZeroU16::MIN)))
@@ -263,41 +260,16 @@ fn request_buffers(cx: &mut Context<'_>, option: &Line) -> Result<u64, Box<Probl
     crate::directives::proxy::buffer(cx, option)
 }
 
-fn recycle(option: &Line) -> Result<Recycle, Box<Problem>> {
-    let mut recycle = Recycle::default();
-    for (word, value) in pairs(option, "recycle rss 512MiB requests 100000 age 1d")? {
-        match word.text.as_str() {
-            "rss" => recycle.resident_bytes = Some(memory(value, "`rss`")?),
-            "requests" => {
-                recycle.requests = Some(number(value, "`requests`", APP_RECYCLE_REQUESTS_MIN, u64::MAX)?);
-            }
-            "age" => {
-                recycle.age = Some(within(value, "`age`", APP_RECYCLE_AGE_MIN, APP_RECYCLE_AGE_MAX)?);
-            }
-            _ => return Err(unknown_word("recycle", word, &["rss", "requests", "age"])),
-        }
-    }
-    Ok(recycle)
-}
-
-fn resources(option: &Line) -> Result<AppResources, Box<Problem>> {
-    let mut resources = AppResources::default();
-    for (word, value) in pairs(option, "resources memory 16GiB open_files 1024")? {
-        match word.text.as_str() {
-            "memory" => resources.memory_bytes = Some(memory(value, "`memory`")?),
-            "open_files" => {
-                resources.open_files = Some(number(value, "`open_files`", APP_OPEN_FILES_MIN, u64::MAX)?);
-            }
-            "processes" => resources.processes = Some(number(value, "`processes`", 1, u64::MAX)?),
-            "cpu" => {
-                let time = within(value, "`cpu`", Duration::from_secs(1), APP_RECYCLE_AGE_MAX)?;
-                // The system counts whole seconds.
-                resources.cpu_seconds = Some(time.as_secs());
-            }
-            _ => return Err(unknown_word("resources", word, &["memory", "open_files", "processes", "cpu"])),
-        }
-    }
-    Ok(resources)
+/// Reads pairs of a word and its value. The usage says how all of them are written.
+fn read_pairs<D>(
+    cx: &mut Context<'_>,
+    table: &OptionTable<D>,
+    draft: &mut D,
+    option: &Line,
+    usage: &str,
+) -> Result<(), Box<Problem>> {
+    let mut pairs = pairs(option, usage)?.into_iter();
+    pairs.try_for_each(|(word, value)| table.read_word(cx, draft, word, &mut std::slice::from_ref(value)))
 }
 
 /// Words with a value each: on the line, or a line each in a block. None may come twice.
@@ -343,8 +315,7 @@ fn user(cx: &Context<'_>, option: &Line) -> Result<(String, Option<String>), Box
     }
 }
 
-fn response(option: &Line) -> Result<(), Box<Problem>> {
-    let class = one_argument(option, "response platform")?;
+fn response(class: &Token) -> Result<(), Box<Problem>> {
     if class.text == "platform" {
         return Ok(());
     }
@@ -352,8 +323,7 @@ fn response(option: &Line) -> Result<(), Box<Problem>> {
         .help("handlers get a `Response` that is faster; `response platform` gives them the runtime's own"))
 }
 
-fn protocol(option: &Line) -> Result<AppProtocol, Box<Problem>> {
-    let word = one_argument(option, "protocol http")?;
+fn protocol(word: &Token) -> Result<AppProtocol, Box<Problem>> {
     match word.text.as_str() {
         "frames" => Ok(AppProtocol::Frames),
         "http" => Ok(AppProtocol::Http),
@@ -366,18 +336,12 @@ fn small(token: &Token, what: &str, to: u64) -> Result<u32, Box<Problem>> {
     number(token, what, 1, to).map(|number| u32::try_from(number).unwrap_or(u32::MAX))
 }
 
-fn memory(token: &Token, what: &str) -> Result<u64, Box<Problem>> {
-    let bytes = size(token)?;
+fn memory(value: Value<'_>) -> Result<u64, Box<Problem>> {
+    let bytes = size(value.token)?;
     if bytes < APP_MEMORY_BYTES_MIN {
-        let message = format!("{what} must be at least {}MiB", APP_MEMORY_BYTES_MIN >> 20);
-        return Err(Problem::error("size", &token.place, message)
+        let message = format!("{} must be at least {}MiB", value.title(), APP_MEMORY_BYTES_MIN >> 20);
+        return Err(Problem::error("size", &value.token.place, message)
             .help("no runtime starts within less; `512MiB` is usual"));
     }
     Ok(bytes)
-}
-
-/// An option that takes a duration.
-fn span(option: &Line, from: Duration, to: Duration) -> Result<Duration, Box<Problem>> {
-    let name = &option.name.text;
-    within(one_argument(option, &format!("{name} 30s"))?, &format!("`{name}`"), from, to)
 }

@@ -6,11 +6,11 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use super::options::Written;
+use super::draft::Draft;
+use crate::arguments::{some_arguments, wrong_arguments};
 use crate::check::Context;
 use crate::check::template::fixed;
 use crate::checked::{AppAddress, AppRun};
-use crate::directives::{some_arguments, wrong_arguments};
 use crate::limits::{APP_WORD_BYTES_MAX, APP_WORDS_MAX};
 use crate::nearest::nearest;
 use crate::problem::Problem;
@@ -31,7 +31,7 @@ pub(super) fn program(
     cx: &Context<'_>,
     line: &Line,
     args: &[Token],
-    written: &Written<'_>,
+    written: &Draft,
 ) -> Result<(AppRun, PathBuf), Box<Problem>> {
     let chosen = written.directory.clone();
     if let Some(address) = &written.address {
@@ -162,14 +162,10 @@ pub(super) fn address(cx: &Context<'_>, option: &Line) -> Result<AppAddress, Box
 }
 
 /// `runtime <name or path> [<argument>…]`
-pub(super) fn runtime(cx: &Context<'_>, option: &Line) -> Result<(String, Vec<String>), Box<Problem>> {
-    let tokens = some_arguments(option, "runtime node|bun|<path> [<argument>…]")?;
-    let mut words = words(cx, tokens)?;
-    let (Some(token), false) = (tokens.first(), words.is_empty()) else {
-        return Err(no_program(&option.name));
-    };
-    let arguments = words.split_off(1);
-    let name = words.pop().unwrap_or_default();
+pub(super) fn runtime(cx: &Context<'_>, tokens: &[Token]) -> Result<(String, Vec<String>), Box<Problem>> {
+    let mut words = words(cx, tokens)?.into_iter();
+    let (Some(token), Some(name)) = (tokens.first(), words.next()) else { return Ok(Default::default()) };
+    let arguments = words.collect();
     if name.contains('/') {
         let path = cx.absolute(&name);
         if cx.source.entry(&path) != Some(Entry::File) {
@@ -207,7 +203,7 @@ pub(super) fn folder(cx: &Context<'_>, token: &Token) -> Result<PathBuf, Box<Pro
 }
 
 /// The file with the handler, which must be there.
-fn handler_file(cx: &Context<'_>, token: &Token, written: &Written<'_>) -> Result<PathBuf, Box<Problem>> {
+fn handler_file(cx: &Context<'_>, token: &Token, written: &Draft) -> Result<PathBuf, Box<Problem>> {
     let text = fixed(cx.source, token, "the file of a handler")?;
     let path = cx.absolute(&text);
     match cx.source.entry(&path) {

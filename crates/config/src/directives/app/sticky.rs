@@ -4,15 +4,16 @@
 
 use std::sync::Arc;
 
+use crate::arguments::{no_block, unknown_word, wrong_arguments};
 use crate::check::Context;
 use crate::check::template::fixed;
 use crate::checked::{App, Sticky};
-use crate::directives::{cookie, no_block, unknown_word, wrong_arguments};
+use crate::directives::cookie;
 use crate::limits::APP_STICKY_NAME_BYTES_MAX;
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
 
-const USAGE: &str = "sticky cookie [<name>] | query <name> | ip";
+pub(super) const USAGE: &str = "cookie [<name>] | query <name> | ip";
 /// The cookie's name where the file does not say.
 const COOKIE: &str = "onehop_worker";
 const WORDS: [&str; 3] = ["cookie", "query", "ip"];
@@ -20,20 +21,25 @@ const WORDS: [&str; 3] = ["cookie", "query", "ip"];
 /// `sticky cookie [<name>] | query <name> | ip`
 pub(super) fn sticky(cx: &Context<'_>, option: &Line) -> Result<Sticky, Box<Problem>> {
     no_block(option)?;
-    let Some((word, names)) = option.args.split_first() else { return Err(wrong_arguments(option, USAGE)) };
+    let Some((word, names)) = option.args.split_first() else { return Err(wrong(option)) };
     match (word.text.as_str(), names) {
         ("cookie", []) => Ok(Sticky::Cookie(COOKIE.to_owned())),
         ("cookie", [name]) => Ok(Sticky::Cookie(written_name(cx, name, "cookie", is_cookie_character)?)),
         ("query", [name]) => Ok(Sticky::Query(written_name(cx, name, "parameter", is_query_character)?)),
         ("ip", []) => Ok(Sticky::ClientAddress),
-        ("query", []) => Err(wrong_arguments(option, USAGE)
-            .help("name what the client sends back: `sticky query sid` for socket.io")),
-        ("cookie" | "query" | "ip", _) => Err(wrong_arguments(option, USAGE)),
+        ("query", []) => {
+            Err(wrong(option).help("name what the client sends back: `sticky query sid` for socket.io"))
+        }
+        ("cookie" | "query" | "ip", _) => Err(wrong(option)),
         _ => Err(match theirs(&word.text) {
             Some(ours) => unknown_word("sticky", word, &WORDS).help(format!("that is `{ours}` here")),
             None => unknown_word("sticky", word, &WORDS),
         }),
     }
+}
+
+fn wrong(option: &Line) -> Box<Problem> {
+    wrong_arguments(option, &format!("sticky {USAGE}"))
 }
 
 /// What `sticky` asks for and cannot have here.
