@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use onehop_server::Event;
+use onehop_server::control::AppEvent;
 use onehop_server::request::incidents::{Incident, Origin};
 use serde_json::{Value, json};
 
@@ -28,9 +29,6 @@ fn value(event: &Event) -> Value {
             "event": "stored", "root": text(root), "files": files, "bytes": bytes, "on_disk": on_disk,
             "packed": packed, "took_ms": milliseconds(*took),
         }),
-        Event::Unpacked { folder, files, took } => json!({
-            "event": "unpacked", "folder": text(folder), "files": files, "took_ms": milliseconds(*took),
-        }),
         Event::Compressed { root, compressed_bytes, took } => json!({
             "event": "compressed", "root": text(root), "compressed_bytes": compressed_bytes,
             "took_ms": milliseconds(*took),
@@ -48,41 +46,7 @@ fn value(event: &Event) -> Value {
         Event::ReloadFailed { reason } => json!({"event": "reload_failed", "reason": reason}),
         Event::Stopping { in_flight } => json!({"event": "stopping", "in_flight": in_flight}),
         Event::Stopped { cut_off } => json!({"event": "stopped", "cut_off": cut_off}),
-        Event::AppReady { app, runtime, workers, took, failures } => json!({
-            "event": "app_ready", "app": app, "runtime": runtime, "workers": workers,
-            "took_ms": milliseconds(*took), "failures": failures,
-        }),
-        Event::AppSpeaksHttp { app, runtime, is_asked } => json!({
-            "event": "app_speaks_http", "app": app, "runtime": runtime, "is_asked": is_asked,
-        }),
-        Event::WorkerEnded { app, pid, reason, restart_in, failed } => json!({
-            "event": "worker_ended", "app": app, "pid": pid, "reason": reason, "failed": failed,
-            "restart_in_ms": restart_in.map(milliseconds),
-        }),
-        Event::CrashLoop { app, reason, failures } => json!({
-            "event": "crash_loop", "app": app, "reason": reason, "failures": failures,
-        }),
-        Event::AppFailing { app, reason, retry_in, failures } => json!({
-            "event": "app_failing", "app": app, "reason": reason, "retry_in_ms": milliseconds(*retry_in),
-            "failures": failures,
-        }),
-        Event::AppRolled { app, workers, took } => json!({
-            "event": "app_rolled", "app": app, "workers": workers, "took_ms": milliseconds(*took),
-        }),
-        Event::WorkerStuck { app, pid, since, stack } => json!({
-            "event": "worker_stuck", "app": app, "pid": pid, "since_ms": milliseconds(*since), "stack": stack,
-        }),
-        Event::AppOutput { app, pid, is_error, line } => {
-            let stream = if *is_error { "stderr" } else { "stdout" };
-            match object(line) {
-                Some(fields) => {
-                    json!({"event": "app_output", "app": app, "pid": pid, "stream": stream, "fields": fields})
-                }
-                None => {
-                    json!({"event": "app_output", "app": app, "pid": pid, "stream": stream, "line": line})
-                }
-            }
-        }
+        Event::App(event) => app_value(event),
         Event::UpstreamDown { upstream, sites, reason } => json!({
             "event": "upstream_down", "upstream": upstream, "sites": sites, "reason": reason,
         }),
@@ -101,6 +65,50 @@ fn value(event: &Event) -> Value {
             })
         }
         Event::Warning { message } => json!({"event": "warning", "message": message}),
+    }
+}
+
+fn app_value(event: &AppEvent) -> Value {
+    match event {
+        AppEvent::Unpacked { folder, files, took } => json!({
+            "event": "unpacked", "folder": text(folder), "files": files, "took_ms": milliseconds(*took),
+        }),
+        AppEvent::Ready { app, runtime, workers, took, failures } => json!({
+            "event": "app_ready", "app": app, "runtime": runtime, "workers": workers,
+            "took_ms": milliseconds(*took), "failures": failures,
+        }),
+        AppEvent::SpeaksHttp { app, runtime, is_asked } => json!({
+            "event": "app_speaks_http", "app": app, "runtime": runtime, "is_asked": is_asked,
+        }),
+        AppEvent::WorkerEnded { app, pid, reason, restart_in, failed } => json!({
+            "event": "worker_ended", "app": app, "pid": pid, "reason": reason, "failed": failed,
+            "restart_in_ms": restart_in.map(milliseconds),
+        }),
+        AppEvent::CrashLoop { app, reason, failures } => json!({
+            "event": "crash_loop", "app": app, "reason": reason, "failures": failures,
+        }),
+        AppEvent::Failing { app, reason, retry_in, failures } => json!({
+            "event": "app_failing", "app": app, "reason": reason, "retry_in_ms": milliseconds(*retry_in),
+            "failures": failures,
+        }),
+        AppEvent::Rolled { app, workers, took } => json!({
+            "event": "app_rolled", "app": app, "workers": workers, "took_ms": milliseconds(*took),
+        }),
+        AppEvent::WorkerStuck { app, pid, since, stack } => json!({
+            "event": "worker_stuck", "app": app, "pid": pid, "since_ms": milliseconds(*since), "stack": stack,
+        }),
+        AppEvent::Output { app, pid, is_error, line } => {
+            let stream = if *is_error { "stderr" } else { "stdout" };
+            match object(line) {
+                Some(fields) => {
+                    json!({"event": "app_output", "app": app, "pid": pid, "stream": stream, "fields": fields})
+                }
+                None => {
+                    json!({"event": "app_output", "app": app, "pid": pid, "stream": stream, "line": line})
+                }
+            }
+        }
+        AppEvent::Warning { message } => json!({"event": "warning", "message": message}),
     }
 }
 
@@ -162,7 +170,8 @@ mod tests {
     #[test]
     fn what_terminals_act_on_is_escaped_in_the_fields_of_an_application() {
         let line_of = "{\"a\":\"x\u{9b}31m\u{7f}\u{e4}\"}".to_owned();
-        let event = Event::AppOutput { app: "api".into(), pid: 1, is_error: false, line: line_of };
+        let event =
+            Event::App(AppEvent::Output { app: "api".into(), pid: 1, is_error: false, line: line_of });
         assert!(
             line(&event, SystemTime::UNIX_EPOCH).contains("x\\u009b31m\\u007f\u{e4}"),
             "{}",

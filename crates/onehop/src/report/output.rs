@@ -11,6 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use onehop_server::Event;
+use onehop_server::control::AppEvent;
 use onehop_server::limits::{
     APP_EVENTS_WAITING_MAX, LOG_FINISH_DEADLINE, WORKER_LINES_WAITING_BYTES_MAX, WORKER_LINES_WAITING_MAX,
 };
@@ -34,7 +35,9 @@ enum Kind {
     /// A line of an application: refused.
     AppLine,
     /// Takes the place of the oldest of its kind.
-    Event(Discriminant<Event>, String),
+    Event(Discriminant<Event>),
+    /// The same of an application.
+    App(Discriminant<AppEvent>, String),
     /// A text of the program itself; a process writes a handful.
     Text,
 }
@@ -48,8 +51,9 @@ impl Entry {
         );
         let kind = match event {
             Event::Reading { .. } => Kind::Reading,
-            Event::AppOutput { .. } => Kind::AppLine,
-            other => Kind::Event(discriminant(other), app_of(other).to_owned()),
+            Event::App(AppEvent::Output { .. }) => Kind::AppLine,
+            Event::App(event) => Kind::App(discriminant(event), app_of(event).to_owned()),
+            other => Kind::Event(discriminant(other)),
         };
         Self { text, progress: moves_bar.then(|| event.clone()), kind }
     }
@@ -162,14 +166,16 @@ impl State {
                 self.lines += 1;
                 self.line_bytes = bytes;
             }
-            kind @ Kind::Event(..) if self.entries.len() - self.lines >= APP_EVENTS_WAITING_MAX => {
+            kind @ (Kind::Event(..) | Kind::App(..))
+                if self.entries.len() - self.lines >= APP_EVENTS_WAITING_MAX =>
+            {
                 // Without an older one this is the first of its kind, of which there are few.
                 if let Some(older) = self.entries.iter().position(|other| other.kind == *kind) {
                     self.entries.remove(older);
                     self.lost.events += 1;
                 }
             }
-            Kind::Event(..) | Kind::Text => {}
+            Kind::Event(..) | Kind::App(..) | Kind::Text => {}
         }
         self.entries.push_back(entry);
     }
@@ -203,16 +209,17 @@ impl Lost {
 }
 
 /// The application that an event is about.
-fn app_of(event: &Event) -> &str {
+fn app_of(event: &AppEvent) -> &str {
     match event {
-        Event::AppReady { app, .. }
-        | Event::AppSpeaksHttp { app, .. }
-        | Event::AppFailing { app, .. }
-        | Event::CrashLoop { app, .. }
-        | Event::AppRolled { app, .. }
-        | Event::WorkerEnded { app, .. }
-        | Event::WorkerStuck { app, .. } => app,
-        _ => "",
+        AppEvent::Ready { app, .. }
+        | AppEvent::SpeaksHttp { app, .. }
+        | AppEvent::Failing { app, .. }
+        | AppEvent::CrashLoop { app, .. }
+        | AppEvent::Rolled { app, .. }
+        | AppEvent::WorkerEnded { app, .. }
+        | AppEvent::WorkerStuck { app, .. }
+        | AppEvent::Output { app, .. } => app,
+        AppEvent::Unpacked { .. } | AppEvent::Warning { .. } => "",
     }
 }
 
@@ -223,12 +230,17 @@ mod tests {
     use super::*;
 
     fn rolled(app: &str, workers: usize) -> Entry {
-        let event = Event::AppRolled { app: app.to_owned(), workers, took: Duration::ZERO };
+        let event = Event::App(AppEvent::Rolled { app: app.to_owned(), workers, took: Duration::ZERO });
         Entry::event(&event, Some(format!("{app} {workers}")))
     }
 
     fn line(text: &str) -> Entry {
-        let event = Event::AppOutput { app: "api".into(), pid: 1, is_error: false, line: text.to_owned() };
+        let event = Event::App(AppEvent::Output {
+            app: "api".into(),
+            pid: 1,
+            is_error: false,
+            line: text.to_owned(),
+        });
         Entry::event(&event, Some(text.to_owned()))
     }
 

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use onehop_server::Event;
+use onehop_server::control::AppEvent;
 use onehop_server::request::incidents::{Incident, Origin};
 
 use crate::units::{bytes, counted, duration};
@@ -23,7 +24,7 @@ impl Lines {
     /// One event, or nothing where only a progress bar cares.
     pub(crate) fn line(&mut self, event: &Event) -> Option<String> {
         match event {
-            Event::AppOutput { line, .. } => {
+            Event::App(AppEvent::Output { line, .. }) => {
                 if self.recent.len() == REMEMBERED_LINES_MAX {
                     self.recent.pop_front();
                 }
@@ -31,20 +32,19 @@ impl Lines {
                 // An empty line says nothing under a name in front of it.
                 if line.trim().is_empty() { None } else { line_of(event) }
             }
-            Event::WorkerEnded { app, pid, reason, restart_in, failed } => {
-                let (app, pid, restart_in, failed) = (app.clone(), *pid, *restart_in, *failed);
-                line_of(&Event::WorkerEnded { app, pid, reason: self.untold(reason), restart_in, failed })
+            _ => {
+                let mut event = event.clone();
+                if let Event::App(
+                    AppEvent::WorkerEnded { reason, .. }
+                    | AppEvent::Failing { reason, .. }
+                    | AppEvent::CrashLoop { reason, .. },
+                )
+                | Event::ReloadFailed { reason } = &mut event
+                {
+                    *reason = self.untold(reason);
+                }
+                line_of(&event)
             }
-            Event::AppFailing { app, reason, retry_in, failures } => {
-                let (app, retry_in, failures) = (app.clone(), *retry_in, *failures);
-                line_of(&Event::AppFailing { app, reason: self.untold(reason), retry_in, failures })
-            }
-            Event::CrashLoop { app, reason, failures } => {
-                let (app, failures) = (app.clone(), *failures);
-                line_of(&Event::CrashLoop { app, reason: self.untold(reason), failures })
-            }
-            Event::ReloadFailed { reason } => line_of(&Event::ReloadFailed { reason: self.untold(reason) }),
-            _ => line_of(event),
         }
     }
 
@@ -69,12 +69,6 @@ fn line_of(event: &Event) -> Option<String> {
             root.display(),
             counted(*files as u64, "file"),
             bytes(*size),
-            duration(*took)
-        ),
-        Event::Unpacked { folder, files, took } => format!(
-            "  unpacked   {}: {} (took {})",
-            folder.display(),
-            counted(*files as u64, "file"),
             duration(*took)
         ),
         Event::Stored { root, files, bytes: size, on_disk, packed: false, took } => {
@@ -119,57 +113,7 @@ fn line_of(event: &Event) -> Option<String> {
         }
         Event::Stopped { cut_off: 0 } => "stopped".to_owned(),
         Event::Stopped { cut_off } => format!("stopped; {} cut off", counted(*cut_off, "connection")),
-        // A program that somebody else starts.
-        Event::AppReady { app, runtime, took, .. } if app == runtime => {
-            format!("  uses       {app} (answers after {})", duration(*took))
-        }
-        Event::AppReady { app, runtime, workers, took, failures } => {
-            let times = if *workers == 1 { String::new() } else { format!("{workers} × ") };
-            let failures = match failures {
-                0 => String::new(),
-                count => format!(", {}", counted((*count).into(), "failed start")),
-            };
-            format!("  runs       {app}: {times}{runtime} (ready after {}{failures})", duration(*took))
-        }
-        Event::AppSpeaksHttp { app, runtime, is_asked } => {
-            let why = if *is_asked { "as its `protocol http` says" } else { "as its worker asks for" };
-            format!("{app}: {runtime} is spoken to in HTTP instead of frames, {why}")
-        }
-        Event::WorkerEnded { app, pid, reason, restart_in, failed } => {
-            let next = match restart_in {
-                Some(Duration::ZERO) => "; another one starts".to_owned(),
-                Some(wait) => format!("; another one starts in {}", duration(*wait)),
-                None => String::new(),
-            };
-            let how = if *failed { "failed" } else { "ended" };
-            let process = if *pid == 0 { String::new() } else { format!("[{pid}]") };
-            first_and_rest(&format!("{app}{process} {how}: "), reason, &next)
-        }
-        Event::CrashLoop { app, reason, failures } => {
-            let head = format!("warning: a worker of {app} has failed {failures} times in a row: ");
-            first_and_rest(&head, reason, "; from now on failures for this reason are only counted")
-        }
-        Event::AppFailing { app, reason, retry_in, failures } => {
-            let times =
-                if *failures > 1 { format!(" (failed {failures} times in a row)") } else { String::new() };
-            let head = format!("warning: {app} does not run and is answered 503{times}: ");
-            first_and_rest(&head, reason, &format!("; next try in {}", duration(*retry_in)))
-        }
-        Event::AppRolled { app, workers, took } => {
-            format!("{app}: {} replaced in {}", counted(*workers as u64, "worker"), duration(*took))
-        }
-        Event::WorkerStuck { app, pid, since, stack } => {
-            let place = if stack.trim().is_empty() { "" } else { ". Where it is:" };
-            let head = format!(
-                "warning: {app}[{pid}] has not turned its event loop for {}; it is replaced{place}",
-                duration(*since)
-            );
-            first_and_rest(&head, &format!("\n{stack}"), "")
-        }
-        Event::AppOutput { app, pid, is_error, line } => {
-            let mark = if *is_error { '!' } else { '|' };
-            format!("{app}[{pid}] {mark} {}", printable(line)).trim_end().to_owned()
-        }
+        Event::App(event) => app_line(event),
         Event::UpstreamDown { upstream, sites, reason } => first_and_rest(
             &format!("warning: upstream {upstream} of {} is down: ", sites.join(", ")),
             reason,
@@ -189,6 +133,70 @@ fn line_of(event: &Event) -> Option<String> {
         }
         Event::Warning { message } => format!("warning: {message}"),
     })
+}
+
+/// The line of an event of an application.
+fn app_line(event: &AppEvent) -> String {
+    match event {
+        AppEvent::Unpacked { folder, files, took } => format!(
+            "  unpacked   {}: {} (took {})",
+            folder.display(),
+            counted(*files as u64, "file"),
+            duration(*took)
+        ),
+        // A program that another service manager starts.
+        AppEvent::Ready { app, runtime, took, .. } if app == runtime => {
+            format!("  uses       {app} (answers after {})", duration(*took))
+        }
+        AppEvent::Ready { app, runtime, workers, took, failures } => {
+            let times = if *workers == 1 { String::new() } else { format!("{workers} × ") };
+            let failures = match failures {
+                0 => String::new(),
+                count => format!(", {}", counted((*count).into(), "failed start")),
+            };
+            format!("  runs       {app}: {times}{runtime} (ready after {}{failures})", duration(*took))
+        }
+        AppEvent::SpeaksHttp { app, runtime, is_asked } => {
+            let why = if *is_asked { "as its `protocol http` says" } else { "as its worker asks for" };
+            format!("{app}: {runtime} is spoken to in HTTP instead of frames, {why}")
+        }
+        AppEvent::WorkerEnded { app, pid, reason, restart_in, failed } => {
+            let next = match restart_in {
+                Some(Duration::ZERO) => "; another one starts".to_owned(),
+                Some(wait) => format!("; another one starts in {}", duration(*wait)),
+                None => String::new(),
+            };
+            let how = if *failed { "failed" } else { "ended" };
+            let process = if *pid == 0 { String::new() } else { format!("[{pid}]") };
+            first_and_rest(&format!("{app}{process} {how}: "), reason, &next)
+        }
+        AppEvent::CrashLoop { app, reason, failures } => {
+            let head = format!("warning: a worker of {app} has failed {failures} times in a row: ");
+            first_and_rest(&head, reason, "; from now on failures for this reason are only counted")
+        }
+        AppEvent::Failing { app, reason, retry_in, failures } => {
+            let times =
+                if *failures > 1 { format!(" (failed {failures} times in a row)") } else { String::new() };
+            let head = format!("warning: {app} does not run and is answered 503{times}: ");
+            first_and_rest(&head, reason, &format!("; next try in {}", duration(*retry_in)))
+        }
+        AppEvent::Rolled { app, workers, took } => {
+            format!("{app}: {} replaced in {}", counted(*workers as u64, "worker"), duration(*took))
+        }
+        AppEvent::WorkerStuck { app, pid, since, stack } => {
+            let place = if stack.trim().is_empty() { "" } else { ". Where it is:" };
+            let head = format!(
+                "warning: {app}[{pid}] has not turned its event loop for {}; it is replaced{place}",
+                duration(*since)
+            );
+            first_and_rest(&head, &format!("\n{stack}"), "")
+        }
+        AppEvent::Output { app, pid, is_error, line } => {
+            let mark = if *is_error { '!' } else { '|' };
+            format!("{app}[{pid}] {mark} {}", printable(line)).trim_end().to_owned()
+        }
+        AppEvent::Warning { message } => format!("warning: {message}"),
+    }
 }
 
 /// A text whose first line ends a sentence, and whose further lines (of a log, of a stack) stand below it.
@@ -229,54 +237,53 @@ mod tests {
     /// What the server says about applications.
     fn events() -> Vec<Event> {
         let app = || "api".to_owned();
-        let output = |is_error, line: &str| Event::AppOutput {
-            app: app(),
-            pid: 4711,
-            is_error,
-            line: line.to_owned(),
+        let output = |is_error, line: &str| {
+            Event::App(AppEvent::Output { app: app(), pid: 4711, is_error, line: line.to_owned() })
         };
         let stderr = "exited with code 1\nTypeError: Cannot read properties of undefined\n\n    at load (/srv/api/server.mjs:3:9)";
-        let ended = |reason: &str, restart_in, failed| Event::WorkerEnded {
-            app: app(),
-            pid: 4711,
-            reason: reason.to_owned(),
-            restart_in,
-            failed,
+        let ended = |reason: &str, restart_in, failed| {
+            Event::App(AppEvent::WorkerEnded {
+                app: app(),
+                pid: 4711,
+                reason: reason.to_owned(),
+                restart_in,
+                failed,
+            })
         };
         vec![
-            Event::AppReady {
+            Event::App(AppEvent::Ready {
                 app: app(),
                 runtime: "node 20.20.2".into(),
                 workers: 1,
                 took: Duration::from_millis(143),
                 failures: 0,
-            },
-            Event::AppSpeaksHttp { app: app(), runtime: "node 20.20.2".into(), is_asked: true },
-            Event::AppSpeaksHttp { app: app(), runtime: "bun 1.2.0".into(), is_asked: false },
-            Event::AppReady {
+            }),
+            Event::App(AppEvent::SpeaksHttp { app: app(), runtime: "node 20.20.2".into(), is_asked: true }),
+            Event::App(AppEvent::SpeaksHttp { app: app(), runtime: "bun 1.2.0".into(), is_asked: false }),
+            Event::App(AppEvent::Ready {
                 app: app(),
                 runtime: "bun 1.2.0".into(),
                 workers: 4,
                 took: Duration::from_millis(1430),
                 failures: 4,
-            },
+            }),
             ended(stderr, Some(Duration::from_millis(250)), true),
             ended("killed by SIGKILL", Some(Duration::ZERO), true),
             ended("finished what it had, as asked", None, false),
-            Event::AppReady {
+            Event::App(AppEvent::Ready {
                 app: "127.0.0.1:3000".into(),
                 runtime: "127.0.0.1:3000".into(),
                 workers: 1,
                 took: Duration::from_millis(3),
                 failures: 0,
-            },
-            Event::WorkerEnded {
+            }),
+            Event::App(AppEvent::WorkerEnded {
                 app: "127.0.0.1:3000".into(),
                 pid: 0,
                 reason: "it is not asked any more".into(),
                 restart_in: None,
                 failed: false,
-            },
+            }),
             Event::UpstreamDown {
                 upstream: "10.0.0.2:8080".to_owned(),
                 sites: vec!["http://localhost".to_owned(), "http://shop.example".to_owned()],
@@ -301,26 +308,26 @@ mod tests {
                 sites: vec!["http://localhost".to_owned()],
                 after: Duration::from_secs(95),
             },
-            Event::AppFailing {
+            Event::App(AppEvent::Failing {
                 app: app(),
                 reason: stderr.to_owned(),
                 retry_in: Duration::from_secs(4),
                 failures: 3,
-            },
-            Event::CrashLoop { app: app(), reason: stderr.to_owned(), failures: 3 },
-            Event::AppRolled { app: app(), workers: 2, took: Duration::from_millis(430) },
-            Event::WorkerStuck {
+            }),
+            Event::App(AppEvent::CrashLoop { app: app(), reason: stderr.to_owned(), failures: 3 }),
+            Event::App(AppEvent::Rolled { app: app(), workers: 2, took: Duration::from_millis(430) }),
+            Event::App(AppEvent::WorkerStuck {
                 app: app(),
                 pid: 4711,
                 since: Duration::from_millis(5200),
                 stack: "at spin (/srv/api/server.mjs:9:3)\nat fetch (/srv/api/server.mjs:20:5)\n".into(),
-            },
-            Event::WorkerStuck {
+            }),
+            Event::App(AppEvent::WorkerStuck {
                 app: app(),
                 pid: 4711,
                 since: Duration::from_millis(5200),
                 stack: String::new(),
-            },
+            }),
             output(false, "listening"),
             output(true, "warning: \u{1b}[31mred\u{1b}[0m\tand\rover"),
             output(false, r#"{"level":30,"msg":"hello","id":18446744073709551615}"#),
@@ -338,19 +345,16 @@ mod tests {
     #[test]
     fn a_reason_does_not_repeat_what_was_just_shown() {
         let mut lines = Lines::default();
-        let output = |line: &str| Event::AppOutput {
-            app: "api".into(),
-            pid: 1,
-            is_error: true,
-            line: line.to_owned(),
+        let output = |line: &str| {
+            Event::App(AppEvent::Output { app: "api".into(), pid: 1, is_error: true, line: line.to_owned() })
         };
-        let ended = Event::WorkerEnded {
+        let ended = Event::App(AppEvent::WorkerEnded {
             app: "api".into(),
             pid: 1,
             reason: "exit code 1\n  Error: boom\n      at x\n  of which nobody has heard".into(),
             restart_in: None,
             failed: true,
-        };
+        });
         for shown in ["Error: boom", "    at x"] {
             lines.line(&output(shown));
         }

@@ -11,9 +11,9 @@ use onehop_metrics::counters::OTHER;
 use tokio::sync::{mpsc, watch};
 
 use super::bind::Bound;
+use super::supervise::Attach;
 use crate::request::core::{Core, Shared};
 use crate::request::listen::{self, Command, ListenSocket};
-use onehop_workers::Worker;
 
 /// Commands that wait for a core. The control plane sends a handful at a start or reload; handed-over
 /// connections find another way when it is full.
@@ -86,9 +86,18 @@ impl Cores {
         }
     }
 
-    /// The way by which lanes reach the cores.
-    pub(super) fn lane_doors(&self) -> LaneDoors {
-        LaneDoors { mailboxes: self.mailboxes.clone() }
+    /// Hands a worker's sockets to the cores.
+    pub(super) fn attach(&self) -> Attach {
+        let mailboxes = self.mailboxes.clone();
+        Arc::new(move |worker, sockets| {
+            let mailboxes = mailboxes.clone();
+            Box::pin(async move {
+                for (mailbox, socket) in mailboxes.iter().zip(sockets) {
+                    // A core that has ended serves no requests any more.
+                    let _ = mailbox.send(Command::Attach(Arc::clone(&worker), socket)).await;
+                }
+            })
+        })
     }
 
     /// Accept there no more.
@@ -119,22 +128,6 @@ impl Cores {
         self.release.send_replace(true);
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         threads.drain(..).map(|thread| thread.join().map_or(0, |cut_off| cut_off as u64)).sum()
-    }
-}
-
-/// Hands lanes of workers to the cores that serve them.
-#[derive(Clone)]
-pub(super) struct LaneDoors {
-    mailboxes: Vec<mpsc::Sender<Command>>,
-}
-
-impl LaneDoors {
-    /// Hands over a worker's lane to each core, in their order. The worker reports when each has it.
-    pub(super) async fn attach(&self, worker: &Arc<Worker>, lanes: Vec<std::os::unix::net::UnixStream>) {
-        for (mailbox, lane) in self.mailboxes.iter().zip(lanes) {
-            // A core that has ended serves nobody any more.
-            let _ = mailbox.send(Command::Attach(Arc::clone(worker), lane)).await;
-        }
     }
 }
 

@@ -134,7 +134,7 @@ fn coders_bytes_max(checked: &Checked) -> u64 {
 
 /// Lanes of all workers.
 fn lanes(checked: &Checked, cores: usize) -> u64 {
-    checked.apps().iter().map(|app| supervise::lanes(app, cores) as u64).sum()
+    checked.apps().iter().map(|app| supervise::worker_connections(app, cores) as u64).sum()
 }
 
 /// What bodies hold where the windows of so many lanes are this wide.

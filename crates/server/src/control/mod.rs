@@ -11,7 +11,6 @@ mod cores;
 mod descriptors;
 mod events;
 mod limiters;
-pub mod loaded;
 mod memory;
 mod publish;
 mod running;
@@ -25,8 +24,8 @@ pub use check::{Refusal, check};
 pub use events::{Event, EventSink};
 pub use memory::check_memory;
 use running::cores_allowed;
-pub use running::{AppFiles, Load, Options, Restart, Running, Server, StartError};
-pub use status::{
-    AppStatus, ProxyStatus, ReloadSummary, SiteStatus, Status, StoreStatus, UpstreamStatus, WorkerStatus,
+pub use running::{AppFiles, Load, Options, Running, Server, StartError};
+pub use status::{ProxyStatus, ReloadSummary, SiteStatus, Status, StoreStatus, UpstreamStatus};
+pub use supervise::{
+    AppEvent, AppStatus, ProgramLine, Restart, SuperviseOptions, WorkerStatus, guard_workers, loaded,
 };
-pub use supervise::{ProgramLine, SuperviseOptions, guard_workers};

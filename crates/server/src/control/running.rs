@@ -19,12 +19,12 @@ use super::bind::{self, Bound};
 use super::cores::Cores;
 use super::descriptors::{self, Needs};
 use super::events::{Event, EventSink};
-use super::loaded::Files;
 use super::memory;
 use super::publish::{Configured, Kept, LogReports, Publisher};
 use super::stats;
-use super::status::{AppStatus, ReloadSummary, SiteStatus, Status, StoreStatus};
-use super::supervise::{SuperviseOptions, Supervisor};
+use super::status::{ReloadSummary, SiteStatus, Status, StoreStatus};
+use super::supervise::loaded::Files;
+use super::supervise::{AppEventSink, AppStatus, Restart, SuperviseOptions, Supervisor};
 use super::trees::Trees;
 use super::upstreams::Upstreams;
 use crate::limits::{
@@ -57,15 +57,6 @@ pub struct Options {
     pub connections_max: Option<NonZeroUsize>,
     /// The pack that the program is: what lies below its base is served, read and unpacked from there.
     pub packed: Option<Packed>,
-}
-
-/// Which applications a reload gives new processes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Restart {
-    /// Those whose settings have changed, or a file that they have loaded.
-    Changed,
-    /// All.
-    All,
 }
 
 /// Gives, for an application's name, the files that its processes have loaded; nothing where it does not run.
@@ -156,7 +147,7 @@ impl Server {
 
         // Workers start while the trees are read; requests wait for them, listening does not.
         let supervisor =
-            Supervisor::new(supervise, packed.clone(), cores, share.windows, Arc::clone(&events));
+            Supervisor::new(supervise, packed.clone(), cores, share.windows, app_events(&events));
         let pools = supervisor.start(app_wishes(&checked))?;
         let upstreams = Upstreams::new(packed.clone(), Arc::clone(&events));
         let prepared = upstreams.prepare(&checked).map_err(StartError::Store)?;
@@ -179,7 +170,7 @@ impl Server {
         let admin = sockets.admin.as_ref().and_then(|socket| socket.local_addr().ok());
 
         let core_threads = Cores::start(cores, &shared, &registry)?;
-        supervisor.open(core_threads.lane_doors());
+        supervisor.open(core_threads.attach());
         upstreams.carry_out(prepared);
         let publisher = Arc::new(Publisher::new(configured, Arc::clone(&registry), Arc::clone(&shared)));
         trees.watch(&publisher);
@@ -350,7 +341,8 @@ impl Inner {
         let change = trees.plan(&wishes, &known, share.files_bytes)?;
         // Whatever can fail has to fail before anything is changed.
         let upstreams = self.upstreams.prepare(&checked)?;
-        let apps = self.supervisor.prepare(&app_wishes(&checked), restart)?;
+        let apps =
+            self.supervisor.prepare(&app_wishes(&checked), restart).map_err(|error| error.to_string())?;
         let stores = change.stores.clone();
         let reports = LogReports::new(&self.registry, &self.events);
         let made = Configured::new(
@@ -479,7 +471,7 @@ impl Api for Inner {
     }
 
     fn workers(&self, app: &str, wanted: Option<usize>) -> Result<AppStatus, String> {
-        self.supervisor.workers(app, wanted)
+        self.supervisor.workers(app, wanted).map_err(|error| error.to_string())
     }
 
     fn stop(&self) {
@@ -488,7 +480,7 @@ impl Api for Inner {
         self.shared.begin_stop(TUNNEL_FAREWELL_MAX.min(grace.saturating_sub(TUNNEL_FAREWELL_MARGIN)));
         // Whoever hears of it finds it so.
         (self.events)(Event::Stopping { in_flight });
-        self.supervisor.take_leave();
+        self.supervisor.announce_stop();
         self.cores.stop(grace);
     }
 
@@ -526,6 +518,12 @@ fn shared_by_cores(shared: Shared, share: &memory::Share, events: &EventSink) ->
     let sink = Arc::clone(events);
     shared.incidents.report_to(Box::new(move |incident| sink(Event::ResponsesFailed(incident))));
     Arc::new(shared)
+}
+
+/// The sink of the supervisor's events.
+fn app_events(events: &EventSink) -> AppEventSink {
+    let events = Arc::clone(events);
+    Arc::new(move |event| events(Event::App(event)))
 }
 
 fn warn_of_few_descriptors(limit: usize, connections: usize, events: &EventSink) {

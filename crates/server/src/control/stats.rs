@@ -9,7 +9,8 @@ use onehop_metrics::stats::limiters::LimiterStats;
 use onehop_metrics::stats::rate_limits::RateLimitStats;
 use onehop_metrics::stats::upstreams::{ConnectionStats, UpstreamStats};
 
-use super::status::{AppStatus, ProxyStatus, WorkerStatus};
+use super::status::ProxyStatus;
+use super::supervise::{AppStatus, WorkerStatus};
 use crate::request::admission::rate::ClientRateLimiter;
 use crate::request::upstream::peer::PeerCounts;
 

@@ -7,6 +7,7 @@ use onehop_metrics::stats::limiters::LimiterStats;
 use onehop_metrics::stats::upstreams::ConnectionStats;
 use serde::Serialize;
 
+use super::supervise::AppStatus;
 use crate::request::upstream::peer::PeerId;
 
 /// What `onehop status` shows; documented in docs/control-api.md.
@@ -90,48 +91,6 @@ impl UpstreamStatus {
         self.latency_ms = [self.latency_ms, other.latency_ms].into_iter().flatten().reduce(f64::max);
         self.connections.add(&other.connections);
     }
-}
-
-/// An application in [`Status`].
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct AppStatus {
-    /// Its name.
-    pub app: String,
-    /// `starting`, `serving` or `failing`.
-    pub state: &'static str,
-    /// Why it fails, if it does.
-    pub reason: Option<String>,
-    /// Workers that are wanted.
-    pub wanted: usize,
-    /// Requests that wait for a worker.
-    pub queued: usize,
-    /// Workers that ended without being told to, since the start.
-    pub failures: u64,
-    /// Each process.
-    pub workers: Vec<WorkerStatus>,
-}
-
-/// A process in [`AppStatus`].
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct WorkerStatus {
-    /// Process id.
-    pub pid: u32,
-    /// `starting`, `serving`, `draining` or `stuck`.
-    pub state: &'static str,
-    /// How it is spoken to: `frames` or `http`; none before it is ready.
-    pub protocol: Option<&'static str>,
-    /// Requests that it has.
-    pub in_flight: usize,
-    /// Requests that it is handed at a time; none before it is ready.
-    pub concurrency: Option<usize>,
-    /// Requests that it was ever handed.
-    pub requests: u64,
-    /// Seconds since its start.
-    pub age_seconds: u64,
-    /// Resident bytes, as it last said.
-    pub resident_bytes: u64,
-    /// Longest delay of its event loop at the last look, in milliseconds.
-    pub lag_ms: f64,
 }
 
 /// A site in [`Status`].

@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use onehop_server::Event;
+use onehop_server::control::AppEvent;
 
 use crate::client::Client;
 use crate::harness::{TestServer, application};
@@ -12,7 +13,7 @@ use crate::workers::{serve, serve_in, serve_workers};
 
 fn ended(server: &TestServer) -> (String, bool) {
     server.wait_for(|event| match event {
-        Event::WorkerEnded { reason, failed, .. } => Some((reason.clone(), *failed)),
+        Event::App(AppEvent::WorkerEnded { reason, failed, .. }) => Some((reason.clone(), *failed)),
         _ => None,
     })
 }
@@ -34,7 +35,7 @@ fn a_worker_that_asks_for_http_is_served_over_it_and_that_is_said() {
         assert!(text.ends_with(&format!(" /api/{number} None None")), "{text}");
     }
     let (runtime, is_asked) = server.wait_for(|event| match event {
-        Event::AppSpeaksHttp { runtime, is_asked, .. } => Some((runtime.clone(), *is_asked)),
+        Event::App(AppEvent::SpeaksHttp { runtime, is_asked, .. }) => Some((runtime.clone(), *is_asked)),
         _ => None,
     });
     assert_eq!((runtime.as_str(), is_asked), ("scripted 1.0", false));
@@ -50,7 +51,7 @@ fn what_the_settings_say_reaches_the_worker() {
     let server = serve("http", "protocol http\n\t\tport 3000");
     assert!(server.connect().get("/api/x").text().ends_with(" /api/x http 3000"));
     let is_asked = server.wait_for(|event| match event {
-        Event::AppSpeaksHttp { is_asked, .. } => Some(*is_asked),
+        Event::App(AppEvent::SpeaksHttp { is_asked, .. }) => Some(*is_asked),
         _ => None,
     });
     assert!(is_asked);

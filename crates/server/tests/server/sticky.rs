@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use onehop_server::Event;
+use onehop_server::control::AppEvent;
 
 use crate::client::{Client, Response};
 use crate::harness::{TestServer, application};
@@ -80,7 +81,9 @@ fn a_cookie_finds_the_successor_of_its_worker_after_a_death_and_after_a_roll() {
     let workers: BTreeSet<&String> = all.iter().map(|(_, worker)| worker).collect();
     assert_eq!(workers.len(), 3, "each cookie has a worker of its own");
     assert_eq!(get(&server, "/api/die", &all[1].0).status, 502);
-    server.wait_for(|event| matches!(event, Event::WorkerEnded { failed: true, .. }).then_some(()));
+    server.wait_for(|event| {
+        matches!(event, Event::App(AppEvent::WorkerEnded { failed: true, .. })).then_some(())
+    });
     wait_for_workers(&server, 3);
     let now: Vec<String> = all.iter().map(|(cookie, _)| worker_of(&server, cookie)).collect();
     assert_eq!((&now[0], &now[2]), (&all[0].1, &all[2].1));

@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use onehop_server::Event;
+use onehop_server::control::AppEvent;
 use tempfile::TempDir;
 
 use crate::client::{Client, Response};
@@ -60,7 +61,7 @@ fn get(server: &TestServer, path: &str) -> Response {
 /// Why the server ended the worker.
 fn reason(server: &TestServer) -> String {
     server.wait_for(|event| match event {
-        Event::WorkerEnded { reason, .. } => Some(reason.clone()),
+        Event::App(AppEvent::WorkerEnded { reason, .. }) => Some(reason.clone()),
         _ => None,
     })
 }
@@ -153,7 +154,7 @@ fn a_worker_that_exits_at_start_is_told_with_its_last_words() {
     let said = reason(&server);
     assert!(said.contains("exit code 3") && said.contains("Cannot find module 'express'"), "{said}");
     let retry = server.wait_for(|event| match event {
-        Event::AppFailing { retry_in, .. } => Some(*retry_in),
+        Event::App(AppEvent::Failing { retry_in, .. }) => Some(*retry_in),
         _ => None,
     });
     assert!(retry.as_secs() <= 10);

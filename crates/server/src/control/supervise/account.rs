@@ -1,4 +1,4 @@
-//! Who runs an application: names to numbers.
+//! The user that runs an application: names to numbers.
 //!
 //! Reads /etc/passwd and /etc/group itself, since the C library's lookups are not safe code. Accounts that
 //! only a directory service knows are given by number.

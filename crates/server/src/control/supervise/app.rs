@@ -1,24 +1,25 @@
 //! The owner of one application: orders all that happens to its workers.
 //!
-//! One task, messages only. What is wanted and what is there are compared after each message, and what is
-//! missing is started, what is too much drained. Replacing a worker (a reload, a change of the folder, the
+//! One task, messages only. After each message it compares the workers that it wants with those that it has, and starts or
+//! drains the difference. Replacing a worker (a reload, a change of the folder, the
 //! settings' `recycle`) marks it as old: a new one serves before an old one goes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use onehop_config::checked::{App, AppProtocol, AppRun, WorkerCount};
+use onehop_config::checked::{App, AppProtocol, AppRun};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::Surroundings;
-use super::messages::{Command, End, News, Order, Task, Told, Withdrawal};
-use super::pause::Pause;
+use super::backoff::Backoff;
+use super::capacity::configured_workers;
+use super::events::AppEvent;
+use super::loaded::Loaded;
+use super::messages::{AppCommand, End, ReadySender, Task, Withdrawal, WorkerCommand, WorkerEvent};
+use super::shared::Shared;
 use super::view::{Member as Seen, State, View};
-use super::{handler, program};
-use crate::control::events::Event;
-use crate::control::loaded::Loaded;
+use super::{elsewhere, lifecycle};
 use crate::limits::{
     APP_MESSAGES_MAX, APP_RETRY_AFTER_SECONDS, CRASH_LOOP_LIFE, ELSEWHERE_PROBE_PERIOD,
     WORKER_DRAIN_LOOK_PERIOD,
@@ -30,14 +31,15 @@ use onehop_workers::{Pool, Transport, Worker, WorkerId, WorkerIndex};
 pub(super) struct Owner {
     app: Arc<App>,
     pool: Arc<Pool>,
-    surroundings: Arc<Surroundings>,
+    shared: Arc<Shared>,
     view: View,
-    tell: mpsc::Sender<Told>,
-    told: mpsc::Receiver<Told>,
+    /// Given to each worker's task.
+    report: mpsc::Sender<(WorkerId, WorkerEvent)>,
+    events: mpsc::Receiver<(WorkerId, WorkerEvent)>,
     wanted: usize,
     members: BTreeMap<WorkerId, Member>,
-    pause: Pause,
-    /// Nobody is started before.
+    backoff: Backoff,
+    /// No worker is started before.
     next_start: Instant,
     roll: Option<Roll>,
     /// The last time all workers were to be replaced the new ones did not start.
@@ -45,67 +47,67 @@ pub(super) struct Owner {
     /// Grows with every roll.
     generation: u64,
     loaded: Arc<Loaded>,
-    waiting: Vec<oneshot::Sender<Result<(), String>>>,
+    waiting: Vec<ReadySender>,
     /// Of the worker that became ready last, `node 20.20.2`.
     runtime: String,
-    /// When the first worker was started, until the application was said to be ready.
-    said_ready: Option<Instant>,
+    /// When the first worker was started, until the application is reported as ready.
+    unreported_since: Option<Instant>,
     is_failing: bool,
     /// Why workers fail again and again, as it was reported: the first line.
     reported: Option<String>,
     /// A worker serves again; the application counts as well from then on.
     is_well_from: Option<Instant>,
-    /// The last of its handler's workers that became ready is spoken to in HTTP, and it was said so.
+    /// The last of its handler's workers that became ready speaks HTTP, and that was reported.
     speaks_http: bool,
     stopping: Option<Vec<oneshot::Sender<()>>>,
-    /// It is being stopped, and its workers still serve those who wait; no longer than until then.
+    /// It is being stopped, and its workers still serve the requests that wait, no longer than until then.
     serves_queue_until: Option<Instant>,
     /// The server has begun to stop.
-    is_leaving: bool,
+    server_stops: bool,
 }
 
 /// A worker, as its owner sees it.
 struct Member {
     state: State,
-    seat: WorkerIndex,
+    index: WorkerIndex,
     /// It is to be replaced.
     is_old: bool,
     round: u64,
-    begun: Instant,
+    started: Instant,
     generation: u64,
     ready: Option<Instant>,
     pid: u32,
     worker: Option<Arc<Worker>>,
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<WorkerCommand>,
 }
 
 /// All workers are being replaced.
 struct Roll {
-    begun: Instant,
-    waiting: Vec<oneshot::Sender<Result<(), String>>>,
+    started: Instant,
+    waiting: Vec<ReadySender>,
 }
 
 impl Owner {
     pub(super) fn new(
         app: Arc<App>,
         pool: Arc<Pool>,
-        surroundings: Arc<Surroundings>,
+        shared: Arc<Shared>,
         view: View,
         loaded: Arc<Loaded>,
     ) -> Self {
-        let (tell, told) = mpsc::channel(APP_MESSAGES_MAX);
-        let wanted = configured(&app, surroundings.cores);
+        let (report, events) = mpsc::channel(APP_MESSAGES_MAX);
+        let wanted = configured_workers(&app, shared.cores);
         let now = Instant::now();
         Self {
             app,
             pool,
-            surroundings,
+            shared,
             view,
-            tell,
-            told,
+            report,
+            events,
             wanted,
             members: BTreeMap::new(),
-            pause: Pause::default(),
+            backoff: Backoff::default(),
             next_start: now,
             roll: None,
             has_failed_roll: false,
@@ -113,20 +115,20 @@ impl Owner {
             loaded,
             waiting: Vec::new(),
             runtime: String::new(),
-            said_ready: Some(now),
+            unreported_since: Some(now),
             is_failing: false,
             reported: None,
             is_well_from: None,
             speaks_http: false,
             stopping: None,
             serves_queue_until: None,
-            is_leaving: false,
+            server_stops: false,
         }
     }
 
     /// Until it has been stopped and its last worker has ended.
-    pub(super) async fn run(mut self, mut orders: mpsc::Receiver<Order>) {
-        let mut has_orders = true;
+    pub(super) async fn run(mut self, mut commands: mpsc::Receiver<AppCommand>) {
+        let mut is_owned = true;
         loop {
             self.settle();
             self.show();
@@ -135,30 +137,30 @@ impl Owner {
             }
             let waits = self.stopping.is_none() && self.missing() > 0;
             tokio::select! {
-                order = orders.recv(), if has_orders => match order {
-                    Some(order) => self.obey(order),
+                command = commands.recv(), if is_owned => match command {
+                    Some(command) => self.obey(command),
                     None => {
-                        has_orders = false;
+                        is_owned = false;
                         self.stop();
                     }
                 },
-                Some(told) = self.told.recv() => self.hear(told),
+                Some((id, event)) = self.events.recv() => self.handle(id, event),
                 () = sleep_until(self.next_start), if waits => {}
                 () = until(self.is_well_from) => self.is_well(),
-                () = sleep(WORKER_DRAIN_LOOK_PERIOD), if self.is_leaving && self.stopping.is_none() => {}
+                () = sleep(WORKER_DRAIN_LOOK_PERIOD), if self.server_stops && self.stopping.is_none() => {}
                 () = sleep(WORKER_DRAIN_LOOK_PERIOD), if self.serves_queue_until.is_some() => self.leave_once_empty(),
             }
         }
-        // The last one may have ended while others waited for it, and nobody is started any more.
+        // The last worker may have ended while requests waited for it, and no other is started.
         self.pool.set_failing(APP_RETRY_AFTER_SECONDS, None);
         for waiting in self.stopping.take().into_iter().flatten() {
             let _ = waiting.send(());
         }
     }
 
-    fn obey(&mut self, order: Order) {
-        match order {
-            Order::Workers(count, taken) => {
+    fn obey(&mut self, command: AppCommand) {
+        match command {
+            AppCommand::Workers(count, taken) => {
                 if !matches!(self.app.run, AppRun::Elsewhere { .. }) {
                     self.wanted = count.clamp(1, WORKERS_MAX);
                 }
@@ -166,48 +168,49 @@ impl Owner {
                 self.show();
                 let _ = taken.send(());
             }
-            Order::Roll(waiting) => self.begin_roll(Some(waiting)),
-            Order::Keep(waiting) if self.runs() => {
-                self.wanted = configured(&self.app, self.surroundings.cores);
+            AppCommand::Roll(waiting) => self.begin_roll(Some(waiting)),
+            AppCommand::Keep(waiting) if self.runs() => {
+                self.wanted = configured_workers(&self.app, self.shared.cores);
                 let _ = waiting.send(Ok(()));
             }
-            Order::Keep(waiting) => self.begin_roll(Some(waiting)),
-            Order::AwaitReady(waiting) => self.waiting.push(waiting),
-            Order::TakeLeave => {
-                self.is_leaving = true;
-                let speaks = self.has_control_lane();
-                self.members.values().filter(|_| speaks).for_each(Member::take_leave);
+            AppCommand::Keep(waiting) => self.begin_roll(Some(waiting)),
+            AppCommand::AwaitReady(waiting) => self.waiting.push(waiting),
+            AppCommand::AnnounceStop => {
+                self.server_stops = true;
+                if self.has_control_connection() {
+                    self.members.values().for_each(Member::announce_stop);
+                }
             }
-            Order::Stop(waiting) => {
+            AppCommand::Stop(waiting) => {
                 self.stop();
                 self.stopping.get_or_insert_default().push(waiting);
             }
         }
     }
 
-    fn begin_roll(&mut self, waiting: Option<oneshot::Sender<Result<(), String>>>) {
+    fn begin_roll(&mut self, waiting: Option<ReadySender>) {
         if matches!(self.app.run, AppRun::Elsewhere { .. }) {
-            // Whoever starts it replaces it.
+            // The service manager that starts it replaces it.
             return waiting.into_iter().for_each(|waiting| drop(waiting.send(Ok(()))));
         }
-        self.wanted = configured(&self.app, self.surroundings.cores);
-        let roll = self.roll.get_or_insert_with(|| Roll { begun: Instant::now(), waiting: Vec::new() });
+        self.wanted = configured_workers(&self.app, self.shared.cores);
+        let roll = self.roll.get_or_insert_with(|| Roll { started: Instant::now(), waiting: Vec::new() });
         roll.waiting.extend(waiting);
         self.generation += 1;
-        self.loaded.begin();
-        self.pause.forget();
+        self.loaded.begin_roll();
+        self.backoff.forget();
         self.next_start = Instant::now();
         for member in self.members.values_mut() {
             match member.state {
                 State::Serving => member.is_old = true,
                 // It may have read what was there before.
-                State::Starting => member.leave(State::Draining, Command::Kill),
+                State::Starting => member.leave(State::Draining, WorkerCommand::Kill),
                 State::Draining | State::Stuck | State::Ending => {}
             }
         }
     }
 
-    /// The workers stay until nobody waits for one: what was accepted under the old settings is answered.
+    /// The workers stay until no request waits for one: what was accepted under the old settings is answered.
     fn stop(&mut self) {
         if self.stopping.is_some() {
             return;
@@ -230,60 +233,60 @@ impl Owner {
         }
         self.serves_queue_until = None;
         for (id, member) in &mut self.members {
-            let command = if member.worker.is_some() { Command::Drain } else { Command::Kill };
+            let command = if member.worker.is_some() { WorkerCommand::Drain } else { WorkerCommand::Kill };
             self.pool.withdraw(*id);
             member.leave(State::Draining, command);
         }
-        // Nobody comes any more: who waits all the same is told so now.
+        // No more requests come; those that wait all the same fail now.
         self.pool.set_failing(APP_RETRY_AFTER_SECONDS, None);
     }
 
-    fn hear(&mut self, told: Told) {
-        let is_handler = self.has_control_lane();
-        let Some(member) = self.members.get_mut(&told.id) else { return };
-        match told.what {
-            News::Started { pid } => member.pid = pid,
-            News::Loaded(news) => {
+    fn handle(&mut self, id: WorkerId, event: WorkerEvent) {
+        let is_handler = self.has_control_connection();
+        let Some(member) = self.members.get_mut(&id) else { return };
+        match event {
+            WorkerEvent::Started { pid } => member.pid = pid,
+            WorkerEvent::Loaded(loaded) => {
                 let is_next = self.roll.is_some() && member.generation == self.generation;
-                // Of those that were replaced it does not count any more.
+                // Files of workers that were replaced do not count any more.
                 if is_next
                     || member.generation == self.generation
                     || self.roll.is_some()
                     || self.has_failed_roll
                 {
-                    self.loaded.add(news, is_next);
+                    self.loaded.add(loaded, is_next);
                 }
             }
-            News::Health { resident_bytes, lag, is_due } => {
-                self.view.health(told.id, resident_bytes, lag);
+            WorkerEvent::Health { resident_bytes, lag, is_due } => {
+                self.view.health(id, resident_bytes, lag);
                 member.is_old |=
                     is_due && member.state == State::Serving && Instant::now() >= self.next_start;
             }
-            News::Ready { worker, runtime } => {
+            WorkerEvent::Ready { worker, runtime } => {
                 member.worker = Some(Arc::clone(&worker));
                 if member.state == State::Starting {
                     member.state = State::Serving;
                     member.ready = Some(Instant::now());
-                    if self.is_leaving && is_handler {
-                        member.take_leave();
+                    if self.server_stops && is_handler {
+                        member.announce_stop();
                     }
-                    self.say_http(&worker, &runtime);
-                    // Who is answered by it finds it where workers are listed.
+                    self.report_http(&worker, &runtime);
+                    // A request that it answers finds it where workers are listed.
                     self.show();
                     self.pool.admit(worker);
                     self.runtime = runtime;
                     self.is_ready();
                 } else {
-                    // It was told to end meanwhile.
-                    member.command(Command::Drain);
+                    // It was to end meanwhile.
+                    member.command(WorkerCommand::Drain);
                 }
             }
-            News::Withdraw(why) => {
-                self.pool.withdraw(told.id);
+            WorkerEvent::Withdraw(why) => {
+                self.pool.withdraw(id);
                 match why {
-                    Withdrawal::Asked => member.leave(State::Draining, Command::Drain),
+                    Withdrawal::Requested => member.leave(State::Draining, WorkerCommand::Drain),
                     Withdrawal::Stuck => member.state = State::Stuck,
-                    // One that somebody else starts may come back; a process of ours tells its end.
+                    // One that another service manager starts may come back; a process of ours reports its end.
                     Withdrawal::Lost if matches!(self.app.run, AppRun::Elsewhere { .. }) => {
                         member.state = State::Starting;
                         let reason = "nobody answers there; it is tried again every two seconds".to_owned();
@@ -295,14 +298,14 @@ impl Owner {
                     Withdrawal::Lost => {}
                 }
             }
-            News::Ended(end) => self.ended(told.id, end),
+            WorkerEvent::Ended(end) => self.ended(id, end),
         }
     }
 
     fn is_ready(&mut self) {
         self.view.fails(None);
         // One that fails again and again may be ready for a moment each time.
-        if self.pause.is_crash_loop() {
+        if self.backoff.is_crash_loop() {
             self.is_well_from = Some(Instant::now() + CRASH_LOOP_LIFE);
         } else {
             self.is_well();
@@ -313,25 +316,25 @@ impl Owner {
         self.is_well_from = None;
         self.is_failing = false;
         self.reported = None;
-        if let Some(begun) = self.said_ready.take() {
+        if let Some(since) = self.unreported_since.take() {
             let (app, workers, runtime) = (self.app.name.clone(), self.wanted, self.runtime.clone());
-            let (took, failures) = (begun.elapsed(), self.pause.futile());
-            self.surroundings.say(Event::AppReady { app, runtime, workers, took, failures });
+            let (took, failures) = (since.elapsed(), self.backoff.futile());
+            self.shared.report(AppEvent::Ready { app, runtime, workers, took, failures });
         }
     }
 
-    /// Programs know nothing of the server's leaving until they are ended.
-    fn has_control_lane(&self) -> bool {
+    /// Programs do not know that the server stops until they are ended.
+    fn has_control_connection(&self) -> bool {
         matches!(self.app.run, AppRun::Handler { .. })
     }
 
-    /// That a handler's worker is not spoken to in frames should not stay unseen: it is slower.
-    fn say_http(&mut self, worker: &Worker, runtime: &str) {
-        let speaks = self.has_control_lane() && worker.transport != Transport::Frames;
+    /// Reports that a handler's worker is not spoken to in frames, which is slower.
+    fn report_http(&mut self, worker: &Worker, runtime: &str) {
+        let speaks = self.has_control_connection() && worker.transport != Transport::Frames;
         if speaks && !std::mem::replace(&mut self.speaks_http, speaks) {
             let (app, runtime) = (self.app.name.clone(), runtime.to_owned());
             let is_asked = self.app.protocol == AppProtocol::Http;
-            self.surroundings.say(Event::AppSpeaksHttp { app, runtime, is_asked });
+            self.shared.report(AppEvent::SpeaksHttp { app, runtime, is_asked });
         }
         self.speaks_http = speaks;
     }
@@ -340,18 +343,18 @@ impl Owner {
         let Some(member) = self.members.remove(&id) else { return };
         self.pool.withdraw(id);
         if self.stopping.is_some() || !end.failed {
-            return self.say_ended(end, None);
+            return self.report_ended(end, None);
         }
-        // Of a server that stops, workers end in whatever way they were told to.
-        if self.is_leaving {
+        // Workers of a server that stops end as they were asked to.
+        if self.server_stops {
             self.pause_after(&member);
-            return self.say_ended(End { failed: false, ..end }, None);
+            return self.report_ended(End { failed: false, ..end }, None);
         }
         self.view.failed();
         let was_serving = member.ready.is_some();
         if member.state == State::Stuck {
-            // Another was started when it stood still.
-            return self.say_ended(end, None);
+            // Another was started when it stopped responding.
+            return self.report_ended(end, None);
         }
         let pause = self.pause_after(&member);
         let serving = self.count(State::Serving);
@@ -362,7 +365,7 @@ impl Owner {
         }
         let is_missed = self.missing() > 0;
         if !self.is_reported(&reason) {
-            self.say_ended(end, Some(pause).filter(|_| is_missed));
+            self.report_ended(end, Some(pause).filter(|_| is_missed));
         }
         if self.count(State::Serving) == 0 {
             self.is_well_from = None;
@@ -375,19 +378,19 @@ impl Owner {
         self.consider_failing(&reason, pause, serving, was_serving, never_ran);
     }
 
-    /// How long nobody is started, now that this one has failed.
+    /// How long no worker is started, now that this one has failed.
     fn pause_after(&mut self, member: &Member) -> Duration {
         let life = member.ready.map(|ready| ready.elapsed());
-        let pause = self.pause.ended(member.round, life, self.surroundings.chance());
+        let pause = self.backoff.ended(member.round, life, self.shared.random());
         self.next_start = Instant::now() + pause;
         pause
     }
 
-    /// The new ones do not start: the old ones serve on.
+    /// The new workers do not start: the old ones continue to serve.
     fn roll_failed(&mut self, reason: &str) {
         if let Some(roll) = self.roll.take() {
             self.has_failed_roll = true;
-            self.loaded.abandon();
+            self.loaded.abandon_roll();
             for waiting in roll.waiting {
                 let _ = waiting.send(Err(reason.to_owned()));
             }
@@ -405,14 +408,14 @@ impl Owner {
         was_serving: bool,
         never_ran: bool,
     ) {
-        let watch = self.surroundings.options.watch;
+        let watch = self.shared.options.watch;
         let shown = watch.then(|| reason.to_owned());
-        let is_hopeless = self.pause.is_crash_loop() || never_ran || (watch && !was_serving);
+        let is_hopeless = self.backoff.is_crash_loop() || never_ran || (watch && !was_serving);
         if serving > 0 {
-            if self.pause.is_crash_loop() && !self.is_reported(reason) {
+            if self.backoff.is_crash_loop() && !self.is_reported(reason) {
                 self.reported = Some(first_line(reason));
-                let (app, failures) = (self.app.name.clone(), self.pause.futile());
-                self.surroundings.say(Event::CrashLoop { app, reason: reason.to_owned(), failures });
+                let (app, failures) = (self.app.name.clone(), self.backoff.futile());
+                self.shared.report(AppEvent::CrashLoop { app, reason: reason.to_owned(), failures });
             }
             if watch && !was_serving {
                 self.pool.set_failing(0, shown);
@@ -432,10 +435,10 @@ impl Owner {
         self.view.fails(Some(reason.clone()));
         self.reported = Some(first_line(&reason));
         if !std::mem::replace(&mut self.is_failing, true) {
-            // That it is well again is worth saying too.
-            self.said_ready.get_or_insert_with(Instant::now);
-            let (app, failures) = (self.app.name.clone(), self.pause.futile());
-            self.surroundings.say(Event::AppFailing { app, reason, retry_in, failures });
+            // That it is well again is reported, too.
+            self.unreported_since.get_or_insert_with(Instant::now);
+            let (app, failures) = (self.app.name.clone(), self.backoff.futile());
+            self.shared.report(AppEvent::Failing { app, reason, retry_in, failures });
         }
     }
 
@@ -443,10 +446,10 @@ impl Owner {
         self.reported.as_ref().is_some_and(|reported| *reported == first_line(reason))
     }
 
-    fn say_ended(&self, end: End, restart_in: Option<Duration>) {
+    fn report_ended(&self, end: End, restart_in: Option<Duration>) {
         let End { pid, reason, failed, .. } = end;
         let app = self.app.name.clone();
-        self.surroundings.say(Event::WorkerEnded { app, pid, reason, restart_in, failed });
+        self.shared.report(AppEvent::WorkerEnded { app, pid, reason, restart_in, failed });
     }
 
     /// Whether its workers are to stay where nothing has changed.
@@ -466,18 +469,18 @@ impl Owner {
     /// How many may be started as soon as the pause allows.
     fn missing(&self) -> usize {
         let (starting, old) = (self.count(State::Starting), self.old());
-        // Who is ending is replaced when it has told how: that decides about the pause.
+        // A worker that is ending is replaced once it has reported how: that decides about the pause.
         let new = self.count(State::Serving) - old + starting + self.count(State::Ending);
         let missing = self.wanted.saturating_sub(new);
-        if self.is_leaving && (self.count(State::Serving) > 0 || self.pool.waiting() == 0) {
-            // The server stops: one more would be started for nobody.
+        if self.server_stops && (self.count(State::Serving) > 0 || self.pool.waiting() == 0) {
+            // The server stops: no request would come to one more.
             return 0;
         }
         // While others serve, one at a time: replacing must not take the memory of twice as many.
         if old > 0 { missing.min(1_usize.saturating_sub(starting)) } else { missing }
     }
 
-    /// Makes what is there what is wanted.
+    /// Starts workers that are missing, drains those that are too many.
     fn settle(&mut self) {
         self.pool.set_worker_count(self.wanted);
         if self.stopping.is_some() {
@@ -493,7 +496,7 @@ impl Owner {
             let Some(id) = self.dispensable() else { break };
             self.pool.withdraw(id);
             if let Some(member) = self.members.get_mut(&id) {
-                member.leave(State::Draining, Command::Drain);
+                member.leave(State::Draining, WorkerCommand::Drain);
             }
         }
         let (old, serving) = (self.old(), self.count(State::Serving));
@@ -503,41 +506,41 @@ impl Owner {
             let Some((_, member)) = self.members.iter_mut().find(|(_, m)| m.state == State::Starting) else {
                 break;
             };
-            member.leave(State::Draining, Command::Kill);
+            member.leave(State::Draining, WorkerCommand::Kill);
         }
-        // No reload waits for what somebody else starts.
+        // No reload waits for what another service manager starts.
         let is_looked_for = self.is_failing && matches!(self.app.run, AppRun::Elsewhere { .. });
         if (old == 0 && serving >= self.wanted) || is_looked_for {
             self.all_serve();
         }
     }
 
-    /// Who goes first where too many serve: old ones, of them the one whose seat a newer one has taken, then
-    /// those whose seat is no longer there, then the ones that were started first.
+    /// The worker that goes first where too many serve: old ones, of them the one whose index a newer one has taken, then
+    /// those whose index is out of range, then those that were started first.
     fn dispensable(&self) -> Option<WorkerId> {
         let serving = || self.members.iter().filter(|(_, member)| member.state == State::Serving);
         let order = |(id, member): &(&WorkerId, &Member)| {
-            let is_succeeded = serving().any(|(newer, other)| newer > *id && other.seat == member.seat);
-            (!member.is_old, !is_succeeded, member.seat.0 < self.wanted, **id)
+            let is_succeeded = serving().any(|(newer, other)| newer > *id && other.index == member.index);
+            (!member.is_old, !is_succeeded, member.index.0 < self.wanted, **id)
         };
         serving().min_by_key(order).map(|(id, _)| *id)
     }
 
-    /// The lowest that nobody has who stays: a successor takes over its predecessor's.
-    fn free_seat(&self) -> WorkerIndex {
+    /// The lowest index that no worker that stays has: a successor takes over its predecessor's.
+    fn free_index(&self) -> WorkerIndex {
         let stays =
             |member: &&Member| matches!(member.state, State::Starting | State::Serving) && !member.is_old;
         let is_taken =
-            |seat: &usize| self.members.values().filter(stays).any(|member| member.seat.0 == *seat);
-        WorkerIndex((0..).find(|seat| !is_taken(seat)).unwrap_or_default())
+            |index: &usize| self.members.values().filter(stays).any(|member| member.index.0 == *index);
+        WorkerIndex((0..).find(|index| !is_taken(index)).unwrap_or_default())
     }
 
     fn all_serve(&mut self) {
         if let Some(roll) = self.roll.take() {
             self.has_failed_roll = false;
-            self.loaded.finish();
+            self.loaded.finish_roll();
             let (app, workers) = (self.app.name.clone(), self.wanted);
-            self.surroundings.say(Event::AppRolled { app, workers, took: roll.begun.elapsed() });
+            self.shared.report(AppEvent::Rolled { app, workers, took: roll.started.elapsed() });
             for waiting in roll.waiting {
                 let _ = waiting.send(Ok(()));
             }
@@ -548,25 +551,25 @@ impl Owner {
     }
 
     fn start(&mut self) {
-        let id = self.surroundings.next_id();
-        let seat = self.free_seat();
+        let id = self.shared.next_id();
+        let index = self.free_index();
         let (commands, receiver) = mpsc::channel(COMMANDS_MAX);
         let task = Task {
             id,
-            seat,
+            index,
             app: Arc::clone(&self.app),
-            surroundings: Arc::clone(&self.surroundings),
-            tell: self.tell.clone(),
+            shared: Arc::clone(&self.shared),
+            events: self.report.clone(),
             commands: receiver,
         };
-        let round = self.pause.round();
-        let begun = Instant::now();
+        let round = self.backoff.round();
+        let started = Instant::now();
         let member = Member {
             state: State::Starting,
-            seat,
+            index,
             is_old: false,
             round,
-            begun,
+            started,
             generation: self.generation,
             ready: None,
             pid: 0,
@@ -575,11 +578,8 @@ impl Owner {
         };
         self.members.insert(id, member);
         match &self.app.run {
-            AppRun::Handler { .. } => drop(tokio::spawn(handler::live(task))),
-            AppRun::Command { .. } => drop(tokio::spawn(program::live(task))),
-            AppRun::Elsewhere { address } => {
-                drop(tokio::spawn(program::live_elsewhere(task, address.clone())));
-            }
+            AppRun::Handler { .. } | AppRun::Command { .. } => drop(tokio::spawn(lifecycle::run(task))),
+            AppRun::Elsewhere { address } => drop(tokio::spawn(elsewhere::run(task, address.clone()))),
         }
     }
 
@@ -590,13 +590,13 @@ impl Owner {
                 Seen {
                     pid: member.pid,
                     state: member.state,
-                    begun: member.begun,
+                    started: member.started,
                     worker: member.worker.clone(),
                 },
             )
         });
         self.view.show(self.wanted, members);
-        self.loaded.set_sound(self.runs());
+        self.loaded.set_running(self.runs());
     }
 }
 
@@ -611,32 +611,22 @@ async fn until(time: Option<Instant>) {
     }
 }
 
-/// As many workers as the settings want.
-pub(super) fn configured(app: &App, cores: usize) -> usize {
-    let wanted = match (&app.run, app.workers) {
-        (AppRun::Elsewhere { .. }, _) => 1,
-        (_, WorkerCount::Auto) => cores,
-        (_, WorkerCount::Exactly(count)) => usize::from(count.get()),
-    };
-    wanted.clamp(1, WORKERS_MAX)
-}
-
-/// Commands that a worker's task is sent in its life: to take leave, to drain, and to end at once.
+/// Commands that a worker's task is sent in its life: that the server stops, to drain, and to end at once.
 const COMMANDS_MAX: usize = 4;
 
 impl Member {
-    fn command(&self, command: Command) {
-        // Full, it has heard enough.
+    fn command(&self, command: WorkerCommand) {
+        // A full channel holds the command to end already.
         let _ = self.commands.try_send(command);
     }
 
-    fn take_leave(&self) {
+    fn announce_stop(&self) {
         if self.state == State::Serving {
-            self.command(Command::TakeLeave);
+            self.command(WorkerCommand::AnnounceStop);
         }
     }
 
-    fn leave(&mut self, state: State, command: Command) {
+    fn leave(&mut self, state: State, command: WorkerCommand) {
         if !matches!(self.state, State::Stuck | State::Ending) {
             self.state = state;
         }

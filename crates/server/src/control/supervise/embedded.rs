@@ -52,7 +52,7 @@ fn unpack_in(base: &Path, files: &[File]) -> Result<PathBuf, String> {
     let base = base.canonicalize().map_err(|error| error.to_string())?;
     let name = folder_name(files);
     let path = base.join(&name);
-    if is_sound(&path, files) {
+    if is_intact(&path, files) {
         return Ok(path);
     }
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -62,13 +62,13 @@ fn unpack_in(base: &Path, files: &[File]) -> Result<PathBuf, String> {
     if written.is_ok() {
         return Ok(path);
     }
-    if is_sound(&path, files) {
+    if is_intact(&path, files) {
         // Another process was quicker.
         let _ = std::fs::remove_dir_all(&fresh);
         return Ok(path);
     }
     // What stands in the way is not ours, or not what it says: it is left alone, and not used.
-    if is_sound(&fresh, files) {
+    if is_intact(&fresh, files) {
         Ok(fresh)
     } else {
         Err(written.err().map_or_else(String::new, |e| e.to_string()))
@@ -76,7 +76,7 @@ fn unpack_in(base: &Path, files: &[File]) -> Result<PathBuf, String> {
 }
 
 fn write(folder: &Path, files: &[File]) -> std::io::Result<()> {
-    // Its content is public; that nobody else may write there is what matters. Workers of other users read it.
+    // Its content is public; what matters is that no other user may write there. Workers of other users read it.
     make(folder, 0o755)?;
     for (name, content) in files {
         let path = folder.join(name);
@@ -91,11 +91,11 @@ fn write(folder: &Path, files: &[File]) -> std::io::Result<()> {
     Ok(())
 }
 
-fn is_sound(folder: &Path, files: &[File]) -> bool {
+fn is_intact(folder: &Path, files: &[File]) -> bool {
     is_ours(folder, true)
         && files.iter().all(|(name, content)| {
             let path = folder.join(name);
-            // Folders within it are made and kept by whoever owns it.
+            // Folders within it belong to its owner.
             is_ours(&path, false) && std::fs::read(&path).is_ok_and(|found| found == content.as_bytes())
         })
 }

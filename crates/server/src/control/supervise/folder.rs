@@ -1,6 +1,6 @@
-//! Folders that nobody else can have prepared: for the runtime's files, and for the sockets of programs.
+//! Folders that no other user can have prepared: for the runtime's files, and for the sockets of programs.
 //!
-//! A folder is used only where it is our own, nobody else may write in it, and its parent does not let others
+//! A folder is used only where it is our own, no other user may write in it, and its parent does not let others
 //! rename what is ours. Never follows a link that it finds in the place of a folder.
 
 use std::fs::File;
@@ -38,7 +38,7 @@ impl PrivateFolder {
                         invocation.write(&path).map_err(|error| error.to_string())?;
                         return Ok(Self { path, invocation, _lock });
                     }
-                    // A process of the same number that has gone left it, or somebody is in our way.
+                    // A process of the same number that has gone left it, or another process takes the name.
                     Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                     Err(error) => return Err(error.to_string()),
                 }

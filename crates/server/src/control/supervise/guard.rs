@@ -1,7 +1,7 @@
 //! Ends what workers started when the server itself is killed.
 //!
 //! The kernel ends the workers then, but not their children (`npx` starts a shell that starts a server). So one
-//! small process, the guard, is told which groups there are; when the pipe from the server is at its end, it
+//! small process, the guard, learns which groups there are; when the pipe from the server is at its end, it
 //! kills those that are left. A guard that ends is replaced. Where there is none, the next server ends what is left
 //! (`sweep.rs`).
 
@@ -19,9 +19,9 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::unix::AsyncFd;
 
-use super::ProgramLine;
+use super::events::{AppEvent, AppEventSink};
+use super::options::ProgramLine;
 use super::process::watched;
-use crate::control::events::{Event, EventSink};
 
 /// How long a stop of the server waits for the guard, which only has to notice the end of a pipe.
 const GUARD_END_DEADLINE: Duration = Duration::from_secs(1);
@@ -35,7 +35,7 @@ const GUARD_REPLACE_PAUSE: Duration = Duration::from_secs(1);
 /// The server's end.
 pub(super) struct Guard {
     line: ProgramLine,
-    events: EventSink,
+    events: AppEventSink,
     state: Mutex<State>,
 }
 
@@ -53,7 +53,7 @@ struct Running {
 
 impl Guard {
     /// Starts the process, and another one whenever it has ended. In a runtime.
-    pub(super) fn start(line: &ProgramLine, events: EventSink) -> io::Result<Arc<Self>> {
+    pub(super) fn start(line: &ProgramLine, events: AppEventSink) -> io::Result<Arc<Self>> {
         let running = Running::start(line)?;
         let ended = running.ended();
         let state = State { running: Some(running), groups: BTreeSet::new(), is_over: false };
@@ -66,14 +66,14 @@ impl Guard {
     pub(super) fn add(&self, group: u32) {
         let mut state = self.lock();
         state.groups.insert(group);
-        state.tell('+', group);
+        state.send('+', group);
     }
 
     /// It is not any more, and its number may be given to others.
     pub(super) fn remove(&self, group: u32) {
         let mut state = self.lock();
         state.groups.remove(&group);
-        state.tell('-', group);
+        state.send('-', group);
     }
 
     /// There are no groups any more.
@@ -89,7 +89,7 @@ impl Guard {
             while matches!(child.try_wait(), Ok(None)) && Instant::now() < deadline {
                 std::thread::sleep(GUARD_LOOK_PERIOD);
             }
-            // In the way of nobody: there are no groups that it could end.
+            // Safe: there are no groups that it could end.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -97,7 +97,7 @@ impl Guard {
 
     /// Replaces the process when it has ended; until it is not wanted any more.
     async fn watch(self: Arc<Self>, mut ended: Option<AsyncFd<OwnedFd>>) {
-        let mut is_told = false;
+        let mut is_reported = false;
         // Where the system cannot tell the end of a process, it is not replaced.
         while let Some(end) = ended.take() {
             let _ = end.readable().await;
@@ -107,17 +107,17 @@ impl Guard {
                 Some(Ok(next)) => (next, "another one took its place".to_owned()),
                 Some(Err(error)) => (None, format!("another one cannot be started ({error})")),
             };
-            if !std::mem::replace(&mut is_told, true) {
+            if !std::mem::replace(&mut is_reported, true) {
                 let what =
                     "the process that ends what workers start, should this server be killed, has ended";
-                (self.events)(Event::Warning { message: format!("{what}: {message}") });
+                (self.events)(AppEvent::Warning { message: format!("{what}: {message}") });
             }
             ended = next;
             tokio::time::sleep(GUARD_REPLACE_PAUSE).await;
         }
     }
 
-    /// Starts another one that knows all groups, and tells its end; nothing where none is wanted.
+    /// Starts another one that knows all groups; the descriptor is readable once it has ended. Nothing where none is wanted.
     fn replace(&self) -> Option<io::Result<Option<AsyncFd<OwnedFd>>>> {
         let mut state = self.lock();
         if state.is_over {
@@ -133,7 +133,7 @@ impl Guard {
         let ended = running.ended();
         state.running = Some(running);
         let groups: Vec<u32> = state.groups.iter().copied().collect();
-        groups.into_iter().for_each(|group| state.tell('+', group));
+        groups.into_iter().for_each(|group| state.send('+', group));
         Some(Ok(ended))
     }
 
@@ -143,7 +143,7 @@ impl Guard {
 }
 
 impl State {
-    fn tell(&mut self, sign: char, group: u32) {
+    fn send(&mut self, sign: char, group: u32) {
         if let Some(running) = &mut self.running {
             let _ = running.input.write_all(format!("{sign}{group}\n").as_bytes());
         }

@@ -1,6 +1,6 @@
 //! From settings to a command that can be started: program, arguments, environment, descriptors.
 //!
-//! Owns how a worker's process is put together. Starts nothing: `process.rs` does.
+//! Starts nothing: `process.rs` does.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -18,8 +18,8 @@ use super::embedded;
 use super::environment::{self, Variables};
 use super::folder::PrivateFolder;
 use super::leftovers::INVOCATION_ID;
+use super::loaded::{FileState, Files};
 use super::port::{Port, Ports};
-use crate::control::loaded::{FileState, Files};
 use onehop_archive::installed::Packed;
 
 /// All that a process is started with.
@@ -55,50 +55,46 @@ impl Launch {
     }
 }
 
-/// Our ends of a worker's lanes.
-pub(super) struct Lanes {
+/// Our ends of what connects a handler's process with the server.
+pub(super) struct HandlerSockets {
     pub(super) control: UnixStream,
     /// One for each core.
     pub(super) data: Vec<UnixStream>,
-    /// Where it listens if it is not spoken to on lanes.
-    pub(super) http: HttpSocket,
-}
-
-/// The Unix socket on which a handler's process may ask to be spoken to in HTTP.
-pub(super) struct HttpSocket {
-    pub(super) path: PathBuf,
-    /// Who must listen there, where it is another than the server's own user.
+    /// The Unix socket on which the process may ask to be spoken to in HTTP.
+    pub(super) http: PathBuf,
+    /// The user that must listen there, if it is not the server's own.
     pub(super) uid: Option<u32>,
 }
 
 /// Where a program may listen.
-pub(super) struct Doors {
+pub(super) struct ProgramAddresses {
     pub(super) socket: PathBuf,
     pub(super) port: Port,
-    /// Who must listen on the socket, where it is another than the server's own user.
+    /// The user that must listen on the socket, if it is not the server's own.
     pub(super) uid: Option<u32>,
 }
 
-/// What a handler's process is started beside.
-pub(super) struct Beside<'a> {
-    /// Where its socket for HTTP may be.
+/// What the server gives each process.
+pub(super) struct Context<'a> {
+    /// Holds the process's socket for HTTP.
     pub(super) folder: &'a PrivateFolder,
-    /// Tells that socket from others there.
+    /// Distinguishes that socket from others there.
     pub(super) number: u64,
-    /// Cores, each with a lane.
+    /// Cores, each with a connection to a handler's process.
     pub(super) cores: usize,
     pub(super) watch: bool,
     /// The pack that this server is.
     pub(super) packed: Option<&'a Packed>,
+    pub(super) ports: &'a Ports,
 }
 
-/// A handler's process, with a lane for each core.
-pub(super) fn handler(app: &App, beside: &Beside<'_>) -> Result<(Launch, Lanes), String> {
-    let Beside { folder, number, cores, watch, packed } = *beside;
+/// A handler's process, with a connection to each core.
+pub(super) fn handler(app: &App, context: &Context<'_>) -> Result<(Launch, HandlerSockets), String> {
+    let Context { folder, number, cores, watch, packed, .. } = *context;
     let AppRun::Handler { file, runtime, runtime_arguments, arguments } = &app.run else {
         return Err("this application has no handler".to_owned());
     };
-    let (mut environment, account) = surroundings(app, packed)?;
+    let (mut environment, account) = environment_and_account(app, packed)?;
     if environment::get(&environment, "NODE_ENV").is_none() {
         environment::set(&mut environment, "NODE_ENV", if watch { "development" } else { "production" });
     }
@@ -129,7 +125,7 @@ pub(super) fn handler(app: &App, beside: &Beside<'_>) -> Result<(Launch, Lanes),
     let mut all = before_the_file(&library, is_node, runtime_arguments);
     all.push(file.into());
     all.extend(arguments.iter().map(OsString::from));
-    let failed = |error: std::io::Error| format!("cannot make lanes: {error}");
+    let failed = |error: std::io::Error| format!("cannot make its connections: {error}");
     let (control, theirs) = UnixStream::pair().map_err(failed)?;
     let mut descriptors = vec![theirs.into()];
     let mut data = Vec::new();
@@ -139,7 +135,6 @@ pub(super) fn handler(app: &App, beside: &Beside<'_>) -> Result<(Launch, Lanes),
         data.push(ours);
         descriptors.push(theirs.into());
     }
-    control.set_nonblocking(true).map_err(failed)?;
     let launch = Launch {
         program,
         arguments: all,
@@ -149,7 +144,7 @@ pub(super) fn handler(app: &App, beside: &Beside<'_>) -> Result<(Launch, Lanes),
         descriptors,
         is_node,
     };
-    Ok((launch, Lanes { control, data, http: HttpSocket { path: socket, uid } }))
+    Ok((launch, HandlerSockets { control, data, http: socket, uid }))
 }
 
 /// Arguments of the runtime, up to the application's file.
@@ -170,24 +165,20 @@ fn before_the_file(library: &Path, is_node: bool, given: &[String]) -> Vec<OsStr
     all
 }
 
-/// A program that speaks HTTP; `number` tells it from others in the folder.
-pub(super) fn program(
-    app: &App,
-    folder: &PrivateFolder,
-    number: u64,
-    packed: Option<&Packed>,
-    ports: &Ports,
-) -> Result<(Launch, Doors), String> {
+/// A program that speaks HTTP.
+pub(super) fn program(app: &App, context: &Context<'_>) -> Result<(Launch, ProgramAddresses), String> {
+    let Context { folder, number, packed, ports, .. } = *context;
     let AppRun::Command { line } = &app.run else {
         return Err("this application is no program".to_owned());
     };
-    let (mut environment, account) = surroundings(app, packed)?;
+    let (mut environment, account) = environment_and_account(app, packed)?;
     let socket = own_folder(folder, account.as_ref())?.join(format!("app-{number}.sock"));
-    let doors = Doors { socket, port: ports.take()?, uid: account.as_ref().map(|account| account.uid) };
+    let uid = account.as_ref().map(|account| account.uid);
+    let addresses = ProgramAddresses { socket, port: ports.take()?, uid };
     environment::set(&mut environment, INVOCATION_ID, &folder.invocation.id);
-    environment::set(&mut environment, "ONEHOP_SOCKET", &doors.socket);
-    environment::set(&mut environment, "PORT", doors.port.address().port().to_string());
-    environment::set(&mut environment, "HOST", doors.port.address().ip().to_string());
+    environment::set(&mut environment, "ONEHOP_SOCKET", &addresses.socket);
+    environment::set(&mut environment, "PORT", addresses.port.address().port().to_string());
+    environment::set(&mut environment, "HOST", addresses.port.address().ip().to_string());
     let (name, arguments) = line.split_first().ok_or("the command is empty")?;
     let program = find_program(name, &environment, &app.directory).ok_or_else(|| {
         format!("`{name}` is not found: it is no program in {} and not on PATH", app.directory.display())
@@ -201,10 +192,10 @@ pub(super) fn program(
         descriptors: Vec::new(),
         is_node: false,
     };
-    Ok((launch, doors))
+    Ok((launch, addresses))
 }
 
-/// A folder for sockets that only who runs the application may enter.
+/// A folder for sockets that only the application's user may enter.
 fn own_folder(folder: &PrivateFolder, account: Option<&Account>) -> Result<PathBuf, String> {
     let owner = account.map(|account| (account.uid, account.gid));
     folder
@@ -225,11 +216,14 @@ fn file_url(path: &Path) -> String {
     url
 }
 
-/// The first descriptor after standard input, output and error: the control lane.
+/// The first descriptor after standard input, output and error: the control connection.
 const FIRST_DESCRIPTOR: usize = 3;
 
 /// Environment and account, which is what can be wrong in the settings.
-fn surroundings(app: &App, packed: Option<&Packed>) -> Result<(Variables, Option<Account>), String> {
+fn environment_and_account(
+    app: &App,
+    packed: Option<&Packed>,
+) -> Result<(Variables, Option<Account>), String> {
     let account = match &app.user {
         Some((user, group)) => Some(account::look_up(user, group.as_deref())?),
         None => None,
@@ -246,7 +240,7 @@ fn surroundings(app: &App, packed: Option<&Packed>) -> Result<(Variables, Option
     }
     let data = app.data.as_ref().map(|data| data::make_folder(data, account.as_ref())).transpose()?;
     let mut settings = app.environment.clone();
-    // Variables of files that were left out of the pack come from whoever starts it.
+    // Variables of files that were left out of the pack come from the environment that it is started with.
     settings.pass.extend(packed.into_iter().flat_map(|packed| packed.index.variables.iter().cloned()));
     let mut all = environment::of_worker(&settings, own)?;
     if let Some(data) = data {

@@ -1,46 +1,43 @@
-//! What the tasks of an application tell each other.
+//! What the tasks of an application send each other.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use onehop_config::checked::App;
 use tokio::sync::{mpsc, oneshot};
 
-use super::Surroundings;
-use crate::control::loaded;
-use onehop_config::checked::App;
+use super::loaded::LoadedFiles;
+use super::shared::Shared;
 use onehop_workers::{ConnectionEvent, Report, Worker, WorkerId, WorkerIndex};
 
+/// Receives whether an application runs as it was asked to, or the reason for a person.
+pub(super) type ReadySender = oneshot::Sender<Result<(), String>>;
+
 /// From the control plane to the owner of an application.
-pub(super) enum Order {
-    /// So many workers from now on; answered at once.
+pub(super) enum AppCommand {
+    /// Have this number of workers; answered at once.
     Workers(usize, oneshot::Sender<()>),
-    /// New workers in the place of all.
-    Roll(oneshot::Sender<Result<(), String>>),
-    /// As many workers as the settings say; new ones in the place of all only if the application does not run.
-    Keep(oneshot::Sender<Result<(), String>>),
+    /// Replace all workers.
+    Roll(ReadySender),
+    /// Have as many workers as the settings want; replace all of them only if the application does not run.
+    Keep(ReadySender),
     /// Answered when all workers serve, or one has failed.
-    AwaitReady(oneshot::Sender<Result<(), String>>),
-    /// The server begins to stop: workers close what would stay open for ever, and serve on.
-    TakeLeave,
-    /// No more workers; answered when the last has ended.
+    AwaitReady(ReadySender),
+    /// The server begins to stop: workers close what would stay open for ever, and continue to serve.
+    AnnounceStop,
+    /// Have no workers; answered when the last has ended.
     Stop(oneshot::Sender<()>),
 }
 
-/// From a worker's task to the owner of its application.
-pub(super) struct Told {
-    pub(super) id: WorkerId,
-    pub(super) what: News,
-}
-
-/// What happened to a worker.
-pub(super) enum News {
+/// From a worker's task to the owner of its application: what happened to the worker.
+pub(super) enum WorkerEvent {
     /// Its process runs.
     Started { pid: u32 },
     /// It may be handed requests.
     Ready { worker: Arc<Worker>, runtime: String },
     /// It has loaded these files.
-    Loaded(loaded::News),
-    /// How it is.
+    Loaded(LoadedFiles),
+    /// What it takes, how late its event loop is, and whether it is to be replaced for what it has served.
     Health { resident_bytes: u64, lag: Duration, is_due: bool },
     /// It may not be handed requests any more.
     Withdraw(Withdrawal),
@@ -51,8 +48,8 @@ pub(super) enum News {
 /// Why a worker is handed no more requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Withdrawal {
-    /// It asked for it, and is to finish what it has.
-    Asked,
+    /// It asked for it, and is to finish its requests.
+    Requested,
     /// Its event loop does not turn.
     Stuck,
     /// It is about to end.
@@ -65,14 +62,14 @@ pub(super) struct End {
     pub(super) pid: u32,
     /// For a person.
     pub(super) reason: String,
-    /// Nobody wanted it to end.
+    /// It ended although it was wanted.
     pub(super) failed: bool,
     /// There never was a process.
     pub(super) never_ran: bool,
 }
 
 impl End {
-    /// Of one for which nothing could be started.
+    /// The end of a worker whose process could not be started.
     pub(super) fn before_its_process(reason: String) -> Self {
         Self { pid: 0, reason, failed: true, never_ran: true }
     }
@@ -80,9 +77,9 @@ impl End {
 
 /// From the owner of an application to a worker's task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Command {
-    /// Only to who speaks the worker protocol: close tunnels, serve on.
-    TakeLeave,
+pub(super) enum WorkerCommand {
+    /// Close tunnels, continue to serve. Only workers that speak the worker protocol can.
+    AnnounceStop,
     /// Finish what is in flight, then end.
     Drain,
     /// End at once.
@@ -92,29 +89,72 @@ pub(super) enum Command {
 /// What a worker's task is given.
 pub(super) struct Task {
     pub(super) id: WorkerId,
-    pub(super) seat: WorkerIndex,
+    pub(super) index: WorkerIndex,
     pub(super) app: Arc<App>,
-    pub(super) surroundings: Arc<Surroundings>,
-    pub(super) tell: mpsc::Sender<Told>,
-    pub(super) commands: mpsc::Receiver<Command>,
+    pub(super) shared: Arc<Shared>,
+    pub(super) events: mpsc::Sender<(WorkerId, WorkerEvent)>,
+    pub(super) commands: mpsc::Receiver<WorkerCommand>,
 }
 
 impl Task {
-    pub(super) async fn tell(&self, what: News) {
-        // The owner outlives its workers, but for a server that is being torn down.
-        let _ = self.tell.send(Told { id: self.id, what }).await;
+    pub(super) async fn report(&self, event: WorkerEvent) {
+        // The owner outlives its workers, except in a server that is being torn down.
+        let _ = self.events.send((self.id, event)).await;
     }
 
-    /// The next command; a lost owner wants the end.
-    pub(super) async fn command(&mut self) -> Command {
-        self.commands.recv().await.unwrap_or(Command::Kill)
+    /// The next command; without an owner the worker is to end.
+    pub(super) async fn command(&mut self) -> WorkerCommand {
+        self.commands.recv().await.unwrap_or(WorkerCommand::Kill)
+    }
+
+    /// Waits for the command to end at once.
+    pub(super) async fn killed(&mut self) {
+        while self.command().await != WorkerCommand::Kill {}
     }
 }
 
-/// Where cores report, without ever waiting: every lane has room for its beginning and its end. What is said
-/// again of a program elsewhere that does not answer is dropped where it waits to be heard already.
-pub(super) fn reports(cores: usize) -> (Report, mpsc::Receiver<ConnectionEvent>) {
-    let (sender, receiver) = mpsc::channel(2 * cores.max(1));
-    let report = Arc::new(move |report: ConnectionEvent| drop(sender.try_send(report)));
-    (report, receiver)
+/// What cores report about their connections to one worker.
+pub(super) struct Reports(mpsc::Receiver<ConnectionEvent>);
+
+impl Reports {
+    /// For so many cores, which never wait: every connection has room for its beginning and its end. The channel drops what
+    /// is reported again about a program elsewhere while the first report waits to be read.
+    pub(super) fn new(cores: usize) -> (Report, Self) {
+        let (sender, receiver) = mpsc::channel(2 * cores.max(1));
+        let report = Arc::new(move |report: ConnectionEvent| drop(sender.try_send(report)));
+        (report, Self(receiver))
+    }
+
+    /// Waits until so many cores have their connection; the error is why one of them lost it.
+    pub(super) async fn attached(&mut self, cores: usize) -> Result<(), String> {
+        let mut attached = 0;
+        while attached < cores {
+            match self.0.recv().await {
+                Some(ConnectionEvent::Attached { .. }) => attached += 1,
+                Some(ConnectionEvent::Lost { reason, .. }) => return Err(reason),
+                None => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until a core has lost its connection: why, and whether the worker broke the protocol.
+    pub(super) async fn lost(&mut self) -> (String, bool) {
+        loop {
+            match self.0.recv().await {
+                Some(ConnectionEvent::Lost { reason, is_broken, .. }) => return (reason, is_broken),
+                Some(ConnectionEvent::Attached { .. }) => {}
+                None => return std::future::pending().await,
+            }
+        }
+    }
+
+    /// How the worker broke the protocol, if a core has reported it.
+    pub(super) fn already_broken(&mut self) -> Option<String> {
+        loop {
+            if let ConnectionEvent::Lost { reason, is_broken: true, .. } = self.0.try_recv().ok()? {
+                return Some(reason);
+            }
+        }
+    }
 }

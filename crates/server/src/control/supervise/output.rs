@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::control::events::{Event, EventSink};
+use super::events::{AppEvent, AppEventSink};
 use crate::limits::{
     WORKER_LAST_LINES_MAX, WORKER_LINE_BYTES_MAX, WORKER_LINES_PER_SECOND_MAX, WORKER_LINES_PERIOD,
 };
@@ -36,7 +36,7 @@ impl LastLines {
     }
 }
 
-/// Whose output, and which.
+/// The application and process, and which of its outputs.
 #[derive(Debug, Clone)]
 pub(super) struct Source {
     pub(super) app: String,
@@ -48,7 +48,7 @@ pub(super) struct Source {
 pub(super) async fn drain(
     mut output: impl AsyncRead + Unpin,
     source: Source,
-    events: EventSink,
+    events: AppEventSink,
     last: Option<LastLines>,
     mut trace: Option<TraceReader>,
 ) {
@@ -56,11 +56,11 @@ pub(super) async fn drain(
     let mut lines = Lines::default();
     let mut rate = Rate::new();
     loop {
-        // Lines that were counted are told a second later, even if nothing follows them.
-        let read = tokio::time::timeout_at(rate.told_at(), output.read(&mut buffer)).await;
+        // Lines that were counted are reported a second later, even if nothing follows them.
+        let read = tokio::time::timeout_at(rate.report_at(), output.read(&mut buffer)).await;
         let say = |line: String| {
             let Source { app, pid, is_error } = source.clone();
-            events(Event::AppOutput { app, pid, is_error, line });
+            events(AppEvent::Output { app, pid, is_error, line });
         };
         let is_at_end = matches!(read, Ok(Ok(0) | Err(_)));
         let bytes = match read {
@@ -133,29 +133,29 @@ const TRACE_LINES_MAX: usize = 256;
 /// Bytes to lines, none longer than [`WORKER_LINE_BYTES_MAX`].
 #[derive(Debug, Default)]
 struct Lines {
-    begun: Vec<u8>,
+    partial: Vec<u8>,
 }
 
 impl Lines {
     fn push(&mut self, mut bytes: &[u8], take: &mut impl FnMut(String)) {
         while !bytes.is_empty() {
-            let room = WORKER_LINE_BYTES_MAX.saturating_sub(self.begun.len()).max(1);
+            let room = WORKER_LINE_BYTES_MAX.saturating_sub(self.partial.len()).max(1);
             let window = bytes.get(..room.min(bytes.len())).unwrap_or(bytes);
             let end = window.iter().position(|byte| *byte == b'\n');
             let (line, rest) = bytes.split_at(end.unwrap_or(window.len()));
-            self.begun.extend_from_slice(line);
+            self.partial.extend_from_slice(line);
             bytes = if end.is_some() { rest.get(1..).unwrap_or_default() } else { rest };
-            if end.is_some() || self.begun.len() >= WORKER_LINE_BYTES_MAX {
-                take(readable(&self.begun));
-                self.begun.clear();
+            if end.is_some() || self.partial.len() >= WORKER_LINE_BYTES_MAX {
+                take(readable(&self.partial));
+                self.partial.clear();
             }
         }
     }
 
     fn finish(&mut self, take: &mut impl FnMut(String)) {
-        if !self.begun.is_empty() {
-            take(readable(&self.begun));
-            self.begun.clear();
+        if !self.partial.is_empty() {
+            take(readable(&self.partial));
+            self.partial.clear();
         }
     }
 }
@@ -186,35 +186,35 @@ fn readable(line: &[u8]) -> String {
 
 /// How many lines were shown in this second, and how many were not.
 struct Rate {
-    begun: Instant,
+    started: Instant,
     shown: u32,
     dropped: u64,
 }
 
 impl Rate {
     fn new() -> Self {
-        Self { begun: Instant::now(), shown: 0, dropped: 0 }
+        Self { started: Instant::now(), shown: 0, dropped: 0 }
     }
 
     fn may_show(&mut self) -> bool {
-        if self.begun.elapsed() >= WORKER_LINES_PERIOD && self.dropped == 0 {
+        if self.started.elapsed() >= WORKER_LINES_PERIOD && self.dropped == 0 {
             *self = Self::new();
         }
         self.shown += 1;
         self.shown <= WORKER_LINES_PER_SECOND_MAX
     }
 
-    fn told_at(&self) -> Instant {
-        // Nothing is to be told: this is only looked at again.
+    fn report_at(&self) -> Instant {
+        // Nothing is to be reported: this only looks again.
         if self.dropped > 0 {
-            self.begun + WORKER_LINES_PERIOD
+            self.started + WORKER_LINES_PERIOD
         } else {
             Instant::now() + 60 * WORKER_LINES_PERIOD
         }
     }
 
     fn tell(&mut self, is_at_end: bool) -> Option<u64> {
-        if self.dropped == 0 || (!is_at_end && self.begun.elapsed() < WORKER_LINES_PERIOD) {
+        if self.dropped == 0 || (!is_at_end && self.started.elapsed() < WORKER_LINES_PERIOD) {
             return None;
         }
         let dropped = self.dropped;

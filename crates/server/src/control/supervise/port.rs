@@ -176,7 +176,7 @@ fn add_sockets(pid: u32, own: &mut OwnSockets) {
     match fs::read_dir(format!("{folder}/fd")) {
         Ok(entries) => own.inodes.extend(entries.filter_map(inode)),
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            // The folder belongs to root then; who runs it stands in a file of it.
+            // The folder belongs to root then; its user is in one of its files.
             let status = fs::read_to_string(format!("{folder}/status")).unwrap_or_default();
             let uid = status
                 .lines()

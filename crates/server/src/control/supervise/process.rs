@@ -1,7 +1,7 @@
 //! A worker's process: started in a group of its own, read, signalled, and ended for certain.
 //!
 //! Nothing of the group outlives this value: what the worker left behind is killed before its number can be
-//! given to anybody else.
+//! given to another process.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,20 +21,20 @@ use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use super::SuperviseOptions;
+use super::events::AppEventSink;
 use super::launch::Launch;
+use super::options::SuperviseOptions;
 use super::output::{LastLines, Source, TraceReader, drain};
 use super::reason;
-use crate::control::events::EventSink;
 use crate::limits::{WORKER_OUTPUT_END_DEADLINE, WORKER_TERMINATE_DEADLINE};
 
-/// A worker's runtime that is Node, and as whom it runs.
+/// A worker's runtime that is Node, and the user and group that it runs as.
 struct Node {
     program: PathBuf,
     account: Option<(u32, u32)>,
 }
 
-/// A process that runs, or has ended and not been told yet.
+/// A process that runs, or has ended and was not waited for yet.
 pub(super) struct Process {
     child: Child,
     pid: Pid,
@@ -57,7 +57,7 @@ impl Process {
         options: &SuperviseOptions,
         resources: &AppResources,
         app: &str,
-        events: &EventSink,
+        events: &AppEventSink,
     ) -> Result<Self, String> {
         let program = launch.program.display().to_string();
         let node = launch.is_node.then(|| Node {
@@ -96,7 +96,7 @@ impl Process {
             return status;
         }
         if let Some(ended) = &self.ended {
-            // As long as nobody has asked for its status, its number and its group's are nobody else's.
+            // Until its status is asked for, no other process gets its number or its group's.
             let _ = ended.readable().await;
             self.kill();
         }
@@ -151,13 +151,6 @@ impl Process {
         self.last_lines.indented()
     }
 
-    /// Resident bytes of the process (proc_pid_statm(5)).
-    pub(super) fn resident_bytes(&self) -> u64 {
-        let text = std::fs::read_to_string(format!("/proc/{}/statm", self.pid())).unwrap_or_default();
-        let pages = text.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
-        pages.unwrap_or(0).saturating_mul(rustix::param::page_size() as u64)
-    }
-
     fn signal(&self, signal: Signal) {
         if self.status.is_none() {
             let _ = kill_process_group(self.pid, signal);
@@ -180,7 +173,7 @@ impl Drop for Process {
 
 #[expect(
     deprecated,
-    reason = "its successor is unsafe to call; this one owns the descriptor and lends it to nobody"
+    reason = "its successor is unsafe to call; this one owns the descriptor and hands it to no one"
 )]
 pub(super) fn watched(pid: Pid) -> Option<AsyncFd<OwnedFd>> {
     AsyncFd::new(pidfd_open(pid, PidfdFlags::NONBLOCK).ok()?).ok()
@@ -223,7 +216,14 @@ fn limits(resources: &AppResources) -> Vec<String> {
     all.iter().filter_map(|(name, limit)| limit.map(|limit| format!("{name}={limit}"))).collect()
 }
 
-/// How a process ended, in words.
+/// Resident bytes of a process (proc_pid_statm(5)).
+pub(super) fn resident_bytes(pid: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+    let pages = text.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
+    pages.unwrap_or(0).saturating_mul(rustix::param::page_size() as u64)
+}
+
+/// How a process ended, for a person.
 pub(super) fn explain(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),

@@ -1,6 +1,6 @@
 //! Where a stuck worker is: Node prints it to standard error when it gets SIGINT (`--trace-sigint`).
 //!
-//! Only who may send the process signals can ask, and only the server reads the answer. Node notices the signal on a
+//! Only processes that may send it signals can ask, and only the server reads the answer. Node notices the signal on a
 //! thread of its own and interrupts the code that runs; the process ends with that. Bounded by
 //! [`WORKER_STACK_DEADLINE`] whatever the process does.
 
@@ -30,7 +30,7 @@ pub(super) async fn of(process: &mut Process) -> String {
 }
 
 fn describe(frames: &[String]) -> String {
-    // How the worker's own library came to call the application helps nobody.
+    // How the worker's own library came to call the application helps no reader.
     let own = frames.iter().position(|frame| frame.contains(LIBRARY_FOLDER)).filter(|own| *own > 0);
     let frames = frames.get(..own.unwrap_or(frames.len())).unwrap_or(frames);
     let shown = frames.iter().take(WORKER_STACK_FRAMES_MAX);

@@ -1,7 +1,7 @@
 //! What servers that were killed left in the places for private folders is removed by the next one, and the processes
 //! that they left are ended.
 //!
-//! Removes only folders of our own user whose name is ours and whose lock nobody holds: every server holds a
+//! Removes only folders of our own user whose name is ours and whose lock no process holds: every server holds a
 //! lock on the folders that it uses, which ends with it however it ends, in whichever container it runs. Never
 //! follows a link.
 
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
     use onehop_archive::private_folder::make;
 
-    /// A process id that nobody has.
+    /// A process id that no process has.
     fn dead() -> u32 {
         let mut child = std::process::Command::new("true").spawn().expect("started");
         child.wait().expect("ended");

@@ -1,4 +1,4 @@
-//! That what workers need of a pack is unpacked before the first of them starts.
+//! Unpacks what workers need of a pack before the first of them starts.
 //!
 //! Owns one thread at a time that unpacks, with little priority: pages are answered meanwhile. A failure is that of the
 //! application's start, and is tried again with its next one.
@@ -10,17 +10,16 @@ use std::time::Instant;
 
 use tokio::sync::oneshot;
 
-use super::account;
-use super::messages::{Command, End, Task};
-use super::{Event, Surroundings};
+use super::events::{AppEvent, AppEventSink};
 use onehop_archive::installed::{Earlier, Packed, Unpacked};
 
-/// What is unpacked.
+/// A pack whose content is unpacked when it is needed.
 pub(super) struct Unpacking {
     packed: Arc<Packed>,
-    /// Held while somebody sees to it: the others wait.
+    events: AppEventSink,
+    /// Held while a worker unpacks: the others wait.
     done: tokio::sync::Mutex<Option<Unpacked>>,
-    /// Held by the thread that unpacks: one whose worker is not wanted any more is not overtaken.
+    /// Held by the thread that unpacks, also after its worker is not wanted any more: the next thread waits for it.
     turn: Mutex<()>,
     /// The server stops: nothing more is unpacked.
     stop: AtomicBool,
@@ -30,13 +29,29 @@ pub(super) struct Unpacking {
 const NICENESS: i32 = 5;
 
 impl Unpacking {
-    pub(super) fn new(packed: Arc<Packed>) -> Self {
+    pub(super) fn new(packed: Arc<Packed>, events: AppEventSink) -> Arc<Self> {
         let done = tokio::sync::Mutex::default();
-        Self { packed, done, turn: Mutex::default(), stop: AtomicBool::new(false) }
+        Arc::new(Self { packed, events, done, turn: Mutex::default(), stop: AtomicBool::new(false) })
     }
 
     pub(super) fn packed(&self) -> &Packed {
         &self.packed
+    }
+
+    /// Unpacks for the first worker, and again for one that finds that it was removed since. An error is for a person.
+    pub(super) async fn done(self: &Arc<Self>) -> Result<(), String> {
+        let mut done = self.done.lock().await;
+        let folder = self.packed.folder.path();
+        if done.as_ref().is_some_and(|unpacked| unpacked.lies_in(folder)) {
+            return Ok(());
+        }
+        let was_there = done.take().is_some();
+        let unpacked = self.unpack_on_a_thread().await?;
+        if was_there && unpacked.written > 0 && unpacked.aside.is_none() {
+            self.warn(format!("{} was removed: everything was unpacked anew", folder.display()));
+        }
+        *done = Some(unpacked);
+        Ok(())
     }
 
     /// No worker is wanted any more: what is being unpacked is removed again before this returns.
@@ -44,93 +59,47 @@ impl Unpacking {
         self.stop.store(true, Ordering::Relaxed);
         drop(self.turn.lock().unwrap_or_else(PoisonError::into_inner));
     }
-}
 
-/// Waits until the worker of this task may start. Ends early where it is not wanted any more.
-pub(super) async fn unpacked(task: &mut Task) -> Result<(), End> {
-    let surroundings = Arc::clone(&task.surroundings);
-    let Some(unpacking) = &surroundings.unpacking else { return Ok(()) };
-    let done = lies_there(&surroundings, unpacking);
-    tokio::pin!(done);
-    loop {
-        tokio::select! {
-            done = &mut done => {
-                done.map_err(End::before_its_process)?;
-                break;
+    async fn unpack_on_a_thread(self: &Arc<Self>) -> Result<Unpacked, String> {
+        let (sender, receiver) = oneshot::channel();
+        let this = Arc::clone(self);
+        let run = move || {
+            // A thread that may not be nicer works all the same.
+            let _ = rustix::process::setpriority_process(None, NICENESS);
+            // The lock guards no data: a panic of its holder leaves nothing broken.
+            let turn = this.turn.lock().unwrap_or_else(PoisonError::into_inner);
+            if this.stop.load(Ordering::Relaxed) {
+                return;
             }
-            command = task.command() => match command {
-                // There is nobody yet who could be told.
-                Command::TakeLeave => {}
-                Command::Drain | Command::Kill => {
-                    let reason = "it was stopped before the pack was unpacked".to_owned();
-                    return Err(End { failed: false, ..End::before_its_process(reason) });
-                }
-            },
-        }
+            let started = Instant::now();
+            let unpacked = this.packed.unpack(&this.stop);
+            if let Ok(unpacked) = &unpacked {
+                this.report(unpacked, started);
+            }
+            let _ = sender.send(unpacked);
+            for earlier in this.packed.sweep() {
+                this.warn(of_earlier(&earlier));
+            }
+            drop(turn);
+        };
+        let started = std::thread::Builder::new().name("unpack".into()).spawn(run);
+        started.map_err(|error| format!("the pack cannot be unpacked: {error}"))?;
+        receiver.await.unwrap_or_else(|_| {
+            Err("the pack could not be unpacked: a thread of the server ended".to_owned())
+        })
     }
-    if let Some((user, group)) = &task.app.user {
-        let opened = account::look_up(user, group.as_deref())
-            .and_then(|account| unpacking.packed.open_to(account.uid));
-        opened.map_err(End::before_its_process)?;
-    }
-    Ok(())
-}
 
-/// Unpacks for the first worker, and again for one that finds that it was removed since.
-async fn lies_there(surroundings: &Arc<Surroundings>, unpacking: &Unpacking) -> Result<(), String> {
-    let mut done = unpacking.done.lock().await;
-    let folder = unpacking.packed.folder.path();
-    if done.as_ref().is_some_and(|unpacked| unpacked.lies_in(folder)) {
-        return Ok(());
+    fn report(&self, unpacked: &Unpacked, started: Instant) {
+        let folder = self.packed.folder.path();
+        warnings(folder, unpacked).into_iter().for_each(|message| self.warn(message));
+        if unpacked.written > 0 {
+            let (folder, files, took) = (folder.to_path_buf(), unpacked.written, started.elapsed());
+            (self.events)(AppEvent::Unpacked { folder, files, took });
+        }
     }
-    let was_there = done.take().is_some();
-    let unpacked = on_a_thread(Arc::clone(surroundings)).await?;
-    if was_there && unpacked.written > 0 && unpacked.aside.is_none() {
-        let message = format!("{} was removed: everything was unpacked anew", folder.display());
-        surroundings.say(Event::Warning { message });
-    }
-    *done = Some(unpacked);
-    Ok(())
-}
 
-async fn on_a_thread(surroundings: Arc<Surroundings>) -> Result<Unpacked, String> {
-    let (sender, receiver) = oneshot::channel();
-    let run = move || {
-        // A thread that may not be nicer works all the same.
-        let _ = rustix::process::setpriority_process(None, NICENESS);
-        let Some(unpacking) = &surroundings.unpacking else { return };
-        // The lock guards no data: a panic of its holder leaves nothing broken.
-        let turn = unpacking.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        if unpacking.stop.load(Ordering::Relaxed) {
-            return;
-        }
-        let begun = Instant::now();
-        let unpacked = unpacking.packed.unpack(&unpacking.stop);
-        if let Ok(unpacked) = &unpacked {
-            tell(&surroundings, unpacked, begun);
-        }
-        let _ = sender.send(unpacked);
-        for earlier in unpacking.packed.sweep() {
-            surroundings.say(Event::Warning { message: of_earlier(&earlier) });
-        }
-        drop(turn);
-    };
-    let started = std::thread::Builder::new().name("unpack".into()).spawn(run);
-    started.map_err(|error| format!("the pack cannot be unpacked: {error}"))?;
-    receiver
-        .await
-        .unwrap_or_else(|_| Err("the pack could not be unpacked: a thread of the server ended".to_owned()))
-}
-
-fn tell(surroundings: &Surroundings, unpacked: &Unpacked, begun: Instant) {
-    let Some(unpacking) = &surroundings.unpacking else { return };
-    let folder = unpacking.packed.folder.path();
-    for message in warnings(folder, unpacked) {
-        surroundings.say(Event::Warning { message });
-    }
-    if unpacked.written > 0 {
-        let folder = folder.to_path_buf();
-        surroundings.say(Event::Unpacked { folder, files: unpacked.written, took: begun.elapsed() });
+    fn warn(&self, message: String) {
+        (self.events)(AppEvent::Warning { message });
     }
 }
 

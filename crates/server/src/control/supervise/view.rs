@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::control::status::{AppStatus, WorkerStatus};
+use super::status::{AppStatus, WorkerStatus};
 use crate::limits::WORKER_LAG_SETTLED;
 use onehop_workers::{Pool, Worker, WorkerId};
 
@@ -28,7 +28,7 @@ struct Inner {
 pub(super) struct Member {
     pub(super) pid: u32,
     pub(super) state: State,
-    pub(super) begun: Instant,
+    pub(super) started: Instant,
     pub(super) worker: Option<Arc<Worker>>,
 }
 
@@ -38,14 +38,14 @@ struct Health {
     lag: Duration,
 }
 
-/// Where a worker stands in its life.
+/// The state of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Starting,
     Serving,
     Draining,
     Stuck,
-    /// It is ending by itself; how, it is about to tell.
+    /// It is ending by itself, and is about to report how.
     Ending,
 }
 
@@ -80,7 +80,7 @@ impl View {
         self.lock().reason = reason;
     }
 
-    /// A worker ended without being told to.
+    /// A worker ended although it was wanted.
     pub(super) fn failed(&self) {
         self.lock().failures += 1;
     }
@@ -119,7 +119,7 @@ fn worker(member: &Member, health: Health) -> WorkerStatus {
         in_flight: member.worker.as_ref().map_or(0, |worker| worker.in_flight()),
         concurrency: member.worker.as_ref().map(|worker| worker.concurrency),
         requests: member.worker.as_ref().map_or(0, |worker| worker.started()),
-        age_seconds: member.begun.elapsed().as_secs(),
+        age_seconds: member.started.elapsed().as_secs(),
         resident_bytes: health.resident_bytes,
         lag_ms: lag.as_secs_f64() * 1_000.0,
     }

@@ -134,7 +134,7 @@ fn an_application_that_fails_is_answered_with_the_sites_page() {
 fn an_application_that_does_not_run_says_when_to_ask_again_also_on_a_page() {
     let server = workers::serve_in_site(folder(), "exits_at_start", "", PAGE);
     server.wait_for(|event| match event {
-        onehop_server::Event::AppFailing { .. } => Some(()),
+        onehop_server::Event::App(onehop_server::control::AppEvent::Failing { .. }) => Some(()),
         _ => None,
     });
     let answer = get(&server, "/api/x");

@@ -5,6 +5,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use onehop_server::Event;
+use onehop_server::control::AppEvent;
 use onehop_server::limits::Timeouts;
 
 use super::program::Program;
@@ -167,7 +168,7 @@ fn a_program_that_is_not_there_is_not_asked_until_it_is_back() {
     let first = client.get("/");
     // It is looked at by itself too, whichever comes first.
     assert!(matches!(first.status, 502 | 503), "{}", first.head);
-    server.wait_for(|event| matches!(event, Event::AppFailing { .. }).then_some(()));
+    server.wait_for(|event| matches!(event, Event::App(AppEvent::Failing { .. })).then_some(()));
     let second = client.get("/");
     assert_eq!((second.status, second.field("Retry-After").is_some()), (503, true));
     let listener = std::net::TcpListener::bind(address).unwrap();
@@ -179,7 +180,7 @@ fn a_program_that_is_not_there_is_not_asked_until_it_is_back() {
             }
         }
     });
-    server.wait_for(|event| matches!(event, Event::AppReady { .. }).then_some(()));
+    server.wait_for(|event| matches!(event, Event::App(AppEvent::Ready { .. })).then_some(()));
     assert_eq!(client.get("/").text(), "back");
 }
 
@@ -191,8 +192,8 @@ fn a_program_that_is_not_there_is_not_said_to_answer_and_holds_up_no_reload() {
     };
     let server = serve_with(free(), "", "");
     let first = |event: &Event| match event {
-        Event::AppReady { .. } => Some(true),
-        Event::AppFailing { .. } => Some(false),
+        Event::App(AppEvent::Ready { .. }) => Some(true),
+        Event::App(AppEvent::Failing { .. }) => Some(false),
         _ => None,
     };
     assert!(!server.wait_for(first), "it is said to answer");

@@ -1,6 +1,6 @@
-//! How long it is waited before a worker that ended is started again.
+//! How long a worker that ended is not started again.
 //!
-//! Pure: knows no clock and starts nobody. Workers that were started together and fail together count once.
+//! Pure: knows no clock and starts nothing. Workers that were started together and fail together count once.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use crate::limits::{
     CRASH_LOOP_LIFE, CRASH_LOOP_STARTS, RESTART_PAUSE_MAX, RESTART_PAUSE_MIN, WORKER_HEALTHY_AFTER,
 };
 
-/// What is remembered of former ends.
+/// What earlier ends mean for the next start.
 #[derive(Debug, Default)]
-pub(super) struct Pause {
+pub(super) struct Backoff {
     /// Ends in a row after a life that was not healthy.
     unhealthy: u32,
     /// Starts in a row that led to nothing.
     futile: u32,
-    /// Grows with every end that counted; see [`Pause::round`].
+    /// Grows with every end that counted; see [`Backoff::round`].
     round: u64,
 }
 
-impl Pause {
+impl Backoff {
     /// To be remembered with each start, and handed back when that worker ends.
     pub(super) fn round(&self) -> u64 {
         self.round
@@ -72,12 +72,12 @@ mod tests {
     use super::*;
 
     fn pauses(lives: &[Option<u64>]) -> (Vec<u128>, bool) {
-        let mut pause = Pause::default();
+        let mut backoff = Backoff::default();
         let all = lives.iter().map(|life| {
-            let round = pause.round();
-            pause.ended(round, life.map(Duration::from_millis), 0.0).as_millis()
+            let round = backoff.round();
+            backoff.ended(round, life.map(Duration::from_millis), 0.0).as_millis()
         });
-        (all.collect(), pause.is_crash_loop())
+        (all.collect(), backoff.is_crash_loop())
     }
 
     #[test]
@@ -98,18 +98,18 @@ mod tests {
 
     #[test]
     fn workers_that_fail_together_count_once() {
-        let mut pause = Pause::default();
-        let round = pause.round();
+        let mut backoff = Backoff::default();
+        let round = backoff.round();
         for _ in 0..8 {
-            assert_eq!(pause.ended(round, None, 0.0).as_millis(), 100);
+            assert_eq!(backoff.ended(round, None, 0.0).as_millis(), 100);
         }
-        assert!(!pause.is_crash_loop());
+        assert!(!backoff.is_crash_loop());
     }
 
     #[test]
     fn chance_only_shortens_a_pause() {
         for spread in [0.0, 0.5, 1.0, 7.0] {
-            let pause = Pause::default().ended(0, None, spread);
+            let pause = Backoff::default().ended(0, None, spread);
             assert!(pause <= RESTART_PAUSE_MIN && pause >= RESTART_PAUSE_MIN.mul_f64(0.79), "{pause:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! The control lane of a worker, as the supervisor has it: frames out, frames in.
+//! The supervisor's connection to a worker: frames out, frames in.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -9,59 +9,58 @@ use onehop_wire::{Broken, ConnectionKind, Payload, Pong, Sender, Transport, deco
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
+use crate::limits::{LOADED_FILES_MAX, WORKER_BEGINS_PER_TURN};
 use onehop_workers::Windows;
 use onehop_workers::limits::CONNECTION_SLOTS_MAX;
 
-use crate::limits::{LOADED_FILES_MAX, WORKER_BEGINS_PER_TURN};
-
 /// Holds at most one frame and one read, and until it is ready the files that it has loaded.
-pub(super) struct ControlLane {
+pub(super) struct ControlConnection {
     stream: UnixStream,
     input: Vec<u8>,
     loaded: Vec<PathBuf>,
 }
 
-/// What a worker says.
+/// What a worker sends.
 #[derive(Debug, PartialEq)]
-pub(super) enum Heard {
+pub(super) enum Message {
     /// Its runtime and version, `node 20.20.2`, and how requests reach it.
     Ready(String, Transport),
     /// Why not, for a person.
     Failed(String),
     Pong(Pong),
     Drain,
-    /// It has loaded files: [`ControlLane::take_loaded`].
+    /// It has loaded files: [`ControlConnection::take_loaded`].
     Loaded,
-    /// The lane is at its end.
+    /// The connection is at its end.
     End,
 }
 
-impl ControlLane {
+impl ControlConnection {
     pub(super) fn new(stream: StdUnixStream) -> std::io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(Self { stream: UnixStream::from_std(stream)?, input: Vec::new(), loaded: Vec::new() })
     }
 
     /// The next frame, or what is wrong with it. May be cancelled and called again.
-    pub(super) async fn hear(&mut self) -> Result<Heard, Broken> {
+    pub(super) async fn receive(&mut self) -> Result<Message, Broken> {
         loop {
             if let Some((frame, consumed)) = decode(&self.input, Sender::Worker, ConnectionKind::Control)? {
-                let heard = understand(frame.payload, &mut self.loaded);
+                let message = understand(frame.payload, &mut self.loaded);
                 self.input.drain(..consumed);
-                if let Some(heard) = heard {
-                    return Ok(heard);
+                if let Some(message) = message {
+                    return Ok(message);
                 }
                 continue;
             }
             self.input.reserve(READ_BYTES);
             // An error of a socket pair means what its end means.
             if !matches!(self.stream.read_buf(&mut self.input).await, Ok(1..)) {
-                return Ok(Heard::End);
+                return Ok(Message::End);
             }
         }
     }
 
-    /// The files that the worker said it has loaded.
+    /// The files that the worker has reported since the last call.
     pub(super) fn take_loaded(&mut self) -> Vec<PathBuf> {
         std::mem::take(&mut self.loaded)
     }
@@ -94,8 +93,8 @@ impl ControlLane {
         self.send(encode::retire).await;
     }
 
-    /// What cannot be sent is lost with the worker, which its end will tell. Never waits: a few dozen frames
-    /// in the life of a worker that does not read fit into any socket's buffer, and one PING is open at most.
+    /// An error is not reported: the end of the worker is. Never waits: the few dozen frames in the life of a worker that does
+    /// not read fit into any socket's buffer, and at most one PING is open.
     async fn send(&mut self, encode: impl FnOnce(&mut Vec<u8>)) {
         let mut out = Vec::new();
         encode(&mut out);
@@ -106,23 +105,23 @@ impl ControlLane {
 /// Bytes of one read; a PONG has 52.
 const READ_BYTES: usize = 4 * 1024;
 
-fn understand(payload: Payload<'_>, loaded: &mut Vec<PathBuf>) -> Option<Heard> {
+fn understand(payload: Payload<'_>, loaded: &mut Vec<PathBuf>) -> Option<Message> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     match payload {
         Payload::Ready(ready) => {
             let runtime = format!("{} {}", text(ready.runtime), text(ready.runtime_version));
-            Some(Heard::Ready(runtime, ready.transport))
+            Some(Message::Ready(runtime, ready.transport))
         }
-        Payload::Failed(why) => Some(Heard::Failed(text(why))),
-        Payload::Pong(pong) => Some(Heard::Pong(pong)),
-        Payload::Drain => Some(Heard::Drain),
+        Payload::Failed(why) => Some(Message::Failed(text(why))),
+        Payload::Pong(pong) => Some(Message::Pong(pong)),
+        Payload::Drain => Some(Message::Drain),
         Payload::Loaded(paths) => {
             let paths = paths.split(|byte| *byte == 0).map(|path| PathBuf::from(OsStr::from_bytes(path)));
             let room = LOADED_FILES_MAX.saturating_sub(loaded.len()) + 1;
             loaded.extend(paths.filter(|path| path.is_absolute()).take(room));
-            Some(Heard::Loaded)
+            Some(Message::Loaded)
         }
-        // The decoder lets no other kind pass from a worker on this lane.
+        // The decoder lets no other kind pass from a worker on this connection.
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! Which files an application's processes were made of, and whether one of them has changed since.
+//! Which files an application's processes have loaded, and whether one of them has changed since.
 //!
 //! Compares what the file system says about files; never reads one. Where a worker does not report what it has loaded,
 //! the sources in its folder count instead.
@@ -50,12 +50,6 @@ impl FileState {
     }
 }
 
-/// The states of files that were loaded after `since`. Those that are gone were there for a moment only.
-pub(super) fn loaded(paths: Vec<PathBuf>, since: SystemTime) -> Files {
-    let states = paths.into_iter().map(|path| (FileState::loaded(&path, since), path));
-    states.filter(|(state, _)| *state != FileState::Missing).map(|(state, path)| (path, state)).collect()
-}
-
 /// What all processes of an application have loaded: its owner writes it, a reload and `--watch` read it.
 #[derive(Debug, Default)]
 pub(super) struct Loaded {
@@ -67,7 +61,7 @@ struct Inner {
     files: Known,
     /// The same of the processes that are about to replace all others.
     next: Option<Known>,
-    is_sound: bool,
+    is_running: bool,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -81,7 +75,7 @@ struct Known {
 
 /// What one process has loaded.
 #[derive(Debug, Clone, Default)]
-pub(super) struct News {
+pub(super) struct LoadedFiles {
     pub(super) files: Files,
     /// All sources in this folder, which are among the files, count.
     pub(super) folder: Option<PathBuf>,
@@ -89,7 +83,23 @@ pub(super) struct News {
     pub(super) is_incomplete: bool,
 }
 
-impl News {
+impl From<Files> for LoadedFiles {
+    fn from(files: Files) -> Self {
+        Self { files, ..Self::default() }
+    }
+}
+
+impl LoadedFiles {
+    /// Files that were loaded after `since`. Those that are gone were there for a moment only.
+    pub(super) fn after(paths: Vec<PathBuf>, since: SystemTime) -> Self {
+        let states = paths.into_iter().map(|path| (FileState::loaded(&path, since), path));
+        let files: Files = states
+            .filter(|(state, _)| *state != FileState::Missing)
+            .map(|(state, path)| (path, state))
+            .collect();
+        files.into()
+    }
+
     /// All sources in a folder: what is loaded of them is not known.
     pub(super) fn of_folder(folder: &Path) -> Self {
         let found = sources(folder, &[]);
@@ -100,40 +110,40 @@ impl News {
 
 impl Loaded {
     /// Of a process that serves, or (`is_next`) one that is about to take over.
-    pub(super) fn add(&self, news: News, is_next: bool) {
+    pub(super) fn add(&self, loaded: LoadedFiles, is_next: bool) {
         let mut inner = self.lock();
         let Inner { files, next, .. } = &mut *inner;
         let known = next.as_mut().filter(|_| is_next).unwrap_or(files);
-        known.add(news);
+        known.add(loaded);
     }
 
     /// All processes are about to be replaced.
-    pub(super) fn begin(&self) {
+    pub(super) fn begin_roll(&self) {
         self.lock().next = Some(Known::default());
     }
 
-    /// They have been.
-    pub(super) fn finish(&self) {
+    /// All processes have been replaced.
+    pub(super) fn finish_roll(&self) {
         let mut inner = self.lock();
         if let Some(next) = inner.next.take() {
             inner.files = next;
         }
     }
 
-    /// They have not: the old ones serve on.
-    pub(super) fn abandon(&self) {
+    /// The new processes failed: the old ones continue to serve.
+    pub(super) fn abandon_roll(&self) {
         self.lock().next = None;
     }
 
     /// Whether the application runs with what it has loaded. While it does not, any source may be what it waits for.
-    pub(super) fn set_sound(&self, is_sound: bool) {
-        self.lock().is_sound = is_sound;
+    pub(super) fn set_running(&self, is_running: bool) {
+        self.lock().is_running = is_running;
     }
 
     /// The files; nothing where the application does not run.
     pub(super) fn files(&self) -> Option<Arc<Files>> {
         let inner = self.lock();
-        inner.is_sound.then(|| Arc::clone(&inner.files.files))
+        inner.is_running.then(|| Arc::clone(&inner.files.files))
     }
 
     /// Whether one of the files is another than the one that was loaded.
@@ -152,20 +162,20 @@ impl Loaded {
 }
 
 impl Known {
-    fn add(&mut self, news: News) {
+    fn add(&mut self, loaded: LoadedFiles) {
         let files = Arc::make_mut(&mut self.files);
-        for (path, state) in news.files {
+        for (path, state) in loaded.files {
             let is_full = files.len() >= LOADED_FILES_MAX;
             match files.entry(path) {
                 // Processes have loaded different states of it.
                 Entry::Occupied(mut known) if *known.get() != state => drop(known.insert(FileState::Unsure)),
                 Entry::Occupied(_) => {}
                 Entry::Vacant(_) if is_full => self.is_incomplete = true,
-                Entry::Vacant(place) => drop(place.insert(state)),
+                Entry::Vacant(entry) => drop(entry.insert(state)),
             }
         }
-        self.folder = news.folder.or_else(|| self.folder.take());
-        self.is_incomplete |= news.is_incomplete;
+        self.folder = loaded.folder.or_else(|| self.folder.take());
+        self.is_incomplete |= loaded.is_incomplete;
     }
 }
 
@@ -227,9 +237,8 @@ impl Search<'_> {
 mod tests {
     use super::*;
 
-    fn news(paths: &[&Path], since: SystemTime) -> News {
-        let paths = paths.iter().map(|path| path.to_path_buf()).collect();
-        News { files: loaded(paths, since), ..News::default() }
+    fn loaded(paths: &[&Path], since: SystemTime) -> LoadedFiles {
+        LoadedFiles::after(paths.iter().map(|path| path.to_path_buf()).collect(), since)
     }
 
     #[test]
@@ -238,9 +247,9 @@ mod tests {
         let path = folder.path().join("app.mjs");
         fs::write(&path, "one").expect("written");
         let known = Loaded::default();
-        known.add(news(&[&path], SystemTime::now() + Duration::from_secs(1)), false);
+        known.add(loaded(&[&path], SystemTime::now() + Duration::from_secs(1)), false);
         assert!(!known.has_changed());
-        known.add(news(&[&path], SystemTime::now() - Duration::from_secs(60)), false);
+        known.add(loaded(&[&path], SystemTime::now() - Duration::from_secs(60)), false);
         assert!(known.has_changed());
     }
 
@@ -252,16 +261,16 @@ mod tests {
         fs::write(&new, "one").expect("written");
         let since = SystemTime::now() + Duration::from_secs(1);
         let known = Loaded::default();
-        known.add(news(&[&old], since), false);
-        known.begin();
-        known.add(news(&[&new], since), true);
+        known.add(loaded(&[&old], since), false);
+        known.begin_roll();
+        known.add(loaded(&[&new], since), true);
         fs::write(&new, "another").expect("written");
         assert!(!known.has_changed());
-        known.abandon();
+        known.abandon_roll();
         assert!(!known.has_changed());
-        known.begin();
-        known.add(news(&[&new], since), true);
-        known.finish();
+        known.begin_roll();
+        known.add(loaded(&[&new], since), true);
+        known.finish_roll();
         fs::remove_file(&old).expect("it was there");
         assert!(!known.has_changed());
         fs::remove_file(&new).expect("it was there");
@@ -273,7 +282,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("serve.py"), "").expect("written");
         let known = Loaded::default();
-        known.add(News::of_folder(folder.path()), false);
+        known.add(LoadedFiles::of_folder(folder.path()), false);
         fs::write(folder.path().join("shop.db"), "").expect("written");
         assert!(!known.has_changed());
         fs::write(folder.path().join("orders.py"), "").expect("written");
@@ -283,14 +292,13 @@ mod tests {
     #[test]
     fn more_files_than_are_remembered_count_as_changed() {
         let known = Loaded::default();
-        let files = |from: usize, to: usize| {
-            (from..to)
-                .map(|number| (PathBuf::from(format!("/nowhere/{number}")), FileState::Missing))
-                .collect()
+        let files = |from: usize, to: usize| -> LoadedFiles {
+            let path = |number| PathBuf::from(format!("/nowhere/{number}"));
+            (from..to).map(|number| (path(number), FileState::Missing)).collect::<Files>().into()
         };
-        known.add(News { files: files(0, LOADED_FILES_MAX), ..News::default() }, false);
+        known.add(files(0, LOADED_FILES_MAX), false);
         assert!(!known.has_changed());
-        known.add(News { files: files(LOADED_FILES_MAX, LOADED_FILES_MAX + 1), ..News::default() }, false);
+        known.add(files(LOADED_FILES_MAX, LOADED_FILES_MAX + 1), false);
         assert!(known.has_changed());
     }
 }
