@@ -16,6 +16,7 @@ pub mod error_response;
 pub mod forwarded;
 pub mod forwarding;
 pub mod glob;
+pub mod html;
 pub mod limits;
 pub mod methods;
 pub mod origin;

@@ -19,8 +19,6 @@ use crate::path::percent_encode;
 
 mod page;
 
-pub(super) use page::escape;
-
 /// What stands in a folder.
 #[derive(Debug, Default)]
 pub(super) struct Listing {

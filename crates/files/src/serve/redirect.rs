@@ -3,9 +3,9 @@
 //! The base is the path that the browser sent, since that is what it resolves relative links against;
 //! and nothing is redirected whose last segment was rewritten, or a redirect could lead back to itself.
 
+use onehop_message::html;
 use onehop_message::response::{Body, Response};
 
-use super::browse;
 use crate::path::{percent_decode, percent_encode};
 
 /// Whether the path was rewritten in its last segment.
@@ -28,7 +28,7 @@ pub(super) fn permanent(path: &[u8], query: Option<&[u8]>, answer: &mut Response
     answer.fields.set("Location", &location);
     // For clients that do not follow by themselves (RFC 9110 section 15.4.9).
     answer.fields.set("Content-Type", b"text/html; charset=utf-8");
-    let target = browse::escape(&String::from_utf8_lossy(&location));
+    let target = html::escape(&String::from_utf8_lossy(&location));
     answer.body = Body::Bytes(format!("<a href=\"{target}\">Permanent Redirect</a>.\n\n").into_bytes());
 }
 

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::UNIX_EPOCH;
 
 use onehop_message::calendar::Moment;
+use onehop_message::html::escape;
 
 use super::{Entry, Listing, SortBy, Sorting};
 
@@ -139,24 +140,6 @@ fn size(bytes: u64) -> String {
     } else {
         format!("{} {unit}", tenths / 10)
     }
-}
-
-/// Text for a place in HTML, between tags or in a quoted attribute. Control characters, which a name
-/// may hold and HTML may not, become the replacement character.
-pub(crate) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            control if control.is_control() => escaped.push('\u{fffd}'),
-            plain => escaped.push(plain),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

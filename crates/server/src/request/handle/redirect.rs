@@ -1,6 +1,7 @@
 //! `redir`: another address.
 
 use onehop_config::checked::{Part, RedirectKind, Template};
+use onehop_message::html;
 use onehop_message::response::{Body, Response};
 use onehop_metrics::Handler;
 
@@ -42,26 +43,11 @@ fn on_own_host(template: &Template, to: Vec<u8>) -> Vec<u8> {
 }
 
 fn page(to: &[u8]) -> Vec<u8> {
-    let to = escape_html(&String::from_utf8_lossy(to));
+    let to = html::escape(&String::from_utf8_lossy(to));
     format!(
         "<!doctype html>\n<meta charset=\"utf-8\">\n<title>Moved</title>\n\
          <meta http-equiv=\"refresh\" content=\"0; URL='{to}'\">\n\
          <p>This page has moved to <a href=\"{to}\">{to}</a>.\n"
     )
     .into_bytes()
-}
-
-fn escape_html(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            _ => escaped.push(character),
-        }
-    }
-    escaped
 }

@@ -4,6 +4,7 @@
 //! answers people look at.
 
 use onehop_http1::{Known, Method, RequestHead};
+use onehop_message::html;
 use onehop_message::response::{Body, Response};
 
 /// Whether a person would see the answer.
@@ -18,7 +19,7 @@ pub(super) fn fill(app: &str, failure: &str, answer: &mut Response) {
     answer.status = 500;
     answer.fields.add("Content-Type", b"text/html; charset=utf-8");
     answer.fields.add("Cache-Control", b"no-store");
-    let (app, failure) = (escaped(app), escaped(failure));
+    let (app, failure) = (html::escape(app), lines(failure));
     let page = format!(
         "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta http-equiv=refresh content=2>\n\
          <title>{app} does not start</title>\n\
@@ -34,6 +35,7 @@ pub(super) fn fill(app: &str, failure: &str, answer: &mut Response) {
     answer.body = Body::Bytes(page.into_bytes());
 }
 
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+/// The escaped lines of a message. A tab would become the replacement character.
+fn lines(text: &str) -> String {
+    text.lines().map(|line| html::escape(&line.replace('\t', "    "))).collect::<Vec<_>>().join("\n")
 }
