@@ -3,21 +3,21 @@
 
 use libfuzzer_sys::fuzz_target;
 use onehop_archive::index::SourceKind;
-use onehop_archive::{Digest, Index, Place};
+use onehop_archive::{Digest, Index, Location};
 
 fuzz_target!(|data: &[u8]| {
     let Some((numbers, bytes)) = data.split_first_chunk::<8>() else { return };
     let [a, b, c, d, e, f, g, h] = *numbers;
-    let place = Place {
+    let location = Location {
         program: u64::from(u16::from_le_bytes([a, b])),
         index_offset: u64::from(u32::from_le_bytes([c, d, e, f])),
         index_length: bytes.len() as u64,
         total: u64::from(u16::from_le_bytes([g, h])),
         digest: Digest::of(bytes),
     };
-    let Ok(index) = Index::parse(bytes, &place) else { return };
+    let Ok(index) = Index::parse(bytes, &location) else { return };
     for blob in &index.blobs {
-        assert!(blob.offset >= place.program && blob.offset + blob.stored <= place.index_offset);
+        assert!(blob.offset >= location.program && blob.offset + blob.stored <= location.index_offset);
     }
     let runtime = index.runtime.iter().flat_map(|runtime| &runtime.files);
     for source in index.sources.iter().chain(runtime) {

@@ -60,7 +60,7 @@ pub struct Configuration {
     pub caddyfile: bool,
 }
 
-/// A piece of the file: its stored bytes are proved by `digest`.
+/// A piece of the file: its stored bytes are verified by `digest`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Blob {
     /// Where it begins, in bytes from the beginning of the file.

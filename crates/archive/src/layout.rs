@@ -1,14 +1,14 @@
 //! What a pack looks like where it is unpacked: in a folder of the machine, or in a layer of an image.
 //!
 //! Owns names, order and content of what lies there, so that both are the same. Never touches the disk; who unpacks
-//! makes folders, chooses owners and proves what is there.
+//! makes folders, chooses owners and verifies what is there.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 
 use crate::index::{Blob, Runtime, Source, SourceKind, path_order};
-use crate::slot::Place;
+use crate::slot::Location;
 use crate::{Index, Pack, PackError};
 
 /// Where the configuration's base lies, below the folder of the pack.
@@ -23,15 +23,15 @@ pub const COMPLETE: &str = ".complete";
 /// What is noted of an unpacked folder, so that it is known later whether an application wrote in it.
 pub const RECORD: &str = ".unpacked";
 
-/// The folder below which images bring what is unpacked; also root's own place.
+/// The folder below which images bring what is unpacked; also root's own cache.
 pub const SYSTEM_PLACE: &str = "/var/cache/onehop";
 
 /// Hexadecimal digits of a key: 128 bits of the index's digest.
 const KEY_DIGITS: usize = 32;
 
 /// What tells one pack from others: the beginning of its index's digest.
-pub fn key(place: &Place) -> String {
-    let mut key = place.digest.to_string();
+pub fn key(location: &Location) -> String {
+    let mut key = location.digest.to_string();
     key.truncate(KEY_DIGITS);
     key
 }
@@ -45,8 +45,8 @@ pub fn folder_name(key: &str, user: Option<u32>) -> String {
 }
 
 /// What stands in [`COMPLETE`].
-pub fn complete(place: &Place) -> String {
-    format!("{}\n", place.digest)
+pub fn complete(location: &Location) -> String {
+    format!("{}\n", location.digest)
 }
 
 /// Whether an image has to bring an unpacked folder: there is more than the configuration's main file, which is

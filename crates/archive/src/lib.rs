@@ -23,7 +23,7 @@ pub mod private_folder;
 mod read;
 pub mod runtime;
 mod slot;
-mod sound;
+mod validate;
 mod write;
 
 pub use configuration::PackSource;
@@ -31,7 +31,7 @@ pub use digest::Digest;
 pub use error::PackError;
 pub use index::Index;
 pub use read::Pack;
-pub use slot::{Place, own_place};
+pub use slot::{Location, own_location};
 pub use write::{Summary, Writer};
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Reads a pack: finds its place, proves its index, and hands out its pieces.
+//! Reads a pack: finds its location, verifies its index, and hands out its pieces.
 //!
 //! What is held of the file is its descriptor. An index is read once and belongs to whoever asked; pieces are read
-//! when they are asked for, and proved where they are read whole.
+//! when they are asked for, and verified where they are read whole.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -14,14 +14,14 @@ use crate::index::{Blob, Coding, Index};
 use crate::limits::{
     ENTRIES_MAX, INDEX_BYTES_MAX, PIECE_BYTES, PROGRAM_BYTES_MAX, WHOLE_BYTES_MAX, ZSTD_WINDOW_LOG,
 };
-use crate::slot::{PLACE_BYTES, Place, mark};
-use crate::{Digest, sound};
+use crate::slot::{LOCATION_BYTES, Location, mark};
+use crate::{Digest, validate};
 
 /// A pack that is open.
 #[derive(Debug)]
 pub struct Pack {
     file: File,
-    place: Place,
+    location: Location,
 }
 
 impl Pack {
@@ -32,71 +32,71 @@ impl Pack {
     /// Why it is no pack that can be used.
     pub fn open(path: &Path) -> Result<(Self, Index), PackError> {
         let file = File::open(path)?;
-        let place = find_place(&file)?;
-        let (pack, index) = Self::with_place(file, place)?;
-        pack.prove_slot()?;
+        let location = find_location(&file)?;
+        let (pack, index) = Self::with_location(file, location)?;
+        pack.verify_slot()?;
         Ok((pack, index))
     }
 
-    /// Opens the file of this very program, which knows its place ([`crate::own_place`]).
+    /// Opens the file of this very program, which knows its location ([`crate::own_location`]).
     ///
     /// # Errors
     ///
     /// The file is not what was packed.
-    pub fn with_place(file: File, place: Place) -> Result<(Self, Index), PackError> {
+    pub fn with_location(file: File, location: Location) -> Result<(Self, Index), PackError> {
         let found = file.metadata()?.len();
-        if found < place.total {
-            return Err(PackError::Truncated { expected: place.total, found });
+        if found < location.total {
+            return Err(PackError::Truncated { expected: location.total, found });
         }
-        if found > place.total {
-            return Err(PackError::Longer { expected: place.total, found });
+        if found > location.total {
+            return Err(PackError::Longer { expected: location.total, found });
         }
-        let end = place.index_offset.checked_add(place.index_length);
-        if place.index_length > INDEX_BYTES_MAX
-            || place.program > place.index_offset
-            || end.and_then(|end| end.checked_add(PLACE_BYTES as u64)) != Some(place.total)
+        let end = location.index_offset.checked_add(location.index_length);
+        if location.index_length > INDEX_BYTES_MAX
+            || location.program > location.index_offset
+            || end.and_then(|end| end.checked_add(LOCATION_BYTES as u64)) != Some(location.total)
         {
             return Err(PackError::Damaged("its parts do not fit its length".to_owned()));
         }
-        // The place stands in it twice, and each proves the other.
-        let mut end = [0; PLACE_BYTES];
-        file.read_exact_at(&mut end, place.total - PLACE_BYTES as u64)?;
-        if end != place.to_bytes() {
+        // The location stands in it twice, and each verifies the other.
+        let mut end = [0; LOCATION_BYTES];
+        file.read_exact_at(&mut end, location.total - LOCATION_BYTES as u64)?;
+        if end != location.to_bytes() {
             return Err(PackError::Changed { what: "its end".to_owned() });
         }
-        let bytes = read_exact(&file, place.index_offset, place.index_length)?;
-        if Digest::of(&bytes) != place.digest {
+        let bytes = read_exact(&file, location.index_offset, location.index_length)?;
+        if Digest::of(&bytes) != location.digest {
             return Err(PackError::Changed { what: "its index".to_owned() });
         }
-        let index = parse(&bytes, &place)?;
-        Ok((Self { file, place }, index))
+        let index = parse(&bytes, &location)?;
+        Ok((Self { file, location }, index))
     }
 
-    /// Whether a file ends as packs do: a quick look, which proves nothing.
+    /// Whether a file ends as packs do: a quick look, which verifies nothing.
     ///
     /// # Errors
     ///
     /// It cannot be read.
     pub fn is_at_end_of(file: &File) -> io::Result<bool> {
         let length = file.metadata()?.len();
-        let Some(at) = length.checked_sub(PLACE_BYTES as u64) else { return Ok(false) };
-        let mut bytes = [0; PLACE_BYTES];
+        let Some(at) = length.checked_sub(LOCATION_BYTES as u64) else { return Ok(false) };
+        let mut bytes = [0; LOCATION_BYTES];
         file.read_exact_at(&mut bytes, at)?;
         Ok(bytes.starts_with(&mark()))
     }
 
     /// Where its parts lie.
-    pub fn place(&self) -> &Place {
-        &self.place
+    pub fn location(&self) -> &Location {
+        &self.location
     }
 
-    /// Whether the program in front knows the same place. Whoever runs it has read it there.
-    fn prove_slot(&self) -> Result<(), PackError> {
+    /// Whether the program in front knows the same location. Whoever runs it has read it there.
+    fn verify_slot(&self) -> Result<(), PackError> {
         let changed = |what: &str| PackError::Changed { what: what.to_owned() };
-        let at = find_mark(&self.file, self.place.program)?.ok_or_else(|| changed("its program"))?;
-        let mut slot = [0; PLACE_BYTES];
+        let at = find_mark(&self.file, self.location.program)?.ok_or_else(|| changed("its program"))?;
+        let mut slot = [0; LOCATION_BYTES];
         self.file.read_exact_at(&mut slot, at)?;
-        if slot == self.place.to_bytes() { Ok(()) } else { Err(changed("the place in its program")) }
+        if slot == self.location.to_bytes() { Ok(()) } else { Err(changed("the place in its program")) }
     }
 
     /// Another descriptor of the open file, for what is sent in parts: a blob lies at its offset.
@@ -108,7 +108,7 @@ impl Pack {
         self.file.try_clone()
     }
 
-    /// The whole piece as stored, proved.
+    /// The whole piece as stored, verified.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ impl Pack {
         Ok(bytes)
     }
 
-    /// The whole content, proved and as it was before it was packed.
+    /// The whole content, verified and as it was before it was packed.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ impl Pack {
         Ok(bytes)
     }
 
-    /// Bytes of a piece as stored, from `at` on, without proof: for what is sent in parts.
+    /// Bytes of a piece as stored, from `at` on, unverified: for what is sent in parts.
     ///
     /// # Errors
     ///
@@ -152,7 +152,7 @@ impl Pack {
     }
 
     /// Writes the content, as it was before it was packed, in pieces. What was written is only right where this
-    /// succeeds: the proof comes at the end.
+    /// succeeds: it is verified at the end.
     ///
     /// # Errors
     ///
@@ -186,17 +186,17 @@ impl Pack {
                 to.write_all(piece.get(..read).unwrap_or_default())?;
             }
         }
-        // What the decoder did not need is part of the proof, too.
+        // What the decoder did not need is verified, too.
         io::copy(&mut stored, &mut io::sink())?;
         if left == 0 && stored.hasher.finish() == blob.digest { Ok(()) } else { Err(changed()) }
     }
 
-    /// Proves a piece without keeping it.
+    /// Verifies a piece without keeping it.
     ///
     /// # Errors
     ///
     /// It is not what was packed.
-    pub fn prove(&self, blob: &Blob, what: &str) -> Result<(), PackError> {
+    pub fn verify(&self, blob: &Blob, what: &str) -> Result<(), PackError> {
         let mut stored = Stored { pack: self, blob, at: 0, hasher: Hasher::default() };
         io::copy(&mut stored, &mut io::sink())?;
         if stored.hasher.finish() == blob.digest {
@@ -212,27 +212,27 @@ impl Pack {
     ///
     /// The system refuses.
     pub fn copy_program(&self, to: &mut dyn Write) -> Result<(), PackError> {
-        let mut bytes = read_exact(&self.file, 0, self.place.program.min(PROGRAM_BYTES_MAX))?;
+        let mut bytes = read_exact(&self.file, 0, self.location.program.min(PROGRAM_BYTES_MAX))?;
         let at = memchr::memmem::find(&bytes, &mark()).ok_or(PackError::Foreign)? + mark().len();
-        bytes.get_mut(at..at + PLACE_BYTES - mark().len()).ok_or(PackError::Foreign)?.fill(0);
+        bytes.get_mut(at..at + LOCATION_BYTES - mark().len()).ok_or(PackError::Foreign)?.fill(0);
         Ok(to.write_all(&bytes)?)
     }
 }
 
 impl Index {
-    /// Reads an index as it stands in a file, and checks it against the place that named it. Whoever has a file opens a
-    /// [`Pack`], which also proves the bytes.
+    /// Reads an index as it stands in a file, and checks it against the location that named it. Whoever has a file opens a
+    /// [`Pack`], which also verifies the bytes.
     ///
     /// # Errors
     ///
     /// It cannot be read, or says what cannot be.
-    pub fn parse(bytes: &[u8], place: &Place) -> Result<Self, PackError> {
-        parse(bytes, place)
+    pub fn parse(bytes: &[u8], location: &Location) -> Result<Self, PackError> {
+        parse(bytes, location)
     }
 }
 
 /// Reads an index and checks it.
-fn parse(bytes: &[u8], place: &Place) -> Result<Index, PackError> {
+fn parse(bytes: &[u8], location: &Location) -> Result<Index, PackError> {
     let damaged = |error: postcard::Error| {
         PackError::Damaged(match error {
             // Which of the two is not told: postcard keeps no words.
@@ -243,7 +243,7 @@ fn parse(bytes: &[u8], place: &Place) -> Result<Index, PackError> {
         })
     };
     let index: Index = postcard::from_bytes(bytes).map_err(damaged)?;
-    sound::check(&index, place)?;
+    validate::check(&index, location)?;
     Ok(index)
 }
 
@@ -273,38 +273,38 @@ fn read_exact(file: &File, offset: u64, length: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The place at the end of a file; where it is missing, why.
-fn find_place(file: &File) -> Result<Place, PackError> {
+/// The location at the end of a file; where it is missing, why.
+fn find_location(file: &File) -> Result<Location, PackError> {
     let length = file.metadata()?.len();
-    if let Some(at) = length.checked_sub(PLACE_BYTES as u64) {
-        let mut bytes = [0; PLACE_BYTES];
+    if let Some(at) = length.checked_sub(LOCATION_BYTES as u64) {
+        let mut bytes = [0; LOCATION_BYTES];
         file.read_exact_at(&mut bytes, at)?;
         if bytes.starts_with(&mark())
-            && let Some(place) = Place::parse(&bytes)?
+            && let Some(location) = Location::parse(&bytes)?
         {
-            return Ok(place);
+            return Ok(location);
         }
     }
     // A pack that lost its end still says in front what it was.
     let at = find_mark(file, length)?.ok_or(PackError::Foreign)?;
-    let mut slot = [0; PLACE_BYTES];
+    let mut slot = [0; LOCATION_BYTES];
     file.read_exact_at(&mut slot, at)?;
-    Place::parse(&slot)?.ok_or(PackError::Empty)
+    Location::parse(&slot)?.ok_or(PackError::Empty)
 }
 
-/// Where the first mark with room for a place behind it stands, within so many bytes of a file.
+/// Where the first mark with room for a location behind it stands, within so many bytes of a file.
 fn find_mark(file: &File, length: u64) -> io::Result<Option<u64>> {
     let length = length.min(PROGRAM_BYTES_MAX);
     let mark = mark();
     let mut piece = vec![0; PIECE_BYTES];
     let mut at = 0;
-    while let Some(left) = length.checked_sub(at).filter(|left| *left >= PLACE_BYTES as u64) {
+    while let Some(left) = length.checked_sub(at).filter(|left| *left >= LOCATION_BYTES as u64) {
         let take = usize::try_from(left).unwrap_or(usize::MAX).min(PIECE_BYTES);
         let bytes = piece.get_mut(..take).unwrap_or_default();
         file.read_exact_at(bytes, at)?;
         if let Some(found) = memchr::memmem::find(bytes, &mark) {
             let found = at + found as u64;
-            return Ok((length - found >= PLACE_BYTES as u64).then_some(found));
+            return Ok((length - found >= LOCATION_BYTES as u64).then_some(found));
         }
         // One that stands across the end of this piece is found in the next.
         at += (take - mark.len() + 1) as u64;

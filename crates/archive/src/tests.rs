@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::index::{Configuration, Served, Source, SourceKind, Tree};
 use crate::limits::{COMPRESS_JOB_BYTES, COMPRESS_WORKERS_MAX, ENTRIES_MAX};
-use crate::slot::{PLACE_BYTES, mark};
+use crate::slot::{LOCATION_BYTES, mark};
 use crate::write::compress;
 use crate::{Index, Pack, PackError, Writer};
 
@@ -14,7 +14,7 @@ use crate::{Index, Pack, PackError, Writer};
 pub(crate) fn program() -> Vec<u8> {
     let mut program = vec![7; 5000];
     program.extend_from_slice(&mark());
-    program.resize(program.len() + PLACE_BYTES, 0);
+    program.resize(program.len() + LOCATION_BYTES, 0);
     program
 }
 
@@ -113,14 +113,18 @@ fn two_packs_of_the_same_are_identical_also_when_made_by_a_pack() {
         configuration: Configuration { path: "Onehopfile".to_owned(), caddyfile: false },
         ..Index::default()
     });
-    assert_eq!(summary.expect("sound").place.program, program().len() as u64, "the first pack stays behind");
+    assert_eq!(
+        summary.expect("sound").location.program,
+        program().len() as u64,
+        "the first pack stays behind"
+    );
 }
 
 #[test]
 fn a_pack_that_is_cut_off_says_so_wherever_it_is_cut() {
     let (_folder, path) = Folder::with_pack();
     let bytes = fs::read(&path).expect("there");
-    for length in [bytes.len() - 1, bytes.len() - PLACE_BYTES, 8192, program().len()] {
+    for length in [bytes.len() - 1, bytes.len() - LOCATION_BYTES, 8192, program().len()] {
         fs::write(&path, &bytes[..length]).expect("written");
         let error = Pack::open(&path).expect_err("it is cut off");
         assert!(
@@ -143,8 +147,8 @@ fn what_was_changed_is_refused_and_named() {
         fs::write(&path, &changed).expect("written");
         Pack::open(&path)
     };
-    let place = *Pack::open(&path).expect("a pack").0.place();
-    let error = change(place.index_offset).expect_err("its index was changed");
+    let location = *Pack::open(&path).expect("a pack").0.location();
+    let error = change(location.index_offset).expect_err("its index was changed");
     assert_eq!(
         error.to_string(),
         "was changed after it was packed: its index is not what it was; copy it again, or pack it again"
@@ -155,7 +159,7 @@ fn what_was_changed_is_refused_and_named() {
             let copied = pack.copy(blob, "app.js", &mut std::io::sink());
             assert_eq!(copied.is_err(), other == number, "{number}, {other}: {copied:?}");
             assert_eq!(pack.stored(blob, "app.js").is_err(), other == number);
-            assert_eq!(pack.prove(blob, "app.js").is_err(), other == number);
+            assert_eq!(pack.verify(blob, "app.js").is_err(), other == number);
         }
     }
     let mut longer = bytes.clone();
@@ -165,14 +169,14 @@ fn what_was_changed_is_refused_and_named() {
 }
 
 #[test]
-fn a_place_that_differs_from_the_other_is_told() {
+fn a_location_that_differs_from_the_other_is_reported() {
     let (_folder, path) = Folder::with_pack();
     let bytes = fs::read(&path).expect("there");
-    let place = *Pack::open(&path).expect("a pack").0.place();
+    let location = *Pack::open(&path).expect("a pack").0.location();
     let slot = memchr::memmem::find(&bytes, &mark()).expect("in its program");
-    let end = bytes.len() - PLACE_BYTES;
-    let digest = PLACE_BYTES - 1;
-    let told = |made: Result<(Pack, Index), PackError>| match made {
+    let end = bytes.len() - LOCATION_BYTES;
+    let digest = LOCATION_BYTES - 1;
+    let reported = |made: Result<(Pack, Index), PackError>| match made {
         Ok(_) => String::new(),
         Err(PackError::Changed { what }) => what,
         Err(error) => error.to_string(),
@@ -187,10 +191,10 @@ fn a_place_that_differs_from_the_other_is_told() {
         let mut changed = bytes.clone();
         changed[at] ^= 1;
         fs::write(&path, &changed).expect("written");
-        // A running pack has read its place from its slot.
+        // A running pack has read its location from its slot.
         let file = fs::File::open(&path).expect("there");
-        assert_eq!(told(Pack::with_place(file, place)), running, "{at}");
-        assert_eq!(told(Pack::open(&path)), opened, "{at}");
+        assert_eq!(reported(Pack::with_location(file, location)), running, "{at}");
+        assert_eq!(reported(Pack::open(&path)), opened, "{at}");
     }
 }
 
@@ -208,20 +212,20 @@ fn an_index_is_given_up_while_it_is_read_where_it_names_too_much() {
         let bytes = postcard::to_stdvec(&Index { trees, ..Index::default() }).expect("written");
         // What comes behind them is missing: nobody looks for it.
         let bytes = &bytes[..bytes.len() - 10];
-        let place = crate::Place {
+        let location = crate::Location {
             program: 0,
             index_offset: 0,
             index_length: bytes.len() as u64,
             total: 0,
             digest: crate::Digest::default(),
         };
-        let error = Index::parse(bytes, &place).expect_err("too many").to_string();
+        let error = Index::parse(bytes, &location).expect_err("too many").to_string();
         assert!(error.contains("or has more than 1000000 files"), "{error}");
     }
 }
 
 #[test]
-fn other_files_are_told_from_packs() {
+fn other_files_are_distinguished_from_packs() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("file");
     for (content, expected) in [
@@ -268,16 +272,16 @@ proptest::proptest! {
     fn any_bytes_as_an_index_are_refused_or_stay_within_their_file(
         bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..400),
     ) {
-        let place = crate::Place {
+        let location = crate::Location {
             program: 0,
             index_offset: 1000,
             index_length: bytes.len() as u64,
             total: 2000,
             digest: crate::Digest::of(&bytes),
         };
-        if let Ok(index) = Index::parse(&bytes, &place) {
+        if let Ok(index) = Index::parse(&bytes, &location) {
             for blob in &index.blobs {
-                proptest::prop_assert!(blob.offset + blob.stored <= place.index_offset);
+                proptest::prop_assert!(blob.offset + blob.stored <= location.index_offset);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Makes a pack: the program, blobs behind it, the index, and the place of it all.
+//! Makes a pack: the program, blobs behind it, the index, and the location of it all.
 //!
 //! Writes what it is given in the order in which it is given, once for each content, so that equal calls make equal
 //! files. Never reads the clock.
@@ -17,8 +17,8 @@ use crate::limits::{
     BLOBS_MAX, COMPRESS_JOB_BYTES, COMPRESS_WORKERS_MAX, ENTRIES_MAX, INDEX_BYTES_MAX, PIECE_BYTES,
     PROGRAM_ALIGNMENT, PROGRAM_BYTES_MAX, WHOLE_BYTES_MAX, ZSTD_WINDOW_LOG,
 };
-use crate::slot::{PLACE_BYTES, Place, mark};
-use crate::{Digest, sound};
+use crate::slot::{LOCATION_BYTES, Location, mark};
+use crate::{Digest, validate};
 
 /// A pack that is being made.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub struct Writer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Summary {
     /// Where its parts lie.
-    pub place: Place,
+    pub location: Location,
     /// How many blobs it has.
     pub blobs: usize,
 }
@@ -56,11 +56,11 @@ impl Writer {
         }
         let slot = find_slot(&bytes)?;
         let own = slot_in(&bytes, slot).ok_or(PackError::Foreign)?;
-        if let Some(place) = Place::parse(&own)? {
-            let program = usize::try_from(place.program).map_err(|_| PackError::Foreign)?;
+        if let Some(location) = Location::parse(&own)? {
+            let program = usize::try_from(location.program).map_err(|_| PackError::Foreign)?;
             bytes.truncate(program);
         }
-        let pristine = bytes.get_mut(slot + mark().len()..slot + PLACE_BYTES).ok_or(PackError::Foreign)?;
+        let pristine = bytes.get_mut(slot + mark().len()..slot + LOCATION_BYTES).ok_or(PackError::Foreign)?;
         pristine.fill(0);
         let program = bytes.len() as u64;
         bytes.resize(usize::try_from(program.next_multiple_of(PROGRAM_ALIGNMENT)).unwrap_or(usize::MAX), 0);
@@ -130,7 +130,7 @@ impl Writer {
         self.note(Blob { offset, stored, length: stored, coding: Coding::Plain, digest })
     }
 
-    /// Writes the index and the place of it all. What `index.blobs` was does not count.
+    /// Writes the index and the location of it all. What `index.blobs` was does not count.
     ///
     /// # Errors
     ///
@@ -146,19 +146,19 @@ impl Writer {
                 "its index would have more than {INDEX_BYTES_MAX} bytes"
             )));
         }
-        let place = Place {
+        let location = Location {
             program: self.program,
             index_offset: self.at,
             index_length: bytes.len() as u64,
-            total: self.at + bytes.len() as u64 + PLACE_BYTES as u64,
+            total: self.at + bytes.len() as u64 + LOCATION_BYTES as u64,
             digest: Digest::of(&bytes),
         };
-        sound::check(&index, &place)?;
+        validate::check(&index, &location)?;
         let out = &mut self.out;
-        let written = out.write_all(&bytes).and_then(|()| out.write_all(&place.to_bytes()));
-        let written = written.and_then(|()| out.write_all_at(&place.to_bytes(), self.slot));
+        let written = out.write_all(&bytes).and_then(|()| out.write_all(&location.to_bytes()));
+        let written = written.and_then(|()| out.write_all_at(&location.to_bytes(), self.slot));
         written.map_err(PackError::Unwritable)?;
-        Ok(Summary { place, blobs })
+        Ok(Summary { location, blobs })
     }
 
     fn store(&mut self, stored: &[u8], length: u64, coding: Coding) -> Result<BlobNumber, PackError> {
@@ -202,8 +202,8 @@ fn find_slot(program: &[u8]) -> Result<usize, PackError> {
     let mut found = memchr_all(program, &mark);
     let first = found.next().ok_or(PackError::Foreign)?;
     let own = slot_in(program, first).ok_or(PackError::Foreign)?;
-    let end = match Place::parse(&own)? {
-        Some(place) => place.program,
+    let end = match Location::parse(&own)? {
+        Some(location) => location.program,
         None => program.len() as u64,
     };
     match found.next() {
@@ -212,8 +212,8 @@ fn find_slot(program: &[u8]) -> Result<usize, PackError> {
     }
 }
 
-fn slot_in(program: &[u8], at: usize) -> Option<[u8; PLACE_BYTES]> {
-    program.get(at..at.checked_add(PLACE_BYTES)?)?.try_into().ok()
+fn slot_in(program: &[u8], at: usize) -> Option<[u8; LOCATION_BYTES]> {
+    program.get(at..at.checked_add(LOCATION_BYTES)?)?.try_into().ok()
 }
 
 fn memchr_all<'a>(bytes: &'a [u8], mark: &'a [u8]) -> impl Iterator<Item = usize> + 'a {

@@ -7,6 +7,8 @@
 
 use std::borrow::Cow;
 
+use onehop_message::uri::percent_decode;
+
 use crate::limits::PATH_BYTES_MAX;
 
 /// A path that names something below a root.
@@ -67,26 +69,6 @@ pub fn parse_decoded(path: &[u8]) -> Result<FilePath<'static>, BadPath> {
         return Err(BadPath::Nul);
     }
     resolve(path, Climb::Clamped)
-}
-
-/// The bytes that a percent-encoded text stands for, or nothing where an escape is broken.
-pub fn percent_decode(text: &[u8]) -> Option<Cow<'_, [u8]>> {
-    if !text.contains(&b'%') {
-        return Some(Cow::Borrowed(text));
-    }
-    let mut decoded = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some((first, tail)) = rest.split_first() {
-        rest = tail;
-        if *first != b'%' {
-            decoded.push(*first);
-            continue;
-        }
-        let [high, low, tail @ ..] = rest else { return None };
-        decoded.push(hex(*high)? << 4 | hex(*low)?);
-        rest = tail;
-    }
-    Some(Cow::Owned(decoded))
 }
 
 /// Adds `text` with everything escaped that is not plain in a path segment (RFC 3986 section 3.3);
@@ -201,10 +183,6 @@ fn resolve(path: &[u8], climb: Climb) -> Result<FilePath<'static>, BadPath> {
     }
     let dotfile = has_dotfile(&bytes);
     Ok(FilePath { bytes: Cow::Owned(bytes), folder: folder && !path.is_empty(), dotfile })
-}
-
-fn hex(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }
 
 #[cfg(test)]

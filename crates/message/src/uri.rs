@@ -29,6 +29,24 @@ pub fn decode_query(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(decode_path(&spaced).into_owned())
 }
 
+/// The bytes that a percent-encoded text stands for (RFC 3986 section 2.1); `None` where an escape is broken.
+pub fn percent_decode(text: &[u8]) -> Option<Cow<'_, [u8]>> {
+    if !text.contains(&b'%') {
+        return Some(Cow::Borrowed(text));
+    }
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut at = 0;
+    while let Some((byte, next)) = decode_at(text, at) {
+        // A percent sign that stands for itself begins no escape.
+        if next == at + 1 && byte == b'%' {
+            return None;
+        }
+        decoded.push(byte);
+        at = next;
+    }
+    Some(Cow::Owned(decoded))
+}
+
 /// The path and the query that a rewrite gives; `None` for a part that stays. An empty query takes the query away.
 pub fn rewrite(to: &[u8]) -> (Option<Vec<u8>>, Option<Vec<u8>>) {
     let to = to.split(|b| *b == b'#').next().unwrap_or(to);
@@ -125,6 +143,8 @@ mod tests {
         let cases = [("/a%20b", "/a b"), ("/a%2", "/a%2"), ("/%zz", "/%zz"), ("/%2e%2E", "/.."), ("/", "/")];
         for (path, expected) in cases {
             assert_eq!(decode_path(path.as_bytes()), expected.as_bytes(), "{path}");
+            let unbroken = (!expected.contains('%')).then_some(expected.as_bytes());
+            assert_eq!(percent_decode(path.as_bytes()).as_deref(), unbroken, "{path}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! The client's side of the control socket (docs/control-api.md).
 //!
-//! One request, one answer, `Connection: close`. Knows nothing about what the answers mean.
+//! One request, one response, `Connection: close`. Knows nothing about what the responses mean.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
@@ -14,16 +14,16 @@ use rustix::net::sockopt::socket_peercred;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::Value;
 
-/// How long an answer may take. A reload of a large tree takes its time; a server that is dead does not
+/// How long an response may take. A reload of a large tree takes its time; a server that is dead does not
 /// keep its socket open.
-pub(crate) const ANSWER_DEADLINE: Duration = Duration::from_secs(300);
+pub(crate) const RESPONSE_DEADLINE: Duration = Duration::from_secs(300);
 
-/// Bytes of an answer; a status page of a thousand sites is a tenth of it.
-const ANSWER_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// Bytes of an response; a status page of a thousand sites is a tenth of it.
+const RESPONSE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// What came back.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     /// The status code.
     pub(crate) status: u16,
     /// The JSON body; null where there was none.
@@ -39,13 +39,13 @@ pub(crate) enum ClientError {
     Failed(String),
 }
 
-/// Sends one request and reads the answer, which may take that long.
+/// Sends one request and reads the response, which may take that long.
 pub(crate) fn ask_within(
     deadline: Duration,
     socket: &Path,
     method: &str,
     path: &str,
-) -> Result<Answer, ClientError> {
+) -> Result<Response, ClientError> {
     let failed = |error: std::io::Error| ClientError::Failed(error.to_string());
     let (mut stream, _) = connect(socket).map_err(|error| match error.kind() {
         ErrorKind::NotFound | ErrorKind::ConnectionRefused => ClientError::NobodyThere,
@@ -56,9 +56,9 @@ pub(crate) fn ask_within(
         "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).map_err(failed)?;
-    let mut answer = Vec::new();
-    stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).map_err(failed)?;
-    parse(&answer)
+    let mut response = Vec::new();
+    stream.take(RESPONSE_BYTES_MAX).read_to_end(&mut response).map_err(failed)?;
+    parse(&response)
         .ok_or_else(|| ClientError::Failed("what answers there is no onehop, or it was cut off".into()))
 }
 
@@ -102,13 +102,28 @@ impl Process {
     }
 }
 
-fn parse(answer: &[u8]) -> Option<Answer> {
-    let head_end = answer.windows(4).position(|window| window == b"\r\n\r\n")?;
-    let (head, body) = (answer.get(..head_end)?, answer.get(head_end + 4..)?);
+fn parse(response: &[u8]) -> Option<Response> {
+    let head_end = response.windows(4).position(|window| window == b"\r\n\r\n")?;
+    let (head, body) = (response.get(..head_end)?, response.get(head_end + 4..)?);
     let head = std::str::from_utf8(head).ok()?;
     let status = head.strip_prefix("HTTP/1.1 ")?.get(..3)?.parse().ok()?;
     let body = if body.is_empty() { Value::Null } else { serde_json::from_slice(body).ok()? };
-    Some(Answer { status, body })
+    Some(Response { status, body })
+}
+
+/// A text of a response; empty where there is none.
+pub(crate) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// A number of a response; 0 where there is none.
+pub(crate) fn number(value: &Value, field: &str) -> u64 {
+    value.get(field).and_then(Value::as_u64).unwrap_or_default()
+}
+
+/// A list of a response; empty where there is none.
+pub(crate) fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
+    value.get(field).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -116,13 +131,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_its_status_and_its_json() {
-        let answer = parse(b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n{\"sites\":1}").expect("an answer");
-        assert_eq!((answer.status, answer.body), (200, serde_json::json!({"sites": 1})));
+    fn a_response_is_its_status_and_its_json() {
+        let response =
+            parse(b"HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n{\"sites\":1}").expect("an response");
+        assert_eq!((response.status, response.body), (200, serde_json::json!({"sites": 1})));
     }
 
     #[test]
-    fn something_else_on_the_socket_is_no_answer() {
+    fn something_else_on_the_socket_is_no_response() {
         for bytes in [&b""[..], b"SSH-2.0-x\r\n\r\n", b"HTTP/1.1 200 OK\r\n\r\n{\"cut", b"HTTP/1.1 \r\n\r\n"]
         {
             assert!(parse(bytes).is_none(), "{bytes:?}");

@@ -8,14 +8,14 @@ use crate::report::json;
 /// An error for a person: place, cause and next step are in its text.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    fault: Fault,
+    cause: Cause,
     text: Text,
     log: LogForm,
 }
 
-/// Whose fault it is; a script sees it as the exit code.
+/// What a script sees as the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fault {
+enum Cause {
     /// The world did not play along: exit code 1.
     World,
     /// What was typed or written is wrong: exit code 2, as clap has it.
@@ -33,17 +33,17 @@ enum Text {
 impl Failure {
     /// Something failed although what was asked is sound.
     pub(crate) fn failed(sentence: impl Into<String>) -> Self {
-        Self { fault: Fault::World, text: Text::Sentence(sentence.into()), log: LogForm::Plain }
+        Self { cause: Cause::World, text: Text::Sentence(sentence.into()), log: LogForm::Plain }
     }
 
     /// What was asked or configured is wrong.
     pub(crate) fn wrong(sentence: impl Into<String>) -> Self {
-        Self { fault: Fault::Input, text: Text::Sentence(sentence.into()), log: LogForm::Plain }
+        Self { cause: Cause::Input, text: Text::Sentence(sentence.into()), log: LogForm::Plain }
     }
 
     /// The configuration is wrong, and the report that says where is already drawn.
     pub(crate) fn drawn(report: String) -> Self {
-        Self { fault: Fault::Input, text: Text::Rendered(report), log: LogForm::Plain }
+        Self { cause: Cause::Input, text: Text::Rendered(report), log: LogForm::Plain }
     }
 
     /// The same, told in the form that the log has.
@@ -59,9 +59,9 @@ impl Failure {
             (Text::Rendered(text), LogForm::Plain) => text.trim_end().to_owned(),
         };
         crate::report::write_line(&text);
-        ExitCode::from(match self.fault {
-            Fault::World => 1,
-            Fault::Input => 2,
+        ExitCode::from(match self.cause {
+            Cause::World => 1,
+            Cause::Input => 2,
         })
     }
 }

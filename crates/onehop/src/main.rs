@@ -38,9 +38,9 @@ fn main() -> ExitCode {
     } else if let Some(arguments) = commands::exec_worker::asked_for() {
         commands::exec_worker::become_worker(&arguments)
     } else {
-        match onehop_archive::own_place() {
+        match onehop_archive::own_location() {
             Ok(None) => obey(),
-            Ok(Some(place)) => commands::packed::obey(place),
+            Ok(Some(location)) => commands::packed::obey(location),
             Err(error) => Err(commands::packed::unusable(&error)),
         }
     };
@@ -69,11 +69,11 @@ fn obey() -> Result<(), Failure> {
         Command::Status(status) => commands::status::status(status),
         Command::Workers(workers) => commands::workers::workers(workers),
         Command::Bench(bench) => commands::bench::bench(bench),
-        Command::Try(asked) => commands::trial::trial(asked),
-        Command::Completions(completions) => commands::pages::completions(completions),
-        Command::Man(man) => commands::pages::manual(man),
+        Command::Try(asked) => commands::side_by_side::run(asked),
+        Command::Completions(completions) => commands::standard_output::completions(completions),
+        Command::Man(man) => commands::standard_output::manual(man),
         Command::Version => {
-            commands::pages::version();
+            commands::standard_output::version();
             Ok(())
         }
     }

@@ -33,7 +33,7 @@ pub(crate) fn name() -> Option<&'static Path> {
 
 /// How a person calls it: `onehop`, or the file of the pack that it is.
 pub(crate) fn called() -> String {
-    match (onehop_archive::own_place(), name()) {
+    match (onehop_archive::own_location(), name()) {
         (Ok(Some(_)), Some(name)) => name.display().to_string(),
         _ => "onehop".to_owned(),
     }

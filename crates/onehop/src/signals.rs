@@ -18,7 +18,7 @@ const SAME_INTERRUPT: Duration = Duration::from_millis(150);
 
 /// What the main thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum Action {
     /// Read the configuration again.
     Reload,
     /// Open the files of access logs anew.
@@ -80,18 +80,18 @@ fn end_children() {
     clippy::disallowed_methods,
     reason = "a person who interrupts twice, or before anything is served, wants the end now"
 )]
-pub(crate) fn listen(wishes: Sender<Wish>, serving: Arc<AtomicBool>) -> io::Result<()> {
+pub(crate) fn listen(actions: Sender<Action>, serving: Arc<AtomicBool>) -> io::Result<()> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM, SIGUSR1])?;
     thread::Builder::new().name("signals".into()).spawn(move || {
         let mut stop_was_asked: Option<Instant> = None;
         for signal in signals.forever() {
             // An error means that the main thread is past listening: it is stopping.
             if signal == SIGHUP {
-                let _ = wishes.send(Wish::Reload);
+                let _ = actions.send(Action::Reload);
                 continue;
             }
             if signal == SIGUSR1 {
-                let _ = wishes.send(Wish::ReopenLogs);
+                let _ = actions.send(Action::ReopenLogs);
                 continue;
             }
             if !serving.load(Ordering::Acquire) {
@@ -104,7 +104,7 @@ pub(crate) fn listen(wishes: Sender<Wish>, serving: Arc<AtomicBool>) -> io::Resu
                 std::process::exit(1);
             }
             stop_was_asked.get_or_insert_with(Instant::now);
-            let _ = wishes.send(Wish::Stop);
+            let _ = actions.send(Action::Stop);
         }
     })?;
     Ok(())

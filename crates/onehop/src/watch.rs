@@ -16,7 +16,7 @@ use onehop_config::checked::{AppRun, Checked, Step};
 use onehop_server::control::AppFiles;
 use onehop_server::control::loaded::{FileState, Files, sources};
 
-use crate::signals::Wish;
+use crate::signals::Action;
 
 /// How often the files are looked at. A change must look the same twice before it counts, so that a
 /// file that is still being written is not read: 250 to 500 ms after the last write.
@@ -96,7 +96,7 @@ impl Watched {
 }
 
 /// Sends a wish to reload after every change, for as long as the other end is there.
-pub(crate) fn start(watching: Watching, apps: Apps, wishes: Sender<Wish>) -> io::Result<()> {
+pub(crate) fn start(watching: Watching, apps: Apps, actions: Sender<Action>) -> io::Result<()> {
     let look_now = move || {
         let watched = watching.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let loaded = |name: &str| apps.get().and_then(|files| files(name));
@@ -113,7 +113,7 @@ pub(crate) fn start(watching: Watching, apps: Apps, wishes: Sender<Wish>) -> io:
             pause = LOOK_PERIOD.max(begun.elapsed() * LOOK_SHARE);
             read.adopt(&now);
             if read.differs(&now) && now == before {
-                if wishes.send(Wish::Reload).is_err() {
+                if actions.send(Action::Reload).is_err() {
                     return;
                 }
                 read = now.clone();
@@ -272,9 +272,9 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_a_new_and_a_lost_file_are_each_told_once() {
+    fn a_changed_a_new_and_a_lost_file_are_each_reported_once() {
         let project = Project::new("changes");
-        let (send, wishes) = mpsc::channel();
+        let (send, actions) = mpsc::channel();
         let watching: Watching = Arc::new(Mutex::new(project.watched()));
         start(Arc::clone(&watching), Apps::default(), send).expect("a thread");
         let patience = Duration::from_secs(20);
@@ -283,14 +283,14 @@ mod tests {
                 change,
                 ":0 {\n\tapp /api/* api/server.mjs {\n\t\tenv_file .env\n\t}\n\tspa dist\n}\n\n",
             );
-            assert!(matches!(wishes.recv_timeout(patience), Ok(Wish::Reload)), "{change}");
+            assert!(matches!(actions.recv_timeout(patience), Ok(Action::Reload)), "{change}");
         }
         fs::remove_file(project.0.join("lib/new.mjs")).expect("it was there");
-        assert!(matches!(wishes.recv_timeout(patience), Ok(Wish::Reload)));
+        assert!(matches!(actions.recv_timeout(patience), Ok(Action::Reload)));
         // What a reload reads for the first time is no change.
         let mut more = project.watched();
         more.files.push(project.0.join("data.json"));
         *watching.lock().expect("nobody failed") = more;
-        assert!(wishes.recv_timeout(4 * LOOK_PERIOD).is_err());
+        assert!(actions.recv_timeout(4 * LOOK_PERIOD).is_err());
     }
 }

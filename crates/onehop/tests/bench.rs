@@ -154,7 +154,7 @@ fn wrong_usage_ends_with_2_before_anything_runs() {
 }
 
 #[test]
-fn what_is_no_success_is_told_and_ends_with_1() {
+fn what_is_no_success_is_reported_and_ends_with_1() {
     let not_found = scripted("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n").to_string();
     let cut_off =
         scripted("HTTP/1.1 200 OK\r\nContent-Length: 10\r\nConnection: close\r\n\r\nhalf").to_string();
@@ -293,9 +293,9 @@ fn an_interrupt_ends_it_soon_with_servers_that_do_not_listen_to_it() {
     started.signal(Signal::INT);
     // It is told to end first.
     onehop_testkit::wait_for("the server's being told", || written("told"));
-    let told = std::time::Instant::now();
+    let reported = std::time::Instant::now();
     let finished = started.wait_for_end();
-    assert!(told.elapsed() < std::time::Duration::from_secs(4), "{:?}", told.elapsed());
+    assert!(reported.elapsed() < std::time::Duration::from_secs(4), "{:?}", reported.elapsed());
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);
     let is_gone = || {
         let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
@@ -351,7 +351,7 @@ fn what_stands_behind_on_port_is_started_and_asked_there() {
 
 #[test]
 fn errors_name_the_place_the_cause_and_the_next_step() {
-    let mut told = String::new();
+    let mut reported = String::new();
     for arguments in [
         &["https://localhost/"][..],
         &["http://me:secret@localhost/"],
@@ -374,7 +374,7 @@ fn errors_name_the_place_the_cause_and_the_next_step() {
     ] {
         let finished = bench(arguments);
         assert_eq!(finished.code, Some(2), "{arguments:?}: {}", finished.stderr);
-        told.push_str(&format!("$ onehop bench {}\n{}\n", arguments.join(" "), finished.stderr));
+        reported.push_str(&format!("$ onehop bench {}\n{}\n", arguments.join(" "), finished.stderr));
     }
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(reported);
 }

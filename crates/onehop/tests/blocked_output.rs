@@ -141,7 +141,7 @@ const FLOOD: &str = "import { writeSync } from 'node:fs'\n\
     } }\n";
 
 #[test]
-fn lines_that_a_full_pipe_did_not_take_are_counted_and_told_once_it_is_read() {
+fn lines_that_a_full_pipe_did_not_take_are_counted_and_reported_once_it_is_read() {
     let folder = Folder::with(&[("app.mjs", FLOOD)]);
     let socket = folder.join("site.sock");
     let text = format!(

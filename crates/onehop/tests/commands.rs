@@ -302,7 +302,7 @@ fn nobody_there_is_a_failure_that_says_so() {
 }
 
 #[test]
-fn the_start_is_told_line_by_line() {
+fn the_start_is_reported_line_by_line() {
     let folder = Folder::with_app();
     folder.write("Onehopfile", "{\n\tadmin 127.0.0.1:0\n}\nhttp://127.0.0.1:0 {\n\tspa ./dist\n}\n");
     let started = Program::new(["run"]).inside(folder.path()).control_in(folder.path()).start();

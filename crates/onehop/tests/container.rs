@@ -51,8 +51,8 @@ fn a_server_that_answers_is_healthy_and_one_that_is_gone_is_not() {
         Folder::with(&[("Onehopfile", "{\n\tadmin off\n}\nhttp://127.0.0.1:0 {\n\trespond hi\n}\n")]);
     assert_eq!(healthy(&folder).code, Some(1));
     let mut onehop = Onehop::start_in(folder.path());
-    let told = healthy(&folder);
-    assert_eq!((told.code, told.stdout.as_str()), (Some(0), "healthy\n"), "{}", told.stderr);
+    let reported = healthy(&folder);
+    assert_eq!((reported.code, reported.stdout.as_str()), (Some(0), "healthy\n"), "{}", reported.stderr);
     onehop.process.signal(Signal::TERM);
     assert!(onehop.process.wait().is_some());
     assert_eq!(healthy(&folder).code, Some(1));
@@ -65,9 +65,9 @@ fn a_server_whose_application_does_not_serve_is_not_healthy() {
     let words = line.into_iter().chain(["--", "/bin/sh", "-c", "exit 3"]);
     let process = Program::new(words).inside(folder.path()).control_in(folder.path()).start();
     process.wait_for_event("app_failing");
-    let told = healthy(&folder);
-    assert_eq!(told.code, Some(1));
-    assert!(told.stderr.starts_with("error: application api is failing: "), "{}", told.stderr);
+    let reported = healthy(&folder);
+    assert_eq!(reported.code, Some(1));
+    assert!(reported.stderr.starts_with("error: application api is failing: "), "{}", reported.stderr);
 }
 
 #[test]
@@ -192,8 +192,8 @@ fn the_control_socket_has_a_place_where_the_usual_ones_cannot_be_written() {
         .serve();
     assert!(!onehop.process.stderr().contains("there is no control socket"), "{}", onehop.process.stderr());
     let target = folder.join("dist").display().to_string();
-    let told = Program::new(["status", "--healthy", "--config", &target]).finish();
-    assert_eq!((told.code, told.stdout.as_str()), (Some(0), "healthy\n"), "{}", told.stderr);
+    let reported = Program::new(["status", "--healthy", "--config", &target]).finish();
+    assert_eq!((reported.code, reported.stdout.as_str()), (Some(0), "healthy\n"), "{}", reported.stderr);
     // A name that nobody serves: the answer lists what runs, with its place.
     let listed = Program::new(["status", "--config", "."]).inside(folder.path()).finish();
     assert!(listed.stderr.contains("--control /dev/shm/onehop-"), "{listed:?}");

@@ -69,8 +69,8 @@ fn with_few_descriptors_no_request_of_a_browser_or_of_a_row_is_refused() {
                 statuses.extend(refused(&answer).then_some(answer.status));
             }
         }
-        let told = onehop.process.stderr();
-        assert!(statuses.is_empty(), "{descriptors} descriptors, {path}: {statuses:?}\n{told}");
+        let reported = onehop.process.stderr();
+        assert!(statuses.is_empty(), "{descriptors} descriptors, {path}: {statuses:?}\n{reported}");
         let status = Program::new(["status"]).inside(folder.path()).control_in(folder.path()).finish();
         assert_eq!(status.code, Some(0), "{descriptors}, {path}: {}", status.stderr);
     }
@@ -85,14 +85,14 @@ fn few_descriptors_are_a_warning_that_says_how_many_connections_they_leave() {
         let most =
             text.lines().find_map(|line| line.strip_prefix("onehop_connections_max ")).expect("the bound");
         let events = onehop.process.events();
-        let told: Vec<&str> = events
+        let reported: Vec<&str> = events
             .iter()
             .filter(|event| event["event"] == "warning")
             .filter_map(|event| event["message"].as_str())
             .filter(|message| message.contains("open files"))
             .collect();
-        assert_eq!(told.len(), usize::from(warns), "{descriptors}: {events:?}");
-        for message in told {
+        assert_eq!(reported.len(), usize::from(warns), "{descriptors}: {events:?}");
+        for message in reported {
             assert!(message.contains(&format!("{descriptors} open files")), "{message}");
             assert!(message.contains(&format!("{most} connections")), "{message}");
             assert!(message.contains("ulimit -n") && message.contains("LimitNOFILE"), "{message}");

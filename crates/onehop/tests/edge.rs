@@ -75,8 +75,8 @@ fn without_descriptors_it_rests_and_serves_everybody_as_soon_as_there_are_some()
     let clients: Vec<Client> = (0..200).map(|_| onehop.connect()).collect();
     // Those that were accepted hold all there is, and say nothing; the others wait in the kernel's queues.
     wait_for("no descriptor to be left", || {
-        let told = onehop.process.stderr();
-        assert!(!told.contains("panicked") && !told.contains("fail"), "{told}");
+        let reported = onehop.process.stderr();
+        assert!(!reported.contains("panicked") && !reported.contains("fail"), "{reported}");
         (descriptors(&onehop).iter().filter(|number| **number < most).count() as u64 == most).then_some(())
     });
     let (spent, over) = (cpu_time(&onehop), Duration::from_secs(3));
@@ -150,7 +150,7 @@ fn files_and_upstreams_are_503_without_descriptors_and_there_again_with_some() {
 }
 
 #[test]
-fn as_many_connections_as_descriptors_allow_are_served_and_the_others_told_503() {
+fn as_many_connections_as_descriptors_allow_are_served_and_the_others_get_503() {
     let folder = Folder::with(&[(
         "Onehopfile",
         "{\n\tadmin 127.0.0.1:0\n}\nhttp://127.0.0.1:0 {\n\trespond hello\n}\n",

@@ -71,7 +71,7 @@ impl Bench {
     }
 
     /// Names of temporary folders do not belong in snapshots.
-    fn told(&self, text: &str) -> String {
+    fn reported(&self, text: &str) -> String {
         let text = text.replace(&self.out.path().display().to_string(), "[out]");
         text.replace(&self.project.path().display().to_string(), "[project]")
     }
@@ -118,7 +118,7 @@ fn a_pack_says_what_went_in_and_how_to_start_it() {
     let bench = shop();
     let done = bench.packed(&[]);
     assert_eq!(done.stderr, "");
-    insta::assert_snapshot!("packed", digests_hidden(&bench.told(&done.stdout)));
+    insta::assert_snapshot!("packed", digests_hidden(&bench.reported(&done.stdout)));
     let mode = fs::metadata(bench.out.join("shop")).expect("there").permissions().mode();
     assert_eq!(mode & 0o777, 0o755);
     insta::assert_snapshot!("inspect", digests_hidden(&bench.inspect(&[]).stdout));
@@ -190,7 +190,7 @@ fn secrets_are_refused_all_at_once_and_left_out_where_that_is_asked_for() {
     let refused = bench.pack(&[]);
     assert_eq!(refused.code, Some(2), "{}", refused.stdout);
     assert!(!refused.stderr.contains("hush"), "{}", refused.stderr);
-    insta::assert_snapshot!("secrets", bench.told(&refused.stderr));
+    insta::assert_snapshot!("secrets", bench.reported(&refused.stderr));
     assert!(!bench.out.join("shop").exists(), "nothing is written");
     let excluded = [".env", ".npmrc", "settings", "tls/site.pem", "notes"];
     let arguments: Vec<&str> = excluded.iter().flat_map(|path| ["--exclude", path]).collect();
@@ -242,13 +242,13 @@ fn variables_of_an_environment_file_with_another_name_come_from_the_environment_
 #[test]
 fn without_a_configuration_packing_says_what_to_type() {
     let folder = Folder::new();
-    let told = Program::new(["pack"]).inside(folder.path()).finish();
-    assert_eq!(told.code, Some(2));
-    assert!(told.stderr.contains("name one:                 onehop pack FILE\n"), "{}", told.stderr);
+    let reported = Program::new(["pack"]).inside(folder.path()).finish();
+    assert_eq!(reported.code, Some(2));
+    assert!(reported.stderr.contains("name one:                 onehop pack FILE\n"), "{}", reported.stderr);
 }
 
 #[test]
-fn a_pattern_of_exclude_that_leaves_nothing_out_is_told_truthfully() {
+fn a_pattern_of_exclude_that_leaves_nothing_out_is_reported_truthfully() {
     let bench = Bench::with(&[("Onehopfile", SITE), ("dist/index.html", "hello"), (".env", "A=b\n")]);
     let done = bench.packed(&["--exclude", ".env"]);
     assert!(done.stderr.contains("--exclude .env: nothing of what is packed fits"), "{}", done.stderr);
@@ -266,13 +266,13 @@ fn a_private_key_in_a_served_tree_is_refused() {
 }
 
 #[test]
-fn a_link_out_of_the_base_is_an_error_in_a_project_and_told_in_a_tree() {
+fn a_link_out_of_the_base_is_an_error_in_a_project_and_reported_in_a_tree() {
     let bench = Bench::with(&[("Onehopfile", APP), ("package.json", "{}"), ("server.mjs", SERVER)]);
     symlink("server.mjs", bench.project.join("main.mjs")).expect("a link");
     symlink("/etc/hostname", bench.project.join("name")).expect("a link");
     let refused = bench.pack(&[]);
     assert_eq!(refused.code, Some(2));
-    insta::assert_snapshot!("link_out", bench.told(&refused.stderr));
+    insta::assert_snapshot!("link_out", bench.reported(&refused.stderr));
     bench.packed(&["--exclude", "name"]);
     let index = bench.index();
     assert_eq!(paths(&index["sources"]), ["Onehopfile", "main.mjs", "package.json", "server.mjs"]);
@@ -283,7 +283,7 @@ fn a_link_out_of_the_base_is_an_error_in_a_project_and_told_in_a_tree() {
     symlink("index.html", bench.project.join("dist/home.html")).expect("a link");
     let _socket = UnixListener::bind(bench.project.join("dist/socket")).expect("a socket");
     let done = bench.packed(&[]);
-    insta::assert_snapshot!("left_out", bench.told(&done.stderr));
+    insta::assert_snapshot!("left_out", bench.reported(&done.stderr));
     assert_eq!(paths(&bench.index()["trees"][0]["files"]), ["home.html", "index.html"]);
 }
 
@@ -358,7 +358,7 @@ fn worked_in() -> Bench {
 fn databases_upload_folders_and_what_git_ignores_stay_out_and_are_listed() {
     let bench = worked_in();
     let done = bench.packed(&[]);
-    insta::assert_snapshot!("left_out_data", bench.told(&done.stderr));
+    insta::assert_snapshot!("left_out_data", bench.reported(&done.stderr));
     let expected = [
         ".gitignore",
         "Onehopfile",
@@ -475,7 +475,7 @@ fn of_node_modules_goes_in_what_runs() {
     bench.project.write("package.json", r#"{"dependencies": {"a": "1", "lost": "1"}}"#);
     let refused = bench.pack(&[]);
     assert_eq!(refused.code, Some(1));
-    insta::assert_snapshot!("not_installed", bench.told(&refused.stderr));
+    insta::assert_snapshot!("not_installed", bench.reported(&refused.stderr));
 }
 
 #[test]
@@ -520,17 +520,17 @@ fn links_of_pnpm_and_of_workspaces_are_kept_with_what_they_lead_to() {
 }
 
 #[test]
-fn what_lies_outside_is_told_or_refused() {
-    let told = Bench::with(&[
+fn what_lies_outside_is_reported_or_refused() {
+    let reported = Bench::with(&[
         (
             "Onehopfile",
             &format!("{SITE}http://127.0.0.1:8081 {{\n\troot * /usr/share/doc/nowhere\n\tfile_server\n}}\n"),
         ),
         ("dist/index.html", "hello"),
     ]);
-    let done = told.packed(&[]);
+    let done = reported.packed(&[]);
     assert!(done.stderr.contains("/usr/share/doc/nowhere has to be on the machine"), "{}", done.stderr);
-    assert_eq!(told.index()["outside"], serde_json::json!(["/usr/share/doc/nowhere"]));
+    assert_eq!(reported.index()["outside"], serde_json::json!(["/usr/share/doc/nowhere"]));
     for (name, site) in [
         ("leads_out", "root * ../dist\n\tfile_server"),
         ("placeholder", "root * ./sites/{host}\n\tfile_server"),
@@ -543,7 +543,7 @@ fn what_lies_outside_is_told_or_refused() {
             .write("Onehopfile", format!("{{\n\tadmin off\n}}\nhttp://127.0.0.1:8080 {{\n\t{site}\n}}\n"));
         let refused = bench.pack(&[]);
         assert_eq!(refused.code, Some(2), "{name}: {}", refused.stderr);
-        insta::assert_snapshot!(format!("refused_{name}"), bench.told(&refused.stderr));
+        insta::assert_snapshot!(format!("refused_{name}"), bench.reported(&refused.stderr));
     }
 }
 
@@ -615,7 +615,7 @@ fn files_that_are_no_packs_and_packs_that_were_changed_are_refused() {
     let mut longer = whole.clone();
     longer.push(0);
     let stub = fs::read(&bench.stub).expect("the stub");
-    let mut told = String::new();
+    let mut reported = String::new();
     for (what, content, arguments) in [
         ("cut off", &whole[..end - 1000], &[][..]),
         ("longer", &longer, &[]),
@@ -628,12 +628,12 @@ fn files_that_are_no_packs_and_packs_that_were_changed_are_refused() {
         fs::write(&path, content).expect("written");
         let shown = bench.inspect(arguments);
         assert_eq!((shown.code, shown.stdout.as_str()), (Some(1), ""), "{what}");
-        told.push_str(&format!("{what}:\n{}", shown.stderr));
+        reported.push_str(&format!("{what}:\n{}", shown.stderr));
     }
     let gone = bench.inspect_of("no-such");
     assert_eq!(gone.code, Some(1));
-    told.push_str(&format!("not there:\n{}", gone.stderr));
-    insta::assert_snapshot!("no_packs", told);
+    reported.push_str(&format!("not there:\n{}", gone.stderr));
+    insta::assert_snapshot!("no_packs", reported);
 }
 
 impl Bench {
@@ -792,6 +792,6 @@ fn a_full_disk_is_reported_with_the_file_that_cannot_be_written() {
         assert_eq!(done.code, Some(1), "{}", done.stderr);
         let expected = "error: cannot write [out]/small/shop: No space left on device (os error 28); make room, or name another place \
                         with -o FILE\n";
-        assert_eq!(bench.told(&done.stderr), expected);
+        assert_eq!(bench.reported(&done.stderr), expected);
     }
 }

@@ -251,7 +251,7 @@ fn the_environment_of_the_start_fills_in_the_packed_file() {
 fn what_is_wrong_with_a_change_is_said_before_anything_starts() {
     let (folder, path) = placed(with_app());
     folder.write("wrong", "app ap {\n\tworkers 2\n}\nlisten 8080\n");
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for arguments in [
         &["--listen", "8080"][..],
         &["--listen", "http://other=:80"],
@@ -264,9 +264,9 @@ fn what_is_wrong_with_a_change_is_said_before_anything_starts() {
     ] {
         let finished = finish(&folder, &path, arguments);
         assert_eq!(finished.code, Some(2), "{arguments:?}: {}", finished.stderr);
-        told.push(format!("$ ./shop {}\n{}", arguments.join(" "), plain(&finished.stderr, &folder)));
+        reported.push(format!("$ ./shop {}\n{}", arguments.join(" "), plain(&finished.stderr, &folder)));
     }
-    insta::assert_snapshot!(told.join("\n"));
+    insta::assert_snapshot!(reported.join("\n"));
 }
 
 #[test]
@@ -328,7 +328,7 @@ fn a_damaged_pack_says_what_is_wrong_and_does_nothing_else() {
     let whole = fs::read(site()).expect("the pack");
     let length = whole.len();
     let changed = folder.join("changed");
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let mut run = |name: &str, make: &dyn Fn(&Path)| {
         let _ = fs::remove_file(&changed);
         fs::copy(site(), &changed).expect("copied");
@@ -338,7 +338,7 @@ fn a_damaged_pack_says_what_is_wrong_and_does_nothing_else() {
             assert_eq!((finished.code, finished.stdout.as_str()), (Some(1), ""), "{name} {arguments:?}");
             let text = plain(&finished.stderr, &folder).replace(&length.to_string(), "ALL");
             if arguments == ["inspect"] {
-                told.push(format!("{name}: {text}"));
+                reported.push(format!("{name}: {text}"));
             }
         }
     };
@@ -356,8 +356,8 @@ fn a_damaged_pack_says_what_is_wrong_and_does_nothing_else() {
         file.seek(SeekFrom::Start(length as u64 - 150)).expect("there");
         file.write_all(b"\xff\xff\xff\xff").expect("written");
     });
-    let told = with_names(&told.join(""), length);
-    insta::assert_snapshot!(told);
+    let reported = with_names(&reported.join(""), length);
+    insta::assert_snapshot!(reported);
 }
 
 /// Lengths differ from build to build.
@@ -521,7 +521,7 @@ fn an_application_without_a_name_is_called_the_same_in_the_folder_in_packs_and_a
 }
 
 #[test]
-fn a_variable_that_is_set_only_where_the_pack_runs_is_told_and_not_needed_to_pack() {
+fn a_variable_that_is_set_only_where_the_pack_runs_is_reported_and_not_needed_to_pack() {
     let text = "{\n\tadmin off\n}\nhttp://:{$AT} {\n\tapp /api/* api/server.mjs {\n\t\tenv TOKEN {$TOKEN}\n\t\t\
                 workers {$COUNT}\n\t}\n\trespond /note \"note {$NOTE}\" {$CODE:200}\n}\n";
     let folder = Folder::with(&[("site/Onehopfile", text), ("site/api/server.mjs", HANDLER)]);
@@ -567,8 +567,8 @@ fn an_empty_variable_for_the_override_file_is_one_that_is_not_set() {
     let (folder, path) = placed(site());
     let empty = |name: &str| program(&folder, &path, &["validate"]).with_env(name, "").finish();
     for name in ["ONEHOP_OVERRIDE", "ONEHOP_LISTEN", "ONEHOP_WORKERS", "PORT"] {
-        let told = empty(name);
-        assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{name}");
+        let reported = empty(name);
+        assert_eq!((reported.code, reported.stderr.as_str()), (Some(0), ""), "{name}");
     }
     folder.write("shop.override", "listen :x\n");
     assert_eq!(empty("ONEHOP_OVERRIDE").code, Some(2), "the file beside the program counts as ever");
@@ -589,18 +589,18 @@ fn a_pack_refuses_https_in_words_of_its_own() {
 #[test]
 fn of_two_flags_for_the_same_thing_none_counts_in_silence() {
     let (folder, path) = placed(with_app());
-    for (arguments, told) in [
+    for (arguments, reported) in [
         (&["--workers", "api=2", "--workers", "api=3"][..], "`--workers` is given twice for `api`"),
         (&["--workers", "2", "--workers", "3"], "`--workers` is given twice"),
         (&["--env", "A=hush", "--env", "A=hush"], "`--env` is given twice for `A`"),
     ] {
         let refused = finish(&folder, &path, &[&["validate"], arguments].concat());
         assert_eq!(refused.code, Some(2), "{arguments:?}: {}", refused.stdout);
-        assert!(refused.stderr.contains(told) && !refused.stderr.contains("hush"), "{}", refused.stderr);
+        assert!(refused.stderr.contains(reported) && !refused.stderr.contains("hush"), "{}", refused.stderr);
     }
-    let told = finish(&folder, &path, &["validate", "--env", "PORT=99", "--env", "A=1"]);
-    assert_eq!(told.code, Some(0), "{}", told.stderr);
-    assert!(told.stderr.contains("not where the pack listens"), "{}", told.stderr);
+    let reported = finish(&folder, &path, &["validate", "--env", "PORT=99", "--env", "A=1"]);
+    assert_eq!(reported.code, Some(0), "{}", reported.stderr);
+    assert!(reported.stderr.contains("not where the pack listens"), "{}", reported.stderr);
 }
 
 #[test]
@@ -624,15 +624,15 @@ fn in_an_empty_root_a_running_pack_is_found_by_its_control_socket() {
     };
     for expected in ["run/onehop", "cache/onehop-0"] {
         let server = within(&["--listen", "127.0.0.1:0", "--log", "json"]).serve();
-        let told = server.process.stderr();
-        assert!(!told.contains("there is no control socket"), "{told}");
+        let reported = server.process.stderr();
+        assert!(!reported.contains("there is no control socket"), "{reported}");
         assert!(
             fs::read_dir(folder.join("root").join(expected)).is_ok_and(|found| found.count() > 0),
             "{expected}"
         );
         for arguments in [&["reload"][..], &["status", "--healthy"], &["stop"]] {
-            let told = within(arguments).finish();
-            assert_eq!(told.code, Some(0), "{arguments:?}: {}", told.stderr);
+            let reported = within(arguments).finish();
+            assert_eq!(reported.code, Some(0), "{arguments:?}: {}", reported.stderr);
         }
         // Once more where not even /run can be made.
         let _ = fs::remove_dir_all(folder.join("root/run"));
@@ -718,9 +718,9 @@ fn rows_that_an_application_wrote_survive_a_restart_and_an_upgrade() {
     let second = rows(&server);
     assert_eq!((&second["new"], &second["packed"], &second["kept"]), (&2.into(), &3.into(), &2.into()));
     assert_eq!(second["folder"], first["folder"]);
-    let told = stop(server);
+    let reported = stop(server);
     for text in ["app/data/new.db", "app/data/notes.db", "they are kept", "`data NAME`"] {
-        assert!(told.contains(text), "{text}: {told}");
+        assert!(reported.contains(text), "{text}: {reported}");
     }
 
     // An upgrade: the data folder goes on, and what was written beside the code is neither lost nor forgotten.
@@ -732,8 +732,8 @@ fn rows_that_an_application_wrote_survive_a_restart_and_an_upgrade() {
     assert_eq!(third["APP_DATA_DIR"], first["APP_DATA_DIR"]);
     let old = Path::new(first["folder"].as_str().expect("a path"));
     server.process.wait_for_text("the folder of an earlier version");
-    let told = stop(server);
-    assert!(told.contains(&old.parent().expect("a folder").display().to_string()), "{told}");
+    let reported = stop(server);
+    assert!(reported.contains(&old.parent().expect("a folder").display().to_string()), "{reported}");
     assert_eq!(fs::read_to_string(old.join("data/new.db")).expect("kept"), "row\n".repeat(2));
 
     // Back again: the first version finds its rows.
@@ -759,8 +759,8 @@ fn code_that_was_changed_where_it_is_unpacked_does_not_run_and_is_not_lost() {
     let server = start_with_data(&folder, &path);
     let second = rows(&server);
     assert_eq!((&second["VERSION"], &second["new"]), (&"first".into(), &2.into()));
-    let told = stop(server);
-    assert!(told.contains("app/server.mjs.changed-1"), "{told}");
+    let reported = stop(server);
+    assert!(reported.contains("app/server.mjs.changed-1"), "{reported}");
     let kept = code.with_file_name("server.mjs.changed-1");
     assert_eq!(fs::read_to_string(kept).expect("kept"), mine);
 }

@@ -20,13 +20,13 @@ impl Upstream {
     fn start() -> Upstream {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address").to_string();
-        let (told, heads) = channel();
+        let (reported, heads) = channel();
         let (count, opened) = channel();
         thread::spawn(move || {
             for (number, stream) in listener.incoming().map_while(Result::ok).enumerate() {
-                let told = told.clone();
+                let reported = reported.clone();
                 let _ = count.send(number + 1);
-                thread::spawn(move || answer(&stream, |head| told.send(head).is_ok()));
+                thread::spawn(move || answer(&stream, |head| reported.send(head).is_ok()));
             }
         });
         Upstream { address, heads, opened }
@@ -117,7 +117,7 @@ fn what_is_printed_is_a_file_that_does_the_same() {
 }
 
 #[test]
-fn a_mistake_is_told_with_the_next_step() {
+fn a_mistake_is_reported_with_the_next_step() {
     let cases: [&[&str]; 8] = [
         &["--to", "http://a:1,https://b:2"],
         &["--to", "localhost:1", "--min", "5", "--max", "2"],
@@ -128,24 +128,24 @@ fn a_mistake_is_told_with_the_next_step() {
         &["--to", "localhost:1", "--insecure"],
         &["--to", "h2c://localhost:1"],
     ];
-    let told = cases.map(|words| {
+    let reported = cases.map(|words| {
         let finished = finished(words);
         assert_eq!(finished.code, Some(2), "{words:?}: {}", finished.stderr);
         assert!(!finished.stderr.contains("Onehopfile:"), "it points into a text that nobody wrote");
         format!("onehop proxy {}\n{}", words.join(" "), finished.stderr)
     });
-    insta::assert_snapshot!(told.join("\n"));
+    insta::assert_snapshot!(reported.join("\n"));
 }
 
 #[test]
 fn a_reload_and_a_stop_find_the_proxy_of_the_folder() {
     let (upstream, folder) = (Upstream::start(), Folder::new());
     let mut onehop = serving(&folder, &["--to", &upstream.address]);
-    let told =
+    let reported =
         |command: &str| Program::new([command]).inside(folder.path()).control_in(folder.path()).finish();
-    assert_eq!(told("reload").code, Some(0));
+    assert_eq!(reported("reload").code, Some(0));
     assert_eq!(onehop.connect().get("/").status, 200);
-    assert_eq!(told("stop").code, Some(0));
+    assert_eq!(reported("stop").code, Some(0));
     wait_for("the end", || onehop.process.has_ended());
 }
 

@@ -177,7 +177,7 @@ fn reason(event: &Value) -> &str {
 }
 
 #[test]
-fn a_worker_that_exits_at_start_is_told_with_its_last_lines_and_requests_are_refused_for_a_while() {
+fn a_worker_that_exits_at_start_is_reported_with_its_last_lines_and_requests_are_refused_for_a_while() {
     let (onehop, folder) = with_script("echo 'no database here' >&2\nexit 7\n", "");
     let ended = onehop.process.wait_for_events("worker_ended", 3);
     for event in &ended {
@@ -266,7 +266,7 @@ fn a_runtime_that_is_missing_is_said_with_what_to_do() {
 }
 
 #[test]
-fn a_stuck_worker_is_told_with_its_stack_and_others_serve() {
+fn a_stuck_worker_is_reported_with_its_stack_and_others_serve() {
     let Some((onehop, folder)) = with_node("\t\tworkers 2\n\t\tstuck_after 500ms") else { return };
     wait_for("two workers", || serving(&folder, 2));
     let mut stuck = Client::connect(&onehop.address);
@@ -590,7 +590,7 @@ fn a_server_that_is_killed_leaves_no_process() {
 }
 
 #[test]
-fn a_program_is_ready_once_it_can_be_connected_to_and_its_end_is_told() {
+fn a_program_is_ready_once_it_can_be_connected_to_and_its_end_is_reported() {
     let folder = Folder::with(&[(
         "server.mjs",
         "import http from 'node:http';\n\

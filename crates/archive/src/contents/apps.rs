@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use onehop_config::checked::{App, AppRun, Checked};
 
-use super::base::{Base, Place, parent};
+use super::base::{Base, PathLocation, parent};
 use super::below::below;
 use super::error::{ContentsError, Named};
 use super::notes::Notes;
@@ -63,7 +63,7 @@ fn of_app(base: &Base, app: &App, wanted: &mut Needed, notes: &mut Notes) -> Res
         }
         AppRun::Command { line } => {
             for word in line.iter().skip(1) {
-                if let Place::Within(path) = base.place(&app.directory.join(word))
+                if let PathLocation::Within(path) = base.locate(&app.directory.join(word))
                     && base.at(&path).exists()
                 {
                     wanted.needed.insert(path);

@@ -36,7 +36,7 @@ pub struct Base {
 
 /// Where a path of the configuration lies.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum PathLocation {
     /// Below the base; empty: the base itself.
     Within(String),
     /// Written relative, and out of the base: as `../x`.
@@ -53,7 +53,7 @@ pub struct Subject {
     pub base: Base,
     /// The main file.
     pub configuration: Configuration,
-    /// What it means; its paths are for [`Base::place`].
+    /// What it means; its paths are for [`Base::locate`].
     pub checked: Checked,
     /// Every file that was read, below the base.
     pub files: Vec<String>,
@@ -77,8 +77,8 @@ impl Subject {
             .map_err(ContentsError::Configuration)?;
         let mut files = Vec::new();
         for path in &loaded.files {
-            match base.place(path) {
-                Place::Within(path) => files.push(path),
+            match base.locate(path) {
+                PathLocation::Within(path) => files.push(path),
                 other => {
                     let path = base.shown(&other);
                     return Err(ContentsError::ImportsFromOutside { path, base: base.folder.clone() });
@@ -134,28 +134,28 @@ impl Base {
     }
 
     /// Where a path of the configuration lies.
-    pub fn place(&self, path: &Path) -> Place {
+    pub fn locate(&self, path: &Path) -> PathLocation {
         let path = without_dots(path);
         if let Some(below) = path.strip_prefix(&self.nowhere).ok().and_then(Path::to_str) {
-            return Place::Within(below.to_owned());
+            return PathLocation::Within(below.to_owned());
         }
         if path.starts_with(Path::new("/").join(NAME)) {
-            return Place::LeadsOut(self.upwards(&path));
+            return PathLocation::LeadsOut(self.upwards(&path));
         }
         for own in [&self.folder, &self.resolved] {
             if let Some(below) = path.strip_prefix(own).ok().and_then(Path::to_str) {
-                return Place::WrittenAbsolute(below.to_owned());
+                return PathLocation::WrittenAbsolute(below.to_owned());
             }
         }
-        Place::Outside(path)
+        PathLocation::Outside(path)
     }
 
     /// A place for a person.
-    pub fn shown(&self, place: &Place) -> String {
-        match place {
-            Place::Within(path) | Place::LeadsOut(path) => path.clone(),
-            Place::WrittenAbsolute(path) => self.folder.join(path).display().to_string(),
-            Place::Outside(path) => path.display().to_string(),
+    pub fn shown(&self, location: &PathLocation) -> String {
+        match location {
+            PathLocation::Within(path) | PathLocation::LeadsOut(path) => path.clone(),
+            PathLocation::WrittenAbsolute(path) => self.folder.join(path).display().to_string(),
+            PathLocation::Outside(path) => path.display().to_string(),
         }
     }
 
@@ -262,20 +262,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_that_leads_out_is_told_from_one_that_was_written_absolute() {
+    fn a_path_that_leads_out_is_distinguished_from_one_that_was_written_absolute() {
         let folder = std::env::temp_dir();
         let file = folder.join("Onehopfile");
         let base = Base::of(&file, FileKind::Onehopfile, StandIns::default()).expect("a folder");
         for (written, expected) in [
-            ("dist", Place::Within("dist".into())),
-            ("", Place::Within(String::new())),
-            ("../x", Place::LeadsOut("../x".into())),
-            ("a/../../../y", Place::LeadsOut("../../y".into())),
-            ("/etc/ssl", Place::Outside("/etc/ssl".into())),
+            ("dist", PathLocation::Within("dist".into())),
+            ("", PathLocation::Within(String::new())),
+            ("../x", PathLocation::LeadsOut("../x".into())),
+            ("a/../../../y", PathLocation::LeadsOut("../../y".into())),
+            ("/etc/ssl", PathLocation::Outside("/etc/ssl".into())),
         ] {
-            assert_eq!(base.place(&base.nowhere.join(written)), expected, "{written}");
+            assert_eq!(base.locate(&base.nowhere.join(written)), expected, "{written}");
         }
-        assert_eq!(base.place(&folder.join("dist")), Place::WrittenAbsolute("dist".into()));
+        assert_eq!(base.locate(&folder.join("dist")), PathLocation::WrittenAbsolute("dist".into()));
         let above = folder.parent().expect("not the root");
         assert_eq!(base.real(&base.nowhere.join("../x")), above.join("x"));
         assert_eq!(base.real(&base.nowhere.join("x")), folder.join("x"));

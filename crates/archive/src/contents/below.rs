@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::base::{Base, Place};
+use super::base::{Base, PathLocation};
 use super::error::{ContentsError, Named};
 use super::notes::Notes;
 
@@ -17,15 +17,17 @@ pub fn below(
     what: Named,
     notes: &mut Notes,
 ) -> Result<Option<String>, ContentsError> {
-    match base.place(path) {
-        Place::Within(below) => Ok(Some(below)),
-        Place::Outside(path) => {
+    match base.locate(path) {
+        PathLocation::Within(below) => Ok(Some(below)),
+        PathLocation::Outside(path) => {
             notes.needs_outside(path.display().to_string());
             Ok(None)
         }
-        Place::LeadsOut(path) => Err(ContentsError::LeadsOut { what, path, base: base.folder().to_owned() }),
-        Place::WrittenAbsolute(below) => {
-            let written = base.shown(&Place::WrittenAbsolute(below.clone()));
+        PathLocation::LeadsOut(path) => {
+            Err(ContentsError::LeadsOut { what, path, base: base.folder().to_owned() })
+        }
+        PathLocation::WrittenAbsolute(below) => {
+            let written = base.shown(&PathLocation::WrittenAbsolute(below.clone()));
             Err(ContentsError::WrittenAbsolute { what, written, below })
         }
     }

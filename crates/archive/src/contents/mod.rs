@@ -21,7 +21,7 @@ mod variables;
 mod writing;
 
 pub use apps::{Needed, needed};
-pub use base::{Base, Place, Subject, join};
+pub use base::{Base, PathLocation, Subject, join};
 pub use below::below;
 pub use data::{DataRules, Reason};
 pub use error::{ContentsError, Named};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use onehop_config::checked::{Checked, Condition, Matcher, Part, Step, Template};
 
-use super::base::{Base, Place, join};
+use super::base::{Base, PathLocation, join};
 use super::data::DataRules;
 use super::error::ContentsError;
 use super::notes::Notes;
@@ -96,7 +96,7 @@ pub fn refuse_placeholders(base: &Base, checked: &Checked) -> Result<(), Content
     let mut found: Option<String> = None;
     let mut look = |template: &Template| {
         if let (None, Some(Part::Text(first))) = (template.as_text(), template.parts.first())
-            && let Place::Within(below) = base.place(Path::new(first))
+            && let PathLocation::Within(below) = base.locate(Path::new(first))
         {
             found.get_or_insert(below);
         }

@@ -29,7 +29,7 @@ pub struct UnpackFolder {
 /// What is known of it at the start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Ours, there or not: it is proved or made.
+    /// Ours, there or not: it is verified or made.
     Own,
     /// Root's, and we may not write in it: an image brought it along, or root.
     Given,
@@ -102,14 +102,14 @@ impl UnpackFolder {
 
 /// A place where folders of packs may be.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct Parent {
     pub(super) path: PathBuf,
     /// It is ours to make where it is missing, with this mode.
     pub(super) made_with: Option<u32>,
 }
 
 pub(super) fn choose_in(
-    places: &[Place],
+    places: &[Parent],
     key: &str,
     needs_exec: bool,
     needs_unpacking: bool,
@@ -124,7 +124,7 @@ pub(super) fn choose_in(
 
 /// Whoever names a place means no other.
 pub(super) fn choose_named(
-    place: &Place,
+    place: &Parent,
     key: &str,
     needs_exec: bool,
     needs_unpacking: bool,
@@ -140,7 +140,7 @@ pub(super) fn choose_named(
 
 /// Finds the folder; else what stands against each place.
 fn search(
-    places: &[Place],
+    places: &[Parent],
     key: &str,
     needs_exec: bool,
     needs_unpacking: bool,
@@ -211,10 +211,10 @@ pub fn unpack_places() -> Vec<PathBuf> {
 }
 
 /// Where a folder may be if nobody names one, the best place first.
-fn places() -> Vec<Place> {
+fn places() -> Vec<Parent> {
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let shared = |path: PathBuf| Place { path, made_with: None };
-    let system = Place { path: SYSTEM_PLACE.into(), made_with: (own_user() == 0).then_some(0o755) };
+    let shared = |path: PathBuf| Parent { path, made_with: None };
+    let system = Parent { path: SYSTEM_PLACE.into(), made_with: (own_user() == 0).then_some(0o755) };
     let own_folder = || std::env::current_exe().ok()?.parent().map(Path::to_path_buf);
     let all = [
         Some(system),
@@ -228,8 +228,8 @@ fn places() -> Vec<Place> {
 }
 
 /// A place that only this user needs; where root runs applications as other users, these have to come by.
-pub(super) fn private(path: PathBuf) -> Place {
-    Place { path, made_with: Some(if own_user() == 0 { 0o711 } else { 0o700 }) }
+pub(super) fn private(path: PathBuf) -> Parent {
+    Parent { path, made_with: Some(if own_user() == 0 { 0o711 } else { 0o700 }) }
 }
 
 /// Nobody can have put something else there before its mode is set: it is new.
@@ -245,7 +245,7 @@ fn make_place(path: &Path, mode: u32) -> io::Result<()> {
 }
 
 /// Whether a folder of this name may be made there; makes the place itself where that is ours to do.
-fn usable(place: &Place, name: &str, needs_exec: bool) -> Result<(), String> {
+fn usable(place: &Parent, name: &str, needs_exec: bool) -> Result<(), String> {
     if !place.path.is_dir() {
         if place.path.exists() {
             return Err("is no folder".to_owned());

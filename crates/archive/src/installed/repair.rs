@@ -46,7 +46,7 @@ impl Work<'_> {
         done?;
         if differences.is_unfinished {
             let said = folder.join(COMPLETE);
-            let written = fs::write(&said, complete(self.packed.pack.place()));
+            let written = fs::write(&said, complete(self.packed.pack.location()));
             written.map_err(|error| self.packed.failed(&said, &error.into()))?;
         }
         if differences.kept.count == 0 && repaired.aside.count == 0 {

@@ -12,7 +12,7 @@ use crate::index::{AbsolutePath, Configuration, Runtime};
 use crate::layout::{COMPLETE, RECORD, folder_name, key};
 use tempfile::TempDir;
 
-use super::directory::{Kind, Place, choose_in, choose_named, is_taken, private};
+use super::directory::{Kind, Parent, choose_in, choose_named, is_taken, private};
 use super::lock::{LOCK, STOPPED, Turn, fresh, lock_of};
 use super::*;
 use crate::limits::LIBRARY_KEPT_FOR;
@@ -108,12 +108,12 @@ impl Fixture {
     }
 }
 
-fn place(path: &Path) -> Place {
-    Place { path: path.to_path_buf(), made_with: Some(0o700) }
+fn place(path: &Path) -> Parent {
+    Parent { path: path.to_path_buf(), made_with: Some(0o700) }
 }
 
 fn choose(path: &Path, pack: &Pack) -> Result<UnpackFolder, String> {
-    choose_in(&[place(path)], &key(pack.place()), true, true)
+    choose_in(&[place(path)], &key(pack.location()), true, true)
 }
 
 fn mode(path: &Path) -> u32 {
@@ -394,7 +394,7 @@ fn whoever_waits_for_another_server_stops_with_its_own() {
 }
 
 #[test]
-fn a_named_place_is_the_only_one_and_what_is_wrong_with_it_is_told() {
+fn a_named_place_is_the_only_one_and_what_is_wrong_with_it_is_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("file");
     fs::write(&file, "").expect("written");
@@ -458,12 +458,12 @@ fn a_file_of_the_configuration_is_read_from_the_pack_also_over_a_link() {
 }
 
 #[test]
-fn the_first_place_that_can_be_used_is_taken_and_what_is_wrong_with_each_is_told() {
+fn the_first_place_that_can_be_used_is_taken_and_what_is_wrong_with_each_is_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
     fs::create_dir(path("open")).expect("made");
     fs::set_permissions(path("open"), Permissions::from_mode(0o777)).expect("set");
-    let missing = Place { path: path("missing"), made_with: None };
+    let missing = Parent { path: path("missing"), made_with: None };
     let bad = [missing, place(&path("open"))];
     let error = choose_in(&bad, "k", true, true).expect_err("none");
     let expected = format!(

@@ -49,7 +49,7 @@ impl Unpacked {
 }
 
 impl Packed {
-    /// Unpacks, or proves what was unpacked before; ends early, and leaves nothing, once `stop` is set. Blocks. An error
+    /// Unpacks, or verifies what was unpacked before; ends early, and leaves nothing, once `stop` is set. Blocks. An error
     /// is for a person.
     pub fn unpack(&self, stop: &AtomicBool) -> Result<Unpacked, String> {
         let folder = self.folder.path();
@@ -165,7 +165,8 @@ impl Work<'_> {
         });
         written.map_err(|Flaw(reason)| reason)?;
         let said = fresh.join(COMPLETE);
-        fs::write(&said, complete(self.packed.pack.place())).map_err(|error| failed(&said, error.into()))?;
+        fs::write(&said, complete(self.packed.pack.location()))
+            .map_err(|error| failed(&said, error.into()))?;
         self.packed.note_record(fresh);
         Ok(())
     }

@@ -97,7 +97,7 @@ impl Work<'_> {
         // What is older was not changed by the application: it is damaged.
         let written = fs::symlink_metadata(&said).and_then(|found| found.modified()).ok();
         let is_unfinished =
-            !fs::read_to_string(&said).is_ok_and(|said| said == complete(self.packed.pack.place()));
+            !fs::read_to_string(&said).is_ok_and(|said| said == complete(self.packed.pack.location()));
         let found = Differences { is_unfinished, ..Differences::default() };
         let code = self.code();
         let mut compared = Compared { work: self, written, code, found };
@@ -306,7 +306,7 @@ impl Work<'_> {
         }
         // They differ; which of the two was changed? A folder is not repaired with a pack that was changed itself.
         if !self.stops()
-            && let Err(error) = self.packed.pack.prove(content.blob, path)
+            && let Err(error) = self.packed.pack.verify(content.blob, path)
         {
             return Err(Flaw(self.packed.failed(&place, &error)));
         }

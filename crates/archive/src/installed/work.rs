@@ -14,7 +14,7 @@ use crate::PackError;
 use crate::layout::{Content, Entry, EntryKind, entries, is_code};
 use crate::limits::{UNPACK_ALONE_FILES_MAX, UNPACK_THREADS_MAX};
 
-/// One time that a folder is proved or written.
+/// One time that a folder is verified or written.
 pub(super) struct Work<'a> {
     pub(super) packed: &'a Packed,
     pub(super) entries: Vec<Entry<'a>>,

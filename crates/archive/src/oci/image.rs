@@ -268,15 +268,15 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_outside_reaches_is_told() {
-        let told = |listens: &[&str]| {
+    fn what_nobody_outside_reaches_is_reported() {
+        let reported = |listens: &[&str]| {
             ports(&listens.iter().map(|listen| (*listen).to_owned()).collect::<Vec<_>>()).1.len()
         };
-        assert_eq!(told(&[":8080"]), 0);
-        assert_eq!(told(&["127.0.0.1:8080", ":8081"]), 0);
-        assert_eq!(told(&["127.0.0.1:8080"]), 1);
-        assert_eq!(told(&[":80"]), 1);
-        assert_eq!(told(&[]), 0);
+        assert_eq!(reported(&[":8080"]), 0);
+        assert_eq!(reported(&["127.0.0.1:8080", ":8081"]), 0);
+        assert_eq!(reported(&["127.0.0.1:8080"]), 1);
+        assert_eq!(reported(&[":80"]), 1);
+        assert_eq!(reported(&[]), 0);
     }
 
     #[test]

@@ -49,7 +49,7 @@ pub(super) fn unpacked(pack: &Pack, index: &Index, scratch: &Path, created: u64)
         folder(&mut tar, &place, 0o755, created)?;
         place.push('/');
     }
-    let root = format!("{place}{}", layout::folder_name(&layout::key(pack.place()), None));
+    let root = format!("{place}{}", layout::folder_name(&layout::key(pack.location()), None));
     folder(&mut tar, &root, 0o555, created)?;
     let absolute = Path::new("/").join(&root);
     for entry in layout::entries(index) {
@@ -68,7 +68,7 @@ pub(super) fn unpacked(pack: &Pack, index: &Index, scratch: &Path, created: u64)
             }
         }
     }
-    let complete = layout::complete(pack.place());
+    let complete = layout::complete(pack.location());
     let path = format!("{root}/{}", layout::COMPLETE);
     file(&mut tar, &path, 0o444, created, complete.len() as u64, complete.as_bytes())?;
     Ok(finish(tar, "what the pack would unpack")?)
@@ -179,16 +179,16 @@ impl<W: Write> Write for Hashed<W> {
 }
 
 /// The tar file, hashed, compressed, hashed again.
-type Way = Hashed<GzEncoder<Hashed<BufWriter<File>>>>;
+type LayerWriter = Hashed<GzEncoder<Hashed<BufWriter<File>>>>;
 
-fn begin(scratch: &Path) -> io::Result<Builder<Way>> {
+fn begin(scratch: &Path) -> io::Result<Builder<LayerWriter>> {
     let out = Hashed::new(BufWriter::new(tempfile::tempfile_in(scratch)?));
     let gzip =
         GzBuilder::new().operating_system(UNKNOWN_SYSTEM).write(out, Compression::new(COMPRESSION_LEVEL));
     Ok(Builder::new(Hashed::new(gzip)))
 }
 
-fn finish(tar: Builder<Way>, holds: &'static str) -> io::Result<Layer> {
+fn finish(tar: Builder<LayerWriter>, holds: &'static str) -> io::Result<Layer> {
     let plain = tar.into_inner()?;
     let uncompressed = plain.hasher.finish();
     let compressed = plain.to.finish()?;

@@ -106,7 +106,7 @@ pub fn write(
     if crate::layout::has_more_than_configuration(&index) {
         layers.push(layer::unpacked(&pack, &index, scratch, created).map_err(failed)?);
     }
-    layers.push(layer::program(&file, pack.place().total, &name, scratch, created)?);
+    layers.push(layer::program(&file, pack.location().total, &name, scratch, created)?);
     let about = Image { index: &index, name: &name, architecture, settings, layers: &layers };
     let (ports, warnings) = image::ports(&index.listens);
     let config = about.config(&ports);

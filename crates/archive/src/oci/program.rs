@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_that_asks_for_a_loader_is_told_from_one_that_does_not() {
+    fn a_program_that_asks_for_a_loader_is_distinguished_from_one_that_does_not() {
         let mut program = vec![0; 300];
         program[..6].copy_from_slice(b"\x7fELF\x02\x01");
         program[32] = 64;

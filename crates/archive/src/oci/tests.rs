@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::index::{AbsolutePath, Configuration, Runtime, Source, SourceKind};
-use crate::slot::{PLACE_BYTES, mark};
+use crate::slot::{LOCATION_BYTES, mark};
 use crate::{Index, Writer, layout};
 
 fn program(loader: Option<&[u8]>) -> Vec<u8> {
@@ -22,7 +22,7 @@ fn program(loader: Option<&[u8]>) -> Vec<u8> {
         program[200..200 + loader.len()].copy_from_slice(loader);
     }
     program.extend_from_slice(&mark());
-    program.resize(program.len() + PLACE_BYTES, 0);
+    program.resize(program.len() + LOCATION_BYTES, 0);
     program
 }
 
@@ -181,7 +181,7 @@ fn what_would_be_unpacked_lies_at_its_place_and_belongs_to_root() {
     let read = read(&image(folder.path(), &path, &settings()).1);
     let [unpacked, last] = &read.layers[..] else { panic!("two layers") };
     let (pack, index) = Pack::open(&path).expect("a pack");
-    let root = format!("var/cache/onehop/onehop-pack-{}", layout::key(pack.place()));
+    let root = format!("var/cache/onehop/onehop-pack-{}", layout::key(pack.location()));
     let of = |name: &str| unpacked.get(&format!("{root}/{name}")).unwrap_or_else(|| panic!("no {name}"));
     assert_eq!(unpacked["var/cache/"].0, 0o755);
     assert_eq!(unpacked[&format!("{root}/app/bin/")].0, 0o555);
@@ -189,7 +189,7 @@ fn what_would_be_unpacked_lies_at_its_place_and_belongs_to_root() {
     assert_eq!(of("app/bin/same").1, b"run");
     assert_eq!(of("app/Onehopfile"), &(0o444, b":8080".to_vec()));
     assert_eq!(of(&format!("app/{}/x.js", "deep".repeat(60))).1.len(), 4000, "a name of more than 100 bytes");
-    assert_eq!(of(".complete").1, format!("{}\n", pack.place().digest).into_bytes());
+    assert_eq!(of(".complete").1, format!("{}\n", pack.location().digest).into_bytes());
     let node = &of("runtime/bin/node").1;
     let loader = format!("/{root}/runtime/lib/ld.so");
     assert_eq!(node.len(), 1000);

@@ -5,8 +5,9 @@
 
 use onehop_message::html;
 use onehop_message::response::{Body, Response};
+use onehop_message::uri::percent_decode;
 
-use crate::path::{percent_decode, percent_encode};
+use crate::path::percent_encode;
 
 /// Whether the path was rewritten in its last segment.
 pub(super) fn same_last_segment(original: &[u8], current: &[u8]) -> bool {

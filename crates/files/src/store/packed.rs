@@ -118,7 +118,7 @@ impl PackedVariants {
             (blob.stored <= PACKED_FORM_BYTES_MAX).then(|| source.budget.take(blob.stored, 0)).flatten();
         let Some(held) = held else {
             if form.known.load(Ordering::Relaxed) & PROVED == 0 {
-                source.pack.prove(blob, &name()).map_err(failed)?;
+                source.pack.verify(blob, &name()).map_err(failed)?;
                 form.known.fetch_or(PROVED, Ordering::Relaxed);
             }
             return source.stream(blob).map(Loaded::Apart).map_err(failed);

@@ -4,6 +4,8 @@
 //! addresses. Not a parser of HTML, and pure: what it misses is published as it is, what it finds
 //! wrongly costs a publication ten seconds at most. Never fails on any input.
 
+use onehop_message::uri::percent_decode;
+
 use crate::limits::{INDEX_ASSETS_MAX, INDEX_SCAN_BYTES_MAX};
 
 /// Paths below the site's root (decoded, no slash at either end) that a page names. `page` is the
@@ -143,7 +145,7 @@ fn local(address: &[u8], folder: &[u8]) -> Option<Vec<u8>> {
     if word(address, |byte| byte != b'/').0.contains(&b':') {
         return None;
     }
-    let decoded = decoded(address)?;
+    let decoded = percent_decode(address)?;
     let mut parts: Vec<&[u8]> = Vec::new();
     let relative = !decoded.starts_with(b"/");
     let start = if relative { folder } else { b"" };
@@ -155,22 +157,6 @@ fn local(address: &[u8], folder: &[u8]) -> Option<Vec<u8>> {
         }
     }
     Some(parts.join(&b'/'))
-}
-
-/// Percent-encoding undone; `None` where it is broken.
-fn decoded(address: &[u8]) -> Option<Vec<u8>> {
-    let mut decoded = Vec::with_capacity(address.len());
-    let mut bytes = address.iter();
-    while let Some(byte) = bytes.next() {
-        if *byte != b'%' {
-            decoded.push(*byte);
-            continue;
-        }
-        let digit = |byte: Option<&u8>| char::from(*byte?).to_digit(16);
-        let (high, low) = (digit(bytes.next())?, digit(bytes.next())?);
-        decoded.push(u8::try_from(high * 16 + low).ok()?);
-    }
-    Some(decoded)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ mod pack;
 mod packed;
 mod proxy;
 mod runtime;
-mod trial;
+mod side_by_side;
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -30,7 +30,7 @@ pub(crate) use self::pack::{Inspect, InspectView, Pack};
 pub(crate) use self::packed::{Changes, PackedArguments, PackedCommand, Title};
 pub(crate) use self::proxy::Proxy;
 pub(crate) use self::runtime::{RuntimeChoice, RuntimeKind};
-pub(crate) use self::trial::Try;
+pub(crate) use self::side_by_side::Try;
 
 /// A web server that runs your application: pages from memory, one hop to your users.
 #[derive(Debug, Parser)]

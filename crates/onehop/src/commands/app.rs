@@ -9,11 +9,10 @@ use onehop_config::checked::{Checked, ListenAddress};
 use onehop_config::{Entry, FileKind, FileSource, Problem, Source};
 
 use super::serve::reach_at;
-use super::serving::{Serving, serve_until_stopped};
+use super::serving::{Serving, reporter, serve_until_stopped};
 use crate::arguments::{Admin, App};
 use crate::failure::Failure;
 use crate::listen;
-use crate::report::Reporter;
 use crate::watch::{Watched, Watching};
 
 pub(crate) fn app(arguments: &App) -> Result<(), Failure> {
@@ -22,21 +21,21 @@ pub(crate) fn app(arguments: &App) -> Result<(), Failure> {
 }
 
 fn start(arguments: &App) -> Result<(), Failure> {
-    let reporter = Reporter::of(&arguments.process)?;
+    let reporter = reporter(&arguments.process)?;
     let folder = std::env::current_dir()
         .map_err(|error| Failure::failed(format!("there is no working directory: {error}")))?;
-    let asked = Asked::new(arguments, folder.clone())?;
+    let requested = Requested::new(arguments, folder.clone())?;
     let file = arguments.file.iter().map(|file| file.display().to_string());
     let what: Vec<String> = file.chain(arguments.words.iter().cloned()).collect();
     reporter.starting(&format!("runs {}", what.join(" ")));
-    let checked = asked.settings().map_err(Failure::wrong)?;
+    let checked = requested.settings().map_err(Failure::wrong)?;
     let watching: Watching = Arc::new(Mutex::new(Watched::of(Vec::new(), &checked)));
     serve_until_stopped(Serving {
         checked,
         process: &arguments.process,
         // The folder, as with `serve`: there `onehop workers` and `onehop stop` need no name.
         subject: &folder,
-        load: Arc::new(move || asked.settings()),
+        load: Arc::new(move || requested.settings()),
         watch: arguments.watch.then_some(watching),
         packed: None,
         reporter,
@@ -45,7 +44,7 @@ fn start(arguments: &App) -> Result<(), Failure> {
 
 /// What was asked for, as the text of an Onehopfile, so that every default and every check is the same.
 /// What a person wrote stands in it as `{env.N}`: such a value is taken as it is, whatever it holds.
-struct Asked {
+struct Requested {
     text: String,
     values: HashMap<String, String>,
     folder: PathBuf,
@@ -53,19 +52,19 @@ struct Asked {
     admin: Admin,
 }
 
-impl Asked {
+impl Requested {
     fn new(arguments: &App, folder: PathBuf) -> Result<Self, Failure> {
         let address = match &arguments.listen {
             Some(listen::Address(address)) => address.clone(),
             None => listen::from_environment(std::env::var_os("PORT")).map_err(Failure::wrong)?,
         };
-        let mut asked =
+        let mut requested =
             Self { text: String::new(), values: HashMap::new(), folder, address, admin: arguments.admin };
-        let words: Vec<String> = arguments.words.iter().map(|word| asked.value(word)).collect();
+        let words: Vec<String> = arguments.words.iter().map(|word| requested.value(word)).collect();
         let words = words.join(" ");
         let mut block = format!("\t\tworkers {}\n", arguments.workers);
         let run = match &arguments.file {
-            Some(file) => format!("{} {words}", asked.value(text_of(file)?)),
+            Some(file) => format!("{} {words}", requested.value(text_of(file)?)),
             None => {
                 block.push_str(&format!("\t\tcommand {words}\n"));
                 String::new()
@@ -73,20 +72,22 @@ impl Asked {
         };
         for (option, value) in [("runtime", &arguments.runtime), ("name", &arguments.name)] {
             if let Some(value) = value {
-                block.push_str(&format!("\t\t{option} {}\n", asked.value(value)));
+                block.push_str(&format!("\t\t{option} {}\n", requested.value(value)));
             }
         }
         for file in &arguments.env_file {
-            block.push_str(&format!("\t\tenv_file {}\n", asked.value(text_of(file)?)));
+            block.push_str(&format!("\t\tenv_file {}\n", requested.value(text_of(file)?)));
         }
         for variable in &arguments.env {
             block.push_str(&match variable.split_once('=') {
-                Some((name, value)) => format!("\t\tenv {} {}\n", asked.value(name), asked.value(value)),
-                None => format!("\t\tenv_pass {}\n", asked.value(variable)),
+                Some((name, value)) => {
+                    format!("\t\tenv {} {}\n", requested.value(name), requested.value(value))
+                }
+                None => format!("\t\tenv_pass {}\n", requested.value(variable)),
             });
         }
-        asked.text = format!(":8080 {{\n\tapp {run} {{\n{block}\t}}\n}}\n");
-        Ok(asked)
+        requested.text = format!(":8080 {{\n\tapp {run} {{\n{block}\t}}\n}}\n");
+        Ok(requested)
     }
 
     /// What stands for a value in the text.
@@ -120,7 +121,7 @@ fn text_of(path: &Path) -> Result<&str, Failure> {
     })
 }
 
-impl Source for Asked {
+impl Source for Requested {
     fn read(&self, path: &Path) -> io::Result<String> {
         if path == Path::new("Onehopfile") { Ok(self.text.clone()) } else { FileSource.read(path) }
     }
@@ -153,7 +154,7 @@ mod tests {
         let line = ["onehop", "app", "--listen", ":0"].iter().chain(words);
         let arguments = crate::arguments::Arguments::parse_from(line);
         let crate::arguments::Command::App(app) = arguments.command else { panic!("another command") };
-        Asked::new(&app, folder.to_path_buf()).map_err(|_| "no text".to_owned())?.settings()
+        Requested::new(&app, folder.to_path_buf()).map_err(|_| "no text".to_owned())?.settings()
     }
 
     #[test]
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_is_told_without_a_place() {
+    fn a_mistake_is_reported_without_a_place() {
         let wrong = settings_of(&["no-such.mjs", "--env", "A-B=1"], Path::new("/srv")).expect_err("no file");
         assert!(wrong.contains("there is no file `/srv/no-such.mjs`\n"), "{wrong}");
         assert!(wrong.contains("`A-B` is no name of a variable"), "{wrong}");

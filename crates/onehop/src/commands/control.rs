@@ -5,64 +5,65 @@ use std::time::Duration;
 
 use crate::arguments::{Control, Stop, Target};
 use crate::configuration;
-use crate::control_client::{self, Answer, ClientError};
+use crate::control_client::{self, ClientError, Response};
 use crate::control_path;
 use crate::failure::Failure;
 use crate::own_program;
 use crate::units::counted;
 
 pub(crate) fn reload(arguments: &Control) -> Result<(), Failure> {
-    let answer = ask(&arguments.target, "POST", if arguments.restart { "/restart" } else { "/reload" })?;
-    let sites = answer.body.get("sites").and_then(serde_json::Value::as_u64).unwrap_or_default();
-    let took = answer.body.get("took_ms").and_then(serde_json::Value::as_u64).unwrap_or_default();
-    super::pages::print(&format!("reloaded: {} in {took} ms\n", counted(sites, "site")));
+    let response = ask(&arguments.target, "POST", if arguments.restart { "/restart" } else { "/reload" })?;
+    let sites = response.body.get("sites").and_then(serde_json::Value::as_u64).unwrap_or_default();
+    let took = response.body.get("took_ms").and_then(serde_json::Value::as_u64).unwrap_or_default();
+    super::standard_output::print(&format!("reloaded: {} in {took} ms\n", counted(sites, "site")));
     Ok(())
 }
 
 pub(crate) fn stop(arguments: &Stop) -> Result<(), Failure> {
     let path = socket(&arguments.target)?;
     let process = control_client::Process::behind(&path);
-    ask_at(&path, control_client::ANSWER_DEADLINE, "POST", "/stop")?;
+    ask_at(&path, control_client::RESPONSE_DEADLINE, "POST", "/stop")?;
     let wait = Duration::from_secs(arguments.wait.into());
     match process.map(|process| process.wait_for_end(wait)) {
         Some(true) => {
-            super::pages::print("stopped\n");
+            super::standard_output::print("stopped\n");
             Ok(())
         }
         Some(false) => Err(Failure::failed(format!("still running after {} s", arguments.wait))),
         // Without a process id (another namespace) the answer is all that can be known.
         None => {
-            super::pages::print("stopping\n");
+            super::standard_output::print("stopping\n");
             Ok(())
         }
     }
 }
 
 /// Sends one request; an answer that is not 2xx is a failure with the server's own reason.
-pub(super) fn ask(target: &Target, method: &str, path: &str) -> Result<Answer, Failure> {
-    ask_within(control_client::ANSWER_DEADLINE, target, method, path)
+pub(super) fn ask(target: &Target, method: &str, path: &str) -> Result<Response, Failure> {
+    ask_within(control_client::RESPONSE_DEADLINE, target, method, path)
 }
 
-/// The same with another deadline for the answer.
+/// The same with another deadline for the response.
 pub(super) fn ask_within(
     deadline: Duration,
     target: &Target,
     method: &str,
     path: &str,
-) -> Result<Answer, Failure> {
+) -> Result<Response, Failure> {
     ask_at(&socket(target)?, deadline, method, path)
 }
 
-fn ask_at(socket: &Path, deadline: Duration, method: &str, path: &str) -> Result<Answer, Failure> {
-    let answer = control_client::ask_within(deadline, socket, method, path).map_err(|error| match error {
-        ClientError::NobodyThere => nobody(&format!("no onehop listens at {}", socket.display())),
-        ClientError::Failed(reason) => Failure::failed(format!("{}: {reason}", socket.display())),
-    })?;
-    if (200..300).contains(&answer.status) {
-        return Ok(answer);
+fn ask_at(socket: &Path, deadline: Duration, method: &str, path: &str) -> Result<Response, Failure> {
+    let response =
+        control_client::ask_within(deadline, socket, method, path).map_err(|error| match error {
+            ClientError::NobodyThere => nobody(&format!("no onehop listens at {}", socket.display())),
+            ClientError::Failed(reason) => Failure::failed(format!("{}: {reason}", socket.display())),
+        })?;
+    if (200..300).contains(&response.status) {
+        return Ok(response);
     }
     let reason =
-        answer.body.get("error").and_then(serde_json::Value::as_str).unwrap_or("no reason was given");
+        response.body.get("error").and_then(serde_json::Value::as_str).unwrap_or("no reason was given");
     Err(Failure::failed(format!("nothing was changed\n{}", reason.trim_end())))
 }
 
@@ -108,9 +109,9 @@ fn instances() -> String {
     let running = all.filter_map(|path| control_client::listener_pid(&path).map(|pid| (pid, path)));
     let lines = running.map(|(pid, path)| {
         let status = control_client::ask_within(HELLO_DEADLINE, &path, "GET", "/status");
-        let status = status.map(|answer| answer.body).unwrap_or_default();
+        let status = status.map(|response| response.body).unwrap_or_default();
         let listening =
-            super::status::list(&status, "listening").iter().filter_map(serde_json::Value::as_str);
+            control_client::list(&status, "listening").iter().filter_map(serde_json::Value::as_str);
         let listening = listening.collect::<Vec<_>>().join(", ");
         format!("  process {pid}:  {listening}  --control {}", path.display())
     });

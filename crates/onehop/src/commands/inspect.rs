@@ -30,7 +30,7 @@ pub(crate) fn show(file: &Path, pack: &Pack, index: &Index, view: &InspectView) 
         verify(file, pack, index)?;
     }
     let page = if view.json { json::page(pack, index, view) } else { text::page(file, pack, index, view) };
-    super::pages::print(&page);
+    super::standard_output::print(&page);
     Ok(())
 }
 
@@ -52,7 +52,7 @@ fn verify(file: &Path, pack: &Pack, index: &Index) -> Result<(), Failure> {
     for (number, blob) in index.blobs.iter().enumerate() {
         let number = BlobNumber::try_from(number).unwrap_or(BlobNumber::MAX);
         let name = names.get(&number).map_or("a piece that nothing names", String::as_str);
-        match pack.prove(blob, name) {
+        match pack.verify(blob, name) {
             Ok(()) => {}
             Err(PackError::Changed { .. }) if changed.len() < CHANGED_LISTED_MAX => changed.push(name),
             Err(PackError::Changed { .. }) => more += 1,

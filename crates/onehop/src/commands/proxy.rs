@@ -12,11 +12,10 @@ use onehop_config::checked::{Checked, ListenAddress};
 use onehop_config::{Entry, FileKind, FileSource, Loaded, Source};
 
 use super::app::in_words;
-use super::serving::{Serving, serve_until_stopped};
+use super::serving::{Serving, reporter, serve_until_stopped};
 use crate::arguments::{Admin, Proxy};
 use crate::failure::Failure;
 use crate::listen;
-use crate::report::Reporter;
 
 /// The name of the text, for the checker.
 const FILE: &str = "Onehopfile";
@@ -36,12 +35,12 @@ fn start(arguments: &Proxy) -> Result<(), Failure> {
     let text = onehopfile(arguments)?;
     let written = Written { text, folder: folder.clone() };
     let loaded = written.load().map_err(Failure::wrong)?;
-    let reporter = Reporter::of(&arguments.process)?;
+    let reporter = reporter(&arguments.process)?;
     let warn =
         || loaded.warnings.iter().for_each(|warning| reporter.warn(in_words(std::slice::from_ref(warning))));
     if arguments.print {
         warn();
-        super::pages::print(&written.text);
+        super::standard_output::print(&written.text);
         return Ok(());
     }
     refuse_tls(arguments, &loaded.checked)?;

@@ -2,7 +2,7 @@
 //!
 //! Shows checked settings, each on a line. Never shows the value of an application's variable.
 
-mod words;
+mod describe;
 
 use onehop_config::checked::{Checked, Route, Site, Step};
 
@@ -24,7 +24,7 @@ pub(crate) fn routes(arguments: &Routes) -> Result<(), Failure> {
 
 /// Shows them.
 pub(super) fn show(checked: &Checked) {
-    super::pages::print(&page(checked));
+    super::standard_output::print(&page(checked));
 }
 
 fn page(checked: &Checked) -> String {
@@ -33,7 +33,7 @@ fn page(checked: &Checked) -> String {
         .global
         .limit
         .as_deref()
-        .map(|limit| format!("every site\n       limit  *  {}\n", words::bounds(limit)));
+        .map(|limit| format!("every site\n       limit  *  {}\n", describe::bounds(limit)));
     let pages = sites.map(|(number, site)| site_page(checked, number, site));
     bound.into_iter().chain(pages).collect::<Vec<_>>().join("\n")
 }
@@ -44,7 +44,7 @@ fn site_page(checked: &Checked, number: usize, site: &Site) -> String {
     let mut rows = Vec::new();
     gather(&site.routes, 1, USUAL_STATUS, &mut rows);
     for errors in &site.errors {
-        let condition = words::statuses(&errors.statuses);
+        let condition = describe::statuses(&errors.statuses);
         rows.push(Row { line: 0, name: "handle_errors".to_owned(), condition, what: String::new() });
         gather(&errors.routes, 2, "the error's", &mut rows);
     }
@@ -78,8 +78,8 @@ struct Row {
 
 fn gather(routes: &[Route], depth: usize, usual_status: &str, rows: &mut Vec<Row>) {
     for route in routes {
-        let (name, what) = words::step(&route.step, usual_status);
-        let condition = route.matcher.as_ref().map_or_else(|| "*".to_owned(), words::matcher);
+        let (name, what) = describe::step(&route.step, usual_status);
+        let condition = route.matcher.as_ref().map_or_else(|| "*".to_owned(), describe::matcher);
         rows.push(Row {
             line: route.line,
             name: format!("{}{name}", "  ".repeat(depth - 1)),

@@ -4,12 +4,11 @@ use std::sync::{Arc, Mutex};
 
 use onehop_config::FileKind;
 
-use super::serving::{Serving, serve_until_stopped};
+use super::serving::{Serving, reporter, serve_until_stopped};
 use crate::arguments::Run;
 use crate::configuration::{self, ConfigurationFile};
 use crate::failure::Failure;
 use crate::problems::{self, Look};
-use crate::report::Reporter;
 use crate::watch::{Watched, Watching};
 
 pub(crate) fn run(arguments: &Run) -> Result<(), Failure> {
@@ -18,7 +17,7 @@ pub(crate) fn run(arguments: &Run) -> Result<(), Failure> {
 }
 
 fn start(arguments: &Run) -> Result<(), Failure> {
-    let reporter = Reporter::of(&arguments.process)?;
+    let reporter = reporter(&arguments.process)?;
     let file = configuration::find(arguments.file.named(), "onehop run --config FILE")?;
     reporter.starting(&reads(&file));
     let loaded = configuration::load(&file)?;

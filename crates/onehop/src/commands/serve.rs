@@ -6,12 +6,11 @@ use std::sync::Arc;
 use onehop_config::checked::{Admin as CheckedAdmin, Checked, ListenAddress, Step, Template};
 use onehop_config::{Entry, FileKind, Source};
 
-use super::serving::{Serving, serve_until_stopped};
+use super::serving::{Serving, reporter, serve_until_stopped};
 use crate::arguments::{Admin, Serve};
 use crate::configuration::show_address;
 use crate::failure::Failure;
 use crate::listen;
-use crate::report::Reporter;
 
 pub(crate) fn serve(arguments: &Serve) -> Result<(), Failure> {
     let form = arguments.process.log;
@@ -19,7 +18,7 @@ pub(crate) fn serve(arguments: &Serve) -> Result<(), Failure> {
 }
 
 fn start(arguments: &Serve) -> Result<(), Failure> {
-    let reporter = Reporter::of(&arguments.process)?;
+    let reporter = reporter(&arguments.process)?;
     let root = folder(&arguments.directory)?;
     reporter.starting(&format!("serves {}", root.display()));
     let checked = settings(arguments, &root)?;

@@ -20,7 +20,7 @@ use crate::control_path;
 use crate::failure::Failure;
 use crate::own_program;
 use crate::report::Reporter;
-use crate::signals::{self, Wish};
+use crate::signals::{self, Action};
 use crate::watch::{self, Apps, Watching};
 
 /// What is served, and how.
@@ -41,10 +41,16 @@ pub(super) struct Serving<'a> {
     pub(super) reporter: Reporter,
 }
 
+/// What the process writes its events to, as its options say.
+pub(super) fn reporter(process: &Process) -> Result<Reporter, Failure> {
+    Reporter::of(process)
+        .map_err(|error| Failure::failed(format!("cannot start the thread that writes events: {error}")))
+}
+
 /// Starts, obeys signals, and returns when the server has stopped.
 pub(super) fn serve_until_stopped(serving: Serving<'_>) -> Result<(), Failure> {
     let Serving { checked, process, subject, load, watch, packed, reporter } = serving;
-    let (send, wishes) = mpsc::channel();
+    let (send, actions) = mpsc::channel();
     let is_serving = Arc::new(AtomicBool::new(false));
     // Before anything is bound: a signal that comes while a large tree is read must not be lost.
     signals::listen(send.clone(), Arc::clone(&is_serving))
@@ -57,7 +63,7 @@ pub(super) fn serve_until_stopped(serving: Serving<'_>) -> Result<(), Failure> {
             // Whoever has read this event may send a signal at once, and requests are in flight.
             Event::Ready { .. } => is_serving.store(true, Ordering::Release),
             Event::Stopping { .. } | Event::Stopped { .. } => {
-                let _ = send.send(Wish::Stopping);
+                let _ = send.send(Action::Stopping);
             }
             _ => {}
         })
@@ -88,15 +94,15 @@ pub(super) fn serve_until_stopped(serving: Serving<'_>) -> Result<(), Failure> {
     };
     let running = Server::start(checked, options).map_err(start_failure)?;
     let _ = apps.set(running.app_files());
-    obey(&running, &wishes);
+    obey(&running, &actions);
     running.wait();
     Ok(())
 }
 
 /// Until a stop has begun. What a reload did is told by the server's own events.
-fn obey(running: &Running, wishes: &Receiver<Wish>) {
+fn obey(running: &Running, actions: &Receiver<Action>) {
     // Beside this thread, so that a stop need not wait for a large tree. One more reload may wait its
-    // turn; it reads what is there then, so further wishes add nothing.
+    // turn; it reads what is there then, so further actions add nothing.
     let (ask, asked) = mpsc::sync_channel::<()>(1);
     let api = running.api();
     let reloads = thread::Builder::new().name("reload".into()).spawn(move || {
@@ -104,18 +110,18 @@ fn obey(running: &Running, wishes: &Receiver<Wish>) {
             let _ = api.reload(Restart::Changed);
         }
     });
-    for wish in wishes {
-        match (wish, &reloads) {
-            (Wish::Reload, Ok(_)) => {
+    for action in actions {
+        match (action, &reloads) {
+            (Action::Reload, Ok(_)) => {
                 let _ = ask.try_send(());
             }
             // Without a thread it is done here.
-            (Wish::Reload, Err(_)) => {
+            (Action::Reload, Err(_)) => {
                 let _ = running.reload();
             }
-            (Wish::ReopenLogs, _) => running.reopen_logs(),
-            (Wish::Stop, _) => return running.stop(),
-            (Wish::Stopping, _) => return,
+            (Action::ReopenLogs, _) => running.reopen_logs(),
+            (Action::Stop, _) => return running.stop(),
+            (Action::Stopping, _) => return,
         }
     }
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::control::{ask, ask_within};
 use crate::arguments::Status;
+use crate::control_client::{list, number, text};
 use crate::failure::Failure;
 use crate::table::Column::{Left, Right};
 use crate::table::table;
@@ -19,22 +20,22 @@ pub(crate) fn status(arguments: &Status) -> Result<(), Failure> {
     if arguments.healthy {
         return healthy(arguments);
     }
-    let answer = ask(&arguments.target, "GET", "/status")?;
+    let response = ask(&arguments.target, "GET", "/status")?;
     if arguments.json {
-        super::pages::print(&format!("{}\n", answer.body));
+        super::standard_output::print(&format!("{}\n", response.body));
     } else {
-        super::pages::print(&page(&answer.body));
+        super::standard_output::print(&page(&response.body));
     }
     Ok(())
 }
 
 /// Whether it answers, and each of its applications has a worker that serves.
 fn healthy(arguments: &Status) -> Result<(), Failure> {
-    let answer = ask_within(HEALTH_DEADLINE, &arguments.target, "GET", "/status")?;
-    match unwell(&answer.body) {
+    let response = ask_within(HEALTH_DEADLINE, &arguments.target, "GET", "/status")?;
+    match unwell(&response.body) {
         Some(why) => Err(Failure::failed(why)),
         None => {
-            super::pages::print("healthy\n");
+            super::standard_output::print("healthy\n");
             Ok(())
         }
     }
@@ -210,18 +211,6 @@ fn limits(limits: &[Value]) -> String {
 /// Workers of an application that requests are handed to: not those that start, end or stand still.
 pub(super) fn serving(app: &Value) -> usize {
     list(app, "workers").iter().filter(|worker| text(worker, "state") == "serving").count()
-}
-
-pub(super) fn text<'a>(value: &'a Value, field: &str) -> &'a str {
-    value.get(field).and_then(Value::as_str).unwrap_or_default()
-}
-
-pub(super) fn number(value: &Value, field: &str) -> u64 {
-    value.get(field).and_then(Value::as_u64).unwrap_or_default()
-}
-
-pub(super) fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
-    value.get(field).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ pub(super) fn tell(name: &str, checked: &Checked, packed_below: Option<&Path>) -
         checked.listeners.iter().map(|listener| configuration::show_address(&listener.address)).collect();
     let apps: Vec<&str> = checked.apps().iter().map(|app| app.name.as_str()).collect();
     let apps = if apps.is_empty() { String::new() } else { format!(", running {}", apps.join(", ")) };
-    super::pages::print(&format!(
+    super::standard_output::print(&format!(
         "{name} is sound: {}, listening on {}{apps}\n",
         counted(checked.sites.len() as u64, "site"),
         addresses.join(", ")

@@ -5,16 +5,17 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::control::ask;
-use super::status::{list, number, serving, text};
+use super::status::serving;
 use crate::arguments::Workers;
+use crate::control_client::{list, number, text};
 use crate::failure::Failure;
 use crate::table::{Column, table};
 use crate::units::{bytes, counted, duration};
 
 pub(crate) fn workers(arguments: &Workers) -> Result<(), Failure> {
     let (name, wanted) = read(&arguments.words)?;
-    let answer = ask(&arguments.target, "GET", "/status")?;
-    let apps = list(&answer.body, "apps");
+    let response = ask(&arguments.target, "GET", "/status")?;
+    let apps = list(&response.body, "apps");
     let chosen = choose(apps, name, wanted.is_some())?;
     let chosen = match wanted {
         None => chosen,
@@ -24,9 +25,9 @@ pub(crate) fn workers(arguments: &Workers) -> Result<(), Failure> {
         }
     };
     if arguments.json {
-        super::pages::print(&format!("{}\n", Value::Array(chosen)));
+        super::standard_output::print(&format!("{}\n", Value::Array(chosen)));
     } else {
-        super::pages::print(&page(&chosen));
+        super::standard_output::print(&page(&chosen));
     }
     Ok(())
 }

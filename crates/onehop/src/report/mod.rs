@@ -18,7 +18,6 @@ use onehop_server::Event;
 use onehop_server::control::EventSink;
 
 use crate::arguments::{LogForm, LogTo, Process};
-use crate::failure::Failure;
 use crate::units::rfc3339;
 use output::{Entry, Next, Queue};
 use progress::Progress;
@@ -37,13 +36,11 @@ impl Reporter {
     ///
     /// # Errors
     /// Where the system refuses a thread.
-    pub(crate) fn of(process: &Process) -> Result<Self, Failure> {
+    pub(crate) fn of(process: &Process) -> std::io::Result<Self> {
         let form = process.log;
         TO_STDOUT.store(process.log_to == LogTo::Stdout, Ordering::Relaxed);
         let mut progress = Progress::new(form == LogForm::Plain);
-        let queue = Queue::start(move |next| write_next(next, form, &mut progress)).map_err(|error| {
-            Failure::failed(format!("cannot start the thread that writes events: {error}"))
-        })?;
+        let queue = Queue::start(move |next| write_next(next, form, &mut progress))?;
         let queue = Arc::clone(QUEUE.get_or_init(|| queue));
         std::panic::set_hook(Box::new(|panic| {
             write_line(&panic.to_string());

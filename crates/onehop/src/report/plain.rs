@@ -41,7 +41,7 @@ impl Lines {
                 )
                 | Event::ReloadFailed { reason } = &mut event
                 {
-                    *reason = self.untold(reason);
+                    *reason = self.unreported(reason);
                 }
                 line_of(&event)
             }
@@ -50,12 +50,12 @@ impl Lines {
 
     /// A reason, and of what its process wrote last the lines behind those that were just shown: what is left of
     /// earlier ones would be taken for the cause.
-    fn untold(&self, reason: &str) -> String {
+    fn unreported(&self, reason: &str) -> String {
         let lines: Vec<&str> = reason.lines().collect();
-        let is_told = |line: &&str| self.recent.contains(&line.trim().to_owned());
-        let behind = lines.iter().skip(1).rposition(is_told).map_or(1, |told| told + 2);
-        let untold = lines.iter().enumerate().filter(|(number, _)| *number == 0 || *number >= behind);
-        untold.map(|(_, line)| *line).collect::<Vec<_>>().join("\n")
+        let is_reported = |line: &&str| self.recent.contains(&line.trim().to_owned());
+        let behind = lines.iter().skip(1).rposition(is_reported).map_or(1, |reported| reported + 2);
+        let unreported = lines.iter().enumerate().filter(|(number, _)| *number == 0 || *number >= behind);
+        unreported.map(|(_, line)| *line).collect::<Vec<_>>().join("\n")
     }
 }
 
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn applications_are_told_of_in_lines_for_a_person() {
+    fn applications_are_reported_in_lines_for_a_person() {
         let lines: Vec<String> = events().iter().filter_map(line_of).collect();
         insta::assert_snapshot!(lines.join("\n"));
     }
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn applications_are_told_of_in_json() {
+    fn applications_are_reported_in_json() {
         let lines: Vec<String> =
             events().iter().map(|event| json::line(event, std::time::UNIX_EPOCH)).collect();
         assert!(lines.iter().all(|line| !line.contains('\n')));

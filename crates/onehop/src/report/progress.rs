@@ -10,7 +10,7 @@ use crate::units::bytes;
 
 /// Shorter preparations show no bar, which would only flicker, and no events: a tree is read file by
 /// file, and a log wants to know no more often than this how far it is.
-const PATIENCE: Duration = Duration::from_secs(1);
+const BAR_DELAY: Duration = Duration::from_secs(1);
 
 /// How far the work at hand is, and the bar for it once there is one.
 pub(crate) struct Progress {
@@ -57,7 +57,7 @@ impl Progress {
     fn shown(&mut self, total: u64) -> Option<&ProgressBar> {
         let now = Instant::now();
         let (begun, _) = *self.since.get_or_insert((now, now));
-        if self.wanted && self.bar.is_none() && begun.elapsed() >= PATIENCE {
+        if self.wanted && self.bar.is_none() && begun.elapsed() >= BAR_DELAY {
             let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
             if let Ok(style) = ProgressStyle::with_template("  {bar:30} {pos}/{len} {msg}") {
                 bar.set_style(style);
@@ -68,10 +68,10 @@ impl Progress {
     }
 
     fn is_due(&mut self) -> bool {
-        let Some((_, told)) = &mut self.since else { return false };
-        let due = told.elapsed() >= PATIENCE;
+        let Some((_, reported)) = &mut self.since else { return false };
+        let due = reported.elapsed() >= BAR_DELAY;
         if due {
-            *told = Instant::now();
+            *reported = Instant::now();
         }
         due
     }
@@ -94,7 +94,7 @@ mod tests {
         for files in 0..1000 {
             assert!(!progress.note(&Event::Reading { root: "/srv".into(), files, of_files: 1002, bytes: 0 }));
         }
-        let long_ago = Instant::now().checked_sub(2 * PATIENCE).expect("the machine runs for two seconds");
+        let long_ago = Instant::now().checked_sub(2 * BAR_DELAY).expect("the machine runs for two seconds");
         progress.since = Some((long_ago, long_ago));
         assert!(progress.note(&Event::Reading {
             root: "/srv".into(),

@@ -237,14 +237,14 @@ fn bytes_of(text: &str) -> Vec<u8> {
 }
 
 /// A proxy, and the upstream behind it, which gives the answer that was set.
-struct Way {
+struct Comparison {
     subject: Subject,
     upstream: Upstream,
     answer: Arc<Mutex<Vec<u8>>>,
 }
 
-impl Way {
-    fn start(start: impl Fn(&str) -> Subject) -> Way {
+impl Comparison {
+    fn start(start: impl Fn(&str) -> Subject) -> Comparison {
         let answer = Arc::new(Mutex::new(Vec::new()));
         let current = Arc::clone(&answer);
         let upstream = Upstream::start(move |connection| {
@@ -261,7 +261,7 @@ impl Way {
             }
         });
         let subject = start(&format!("\treverse_proxy {}", upstream.address()));
-        Way { subject, upstream, answer }
+        Comparison { subject, upstream, answer }
     }
 
     /// What the upstream and the client get of one exchange.
@@ -358,9 +358,9 @@ fn explains(entry: &Difference, found: &Found) -> bool {
 fn caddy_and_onehop_pass_the_same_on_in_both_directions() {
     let mut found = Vec::new();
     let all = exchanges();
-    let rival = Way::start(|directive| Subject::caddy("", directive).expect("Caddy"));
+    let rival = Comparison::start(|directive| Subject::caddy("", directive).expect("Caddy"));
     // Caddy compared with itself shows what varies by itself.
-    let own = Way::start(Subject::start);
+    let own = Comparison::start(Subject::start);
     for exchange in &all {
         let (caddy, onehop) = (rival.play(exchange), own.play(exchange));
         compare(&exchange.name, Side::Upstream, &caddy.0, &onehop.0, &mut found);

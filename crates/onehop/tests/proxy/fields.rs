@@ -21,7 +21,7 @@ fn received(globals: &str, options: &str, fields: &str) -> Received {
 }
 
 #[test]
-fn who_the_client_is_is_told_and_what_it_says_of_itself_is_not() {
+fn who_the_client_is_is_forwarded_and_what_it_says_of_itself_is_not() {
     let request = received(
         "",
         "",

@@ -72,7 +72,7 @@ fn pack(folder: &Path) -> Packed {
     let root = "dist".to_owned();
     let tree = Tree { root, dotfiles: false, follow_outside: false, folders, files };
     let (pack, index) = packing::finish(&path, writer, Index { trees: vec![tree], ..Index::default() });
-    let folder = UnpackFolder::choose(&key(pack.place()), false, false).expect("nothing is unpacked");
+    let folder = UnpackFolder::choose(&key(pack.location()), false, false).expect("nothing is unpacked");
     Packed { pack: Arc::new(pack), index: Arc::new(index), folder }
 }
 

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn private_keys_in_der_are_told_from_certificates_and_public_keys() {
+    fn private_keys_in_der_are_distinguished_from_certificates_and_public_keys() {
         for (what, bytes, expected) in [
             ("PKCS #8 of Ed25519", &b"\x30\x05\x02\x01\x00\x30\x00"[..], true),
             ("PKCS #1", b"\x30\x81\x06\x02\x01\x00\x02\x01\x05", true),

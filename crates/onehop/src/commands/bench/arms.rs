@@ -7,7 +7,7 @@ use std::time::Duration;
 use onehop_load::compare::{Arm, Source, Start};
 use onehop_load::target::{Address, Endpoint, Target};
 
-use super::requests::{Form, told};
+use super::requests::{Form, target_failure};
 use super::shell_words;
 use crate::failure::Failure;
 
@@ -45,7 +45,7 @@ fn read_one(text: &str, url: &str, form: &Form, ready_within: Duration) -> Resul
     };
     let name = name.unwrap_or_else(|| shortened(rest));
     if is_url(rest) {
-        let target = Target::parse(rest).map_err(told)?;
+        let target = Target::parse(rest).map_err(target_failure)?;
         return Ok(Arm { name, source: Source::Running, asks: vec![form.to(target, 1)] });
     }
     let (command, at) = match rest.rsplit_once(" @ ") {
@@ -77,7 +77,7 @@ fn read_one(text: &str, url: &str, form: &Form, ready_within: Duration) -> Resul
 /// What a command is asked for: a path at its own port (0 stands for that), or a whole URL.
 fn target_of(text: &str) -> Result<Target, Failure> {
     let text = if text.starts_with('/') { format!("http://127.0.0.1:0{text}") } else { text.to_owned() };
-    Target::parse(&text).map_err(told)
+    Target::parse(&text).map_err(target_failure)
 }
 
 /// `NODE_ENV=production node server.js`: what stands before the program, as a shell takes it.

@@ -4,7 +4,7 @@ use onehop_load::collection::{self, ReadOptions};
 use onehop_load::plan::Patience;
 use onehop_load::report::Findings;
 
-use super::requests::{permit, told};
+use super::requests::{permit, target_failure};
 use super::session::Session;
 use crate::arguments::Collection;
 use crate::failure::Failure;
@@ -19,7 +19,7 @@ pub(super) fn collection(arguments: &Collection) -> Result<(), Failure> {
         permit(&ask.target, arguments.i_own_this_host)?;
     }
     let mut session = Session::begin(&arguments.output)?;
-    collection::reach(&mut collection, arguments.connect_timeout).map_err(told)?;
+    collection::reach(&mut collection, arguments.connect_timeout).map_err(target_failure)?;
     let patience = Patience { connect: arguments.connect_timeout, answer: arguments.timeout };
     let run = collection::run(&collection, arguments.iterations, patience, &mut session);
     let failed: u64 = run.requests.iter().map(|request| request.failed).sum();

@@ -67,7 +67,7 @@ fn plan(asked: &Asked, own: &AmongForeign) -> Result<Plan, Failure> {
     };
     let mut asks = Vec::new();
     for url in &asked.urls {
-        let target = Target::parse(url).map_err(requests::told)?;
+        let target = Target::parse(url).map_err(requests::target_failure)?;
         let target = match &asked.socket {
             Some(socket) => target.over(socket.clone()),
             None => target,

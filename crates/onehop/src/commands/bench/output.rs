@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use onehop_load::report::{self, Report};
 
 use crate::arguments::Output;
-use crate::commands::pages::print_all;
+use crate::commands::standard_output::print_all;
 use crate::failure::Failure;
 
 /// A page is as wide as people read, also on a wider terminal.
@@ -50,9 +50,9 @@ impl Destinations {
 
     /// Writes all of it; what fails is told after the rest was written.
     pub(crate) fn write(&self, report: &Report) -> Result<(), Failure> {
-        let told = self.instead_of_text.map_or_else(|| text(report), |form| form(report));
+        let reported = self.instead_of_text.map_or_else(|| text(report), |form| form(report));
         let mut failed = Vec::new();
-        if let Err(error) = print_all(told.as_bytes()) {
+        if let Err(error) = print_all(reported.as_bytes()) {
             failed.push(format!("cannot write to standard output: {error}"));
         }
         for (form, path) in &self.files {

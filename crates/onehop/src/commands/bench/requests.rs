@@ -113,7 +113,7 @@ pub(super) fn weighted(text: &str) -> Result<(u32, Target), Failure> {
         },
         _ => (1, text),
     };
-    Ok((weight, Target::parse(url).map_err(told)?))
+    Ok((weight, Target::parse(url).map_err(target_failure)?))
 }
 
 /// Makes sure that all of them may be asked and can be, and fills in their addresses.
@@ -129,7 +129,7 @@ pub(super) fn reach(asks: &mut [Ask], is_own_host: bool, patience: Duration) -> 
         let known = before.iter().find(|other| other.target.endpoint == ask.target.endpoint);
         ask.address = match known {
             Some(other) => other.address.clone(),
-            None => ask.target.endpoint.reach(patience).map_err(told)?,
+            None => ask.target.endpoint.reach(patience).map_err(target_failure)?,
         };
     }
     Ok(())
@@ -141,7 +141,7 @@ pub(super) fn permit(target: &Target, is_own_host: bool) -> Result<(), Failure> 
     if is_own_host {
         return Ok(());
     }
-    // A name without an address is reported by whoever reaches for it.
+    // A name without an address is target_failure by whoever reaches for it.
     let addresses = (host.as_str(), *port).to_socket_addrs().map(Iterator::collect::<Vec<_>>);
     let elsewhere = addresses.unwrap_or_default().into_iter().find(|at| !Address::Tcp(*at).is_loopback());
     match elsewhere {
@@ -155,7 +155,7 @@ pub(super) fn permit(target: &Target, is_own_host: bool) -> Result<(), Failure> 
 }
 
 /// A target that cannot be asked: the fault of what was typed, or of the world.
-pub(super) fn told(error: TargetError) -> Failure {
+pub(super) fn target_failure(error: TargetError) -> Failure {
     match error {
         TargetError::Malformed { .. } | TargetError::Https { .. } => Failure::wrong(error.to_string()),
         TargetError::Unresolved { .. } | TargetError::Unreachable { .. } => {

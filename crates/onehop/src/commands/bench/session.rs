@@ -76,8 +76,9 @@ impl Session {
     /// Adds the version of a program, where it tells one.
     pub(crate) fn note_version(&mut self, program: &str) {
         let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy();
-        let is_known =
-            |version: &String| self.versions.iter().any(|(known, told)| *known == *name && told == version);
+        let is_known = |version: &String| {
+            self.versions.iter().any(|(known, reported)| *known == *name && reported == version)
+        };
         if let Some(version) = measure::version_of(program).filter(|version| !is_known(version)) {
             self.versions.push((name.into_owned(), version));
         }
@@ -88,7 +89,7 @@ impl Session {
         if let View::Live(live) = &mut self.view {
             live.finish();
         }
-        let told = Report {
+        let reported = Report {
             command: report::hidden_words(&typed()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             date: rfc3339(self.begun),
@@ -98,7 +99,7 @@ impl Session {
             findings,
             caveats: self.caveats,
         };
-        self.destinations.write(&told)
+        self.destinations.write(&reported)
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::arguments::InspectView;
 
 pub(super) fn page(pack: &Pack, index: &Index, view: &InspectView) -> String {
-    let place = pack.place();
+    let location = pack.location();
     let runtime = index.runtime.as_ref().map(|runtime| {
         json!({
             "name": runtime.name,
@@ -19,12 +19,12 @@ pub(super) fn page(pack: &Pack, index: &Index, view: &InspectView) -> String {
         "made_by": index.made_by,
         "name": index.name,
         "target": index.target,
-        "digest": place.digest.to_string(),
+        "digest": location.digest.to_string(),
         "verified": view.verify,
         "bytes": {
-            "total": place.total,
-            "program": place.program,
-            "index": place.index_length,
+            "total": location.total,
+            "program": location.program,
+            "index": location.index_length,
         },
         "configuration": {
             "path": index.configuration.path,

@@ -51,7 +51,7 @@ const SOURCES: [Column; 4] =
     [Column::Left("  path"), Column::Right("files"), Column::Right("size"), Column::Right("stored")];
 
 fn head(file: &Path, pack: &Pack, index: &Index, view: &InspectView) -> String {
-    let place = pack.place();
+    let location = pack.location();
     let of_trees = index
         .trees
         .iter()
@@ -71,20 +71,20 @@ fn head(file: &Path, pack: &Pack, index: &Index, view: &InspectView) -> String {
     };
     let runtime = index.runtime.iter().flat_map(|runtime| &runtime.files).filter_map(content);
     let mut sizes = vec![
-        format!("program {}", bytes(place.program)),
+        format!("program {}", bytes(location.program)),
         format!("served {}", bytes(super::stored(index, trees))),
         format!("sources {}", bytes(super::stored(index, sources))),
     ];
     if index.runtime.is_some() {
         sizes.push(format!("runtime {}", bytes(super::stored(index, runtime))));
     }
-    sizes.push(format!("index {}", bytes(place.index_length)));
+    sizes.push(format!("index {}", bytes(location.index_length)));
     let kind = if index.configuration.caddyfile { " as a Caddyfile" } else { "" };
     let mut lines = vec![
         ("name", index.name.clone()),
         ("made by", format!("{}, for {}", index.made_by, index.target)),
-        ("size", format!("{}: {}", bytes(place.total), sizes.join(", "))),
-        ("digest", place.digest.to_string()),
+        ("size", format!("{}: {}", bytes(location.total), sizes.join(", "))),
+        ("digest", location.digest.to_string()),
         ("configured", format!("{}{kind}", index.configuration.path)),
         ("listens", index.listens.join(", ")),
     ];

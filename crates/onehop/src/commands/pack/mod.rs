@@ -164,7 +164,7 @@ impl Plan {
             apps: &self.apps,
             image: image.as_ref(),
         };
-        super::pages::print(&made.text(self.base.folder()));
+        super::standard_output::print(&made.text(self.base.folder()));
         Ok(())
     }
 }

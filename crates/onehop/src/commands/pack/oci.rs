@@ -18,7 +18,7 @@ pub(super) struct Image {
     /// Its file.
     pub(super) path: PathBuf,
     /// For a person: what it is called, how large it is.
-    pub(super) told: String,
+    pub(super) summary: String,
     /// What will probably not be as it was meant.
     pub(super) warnings: Vec<String>,
 }
@@ -45,37 +45,19 @@ pub(super) fn write(pack: &Path, name: &str, asked: &OciArguments) -> Result<Opt
             error => failure(error),
         }
     })?;
-    let told = format!(
+    let summary = format!(
         "{}, {}, {} for linux/{}",
         path.display(),
         bytes(written.bytes),
         settings.reference.short(),
         written.architecture,
     );
-    Ok(Some(Image { path: path.clone(), told, warnings: written.warnings }))
+    Ok(Some(Image { path: path.clone(), summary, warnings: written.warnings }))
 }
 
 /// Whether the program can stand in an image, before anything is written.
 pub(super) fn may_hold(program: &Program) -> Result<(), Failure> {
     oci::can_hold(&program.file, &program.target).map(drop).map_err(failure)
-}
-
-/// Whether an image may be written there: over one, but over nothing else.
-pub(super) fn may_be_written(path: &Path) -> Result<(), Failure> {
-    let shown = path.display();
-    if !folder_of(path).is_dir() {
-        return Err(Failure::wrong(format!("there is no folder {}", folder_of(path).display())));
-    }
-    match fs::symlink_metadata(path) {
-        Err(_) => Ok(()),
-        Ok(found) if found.is_dir() => {
-            Err(Failure::wrong(format!("{shown} is a folder: name a file for the image with --oci FILE")))
-        }
-        Ok(found) if !found.is_symlink() && !oci::is_image(path) => Err(Failure::wrong(format!(
-            "{shown} is there already, and is no image: name another file with --oci, or remove it"
-        ))),
-        Ok(_) => Ok(()),
-    }
 }
 
 fn failure(error: ImageError) -> Failure {

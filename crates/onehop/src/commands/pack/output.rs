@@ -14,7 +14,7 @@ use onehop_archive::{Digest, PackError, Writer};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::{failures, oci};
+use super::failures;
 use crate::failure::Failure;
 use crate::own_program;
 
@@ -72,7 +72,7 @@ impl Output {
         };
         let output = Self { path, name, image: image.cloned(), is_only_for_image };
         if let Some(image) = image {
-            oci::may_be_written(image)?;
+            image_may_be_written(image)?;
         }
         if is_only_for_image {
             return Ok(output);
@@ -158,6 +158,24 @@ impl Output {
         done.map_err(|error| Failure::failed(format!("cannot write {}: {error}", self.path.display())))?;
         unfinished.is_published = true;
         Ok(())
+    }
+}
+
+/// Whether an image may be written there: over one, but over nothing else.
+fn image_may_be_written(path: &Path) -> Result<(), Failure> {
+    let shown = path.display();
+    if !folder_of(path).is_dir() {
+        return Err(Failure::wrong(format!("there is no folder {}", folder_of(path).display())));
+    }
+    match fs::symlink_metadata(path) {
+        Err(_) => Ok(()),
+        Ok(found) if found.is_dir() => {
+            Err(Failure::wrong(format!("{shown} is a folder: name a file for the image with --oci FILE")))
+        }
+        Ok(found) if !found.is_symlink() && !onehop_archive::oci::is_image(path) => Err(Failure::wrong(
+            format!("{shown} is there already, and is no image: name another file with --oci, or remove it"),
+        )),
+        Ok(_) => Ok(()),
     }
 }
 

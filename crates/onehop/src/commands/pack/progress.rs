@@ -10,7 +10,7 @@ use onehop_files::tree as store;
 use crate::units::bytes;
 
 /// Shorter work shows no bar, which would only flicker.
-const PATIENCE: Duration = Duration::from_secs(1);
+const BAR_DELAY: Duration = Duration::from_secs(1);
 
 /// How far packing is.
 pub(super) struct Progress {
@@ -32,7 +32,7 @@ impl Progress {
 
     /// So many of so many.
     pub(super) fn show(&self, done: usize, of: usize, what: impl FnOnce() -> String) {
-        if !self.is_wanted || self.begun.elapsed() < PATIENCE {
+        if !self.is_wanted || self.begun.elapsed() < BAR_DELAY {
             return;
         }
         if !self.is_shown.swap(true, Ordering::Relaxed) {

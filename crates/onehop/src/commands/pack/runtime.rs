@@ -35,8 +35,8 @@ pub(super) fn find(choice: &RuntimeChoice, target: &str) -> Result<Found, Failur
             ))
         })?,
     };
-    let told = ask(&path);
-    let real = told.as_ref().map_or(&path, |told| &told.path);
+    let reported = ask(&path);
+    let real = reported.as_ref().map_or(&path, |reported| &reported.path);
     let portable = make_portable(real, name, &Places::of_this_machine())
         .map_err(|error| Failure::failed(format!("--runtime {name}: {error}")))?;
     if portable.target != target {
@@ -47,8 +47,8 @@ pub(super) fn find(choice: &RuntimeChoice, target: &str) -> Result<Found, Failur
             portable.target
         )));
     }
-    let version = match told {
-        Ok(told) => check(choice.kind, &path, told)?,
+    let version = match reported {
+        Ok(reported) => check(choice.kind, &path, reported)?,
         // One for another machine cannot be asked.
         Err(_) if portable.target != format!("{}-{}", consts::ARCH, consts::OS) => {
             node_version_in(&portable.program)
@@ -74,7 +74,7 @@ const QUESTION: &str = "const own = process.versions.bun ? 'bun' : 'node';\
     console.log([own, process.versions.bun ?? process.version, process.execPath, shared?.[1] ?? ''].join('\\n'))";
 
 /// What a runtime says of itself.
-struct Told {
+struct RuntimeReport {
     name: String,
     version: String,
     path: PathBuf,
@@ -82,7 +82,7 @@ struct Told {
     elsewhere: Option<String>,
 }
 
-fn ask(path: &Path) -> Result<Told, String> {
+fn ask(path: &Path) -> Result<RuntimeReport, String> {
     let failed = |error: std::io::Error| format!("cannot be executed: {error}");
     let mut child = Command::new(path)
         .args(["-e", QUESTION])
@@ -104,37 +104,41 @@ fn ask(path: &Path) -> Result<Told, String> {
     match (line(), line(), line()) {
         (Some(name), Some(version), Some(path)) => {
             let elsewhere = line().filter(|line| !line.is_empty());
-            Ok(Told { name, version, path: path.into(), elsewhere })
+            Ok(RuntimeReport { name, version, path: path.into(), elsewhere })
         }
         _ => Err("does not answer as Node.js and Bun do when it is asked for its version".to_owned()),
     }
 }
 
 /// The version, if it is what was asked for and can be taken along.
-fn check(kind: RuntimeKind, path: &Path, told: Told) -> Result<String, Failure> {
+fn check(kind: RuntimeKind, path: &Path, reported: RuntimeReport) -> Result<String, Failure> {
     let (name, path) = (kind.name(), path.display());
-    if told.name != name {
+    if reported.name != name {
         return Err(Failure::wrong(format!(
             "--runtime {name}: {path} is {} {}: write --runtime {}={path}",
-            told.name, told.version, told.name
+            reported.name, reported.version, reported.name
         )));
     }
-    if let Some(elsewhere) = told.elsewhere {
+    if let Some(elsewhere) = reported.elsewhere {
         return Err(Failure::failed(format!(
             "--runtime {name}: {path} takes parts of itself from other files of this system ({elsewhere}), as the \
              package of Debian and Ubuntu does: take the one from nodejs.org and name its path with \
              `--runtime {name}=PATH`"
         )));
     }
-    let major =
-        told.version.trim_start_matches('v').split('.').next().and_then(|major| major.parse::<u32>().ok());
+    let major = reported
+        .version
+        .trim_start_matches('v')
+        .split('.')
+        .next()
+        .and_then(|major| major.parse::<u32>().ok());
     if kind == RuntimeKind::Node && major.is_none_or(|major| major < NODE_MAJOR_MIN) {
         return Err(Failure::failed(format!(
             "--runtime {name}: {path} is {}, and applications need Node.js {NODE_MAJOR_MIN} or later",
-            told.version
+            reported.version
         )));
     }
-    Ok(told.version)
+    Ok(reported.version)
 }
 
 impl Found {
@@ -154,22 +158,23 @@ fn on_path(name: &str) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    fn told(name: &str, version: &str, elsewhere: Option<&str>) -> Told {
+    fn reported(name: &str, version: &str, elsewhere: Option<&str>) -> RuntimeReport {
         let elsewhere = elsewhere.map(str::to_owned);
-        Told { name: name.to_owned(), version: version.to_owned(), path: "/n".into(), elsewhere }
+        RuntimeReport { name: name.to_owned(), version: version.to_owned(), path: "/n".into(), elsewhere }
     }
 
     #[test]
     fn only_what_was_asked_for_new_enough_and_whole_is_taken_along() {
-        let check = |kind, told| check(kind, Path::new("/n"), told).map_err(|failure| format!("{failure:?}"));
-        assert_eq!(check(RuntimeKind::Node, told("node", "v20.1.0", None)).as_deref(), Ok("v20.1.0"));
-        assert_eq!(check(RuntimeKind::Bun, told("bun", "1.2.0", None)).as_deref(), Ok("1.2.0"));
-        for (kind, told, expected) in [
-            (RuntimeKind::Node, told("node", "v18.20.0", None), "need Node.js 20 or later"),
-            (RuntimeKind::Node, told("bun", "1.2.0", None), "--runtime bun=/n"),
-            (RuntimeKind::Node, told("node", "v20.1.0", Some("/usr/share/nodejs/a.js")), "nodejs.org"),
+        let check =
+            |kind, reported| check(kind, Path::new("/n"), reported).map_err(|failure| format!("{failure:?}"));
+        assert_eq!(check(RuntimeKind::Node, reported("node", "v20.1.0", None)).as_deref(), Ok("v20.1.0"));
+        assert_eq!(check(RuntimeKind::Bun, reported("bun", "1.2.0", None)).as_deref(), Ok("1.2.0"));
+        for (kind, reported, expected) in [
+            (RuntimeKind::Node, reported("node", "v18.20.0", None), "need Node.js 20 or later"),
+            (RuntimeKind::Node, reported("bun", "1.2.0", None), "--runtime bun=/n"),
+            (RuntimeKind::Node, reported("node", "v20.1.0", Some("/usr/share/nodejs/a.js")), "nodejs.org"),
         ] {
-            let text = check(kind, told).expect_err("refused");
+            let text = check(kind, reported).expect_err("refused");
             assert!(text.contains(expected), "{text}");
         }
     }

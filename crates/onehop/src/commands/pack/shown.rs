@@ -67,7 +67,7 @@ impl Made<'_> {
             lines.push(("sha256", self.digest.to_string()));
         }
         if let Some(image) = self.image {
-            lines.push(("image", image.told.clone()));
+            lines.push(("image", image.summary.clone()));
         }
         let start = if self.output.path.is_absolute() || self.output.path.components().count() > 1 {
             name.to_string()

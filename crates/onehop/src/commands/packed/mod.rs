@@ -9,7 +9,7 @@ mod serve;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use onehop_archive::{Index, Pack, PackError, Place};
+use onehop_archive::{Index, Location, Pack, PackError};
 
 use crate::arguments::{PackedArguments, PackedCommand, Target, Title};
 use crate::failure::Failure;
@@ -33,8 +33,8 @@ pub(super) struct Own {
 const SHOWN_DIGITS: usize = 12;
 
 /// Does what was asked of a pack.
-pub(crate) fn obey(place: Place) -> Result<(), Failure> {
-    let own = Own::open(place)?;
+pub(crate) fn obey(location: Location) -> Result<(), Failure> {
+    let own = Own::open(location)?;
     let digest: String = own.key.chars().take(SHOWN_DIGITS).collect();
     let title = Title { name: &own.index.name, made_by: &own.index.made_by, digest: &digest };
     let arguments = PackedArguments::read(&title);
@@ -83,12 +83,12 @@ pub(crate) fn unusable(error: &PackError) -> Failure {
 }
 
 impl Own {
-    fn open(place: Place) -> Result<Self, Failure> {
+    fn open(location: Location) -> Result<Self, Failure> {
         let file = own_program::open().map_err(|error| unusable(&PackError::Io(error)))?;
-        let (pack, index) = Pack::with_place(file, place).map_err(|error| unusable(&error))?;
+        let (pack, index) = Pack::with_location(file, location).map_err(|error| unusable(&error))?;
         let program = own_program::name()
             .ok_or_else(|| Failure::failed("this program cannot find its own file: /proc is not there"))?;
-        let key = onehop_archive::layout::key(&place);
+        let key = onehop_archive::layout::key(&location);
         Ok(Self { pack: Arc::new(pack), index: Arc::new(index), program, key })
     }
 

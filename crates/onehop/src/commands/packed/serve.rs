@@ -10,7 +10,7 @@ use onehop_config::{Loaded, Problem};
 use super::Own;
 use super::choices::Choices;
 use crate::arguments::{LogForm, PackedArguments};
-use crate::commands::serving::{Serving, serve_until_stopped};
+use crate::commands::serving::{Serving, reporter, serve_until_stopped};
 use crate::configuration;
 use crate::failure::Failure;
 use crate::problems::{self, Look};
@@ -19,7 +19,7 @@ use crate::units::counted;
 use crate::watch::{Watched, Watching};
 
 pub(super) fn serve(own: &Own, arguments: &PackedArguments) -> Result<(), Failure> {
-    let reporter = Reporter::of(&arguments.process)?;
+    let reporter = reporter(&arguments.process)?;
     let choices = Choices::of(&arguments.changes, own)?;
     let (folder, loaded) = load(own, &choices)?;
     let base = folder.base();

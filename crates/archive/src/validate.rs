@@ -3,14 +3,15 @@
 use crate::error::PackError;
 use crate::index::{BlobNumber, Coding, Index, Runtime, Source, SourceKind, path_order};
 use crate::limits::{ABSOLUTE_PATHS_MAX, ENTRIES_MAX, PATH_BYTES_MAX};
-use crate::slot::Place;
+use crate::slot::Location;
 
-/// Checks an index against the place that named it.
-pub(crate) fn check(index: &Index, place: &Place) -> Result<(), PackError> {
+/// Checks an index against the location that named it.
+pub(crate) fn check(index: &Index, location: &Location) -> Result<(), PackError> {
     let damaged = |what: String| Err(PackError::Damaged(what));
     for (number, blob) in index.blobs.iter().enumerate() {
         let end = blob.offset.checked_add(blob.stored);
-        let is_within = blob.offset >= place.program && end.is_some_and(|end| end <= place.index_offset);
+        let is_within =
+            blob.offset >= location.program && end.is_some_and(|end| end <= location.index_offset);
         let is_plain = blob.coding == Coding::Plain;
         if !is_within || (is_plain && blob.length != blob.stored) {
             return damaged(format!("piece {number} lies outside of it"));
@@ -53,18 +54,18 @@ fn absolute_paths(index: &Index, runtime: &Runtime) -> Result<(), PackError> {
     if runtime.paths.len() > ABSOLUTE_PATHS_MAX {
         return Err(PackError::Damaged(format!("{} has more paths than it can have", runtime.name)));
     }
-    for place in &runtime.paths {
-        is_below(&place.path)?;
+    for absolute in &runtime.paths {
+        is_below(&absolute.path)?;
         let length = runtime.files.iter().find_map(|source| match source.kind {
-            SourceKind::File { content, .. } if source.path == place.file => {
+            SourceKind::File { content, .. } if source.path == absolute.file => {
                 index.blobs.get(content as usize).map(|blob| blob.length)
             }
             _ => None,
         });
-        let end = place.offset.checked_add(place.room);
+        let end = absolute.offset.checked_add(absolute.room);
         let fits = end.is_some_and(|end| length.is_some_and(|length| end <= length));
-        if !fits || place.room == 0 || place.room > PATH_BYTES_MAX as u64 {
-            return Err(PackError::Damaged(format!("{:?} has no room for a path", place.file)));
+        if !fits || absolute.room == 0 || absolute.room > PATH_BYTES_MAX as u64 {
+            return Err(PackError::Damaged(format!("{:?} has no room for a path", absolute.file)));
         }
     }
     Ok(())

@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_are_told_by_their_class_where_it_is_whole() {
+    fn statuses_are_reported_by_their_class_where_it_is_whole() {
         let class: Vec<u16> = (400..500).chain([502]).collect();
         assert_eq!(statuses(&class), "4xx 502");
         assert_eq!(statuses(&class[1..]).split(' ').count(), 100);

@@ -12,7 +12,7 @@ use crate::arguments::Try;
 use crate::failure::Failure;
 use crate::own_program;
 
-pub(crate) fn trial(arguments: &Try) -> Result<(), Failure> {
+pub(crate) fn run(arguments: &Try) -> Result<(), Failure> {
     if let Some(file) = arguments.keep.as_deref().filter(|file| file.exists()) {
         return Err(Failure::wrong(format!(
             "{} is there already and is not replaced: name another file, or move it away",

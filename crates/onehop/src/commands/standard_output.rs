@@ -1,4 +1,4 @@
-//! `onehop completions` and `onehop man`: pages that are generated from the arguments.
+//! Standard output: what commands print, and the pages of `onehop completions` and `onehop man`.
 
 use std::io::{self, Write};
 
