@@ -72,3 +72,7 @@ pub const STICKY_VALUE_BYTES_MAX: usize = 256;
 
 /// Processes of one application. Each has a connection, and so a descriptor, for every core.
 pub const WORKERS_MAX: usize = 256;
+
+/// Seconds after which a client should ask again that found an application's queue full. Queues of
+/// seconds' length empty in about that time or not at all.
+pub const APP_RETRY_AFTER_SECONDS: u32 = 1;

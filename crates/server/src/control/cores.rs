@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use onehop_metrics::Registry;
 use onehop_metrics::counters::OTHER;
+use onehop_supervisor::Attach;
 use tokio::sync::{mpsc, watch};
 
 use super::bind::Bound;
-use super::supervise::Attach;
 use crate::request::core::{Core, Shared};
 use crate::request::listen::{self, Command, ListenSocket};
 

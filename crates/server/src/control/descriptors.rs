@@ -9,7 +9,6 @@ use std::fmt::Write;
 use onehop_config::checked::{App, AppProtocol, AppRun, Checked, ListenAddress, Listener};
 
 use super::memory::log_outputs;
-use super::supervise;
 use crate::limits::{CONNECTIONS_MAX, CONNECTIONS_MIN};
 use crate::request::route::store_wishes;
 
@@ -80,7 +79,7 @@ impl Needs {
             format!("{cores} {noun}, listening at {} addresses", listeners + unix),
         ));
         let apps = checked.apps();
-        let workers = apps.iter().map(|app| supervise::descriptors(app, cores)).sum();
+        let workers = apps.iter().map(|app| onehop_supervisor::descriptors(app, cores)).sum();
         parts.push((workers, "workers, while others replace them".to_owned()));
         let floors =
             checked.proxies().iter().map(|proxy| proxy.upstreams.len() * proxy.pool.min as usize).sum();

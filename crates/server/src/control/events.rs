@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use onehop_files::store::{SkipReason, Skipped};
 use onehop_files::tree::KeeperEvent;
+use onehop_supervisor::AppEvent;
 
-use super::supervise::AppEvent;
 use crate::request::incidents::Incident;
 
 /// Receives events, from any thread. Must never wait: a stop and a reload report events, too.

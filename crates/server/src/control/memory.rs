@@ -11,7 +11,6 @@ use std::num::NonZeroUsize;
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-use super::supervise;
 use onehop_config::checked::limit::RateLimit;
 use onehop_config::checked::{Checked, LogOutput, Step};
 use onehop_limits::limits::RATE_KEY_BYTES;
@@ -134,7 +133,7 @@ fn coders_bytes_max(checked: &Checked) -> u64 {
 
 /// Lanes of all workers.
 fn lanes(checked: &Checked, cores: usize) -> u64 {
-    checked.apps().iter().map(|app| supervise::worker_connections(app, cores) as u64).sum()
+    checked.apps().iter().map(|app| onehop_supervisor::worker_connections(app, cores) as u64).sum()
 }
 
 /// What bodies hold where the windows of so many lanes are this wide.

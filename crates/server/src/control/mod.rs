@@ -16,16 +16,15 @@ mod publish;
 mod running;
 mod stats;
 mod status;
-mod supervise;
 mod trees;
 mod upstreams;
 
 pub use check::{Refusal, check};
 pub use events::{Event, EventSink};
 pub use memory::check_memory;
+pub use onehop_supervisor::{
+    AppEvent, AppStatus, ProgramLine, Restart, SuperviseOptions, WorkerStatus, guard_workers, loaded,
+};
 use running::cores_allowed;
 pub use running::{AppFiles, Load, Options, Running, Server, StartError};
 pub use status::{ProxyStatus, ReloadSummary, SiteStatus, Status, StoreStatus, UpstreamStatus};
-pub use supervise::{
-    AppEvent, AppStatus, ProgramLine, Restart, SuperviseOptions, WorkerStatus, guard_workers, loaded,
-};

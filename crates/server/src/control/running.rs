@@ -9,10 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use onehop_archive::installed::Packed;
 use onehop_config::checked::{self, Checked, ListenAddress};
 use onehop_files::tree::CompressorProgram;
 use onehop_metrics::stats::Stats;
 use onehop_metrics::{Registry, prometheus};
+use onehop_supervisor::loaded::Files;
+use onehop_supervisor::{AppEventSink, AppStatus, Restart, SuperviseOptions, Supervisor};
 
 use super::admin::{Admin, Api};
 use super::bind::{self, Bound};
@@ -23,8 +26,6 @@ use super::memory;
 use super::publish::{Configured, Kept, LogReports, Publisher};
 use super::stats;
 use super::status::{ReloadSummary, SiteStatus, Status, StoreStatus};
-use super::supervise::loaded::Files;
-use super::supervise::{AppEventSink, AppStatus, Restart, SuperviseOptions, Supervisor};
 use super::trees::Trees;
 use super::upstreams::Upstreams;
 use crate::limits::{
@@ -32,7 +33,6 @@ use crate::limits::{
 };
 use crate::request::core::Shared;
 use crate::request::route::{app_wishes, store_wishes};
-use onehop_archive::installed::Packed;
 
 /// Reads the configuration anew; the error is for a person.
 pub type Load = Arc<dyn Fn() -> Result<Checked, String> + Send + Sync>;

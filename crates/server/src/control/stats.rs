@@ -8,9 +8,9 @@ use onehop_metrics::stats::apps::{AppStats, WorkerStats};
 use onehop_metrics::stats::limiters::LimiterStats;
 use onehop_metrics::stats::rate_limits::RateLimitStats;
 use onehop_metrics::stats::upstreams::{ConnectionStats, UpstreamStats};
+use onehop_supervisor::{AppStatus, WorkerStatus};
 
 use super::status::ProxyStatus;
-use super::supervise::{AppStatus, WorkerStatus};
 use crate::request::admission::rate::ClientRateLimiter;
 use crate::request::upstream::peer::PeerCounts;
 

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use onehop_files::store::Store;
 use onehop_metrics::stats::limiters::LimiterStats;
 use onehop_metrics::stats::upstreams::ConnectionStats;
+use onehop_supervisor::AppStatus;
 use serde::Serialize;
 
-use super::supervise::AppStatus;
 use crate::request::upstream::peer::PeerId;
 
 /// What `onehop status` shows; documented in docs/control-api.md.
