@@ -29,20 +29,6 @@ pub const CHUNK_LINE_BYTES_MAX: usize = 256;
 /// Bytes of the trailers of one request; beyond it 431. They carry checksums and timings.
 pub const TRAILER_BYTES_MAX: usize = 8 * 1024;
 
-/// Bytes of an answer's head from a program or an upstream; beyond it 502. Twice a request's: they are fewer, and their
-/// cookies and policies are long.
-pub const ANSWER_HEAD_BYTES_MAX: usize = 64 * 1024;
-
-/// Header fields in an answer's head; beyond it 502. Policies and hints come in many lines.
-pub const ANSWER_HEADER_FIELDS_MAX: usize = 256;
-
-/// The same bounds as the HTTP/1 codec takes them for programs and upstreams.
-pub const ANSWER_CODEC_LIMITS: onehop_http1::Limits = onehop_http1::Limits {
-    head_bytes: ANSWER_HEAD_BYTES_MAX,
-    fields: ANSWER_HEADER_FIELDS_MAX,
-    ..CODEC_LIMITS
-};
-
 /// The bounds above as the HTTP/1 codec takes them for clients.
 pub const CODEC_LIMITS: onehop_http1::Limits = onehop_http1::Limits {
     head_bytes: HEAD_BYTES_MAX,

@@ -3,7 +3,6 @@
 //! Shared by all cores. A request takes a slot by raising one counter of one worker, and frees it by lowering that.
 //! Starts and ends no process, and knows no queue: those are the supervisor and [`crate::pool`].
 
-use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -11,6 +10,7 @@ use std::time::{Duration, Instant};
 use crossbeam_utils::CachePadded;
 use onehop_config::checked::AppAddress;
 use onehop_limits::event_loop_lag;
+use onehop_upstream::Peer;
 
 /// One process, as requests see it.
 pub struct Worker {
@@ -39,15 +39,9 @@ pub struct Worker {
     /// Since when, in microseconds, it has not answered its supervisor's ping; [`NOT_PINGED`]: it has.
     pinged_micros: AtomicU64,
     /// The connections to it, if it speaks HTTP; made with the first request.
-    upstream: OnceLock<Arc<dyn Upstream>>,
+    upstream: OnceLock<Arc<Peer>>,
     /// Receives what happens to its worker connections; never blocks.
     report: Report,
-}
-
-/// A worker that speaks HTTP, as an upstream.
-pub trait Upstream: Any + Send + Sync {
-    /// No new request goes there: idle connections are closed.
-    fn withdraw(&self);
 }
 
 /// Unique in the life of the server; grows with every start.
@@ -223,13 +217,12 @@ impl Worker {
     }
 
     /// The connections to it, if it speaks HTTP; `make` is called once.
-    pub fn upstream<U: Upstream>(&self, make: impl FnOnce() -> Arc<U>) -> Option<Arc<U>> {
-        let upstream: Arc<dyn Any + Send + Sync> =
-            Arc::<dyn Upstream>::clone(self.upstream.get_or_init(|| make()));
+    pub fn upstream(&self, make: impl FnOnce() -> Arc<Peer>) -> &Arc<Peer> {
+        let upstream = self.upstream.get_or_init(make);
         if self.is_withdrawn() {
             self.mark_lost();
         }
-        upstream.downcast().ok()
+        upstream
     }
 
     /// Raises the counter where it is below the bound.

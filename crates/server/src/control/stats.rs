@@ -12,7 +12,7 @@ use onehop_supervisor::{AppStatus, WorkerStatus};
 
 use super::status::ProxyStatus;
 use crate::request::admission::rate::ClientRateLimiter;
-use crate::request::upstream::peer::PeerCounts;
+use onehop_upstream::peer::PeerCounts;
 
 pub(super) fn limiter(limiter: &ConcurrencyLimiter) -> LimiterStats {
     let shed = limiter.rejected().filter(|(_, count)| *count > 0);
@@ -36,8 +36,8 @@ pub(super) fn connections(counts: PeerCounts) -> ConnectionStats {
         dial_failures: counts.dial_failures,
         handshakes: counts.handshakes,
         resumptions: counts.resumptions,
-        reused: counts.taken_idle + counts.borrowed,
-        borrowed: counts.borrowed,
+        reused: counts.taken_idle + counts.stolen,
+        borrowed: counts.stolen,
         waited: counts.waited,
         closed_idle: counts.closed_idle,
         retired: counts.retired,

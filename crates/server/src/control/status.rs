@@ -6,9 +6,8 @@ use onehop_files::store::Store;
 use onehop_metrics::stats::limiters::LimiterStats;
 use onehop_metrics::stats::upstreams::ConnectionStats;
 use onehop_supervisor::AppStatus;
+use onehop_upstream::peer::PeerId;
 use serde::Serialize;
-
-use crate::request::upstream::peer::PeerId;
 
 /// What `onehop status` shows; documented in docs/control-api.md.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -14,15 +14,13 @@ use onehop_connection::limits::Timeouts;
 use onehop_limits::log_sampling::LogSampling;
 use onehop_metrics::access_log::LogBatches;
 use onehop_metrics::counters::{CoreCounters, SiteCounters};
+use onehop_upstream::{Mailboxes, Pools};
 use onehop_workers::{Windows, WorkerConnections};
 
 use super::handle::encode::CoderRoom;
 use super::incidents::Incidents;
 use super::per_address::{Addresses, Counted, Verdict};
 use super::route::Snapshot;
-use super::upstream::floor;
-use super::upstream::lend::Doors;
-use super::upstream::pool::Upstreams;
 
 /// What all cores of the process share. Written rarely, except for the one connection counter.
 pub struct Shared {
@@ -34,7 +32,7 @@ pub struct Shared {
     connections: Padded<AtomicUsize>,
     connections_max: AtomicUsize,
     /// Where cores ask each other for idle connections to upstreams.
-    pub(crate) doors: Doors,
+    pub(crate) mailboxes: Arc<Mailboxes>,
     /// How much of bodies may be on its way on each worker connection.
     pub(crate) windows: Windows,
     /// Who has how many connections, where that is bounded.
@@ -58,7 +56,7 @@ impl Shared {
             connections: Padded(AtomicUsize::new(0)),
             connections_max: AtomicUsize::new(connections_max),
             connection: Arc::new(onehop_connection::Shared::new(cores, connections_max, timeouts)),
-            doors: Doors::new(cores),
+            mailboxes: Arc::new(Mailboxes::new(cores)),
             windows: Windows::default(),
             addresses: Arc::default(),
             incidents: Incidents::default(),
@@ -123,8 +121,8 @@ pub struct Core {
     pub(crate) rejection_lines: LogSampling,
     /// To workers of applications.
     pub(crate) workers: Rc<WorkerConnections>,
-    /// To those that speak HTTP.
-    pub(crate) upstreams: Upstreams,
+    /// To upstreams.
+    pub(crate) upstreams: Rc<Pools>,
     view: RefCell<Rc<View>>,
     seen: Cell<u64>,
 }
@@ -144,18 +142,19 @@ impl Core {
     ) -> Self {
         let seen = shared.generation.load(Ordering::Acquire);
         let view = Rc::new(View { snapshot: shared.snapshot.load_full() });
-        let connection = onehop_connection::Core::new(number, Arc::clone(&shared.connection));
+        let connection = Rc::new(onehop_connection::Core::new(number, Arc::clone(&shared.connection)));
+        let upstreams = Pools::new(Rc::clone(&connection), Arc::clone(&shared.mailboxes));
         let workers = WorkerConnections::new(number, shared.windows);
         Self {
             number,
-            connection: Rc::new(connection),
+            connection,
             shared,
             counters,
             other,
             logs: LogBatches::default(),
             rejection_lines: LogSampling::default(),
             workers,
-            upstreams: Upstreams::default(),
+            upstreams,
             view: RefCell::new(view),
             seen: Cell::new(seen),
         }
@@ -171,23 +170,30 @@ impl Core {
         Rc::clone(&self.view.borrow())
     }
 
-    /// The number of the snapshot that [`Core::view`] gave last.
-    pub(crate) fn generation(&self) -> u64 {
-        self.seen.get()
-    }
-
     /// What is done at every tick, whether or not requests come: deadlines, date, logs, and letting
     /// go of an old snapshot.
     pub(crate) fn tick(self: &Rc<Self>) {
         self.connection.tick();
-        floor::tick(self);
+        self.tick_upstreams();
         self.rejection_lines.tick();
-        self.upstreams.buffers.tick();
         self.logs.flush();
         if self.number == 0 {
             self.shared.incidents.tick(Instant::now());
         }
-        drop(self.view());
+    }
+
+    /// Looks after connections to upstreams, and lets go of an old snapshot.
+    fn tick_upstreams(&self) {
+        let view = self.view();
+        let proxies = &view.snapshot.proxies;
+        let peers = proxies.iter().flat_map(|proxy| &proxy.members).map(|member| &member.peer);
+        self.upstreams.keep_open(self.seen.get(), peers);
+        if self.number == 0 {
+            // The tables are shared: one core looks after them.
+            let now = Instant::now();
+            proxies.iter().for_each(|proxy| proxy.forget_unused(now));
+        }
+        self.upstreams.tick();
     }
 }
 

@@ -18,7 +18,6 @@ use tokio::sync::{Notify, mpsc};
 
 use super::conn::h1;
 use super::core::{Admission, Core, NoAdmission};
-use super::upstream::lend;
 use crate::limits::{ACCEPT_BATCH_MAX, DEADLINE_TICK};
 use onehop_connection::socket::Socket;
 
@@ -48,7 +47,7 @@ pub enum ListenSocket {
 pub async fn run(core: Rc<Core>, mut commands: mpsc::Receiver<Command>) -> io::Result<usize> {
     let mut acceptors: HashMap<usize, Rc<Notify>> = HashMap::new();
     let open_here = Rc::new(OpenHere::default());
-    tokio::task::spawn_local(lend::answer(Rc::clone(&core)));
+    tokio::task::spawn_local(Rc::clone(&core.upstreams).serve_other_cores());
     let mut ticks = tokio::time::interval(DEADLINE_TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let grace = loop {

@@ -11,12 +11,12 @@ mod conn;
 pub mod context;
 pub mod core;
 pub(crate) mod error_route;
+pub(crate) mod exchange;
 pub mod handle;
 pub mod incidents;
 pub mod listen;
 pub mod per_address;
 pub mod route;
-pub mod upstream;
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -11,11 +11,11 @@ use onehop_http1::{AnswerRead, AskHead, BodyLength, BodyRead, ClientCodec, Refus
 
 use super::health::Question;
 use crate::limits::PROXY_QUESTION_BODY_BYTES_MAX;
-use crate::request::upstream::connection::{Buffers, Connection};
-use crate::request::upstream::dial;
-use crate::request::upstream::peer::Place;
-use crate::request::upstream::pool::NoConnection;
 use onehop_connection::buffer_pool::Reusable as _;
+use onehop_upstream::ConnectError;
+use onehop_upstream::connection::{Buffers, Connection};
+use onehop_upstream::dial;
+use onehop_upstream::peer::Endpoint;
 
 /// Redirects that are followed for one question, as Go's client does.
 const REDIRECTS_MAX: usize = 10;
@@ -49,14 +49,14 @@ pub(super) async fn ask(question: &Question) -> Result<(), String> {
 }
 
 async fn once(question: &Question, request: &Request<'_>) -> Result<Answer, String> {
-    let dialled = dial::dial_apart(&question.peer).await;
+    let dialled = dial::dial_uncounted(&question.peer).await;
     let connection = dialled.map_err(|none| match none {
-        NoConnection::Refused(error) => format!("no connection: {error}"),
-        NoConnection::Late => format!("no connection within {:?}", question.peer.terms.dial_timeout),
-        NoConnection::Name(reason) => format!("its name leads nowhere: {reason}"),
-        NoConnection::Tls(reason) => format!("no TLS: {reason}"),
+        ConnectError::Refused(error) => format!("no connection: {error}"),
+        ConnectError::Timeout => format!("no connection within {:?}", question.peer.settings.dial_timeout),
+        ConnectError::Name(reason) => format!("its name leads nowhere: {reason}"),
+        ConnectError::Tls(reason) => format!("no TLS: {reason}"),
         // Those of the pool, which this is none of.
-        NoConnection::QueueFull | NoConnection::QueueLate => "no connection".to_owned(),
+        ConnectError::QueueFull | ConnectError::QueueTimeout => "no connection".to_owned(),
     })?;
     let settings = &question.settings;
     let output = request.written(&mut connection.codec())?;
@@ -104,10 +104,10 @@ impl<'a> Request<'a> {
         let is_host = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("host");
         let host = match settings.fields.iter().find(is_host) {
             Some((_, host)) => Cow::Borrowed(host.as_str()),
-            None => Cow::Owned(match &question.peer.place {
-                Place::Address(address) => address.to_string(),
-                Place::Name(name, port) => format!("{name}:{port}"),
-                Place::Unix(..) => "localhost".to_owned(),
+            None => Cow::Owned(match &question.peer.endpoint {
+                Endpoint::Address(address) => address.to_string(),
+                Endpoint::Name(name, port) => format!("{name}:{port}"),
+                Endpoint::Unix(..) => "localhost".to_owned(),
             }),
         };
         let (method, target) = (Cow::Borrowed(&*settings.method), Cow::Borrowed(&*settings.uri));

@@ -21,7 +21,7 @@ use crate::limits::{
     PROXY_QUESTIONS_FIRST_WITHIN,
 };
 use crate::request::handle::proxy::health::{Active, Change};
-use crate::request::upstream::peer::Peer;
+use onehop_upstream::peer::Peer;
 
 /// What is asked, of whom, for whom.
 pub(super) struct Question {

@@ -16,8 +16,8 @@ use super::{Key, KeyOfActive, KeyOfRequest, Known, tls};
 use crate::request::handle::proxy::health::{Active, Health, Standing};
 use crate::request::handle::proxy::of_request::{Filled, Make, OfRequest};
 use crate::request::handle::proxy::{Member, Proxy};
-use crate::request::upstream::peer::{Peer, Place, Terms, Tls};
 use onehop_archive::installed::Packed;
+use onehop_upstream::peer::{Endpoint, Peer, PeerSettings, Tls};
 
 /// Everything that the settings name.
 pub(super) fn make(
@@ -92,7 +92,8 @@ impl Making<'_> {
         let Some(place) = one.place() else {
             let table = self.of_request(one, key.clone());
             // Stands for those that come with requests, and is asked nothing itself.
-            let peer = Peer::new(one.upstream.label.clone(), Place::Name(String::new(), 0), one.terms(None));
+            let peer =
+                Peer::new(one.upstream.label.clone(), Endpoint::Name(String::new(), 0), one.terms(None));
             let active = one.settings.active_health.as_ref().filter(|settings| settings.target.is_some());
             let active = active.map(|settings| self.active(one, settings, key, &peer, sites)).transpose()?;
             let health = Health { active, ..Health::default() };
@@ -199,14 +200,14 @@ impl One<'_> {
     }
 
     /// Where it is; `None` where that comes with the request, or the name that TLS asks for does.
-    fn place(&self) -> Option<Place> {
+    fn place(&self) -> Option<Endpoint> {
         let name = self.settings.transport.tls.as_ref().and_then(|tls| tls.server_name.as_ref());
         if name.is_some_and(|name| literal(name).is_none()) {
             return None;
         }
         match &self.upstream.address {
             ProxyAddress::Tcp { host, port } => Some(place(host, *port)),
-            ProxyAddress::Unix(path) => Some(Place::Unix(path.clone(), None)),
+            ProxyAddress::Unix(path) => Some(Endpoint::Unix(path.clone(), None)),
             ProxyAddress::OfRequest(_) => None,
         }
     }
@@ -227,13 +228,13 @@ impl One<'_> {
     /// Whom a question goes to: the peer itself, another port beside it, or somebody else.
     fn asked(&self, peer: &Arc<Peer>, settings: &ActiveHealth, names: &Names) -> Result<Arc<Peer>, String> {
         let address;
-        let (host, port) = match (&settings.target, &peer.place, settings.port) {
+        let (host, port) = match (&settings.target, &peer.endpoint, settings.port) {
             (Some((host, port)), ..) => (host.as_str(), *port),
-            (None, Place::Address(of_peer), Some(port)) => {
+            (None, Endpoint::Address(of_peer), Some(port)) => {
                 address = of_peer.ip().to_string();
                 (address.as_str(), port)
             }
-            (None, Place::Name(name, _), Some(port)) => (name.as_str(), port),
+            (None, Endpoint::Name(name, _), Some(port)) => (name.as_str(), port),
             (None, ..) => return Ok(Arc::clone(peer)),
         };
         let tls = tls_to(self.settings, self.client.map(|(_, config)| config), host, Some(port))?;
@@ -242,7 +243,7 @@ impl One<'_> {
         Ok(asked)
     }
 
-    fn terms(&self, tls: Option<Tls>) -> Terms {
+    fn terms(&self, tls: Option<Tls>) -> PeerSettings {
         terms(self.settings, tls, self.place().is_some())
     }
 

@@ -26,10 +26,10 @@ use super::status::ProxyStatus;
 use crate::request::handle::proxy::Proxy;
 use crate::request::handle::proxy::health::{Active, Standing};
 use crate::request::handle::proxy::of_request::OfRequest;
-use crate::request::upstream::peer::Peer;
 use health::{Question, Questions};
 use names::Names;
 use onehop_archive::installed::Packed;
+use onehop_upstream::peer::Peer;
 
 /// Every peer that requests may go to.
 pub(super) struct Upstreams {

@@ -20,7 +20,7 @@ use crate::limits::{
     NAME_HOSTS_PERIOD, NAME_QUESTION_DEADLINE, NAME_RETRY_MAX, NAME_SECOND_FAMILY_WAIT, NAME_TTL_MAX,
     NAME_TTL_MIN,
 };
-use crate::request::upstream::peer::{Peer, Place};
+use onehop_upstream::peer::{Endpoint, Peer};
 
 /// Resolves names for as long as one of its clones lives.
 #[derive(Clone, Default)]
@@ -71,7 +71,7 @@ enum Family {
 impl Names {
     /// Publishes a peer's addresses from now on, if its place is a name. Waits for nothing.
     pub(crate) fn follow(&self, peer: &Arc<Peer>, resolvers: &[SocketAddr]) {
-        let Place::Name(host, port) = &peer.place else { return };
+        let Endpoint::Name(host, port) = &peer.endpoint else { return };
         if let Some(addresses) = without_asking(host, *port) {
             peer.publish_addresses(addresses);
             return;

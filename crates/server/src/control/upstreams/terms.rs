@@ -10,13 +10,13 @@ use rustls::ClientConfig;
 
 use super::tls;
 use crate::limits::{PROXY_QUEUE_MAX, PROXY_QUEUE_WAIT};
-use crate::request::upstream::peer::{Place, Terms, Tls};
+use onehop_upstream::peer::{Endpoint, PeerSettings, Tls};
 
 /// A name, or an address.
-pub(super) fn place(host: &str, port: u16) -> Place {
+pub(super) fn place(host: &str, port: u16) -> Endpoint {
     match host.parse::<IpAddr>() {
-        Ok(address) => Place::Address((address, port).into()),
-        Err(_) => Place::Name(host.to_owned(), port),
+        Ok(address) => Endpoint::Address((address, port).into()),
+        Err(_) => Endpoint::Name(host.to_owned(), port),
     }
 }
 
@@ -47,17 +47,17 @@ pub(super) fn tls_named(
 }
 
 /// How connections are made and kept. Only for upstreams that are `named` in the file some are open before a request.
-pub(super) fn terms(settings: &checked::Proxy, tls: Option<Tls>, named: bool) -> Terms {
+pub(super) fn terms(settings: &checked::Proxy, tls: Option<Tls>, named: bool) -> PeerSettings {
     let transport = &settings.transport;
-    Terms {
+    PeerSettings {
         tls,
         dial_timeout: transport.dial_timeout,
         fallback_delay: transport.dial_fallback_delay,
-        probe: transport.keepalive_interval,
-        keep: transport.keepalive.unwrap_or(Duration::ZERO),
+        probe_interval: transport.keepalive_interval,
+        idle_timeout: transport.keepalive.unwrap_or(Duration::ZERO),
         idle_max: idle_max(settings),
-        floor: if named { count(settings.pool.min) } else { 0 },
-        ceiling: settings.pool.max.or(transport.max_conns_per_host).map(count),
+        connections_min: if named { count(settings.pool.min) } else { 0 },
+        connections_max: settings.pool.max.or(transport.max_conns_per_host).map(count),
         queue: (PROXY_QUEUE_MAX, PROXY_QUEUE_WAIT),
     }
 }

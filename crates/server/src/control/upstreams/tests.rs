@@ -127,7 +127,7 @@ fn the_share_of_the_idle_connections_follows_the_number_of_upstreams() {
     };
     let many = with(&[("10.0.0.1", 80), ("10.0.0.2", 80), ("10.0.0.3", 80)]);
     let one = with(&[("10.0.0.1", 80)]);
-    let idle_max = |proxy: &Proxy| proxy.members[0].peer.terms.idle_max;
+    let idle_max = |proxy: &Proxy| proxy.members[0].peer.settings.idle_max;
     let both = reload(&upstreams, &[many.clone(), one.clone()]);
     assert_eq!((idle_max(&both[0]), idle_max(&both[1])), (2, 6));
     assert_eq!(idle_max(&reload(&upstreams, &[many])[0]), 2);
@@ -185,7 +185,10 @@ fn upstreams_of_requests_are_made_when_they_are_asked_for_and_stay_over_reloads(
     proxy.pool.min = 4;
     let before = reload(&upstreams, std::slice::from_ref(&proxy));
     let one = before[0].member_for("shard-1:8080").unwrap();
-    assert_eq!((one.peer.label.as_str(), one.number, one.peer.terms.floor), ("shard-1:8080", 1, 0));
+    assert_eq!(
+        (one.peer.label.as_str(), one.number, one.peer.settings.connections_min),
+        ("shard-1:8080", 1, 0)
+    );
     let mut changed = proxy.clone();
     changed.request_buffer_bytes = 1;
     let after = reload(&upstreams, &[changed]);

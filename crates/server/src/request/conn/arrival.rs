@@ -122,7 +122,7 @@ fn terms<'s>(callee: Callee, snapshot: &'s Snapshot, acquired: &Acquired<'_>) ->
         }
         Callee::Proxy(number) => {
             let proxy = snapshot.proxies.get(number as usize)?;
-            let ceilings = proxy.members.iter().map(|member| member.peer.terms.ceiling);
+            let ceilings = proxy.members.iter().map(|member| member.peer.settings.connections_max);
             let connections = ceilings.sum::<Option<usize>>().map(|places| places as u64);
             let places = bound.into_iter().chain(connections).min()?;
             let asked = usize::try_from(proxy.settings.request_buffer_bytes).unwrap_or(usize::MAX);

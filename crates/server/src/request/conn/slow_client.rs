@@ -10,9 +10,9 @@ use std::task::Context;
 
 use super::exchange::Line;
 use crate::limits::{SLOW_CLIENT_AFTER, SLOW_READERS_MAX, SLOW_SLOTS_PART};
-use crate::request::upstream::peer::Peer;
 use onehop_connection::deadline::{Deadline, Waiting};
 use onehop_connection::slow_clients::{OwnerId, Reservation, Resource};
+use onehop_upstream::peer::Peer;
 use onehop_workers::{Pool, Worker};
 
 /// The place that an answer on its way keeps from others, for as long as it is not over.

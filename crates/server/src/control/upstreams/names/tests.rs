@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::*;
-use crate::request::upstream::peer::Terms;
+use onehop_upstream::peer::PeerSettings;
 
 /// A server that knows a few names, each with its address and the seconds for which that counts.
 struct Server {
@@ -76,18 +76,18 @@ fn answer(question: &[u8], known: &HashMap<String, (Ipv4Addr, u32)>, asked: &Ato
 }
 
 fn peer(name: &str) -> Arc<Peer> {
-    let terms = Terms {
+    let terms = PeerSettings {
         tls: None,
         dial_timeout: Duration::from_secs(1),
         fallback_delay: None,
-        probe: None,
-        keep: Duration::from_secs(1),
+        probe_interval: None,
+        idle_timeout: Duration::from_secs(1),
         idle_max: 1,
-        floor: 0,
-        ceiling: None,
+        connections_min: 0,
+        connections_max: None,
         queue: (0, Duration::ZERO),
     };
-    Peer::new(name.to_owned(), Place::Name(name.to_owned(), 80), terms)
+    Peer::new(name.to_owned(), Endpoint::Name(name.to_owned(), 80), terms)
 }
 
 #[track_caller]
@@ -143,7 +143,7 @@ fn a_failed_dial_asks_anew_and_no_more_than_once_a_second() {
     let begun = Instant::now();
     while !leads_to(&peer, "127.0.0.2:80") {
         assert!(begun.elapsed() < Duration::from_secs(20));
-        peer.doubt_for_test();
+        peer.doubt();
         std::thread::sleep(Duration::from_millis(5));
     }
     assert!(server.asked.load(Ordering::SeqCst) as u64 <= 2 + begun.elapsed().as_secs());
@@ -172,8 +172,8 @@ fn a_name_that_leads_nowhere_says_so() {
     let server = Server::start();
     let (names, peer) = (Names::default(), peer("nobody.test"));
     names.follow(&peer, &[server.address]);
-    wait_until("told", || peer.failure_for_test().is_some());
-    assert_eq!(peer.failure_for_test().unwrap().as_ref(), "nobody.test has no addresses");
+    wait_until("told", || peer.resolution_failure().is_some());
+    assert_eq!(peer.resolution_failure().unwrap().as_ref(), "nobody.test has no addresses");
     server.set("nobody.test", [127, 0, 0, 1], 1);
     wait_until("there after all", || leads_to(&peer, "127.0.0.1:80"));
 }

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 
 use crate::limits::UPLOAD_PIECE_BYTES_MAX;
 use crate::request::conn::exchange::{Download, Upload};
-use crate::request::upstream::exchange::tunnel::silent_for;
+use crate::request::exchange::tunnel::silent_for;
 use onehop_workers::stream::{Stream, next_frame};
 
 /// Moves bytes until both sides have ended, or one of them is gone. Once the worker has ended its direction the

@@ -16,10 +16,10 @@ use crate::limits::PROXY_ROUTE_LOOK_PERIOD;
 use crate::request::conn::exchange::Upload;
 use crate::request::conn::slow_client::Kept;
 use crate::request::context::RequestContext;
+use crate::request::exchange::tunnel::Bounds;
+use crate::request::exchange::{Cause, Lead, Passing, Turn};
 use crate::request::handle::header;
-use crate::request::upstream::connection::{Buffers, Connection};
-use crate::request::upstream::exchange::tunnel::Bounds;
-use crate::request::upstream::exchange::{Cause, Lead, Passing, Turn};
+use onehop_upstream::connection::{Buffers, Connection};
 
 /// One request to one upstream, over however many connections.
 pub(super) struct Forwarding<'a> {
@@ -164,7 +164,7 @@ impl Lead for Forwarding<'_> {
 
     fn kept(&self) -> (Option<Kept>, Option<IpAddr>) {
         let peer = &self.member.peer;
-        let kept = peer.terms.ceiling.map(|places| Kept::Upstream(Arc::clone(peer), places));
+        let kept = peer.settings.connections_max.map(|places| Kept::Upstream(Arc::clone(peer), places));
         (kept, self.call.trust.client(self.context.request.head, &self.context.request.origin))
     }
 

@@ -15,7 +15,7 @@ use super::{Call, max_forwards};
 use crate::request::conn::exchange::Upload;
 use crate::request::context::RequestContext;
 use crate::request::handle::header;
-use crate::request::upstream::connection::{Buffers, Connection};
+use onehop_upstream::connection::{Buffers, Connection};
 
 /// What a head that was written says.
 #[derive(Debug, Clone, Copy)]

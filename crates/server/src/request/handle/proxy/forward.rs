@@ -16,13 +16,11 @@ use super::{Call, Member};
 use crate::limits::PROXY_CONTINUE_WAIT;
 use crate::request::conn::exchange::Upload;
 use crate::request::context::RequestContext;
+use crate::request::exchange::{self, Broke, Exchange, HeadFrom, Patience, Received, Way, is_idempotent};
 use crate::request::handle::Ended;
-use crate::request::upstream::connection::Connection;
-use crate::request::upstream::exchange::{
-    self, Broke, Exchange, HeadFrom, Patience, Received, Way, is_idempotent,
-};
-use crate::request::upstream::pool::{self, NoConnection, Wish};
-use crate::request::upstream::queue::Client;
+use onehop_upstream::WaitingClient;
+use onehop_upstream::connection::Connection;
+use onehop_upstream::{ConnectError, Reuse};
 
 /// Sends a request to an upstream and its answer to the client.
 pub(super) async fn send(
@@ -36,8 +34,8 @@ pub(super) async fn send(
     let settings = &call.proxy.settings;
     let mut forwarding = Forwarding::new(call, context, member, Instant::now());
     let may_be_sent_twice = call.opening.is_complete && is_idempotent(context.request.head.method());
-    let wish = if may_be_sent_twice { Wish::Any } else { Wish::Alive };
-    let mut connection = connect(call, member, wish, upload).await?;
+    let reuse = if may_be_sent_twice { Reuse::Any } else { Reuse::Alive };
+    let mut connection = connect(call, member, reuse, upload).await?;
     let mut is_second = false;
     loop {
         let mut exchange = Exchange {
@@ -53,7 +51,7 @@ pub(super) async fn send(
         let broke = match outcome.result {
             Ok(Received::Ended(ended)) => {
                 if outcome.is_reusable {
-                    pool::give_back(call.core, &member.peer, connection);
+                    call.core.upstreams.give_back(&member.peer, connection);
                 }
                 return Ok(ended);
             }
@@ -77,7 +75,7 @@ pub(super) async fn send(
         member.count_retry();
         answer.clear();
         // It may have been begun all the same.
-        connection = connect(call, member, Wish::Fresh, upload).await.map_err(|failed| match failed {
+        connection = connect(call, member, Reuse::Never, upload).await.map_err(|failed| match failed {
             Failed::Unsent(fault) => Failed::Begun(fault),
             failed => failed,
         })?;
@@ -87,29 +85,29 @@ pub(super) async fn send(
 async fn connect(
     call: &Call<'_>,
     member: &Member,
-    wish: Wish,
+    reuse: Reuse,
     upload: &mut Upload<'_, '_>,
 ) -> Result<Connection, Failed> {
-    let client = Client::default();
+    let client = WaitingClient::default();
     let got = tokio::select! {
         biased;
-        got = pool::get_for(call.core, &member.peer, wish, &client) => got,
+        got = call.core.upstreams.get_for(&member.peer, reuse, &client) => got,
         () = upload.gone_or(|| client.half_closed(&member.peer)) => return Err(Failed::Final(HttpError::ClientGone)),
     };
     got.map_err(|none| {
         let (fault, reason) = match none {
             // That says nothing about the upstream.
-            NoConnection::Refused(error) if Errno::from_io_error(&error).is_some_and(is_exhaustion) => {
+            ConnectError::Refused(error) if Errno::from_io_error(&error).is_some_and(is_exhaustion) => {
                 call.reason.replace(Some(error.to_string()));
                 return Failed::Unsent(HttpError::NoDescriptors);
             }
-            NoConnection::Refused(error) => (HttpError::UpstreamUnreachable, Some(error.to_string())),
-            NoConnection::Name(reason) => (HttpError::UpstreamUnreachable, Some(reason)),
-            NoConnection::Late => (HttpError::UpstreamDialTimeout, None),
-            NoConnection::Tls(reason) => (HttpError::UpstreamTls, Some(reason)),
-            // Full is not ill.
-            NoConnection::QueueFull => return Failed::Unsent(HttpError::UpstreamQueueFull),
-            NoConnection::QueueLate => return Failed::Unsent(HttpError::UpstreamQueueTimeout),
+            ConnectError::Refused(error) => (HttpError::UpstreamUnreachable, Some(error.to_string())),
+            ConnectError::Name(reason) => (HttpError::UpstreamUnreachable, Some(reason)),
+            ConnectError::Timeout => (HttpError::UpstreamDialTimeout, None),
+            ConnectError::Tls(reason) => (HttpError::UpstreamTls, Some(reason)),
+            // A full upstream may be healthy.
+            ConnectError::QueueFull => return Failed::Unsent(HttpError::UpstreamQueueFull),
+            ConnectError::QueueTimeout => return Failed::Unsent(HttpError::UpstreamQueueTimeout),
         };
         call.reason.replace(reason);
         member.failed(&call.proxy.settings.passive_health);

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::health::Health;
 use super::of_request::{Gone, OfRequest};
 use super::{Member, Proxy};
-use crate::request::upstream::peer::{Peer, Place};
+use onehop_upstream::peer::{Endpoint, Peer};
 
 impl Proxy {
     /// Whether it has exactly these upstreams and tables.
@@ -91,6 +91,6 @@ impl Member {
     }
 
     fn halves(&self) -> Option<(&str, &str)> {
-        if matches!(self.peer.place, Place::Unix(..)) { None } else { self.name.rsplit_once(':') }
+        if matches!(self.peer.endpoint, Endpoint::Unix(..)) { None } else { self.name.rsplit_once(':') }
     }
 }

@@ -30,12 +30,12 @@ use regex_lite::Regex;
 use crate::request::conn::exchange::{Download, Upload};
 use crate::request::context::RequestContext;
 use crate::request::core::Core;
+use crate::request::exchange::Way;
 use crate::request::handle::{Ended, header};
-use crate::request::upstream::exchange::Way;
-use crate::request::upstream::peer::Peer;
 use balance::Policy;
 use buffer::Opening;
 use of_request::OfRequest;
+use onehop_upstream::peer::Peer;
 use retry::{Attempts, Failed};
 
 /// One `reverse_proxy`, compiled.

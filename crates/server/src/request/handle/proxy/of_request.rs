@@ -18,7 +18,7 @@ use super::health::beginning;
 use crate::limits::{PROXY_OF_REQUEST_MAX, PROXY_OF_REQUEST_UNUSED};
 use crate::request::context::RequestContext;
 use crate::request::route::{self, Into};
-use crate::request::upstream::peer::PeerCounts;
+use onehop_upstream::peer::PeerCounts;
 
 /// Bytes of a name (RFC 1035 section 2.3.4).
 const HOST_BYTES_MAX: usize = 255;
@@ -168,7 +168,7 @@ impl Gone {
         sum.handshakes += one.handshakes;
         sum.resumptions += one.resumptions;
         sum.taken_idle += one.taken_idle;
-        sum.borrowed += one.borrowed;
+        sum.stolen += one.stolen;
         sum.waited += one.waited;
         sum.closed_idle += one.closed_idle;
         sum.retired += one.retired;

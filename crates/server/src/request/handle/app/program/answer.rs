@@ -16,9 +16,9 @@ use super::ask;
 use crate::request::conn::exchange::Upload;
 use crate::request::conn::slow_client::Kept;
 use crate::request::context::RequestContext;
-use crate::request::upstream::connection::{Buffers, Connection};
-use crate::request::upstream::exchange::tunnel::Bounds;
-use crate::request::upstream::exchange::{Cause, Lead, Passing, Turn};
+use crate::request::exchange::tunnel::Bounds;
+use crate::request::exchange::{Cause, Lead, Passing, Turn};
+use onehop_upstream::connection::{Buffers, Connection};
 use onehop_workers::WorkerIndex;
 
 /// One request to a program, over however many connections.

@@ -11,7 +11,7 @@ use onehop_message::trusted_proxies::Trust;
 
 use crate::request::conn::exchange::Upload;
 use crate::request::context::RequestContext;
-use crate::request::upstream::connection::{Buffers, Connection};
+use onehop_upstream::connection::{Buffers, Connection};
 
 /// Writes the head to the connection's output.
 pub(super) fn write(

@@ -1,7 +1,7 @@
 //! Programs that speak HTTP/1.1: a request goes out on a connection of this core's, its answer comes back.
 //!
 //! [`ask`] writes the request's head, [`answer`] says what becomes of the answer; what happens in between is
-//! `request/upstream/exchange/`. A request that went out counts as begun: it is sent again only where a kept
+//! `request/exchange/`. A request that went out counts as begun: it is sent again only where a kept
 //! connection turns out to have been closed meanwhile, nothing of an answer came, and the method means the same twice
 //! as once.
 
@@ -22,14 +22,12 @@ use super::{Call, Place};
 use crate::limits::{UPSTREAM_DIAL_DEADLINE, UPSTREAM_IDLE_DEADLINE, UPSTREAM_IDLE_MAX};
 use crate::request::conn::exchange::{Download, Sent, Upload};
 use crate::request::context::RequestContext;
+use crate::request::exchange::{self, Broke, Exchange, HeadFrom, Patience, Received, Way, is_idempotent};
 use crate::request::handle::Ended;
-use crate::request::upstream::connection::Connection;
-use crate::request::upstream::exchange::{
-    self, Broke, Exchange, HeadFrom, Patience, Received, Way, is_idempotent,
-};
-use crate::request::upstream::peer::{Peer, Place as At, Terms};
-use crate::request::upstream::pool::{self, Wish};
 use answer::Program;
+use onehop_upstream::Reuse;
+use onehop_upstream::connection::Connection;
+use onehop_upstream::peer::{Endpoint, Peer, PeerSettings};
 use onehop_workers::{ConnectionEvent, Transport, Worker};
 
 /// Why an exchange came to nothing.
@@ -51,8 +49,7 @@ pub(super) async fn exchange(
 ) -> Result<Ended, Failed> {
     let worker = Arc::clone(&place.worker);
     let Transport::Http { address, uid } = &worker.transport else { return Err(Failed::Unreachable) };
-    let made = worker.upstream(|| upstream_of(address, *uid));
-    let peer = &made.ok_or(Failed::Unreachable)?;
+    let peer = worker.upstream(|| upstream_of(address, *uid));
     let mut program = Program::new(call, context, place);
     let patience = Patience {
         head: Some(call.pool.app.timeout),
@@ -62,8 +59,8 @@ pub(super) async fn exchange(
         asking: None,
     };
     let may_be_sent_twice = call.is_complete && is_idempotent(context.request.head.method());
-    let wish = if may_be_sent_twice { Wish::Any } else { Wish::Alive };
-    let connected = connect(call, peer, wish, upload, download).await;
+    let reuse = if may_be_sent_twice { Reuse::Any } else { Reuse::Alive };
+    let connected = connect(call, peer, reuse, upload, download).await;
     if matches!(connected, Err(Failed::Unreachable)) {
         report_unreachable(call, &worker);
     }
@@ -82,7 +79,7 @@ pub(super) async fn exchange(
         let broke = match outcome.result {
             Ok(received) => {
                 if outcome.is_reusable {
-                    pool::give_back(call.core, peer, connection);
+                    call.core.upstreams.give_back(peer, connection);
                 }
                 return match received {
                     Received::Ended(ended) => Ok(ended),
@@ -99,7 +96,7 @@ pub(super) async fn exchange(
         }
         answer.clear();
         // It may have been begun, so it goes nowhere else.
-        let fresh = connect(call, peer, Wish::Fresh, upload, download).await;
+        let fresh = connect(call, peer, Reuse::Never, upload, download).await;
         connection = fresh.map_err(|failed| match failed {
             Failed::Unreachable => Failed::HttpError(HttpError::WorkerDied),
             Failed::HttpError(fault) => Failed::HttpError(fault),
@@ -124,7 +121,7 @@ async fn send_file(
 async fn connect(
     call: &Call<'_>,
     peer: &Arc<Peer>,
-    wish: Wish,
+    reuse: Reuse,
     upload: &mut Upload<'_, '_>,
     download: &Download<'_, '_>,
 ) -> Result<Connection, Failed> {
@@ -132,7 +129,7 @@ async fn connect(
     let late = poll_fn(|context| if download.poll_late(context) { Poll::Ready(()) } else { Poll::Pending });
     tokio::select! {
         biased;
-        connected = pool::get(call.core, peer, wish) => connected.map_err(|_| Failed::Unreachable),
+        connected = call.core.upstreams.get(peer, reuse) => connected.map_err(|_| Failed::Unreachable),
         () = upload.gone(), if call.is_complete => Err(Failed::HttpError(HttpError::ClientGone)),
         () = late => Err(Failed::Unreachable),
     }
@@ -149,26 +146,20 @@ fn report_unreachable(call: &Call<'_>, worker: &Worker) {
 
 /// A program on this machine: its connections are made when they are needed, and kept for a while.
 fn upstream_of(address: &AppAddress, uid: Option<u32>) -> Arc<Peer> {
-    let (label, place) = match address {
-        AppAddress::Tcp(address) => (address.to_string(), At::Address(*address)),
-        AppAddress::Unix(path) => (format!("unix/{}", path.display()), At::Unix(path.clone(), uid)),
+    let (label, endpoint) = match address {
+        AppAddress::Tcp(address) => (address.to_string(), Endpoint::Address(*address)),
+        AppAddress::Unix(path) => (format!("unix/{}", path.display()), Endpoint::Unix(path.clone(), uid)),
     };
-    let terms = Terms {
+    let settings = PeerSettings {
         tls: None,
         dial_timeout: UPSTREAM_DIAL_DEADLINE,
         fallback_delay: None,
-        probe: None,
-        keep: UPSTREAM_IDLE_DEADLINE,
+        probe_interval: None,
+        idle_timeout: UPSTREAM_IDLE_DEADLINE,
         idle_max: UPSTREAM_IDLE_MAX,
-        floor: 0,
-        ceiling: None,
+        connections_min: 0,
+        connections_max: None,
         queue: (0, Duration::ZERO),
     };
-    Peer::nearby(label, place, terms)
-}
-
-impl onehop_workers::worker::Upstream for Peer {
-    fn withdraw(&self) {
-        Peer::withdraw(self);
-    }
+    Peer::nearby(label, endpoint, settings)
 }

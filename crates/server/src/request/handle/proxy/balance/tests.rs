@@ -12,21 +12,21 @@ use super::*;
 use crate::limits::CODEC_LIMITS;
 use crate::request::per_address::PerAddress;
 use crate::request::route::Snapshot;
-use crate::request::upstream::peer::{Peer, Place, Terms};
+use onehop_upstream::peer::{Endpoint, Peer, PeerSettings};
 
 /// An upstream at `127.0.0.1:8000` and the following ports.
 pub(crate) fn member(number: usize) -> Arc<Member> {
     let port = 8000 + u16::try_from(number).unwrap();
-    let place = Place::Address(SocketAddr::from(([127, 0, 0, 1], port)));
-    let terms = Terms {
+    let place = Endpoint::Address(SocketAddr::from(([127, 0, 0, 1], port)));
+    let terms = PeerSettings {
         tls: None,
         dial_timeout: Duration::from_secs(3),
         fallback_delay: None,
-        probe: None,
-        keep: Duration::ZERO,
+        probe_interval: None,
+        idle_timeout: Duration::ZERO,
         idle_max: 0,
-        floor: 0,
-        ceiling: None,
+        connections_min: 0,
+        connections_max: None,
         queue: (0, Duration::ZERO),
     };
     Member::new(number, Peer::new(format!("127.0.0.1:{port}"), place, terms))

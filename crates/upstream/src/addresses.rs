@@ -1,24 +1,23 @@
-//! Where a peer's name leads, as its cores see it: written by whoever resolves names, read by whoever dials.
+//! What a peer's name resolves to, as its cores see it: the resolver writes it, a dial reads it.
 //!
-//! What is known stays known until something else is. Resolves nothing.
+//! Known addresses stay until others are published. Resolves nothing.
 
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tokio::sync::{Notify, watch};
 
-use super::connection::Connection;
-
 /// The addresses of one name.
-pub(super) struct Addresses {
+pub(crate) struct Addresses {
     state: watch::Sender<State>,
-    /// Raised whenever the addresses have changed: a connection that comes back looks no further where it has not.
+    /// Raised whenever the addresses change: while it stays, a connection that comes back is not compared with them.
     generation: AtomicU64,
-    /// A connection has failed since this was last asked.
+    /// A connection has failed since this was last read.
     is_doubted: AtomicBool,
     /// Woken then.
-    told: OnceLock<Arc<Notify>>,
+    notify: OnceLock<Arc<Notify>>,
 }
 
 #[derive(Clone)]
@@ -34,19 +33,19 @@ impl Default for Addresses {
             state: watch::Sender::new(State { known: Arc::default(), failure: None }),
             generation: AtomicU64::new(0),
             is_doubted: AtomicBool::new(false),
-            told: OnceLock::new(),
+            notify: OnceLock::new(),
         }
     }
 }
 
 impl Addresses {
-    /// The name leads there now. An answer without addresses changes nothing.
-    pub(super) fn publish(&self, addresses: Vec<SocketAddr>) {
+    /// Publishes what the name resolves to; an empty list changes nothing.
+    pub(crate) fn publish(&self, addresses: Vec<SocketAddr>) {
         if addresses.is_empty() {
             return;
         }
         self.state.send_if_modified(|state| {
-            // In another order they are the same ones: servers turn theirs with every answer.
+            // Another order changes nothing: name servers rotate theirs with every response.
             let is_same = state.known.len() == addresses.len()
                 && addresses.iter().all(|address| state.known.contains(address));
             let has_failed = state.failure.take().is_some();
@@ -58,26 +57,26 @@ impl Addresses {
         });
     }
 
-    /// It was not resolved.
-    pub(super) fn fail(&self, reason: String) {
+    /// The name was not resolved, for this reason.
+    pub(crate) fn fail(&self, reason: String) {
         self.state.send_if_modified(|state| {
             state.failure = state.known.is_empty().then(|| reason.into());
             state.failure.is_some()
         });
     }
 
-    /// What is known.
-    pub(super) fn known(&self) -> Arc<[SocketAddr]> {
+    /// The known addresses.
+    pub(crate) fn known(&self) -> Arc<[SocketAddr]> {
         Arc::clone(&self.state.borrow().known)
     }
 
-    #[cfg(test)]
-    pub(super) fn failure(&self) -> Option<Arc<str>> {
+    /// Why no address is known.
+    pub(crate) fn failure(&self) -> Option<Arc<str>> {
         self.state.borrow().failure.clone()
     }
 
-    /// What is known, once something is; the reason where nothing could be learned.
-    pub(super) async fn resolved(&self) -> Result<(Arc<[SocketAddr]>, u64), Arc<str>> {
+    /// Waits until addresses are known, or until there is a reason why not.
+    pub(crate) async fn resolved(&self) -> Result<(Arc<[SocketAddr]>, u64), Arc<str>> {
         let mut state = self.state.subscribe();
         loop {
             // Before the addresses are read: one that is too old only makes a connection look again.
@@ -92,37 +91,37 @@ impl Addresses {
                 }
             }
             if state.changed().await.is_err() {
-                return Err("nobody resolves names any more".into());
+                return Err("names are no longer resolved".into());
             }
         }
     }
 
-    /// A connection has failed, or no address is known: it makes sense to ask anew.
-    pub(super) fn doubt(&self) {
+    /// Asks for another resolution: a connection has failed, or no address is known.
+    pub(crate) fn doubt(&self) {
         self.is_doubted.store(true, Ordering::Release);
-        if let Some(told) = self.told.get() {
-            told.notify_one();
+        if let Some(notify) = self.notify.get() {
+            notify.notify_one();
         }
     }
 
-    pub(super) fn take_doubt(&self) -> bool {
+    pub(crate) fn take_doubt(&self) -> bool {
         self.is_doubted.swap(false, Ordering::AcqRel)
     }
 
-    pub(super) fn follow_doubts(&self, told: Arc<Notify>) {
-        let _ = self.told.set(told);
+    pub(crate) fn follow_doubts(&self, notify: Arc<Notify>) {
+        let _ = self.notify.set(notify);
     }
 
-    /// Whether a connection's address is still among them. One load where nothing has changed.
-    pub(super) fn is_current(&self, connection: &Connection) -> bool {
+    /// Whether a connection's address is still among them. `known_at` is the generation at which it last was. One load
+    /// where nothing has changed.
+    pub(crate) fn is_current(&self, address: Option<SocketAddr>, known_at: &Cell<u64>) -> bool {
         let newest = self.generation.load(Ordering::Acquire);
-        if newest == connection.generation().get() {
+        if newest == known_at.get() {
             return true;
         }
-        let is_known =
-            connection.address().is_none_or(|address| self.state.borrow().known.contains(&address));
+        let is_known = address.is_none_or(|address| self.state.borrow().known.contains(&address));
         if is_known {
-            connection.generation().set(newest);
+            known_at.set(newest);
         }
         is_known
     }
@@ -137,7 +136,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_known_stays_until_something_else_is() {
+    async fn known_addresses_stay_until_others_are_published() {
         let addresses = Addresses::default();
         addresses.fail("no such name".to_owned());
         assert_eq!(addresses.resolved().await.unwrap_err().as_ref(), "no such name");
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_dials_a_name_that_is_not_resolved_yet_waits_for_it() {
+    async fn a_dial_waits_for_a_name_that_is_not_resolved_yet() {
         let addresses = Addresses::default();
         let (resolved, ()) = tokio::join!(addresses.resolved(), async {
             addresses.publish(vec![address("[::1]:80")]);
@@ -164,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_doubt_is_told_once() {
+    fn a_doubt_is_reported_once() {
         let addresses = Addresses::default();
         addresses.doubt();
         assert!(addresses.take_doubt());

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::limits::UPLOAD_PIECE_BYTES_MAX;
 use crate::request::conn::exchange::{Download, Upload};
-use crate::request::upstream::connection::Connection;
 use onehop_connection::buffers::Input;
+use onehop_upstream::connection::Connection;
 
 /// What bounds a tunnel.
 pub(crate) struct Bounds<'a> {

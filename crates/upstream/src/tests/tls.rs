@@ -6,8 +6,8 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsAcceptor;
 
-use super::super::peer::Tls;
 use super::*;
+use crate::peer::Tls;
 
 /// The name that the upstream's certificate has.
 const NAME: &str = "upstream.test";
@@ -61,22 +61,22 @@ impl Encrypted {
         Self { address, config: Arc::new(client) }
     }
 
-    fn peer(&self, name: &'static str, floor: usize) -> Arc<Peer> {
+    fn peer(&self, name: &'static str, connections_min: usize) -> Arc<Peer> {
         let tls = Tls {
             config: Arc::clone(&self.config),
             name: ServerName::try_from(name).unwrap(),
             timeout: Duration::from_secs(10),
         };
-        peer_at(self.address, Terms { tls: Some(tls), floor, ..terms() })
+        peer_at(self.address, PeerSettings { tls: Some(tls), connections_min, ..settings() })
     }
 }
 
-fn echoed(cores: &Cores, core: usize, peer: &Arc<Peer>, wish: Wish, bytes: &'static [u8]) -> Vec<u8> {
+fn echoed(cores: &Cores, core: usize, peer: &Arc<Peer>, reuse: Reuse, bytes: &'static [u8]) -> Vec<u8> {
     let peer = Arc::clone(peer);
-    cores.on(core, move |core| async move {
-        let connection = pool::get(&core, &peer, wish).await.expect("a connection");
+    cores.on(core, move |pools| async move {
+        let connection = pools.get(&peer, reuse).await.expect("a connection");
         let echoed = echo(&connection, bytes).await;
-        finish(&core, &peer, connection);
+        finish(&pools, &peer, connection);
         echoed
     })
 }
@@ -86,12 +86,12 @@ fn an_upstream_shows_a_certificate_for_its_name_or_is_refused() {
     let upstream = Encrypted::start();
     let cores = Cores::start(1, &[]);
     let peer = upstream.peer(NAME, 0);
-    assert_eq!(echoed(&cores, 0, &peer, Wish::Any, b"verified"), b"verified");
+    assert_eq!(echoed(&cores, 0, &peer, Reuse::Any, b"verified"), b"verified");
     let other = upstream.peer("other.test", 0);
     let asked = Arc::clone(&other);
-    let reason = cores.on(0, move |core| async move {
-        match pool::get(&core, &asked, Wish::Any).await {
-            Err(NoConnection::Tls(reason)) => reason,
+    let reason = cores.on(0, move |pools| async move {
+        match pools.get(&asked, Reuse::Any).await {
+            Err(ConnectError::Tls(reason)) => reason,
             _ => String::new(),
         }
     });
@@ -109,14 +109,14 @@ fn sessions_are_resumed_and_their_tickets_are_no_words_on_an_idle_connection() {
     // A ticket that came after the handshake was taken by nobody's request.
     wait_until("resumed", || {
         let asked = Arc::clone(&peer);
-        cores.on(0, move |core| async move {
-            drop(pool::get(&core, &asked, Wish::Fresh).await.expect("a connection"));
+        cores.on(0, move |pools| async move {
+            drop(pools.get(&asked, Reuse::Never).await.expect("a connection"));
         });
         peer.counts().resumptions > 0
     });
     let counts = peer.counts();
     assert_eq!((counts.closed_idle, counts.idle, counts.open), (0, 2, 2));
-    assert_eq!(echoed(&cores, 0, &peer, Wish::Alive, b"still silent"), b"still silent");
+    assert_eq!(echoed(&cores, 0, &peer, Reuse::Alive, b"still silent"), b"still silent");
 }
 
 #[test]
@@ -124,11 +124,11 @@ fn an_encrypted_connection_moves_between_cores_with_its_session() {
     let upstream = Encrypted::start();
     let peer = upstream.peer(NAME, 0);
     let cores = Cores::start(2, &[]);
-    assert_eq!(echoed(&cores, 0, &peer, Wish::Any, b"here"), b"here");
-    assert_eq!(echoed(&cores, 1, &peer, Wish::Any, b"there"), b"there");
-    assert_eq!(echoed(&cores, 0, &peer, Wish::Alive, b"and back"), b"and back");
+    assert_eq!(echoed(&cores, 0, &peer, Reuse::Any, b"here"), b"here");
+    assert_eq!(echoed(&cores, 1, &peer, Reuse::Any, b"there"), b"there");
+    assert_eq!(echoed(&cores, 0, &peer, Reuse::Alive, b"and back"), b"and back");
     let counts = peer.counts();
-    assert_eq!((counts.handshakes, counts.borrowed, counts.open, counts.idle), (1, 2, 1, 1));
+    assert_eq!((counts.handshakes, counts.stolen, counts.open, counts.idle), (1, 2, 1, 1));
 }
 
 #[test]
@@ -140,11 +140,11 @@ fn a_handshake_that_is_not_answered_is_given_up() {
         name: ServerName::try_from(NAME).unwrap(),
         timeout: Duration::from_millis(50),
     };
-    let peer = peer_at(silent.address, Terms { tls: Some(tls), ..terms() });
+    let peer = peer_at(silent.address, PeerSettings { tls: Some(tls), ..settings() });
     let cores = Cores::start(1, &[]);
     let asked = Arc::clone(&peer);
-    let is_late = cores.on(0, move |core| async move {
-        matches!(pool::get(&core, &asked, Wish::Any).await, Err(NoConnection::Late))
+    let is_late = cores.on(0, move |pools| async move {
+        matches!(pools.get(&asked, Reuse::Any).await, Err(ConnectError::Timeout))
     });
     assert!(is_late);
     assert_eq!(peer.counts().open, 0);

@@ -26,12 +26,12 @@ use onehop_message::forwarding::Voice;
 use onehop_message::response::Response;
 use tokio::sync::Notify;
 
-use super::connection::{Buffers, Connection};
 use crate::request::conn::exchange::{Download, Sent, Upload};
 use crate::request::conn::slow_client::Kept;
 use crate::request::context::RequestContext;
 use crate::request::core::Core;
 use crate::request::handle::Ended;
+use onehop_upstream::connection::{Buffers, Connection};
 use tunnel::Bounds;
 
 /// Who leads an exchange: what its kind of upstream is told, and what becomes of what it says.

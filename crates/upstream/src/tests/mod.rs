@@ -1,9 +1,9 @@
 //! Cores on threads of their own and upstreams on loopback, for the tests of the pool.
 
-mod floor;
-mod queue;
+mod minimum;
 mod sharing;
 mod tls;
+mod waiting;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -14,49 +14,37 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use onehop_connection::buffers::Input;
+use onehop_connection::core::{Core, Shared};
+use onehop_connection::limits::Timeouts;
 use tokio::sync::mpsc;
 
-use super::connection::Connection;
-use super::peer::{Peer, Place, Terms};
-use super::pool::{self, NoConnection, Wish};
-use super::{floor as tending, lend};
-use crate::limits::Timeouts;
-use crate::request::core::{Core, Shared};
-use crate::request::per_address::PerAddress;
-use crate::request::route::Snapshot;
-use onehop_connection::buffers::Input;
+use crate::peer::{Endpoint, PeerSettings};
+use crate::{ConnectError, Connection, Mailboxes, Peer, Pools, Reuse};
 
-/// How often the cores of a test look after what rests.
+/// The distance of ticks in a test.
 const TICK: Duration = Duration::from_millis(10);
 
-/// How long a test waits for what has to come.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a test waits for what has to happen.
+const DEADLINE: Duration = Duration::from_secs(20);
 
-type Job = Box<dyn FnOnce(Rc<Core>) + Send>;
+type Job = Box<dyn FnOnce(Rc<Pools>) + Send>;
 
-/// Cores that do what they are told.
+/// Cores that run jobs.
 struct Cores {
     jobs: Vec<mpsc::UnboundedSender<Job>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Cores {
-    /// So many, that look after these peers' floors.
+    /// Starts so many, which keep the minimum of these peers' connections open.
     fn start(count: usize, named: &[&Arc<Peer>]) -> Self {
-        let snapshot = Snapshot {
-            per_address: PerAddress::default(),
-            hosts: Vec::new(),
-            sites: Vec::new(),
-            stores: Vec::new(),
-            apps: Vec::new(),
-            proxies: Vec::new(),
-        };
-        let shared = Shared::new(Arc::new(snapshot), count, 64, Timeouts::default());
-        let shared = Arc::new(shared);
+        let shared = Arc::new(Shared::new(count, 64, Timeouts::default()));
+        let mailboxes = Arc::new(Mailboxes::new(count));
         let (mut jobs, mut threads) = (Vec::new(), Vec::new());
         for number in 0..count {
             let (sender, mut inbox) = mpsc::unbounded_channel::<Job>();
-            let shared = Arc::clone(&shared);
+            let (shared, mailboxes) = (Arc::clone(&shared), Arc::clone(&mailboxes));
             let named: Vec<Arc<Peer>> = named.iter().map(|peer| Arc::clone(peer)).collect();
             jobs.push(sender);
             threads.push(std::thread::spawn(move || {
@@ -64,20 +52,17 @@ impl Cores {
                 let runtime =
                     builder.enable_all().build_local(tokio::runtime::LocalOptions::default()).unwrap();
                 runtime.block_on(async {
-                    let core = Rc::new(Core::new(number, shared, Arc::default(), Arc::default()));
-                    tokio::task::spawn_local(lend::answer(Rc::clone(&core)));
-                    tending::tick(&core);
-                    for peer in &named {
-                        tending::name(&core, peer);
-                    }
+                    let pools = Pools::new(Rc::new(Core::new(number, shared)), mailboxes);
+                    tokio::task::spawn_local(Rc::clone(&pools).serve_other_cores());
+                    pools.keep_open(1, &named);
                     let mut ticks = tokio::time::interval(TICK);
                     loop {
                         tokio::select! {
                             job = inbox.recv() => match job {
-                                Some(job) => job(Rc::clone(&core)),
+                                Some(job) => job(Rc::clone(&pools)),
                                 None => return,
                             },
-                            _ = ticks.tick() => tending::tick(&core),
+                            _ = ticks.tick() => pools.tick(),
                         }
                     }
                 });
@@ -86,15 +71,15 @@ impl Cores {
         Self { jobs, threads }
     }
 
-    /// Begins something on a core; what comes of it is received later.
-    fn begin<T: Send + 'static, F: Future<Output = T> + 'static>(
+    /// Starts a job on a core; its result is received later.
+    fn start_on<T: Send + 'static, F: Future<Output = T> + 'static>(
         &self,
         core: usize,
-        work: impl FnOnce(Rc<Core>) -> F + Send + 'static,
+        work: impl FnOnce(Rc<Pools>) -> F + Send + 'static,
     ) -> std_mpsc::Receiver<T> {
         let (done, result) = std_mpsc::channel();
-        let job: Job = Box::new(move |core| {
-            let work = work(core);
+        let job: Job = Box::new(move |pools| {
+            let work = work(pools);
             tokio::task::spawn_local(async move {
                 let _ = done.send(work.await);
             });
@@ -103,36 +88,36 @@ impl Cores {
         result
     }
 
-    /// Does something on a core.
+    /// Runs a job on a core.
     fn on<T: Send + 'static, F: Future<Output = T> + 'static>(
         &self,
         core: usize,
-        work: impl FnOnce(Rc<Core>) -> F + Send + 'static,
+        work: impl FnOnce(Rc<Pools>) -> F + Send + 'static,
     ) -> T {
-        self.begin(core, work).recv_timeout(PATIENCE).expect("in time")
+        self.start_on(core, work).recv_timeout(DEADLINE).expect("in time")
     }
 
     /// Takes a connection on a core and gives it back at once.
-    fn use_once(&self, core: usize, peer: &Arc<Peer>, wish: Wish) {
+    fn use_once(&self, core: usize, peer: &Arc<Peer>, reuse: Reuse) {
         let peer = Arc::clone(peer);
-        self.on(core, move |core| async move {
-            let connection = pool::get(&core, &peer, wish).await.expect("a connection");
-            finish(&core, &peer, connection);
+        self.on(core, move |pools| async move {
+            let connection = pools.get(&peer, reuse).await.expect("a connection");
+            finish(&pools, &peer, connection);
         });
     }
 
-    /// Takes a connection on a core, which keeps it until it is told to give it back.
+    /// Takes a connection on a core, which keeps it until the test gives it back.
     fn hold(&self, core: usize, peer: &Arc<Peer>) -> Held {
         let (has, got) = std_mpsc::channel();
         let (release, released) = tokio::sync::oneshot::channel();
         let peer = Arc::clone(peer);
-        let over = self.begin(core, move |core| async move {
-            let connection = pool::get(&core, &peer, Wish::Any).await.expect("a connection");
+        let over = self.start_on(core, move |pools| async move {
+            let connection = pools.get(&peer, Reuse::Any).await.expect("a connection");
             has.send(()).expect("still wanted");
             let _ = released.await;
-            finish(&core, &peer, connection);
+            finish(&pools, &peer, connection);
         });
-        got.recv_timeout(PATIENCE).expect("in time");
+        got.recv_timeout(DEADLINE).expect("in time");
         Held { release, over }
     }
 }
@@ -156,14 +141,14 @@ struct Held {
 impl Held {
     fn give_back(self) {
         let _ = self.release.send(());
-        self.over.recv_timeout(PATIENCE).expect("in time");
+        self.over.recv_timeout(DEADLINE).expect("in time");
     }
 }
 
 /// As an exchange does at its end.
-fn finish(core: &Rc<Core>, peer: &Arc<Peer>, connection: Connection) {
+fn finish(pools: &Pools, peer: &Arc<Peer>, connection: Connection) {
     assert!(connection.reuse(0), "nothing was asked");
-    pool::give_back(core, peer, connection);
+    pools.give_back(peer, connection);
 }
 
 /// Takes connections and keeps them.
@@ -235,28 +220,28 @@ impl Drop for Upstream {
     }
 }
 
-/// Without a floor, a bound and a handshake.
-fn terms() -> Terms {
-    Terms {
+/// Without a minimum, a maximum and a handshake.
+fn settings() -> PeerSettings {
+    PeerSettings {
         tls: None,
         dial_timeout: Duration::from_secs(5),
         fallback_delay: Some(Duration::from_millis(300)),
-        probe: Some(Duration::from_secs(30)),
-        keep: Duration::from_secs(60),
+        probe_interval: Some(Duration::from_secs(30)),
+        idle_timeout: Duration::from_secs(60),
         idle_max: 64,
-        floor: 0,
-        ceiling: None,
+        connections_min: 0,
+        connections_max: None,
         queue: (1_000, Duration::from_secs(10)),
     }
 }
 
-fn peer_at(address: SocketAddr, terms: Terms) -> Arc<Peer> {
-    Peer::new(address.to_string(), Place::Address(address), terms)
+fn peer_at(address: SocketAddr, settings: PeerSettings) -> Arc<Peer> {
+    Peer::new(address.to_string(), Endpoint::Address(address), settings)
 }
 
 #[track_caller]
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + DEADLINE;
     while !is_so() {
         assert!(Instant::now() < end, "not in time: {what}");
         std::thread::sleep(Duration::from_millis(2));

@@ -1,8 +1,8 @@
-//! New connections: to an address, to a name that leads to several, to a Unix socket, and the handshake where they are
-//! encrypted.
+//! Dials connections: to an address, to a name with several addresses, to a Unix socket, with the TLS handshake where
+//! they are encrypted.
 //!
 //! Of several addresses the next is tried when one has failed or takes long, and the first that connects is taken
-//! (RFC 8305, "happy eyeballs"). Keeps nothing, resolves nothing, and never sends a request.
+//! (RFC 8305, Happy Eyeballs). Keeps nothing, resolves nothing, and never sends a request.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use onehop_connection::socket::Socket;
 use rustix::fs::{FileType, lstat};
 use rustix::net::sockopt;
 use rustls::HandshakeKind;
@@ -20,105 +21,107 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use super::connection::Connection;
-use super::link::{Carrier, Link};
-use super::peer::{Peer, Place, Side, Terms, Tls};
-use super::pool::NoConnection;
-use super::queue::Slot;
-use crate::limits::{DIAL_ADDRESSES_MAX, UPSTREAM_BACKLOG_PAUSE, UPSTREAM_PROBE_MAX, UPSTREAM_PROBE_MIN};
-use onehop_connection::socket::Socket;
+use crate::connect_error::ConnectError;
+use crate::connection::{Connection, ConnectionPermit};
+use crate::limits::{BACKLOG_PAUSE, DIAL_ADDRESSES_MAX, PROBE_INTERVAL_MAX, PROBE_INTERVAL_MIN};
+use crate::peer::{CoreCounters, Endpoint, Peer, PeerSettings, Tls};
+use crate::transport::{MovableSocket, Transport};
 
-/// A new connection in this place among those of the peer; what happens is counted on this side.
-pub(super) async fn dial(peer: &Arc<Peer>, slot: Slot, side: &Side) -> Result<Connection, NoConnection> {
-    side.dials.count();
-    let mut failure = Failure { side, is_over: false };
-    let begun = Instant::now();
-    let dialled = dial_uncounted(peer, Some(slot), side).await;
+/// Dials a connection that holds this permit, and counts what happens.
+pub(crate) async fn dial(
+    peer: &Arc<Peer>,
+    permit: ConnectionPermit,
+    counters: &CoreCounters,
+) -> Result<Connection, ConnectError> {
+    counters.dials.count();
+    let mut failure = Failure { counters, is_over: false };
+    let started = Instant::now();
+    let dialled = connect_and_encrypt(peer, Some(permit), counters).await;
     failure.is_over = dialled.is_ok();
     match &dialled {
-        Ok(_) => peer.note_dial(begun.elapsed()),
+        Ok(_) => peer.note_dial_time(started.elapsed()),
         Err(reason) => {
             peer.note_failure(reason);
-            // What was tried was an address that may not be the name's any more.
-            peer.addresses.doubt();
+            // The name may resolve to other addresses by now.
+            peer.doubt();
         }
     }
     dialled
 }
 
-/// A new connection that is none of the pool's: nobody counts it, and it is not to be given back.
-pub(crate) async fn dial_apart(peer: &Arc<Peer>) -> Result<Connection, NoConnection> {
-    dial_uncounted(peer, None, &Side::default()).await
+/// Dials a connection that no pool counts and that must not be given back.
+pub async fn dial_uncounted(peer: &Arc<Peer>) -> Result<Connection, ConnectError> {
+    connect_and_encrypt(peer, None, &CoreCounters::default()).await
 }
 
-/// Counts a dial that came to nothing, also where nobody waited for its end.
+/// Counts a dial that failed, also where its future is dropped before its end.
 struct Failure<'a> {
-    side: &'a Side,
+    counters: &'a CoreCounters,
     is_over: bool,
 }
 
 impl Drop for Failure<'_> {
     fn drop(&mut self) {
         if !self.is_over {
-            self.side.dial_failures.count();
+            self.counters.dial_failures.count();
         }
     }
 }
 
-async fn dial_uncounted(
+async fn connect_and_encrypt(
     peer: &Arc<Peer>,
-    slot: Option<Slot>,
-    side: &Side,
-) -> Result<Connection, NoConnection> {
-    let connected = timeout(peer.terms.dial_timeout, connect(peer)).await;
-    let (socket, address, generation) = connected.map_err(|_| NoConnection::Late)??;
-    let carrier = Carrier::new(socket);
-    let link = match &peer.terms.tls {
-        None => Link::Plain(carrier),
-        Some(tls) => shake_hands(carrier, tls, side).await?,
+    permit: Option<ConnectionPermit>,
+    counters: &CoreCounters,
+) -> Result<Connection, ConnectError> {
+    let connected = timeout(peer.settings.dial_timeout, connect(peer)).await;
+    let (socket, address, generation) = connected.map_err(|_| ConnectError::Timeout)??;
+    let socket = MovableSocket::new(socket);
+    let transport = match &peer.settings.tls {
+        None => Transport::Plain(socket),
+        Some(tls) => handshake(socket, tls, counters).await?,
     };
-    Ok(Connection::new(link, slot, address, generation))
+    Ok(Connection::new(transport, permit, address, generation))
 }
 
 type Connected = (Socket, Option<SocketAddr>, u64);
 
-async fn connect(peer: &Arc<Peer>) -> Result<Connected, NoConnection> {
-    let terms = &peer.terms;
-    match &peer.place {
-        Place::Address(address) => {
-            let stream = connect_tcp(*address, terms).await.map_err(NoConnection::Refused)?;
+async fn connect(peer: &Arc<Peer>) -> Result<Connected, ConnectError> {
+    let settings = &peer.settings;
+    match &peer.endpoint {
+        Endpoint::Address(address) => {
+            let stream = connect_tcp(*address, settings).await.map_err(ConnectError::Refused)?;
             Ok((Socket::Tcp(stream), Some(*address), 0))
         }
-        Place::Name(..) => {
+        Endpoint::Name(..) => {
             let resolved = peer.addresses.resolved().await;
             let (addresses, generation) =
-                resolved.map_err(|reason| NoConnection::Name(reason.as_ref().to_owned()))?;
-            let (stream, address) = race(&addresses, terms).await.map_err(NoConnection::Refused)?;
+                resolved.map_err(|reason| ConnectError::Name(reason.as_ref().to_owned()))?;
+            let (stream, address) = race(&addresses, settings).await.map_err(ConnectError::Refused)?;
             Ok((Socket::Tcp(stream), Some(address), generation))
         }
-        Place::Unix(path, uid) => loop {
+        Endpoint::Unix(path, uid) => loop {
             match connect_unix(path, *uid).await {
                 // The listener's backlog is full. Unlike TCP's the kernel does not wait by itself.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    tokio::time::sleep(UPSTREAM_BACKLOG_PAUSE).await;
+                    tokio::time::sleep(BACKLOG_PAUSE).await;
                 }
                 connected => {
-                    break Ok((Socket::Unix(connected.map_err(NoConnection::Refused)?), None, 0));
+                    break Ok((Socket::Unix(connected.map_err(ConnectError::Refused)?), None, 0));
                 }
             }
         },
     }
 }
 
-async fn connect_tcp(address: SocketAddr, terms: &Terms) -> io::Result<TcpStream> {
+async fn connect_tcp(address: SocketAddr, settings: &PeerSettings) -> io::Result<TcpStream> {
     let stream = TcpStream::connect(address).await?;
     // A head and the first piece of its body are one write already.
     stream.set_nodelay(true)?;
-    if let Some(distance) = terms.probe {
-        let distance = distance.clamp(UPSTREAM_PROBE_MIN, UPSTREAM_PROBE_MAX);
+    if let Some(interval) = settings.probe_interval {
+        let interval = interval.clamp(PROBE_INTERVAL_MIN, PROBE_INTERVAL_MAX);
         sockopt::set_socket_keepalive(&stream, true)?;
-        sockopt::set_tcp_keepidle(&stream, distance)?;
-        sockopt::set_tcp_keepintvl(&stream, distance)?;
+        sockopt::set_tcp_keepidle(&stream, interval)?;
+        sockopt::set_tcp_keepintvl(&stream, interval)?;
     }
     Ok(stream)
 }
@@ -127,19 +130,19 @@ type Attempt<'a> = Pin<Box<dyn Future<Output = (SocketAddr, io::Result<TcpStream
 
 /// The first of these that connects. The next is tried when one fails, or has not connected within the delay
 /// (RFC 8305 section 5); without a delay, only when one fails.
-async fn race(addresses: &[SocketAddr], terms: &Terms) -> io::Result<(TcpStream, SocketAddr)> {
-    let mut rest = in_turn(addresses).into_iter().take(DIAL_ADDRESSES_MAX);
+async fn race(addresses: &[SocketAddr], settings: &PeerSettings) -> io::Result<(TcpStream, SocketAddr)> {
+    let mut remaining = in_turn(addresses).into_iter().take(DIAL_ADDRESSES_MAX);
     let mut attempts: Vec<Attempt<'_>> = Vec::new();
     let mut first_error = None;
     loop {
-        let next = rest.next();
+        let next = remaining.next();
         if let Some(address) = next {
-            attempts.push(Box::pin(async move { (address, connect_tcp(address, terms).await) }));
+            attempts.push(Box::pin(async move { (address, connect_tcp(address, settings).await) }));
         } else if attempts.is_empty() {
             return Err(first_error.unwrap_or_else(|| io::ErrorKind::AddrNotAvailable.into()));
         }
         let ended = poll_fn(|context| poll_any(&mut attempts, context));
-        let ended = match terms.fallback_delay.filter(|_| rest.len() > 0) {
+        let ended = match settings.fallback_delay.filter(|_| remaining.len() > 0) {
             Some(delay) => timeout(delay, ended).await.ok(),
             None => Some(ended.await),
         };
@@ -159,13 +162,13 @@ fn poll_any(
     context: &mut Context<'_>,
 ) -> Poll<(SocketAddr, io::Result<TcpStream>)> {
     let ended =
-        attempts.iter_mut().enumerate().find_map(|(place, attempt)| match attempt.as_mut().poll(context) {
-            Poll::Ready(ended) => Some((place, ended)),
+        attempts.iter_mut().enumerate().find_map(|(index, attempt)| match attempt.as_mut().poll(context) {
+            Poll::Ready(ended) => Some((index, ended)),
             Poll::Pending => None,
         });
     match ended {
-        Some((place, ended)) => {
-            drop(attempts.swap_remove(place));
+        Some((index, ended)) => {
+            drop(attempts.swap_remove(index));
             Poll::Ready(ended)
         }
         None => Poll::Pending,
@@ -190,18 +193,18 @@ fn in_turn(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
 
 /// Connects to a Unix socket; where a user is given, only to one that lies at the path itself and that a process
 /// of this user listens on.
-pub(crate) async fn connect_unix(path: &Path, uid: Option<u32>) -> io::Result<UnixStream> {
+pub async fn connect_unix(path: &Path, uid: Option<u32>) -> io::Result<UnixStream> {
     let Some(uid) = uid else { return UnixStream::connect(path).await };
     let refused = |what: String| {
         let what = format!("{} {what}, which is not connected to", path.display());
         Err(io::Error::new(io::ErrorKind::PermissionDenied, what))
     };
-    // So that nobody else's listener sees as much as a connection; what counts is asked afterwards.
+    // So that a listener of another user does not even see a connection; the check that counts comes afterwards.
     if FileType::from_raw_mode(lstat(path)?.st_mode) != FileType::Socket {
         return refused("is no socket but a link or a file".to_owned());
     }
     let stream = UnixStream::connect(path).await?;
-    // Who called listen(2), however the path came to lead there (SO_PEERCRED, unix(7)).
+    // The user that called listen(2), however the path came to lead there (SO_PEERCRED, unix(7)).
     let listener = stream.peer_cred()?.uid();
     if listener != uid {
         return refused(format!("belongs to a process of user {listener} instead of {uid}"));
@@ -209,23 +212,27 @@ pub(crate) async fn connect_unix(path: &Path, uid: Option<u32>) -> io::Result<Un
     Ok(stream)
 }
 
-async fn shake_hands(carrier: Carrier, tls: &Tls, side: &Side) -> Result<Link, NoConnection> {
-    let connecting = TlsConnector::from(Arc::clone(&tls.config)).connect(tls.name.clone(), carrier);
+async fn handshake(
+    socket: MovableSocket,
+    tls: &Tls,
+    counters: &CoreCounters,
+) -> Result<Transport, ConnectError> {
+    let connecting = TlsConnector::from(Arc::clone(&tls.config)).connect(tls.name.clone(), socket);
     let stream = match timeout(tls.timeout, connecting).await {
-        Err(_) => return Err(NoConnection::Late),
-        Ok(Err(error)) => return Err(NoConnection::Tls(error.to_string())),
+        Err(_) => return Err(ConnectError::Timeout),
+        Ok(Err(error)) => return Err(ConnectError::Tls(error.to_string())),
         Ok(Ok(stream)) => stream,
     };
     let session = stream.get_ref().1;
     if let Some(other) = session.alpn_protocol().filter(|protocol| *protocol != b"http/1.1") {
         // It was not offered; what follows would be no HTTP/1 (RFC 7301 section 3.2).
-        return Err(NoConnection::Tls(format!("it speaks {} instead of http/1.1", other.escape_ascii())));
+        return Err(ConnectError::Tls(format!("it speaks {} instead of http/1.1", other.escape_ascii())));
     }
-    side.handshakes.count();
+    counters.handshakes.count();
     if session.handshake_kind() == Some(HandshakeKind::Resumed) {
-        side.resumptions.count();
+        counters.resumptions.count();
     }
-    Ok(Link::Tls(Box::new(stream)))
+    Ok(Transport::Tls(Box::new(stream)))
 }
 
 #[cfg(test)]

@@ -11,194 +11,216 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
+use onehop_connection::buffer_pool::Reusable;
+use onehop_connection::buffers::Input;
 use onehop_http1::{ClientCodec, Known, ResponseHead};
 use tokio::io::AsyncWrite;
 
-use super::link::{Link, Silence};
-use super::queue::{Slot, Tunnel};
-use crate::limits::ANSWER_CODEC_LIMITS;
-use onehop_connection::buffer_pool::Reusable;
-use onehop_connection::buffers::Input;
+use crate::limits::RESPONSE_CODEC_LIMITS;
+use crate::slots::Permit;
+use crate::transport::{Liveness, Transport};
 
-/// A connection. Dropped, it is closed, and its place among those of its peer is free.
-pub(crate) struct Connection {
-    link: RefCell<Link>,
+/// The right to have one connection open.
+pub(crate) type ConnectionPermit = Permit<Handover>;
+
+/// A connection as it is handed to a request that waits.
+pub(crate) enum Handover {
+    /// To a request of the same core.
+    Local(Connection),
+    /// To a request of another core.
+    Detached(Detached),
+}
+
+/// A connection. Dropped, it is closed, and another one may be opened in its place.
+pub struct Connection {
+    transport: RefCell<Transport>,
     codec: RefCell<ClientCodec>,
-    /// `None`: nobody counts it.
-    slot: Option<Slot>,
-    /// Where it leads, if it is to an address.
+    /// `None`: it is not counted.
+    permit: Option<ConnectionPermit>,
+    /// The address at its other end; `None` for a Unix socket.
     address: Option<SocketAddr>,
-    /// The peer's addresses that this one was last known to be among.
+    /// The generation of the peer's addresses that its own was last known to be among.
     generation: Cell<u64>,
     /// When it was last used, or made.
-    rests_since: Cell<Instant>,
-    /// When it was last known to be silent.
-    last_heard: Cell<Instant>,
+    idle_since: Cell<Instant>,
+    /// When it was last known to be alive.
+    last_checked: Cell<Instant>,
     /// It has carried a request before this one.
     is_used: Cell<bool>,
     /// It has waited for a request, this one or another.
     is_kept: Cell<bool>,
-    /// A write has begun and is not at its end, or will never be: whoever wrote may have been dropped.
+    /// A write has begun and is not at its end, or will never be: the future that wrote may have been dropped.
     is_writing: Cell<bool>,
-    /// How many pieces the socket has taken; for seeing that it takes any.
+    /// How many pieces the socket has taken, to see that it takes any.
     pieces_taken: Cell<u64>,
-    /// How long the upstream keeps it without a request, where it said so.
-    kept_for: Cell<Option<Duration>>,
+    /// The idle timeout that the upstream has announced.
+    keep_alive_timeout: Cell<Option<Duration>>,
 }
 
 /// What one exchange needs besides its connection.
-pub(crate) struct Buffers {
-    /// Bytes of the upstream that are not yet understood.
-    pub(crate) input: Input,
+pub struct Buffers {
+    /// Bytes of the upstream that are not yet parsed.
+    pub input: Input,
     /// Bytes of the request that wait to be written.
-    pub(crate) output: Vec<u8>,
-    /// For putting lines together.
-    pub(crate) scratch: Vec<u8>,
-    /// The answer's head.
-    pub(crate) head: ResponseHead,
+    pub output: Vec<u8>,
+    /// Scratch space for field lines.
+    pub scratch: Vec<u8>,
+    /// The response's head.
+    pub head: ResponseHead,
 }
 
 impl Connection {
-    /// A connection that was just made, in its place among those of its peer.
-    pub(crate) fn new(link: Link, slot: Option<Slot>, address: Option<SocketAddr>, generation: u64) -> Self {
+    /// A connection that was just made.
+    pub(crate) fn new(
+        transport: Transport,
+        permit: Option<ConnectionPermit>,
+        address: Option<SocketAddr>,
+        generation: u64,
+    ) -> Self {
         let now = Instant::now();
         Self {
-            link: RefCell::new(link),
-            codec: RefCell::new(ClientCodec::new(ANSWER_CODEC_LIMITS)),
-            slot,
+            transport: RefCell::new(transport),
+            codec: RefCell::new(ClientCodec::new(RESPONSE_CODEC_LIMITS)),
+            permit,
             address,
             generation: Cell::new(generation),
-            rests_since: Cell::new(now),
-            last_heard: Cell::new(now),
+            idle_since: Cell::new(now),
+            last_checked: Cell::new(now),
             is_used: Cell::new(false),
             is_kept: Cell::new(false),
             is_writing: Cell::new(false),
             pieces_taken: Cell::new(0),
-            kept_for: Cell::new(None),
+            keep_alive_timeout: Cell::new(None),
         }
     }
 
     /// Whether it has waited for a request, or carried one before: then the upstream may have closed it meanwhile.
-    pub(crate) fn is_kept(&self) -> bool {
+    pub fn is_kept(&self) -> bool {
         self.is_kept.get() || self.is_used.get()
     }
 
-    /// It waits for a request.
-    pub(super) fn keep(&self) {
+    /// Notes that it waits for a request.
+    pub(crate) fn note_kept(&self) {
         self.is_kept.set(true);
     }
 
     /// Whether it has carried a request before.
-    pub(super) fn is_used(&self) -> bool {
+    pub(crate) fn is_used(&self) -> bool {
         self.is_used.get()
     }
 
     /// The codec, for the time of one call.
-    pub(crate) fn codec(&self) -> RefMut<'_, ClientCodec> {
+    pub fn codec(&self) -> RefMut<'_, ClientCodec> {
         self.codec.borrow_mut()
     }
 
-    /// How long the upstream says that it keeps the connection.
-    pub(crate) fn kept_for(&self) -> Option<Duration> {
-        self.kept_for.get()
+    /// The idle timeout that the upstream has announced.
+    pub(crate) fn keep_alive_timeout(&self) -> Option<Duration> {
+        self.keep_alive_timeout.get()
     }
 
-    /// Notes what an answer's head says about the connection (`Keep-Alive: timeout=5`).
-    pub(crate) fn note_keep_alive(&self, head: &ResponseHead) {
+    /// Notes what a response's head says about the connection (`Keep-Alive: timeout=5`).
+    pub fn note_keep_alive(&self, head: &ResponseHead) {
         if let Some(time) = head.get(Known::KeepAlive).and_then(timeout) {
-            self.kept_for.set(Some(time));
+            self.keep_alive_timeout.set(Some(time));
         }
     }
 
     /// Makes it ready for another request; `false` where it is of no more use. `unread` bytes of the
-    /// upstream were not understood.
-    pub(crate) fn reuse(&self, unread: usize) -> bool {
+    /// upstream were not parsed.
+    pub fn reuse(&self, unread: usize) -> bool {
         self.is_used.set(true);
         // The codec knows what was to be sent, and only the socket what was. With bytes missing the upstream
         // would take the next request for the rest of this one.
-        self.codec.borrow_mut().reuse(unread) && !self.is_writing.get() && self.link.borrow().is_drained()
+        self.codec.borrow_mut().reuse(unread)
+            && !self.is_writing.get()
+            && self.transport.borrow().is_drained()
     }
 
-    /// Whether the upstream has said nothing, not even that it closes, while nothing was asked. Asks the
-    /// kernel.
-    pub(super) fn listen(&self) -> Silence {
-        self.link.borrow_mut().listen()
+    /// Whether the upstream was silent, and has not closed it, while there was no request. Asks the kernel.
+    pub(crate) fn check_kernel(&self) -> Liveness {
+        self.transport.borrow_mut().check_kernel()
     }
 
-    /// The same, but asks the kernel only where the event loop has heard of something.
-    pub(super) fn listen_to_events(&self) -> Silence {
-        self.link.borrow_mut().listen_to_events()
+    /// The same, but asks the kernel only where the event loop has reported something.
+    pub(crate) fn check_events(&self) -> Liveness {
+        self.transport.borrow_mut().check_events()
     }
 
-    /// It waits for its next request from now on.
-    pub(super) fn rest(&self, now: Instant) {
-        self.rests_since.set(now);
-        self.last_heard.set(now);
+    /// Notes that it is idle from now on.
+    pub(crate) fn note_idle(&self, now: Instant) {
+        self.idle_since.set(now);
+        self.last_checked.set(now);
     }
 
     /// When it was last used, or made.
-    pub(super) fn rests_since(&self) -> Instant {
-        self.rests_since.get()
+    pub(crate) fn idle_since(&self) -> Instant {
+        self.idle_since.get()
     }
 
-    /// It is known to be silent now.
-    pub(super) fn note_silence(&self, now: Instant) {
-        self.last_heard.set(now);
+    /// Notes that it is known to be alive now.
+    pub(crate) fn note_alive(&self, now: Instant) {
+        self.last_checked.set(now);
     }
 
-    /// How long it rested without being closed, as far as anybody looked.
-    pub(super) fn rested_at_least(&self) -> Duration {
-        self.last_heard.get().saturating_duration_since(self.rests_since.get())
+    /// For how long it was idle, now.
+    pub(crate) fn idle_time(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(self.idle_since.get())
     }
 
-    /// Where it leads.
-    pub(super) fn address(&self) -> Option<SocketAddr> {
+    /// For how long it was idle without being closed, as of the last check.
+    pub(crate) fn idle_at_least(&self) -> Duration {
+        self.last_checked.get().saturating_duration_since(self.idle_since.get())
+    }
+
+    /// The address at its other end.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 
-    /// The peer's addresses that its own was last known to be among.
-    pub(super) fn generation(&self) -> &Cell<u64> {
+    /// The generation of the peer's addresses that its own was last known to be among.
+    pub(crate) fn generation(&self) -> &Cell<u64> {
         &self.generation
     }
 
-    /// It carries another protocol for as long as this is held, and no other request after that.
-    pub(super) fn become_tunnel(&self) -> Option<Tunnel> {
-        self.slot.as_ref()?.become_tunnel()
+    /// Counts it as a tunnel while this is held. It carries no other request after that.
+    pub fn become_tunnel(&self) -> Option<impl Sized + use<>> {
+        self.permit.as_ref()?.become_tunnel()
     }
 
-    /// Closes it and keeps its place.
-    pub(super) fn into_slot(mut self) -> Option<Slot> {
-        self.slot.take()
+    /// Closes it and keeps its permit.
+    pub(crate) fn into_permit(mut self) -> Option<ConnectionPermit> {
+        self.permit.take()
     }
 
-    /// Frees its place where its peer has more connections than this; then it has to be dropped.
-    pub(super) fn release_above(&mut self, floor: usize) -> bool {
-        let Some(slot) = self.slot.take() else { return true };
-        self.slot = slot.give_up_above(floor).err();
-        self.slot.is_none()
+    /// Gives its permit up where its peer has more connections than this; then it has to be dropped.
+    pub(crate) fn release_above(&mut self, min: usize) -> bool {
+        let Some(permit) = self.permit.take() else { return true };
+        self.permit = permit.release_above(min).err();
+        self.permit.is_none()
     }
 
-    /// Out of this core's event loop, to be sent to another core.
-    pub(super) fn leave(self) -> io::Result<Travelling> {
-        self.link.borrow_mut().leave()?;
-        Ok(Travelling(self))
+    /// Takes it out of this core's event loop, to be sent to another core.
+    pub(crate) fn detach(self) -> io::Result<Detached> {
+        self.transport.borrow_mut().detach()?;
+        Ok(Detached(self))
     }
 
     /// Reads once; 0 is the end.
-    pub(crate) fn poll_fill(&self, input: &mut Input, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        input.poll_fill_from(&mut *self.link.borrow_mut(), context)
+    pub fn poll_fill(&self, input: &mut Input, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        input.poll_fill_from(&mut *self.transport.borrow_mut(), context)
     }
 
-    /// Writes `first` and then `second`. Without a deadline: an upstream that takes nothing does not
-    /// answer either, and for that there is one.
-    pub(crate) async fn write(&self, first: &[u8], second: &[u8]) -> io::Result<()> {
+    /// Writes `first` and then `second`. Has no deadline: an upstream that takes nothing does not respond either, and for
+    /// that there is one.
+    pub async fn write(&self, first: &[u8], second: &[u8]) -> io::Result<()> {
         let mut written = 0;
         self.is_writing.set(true);
         poll_fn(|context| self.poll_write(first, second, &mut written, context)).await
     }
 
     /// Writes what the socket takes without waiting: `None` where that was all of it, else how much.
-    pub(crate) async fn write_now(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
+    pub async fn write_now(&self, bytes: &[u8]) -> io::Result<Option<usize>> {
         let mut written = 0;
         self.is_writing.set(true);
         poll_fn(|context| {
@@ -217,11 +239,11 @@ impl Connection {
         written: &mut usize,
         context: &mut Context<'_>,
     ) -> Poll<io::Result<()>> {
-        let mut link = self.link.borrow_mut();
+        let mut transport = self.transport.borrow_mut();
         while *written < first.len() + second.len() {
             let head = first.get(*written..).unwrap_or_default();
             let body = second.get(written.saturating_sub(first.len())..).unwrap_or_default();
-            let stream = Pin::new(&mut *link);
+            let stream = Pin::new(&mut *transport);
             let count = match (head.is_empty(), body.is_empty()) {
                 (false, true) => ready!(stream.poll_write(context, head))?,
                 (true, _) => ready!(stream.poll_write(context, body))?,
@@ -237,13 +259,13 @@ impl Connection {
             self.pieces_taken.set(self.pieces_taken.get().wrapping_add(1));
         }
         // Encrypted, bytes that count as written may still wait here.
-        ready!(Pin::new(&mut *link).poll_flush(context))?;
+        ready!(Pin::new(&mut *transport).poll_flush(context))?;
         self.is_writing.set(false);
         Poll::Ready(Ok(()))
     }
 
     /// Ends when the socket has taken nothing for so long; for beside [`Connection::write`], and polled after it.
-    pub(crate) async fn stuck_for(&self, time: Duration) {
+    pub async fn stuck_for(&self, time: Duration) {
         let mut due = pin!(tokio::time::sleep(time));
         let mut seen = self.pieces_taken.get();
         poll_fn(|context| {
@@ -257,19 +279,19 @@ impl Connection {
         .await;
     }
 
-    /// Says that nothing more is sent; the upstream may go on.
-    pub(crate) async fn finish_sending(&self) -> io::Result<()> {
-        poll_fn(|context| Pin::new(&mut *self.link.borrow_mut()).poll_shutdown(context)).await
+    /// Shuts down its sending side; the upstream may continue to send.
+    pub async fn finish_sending(&self) -> io::Result<()> {
+        poll_fn(|context| Pin::new(&mut *self.transport.borrow_mut()).poll_shutdown(context)).await
     }
 }
 
 /// A connection on its way to another core.
-pub(super) struct Travelling(Connection);
+pub(crate) struct Detached(Connection);
 
-impl Travelling {
-    /// Into the event loop of the core that this is called on.
-    pub(super) fn arrive(self) -> io::Result<Connection> {
-        self.0.link.borrow_mut().arrive()?;
+impl Detached {
+    /// Puts it into the event loop of the core that this is called on.
+    pub(crate) fn attach(self) -> io::Result<Connection> {
+        self.0.transport.borrow_mut().attach()?;
         Ok(self.0)
     }
 }
@@ -309,9 +331,10 @@ mod tests {
 
     use onehop_http1::{AskHead, BodyLength, BodyRead};
 
-    use super::super::link::Carrier;
-    use super::*;
     use onehop_connection::socket::Socket;
+
+    use super::*;
+    use crate::transport::MovableSocket;
 
     #[tokio::test]
     async fn a_connection_whose_request_was_never_written_whole_is_not_used_again() {
@@ -320,8 +343,8 @@ mod tests {
             let path = folder.path().join("upstream.sock");
             let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
             let stream = tokio::net::UnixStream::connect(&path).await.unwrap();
-            let link = Link::Plain(Carrier::new(Socket::Unix(stream)));
-            let connection = Connection::new(link, None, None, 0);
+            let transport = Transport::Plain(MovableSocket::new(Socket::Unix(stream)));
+            let connection = Connection::new(transport, None, None, 0);
             let (mut peer, _) = listener.accept().unwrap();
             // More than the kernel takes while nobody reads.
             let body = vec![b'x'; 4 << 20];

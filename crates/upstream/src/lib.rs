@@ -1,0 +1,50 @@
+//! The client side of HTTP/1: connections to upstreams, and what is known of those.
+//!
+//! A [`Peer`] is one server, as all cores see it. Each core has its own [`Pools`] of idle connections: a request takes
+//! the one that was used last, else one of another core, else a new one; where the peer has as many as it may, the
+//! request waits in a bounded queue. At each tick the pools close what is of no more use and keep a minimum open.
+//!
+//! | module | owns |
+//! | --- | --- |
+//! | [`peer`] | one server: where it is, its settings, what is counted of it over all cores |
+//! | [`acquire`] | how a request gets a connection |
+//! | [`pool`] | one core's idle connections |
+//! | [`maintenance`] | what a core does at each tick: closes, replaces, opens |
+//! | `refill` | how many connections one core may open for the minimum |
+//! | `steal`, [`mailboxes`] | connections between cores |
+//! | [`slots`] | the maximum of connections, and the requests that wait under it |
+//! | [`connection`], `transport` | one connection: its codec, its socket or TLS stream |
+//! | [`dial`] | new connections: addresses raced, TLS handshakes, Unix sockets |
+//! | `addresses` | what a peer's name resolves to |
+//! | `learned_timeout` | an upstream's idle timeout, learned from the connections that it closes |
+//! | [`limits`] | every bound of these |
+//!
+//! Never sends a request twice and never chooses between attempts: that is for the caller. Knows no route and no handler.
+//! `examples/pool.rs` sends requests over a pool.
+#![forbid(unsafe_code)]
+
+pub mod acquire;
+mod addresses;
+pub mod connect_error;
+pub mod connection;
+pub mod dial;
+mod learned_timeout;
+pub mod limits;
+pub mod mailboxes;
+pub mod maintenance;
+pub mod peer;
+pub mod pool;
+mod refill;
+pub mod slots;
+mod steal;
+#[cfg(test)]
+mod tests;
+mod transport;
+
+pub use acquire::WaitingClient;
+pub use connect_error::ConnectError;
+pub use connection::Connection;
+pub use mailboxes::Mailboxes;
+pub use peer::Peer;
+pub use pool::Pools;
+pub use slots::Reuse;
