@@ -1,8 +1,8 @@
 //! The owner of one application: orders all that happens to its workers.
 //!
 //! One task, messages only. After each message it compares the workers that it wants with those that it has, and starts or
-//! drains the difference. Replacing a worker (a reload, a change of the folder, the
-//! settings' `recycle`) marks it as old: a new one serves before an old one goes.
+//! drains the difference. A worker that is to be replaced (by a reload, or the settings' `recycle`) is marked as old: a new
+//! one serves before an old one goes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,20 +39,20 @@ pub(crate) struct Owner {
     /// No worker is started before.
     next_start: Instant,
     roll: Option<Roll>,
-    /// The last time all workers were to be replaced the new ones did not start.
+    /// The new workers of the last roll did not start.
     has_failed_roll: bool,
     /// Grows with every roll.
     generation: u64,
     loaded: Arc<Loaded>,
     waiting: Vec<ReadySender>,
-    /// Of the worker that became ready last, `node 20.20.2`.
+    /// The runtime of the worker that became ready last, `node 20.20.2`.
     runtime: String,
     /// When the first worker was started, until the application is reported as ready.
     unreported_since: Option<Instant>,
     is_failing: bool,
-    /// Why workers fail again and again, as it was reported: the first line.
+    /// The first line of the reason that was reported last: further failures for it are not.
     reported: Option<String>,
-    /// A worker serves again; the application counts as well from then on.
+    /// A worker serves again; unless it fails before, the application counts as well at this time.
     is_well_from: Option<Instant>,
     /// The last of its handler's workers that became ready speaks HTTP, and that was reported.
     speaks_http: bool,
@@ -123,7 +123,7 @@ impl Owner {
         }
     }
 
-    /// Until it has been stopped and its last worker has ended.
+    /// Owns the application until it has been stopped and its last worker has ended.
     pub(crate) async fn run(mut self, mut commands: mpsc::Receiver<AppCommand>) {
         let mut is_owned = true;
         loop {
@@ -221,7 +221,7 @@ impl Owner {
         }
     }
 
-    /// Not asked at once, but a look later: a request may be on its way from the old settings to the queue.
+    /// Called first one look period after the stop: a request may be on its way from the old settings to the queue.
     fn leave_once_empty(&mut self) {
         let is_over = self.serves_queue_until.is_some_and(|until| Instant::now() >= until);
         let may_serve = self.count(State::Serving) + self.count(State::Starting) > 0;
@@ -274,7 +274,7 @@ impl Owner {
                     self.runtime = runtime;
                     self.is_ready();
                 } else {
-                    // It was to end meanwhile.
+                    // The owner wanted it to end meanwhile.
                     member.command(WorkerCommand::Drain);
                 }
             }
@@ -449,7 +449,7 @@ impl Owner {
         self.shared.report(AppEvent::WorkerEnded { app, pid, reason, restart_in, failed });
     }
 
-    /// Whether its workers are to stay where nothing has changed.
+    /// Whether the application runs, so that its workers stay where nothing has changed.
     fn runs(&self) -> bool {
         let is_failing = self.is_failing && self.is_well_from.is_none();
         self.count(State::Serving) > 0 && !is_failing && !self.has_failed_roll
@@ -463,7 +463,7 @@ impl Owner {
         self.members.values().filter(|member| member.is_old && member.state == State::Serving).count()
     }
 
-    /// How many may be started as soon as the pause allows.
+    /// How many workers may be started as soon as the pause allows.
     fn missing(&self) -> usize {
         let (starting, old) = (self.count(State::Starting), self.old());
         // A worker that is ending is replaced once it has reported how: that decides about the pause.

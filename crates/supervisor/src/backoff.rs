@@ -20,12 +20,12 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// To be remembered with each start, and handed back when that worker ends.
+    /// The round of a worker that starts now; hand it back when the worker ends.
     pub(crate) fn round(&self) -> u64 {
         self.round
     }
 
-    /// A worker ended that was ready for so long, or never. `spread` from 0 to 1 keeps the restarts of many
+    /// A worker ended that was ready for this time, or never. Returns for how long no other is started. `spread` from 0 to 1 keeps the restarts of many
     /// applications apart.
     pub(crate) fn ended(&mut self, round: u64, ready_for: Option<Duration>, spread: f64) -> Duration {
         if ready_for.is_some_and(|life| life >= WORKER_HEALTHY_AFTER) {
@@ -48,7 +48,7 @@ impl Backoff {
         pause.min(RESTART_PAUSE_MAX).mul_f64(1.0 - SPREAD * spread.clamp(0.0, 1.0))
     }
 
-    /// Whether waiting for a worker makes no sense any more.
+    /// Whether workers fail so often that requests should not wait for one.
     pub(crate) fn is_crash_loop(&self) -> bool {
         self.futile >= CRASH_LOOP_STARTS
     }
@@ -58,7 +58,7 @@ impl Backoff {
         self.futile
     }
 
-    /// Something has changed that may mend what failed.
+    /// Forgets all ends: something has changed that may fix what failed.
     pub(crate) fn forget(&mut self) {
         *self = Self { round: self.round + 1, ..Self::default() };
     }

@@ -1,7 +1,7 @@
-//! The worker's library for Node and Bun, as it is in this binary, and its way to a folder.
+//! The worker's library for Node and Bun: embedded in this binary, unpacked into a folder.
 //!
-//! Nothing has to be installed: the files are unpacked once, found again by their content, and looked at
-//! before every start, since cleaners of temporary folders come by.
+//! Nothing has to be installed. The files are unpacked once, found again by their content, and compared before every start,
+//! since temporary folders may be cleaned.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use crate::folder::in_first_place;
 
-/// Where the library lies; unpacks it if it does not lie there yet. The entries are `preload.mjs` (Node) and `worker.mjs` (Bun).
+/// The folder of the library, which is unpacked if it is not there yet. The entries are `preload.mjs` (Node) and `worker.mjs` (Bun).
 pub(crate) fn unpacked() -> Result<PathBuf, String> {
     // For work on the library itself: a build for debugging takes the sources from there instead.
     if cfg!(debug_assertions)
@@ -48,7 +48,7 @@ fn folder_name(files: &[File]) -> String {
 }
 
 fn unpack_in(base: &Path, files: &[File]) -> Result<PathBuf, String> {
-    // Without links: Node knows the modules that it loads by such paths, and the library its own.
+    // Without links: Node names the modules that it loads by their real paths, and the library compares them with its own.
     let base = base.canonicalize().map_err(|error| error.to_string())?;
     let name = folder_name(files);
     let path = base.join(&name);
@@ -67,7 +67,7 @@ fn unpack_in(base: &Path, files: &[File]) -> Result<PathBuf, String> {
         let _ = std::fs::remove_dir_all(&fresh);
         return Ok(path);
     }
-    // What stands in the way is not ours, or not what it says: it is left alone, and not used.
+    // The folder in the way is not ours, or holds other files: it is left alone, and not used.
     if is_intact(&fresh, files) {
         Ok(fresh)
     } else {

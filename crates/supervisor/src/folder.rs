@@ -24,7 +24,7 @@ pub(crate) struct PrivateFolder {
 }
 
 impl PrivateFolder {
-    /// A new folder in the first place that allows it.
+    /// Makes a new folder in the first directory that allows it.
     pub(crate) fn create() -> Result<Self, String> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let name = |count| format!("{APPS_FOLDER}{}-{}-{count}", own_user(), std::process::id());
@@ -47,7 +47,7 @@ impl PrivateFolder {
         })
     }
 
-    /// A folder in it that only this user may enter.
+    /// Makes a folder in it that only this user may enter.
     pub(crate) fn subfolder(&self, name: &str, owner: Option<(u32, u32)>) -> io::Result<PathBuf> {
         let path = self.path.join(name);
         match make(&path, 0o700) {
@@ -74,10 +74,10 @@ impl Drop for PrivateFolder {
     }
 }
 
-/// What the name of such a folder begins with.
+/// The prefix of the name of a private folder.
 pub(crate) const APPS_FOLDER: &str = "onehop-apps-";
 
-/// Runs this in the places for such folders until one of them works.
+/// Runs this in each directory that may hold private folders until one of them works.
 pub(crate) fn in_first_place<T>(mut make: impl FnMut(&Path) -> Result<T, String>) -> Result<T, String> {
     let mut reasons = Vec::new();
     for base in places() {
@@ -91,10 +91,10 @@ pub(crate) fn in_first_place<T>(mut make: impl FnMut(&Path) -> Result<T, String>
     Err(format!("no place for a private folder ({}); set TMPDIR to one", reasons.join("; ")))
 }
 
-/// How often a folder's name is chosen anew.
+/// Names that are tried for a folder.
 const NAMES_TRIED_MAX: usize = 64;
 
-/// Where such folders may be, the best first.
+/// The directories that may hold private folders, the best first.
 pub(crate) fn places() -> Vec<PathBuf> {
     let named = |name| std::env::var_os(name).map(PathBuf::from);
     // root's runtime folder is closed to the users that it runs applications as.

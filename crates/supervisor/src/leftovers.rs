@@ -15,7 +15,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::limits::INVOCATION_FILE_BYTES_MAX;
 
-/// The variable.
+/// The variable that holds the number of the server.
 pub(crate) const INVOCATION_ID: &str = "ONEHOP_INVOCATION_ID";
 
 /// One life of a server.
@@ -28,21 +28,21 @@ pub(crate) struct Invocation {
 
 impl Invocation {
     pub(crate) fn new() -> Self {
-        // Of the system's random numbers (getrandom(2)), also where there is no /dev.
+        // From the system's random numbers (getrandom(2)), which need no /dev.
         let random = || RandomState::new().build_hasher().finish();
         let id = format!("{:016x}{:016x}", random(), random());
         // Where there is no /proc, processes that are left are not found either.
         Self { id, session: session_of("self").unwrap_or(0) }
     }
 
-    /// Keeps it in a private folder.
+    /// Writes it into a server's private folder.
     pub(crate) fn write(&self, folder: &Path) -> io::Result<()> {
         let mut file =
             fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(folder.join(FILE))?;
         writeln!(file, "{} {}", self.id, self.session)
     }
 
-    /// That of the server to which the folder belonged.
+    /// Reads that of the server to which the folder belonged.
     pub(crate) fn read(folder: &Path) -> Option<Self> {
         let mut text = String::new();
         fs::File::open(folder.join(FILE))
@@ -67,7 +67,7 @@ impl Invocation {
     }
 
     fn end_if_left(&self, pid: Pid) -> Option<()> {
-        // Before it is looked at: what has the number later is another process.
+        // Before it is examined: another process may get the number later.
         let process = pidfd_open(pid, PidfdFlags::empty()).ok()?;
         if session_of(&pid.as_raw_nonzero().to_string()) != Some(self.session) {
             return None;
@@ -86,7 +86,7 @@ fn session_of(pid: &str) -> Option<i32> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(3)?.parse().ok()
 }
 
-/// In a server's private folder.
+/// The file in a server's private folder.
 const FILE: &str = "invocation";
 
 #[cfg(test)]

@@ -19,9 +19,9 @@ pub type Files = HashMap<PathBuf, FileState>;
 /// What the file system says about a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileState {
-    /// It is not there.
+    /// The file does not exist.
     Missing,
-    /// It changed at about the time when it was loaded: which of its states was loaded is not known.
+    /// The file changed at about the time when it was loaded: which state was loaded is not known.
     Unsure,
     /// Device and inode; of a file also bytes, and seconds and nanoseconds of its last change.
     Is(u64, u64, u64, i64, i64),
@@ -59,7 +59,7 @@ pub(crate) struct Loaded {
 #[derive(Debug, Default)]
 struct Inner {
     files: Known,
-    /// The same of the processes that are about to replace all others.
+    /// The files of the processes that are about to replace all others.
     next: Option<Known>,
     is_running: bool,
 }
@@ -67,9 +67,9 @@ struct Inner {
 #[derive(Debug, Default, Clone)]
 struct Known {
     files: Arc<Files>,
-    /// All sources in it count.
+    /// All sources in this folder count.
     folder: Option<PathBuf>,
-    /// More were loaded than are remembered.
+    /// More files were loaded than are remembered.
     is_incomplete: bool,
 }
 
@@ -109,7 +109,7 @@ impl LoadedFiles {
 }
 
 impl Loaded {
-    /// Of a process that serves, or (`is_next`) one that is about to take over.
+    /// Adds the files of a process that serves, or (`is_next`) of one that is about to take over.
     pub(crate) fn add(&self, loaded: LoadedFiles, is_next: bool) {
         let mut inner = self.lock();
         let Inner { files, next, .. } = &mut *inner;
@@ -179,7 +179,7 @@ impl Known {
     }
 }
 
-/// Endings of files that applications are made of. Data (JSON, databases, logs) is not among them: an application that
+/// Extensions of source files. Data (JSON, databases, logs) is not among them: an application that
 /// writes such a file would be restarted by itself for ever.
 const ENDINGS: [&str; 23] = [
     "mjs", "js", "cjs", "mts", "ts", "cts", "jsx", "tsx", "node", "wasm", "py", "rb", "php", "pl", "lua",

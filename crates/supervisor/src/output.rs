@@ -29,7 +29,7 @@ impl LastLines {
         lines.push_back(line);
     }
 
-    /// Them, each after a line end and two spaces.
+    /// The lines, each after a line end and two spaces.
     pub(crate) fn indented(&self) -> String {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         lines.iter().flat_map(|line| ["\n  ", line]).collect()
@@ -93,7 +93,7 @@ pub(crate) async fn drain(
     }
 }
 
-/// Takes the stack that Node prints when it is interrupted out of standard error.
+/// Removes the stack that Node prints when it is interrupted from standard error.
 #[derive(Debug)]
 pub(crate) struct TraceReader {
     frames: mpsc::Sender<String>,
@@ -102,7 +102,7 @@ pub(crate) struct TraceReader {
 }
 
 impl TraceReader {
-    /// It, what says that the process was interrupted, and where the frames come out; an empty line ends them.
+    /// The reader, the flag that says that the process was interrupted, and the frames; an empty line ends them.
     pub(crate) fn new() -> (Self, Arc<AtomicBool>, mpsc::Receiver<String>) {
         let (frames, received) = mpsc::channel(TRACE_LINES_MAX);
         let is_asked = Arc::<AtomicBool>::default();
@@ -130,7 +130,7 @@ const TRACE_BEGINNING: &str = "KEYBOARD_INTERRUPT: ";
 /// Lines of a stack that wait to be read: Node prints ten unless an application asks for more.
 const TRACE_LINES_MAX: usize = 256;
 
-/// Bytes to lines, none longer than [`WORKER_LINE_BYTES_MAX`].
+/// Splits bytes into lines, none longer than [`WORKER_LINE_BYTES_MAX`].
 #[derive(Debug, Default)]
 struct Lines {
     partial: Vec<u8>,
@@ -160,7 +160,7 @@ impl Lines {
     }
 }
 
-/// Text that no terminal takes for a command: a log may show what a stranger sent. Colours go too.
+/// Escapes what a terminal would take for a command: a log may show what a client sent. Colours go too.
 fn readable(line: &[u8]) -> String {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let text = String::from_utf8_lossy(line);

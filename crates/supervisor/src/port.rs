@@ -1,5 +1,5 @@
-//! The port on which a program may listen: no two programs of this server have the same, and what listens there counts
-//! only where it is a process of the program.
+//! The port on which a program may listen. No two programs of this server have the same, and a listener there counts only
+//! if it is a process of the program.
 //!
 //! Any user of the machine can listen on a free port. So the listening socket is looked up in /proc/net/tcp and /proc/net/tcp6
 //! (proc_pid_net(5)), and its inode among the descriptors of the processes that the program consists of: its process
@@ -31,7 +31,7 @@ impl Ports {
     /// A port on which nothing listens at this moment.
     pub(crate) fn take(&self) -> Result<Port, String> {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        // Kept until one is found: the system gives each out once then.
+        // Kept until one is found, so that the system gives each out only once.
         let mut tried = Vec::new();
         for _ in 0..PORTS_TRIED_MAX {
             let bound = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
@@ -54,7 +54,7 @@ impl Port {
         (Ipv4Addr::LOCALHOST, self.number).into()
     }
 
-    /// Why what listens there is not taken for the program whose first process this is.
+    /// Why the listener there is not taken for the program whose first process this is.
     pub(crate) fn refusal(&self, program: u32) -> Option<String> {
         let number = self.number;
         match listening(number) {
@@ -87,7 +87,7 @@ struct Socket {
     uid: u32,
 }
 
-/// Those that a connection to 127.0.0.1 may reach.
+/// The listening sockets that a connection to 127.0.0.1 may reach.
 fn listening(port: u16) -> io::Result<Vec<Socket>> {
     let mut sockets = of_table(&fs::read_to_string("/proc/self/net/tcp")?, port);
     // Missing where the kernel has no IPv6.
@@ -96,7 +96,7 @@ fn listening(port: u16) -> io::Result<Vec<Socket>> {
 }
 
 fn of_table(table: &str, port: u16) -> Vec<Socket> {
-    // Addresses as the kernel writes them, in words of the machine's own order.
+    // Addresses as the kernel writes them: in 32-bit words of the machine's byte order.
     let loopback = format!("{:08X}", u32::from_ne_bytes([127, 0, 0, 1]));
     let mapped = format!("0000000000000000{:08X}{loopback}", u32::from_ne_bytes([0, 0, 0xff, 0xff]));
     let socket = |line: &str| {

@@ -46,12 +46,12 @@ pub(crate) struct Process {
     is_interrupted: Arc<AtomicBool>,
     /// Lines of its stack once it is interrupted; an empty one ends them.
     pub(crate) trace: mpsc::Receiver<String>,
-    /// Set for Node.
+    /// `None` for other runtimes and programs.
     node: Option<Node>,
 }
 
 impl Process {
-    /// Starts it. The error is for a person.
+    /// Starts a process. The error is for a person.
     pub(crate) fn start(
         launch: Launch,
         options: &SuperviseOptions,
@@ -105,7 +105,7 @@ impl Process {
         status
     }
 
-    /// Its group is asked to end, and killed if it has not in time.
+    /// Asks its group to end, and kills it if it has not in time.
     pub(crate) async fn terminate(&mut self) -> ExitStatus {
         self.signal(Signal::TERM);
         match tokio::time::timeout(WORKER_TERMINATE_DEADLINE, self.ended()).await {
@@ -114,7 +114,7 @@ impl Process {
         }
     }
 
-    /// Its group is killed.
+    /// Kills its group.
     pub(crate) async fn end(&mut self) -> ExitStatus {
         self.kill();
         self.ended().await
@@ -131,7 +131,7 @@ impl Process {
         Some(reason::version(program, *account).await)
     }
 
-    /// Only the process itself, not its group.
+    /// Interrupts the process itself, not its group.
     pub(crate) fn interrupt(&self) {
         if self.status.is_none() {
             self.is_interrupted.store(true, Ordering::Relaxed);
@@ -205,7 +205,7 @@ fn command(launch: Launch, options: &SuperviseOptions, resources: &AppResources)
 
 const FIRST_DESCRIPTOR: i32 = 3;
 
-/// What the launcher understands.
+/// The limits as the launcher reads them.
 fn limits(resources: &AppResources) -> Vec<String> {
     let all = [
         ("memory", resources.memory_bytes),
@@ -236,7 +236,7 @@ pub(crate) fn explain(status: ExitStatus) -> String {
     }
 }
 
-/// Those that end a process (signal(7)).
+/// Signals that end a process (signal(7)).
 const SIGNALS: [(i32, &str); 16] = [
     (1, "SIGHUP"),
     (2, "SIGINT"),
@@ -256,7 +256,7 @@ const SIGNALS: [(i32, &str); 16] = [
     (31, "SIGSYS"),
 ];
 
-/// Waits no longer than so for the process to end.
+/// Waits for the process to end, no longer than this.
 pub(crate) async fn ended_within(process: &mut Process, deadline: Duration) -> Option<ExitStatus> {
     tokio::time::timeout(deadline, process.ended()).await.ok()
 }

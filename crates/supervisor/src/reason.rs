@@ -1,4 +1,4 @@
-//! Why a worker ended, so that the first line says it all: some views have room for no more.
+//! Why a worker ended, with all that matters in the first line: some views show no more.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -12,14 +12,14 @@ use crate::limits::{REASON_SENTENCE_LINES_MAX, RUNTIME_VERSION_DEADLINE};
 /// The first major version of Node that is supported.
 const NODE_MAJOR_MIN: u32 = 20;
 
-/// The message of an error may have several lines before its stack begins: they become the first one.
+/// Joins the lines of an error's message, which end where its stack begins, into the first one.
 pub(crate) fn whole(text: &str) -> String {
     let mut lines = text.lines();
     let mut first = lines.next().unwrap_or_default().to_owned();
     let mut rest = Vec::new();
     let mut is_message = true;
     for (number, line) in lines.enumerate() {
-        // What is indented is a stack or a list of its own; a place in the source may be in the first line already.
+        // An indented line belongs to a stack or a list; a position in the source may be in the first line already.
         is_message &= number < REASON_SENTENCE_LINES_MAX
             && !line.is_empty()
             && !line.starts_with([' ', '\t'])
@@ -43,7 +43,7 @@ pub(crate) fn unsupported(runtime: &str) -> Option<String> {
     })
 }
 
-/// What a Node says about itself, `node 20.20.2`; it runs as this user and group.
+/// The version that a Node program reports, `node 20.20.2`; it runs as this user and group.
 pub(crate) async fn version(program: &Path, account: Option<(u32, u32)>) -> String {
     let asked = async {
         let mut command = Command::new(program);
@@ -58,7 +58,7 @@ pub(crate) async fn version(program: &Path, account: Option<(u32, u32)>) -> Stri
     format!("node {}", text.lines().next().unwrap_or_default().trim_start_matches('v'))
 }
 
-/// A reason behind the word "it".
+/// A reason as it reads behind the word "it".
 pub(crate) fn lowered(reason: &str) -> String {
     if reason.starts_with("ended") || reason.starts_with("was ") || reason.starts_with("closed") {
         reason.to_owned()

@@ -10,7 +10,7 @@ use crate::embedded::LIBRARY_FOLDER;
 use crate::limits::{WORKER_STACK_DEADLINE, WORKER_STACK_FRAMES_MAX};
 use crate::process::Process;
 
-/// Its stack, a line for each frame, or why there is none.
+/// The stack of a stuck process, a line for each frame, or why there is none.
 pub(crate) async fn of(process: &mut Process) -> String {
     if !process.traces_interrupts() {
         return "(only Node can be asked for the stack of a stuck process)".to_owned();

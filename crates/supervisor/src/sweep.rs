@@ -1,5 +1,4 @@
-//! What servers that were killed left in the places for private folders is removed by the next one, and the processes
-//! that they left are ended.
+//! Removes the private folders that killed servers left, and ends the processes that they left.
 //!
 //! Removes only folders of our own user whose name is ours and whose lock no process holds: every server holds a
 //! lock on the folders that it uses, which ends with it however it ends, in whichever container it runs. Never
@@ -17,7 +16,7 @@ use crate::embedded::{LIBRARY_FOLDER, library_name};
 use crate::folder::{APPS_FOLDER, places};
 use crate::leftovers::Invocation;
 
-/// Looks through all places. What cannot be removed is left for another time.
+/// Looks through all directories that may hold private folders. A later start tries again what cannot be removed.
 pub(crate) fn sweep() {
     for base in places().into_iter().filter(|base| keeps_what_is_ours(base)) {
         sweep_in(&base);
@@ -41,7 +40,7 @@ fn is_left_behind(entry: &DirEntry) -> bool {
     let Some(name) = name.to_str() else { return false };
     let user = own_user();
     if let Some(rest) = name.strip_prefix(&format!("{APPS_FOLDER}{user}-")) {
-        // Its maker may not have come to the lock yet.
+        // Its server may not have locked it yet.
         let pid = rest.split('-').next().and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
         return pid.is_some_and(|pid| test_kill_process(pid) == Err(rustix::io::Errno::SRCH));
     }

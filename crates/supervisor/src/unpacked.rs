@@ -1,7 +1,7 @@
 //! Unpacks what workers need of a pack before the first of them starts.
 //!
-//! Owns one thread at a time that unpacks, with little priority: pages are answered meanwhile. A failure is that of the
-//! application's start, and is tried again with its next one.
+//! Owns one thread at a time that unpacks, with low priority: pages are answered meanwhile. A failure fails the start of the
+//! worker, and the next start tries again.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,7 +64,7 @@ impl Unpacking {
         let (sender, receiver) = oneshot::channel();
         let this = Arc::clone(self);
         let run = move || {
-            // A thread that may not be nicer works all the same.
+            // Without the lower priority it works all the same.
             let _ = rustix::process::setpriority_process(None, NICENESS);
             // The lock guards no data: a panic of its holder leaves nothing broken.
             let turn = this.turn.lock().unwrap_or_else(PoisonError::into_inner);
@@ -103,7 +103,7 @@ impl Unpacking {
     }
 }
 
-/// What is not as it was unpacked, with what to do about it.
+/// Messages about files that are not as they were unpacked, with what to do about them.
 fn warnings(folder: &Path, unpacked: &Unpacked) -> Vec<String> {
     let Unpacked { kept, repaired, aside, .. } = unpacked;
     let folder = folder.display();

@@ -1,4 +1,4 @@
-//! What others see of an application: a copy that its owner keeps up to date.
+//! What the rest of the server sees of an application: a copy that its owner keeps up to date.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

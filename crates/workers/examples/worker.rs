@@ -52,7 +52,9 @@ async fn send_request(server_end: UnixStream) -> io::Result<()> {
     written.map_err(io::Error::other)?;
 
     let mut frames = Vec::new();
-    poll_fn(|context| stream.poll_frames(&mut frames, context)).await.map_err(|_| io::Error::other("lost"))?;
+    poll_fn(|context| stream.poll_frames(&mut frames, context))
+        .await
+        .map_err(|_| io::Error::other("lost"))?;
     if let Some((frame, _)) = next_frame(&frames)
         && let Payload::Response(response) = frame.payload
     {
