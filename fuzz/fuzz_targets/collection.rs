@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::fuzz_url;
 use onehop_http1::{AskHead, BodyLength, ClientCodec, Limits};
 use onehop_load::collection::{ReadOptions, read_bytes};
 
-fuzz_target!(|data: &[u8]| {
+fuzz_url!(|data: &[u8]| {
     let variables = vec![
         ("URL".to_owned(), "http://localhost:1".to_owned()),
         ("A".to_owned(), "{{B}}{{$guid}}".to_owned()),
@@ -16,19 +16,19 @@ fuzz_target!(|data: &[u8]| {
     // No file is there: what a collection names is never opened.
     match read_bytes(data, "collection", Path::new("/nowhere/at/all"), &options) {
         Ok(collection) => {
-            assert!(!collection.asks.is_empty());
-            for ask in &collection.asks {
-                let fields = ask.field_lines().expect("a request that was read can be sent");
+            assert!(!collection.requests.is_empty());
+            for request in &collection.requests {
+                let fields = request.field_lines().expect("a request that was read can be sent");
                 // The codec checks the lines once more.
-                let (method, target) = (ask.method.as_bytes(), ask.target.path.as_bytes());
+                let (method, url) = (request.method.as_bytes(), request.url.path.as_bytes());
                 let head =
-                    AskHead { method, target, fields: &fields, body: BodyLength::None, upgrade: false, trailers: false };
+                    AskHead { method, url, fields: &fields, body: BodyLength::None, upgrade: false, trailers: false };
                 ClientCodec::new(Limits::default())
                     .write_request_head(&mut Vec::new(), head)
                     .expect("a head");
                 assert!(
-                    ask.target.path.starts_with('/')
-                        && ask.target.path.bytes().all(|byte| byte.is_ascii_graphic())
+                    request.url.path.starts_with('/')
+                        && request.url.path.bytes().all(|byte| byte.is_ascii_graphic())
                 );
             }
             assert!(collection.notes.iter().all(|note| !note.contains(char::is_control)));

@@ -4,15 +4,15 @@
 
 use std::time::Duration;
 
-use onehop_load::plan::{Arrivals, Ask, Expect, Pace, Patience, Phase, Reuse, Spacing, Until};
-use onehop_load::{Plan, Target, Unobserved};
+use onehop_load::plan::{Arrivals, Expect, Pace, Phase, Request, Reuse, Spacing, Timeouts, Until};
+use onehop_load::{Plan, Unobserved, Url};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let number =
         |place: usize, otherwise: f64| words.get(place).map_or(Ok(otherwise), |word| word.parse::<f64>());
-    let target = Target::parse(words.first().ok_or("a URL is missing")?)?;
-    let address = target.endpoint.reach(Duration::from_secs(1))?;
+    let url = Url::parse(words.first().ok_or("a URL is missing")?)?;
+    let address = url.endpoint.reach(Duration::from_secs(1))?;
     let connections = number(1, 64.0)? as usize;
     let rate = number(4, 0.0)?;
     let length = Duration::from_secs_f64(number(2, 5.0)?);
@@ -23,9 +23,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         Pace::Closed { connections, think: Duration::ZERO }
     };
     let plan = Plan {
-        asks: vec![Ask {
+        requests: vec![Request {
             name: "it".to_owned(),
-            target,
+            url,
             address,
             method: "GET".to_owned(),
             fields: Vec::new(),
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         threads: 1,
         cores: words.get(3).map(|core| core.parse()).transpose()?.into_iter().collect(),
         reuse: Reuse::Kept,
-        patience: Patience::default(),
+        timeouts: Timeouts::default(),
         seed: 1,
     };
     let run = onehop_load::engine::run(&plan, &mut Unobserved)?;
@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         generator.waiting,
         generator.lateness.at(0.99),
         generator.bottleneck,
-        run.total.faults,
+        run.total.failures,
         run.stalls,
         run.elapsed,
     );

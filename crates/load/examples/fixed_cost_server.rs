@@ -34,7 +34,7 @@ pub fn main() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("the port is free");
     for stream in listener.incoming().flatten() {
         thread::spawn(move || {
-            let answer = || {
+            let response = || {
                 burn(cost);
                 let earlier = ANSWERED.fetch_add(1, Ordering::Relaxed);
                 if earlier < slow_first || Instant::now() < slow_until {
@@ -43,12 +43,12 @@ pub fn main() {
                 if earlier < fail_after { GOOD } else { BAD }
             };
             // A client that goes away is no fault of ours.
-            let _ = serve(stream, answer);
+            let _ = serve(stream, response);
         });
     }
 }
 
-fn serve(mut stream: TcpStream, answer: impl Fn() -> &'static [u8]) -> std::io::Result<()> {
+fn serve(mut stream: TcpStream, response: impl Fn() -> &'static [u8]) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let mut head = [0; HEAD_BYTES_MAX];
     let mut held = 0;
@@ -61,7 +61,7 @@ fn serve(mut stream: TcpStream, answer: impl Fn() -> &'static [u8]) -> std::io::
         held += read;
         if head.get(..held).is_some_and(|head| head.ends_with(b"\r\n\r\n")) {
             held = 0;
-            stream.write_all(answer())?;
+            stream.write_all(response())?;
         }
     }
 }

@@ -1,15 +1,15 @@
 //! One request at a time, waited for: ready checks, collections, comparing two servers' answers.
 //!
 //! Owns one kept connection. It is not for load, that is `engine/`; both put requests together in the same way
-//! ([`Ask::field_lines`]). Never takes a part of an answer for the whole.
+//! ([`Request::field_lines`]). Never takes a part of an answer for the whole.
 
 use std::io;
 use std::time::{Duration, Instant};
 
 use onehop_http1::{AnswerRead, AskHead, BodyLength, BodyRead, ClientCodec, Limits, Refusal, ResponseHead};
 
-use crate::plan::{Ask, Patience};
-use crate::target::Address;
+use crate::plan::{Request, Timeouts};
+use crate::url::Address;
 
 use stream::{Stream, Wait};
 
@@ -41,7 +41,7 @@ pub struct Client {
 
 /// A whole answer.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct Response {
     /// The status.
     pub status: u16,
     /// Fields in their order, names as sent, values with each byte as one character.
@@ -60,13 +60,13 @@ pub struct Answer {
 
 /// Why there is no whole answer. Its text is for a person.
 #[derive(Debug, thiserror::Error)]
-pub enum AskError {
+pub enum RequestError {
     /// No connection.
     #[error("no connection: {0}")]
     Connect(#[source] io::Error),
     /// The request cannot be sent as it is.
     #[error("the request cannot be sent: {0}")]
-    Unsendable(#[from] UnsendableAsk),
+    Unsendable(#[from] UnsendableRequest),
     /// The connection ended before a byte of an answer.
     #[error("the connection was closed without an answer")]
     Closed,
@@ -92,7 +92,7 @@ pub enum AskError {
 
 /// What of a request cannot be sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum UnsendableAsk {
+pub enum UnsendableRequest {
     /// RFC 9110 section 9.1: a method is a token.
     #[error("`{0}` is no method")]
     Method(String),
@@ -111,20 +111,20 @@ struct Line {
     input: Vec<u8>,
 }
 
-impl Ask {
+impl Request {
     /// The lines of the request's fields as [`AskHead::fields`] wants them: Host first, then the plan's, in their
     /// order. Those that follow from the framing are left out.
     ///
     /// # Errors
     /// For a method, name or value that would break the framing.
-    pub fn field_lines(&self) -> Result<Vec<u8>, UnsendableAsk> {
+    pub fn field_lines(&self) -> Result<Vec<u8>, UnsendableRequest> {
         if !is_token(&self.method) {
-            return Err(UnsendableAsk::Method(self.method.clone()));
+            return Err(UnsendableRequest::Method(self.method.clone()));
         }
         let mut lines = Vec::new();
         let is = |name: &str, other: &str| name.eq_ignore_ascii_case(other);
         let own_host = self.fields.iter().find(|(name, _)| is(name, "host"));
-        let host = own_host.map_or(self.target.authority.as_str(), |(_, value)| value.as_str());
+        let host = own_host.map_or(self.url.authority.as_str(), |(_, value)| value.as_str());
         push_line(&mut lines, "Host", host)?;
         for (name, value) in &self.fields {
             let framing = ["host", "content-length", "transfer-encoding", "connection", "keep-alive"];
@@ -152,59 +152,59 @@ impl Client {
     ///
     /// # Errors
     /// Where there is no whole answer.
-    pub fn ask(&mut self, ask: &Ask, patience: Patience) -> Result<Answer, AskError> {
-        self.ask_unless(ask, patience, &|| false)
+    pub fn request(&mut self, request: &Request, timeouts: Timeouts) -> Result<Response, RequestError> {
+        self.request_unless(request, timeouts, &|| false)
     }
 
     /// The same, until `is_broken_off` says so.
     ///
     /// # Errors
-    /// Where there is no whole answer; [`AskError::BrokenOff`] within a fifth of a second of that word.
-    pub fn ask_unless(
+    /// Where there is no whole answer; [`RequestError::BrokenOff`] within a fifth of a second of that word.
+    pub fn request_unless(
         &mut self,
-        ask: &Ask,
-        patience: Patience,
+        request: &Request,
+        timeouts: Timeouts,
         is_broken_off: &dyn Fn() -> bool,
-    ) -> Result<Answer, AskError> {
-        let lines = ask.field_lines()?;
+    ) -> Result<Response, RequestError> {
+        let lines = request.field_lines()?;
         let was_kept = self.line.is_some();
         let repeatable =
-            matches!(ask.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "PUT" | "DELETE" | "TRACE");
-        let mut once = || self.ask_once(ask, &lines, patience, is_broken_off);
+            matches!(request.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "PUT" | "DELETE" | "TRACE");
+        let mut once = || self.request_once(request, &lines, timeouts, is_broken_off);
         match once() {
-            Err(AskError::Closed) if was_kept && repeatable => once(),
+            Err(RequestError::Closed) if was_kept && repeatable => once(),
             first => first,
         }
     }
 
-    fn ask_once(
+    fn request_once(
         &mut self,
-        ask: &Ask,
+        request: &Request,
         lines: &[u8],
-        patience: Patience,
+        timeouts: Timeouts,
         is_broken_off: &dyn Fn() -> bool,
-    ) -> Result<Answer, AskError> {
+    ) -> Result<Response, RequestError> {
         let begun = Instant::now();
         let (mut line, connected) = match self.line.take() {
             Some(line) => (line, false),
-            None => (Line::open(&self.address, &Wait::new(begun, patience.connect, is_broken_off))?, true),
+            None => (Line::open(&self.address, &Wait::new(begun, timeouts.connect, is_broken_off))?, true),
         };
-        let wait = Wait::new(begun, patience.answer, is_broken_off);
+        let wait = Wait::new(begun, timeouts.response, is_broken_off);
         let mut exchange = Exchange { begun, wait, bytes_read: 0 };
-        exchange.send(&mut line, ask, lines)?;
-        let mut answer = exchange.receive(&mut line, &mut self.head)?;
-        answer.connected = connected;
+        exchange.send(&mut line, request, lines)?;
+        let mut response = exchange.receive(&mut line, &mut self.head)?;
+        response.connected = connected;
         let unread = line.input.len();
         if line.codec.reuse(unread) {
             self.line = Some(line);
         }
-        Ok(answer)
+        Ok(response)
     }
 }
 
 /// Whether somebody accepts a connection there.
-pub(crate) fn try_to_connect(address: &Address, patience: Duration) -> Result<(), AskError> {
-    Stream::open(address, &Wait::new(Instant::now(), patience, &|| false)).map(|_| ())
+pub(crate) fn try_to_connect(address: &Address, timeouts: Duration) -> Result<(), RequestError> {
+    Stream::open(address, &Wait::new(Instant::now(), timeouts, &|| false)).map(|_| ())
 }
 
 /// One request and its answer.
@@ -215,29 +215,29 @@ struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    fn send(&self, line: &mut Line, ask: &Ask, lines: &[u8]) -> Result<(), AskError> {
+    fn send(&self, line: &mut Line, request: &Request, lines: &[u8]) -> Result<(), RequestError> {
         let mut out = Vec::new();
         let head = AskHead {
-            method: ask.method.as_bytes(),
-            target: ask.target.path.as_bytes(),
+            method: request.method.as_bytes(),
+            target: request.url.path.as_bytes(),
             fields: lines,
-            body: ask.body_length(),
+            body: request.body_length(),
             upgrade: false,
             trailers: false,
         };
-        line.codec.write_request_head(&mut out, head).map_err(AskError::Malformed)?;
-        if let Some(body) = &ask.body {
+        line.codec.write_request_head(&mut out, head).map_err(RequestError::Malformed)?;
+        if let Some(body) = &request.body {
             line.codec.write_data(&mut out, body);
         }
         line.codec.finish(&mut out, b"");
         line.stream.write(&out, &self.wait)
     }
 
-    fn receive(&mut self, line: &mut Line, head: &mut ResponseHead) -> Result<Answer, AskError> {
+    fn receive(&mut self, line: &mut Line, head: &mut ResponseHead) -> Result<Response, RequestError> {
         let mut first_byte = None;
         loop {
             if !line.input.is_empty() {
-                let read = line.codec.read_head(&line.input, head).map_err(AskError::Malformed)?;
+                let read = line.codec.read_head(&line.input, head).map_err(RequestError::Malformed)?;
                 match read {
                     Some(AnswerRead::Informational { consumed }) => {
                         line.input.drain(..consumed);
@@ -252,15 +252,15 @@ impl Exchange<'_> {
             }
             if self.fill(line)? == 0 {
                 return Err(match self.bytes_read {
-                    0 => AskError::Closed,
-                    bytes => AskError::Truncated { bytes },
+                    0 => RequestError::Closed,
+                    bytes => RequestError::Truncated { bytes },
                 });
             }
             first_byte.get_or_insert_with(|| self.begun.elapsed());
         }
         let body = self.body(line)?;
         let text = |bytes: &[u8]| bytes.iter().map(|&byte| char::from(byte)).collect::<String>();
-        Ok(Answer {
+        Ok(Response {
             status: head.status(),
             fields: head.fields().map(|(name, value)| (text(name), text(value))).collect(),
             body,
@@ -271,17 +271,17 @@ impl Exchange<'_> {
         })
     }
 
-    fn body(&mut self, line: &mut Line) -> Result<Vec<u8>, AskError> {
+    fn body(&mut self, line: &mut Line) -> Result<Vec<u8>, RequestError> {
         let mut body = Vec::new();
         while !line.codec.body_is_read() {
-            let (data, consumed) = match line.codec.read_body(&line.input).map_err(AskError::Malformed)? {
+            let (data, consumed) = match line.codec.read_body(&line.input).map_err(RequestError::Malformed)? {
                 BodyRead::Data { at, consumed } => (at, consumed),
                 BodyRead::End { consumed } => (0..0, consumed),
                 BodyRead::NeedMore => {
                     if self.fill(line)? == 0 {
                         let bytes = self.bytes_read;
                         let unread = line.input.len();
-                        line.codec.read_eof(unread).map_err(|_| AskError::Truncated { bytes })?;
+                        line.codec.read_eof(unread).map_err(|_| RequestError::Truncated { bytes })?;
                     }
                     continue;
                 }
@@ -289,14 +289,14 @@ impl Exchange<'_> {
             body.extend_from_slice(line.input.get(data).unwrap_or_default());
             line.input.drain(..consumed);
             if body.len() > BODY_BYTES_MAX {
-                return Err(AskError::TooLong);
+                return Err(RequestError::TooLong);
             }
         }
         Ok(body)
     }
 
     /// Reads once; 0 is the end.
-    fn fill(&mut self, line: &mut Line) -> Result<usize, AskError> {
+    fn fill(&mut self, line: &mut Line) -> Result<usize, RequestError> {
         let held = line.input.len();
         line.input.resize(held + READ_BYTES, 0);
         let read = line.stream.read(line.input.get_mut(held..).unwrap_or_default(), &self.wait);
@@ -308,13 +308,13 @@ impl Exchange<'_> {
 }
 
 impl Line {
-    fn open(address: &Address, wait: &Wait<'_>) -> Result<Line, AskError> {
+    fn open(address: &Address, wait: &Wait<'_>) -> Result<Line, RequestError> {
         let stream = Stream::open(address, wait)?;
         Ok(Line { stream, codec: ClientCodec::new(CODEC_LIMITS), input: Vec::new() })
     }
 }
 
-impl Answer {
+impl Response {
     /// The first value of a field, by its name in any case.
     pub fn field(&self, name: &str) -> Option<&str> {
         let found = self.fields.iter().find(|(field, _)| field.eq_ignore_ascii_case(name));
@@ -322,12 +322,12 @@ impl Answer {
     }
 }
 
-fn push_line(lines: &mut Vec<u8>, name: &str, value: &str) -> Result<(), UnsendableAsk> {
+fn push_line(lines: &mut Vec<u8>, name: &str, value: &str) -> Result<(), UnsendableRequest> {
     if !is_token(name) {
-        return Err(UnsendableAsk::Name(name.to_owned()));
+        return Err(UnsendableRequest::Name(name.to_owned()));
     }
     if value.bytes().any(|byte| byte != b'\t' && byte.is_ascii_control()) {
-        return Err(UnsendableAsk::Value(name.to_owned()));
+        return Err(UnsendableRequest::Value(name.to_owned()));
     }
     for part in [name, ": ", value, "\r\n"] {
         lines.extend_from_slice(part.as_bytes());
@@ -350,12 +350,12 @@ mod tests {
 
     use super::*;
     use crate::plan::Expect;
-    use crate::target::Target;
+    use crate::url::Url;
 
-    fn ask_of(address: std::net::SocketAddr) -> Ask {
-        Ask {
+    fn request_of(address: std::net::SocketAddr) -> Request {
+        Request {
             name: "page".to_owned(),
-            target: Target::parse(&format!("http://{address}/")).unwrap(),
+            url: Url::parse(&format!("http://{address}/")).unwrap(),
             address: Address::Tcp(address),
             method: "GET".to_owned(),
             fields: vec![("Accept".to_owned(), "*/*".to_owned())],
@@ -370,15 +370,15 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         std::thread::spawn(move || {
-            for answers in connections {
+            for responses in connections {
                 let (mut stream, _) = listener.accept().unwrap();
-                for answer in answers {
+                for response in responses {
                     let mut head = Vec::new();
                     let mut byte = [0];
                     while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).unwrap() == 1 {
                         head.push(byte[0]);
                     }
-                    stream.write_all(answer.as_bytes()).unwrap();
+                    stream.write_all(response.as_bytes()).unwrap();
                 }
             }
         });
@@ -393,8 +393,8 @@ mod tests {
         let until_close = "HTTP/1.1 404 Not Found\r\n\r\nto the end";
         let address = server(vec![vec![whole, chunked], vec![until_close]]);
         let mut client = Client::new(Address::Tcp(address));
-        let ask = ask_of(address);
-        let mut next = || client.ask(&ask, Patience::default()).unwrap();
+        let request = request_of(address);
+        let mut next = || client.request(&request, Timeouts::default()).unwrap();
         let first = next();
         assert_eq!((first.status, first.body.as_slice(), first.connected), (200, &b"hi"[..], true));
         let second = next();
@@ -413,7 +413,7 @@ mod tests {
             ("SSH-2.0-OpenSSH\r\n\r\n", "no valid HTTP"),
         ] {
             let address = server(vec![vec![text]]);
-            let error = Client::new(Address::Tcp(address)).ask(&ask_of(address), Patience::default());
+            let error = Client::new(Address::Tcp(address)).request(&request_of(address), Timeouts::default());
             let error = error.unwrap_err().to_string();
             assert!(error.contains(is_expected), "{text:?}: {error}");
         }
@@ -423,21 +423,22 @@ mod tests {
     fn a_silent_server_is_given_up() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let patience = Patience { connect: Duration::from_secs(1), answer: Duration::from_millis(50) };
-        let error = Client::new(Address::Tcp(address)).ask(&ask_of(address), patience).unwrap_err();
-        assert!(matches!(error, AskError::TimedOut(_)), "{error}");
+        let timeouts = Timeouts { connect: Duration::from_secs(1), response: Duration::from_millis(50) };
+        let error = Client::new(Address::Tcp(address)).request(&request_of(address), timeouts).unwrap_err();
+        assert!(matches!(error, RequestError::TimedOut(_)), "{error}");
     }
 
     #[test]
     fn a_wait_for_an_answer_ends_when_it_is_broken_off() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let patience = Patience { connect: Duration::from_secs(60), answer: Duration::from_secs(60) };
+        let timeouts = Timeouts { connect: Duration::from_secs(60), response: Duration::from_secs(60) };
         let looks = AtomicU32::new(0);
         let is_broken_off = || looks.fetch_add(1, Ordering::Relaxed) > 5;
         let begun = Instant::now();
-        let asked = Client::new(Address::Tcp(address)).ask_unless(&ask_of(address), patience, &is_broken_off);
-        assert!(matches!(asked, Err(AskError::BrokenOff)), "{asked:?}");
+        let asked =
+            Client::new(Address::Tcp(address)).request_unless(&request_of(address), timeouts, &is_broken_off);
+        assert!(matches!(asked, Err(RequestError::BrokenOff)), "{asked:?}");
         assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
     }
 
@@ -446,14 +447,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s");
         let _listener = UnixListener::bind(&path).unwrap();
-        let patience = Patience { connect: Duration::from_millis(50), answer: Duration::from_millis(50) };
-        let ask = ask_of("127.0.0.1:1".parse().unwrap());
+        let timeouts = Timeouts { connect: Duration::from_millis(50), response: Duration::from_millis(50) };
+        let request = request_of("127.0.0.1:1".parse().unwrap());
         // As many as the backlog takes wait for an answer, and the others for a place in it.
         let mut waiting = Vec::new();
         let error = loop {
             match in_backlog(&path) {
                 Some(stream) => waiting.push(stream),
-                None => break Client::new(Address::Unix(path)).ask(&ask, patience).unwrap_err(),
+                None => break Client::new(Address::Unix(path)).request(&request, timeouts).unwrap_err(),
             }
         };
         assert!(error.to_string().contains("no connection"), "{error} after {}", waiting.len());
@@ -467,14 +468,15 @@ mod tests {
     #[test]
     fn a_field_cannot_smuggle_a_line() {
         let address = "127.0.0.1:1".parse().unwrap();
-        let mut ask = ask_of(address);
-        ask.fields = vec![("X".to_owned(), "a\r\nY: b".to_owned())];
-        assert_eq!(ask.field_lines(), Err(UnsendableAsk::Value("X".to_owned())));
-        ask.fields = vec![("X".to_owned(), "a\u{1}".to_owned())];
-        assert_eq!(ask.field_lines(), Err(UnsendableAsk::Value("X".to_owned())));
-        ask.fields = vec![("X Y".to_owned(), "a".to_owned())];
-        assert_eq!(ask.field_lines(), Err(UnsendableAsk::Name("X Y".to_owned())));
-        ask.fields = vec![("Content-Length".to_owned(), "9".to_owned()), ("host".to_owned(), "h".to_owned())];
-        assert_eq!(ask.field_lines().unwrap(), b"Host: h\r\n");
+        let mut request = request_of(address);
+        request.fields = vec![("X".to_owned(), "a\r\nY: b".to_owned())];
+        assert_eq!(request.field_lines(), Err(UnsendableRequest::Value("X".to_owned())));
+        request.fields = vec![("X".to_owned(), "a\u{1}".to_owned())];
+        assert_eq!(request.field_lines(), Err(UnsendableRequest::Value("X".to_owned())));
+        request.fields = vec![("X Y".to_owned(), "a".to_owned())];
+        assert_eq!(request.field_lines(), Err(UnsendableRequest::Name("X Y".to_owned())));
+        request.fields =
+            vec![("Content-Length".to_owned(), "9".to_owned()), ("host".to_owned(), "h".to_owned())];
+        assert_eq!(request.field_lines().unwrap(), b"Host: h\r\n");
     }
 }

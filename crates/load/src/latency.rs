@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
-/// The longest that is told apart, in nanoseconds: an hour. Deadlines are far below it.
+/// The longest that is distinguished, in nanoseconds: an hour. Deadlines are far below it.
 const LONGEST_NANOSECONDS: u64 = 3_600_000_000_000;
 /// Digits that count: a percentile is off by at most 0.1 %.
 const SIGNIFICANT_DIGITS: u8 = 3;

@@ -4,9 +4,9 @@
 //! is no answer, a request that should have been sent and was not is counted, and a figure that the load
 //! generator itself limited is said to be none of the server's.
 //!
-//! The way of a measurement, in order: `target.rs` where to, `plan.rs` what is asked and how often, `engine/`
+//! The way of a measurement, in order: `url.rs` where to, `plan.rs` what is asked and how often, `engine/`
 //! asks, `outcome.rs` is what was seen; `measure/` weighs the server's processes meanwhile, `compare/` repeats it
-//! for several arms, `repeat.rs` for one, `statistics` says what may be concluded, `report/` tells it. `quantity.rs`
+//! for several targets, `repeat.rs` for one, `statistics` says what may be concluded, `report/` tells it. `quantity.rs`
 //! and `foreign/` read what was typed.
 #![forbid(unsafe_code)]
 
@@ -25,14 +25,14 @@ pub mod quantity;
 pub mod repeat;
 pub mod report;
 pub mod saturation;
-pub mod target;
-pub mod trial;
+pub mod side_by_side;
+pub mod url;
 
 pub use onehop_statistics as statistics;
 
-pub use client::{Answer, AskError, Client};
+pub use client::{Client, RequestError, Response};
 pub use latency::Latencies;
 pub use outcome::Run;
 pub use plan::Plan;
 pub use progress::{Observer, Progress, Unobserved};
-pub use target::{Address, Endpoint, Target};
+pub use url::{Address, Endpoint, Url};

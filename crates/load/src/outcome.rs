@@ -19,7 +19,7 @@ pub struct Run {
     /// All requests together.
     pub total: Tally,
     /// Each of the plan's requests, in its order.
-    pub by_ask: Vec<Tally>,
+    pub by_request: Vec<Tally>,
     /// The series over time, equally long pieces.
     pub slices: Vec<Slice>,
     /// The length of one piece.
@@ -52,7 +52,7 @@ pub struct Tally {
     /// All whole answers by status.
     pub statuses: BTreeMap<u16, u64>,
     /// Requests without a whole answer.
-    pub faults: Faults,
+    pub failures: Failures,
     /// Bytes that were read, heads and framing included.
     pub bytes_read: u64,
     /// Bytes that were written.
@@ -61,7 +61,7 @@ pub struct Tally {
 
 /// Requests without a whole answer, by cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Faults {
+pub struct Failures {
     /// No connection could be made.
     pub connect: u64,
     /// The connection ended before a byte of the answer.
@@ -185,7 +185,7 @@ impl Run {
 impl Tally {
     /// Requests that were begun or meant to.
     pub fn requests(&self) -> u64 {
-        self.good + self.unexpected + self.faults.sum()
+        self.good + self.unexpected + self.failures.sum()
     }
 
     /// Adds another's.
@@ -198,19 +198,19 @@ impl Tally {
         for (status, count) in &other.statuses {
             *self.statuses.entry(*status).or_default() += count;
         }
-        self.faults.merge(&other.faults);
+        self.failures.merge(&other.failures);
         self.bytes_read += other.bytes_read;
         self.bytes_written += other.bytes_written;
     }
 }
 
-impl Faults {
+impl Failures {
     /// All of them.
     pub fn sum(&self) -> u64 {
         self.connect + self.closed + self.truncated + self.malformed + self.timed_out + self.unsent
     }
 
-    fn merge(&mut self, other: &Faults) {
+    fn merge(&mut self, other: &Failures) {
         self.connect += other.connect;
         self.closed += other.closed;
         self.truncated += other.truncated;

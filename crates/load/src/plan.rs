@@ -5,13 +5,13 @@
 
 use std::time::Duration;
 
-use crate::target::{Address, Endpoint, Target};
+use crate::url::{Address, Endpoint, Url};
 
 /// A load.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// What is asked for; at least one.
-    pub asks: Vec<Ask>,
+    pub requests: Vec<Request>,
     /// When requests begin.
     pub pace: Pace,
     /// When it is over.
@@ -25,18 +25,18 @@ pub struct Plan {
     /// How long a connection is used.
     pub reuse: Reuse,
     /// How long is waited for what.
-    pub patience: Patience,
+    pub timeouts: Timeouts,
     /// The seed of everything that is random, so that a run can be repeated.
     pub seed: u64,
 }
 
 /// One request, and what counts as its answer.
 #[derive(Debug, Clone)]
-pub struct Ask {
+pub struct Request {
     /// What it is called in reports.
     pub name: String,
     /// Where to.
-    pub target: Target,
+    pub url: Url,
     /// The address behind the target, once it was reached.
     pub address: Address,
     /// The method, a token.
@@ -136,20 +136,20 @@ pub enum Reuse {
 
 /// How long is waited for what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
+pub struct Timeouts {
     /// For a connection.
     pub connect: Duration,
     /// For a whole answer.
-    pub answer: Duration,
+    pub response: Duration,
 }
 
-impl Ask {
+impl Request {
     /// Asks at this port of the host, where none was named: port 0 stands for the one of a server that is started.
     pub fn at_port(&mut self, own: u16) {
-        if let Endpoint::Tcp { port: named @ 0, .. } = &mut self.target.endpoint {
+        if let Endpoint::Tcp { port: named @ 0, .. } = &mut self.url.endpoint {
             *named = own;
-            let host = self.target.authority.strip_suffix(":0").unwrap_or(&self.target.authority);
-            self.target.authority = format!("{host}:{own}");
+            let host = self.url.authority.strip_suffix(":0").unwrap_or(&self.url.authority);
+            self.url.authority = format!("{host}:{own}");
         }
         if let Address::Tcp(address) = &mut self.address
             && address.port() == 0
@@ -179,8 +179,8 @@ impl Pace {
     }
 }
 
-impl Default for Patience {
+impl Default for Timeouts {
     fn default() -> Self {
-        Patience { connect: Duration::from_secs(5), answer: Duration::from_secs(30) }
+        Timeouts { connect: Duration::from_secs(5), response: Duration::from_secs(30) }
     }
 }

@@ -11,7 +11,7 @@ const P50_SHARE_MAX: f64 = 0.10;
 /// The rare ones that p99 is made of vary most: below 30 % there is nothing to learn.
 const P99_SHARE_MAX: f64 = 0.30;
 /// Answers below which a p99 stands on fewer than ten of them and says nothing.
-const P99_ANSWERS_MIN: u64 = 1000;
+const P99_RESPONSES_MIN: u64 = 1000;
 /// Where both runs had failures, their numbers differ by chance; this many standard deviations are no chance.
 const FAILURE_DEVIATIONS_MAX: f64 = 3.0;
 
@@ -44,7 +44,7 @@ fn between(name: &str, first: &Run, other: &Run) -> Vec<String> {
         ));
     }
     let latency = |run: &Run, share: f64| run.total.latency.at(share).as_secs_f64() * 1e6;
-    let has_p99 = |run: &Run| run.total.latency.count() >= P99_ANSWERS_MIN;
+    let has_p99 = |run: &Run| run.total.latency.count() >= P99_RESPONSES_MIN;
     for (what, share, bound, counts) in [
         ("median", 0.5, P50_SHARE_MAX, true),
         ("99th percentile", 0.99, P99_SHARE_MAX, has_p99(first) && has_p99(other)),
@@ -64,7 +64,7 @@ fn between(name: &str, first: &Run, other: &Run) -> Vec<String> {
 }
 
 fn of_failures(name: &str, first: &Tally, other: &Tally) -> Option<String> {
-    let failed = |tally: &Tally| tally.unexpected + tally.faults.sum();
+    let failed = |tally: &Tally| tally.unexpected + tally.failures.sum();
     let (before, after) = (failed(first), failed(other));
     let (before_of, after_of) = (first.requests(), other.requests());
     // As if both runs had made as many requests as the other one.
@@ -119,12 +119,12 @@ mod tests {
         let mut total = Tally { good, ..Tally::default() };
         total.latency.record_many(Duration::from_micros(p50_micros), good - good / 50);
         total.latency.record_many(Duration::from_micros(p99_micros), good / 50);
-        total.faults.truncated = failed;
+        total.failures.truncated = failed;
         Run {
             begun: SystemTime::UNIX_EPOCH,
             elapsed: Duration::from_secs(1),
             total,
-            by_ask: Vec::new(),
+            by_request: Vec::new(),
             slices: Vec::new(),
             slice_length: Duration::from_millis(100),
             stalls: Vec::new(),
@@ -144,15 +144,15 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_told_in_words() {
+    fn what_differs_is_reported_in_words() {
         let mut broken_off = run(10_000, 100, 900, 0);
         broken_off.end = End::Interrupted;
-        let told = [
+        let reported = [
             disagreements(&[run(10_000, 100, 900, 0), run(8800, 100, 900, 0)]),
             disagreements(&[run(10_000, 100, 900, 0), run(10_000, 120, 900, 0), run(10_000, 100, 2900, 0)]),
             disagreements(&[run(10_000, 100, 900, 0), run(10_000, 100, 900, 1)]),
             disagreements(&[run(10_000, 100, 900, 0), broken_off]),
         ];
-        insta::assert_snapshot!(told.concat().join("\n"));
+        insta::assert_snapshot!(reported.concat().join("\n"));
     }
 }

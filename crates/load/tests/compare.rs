@@ -7,10 +7,10 @@ use std::cell::Cell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use onehop_load::compare::{Arm, CompareError, Mark, Metric, Row, Settings, Source, Start, compare};
-use onehop_load::plan::{Ask, Expect, Pace, Patience};
+use onehop_load::compare::{CompareError, Mark, Metric, Row, Settings, Source, Start, Target, compare};
+use onehop_load::plan::{Expect, Pace, Request, Timeouts};
 use onehop_load::statistics::Verdict;
-use onehop_load::{Address, Observer, Target, Unobserved};
+use onehop_load::{Address, Observer, Unobserved, Url};
 
 #[expect(unreachable_pub, reason = "it is a program's main elsewhere")]
 #[path = "../examples/fixed_cost_server.rs"]
@@ -25,13 +25,13 @@ fn serve() {
     fixed_cost_server::main();
 }
 
-fn server(name: &str, environment: &[(&str, u64)]) -> Arm {
+fn server(name: &str, environment: &[(&str, u64)]) -> Target {
     let program = std::env::current_exe().unwrap().display().to_string();
     let words = [program.as_str(), "--exact", "serve", "--ignored", "--nocapture"].map(str::to_owned);
     command(name, &words, environment)
 }
 
-fn command(name: &str, words: &[String], environment: &[(&str, u64)]) -> Arm {
+fn command(name: &str, words: &[String], environment: &[(&str, u64)]) -> Target {
     let start = Start {
         words: words.to_vec(),
         environment: environment
@@ -43,15 +43,19 @@ fn command(name: &str, words: &[String], environment: &[(&str, u64)]) -> Arm {
         behind: Vec::new(),
         ready_within: Duration::from_secs(5),
     };
-    Arm { name: name.to_owned(), source: Source::Command(start), asks: vec![ask("http://127.0.0.1:0/")] }
+    Target {
+        name: name.to_owned(),
+        source: Source::Command(start),
+        requests: vec![request("http://127.0.0.1:0/")],
+    }
 }
 
-fn ask(url: &str) -> Ask {
-    let target = Target::parse(url).unwrap();
-    let address = Address::Tcp(target.authority.parse().unwrap());
+fn request(url: &str) -> Request {
+    let url = Url::parse(url).unwrap();
+    let address = Address::Tcp(url.authority.parse().unwrap());
     let (method, fields) = ("GET".to_owned(), Vec::new());
     let name = "page".to_owned();
-    Ask { name, target, address, method, fields, body: None, weight: 1, expect: Expect::Success }
+    Request { name, url, address, method, fields, body: None, weight: 1, expect: Expect::Success }
 }
 
 fn settings(rounds: usize, time: Duration) -> Settings {
@@ -80,12 +84,12 @@ fn row(rows: &[Row], metric: Metric) -> &Row {
 #[test]
 fn equal_servers_show_no_difference_and_one_that_costs_more_is_found() {
     let _alone = alone();
-    let arms = [
+    let targets = [
         server("control", &[("COST", COST)]),
         server("equal", &[("COST", COST)]),
         server("dearer", &[("COST", COST * 16 / 10)]),
     ];
-    let found = compare(&arms, &settings(7, Duration::from_millis(150)), &mut Unobserved).unwrap();
+    let found = compare(&targets, &settings(7, Duration::from_millis(150)), &mut Unobserved).unwrap();
     assert_eq!(found.samples.len(), 21, "{:?}", found.caveats);
     let cpu = |test: usize| {
         let of_test = |row: &&Row| row.test == test && row.metric == Metric::CpuPerRequest;
@@ -105,10 +109,10 @@ fn equal_servers_show_no_difference_and_one_that_costs_more_is_found() {
 fn a_start_up_inside_a_run_is_marked_and_left_out() {
     let _alone = alone();
     let slow = [("COST", 1000), ("SLOW_MS", 1500), ("SLOW_REQUEST_US", 50_000)];
-    let arms = [server("warm", &[("COST", 1000)]), server("cold", &slow)];
+    let targets = [server("warm", &[("COST", 1000)]), server("cold", &slow)];
     let settings = Settings { warm_up: Duration::ZERO, ..settings(1, Duration::from_millis(3400)) };
-    let found = compare(&arms, &settings, &mut Unobserved).unwrap();
-    let cold = found.samples.iter().find(|sample| sample.arm == 1).unwrap();
+    let found = compare(&targets, &settings, &mut Unobserved).unwrap();
+    let cold = found.samples.iter().find(|sample| sample.target == 1).unwrap();
     let start_up = cold.marks.iter().find_map(|mark| match mark {
         Mark::StartUp { lasted } => Some(*lasted),
         _ => None,
@@ -126,10 +130,10 @@ fn a_start_up_inside_a_run_is_marked_and_left_out() {
 #[test]
 fn wrong_answers_void_a_measurement() {
     let _alone = alone();
-    let arms = [server("good", &[]), server("failing", &[("FAIL_AFTER", 20)])];
+    let targets = [server("good", &[]), server("failing", &[("FAIL_AFTER", 20)])];
     let settings = Settings { warm_up: Duration::ZERO, ..settings(1, Duration::from_millis(200)) };
-    let found = compare(&arms, &settings, &mut Unobserved).unwrap();
-    let failing = found.samples.iter().find(|sample| sample.arm == 1).unwrap();
+    let found = compare(&targets, &settings, &mut Unobserved).unwrap();
+    let failing = found.samples.iter().find(|sample| sample.target == 1).unwrap();
     let is_void = |mark: &Mark| matches!(mark, Mark::Void(why) if why.contains("500"));
     assert!(failing.marks.iter().any(is_void), "{:?}", failing.marks);
     assert_eq!(row(&found.rows, Metric::CpuPerRequest).verdict, Verdict::Unknown);
@@ -139,16 +143,16 @@ fn wrong_answers_void_a_measurement() {
 #[test]
 fn the_first_answer_after_idleness_is_its_own_figure() {
     let _alone = alone();
-    let arms = [server("one", &[]), server("other", &[])];
+    let targets = [server("one", &[]), server("other", &[])];
     let idle = Some(Duration::from_millis(100));
     let settings = Settings { idle, ..settings(1, Duration::from_millis(100)) };
-    let found = compare(&arms, &settings, &mut Unobserved).unwrap();
+    let found = compare(&targets, &settings, &mut Unobserved).unwrap();
     assert!(found.samples.iter().all(|sample| sample.after_idle.is_some()), "{:?}", found.samples);
     assert!(row(&found.rows, Metric::AfterIdle).control_value > 1.0);
 }
 
-fn error(arms: &[Arm], settings: &Settings) -> String {
-    compare(arms, settings, &mut Unobserved).unwrap_err().to_string()
+fn error(targets: &[Target], settings: &Settings) -> String {
+    compare(targets, settings, &mut Unobserved).unwrap_err().to_string()
 }
 
 #[test]
@@ -157,7 +161,7 @@ fn an_arm_that_cannot_be_measured_is_a_clear_error() {
     let settings = settings(1, Duration::from_millis(100));
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let good = server("good", &[]);
-    let with = |arm: Arm| error(&[good.clone(), arm], &settings);
+    let with = |target: Target| error(&[good.clone(), target], &settings);
 
     let missing = with(command("missing", &words(&["/no/such/program"]), &[]));
     assert!(missing.contains("`missing`") && missing.contains("no such program"), "{missing}");
@@ -170,16 +174,16 @@ fn an_arm_that_cannot_be_measured_is_a_clear_error() {
     let never = with(never);
     assert!(never.contains("no expected answer within 1.2s"), "{never}");
     let mut fails = server("fails", &[("FAIL_AFTER", 1)]);
-    fails.asks.push(Ask { name: "second".to_owned(), ..ask("http://127.0.0.1:0/other") });
+    fails.requests.push(Request { name: "second".to_owned(), ..request("http://127.0.0.1:0/other") });
     let fails = with(fails);
     assert!(fails.contains("was answered with status 500"), "{fails}");
 
     assert!(error(std::slice::from_ref(&good), &settings).contains("at least one arm beside it"));
     let none = Settings { rounds: 0, ..settings.clone() };
     assert!(error(&[good.clone(), good.clone()], &none).contains("at least one round"));
-    let nothing = Arm { asks: Vec::new(), ..good.clone() };
-    let asks_nothing = compare(&[good, nothing], &settings, &mut Unobserved).unwrap_err();
-    assert!(matches!(asks_nothing, CompareError::NoAsks { .. }), "{asks_nothing}");
+    let nothing = Target { requests: Vec::new(), ..good.clone() };
+    let requests_nothing = compare(&[good, nothing], &settings, &mut Unobserved).unwrap_err();
+    assert!(matches!(requests_nothing, CompareError::NoRequests { .. }), "{requests_nothing}");
 }
 
 /// Breaks off at the first word that contains this.
@@ -201,28 +205,28 @@ impl Observer for BreaksOff {
 #[test]
 fn whoever_breaks_off_hears_what_was_measured_until_then() {
     let _alone = alone();
-    let arms = [server("one", &[]), server("other", &[("SILENT_MS", 60_000)])];
+    let targets = [server("one", &[]), server("other", &[("SILENT_MS", 60_000)])];
     let settings = settings(3, Duration::from_millis(100));
-    let check = |arms: &[Arm], at: &'static str, samples: usize| {
+    let check = |targets: &[Target], at: &'static str, samples: usize| {
         let begun = Instant::now();
         let mut observer = BreaksOff { at, is_over: Cell::new(false) };
-        let found = compare(arms, &settings, &mut observer).unwrap();
+        let found = compare(targets, &settings, &mut observer).unwrap();
         assert_eq!(found.samples.len(), samples, "{at}");
         assert!(found.caveats.iter().any(|caveat| caveat.contains("broken off")), "{:?}", found.caveats);
         assert!(begun.elapsed() < Duration::from_secs(20), "{at}");
     };
-    check(&arms, "other, starting", usize::from(is_first(&arms, &settings)));
-    check(&[arms[0].clone(), arms[0].clone()], "round 2 of 3", 2);
+    check(&targets, "other, starting", usize::from(is_first(&targets, &settings)));
+    check(&[targets[0].clone(), targets[0].clone()], "round 2 of 3", 2);
 }
 
 #[test]
 fn a_first_answer_that_takes_longer_than_a_second_is_waited_for() {
     let _alone = alone();
     let slow = [("SLOW_MS", 600_000), ("SLOW_REQUEST_US", 1_200_000)];
-    let arms = [server("quick", &[]), server("slow", &slow)];
+    let targets = [server("quick", &[]), server("slow", &slow)];
     let settings = Settings { warm_up: Duration::ZERO, ..settings(1, Duration::from_millis(100)) };
-    let found = compare(&arms, &settings, &mut Unobserved).unwrap();
-    let slow = found.samples.iter().find(|sample| sample.arm == 1).unwrap();
+    let found = compare(&targets, &settings, &mut Unobserved).unwrap();
+    let slow = found.samples.iter().find(|sample| sample.target == 1).unwrap();
     assert!(slow.cold_start.is_some_and(|took| took >= Duration::from_millis(1200)), "{slow:?}");
 }
 
@@ -250,17 +254,17 @@ fn whoever_breaks_off_does_not_wait_for_a_server_that_neither_starts_nor_ends() 
         start.ready_within = Duration::from_secs(60);
     }
     let begun = Instant::now();
-    let arms = [stubborn.clone(), stubborn];
+    let targets = [stubborn.clone(), stubborn];
     let mut observer = BreaksOffLater { first: None };
-    let found = compare(&arms, &settings(1, Duration::from_millis(100)), &mut observer).unwrap();
+    let found = compare(&targets, &settings(1, Duration::from_millis(100)), &mut observer).unwrap();
     assert!(found.samples.is_empty() && found.caveats.iter().any(|caveat| caveat.contains("broken off")));
     // A server that is asked to end has five seconds else.
     assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
 }
 
-/// Whether the first arm is the first in the first round, by the seed.
-fn is_first(arms: &[Arm], settings: &Settings) -> bool {
-    let mut places: Vec<usize> = (0..arms.len()).collect();
+/// Whether the first target is the first in the first round, by the seed.
+fn is_first(targets: &[Target], settings: &Settings) -> bool {
+    let mut places: Vec<usize> = (0..targets.len()).collect();
     fastrand::Rng::with_seed(settings.seed).shuffle(&mut places);
     places[0] == 0
 }
@@ -268,22 +272,23 @@ fn is_first(arms: &[Arm], settings: &Settings) -> bool {
 #[test]
 fn arms_that_run_already_are_found_by_where_they_listen() {
     let _alone = alone();
-    let start = |arm: &Arm| match &arm.source {
+    let start = |target: &Target| match &target.source {
         Source::Command(start) => onehop_load::measure::Server::start(start, &[]).unwrap(),
         Source::Running => unreachable!(),
     };
-    let arm = server("one", &[]);
-    let mut servers = [start(&arm), start(&arm)];
+    let target = server("one", &[]);
+    let mut servers = [start(&target), start(&target)];
     let running = |server: &onehop_load::measure::Server| {
-        let asks = vec![ask(&format!("http://127.0.0.1:{}/", server.port()))];
-        Arm { name: format!("on {}", server.port()), source: Source::Running, asks }
+        let requests = vec![request(&format!("http://127.0.0.1:{}/", server.port()))];
+        Target { name: format!("on {}", server.port()), source: Source::Running, requests }
     };
-    let arms = servers.each_ref().map(running);
-    for (server, arm) in servers.iter_mut().zip(&arms) {
+    let targets = servers.each_ref().map(running);
+    for (server, target) in servers.iter_mut().zip(&targets) {
         let within = Duration::from_secs(5);
-        onehop_load::measure::wait_until_ready(server, &arm.asks[0], Patience::default(), within).unwrap();
+        onehop_load::measure::wait_until_ready(server, &target.requests[0], Timeouts::default(), within)
+            .unwrap();
     }
-    let found = compare(&arms, &settings(1, Duration::from_millis(200)), &mut Unobserved).unwrap();
+    let found = compare(&targets, &settings(1, Duration::from_millis(200)), &mut Unobserved).unwrap();
     assert!(found.samples.iter().all(|sample| sample.usage.is_some()), "{:?}", found.caveats);
     assert!(found.samples.iter().all(|sample| sample.cold_start.is_none()));
     assert!(found.caveats.iter().any(|caveat| caveat.contains("ran already")), "{:?}", found.caveats);

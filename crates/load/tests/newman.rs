@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use onehop_load::collection::{self, ReadOptions};
-use onehop_load::plan::Patience;
+use onehop_load::plan::Timeouts;
 use onehop_load::progress::Unobserved;
 
 /// Takes so many requests over one connection, answers each with 200, and gives them as text.
@@ -80,12 +80,12 @@ fn what_is_sent_of_a_collection_is_what_newman_sends() {
     };
     let mut collection =
         collection::read(&folder.join("everything.postman_collection.json"), &options).expect("a collection");
-    assert_eq!(collection.asks.len(), expected.len());
+    assert_eq!(collection.requests.len(), expected.len());
     collection::reach(&mut collection, Duration::from_secs(5)).expect("a server");
-    let run = collection::run(&collection, 1, Patience::default(), &mut Unobserved);
+    let run = collection::run(&collection, 1, Timeouts::default(), &mut Unobserved);
     let sent = recorded.join().expect("all requests");
-    for ((ask, sent), expected) in collection.asks.iter().zip(&sent).zip(expected) {
-        assert_eq!(sent, expected, "{}", ask.name);
+    for ((request, sent), expected) in collection.requests.iter().zip(&sent).zip(expected) {
+        assert_eq!(sent, expected, "{}", request.name);
     }
     assert!(run.requests.iter().all(|request| request.passed == 1));
     assert_eq!(run.caveats, ["`parts`: `:none` has no value and is sent as it stands"]);

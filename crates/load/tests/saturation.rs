@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use onehop_load::compare::Start;
 use onehop_load::measure::{Server, wait_until_ready};
-use onehop_load::plan::{Ask, Expect, Pace, Patience, Plan, Reuse, Until};
+use onehop_load::plan::{Expect, Pace, Plan, Request, Reuse, Timeouts, Until};
 use onehop_load::saturation::{Limit, Settings, search};
-use onehop_load::{Address, Observer, Target, Unobserved};
+use onehop_load::{Address, Observer, Unobserved, Url};
 
 #[expect(unreachable_pub, reason = "it is a program's main elsewhere")]
 #[path = "../examples/fixed_cost_server.rs"]
@@ -45,27 +45,27 @@ fn sleeping_server() -> (Server, Plan) {
         ready_within: Duration::from_secs(20),
     };
     let mut server = Server::start(&start, &[]).unwrap();
-    let target = Target::parse(&format!("http://127.0.0.1:{}/", server.port())).unwrap();
-    let ask = Ask {
+    let url = Url::parse(&format!("http://127.0.0.1:{}/", server.port())).unwrap();
+    let request = Request {
         name: "page".to_owned(),
-        address: Address::Tcp(target.authority.parse().unwrap()),
-        target,
+        address: Address::Tcp(url.authority.parse().unwrap()),
+        url,
         method: "GET".to_owned(),
         fields: Vec::new(),
         body: None,
         weight: 1,
         expect: Expect::Success,
     };
-    wait_until_ready(&mut server, &ask, Patience::default(), Duration::from_secs(20)).unwrap();
+    wait_until_ready(&mut server, &request, Timeouts::default(), Duration::from_secs(20)).unwrap();
     let plan = Plan {
-        asks: vec![ask],
+        requests: vec![request],
         pace: Pace::Closed { connections: CONNECTIONS, think: Duration::ZERO },
         until: Until::default(),
         warm_up: Duration::ZERO,
         threads: 1,
         cores: Vec::new(),
         reuse: Reuse::Kept,
-        patience: Patience::default(),
+        timeouts: Timeouts::default(),
         seed: 1,
     };
     (server, plan)
@@ -101,7 +101,7 @@ fn the_highest_rate_is_below_the_capacity_and_as_near_as_the_points_above_it() {
         // Down at a request in a second a short run has none at all.
         let is_empty = run.total.good == 0;
         let is_short =
-            is_late || is_empty || run.generator.bottleneck.is_some() || run.total.faults.sum() > 0;
+            is_late || is_empty || run.generator.bottleneck.is_some() || run.total.failures.sum() > 0;
         assert!(
             point.is_within || point.offered > CAPACITY * 0.5 || is_short,
             "{rates:?} {:?}",
@@ -116,8 +116,8 @@ fn the_highest_rate_is_below_the_capacity_and_as_near_as_the_points_above_it() {
     assert_eq!(rates.iter().filter(|point| **point == (best, true)).count(), 2, "{rates:?}");
     let beyond = rates.iter().find(|(rate, is_within)| *rate > best && !is_within);
     let is_near = beyond.is_some_and(|(rate, _)| *rate <= best * (1.0 + settings().precision) * 1.001);
-    let is_told = found.caveats.iter().any(|caveat| caveat.contains("before it was as precise"));
-    assert!(is_near || is_told, "{rates:?} {:?}", found.caveats);
+    let is_reported = found.caveats.iter().any(|caveat| caveat.contains("before it was as precise"));
+    assert!(is_near || is_reported, "{rates:?} {:?}", found.caveats);
 }
 
 #[test]

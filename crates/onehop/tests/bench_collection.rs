@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use onehop_load::collection::{self, Collection, CollectionRun, ReadOptions};
-use onehop_load::plan::Patience;
+use onehop_load::plan::Timeouts;
 use onehop_load::{Observer, Progress};
 use onehop_testkit::{Folder, Onehop, Program};
 
@@ -70,7 +70,7 @@ fn five_routes_a_thousand_times_are_all_as_expected() {
     let collection = collection_of(&onehop, &[]);
     assert_eq!(collection.notes, [""; 0]);
     let mut watching = Watching::default();
-    let run = collection::run(&collection, ITERATIONS, Patience::default(), &mut watching);
+    let run = collection::run(&collection, ITERATIONS, Timeouts::default(), &mut watching);
 
     assert_eq!(complaints(&run), []);
     assert_eq!((run.iterations, run.is_interrupted), (ITERATIONS, false));
@@ -103,7 +103,7 @@ fn an_answer_with_another_status_is_no_success_and_says_what_came() {
     let folder = site();
     let onehop = Onehop::start_in(folder.path());
     let collection = collection_of(&onehop, &[("BLOG_ID", "999")]);
-    let run = collection::run(&collection, 10, Patience::default(), &mut Watching::default());
+    let run = collection::run(&collection, 10, Timeouts::default(), &mut Watching::default());
     assert_eq!(complaints(&run), [("status 404 instead of 200", 10)]);
     let one = &run.requests[2];
     assert_eq!((one.passed, one.failed, one.latency.count()), (0, 10, 0));

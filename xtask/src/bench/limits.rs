@@ -8,9 +8,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use onehop_load::compare::{self, Arm, Metric, Settings, Source, Start};
-use onehop_load::plan::{Ask, Expect, Pace};
-use onehop_load::{Address, Target};
+use onehop_load::compare::{self, Metric, Settings, Source, Start, Target};
+use onehop_load::plan::{Expect, Pace, Request};
+use onehop_load::{Address, Url};
 use serde_json::{Value, json};
 
 use crate::ground::Options;
@@ -138,7 +138,7 @@ fn in_pairs(pairs: u64, smoke: bool) -> Outcome<Value> {
     Ok(json!({ "low": ratio.low, "middle": ratio.middle, "high": ratio.high, "pairs": pairs }))
 }
 
-fn arm(name: &str, limits: &str, upstream: SocketAddr, work: &Path) -> Outcome<Arm> {
+fn arm(name: &str, limits: &str, upstream: SocketAddr, work: &Path) -> Outcome<Target> {
     let file = work.join(format!("{name}.Onehopfile"));
     let text = format!(
         "{{\n\tadmin off\n}}\nhttp://127.0.0.1:{{$PORT}} {{\n\t{limits}\n\treverse_proxy {upstream}\n}}\n"
@@ -154,11 +154,11 @@ fn arm(name: &str, limits: &str, upstream: SocketAddr, work: &Path) -> Outcome<A
         behind: Vec::new(),
         ready_within: READY_WITHIN,
     };
-    let target = Target::parse("http://127.0.0.1:0/")?;
+    let target = Url::parse("http://127.0.0.1:0/")?;
     let address: SocketAddr = target.authority.parse()?;
-    let ask = Ask {
+    let ask = Request {
         name: "page".to_owned(),
-        target,
+        url: target,
         address: Address::Tcp(address),
         method: "GET".to_owned(),
         fields: Vec::new(),
@@ -166,5 +166,5 @@ fn arm(name: &str, limits: &str, upstream: SocketAddr, work: &Path) -> Outcome<A
         weight: 1,
         expect: Expect::Success,
     };
-    Ok(Arm { name: name.to_owned(), source: Source::Command(start), asks: vec![ask] })
+    Ok(Target { name: name.to_owned(), source: Source::Command(start), requests: vec![ask] })
 }

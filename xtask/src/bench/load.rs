@@ -10,7 +10,7 @@ use onehop_load::compare::Usage;
 use onehop_load::engine;
 use onehop_load::measure::{self, Meter, Tree};
 use onehop_load::outcome::{Bottleneck, End, Run};
-use onehop_load::plan::{Ask, Expect, Pace, Patience, Plan, Reuse, Until};
+use onehop_load::plan::{Expect, Pace, Plan, Request, Reuse, Timeouts, Until};
 
 use crate::Outcome;
 
@@ -112,7 +112,7 @@ impl Load {
     }
 
     fn plan(&self, address: SocketAddr) -> Outcome<Plan> {
-        let ask = Ask {
+        let ask = Request {
             method: self.method.to_owned(),
             fields: self.fields.clone(),
             body: self.body.clone(),
@@ -120,14 +120,14 @@ impl Load {
             ..servers::ask(address, &self.path)?
         };
         Ok(Plan {
-            asks: vec![ask],
+            requests: vec![ask],
             pace: Pace::Closed { connections: usize::try_from(self.connections)?, think: Duration::ZERO },
             until: Until { time: Some(self.time), ..Until::default() },
             warm_up: Duration::ZERO,
             threads: usize::try_from(self.threads)?,
             cores: if self.cores == Cores::Apart { self.cores.of_load() } else { Vec::new() },
             reuse: Reuse::Kept,
-            patience: Patience::default(),
+            timeouts: Timeouts::default(),
             seed: 1,
         })
     }
@@ -144,8 +144,8 @@ fn seen_in(run: &Run) -> Seen {
         connections_opened: run.generator.connections_opened,
         load_share: run.generator.cpu.as_secs_f64() / elapsed,
         load_cpu_us: run.generator.cpu.as_secs_f64() * 1e6 / run.total.good.max(1) as f64,
-        errors: run.total.unexpected + run.total.faults.sum(),
-        errors_in_words: format!("statuses {:?}, {:?}", run.total.statuses, run.total.faults),
+        errors: run.total.unexpected + run.total.failures.sum(),
+        errors_in_words: format!("statuses {:?}, {:?}", run.total.statuses, run.total.failures),
         limit: run.generator.bottleneck.map(in_words),
     }
 }

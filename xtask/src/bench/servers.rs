@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use onehop_load::compare::Start;
 use onehop_load::measure::{self, Server};
-use onehop_load::plan::{Ask, Expect, Patience};
-use onehop_load::{Address, Target};
+use onehop_load::plan::{Expect, Request, Timeouts};
+use onehop_load::{Address, Url};
 
 use crate::Outcome;
 
@@ -59,16 +59,16 @@ pub(crate) fn start(
 
 /// Waits for the first whole answer of a kind; gives the time from the server's start to it.
 pub(crate) fn wait_until_ready(server: &mut Server, path: &str, expect: Expect) -> Outcome<Duration> {
-    let ask = Ask { expect, ..ask(SocketAddr::from((Ipv4Addr::LOCALHOST, server.port())), path)? };
-    measure::wait_until_ready(server, &ask, Patience::default(), READY_DEADLINE)?;
+    let ask = Request { expect, ..ask(SocketAddr::from((Ipv4Addr::LOCALHOST, server.port())), path)? };
+    measure::wait_until_ready(server, &ask, Timeouts::default(), READY_DEADLINE)?;
     Ok(server.started_at().elapsed())
 }
 
 /// A question without a body and with no fields beside what has to be there.
-pub(crate) fn ask(address: SocketAddr, path: &str) -> Outcome<Ask> {
-    Ok(Ask {
+pub(crate) fn ask(address: SocketAddr, path: &str) -> Outcome<Request> {
+    Ok(Request {
         name: path.to_owned(),
-        target: Target::parse(&format!("http://{address}{path}"))?,
+        url: Url::parse(&format!("http://{address}{path}"))?,
         address: Address::Tcp(address),
         method: "GET".to_owned(),
         fields: Vec::new(),

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use onehop_load::engine;
 use onehop_load::outcome::Run;
-use onehop_load::plan::{Arrivals, Expect, Pace, Patience, Phase, Plan, Reuse, Spacing, Until};
+use onehop_load::plan::{Arrivals, Expect, Pace, Phase, Plan, Reuse, Spacing, Timeouts, Until};
 
 use crate::steps::command;
 use crate::{Outcome, ground, install};
@@ -209,7 +209,7 @@ fn look(pid: u32, admin: SocketAddr, time: Duration) -> Outcome<Looks> {
 }
 
 fn asked(run: &Run) -> u64 {
-    run.total.good + run.total.unexpected + run.total.faults.sum()
+    run.total.good + run.total.unexpected + run.total.failures.sum()
 }
 
 /// Other people, who come at a rate that does not ask whether anybody answers.
@@ -217,14 +217,14 @@ fn people(address: SocketAddr, time: Duration) -> Outcome<Run> {
     let phase = Phase { from: RATE, to: RATE, length: time };
     let arrivals = Arrivals { spacing: Spacing::Constant, phases: vec![phase] };
     let plan = Plan {
-        asks: vec![servers::ask(address, "/")?],
+        requests: vec![servers::ask(address, "/")?],
         pace: Pace::Open { connections: 64, arrivals },
         until: Until { time: Some(time), ..Until::default() },
         warm_up: Duration::ZERO,
         threads: 1,
         cores: Vec::new(),
         reuse: Reuse::New,
-        patience: Patience::default(),
+        timeouts: Timeouts::default(),
         seed: 1,
     };
     let run = engine::run(&plan, &mut Interruptible)?;

@@ -9,11 +9,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use onehop_load::compare::{self, Arm, Comparison, Metric, Row, Settings, Source, Start};
+use onehop_load::compare::{self, Comparison, Metric, Row, Settings, Source, Start, Target};
 use onehop_load::measure::{Meter, Server};
-use onehop_load::plan::{Ask, Expect, Pace};
+use onehop_load::plan::{Expect, Pace, Request};
 use onehop_load::statistics::Verdict;
-use onehop_load::{Address, Target, measure};
+use onehop_load::{Address, Url, measure};
 use serde_json::{Value, json};
 
 use crate::ground::Options;
@@ -125,7 +125,7 @@ fn metering_share(program: &Path) -> Outcome<f64> {
 }
 
 /// Compares again and again, each time with another seed, and prints each comparison in a line.
-fn repeat(what: &str, arms: &[Arm], settings: &Settings, comparisons: u64) -> Outcome<Shown> {
+fn repeat(what: &str, arms: &[Target], settings: &Settings, comparisons: u64) -> Outcome<Shown> {
     let mut shown = Shown::default();
     for seed in 1..=comparisons {
         let settings = Settings { seed, ..settings.clone() };
@@ -181,11 +181,11 @@ impl Shown {
     }
 }
 
-fn nginx_arm(name: &str, (words, port): &(Vec<String>, u16)) -> Outcome<Arm> {
+fn nginx_arm(name: &str, (words, port): &(Vec<String>, u16)) -> Outcome<Target> {
     arm(name, Start { port: Some(*port), ..start(words.clone()) }, &format!("http://127.0.0.1:{port}/"))
 }
 
-fn fixed_cost_arm(name: &str, program: &Path, turns: u64) -> Outcome<Arm> {
+fn fixed_cost_arm(name: &str, program: &Path, turns: u64) -> Outcome<Target> {
     let start = Start {
         environment: vec![("COST".to_owned(), turns.to_string())],
         ..start(vec![program.display().to_string()])
@@ -204,12 +204,12 @@ fn start(words: Vec<String>) -> Start {
     }
 }
 
-fn arm(name: &str, start: Start, url: &str) -> Outcome<Arm> {
-    let target = Target::parse(url)?;
+fn arm(name: &str, start: Start, url: &str) -> Outcome<Target> {
+    let target = Url::parse(url)?;
     let address: SocketAddr = target.authority.parse()?;
-    let ask = Ask {
+    let ask = Request {
         name: "page".to_owned(),
-        target,
+        url: target,
         address: Address::Tcp(address),
         method: "GET".to_owned(),
         fields: Vec::new(),
@@ -217,7 +217,7 @@ fn arm(name: &str, start: Start, url: &str) -> Outcome<Arm> {
         weight: 1,
         expect: Expect::Success,
     };
-    Ok(Arm { name: name.to_owned(), source: Source::Command(start), asks: vec![ask] })
+    Ok(Target { name: name.to_owned(), source: Source::Command(start), requests: vec![ask] })
 }
 
 /// nginx with the settings of all measurements, and its port: the settings hold it, so it is the same each time.

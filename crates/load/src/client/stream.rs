@@ -1,6 +1,6 @@
 //! The connection of a client: made, written to and read from.
 //!
-//! Owns the waits. None is longer than its patience, and none goes on for long when somebody breaks it off; a peer
+//! Owns the waits. None is longer than its timeout, and none goes on for long when somebody breaks it off; a peer
 //! that takes a byte now and then is no exception.
 
 use std::io::{self, Read, Write};
@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-use super::AskError;
+use super::RequestError;
 use crate::engine::open_socket;
-use crate::target::Address;
+use crate::url::Address;
 
 /// How often a wait looks whether it is broken off. People take a tenth of a second for at once.
 const LISTEN_EVERY: Duration = Duration::from_millis(100);
@@ -26,7 +26,7 @@ const BACKLOG_RETRY: Duration = Duration::from_millis(1);
 pub(super) struct Wait<'a> {
     /// `None` is beyond what a clock can say.
     deadline: Option<Instant>,
-    patience: Duration,
+    timeouts: Duration,
     is_broken_off: &'a dyn Fn() -> bool,
 }
 
@@ -37,29 +37,29 @@ pub(super) enum Stream {
 }
 
 impl<'a> Wait<'a> {
-    pub(super) fn new(begun: Instant, patience: Duration, is_broken_off: &'a dyn Fn() -> bool) -> Wait<'a> {
-        Wait { deadline: begun.checked_add(patience), patience, is_broken_off }
+    pub(super) fn new(begun: Instant, timeouts: Duration, is_broken_off: &'a dyn Fn() -> bool) -> Wait<'a> {
+        Wait { deadline: begun.checked_add(timeouts), timeouts, is_broken_off }
     }
 
     /// How long the next system call may take. Never zero, which sockets take for ever.
-    fn next(&self) -> Result<Duration, AskError> {
+    fn next(&self) -> Result<Duration, RequestError> {
         if (self.is_broken_off)() {
-            return Err(AskError::BrokenOff);
+            return Err(RequestError::BrokenOff);
         }
         let left = self.deadline.map_or(LISTEN_EVERY, |end| end.saturating_duration_since(Instant::now()));
         if left.is_zero() {
-            return Err(AskError::TimedOut(self.patience));
+            return Err(RequestError::TimedOut(self.timeouts));
         }
         Ok(left.clamp(Duration::from_millis(1), LISTEN_EVERY))
     }
 }
 
 impl Stream {
-    pub(super) fn open(address: &Address, wait: &Wait<'_>) -> Result<Stream, AskError> {
+    pub(super) fn open(address: &Address, wait: &Wait<'_>) -> Result<Stream, RequestError> {
         let timed_out = |error| match error {
-            AskError::TimedOut(patience) => AskError::Connect(io::Error::new(
+            RequestError::TimedOut(timeouts) => RequestError::Connect(io::Error::new(
                 io::ErrorKind::TimedOut,
-                format!("it was not made within {patience:?}"),
+                format!("it was not made within {timeouts:?}"),
             )),
             error => error,
         };
@@ -72,18 +72,18 @@ impl Stream {
             Stream::Tcp(stream) => stream.set_nonblocking(false),
             Stream::Unix(stream) => stream.set_nonblocking(false),
         };
-        blocks.map_err(AskError::Connect)?;
+        blocks.map_err(RequestError::Connect)?;
         Ok(stream)
     }
 
     /// Reads once; 0 is the end, also that by a reset, after which nothing more comes.
-    pub(super) fn read(&mut self, buffer: &mut [u8], wait: &Wait<'_>) -> Result<usize, AskError> {
+    pub(super) fn read(&mut self, buffer: &mut [u8], wait: &Wait<'_>) -> Result<usize, RequestError> {
         loop {
-            let patience = Some(wait.next()?);
+            let timeouts = Some(wait.next()?);
             // Only zero could be refused here.
             let read = match self {
-                Stream::Tcp(stream) => stream.set_read_timeout(patience).and_then(|()| stream.read(buffer)),
-                Stream::Unix(stream) => stream.set_read_timeout(patience).and_then(|()| stream.read(buffer)),
+                Stream::Tcp(stream) => stream.set_read_timeout(timeouts).and_then(|()| stream.read(buffer)),
+                Stream::Unix(stream) => stream.set_read_timeout(timeouts).and_then(|()| stream.read(buffer)),
             };
             match read {
                 Ok(count) => return Ok(count),
@@ -94,12 +94,12 @@ impl Stream {
     }
 
     /// Writes all. A peer that takes no more is no error: an early answer may be there, and is read in any case.
-    pub(super) fn write(&mut self, mut bytes: &[u8], wait: &Wait<'_>) -> Result<(), AskError> {
+    pub(super) fn write(&mut self, mut bytes: &[u8], wait: &Wait<'_>) -> Result<(), RequestError> {
         while !bytes.is_empty() {
-            let patience = Some(wait.next()?);
+            let timeouts = Some(wait.next()?);
             let written = match self {
-                Stream::Tcp(stream) => stream.set_write_timeout(patience).and_then(|()| stream.write(bytes)),
-                Stream::Unix(stream) => stream.set_write_timeout(patience).and_then(|()| stream.write(bytes)),
+                Stream::Tcp(stream) => stream.set_write_timeout(timeouts).and_then(|()| stream.write(bytes)),
+                Stream::Unix(stream) => stream.set_write_timeout(timeouts).and_then(|()| stream.write(bytes)),
             };
             match written {
                 Ok(0) => return Ok(()),
@@ -112,24 +112,24 @@ impl Stream {
     }
 }
 
-fn connect(address: &Address, wait: &Wait<'_>) -> Result<OwnedFd, AskError> {
-    let failed = |error: Errno| AskError::Connect(error.into());
+fn connect(address: &Address, wait: &Wait<'_>) -> Result<OwnedFd, RequestError> {
+    let failed = |error: Errno| RequestError::Connect(error.into());
     let socket = loop {
-        let patience = wait.next()?;
+        let timeouts = wait.next()?;
         match open_socket(address) {
             Ok(socket) => break socket,
             Err(Errno::AGAIN) if matches!(address, Address::Unix(_)) => {
-                std::thread::sleep(BACKLOG_RETRY.min(patience));
+                std::thread::sleep(BACKLOG_RETRY.min(timeouts));
             }
             Err(error) => return Err(failed(error)),
         }
     };
     loop {
-        let patience = wait.next()?;
+        let timeouts = wait.next()?;
         let mut watched = [PollFd::new(&socket, PollFlags::OUT)];
         // Never longer than a tenth of a second.
-        let patience = Timespec { tv_sec: 0, tv_nsec: i64::from(patience.subsec_nanos()) };
-        match rustix::event::poll(&mut watched, Some(&patience)) {
+        let timeouts = Timespec { tv_sec: 0, tv_nsec: i64::from(timeouts.subsec_nanos()) };
+        match rustix::event::poll(&mut watched, Some(&timeouts)) {
             Ok(0) | Err(Errno::INTR) => {}
             Ok(_) => break,
             Err(error) => return Err(failed(error)),

@@ -10,8 +10,8 @@ use super::limits::REQUESTS_MAX;
 use super::notes::Notes;
 use super::problem::{Problem, printable};
 use super::{Collection, check, encode, nowhere};
-use crate::plan::{Ask, Expect};
-use crate::target::{Target, TargetError};
+use crate::plan::{Expect, Request};
+use crate::url::{Url, UrlError};
 
 /// Only what is read; recorded answers may be many times as large and are passed over.
 #[derive(Debug, Deserialize)]
@@ -34,14 +34,14 @@ struct Page {
 
 #[derive(Debug, Deserialize)]
 struct Entry {
-    request: Request,
+    request: HarRequest,
     #[serde(default)]
-    response: Option<Response>,
+    response: Option<HarResponse>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Request {
+struct HarRequest {
     method: String,
     url: String,
     #[serde(default)]
@@ -71,14 +71,14 @@ struct PostData {
 }
 
 #[derive(Debug, Deserialize)]
-struct Response {
+struct HarResponse {
     #[serde(default)]
     status: f64,
 }
 
 pub(super) fn read(text: &str) -> Result<Collection, Problem> {
     let har: Har = serde_json::from_str(text).map_err(|error| of_json(&error))?;
-    let mut asks = Vec::new();
+    let mut requests = Vec::new();
     let mut notes = Notes::default();
     let mut https = 0_usize;
     for (index, entry) in har.log.entries.into_iter().enumerate() {
@@ -89,9 +89,9 @@ pub(super) fn read(text: &str) -> Result<Collection, Problem> {
             notes.push("WebSockets were recorded too: they are left out");
             continue;
         }
-        let target = match Target::parse(&encode::url(&entry.request.url)) {
-            Ok(target) => target,
-            Err(TargetError::Https { .. }) => {
+        let url = match Url::parse(&encode::url(&entry.request.url)) {
+            Ok(url) => url,
+            Err(UrlError::Https { .. }) => {
                 https += 1;
                 continue;
             }
@@ -103,15 +103,15 @@ pub(super) fn read(text: &str) -> Result<Collection, Problem> {
                 return Err(Problem::at(place, error.to_string(), "Remove the entry from the recording."));
             }
         };
-        if asks.len() == REQUESTS_MAX {
+        if requests.len() == REQUESTS_MAX {
             let cause = format!("there are more than {REQUESTS_MAX} requests");
             return Err(Problem::at(place, cause, "Record a shorter time."));
         }
-        let ask = ask(entry.request, target, expected(status), &mut notes);
-        check(&ask, "Remove the entry from the recording.").map_err(|problem| problem.placed(place))?;
-        asks.push(ask);
+        let request = request(entry.request, url, expected(status), &mut notes);
+        check(&request, "Remove the entry from the recording.").map_err(|problem| problem.placed(place))?;
+        requests.push(request);
     }
-    if asks.is_empty() {
+    if requests.is_empty() {
         return Err(nothing(https));
     }
     if https > 0 {
@@ -123,7 +123,7 @@ pub(super) fn read(text: &str) -> Result<Collection, Problem> {
     // A title that is an address is the browser's, and says less than the file's name.
     let name = title.filter(|title| !title.contains("://")).unwrap_or_default();
     let name = printable(&name);
-    Ok(Collection { name, asks, notes: notes.into_lines(), varying: Default::default() })
+    Ok(Collection { name, requests, notes: notes.into_lines(), varying: Default::default() })
 }
 
 fn nothing(https: usize) -> Problem {
@@ -137,9 +137,9 @@ fn nothing(https: usize) -> Problem {
     Problem::at("/log/entries", "no request over http is in it", "Record again, and export with content.")
 }
 
-fn ask(request: Request, target: Target, expect: Expect, notes: &mut Notes) -> Ask {
+fn request(request: HarRequest, url: Url, expect: Expect, notes: &mut Notes) -> Request {
     let method = request.method;
-    let name = format!("{method} {}", target.path);
+    let name = format!("{method} {}", url.path);
     let mut fields: Vec<(String, String)> = Vec::new();
     for Pair { name, value } in request.headers {
         let value = value.unwrap_or_default();
@@ -167,7 +167,7 @@ fn ask(request: Request, target: Target, expect: Expect, notes: &mut Notes) -> A
     if body.is_none() && is_sent {
         notes.push(&format!("`{name}`: the body was not recorded, it is asked without"));
     }
-    Ask { name, target, address: nowhere(), method, fields, body, weight: 1, expect }
+    Request { name, url, address: nowhere(), method, fields, body, weight: 1, expect }
 }
 
 /// The text as it was sent; of parameters alone, the form that they were.

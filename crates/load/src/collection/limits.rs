@@ -31,7 +31,7 @@ pub(super) const NOTES_MAX: usize = 32;
 /// Failures in a row after which a run is broken off: nobody is there.
 pub(super) const HOPELESS_FAILURES: u64 = 50;
 
-/// The same by time, after a few of them: each may take as long as patience lasts.
+/// The same by time, after a few of them: each may take as long as timeout lasts.
 pub(super) const HOPELESS_TIME: Duration = Duration::from_secs(60);
 
 /// Letters of a folder's or a request's name that are kept. Each request has the names of all its folders.

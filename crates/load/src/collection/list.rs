@@ -4,32 +4,32 @@ use super::limits::REQUESTS_MAX;
 use super::problem::Problem;
 use super::variables::Variables;
 use super::{Collection, check, nowhere};
-use crate::plan::{Ask, Expect};
-use crate::target::Target;
+use crate::plan::{Expect, Request};
+use crate::url::Url;
 
 const MEND: &str = "Mend the line, or leave it out with `#`.";
 
 pub(super) fn read(text: &str, variables: &mut Variables) -> Result<Collection, Problem> {
-    let mut asks = Vec::new();
+    let mut requests = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let place = format!("line {}", index + 1);
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        if asks.len() == REQUESTS_MAX {
+        if requests.len() == REQUESTS_MAX {
             let cause = format!("there are more than {REQUESTS_MAX} requests");
             return Err(Problem::at(place, cause, "Split the file."));
         }
-        asks.push(ask(line, variables).map_err(|problem| problem.placed(place))?);
+        requests.push(request(line, variables).map_err(|problem| problem.placed(place))?);
     }
-    if asks.is_empty() {
+    if requests.is_empty() {
         return Err(Problem::new("no URL stands in it", "Write one URL per line, `METHOD URL` or `URL`."));
     }
-    Ok(Collection { name: String::new(), asks, notes: Vec::new(), varying: Default::default() })
+    Ok(Collection { name: String::new(), requests, notes: Vec::new(), varying: Default::default() })
 }
 
-fn ask(line: &str, variables: &mut Variables) -> Result<Ask, Problem> {
+fn request(line: &str, variables: &mut Variables) -> Result<Request, Problem> {
     let filled = variables.fill(line)?;
     // A comment behind a URL has a space before it; without one `#` begins a fragment.
     let words: Vec<&str> = filled.split_whitespace().take_while(|word| !word.starts_with('#')).collect();
@@ -43,10 +43,10 @@ fn ask(line: &str, variables: &mut Variables) -> Result<Ask, Problem> {
             return Err(Problem::new(cause, "A space in a URL is written %20, a method in capitals."));
         }
     };
-    let target = Target::parse(url).map_err(|error| Problem::new(error.to_string(), MEND))?;
-    let ask = Ask {
+    let parsed = Url::parse(url).map_err(|error| Problem::new(error.to_string(), MEND))?;
+    let request = Request {
         name: if words.len() == 1 { url.to_owned() } else { format!("{method} {url}") },
-        target,
+        url: parsed,
         address: nowhere(),
         method: method.to_owned(),
         fields: Vec::new(),
@@ -54,6 +54,6 @@ fn ask(line: &str, variables: &mut Variables) -> Result<Ask, Problem> {
         weight: 1,
         expect: Expect::Success,
     };
-    check(&ask, MEND)?;
-    Ok(ask)
+    check(&request, MEND)?;
+    Ok(request)
 }

@@ -25,8 +25,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::latency::Latencies;
-use crate::plan::Ask;
-use crate::target::{Address, Endpoint, TargetError};
+use crate::plan::Request;
+use crate::url::{Address, Endpoint, UrlError};
 pub use problem::CollectionError;
 use problem::Problem;
 pub use run::run;
@@ -48,7 +48,7 @@ pub struct Collection {
     /// Its name.
     pub name: String,
     /// Its requests, in order; folders are part of the names (`Blogs / one`).
-    pub asks: Vec<Ask>,
+    pub requests: Vec<Request>,
     /// What it holds that is not done (scripts, files that are missing), for people.
     pub notes: Vec<String>,
     /// Requests with parts that are made anew for each iteration (`{{$guid}}`), by their number.
@@ -126,16 +126,16 @@ pub fn read_bytes(
 ///
 /// # Errors
 /// Where a server's name leads nowhere or nobody accepts.
-pub fn reach(collection: &mut Collection, patience: Duration) -> Result<(), TargetError> {
+pub fn reach(collection: &mut Collection, timeouts: Duration) -> Result<(), UrlError> {
     let mut found: BTreeMap<Endpoint, Address> = BTreeMap::new();
-    for ask in &mut collection.asks {
-        if let Some(address) = found.get(&ask.target.endpoint) {
-            ask.address = address.clone();
+    for request in &mut collection.requests {
+        if let Some(address) = found.get(&request.url.endpoint) {
+            request.address = address.clone();
             continue;
         }
-        let address = ask.target.endpoint.reach(patience)?;
-        found.insert(ask.target.endpoint.clone(), address.clone());
-        ask.address = address;
+        let address = request.url.endpoint.reach(timeouts)?;
+        found.insert(request.url.endpoint.clone(), address.clone());
+        request.address = address;
     }
     Ok(())
 }
@@ -156,8 +156,8 @@ fn parse(bytes: &[u8], name: &str, folder: &Path, mut variables: Variables) -> R
     if collection.name.trim().is_empty() {
         collection.name = name.to_owned();
     }
-    for (number, ask) in collection.asks.iter_mut().enumerate() {
-        if let Some(varying) = variables.mark.settle(ask) {
+    for (number, request) in collection.requests.iter_mut().enumerate() {
+        if let Some(varying) = variables.mark.settle(request) {
             collection.varying.insert(number, varying);
         }
     }
@@ -184,12 +184,12 @@ fn read_file(path: &Path, bytes_max: u64) -> Result<Vec<u8>, Problem> {
 }
 
 /// Whether a request can be sent as it stands.
-fn check(ask: &Ask, next: &str) -> Result<(), Problem> {
+fn check(request: &Request, next: &str) -> Result<(), Problem> {
     // What follows its answer is no HTTP (RFC 9110 section 9.3.6).
-    if ask.method == "CONNECT" {
+    if request.method == "CONNECT" {
         return Err(Problem::new("CONNECT asks for a tunnel, and no tunnel is made here", next));
     }
-    match ask.field_lines() {
+    match request.field_lines() {
         Ok(_) => Ok(()),
         Err(error) => Err(Problem::new(error.to_string(), next)),
     }

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use super::limits::{COMPLAINTS_MAX, HOPELESS_FAILURES, HOPELESS_TIME, SERVERS_MAX};
 use super::{Collection, CollectionRun, RequestFigures};
-use crate::client::{Answer, AskError, Client};
+use crate::client::{Client, RequestError, Response};
 use crate::latency::Latencies;
-use crate::plan::{Ask, Expect, Patience};
+use crate::plan::{Expect, Request, Timeouts};
 use crate::progress::{Observer, Progress};
-use crate::target::Address;
+use crate::url::Address;
 
 /// How often the observer hears.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
@@ -21,19 +21,23 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 pub fn run(
     collection: &Collection,
     iterations: u64,
-    patience: Patience,
+    timeouts: Timeouts,
     observer: &mut dyn Observer,
 ) -> CollectionRun {
-    observer.stage(&format!("{}: {} requests, {iterations} times", collection.name, collection.asks.len()));
+    observer.stage(&format!(
+        "{}: {} requests, {iterations} times",
+        collection.name,
+        collection.requests.len()
+    ));
     let mut going = Going::of(collection, iterations);
     'all: for _ in 0..iterations {
-        for number in 0..collection.asks.len() {
+        for number in 0..collection.requests.len() {
             going.tell(observer, false);
             if observer.is_interrupted() || going.is_hopeless() {
                 going.is_interrupted = true;
                 break 'all;
             }
-            going.ask(number, patience);
+            going.request(number, timeouts);
         }
         going.iterations += 1;
     }
@@ -50,7 +54,7 @@ struct Going<'a> {
     iterations: u64,
     begun: Instant,
     /// When the last request ended, whole or not, from the begin.
-    last_answer: Duration,
+    last_response: Duration,
     /// The same of whole answers.
     last_whole: Duration,
     is_interrupted: bool,
@@ -73,7 +77,7 @@ struct Slice {
 
 impl Going<'_> {
     fn of(collection: &Collection, iterations: u64) -> Going<'_> {
-        let requests = collection.asks.iter().map(RequestFigures::of).collect();
+        let requests = collection.requests.iter().map(RequestFigures::of).collect();
         Going {
             collection,
             clients: BTreeMap::new(),
@@ -81,61 +85,67 @@ impl Going<'_> {
             latency: Latencies::new(),
             iterations: 0,
             begun: Instant::now(),
-            last_answer: Duration::ZERO,
+            last_response: Duration::ZERO,
             last_whole: Duration::ZERO,
             is_interrupted: false,
             failures_in_a_row: 0,
             last_failure: String::new(),
             redirects: 0,
             has_cookies: false,
-            wanted: iterations.saturating_mul(collection.asks.len() as u64),
+            wanted: iterations.saturating_mul(collection.requests.len() as u64),
             done: 0,
             bad: 0,
             slice: Slice { latency: Latencies::new(), begun: Instant::now() },
         }
     }
 
-    fn ask(&mut self, number: usize, patience: Patience) {
-        let Some(ask) = self.collection.asks.get(number) else { return };
+    fn request(&mut self, number: usize, timeouts: Timeouts) {
+        let Some(request) = self.collection.requests.get(number) else { return };
         let renewed = self.collection.varying.get(&number).map(|varying| {
-            let mut ask = ask.clone();
-            varying.renew(&mut ask);
-            ask
+            let mut request = request.clone();
+            varying.renew(&mut request);
+            request
         });
-        let ask = renewed.as_ref().unwrap_or(ask);
-        if self.clients.len() >= SERVERS_MAX && !self.clients.contains_key(&ask.address) {
+        let request = renewed.as_ref().unwrap_or(request);
+        if self.clients.len() >= SERVERS_MAX && !self.clients.contains_key(&request.address) {
             self.clients.clear();
         }
-        let client =
-            self.clients.entry(ask.address.clone()).or_insert_with(|| Client::new(ask.address.clone()));
-        let answer = client.ask(ask, patience);
-        self.last_answer = self.begun.elapsed();
+        let client = self
+            .clients
+            .entry(request.address.clone())
+            .or_insert_with(|| Client::new(request.address.clone()));
+        let response = client.request(request, timeouts);
+        self.last_response = self.begun.elapsed();
         self.done += 1;
-        self.count(number, ask, answer);
+        self.count(number, request, response);
     }
 
-    fn count(&mut self, number: usize, ask: &Ask, answer: Result<Answer, AskError>) {
+    fn count(&mut self, number: usize, request: &Request, response: Result<Response, RequestError>) {
         let Some(figures) = self.requests.get_mut(number) else { return };
-        match answer {
-            Ok(answer) => {
+        match response {
+            Ok(response) => {
                 self.failures_in_a_row = 0;
-                self.last_whole = self.last_answer;
-                self.has_cookies |= answer.field("set-cookie").is_some();
-                if ask.expect.accepts(answer.status) {
+                self.last_whole = self.last_response;
+                self.has_cookies |= response.field("set-cookie").is_some();
+                if request.expect.accepts(response.status) {
                     figures.passed += 1;
-                    figures.latency.record(answer.took);
-                    self.latency.record(answer.took);
-                    self.slice.latency.record(answer.took);
+                    figures.latency.record(response.took);
+                    self.latency.record(response.took);
+                    self.slice.latency.record(response.took);
                     return;
                 }
-                self.redirects += u64::from((300..400).contains(&answer.status));
-                figures.complain(format!("status {} instead of {}", answer.status, wanted(&ask.expect)));
+                self.redirects += u64::from((300..400).contains(&response.status));
+                figures.complain(format!(
+                    "status {} instead of {}",
+                    response.status,
+                    wanted(&request.expect)
+                ));
             }
             Err(error) => {
                 self.failures_in_a_row += 1;
                 // How much had come differs each time; the kind is the same.
                 let complaint = match error {
-                    AskError::Truncated { .. } => "the answer broke off".to_owned(),
+                    RequestError::Truncated { .. } => "the answer broke off".to_owned(),
                     other => other.to_string(),
                 };
                 self.last_failure.clone_from(&complaint);
@@ -147,7 +157,7 @@ impl Going<'_> {
 
     /// Nobody is there: hours of waiting would teach nothing.
     fn is_hopeless(&self) -> bool {
-        let since = self.last_answer.saturating_sub(self.last_whole);
+        let since = self.last_response.saturating_sub(self.last_whole);
         self.failures_in_a_row >= HOPELESS_FAILURES || (self.failures_in_a_row >= 3 && since >= HOPELESS_TIME)
     }
 
@@ -196,7 +206,7 @@ impl Going<'_> {
         CollectionRun {
             name: collection.name.clone(),
             iterations: self.iterations,
-            elapsed: self.last_answer,
+            elapsed: self.last_response,
             requests: self.requests,
             latency: self.latency,
             is_interrupted: self.is_interrupted,
@@ -206,10 +216,10 @@ impl Going<'_> {
 }
 
 impl RequestFigures {
-    fn of(ask: &Ask) -> RequestFigures {
+    fn of(request: &Request) -> RequestFigures {
         RequestFigures {
-            name: ask.name.clone(),
-            line: format!("{} {}", ask.method, ask.target),
+            name: request.name.clone(),
+            line: format!("{} {}", request.method, request.url),
             latency: Latencies::new(),
             passed: 0,
             failed: 0,

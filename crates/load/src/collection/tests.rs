@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::plan::{Expect, Patience};
+use crate::plan::{Expect, Timeouts};
 use crate::progress::{Observer, Progress, Unobserved};
 
 fn given(variables: &[(&str, &str)]) -> ReadOptions {
@@ -71,12 +71,12 @@ fn what_cannot_be_run_says_where_why_and_what_to_do() {
         ("https recorded", r#"{"log":{"entries":[{"request":{"method":"GET","url":"https://a/"}}]}}"#.into()),
         ("a HAR of numbers", "{\"log\":{\"entries\":[\n{\"request\":{\"method\":1,\"url\":\"http://a/\"}}]}}".into()),
     ];
-    let mut told = String::new();
+    let mut reported = String::new();
     for (name, text) in cases {
         let error = read_text(&text, &[]).expect_err(name);
-        writeln!(told, "{name}:\n    {error}").unwrap();
+        writeln!(reported, "{name}:\n    {error}").unwrap();
     }
-    insta::assert_snapshot!(told);
+    insta::assert_snapshot!(reported);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn values_of_the_command_line_win_over_the_environment_and_that_over_the_collect
     .unwrap();
     let options = ReadOptions { environment: Some(environment.clone()), ..given(&[("A", "typed")]) };
     let collection = read(&path, &options).unwrap();
-    assert_eq!(collection.asks[0].target.path, "/typed/environment/collection/7");
+    assert_eq!(collection.requests[0].url.path, "/typed/environment/collection/7");
     // Without a name of its own it has the file's.
     assert_eq!(collection.name, "c");
 
@@ -154,7 +154,7 @@ fn what_is_expected_comes_from_tests_then_from_saved_answers_then_from_the_folde
     ]));
     let collection = read_text(&text, &[]).unwrap();
     let expected: Vec<_> =
-        collection.asks.iter().map(|ask| (ask.name.as_str(), ask.expect.clone())).collect();
+        collection.requests.iter().map(|request| (request.name.as_str(), request.expect.clone())).collect();
     let exactly = |statuses: &[u16]| Expect::Exactly(statuses.to_vec());
     assert_eq!(
         expected,
@@ -189,7 +189,8 @@ fn what_is_not_done_is_noted() {
 fn a_list_has_urls_methods_comments_and_variables() {
     let text = "\u{feff}# all pages\r\nhttp://localhost:1/a#top\n\n  DELETE localhost:1/b   # gone\n:1/c\nhttp://{{HOST}}/d\n";
     let collection = read_text(text, &[("HOST", "example.com")]).unwrap();
-    let lines: Vec<_> = collection.asks.iter().map(|ask| format!("{} {}", ask.method, ask.target)).collect();
+    let lines: Vec<_> =
+        collection.requests.iter().map(|request| format!("{} {}", request.method, request.url)).collect();
     assert_eq!(
         lines,
         [
@@ -223,24 +224,29 @@ fn a_recording_is_asked_again_without_what_belonged_to_its_connection() {
         entry(json!({ "method": "GET", "url": "data:image/png;base64,AA" }), 200),
     ] } });
     let collection = read_text(&text.to_string(), &[]).unwrap();
-    let mut told = format!("{}\n", collection.name);
-    for ask in &collection.asks {
-        let body = ask.body.as_deref().map(String::from_utf8_lossy);
-        writeln!(told, "{} {} {:?} {:?} {:?}", ask.method, ask.target, ask.fields, body, ask.expect).unwrap();
+    let mut reported = format!("{}\n", collection.name);
+    for request in &collection.requests {
+        let body = request.body.as_deref().map(String::from_utf8_lossy);
+        writeln!(
+            reported,
+            "{} {} {:?} {:?} {:?}",
+            request.method, request.url, request.fields, body, request.expect
+        )
+        .unwrap();
     }
-    told.push_str(&collection.notes.join("\n"));
-    insta::assert_snapshot!(told);
+    reported.push_str(&collection.notes.join("\n"));
+    insta::assert_snapshot!(reported);
 }
 
 /// Answers requests without bodies over any number of connections, with what this makes of their paths.
-fn server(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> SocketAddr {
+fn server(response: impl Fn(&str) -> String + Send + Sync + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let answer = std::sync::Arc::new(answer);
+    let response = std::sync::Arc::new(response);
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
-            let answer = std::sync::Arc::clone(&answer);
+            let response = std::sync::Arc::clone(&response);
             std::thread::spawn(move || {
                 let mut held = Vec::new();
                 let mut bytes = [0; 4096];
@@ -250,7 +256,7 @@ fn server(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> SocketAddr
                         let head: Vec<u8> = held.drain(..end + 4).collect();
                         let head = String::from_utf8_lossy(&head).into_owned();
                         let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
-                        let text = answer(&path);
+                        let text = response(&path);
                         stream.write_all(text.as_bytes()).unwrap();
                         if text.ends_with("BREAK") {
                             return;
@@ -272,7 +278,7 @@ fn run_list(
     let text: String = paths.iter().map(|path| format!("http://{address}{path}\n")).collect();
     let mut collection = read_text(&text, &[]).unwrap();
     reach(&mut collection, Duration::from_secs(5)).unwrap();
-    run(&collection, iterations, Patience::default(), observer)
+    run(&collection, iterations, Timeouts::default(), observer)
 }
 
 #[test]
@@ -284,14 +290,14 @@ fn a_run_tells_each_kind_of_failure_with_its_count() {
         _ => "HTTP/1.1 500 Broken\r\nContent-Length: 0\r\n\r\n".to_owned(),
     });
     let run = run_list(&["/moved", "/cut", "/login", "/broken"], address, 3, &mut Unobserved);
-    let mut told = String::new();
+    let mut reported = String::new();
     for figures in &run.requests {
         let path = figures.line.rsplit('/').next().unwrap();
         let counts = (figures.passed, figures.failed, figures.latency.count());
-        writeln!(told, "{path}: {counts:?} {:?}", figures.complaints).unwrap();
+        writeln!(reported, "{path}: {counts:?} {:?}", figures.complaints).unwrap();
     }
-    told.push_str(&run.caveats.join("\n"));
-    insta::assert_snapshot!(told);
+    reported.push_str(&run.caveats.join("\n"));
+    insta::assert_snapshot!(reported);
     assert_eq!((run.iterations, run.latency.count(), run.is_interrupted), (3, 3, false));
 }
 
@@ -302,7 +308,7 @@ fn a_server_that_is_gone_ends_the_run() {
     let mut collection = read_text(&format!("http://{address}/\n"), &[]).unwrap();
     reach(&mut collection, Duration::from_secs(5)).unwrap();
     drop(listener);
-    let run = run(&collection, 1_000_000, Patience::default(), &mut Unobserved);
+    let run = run(&collection, 1_000_000, Timeouts::default(), &mut Unobserved);
     assert_eq!((run.requests[0].failed, run.is_interrupted), (limits::HOPELESS_FAILURES, true));
     assert!(run.caveats[0].contains("no connection"), "{:?}", run.caveats);
     let error = reach(&mut collection, Duration::from_secs(5)).unwrap_err().to_string();
@@ -344,7 +350,7 @@ fn made_up_values_differ_in_each_iteration_and_at_each_place() {
     });
     let mut collection = read_text(&text.to_string(), &[]).unwrap();
     reach(&mut collection, Duration::from_secs(5)).unwrap();
-    run(&collection, 20, Patience::default(), &mut Unobserved);
+    run(&collection, 20, Timeouts::default(), &mut Unobserved);
     let mut seen = std::collections::BTreeSet::new();
     for path in paths.try_iter() {
         let (ids, query) = path.split_once('?').unwrap();
@@ -381,8 +387,8 @@ proptest! {
         let collection = read_text(&text, &[(&name, &value), ("URL", "localhost")]);
         // A name that is the address's would change where it goes.
         prop_assume!(name != "URL");
-        let asks = collection.unwrap().asks;
-        prop_assert_eq!(asks[0].body.clone().unwrap(), format!("<{value}>").into_bytes());
+        let requests = collection.unwrap().requests;
+        prop_assert_eq!(requests[0].body.clone().unwrap(), format!("<{value}>").into_bytes());
     }
 
     #[test]
@@ -391,8 +397,8 @@ proptest! {
         let body = json!({ "mode": "urlencoded", "urlencoded": list });
         // Braces are variables; those have a test of their own.
         prop_assume!(!pairs.iter().any(|(key, value)| key.contains('{') || value.contains('{')));
-        let asks = read_text(&one(&json!({ "method": "POST", "url": "{{URL}}", "body": body })), &[]).unwrap().asks;
-        let sent = String::from_utf8(asks[0].body.clone().unwrap()).unwrap();
+        let requests = read_text(&one(&json!({ "method": "POST", "url": "{{URL}}", "body": body })), &[]).unwrap().requests;
+        let sent = String::from_utf8(requests[0].body.clone().unwrap()).unwrap();
         let back: BTreeMap<String, String> = sent
             .split('&')
             .map(|pair| pair.split_once('=').unwrap())

@@ -6,7 +6,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::plan::Ask;
+use crate::plan::Request;
 
 /// Letters of a mark. 26 to the power of 20: it stands nowhere by chance, and nobody can guess it.
 const MARK_LETTERS: usize = 20;
@@ -60,24 +60,27 @@ impl Mark {
     }
 
     /// Takes the marks out of a request: it gets values, and what makes others where there were marks.
-    pub(super) fn settle(&self, ask: &mut Ask) -> Option<Varying> {
-        let path = self.template(ask.target.path.as_bytes());
-        let body = ask.body.as_deref().and_then(|body| self.template(body));
-        let fields: Vec<_> =
-            ask.fields.iter().map(|(name, value)| (name, self.template(value.as_bytes()), value)).collect();
+    pub(super) fn settle(&self, request: &mut Request) -> Option<Varying> {
+        let path = self.template(request.url.path.as_bytes());
+        let body = request.body.as_deref().and_then(|body| self.template(body));
+        let fields: Vec<_> = request
+            .fields
+            .iter()
+            .map(|(name, value)| (name, self.template(value.as_bytes()), value))
+            .collect();
         if path.is_none() && body.is_none() && fields.iter().all(|(_, value, _)| value.is_none()) {
             return None;
         }
         let whole = |bytes: &[u8]| Template(vec![Piece::Bytes(bytes.to_vec())]);
         let varying = Varying {
-            path: path.unwrap_or_else(|| whole(ask.target.path.as_bytes())),
+            path: path.unwrap_or_else(|| whole(request.url.path.as_bytes())),
             fields: fields
                 .into_iter()
                 .map(|(name, made, value)| (name.clone(), made.unwrap_or_else(|| whole(value.as_bytes()))))
                 .collect(),
-            body: body.or_else(|| ask.body.as_deref().map(whole)),
+            body: body.or_else(|| request.body.as_deref().map(whole)),
         };
-        varying.renew(ask);
+        varying.renew(request);
         Some(varying)
     }
 
@@ -124,10 +127,10 @@ impl Default for Mark {
 
 impl Varying {
     /// Gives a request new values.
-    pub(super) fn renew(&self, ask: &mut Ask) {
-        ask.target.path = self.path.text();
-        ask.fields = self.fields.iter().map(|(name, value)| (name.clone(), value.text())).collect();
-        ask.body = self.body.as_ref().map(Template::bytes);
+    pub(super) fn renew(&self, request: &mut Request) {
+        request.url.path = self.path.text();
+        request.fields = self.fields.iter().map(|(name, value)| (name.clone(), value.text())).collect();
+        request.body = self.body.as_ref().map(Template::bytes);
     }
 }
 

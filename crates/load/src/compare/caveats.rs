@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Arm, Mark, Metric, Row, Sample, Settings, Source, table};
+use super::{Mark, Metric, Row, Sample, Settings, Source, Target, table};
 use crate::outcome::Tally;
 use crate::statistics::PAIRS_MIN;
 
@@ -14,7 +14,7 @@ const ROUNDS_FEW: usize = 5;
 const SIZE_SHARE_MAX: f64 = 0.01;
 
 /// All that apply.
-pub(super) fn of(arms: &[Arm], settings: &Settings, samples: &[Sample], rows: &[Row]) -> Vec<String> {
+pub(super) fn of(targets: &[Target], settings: &Settings, samples: &[Sample], rows: &[Row]) -> Vec<String> {
     let mut caveats = Vec::new();
     let rounds = samples.iter().map(|sample| sample.round).collect::<BTreeSet<_>>().len();
     if rounds < ROUNDS_FEW {
@@ -23,50 +23,50 @@ pub(super) fn of(arms: &[Arm], settings: &Settings, samples: &[Sample], rows: &[
             Settings::default().rounds
         ));
     }
-    caveats.extend(of_running(arms));
-    for (place, arm) in arms.iter().enumerate() {
-        let own: Vec<&Sample> = samples.iter().filter(|sample| sample.arm == place).collect();
-        caveats.extend(of_usage(arm, &own));
-        caveats.extend(of_marks(arm, &own));
+    caveats.extend(of_running(targets));
+    for (place, target) in targets.iter().enumerate() {
+        let own: Vec<&Sample> = samples.iter().filter(|sample| sample.target == place).collect();
+        caveats.extend(of_usage(target, &own));
+        caveats.extend(of_marks(target, &own));
     }
-    if let Some((control, tests)) = arms.split_first() {
+    if let Some((control, tests)) = targets.split_first() {
         let sums = Sums::of(0, control, samples);
         for (index, test) in tests.iter().enumerate() {
-            caveats.extend(of_answers((control, &sums), (test, &Sums::of(index + 1, test, samples))));
+            caveats.extend(of_responses((control, &sums), (test, &Sums::of(index + 1, test, samples))));
         }
     }
-    caveats.extend(of_rows(arms, settings, samples, rows));
+    caveats.extend(of_rows(targets, settings, samples, rows));
     caveats
 }
 
-/// Arms that nobody starts anew.
-fn of_running(arms: &[Arm]) -> Option<String> {
-    let running = arms.iter().filter(|arm| matches!(arm.source, Source::Running));
-    let names = in_words(running.map(|arm| format!("`{}`", arm.name)).collect())?;
+/// Targets that nobody starts anew.
+fn of_running(targets: &[Target]) -> Option<String> {
+    let running = targets.iter().filter(|target| matches!(target.source, Source::Running));
+    let names = in_words(running.map(|target| format!("`{}`", target.name)).collect())?;
     Some(format!(
         "{names} ran already: one start is in all rounds, so the luck of that start (where memory lies, which cores \
          it has) is part of the difference. Give a command instead to have it started anew in each round"
     ))
 }
 
-fn of_usage(arm: &Arm, own: &[&Sample]) -> Option<String> {
+fn of_usage(target: &Target, own: &[&Sample]) -> Option<String> {
     let unknown = own.iter().filter(|sample| sample.usage.is_none()).count();
     if unknown == 0 {
         return None;
     }
-    let why = match arm.source {
+    let why = match target.source {
         Source::Running => "who listens there was not found, or may not be looked at by this user",
         Source::Command(_) => "its processes could not be read",
     };
     Some(format!(
         "CPU time and memory of `{}` are not known in {unknown} of {} rounds: {why}",
-        arm.name,
+        target.name,
         own.len()
     ))
 }
 
-fn of_marks(arm: &Arm, own: &[&Sample]) -> Vec<String> {
-    let name = &arm.name;
+fn of_marks(target: &Target, own: &[&Sample]) -> Vec<String> {
+    let name = &target.name;
     let rounds = |is: fn(&Mark) -> bool| -> Option<String> {
         let marked = own.iter().filter(|sample| sample.marks.iter().any(is));
         let numbers: Vec<String> = marked.map(|sample| (sample.round + 1).to_string()).collect();
@@ -117,29 +117,29 @@ fn of_marks(arm: &Arm, own: &[&Sample]) -> Vec<String> {
     caveats
 }
 
-/// All that an arm answered in all rounds.
+/// All that an target answered in all rounds.
 struct Sums<'a> {
     /// Names and tallies of its requests.
-    asks: Vec<(&'a str, Tally)>,
+    requests: Vec<(&'a str, Tally)>,
     statuses: BTreeSet<u16>,
 }
 
 impl<'a> Sums<'a> {
-    fn of(place: usize, arm: &'a Arm, samples: &[Sample]) -> Sums<'a> {
-        let mut asks: Vec<(&str, Tally)> =
-            arm.asks.iter().map(|ask| (ask.name.as_str(), Tally::default())).collect();
+    fn of(place: usize, target: &'a Target, samples: &[Sample]) -> Sums<'a> {
+        let mut requests: Vec<(&str, Tally)> =
+            target.requests.iter().map(|request| (request.name.as_str(), Tally::default())).collect();
         let mut statuses = BTreeSet::new();
-        for sample in samples.iter().filter(|sample| sample.arm == place) {
+        for sample in samples.iter().filter(|sample| sample.target == place) {
             statuses.extend(sample.run.total.statuses.keys());
-            for ((_, sum), tally) in asks.iter_mut().zip(&sample.run.by_ask) {
+            for ((_, sum), tally) in requests.iter_mut().zip(&sample.run.by_request) {
                 sum.merge(tally);
             }
         }
-        Sums { asks, statuses }
+        Sums { requests, statuses }
     }
 }
 
-fn of_answers((control, sums): (&Arm, &Sums<'_>), (test, others): (&Arm, &Sums<'_>)) -> Vec<String> {
+fn of_responses((control, sums): (&Target, &Sums<'_>), (test, others): (&Target, &Sums<'_>)) -> Vec<String> {
     let mut caveats = Vec::new();
     if sums.statuses.is_empty() || others.statuses.is_empty() {
         return caveats;
@@ -153,8 +153,8 @@ fn of_answers((control, sums): (&Arm, &Sums<'_>), (test, others): (&Arm, &Sums<'
             control.name, test.name
         ));
     }
-    for ((name, one), (_, other)) in sums.asks.iter().zip(&others.asks) {
-        let (one, other) = (answer_bytes(one), answer_bytes(other));
+    for ((name, one), (_, other)) in sums.requests.iter().zip(&others.requests) {
+        let (one, other) = (response_bytes(one), response_bytes(other));
         let share = (other / one - 1.0).abs();
         if share > SIZE_SHARE_MAX && share.is_finite() {
             caveats.push(format!(
@@ -167,14 +167,14 @@ fn of_answers((control, sums): (&Arm, &Sums<'_>), (test, others): (&Arm, &Sums<'
     caveats
 }
 
-fn answer_bytes(tally: &Tally) -> f64 {
+fn response_bytes(tally: &Tally) -> f64 {
     tally.bytes_read as f64 / (tally.good + tally.unexpected) as f64
 }
 
 /// Rows for which too little was left.
-fn of_rows(arms: &[Arm], settings: &Settings, samples: &[Sample], rows: &[Row]) -> Vec<String> {
+fn of_rows(targets: &[Target], settings: &Settings, samples: &[Sample], rows: &[Row]) -> Vec<String> {
     let mut caveats = Vec::new();
-    for (place, test) in arms.iter().enumerate().skip(1) {
+    for (place, test) in targets.iter().enumerate().skip(1) {
         let few = rows.iter().filter(|row| row.test == place && row.pairs < PAIRS_MIN);
         if let Some(names) = in_words(few.map(|row| in_a_word(row.metric).to_owned()).collect()) {
             caveats.push(format!(
@@ -188,12 +188,12 @@ fn of_rows(arms: &[Arm], settings: &Settings, samples: &[Sample], rows: &[Row]) 
         caveats.push(format!("a verdict needs at least {PAIRS_MIN} rounds"));
     }
     let has_short = |sample: &Sample| {
-        let answers = sample.run.total.good;
-        table::value(sample, Metric::P99).is_some() && answers < P99_ANSWERS_MIN
+        let responses = sample.run.total.good;
+        table::value(sample, Metric::P99).is_some() && responses < P99_RESPONSES_MIN
     };
     if samples.iter().any(has_short) {
         caveats.push(format!(
-            "some measurements hold fewer than {P99_ANSWERS_MIN} answers: their 99th percentile stands on fewer than \
+            "some measurements hold fewer than {P99_RESPONSES_MIN} answers: their 99th percentile stands on fewer than \
              ten of them"
         ));
     }
@@ -201,7 +201,7 @@ fn of_rows(arms: &[Arm], settings: &Settings, samples: &[Sample], rows: &[Row]) 
 }
 
 /// Answers of which a hundredth are ten: fewer are chance.
-const P99_ANSWERS_MIN: u64 = 1000;
+const P99_RESPONSES_MIN: u64 = 1000;
 
 fn in_a_word(metric: Metric) -> &'static str {
     match metric {
@@ -230,13 +230,13 @@ mod tests {
 
     use super::super::sample::sample;
     use super::*;
-    use crate::plan::{Ask, Expect};
-    use crate::target::{Address, Target};
+    use crate::plan::{Expect, Request};
+    use crate::url::{Address, Url};
 
-    fn arm(name: &str) -> Arm {
-        let ask = Ask {
+    fn target(name: &str) -> Target {
+        let request = Request {
             name: "page".to_owned(),
-            target: Target::parse("http://localhost:8080/").unwrap(),
+            url: Url::parse("http://localhost:8080/").unwrap(),
             address: Address::Tcp("127.0.0.1:8080".parse().unwrap()),
             method: "GET".to_owned(),
             fields: Vec::new(),
@@ -244,13 +244,13 @@ mod tests {
             weight: 1,
             expect: Expect::Any,
         };
-        Arm { name: name.to_owned(), source: Source::Running, asks: vec![ask] }
+        Target { name: name.to_owned(), source: Source::Running, requests: vec![request] }
     }
 
-    fn told(samples: &[Sample]) -> String {
+    fn reported(samples: &[Sample]) -> String {
         let settings = Settings { rounds: 6, ..Settings::default() };
         let rows = table::rows(2, samples, &settings);
-        of(&[arm("nginx"), arm("onehop")], &settings, samples, &rows).join("\n")
+        of(&[target("nginx"), target("onehop")], &settings, samples, &rows).join("\n")
     }
 
     fn six_rounds() -> Vec<Sample> {
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn arms_that_agree_and_run_already_have_one_caveat() {
-        insta::assert_snapshot!(told(&six_rounds()));
+        insta::assert_snapshot!(reported(&six_rounds()));
     }
 
     #[test]
@@ -270,20 +270,20 @@ mod tests {
         samples[2].marks = vec![Mark::Pause { at: second, length: second }];
         samples[4].marks = vec![Mark::LoadWasTheBottleneck];
         samples[6].marks = vec![Mark::Restarted];
-        for sample in samples.iter_mut().filter(|sample| sample.arm == 1) {
+        for sample in samples.iter_mut().filter(|sample| sample.target == 1) {
             sample.usage = None;
-            sample.run.by_ask[0].bytes_read *= 2;
+            sample.run.by_request[0].bytes_read *= 2;
             sample.run.total.statuses = [(200, 4000), (304, 1000)].into();
         }
         samples[1].marks = vec![Mark::Void("3 of 5000 requests failed: 3 broken off".to_owned())];
         samples[3].marks = samples[1].marks.clone();
-        insta::assert_snapshot!(told(&samples));
+        insta::assert_snapshot!(reported(&samples));
     }
 
     #[test]
     fn few_rounds_and_few_answers_are_said() {
         let few: Vec<Sample> =
             (0..2).flat_map(|round| [0, 1].map(|place| sample(place, round, 500, 100, 10.0))).collect();
-        insta::assert_snapshot!(told(&few));
+        insta::assert_snapshot!(reported(&few));
     }
 }

@@ -27,7 +27,7 @@ const LATENCY_SHARE_FAR: f64 = 4.0;
 /// Counts vary by their root at least; so many roots are no chance.
 const COUNT_ROOTS: f64 = 4.0;
 /// Answers of a slice below which its median latency is chance.
-const SLICE_ANSWERS_MIN: u64 = 10;
+const SLICE_RESPONSES_MIN: u64 = 10;
 
 /// What the run itself shows.
 pub(super) fn of_run(run: &Run, pace: &Pace) -> Vec<Mark> {
@@ -75,30 +75,30 @@ fn void(run: &Run) -> Option<String> {
         End::Time | End::Requests | End::Narrow => {}
     }
     let total = &run.total;
-    if total.unexpected + total.faults.sum() == 0 {
+    if total.unexpected + total.failures.sum() == 0 {
         return (total.good == 0).then(|| "nothing was answered".to_owned());
     }
     let statuses = total.statuses.iter().map(|(status, count)| format!("{count} × {status}"));
     let statuses = statuses.collect::<Vec<_>>().join(", ");
-    let faults = &total.faults;
+    let failures = &total.failures;
     let mut causes = Vec::new();
     if total.unexpected > 0 {
         causes
             .push(format!("{} with a status that was not expected (statuses: {statuses})", total.unexpected));
     }
     for (count, cause) in [
-        (faults.connect, "without a connection"),
-        (faults.closed, "closed without an answer"),
-        (faults.truncated, "broken off"),
-        (faults.malformed, "answered by no HTTP"),
-        (faults.timed_out, "not answered in time"),
-        (faults.unsent, "never sent, since no connection was free"),
+        (failures.connect, "without a connection"),
+        (failures.closed, "closed without an answer"),
+        (failures.truncated, "broken off"),
+        (failures.malformed, "answered by no HTTP"),
+        (failures.timed_out, "not answered in time"),
+        (failures.unsent, "never sent, since no connection was free"),
     ] {
         if count > 0 {
             causes.push(format!("{count} {cause}"));
         }
     }
-    let failed = total.unexpected + faults.sum();
+    let failed = total.unexpected + failures.sum();
     Some(format!("{failed} of {} requests failed: {}", total.requests(), causes.join(", ")))
 }
 
@@ -118,7 +118,7 @@ fn start_up(slices: &[Slice], length: Duration, pace: &Pace) -> Option<Duration>
     let least = count - far.max(RATE_SHARE * count).max(roots);
     let latencies: Vec<f64> = rest
         .iter()
-        .filter(|slice| slice.good >= SLICE_ANSWERS_MIN)
+        .filter(|slice| slice.good >= SLICE_RESPONSES_MIN)
         .map(|slice| slice.p50.as_secs_f64())
         .collect();
     let (latency, latency_deviation) = centre(&latencies);
@@ -127,7 +127,7 @@ fn start_up(slices: &[Slice], length: Duration, pace: &Pace) -> Option<Duration>
     let is_rate_even = is_even(pace);
     let is_off = |slice: &&Slice| {
         let is_slow = is_rate_even && (slice.good as f64) < least;
-        is_slow || (slice.good >= SLICE_ANSWERS_MIN && slice.p50.as_secs_f64() > most)
+        is_slow || (slice.good >= SLICE_RESPONSES_MIN && slice.p50.as_secs_f64() > most)
     };
     let leading = begin.iter().take_while(is_off).count();
     (leading > 0).then(|| length * u32::try_from(leading).unwrap_or(u32::MAX))
@@ -225,13 +225,13 @@ mod tests {
         let mut wrong = run(1000, 100);
         wrong.total.unexpected = 3;
         wrong.total.statuses = [(200, 1000), (500, 3)].into();
-        wrong.total.faults.truncated = 2;
+        wrong.total.failures.truncated = 2;
         let mut interrupted = run(1000, 100);
         interrupted.end = End::Interrupted;
         let mut hopeless = run(0, 100);
         hopeless.end = End::Hopeless("connection refused".to_owned());
-        let told = [wrong, interrupted, hopeless, run(0, 100)].map(|run| void(&run).unwrap());
-        insta::assert_snapshot!(told.join("\n"));
+        let reported = [wrong, interrupted, hopeless, run(0, 100)].map(|run| void(&run).unwrap());
+        insta::assert_snapshot!(reported.join("\n"));
         assert_eq!(void(&run(1, 100)), None);
     }
 

@@ -1,10 +1,10 @@
 //! Two or more servers, asked the same in interleaved rounds.
 //!
-//! Owns the order of things (start, ready, warm up, measure, stop; arms in random order within each round) and the
-//! table that comes of it. Never averages over arms, never compares figures of different rounds, and never lets a
+//! Owns the order of things (start, ready, warm up, measure, stop; targets in random order within each round) and the
+//! table that comes of it. Never averages over targets, never compares figures of different rounds, and never lets a
 //! cold start into the figures of a warm server.
 //!
-//! `rounds.rs` orders all that happens, `arm.rs` is one arm from its start to its end, `marks.rs` says what makes a
+//! `rounds.rs` orders all that happens, `target.rs` is one target from its start to its end, `marks.rs` says what makes a
 //! measurement unlike the others, `table.rs` makes rows of those that remain, `caveats.rs` says what to know first.
 
 use std::path::PathBuf;
@@ -13,18 +13,18 @@ use std::time::Duration;
 use crate::engine::{self, LoadError};
 use crate::measure::{self, StartError};
 use crate::outcome::Run;
-use crate::plan::{Ask, Pace, Patience, Reuse};
+use crate::plan::{Pace, Request, Reuse, Timeouts};
 use crate::progress::Observer;
 use crate::statistics::{Interval, Verdict};
-use crate::target::Address;
+use crate::url::Address;
 
-mod arm;
 mod caveats;
 mod marks;
 mod rounds;
 #[cfg(test)]
 mod sample;
 mod table;
+mod target;
 
 /// Rounds of a comparison. With 15 a difference of 5 % under noise of 2 % is found in 97 of 100 comparisons, with
 /// 10 in 83 at most (`crates/statistics/src/coverage.rs`).
@@ -40,17 +40,17 @@ const CONNECTIONS: usize = 32;
 
 /// One of the servers.
 #[derive(Debug, Clone)]
-pub struct Arm {
+pub struct Target {
     /// What it is called in reports.
     pub name: String,
     /// Where it comes from.
     pub source: Source,
-    /// What is asked of it. The addresses of an arm that is started are filled in when it is ready; `{port}` in
+    /// What is asked of it. The addresses of an target that is started are filled in when it is ready; `{port}` in
     /// [`Source::Command`] and the port of these targets are then the same.
-    pub asks: Vec<Ask>,
+    pub requests: Vec<Request>,
 }
 
-/// Where an arm comes from.
+/// Where an target comes from.
 #[derive(Debug, Clone)]
 pub enum Source {
     /// It runs already; nothing is started or ended. Its processes are looked for by who listens there.
@@ -76,10 +76,10 @@ pub struct Start {
     pub ready_within: Duration,
 }
 
-/// How arms are compared.
+/// How targets are compared.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Rounds; each arm is measured once in each.
+    /// Rounds; each target is measured once in each.
     pub rounds: usize,
     /// Load before each measurement, not counted.
     pub warm_up: Duration,
@@ -93,7 +93,7 @@ pub struct Settings {
     /// How long a connection is used.
     pub reuse: Reuse,
     /// How long is waited for what.
-    pub patience: Patience,
+    pub timeouts: Timeouts,
     /// Threads of the load.
     pub threads: usize,
     /// Cores of the servers; empty leaves it to the system.
@@ -113,75 +113,75 @@ pub struct Settings {
 /// Why nothing could be compared. Its text is for a person.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
-    /// One arm or none.
+    /// One target or none.
     #[error("there is nothing to compare: name a control and at least one arm beside it")]
-    TooFewArms,
-    /// An arm of which nothing is asked.
-    #[error("nothing is asked of `{arm}`: give it at least one URL")]
-    NoAsks {
-        /// The arm.
-        arm: String,
+    TooFewTargets,
+    /// An target of which nothing is asked.
+    #[error("nothing is asked of `{target}`: give it at least one URL")]
+    NoRequests {
+        /// The target.
+        target: String,
     },
     /// Settings that cannot be worked with.
     #[error("{0}")]
     Settings(&'static str),
-    /// An arm does not run.
-    #[error("`{arm}` cannot be measured: {source}")]
+    /// An target does not run.
+    #[error("`{target}` cannot be measured: {source}")]
     Start {
-        /// The arm.
-        arm: String,
+        /// The target.
+        target: String,
         /// What happened.
         source: StartError,
     },
-    /// An arm runs, but not all is answered as expected.
+    /// An target runs, but not all is answered as expected.
     #[error(
-        "`{arm}` cannot be measured: the request `{ask}` {why}. Correct it, or say which statuses are expected"
+        "`{target}` cannot be measured: the request `{request}` {why}. Correct it, or say which statuses are expected"
     )]
     NotAsExpected {
-        /// The arm.
-        arm: String,
+        /// The target.
+        target: String,
         /// The request.
-        ask: String,
+        request: String,
         /// What came instead.
         why: String,
     },
     /// The load could not begin.
-    #[error("`{arm}` cannot be measured: {source}")]
+    #[error("`{target}` cannot be measured: {source}")]
     Load {
-        /// The arm.
-        arm: String,
+        /// The target.
+        target: String,
         /// What happened.
         source: LoadError,
     },
 }
 
-/// Measures all arms in every round, in random order, and compares each with the first.
+/// Measures all targets in every round, in random order, and compares each with the first.
 ///
 /// An interruption is no error: what was measured until then is told, with a caveat.
 ///
 /// # Errors
-/// Where the settings cannot be worked with, or an arm fails in the first round in which it is measured. One that
+/// Where the settings cannot be worked with, or an target fails in the first round in which it is measured. One that
 /// fails later is left out of that round, with a caveat.
 pub fn compare(
-    arms: &[Arm],
+    targets: &[Target],
     settings: &Settings,
     observer: &mut dyn Observer,
 ) -> Result<Comparison, CompareError> {
-    check(arms, settings)?;
+    check(targets, settings)?;
     let raised = engine::make_room_early(settings.pace.connections());
-    let measured = rounds::measure_all(arms, settings, observer)?;
-    let rows = table::rows(arms.len(), &measured.samples, settings);
+    let measured = rounds::measure_all(targets, settings, observer)?;
+    let rows = table::rows(targets.len(), &measured.samples, settings);
     let mut caveats = measured.caveats;
-    let is_started = arms.iter().any(|arm| matches!(arm.source, Source::Command(_)));
+    let is_started = targets.iter().any(|target| matches!(target.source, Source::Command(_)));
     caveats.extend(raised.filter(|_| is_started).map(|limit| {
         format!(
             "the load needs more descriptors than `ulimit -n` allowed: the servers had {limit} in all rounds"
         )
     }));
-    caveats.extend(caveats::of(arms, settings, &measured.samples, &rows));
+    caveats.extend(caveats::of(targets, settings, &measured.samples, &rows));
     caveats.extend(measure::core_caveats(&settings.server_cores, &settings.load_cores));
     Ok(Comparison {
-        arms: arms.iter().map(|arm| arm.name.clone()).collect(),
+        targets: targets.iter().map(|target| target.name.clone()).collect(),
         samples: measured.samples,
         rows,
         settings: settings.clone(),
@@ -189,12 +189,12 @@ pub fn compare(
     })
 }
 
-fn check(arms: &[Arm], settings: &Settings) -> Result<(), CompareError> {
-    if arms.len() < 2 {
-        return Err(CompareError::TooFewArms);
+fn check(targets: &[Target], settings: &Settings) -> Result<(), CompareError> {
+    if targets.len() < 2 {
+        return Err(CompareError::TooFewTargets);
     }
-    if let Some(arm) = arms.iter().find(|arm| arm.asks.is_empty()) {
-        return Err(CompareError::NoAsks { arm: arm.name.clone() });
+    if let Some(target) = targets.iter().find(|target| target.requests.is_empty()) {
+        return Err(CompareError::NoRequests { target: target.name.clone() });
     }
     let wrong = match settings {
         Settings { rounds: 0, .. } => "a comparison needs at least one round, and three for a verdict",
@@ -222,7 +222,7 @@ impl Default for Settings {
             time: TIME,
             pace: Pace::Closed { connections: CONNECTIONS, think: Duration::ZERO },
             reuse: Reuse::Kept,
-            patience: Patience::default(),
+            timeouts: Timeouts::default(),
             threads: 1,
             server_cores,
             load_cores,
@@ -237,11 +237,11 @@ impl Default for Settings {
 /// What a comparison found.
 #[derive(Debug, Clone)]
 pub struct Comparison {
-    /// Names of the arms; the first is the control.
-    pub arms: Vec<String>,
+    /// Names of the targets; the first is the control.
+    pub targets: Vec<String>,
     /// Every measurement.
     pub samples: Vec<Sample>,
-    /// One row for each metric and each arm beside the control.
+    /// One row for each metric and each target beside the control.
     pub rows: Vec<Row>,
     /// The settings.
     pub settings: Settings,
@@ -249,16 +249,16 @@ pub struct Comparison {
     pub caveats: Vec<String>,
 }
 
-/// One arm in one round.
+/// One target in one round.
 #[derive(Debug, Clone)]
 pub struct Sample {
-    /// The arm's place in [`Comparison::arms`].
-    pub arm: usize,
+    /// The target's place in [`Comparison::targets`].
+    pub target: usize,
     /// The round, from 0.
     pub round: usize,
     /// What the load saw.
     pub run: Run,
-    /// What the arm's processes used meanwhile; `None` where they could not be found or read.
+    /// What the target's processes used meanwhile; `None` where they could not be found or read.
     pub usage: Option<Usage>,
     /// From the start of the program to its first whole answer.
     pub cold_start: Option<Duration>,
@@ -314,7 +314,7 @@ pub enum Mark {
     LoadWasTheBottleneck,
     /// The load sent some requests late: the longest latencies hold that, the median does not.
     LoadWasLate,
-    /// The arm was started anew, or ended, within the run.
+    /// The target was started anew, or ended, within the run.
     Restarted,
 }
 
@@ -348,12 +348,12 @@ pub enum Metric {
 pub struct Row {
     /// What is compared.
     pub metric: Metric,
-    /// The arm beside the control.
+    /// The target beside the control.
     pub test: usize,
     /// The control's median over the rounds of these pairs. Without a pair, or where the load was the limit mostly,
     /// not a number; but a rate is then that of all rounds, and no more than a lower bound.
     pub control_value: f64,
-    /// The arm's.
+    /// The target's.
     pub test_value: f64,
     /// The ratio test / control, of pairs within rounds, with its interval.
     pub ratio: Interval,

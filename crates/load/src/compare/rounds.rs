@@ -1,12 +1,12 @@
-//! The rounds: every arm once in each, in an order that is drawn anew.
+//! The rounds: every target once in each, in an order that is drawn anew.
 //!
-//! Owns the order and what becomes of an arm that fails. Never lets an arm have a place in the round of its own: what
-//! the machine does every few seconds would be that arm's.
+//! Owns the order and what becomes of an target that fails. Never lets an target have a place in the round of its own: what
+//! the machine does every few seconds would be that target's.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use super::arm::{Outcome, Turn};
-use super::{Arm, CompareError, Sample, Settings};
+use super::target::{Outcome, Turn};
+use super::{CompareError, Sample, Settings, Target};
 use crate::measure;
 use crate::progress::Observer;
 
@@ -24,22 +24,22 @@ struct Bound {
 
 /// Takes all turns of all rounds.
 pub(super) fn measure_all(
-    arms: &[Arm],
+    targets: &[Target],
     settings: &Settings,
     observer: &mut dyn Observer,
 ) -> Result<Measured, CompareError> {
     let _bound = Bound::to_load_cores(settings);
     let mut measured = Measured { samples: Vec::new(), caveats: Vec::new() };
     let mut random = fastrand::Rng::with_seed(settings.seed);
-    let mut has_been_measured = vec![false; arms.len()];
+    let mut has_been_measured = vec![false; targets.len()];
     for round in 0..settings.rounds {
-        for place in order(arms.len(), &mut random) {
-            let Some(arm) = arms.get(place) else { continue };
+        for place in order(targets.len(), &mut random) {
+            let Some(target) = targets.get(place) else { continue };
             if observer.is_interrupted() {
                 measured.broken_off(round, settings);
                 return Ok(measured);
             }
-            let turn = Turn { arm, place, round, settings, observer: &mut *observer };
+            let turn = Turn { target, place, round, settings, observer: &mut *observer };
             match (turn.take(), has_been_measured.get_mut(place)) {
                 (Ok(Outcome::Measured(sample)), Some(has_been)) => {
                     *has_been = true;
@@ -91,9 +91,9 @@ impl Drop for Bound {
     }
 }
 
-/// The places of all arms in random order.
-fn order(arms: usize, random: &mut fastrand::Rng) -> Vec<usize> {
-    let mut places: Vec<usize> = (0..arms).collect();
+/// The places of all targets in random order.
+fn order(targets: usize, random: &mut fastrand::Rng) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..targets).collect();
     random.shuffle(&mut places);
     places
 }

@@ -29,7 +29,7 @@ pub(super) fn run(good: u64, micros: u64) -> Run {
     Run {
         begun: SystemTime::UNIX_EPOCH,
         elapsed: Duration::from_secs(1),
-        by_ask: vec![total.clone()],
+        by_request: vec![total.clone()],
         total,
         slices: slices(&[good / 10; 10], &[micros; 10]),
         slice_length: Duration::from_millis(100),
@@ -41,7 +41,7 @@ pub(super) fn run(good: u64, micros: u64) -> Run {
 }
 
 /// A measurement with this CPU time in microseconds per request.
-pub(super) fn sample(arm: usize, round: usize, good: u64, micros: u64, cpu_per_request: f64) -> Sample {
+pub(super) fn sample(target: usize, round: usize, good: u64, micros: u64, cpu_per_request: f64) -> Sample {
     let usage = Usage {
         cpu: Duration::from_secs_f64(cpu_per_request * good as f64 / 1e6),
         wall: Duration::from_secs(1),
@@ -55,7 +55,7 @@ pub(super) fn sample(arm: usize, round: usize, good: u64, micros: u64, cpu_per_r
     };
     let cold_start = Some(Duration::from_millis(20));
     Sample {
-        arm,
+        target,
         round,
         run: run(good, micros),
         usage: Some(usage),

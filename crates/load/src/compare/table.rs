@@ -1,4 +1,4 @@
-//! The table: one row for each metric and each arm beside the control.
+//! The table: one row for each metric and each target beside the control.
 //!
 //! Pure: owns which figures of which samples are paired. Never pairs figures of different rounds, never uses one
 //! that a mark spoils in a ratio, and gives no verdict where too few are left.
@@ -23,9 +23,9 @@ const METRICS: [Metric; 10] = [
     Metric::AfterIdle,
 ];
 
-/// All rows, by arm, then by metric. A metric that neither arm has makes no row.
-pub(super) fn rows(arms: usize, samples: &[Sample], settings: &Settings) -> Vec<Row> {
-    let tests = 1..arms;
+/// All rows, by target, then by metric. A metric that neither target has makes no row.
+pub(super) fn rows(targets: usize, samples: &[Sample], settings: &Settings) -> Vec<Row> {
+    let tests = 1..targets;
     tests
         .flat_map(|test| METRICS.iter().filter_map(move |&metric| row(metric, test, samples, settings)))
         .collect()
@@ -64,8 +64,12 @@ fn row(metric: Metric, test: usize, samples: &[Sample], settings: &Settings) -> 
     if metric == Metric::Rate && matches!(settings.pace, Pace::Open { .. }) {
         return None;
     }
-    let all = |arm: usize| -> Vec<f64> {
-        samples.iter().filter(|sample| sample.arm == arm).filter_map(|sample| value(sample, metric)).collect()
+    let all = |target: usize| -> Vec<f64> {
+        samples
+            .iter()
+            .filter(|sample| sample.target == target)
+            .filter_map(|sample| value(sample, metric))
+            .collect()
     };
     let (all_of_control, all_of_test) = (all(0), all(test));
     if all_of_control.is_empty() || all_of_test.is_empty() {
@@ -73,7 +77,7 @@ fn row(metric: Metric, test: usize, samples: &[Sample], settings: &Settings) -> 
     }
     let (control, tested) = pairs(metric, test, samples);
     let pairs = statistics::usable_pairs(&control, &tested).count();
-    let is_load_s_own = [0, test].iter().any(|&arm| is_limited_mostly(metric, arm, samples));
+    let is_load_s_own = [0, test].iter().any(|&target| is_limited_mostly(metric, target, samples));
     // Each metric draws its own resamples: one unlucky draw must not be in all rows.
     let seed = settings.seed ^ ((metric as u64) << 32) ^ test as u64;
     let ratio = statistics::ratio_interval(&control, &tested, settings.confidence, seed);
@@ -97,18 +101,18 @@ fn row(metric: Metric, test: usize, samples: &[Sample], settings: &Settings) -> 
 
 /// The figures of control and test of each round in which both have one that nothing spoils.
 fn pairs(metric: Metric, test: usize, samples: &[Sample]) -> (Vec<f64>, Vec<f64>) {
-    let of_round = |arm: usize, round: usize| {
-        let sample = samples.iter().find(|sample| sample.arm == arm && sample.round == round)?;
+    let of_round = |target: usize, round: usize| {
+        let sample = samples.iter().find(|sample| sample.target == target && sample.round == round)?;
         let is_spoilt = sample.marks.iter().any(|mark| marks::spoils(mark, metric));
         value(sample, metric).filter(|_| !is_spoilt)
     };
-    let rounds = samples.iter().filter(|sample| sample.arm == 0).map(|sample| sample.round);
+    let rounds = samples.iter().filter(|sample| sample.target == 0).map(|sample| sample.round);
     rounds.filter_map(|round| Some((of_round(0, round)?, of_round(test, round)?))).unzip()
 }
 
-/// Whether most figures of an arm are the load's: the few others would be those in which the arm was slow.
-fn is_limited_mostly(metric: Metric, arm: usize, samples: &[Sample]) -> bool {
-    let own = samples.iter().filter(|sample| sample.arm == arm);
+/// Whether most figures of an target are the load's: the few others would be those in which the target was slow.
+fn is_limited_mostly(metric: Metric, target: usize, samples: &[Sample]) -> bool {
+    let own = samples.iter().filter(|sample| sample.target == target);
     let is_the_loads = |mark: &Mark| {
         matches!(mark, Mark::LoadWasTheBottleneck | Mark::LoadWasLate) && marks::spoils(mark, metric)
     };
@@ -164,7 +168,7 @@ mod tests {
     #[test]
     fn fewer_than_three_pairs_give_no_verdict() {
         let mut samples = six_rounds(1.1);
-        for sample in samples.iter_mut().filter(|sample| sample.arm == 1).skip(2) {
+        for sample in samples.iter_mut().filter(|sample| sample.target == 1).skip(2) {
             sample.marks = vec![Mark::Void("wrong".to_owned())];
         }
         let row = row_of(&samples, Metric::CpuPerRequest);
@@ -179,7 +183,7 @@ mod tests {
     #[test]
     fn a_rate_that_the_load_limited_is_unknown_and_its_cpu_time_is_not() {
         let mut samples = six_rounds(1.1);
-        for sample in samples.iter_mut().filter(|sample| sample.arm == 0).take(4) {
+        for sample in samples.iter_mut().filter(|sample| sample.target == 0).take(4) {
             sample.marks = vec![Mark::LoadWasTheBottleneck];
         }
         assert_eq!(row_of(&samples, Metric::Rate).verdict, Verdict::Unknown);
@@ -208,7 +212,7 @@ mod tests {
     #[test]
     fn an_arm_that_missed_rounds_is_paired_in_the_others() {
         let mut samples = six_rounds(1.1);
-        samples.retain(|sample| sample.arm == 0 || sample.round > 1);
+        samples.retain(|sample| sample.target == 0 || sample.round > 1);
         assert_eq!(row_of(&samples, Metric::CpuPerRequest).pairs, 4);
     }
 }

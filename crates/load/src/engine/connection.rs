@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 
 use onehop_http1::{AnswerBody, AnswerRead, BodyRead, ClientCodec, ResponseHead};
 
-use super::request::Request;
+use super::request::PreparedRequest;
 use crate::client::CODEC_LIMITS;
 
 /// What a connection is at.
@@ -40,7 +40,7 @@ pub(super) struct Connection {
     /// The cycle that it takes its requests from.
     pub cycle: usize,
     /// The request, its place in the plan.
-    pub ask: usize,
+    pub request: usize,
     /// When the request was meant to begin, nanoseconds of the run.
     pub begun: u64,
     /// When it was sent.
@@ -54,7 +54,7 @@ pub(super) struct Connection {
     /// Bytes of its answer, heads and framing included.
     pub got: u64,
     /// Whole answers that came over this socket.
-    pub answers: u32,
+    pub responses: u32,
     /// Failures in a row.
     pub failures: u32,
     /// What is said of the requests and answers.
@@ -93,14 +93,14 @@ impl Connection {
             generation: 0,
             stage: Stage::Free,
             cycle,
-            ask: 0,
+            request: 0,
             begun: 0,
             sent: 0,
             deadline: u64::MAX,
             wake_at: u64::MAX,
             written: 0,
             got: 0,
-            answers: 0,
+            responses: 0,
             failures: 0,
             codec: ClientCodec::new(CODEC_LIMITS),
             is_announced: false,
@@ -119,7 +119,7 @@ impl Connection {
     pub(super) fn opened(&mut self, socket: OwnedFd, address: usize) {
         self.socket = Some(socket);
         self.address = address;
-        self.answers = 0;
+        self.responses = 0;
         self.codec = ClientCodec::new(CODEC_LIMITS);
         self.is_announced = false;
     }
@@ -133,48 +133,48 @@ impl Connection {
     }
 
     /// Makes ready for an answer.
-    pub(super) fn expect_answer(&mut self) {
+    pub(super) fn expect_response(&mut self) {
         self.written = 0;
         self.got = 0;
         self.status = None;
         self.is_announced = false;
     }
 
-    /// Takes bytes that came. `familiar` is the last answer's head to the same request.
+    /// Takes bytes that came. `cached_head` is the last answer's head to the same request.
     #[inline]
     pub(super) fn feed(
         &mut self,
         fresh: &[u8],
-        request: &Request,
-        familiar: &mut Familiar,
-        desk: &mut Desk,
+        request: &PreparedRequest,
+        cached_head: &mut CachedHead,
+        buffers: &mut ReadBuffers,
     ) -> Fed {
         let is_first = self.got == 0;
         self.got += fresh.len() as u64;
-        if is_first && familiar.is_whole_answer(fresh) {
-            return Fed::Whole { status: familiar.status, reusable: true };
+        if is_first && cached_head.is_whole_response(fresh) {
+            return Fed::Whole { status: cached_head.status, reusable: true };
         }
-        self.feed_codec(fresh, request, desk, is_first.then_some(familiar))
+        self.feed_codec(fresh, request, buffers, is_first.then_some(cached_head))
     }
 
     fn feed_codec(
         &mut self,
         fresh: &[u8],
-        request: &Request,
-        desk: &mut Desk,
-        familiar: Option<&mut Familiar>,
+        request: &PreparedRequest,
+        buffers: &mut ReadBuffers,
+        cached_head: Option<&mut CachedHead>,
     ) -> Fed {
-        if !self.announce(request, desk) {
+        if !self.announce(request, buffers) {
             return Fed::Malformed;
         }
         if self.held.is_empty() {
-            let (fed, used) = self.read(fresh, &mut desk.head);
-            match (fed, familiar) {
+            let (fed, used) = self.read(fresh, &mut buffers.head);
+            match (fed, cached_head) {
                 (Fed::Incomplete, _) => {
                     self.held.extend_from_slice(fresh.get(used..).unwrap_or_default());
                 }
-                (Fed::Whole { status, reusable: true }, Some(familiar)) => {
-                    familiar.remember(fresh, status, self.codec.answer_body(), self.head_at.clone());
+                (Fed::Whole { status, reusable: true }, Some(cached_head)) => {
+                    cached_head.remember(fresh, status, self.codec.answer_body(), self.head_at.clone());
                 }
                 _ => {}
             }
@@ -182,7 +182,7 @@ impl Connection {
         }
         let mut held = std::mem::take(&mut self.held);
         held.extend_from_slice(fresh);
-        let (fed, used) = self.read(&held, &mut desk.head);
+        let (fed, used) = self.read(&held, &mut buffers.head);
         if fed == Fed::Incomplete {
             held.drain(..used.min(held.len()));
             self.held = held;
@@ -197,9 +197,9 @@ impl Connection {
     }
 
     /// Tells the codec of the request, once there is something to judge.
-    fn announce(&mut self, request: &Request, desk: &mut Desk) -> bool {
+    fn announce(&mut self, request: &PreparedRequest, buffers: &mut ReadBuffers) -> bool {
         if !self.is_announced {
-            self.is_announced = request.announce(&mut self.codec, &mut desk.scratch).is_ok();
+            self.is_announced = request.announce(&mut self.codec, &mut buffers.scratch).is_ok();
         }
         self.is_announced
     }
@@ -241,14 +241,14 @@ impl Connection {
 
 /// What all connections of a thread read with.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct ReadBuffers {
     head: ResponseHead,
     scratch: Vec<u8>,
 }
 
-impl Desk {
-    pub(super) fn new() -> Desk {
-        Desk { head: ResponseHead::new(), scratch: Vec::new() }
+impl ReadBuffers {
+    pub(super) fn new() -> ReadBuffers {
+        ReadBuffers { head: ResponseHead::new(), scratch: Vec::new() }
     }
 }
 
@@ -257,16 +257,16 @@ impl Desk {
 /// on a connection that is as fresh, with a body of the very same length says the same. Servers send the same head
 /// for as long as their `Date` says the same second, so that most answers cost one comparison.
 #[derive(Debug, Default)]
-pub(super) struct Familiar {
+pub(super) struct CachedHead {
     head: Vec<u8>,
     /// Bytes of the whole answer; 0 where nothing is remembered.
     length: usize,
     status: u16,
 }
 
-impl Familiar {
+impl CachedHead {
     #[inline]
-    fn is_whole_answer(&self, bytes: &[u8]) -> bool {
+    fn is_whole_response(&self, bytes: &[u8]) -> bool {
         self.length != 0 && bytes.len() == self.length && bytes.starts_with(&self.head)
     }
 

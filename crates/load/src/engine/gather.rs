@@ -22,14 +22,14 @@ pub(super) fn gather(
     shared: &Shared,
     seen: &[Seen],
 ) -> Run {
-    let mut by_ask = vec![Tally::default(); plan.asks.len()];
+    let mut by_request = vec![Tally::default(); plan.requests.len()];
     for thread in seen {
-        for (tally, other) in by_ask.iter_mut().zip(&thread.notes.tallies) {
+        for (tally, other) in by_request.iter_mut().zip(&thread.notes.tallies) {
             tally.merge(other);
         }
     }
     let mut total = Tally::default();
-    for tally in &by_ask {
+    for tally in &by_request {
         total.merge(tally);
     }
     let measured_from = nanoseconds(plan.warm_up);
@@ -63,7 +63,7 @@ pub(super) fn gather(
         Pace::Open { .. } => None,
     };
     let generator = generator(plan, seen, &total, measured, !stalls.is_empty());
-    Run { begun, elapsed, total, by_ask, slices, slice_length, stalls, omitted, generator, end }
+    Run { begun, elapsed, total, by_request, slices, slice_length, stalls, omitted, generator, end }
 }
 
 fn generator(plan: &Plan, seen: &[Seen], total: &Tally, measured: Duration, has_stalls: bool) -> Generator {

@@ -11,20 +11,20 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle, scope};
 use std::time::{Instant, SystemTime};
 
-use crate::client::UnsendableAsk;
+use crate::client::UnsendableRequest;
 use crate::outcome::Run;
 use crate::plan::{Pace, Plan};
 use crate::progress::Observer;
-use crate::target::Address;
+use crate::url::Address;
 
 pub(crate) use descriptors::make_room_early;
 use limits::PIECES_WAITING_MAX;
-use order::Cycle;
 use record::{Piece, Record, Times};
-use request::Request;
+use request::PreparedRequest;
 use schedule::Schedule;
 use series::Cut;
 use thread::{Orders, Seen, Shared, Thread, Work, nanoseconds};
+use turns::Cycle;
 use watch::Watch;
 
 pub(crate) use socket::open as open_socket;
@@ -33,7 +33,6 @@ mod connection;
 mod descriptors;
 mod gather;
 mod limits;
-mod order;
 mod processor;
 mod record;
 mod request;
@@ -41,6 +40,7 @@ mod schedule;
 mod series;
 mod socket;
 mod thread;
+mod turns;
 mod verdict;
 mod watch;
 
@@ -66,7 +66,7 @@ pub enum LoadError {
         /// The request's name.
         name: String,
         /// What is wrong with it.
-        why: UnsendableAsk,
+        why: UnsendableRequest,
     },
     /// A path that would break the request's line.
     #[error(
@@ -91,7 +91,7 @@ pub enum LoadError {
 /// Puts the load of `plan` on its servers, and tells what came of it.
 ///
 /// Which requests count, and how long a run was: whatever began in the measured time counts, and is waited for, also
-/// beyond its end, as long as the plan's patience lasts. So no stall at the end is lost, and answers that take
+/// beyond its end, as long as the plan's timeout lasts. So no stall at the end is lost, and answers that take
 /// long are no less likely to be counted than others. [`Run::elapsed`] is the measured time; where more answers were
 /// counted than ended in it, because answers were owed at its end, it is longer by as much: [`Run::rate`] is that of
 /// the answers that ended in the time. Where a number of requests was the end, it is the time to the last answer.
@@ -120,10 +120,11 @@ pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<Run, LoadError> {
     let cut = Cut::of(plan.until);
     let (pieces, received) = sync_channel(PIECES_WAITING_MAX.saturating_mul(threads));
     scope(|scope| {
-        let mut crew =
-            Crew { plan, requests: &requests, addresses: &addresses, shared: &shared, threads, cut };
-        let started: Vec<Started<'_>> =
-            (0..threads).map(|thread| crew.start(scope, thread, pieces.clone())).collect::<Result<_, _>>()?;
+        let mut spawner =
+            Spawner { plan, requests: &requests, addresses: &addresses, shared: &shared, threads, cut };
+        let started: Vec<Started<'_>> = (0..threads)
+            .map(|thread| spawner.start(scope, thread, pieces.clone()))
+            .collect::<Result<_, _>>()?;
         drop(pieces);
         // Whoever could not get ready says so; the others end with their channels.
         for thread in &started {
@@ -147,7 +148,7 @@ pub fn run(plan: &Plan, observer: &mut dyn Observer) -> Result<Run, LoadError> {
 /// What cannot be done.
 fn check(plan: &Plan) -> Result<(), LoadError> {
     let until = plan.until;
-    if plan.asks.is_empty() {
+    if plan.requests.is_empty() {
         return Err(LoadError::Nothing("no request is given"));
     }
     if plan.pace.connections() == 0 {
@@ -176,9 +177,9 @@ fn died() -> LoadError {
 }
 
 /// The threads of a run, before they begin.
-struct Crew<'a> {
+struct Spawner<'a> {
     plan: &'a Plan,
-    requests: &'a [Request],
+    requests: &'a [PreparedRequest],
     addresses: &'a [Address],
     shared: &'a Shared,
     threads: usize,
@@ -192,7 +193,7 @@ struct Started<'scope> {
     handle: ScopedJoinHandle<'scope, Option<Seen>>,
 }
 
-impl<'a> Crew<'a> {
+impl<'a> Spawner<'a> {
     fn start<'scope>(
         &mut self,
         scope: &'scope Scope<'scope, '_>,
@@ -214,11 +215,11 @@ impl<'a> Crew<'a> {
             let prepared = processor::settle_in(core)
                 .map_err(system("binding a thread to a core"))
                 .and_then(|()| Thread::new(orders, record).map_err(system("epoll")));
-            let (told, thread) = match prepared {
+            let (reported, thread) = match prepared {
                 Ok(thread) => (Ok(()), Some(thread)),
                 Err(error) => (Err(error), None),
             };
-            ready_sender.send(told).ok()?;
+            ready_sender.send(reported).ok()?;
             let origin = go_receiver.recv().ok()?;
             Some(thread?.run(origin))
         };
@@ -237,12 +238,13 @@ impl<'a> Crew<'a> {
             (0..cycle_of.len()).filter(mine).filter_map(|place| cycle_of.get(place).copied()).collect();
         // Threads begin at different places of the cycle, and another seed at others.
         let start = (thread as f64 / self.threads as f64 + fastrand::Rng::with_seed(plan.seed).f64()).fract();
-        let asks = || self.requests.iter().zip(&plan.asks).enumerate();
-        let all: Vec<(usize, u32)> = asks().map(|(ask, (_, asked))| (ask, asked.weight)).collect();
+        let requests = || self.requests.iter().zip(&plan.requests).enumerate();
+        let all: Vec<(usize, u32)> =
+            requests().map(|(request, (_, asked))| (request, asked.weight)).collect();
         let mut cycles: Vec<Cycle> = vec![Cycle::new(&all, start)];
         for address in 0..self.addresses.len() {
-            let here = asks().filter(|(_, (request, _))| request.address == address);
-            let here: Vec<(usize, u32)> = here.map(|(ask, (_, asked))| (ask, asked.weight)).collect();
+            let here = requests().filter(|(_, (request, _))| request.address == address);
+            let here: Vec<(usize, u32)> = here.map(|(request, (_, asked))| (request, asked.weight)).collect();
             cycles.push(Cycle::new(&here, start));
         }
         let work = match &plan.pace {
@@ -255,7 +257,7 @@ impl<'a> Crew<'a> {
             shared: self.shared,
             requests: self.requests,
             addresses: self.addresses,
-            patience: plan.patience,
+            timeouts: plan.timeouts,
             reuse: plan.reuse,
             measured_from: nanoseconds(plan.warm_up),
             work,
@@ -266,15 +268,15 @@ impl<'a> Crew<'a> {
 }
 
 /// The cycle of each connection: 0 is that of all requests, 1 and above those of the addresses.
-fn assign(plan: &Plan, requests: &[Request], addresses: usize) -> Vec<usize> {
+fn assign(plan: &Plan, requests: &[PreparedRequest], addresses: usize) -> Vec<usize> {
     let connections = plan.pace.connections();
     if matches!(plan.pace, Pace::Open { .. }) || addresses < 2 || connections < addresses {
         return vec![0; connections];
     }
     let mut weights = vec![0.0; addresses];
-    for (request, ask) in requests.iter().zip(&plan.asks) {
-        if let Some(weight) = weights.get_mut(request.address) {
-            *weight += f64::from(ask.weight.max(1));
+    for (prepared, request) in requests.iter().zip(&plan.requests) {
+        if let Some(weight) = weights.get_mut(prepared.address) {
+            *weight += f64::from(request.weight.max(1));
         }
     }
     // Each address has one; each further connection goes where the fewest are for the weight (D'Hondt).

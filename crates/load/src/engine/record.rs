@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::limits::{QUIETS_MAX, STALL_MIN};
 use crate::latency::Latencies;
-use crate::outcome::{Faults, Tally};
+use crate::outcome::{Failures, Tally};
 
 /// A piece of the series over time, of one thread.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ pub(super) struct Piece {
     /// Whole answers with another status.
     pub unexpected: u64,
     /// Requests without a whole answer.
-    pub faults: u64,
+    pub failures: u64,
     /// Latencies of the good, value and count, in rising order.
     pub steps: Vec<(Duration, u64)>,
 }
@@ -43,7 +43,7 @@ pub(super) struct Quiet {
 
 /// Why there is no whole answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum Failure {
     Connect,
     Closed,
     Truncated,
@@ -55,7 +55,7 @@ pub(super) enum Fault {
 /// A request that is over.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Past {
-    pub ask: usize,
+    pub request: usize,
     pub begun: u64,
     pub sent: u64,
     pub now: u64,
@@ -85,7 +85,7 @@ pub(super) struct Record {
     piece_end: u64,
     sender: SyncSender<Piece>,
     quiets: Vec<Quiet>,
-    last_answer: u64,
+    last_response: u64,
     /// Since when requests were waited for that were given up after the last answer.
     given_up_since: Option<u64>,
     /// How long requests were waited for that were given up; of the measured time, all requests together.
@@ -111,7 +111,7 @@ const STATUSES: usize = 1000;
 
 impl Record {
     pub(super) fn new(
-        asks: usize,
+        requests: usize,
         is_open: bool,
         thread: usize,
         times: Times,
@@ -120,14 +120,14 @@ impl Record {
         let mut record = Record {
             times,
             is_open,
-            tallies: vec![Tally::default(); asks],
-            statuses: vec![vec![0; STATUSES]; asks],
+            tallies: vec![Tally::default(); requests],
+            statuses: vec![vec![0; STATUSES]; requests],
             piece: Piece { thread, ..Piece::default() },
             piece_latencies: Latencies::new(),
             piece_end: 0,
             sender,
             quiets: Vec::new(),
-            last_answer: 0,
+            last_response: 0,
             given_up_since: None,
             given_up: Latencies::new(),
             last_end: 0,
@@ -154,12 +154,12 @@ impl Record {
     /// A whole answer came. `waiting` is since when the thread waited for any, `in_time` whether the run's time
     /// was not over.
     #[inline]
-    pub(super) fn answer(&mut self, past: Past, status: u16, expected: bool, waiting: u64, in_time: bool) {
+    pub(super) fn response(&mut self, past: Past, status: u16, expected: bool, waiting: u64, in_time: bool) {
         self.tick(past.now);
-        if past.now.saturating_sub(self.last_answer) > STALL_MIN.as_nanos() as u64 {
+        if past.now.saturating_sub(self.last_response) > STALL_MIN.as_nanos() as u64 {
             self.note_quiet(past.now, Some(waiting));
         }
-        self.last_answer = past.now;
+        self.last_response = past.now;
         self.given_up_since = None;
         let took = Duration::from_nanos(past.now.saturating_sub(past.begun));
         if expected {
@@ -175,11 +175,11 @@ impl Record {
             return;
         }
         self.last_end = past.now;
-        let Some(tally) = self.tallies.get_mut(past.ask) else { return };
+        let Some(tally) = self.tallies.get_mut(past.request) else { return };
         tally.bytes_read += past.bytes_read;
         tally.bytes_written += past.bytes_written;
         if let Some(count) =
-            self.statuses.get_mut(past.ask).and_then(|counts| counts.get_mut(usize::from(status)))
+            self.statuses.get_mut(past.request).and_then(|counts| counts.get_mut(usize::from(status)))
         {
             *count += 1;
         }
@@ -196,26 +196,26 @@ impl Record {
     }
 
     /// There is no whole answer.
-    pub(super) fn fault(&mut self, past: Past, fault: Fault) {
+    pub(super) fn failure(&mut self, past: Past, failure: Failure) {
         self.tick(past.now);
-        self.piece.faults += 1;
-        if fault == Fault::TimedOut {
+        self.piece.failures += 1;
+        if failure == Failure::TimedOut {
             self.given_up_since = Some(self.given_up_since.map_or(past.sent, |since| since.min(past.sent)));
         }
         if past.begun < self.times.measured_from {
             return;
         }
-        if fault == Fault::TimedOut {
+        if failure == Failure::TimedOut {
             self.given_up.record(Duration::from_nanos(past.now.saturating_sub(past.begun)));
         }
         // A request that was never sent ends nothing.
-        if fault != Fault::Unsent {
+        if failure != Failure::Unsent {
             self.last_end = past.now;
         }
-        let Some(tally) = self.tallies.get_mut(past.ask) else { return };
+        let Some(tally) = self.tallies.get_mut(past.request) else { return };
         tally.bytes_read += past.bytes_read;
         tally.bytes_written += past.bytes_written;
-        *counter(&mut tally.faults, fault) += 1;
+        *counter(&mut tally.failures, failure) += 1;
     }
 
     /// The end, with what was still waited for.
@@ -238,7 +238,7 @@ impl Record {
     fn note_quiet(&mut self, now: u64, waiting: Option<u64>) {
         let waiting = waiting.into_iter().chain(self.given_up_since).min();
         if self.quiets.len() < QUIETS_MAX {
-            self.quiets.push(Quiet { from: self.last_answer, to: now, waiting });
+            self.quiets.push(Quiet { from: self.last_response, to: now, waiting });
         }
     }
 
@@ -265,13 +265,13 @@ impl Record {
     }
 }
 
-fn counter(faults: &mut Faults, fault: Fault) -> &mut u64 {
-    match fault {
-        Fault::Connect => &mut faults.connect,
-        Fault::Closed => &mut faults.closed,
-        Fault::Truncated => &mut faults.truncated,
-        Fault::Malformed => &mut faults.malformed,
-        Fault::TimedOut => &mut faults.timed_out,
-        Fault::Unsent => &mut faults.unsent,
+fn counter(failures: &mut Failures, failure: Failure) -> &mut u64 {
+    match failure {
+        Failure::Connect => &mut failures.connect,
+        Failure::Closed => &mut failures.closed,
+        Failure::Truncated => &mut failures.truncated,
+        Failure::Malformed => &mut failures.malformed,
+        Failure::TimedOut => &mut failures.timed_out,
+        Failure::Unsent => &mut failures.unsent,
     }
 }

@@ -7,12 +7,12 @@ use onehop_http1::{AskHead, BodyLength, ClientCodec, Refusal};
 
 use super::LoadError;
 use crate::client::CODEC_LIMITS;
-use crate::plan::{Ask, Expect, Plan, Reuse};
-use crate::target::Address;
+use crate::plan::{Expect, Plan, Request, Reuse};
+use crate::url::Address;
 
 /// One of the plan's requests, ready to be sent.
 #[derive(Debug)]
-pub(super) struct Request {
+pub(super) struct PreparedRequest {
     /// Head and body.
     pub bytes: Vec<u8>,
     /// Its place among the addresses.
@@ -23,9 +23,9 @@ pub(super) struct Request {
     body: BodyLength,
 }
 
-impl Request {
+impl PreparedRequest {
     /// Tells the codec of a connection that this request goes out on it. `scratch` takes what it would write:
-    /// those bytes stand in [`Request::bytes`] already, and only their framing matters to the codec.
+    /// those bytes stand in [`PreparedRequest::bytes`] already, and only their framing matters to the codec.
     pub(super) fn announce(&self, codec: &mut ClientCodec, scratch: &mut Vec<u8>) -> Result<(), Refusal> {
         scratch.clear();
         let head = AskHead {
@@ -46,41 +46,41 @@ impl Request {
 }
 
 /// All requests of a plan, and the addresses that they go to, each once.
-pub(super) fn prepare(plan: &Plan) -> Result<(Vec<Request>, Vec<Address>), LoadError> {
+pub(super) fn prepare(plan: &Plan) -> Result<(Vec<PreparedRequest>, Vec<Address>), LoadError> {
     let mut addresses: Vec<Address> = Vec::new();
-    let mut requests = Vec::with_capacity(plan.asks.len());
-    for ask in &plan.asks {
-        let known = addresses.iter().position(|address| *address == ask.address);
+    let mut requests = Vec::with_capacity(plan.requests.len());
+    for request in &plan.requests {
+        let known = addresses.iter().position(|address| *address == request.address);
         let address = known.unwrap_or_else(|| {
-            addresses.push(ask.address.clone());
+            addresses.push(request.address.clone());
             addresses.len() - 1
         });
-        let bytes = serialise(ask, plan)?;
-        requests.push(Request {
+        let bytes = serialise(request, plan)?;
+        requests.push(PreparedRequest {
             bytes,
             address,
-            expect: ask.expect.clone(),
-            method: ask.method.clone().into_bytes(),
-            body: ask.body_length(),
+            expect: request.expect.clone(),
+            method: request.method.clone().into_bytes(),
+            body: request.body_length(),
         });
     }
     Ok((requests, addresses))
 }
 
-fn serialise(ask: &Ask, plan: &Plan) -> Result<Vec<u8>, LoadError> {
-    let unsendable = |why| LoadError::Unsendable { name: ask.name.clone(), why };
-    let fields = ask.field_lines().map_err(unsendable)?;
+fn serialise(request: &Request, plan: &Plan) -> Result<Vec<u8>, LoadError> {
+    let unsendable = |why| LoadError::Unsendable { name: request.name.clone(), why };
+    let fields = request.field_lines().map_err(unsendable)?;
     // RFC 9112 section 3.2: no white space and no control stands in a request-target.
-    if let Some(odd) = ask.target.path.chars().find(|letter| !letter.is_ascii_graphic()) {
-        return Err(LoadError::Path { name: ask.name.clone(), odd });
+    if let Some(odd) = request.url.path.chars().find(|letter| !letter.is_ascii_graphic()) {
+        return Err(LoadError::Path { name: request.name.clone(), odd });
     }
     let mut bytes = Vec::new();
     let mut codec = ClientCodec::new(CODEC_LIMITS);
     let head = AskHead {
-        method: ask.method.as_bytes(),
-        target: ask.target.path.as_bytes(),
+        method: request.method.as_bytes(),
+        target: request.url.path.as_bytes(),
         fields: &fields,
-        body: ask.body_length(),
+        body: request.body_length(),
         upgrade: false,
         trailers: false,
     };
@@ -92,7 +92,7 @@ fn serialise(ask: &Ask, plan: &Plan) -> Result<Vec<u8>, LoadError> {
         bytes.truncate(bytes.len().saturating_sub(2));
         bytes.extend_from_slice(b"Connection: close\r\n\r\n");
     }
-    if let Some(body) = &ask.body {
+    if let Some(body) = &request.body {
         codec.write_data(&mut bytes, body);
     }
     codec.finish(&mut bytes, b"");

@@ -80,7 +80,7 @@ impl Series {
         }
         let Some(slice) = self.slices.get_mut(place) else { return };
         slice.good += piece.good;
-        slice.bad += piece.unexpected + piece.faults;
+        slice.bad += piece.unexpected + piece.failures;
         slice.steps = merged(&slice.steps, &piece.steps);
     }
 

@@ -10,7 +10,7 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-use crate::target::Address;
+use crate::url::Address;
 
 /// A socket that is being connected, or is.
 pub(crate) fn open(address: &Address) -> Result<OwnedFd, Errno> {

@@ -15,19 +15,19 @@ use rustix::event::epoll::{self, CreateFlags, Event};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-use super::connection::{Connection, Desk, Familiar, Stage};
+use super::connection::{CachedHead, Connection, ReadBuffers, Stage};
 use super::limits::{
     ARRIVALS_WAITING_MAX, CONNECTING_AT_START_MAX, DEADLINE_TICK, DRAIN_MAX, EVENTS_MAX, HANGING, READ_BYTES,
     SERVED_PER_TURN_MAX, SLEEP_MAX,
 };
-use super::order::Cycle;
 use super::processor::Processor;
-use super::record::{Fault, Notes, Past, Record};
-use super::request::Request;
+use super::record::{Failure, Notes, Past, Record};
+use super::request::PreparedRequest;
 use super::schedule::Schedule;
+use super::turns::Cycle;
 use crate::latency::Latencies;
-use crate::plan::{Patience, Reuse};
-use crate::target::Address;
+use crate::plan::{Reuse, Timeouts};
+use crate::url::Address;
 
 mod exchange;
 
@@ -50,9 +50,9 @@ pub(super) struct Shared {
 #[derive(Debug)]
 pub(super) struct Orders<'a> {
     pub shared: &'a Shared,
-    pub requests: &'a [Request],
+    pub requests: &'a [PreparedRequest],
     pub addresses: &'a [Address],
-    pub patience: Patience,
+    pub timeouts: Timeouts,
     pub reuse: Reuse,
     pub measured_from: u64,
     pub work: Work,
@@ -92,9 +92,9 @@ pub(super) struct Thread<'a> {
     connections: Vec<Connection>,
     record: Record,
     buffer: Vec<u8>,
-    desk: Desk,
+    buffers: ReadBuffers,
     /// For each request its last answer's head.
-    familiar: Vec<Familiar>,
+    cached_head: Vec<CachedHead>,
     /// Rests, by their end.
     timers: BinaryHeap<Reverse<(u64, usize)>>,
     /// Connections that may have more to read than they had turns for.
@@ -131,7 +131,7 @@ impl<'a> Thread<'a> {
         let connections = orders.connections.iter().map(|cycle| Connection::new(*cycle)).collect();
         let is_open = matches!(orders.work, Work::Open { .. });
         let addresses = orders.addresses.len();
-        let familiar = orders.requests.iter().map(|_| Familiar::default()).collect();
+        let cached_head = orders.requests.iter().map(|_| CachedHead::default()).collect();
         // The first one stands last, where places are taken from.
         let places: Vec<usize> = (0..count).rev().collect();
         Ok(Thread {
@@ -141,8 +141,8 @@ impl<'a> Thread<'a> {
             connections,
             record,
             buffer: vec![0; READ_BYTES],
-            desk: Desk::new(),
-            familiar,
+            buffers: ReadBuffers::new(),
+            cached_head,
             timers: BinaryHeap::new(),
             again: Vec::new(),
             unbegun: if is_open { Vec::new() } else { places.clone() },
@@ -224,8 +224,8 @@ impl<'a> Thread<'a> {
             return true;
         }
         // Deadlines end it before.
-        let Patience { connect, answer } = self.orders.patience;
-        let tail = answer.saturating_add(connect).saturating_add(DRAIN_MAX);
+        let Timeouts { connect, response } = self.orders.timeouts;
+        let tail = response.saturating_add(connect).saturating_add(DRAIN_MAX);
         now >= end.saturating_add(nanoseconds(tail))
     }
 
@@ -235,7 +235,7 @@ impl<'a> Thread<'a> {
         let hangs = |begun: u64| !abrupt || now.saturating_sub(begun) >= nanoseconds(HANGING);
         for connection in &self.connections {
             if connection.is_busy() && hangs(connection.begun) {
-                self.record.fault(past(connection, now), Fault::TimedOut);
+                self.record.failure(past(connection, now), Failure::TimedOut);
             }
         }
         self.queue.retain(|(begun, _)| hangs(*begun));
@@ -244,14 +244,14 @@ impl<'a> Thread<'a> {
 
     /// Arrivals that waited in vain.
     fn unsend(&mut self, now: u64) {
-        for (begun, ask) in std::mem::take(&mut self.queue) {
-            self.never_sent(begun, ask, now);
+        for (begun, request) in std::mem::take(&mut self.queue) {
+            self.never_sent(begun, request, now);
         }
     }
 
-    fn never_sent(&mut self, begun: u64, ask: usize, now: u64) {
-        let past = Past { ask, begun, sent: now, now, bytes_read: 0, bytes_written: 0 };
-        self.record.fault(past, Fault::Unsent);
+    fn never_sent(&mut self, begun: u64, request: usize, now: u64) {
+        let past = Past { request, begun, sent: now, now, bytes_read: 0, bytes_written: 0 };
+        self.record.failure(past, Failure::Unsent);
     }
 
     /// Whether one more request may begin.
@@ -271,19 +271,19 @@ impl<'a> Thread<'a> {
     fn begin_unbegun(&mut self, now: u64) {
         while self.connecting < CONNECTING_AT_START_MAX {
             let Some(place) = self.unbegun.pop() else { return };
-            self.ask_again(place, now);
+            self.request_again(place, now);
         }
     }
 
     /// The next request of a connection of a closed loop, at once.
-    fn ask_again(&mut self, place: usize, now: u64) {
+    fn request_again(&mut self, place: usize, now: u64) {
         if self.is_stopping(now) || !self.take_turn(now) {
             return;
         }
         let Some(connection) = self.connections.get(place) else { return };
         let Some(cycle) = self.orders.cycles.get_mut(connection.cycle) else { return };
-        let ask = cycle.turn();
-        self.begin(place, ask, now, now);
+        let request = cycle.turn();
+        self.begin(place, request, now, now);
     }
 
     fn next_arrival(&mut self) {
@@ -301,23 +301,23 @@ impl<'a> Thread<'a> {
                 break;
             }
             self.next_arrival();
-            let ask = self.orders.cycles.first_mut().map_or(0, Cycle::turn);
+            let request = self.orders.cycles.first_mut().map_or(0, Cycle::turn);
             if self.queue.is_empty()
-                && let Some(place) = self.free_place(ask)
+                && let Some(place) = self.free_place(request)
             {
                 if begun >= self.orders.measured_from {
                     self.lateness.record(Duration::from_nanos(now.saturating_sub(begun)));
                 }
-                self.begin(place, ask, begun, now);
+                self.begin(place, request, begun, now);
                 continue;
             }
             if begun >= self.orders.measured_from {
                 self.waited += 1;
             }
             if self.queue.len() < ARRIVALS_WAITING_MAX {
-                self.queue.push_back((begun, ask));
+                self.queue.push_back((begun, request));
             } else {
-                self.never_sent(begun, ask, now);
+                self.never_sent(begun, request, now);
             }
         }
     }
@@ -325,23 +325,23 @@ impl<'a> Thread<'a> {
     /// Gives waiting arrivals what became free, by an answer or by a failure. Where a server refuses at once each of
     /// them frees its place again: some of them for a turn, so that the clock is looked at between.
     fn serve_queue(&mut self, now: u64) {
-        let patience = nanoseconds(self.orders.patience.answer);
+        let timeouts = nanoseconds(self.orders.timeouts.response);
         for _ in 0..SERVED_PER_TURN_MAX {
-            let Some((begun, ask)) = self.queue.front().copied() else { return };
-            if now.saturating_sub(begun) >= patience {
+            let Some((begun, request)) = self.queue.front().copied() else { return };
+            if now.saturating_sub(begun) >= timeouts {
                 self.queue.pop_front();
-                self.never_sent(begun, ask, now);
+                self.never_sent(begun, request, now);
                 continue;
             }
-            let Some(place) = self.free_place(ask) else { return };
+            let Some(place) = self.free_place(request) else { return };
             self.queue.pop_front();
-            self.begin(place, ask, begun, now);
+            self.begin(place, request, begun, now);
         }
     }
 
     /// A connection for this request: the idle one that was used last, else a place for a new one.
-    fn free_place(&mut self, ask: usize) -> Option<usize> {
-        let address = self.orders.requests.get(ask)?.address;
+    fn free_place(&mut self, request: usize) -> Option<usize> {
+        let address = self.orders.requests.get(request)?.address;
         if let Some(place) = self.idle.get_mut(address).and_then(Vec::pop) {
             return Some(place);
         }
@@ -370,7 +370,7 @@ impl<'a> Thread<'a> {
                 continue;
             };
             match connection.stage {
-                Stage::Resting => self.ask_again(place, now),
+                Stage::Resting => self.request_again(place, now),
                 Stage::Connecting if connection.socket.is_none() => self.connect(place),
                 _ => {}
             }
@@ -394,10 +394,14 @@ impl<'a> Thread<'a> {
             }
             match connection.stage {
                 Stage::Connecting if connection.socket.is_none() && self.refused > 0 => {
-                    self.failed(place, Fault::Connect, "this system has no port, descriptor or memory left");
+                    self.failed(
+                        place,
+                        Failure::Connect,
+                        "this system has no port, descriptor or memory left",
+                    );
                 }
-                Stage::Connecting => self.failed(place, Fault::Connect, "no connection in time"),
-                _ => self.failed(place, Fault::TimedOut, "no whole answer in time"),
+                Stage::Connecting => self.failed(place, Failure::Connect, "no connection in time"),
+                _ => self.failed(place, Failure::TimedOut, "no whole answer in time"),
             }
         }
         self.earliest_deadline = earliest.max(now.saturating_add(nanoseconds(DEADLINE_TICK)));
@@ -433,7 +437,7 @@ impl<'a> Thread<'a> {
 
 fn past(connection: &Connection, now: u64) -> Past {
     Past {
-        ask: connection.ask,
+        request: connection.request,
         begun: connection.begun,
         sent: connection.sent,
         now,

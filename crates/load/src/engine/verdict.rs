@@ -241,10 +241,10 @@ mod tests {
 
     #[test]
     fn a_long_wait_stands_for_the_requests_that_did_not_begin() {
-        let told =
+        let reported =
             omitted(&latencies(&[(10, 9999), (1000, 1)]), &Latencies::new(), Duration::ZERO, &[]).unwrap();
-        assert!((98..=99).contains(&told.requests), "{}", told.requests);
-        assert!(told.corrected.at(0.995) > Duration::from_millis(400));
+        assert!((98..=99).contains(&reported.requests), "{}", reported.requests);
+        assert!(reported.corrected.at(0.995) > Duration::from_millis(400));
         assert!(
             omitted(&latencies(&[(10, 900), (90, 100)]), &Latencies::new(), Duration::ZERO, &[]).is_none()
         );
@@ -258,9 +258,9 @@ mod tests {
     #[test]
     fn a_wait_that_was_given_up_leaves_out_as_much_as_one_that_was_answered() {
         let usual = latencies(&[(10, 10_000)]);
-        let told = omitted(&usual, &latencies(&[(1000, 4)]), Duration::ZERO, &[]).unwrap();
-        assert!((4 * 98..=4 * 99).contains(&told.requests), "{}", told.requests);
-        assert!(told.corrected.at(0.99) > Duration::from_millis(500));
+        let reported = omitted(&usual, &latencies(&[(1000, 4)]), Duration::ZERO, &[]).unwrap();
+        assert!((4 * 98..=4 * 99).contains(&reported.requests), "{}", reported.requests);
+        assert!(reported.corrected.at(0.99) > Duration::from_millis(500));
         // Nothing was answered: there is no usual pace.
         assert!(omitted(&Latencies::new(), &usual, Duration::ZERO, &[]).is_none());
     }
@@ -269,9 +269,9 @@ mod tests {
     fn a_wait_of_an_hour_among_microseconds_is_corrected_in_few_steps() {
         let mut latencies = latencies(&[(3_600_000, 1)]);
         latencies.record_many(Duration::from_micros(1), 100);
-        let told = omitted(&latencies, &Latencies::new(), Duration::ZERO, &[]).unwrap();
-        assert!((told.requests as f64 / 3.6e9 - 1.0).abs() < 0.01, "{}", told.requests);
-        let half = told.corrected.at(0.5).as_secs_f64() / 1800.0;
+        let reported = omitted(&latencies, &Latencies::new(), Duration::ZERO, &[]).unwrap();
+        assert!((reported.requests as f64 / 3.6e9 - 1.0).abs() < 0.01, "{}", reported.requests);
+        let half = reported.corrected.at(0.5).as_secs_f64() / 1800.0;
         assert!((half - 1.0).abs() < 0.01, "{half}");
     }
 
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_without_time_a_core_that_is_shared_and_late_requests_are_told() {
+    fn a_thread_without_time_a_core_that_is_shared_and_late_requests_are_reported() {
         let load = Load { busiest: 0.99, waiting: 0.5, ..Load::default() };
         assert_eq!(bottleneck(&load), Some(Bottleneck::Thread { share: 0.99 }));
         let load = Load { busiest: 0.5, waiting: 0.5, ..Load::default() };

@@ -30,8 +30,8 @@ pub(super) struct Watch<'a> {
     growing: BTreeMap<(bool, u64), Growing>,
     progress: Progress,
     /// Whole answers, of the warm-up too.
-    answers: u64,
-    faults: u64,
+    responses: u64,
+    failures: u64,
     end: Option<End>,
 }
 
@@ -53,8 +53,8 @@ impl<'a> Watch<'a> {
             piece_length: Duration::from_nanos(cut.piece).as_secs_f64(),
             growing: BTreeMap::new(),
             progress: Progress::default(),
-            answers: 0,
-            faults: 0,
+            responses: 0,
+            failures: 0,
             end: None,
         }
     }
@@ -83,8 +83,8 @@ impl<'a> Watch<'a> {
 
     fn take(&mut self, piece: &Piece) {
         self.series.add(piece);
-        self.answers += piece.good + piece.unexpected;
-        self.faults += piece.faults;
+        self.responses += piece.good + piece.unexpected;
+        self.failures += piece.failures;
         if self.progress.is_warming_up && !piece.is_warm_up {
             self.progress = Progress::default();
             self.growing.retain(|(is_measured, _), _| *is_measured);
@@ -92,7 +92,7 @@ impl<'a> Watch<'a> {
         if piece.is_warm_up || !self.progress.is_warming_up {
             self.progress.is_warming_up = piece.is_warm_up;
             self.progress.good += piece.good;
-            self.progress.bad += piece.unexpected + piece.faults;
+            self.progress.bad += piece.unexpected + piece.failures;
         }
         let key = (!piece.is_warm_up, piece.index);
         let growing = self.growing.entry(key).or_default();
@@ -142,7 +142,7 @@ impl<'a> Watch<'a> {
 
     fn is_hopeless(&self, since: Duration) -> bool {
         let failures_min = self.plan.pace.connections().min(FAILURES_MIN) as u64;
-        since >= HOPELESS_AFTER && self.answers == 0 && self.faults >= failures_min
+        since >= HOPELESS_AFTER && self.responses == 0 && self.failures >= failures_min
     }
 
     fn stop(&mut self, end: End, abrupt: bool) {

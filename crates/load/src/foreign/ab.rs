@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use super::words::{Spec, Takes, take};
-use super::{Asked, Body, ForeignError, Tool};
+use super::options::{Spec, Takes, take};
+use super::{Body, ForeignError, Options, Tool};
 use crate::basic;
 use crate::plan::Reuse;
 
@@ -56,13 +56,13 @@ const TABLE: &[Spec] = &[
 /// `-t` implies so many requests, where `-n` does not follow.
 const REQUESTS_OF_A_TIME: u64 = 50_000;
 
-pub(super) fn read(words: &[String]) -> Result<Asked, ForeignError> {
+pub(super) fn read(words: &[String]) -> Result<Options, ForeignError> {
     let tool = Tool::Ab;
     let taken = take(tool, words, TABLE)?;
-    let mut asked = Asked::nothing();
+    let mut asked = Options::nothing();
     asked.requests = Some(1);
     asked.reuse = Reuse::New;
-    asked.patience.answer = Duration::from_secs(30);
+    asked.timeouts.response = Duration::from_secs(30);
     asked.fields.push(("Accept".to_owned(), "*/*".to_owned()));
     let mut content_type = "text/plain".to_owned();
     for (option, value) in taken.options {
@@ -73,7 +73,7 @@ pub(super) fn read(words: &[String]) -> Result<Asked, ForeignError> {
                 asked.time = Some(tool.time('t', &value)?);
                 asked.requests = Some(REQUESTS_OF_A_TIME);
             }
-            's' => asked.patience.answer = tool.time('s', &value)?,
+            's' => asked.timeouts.response = tool.time('s', &value)?,
             'p' | 'u' => {
                 asked.method = if option == 'p' { "POST" } else { "PUT" }.to_owned();
                 asked.body = Some(Body::File(value.into()));

@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use super::words::{Spec, Takes, take};
-use super::{Asked, Body, ForeignError, Tool};
+use super::options::{Spec, Takes, take};
+use super::{Body, ForeignError, Options, Tool};
 use crate::plan::Reuse;
 
 const fn alone(key: char, long: &'static [&'static str]) -> Spec {
@@ -73,11 +73,11 @@ struct Late {
     is_on_port: bool,
 }
 
-pub(super) fn read(words: &[String], port: Option<u16>) -> Result<Asked, ForeignError> {
+pub(super) fn read(words: &[String], port: Option<u16>) -> Result<Options, ForeignError> {
     let tool = Tool::Autocannon;
-    let mut asked = Asked::nothing();
+    let mut asked = Options::nothing();
     asked.connections = 10;
-    asked.patience.answer = Duration::from_secs(10);
+    asked.timeouts.response = Duration::from_secs(10);
     let words = take_warm_up(words, &mut asked)?;
     let taken = take(tool, &words, TABLE)?;
     let mut late = Late::default();
@@ -109,7 +109,7 @@ pub(super) fn read(words: &[String], port: Option<u16>) -> Result<Asked, Foreign
     Ok(asked)
 }
 
-fn put(asked: &mut Asked, late: &mut Late, option: char, value: String) -> Result<(), ForeignError> {
+fn put(asked: &mut Options, late: &mut Late, option: char, value: String) -> Result<(), ForeignError> {
     let tool = Tool::Autocannon;
     match option {
         'c' => asked.connections = tool.size('c', &value)?,
@@ -117,7 +117,7 @@ fn put(asked: &mut Asked, late: &mut Late, option: char, value: String) -> Resul
         'a' => asked.requests = Some(tool.count(option, &value)?),
         'O' => late.requests_of_all = Some(tool.count(option, &value)?),
         'w' => asked.threads = if value == "0" { 1 } else { tool.size('w', &value)? },
-        't' => asked.patience.answer = tool.time('t', &value)?,
+        't' => asked.timeouts.response = tool.time('t', &value)?,
         'm' => asked.method = value,
         'b' => asked.body = Some(Body::Text(value)),
         'i' => asked.body = Some(Body::File(value.into())),
@@ -177,7 +177,7 @@ fn field(text: &str) -> Result<(String, String), ForeignError> {
 }
 
 /// `--warmup [ -c 1 -d 3 ]`: the words between the brackets are options of their own, and are taken out.
-fn take_warm_up(words: &[String], asked: &mut Asked) -> Result<Vec<String>, ForeignError> {
+fn take_warm_up(words: &[String], asked: &mut Options) -> Result<Vec<String>, ForeignError> {
     let tool = Tool::Autocannon;
     let end = words.iter().position(|word| word == "--").unwrap_or(words.len());
     let is_it = |word: &String| ["-W", "--warmup", "--warmup=["].contains(&word.as_str());
@@ -243,7 +243,7 @@ mod tests {
         let asked = read_line(Tool::Autocannon, "localhost:3000");
         assert_eq!(asked.urls, ["http://localhost:3000"]);
         assert_eq!((asked.connections, asked.threads, asked.time), (10, 1, Some(Duration::from_secs(10))));
-        assert_eq!(asked.patience.answer, Duration::from_secs(10));
+        assert_eq!(asked.timeouts.response, Duration::from_secs(10));
     }
 
     #[test]

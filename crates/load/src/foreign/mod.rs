@@ -6,13 +6,13 @@
 
 mod ab;
 mod autocannon;
-mod words;
+mod options;
 mod wrk;
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::plan::{Patience, Reuse};
+use crate::plan::{Reuse, Timeouts};
 
 /// Whose options they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum Tool {
 
 /// What such a command asks for.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct Options {
     /// The URLs, as typed.
     pub urls: Vec<String>,
     /// Connections.
@@ -49,7 +49,7 @@ pub struct Asked {
     /// How long a connection is used.
     pub reuse: Reuse,
     /// How long is waited for what.
-    pub patience: Patience,
+    pub timeouts: Timeouts,
     /// A Unix socket in the place of the URL's host.
     pub socket: Option<PathBuf>,
     /// Load before the measurement.
@@ -87,7 +87,7 @@ pub struct ForeignError {
 ///
 /// # Errors
 /// For what the tool itself would refuse, and for what is not done here, with what to do instead.
-pub fn read(tool: Tool, words: &[String], port: Option<u16>) -> Result<Asked, ForeignError> {
+pub fn read(tool: Tool, words: &[String], port: Option<u16>) -> Result<Options, ForeignError> {
     let asked = match tool {
         Tool::Wrk => wrk::read(words),
         Tool::Ab => ab::read(words),
@@ -118,10 +118,10 @@ impl Tool {
     }
 }
 
-impl Asked {
+impl Options {
     /// One request after the other to nobody, without a limit: each tool puts its own defaults over it.
-    fn nothing() -> Asked {
-        Asked {
+    fn nothing() -> Options {
+        Options {
             urls: Vec::new(),
             connections: 1,
             threads: 1,
@@ -132,7 +132,7 @@ impl Asked {
             fields: Vec::new(),
             body: None,
             reuse: Reuse::Kept,
-            patience: Patience::default(),
+            timeouts: Timeouts::default(),
             socket: None,
             warm_up: Duration::ZERO,
             start: None,
@@ -156,7 +156,7 @@ mod tests {
         line.split_whitespace().map(str::to_owned).collect()
     }
 
-    pub(super) fn read(tool: Tool, line: &str) -> Asked {
+    pub(super) fn read(tool: Tool, line: &str) -> Options {
         super::read(tool, &words(line), None).unwrap_or_else(|error| panic!("{line}: {error}"))
     }
 

@@ -4,8 +4,8 @@
 
 use std::time::Duration;
 
-use super::words::{Spec, Takes, take};
-use super::{Asked, ForeignError, Tool};
+use super::options::{Spec, Takes, take};
+use super::{ForeignError, Options, Tool};
 
 const TABLE: &[Spec] = &[
     Spec { key: 'c', long: &["connections"], takes: Takes::Value },
@@ -21,19 +21,19 @@ const TABLE: &[Spec] = &[
 /// wrk counts an answer that takes longer as a timeout.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-pub(super) fn read(words: &[String]) -> Result<Asked, ForeignError> {
+pub(super) fn read(words: &[String]) -> Result<Options, ForeignError> {
     let tool = Tool::Wrk;
     let taken = take(tool, words, TABLE)?;
-    let mut asked = Asked::nothing();
+    let mut asked = Options::nothing();
     (asked.threads, asked.connections) = (2, 10);
-    asked.patience.answer = TIMEOUT;
+    asked.timeouts.response = TIMEOUT;
     let mut time = Duration::from_secs(10);
     for (option, value) in taken.options {
         match option {
             'c' => asked.connections = tool.size('c', &value)?,
             't' => asked.threads = tool.size('t', &value)?,
             'd' => time = tool.time('d', &value)?,
-            'T' => asked.patience.answer = tool.time('T', &value)?,
+            'T' => asked.timeouts.response = tool.time('T', &value)?,
             'H' => asked.fields.push(tool.field(&value)?),
             'R' => asked.rate = Some(tool.count('R', &value)? as f64),
             's' => {
@@ -68,7 +68,7 @@ mod tests {
     fn its_own_defaults_hold() {
         let asked = read_line(Tool::Wrk, "http://localhost:8080/");
         assert_eq!((asked.threads, asked.connections, asked.time), (2, 10, Some(Duration::from_secs(10))));
-        assert_eq!(asked.patience.answer, TIMEOUT);
+        assert_eq!(asked.timeouts.response, TIMEOUT);
     }
 
     #[test]

@@ -206,9 +206,9 @@ impl Entry {
         let children = if waited > seen + time_of(ROUNDING_TICKS) { waited } else { seen };
         // A parent that does not wait (SIGCHLD ignored) is told nothing.
         let all_seen: u64 = ended.iter().map(|entry| entry.ticks.last).sum();
-        let was_told = waited_ticks + ROUNDING_TICKS * (ended.len() as u64 + 1) >= all_seen;
+        let was_reported = waited_ticks + ROUNDING_TICKS * (ended.len() as u64 + 1) >= all_seen;
         let own_bytes = self.io_bytes.used();
-        let bytes = if was_told {
+        let bytes = if was_reported {
             own_bytes.saturating_sub(ended.iter().map(|entry| entry.io_bytes.begin).sum())
         } else {
             own_bytes + ended.iter().map(|entry| entry.io_bytes.used()).sum::<u64>()

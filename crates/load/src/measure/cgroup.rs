@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_is_told_only_where_it_is_one() {
+    fn a_difference_is_reported_only_where_it_is_one() {
         let (one, near, far) =
             (Duration::from_secs(2), Duration::from_millis(2060), Duration::from_millis(2200));
         assert!(!differs(one, near) && !differs(near, one));

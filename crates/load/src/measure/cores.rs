@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_bound_where_it_was_told() {
+    fn a_thread_is_bound_where_it_was_reported() {
         let bound = std::thread::spawn(|| {
             let last = *allowed().last().unwrap();
             (bind_to(&[last]), of_this_thread() == [last], bind_to(&[]), allowed().len() > 1)

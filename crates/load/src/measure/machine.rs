@@ -175,8 +175,8 @@ mod tests {
     #[test]
     fn names_are_found_in_the_kernels_texts() {
         assert_eq!(processor_in("processor\t: 0\nmodel name\t: A B\n").as_deref(), Some("A B"));
-        let arm = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n";
-        assert_eq!(processor_in(arm).as_deref(), Some("ARM implementer 0x41 part 0xd0c"));
+        let target = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n";
+        assert_eq!(processor_in(target).as_deref(), Some("ARM implementer 0x41 part 0xd0c"));
         assert_eq!(system_in("NAME=x\nPRETTY_NAME=\"A 1\"\n").as_deref(), Some("A 1"));
     }
 }

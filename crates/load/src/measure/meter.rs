@@ -193,18 +193,18 @@ fn ranked(sorted: &[u64], share: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::super::process::read;
-    use super::super::sample::{NODE_SERVER, PATIENCE, answer_of, ask, started, wait_for};
+    use super::super::sample::{NODE_SERVER, TIMEOUTS, request, response_of, started, wait_for};
     use super::super::server::Server;
     use super::super::wait_until_ready;
     use super::*;
-    use crate::plan::Patience;
+    use crate::plan::Timeouts;
 
     const MIB: u64 = 1 << 20;
 
     fn node() -> Server {
         let mut server = started(&["node", "-e", NODE_SERVER]);
-        let ask = ask("/", server.port());
-        wait_until_ready(&mut server, &ask, Patience::default(), PATIENCE).unwrap();
+        let request = request("/", server.port());
+        wait_until_ready(&mut server, &request, Timeouts::default(), TIMEOUTS).unwrap();
         server
     }
 
@@ -234,14 +234,14 @@ mod tests {
     fn threads_that_ended_are_counted() {
         let server = node();
         let meter = Meter::start(server.tree());
-        let told: u64 = answer_of("/burn", server.port()).parse().unwrap();
+        let reported: u64 = response_of("/burn", server.port()).parse().unwrap();
         let usage = meter.stop().unwrap();
-        let told = Duration::from_micros(told);
+        let reported = Duration::from_micros(reported);
         // One thread less would be a sixth less, one twice a sixth more. The process's own word is without what it
         // took to ask and to answer, and what ended threads used is known in ticks.
-        let (low, high) = (told.mul_f64(0.9), told.mul_f64(1.1) + Duration::from_millis(100));
-        assert!(low <= usage.cpu && usage.cpu <= high, "{told:?} {usage:?}");
-        assert!(told >= Duration::from_millis(360), "{told:?}");
+        let (low, high) = (reported.mul_f64(0.9), reported.mul_f64(1.1) + Duration::from_millis(100));
+        assert!(low <= usage.cpu && usage.cpu <= high, "{reported:?} {usage:?}");
+        assert!(reported >= Duration::from_millis(360), "{reported:?}");
         assert!(usage.io_bytes > 0 && usage.switches_voluntary > 0, "{usage:?}");
     }
 
@@ -276,9 +276,9 @@ mod tests {
         let times =
             wait_for("its times", || Some(server.log_tail()).filter(|text| text.lines().count() == 2));
         let usage = meter.stop().unwrap();
-        let told: f64 = times.split_whitespace().map(seconds_of).sum();
-        let (low, high) = (told * 0.9 - 0.025, told * 1.1 + 0.025);
-        assert!((low..=high).contains(&usage.cpu.as_secs_f64()), "{told} {usage:?}");
+        let reported: f64 = times.split_whitespace().map(seconds_of).sum();
+        let (low, high) = (reported * 0.9 - 0.025, reported * 1.1 + 0.025);
+        assert!((low..=high).contains(&usage.cpu.as_secs_f64()), "{reported} {usage:?}");
     }
 
     /// `0m0.120s`, as shells tell times.
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_measuring_takes_itself_is_told_and_memory_is_left_alone_for_long() {
+    fn what_measuring_takes_itself_is_reported_and_memory_is_left_alone_for_long() {
         // How little it is shows on a quiet machine only: `cargo xtask bench trust` looks.
         let own = || Duration::from_nanos(nanoseconds_of("/proc/thread-self").unwrap());
         let server = started(&["sleep", "60"]);

@@ -6,9 +6,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use super::server::{Server, StartError};
-use crate::client::{Answer, Client};
-use crate::plan::{Ask, Patience};
-use crate::target::Address;
+use crate::client::{Client, Response};
+use crate::plan::{Request, Timeouts};
+use crate::url::Address;
 
 /// Until what age of the server how long is waited between attempts: the cold start of a fast server is known to a
 /// tenth of a millisecond, that of a slow one to half a per cent.
@@ -30,13 +30,13 @@ const SHOWN_BYTES: usize = 200;
 /// Where the server ended, listens on another port than it was told, or gave no expected answer in time.
 pub fn wait_until_ready(
     server: &mut Server,
-    ask: &Ask,
-    patience: Patience,
+    request: &Request,
+    timeouts: Timeouts,
     within: Duration,
-) -> Result<Answer, StartError> {
+) -> Result<Response, StartError> {
     loop {
-        if let Some(answer) = wait_until_ready_unless(server, ask, patience, within, &|| false)? {
-            return Ok(answer);
+        if let Some(response) = wait_until_ready_unless(server, request, timeouts, within, &|| false)? {
+            return Ok(response);
         }
     }
 }
@@ -47,20 +47,20 @@ pub fn wait_until_ready(
 /// As [`wait_until_ready`].
 pub fn wait_until_ready_unless(
     server: &Server,
-    ask: &Ask,
-    patience: Patience,
+    request: &Request,
+    timeouts: Timeouts,
     within: Duration,
     is_broken_off: &dyn Fn() -> bool,
-) -> Result<Option<Answer>, StartError> {
+) -> Result<Option<Response>, StartError> {
     let begun = Instant::now();
     let mut next_look = LOOK_ELSEWHERE_EVERY;
     let mut last = String::new();
     loop {
         let left = within.saturating_sub(begun.elapsed());
-        match ask_once(ask, &ask.address, patience, left, is_broken_off) {
-            Ok(answer) if ask.expect.accepts(answer.status) => return Ok(Some(answer)),
-            Ok(answer) => last = shown(&answer),
-            Err(error) => last = keep_answer(last, error),
+        match request_once(request, &request.address, timeouts, left, is_broken_off) {
+            Ok(response) if request.expect.accepts(response.status) => return Ok(Some(response)),
+            Ok(response) => last = shown(&response),
+            Err(error) => last = keep_response(last, error),
         }
         if is_broken_off() {
             return Ok(None);
@@ -72,9 +72,9 @@ pub fn wait_until_ready_unless(
         let elapsed = begun.elapsed();
         if elapsed >= next_look || elapsed >= within {
             next_look = elapsed + LOOK_ELSEWHERE_EVERY;
-            if let Some(found) = elsewhere(server, ask, patience, elapsed >= within, is_broken_off) {
-                let (program, told) = (server.program().to_owned(), server.port());
-                return Err(StartError::ListensElsewhere { program, told, found });
+            if let Some(found) = elsewhere(server, request, timeouts, elapsed >= within, is_broken_off) {
+                let (program, reported) = (server.program().to_owned(), server.port());
+                return Err(StartError::ListensElsewhere { program, reported, found });
             }
         }
         if elapsed >= within {
@@ -88,32 +88,34 @@ pub fn wait_until_ready_unless(
     }
 }
 
-fn ask_once(
-    ask: &Ask,
+fn request_once(
+    request: &Request,
     address: &Address,
-    patience: Patience,
+    timeouts: Timeouts,
     left: Duration,
     is_broken_off: &dyn Fn() -> bool,
-) -> Result<Answer, String> {
-    // No patience at all is no patience that a socket knows.
+) -> Result<Response, String> {
+    // No timeout at all is no timeout that a socket knows.
     let left = left.max(Duration::from_millis(1));
-    let patience = Patience { connect: patience.connect.min(left), answer: patience.answer.min(left) };
-    Client::new(address.clone()).ask_unless(ask, patience, is_broken_off).map_err(|error| error.to_string())
+    let timeouts = Timeouts { connect: timeouts.connect.min(left), response: timeouts.response.min(left) };
+    Client::new(address.clone())
+        .request_unless(request, timeouts, is_broken_off)
+        .map_err(|error| error.to_string())
 }
 
 /// An answer with another status tells more than the refused connection after it.
-fn keep_answer(last: String, error: String) -> String {
+fn keep_response(last: String, error: String) -> String {
     if last.starts_with("it answered") { last } else { error }
 }
 
-fn shown(answer: &Answer) -> String {
-    let body = answer.body.get(..SHOWN_BYTES).unwrap_or(&answer.body);
+fn shown(response: &Response) -> String {
+    let body = response.body.get(..SHOWN_BYTES).unwrap_or(&response.body);
     let body = String::from_utf8_lossy(body);
     let body = body.split_whitespace().collect::<Vec<_>>().join(" ");
     if body.is_empty() {
-        format!("it answered with status {}", answer.status)
+        format!("it answered with status {}", response.status)
     } else {
-        format!("it answered with status {}: {body}", answer.status)
+        format!("it answered with status {}: {body}", response.status)
     }
 }
 
@@ -121,24 +123,24 @@ fn shown(answer: &Answer) -> String {
 /// listens instead.
 fn elsewhere(
     server: &Server,
-    ask: &Ask,
-    patience: Patience,
+    request: &Request,
+    timeouts: Timeouts,
     is_over: bool,
     is_broken_off: &dyn Fn() -> bool,
 ) -> Option<u16> {
-    let Address::Tcp(told) = &ask.address else { return None };
+    let Address::Tcp(reported) = &request.address else { return None };
     let listening = server.own_listening();
-    if listening.iter().any(|address| address.port() == told.port()) {
+    if listening.iter().any(|address| address.port() == reported.port()) {
         return None;
     }
     let mut others = listening.iter().copied();
-    let answers = |other: &SocketAddr| {
+    let responses = |other: &SocketAddr| {
         let ip = if other.ip().is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { other.ip() };
         let there = Address::Tcp(SocketAddr::new(ip, other.port()));
-        ask_once(ask, &there, patience, LOOK_ELSEWHERE_EVERY, is_broken_off)
-            .is_ok_and(|answer| ask.expect.accepts(answer.status))
+        request_once(request, &there, timeouts, LOOK_ELSEWHERE_EVERY, is_broken_off)
+            .is_ok_and(|response| request.expect.accepts(response.status))
     };
-    let found = others.find(answers);
+    let found = others.find(responses);
     let found = found.or_else(|| listening.first().copied().filter(|_| is_over));
     found.map(|address| address.port())
 }

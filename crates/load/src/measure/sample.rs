@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use super::server::Server;
 use crate::compare::Start;
-use crate::plan::{Ask, Expect, Patience};
-use crate::target::{Address, Target};
+use crate::plan::{Expect, Request, Timeouts};
+use crate::url::{Address, Url};
 
 /// Long enough for a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const TIMEOUTS: Duration = Duration::from_secs(20);
 
 /// A small HTTP server; `/burn` has six threads one after the other use 60 ms of a core each and answers with the
 /// process's CPU time in microseconds.
@@ -36,7 +36,7 @@ pub(crate) fn start_of(words: &[&str]) -> Start {
         directory: None,
         port: None,
         behind: Vec::new(),
-        ready_within: PATIENCE,
+        ready_within: TIMEOUTS,
     }
 }
 
@@ -44,11 +44,11 @@ pub(crate) fn started(words: &[&str]) -> Server {
     Server::start(&start_of(words), &[]).unwrap()
 }
 
-pub(crate) fn ask(path: &str, port: u16) -> Ask {
+pub(crate) fn request(path: &str, port: u16) -> Request {
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
-    Ask {
+    Request {
         name: path.to_owned(),
-        target: Target::parse(&format!("http://{address}{path}")).unwrap(),
+        url: Url::parse(&format!("http://{address}{path}")).unwrap(),
         address: Address::Tcp(address),
         method: "GET".to_owned(),
         fields: Vec::new(),
@@ -58,10 +58,11 @@ pub(crate) fn ask(path: &str, port: u16) -> Ask {
     }
 }
 
-pub(crate) fn answer_of(path: &str, port: u16) -> String {
-    let ask = ask(path, port);
-    let answer = crate::Client::new(ask.address.clone()).ask(&ask, Patience::default()).unwrap();
-    String::from_utf8(answer.body).unwrap()
+pub(crate) fn response_of(path: &str, port: u16) -> String {
+    let request = request(path, port);
+    let response =
+        crate::Client::new(request.address.clone()).request(&request, Timeouts::default()).unwrap();
+    String::from_utf8(response.body).unwrap()
 }
 
 /// Waits for a state.
@@ -71,7 +72,7 @@ pub(crate) fn wait_for<T>(what: &str, mut check: impl FnMut() -> Option<T>) -> T
         if let Some(value) = check() {
             return value;
         }
-        assert!(begun.elapsed() < PATIENCE, "waited in vain for {what}");
+        assert!(begun.elapsed() < TIMEOUTS, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

@@ -18,7 +18,7 @@ use super::process::{Life, Process};
 use super::tree::{MARK, Tree};
 use super::{cores, port};
 use crate::compare::Start;
-use crate::target::Address;
+use crate::url::Address;
 
 /// What a server gets to end by itself: requests in flight may be answered. After that it is killed.
 const END_WITHIN: Duration = Duration::from_secs(5);
@@ -102,7 +102,7 @@ pub enum StartError {
         program: String,
     },
     /// It ended before it answered.
-    #[error("`{program}` ended before it answered ({how}){}", told(log))]
+    #[error("`{program}` ended before it answered ({how}){}", reported(log))]
     Ended {
         /// As written.
         program: String,
@@ -112,7 +112,7 @@ pub enum StartError {
         log: String,
     },
     /// It runs and gave no expected answer.
-    #[error("`{program}` gave no expected answer within {within:?}: {last}{}", told(log))]
+    #[error("`{program}` gave no expected answer within {within:?}: {last}{}", reported(log))]
     NotReady {
         /// As written.
         program: String,
@@ -125,14 +125,14 @@ pub enum StartError {
     },
     /// It listens, but not where it was told to.
     #[error(
-        "`{program}` was told port {told} in PORT, and listens on {found}: write {{port}} where its command or its \
+        "`{program}` was told port {reported} in PORT, and listens on {found}: write {{port}} where its command or its \
          settings name the port, or give its fixed port"
     )]
     ListensElsewhere {
         /// As written.
         program: String,
         /// The port in `PORT`.
-        told: u16,
+        reported: u16,
         /// The port on which it listens.
         found: u16,
     },
@@ -426,7 +426,7 @@ pub(crate) fn kill(life: Life, signal: Signal) {
 }
 
 /// The last lines that a server wrote, for an error's text.
-fn told(log: &str) -> String {
+fn reported(log: &str) -> String {
     const LINES: usize = 12;
     let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
     if lines.is_empty() {
@@ -438,14 +438,14 @@ fn told(log: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sample::{NODE_SERVER, PATIENCE, answer_of, ask, start_of, started, wait_for};
+    use super::super::sample::{NODE_SERVER, TIMEOUTS, request, response_of, start_of, started, wait_for};
     use super::super::wait_until_ready;
     use super::*;
-    use crate::plan::Patience;
+    use crate::plan::Timeouts;
 
-    fn ready(server: &mut Server, path: &str) -> Result<crate::Answer, StartError> {
-        let ask = ask(path, server.port());
-        wait_until_ready(server, &ask, Patience::default(), PATIENCE)
+    fn ready(server: &mut Server, path: &str) -> Result<crate::Response, StartError> {
+        let request = request(path, server.port());
+        wait_until_ready(server, &request, Timeouts::default(), TIMEOUTS)
     }
 
     fn assert_all_ended(lives: &[Life]) {
@@ -455,10 +455,10 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_told_its_port_and_leaves_nothing() {
+    fn a_server_is_reported_its_port_and_leaves_nothing() {
         let mut server = started(&["node", "-e", NODE_SERVER]);
-        let answer = ready(&mut server, "/").unwrap();
-        assert_eq!((answer.status, answer.body.as_slice()), (200, &b"hello"[..]));
+        let response = ready(&mut server, "/").unwrap();
+        assert_eq!((response.status, response.body.as_slice()), (200, &b"hello"[..]));
         let tree = server.tree();
         assert_eq!(tree.listening().iter().map(|at| at.port()).collect::<Vec<_>>(), [server.port()]);
         assert_eq!(tree.processes(), [server.pid()]);
@@ -578,16 +578,16 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_port_that_is_taken_is_told_with_who_has_it() {
+    fn a_fixed_port_that_is_taken_is_reported_with_who_has_it() {
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let mut start = start_of(&["true"]);
         start.port = Some(taken.local_addr().unwrap().port());
         let own = format!("process {} listens there", std::process::id());
-        let told = || Server::start(&start, &[]).unwrap_err().to_string();
+        let reported = || Server::start(&start, &[]).unwrap_err().to_string();
         // For a moment a child that another test starts holds the same socket.
         let begun = Instant::now();
-        while !told().contains(&own) {
-            assert!(begun.elapsed() < Duration::from_secs(20), "{}", told());
+        while !reported().contains(&own) {
+            assert!(begun.elapsed() < Duration::from_secs(20), "{}", reported());
         }
     }
 
@@ -598,18 +598,18 @@ mod tests {
         start.environment.push(("AT".to_owned(), other.to_string()));
         let mut server = Server::start(&start, &[]).unwrap();
         let error = ready(&mut server, "/").unwrap_err();
-        let StartError::ListensElsewhere { told, found, .. } = error else { panic!("{error}") };
-        assert_eq!((told, found), (server.port(), other));
+        let StartError::ListensElsewhere { reported, found, .. } = error else { panic!("{error}") };
+        assert_eq!((reported, found), (server.port(), other));
     }
 
     #[test]
     fn an_answer_that_is_not_expected_is_shown_when_time_is_over() {
         let mut server = started(&["node", "-e", NODE_SERVER]);
         ready(&mut server, "/").unwrap();
-        let ask = ask("/missing", server.port());
+        let request = request("/missing", server.port());
         // Never less than this: a busy machine needs some of it for one answer.
         let within = Duration::from_secs(2);
-        let error = wait_until_ready(&mut server, &ask, Patience::default(), within).unwrap_err();
+        let error = wait_until_ready(&mut server, &request, Timeouts::default(), within).unwrap_err();
         assert!(error.to_string().contains("it answered with status 503: hello"), "{error}");
     }
 
@@ -638,6 +638,6 @@ mod tests {
         assert_eq!(found, both);
         server.stop();
         assert_eq!(behind.ended(), None);
-        assert_eq!(answer_of("/", behind.port()), "hello");
+        assert_eq!(response_of("/", behind.port()), "hello");
     }
 }

@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
 use super::process::{numbers_in, read};
-use crate::target::Address;
+use crate::url::Address;
 
 /// The state LISTEN in the kernel's table.
 const LISTEN: &str = "0A";

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::process::{self, Life, Process};
 use super::sockets;
-use crate::target::Address;
+use crate::url::Address;
 
 /// The variable by which a process is recognised that was never seen as a child of those that started it.
 pub(crate) const MARK: &str = "ONEHOP_MEASURED_AS";

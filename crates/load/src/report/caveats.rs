@@ -5,87 +5,88 @@
 
 use std::time::Duration;
 
-use super::words;
+use super::figures;
 use super::{Load, secrets};
-use crate::outcome::{Bottleneck, End, Faults, Run, Stall, Tally};
+use crate::outcome::{Bottleneck, End, Failures, Run, Stall, Tally};
 use crate::plan::{Pace, Plan, Until};
 
 /// Stalls that are told one by one; of more the longest are told.
-const STALLS_TOLD_MAX: usize = 3;
+const STALLS_REPORTED_MAX: usize = 3;
 
 /// Answers that a p99 needs, so that at least ten are slower than it.
-const ANSWERS_FOR_P99: u64 = 1000;
+const RESPONSES_FOR_P99: u64 = 1000;
 
 /// A load that used more than this share of a machine's time stolen by others is worth a word.
 const STEAL_WORTH_A_WORD: f64 = 0.005;
 
 /// What a reader of a load must know, repetitions together.
 pub(crate) fn of_load(load: &Load) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for (place, run) in load.runs.iter().enumerate() {
         let prefix = if load.runs.len() > 1 { format!("Run {}: ", place + 1) } else { String::new() };
-        told.extend(of_run(&load.plan, run).into_iter().map(|words| format!("{prefix}{words}")));
+        reported.extend(of_run(&load.plan, run).into_iter().map(|words| format!("{prefix}{words}")));
     }
-    told.extend(load.disagreements.iter().map(|words| secrets::hide(words)));
+    reported.extend(load.disagreements.iter().map(|words| secrets::hide(words)));
     if load.runs.len() == 1 {
-        told.push("There was one run only: nothing here shows how far a second one would differ.".to_owned());
+        reported
+            .push("There was one run only: nothing here shows how far a second one would differ.".to_owned());
     }
-    told
+    reported
 }
 
 /// What a reader of one run must know.
 pub(crate) fn of_run(plan: &Plan, run: &Run) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     // Where nothing was answered well, no limit of the load is the cause.
     let bottleneck = run.generator.bottleneck.filter(|_| run.total.good > 0);
-    told.extend(bottleneck.map(|bottleneck| limit(plan, run, bottleneck)));
-    told.extend(omission(run));
-    told.extend(stalls(run));
-    told.extend(faults(&run.total.faults));
-    told.extend(unexpected(run));
-    told.extend(end(plan, run));
-    if (1..ANSWERS_FOR_P99).contains(&run.total.good) && run.end != End::Interrupted {
-        told.push(format!(
+    reported.extend(bottleneck.map(|bottleneck| limit(plan, run, bottleneck)));
+    reported.extend(omission(run));
+    reported.extend(stalls(run));
+    reported.extend(no_whole_response(&run.total.failures));
+    reported.extend(unexpected(run));
+    reported.extend(end(plan, run));
+    if (1..RESPONSES_FOR_P99).contains(&run.total.good) && run.end != End::Interrupted {
+        reported.push(format!(
             "{} only: the high percentiles rest on a few of them.",
-            words::counted(run.total.good, "good answer")
+            figures::counted(run.total.good, "good answer")
         ));
     }
-    told
+    reported
 }
 
 /// What the load itself limited, and what to do.
 pub(crate) fn limit(plan: &Plan, run: &Run, bottleneck: Bottleneck) -> String {
-    let reached = words::number(run.rate());
+    let reached = figures::number(run.rate());
     let more = more_threads(plan);
     match bottleneck {
         Bottleneck::Thread { share } => format!(
             "The load reached its own limit at {reached} answers per second (a thread of it used {} of a core); \
              the server can do at least that, and the latencies hold the load's own waiting. {more}",
-            words::percent(share)
+            figures::percent(share)
         ),
         Bottleneck::Core { share } => format!(
             "The load reached its own limit at {reached} answers per second: a thread of it waited {} of the time \
              for a core. The server can do at least that, and the latencies hold the load's own waiting. Free \
              cores for the load, or bind it and the server to cores of their own.",
-            words::percent(share)
+            figures::percent(share)
         ),
         Bottleneck::Late { p99, is_in_median } => format!(
             "The load itself sent requests late (1 % of them by {} or more), and that is in {}: they are not the \
              server's alone. Ask for a lower rate, or give the load more: {more}",
-            words::duration(p99),
+            figures::duration(p99),
             if is_in_median { "the latencies" } else { "the longest latencies" }
         ),
         Bottleneck::System { refused } => format!(
             "This machine refused the load's own connections {} (no local port, descriptor or memory was left): \
              the server can do at least {reached} answers per second, and the latencies hold the load's own \
              waiting. Keep connections instead of opening new ones, or load from several addresses.",
-            words::counted(refused, "time")
+            figures::counted(refused, "time")
         ),
         Bottleneck::Connections { arrivals } => format!(
             "All {} were busy when {} came due. Their waiting is in the latencies. Where the server is to be \
              given more at a time, give more connections (-c); where it is not, this is what its users would see.",
-            words::counted(plan.pace.connections() as u64, "connection"),
-            words::counted(arrivals, "request")
+            figures::counted(plan.pace.connections() as u64, "connection"),
+            figures::counted(arrivals, "request")
         ),
     }
 }
@@ -104,8 +105,8 @@ pub(crate) fn omission(run: &Run) -> Option<String> {
     let stalled = match longest(&run.stalls, 1).first() {
         Some(stall) => format!(
             "at {} the server gave no answer for {}, and ",
-            words::duration(stall.at),
-            words::duration(stall.length)
+            figures::duration(stall.at),
+            figures::duration(stall.length)
         ),
         None => String::new(),
     };
@@ -113,9 +114,9 @@ pub(crate) fn omission(run: &Run) -> Option<String> {
         "A closed loop asks nothing while it waits: {stalled}{} that would have come in that time were never \
          sent. The p99 of {} leaves them out; with them it is {} (worked out, not measured: an open loop, -r RATE, \
          measures it).",
-        words::counted(omitted.requests, "request"),
-        words::duration(run.total.latency.at(0.99)),
-        words::duration(omitted.corrected.at(0.99))
+        figures::counted(omitted.requests, "request"),
+        figures::duration(run.total.latency.at(0.99)),
+        figures::duration(omitted.corrected.at(0.99))
     ))
 }
 
@@ -123,34 +124,34 @@ pub(crate) fn omission(run: &Run) -> Option<String> {
 pub(crate) fn failures(runs: &[Run]) -> String {
     let mut total = Tally::default();
     runs.iter().for_each(|run| total.merge(&run.total));
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     if total.unexpected > 0 {
-        let answers = words::counted(total.unexpected, "answer");
-        told.push(format!("{answers} with a status that was not expected ({})", status_list(&total)));
+        let responses = figures::counted(total.unexpected, "answer");
+        reported.push(format!("{responses} with a status that was not expected ({})", status_list(&total)));
     }
-    told.extend(fault_list(&total.faults));
-    words::listed(&told)
+    reported.extend(failure_list(&total.failures));
+    figures::listed(&reported)
 }
 
 /// Failures by cause, in words; empty where there are none.
-pub(crate) fn fault_list(faults: &Faults) -> Vec<String> {
+pub(crate) fn failure_list(failures: &Failures) -> Vec<String> {
     let causes = [
-        (faults.connect, "without a connection"),
-        (faults.closed, "closed before the answer"),
-        (faults.truncated, "cut off within the answer"),
-        (faults.malformed, "answered with what is no HTTP"),
-        (faults.timed_out, "not answered in time"),
-        (faults.unsent, "never sent, since no connection was free"),
+        (failures.connect, "without a connection"),
+        (failures.closed, "closed before the answer"),
+        (failures.truncated, "cut off within the answer"),
+        (failures.malformed, "answered with what is no HTTP"),
+        (failures.timed_out, "not answered in time"),
+        (failures.unsent, "never sent, since no connection was free"),
     ];
     let some = causes.into_iter().filter(|(number, _)| *number > 0);
-    some.map(|(number, what)| format!("{} {what}", words::count(number))).collect()
+    some.map(|(number, what)| format!("{} {what}", figures::count(number))).collect()
 }
 
 /// Statuses with their counts: `200: 1,234, 404: 5`.
 fn status_list(total: &Tally) -> String {
     let statuses = total.statuses.iter();
     let list: Vec<String> =
-        statuses.map(|(status, number)| format!("{status}: {}", words::count(*number))).collect();
+        statuses.map(|(status, number)| format!("{status}: {}", figures::count(*number))).collect();
     if list.is_empty() { "no answer at all".to_owned() } else { list.join(", ") }
 }
 
@@ -159,7 +160,7 @@ pub(crate) fn steal(share: Option<f64>) -> Option<String> {
     let share = share.filter(|share| *share > STEAL_WORTH_A_WORD)?;
     Some(format!(
         "{} of this machine's time was taken by others on its host meanwhile (steal): latencies hold that too.",
-        words::percent(share)
+        figures::percent(share)
     ))
 }
 
@@ -170,18 +171,18 @@ fn more_threads(plan: &Plan) -> String {
 
 fn stalls(run: &Run) -> Option<String> {
     // The longest one is told with what it left out.
-    let told_already = usize::from(run.omitted.is_some());
-    let told: Vec<String> = longest(&run.stalls, STALLS_TOLD_MAX)
+    let reported_already = usize::from(run.omitted.is_some());
+    let reported: Vec<String> = longest(&run.stalls, STALLS_REPORTED_MAX)
         .into_iter()
-        .skip(told_already)
-        .map(|stall| format!("{} at {}", words::duration(stall.length), words::duration(stall.at)))
+        .skip(reported_already)
+        .map(|stall| format!("{} at {}", figures::duration(stall.length), figures::duration(stall.at)))
         .collect();
-    if told.is_empty() {
+    if reported.is_empty() {
         return None;
     }
-    let more = run.stalls.len() - told_already - told.len();
+    let more = run.stalls.len() - reported_already - reported.len();
     let more = if more == 0 { String::new() } else { format!(", and {more} shorter ones") };
-    Some(format!("No answer came although many were waited for: for {}{more}.", words::listed(&told)))
+    Some(format!("No answer came although many were waited for: for {}{more}.", figures::listed(&reported)))
 }
 
 fn longest(stalls: &[Stall], most: usize) -> Vec<Stall> {
@@ -191,15 +192,15 @@ fn longest(stalls: &[Stall], most: usize) -> Vec<Stall> {
     sorted
 }
 
-fn faults(faults: &Faults) -> Option<String> {
-    let list = fault_list(faults);
+fn no_whole_response(failures: &Failures) -> Option<String> {
+    let list = failure_list(failures);
     if list.is_empty() {
         return None;
     }
     Some(format!(
         "{} got no whole answer: {}. None of them counts as an answer, in no rate and in no latency.",
-        words::counted(faults.sum(), "request"),
-        words::listed(&list)
+        figures::counted(failures.sum(), "request"),
+        figures::listed(&list)
     ))
 }
 
@@ -210,7 +211,7 @@ fn unexpected(run: &Run) -> Option<String> {
     let all_bad = if run.total.good == 0 { " Not one had the expected one." } else { "" };
     Some(format!(
         "{} had a status that was not expected (all answers: {}): they are in no rate and in no latency.{all_bad}",
-        words::counted(run.total.unexpected, "answer"),
+        figures::counted(run.total.unexpected, "answer"),
         status_list(&run.total)
     ))
 }
@@ -221,18 +222,18 @@ pub(crate) fn end(plan: &Plan, run: &Run) -> Option<String> {
         End::Time | End::Requests | End::Narrow => None,
         End::Interrupted => {
             let wanted = match plan.until {
-                Until { time: Some(time), .. } => format!(" of {}", words::length(time)),
+                Until { time: Some(time), .. } => format!(" of {}", figures::length(time)),
                 Until { requests: Some(requests), .. } => {
-                    format!(" of {}", words::counted(requests, "request"))
+                    format!(" of {}", figures::counted(requests, "request"))
                 }
                 _ => String::new(),
             };
-            Some(format!("It was broken off after {}{wanted}.", words::duration(run.elapsed)))
+            Some(format!("It was broken off after {}{wanted}.", figures::duration(run.elapsed)))
         }
         End::Hopeless(why) => Some(format!(
             "It was given up after {}, since nothing but failures came: {}.",
-            words::duration(run.elapsed),
-            secrets::hide(&words::visible(why)).trim_end_matches('.')
+            figures::duration(run.elapsed),
+            secrets::hide(&figures::visible(why)).trim_end_matches('.')
         )),
     }
 }
@@ -240,10 +241,10 @@ pub(crate) fn end(plan: &Plan, run: &Run) -> Option<String> {
 /// `64 connections`, or `10,000 requests per second`: how a load differs from others of a sweep.
 pub(crate) fn step_name(plan: &Plan) -> String {
     match &plan.pace {
-        Pace::Closed { connections, .. } => words::counted(*connections as u64, "connection"),
+        Pace::Closed { connections, .. } => figures::counted(*connections as u64, "connection"),
         Pace::Open { arrivals, .. } => match arrivals.phases.as_slice() {
-            [phase] if (phase.from - phase.to).abs() < f64::EPSILON => words::rate(phase.from),
-            [.., last] => format!("up to {}", words::rate(last.to)),
+            [phase] if (phase.from - phase.to).abs() < f64::EPSILON => figures::rate(phase.from),
+            [.., last] => format!("up to {}", figures::rate(last.to)),
             [] => "no rate".to_owned(),
         },
     }

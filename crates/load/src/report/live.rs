@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{text_plot, words};
+use super::{figures, text_plot};
 use crate::progress::{Observer, Progress};
 
 /// Between two drawings: as often as an eye follows figures.
@@ -157,7 +157,7 @@ impl std::fmt::Debug for Live {
 
 impl Observer for Live {
     fn stage(&mut self, words: &str) {
-        self.stage = super::secrets::hide(&words::visible(words));
+        self.stage = super::secrets::hide(&figures::visible(words));
         self.last = None;
         self.rates.clear();
         self.show();
@@ -198,7 +198,7 @@ fn view(stage: &str, progress: Option<&Progress>, rates: &[f64], width: usize) -
             lines.push(format!(
                 "  {} up to {}",
                 text_plot::sparkline(newest, newest.len().max(1), 0.0, top),
-                words::rate(top)
+                figures::rate(top)
             ));
         }
     }
@@ -206,7 +206,7 @@ fn view(stage: &str, progress: Option<&Progress>, rates: &[f64], width: usize) -
 }
 
 fn how_far(progress: &Progress) -> String {
-    let elapsed = words::duration(progress.elapsed);
+    let elapsed = figures::duration(progress.elapsed);
     let Some(share) = progress.share.filter(|share| share.is_finite()) else {
         return format!("{elapsed} so far");
     };
@@ -215,7 +215,7 @@ fn how_far(progress: &Progress) -> String {
     let bar = format!("[{}{}]", "#".repeat(done), ".".repeat(BAR - done));
     let left = if share > 0.0 { progress.elapsed.as_secs_f64() * (1.0 - share) / share } else { f64::NAN };
     match Duration::try_from_secs_f64(left) {
-        Ok(left) => format!("{bar} {:.0} %, {} left", share * 100.0, words::length(left)),
+        Ok(left) => format!("{bar} {:.0} %, {} left", share * 100.0, figures::length(left)),
         Err(_) => format!("{bar} {elapsed}"),
     }
 }
@@ -223,18 +223,18 @@ fn how_far(progress: &Progress) -> String {
 fn figures(progress: &Progress) -> String {
     format!(
         "{}  p50 {}  p99 {}  good {}  bad {}",
-        words::rate(progress.rate),
-        words::duration(progress.p50),
-        words::duration(progress.p99),
-        words::count(progress.good),
-        words::count(progress.bad)
+        figures::rate(progress.rate),
+        figures::duration(progress.p50),
+        figures::duration(progress.p99),
+        figures::count(progress.good),
+        figures::count(progress.bad)
     )
 }
 
 fn line(stage: &str, progress: &Progress) -> String {
     let phase = if progress.is_warming_up { " (warming up)" } else { "" };
     let share = progress.share.map_or_else(String::new, |share| format!(", {:.0} %", share * 100.0));
-    format!("{stage}{phase}: {}{share}, {}\n", words::duration(progress.elapsed), figures(progress))
+    format!("{stage}{phase}: {}{share}, {}\n", figures::duration(progress.elapsed), figures(progress))
 }
 
 /// Asked each time, since a terminal changes its size as it likes.

@@ -5,7 +5,7 @@
 
 use super::Report;
 use super::document::{Block, Document, Table};
-use super::{text_plot, words};
+use super::{figures, text_plot};
 
 /// The width of pictures: what GitHub shows without scrolling.
 const PLOT_WIDTH: usize = 90;
@@ -40,13 +40,13 @@ fn write(block: &Block, out: &mut String) {
         Block::Table(table) => write_table(table, out),
         Block::Code { name, text } => {
             let lines: Vec<String> =
-                text.lines().map(|line| words::visible(&line.replace('\t', "    "))).collect();
+                text.lines().map(|line| figures::visible(&line.replace('\t', "    "))).collect();
             out.push_str(&format!("{}:\n\n{}\n", inline(name), fenced(&lines)));
         }
         Block::Plot(plot) => {
             let lines = text_plot::draw(plot, PLOT_WIDTH);
             if let Some((caption, lines)) = lines.split_first() {
-                let lines: Vec<String> = lines.iter().map(|line| words::visible(line)).collect();
+                let lines: Vec<String> = lines.iter().map(|line| figures::visible(line)).collect();
                 out.push_str(&format!("{}:\n\n{}\n", inline(caption), fenced(&lines)));
             }
         }
@@ -75,7 +75,7 @@ fn fenced(lines: &[String]) -> String {
 
 /// In a table a bar ends the cell, in code spans too (GitHub Flavored Markdown section 4.10).
 fn cell(text: &str) -> String {
-    let parts = words::parts(text).into_iter().map(|(is_code, part)| match is_code {
+    let parts = figures::parts(text).into_iter().map(|(is_code, part)| match is_code {
         true => format!("`{}`", part.replace('|', "\\|")),
         false => escaped(&part),
     });
@@ -84,7 +84,7 @@ fn cell(text: &str) -> String {
 
 /// A text with its code spans; all else is escaped.
 fn inline(text: &str) -> String {
-    let parts = words::parts(text).into_iter().map(|(is_code, part)| match is_code {
+    let parts = figures::parts(text).into_iter().map(|(is_code, part)| match is_code {
         true => format!("`{part}`"),
         false => escaped(&part),
     });

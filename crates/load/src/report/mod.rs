@@ -6,6 +6,7 @@
 
 mod caveats;
 mod document;
+mod figures;
 mod html;
 mod json;
 mod live;
@@ -18,7 +19,6 @@ mod secrets;
 mod tests;
 mod text;
 mod text_plot;
-mod words;
 
 use crate::collection::CollectionRun;
 use crate::compare::Comparison;
@@ -26,7 +26,7 @@ use crate::measure::Machine;
 use crate::outcome::Run;
 use crate::plan::Plan;
 use crate::saturation::Saturation;
-use crate::trial::Trial;
+use crate::side_by_side::SideBySide;
 
 pub use html::html;
 pub use json::json;
@@ -61,14 +61,14 @@ pub struct Report {
 pub enum Findings {
     /// Loads: one entry for each step of a sweep, each with its repetitions.
     Loads(Vec<Load>),
-    /// Arms side by side.
+    /// Targets side by side.
     Comparison(Comparison),
     /// The highest rate.
     Saturation(Saturation),
     /// A collection of requests.
     Collection(CollectionRun),
     /// An application, today and with onehop.
-    Trial(Box<Trial>),
+    SideBySide(Box<SideBySide>),
 }
 
 /// One load and its repetitions.

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::words;
+use super::figures;
 use crate::latency::Latencies;
 use crate::outcome::{Run, Stall};
 use crate::statistics::{Interval, Verdict};
@@ -17,7 +17,7 @@ const PERCENTILE_POINTS_MAX: usize = 240;
 /// Moments of a series over time; of more, neighbours become one with the mean rate and the highest latency.
 const MOMENTS_MAX: usize = 300;
 
-/// Curves in one picture: more cannot be told apart without colour.
+/// Curves in one picture: more cannot be distinguished without colour.
 pub(crate) const CURVES_MAX: usize = 6;
 
 /// Bars in one picture; a collection of more is in its table.
@@ -174,7 +174,7 @@ impl Plot {
         let moments = run.slices.chunks(together).map(|slices| {
             let span = length * slices.len() as f64;
             let highest = |of: fn(&crate::outcome::Slice) -> Duration| {
-                words::as_micros(slices.iter().map(of).max().unwrap_or_default())
+                figures::as_micros(slices.iter().map(of).max().unwrap_or_default())
             };
             Moment {
                 at: slices.first().map_or(0.0, |slice| slice.at.as_secs_f64()),
@@ -211,7 +211,7 @@ fn percentile_points(latencies: &Latencies) -> Vec<(f64, f64)> {
         let left = 10f64.powf(-decades * step as f64 / steps as f64);
         let share = if step == steps { 1.0 - least } else { 1.0 - left };
         let latency = if step == steps { latencies.max() } else { latencies.at(share) };
-        (share, words::as_micros(latency))
+        (share, figures::as_micros(latency))
     });
     let mut points: Vec<(f64, f64)> = points.collect();
     // Of a level piece its ends are enough.
@@ -229,8 +229,8 @@ fn percentile_points(latencies: &Latencies) -> Vec<(f64, f64)> {
 
 /// Bins of equal width on a logarithmic axis. What is shorter than nearly all begins no bin of its own.
 fn bins(latencies: &Latencies) -> Vec<Bin> {
-    let low = words::as_micros(latencies.at(0.001)).max(0.001);
-    let high = words::as_micros(latencies.max());
+    let low = figures::as_micros(latencies.at(0.001)).max(0.001);
+    let high = figures::as_micros(latencies.max());
     // Closer than a percent is the same, as far as the histogram can tell.
     if high / low < 1.01 {
         return Vec::new();

@@ -2,13 +2,13 @@
 //!
 //! Owns what counts as a secret: values of header fields that carry one, passwords in URLs and in `--user`, and
 //! options, variables, keys or query parameters that are named like one. In doubt it hides: a report is made to be
-//! shown to others. `secrets/words.rs` reads command lines.
+//! shown to others. `secrets/command_line.rs` reads command lines.
 
-mod words;
+mod command_line;
 
-use crate::plan::Ask;
+use crate::plan::Request;
 
-pub use words::hidden_words;
+pub use command_line::hidden_words;
 
 /// What stands in the place of a secret.
 pub(crate) const HIDDEN: &str = "(hidden)";
@@ -44,13 +44,13 @@ pub(crate) fn field_value<'value>(name: &str, value: &'value str) -> &'value str
 }
 
 /// Method and URL of a request as they may be shown.
-pub(crate) fn line(ask: &Ask) -> String {
-    hide(&format!("{} {}", ask.method, ask.target))
+pub(crate) fn line(request: &Request) -> String {
+    hide(&format!("{} {}", request.method, request.url))
 }
 
 /// A text from outside (a command, a URL, a caveat with words of others) as it may be shown.
 pub(crate) fn hide(text: &str) -> String {
-    hide_pairs(&hide_fields(&words::hide(&hide_url_passwords(text))))
+    hide_pairs(&hide_fields(&command_line::hide(&hide_url_passwords(text))))
 }
 
 /// A configuration as it may be shown; `header_up Authorization VALUE` needs no colon to be one.

@@ -111,7 +111,7 @@ fn every_caveat_is_in_every_form() {
 }
 
 #[test]
-fn a_load_at_its_own_limit_is_never_told_as_the_servers() {
+fn a_load_at_its_own_limit_is_never_reported_as_the_servers() {
     let reports = sample::reports();
     let (_, report) = reports.iter().find(|(name, _)| *name == "limited").unwrap();
     for shown in [text(report, false, 200), markdown(report), html(report)] {
@@ -124,7 +124,7 @@ fn a_load_at_its_own_limit_is_never_told_as_the_servers() {
 }
 
 #[test]
-fn without_a_good_answer_the_failures_head_the_report_and_no_limit_is_told() {
+fn without_a_good_answer_the_failures_head_the_report_and_no_limit_is_reported() {
     let reports = sample::reports();
     let (_, report) = reports.iter().find(|(name, _)| *name == "failed").unwrap();
     for shown in [text(report, false, 200), markdown(report), html(report)] {

@@ -4,8 +4,8 @@
 //! wider than what was asked for, and no control character from outside is written.
 
 use super::document::{Block, Cell, Document, Table, Tone};
+use super::figures;
 use super::text_plot;
-use super::words;
 use super::{Findings, Report};
 
 /// The narrowest that is written for; what is narrower breaks lines by itself.
@@ -73,7 +73,7 @@ impl Page {
         match block {
             Block::Heading(text) => {
                 self.line("");
-                let text = words::visible(text);
+                let text = figures::visible(text);
                 self.styled(&text, Style::Bold);
                 self.styled(&"\u{2500}".repeat(text.chars().count().min(self.width)), Style::Dim);
             }
@@ -93,7 +93,7 @@ impl Page {
             Block::Code { text, .. } => {
                 for line in text.lines() {
                     // A file's text is kept as it is, but for what a terminal would obey.
-                    self.line(&format!("    {}", words::visible(&line.replace('\t', "    "))));
+                    self.line(&format!("    {}", figures::visible(&line.replace('\t', "    "))));
                 }
             }
             Block::Plot(_) => {
@@ -213,7 +213,7 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = String::new();
     let mut used = 0;
-    for word in words::bound(&words::visible(text)).split(' ').filter(|word| !word.is_empty()) {
+    for word in figures::bound(&figures::visible(text)).split(' ').filter(|word| !word.is_empty()) {
         let mut word: Vec<char> = word.chars().collect();
         if used > 0 && used + 1 + word.len() <= width {
             line.push(' ');
@@ -231,7 +231,7 @@ pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
         line.extend(word);
     }
     lines.push(line);
-    lines.iter().map(|line| line.replace(words::BOUND, " ")).collect()
+    lines.iter().map(|line| line.replace(figures::BOUND, " ")).collect()
 }
 
 /// Puts a head before the first line and as much space before the others.
@@ -296,7 +296,7 @@ fn natural(table: &Table, column: usize) -> usize {
 
 /// Within tables the marks around names would only be noise.
 fn bare(text: &str) -> String {
-    words::visible(text).replace('`', "")
+    figures::visible(text).replace('`', "")
 }
 
 fn cut(text: &str, width: usize) -> String {

@@ -3,8 +3,8 @@
 //! Owns their size: never wider than what was asked for. The first line of each is its caption. A picture that its table
 //! says as well without is left out.
 
+use super::figures;
 use super::plot::{Against, Bar, Curve, Moment, Plot, Ratios, Series, Under};
-use super::words;
 
 /// Eighths of a block, from nothing to all.
 const BLOCKS: [char; 9] =
@@ -59,7 +59,7 @@ fn histogram(curves: &[Curve], width: usize) -> Vec<String> {
     let room = width.saturating_sub(LABEL + 10);
     let mut lines = vec![format!("How long requests took ({})", curve.name)];
     for bin in &curve.bins {
-        let label = format!("{} to {}", words::micros(bin.low), words::micros(bin.high));
+        let label = format!("{} to {}", figures::micros(bin.low), figures::micros(bin.high));
         let eighths = (bin.share / most * room as f64 * 8.0).round() as usize;
         let eighths = if bin.share > 0.0 { eighths.max(1) } else { 0 };
         let mut bar = "\u{2588}".repeat(eighths / 8);
@@ -68,7 +68,7 @@ fn histogram(curves: &[Curve], width: usize) -> Vec<String> {
         {
             bar.push(part);
         }
-        lines.push(format!("{label:>LABEL$} {bar} {}", words::percent(bin.share)));
+        lines.push(format!("{label:>LABEL$} {bar} {}", figures::percent(bin.share)));
     }
     if curve.bins.is_empty() { Vec::new() } else { lines }
 }
@@ -80,22 +80,22 @@ fn over_time(series: &Series, width: usize) -> Vec<String> {
     let mut lines = vec![format!(
         "Over time ({}, {}; each line from zero to its own highest value)",
         series.name,
-        words::micros(series.seconds * 1e6)
+        figures::micros(series.seconds * 1e6)
     )];
     let mut add = |name: &str, of: fn(&Moment) -> f64, most: f64, tell: String| {
         let line = sparkline(&values(of), room, 0.0, most);
         lines.push(format!("{name:>12} {line:<room$} up to {tell}"));
     };
     let rate = most(|moment| moment.rate);
-    add("good answers", |moment| moment.rate, rate, words::rate(rate));
+    add("good answers", |moment| moment.rate, rate, figures::rate(rate));
     let bad = most(|moment| moment.bad);
     if bad > 0.0 {
-        add("failures", |moment| moment.bad, bad, words::rate(bad));
+        add("failures", |moment| moment.bad, bad, figures::rate(bad));
     }
     let high = most(|moment| moment.p99);
-    add("p99", |moment| moment.p99, high, words::micros(high));
+    add("p99", |moment| moment.p99, high, figures::micros(high));
     let max = most(|moment| moment.max);
-    add("max", |moment| moment.max, max, words::micros(max));
+    add("max", |moment| moment.max, max, figures::micros(max));
     if !series.stalls.is_empty() {
         let columns = room;
         let mut marks = vec![' '; columns];
@@ -123,7 +123,7 @@ fn intervals(ratios: &Ratios, width: usize) -> Vec<String> {
         ((share * (room - 1) as f64).round() as usize).min(room - 1)
     };
     let mut lines =
-        vec![format!("{}: ratio with its interval; : is 1, no difference", words::capital(&ratios.title))];
+        vec![format!("{}: ratio with its interval; : is 1, no difference", figures::capital(&ratios.title))];
     for (name, interval, _) in &ratios.rows {
         let mut row = vec![' '; room];
         row[place(1.0)] = ':';
@@ -185,21 +185,22 @@ fn field(against: &Against, width: usize) -> Vec<String> {
     for point in &against.points {
         put(point, point.high, if point.is_within { '#' } else { 'x' });
     }
-    let name = words::percentile(against.share);
-    let limit =
-        against.limit.map_or_else(String::new, |limit| format!(", \u{2504} limit {}", words::micros(limit)));
+    let name = figures::percentile(against.share);
+    let limit = against
+        .limit
+        .map_or_else(String::new, |limit| format!(", \u{2504} limit {}", figures::micros(limit)));
     let beyond = if against.limit.is_some() { "beyond the limit" } else { "with the load at its limit" };
     let mut lines =
         vec![format!("Latency against {}: o p50, # {name}, x {name} {beyond}{limit}", against.load)];
     for (place, row) in grid.into_iter().enumerate() {
         let value = low * (high / low).powf((HEIGHT - 1 - place) as f64 / (HEIGHT - 1) as f64);
-        let tick = if place % 3 == 0 { words::micros(value) } else { String::new() };
+        let tick = if place % 3 == 0 { figures::micros(value) } else { String::new() };
         let row: String = row.into_iter().collect();
         lines.push(format!("{tick:>label$} \u{2502}{}", row.trim_end()));
     }
     lines.push(format!("{:>label$} \u{2514}{}", "", "\u{2500}".repeat(room)));
-    let end = words::amount(most);
-    let begin = if is_logarithmic { words::amount(least) } else { "0".to_owned() };
+    let end = figures::amount(most);
+    let begin = if is_logarithmic { figures::amount(least) } else { "0".to_owned() };
     let end_room = room.saturating_sub(begin.chars().count());
     lines.push(format!("{:>label$}  {begin}{end:>end_room$}", ""));
     lines
@@ -220,8 +221,8 @@ fn beside(bars: &[Bar], width: usize) -> Vec<String> {
     };
     let mut lines = vec![format!(
         "From {} to {} (logarithmic): o p50, # p99, | max",
-        words::micros(low),
-        words::micros(high)
+        figures::micros(low),
+        figures::micros(high)
     )];
     for bar in bars {
         let mut row = vec![' '; room];

@@ -22,7 +22,7 @@ const START_UNKNOWN: f64 = 100.0;
 /// The lowest rate is this share of what the closed loop reached: surely within any limit that can be met at all.
 const START_SHARE: f64 = 0.05;
 /// Answers beyond the percentile on which it stands; with fewer it is chance.
-const ANSWERS_BEYOND_MIN: f64 = 10.0;
+const RESPONSES_BEYOND_MIN: f64 = 10.0;
 
 /// What is looked for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -180,7 +180,7 @@ fn judge(run: &Run, limit: Limit) -> Seen {
         return Seen::LoadAtItsLimit;
     }
     let total = &run.total;
-    let failed = (total.unexpected + total.faults.sum()) as f64 / (total.requests() as f64).max(1.0);
+    let failed = (total.unexpected + total.failures.sum()) as f64 / (total.requests() as f64).max(1.0);
     let is_whole = !matches!(run.end, End::Interrupted | End::Hopeless(_));
     let is_answered = total.good > 0 && failed <= limit.failures;
     if is_whole && is_answered && total.latency.at(limit.share) <= limit.latency {
@@ -214,7 +214,7 @@ fn caveats(points: &[Point], limit: Limit, path: &Path, is_broken_off: bool) -> 
             limit.failures * 100.0
         ));
     }
-    let has_few = |point: &&Point| (point.run.total.good as f64) * (1.0 - limit.share) < ANSWERS_BEYOND_MIN;
+    let has_few = |point: &&Point| (point.run.total.good as f64) * (1.0 - limit.share) < RESPONSES_BEYOND_MIN;
     let few = points.iter().filter(has_few).count();
     if few > 0 {
         caveats.push(format!(
@@ -237,12 +237,12 @@ mod tests {
     fn run(good: u64, millis: u64, failed: u64) -> Run {
         let mut total = Tally { good, ..Tally::default() };
         total.latency.record_many(Duration::from_millis(millis), good);
-        total.faults.timed_out = failed;
+        total.failures.timed_out = failed;
         Run {
             begun: SystemTime::UNIX_EPOCH,
             elapsed: Duration::from_secs(1),
             total,
-            by_ask: Vec::new(),
+            by_request: Vec::new(),
             slices: Vec::new(),
             slice_length: Duration::from_millis(100),
             stalls: Vec::new(),
@@ -277,7 +277,7 @@ mod tests {
             path.saw(Seen::LoadAtItsLimit);
         }
         let points = [Point { offered: 10.0, run: run(10, 1, 0), is_within: false }];
-        let told = [caveats(&points, LIMIT, &path, false), caveats(&points, LIMIT, &path, true)].concat();
-        insta::assert_snapshot!(told.join("\n"));
+        let reported = [caveats(&points, LIMIT, &path, false), caveats(&points, LIMIT, &path, true)].concat();
+        insta::assert_snapshot!(reported.join("\n"));
     }
 }

@@ -11,7 +11,7 @@ const STEP_UP: f64 = 2.0;
 /// Confirmations that may fail before the search gives up: whoever is within the limit once and not twice so often
 /// has no rate that is within.
 const CONFIRMATIONS_MAX: usize = 4;
-/// The finest that is told apart: less is the noise of any machine.
+/// The finest that is distinguished: less is the noise of any machine.
 const PRECISION_MIN: f64 = 0.005;
 
 /// What came of a point.
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_load_s_own_limit_is_told_apart() {
+    fn the_load_s_own_limit_is_reported_apart() {
         let (_, path) =
             search(100.0, 30, |rate, _| if rate <= 5000.0 { Seen::Within } else { Seen::LoadAtItsLimit });
         assert!(path.is_load_the_limit() && path.best().is_some_and(|best| best > 4700.0));

@@ -1,15 +1,15 @@
 //! The load against a server that notes what it does itself.
 
-mod answers;
 mod paces;
+mod responses;
 mod server;
 mod truth;
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-use onehop_load::plan::{Arrivals, Ask, Expect, Pace, Patience, Phase, Reuse, Spacing, Until};
-use onehop_load::{Address, Plan, Run, Target, Unobserved};
+use onehop_load::plan::{Arrivals, Expect, Pace, Phase, Request, Reuse, Spacing, Timeouts, Until};
+use onehop_load::{Address, Plan, Run, Unobserved, Url};
 
 use server::Server;
 
@@ -26,10 +26,10 @@ pub(crate) fn with_others() -> RwLockReadGuard<'static, ()> {
 }
 
 /// A GET of `/`.
-pub(crate) fn ask(address: Address) -> Ask {
-    Ask {
+pub(crate) fn request(address: Address) -> Request {
+    Request {
         name: "it".to_owned(),
-        target: Target::parse("http://localhost/").unwrap(),
+        url: Url::parse("http://localhost/").unwrap(),
         address,
         method: "GET".to_owned(),
         fields: Vec::new(),
@@ -42,14 +42,14 @@ pub(crate) fn ask(address: Address) -> Ask {
 /// A closed loop of some requests on some connections.
 pub(crate) fn closed(address: Address, connections: usize, requests: u64) -> Plan {
     Plan {
-        asks: vec![ask(address)],
+        requests: vec![request(address)],
         pace: Pace::Closed { connections, think: Duration::ZERO },
         until: Until { requests: Some(requests), ..Until::default() },
         warm_up: Duration::ZERO,
         threads: 1,
         cores: Vec::new(),
         reuse: Reuse::Kept,
-        patience: Patience::default(),
+        timeouts: Timeouts::default(),
         seed: 1,
     }
 }

@@ -8,7 +8,7 @@ use onehop_load::plan::{Pace, Spacing, Until};
 use onehop_load::{Address, Observer, Plan, Progress, Unobserved};
 
 use super::server::{Server, Step, fine, fine_after};
-use super::{alone, ask, at, closed, millis, open, run, with_others};
+use super::{alone, at, closed, millis, open, request, run, with_others};
 
 #[test]
 fn exactly_so_many_requests_are_made_by_all_threads_together() {
@@ -29,11 +29,11 @@ fn weights_are_kept_exactly() {
     let _with_others = with_others();
     let server = Server::start(|_| fine());
     let mut plan = closed(at(&server), 5, 1000);
-    plan.asks = vec![ask(at(&server)), ask(at(&server)), ask(at(&server))];
-    for (ask, weight) in plan.asks.iter_mut().zip([7, 2, 1]) {
-        ask.weight = weight;
+    plan.requests = vec![request(at(&server)), request(at(&server)), request(at(&server))];
+    for (request, weight) in plan.requests.iter_mut().zip([7, 2, 1]) {
+        request.weight = weight;
     }
-    let counts: Vec<u64> = run(&plan).by_ask.iter().map(|tally| tally.good).collect();
+    let counts: Vec<u64> = run(&plan).by_request.iter().map(|tally| tally.good).collect();
     assert_eq!(counts, [700, 200, 100]);
 }
 
@@ -42,8 +42,8 @@ fn several_servers_are_all_asked_by_their_weights() {
     let _with_others = with_others();
     let (one, other) = (Server::start(|_| fine()), Server::start(|_| fine()));
     let mut plan = open(at(&one), 8, 400.0, millis(1000));
-    plan.asks = vec![ask(at(&one)), ask(at(&other))];
-    plan.asks[0].weight = 3;
+    plan.requests = vec![request(at(&one)), request(at(&other))];
+    plan.requests[0].weight = 3;
     assert_eq!(run(&plan).total.good, 400);
     assert_eq!((one.requests(), other.requests()), (300, 100));
 
@@ -53,7 +53,7 @@ fn several_servers_are_all_asked_by_their_weights() {
         let until = Until { requests: Some(400), ..Until::default() };
         let before = other.requests();
         let seen = run(&Plan { pace, until, ..plan.clone() });
-        assert_eq!((seen.total.good, seen.total.faults.sum()), (400, 0));
+        assert_eq!((seen.total.good, seen.total.failures.sum()), (400, 0));
         assert!(other.requests() - before >= 20, "{}", other.requests());
     }
 }
@@ -72,7 +72,7 @@ fn an_open_loop_sends_at_its_rate_whatever_the_answers_do() {
         let seen = run(&plan);
         // 500 expected of a Poisson process, within 5 standard deviations.
         assert!(seen.total.good.abs_diff(500) <= slack, "{spacing:?}: {}", seen.total.good);
-        assert_eq!(seen.total.faults.sum(), 0);
+        assert_eq!(seen.total.failures.sum(), 0);
         // Those for which a connection was free: all, unless the machine stood still.
         let prompt = seen.generator.lateness.count();
         assert!(prompt > 0 && prompt <= seen.total.good, "{prompt} of {}", seen.total.good);
@@ -88,7 +88,7 @@ fn arrivals_without_a_connection_wait_and_those_never_sent_are_counted() {
     let server = Server::start(|_| fine_after(millis(50)));
     let seen = run(&open(at(&server), 2, 200.0, millis(1000)));
     assert_eq!(seen.total.requests(), 200);
-    assert!(seen.total.faults.unsent >= 100, "{:?}", seen.total.faults);
+    assert!(seen.total.failures.unsent >= 100, "{:?}", seen.total.failures);
     assert!(seen.total.latency.at(0.5) > seen.total.service.at(0.5) * 5);
     // The answers that came in the second, and not those that came later.
     assert!(seen.rate() <= 41.0, "{}", seen.rate());
@@ -104,8 +104,8 @@ fn a_place_that_a_failure_frees_goes_to_the_arrival_that_waits_longest() {
     });
     let seen = run(&open(at(&server), 1, 200.0, millis(1000)));
     // A loop that stands still until a deadline asks three times only.
-    assert!(server.requests() >= 20, "{} asked, {:?}", server.requests(), seen.total.faults);
-    assert!(seen.total.faults.closed >= 6 && seen.total.requests() == 200, "{:?}", seen.total.faults);
+    assert!(server.requests() >= 20, "{} asked, {:?}", server.requests(), seen.total.failures);
+    assert!(seen.total.failures.closed >= 6 && seen.total.requests() == 200, "{:?}", seen.total.failures);
 }
 
 #[test]
@@ -134,12 +134,12 @@ fn what_began_in_the_warm_up_does_not_count() {
 }
 
 #[test]
-fn answers_that_are_owed_at_the_end_are_waited_for_as_long_as_the_patience_lasts() {
+fn answers_that_are_owed_at_the_end_are_waited_for_as_long_as_the_timeout_lasts() {
     let _with_others = with_others();
     let server = Server::start(|_| fine_after(millis(5500)));
     let until = Until { time: Some(millis(200)), ..Until::default() };
     let seen = run(&Plan { until, ..closed(at(&server), 2, 1) });
-    assert_eq!((seen.total.good, seen.total.faults.sum(), seen.end), (2, 0, End::Time));
+    assert_eq!((seen.total.good, seen.total.failures.sum(), seen.end), (2, 0, End::Time));
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_run_that_is_broken_off_tells_what_it_saw() {
     let mut observer = Impatient { good: 0, calls: 0 };
     let seen = engine_run(&Plan { until, ..closed(at(&server), 2, 1) }, &mut observer).unwrap();
     assert!(seen.end == End::Interrupted && begun.elapsed() < millis(30_000));
-    assert!(seen.total.good >= 20 && seen.total.faults.sum() == 0 && observer.calls > 0);
+    assert!(seen.total.good >= 20 && seen.total.failures.sum() == 0 && observer.calls > 0);
     assert!(seen.elapsed <= begun.elapsed());
 }
 
@@ -194,14 +194,14 @@ fn a_run_ends_when_its_rate_is_known_well_enough() {
 fn what_cannot_be_done_is_said_before_anything_is_sent() {
     let _with_others = with_others();
     let address = Address::Tcp(([127, 0, 0, 1], 9).into());
-    let none = Plan { asks: Vec::new(), ..closed(address.clone(), 1, 1) };
+    let none = Plan { requests: Vec::new(), ..closed(address.clone(), 1, 1) };
     let endless = Plan { until: Until::default(), ..closed(address.clone(), 1, 1) };
     let still = open(address.clone(), 1, 0.0, millis(10));
     for plan in [none, endless, still, closed(address.clone(), 0, 1)] {
         assert!(matches!(engine_run(&plan, &mut Unobserved), Err(LoadError::Nothing(_))));
     }
     let mut odd = closed(address.clone(), 1, 1);
-    odd.asks[0].target.path = "/a b".to_owned();
+    odd.requests[0].url.path = "/a b".to_owned();
     assert!(matches!(engine_run(&odd, &mut Unobserved), Err(LoadError::Path { odd: ' ', .. })));
 
     let many = engine_run(&closed(address, usize::MAX / 1024, 1), &mut Unobserved);

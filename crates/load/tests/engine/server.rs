@@ -20,7 +20,7 @@ pub(crate) enum Step {
 
 /// A request that came.
 #[derive(Debug, Clone)]
-pub(crate) struct Asked {
+pub(crate) struct Options {
     /// Its number among all, from 0.
     pub number: u64,
     pub head: String,
@@ -30,12 +30,12 @@ pub(crate) struct Asked {
 /// What the server noted of a request.
 #[derive(Debug, Clone)]
 pub(crate) struct Noted {
-    pub asked: Asked,
+    pub asked: Options,
     /// From the whole request to the last byte of the answer.
     pub took: Duration,
 }
 
-type Script = Arc<dyn Fn(&Asked) -> Vec<Step> + Send + Sync>;
+type Script = Arc<dyn Fn(&Options) -> Vec<Step> + Send + Sync>;
 
 /// It ends with the test's process.
 #[derive(Clone)]
@@ -48,7 +48,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn start(script: impl Fn(&Asked) -> Vec<Step> + Send + Sync + 'static) -> Server {
+    pub(crate) fn start(script: impl Fn(&Options) -> Vec<Step> + Send + Sync + 'static) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let server = Server::new(listener.local_addr().ok(), Arc::new(script));
         let accepting = server.clone();
@@ -64,7 +64,7 @@ impl Server {
 
     pub(crate) fn start_at(
         path: &Path,
-        script: impl Fn(&Asked) -> Vec<Step> + Send + Sync + 'static,
+        script: impl Fn(&Options) -> Vec<Step> + Send + Sync + 'static,
     ) -> Server {
         let listener = UnixListener::bind(path).unwrap();
         let server = Server::new(None, Arc::new(script));
@@ -115,7 +115,7 @@ impl Server {
             let (head, body_bytes) = read_request(&mut stream, &mut input).ok()??;
             let came = Instant::now();
             let number = self.requests.fetch_add(1, Ordering::SeqCst);
-            let asked = Asked { number, head, body_bytes };
+            let asked = Options { number, head, body_bytes };
             for step in (self.script)(&asked) {
                 match step {
                     Step::Wait(time) => {
@@ -133,7 +133,7 @@ impl Server {
         }
     }
 
-    fn note(&self, asked: &Asked, took: Duration) {
+    fn note(&self, asked: &Options, took: Duration) {
         let mut notes = self.notes.lock().unwrap();
         match notes.iter_mut().rev().find(|noted| noted.asked.number == asked.number) {
             Some(noted) => noted.took = took,
@@ -163,16 +163,16 @@ fn read_request(stream: &mut impl Read, input: &mut Vec<u8>) -> io::Result<Optio
 }
 
 /// An answer as most are.
-pub(crate) fn answer(status: &str, body: &str) -> Vec<u8> {
+pub(crate) fn response(status: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
 pub(crate) fn fine() -> Vec<Step> {
-    vec![Step::Send(answer("200 OK", "hello"))]
+    vec![Step::Send(response("200 OK", "hello"))]
 }
 
 pub(crate) fn fine_after(time: Duration) -> Vec<Step> {
-    vec![Step::Wait(time), Step::Send(answer("200 OK", "hello"))]
+    vec![Step::Wait(time), Step::Send(response("200 OK", "hello"))]
 }
 
 pub(crate) fn send(text: &str) -> Vec<Step> {

@@ -7,7 +7,7 @@ use onehop_load::Plan;
 use onehop_load::outcome::{Bottleneck, Run};
 use onehop_load::plan::Until;
 
-use super::server::{Asked, Server, Step, answer, fine_after};
+use super::server::{Options, Server, Step, fine_after, response};
 use super::{alone, at, closed, is_within, millis, open, run, with_others};
 
 /// A machine that is busy with other things makes answers late; it never makes them early. A fault of the load
@@ -31,7 +31,7 @@ fn within_attempts(mut attempt: impl FnMut() -> Result<(), String>) {
 
 /// One in ten takes four times as long. The times are long, since a hundredth of them has to be more than a busy
 /// machine takes to wake somebody up.
-fn bimodal(asked: &Asked) -> Vec<Step> {
+fn bimodal(asked: &Options) -> Vec<Step> {
     fine_after(millis(if asked.number % 10 == 3 { 1000 } else { 250 }))
 }
 
@@ -63,7 +63,7 @@ fn percentiles_of_an_open_loop_are_too() {
     within_attempts(|| {
         let server = Server::start(bimodal);
         let seen = run(&Plan { threads: 2, ..open(at(&server), 100, 100.0, millis(2000)) });
-        assert_eq!((seen.total.good, seen.total.faults.sum()), (200, 0));
+        assert_eq!((seen.total.good, seen.total.failures.sum()), (200, 0));
         agree(&server, &seen, &[0.25, 0.5, 0.75, 0.89, 0.95, 0.99])
     });
 }
@@ -77,7 +77,7 @@ fn stalling() -> Server {
         let due = now + millis(5);
         let stall = begun + millis(1000)..begun + millis(2000);
         let due = if stall.contains(&due) { stall.end } else { due };
-        vec![Step::WaitUntil(due), Step::Send(answer("200 OK", "x"))]
+        vec![Step::WaitUntil(due), Step::Send(response("200 OK", "x"))]
     })
 }
 
@@ -147,9 +147,9 @@ fn a_stall_at_the_end_does_not_vanish() {
         );
     let mut plan = closed(at(&server), 4, 1);
     plan.until = Until { time: Some(millis(1000)), ..Until::default() };
-    plan.patience.answer = millis(1500);
+    plan.timeouts.response = millis(1500);
     let seen = run(&plan);
-    assert_eq!((seen.total.faults.timed_out, seen.total.faults.sum()), (4, 4));
+    assert_eq!((seen.total.failures.timed_out, seen.total.failures.sum()), (4, 4));
     let stall = seen.stalls.last().copied();
     assert!(stall.is_some_and(|stall| stall.length > millis(1000)), "{:?}", seen.stalls);
     assert!(is_within(seen.elapsed, millis(1000), 0.05), "{:?}", seen.elapsed);

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use onehop_load::report::Findings;
-use onehop_load::trial::{self, Settings, Surroundings};
+use onehop_load::side_by_side::{self, Environment, Settings};
 
 use super::bench::Session;
 use crate::arguments::Try;
@@ -22,15 +22,15 @@ pub(crate) fn run(arguments: &Try) -> Result<(), Failure> {
     let onehop = own_program::name()
         .ok_or_else(|| Failure::failed("cannot find the program itself: /proc is not there"))?
         .to_path_buf();
-    let setup = trial::detect(&arguments.path, &Surroundings::look())
+    let setup = side_by_side::detect(&arguments.path, &Environment::look())
         .map_err(|error| Failure::wrong(error.to_string()))?;
     let mut session = Session::begin(&arguments.output)?;
     let settings = Settings { onehop, within: arguments.within, ..Settings::default() };
-    let found =
-        trial::run(&setup, &settings, &mut session).map_err(|error| Failure::failed(error.to_string()))?;
+    let found = side_by_side::run(&setup, &settings, &mut session)
+        .map_err(|error| Failure::failed(error.to_string()))?;
     let onehopfile = found.onehopfile.clone();
     let is_measured = found.comparison.is_some();
-    session.tell(Findings::Trial(Box::new(found)))?;
+    session.tell(Findings::SideBySide(Box::new(found)))?;
     if let Some(file) = &arguments.keep {
         keep(file, &onehopfile)?;
     }

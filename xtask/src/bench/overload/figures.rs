@@ -102,7 +102,7 @@ impl Figures {
         let requests = total.requests().max(1) as f64;
         let refused: u64 = REFUSALS.iter().filter_map(|status| total.statuses.get(status)).sum();
         let lost = total.requests().saturating_sub(total.good + refused);
-        let high = seen.run.by_ask.get(1).filter(|tally| tally.requests() > 0);
+        let high = seen.run.by_request.get(1).filter(|tally| tally.requests() > 0);
         Figures {
             offered: rate,
             goodput: seen.run.rate(),
@@ -118,7 +118,7 @@ impl Figures {
             file_p99_ms: at(&seen.file.total.latency, 0.99),
             file_missed: seen.file.total.requests().saturating_sub(seen.file.total.good),
             statuses: total.statuses.clone(),
-            faults: if total.faults.sum() == 0 { String::new() } else { format!("{:?}", total.faults) },
+            faults: if total.failures.sum() == 0 { String::new() } else { format!("{:?}", total.failures) },
             load_limit: seen.run.generator.bottleneck.map(in_words),
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use onehop_load::engine::{self, LoadError};
 use onehop_load::outcome::Run;
-use onehop_load::plan::{Arrivals, Ask, Expect, Pace, Patience, Phase, Plan, Reuse, Spacing, Until};
+use onehop_load::plan::{Arrivals, Expect, Pace, Phase, Plan, Request, Reuse, Spacing, Timeouts, Until};
 
 use crate::Outcome;
 
@@ -61,8 +61,8 @@ impl Offer {
     /// Puts it on a server, with the file beside it.
     pub(super) fn put_on(&self, address: SocketAddr) -> Outcome<Offered> {
         let asks = vec![
-            Ask { weight: WEIGHTS.1, ..ask(address, self.application.path())? },
-            Ask { weight: WEIGHTS.0, ..ask(address, self.application.high_path())? },
+            Request { weight: WEIGHTS.1, ..ask(address, self.application.path())? },
+            Request { weight: WEIGHTS.0, ..ask(address, self.application.high_path())? },
         ];
         let work =
             Plan { warm_up: self.warm_up, ..plan(asks, open(CONNECTIONS, self.phases.clone()), self.time) };
@@ -93,7 +93,7 @@ pub(super) fn capacity(application: Application, address: SocketAddr, time: Dura
     let run = scope(|scope| joined(scope.spawn(|| run_on(&plan))));
     interrupt::check()?;
     let run = run?;
-    let failures = run.total.unexpected + run.total.faults.sum();
+    let failures = run.total.unexpected + run.total.failures.sum();
     if run.total.good == 0 || failures > 0 {
         let name = application.name();
         return Err(format!("the capacity of {name} is not known: {failures} requests failed").into());
@@ -106,8 +106,8 @@ pub(super) fn steady(rate: f64, length: Duration) -> Phase {
     Phase { from: rate, to: rate, length }
 }
 
-fn ask(address: SocketAddr, path: &str) -> Outcome<Ask> {
-    Ok(Ask { expect: Expect::Exactly(vec![200]), ..servers::ask(address, path)? })
+fn ask(address: SocketAddr, path: &str) -> Outcome<Request> {
+    Ok(Request { expect: Expect::Exactly(vec![200]), ..servers::ask(address, path)? })
 }
 
 fn open(connections: usize, phases: Vec<Phase>) -> Pace {
@@ -119,16 +119,16 @@ fn file_plan(address: SocketAddr, time: Duration) -> Outcome<Plan> {
     Ok(plan(vec![ask(address, FILE_PATH)?], pace, time))
 }
 
-fn plan(asks: Vec<Ask>, pace: Pace, time: Duration) -> Plan {
+fn plan(asks: Vec<Request>, pace: Pace, time: Duration) -> Plan {
     Plan {
-        asks,
+        requests: asks,
         pace,
         until: Until { time: Some(time), ..Until::default() },
         warm_up: Duration::ZERO,
         threads: 1,
         cores: Cores::Apart.of_load(),
         reuse: Reuse::Kept,
-        patience: Patience { connect: PATIENCE, answer: PATIENCE },
+        timeouts: Timeouts { connect: PATIENCE, response: PATIENCE },
         seed: 1,
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use onehop_load::compare::Start;
 use onehop_load::measure::{self, Server};
-use onehop_load::plan::{Expect, Patience};
+use onehop_load::plan::{Expect, Timeouts};
 use onehop_load::statistics;
 use serde_json::{Value, json};
 
@@ -125,8 +125,8 @@ fn first_answers(root: &Path, application: &Packed) -> Outcome<(f64, Option<f64>
     // Both cores: the page must not wait for what is unpacked beside it.
     let mut server = Server::start(&start, &Cores::All.of_server())?;
     let mut until = |path: &str| -> Outcome<f64> {
-        let ask = onehop_load::plan::Ask { expect: Expect::Success, ..servers::ask(address, path)? };
-        measure::wait_until_ready(&mut server, &ask, Patience::default(), READY_WITHIN)?;
+        let ask = onehop_load::plan::Request { expect: Expect::Success, ..servers::ask(address, path)? };
+        measure::wait_until_ready(&mut server, &ask, Timeouts::default(), READY_WITHIN)?;
         Ok(server.started_at().elapsed().as_secs_f64() * 1e3)
     };
     let page = until("/")?;

@@ -8,16 +8,16 @@ use super::{Reader, is_disabled, list_of};
 use crate::collection::encode;
 use crate::collection::problem::Problem;
 use crate::collection::variables::text_of;
-use crate::target::{Target, TargetError};
+use crate::url::{Url, UrlError};
 
 impl Reader<'_> {
     /// Where a request goes, with one more parameter where an API key belongs there.
-    pub(super) fn target(
+    pub(super) fn url(
         &mut self,
         url: &Value,
         parameter: Option<(String, String)>,
         request: &str,
-    ) -> Result<Target, Problem> {
+    ) -> Result<Url, Problem> {
         let text = match url {
             Value::String(text) => text.clone(),
             Value::Object(_) if url.get("host").is_some_and(|host| !host.is_null()) => {
@@ -34,10 +34,10 @@ impl Reader<'_> {
         if let Some((key, value)) = parameter {
             filled = with_parameter(&filled, &key, &value);
         }
-        Target::parse(&encode::url(&filled)).map_err(|error| {
+        Url::parse(&encode::url(&filled)).map_err(|error| {
             let next = match &error {
-                TargetError::Https { .. } => "Give the variable that holds the address an http:// value.",
-                TargetError::Malformed { why, .. } if why.contains("--user") => "Use Postman's Basic Auth.",
+                UrlError::Https { .. } => "Give the variable that holds the address an http:// value.",
+                UrlError::Malformed { why, .. } if why.contains("--user") => "Use Postman's Basic Auth.",
                 _ => "Mend the URL in Postman, or the variable in it.",
             };
             Problem::new(error.to_string(), next)

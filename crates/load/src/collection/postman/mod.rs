@@ -20,7 +20,7 @@ use super::notes::Notes;
 use super::problem::{Problem, printable};
 use super::variables::{Variables, text_of};
 use super::{Collection, check, nowhere};
-use crate::plan::{Ask, Expect};
+use crate::plan::{Expect, Request};
 
 /// Reads a collection whose files are looked for in the folder.
 pub(super) fn read(text: &str, folder: &Path, variables: &mut Variables) -> Result<Collection, Problem> {
@@ -35,7 +35,7 @@ pub(super) fn read(text: &str, folder: &Path, variables: &mut Variables) -> Resu
     reader.learn_names(root, 0);
     let inherited = reader.inherit(root, &Inherited::default(), "the collection");
     reader.items(root, &inherited, &format!("{pointer}/item"), 0)?;
-    if reader.asks.is_empty() {
+    if reader.requests.is_empty() {
         return Err(Problem::at(
             "/item",
             "the collection holds no request",
@@ -44,14 +44,19 @@ pub(super) fn read(text: &str, folder: &Path, variables: &mut Variables) -> Resu
     }
     reader.note_scripts();
     let name = printable(&root.pointer("/info/name").map(text_of).unwrap_or_default());
-    Ok(Collection { name, asks: reader.asks, notes: reader.notes.into_lines(), varying: Default::default() })
+    Ok(Collection {
+        name,
+        requests: reader.requests,
+        notes: reader.notes.into_lines(),
+        varying: Default::default(),
+    })
 }
 
 /// What goes on while a collection is read.
 struct Reader<'a> {
     folder: &'a Path,
     variables: &'a mut Variables,
-    asks: Vec<Ask>,
+    requests: Vec<Request>,
     notes: Notes,
     /// Bytes of all requests until now.
     bytes: usize,
@@ -76,7 +81,7 @@ impl<'a> Reader<'a> {
         Reader {
             folder,
             variables,
-            asks: Vec::new(),
+            requests: Vec::new(),
             notes: Notes::default(),
             bytes: 0,
             file_bytes: 0,
@@ -125,15 +130,15 @@ impl<'a> Reader<'a> {
                 self.items(item, &within, &format!("{pointer}/item"), depth + 1)?;
                 continue;
             }
-            if self.asks.len() == REQUESTS_MAX {
+            if self.requests.len() == REQUESTS_MAX {
                 let cause = format!("there are more than {REQUESTS_MAX} requests");
                 return Err(Problem::at(pointer, cause, "Split the collection."));
             }
             let inherited = self.inherit(item, inherited, &format!("`{name}`"));
-            let ask = self.request(item, &name, &inherited);
+            let request = self.request(item, &name, &inherited);
             let place =
                 if name.trim().is_empty() { pointer } else { format!("request `{name}` ({pointer})") };
-            self.asks.push(ask.map_err(|problem| problem.placed(place))?);
+            self.requests.push(request.map_err(|problem| problem.placed(place))?);
         }
         Ok(())
     }
@@ -168,7 +173,7 @@ impl<'a> Reader<'a> {
 
     /// The status of the first saved answer.
     fn saved_status(&mut self, item: &Value, whose: &str) -> Option<u16> {
-        let code = |answer: &Value| answer.get("code").and_then(Value::as_u64);
+        let code = |response: &Value| response.get("code").and_then(Value::as_u64);
         let codes: Vec<u16> = list_of(item, "response")
             .iter()
             .filter_map(code)
@@ -184,7 +189,7 @@ impl<'a> Reader<'a> {
         Some(first)
     }
 
-    fn request(&mut self, item: &Value, name: &str, inherited: &Inherited<'_>) -> Result<Ask, Problem> {
+    fn request(&mut self, item: &Value, name: &str, inherited: &Inherited<'_>) -> Result<Request, Problem> {
         let Some(request) = item.get("request").filter(|request| request.is_string() || request.is_object())
         else {
             return Err(Problem::new(
@@ -201,7 +206,7 @@ impl<'a> Reader<'a> {
             None => None,
         };
         let url = if request.is_string() { request } else { request.get("url").unwrap_or(&Value::Null) };
-        let target = self.target(url, in_query, name)?;
+        let url = self.url(url, in_query, name)?;
         let keeps_body = item.pointer("/protocolProfileBehavior/disableBodyPruning");
         let keeps_body = keeps_body.and_then(Value::as_bool).unwrap_or(false);
         // Newman leaves the bodies of these out, whatever stands in the file, unless it is told otherwise.
@@ -210,9 +215,9 @@ impl<'a> Reader<'a> {
             Some(body) if keeps_body || !has_none => self.body(body, &mut fields, name)?,
             _ => None,
         };
-        let ask = Ask {
-            name: if name.trim().is_empty() { format!("{method} {target}") } else { name.to_owned() },
-            target,
+        let request = Request {
+            name: if name.trim().is_empty() { format!("{method} {url}") } else { name.to_owned() },
+            url,
             address: nowhere(),
             method,
             fields,
@@ -220,15 +225,15 @@ impl<'a> Reader<'a> {
             weight: 1,
             expect: inherited.expect.clone().unwrap_or(Expect::Success),
         };
-        self.spend(&ask)?;
-        check(&ask, "Mend it in Postman, or the variable in it.")?;
-        Ok(ask)
+        self.spend(&request)?;
+        check(&request, "Mend it in Postman, or the variable in it.")?;
+        Ok(request)
     }
 
     /// Counts what a request takes: a folder's token and a file stand in many requests.
-    fn spend(&mut self, ask: &Ask) -> Result<(), Problem> {
-        let fields: usize = ask.fields.iter().map(|(name, value)| name.len() + value.len()).sum();
-        self.bytes += ask.target.path.len() + ask.body.as_ref().map_or(0, Vec::len) + fields;
+    fn spend(&mut self, request: &Request) -> Result<(), Problem> {
+        let fields: usize = request.fields.iter().map(|(name, value)| name.len() + value.len()).sum();
+        self.bytes += request.url.path.len() + request.body.as_ref().map_or(0, Vec::len) + fields;
         if self.bytes <= REQUEST_BYTES_MAX {
             return Ok(());
         }

@@ -12,41 +12,41 @@ use rustix::net::{RecvFlags, SendFlags};
 
 use super::super::connection::{Connection, Fed, Stage};
 use super::super::limits::{BACK_OFF_MAX, BACK_OFF_MIN, BACKLOG_RETRY, READ_BYTES, READS_PER_TURN_MAX};
-use super::super::record::Fault;
+use super::super::record::Failure;
 use super::super::socket;
 use super::{Thread, Work, nanoseconds, past};
 use crate::plan::Reuse;
-use crate::target::Address;
+use crate::url::Address;
 
 impl Thread<'_> {
-    pub(super) fn begin(&mut self, place: usize, ask: usize, begun: u64, now: u64) {
+    pub(super) fn begin(&mut self, place: usize, request: usize, begun: u64, now: u64) {
         let Some(connection) = self.connections.get_mut(place) else { return };
-        let Some(request) = self.orders.requests.get(ask) else { return };
+        let Some(prepared) = self.orders.requests.get(request) else { return };
         if self.busy == 0 {
             self.waiting_since = now;
         }
         self.busy += 1;
-        connection.ask = ask;
+        connection.request = request;
         connection.begun = begun;
         connection.sent = now;
-        connection.expect_answer();
-        if connection.socket.is_some() && connection.address != request.address {
+        connection.expect_response();
+        if connection.socket.is_some() && connection.address != prepared.address {
             connection.close();
         }
         if connection.socket.is_some() {
             connection.stage = Stage::Sending;
-            self.set_deadline(place, now, self.orders.patience.answer);
+            self.set_deadline(place, now, self.orders.timeouts.response);
             self.send(place);
         } else {
             connection.stage = Stage::Connecting;
             self.connecting += 1;
-            self.set_deadline(place, now, self.orders.patience.connect);
+            self.set_deadline(place, now, self.orders.timeouts.connect);
             self.connect(place);
         }
     }
 
-    fn set_deadline(&mut self, place: usize, now: u64, patience: Duration) {
-        let deadline = now.saturating_add(nanoseconds(patience));
+    fn set_deadline(&mut self, place: usize, now: u64, timeout: Duration) {
+        let deadline = now.saturating_add(nanoseconds(timeout));
         if let Some(connection) = self.connections.get_mut(place) {
             connection.deadline = deadline;
         }
@@ -55,13 +55,13 @@ impl Thread<'_> {
 
     pub(super) fn connect(&mut self, place: usize) {
         let Some(connection) = self.connections.get_mut(place) else { return };
-        let address = self.orders.requests.get(connection.ask).map_or(0, |request| request.address);
+        let address = self.orders.requests.get(connection.request).map_or(0, |request| request.address);
         let Some(to) = self.orders.addresses.get(address) else { return };
         match socket::open(to) {
             Ok(socket) => {
                 let data = event_data(place, connection.generation);
                 if let Err(error) = socket::watch(&self.epoll, &socket, to, data) {
-                    self.failed(place, Fault::Connect, &format!("no connection: {error}"));
+                    self.failed(place, Failure::Connect, &format!("no connection: {error}"));
                     return;
                 }
                 connection.opened(socket, address);
@@ -73,12 +73,12 @@ impl Thread<'_> {
             Err(Errno::AGAIN) => {
                 self.try_again(place);
             }
-            // The system of the load, not the server: tried again until the patience is over, and told.
+            // The system of the load, not the server: tried again until the timeout is over, and told.
             Err(Errno::ADDRNOTAVAIL | Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM) => {
                 self.refused += 1;
                 self.try_again(place);
             }
-            Err(error) => self.failed(place, Fault::Connect, &format!("no connection: {error}")),
+            Err(error) => self.failed(place, Failure::Connect, &format!("no connection: {error}")),
         }
     }
 
@@ -90,7 +90,7 @@ impl Thread<'_> {
     /// Writes what the socket takes.
     fn send(&mut self, place: usize) {
         let Some(connection) = self.connections.get_mut(place) else { return };
-        let Some(request) = self.orders.requests.get(connection.ask) else { return };
+        let Some(request) = self.orders.requests.get(connection.request) else { return };
         while let Some(socket) = &connection.socket {
             let rest = request.bytes.get(connection.written..).unwrap_or_default();
             match rustix::net::send(socket, rest, SendFlags::NOSIGNAL) {
@@ -117,7 +117,7 @@ impl Thread<'_> {
     fn connected(&mut self, place: usize) {
         self.connecting = self.connecting.saturating_sub(1);
         let now = self.now();
-        self.set_deadline(place, now, self.orders.patience.answer);
+        self.set_deadline(place, now, self.orders.timeouts.response);
     }
 
     fn wait_for_room(&mut self, place: usize) {
@@ -133,15 +133,15 @@ impl Thread<'_> {
     fn send_failed(&mut self, place: usize, error: Errno) {
         let Some(connection) = self.connections.get_mut(place) else { return };
         if connection.stage == Stage::Connecting {
-            return self.failed(place, Fault::Connect, &format!("no connection: {error}"));
+            return self.failed(place, Failure::Connect, &format!("no connection: {error}"));
         }
-        if connection.answers > 0 && connection.written == 0 {
+        if connection.responses > 0 && connection.written == 0 {
             // It was closed before the request, of which nothing went out: this is no fault of anybody.
             connection.close();
             connection.stage = Stage::Connecting;
             self.connecting += 1;
             let now = self.now();
-            self.set_deadline(place, now, self.orders.patience.connect);
+            self.set_deadline(place, now, self.orders.timeouts.connect);
             return self.connect(place);
         }
         // The server takes no more, and may have said why.
@@ -196,7 +196,7 @@ impl Thread<'_> {
             }
             Ok(Ok(())) => {}
             Ok(Err(error)) | Err(error) => {
-                self.failed(place, Fault::Connect, &format!("no connection: {error}"));
+                self.failed(place, Failure::Connect, &format!("no connection: {error}"));
             }
         }
     }
@@ -230,14 +230,14 @@ impl Thread<'_> {
                 Ok((0, _)) => return self.ended(place),
                 Ok((count, _)) => {
                     let fresh = self.buffer.get(..count).unwrap_or_default();
-                    let Some(request) = self.orders.requests.get(connection.ask) else { return };
-                    let Some(familiar) = self.familiar.get_mut(connection.ask) else { return };
-                    match connection.feed(fresh, request, familiar, &mut self.desk) {
+                    let Some(request) = self.orders.requests.get(connection.request) else { return };
+                    let Some(cached_head) = self.cached_head.get_mut(connection.request) else { return };
+                    match connection.feed(fresh, request, cached_head, &mut self.buffers) {
                         Fed::Whole { status, reusable } => {
                             return self.answered(place, status, reusable && !closing);
                         }
                         Fed::Malformed => {
-                            return self.failed(place, Fault::Malformed, "what came is no HTTP/1.1 answer");
+                            return self.failed(place, Failure::Malformed, "what came is no HTTP/1.1 answer");
                         }
                         // A short read left nothing behind (epoll(7)), and what comes later is another edge.
                         Fed::Incomplete if count < READ_BYTES && !closing => return,
@@ -274,9 +274,9 @@ impl Thread<'_> {
     fn cut_off(&mut self, place: usize) {
         let Some(connection) = self.connections.get(place) else { return };
         if connection.got == 0 {
-            self.failed(place, Fault::Closed, "the connection was closed without an answer");
+            self.failed(place, Failure::Closed, "the connection was closed without an answer");
         } else {
-            self.failed(place, Fault::Truncated, "the answer broke off");
+            self.failed(place, Failure::Truncated, "the answer broke off");
         }
     }
 
@@ -284,15 +284,15 @@ impl Thread<'_> {
         let now = self.now();
         let in_time = now < self.orders.shared.end.load(Ordering::Relaxed);
         let Some(connection) = self.connections.get_mut(place) else { return };
-        let Some(request) = self.orders.requests.get(connection.ask) else { return };
+        let Some(request) = self.orders.requests.get(connection.request) else { return };
         let expected = request.expect.accepts(status);
-        self.record.answer(past(connection, now), status, expected, self.waiting_since, in_time);
+        self.record.response(past(connection, now), status, expected, self.waiting_since, in_time);
         connection.failures = 0;
-        connection.answers = connection.answers.saturating_add(1);
+        connection.responses = connection.responses.saturating_add(1);
         let is_used_up = match self.orders.reuse {
             Reuse::Kept => false,
             Reuse::New => true,
-            Reuse::Requests(most) => connection.answers >= most,
+            Reuse::Requests(most) => connection.responses >= most,
         };
         if !reusable || is_used_up || connection.written < request.bytes.len() {
             connection.close();
@@ -301,7 +301,7 @@ impl Thread<'_> {
         match &self.orders.work {
             Work::Closed { think } if think.is_zero() => {
                 connection.stage = Stage::Free;
-                self.ask_again(place, now);
+                self.request_again(place, now);
             }
             Work::Closed { think } => {
                 let at = now.saturating_add(nanoseconds(*think));
@@ -311,10 +311,10 @@ impl Thread<'_> {
         }
     }
 
-    pub(super) fn failed(&mut self, place: usize, fault: Fault, why: &str) {
+    pub(super) fn failed(&mut self, place: usize, failure: Failure, why: &str) {
         let now = self.now();
         let Some(connection) = self.connections.get_mut(place) else { return };
-        self.record.fault(past(connection, now), fault);
+        self.record.failure(past(connection, now), failure);
         if connection.stage == Stage::Connecting {
             self.connecting = self.connecting.saturating_sub(1);
         }

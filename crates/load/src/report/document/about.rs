@@ -4,14 +4,14 @@
 
 use super::comparison::given;
 use super::{Block, Document};
-use crate::report::{Report, caveats, secrets, words};
+use crate::report::{Report, caveats, figures, secrets};
 
 /// The name of the part that holds what must be known before the figures are believed.
 pub(super) const CAVEATS: &str = "What to know before believing this";
 
 impl Document {
     /// Adds to the caveats; those that are there already are not told again.
-    pub(super) fn caveats(&mut self, told: Vec<String>) {
+    pub(super) fn caveats(&mut self, reported: Vec<String>) {
         let place = self.blocks.iter().position(|block| *block == Block::Heading(CAVEATS.to_owned()));
         let mut items = match place.and_then(|place| self.blocks.get_mut(place + 1)) {
             Some(Block::Items(items)) => std::mem::take(items),
@@ -25,8 +25,8 @@ impl Document {
                 _ => None,
             })
             .collect();
-        for one in told {
-            let one = words::sentence(&one);
+        for one in reported {
+            let one = figures::sentence(&one);
             if !items.contains(&one)
                 && !warned.iter().any(|warned| one.ends_with(warned))
                 && !one.trim().is_empty()
@@ -45,9 +45,9 @@ impl Document {
 }
 
 pub(super) fn write(report: &Report, document: &mut Document) {
-    let mut told = given(&report.caveats);
-    told.extend(caveats::steal(report.steal));
-    document.caveats(told);
+    let mut reported = given(&report.caveats);
+    reported.extend(caveats::steal(report.steal));
+    document.caveats(reported);
     let machine = &report.machine;
     let mut facts = Vec::new();
     let mut fact = |name: &str, value: String| {
@@ -57,27 +57,27 @@ pub(super) fn write(report: &Report, document: &mut Document) {
     };
     let processor = match machine.cores {
         0 => machine.processor.clone(),
-        cores => format!("{}, {}", machine.processor, words::counted(cores as u64, "core")),
+        cores => format!("{}, {}", machine.processor, figures::counted(cores as u64, "core")),
     };
     fact("Processor", processor);
     if machine.memory_bytes > 0 {
-        fact("Memory", words::bytes(machine.memory_bytes as f64));
+        fact("Memory", figures::bytes(machine.memory_bytes as f64));
     }
     fact("System", [machine.system.as_str(), machine.kernel.as_str()].join(", kernel "));
     fact("Container or VM", machine.inside.clone());
     fact("Clock governor", machine.governor.clone().unwrap_or_else(|| "not told by the kernel".to_owned()));
-    fact("Load average at the start", words::number(machine.load_average));
-    fact("Stolen time", report.steal.map_or_else(|| "not told by the kernel".to_owned(), words::percent));
+    fact("Load average at the start", figures::number(machine.load_average));
+    fact("Stolen time", report.steal.map_or_else(|| "not told by the kernel".to_owned(), figures::percent));
     let versions: Vec<String> =
         report.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
     fact(
         "Versions",
         std::iter::once(format!("onehop {}", report.version)).chain(versions).collect::<Vec<_>>().join(", "),
     );
-    fact("Command", words::quoted(&secrets::hide(&report.command)));
+    fact("Command", figures::quoted(&secrets::hide(&report.command)));
     fact("Date", report.date.clone());
     for (_, value) in &mut facts {
-        *value = secrets::hide(&words::visible(value));
+        *value = secrets::hide(&figures::visible(value));
     }
     document.heading("Where and how");
     document.blocks.push(Block::Facts(facts));

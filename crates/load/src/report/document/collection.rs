@@ -7,23 +7,23 @@ use super::{Block, Cell, Document, Table, failures};
 use crate::collection::CollectionRun;
 use crate::latency::Latencies;
 use crate::report::plot::{Bar, Plot};
-use crate::report::{secrets, words};
+use crate::report::{figures, secrets};
 
 pub(super) fn write(run: &CollectionRun, document: &mut Document) {
     let passed: u64 = run.requests.iter().map(|request| request.passed).sum();
     let failed: u64 = run.requests.iter().map(|request| request.failed).sum();
-    document.title = format!("Collection {}", words::quoted(&secrets::hide(&run.name)));
+    document.title = format!("Collection {}", figures::quoted(&secrets::hide(&run.name)));
     document.paragraph(format!(
         "{} of {} in order, one request at a time.",
-        words::capital(&words::counted(run.iterations, "iteration")),
-        words::counted(run.requests.len() as u64, "request")
+        figures::capital(&figures::counted(run.iterations, "iteration")),
+        figures::counted(run.requests.len() as u64, "request")
     ));
     let tell = format!(
         "{} in {}: {} passed, {} failed.",
-        words::counted(passed + failed, "request"),
-        words::duration(run.elapsed),
-        words::count(passed),
-        words::count(failed)
+        figures::counted(passed + failed, "request"),
+        figures::duration(run.elapsed),
+        figures::count(passed),
+        figures::count(failed)
     );
     if failed > 0 || passed == 0 {
         document.warning(tell)
@@ -34,11 +34,11 @@ pub(super) fn write(run: &CollectionRun, document: &mut Document) {
     complaints(run, document);
     document.plot(Plot::bars(bars(run)));
     document.plot(Plot::percentiles([("all requests".to_owned(), &run.latency)]));
-    let mut told = given(&run.caveats);
+    let mut reported = given(&run.caveats);
     if run.is_interrupted {
-        told.insert(0, "It was broken off: not all iterations were made.".to_owned());
+        reported.insert(0, "It was broken off: not all iterations were made.".to_owned());
     }
-    document.caveats(told);
+    document.caveats(reported);
 }
 
 fn table(run: &CollectionRun, passed: u64, failed: u64) -> Table {
@@ -48,11 +48,11 @@ fn table(run: &CollectionRun, passed: u64, failed: u64) -> Table {
         &["Passed", "Failed", "Mean", "p50", "p90", "p95", "p99", "max"],
     );
     for request in &run.requests {
-        let name = Cell::from(words::named(&secrets::hide(&request.name)));
-        let counts = [Cell::from(words::count(request.passed)), failures(request.failed)];
+        let name = Cell::from(figures::named(&secrets::hide(&request.name)));
+        let counts = [Cell::from(figures::count(request.passed)), failures(request.failed)];
         table.row(std::iter::once(name).chain(counts).chain(times(&request.latency)));
     }
-    let counts = [Cell::from("All"), Cell::from(words::count(passed)), failures(failed)];
+    let counts = [Cell::from("All"), Cell::from(figures::count(passed)), failures(failed)];
     table.row(counts.into_iter().chain(times(&run.latency)));
     table
 }
@@ -60,7 +60,7 @@ fn table(run: &CollectionRun, passed: u64, failed: u64) -> Table {
 fn times(latency: &Latencies) -> Vec<Cell> {
     let values =
         [latency.mean(), latency.at(0.5), latency.at(0.9), latency.at(0.95), latency.at(0.99), latency.max()];
-    let tell = |took| if latency.is_empty() { words::NOTHING.to_owned() } else { words::duration(took) };
+    let tell = |took| if latency.is_empty() { figures::NOTHING.to_owned() } else { figures::duration(took) };
     values.into_iter().map(|took| Cell::from(tell(took))).collect()
 }
 
@@ -70,12 +70,12 @@ fn complaints(run: &CollectionRun, document: &mut Document) {
         for (complaint, number) in &request.complaints {
             items.push(format!(
                 "{} ({}): {}, {}.",
-                words::named(&secrets::hide(&request.name)),
-                words::quoted(&secrets::hide(&request.line)),
-                secrets::hide(&words::visible(complaint)),
+                figures::named(&secrets::hide(&request.name)),
+                figures::quoted(&secrets::hide(&request.line)),
+                secrets::hide(&figures::visible(complaint)),
                 match number {
                     1 => "once".to_owned(),
-                    number => format!("{} times", words::count(*number)),
+                    number => format!("{} times", figures::count(*number)),
                 }
             ));
         }
@@ -90,10 +90,10 @@ fn bars(run: &CollectionRun) -> Vec<Bar> {
     let requests = run.requests.iter().filter(|request| !request.latency.is_empty());
     requests
         .map(|request| Bar {
-            name: secrets::hide(&words::visible(&request.name)),
-            p50: words::as_micros(request.latency.at(0.5)),
-            p99: words::as_micros(request.latency.at(0.99)),
-            max: words::as_micros(request.latency.max()),
+            name: secrets::hide(&figures::visible(&request.name)),
+            p50: figures::as_micros(request.latency.at(0.5)),
+            p99: figures::as_micros(request.latency.at(0.99)),
+            max: figures::as_micros(request.latency.max()),
             failed: request.failed,
         })
         .collect()

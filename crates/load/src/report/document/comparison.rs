@@ -1,4 +1,4 @@
-//! What is said of arms side by side.
+//! What is said of targets side by side.
 //!
 //! Owns the table Metric, Control, Test, Difference, Verdict. Never says more than a row's interval carries, keeps
 //! cold starts apart, and shows every sample that was left out.
@@ -8,18 +8,18 @@ use crate::compare::{Comparison, Mark, Metric, Row, Sample, Settings};
 use crate::latency::Latencies;
 use crate::plan::{Pace, Reuse};
 use crate::report::plot::{Plot, Ratios};
-use crate::report::{caveats, secrets, words};
+use crate::report::{caveats, figures, secrets};
 use crate::statistics::Verdict;
 
-/// Letters of an arm's name that stand over its column; of a longer one the caption says which it is.
+/// Letters of an target's name that stand over its column; of a longer one the caption says which it is.
 const HEAD_LETTERS_MAX: usize = 16;
 
 /// Samples that are listed with their marks; of more the first.
 const MARKED_MAX: usize = 40;
 
 pub(super) fn write(comparison: &Comparison, document: &mut Document) {
-    let names: Vec<String> = comparison.arms.iter().map(|name| arm(name)).collect();
-    document.title = format!("Comparison of {}", words::listed(&names));
+    let names: Vec<String> = comparison.targets.iter().map(|name| target(name)).collect();
+    document.title = format!("Comparison of {}", figures::listed(&names));
     document.paragraph(how(&comparison.settings));
     figures(comparison, true, document);
     spread("Latency of all unmarked samples together", comparison, document);
@@ -29,9 +29,9 @@ pub(super) fn write(comparison: &Comparison, document: &mut Document) {
 
 /// Tables and pictures of a comparison's rows, without its caveats.
 pub(super) fn figures(comparison: &Comparison, with_summary: bool, document: &mut Document) {
-    let control = comparison.arms.first().map(|name| arm(name)).unwrap_or_default();
-    for (place, name) in comparison.arms.iter().enumerate().skip(1) {
-        let name = arm(name);
+    let control = comparison.targets.first().map(|name| target(name)).unwrap_or_default();
+    for (place, name) in comparison.targets.iter().enumerate().skip(1) {
+        let name = target(name);
         let rows: Vec<&Row> = comparison.rows.iter().filter(|row| row.test == place).collect();
         if rows.is_empty() {
             document.warning(format!("There are no figures for {name} beside {control}."));
@@ -45,7 +45,7 @@ pub(super) fn figures(comparison: &Comparison, with_summary: bool, document: &mu
         document.table(table(comparison, &title, &control, &name, &warm));
         let is_limited = |row: &&Row| {
             row.metric == Metric::Rate
-                && [0, place].iter().any(|&arm| shown_rate(comparison, row, arm) == Shown::AtLeast)
+                && [0, place].iter().any(|&target| shown_rate(comparison, row, target) == Shown::AtLeast)
         };
         if warm.iter().any(is_limited) {
             document.paragraph("\u{2265}: the load reached its own limit; the server can do at least that.");
@@ -63,7 +63,7 @@ pub(super) fn figures(comparison: &Comparison, with_summary: bool, document: &mu
 
 /// How the latencies of all rounds spread.
 pub(super) fn spread(caption: &str, comparison: &Comparison, document: &mut Document) {
-    document.table(per_arm(caption, comparison));
+    document.table(per_target(caption, comparison));
     document.plot(Plot::percentiles(latencies(comparison).iter().map(|(name, all)| (name.clone(), all))));
 }
 
@@ -71,12 +71,15 @@ pub(super) fn spread(caption: &str, comparison: &Comparison, document: &mut Docu
 pub(super) fn how(settings: &Settings) -> String {
     let pace = match &settings.pace {
         Pace::Closed { connections, .. } => {
-            format!("a closed loop over {}", words::counted(*connections as u64, "connection"))
+            format!("a closed loop over {}", figures::counted(*connections as u64, "connection"))
         }
         Pace::Open { connections, arrivals } => format!(
             "an open loop at {} over at most {}",
-            arrivals.phases.last().map_or_else(|| words::NOTHING.to_owned(), |phase| words::rate(phase.to)),
-            words::counted(*connections as u64, "connection")
+            arrivals
+                .phases
+                .last()
+                .map_or_else(|| figures::NOTHING.to_owned(), |phase| figures::rate(phase.to)),
+            figures::counted(*connections as u64, "connection")
         ),
     };
     let reuse = match settings.reuse {
@@ -96,11 +99,11 @@ pub(super) fn how(settings: &Settings) -> String {
         "{} in random order, each arm measured once in each: {} of load after {} of warm-up, {pace}, {reuse}. \
          {cores} Ratios are those of pairs within a round, and a difference is claimed where its whole {} interval \
          is more than {} away from none.",
-        words::capital(&words::counted(settings.rounds as u64, "round")),
-        words::length(settings.time),
-        words::length(settings.warm_up),
-        words::percent(settings.confidence),
-        words::percent(settings.least_difference)
+        figures::capital(&figures::counted(settings.rounds as u64, "round")),
+        figures::length(settings.time),
+        figures::length(settings.warm_up),
+        figures::percent(settings.confidence),
+        figures::percent(settings.least_difference)
     )
 }
 
@@ -124,11 +127,11 @@ pub(crate) fn metric_name(metric: Metric) -> &'static str {
 pub(super) fn metric_value(metric: Metric, value: f64) -> String {
     match metric {
         Metric::CpuPerRequest | Metric::P50 | Metric::P99 | Metric::ColdStart | Metric::AfterIdle => {
-            words::micros(value)
+            figures::micros(value)
         }
-        Metric::Rate => words::rate(value),
-        Metric::MemoryMedian | Metric::MemoryP99 | Metric::IoBytes => words::bytes(value),
-        Metric::Switches => words::number(value),
+        Metric::Rate => figures::rate(value),
+        Metric::MemoryMedian | Metric::MemoryP99 | Metric::IoBytes => figures::bytes(value),
+        Metric::Switches => figures::number(value),
     }
 }
 
@@ -144,14 +147,14 @@ enum Shown {
 }
 
 /// A row without one pair has the median of all rounds: what that is worth is for the marks to say.
-fn shown_rate(comparison: &Comparison, row: &Row, arm: usize) -> Shown {
-    let samples: Vec<&Sample> = comparison.samples.iter().filter(|sample| sample.arm == arm).collect();
+fn shown_rate(comparison: &Comparison, row: &Row, target: usize) -> Shown {
+    let samples: Vec<&Sample> = comparison.samples.iter().filter(|sample| sample.target == target).collect();
     let (limited, free): (Vec<&Sample>, Vec<&Sample>) =
         samples.iter().partition(|sample| sample.marks.contains(&Mark::LoadWasTheBottleneck));
     let is_odd = |sample: &&Sample| {
         sample.marks.iter().any(|mark| !matches!(mark, Mark::LoadWasTheBottleneck | Mark::LoadWasLate))
     };
-    // Where most are the load's, the few others are those in which the arm was slow.
+    // Where most are the load's, the few others are those in which the target was slow.
     let is_limited = limited.len() > free.len() || row.pairs == 0 && !limited.is_empty();
     match row.pairs == 0 && samples.iter().any(is_odd) {
         true => Shown::Nothing,
@@ -162,29 +165,29 @@ fn shown_rate(comparison: &Comparison, row: &Row, arm: usize) -> Shown {
 }
 
 /// What is unknown has no value; zero would be one.
-fn value(comparison: &Comparison, row: &Row, arm: usize) -> String {
-    let value = if arm == 0 { row.control_value } else { row.test_value };
+fn value(comparison: &Comparison, row: &Row, target: usize) -> String {
+    let value = if target == 0 { row.control_value } else { row.test_value };
     let is_known = value.is_finite() && (row.verdict != Verdict::Unknown || value > 0.0);
     let shown = match row.metric {
         _ if !is_known => Shown::Nothing,
-        Metric::Rate => shown_rate(comparison, row, arm),
+        Metric::Rate => shown_rate(comparison, row, target),
         _ => Shown::Value,
     };
     match shown {
         Shown::Value => metric_value(row.metric, value),
         Shown::AtLeast => format!("\u{2265} {}", metric_value(row.metric, value)),
-        Shown::Nothing => words::NOTHING.to_owned(),
+        Shown::Nothing => figures::NOTHING.to_owned(),
     }
 }
 
 /// Caveats of others as they may be shown.
 pub(super) fn given(caveats: &[String]) -> Vec<String> {
-    caveats.iter().map(|caveat| secrets::hide(&words::visible(caveat))).collect()
+    caveats.iter().map(|caveat| secrets::hide(&figures::visible(caveat))).collect()
 }
 
-/// An arm's name as it may be shown.
-pub(super) fn arm(name: &str) -> String {
-    words::named(&secrets::hide(name))
+/// An target's name as it may be shown.
+pub(super) fn target(name: &str) -> String {
+    figures::named(&secrets::hide(name))
 }
 
 fn is_cold(metric: Metric) -> bool {
@@ -192,16 +195,16 @@ fn is_cold(metric: Metric) -> bool {
 }
 
 fn cores(cores: &[usize]) -> String {
-    words::listed(&cores.iter().map(ToString::to_string).collect::<Vec<_>>())
+    figures::listed(&cores.iter().map(ToString::to_string).collect::<Vec<_>>())
 }
 
 fn summary(control: &str, test: &str, rows: &[&Row]) -> String {
     let of = |metric: Metric| rows.iter().find(|row| row.metric == metric);
     let tell = |row: &Row| {
-        let difference = words::verdict(row.verdict, &row.ratio);
+        let difference = figures::verdict(row.verdict, &row.ratio);
         match row.verdict {
             Verdict::Less | Verdict::More => {
-                format!("{difference} (ratio {})", words::ratio(&row.ratio))
+                format!("{difference} (ratio {})", figures::ratio(&row.ratio))
             }
             Verdict::NotShown | Verdict::Unknown => difference,
         }
@@ -210,7 +213,7 @@ fn summary(control: &str, test: &str, rows: &[&Row]) -> String {
         .into_iter()
         .filter_map(|(metric, name)| Some(format!("{name}: {}", tell(of(metric)?))))
         .collect();
-    format!("{test} beside {control}. {}.", words::capital(&parts.join("; ")))
+    format!("{test} beside {control}. {}.", figures::capital(&parts.join("; ")))
 }
 
 fn table(comparison: &Comparison, caption: &str, control: &str, test: &str, rows: &[&Row]) -> Table {
@@ -231,8 +234,8 @@ fn table(comparison: &Comparison, caption: &str, control: &str, test: &str, rows
             Cell::from(metric_name(row.metric)),
             Cell::from(value(comparison, row, 0)),
             Cell::from(value(comparison, row, row.test)),
-            Cell::from(words::difference(&row.ratio)),
-            Cell::toned(words::verdict(row.verdict, &row.ratio), tone),
+            Cell::from(figures::difference(&row.ratio)),
+            Cell::toned(figures::verdict(row.verdict, &row.ratio), tone),
         ]);
     }
     table
@@ -250,24 +253,25 @@ fn ratios(title: String, rows: &[&Row]) -> Option<Plot> {
 }
 
 /// Samples that stand in the rows: marked ones are shown, and left out.
-fn unmarked(comparison: &Comparison, arm: usize) -> impl Iterator<Item = &Sample> {
-    comparison.samples.iter().filter(move |sample| sample.arm == arm && sample.marks.is_empty())
+fn unmarked(comparison: &Comparison, target: usize) -> impl Iterator<Item = &Sample> {
+    comparison.samples.iter().filter(move |sample| sample.target == target && sample.marks.is_empty())
 }
 
 fn latencies(comparison: &Comparison) -> Vec<(String, Latencies)> {
-    let arms = comparison.arms.iter().enumerate();
-    arms.map(|(place, name)| {
-        let mut all = Latencies::new();
-        unmarked(comparison, place).for_each(|sample| all.merge(&sample.run.total.latency));
-        (secrets::hide(&words::visible(name)), all)
-    })
-    .collect()
+    let targets = comparison.targets.iter().enumerate();
+    targets
+        .map(|(place, name)| {
+            let mut all = Latencies::new();
+            unmarked(comparison, place).for_each(|sample| all.merge(&sample.run.total.latency));
+            (secrets::hide(&figures::visible(name)), all)
+        })
+        .collect()
 }
 
-fn per_arm(caption: &str, comparison: &Comparison) -> Table {
+fn per_target(caption: &str, comparison: &Comparison) -> Table {
     let mut table = Table::of_figures(caption, "Arm", &["p50", "p90", "p95", "p99", "p99.9", "max", "mean"]);
     for (name, all) in latencies(comparison) {
-        table.row(std::iter::once(Cell::from(words::quoted(&name))).chain(load::latency_cells(&all)));
+        table.row(std::iter::once(Cell::from(figures::quoted(&name))).chain(load::latency_cells(&all)));
     }
     table
 }
@@ -282,7 +286,7 @@ pub(super) fn marked(comparison: &Comparison, document: &mut Document) {
         .iter()
         .take(MARKED_MAX)
         .map(|sample| {
-            let name = comparison.arms.get(sample.arm).map(|name| arm(name)).unwrap_or_default();
+            let name = comparison.targets.get(sample.target).map(|name| target(name)).unwrap_or_default();
             let marks: Vec<String> = sample.marks.iter().map(mark).collect();
             format!("Round {}, {name}: {}.", sample.round + 1, marks.join("; "))
         })
@@ -294,7 +298,7 @@ pub(super) fn marked(comparison: &Comparison, document: &mut Document) {
     document.paragraph(format!(
         "{} of {} are unlike the others. Rows leave out what their marks spoil.",
         marked.len(),
-        words::counted(comparison.samples.len() as u64, "sample")
+        figures::counted(comparison.samples.len() as u64, "sample")
     ));
     document.blocks.push(Block::Items(items));
 }
@@ -302,12 +306,12 @@ pub(super) fn marked(comparison: &Comparison, document: &mut Document) {
 fn mark(mark: &Mark) -> String {
     match mark {
         Mark::StartUp { lasted } => {
-            format!("still starting up for {} of the measurement", words::duration(*lasted))
+            format!("still starting up for {} of the measurement", figures::duration(*lasted))
         }
         Mark::Pause { at, length } => {
-            format!("stood still for {} at {}", words::duration(*length), words::duration(*at))
+            format!("stood still for {} at {}", figures::duration(*length), figures::duration(*at))
         }
-        Mark::Void(why) => format!("void, {}", secrets::hide(&words::visible(why)).trim_end_matches('.')),
+        Mark::Void(why) => format!("void, {}", secrets::hide(&figures::visible(why)).trim_end_matches('.')),
         Mark::LoadWasTheBottleneck => "the load was at its own limit".to_owned(),
         Mark::LoadWasLate => "the load sent some requests late".to_owned(),
         Mark::Restarted => "the server ended or was started anew within the run".to_owned(),

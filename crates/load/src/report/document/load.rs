@@ -8,7 +8,7 @@ use crate::latency::Latencies;
 use crate::outcome::{Bottleneck, Run};
 use crate::plan::{Arrivals, Pace, Plan, Reuse, Spacing};
 use crate::report::plot::Plot;
-use crate::report::{Load, caveats, secrets, words};
+use crate::report::{Load, caveats, figures, secrets};
 
 /// The percentiles of latency tables.
 const PERCENTILES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
@@ -20,7 +20,7 @@ const P99_9: usize = 4;
 const NAMED_MAX: usize = 3;
 
 pub(super) fn write(load: &Load, document: &mut Document) {
-    document.title = format!("Load on {}", targets(&load.plan));
+    document.title = format!("Load on {}", urls(&load.plan));
     document.paragraph(capital_sentence(&asked(&load.plan), load.runs.len()));
     if load.runs.is_empty() {
         document.warning("Nothing was measured.");
@@ -28,9 +28,9 @@ pub(super) fn write(load: &Load, document: &mut Document) {
     }
     result(load, document);
     document.table(latencies(load));
-    document.table(answers(load));
+    document.table(responses(load));
     document.table(own_share(load));
-    document.table(by_ask(load));
+    document.table(by_request(load));
     document.plot(Plot::percentiles(curves(load)));
     for (place, run) in load.runs.iter().enumerate() {
         document.plot(Plot::over_time(&name_of(place, load.runs.len()), run));
@@ -44,31 +44,31 @@ pub(super) fn asked(plan: &Plan) -> String {
         Pace::Closed { connections, think } => {
             let think = match think.is_zero() {
                 true => String::new(),
-                false => format!(" that think for {} between requests", words::length(*think)),
+                false => format!(" that think for {} between requests", figures::length(*think)),
             };
-            format!("{}{think}, closed loop", words::counted(*connections as u64, "connection"))
+            format!("{}{think}, closed loop", figures::counted(*connections as u64, "connection"))
         }
         Pace::Open { connections, arrivals } => format!(
             "{}, open loop over at most {}",
             arrivals_words(arrivals),
-            words::counted(*connections as u64, "connection")
+            figures::counted(*connections as u64, "connection")
         ),
     };
     let reuse = match plan.reuse {
         Reuse::Kept => String::new(),
         Reuse::New => ", a new connection for each request".to_owned(),
         Reuse::Requests(most) => {
-            format!(", a new connection after every {}", words::counted(u64::from(most), "request"))
+            format!(", a new connection after every {}", figures::counted(u64::from(most), "request"))
         }
     };
     let warm_up = match plan.warm_up.is_zero() {
         true => ", without warm-up".to_owned(),
-        false => format!(", after {} of warm-up", words::length(plan.warm_up)),
+        false => format!(", after {} of warm-up", figures::length(plan.warm_up)),
     };
     format!(
         "{}: {how}{reuse}, from {}{}{warm_up}",
-        targets(plan),
-        words::counted(plan.threads as u64, "thread"),
+        urls(plan),
+        figures::counted(plan.threads as u64, "thread"),
         until(plan)
     )
 }
@@ -76,21 +76,25 @@ pub(super) fn asked(plan: &Plan) -> String {
 /// The latency columns, as a row of a table.
 pub(super) fn latency_cells(latency: &Latencies) -> Vec<Cell> {
     if latency.is_empty() {
-        return vec![Cell::from(words::NOTHING); PERCENTILES.len() + 2];
+        return vec![Cell::from(figures::NOTHING); PERCENTILES.len() + 2];
     }
     let percentiles = PERCENTILES.iter().map(|share| latency.at(*share));
     let all = percentiles.chain([latency.max(), latency.mean()]);
-    all.map(|took| Cell::from(words::duration(took))).collect()
+    all.map(|took| Cell::from(figures::duration(took))).collect()
 }
 
 /// The names of those columns.
 pub(super) const LATENCY_COLUMNS: [&str; 7] = ["p50", "p90", "p95", "p99", "p99.9", "max", "mean"];
 
-fn targets(plan: &Plan) -> String {
-    let named: Vec<String> =
-        plan.asks.iter().take(NAMED_MAX).map(|ask| words::quoted(&secrets::line(ask))).collect();
-    match plan.asks.len().saturating_sub(NAMED_MAX) {
-        0 => words::listed(&named),
+fn urls(plan: &Plan) -> String {
+    let named: Vec<String> = plan
+        .requests
+        .iter()
+        .take(NAMED_MAX)
+        .map(|request| figures::quoted(&secrets::line(request)))
+        .collect();
+    match plan.requests.len().saturating_sub(NAMED_MAX) {
+        0 => figures::listed(&named),
         more => format!("{} and {more} more", named.join(", ")),
     }
 }
@@ -104,12 +108,12 @@ fn arrivals_words(arrivals: &Arrivals) -> String {
         .phases
         .iter()
         .map(|phase| match (phase.from - phase.to).abs() < f64::EPSILON {
-            true => format!("{} requests per second", words::number(phase.from)),
+            true => format!("{} requests per second", figures::number(phase.from)),
             false => format!(
                 "{} to {} requests per second over {}",
-                words::number(phase.from),
-                words::number(phase.to),
-                words::length(phase.length)
+                figures::number(phase.from),
+                figures::number(phase.to),
+                figures::length(phase.length)
             ),
         })
         .collect();
@@ -119,12 +123,12 @@ fn arrivals_words(arrivals: &Arrivals) -> String {
 fn until(plan: &Plan) -> String {
     let until = plan.until;
     let mut ends = Vec::new();
-    ends.extend(until.time.map(|time| format!(" for {}", words::length(time))));
-    ends.extend(until.requests.map(|requests| format!(" until {}", words::counted(requests, "request"))));
+    ends.extend(until.time.map(|time| format!(" for {}", figures::length(time))));
+    ends.extend(until.requests.map(|requests| format!(" until {}", figures::counted(requests, "request"))));
     ends.extend(
         until
             .narrow
-            .map(|share| format!(" until the rate is known to \u{b1}{}", words::percent(share / 2.0))),
+            .map(|share| format!(" until the rate is known to \u{b1}{}", figures::percent(share / 2.0))),
     );
     ends.join(" or")
 }
@@ -151,18 +155,18 @@ fn result(load: &Load, document: &mut Document) {
         if failed > 0 {
             document.warning(format!(
                 "{} had no good answer: {}.",
-                words::counted(failed, "request"),
+                figures::counted(failed, "request"),
                 caveats::failures(&load.runs)
             ));
         }
         return;
     }
-    let rates: Vec<String> = load.runs.iter().map(|run| words::number(run.rate())).collect();
+    let rates: Vec<String> = load.runs.iter().map(|run| figures::number(run.rate())).collect();
     let percentiles: Vec<String> =
-        load.runs.iter().map(|run| words::duration(run.total.latency.at(0.99))).collect();
+        load.runs.iter().map(|run| figures::duration(run.total.latency.at(0.99))).collect();
     let failed = match failed {
         0 => "no request failed".to_owned(),
-        failed => format!("{} had no good answer", words::counted(failed, "request")),
+        failed => format!("{} had no good answer", figures::counted(failed, "request")),
     };
     if load.runs.iter().all(|run| run.total.good == 0) {
         let came = match caveats::failures(&load.runs) {
@@ -178,7 +182,7 @@ fn result(load: &Load, document: &mut Document) {
     let offered = match &load.plan.pace {
         Pace::Open { arrivals, .. } => match arrivals.phases.as_slice() {
             [phase] if (phase.from - phase.to).abs() < f64::EPSILON => {
-                format!(" of {} asked for", words::number(phase.from))
+                format!(" of {} asked for", figures::number(phase.from))
             }
             _ => String::new(),
         },
@@ -186,8 +190,8 @@ fn result(load: &Load, document: &mut Document) {
     };
     document.lead(format!(
         "{} good answers per second{offered}, p99 {}; {failed}.",
-        words::listed(&rates),
-        words::listed(&percentiles)
+        figures::listed(&rates),
+        figures::listed(&percentiles)
     ));
     // A p99 that hides a stall is not told without what it hides.
     if let Some(hidden) = load.runs.iter().find_map(caveats::omission) {
@@ -209,7 +213,7 @@ fn latencies(load: &Load) -> Table {
     for (place, run) in load.runs.iter().enumerate() {
         let name = name_of(place, load.runs.len());
         let mut add = |name: String, latency: &Latencies| {
-            table.row(std::iter::once(Cell::from(words::capital(&name))).chain(latency_cells(latency)));
+            table.row(std::iter::once(Cell::from(figures::capital(&name))).chain(latency_cells(latency)));
         };
         add(name.clone(), &run.total.latency);
         if is_open && !run.total.service.is_empty() {
@@ -222,23 +226,23 @@ fn latencies(load: &Load) -> Table {
     table
 }
 
-fn answers(load: &Load) -> Table {
+fn responses(load: &Load) -> Table {
     let columns = ["Rate", "Good", "Other status", "No answer", "Read", "Written"];
     let mut table = Table::of_figures("Answers, and bytes with heads and framing", "Answers", &columns);
     for (place, run) in load.runs.iter().enumerate() {
         let total = &run.total;
         let rate = match caveats::is_own_limit(run) {
-            true => format!("\u{2265} {}", words::rate(run.rate())),
-            false => words::rate(run.rate()),
+            true => format!("\u{2265} {}", figures::rate(run.rate())),
+            false => figures::rate(run.rate()),
         };
         table.row([
-            Cell::from(words::capital(&name_of(place, load.runs.len()))),
+            Cell::from(figures::capital(&name_of(place, load.runs.len()))),
             Cell::from(rate),
-            Cell::from(words::count(total.good)),
+            Cell::from(figures::count(total.good)),
             failures(total.unexpected),
-            failures(total.faults.sum()),
-            Cell::from(words::bytes(total.bytes_read as f64)),
-            Cell::from(words::bytes(total.bytes_written as f64)),
+            failures(total.failures.sum()),
+            Cell::from(figures::bytes(total.bytes_read as f64)),
+            Cell::from(figures::bytes(total.bytes_written as f64)),
         ]);
     }
     table
@@ -253,37 +257,38 @@ fn own_share(load: &Load) -> Table {
         let generator = &run.generator;
         let cpu = generator.cpu.as_secs_f64();
         let per_cpu = match cpu > 0.0 {
-            true => words::number(run.total.requests() as f64 / cpu),
-            false => words::NOTHING.to_owned(),
+            true => figures::number(run.total.requests() as f64 / cpu),
+            false => figures::NOTHING.to_owned(),
         };
         table.row([
-            Cell::from(words::capital(&name_of(place, load.runs.len()))),
-            Cell::from(words::number(caveats::cores_used(run))),
-            Cell::from(words::percent(generator.busiest)),
-            Cell::from(words::percent(generator.waiting)),
+            Cell::from(figures::capital(&name_of(place, load.runs.len()))),
+            Cell::from(figures::number(caveats::cores_used(run))),
+            Cell::from(figures::percent(generator.busiest)),
+            Cell::from(figures::percent(generator.waiting)),
             Cell::from(per_cpu),
-            Cell::from(words::count(generator.connections_opened)),
+            Cell::from(figures::count(generator.connections_opened)),
         ]);
     }
     table
 }
 
-fn by_ask(load: &Load) -> Table {
+fn by_request(load: &Load) -> Table {
     let mut table = Table::of_figures(
         "Each request, all runs together",
         "Request",
         &["Good", "Failed", "p50", "p90", "p95", "p99", "max", "mean"],
     );
-    if load.plan.asks.len() < 2 {
+    if load.plan.requests.len() < 2 {
         return table;
     }
-    for (place, ask) in load.plan.asks.iter().enumerate() {
+    for (place, request) in load.plan.requests.iter().enumerate() {
         let mut tally = crate::outcome::Tally::default();
         for run in &load.runs {
-            run.by_ask.get(place).into_iter().for_each(|one| tally.merge(one));
+            run.by_request.get(place).into_iter().for_each(|one| tally.merge(one));
         }
-        let name = Cell::from(words::named(&secrets::hide(&ask.name)));
-        let counts = [Cell::from(words::count(tally.good)), failures(tally.unexpected + tally.faults.sum())];
+        let name = Cell::from(figures::named(&secrets::hide(&request.name)));
+        let counts =
+            [Cell::from(figures::count(tally.good)), failures(tally.unexpected + tally.failures.sum())];
         let mut latency = latency_cells(&tally.latency);
         latency.remove(P99_9);
         table.row(std::iter::once(name).chain(counts).chain(latency));

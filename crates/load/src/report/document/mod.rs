@@ -9,11 +9,11 @@ mod collection;
 mod comparison;
 mod load;
 mod saturation;
+mod side_by_side;
 mod sweep;
-mod trial;
 
+use super::figures;
 use super::plot::Plot;
-use super::words;
 use super::{Findings, Report};
 
 /// All that is said.
@@ -105,7 +105,7 @@ impl Document {
             Findings::Comparison(comparison) => comparison::write(comparison, &mut document),
             Findings::Saturation(saturation) => saturation::write(saturation, &mut document),
             Findings::Collection(run) => collection::write(run, &mut document),
-            Findings::Trial(trial) => trial::write(trial, &mut document),
+            Findings::SideBySide(side_by_side) => side_by_side::write(side_by_side, &mut document),
         }
         about::write(report, &mut document);
         document
@@ -152,7 +152,7 @@ impl Table {
 
     fn row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         let mut row: Vec<Cell> = cells.into_iter().take(self.columns.len()).collect();
-        row.resize(self.columns.len(), Cell::from(words::NOTHING));
+        row.resize(self.columns.len(), Cell::from(figures::NOTHING));
         self.rows.push(row);
     }
 }
@@ -172,5 +172,5 @@ impl<Text: Into<String>> From<Text> for Cell {
 /// A count of failures: zero is no news.
 fn failures(count: u64) -> Cell {
     let tone = if count == 0 { Tone::Plain } else { Tone::Bad };
-    Cell::toned(words::count(count), tone)
+    Cell::toned(figures::count(count), tone)
 }

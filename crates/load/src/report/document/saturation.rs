@@ -5,28 +5,28 @@
 use super::comparison::given;
 use super::{Cell, Document, Table, Tone, failures};
 use crate::report::plot::{Against, Plot, Under};
-use crate::report::{caveats, words};
+use crate::report::{caveats, figures};
 use crate::saturation::Saturation;
 
 pub(super) fn write(saturation: &Saturation, document: &mut Document) {
     let limit = saturation.limit;
-    let percentile = words::percentile(limit.share);
+    let percentile = figures::percentile(limit.share);
     let wanted = format!(
         "{percentile} at or under {} and at most {} failed",
-        words::length(limit.latency),
-        words::percent(limit.failures)
+        figures::length(limit.latency),
+        figures::percent(limit.failures)
     );
-    document.title = format!("The highest rate with {percentile} under {}", words::length(limit.latency));
+    document.title = format!("The highest rate with {percentile} under {}", figures::length(limit.latency));
     document.paragraph(format!("Looked for: the highest rate of an open loop that keeps {wanted}."));
     match (saturation.best, saturation.load_was_the_limit) {
         (Some(best), false) => {
-            document.lead(format!("{} requests per second, confirmed by a second run.", words::number(best)));
+            document.lead(format!("{} requests per second, confirmed by a second run.", figures::number(best)));
         }
         (Some(best), true) => document.warning(format!(
             "The load reached its own limit, not the server: at least {} requests per second, confirmed by a second \
              run. Give the load more threads (-t) or cores, or run it on another machine, to see where the server's \
              limit is.",
-            words::number(best)
+            figures::number(best)
         )),
         (None, _) => document.warning(format!(
             "No rate is confirmed: not even the lowest that was tried kept {wanted}. Allow more latency, or look at \
@@ -39,7 +39,7 @@ pub(super) fn write(saturation: &Saturation, document: &mut Document) {
 }
 
 fn points(saturation: &Saturation) -> Table {
-    let percentile = words::percentile(saturation.limit.share);
+    let percentile = figures::percentile(saturation.limit.share);
     let columns = ["Answered", "p50", percentile.as_str(), "max", "Failed", "Load's cores", "Within"];
     let mut table = Table::of_figures("Rates that were tried, in rising order", "Offered", &columns);
     for point in &saturation.points {
@@ -51,13 +51,13 @@ fn points(saturation: &Saturation) -> Table {
         };
         let times = [latency.at(0.5), latency.at(saturation.limit.share), latency.max()];
         let times = times.map(|took| match latency.is_empty() {
-            true => Cell::from(words::NOTHING),
-            false => Cell::from(words::duration(took)),
+            true => Cell::from(figures::NOTHING),
+            false => Cell::from(figures::duration(took)),
         });
-        let begin = [Cell::from(words::rate(point.offered)), Cell::from(words::rate(point.run.rate()))];
+        let begin = [Cell::from(figures::rate(point.offered)), Cell::from(figures::rate(point.run.rate()))];
         let end = [
-            failures(point.run.total.unexpected + point.run.total.faults.sum()),
-            Cell::from(words::number(caveats::cores_used(&point.run))),
+            failures(point.run.total.unexpected + point.run.total.failures.sum()),
+            Cell::from(figures::number(caveats::cores_used(&point.run))),
             within,
         ];
         table.row(begin.into_iter().chain(times).chain(end));
@@ -72,8 +72,8 @@ fn against(saturation: &Saturation) -> Option<Plot> {
         .filter(|point| !point.run.total.latency.is_empty() && point.offered.is_finite())
         .map(|point| Under {
             load: point.offered,
-            median: words::as_micros(point.run.total.latency.at(0.5)),
-            high: words::as_micros(point.run.total.latency.at(saturation.limit.share)),
+            median: figures::as_micros(point.run.total.latency.at(0.5)),
+            high: figures::as_micros(point.run.total.latency.at(saturation.limit.share)),
             is_within: point.is_within,
         })
         .collect();
@@ -81,7 +81,7 @@ fn against(saturation: &Saturation) -> Option<Plot> {
         load: "offered requests per second".to_owned(),
         points,
         share: saturation.limit.share,
-        limit: Some(words::as_micros(saturation.limit.latency)),
+        limit: Some(figures::as_micros(saturation.limit.latency)),
     };
     (plot.points.len() > 1).then_some(Plot::Against(plot))
 }

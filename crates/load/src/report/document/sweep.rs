@@ -9,7 +9,7 @@ use crate::latency::Latencies;
 use crate::outcome::Run;
 use crate::plan::Pace;
 use crate::report::plot::{Against, Plot, Under};
-use crate::report::{Load, caveats, words};
+use crate::report::{Load, caveats, figures};
 
 pub(super) fn write(loads: &[Load], document: &mut Document) {
     let Some(first) = loads.first() else {
@@ -31,12 +31,12 @@ pub(super) fn write(loads: &[Load], document: &mut Document) {
         let run = load.runs.last()?;
         Some((caveats::step_name(&load.plan), &run.total.latency))
     })));
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for load in loads {
         let name = caveats::step_name(&load.plan);
-        told.extend(caveats::of_load(load).into_iter().map(|words| format!("With {name}: {words}")));
+        reported.extend(caveats::of_load(load).into_iter().map(|words| format!("With {name}: {words}")));
     }
-    document.caveats(told);
+    document.caveats(reported);
 }
 
 fn steps(loads: &[Load]) -> Table {
@@ -51,15 +51,15 @@ fn steps(loads: &[Load]) -> Table {
 
             let begin = [
                 Cell::from(name),
-                Cell::from(format!("{at_least}{}", words::rate(run.rate()))),
-                failures(run.total.unexpected + run.total.faults.sum()),
+                Cell::from(format!("{at_least}{}", figures::rate(run.rate()))),
+                failures(run.total.unexpected + run.total.failures.sum()),
             ];
-            let end = [Cell::from(words::number(caveats::cores_used(run)))];
+            let end = [Cell::from(figures::number(caveats::cores_used(run)))];
             let latency = &run.total.latency;
             let times = [latency.at(0.5), latency.at(0.9), latency.at(0.99), latency.max()];
             let times = times.map(|took| match latency.is_empty() {
-                true => Cell::from(words::NOTHING),
-                false => Cell::from(words::duration(took)),
+                true => Cell::from(figures::NOTHING),
+                false => Cell::from(figures::duration(took)),
             });
             table.row(begin.into_iter().chain(times).chain(end));
         }
@@ -81,8 +81,8 @@ fn against(loads: &[Load]) -> Option<Plot> {
         if together.at(1.0) > Duration::ZERO {
             points.push(Under {
                 load: of_load,
-                median: words::as_micros(together.at(0.5)),
-                high: words::as_micros(together.at(0.99)),
+                median: figures::as_micros(together.at(0.5)),
+                high: figures::as_micros(together.at(0.99)),
                 is_within: !load.runs.iter().any(|run| run.generator.bottleneck.is_some()),
             });
         }

@@ -3,8 +3,8 @@
 //! Owns which of the points are told: those that people ask for, not all that are drawn.
 
 use crate::report::document::{Cell, Column, Table, Tone};
+use crate::report::figures;
 use crate::report::plot::{Plot, Series};
-use crate::report::words;
 
 /// Rows of a time series.
 const MOMENTS_MAX: usize = 20;
@@ -19,16 +19,20 @@ pub(super) fn table(plot: &Plot) -> Table {
             let columns = std::iter::once("Share").chain(curves.iter().map(|curve| curve.name.as_str()));
             let mut rows = Vec::new();
             for share in SHARES {
-                let mut row = vec![words::percentile(share)];
+                let mut row = vec![figures::percentile(share)];
                 row.extend(curves.iter().map(|curve| {
                     let found = curve.points.iter().find(|(other, _)| *other >= share);
-                    found.map_or_else(|| words::NOTHING.to_owned(), |(_, latency)| words::micros(*latency))
+                    found
+                        .map_or_else(|| figures::NOTHING.to_owned(), |(_, latency)| figures::micros(*latency))
                 }));
                 rows.push(row);
             }
             let mut row = vec!["max".to_owned()];
             row.extend(curves.iter().map(|curve| {
-                curve.points.last().map_or_else(|| words::NOTHING.to_owned(), |point| words::micros(point.1))
+                curve
+                    .points
+                    .last()
+                    .map_or_else(|| figures::NOTHING.to_owned(), |point| figures::micros(point.1))
             }));
             rows.push(row);
             of("Latency by percentile", columns, rows)
@@ -36,12 +40,12 @@ pub(super) fn table(plot: &Plot) -> Table {
         Plot::OverTime(series) => over_time(series),
         Plot::Ratios(ratios) => {
             let rows = ratios.rows.iter().map(|(name, interval, verdict)| {
-                vec![name.clone(), words::ratio(interval), words::verdict(*verdict, interval)]
+                vec![name.clone(), figures::ratio(interval), figures::verdict(*verdict, interval)]
             });
-            of(&words::capital(&ratios.title), ["Metric", "Ratio", "Verdict"].into_iter(), rows.collect())
+            of(&figures::capital(&ratios.title), ["Metric", "Ratio", "Verdict"].into_iter(), rows.collect())
         }
         Plot::Against(against) => {
-            let high = words::percentile(against.share);
+            let high = figures::percentile(against.share);
             let rows = against.points.iter().map(|point| {
                 let within = match (against.limit.is_some(), point.is_within) {
                     (_, true) => "yes",
@@ -49,9 +53,9 @@ pub(super) fn table(plot: &Plot) -> Table {
                     (false, false) => "the load was at its own limit",
                 };
                 vec![
-                    words::amount(point.load),
-                    words::micros(point.median),
-                    words::micros(point.high),
+                    figures::amount(point.load),
+                    figures::micros(point.median),
+                    figures::micros(point.high),
                     within.to_owned(),
                 ]
             });
@@ -62,10 +66,10 @@ pub(super) fn table(plot: &Plot) -> Table {
             let rows = bars.iter().map(|bar| {
                 vec![
                     bar.name.clone(),
-                    words::micros(bar.p50),
-                    words::micros(bar.p99),
-                    words::micros(bar.max),
-                    words::count(bar.failed),
+                    figures::micros(bar.p50),
+                    figures::micros(bar.p99),
+                    figures::micros(bar.max),
+                    figures::count(bar.failed),
                 ]
             });
             let columns = ["Request", "p50", "p99", "max", "Failed"].into_iter();
@@ -79,12 +83,12 @@ fn over_time(series: &Series) -> Table {
     let rows = series.moments.chunks(together).map(|moments| {
         let mean = moments.iter().map(|moment| moment.rate).sum::<f64>() / moments.len() as f64;
         let highest = |of: fn(&crate::report::plot::Moment) -> f64| {
-            words::micros(moments.iter().map(of).fold(0.0, f64::max))
+            figures::micros(moments.iter().map(of).fold(0.0, f64::max))
         };
         let at = moments.first().map_or(0.0, |moment| moment.at);
         vec![
-            format!("from {}", words::micros(at * 1e6)),
-            words::rate(mean),
+            format!("from {}", figures::micros(at * 1e6)),
+            figures::rate(mean),
             highest(|moment| moment.p50),
             highest(|moment| moment.p99),
             highest(|moment| moment.max),
@@ -95,10 +99,10 @@ fn over_time(series: &Series) -> Table {
     for stall in &series.stalls {
         let mut row = vec![Cell::from(format!(
             "no answers for {} from {} on",
-            words::duration(stall.length),
-            words::duration(stall.at)
+            figures::duration(stall.length),
+            figures::duration(stall.at)
         ))];
-        row.resize(table.columns.len(), Cell::from(words::NOTHING));
+        row.resize(table.columns.len(), Cell::from(figures::NOTHING));
         table.rows.push(row);
     }
     table

@@ -10,8 +10,8 @@ mod svg;
 
 use super::Report;
 use super::document::{Block, Document, Table, Tone};
+use super::figures;
 use super::plot::Plot;
-use super::words;
 
 /// The width of pictures in wide windows, CSS pixels.
 const WIDE: f64 = 760.0;
@@ -30,7 +30,7 @@ pub fn html(report: &Report) -> String {
     for block in &document.blocks {
         write(block, &mut body, &mut pictures);
     }
-    let title: String = words::parts(&document.title).into_iter().map(|(_, part)| part).collect();
+    let title: String = figures::parts(&document.title).into_iter().map(|(_, part)| part).collect();
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -124,7 +124,7 @@ fn write_table(table: &Table, out: &mut String) {
 
 /// Text with what comes from outside as code.
 fn inline(text: &str) -> String {
-    let parts = words::parts(&words::bound(text)).into_iter().map(|(is_code, part)| match is_code {
+    let parts = figures::parts(&figures::bound(text)).into_iter().map(|(is_code, part)| match is_code {
         true => format!("<code>{}</code>", escaped(&part)),
         false => escaped(&part),
     });
@@ -134,7 +134,7 @@ fn inline(text: &str) -> String {
 /// Text that can be nothing but text, in elements and in attributes.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for letter in words::visible(text).chars() {
+    for letter in figures::visible(text).chars() {
         match letter {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),

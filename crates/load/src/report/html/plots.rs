@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use super::svg::{Anchor, Canvas, LETTER, Scale, apart, fitted, width_of};
+use crate::report::figures;
 use crate::report::plot::{Against, Bar, Curve, Moment, Plot, Ratios, Series};
-use crate::report::words;
 
 /// The height of the part between the axes.
 const HEIGHT: f64 = 240.0;
@@ -34,7 +34,7 @@ pub(super) fn title(plot: &Plot) -> (String, String) {
             "Latency by percentile".to_owned(),
             format!(
                 "How long all but the slowest took, for {}. The distance of 90 % from 99 % is that of 99 % from 99.9 %.",
-                words::listed(&curves.iter().map(|curve| curve.name.clone()).collect::<Vec<_>>())
+                figures::listed(&curves.iter().map(|curve| curve.name.clone()).collect::<Vec<_>>())
             ),
         ),
         Plot::OverTime(series) => (
@@ -51,12 +51,12 @@ pub(super) fn title(plot: &Plot) -> (String, String) {
             },
         ),
         Plot::Ratios(ratios) => (
-            words::capital(&ratios.title),
+            figures::capital(&ratios.title),
             "Each ratio with its interval. Where an interval holds 1, no difference is shown.".to_owned(),
         ),
         Plot::Against(against) => (
             format!("Latency against {}", against.load),
-            format!("The median and {} at each load.", words::percentile(against.share)),
+            format!("The median and {} at each load.", figures::percentile(against.share)),
         ),
         Plot::Bars(_) => {
             ("Latency of each request".to_owned(), "From the median over p99 to the maximum.".to_owned())
@@ -245,7 +245,7 @@ fn over_time(canvas: &mut Canvas, series: &Series) -> f64 {
     let up = Scale::linear(highest, rates.bottom, rates.top);
     rates.name_above(canvas, "Answers per second", &up);
     shade(canvas, series, &rates, &across, true);
-    rates.upward(canvas, &up, words::amount);
+    rates.upward(canvas, &up, figures::amount);
     rates.rightward(canvas, &across, &across.ticks(6), seconds);
     let middle = series.seconds / moments.len().max(1) as f64 / 2.0;
     let line = |name: &str, up: &Scale, of: fn(&Moment) -> f64, has_gaps: bool| {
@@ -288,7 +288,7 @@ fn shade(canvas: &mut Canvas, series: &Series, field: &Field, across: &Scale, wi
         let begin = across.place(stall.at.as_secs_f64());
         let end = across.place((stall.at + stall.length).as_secs_f64()).max(begin + 2.0);
         canvas.hatched("stall", (begin, field.top), end - begin, field.bottom - field.top);
-        let words = format!("no answers for {}", words::duration(stall.length));
+        let words = format!("no answers for {}", figures::duration(stall.length));
         let half = width_of(&words) / 2.0;
         let middle =
             ((begin + end) / 2.0).clamp(field.left + half, (field.right - half).max(field.left + half));
@@ -302,7 +302,7 @@ fn shade(canvas: &mut Canvas, series: &Series, field: &Field, across: &Scale, wi
 }
 
 fn seconds(tick: f64) -> String {
-    words::length(Duration::try_from_secs_f64(tick).unwrap_or_default())
+    figures::length(Duration::try_from_secs_f64(tick).unwrap_or_default())
 }
 
 /// Microseconds at an axis, whose values are round.
@@ -316,7 +316,7 @@ fn intervals(canvas: &mut Canvas, ratios: &Ratios) -> f64 {
         (0..ratios.rows.len()).map(|row| width_of(&of(row))).fold(0.0, f64::max)
     };
     let name = |row: usize| ratios.rows[row].0.clone();
-    let verdict = |row: usize| words::verdict(ratios.rows[row].2, &ratios.rows[row].1);
+    let verdict = |row: usize| figures::verdict(ratios.rows[row].2, &ratios.rows[row].1);
     let row_height = if is_narrow { 2.0 * ROW } else { ROW };
     let top = 2.0 * LETTER;
     let field = Field {
@@ -365,7 +365,7 @@ fn intervals(canvas: &mut Canvas, ratios: &Ratios) -> f64 {
 }
 
 fn curve_of_load(canvas: &mut Canvas, against: &Against) -> f64 {
-    let high = words::percentile(against.share);
+    let high = figures::percentile(against.share);
     let names = vec!["p50".to_owned(), high.clone()];
     let top = legend(canvas, &names, 0, 0.0) + 2.0 * LETTER + 4.0;
     let field = Field::new(canvas, top, &names);
@@ -381,7 +381,7 @@ fn curve_of_load(canvas: &mut Canvas, against: &Against) -> f64 {
     field.name_above(canvas, "Latency", &up);
     field.upward(canvas, &up, time);
     let ticks = if across.is_logarithmic() { loads.collect() } else { across.ticks(5) };
-    field.rightward(canvas, &across, &ticks, words::amount);
+    field.rightward(canvas, &across, &ticks, figures::amount);
     if let Some(limit) = against.limit {
         let y = up.place(limit);
         canvas.line("limit", (field.left, y), (field.right, y));
@@ -408,7 +408,7 @@ fn curve_of_load(canvas: &mut Canvas, against: &Against) -> f64 {
     ];
     field.series(canvas, &drawn, 0);
     let scaled = if across.is_logarithmic() { " (logarithmic)" } else { "" };
-    let end = field.name_below(canvas, &format!("{}{scaled}", words::capital(&against.load)));
+    let end = field.name_below(canvas, &format!("{}{scaled}", figures::capital(&against.load)));
     let hollow = match (against.limit, against.points.iter().all(|point| point.is_within)) {
         (_, true) => return end,
         (Some(_), false) => "Hollow signs: beyond the limit",
@@ -448,7 +448,7 @@ fn requests(canvas: &mut Canvas, bars: &[Bar]) -> f64 {
         }
         let failed = match bar.failed {
             0 => String::new(),
-            failed => format!(" ({} failed)", words::count(failed)),
+            failed => format!(" ({} failed)", figures::count(failed)),
         };
         if is_narrow {
             let label = fitted(&format!("{}{failed}", bar.name), canvas.width);

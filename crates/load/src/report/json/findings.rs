@@ -1,4 +1,4 @@
-//! What was found, as JSON: loads, comparisons, searches, collections, trials.
+//! What was found, as JSON: loads, comparisons, searches, collections, side-by-side runs.
 //!
 //! Owns their shapes; runs within them are `run.rs`.
 
@@ -8,10 +8,10 @@ use super::run::{self, seconds};
 use crate::collection::CollectionRun;
 use crate::compare::{Comparison, Mark, Metric, Row, Sample, Settings, Usage};
 use crate::plan::Reuse;
-use crate::report::{Findings, Load, caveats, secrets, words};
+use crate::report::{Findings, Load, caveats, figures, secrets};
 use crate::saturation::Saturation;
+use crate::side_by_side::SideBySide;
 use crate::statistics::Verdict;
-use crate::trial::Trial;
 
 /// The kind, which is the name of its field too, and what was found.
 pub(super) fn of(findings: &Findings) -> (&'static str, Value) {
@@ -20,7 +20,7 @@ pub(super) fn of(findings: &Findings) -> (&'static str, Value) {
         Findings::Comparison(found) => ("comparison", comparison(found)),
         Findings::Saturation(found) => ("saturation", saturation(found)),
         Findings::Collection(found) => ("collection", collection(found)),
-        Findings::Trial(found) => ("trial", trial(found)),
+        Findings::SideBySide(found) => ("trial", side_by_side(found)),
     }
 }
 
@@ -38,12 +38,12 @@ fn load(load: &Load) -> Value {
 }
 
 fn comparison(found: &Comparison) -> Value {
-    let arms: Vec<String> = hidden(&found.arms);
+    let targets: Vec<String> = hidden(&found.targets);
     json!({
-        "arms": arms,
+        "arms": targets,
         "settings": settings(&found.settings),
-        "rows": found.rows.iter().map(|one| row(one, &arms)).collect::<Vec<_>>(),
-        "samples": found.samples.iter().map(|one| sample(one, &arms)).collect::<Vec<_>>(),
+        "rows": found.rows.iter().map(|one| row(one, &targets)).collect::<Vec<_>>(),
+        "samples": found.samples.iter().map(|one| sample(one, &targets)).collect::<Vec<_>>(),
         "caveats": hidden(&found.caveats),
     })
 }
@@ -60,8 +60,8 @@ fn settings(settings: &Settings) -> Value {
             Reuse::New => "new",
             Reuse::Requests(_) => "requests",
         },
-        "connect_patience_s": seconds(settings.patience.connect),
-        "answer_patience_s": seconds(settings.patience.answer),
+        "connect_patience_s": seconds(settings.timeouts.connect),
+        "answer_patience_s": seconds(settings.timeouts.response),
         "threads": settings.threads,
         "server_cores": settings.server_cores,
         "load_cores": settings.load_cores,
@@ -72,11 +72,11 @@ fn settings(settings: &Settings) -> Value {
     })
 }
 
-fn row(row: &Row, arms: &[String]) -> Value {
+fn row(row: &Row, targets: &[String]) -> Value {
     json!({
         "metric": metric(row.metric),
-        "control": arms.first(),
-        "test": arms.get(row.test),
+        "control": targets.first(),
+        "test": targets.get(row.test),
         // Without a pair of samples that nothing spoils there is no figure; the samples have theirs beside their marks.
         "control_value": (row.pairs > 0).then_some(row.control_value),
         "test_value": (row.pairs > 0).then_some(row.test_value),
@@ -110,14 +110,14 @@ fn metric(metric: Metric) -> &'static str {
     }
 }
 
-fn sample(sample: &Sample, arms: &[String]) -> Value {
+fn sample(sample: &Sample, targets: &[String]) -> Value {
     json!({
-        "arm": arms.get(sample.arm),
+        "arm": targets.get(sample.target),
         "round": sample.round,
         "run": run::run(&sample.run, None),
         "usage": sample.usage.as_ref().map(|used| usage(used, sample.run.total.good)),
-        "cold_start_us": sample.cold_start.map(words::as_micros),
-        "after_idle_us": sample.after_idle.map(words::as_micros),
+        "cold_start_us": sample.cold_start.map(figures::as_micros),
+        "after_idle_us": sample.after_idle.map(figures::as_micros),
         "marks": sample.marks.iter().map(mark).collect::<Vec<_>>(),
     })
 }
@@ -126,7 +126,7 @@ fn usage(usage: &Usage, good: u64) -> Value {
     json!({
         "cpu_s": seconds(usage.cpu),
         "wall_s": seconds(usage.wall),
-        "cpu_us_per_request": (good > 0).then(|| words::as_micros(usage.cpu) / good as f64),
+        "cpu_us_per_request": (good > 0).then(|| figures::as_micros(usage.cpu) / good as f64),
         "memory_median_bytes": usage.memory_median,
         "memory_p99_bytes": usage.memory_p99,
         "switches_voluntary": usage.switches_voluntary,
@@ -161,7 +161,7 @@ fn saturation(found: &Saturation) -> Value {
     json!({
         "limit": {
             "percentile_share": found.limit.share,
-            "latency_us": words::as_micros(found.limit.latency),
+            "latency_us": figures::as_micros(found.limit.latency),
             "failures_share": found.limit.failures,
         },
         "best_per_second": found.best,
@@ -197,7 +197,7 @@ fn collection(found: &CollectionRun) -> Value {
     })
 }
 
-fn trial(found: &Trial) -> Value {
+fn side_by_side(found: &SideBySide) -> Value {
     let compared = found.compared.iter().map(
         |one| json!({ "request": secrets::hide(&one.request), "differences": hidden(&one.differences) }),
     );

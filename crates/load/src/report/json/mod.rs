@@ -18,8 +18,8 @@ pub fn json(report: &Report) -> Value {
     let (kind, findings) = findings::of(&report.findings);
     let versions = report.versions.iter().map(|(name, version)| json!({ "name": name, "version": version }));
     let machine = &report.machine;
-    let mut told: Vec<String> = report.caveats.iter().map(|caveat| secrets::hide(caveat)).collect();
-    told.extend(caveats::steal(report.steal));
+    let mut reported: Vec<String> = report.caveats.iter().map(|caveat| secrets::hide(caveat)).collect();
+    reported.extend(caveats::steal(report.steal));
     json!({
         "schema": SCHEMA,
         "kind": kind,
@@ -38,7 +38,7 @@ pub fn json(report: &Report) -> Value {
         },
         "steal_share": report.steal,
         "versions": versions.collect::<Vec<_>>(),
-        "caveats": told,
+        "caveats": reported,
         kind: findings,
     })
 }

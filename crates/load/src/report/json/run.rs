@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 
 use crate::latency::Latencies;
 use crate::outcome::{Bottleneck, End, Run, Tally};
-use crate::plan::{Ask, Expect, Pace, Plan, Reuse, Spacing};
-use crate::report::{caveats, secrets, words};
+use crate::plan::{Expect, Pace, Plan, Request, Reuse, Spacing};
+use crate::report::{caveats, figures, secrets};
 
 /// Steps of a histogram that are written; of more, neighbours become one under the longer latency of both.
 const LATENCY_STEPS_MAX: usize = 2048;
@@ -34,7 +34,7 @@ pub(super) fn plan(plan: &Plan) -> Value {
         Reuse::Requests(most) => ("requests", Some(most)),
     };
     json!({
-        "requests": plan.asks.iter().map(ask).collect::<Vec<_>>(),
+        "requests": plan.requests.iter().map(request).collect::<Vec<_>>(),
         "pace": pace(&plan.pace),
         "until": {
             "time_s": plan.until.time.map(seconds),
@@ -46,8 +46,8 @@ pub(super) fn plan(plan: &Plan) -> Value {
         "cores": plan.cores,
         "reuse": reuse,
         "requests_per_connection": requests,
-        "connect_patience_s": seconds(plan.patience.connect),
-        "answer_patience_s": seconds(plan.patience.answer),
+        "connect_patience_s": seconds(plan.timeouts.connect),
+        "answer_patience_s": seconds(plan.timeouts.response),
         "seed": plan.seed,
     })
 }
@@ -86,9 +86,9 @@ pub(super) fn run(run: &Run, plan: Option<&Plan>) -> Value {
             "at_s": seconds(slice.at),
             "good": slice.good,
             "bad": slice.bad,
-            "p50_us": words::as_micros(slice.p50),
-            "p99_us": words::as_micros(slice.p99),
-            "max_us": words::as_micros(slice.max),
+            "p50_us": figures::as_micros(slice.p50),
+            "p99_us": figures::as_micros(slice.p99),
+            "max_us": figures::as_micros(slice.max),
         })
     });
     let stalls = run
@@ -109,7 +109,7 @@ pub(super) fn run(run: &Run, plan: Option<&Plan>) -> Value {
         "rate_per_second": run.rate(),
         "rate_is_a_lower_bound": caveats::is_own_limit(run),
         "total": tally(&run.total),
-        "by_request": run.by_ask.iter().map(tally).collect::<Vec<_>>(),
+        "by_request": run.by_request.iter().map(tally).collect::<Vec<_>>(),
         "slice_length_s": seconds(run.slice_length),
         "slices": slices.collect::<Vec<_>>(),
         "stalls": stalls.collect::<Vec<_>>(),
@@ -131,18 +131,18 @@ pub(super) fn latency(latency: &Latencies) -> Value {
     let mut fields = Map::new();
     let mut add = |name: &str, value: Value| fields.insert(name.to_owned(), value);
     add("count", json!(latency.count()));
-    add("min_us", json!(words::as_micros(latency.min())));
-    add("mean_us", json!(words::as_micros(latency.mean())));
-    add("deviation_us", json!(words::as_micros(latency.deviation())));
+    add("min_us", json!(figures::as_micros(latency.min())));
+    add("mean_us", json!(figures::as_micros(latency.mean())));
+    add("deviation_us", json!(figures::as_micros(latency.deviation())));
     for (name, share) in PERCENTILES {
-        add(name, json!(words::as_micros(latency.at(share))));
+        add(name, json!(figures::as_micros(latency.at(share))));
     }
-    add("max_us", json!(words::as_micros(latency.max())));
+    add("max_us", json!(figures::as_micros(latency.max())));
     let steps: Vec<(Duration, u64)> = latency.steps().collect();
     let together = steps.len().div_ceil(LATENCY_STEPS_MAX).max(1);
     let steps = steps.chunks(together).map(|steps| {
         let longest = steps.last().map(|(took, _)| *took).unwrap_or_default();
-        json!([words::as_micros(longest), steps.iter().map(|(_, count)| count).sum::<u64>()])
+        json!([figures::as_micros(longest), steps.iter().map(|(_, count)| count).sum::<u64>()])
     });
     let steps = steps.collect();
     add("steps_us_count", Value::Array(steps));
@@ -154,19 +154,19 @@ pub(super) fn seconds(duration: Duration) -> f64 {
     duration.as_secs_f64()
 }
 
-fn ask(ask: &Ask) -> Value {
-    let fields = ask.fields.iter().map(
+fn request(request: &Request) -> Value {
+    let fields = request.fields.iter().map(
         |(name, value)| json!({ "name": name, "value": secrets::hide(secrets::field_value(name, value)) }),
     );
     json!({
-        "name": secrets::hide(&ask.name),
-        "method": ask.method,
-        "url": secrets::hide(&ask.target.to_string()),
-        "address": ask.address.to_string(),
+        "name": secrets::hide(&request.name),
+        "method": request.method,
+        "url": secrets::hide(&request.url.to_string()),
+        "address": request.address.to_string(),
         "fields": fields.collect::<Vec<_>>(),
-        "body_bytes": ask.body.as_ref().map(Vec::len),
-        "weight": ask.weight,
-        "expected": match &ask.expect {
+        "body_bytes": request.body.as_ref().map(Vec::len),
+        "weight": request.weight,
+        "expected": match &request.expect {
             Expect::Success => json!("2xx"),
             Expect::Exactly(statuses) => json!(statuses),
             Expect::Any => json!("any"),
@@ -177,19 +177,19 @@ fn ask(ask: &Ask) -> Value {
 fn tally(tally: &Tally) -> Value {
     let statuses: Map<String, Value> =
         tally.statuses.iter().map(|(status, count)| (status.to_string(), json!(count))).collect();
-    let faults = &tally.faults;
+    let failures = &tally.failures;
     json!({
         "requests": tally.requests(),
         "good": tally.good,
         "unexpected": tally.unexpected,
         "statuses": statuses,
         "faults": {
-            "connect": faults.connect,
-            "closed": faults.closed,
-            "truncated": faults.truncated,
-            "malformed": faults.malformed,
-            "timed_out": faults.timed_out,
-            "unsent": faults.unsent,
+            "connect": failures.connect,
+            "closed": failures.closed,
+            "truncated": failures.truncated,
+            "malformed": failures.malformed,
+            "timed_out": failures.timed_out,
+            "unsent": failures.unsent,
         },
         "bytes_read": tally.bytes_read,
         "bytes_written": tally.bytes_written,
@@ -205,7 +205,7 @@ fn generator(run: &Run) -> Value {
         Bottleneck::Thread { share } => json!({ "kind": "thread", "share": share }),
         Bottleneck::Core { share } => json!({ "kind": "core", "share": share }),
         Bottleneck::Late { p99, is_in_median } => {
-            json!({ "kind": "late", "p99_us": words::as_micros(p99), "is_in_median": is_in_median })
+            json!({ "kind": "late", "p99_us": figures::as_micros(p99), "is_in_median": is_in_median })
         }
         Bottleneck::System { refused } => json!({ "kind": "system", "refused": refused }),
         Bottleneck::Connections { arrivals } => json!({ "kind": "connections", "arrivals": arrivals }),

@@ -3,7 +3,7 @@
 //! Owns values that agree with each other (counts with histograms, rates with times). Never depends on a clock or on
 //! chance, so that snapshots stay the same.
 
-mod arms;
+mod targets;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -13,10 +13,10 @@ use super::{Findings, Load, Report};
 use crate::collection::{CollectionRun, RequestFigures};
 use crate::latency::Latencies;
 use crate::measure::Machine;
-use crate::outcome::{Bottleneck, End, Faults, Generator, Omitted, Run, Slice, Stall, Tally};
-use crate::plan::{Arrivals, Ask, Expect, Pace, Patience, Phase, Plan, Reuse, Spacing, Until};
+use crate::outcome::{Bottleneck, End, Failures, Generator, Omitted, Run, Slice, Stall, Tally};
+use crate::plan::{Arrivals, Expect, Pace, Phase, Plan, Request, Reuse, Spacing, Timeouts, Until};
 use crate::saturation::{Limit, Point, Saturation};
-use crate::target::{Address, Target};
+use crate::url::{Address, Url};
 
 /// Slices of a made-up run.
 const SLICES: u32 = 100;
@@ -29,13 +29,13 @@ pub fn reports() -> Vec<(&'static str, Report)> {
         ("limited", report(Findings::Loads(vec![limited()]))),
         ("failed", report(Findings::Loads(vec![failed()]))),
         ("sweep", report(Findings::Loads(sweep()))),
-        ("comparison", report(Findings::Comparison(arms::comparison()))),
-        ("arms", report(Findings::Comparison(arms::three_arms()))),
-        ("limited_arms", report(Findings::Comparison(arms::limited()))),
+        ("comparison", report(Findings::Comparison(targets::comparison()))),
+        ("arms", report(Findings::Comparison(targets::three_targets()))),
+        ("limited_arms", report(Findings::Comparison(targets::limited()))),
         ("max", report(Findings::Saturation(saturation()))),
         ("collection", report(Findings::Collection(collection()))),
-        ("trial", report(Findings::Trial(Box::new(arms::trial())))),
-        ("different", report(Findings::Trial(Box::new(arms::different())))),
+        ("trial", report(Findings::SideBySide(Box::new(targets::side_by_side())))),
+        ("different", report(Findings::SideBySide(Box::new(targets::different())))),
         ("hostile", report(Findings::Collection(hostile()))),
     ]
 }
@@ -108,7 +108,7 @@ pub(super) fn run(rate: f64, seconds: f64, median_micros: f64, spread: f64) -> R
     Run {
         begun: SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_323_045),
         elapsed: Duration::from_secs_f64(seconds),
-        by_ask: vec![total.clone()],
+        by_request: vec![total.clone()],
         total,
         slices,
         slice_length,
@@ -129,24 +129,24 @@ pub(super) fn run(rate: f64, seconds: f64, median_micros: f64, spread: f64) -> R
 /// A closed loop over so many connections.
 pub(super) fn plan(connections: usize) -> Plan {
     Plan {
-        asks: vec![ask("/", "front page")],
+        requests: vec![request("/", "front page")],
         pace: Pace::Closed { connections, think: Duration::ZERO },
         until: Until { time: Some(Duration::from_secs(10)), ..Until::default() },
         warm_up: Duration::from_secs(1),
         threads: 2,
         cores: vec![2, 3],
         reuse: Reuse::Kept,
-        patience: Patience::default(),
+        timeouts: Timeouts::default(),
         seed: 1,
     }
 }
 
-fn ask(path: &str, name: &str) -> Ask {
+fn request(path: &str, name: &str) -> Request {
     let address = SocketAddr::from(([127, 0, 0, 1], 3000));
-    Ask {
+    Request {
         name: name.to_owned(),
-        target: Target {
-            endpoint: crate::target::Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: 3000 },
+        url: Url {
+            endpoint: crate::url::Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: 3000 },
             authority: address.to_string(),
             path: path.to_owned(),
         },
@@ -196,18 +196,21 @@ fn open() -> Load {
         Phase { from: 12_000.0, to: 12_000.0, length: Duration::from_secs(10) },
     ];
     let pace = Pace::Open { connections: 256, arrivals: Arrivals { spacing: Spacing::Poisson, phases } };
-    let asks =
-        vec![ask("/", "front page"), ask("/search?q=a|b&token=s3cr3t", "search"), ask("/big.js", "script")];
+    let requests = vec![
+        request("/", "front page"),
+        request("/search?q=a|b&token=s3cr3t", "search"),
+        request("/big.js", "script"),
+    ];
     let mut seen = run(9_800.0, 15.0, 640.0, 0.31);
     seen.total.service = latencies(seen.total.good, 600.0, 0.22);
     seen.generator.lateness = latencies(seen.total.good, 11.0, 0.2);
     seen.total.unexpected = 41;
     seen.total.statuses.insert(503, 41);
-    seen.total.faults = Faults { truncated: 3, timed_out: 12, ..Faults::default() };
+    seen.total.failures = Failures { truncated: 3, timed_out: 12, ..Failures::default() };
     for slice in seen.slices.iter_mut().skip(70).take(6) {
         slice.bad = 9;
     }
-    seen.by_ask = [(0.5, 500.0), (0.3, 900.0), (0.2, 1900.0)]
+    seen.by_request = [(0.5, 500.0), (0.3, 900.0), (0.2, 1900.0)]
         .into_iter()
         .map(|(share, median)| {
             let good = (seen.total.good as f64 * share) as u64;
@@ -215,7 +218,7 @@ fn open() -> Load {
         })
         .collect();
     seen.generator.bottleneck = Some(Bottleneck::Connections { arrivals: 1234 });
-    Load { plan: Plan { asks, pace, ..plan(256) }, runs: vec![seen], disagreements: Vec::new() }
+    Load { plan: Plan { requests, pace, ..plan(256) }, runs: vec![seen], disagreements: Vec::new() }
 }
 
 fn limited() -> Load {
@@ -230,7 +233,7 @@ fn limited() -> Load {
 fn failed() -> Load {
     let mut seen = run(0.0, 1.2, 290.0, 0.1);
     seen.slices.clear();
-    seen.total.faults = Faults { connect: 500, closed: 24, ..Faults::default() };
+    seen.total.failures = Failures { connect: 500, closed: 24, ..Failures::default() };
     // Failures cost the load more than answers do.
     seen.generator.bottleneck = Some(Bottleneck::Thread { share: 0.99 });
     seen.end = End::Hopeless("connection refused by 127.0.0.1:3000, 524 times in a row".to_owned());

@@ -1,10 +1,10 @@
 //! `onehop bench collection`: requests in order, as Postman's runner asks them.
 
 use onehop_load::collection::{self, ReadOptions};
-use onehop_load::plan::Patience;
+use onehop_load::plan::Timeouts;
 use onehop_load::report::Findings;
 
-use super::requests::{permit, target_failure};
+use super::requests::{permit, url_failure};
 use super::session::Session;
 use crate::arguments::Collection;
 use crate::failure::Failure;
@@ -15,13 +15,13 @@ pub(super) fn collection(arguments: &Collection) -> Result<(), Failure> {
         ReadOptions { variables: arguments.variables.clone(), environment: arguments.environment.clone() };
     let mut collection =
         collection::read(&arguments.file, &options).map_err(|error| Failure::wrong(error.to_string()))?;
-    for ask in &collection.asks {
-        permit(&ask.target, arguments.i_own_this_host)?;
+    for request in &collection.requests {
+        permit(&request.url, arguments.i_own_this_host)?;
     }
     let mut session = Session::begin(&arguments.output)?;
-    collection::reach(&mut collection, arguments.connect_timeout).map_err(target_failure)?;
-    let patience = Patience { connect: arguments.connect_timeout, answer: arguments.timeout };
-    let run = collection::run(&collection, arguments.iterations, patience, &mut session);
+    collection::reach(&mut collection, arguments.connect_timeout).map_err(url_failure)?;
+    let timeouts = Timeouts { connect: arguments.connect_timeout, response: arguments.timeout };
+    let run = collection::run(&collection, arguments.iterations, timeouts, &mut session);
     let failed: u64 = run.requests.iter().map(|request| request.failed).sum();
     let passed: u64 = run.requests.iter().map(|request| request.passed).sum();
     session.tell(Findings::Collection(run))?;

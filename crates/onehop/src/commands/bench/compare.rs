@@ -3,48 +3,48 @@
 use std::time::Duration;
 
 use onehop_load::Observer as _;
-use onehop_load::compare::{self, Arm, Comparison, Mark, Settings, Source};
+use onehop_load::compare::{self, Comparison, Mark, Settings, Source, Target};
 use onehop_load::measure;
-use onehop_load::plan::{Pace, Patience, Reuse};
+use onehop_load::plan::{Pace, Reuse, Timeouts};
 use onehop_load::report::Findings;
 
 use super::requests::{self, Form};
 use super::session::Session;
-use super::{arms, load};
+use super::{load, targets};
 use crate::arguments::Compare;
 use crate::failure::Failure;
 use crate::units;
 
 pub(super) fn compare(arguments: &Compare) -> Result<(), Failure> {
     let form = Form::of(&arguments.request)?;
-    let mut arms = arms::read(&arguments.arms, &arguments.url, &form, arguments.ready_within)?;
+    let mut targets = targets::read(&arguments.arms, &arguments.url, &form, arguments.ready_within)?;
     let settings = settings(arguments);
     let mut session = Session::begin(&arguments.output)?;
-    for ask in arms.iter().flat_map(|arm| &arm.asks) {
-        requests::permit(&ask.target, arguments.i_own_this_host)?;
+    for request in targets.iter().flat_map(|target| &target.requests) {
+        requests::permit(&request.url, arguments.i_own_this_host)?;
     }
-    for arm in &mut arms {
-        prepare(arm, arguments, &mut session)?;
+    for target in &mut targets {
+        prepare(target, arguments, &mut session)?;
     }
-    announce(&session, arguments, arms.len());
-    let comparison = compare::compare(&arms, &settings, &mut session)
+    announce(&session, arguments, targets.len());
+    let comparison = compare::compare(&targets, &settings, &mut session)
         .map_err(|error| Failure::failed(error.to_string()))?;
     // An arm that was hardly asked is not to blame for having answered nothing.
     let nothing = if session.is_interrupted() { None } else { nothing_good(&comparison) };
     session.tell(Findings::Comparison(comparison))?;
-    nothing.map_or(Ok(()), |arm| Err(Failure::failed(format!("{arm} gave not one good answer"))))
+    nothing.map_or(Ok(()), |target| Err(Failure::failed(format!("{target} gave not one good answer"))))
 }
 
 /// A server that runs has to be reachable now; one that is started tells its version.
-fn prepare(arm: &mut Arm, arguments: &Compare, session: &mut Session) -> Result<(), Failure> {
-    match &arm.source {
+fn prepare(target: &mut Target, arguments: &Compare, session: &mut Session) -> Result<(), Failure> {
+    match &target.source {
         Source::Running => {
-            let patience = Patience::default().connect;
-            requests::reach(&mut arm.asks, arguments.i_own_this_host, patience)
+            let timeouts = Timeouts::default().connect;
+            requests::reach(&mut target.requests, arguments.i_own_this_host, timeouts)
         }
         Source::Command(start) => {
-            for ask in &arm.asks {
-                ask.field_lines().map_err(|error| Failure::wrong(error.to_string()))?;
+            for request in &target.requests {
+                request.field_lines().map_err(|error| Failure::wrong(error.to_string()))?;
             }
             if let Some(program) = start.words.first().filter(|program| *program != "sh") {
                 session.note_version(program);
@@ -67,7 +67,7 @@ fn settings(arguments: &Compare) -> Settings {
             None => Pace::Closed { connections, think: Duration::ZERO },
         },
         reuse: if arguments.new_connections { Reuse::New } else { Reuse::Kept },
-        patience: Patience { answer: arguments.timeout, ..Patience::default() },
+        timeouts: Timeouts { response: arguments.timeout, ..Timeouts::default() },
         threads: arguments.threads.unwrap_or(load_cores.len().max(1)).min(connections),
         server_cores,
         load_cores,
@@ -93,22 +93,22 @@ fn cores(arguments: &Compare) -> (Vec<usize>, Vec<usize>) {
 
 /// An arm without a single good answer in any round.
 fn nothing_good(comparison: &Comparison) -> Option<String> {
-    let has_good = |arm: usize| {
-        let own = comparison.samples.iter().filter(|sample| sample.arm == arm);
+    let has_good = |target: usize| {
+        let own = comparison.samples.iter().filter(|sample| sample.target == target);
         let is_void = |mark: &Mark| matches!(mark, Mark::Void(_));
         own.clone().any(|sample| sample.run.total.good > 0 && !sample.marks.iter().any(is_void))
     };
-    comparison.arms.iter().enumerate().find(|(arm, _)| !has_good(*arm)).map(|(_, name)| name.clone())
+    comparison.targets.iter().enumerate().find(|(target, _)| !has_good(*target)).map(|(_, name)| name.clone())
 }
 
-fn announce(session: &Session, arguments: &Compare, arms: usize) {
+fn announce(session: &Session, arguments: &Compare, targets: usize) {
     let each = arguments.time + arguments.warm_up + arguments.idle.unwrap_or_default();
-    let measurements = arms.saturating_mul(arguments.rounds);
+    let measurements = targets.saturating_mul(arguments.rounds);
     let together = each.saturating_mul(u32::try_from(measurements).unwrap_or(u32::MAX));
     session.say(&format!(
         "{} of {}, {} and more, for starts and ends; Ctrl-C breaks off",
         units::counted(arguments.rounds as u64, "round"),
-        units::counted(arms as u64, "server"),
+        units::counted(targets as u64, "server"),
         units::duration(together)
     ));
 }

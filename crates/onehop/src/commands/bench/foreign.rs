@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use clap::Parser as _;
 use onehop_load::compare::Start;
-use onehop_load::foreign::{self, Asked, Body, Tool};
+use onehop_load::foreign::{self, Body, Options, Tool};
 use onehop_load::measure::{self, Server};
 use onehop_load::plan::{Expect, Pace, Plan, Reuse, Spacing, Until};
 use onehop_load::quantity::Rates;
-use onehop_load::target::Target;
+use onehop_load::url::Url;
 
 use super::load;
 use super::requests::{self, Form};
@@ -45,7 +45,7 @@ pub(super) fn foreign(tool: Tool, words: &[String]) -> Result<(), Failure> {
     let _server = match &asked.start {
         Some(words) => Some(start(words, &mut plan, &mut session)?),
         None => {
-            requests::reach(&mut plan.asks, own.i_own_this_host, plan.patience.connect)?;
+            requests::reach(&mut plan.requests, own.i_own_this_host, plan.timeouts.connect)?;
             None
         }
     };
@@ -53,7 +53,7 @@ pub(super) fn foreign(tool: Tool, words: &[String]) -> Result<(), Failure> {
     load::tell(session, loads)
 }
 
-fn plan(asked: &Asked, own: &AmongForeign) -> Result<Plan, Failure> {
+fn plan(asked: &Options, own: &AmongForeign) -> Result<Plan, Failure> {
     let body = match &asked.body {
         None => None,
         Some(Body::Text(text)) => Some(text.clone().into_bytes()),
@@ -65,18 +65,18 @@ fn plan(asked: &Asked, own: &AmongForeign) -> Result<Plan, Failure> {
         body,
         expect: own.expect.clone().unwrap_or(Expect::Success),
     };
-    let mut asks = Vec::new();
+    let mut requests = Vec::new();
     for url in &asked.urls {
-        let target = Target::parse(url).map_err(requests::target_failure)?;
-        let target = match &asked.socket {
-            Some(socket) => target.over(socket.clone()),
-            None => target,
+        let url = Url::parse(url).map_err(requests::url_failure)?;
+        let url = match &asked.socket {
+            Some(socket) => url.over(socket.clone()),
+            None => url,
         };
-        asks.push(form.to(target, 1));
+        requests.push(form.to(url, 1));
     }
     let connections = asked.connections;
     Ok(Plan {
-        asks,
+        requests,
         pace: match asked.rate {
             None => Pace::Closed { connections, think: Duration::ZERO },
             // wrk2 and autocannon send at even distances.
@@ -90,7 +90,7 @@ fn plan(asked: &Asked, own: &AmongForeign) -> Result<Plan, Failure> {
         threads: asked.threads.min(connections),
         cores: own.cores.clone().map(|cores| cores.0).unwrap_or_default(),
         reuse: asked.reuse,
-        patience: asked.patience,
+        timeouts: asked.timeouts,
         seed: own.seed,
     })
 }
@@ -110,11 +110,11 @@ fn start(words: &[String], plan: &mut Plan, session: &mut Session) -> Result<Ser
         session.note_version(program);
     }
     let mut server = Server::start(&start, &[]).map_err(failed)?;
-    for ask in &mut plan.asks {
-        ask.at_port(server.port());
+    for request in &mut plan.requests {
+        request.at_port(server.port());
     }
-    if let Some(ask) = plan.asks.first() {
-        measure::wait_until_ready(&mut server, ask, plan.patience, READY_WITHIN).map_err(failed)?;
+    if let Some(request) = plan.requests.first() {
+        measure::wait_until_ready(&mut server, request, plan.timeouts, READY_WITHIN).map_err(failed)?;
     }
     Ok(server)
 }

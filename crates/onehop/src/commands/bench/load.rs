@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use onehop_load::engine;
 use onehop_load::outcome::{End, Run};
-use onehop_load::plan::{Arrivals, Ask, Pace, Patience, Plan, Reuse, Spacing, Until};
+use onehop_load::plan::{Arrivals, Pace, Plan, Request, Reuse, Spacing, Timeouts, Until};
 use onehop_load::progress::Observer as _;
 use onehop_load::quantity::Rates;
 use onehop_load::repeat;
@@ -28,20 +28,20 @@ const WARM_UP: Duration = Duration::from_secs(1);
 
 pub(super) fn load(arguments: &Load) -> Result<(), Failure> {
     let form = Form::of(&arguments.request)?;
-    let mut asks = Vec::new();
+    let mut requests = Vec::new();
     for url in &arguments.urls {
-        let (weight, target) = requests::weighted(url)?;
-        let target = match &arguments.shape.unix_socket {
-            Some(socket) => target.over(socket.clone()),
-            None => target,
+        let (weight, url) = requests::weighted(url)?;
+        let url = match &arguments.shape.unix_socket {
+            Some(socket) => url.over(socket.clone()),
+            None => url,
         };
-        asks.push(form.to(target, weight));
+        requests.push(form.to(url, weight));
     }
-    let mut plans = plans(arguments, asks)?;
+    let mut plans = plans(arguments, requests)?;
     let mut session = Session::begin(&arguments.output)?;
     let is_own_host = arguments.shape.i_own_this_host;
     for plan in &mut plans {
-        requests::reach(&mut plan.asks, is_own_host, arguments.shape.connect_timeout)?;
+        requests::reach(&mut plan.requests, is_own_host, arguments.shape.connect_timeout)?;
     }
     measure(&mut session, &plans, arguments.runs).and_then(|loads| tell(session, loads))
 }
@@ -95,7 +95,7 @@ pub(super) fn tell(session: Session, loads: Vec<report::Load>) -> Result<(), Fai
     }
 }
 
-fn plans(arguments: &Load, asks: Vec<Ask>) -> Result<Vec<Plan>, Failure> {
+fn plans(arguments: &Load, requests: Vec<Request>) -> Result<Vec<Plan>, Failure> {
     let until = Until {
         time: match (arguments.duration, arguments.requests, arguments.until) {
             (Some(time), ..) => Some(time),
@@ -123,7 +123,7 @@ fn plans(arguments: &Load, asks: Vec<Ask>) -> Result<Vec<Plan>, Failure> {
     }
     let usual_warm_up = if arguments.requests.is_some() { Duration::ZERO } else { WARM_UP };
     let plan = |connections: usize| Plan {
-        asks: asks.clone(),
+        requests: requests.clone(),
         pace: match &arguments.rate {
             None => Pace::Closed { connections, think: arguments.think.unwrap_or_default() },
             Some(rates) => open(rates, arguments.arrivals, until.time.unwrap_or(TIME), connections),
@@ -139,7 +139,7 @@ fn plans(arguments: &Load, asks: Vec<Ask>) -> Result<Vec<Plan>, Failure> {
 pub(super) fn skeleton(shape: &Shape, connections: usize) -> Plan {
     let cores = shape.cores.clone().map(|cores| cores.0).unwrap_or_default();
     Plan {
-        asks: Vec::new(),
+        requests: Vec::new(),
         pace: Pace::Closed { connections, think: Duration::ZERO },
         until: Until::default(),
         warm_up: shape.warm_up.unwrap_or(WARM_UP),
@@ -150,7 +150,7 @@ pub(super) fn skeleton(shape: &Shape, connections: usize) -> Plan {
             (false, Some(requests)) => Reuse::Requests(requests),
             (false, None) => Reuse::Kept,
         },
-        patience: Patience { connect: shape.connect_timeout, answer: shape.timeout },
+        timeouts: Timeouts { connect: shape.connect_timeout, response: shape.timeout },
         seed: shape.seed,
     }
 }
@@ -205,9 +205,9 @@ mod tests {
             panic!("{line} is a bench");
         };
         let form = Form::of(&bench.load.request)?;
-        let asks =
+        let requests =
             bench.load.urls.iter().map(|url| requests::weighted(url).map(|(weight, to)| form.to(to, weight)));
-        plans(&bench.load, asks.collect::<Result<_, _>>()?)
+        plans(&bench.load, requests.collect::<Result<_, _>>()?)
     }
 
     #[test]
@@ -234,8 +234,8 @@ mod tests {
         assert_eq!(plans.iter().map(|plan| plan.pace.connections()).collect::<Vec<_>>(), [1, 8, 64]);
         let first = plans.first().unwrap();
         assert_eq!(first.threads, 1);
-        assert_eq!(first.asks.iter().map(|ask| ask.weight).collect::<Vec<_>>(), [3, 1]);
-        assert!(first.asks.iter().all(|ask| ask.method == "PUT" && ask.body.is_some()));
+        assert_eq!(first.requests.iter().map(|request| request.weight).collect::<Vec<_>>(), [3, 1]);
+        assert!(first.requests.iter().all(|request| request.method == "PUT" && request.body.is_some()));
     }
 
     #[test]

@@ -15,12 +15,12 @@ pub(super) fn max(arguments: &Max) -> Result<(), Failure> {
     let form = Form::of(&arguments.request)?;
     let mut plan = load::skeleton(&arguments.shape, arguments.connections);
     for url in &arguments.urls {
-        let (weight, target) = requests::weighted(url)?;
-        let target = match &arguments.shape.unix_socket {
-            Some(socket) => target.over(socket.clone()),
-            None => target,
+        let (weight, url) = requests::weighted(url)?;
+        let url = match &arguments.shape.unix_socket {
+            Some(socket) => url.over(socket.clone()),
+            None => url,
         };
-        plan.asks.push(form.to(target, weight));
+        plan.requests.push(form.to(url, weight));
     }
     // The search chooses the rates; what it keeps of this are the connections and the spacing.
     plan.pace = load::open(&Rates::constant(1.0), arguments.arrivals, arguments.time, arguments.connections);
@@ -31,7 +31,7 @@ pub(super) fn max(arguments: &Max) -> Result<(), Failure> {
         failures: arguments.failures,
     };
     let mut session = Session::begin(&arguments.output)?;
-    requests::reach(&mut plan.asks, arguments.shape.i_own_this_host, arguments.shape.connect_timeout)?;
+    requests::reach(&mut plan.requests, arguments.shape.i_own_this_host, arguments.shape.connect_timeout)?;
     let settings = saturation::Settings {
         spacing: arguments.arrivals,
         time: arguments.time,

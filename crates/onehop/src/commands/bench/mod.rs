@@ -4,7 +4,6 @@
 //! does. `requests.rs` makes requests of what was typed, `session.rs` is what surrounds every measurement,
 //! `output.rs` where results go; one file for each kind of measurement beside them.
 
-mod arms;
 mod collection;
 mod compare;
 mod foreign;
@@ -14,6 +13,7 @@ mod output;
 mod requests;
 mod session;
 mod shell_words;
+mod targets;
 
 use onehop_load::foreign::Tool;
 

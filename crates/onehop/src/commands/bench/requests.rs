@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use onehop_load::basic;
-use onehop_load::plan::{Ask, Expect};
-use onehop_load::target::{Address, Endpoint, Target, TargetError};
+use onehop_load::plan::{self, Expect};
+use onehop_load::url::{Address, Endpoint, Url, UrlError};
 
 use crate::arguments::Request;
 use crate::failure::Failure;
@@ -58,10 +58,10 @@ impl Form {
     }
 
     /// The same request to this place; its address is filled in when it is reached, or when its server is started.
-    pub(super) fn to(&self, target: Target, weight: u32) -> Ask {
-        Ask {
-            name: format!("{} {}", self.method, target.path),
-            target,
+    pub(super) fn to(&self, url: Url, weight: u32) -> plan::Request {
+        plan::Request {
+            name: format!("{} {}", self.method, url.path),
+            url,
             address: Address::Tcp(([127, 0, 0, 1], 0).into()),
             method: self.method.clone(),
             fields: self.fields.clone(),
@@ -104,7 +104,7 @@ pub(super) fn read_body(file: &Path) -> Result<Vec<u8>, Failure> {
 }
 
 /// `URL`, or `3=URL` for one that is asked three times as often.
-pub(super) fn weighted(text: &str) -> Result<(u32, Target), Failure> {
+pub(super) fn weighted(text: &str) -> Result<(u32, Url), Failure> {
     let is_weight = |before: &str| !before.is_empty() && before.bytes().all(|byte| byte.is_ascii_digit());
     let (weight, url) = match text.split_once('=') {
         Some((before, url)) if is_weight(before) => match before.parse() {
@@ -113,41 +113,45 @@ pub(super) fn weighted(text: &str) -> Result<(u32, Target), Failure> {
         },
         _ => (1, text),
     };
-    Ok((weight, Target::parse(url).map_err(target_failure)?))
+    Ok((weight, Url::parse(url).map_err(url_failure)?))
 }
 
 /// Makes sure that all of them may be asked and can be, and fills in their addresses.
-pub(super) fn reach(asks: &mut [Ask], is_own_host: bool, patience: Duration) -> Result<(), Failure> {
-    for ask in asks.iter_mut() {
+pub(super) fn reach(
+    requests: &mut [plan::Request],
+    is_own_host: bool,
+    timeouts: Duration,
+) -> Result<(), Failure> {
+    for request in requests.iter_mut() {
         // The same text that the engine would refuse it with, before anybody waits for a connection.
-        ask.field_lines().map_err(|error| Failure::wrong(error.to_string()))?;
-        permit(&ask.target, is_own_host)?;
+        request.field_lines().map_err(|error| Failure::wrong(error.to_string()))?;
+        permit(&request.url, is_own_host)?;
     }
-    for at in 0..asks.len() {
-        let (before, rest) = asks.split_at_mut(at);
-        let Some(ask) = rest.first_mut() else { break };
-        let known = before.iter().find(|other| other.target.endpoint == ask.target.endpoint);
-        ask.address = match known {
+    for at in 0..requests.len() {
+        let (before, rest) = requests.split_at_mut(at);
+        let Some(request) = rest.first_mut() else { break };
+        let known = before.iter().find(|other| other.url.endpoint == request.url.endpoint);
+        request.address = match known {
             Some(other) => other.address.clone(),
-            None => ask.target.endpoint.reach(patience).map_err(target_failure)?,
+            None => request.url.endpoint.reach(timeouts).map_err(url_failure)?,
         };
     }
     Ok(())
 }
 
 /// Refuses a target beyond this machine that was not said to be one's own. Nothing is sent to find out.
-pub(super) fn permit(target: &Target, is_own_host: bool) -> Result<(), Failure> {
-    let Endpoint::Tcp { host, port } = &target.endpoint else { return Ok(()) };
+pub(super) fn permit(url: &Url, is_own_host: bool) -> Result<(), Failure> {
+    let Endpoint::Tcp { host, port } = &url.endpoint else { return Ok(()) };
     if is_own_host {
         return Ok(());
     }
-    // A name without an address is target_failure by whoever reaches for it.
+    // A name without an address fails when the address is needed.
     let addresses = (host.as_str(), *port).to_socket_addrs().map(Iterator::collect::<Vec<_>>);
     let elsewhere = addresses.unwrap_or_default().into_iter().find(|at| !Address::Tcp(*at).is_loopback());
     match elsewhere {
         None => Ok(()),
         Some(address) => Err(Failure::wrong(format!(
-            "{target} is not on this machine ({}): a load can harm a server, and everybody who shares its network\n  \
+            "{url} is not on this machine ({}): a load can harm a server, and everybody who shares its network\n  \
              nothing was sent; where the host is yours and you may load it, say --i-own-this-host",
             address.ip()
         ))),
@@ -155,12 +159,10 @@ pub(super) fn permit(target: &Target, is_own_host: bool) -> Result<(), Failure> 
 }
 
 /// A target that cannot be asked: the fault of what was typed, or of the world.
-pub(super) fn target_failure(error: TargetError) -> Failure {
+pub(super) fn url_failure(error: UrlError) -> Failure {
     match error {
-        TargetError::Malformed { .. } | TargetError::Https { .. } => Failure::wrong(error.to_string()),
-        TargetError::Unresolved { .. } | TargetError::Unreachable { .. } => {
-            Failure::failed(error.to_string())
-        }
+        UrlError::Malformed { .. } | UrlError::Https { .. } => Failure::wrong(error.to_string()),
+        UrlError::Unresolved { .. } | UrlError::Unreachable { .. } => Failure::failed(error.to_string()),
     }
 }
 
@@ -176,8 +178,8 @@ mod tests {
             ("10=http://localhost/?a=b", 10, "http://localhost/?a=b"),
             ("localhost/?a=b", 1, "http://localhost/?a=b"),
         ] {
-            let (found, target) = weighted(text).unwrap();
-            assert_eq!((found, target.to_string()), (weight, shown.to_owned()), "{text}");
+            let (found, url) = weighted(text).unwrap();
+            assert_eq!((found, url.to_string()), (weight, shown.to_owned()), "{text}");
         }
         for text in ["0=:1", "99999999999=:1", "", "3="] {
             assert!(weighted(text).is_err(), "{text}");
@@ -186,11 +188,11 @@ mod tests {
 
     #[test]
     fn only_this_machine_is_loaded_unasked() {
-        let elsewhere = Target::parse("http://192.0.2.1/").unwrap();
+        let elsewhere = Url::parse("http://192.0.2.1/").unwrap();
         assert!(permit(&elsewhere, false).is_err());
         assert!(permit(&elsewhere, true).is_ok());
         for here in ["http://127.0.0.1/", "http://[::1]:3/", "http://127.9.9.9/"] {
-            assert!(permit(&Target::parse(here).unwrap(), false).is_ok(), "{here}");
+            assert!(permit(&Url::parse(here).unwrap(), false).is_ok(), "{here}");
         }
     }
 }

@@ -1,0 +1,271 @@
+//! Where requests go: what a person types, and the address behind it.
+//!
+//! Owns the reading of URLs and the search for an address that accepts. Never decides whether a host may be
+//! loaded: [`Address::is_loopback`] is the fact, whoever was typed at decides.
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::client::{self, RequestError};
+
+/// One thing that can be asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Url {
+    /// Who is connected to.
+    pub endpoint: Endpoint,
+    /// The value of `Host` (RFC 9112 section 3.2).
+    pub authority: String,
+    /// The request-target in origin form (RFC 9112 section 3.2.1), as typed.
+    pub path: String,
+}
+
+/// A server by its name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Endpoint {
+    /// A host, by name or number, and a port.
+    Tcp {
+        /// As typed, an IPv6 address without its brackets.
+        host: String,
+        /// Its port.
+        port: u16,
+    },
+    /// A Unix socket.
+    Unix(PathBuf),
+}
+
+/// A server where it can be connected to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Address {
+    /// Over TCP.
+    Tcp(SocketAddr),
+    /// Over a Unix socket.
+    Unix(PathBuf),
+}
+
+/// Why what was typed is no target, or why the target cannot be reached. Its text is for a person.
+#[derive(Debug, thiserror::Error)]
+pub enum UrlError {
+    /// Not a URL.
+    #[error(
+        "`{text}` is no URL that can be asked: {why}. Write http://HOST:PORT/PATH, HOST:PORT/PATH or :PORT/PATH"
+    )]
+    Malformed {
+        /// What was typed.
+        text: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A scheme that is not spoken yet.
+    #[error("`{text}` is https, which is not spoken yet: measure the server's http address behind it")]
+    Https {
+        /// What was typed.
+        text: String,
+    },
+    /// A name that leads nowhere.
+    #[error("the name `{host}` has no address ({why}): is it spelled right?")]
+    Unresolved {
+        /// The name.
+        host: String,
+        /// What the resolver said.
+        why: String,
+    },
+    /// Nobody accepts.
+    #[error("nobody can be reached at {endpoint} ({why}): start the server first, or name its port")]
+    Unreachable {
+        /// Who was wanted.
+        endpoint: Endpoint,
+        /// Each address that was tried, and what happened.
+        why: String,
+    },
+}
+
+impl Url {
+    /// Reads `http://host:port/path?query`, `host:port/path` or `:port/path`. The path stays as it was typed; a
+    /// fragment is dropped, since it is never sent (RFC 9110 section 7.1).
+    ///
+    /// # Errors
+    /// For everything else; https is an error of its own.
+    pub fn parse(text: &str) -> Result<Url, UrlError> {
+        let malformed = |why: &str| UrlError::Malformed { text: text.to_owned(), why: why.to_owned() };
+        let rest = match text.split_once("://") {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => rest,
+            Some((scheme, _)) if scheme.eq_ignore_ascii_case("https") => {
+                return Err(UrlError::Https { text: text.to_owned() });
+            }
+            Some((scheme, _)) if !scheme.contains(['/', '?']) => {
+                return Err(malformed(&format!("`{scheme}` is not http")));
+            }
+            _ => text,
+        };
+        let rest = rest.split('#').next().unwrap_or_default();
+        let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        let authority = match authority.strip_prefix(':') {
+            Some(port) => format!("localhost:{port}"),
+            None => authority.to_owned(),
+        };
+        let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+        if let Some(odd) = path.chars().find(|letter| !letter.is_ascii_graphic()) {
+            return Err(malformed(&format!("{odd:?} has to be written percent-encoded")));
+        }
+        let parsed: http::uri::Authority =
+            authority.parse().map_err(|error: http::uri::InvalidUri| malformed(&error.to_string()))?;
+        if authority.contains('@') {
+            return Err(malformed("a name and a password belong into a header (--user NAME:PASSWORD)"));
+        }
+        let host = parsed.host().trim_start_matches('[').trim_end_matches(']').to_owned();
+        if host.is_empty() {
+            return Err(malformed("it names no host"));
+        }
+        let port = match parsed.port() {
+            Some(port) => port.as_u16(),
+            None if authority.ends_with(':') => return Err(malformed("the port is missing")),
+            None if parsed.as_str().len() > parsed.host().len() => {
+                return Err(malformed("the port is no number from 0 to 65535"));
+            }
+            None => 80,
+        };
+        Ok(Url { endpoint: Endpoint::Tcp { host, port }, authority, path })
+    }
+
+    /// The same request, over a Unix socket.
+    #[must_use]
+    pub fn over(self, socket: PathBuf) -> Url {
+        Url { endpoint: Endpoint::Unix(socket), ..self }
+    }
+}
+
+impl Endpoint {
+    /// The first address that accepts a connection; each is given `timeouts`.
+    ///
+    /// # Errors
+    /// Where the name leads nowhere or nobody accepts.
+    pub fn reach(&self, timeouts: Duration) -> Result<Address, UrlError> {
+        let (host, port) = match self {
+            Endpoint::Unix(path) => {
+                let address = Address::Unix(path.clone());
+                // With timeout: the connect of a Unix socket whose backlog is full waits for ever.
+                return match client::try_to_connect(&address, timeouts) {
+                    Ok(()) => Ok(address),
+                    Err(RequestError::Connect(error)) => Err(self.unreachable(&plain(&error))),
+                    Err(error) => Err(self.unreachable(&error.to_string())),
+                };
+            }
+            Endpoint::Tcp { host, port } => (host.as_str(), *port),
+        };
+        let found = (host, port).to_socket_addrs();
+        let addresses: Vec<SocketAddr> = found
+            .map_err(|error| UrlError::Unresolved { host: host.to_owned(), why: error.to_string() })?
+            .collect();
+        let mut failures = Vec::new();
+        for address in addresses {
+            match TcpStream::connect_timeout(&address, timeouts) {
+                Ok(_) => return Ok(Address::Tcp(address)),
+                Err(error) => failures.push(format!("{address}: {}", plain(&error))),
+            }
+        }
+        Err(self.unreachable(&failures.join("; ")))
+    }
+
+    fn unreachable(&self, why: &str) -> UrlError {
+        UrlError::Unreachable { endpoint: self.clone(), why: why.to_owned() }
+    }
+}
+
+impl Address {
+    /// Whether it is on this machine only.
+    pub fn is_loopback(&self) -> bool {
+        match self {
+            Address::Tcp(address) => address.ip().to_canonical().is_loopback(),
+            Address::Unix(_) => true,
+        }
+    }
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.endpoint {
+            Endpoint::Tcp { .. } => write!(formatter, "http://{}{}", self.authority, self.path),
+            Endpoint::Unix(socket) => {
+                write!(formatter, "http://{}{} over {}", self.authority, self.path, socket.display())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Endpoint::Tcp { host, port } if host.contains(':') => write!(formatter, "[{host}]:{port}"),
+            Endpoint::Tcp { host, port } => write!(formatter, "{host}:{port}"),
+            Endpoint::Unix(path) => write!(formatter, "{}", path.display()),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Tcp(address) => write!(formatter, "{address}"),
+            Address::Unix(path) => write!(formatter, "{}", path.display()),
+        }
+    }
+}
+
+/// An error of the system without its number.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_people_type_is_understood() {
+        let cases = [
+            ("http://localhost:3000/a?b=c#d", "localhost", 3000, "localhost:3000", "/a?b=c"),
+            ("HTTP://example.com", "example.com", 80, "example.com", "/"),
+            ("127.0.0.1:8080", "127.0.0.1", 8080, "127.0.0.1:8080", "/"),
+            (":8080/x", "localhost", 8080, "localhost:8080", "/x"),
+            ("localhost:1?q", "localhost", 1, "localhost:1", "/?q"),
+            ("http://[::1]:81/%20", "::1", 81, "[::1]:81", "/%20"),
+            ("localhost/go?to=http://a", "localhost", 80, "localhost", "/go?to=http://a"),
+        ];
+        for (text, host, port, authority, path) in cases {
+            let url = Url::parse(text).unwrap();
+            let endpoint = Endpoint::Tcp { host: host.to_owned(), port };
+            assert_eq!(url, Url { endpoint, authority: authority.to_owned(), path: path.to_owned() });
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_asked_says_why() {
+        for (text, part) in [
+            ("https://localhost", "not spoken yet"),
+            ("ftp://localhost", "not http"),
+            ("http://", "empty"),
+            ("http://a:b@localhost/", "--user"),
+            ("http://localhost:99999/", "port"),
+            ("http://localhost:/", "port"),
+            ("http://localhost/a b", "percent-encoded"),
+            ("http://localhost/\u{e9}", "percent-encoded"),
+        ] {
+            let error = Url::parse(text).unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_server_that_is_not_there_is_unreachable_with_its_address() {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let endpoint = Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: free.port() };
+        let error = endpoint.reach(Duration::from_secs(1)).unwrap_err().to_string();
+        assert!(error.contains(&free.to_string()) && error.contains("connection refused"), "{error}");
+        let socket = Endpoint::Unix("/nowhere/at.sock".into());
+        assert!(socket.reach(Duration::from_secs(1)).unwrap_err().to_string().contains("/nowhere/at.sock"));
+    }
+}
