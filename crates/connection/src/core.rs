@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::buffer_pool::BufferPool;
 use crate::buffers::ConnectionBuffers;
+use crate::compressor::CompressorMemory;
 use crate::deadline::{Deadline, Deadlines};
 use crate::limits::{CLIENT_BUFFERS_BYTES_MAX, CLIENT_BUFFERS_PART, CONNECTION_BYTES, Timeouts};
 use crate::slow_clients::SlowClients;
@@ -24,6 +25,7 @@ pub struct Shared {
     shutdown_grace: AtomicU64,
     client_buffers_max: AtomicU64,
     slow_clients: Arc<SlowClients>,
+    compressor_memory: Arc<CompressorMemory>,
 }
 
 impl Shared {
@@ -36,12 +38,18 @@ impl Shared {
             shutdown_grace: AtomicU64::new(0),
             client_buffers_max: AtomicU64::new(client_buffers_max(connections_max)),
             slow_clients: Arc::default(),
+            compressor_memory: Arc::default(),
         }
     }
 
     /// Changes how many connections may be open, and with it what slow clients may hold.
     pub fn set_connections_max(&self, connections_max: usize) {
         self.client_buffers_max.store(client_buffers_max(connections_max), Ordering::Relaxed);
+    }
+
+    /// Changes how much memory the compressors of bodies on their way may hold.
+    pub fn set_compressors_bytes_max(&self, bytes: u64) {
+        self.compressor_memory.set_bytes_max(bytes);
     }
 
     /// Begins a stop: kept connections are closed after their response, and tunnels that their workers have not closed by
@@ -132,6 +140,11 @@ impl Core {
     /// What slow clients hold.
     pub fn slow_clients(&self) -> &Arc<SlowClients> {
         &self.shared.slow_clients
+    }
+
+    /// The memory of compressors.
+    pub fn compressor_memory(&self) -> &Arc<CompressorMemory> {
+        &self.shared.compressor_memory
     }
 
     /// A number that is one larger at each call, so that equals take turns.

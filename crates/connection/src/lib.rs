@@ -2,6 +2,11 @@
 //!
 //! | module | what it holds |
 //! | --- | --- |
+//! | [`request_body`] | the body of a request, read piece by piece |
+//! | [`response_writer`] | the response, written piece by piece; `slow_reader`: what becomes of its slot meanwhile |
+//! | [`exchange_io`] | what both share of the connection |
+//! | [`slot`], [`edits`] | what they need of those that answer and of the routes |
+//! | [`compressor`] | compresses a body on its way |
 //! | [`core`] | per core: deadlines, buffers, the date, request numbers; per process: timeouts, the stop |
 //! | [`socket`] | TCP or a Unix socket |
 //! | [`buffers`], [`buffer_pool`] | what a busy connection holds, and an idle one does not |
@@ -15,11 +20,23 @@
 
 pub mod buffer_pool;
 pub mod buffers;
+pub mod compressor;
 pub mod core;
 pub mod deadline;
+pub mod edits;
+pub mod exchange_io;
 pub mod limits;
+pub mod request_body;
+pub mod response_writer;
+pub mod slot;
 pub mod slow_clients;
+mod slow_reader;
 pub mod socket;
 pub mod write;
 
 pub use core::{Core, Shared};
+pub use edits::ResponseEdits;
+pub use exchange_io::{ExchangeIo, Permits};
+pub use request_body::RequestBody;
+pub use response_writer::{Ended, ResponseWriter, Sent};
+pub use slot::{Slot, SlotHolder, YieldSlot};

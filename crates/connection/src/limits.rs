@@ -131,16 +131,16 @@ pub const GONE_LOOK_PERIOD: Duration = Duration::from_millis(50);
 
 /// Bytes that the compressors of bodies on their way may hold together, of all cores. A body for which there is no room is
 /// sent as it is: 64 MiB are 18 bodies of unknown length in zstd, or 200 in gzip.
-pub const CODERS_BYTES_MAX: u64 = 64 * 1024 * 1024;
+pub const COMPRESSORS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Bytes of a gzip compressor of a body on its way (level 5).
-pub const GZIP_CODER_BYTES: u64 = 320 * 1024;
+pub const GZIP_COMPRESSOR_BYTES: u64 = 320 * 1024;
 
 /// Bytes of a brotli compressor of a body on its way (quality 4, a window of 256 KiB).
-pub const BROTLI_CODER_BYTES: u64 = 2 * 1024 * 1024;
+pub const BROTLI_COMPRESSOR_BYTES: u64 = 2 * 1024 * 1024;
 
 /// Bytes of a zstd compressor of a body on its way (level 3), besides its window.
-pub const ZSTD_CODER_BYTES: u64 = 3 * 1024 * 1024 / 2;
+pub const ZSTD_COMPRESSOR_BYTES: u64 = 3 * 1024 * 1024 / 2;
 
 /// The window of level 3 of zstd, in bytes: that of its own table for bodies of unknown length.
-pub const ZSTD_CODER_WINDOW_BYTES: u64 = 2 * 1024 * 1024;
+pub const ZSTD_COMPRESSOR_WINDOW_BYTES: u64 = 2 * 1024 * 1024;

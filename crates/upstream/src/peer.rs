@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
+use onehop_connection::SlotHolder;
 use onehop_connection::core::Core;
 use tokio::sync::Notify;
 
@@ -423,5 +424,15 @@ impl Counter {
 
     fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl SlotHolder for Peer {
+    fn is_wanted(&self) -> bool {
+        self.waiting() > 0
+    }
+
+    fn capacity(&self) -> u64 {
+        self.settings.connections_max.map_or(u64::MAX, |most| most as u64)
     }
 }

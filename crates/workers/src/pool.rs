@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
 use onehop_config::checked::App;
+use onehop_connection::SlotHolder;
 use onehop_limits::ConcurrencyLimiter;
 use onehop_limits::wait_queue::WaitQueue;
 use tokio::sync::oneshot;
@@ -227,6 +228,10 @@ impl Pool {
     /// Frees a slot: a request at this worker is over, or waits for its client.
     pub fn give_back(self: &Arc<Self>, worker: &Worker) {
         worker.lower();
+        self.hand_out_if_wanted();
+    }
+
+    fn hand_out_if_wanted(self: &Arc<Self>) {
         if !self.queue.is_empty() {
             self.hand_out();
         }
@@ -309,6 +314,20 @@ impl Pool {
                 Some(Raised::Full | Raised::Withdrawn) | None => {}
             }
         }
+    }
+}
+
+impl SlotHolder for Pool {
+    fn is_wanted(&self) -> bool {
+        self.queued() > 0
+    }
+
+    fn capacity(&self) -> u64 {
+        self.slots()
+    }
+
+    fn slot_released(self: Arc<Self>) {
+        self.hand_out_if_wanted();
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 use onehop_config::checked::AppAddress;
+use onehop_connection::YieldSlot;
 use onehop_limits::event_loop_lag;
 use onehop_upstream::Peer;
 
@@ -266,13 +267,19 @@ impl Worker {
         self.started.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a request again that waited for its client. Does not check whether there is room: new requests do.
-    pub fn come_back(&self) {
-        self.in_flight.fetch_add(1, Ordering::SeqCst);
-    }
-
     /// Reports to the supervisor.
     pub fn report(&self, event: ConnectionEvent) {
         (self.report)(event);
+    }
+}
+
+impl YieldSlot for Worker {
+    fn release(&self) {
+        self.lower();
+    }
+
+    /// Counts a request again that waited for its client. Does not check whether there is room: new requests do.
+    fn reacquire(&self) {
+        self.in_flight.fetch_add(1, Ordering::SeqCst);
     }
 }

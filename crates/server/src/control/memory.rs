@@ -22,7 +22,7 @@ use onehop_workers::limits::{
 };
 
 use crate::limits::{
-    CODERS_BYTES_MAX, CONNECTION_BYTES, CONNECTIONS_WORTHWHILE, PROCESS_BYTES, QUEUED_REQUEST_BYTES,
+    COMPRESSORS_BYTES_MAX, CONNECTION_BYTES, CONNECTIONS_WORTHWHILE, PROCESS_BYTES, QUEUED_REQUEST_BYTES,
     WORKER_LINES_WAITING_BYTES_MAX,
 };
 use crate::request::route::limit_wishes;
@@ -128,7 +128,7 @@ fn coders_bytes_max(checked: &Checked) -> u64 {
         encodes |= matches!(step, Step::Encode(_));
         calls |= matches!(step, Step::App(_) | Step::Proxy(_));
     });
-    if encodes && calls { CODERS_BYTES_MAX } else { 0 }
+    if encodes && calls { COMPRESSORS_BYTES_MAX } else { 0 }
 }
 
 /// Lanes of all workers.

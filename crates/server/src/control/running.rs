@@ -375,7 +375,7 @@ impl Inner {
         self.upstreams.carry_out(upstreams);
         trees.carry_out(change, &self.publisher);
         self.shared.set_connections_max(self.connections_fixed.unwrap_or(share.connections.min(allowed)));
-        self.shared.coders.set_most(share.coders_bytes);
+        self.shared.connection.set_compressors_bytes_max(share.coders_bytes);
         for (number, socket) in opened {
             self.listen(number, socket);
         }
@@ -514,7 +514,7 @@ fn refuse_tls(checked: &Checked) -> Result<(), StartError> {
 /// What the cores share, with its part of the memory and its way to report.
 fn shared_by_cores(shared: Shared, share: &memory::Share, events: &EventSink) -> Arc<Shared> {
     let shared = shared.with_windows(share.windows);
-    shared.coders.set_most(share.coders_bytes);
+    shared.connection.set_compressors_bytes_max(share.coders_bytes);
     let sink = Arc::clone(events);
     shared.incidents.report_to(Box::new(move |incident| sink(Event::ResponsesFailed(incident))));
     Arc::new(shared)

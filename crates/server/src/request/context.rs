@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use onehop_config::checked::Encode;
+use onehop_connection::ResponseEdits;
+use onehop_connection::compressor::{CompressorMemory, StreamCoding};
 use onehop_http1::{Method, RequestHead};
 use onehop_message::error::HttpError;
 use onehop_message::error_response;
@@ -296,6 +298,25 @@ impl<'a> RequestContext<'a> {
             }
             _ => Vec::new(),
         }
+    }
+}
+
+impl ResponseEdits for RequestContext<'_> {
+    fn compresses(&self) -> bool {
+        self.encode.is_some()
+    }
+
+    fn encode(
+        &self,
+        response: &mut Response,
+        length: Option<u64>,
+        memory: &Arc<CompressorMemory>,
+    ) -> StreamCoding {
+        encode::in_pieces(self, response, length, memory)
+    }
+
+    fn finish(&self, response: &mut Response) {
+        RequestContext::finish(self, response);
     }
 }
 

@@ -17,7 +17,6 @@ use onehop_metrics::counters::{CoreCounters, SiteCounters};
 use onehop_upstream::{Mailboxes, Pools};
 use onehop_workers::{Windows, WorkerConnections};
 
-use super::handle::encode::CoderRoom;
 use super::incidents::Incidents;
 use super::per_address::{Addresses, Counted, Verdict};
 use super::route::Snapshot;
@@ -39,8 +38,6 @@ pub struct Shared {
     addresses: Arc<Addresses>,
     /// Failures to report.
     pub(crate) incidents: Incidents,
-    /// What compresses bodies on their way.
-    pub(crate) coders: Arc<CoderRoom>,
 }
 
 /// A counter with a cache line (and its neighbour, which is fetched along) of its own.
@@ -60,7 +57,6 @@ impl Shared {
             windows: Windows::default(),
             addresses: Arc::default(),
             incidents: Incidents::default(),
-            coders: Arc::default(),
         }
     }
 

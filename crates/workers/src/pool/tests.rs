@@ -6,6 +6,7 @@ use onehop_config::checked::{AppEnvironment, AppProtocol, AppResources, AppRun, 
 
 use super::*;
 use crate::Transport;
+use onehop_connection::YieldSlot as _;
 
 fn app(queue: u32) -> Arc<App> {
     use std::time::Duration;
@@ -348,7 +349,7 @@ fn a_request_that_waits_for_its_client_makes_room_and_comes_back() {
     pool.give_back(&first);
     let worker = second.try_recv().unwrap().into_worker().unwrap();
     let mut third = later(pool.choose(0, None, Affinity::Any));
-    first.come_back();
+    first.reacquire();
     assert_eq!(worker.in_flight(), 2);
     pool.give_back(&worker);
     assert!(third.try_recv().is_err(), "there is one at work");

@@ -104,8 +104,8 @@ fn compressors_of_bodies_on_their_way_are_in_the_sum_and_give_way_to_connections
     const ENCODED: &str = "encode zstd gzip\n\treverse_proxy 127.0.0.1:9";
     for (memory, site, expected) in [
         ("memory 48MiB files 16MiB", ENCODED, 3 * MIB),
-        ("memory 8GiB", ENCODED, CODERS_BYTES_MAX),
-        ("admin off", ENCODED, CODERS_BYTES_MAX),
+        ("memory 8GiB", ENCODED, COMPRESSORS_BYTES_MAX),
+        ("admin off", ENCODED, COMPRESSORS_BYTES_MAX),
         // Room for 64 connections and a little more: bodies are sent as they are.
         ("memory 26MiB files 16MiB", ENCODED, 0),
         ("memory 8GiB", "reverse_proxy 127.0.0.1:9", 0),

@@ -10,10 +10,12 @@
 
 pub mod rate;
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use onehop_config::checked::limit::{Limit, Priority};
+use onehop_connection::Ended;
 use onehop_limits::concurrency::{self, Acquire, ConcurrencyLimiter, QueuePosition};
 use onehop_limits::event_loop_lag;
 use onehop_message::error::{HttpError, LimitCause};
@@ -21,7 +23,6 @@ use onehop_workers::pool::{Choice, Grant, Ticket};
 use onehop_workers::{Affinity, Pool};
 use tokio::sync::oneshot;
 
-use super::handle::Ended;
 use crate::limits::{APP_RETRY_AFTER_SECONDS, SITE_LIMITS_MAX};
 
 /// The bit of the application's own limiter, which comes last.
@@ -347,6 +348,34 @@ impl<'g> Permits<'g> {
             limiter.release();
         }
         self.held = 0;
+    }
+}
+
+/// The permits of a request that its handler and its response share.
+pub(crate) struct SharedPermits<'g>(pub(crate) RefCell<Permits<'g>>);
+
+impl SharedPermits<'_> {
+    /// No permits.
+    pub(crate) fn none() -> Self {
+        Self(RefCell::new(Permits::none()))
+    }
+}
+
+impl onehop_connection::Permits for SharedPermits<'_> {
+    fn holds_any(&self) -> bool {
+        self.0.borrow().holds_any()
+    }
+
+    fn pause(&self) {
+        self.0.borrow_mut().pause();
+    }
+
+    fn resume(&self) {
+        self.0.borrow_mut().resume();
+    }
+
+    fn response_started(&self, status: u16, lasts: bool) {
+        self.0.borrow_mut().answered(status, lasts);
     }
 }
 

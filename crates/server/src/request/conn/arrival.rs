@@ -14,7 +14,6 @@ use onehop_limits::client::network;
 use onehop_message::error::HttpError;
 use onehop_message::trusted_proxies::Trust;
 
-use super::exchange::{Line, Upload};
 use crate::limits::{
     APP_RETRY_AFTER_SECONDS, PROXY_QUEUE_WAIT, REQUEST_BUFFER_BYTES_MAX, SLOW_SLOTS_PART, STREAM_LOOK_PERIOD,
 };
@@ -22,6 +21,7 @@ use crate::request::admission::{Acquired, Permits};
 use crate::request::context::{Callee, RequestContext};
 use crate::request::route::Snapshot;
 use onehop_connection::slow_clients::{OwnerId, Reservation, Resource};
+use onehop_connection::{ExchangeIo, RequestBody};
 
 /// What is to be known of who answers.
 struct Terms<'s> {
@@ -42,8 +42,8 @@ pub(super) async fn arrive<'g>(
     callee: Callee,
     context: &RequestContext<'_>,
     snapshot: &Snapshot,
-    line: &Line<'_>,
-    upload: &mut Upload<'_, '_>,
+    io: &ExchangeIo<'_>,
+    upload: &mut RequestBody<'_, '_>,
 ) -> Result<Acquired<'g>, HttpError> {
     if upload.has_arrived() {
         return Ok(acquired);
@@ -52,12 +52,12 @@ pub(super) async fn arrive<'g>(
     let address = Trust::of(terms.trusted, &context.request.origin)
         .client(context.request.head, &context.request.origin);
     let address = address.map(|address: IpAddr| network(Some(address)));
-    let slow = line.core.connection.slow_clients();
+    let slow = io.core().slow_clients();
     let stream = || {
         let most = (terms.places / SLOW_SLOTS_PART).max(1);
         let held = slow.take(Resource::Streams(terms.holder), address, 1, most);
         let may = held.is_some();
-        line.streaming.replace(held);
+        io.keep_streaming(held);
         may
     };
     let expects_continue = upload.expects_continue();
@@ -66,9 +66,9 @@ pub(super) async fn arrive<'g>(
         return Ok(acquired);
     }
     let limiters = acquired.undo(Instant::now())?;
-    let again = || Ok(Permits::acquire(limiters, line.core.number, Instant::now()));
+    let again = || Ok(Permits::acquire(limiters, io.core().number, Instant::now()));
     if !expects_continue {
-        let most = line.core.connection.client_buffers_max();
+        let most = io.core().client_buffers_max();
         let mut buffered: Option<Reservation> = None;
         let may_hold = |bytes: usize| match &mut buffered {
             Some(held) => held.grow(bytes as u64, most),
@@ -77,8 +77,8 @@ pub(super) async fn arrive<'g>(
                 buffered.is_some()
             }
         };
-        let is_whole = upload.arrive(terms.bytes, may_hold).await?;
-        line.buffered.replace(buffered);
+        let is_whole = upload.buffer_whole(terms.bytes, may_hold).await?;
+        io.keep_buffered(buffered);
         if is_whole {
             return again();
         }

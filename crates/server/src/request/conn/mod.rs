@@ -4,6 +4,4 @@
 //! know the protocol version.
 
 mod arrival;
-pub(crate) mod exchange;
 pub(crate) mod h1;
-pub(crate) mod slow_client;

@@ -13,10 +13,11 @@ use onehop_message::response::{Body, Fields, Response};
 use super::sending::Sending;
 use super::{Broke, Cause, Exchange, HeadFrom, Lead, Passing, Received, Signals, Taken, Turn, over};
 use crate::limits::{COMPRESSED_ON_THE_SPOT_BYTES_MAX, READ_BUFFER_BYTES, UPSTREAM_READ_BYTES};
-use crate::request::conn::exchange::{Download, gone};
-use crate::request::handle::Ended;
+use onehop_connection::Ended;
+use onehop_connection::ResponseWriter;
 use onehop_connection::buffers::Input;
 use onehop_connection::deadline::{Deadline, Waiting};
+use onehop_connection::response_writer::gone;
 
 /// Where an answer comes from.
 pub(super) struct Taking<'a> {
@@ -50,7 +51,7 @@ enum Ready {
 pub(super) async fn receive<L: Lead>(
     mut taking: Taking<'_>,
     lead: &mut L,
-    download: &mut Download<'_, '_>,
+    download: &mut ResponseWriter<'_, '_>,
     answer: &mut Response,
 ) -> Result<Taken, Broke> {
     let is_upgrade = taking.take_heads::<L>(download).await?;
@@ -91,7 +92,7 @@ impl<'a> Taking<'a> {
     }
 
     /// Reads up to the final head, passing informational ones on; `true` where another protocol follows.
-    async fn take_heads<L: Lead>(&mut self, download: &mut Download<'_, '_>) -> Result<bool, Broke> {
+    async fn take_heads<L: Lead>(&mut self, download: &mut ResponseWriter<'_, '_>) -> Result<bool, Broke> {
         let mut is_silent = true;
         let asking = self.exchange.patience.asking.filter(|_| self.expects_continue);
         // Few wait for that, and a timer is large.
@@ -150,7 +151,7 @@ impl<'a> Taking<'a> {
 
     async fn wait_for_head<L: Lead>(
         &mut self,
-        download: &Download<'_, '_>,
+        download: &ResponseWriter<'_, '_>,
     ) -> Result<io::Result<usize>, HttpError> {
         poll_fn(|context| match self.exchange.connection.poll_fill(self.input, context) {
             Poll::Ready(came) => Poll::Ready(Ok(came)),
@@ -161,7 +162,7 @@ impl<'a> Taking<'a> {
     }
 
     /// Passes an informational answer on.
-    async fn inform<L: Lead>(&self, download: &mut Download<'_, '_>) -> Result<(), HttpError> {
+    async fn inform<L: Lead>(&self, download: &mut ResponseWriter<'_, '_>) -> Result<(), HttpError> {
         let status = self.head.status();
         if status == 100 {
             self.signals.continued.notify_one();
@@ -177,7 +178,7 @@ impl<'a> Taking<'a> {
         lead: &mut L,
         body: AnswerBody,
         passing: Passing,
-        download: &mut Download<'_, '_>,
+        download: &mut ResponseWriter<'_, '_>,
         answer: &mut Response,
     ) -> Result<Ended, HttpError> {
         let context = self.exchange.context;
@@ -217,7 +218,7 @@ impl<'a> Taking<'a> {
             lead.let_go();
         } else {
             let (kept, address) = lead.kept();
-            download.keeps(kept, address);
+            download.keep_slot(kept, address);
         }
         download.head(answer, length);
         let has_end = !is_event_stream && length != BodyLength::Chunked;
@@ -294,7 +295,7 @@ impl<'a> Taking<'a> {
     async fn pass_on<L: Lead>(
         &mut self,
         lead: &mut L,
-        download: &mut Download<'_, '_>,
+        download: &mut ResponseWriter<'_, '_>,
         sending: &mut Sending,
         mut is_first: bool,
     ) -> Result<Ended, HttpError> {
@@ -327,7 +328,7 @@ impl<'a> Taking<'a> {
     /// The body is at its end: trailers follow.
     async fn end<L: Lead>(
         &mut self,
-        download: &mut Download<'_, '_>,
+        download: &mut ResponseWriter<'_, '_>,
         sending: &mut Sending,
     ) -> Result<Ended, HttpError> {
         sending.finish::<L>(download).await?;
@@ -346,7 +347,7 @@ impl<'a> Taking<'a> {
     /// Waits for more. What was gathered does not wait with it, or only so long as it may.
     async fn flush_and_fill<L: Lead>(
         &mut self,
-        download: &mut Download<'_, '_>,
+        download: &mut ResponseWriter<'_, '_>,
         sending: &mut Sending,
     ) -> Result<io::Result<usize>, HttpError> {
         if let Some(due) = sending.take_due() {

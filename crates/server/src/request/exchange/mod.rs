@@ -26,11 +26,11 @@ use onehop_message::forwarding::Voice;
 use onehop_message::response::Response;
 use tokio::sync::Notify;
 
-use crate::request::conn::exchange::{Download, Sent, Upload};
-use crate::request::conn::slow_client::Kept;
 use crate::request::context::RequestContext;
 use crate::request::core::Core;
-use crate::request::handle::Ended;
+use onehop_connection::Ended;
+use onehop_connection::Slot;
+use onehop_connection::{RequestBody, ResponseWriter, Sent};
 use onehop_upstream::connection::{Buffers, Connection};
 use tunnel::Bounds;
 
@@ -46,7 +46,7 @@ pub(crate) trait Lead {
     fn ask(
         &mut self,
         connection: &Connection,
-        upload: &Upload<'_, '_>,
+        upload: &RequestBody<'_, '_>,
         buffers: &mut Buffers,
     ) -> Result<(), Refusal>;
 
@@ -71,7 +71,7 @@ pub(crate) trait Lead {
     fn let_go(&mut self);
 
     /// The place that the answer keeps on its way, where others may wait for one, and the client's address.
-    fn kept(&self) -> (Option<Kept>, Option<IpAddr>);
+    fn kept(&self) -> (Option<Slot>, Option<IpAddr>);
 
     /// What bounds a tunnel.
     fn tunnel(&self) -> Bounds<'_>;
@@ -145,8 +145,8 @@ pub(crate) struct Exchange<'a> {
 
 /// The client's side of an exchange.
 pub(crate) struct Way<'e, 'u, 'uc, 'd, 'dc> {
-    pub(crate) upload: &'e mut Upload<'u, 'uc>,
-    pub(crate) download: &'e mut Download<'d, 'dc>,
+    pub(crate) upload: &'e mut RequestBody<'u, 'uc>,
+    pub(crate) download: &'e mut ResponseWriter<'d, 'dc>,
     pub(crate) answer: &'e mut Response,
 }
 

@@ -7,7 +7,8 @@ use tokio::time::Instant;
 
 use super::decode::Decoder;
 use super::{Cause, Lead};
-use crate::request::conn::exchange::{Download, gone};
+use onehop_connection::ResponseWriter;
+use onehop_connection::response_writer::gone;
 
 /// The way of a body to the client.
 pub(super) struct Sending {
@@ -41,7 +42,7 @@ impl Sending {
     /// Sends bytes of the body as the upstream framed them.
     pub(super) async fn send<L: Lead>(
         &mut self,
-        download: &mut Download<'_, '_>,
+        download: &mut ResponseWriter<'_, '_>,
         bytes: &[u8],
     ) -> Result<(), HttpError> {
         if let Some(decoder) = &mut self.decoder {
@@ -70,7 +71,10 @@ impl Sending {
     }
 
     /// Ends the coding. One that is cut off cuts the answer off.
-    pub(super) async fn finish<L: Lead>(&mut self, download: &mut Download<'_, '_>) -> Result<(), HttpError> {
+    pub(super) async fn finish<L: Lead>(
+        &mut self,
+        download: &mut ResponseWriter<'_, '_>,
+    ) -> Result<(), HttpError> {
         if let Some(decoder) = &mut self.decoder {
             decoder.finish().map_err(|_| L::fault(Cause::Died))?;
             download.data(decoder.decoded()).await.map_err(gone)?;

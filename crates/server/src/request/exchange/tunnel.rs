@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use crate::limits::UPLOAD_PIECE_BYTES_MAX;
-use crate::request::conn::exchange::{Download, Upload};
 use onehop_connection::buffers::Input;
+use onehop_connection::{RequestBody, ResponseWriter};
 use onehop_upstream::connection::Connection;
 
 /// What bounds a tunnel.
@@ -26,15 +26,15 @@ pub(crate) struct Bounds<'a> {
 pub(super) async fn run(
     connection: &Connection,
     input: &mut Input,
-    upload: &mut Upload<'_, '_>,
-    download: &mut Download<'_, '_>,
+    upload: &mut RequestBody<'_, '_>,
+    download: &mut ResponseWriter<'_, '_>,
     bounds: Bounds<'_>,
 ) {
     let Bounds { patience, is_told, end } = bounds;
     upload.become_tunnel();
     let _tunnel = connection.become_tunnel();
     let (upstream_spoke, client_spoke) = (Cell::new(false), Cell::new(false));
-    let (stopping, farewell_over) = (download.stopping(), download.farewell_over());
+    let (stopping, farewell_over) = (download.stopping(), download.shutdown_grace_over());
     // `Some`: that side has ended its direction, and the other's goes on.
     let to_upstream = async {
         let mut piece = Vec::new();

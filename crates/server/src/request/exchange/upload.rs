@@ -5,7 +5,7 @@ use onehop_message::forwarding::passed_on_trailers;
 
 use super::{Cause, Exchange, HeadFrom, Lead, Signals};
 use crate::limits::{COPIED_BODY_BYTES_MAX, UPLOAD_PIECE_BYTES_MAX};
-use crate::request::conn::exchange::Upload;
+use onehop_connection::RequestBody;
 
 /// Why a body was not sent to its end.
 enum Stopped {
@@ -19,7 +19,7 @@ enum Stopped {
 /// Sends what `output` holds, then the body, then watches the client. Ends only when the exchange has to
 /// end: the client is gone, or its body is no body.
 pub(super) async fn send<L: Lead>(
-    upload: &mut Upload<'_, '_>,
+    upload: &mut RequestBody<'_, '_>,
     exchange: &Exchange<'_>,
     output: &mut Vec<u8>,
     signals: &Signals,
@@ -43,7 +43,7 @@ pub(super) async fn send<L: Lead>(
 }
 
 /// Sends a request that is there as a whole, if the socket takes it as a whole. What it does not take stays in `output`.
-async fn send_at_once(upload: &Upload<'_, '_>, exchange: &Exchange<'_>, output: &mut Vec<u8>) -> bool {
+async fn send_at_once(upload: &RequestBody<'_, '_>, exchange: &Exchange<'_>, output: &mut Vec<u8>) -> bool {
     if !exchange.is_complete || exchange.opening.len() > COPIED_BODY_BYTES_MAX {
         return false;
     }
@@ -61,7 +61,7 @@ async fn send_at_once(upload: &Upload<'_, '_>, exchange: &Exchange<'_>, output: 
 }
 
 async fn send_all(
-    upload: &mut Upload<'_, '_>,
+    upload: &mut RequestBody<'_, '_>,
     exchange: &Exchange<'_>,
     output: &mut Vec<u8>,
     signals: &Signals,
@@ -83,7 +83,7 @@ async fn send_all(
             biased;
             () = signals.continued.notified() => signals.is_spoilt.set(signals.is_unasked.get()),
             // A client need not wait for ever (RFC 9110 section 10.1.1); then neither do we.
-            begun = upload.begun() => begun.map_err(Stopped::ByClient)?,
+            begun = upload.started() => begun.map_err(Stopped::ByClient)?,
         }
     }
     let mut piece = Vec::new();
@@ -98,7 +98,7 @@ async fn send_all(
 
 /// Sends what is in `output` and a piece of the body: little is copied, much is written from where it lies.
 async fn send_piece(
-    upload: &mut Upload<'_, '_>,
+    upload: &mut RequestBody<'_, '_>,
     exchange: &Exchange<'_>,
     output: &mut Vec<u8>,
     piece: &[u8],
@@ -122,7 +122,7 @@ async fn send_piece(
 }
 
 /// Ends the body, with its trailers.
-fn finish(upload: &Upload<'_, '_>, exchange: &Exchange<'_>, output: &mut Vec<u8>) {
+fn finish(upload: &RequestBody<'_, '_>, exchange: &Exchange<'_>, output: &mut Vec<u8>) {
     upload.with_trailers(|lines| {
         let mut passed_on = Vec::new();
         passed_on_trailers(lines, |line| passed_on.extend_from_slice(line));
@@ -140,7 +140,7 @@ async fn stuck(exchange: &Exchange<'_>) {
 
 /// Writes, and watches the client while the upstream takes nothing: nobody else would see it go.
 async fn write(
-    upload: &mut Upload<'_, '_>,
+    upload: &mut RequestBody<'_, '_>,
     exchange: &Exchange<'_>,
     first: &[u8],
     second: &[u8],

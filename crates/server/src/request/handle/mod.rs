@@ -11,18 +11,3 @@ pub(crate) mod header;
 pub(crate) mod redirect;
 pub(crate) mod respond;
 pub(crate) mod try_files;
-
-use onehop_message::error::HttpError;
-
-/// How a call of those that wait for others ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// The answer is there as a whole; nothing was sent.
-    Complete,
-    /// The answer was sent, with these trailer lines to follow.
-    Sent,
-    /// The answer broke off after its head.
-    Broken(HttpError),
-    /// The connection was a tunnel, and the tunnel is over.
-    Tunnelled,
-}

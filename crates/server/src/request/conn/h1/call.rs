@@ -1,9 +1,8 @@
 //! A request whose handler waits for others: the connection is lent to it piece by piece.
 
-use std::cell::{Cell, RefCell};
 use std::io;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use onehop_http1::{Next, Version};
 use onehop_message::error::HttpError;
@@ -11,18 +10,18 @@ use onehop_message::error_response;
 use onehop_message::response::{Body, Response};
 
 use super::super::arrival;
-use super::super::exchange::{Download, Line, Upload};
 use super::{After, Busy, Connection};
-use crate::request::admission::{Acquired, Permits};
+use crate::request::admission::{Acquired, Permits, SharedPermits};
 use crate::request::context::{Callee, RequestContext};
 use crate::request::core::{Core, View};
 use crate::request::error_route::{self, Led};
-use crate::request::handle::{Ended, app, proxy};
+use crate::request::handle::{app, proxy};
 use crate::request::incidents::Origin;
 use crate::request::{Call, NeedsDisk, Served, limiters};
 use onehop_connection::buffers::Input;
 use onehop_connection::slow_clients::Reservation;
 use onehop_connection::write::write_both;
+use onehop_connection::{Ended, ExchangeIo, RequestBody, ResponseWriter};
 
 /// How asking ended.
 struct Asked {
@@ -118,8 +117,9 @@ impl Connection {
         };
         // Answers to earlier requests must not wait for this one.
         self.flush(output).await?;
-        let line = self.line();
-        Ok(self::admit(Acquired::Queued(queued), &mut Upload::new(&line, input)).await)
+        let none = SharedPermits::none();
+        let io = self.exchange_io(&none);
+        Ok(self::admit(Acquired::Queued(queued), &mut RequestBody::new(&io, input)).await)
     }
 
     /// Asks whom the routes have named, once the request is admitted. Where that fails, the error routes may name somebody
@@ -134,38 +134,41 @@ impl Connection {
         ends: Ends<'_>,
     ) -> Asked {
         let Ends { input, output, answer } = ends;
-        let line = self.line();
-        let mut upload = Upload::new(&line, input);
-        let arrived = arrival::arrive(acquired, callee, context, &view.snapshot, &line, &mut upload).await;
+        let core = Rc::clone(&self.core);
+        let shared = SharedPermits::none();
+        let io = self.exchange_io(&shared);
+        let held = &shared.0;
+        let mut upload = RequestBody::new(&io, input);
+        let arrived = arrival::arrive(acquired, callee, context, &view.snapshot, &io, &mut upload).await;
         let acquired = arrived.unwrap_or_else(Acquired::Rejected);
         let mut refused = match admit(acquired, &mut upload).await {
             Ok(mut permits) => {
                 if !upload.has_arrived() {
                     permits.forget_time();
                 }
-                line.permits.replace(permits);
+                held.replace(permits);
                 None
             }
             Err(fault) => Some(fault),
         };
         loop {
-            let mut download = Download::new(&line, output);
+            let mut download = ResponseWriter::new(&io, output);
             let mut ended = match refused.take() {
                 Some(fault) => Err(fault),
-                None => ask(callee, context, view, line.core, &mut upload, &mut download, answer).await,
+                None => ask(callee, context, view, &core, &mut upload, &mut download, answer).await,
             };
-            line.permits.borrow_mut().ended(ended, answer.status);
+            held.borrow_mut().ended(ended, answer.status);
             if let Err(fault) = ended
                 && !fault.leaves_nobody()
             {
                 if let Some(other) = fail(context, site, fault, view, &upload, answer).await {
                     // It has left whom it asked first.
-                    drop(line.permits.replace(Permits::none()));
+                    drop(held.replace(Permits::none()));
                     let limiters = limiters(site, context, other);
                     if let Acquired::Admitted(permits) =
-                        Permits::acquire(limiters, line.core.number, Instant::now())
+                        Permits::acquire(limiters, core.number, Instant::now())
                     {
-                        line.permits.replace(permits);
+                        held.replace(permits);
                         callee = other;
                         continue;
                     }
@@ -175,26 +178,15 @@ impl Connection {
                 ended = Ok(Ended::Complete);
             }
             let sent = download.sent;
-            let (trailers, spooled) = download.into_rest();
+            let (trailers, spooled) = download.into_parts();
             break Asked { ended, sent, trailers, spooled };
         }
     }
 
-    /// The connection as those see it who wait for others.
-    fn line(&mut self) -> Line<'_> {
-        Line {
-            core: &self.core,
-            socket: RefCell::new(&mut self.socket),
-            codec: RefCell::new(&mut self.codec),
-            deadline: &self.deadline,
-            handler_time: Cell::new(Duration::MAX),
-            is_answering: Cell::new(false),
-            is_event_stream: Cell::new(false),
-            permits: RefCell::new(Permits::none()),
-            streaming: RefCell::default(),
-            buffered: RefCell::default(),
-            address: Cell::new(None),
-        }
+    /// The connection as handlers use it.
+    fn exchange_io<'c>(&'c mut self, permits: &'c SharedPermits<'_>) -> ExchangeIo<'c> {
+        let Self { core, socket, codec, deadline, .. } = self;
+        ExchangeIo::new(&core.connection, socket, codec, deadline, permits)
     }
 
     async fn flush(&mut self, output: &mut Vec<u8>) -> io::Result<()> {
@@ -233,7 +225,10 @@ impl Connection {
 }
 
 /// Waits until a request is admitted. One whose client has closed its sending side is the first to be refused.
-async fn admit<'g>(acquired: Acquired<'g>, upload: &mut Upload<'_, '_>) -> Result<Permits<'g>, HttpError> {
+async fn admit<'g>(
+    acquired: Acquired<'g>,
+    upload: &mut RequestBody<'_, '_>,
+) -> Result<Permits<'g>, HttpError> {
     match acquired {
         Acquired::Admitted(permits) => Ok(permits),
         Acquired::Queued(queued) => {
@@ -249,7 +244,7 @@ async fn fail<'a>(
     site: usize,
     fault: HttpError,
     view: &View,
-    upload: &Upload<'_, '_>,
+    upload: &RequestBody<'_, '_>,
     answer: &mut Response,
 ) -> Option<Callee> {
     let Some(routes) = context.snapshot.sites.get(site) else {
@@ -301,8 +296,8 @@ async fn ask(
     context: &mut RequestContext<'_>,
     view: &View,
     core: &Rc<Core>,
-    upload: &mut Upload<'_, '_>,
-    download: &mut Download<'_, '_>,
+    upload: &mut RequestBody<'_, '_>,
+    download: &mut ResponseWriter<'_, '_>,
     answer: &mut Response,
 ) -> Result<Ended, HttpError> {
     let snapshot = &view.snapshot;

@@ -2,7 +2,6 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::Poll;
 
 use onehop_http1::BodyLength;
@@ -16,10 +15,10 @@ use tokio::sync::Notify;
 
 use super::head;
 use super::{Call, Place, whole};
-use crate::request::conn::exchange::{Download, Sent, gone};
-use crate::request::conn::slow_client::Kept;
 use crate::request::context::RequestContext;
-use crate::request::handle::Ended;
+use onehop_connection::Ended;
+use onehop_connection::response_writer::gone;
+use onehop_connection::{ResponseWriter, Sent};
 use onehop_workers::WorkerIndex;
 use onehop_workers::stream::{Stream, next_frame};
 
@@ -36,7 +35,7 @@ struct Receiving<'a, 't, 'h, 'l, 'c> {
     call: &'a Call<'a>,
     context: &'a mut RequestContext<'t>,
     stream: &'a Stream,
-    download: &'a mut Download<'l, 'c>,
+    download: &'a mut ResponseWriter<'l, 'c>,
     answer: &'h mut Response,
     continued: &'a Notify,
     /// Given back early by answers that may go on for ever.
@@ -69,7 +68,7 @@ pub(super) async fn receive(
     call: &Call<'_>,
     context: &mut RequestContext<'_>,
     stream: &Stream,
-    download: &mut Download<'_, '_>,
+    download: &mut ResponseWriter<'_, '_>,
     answer: &mut Response,
     continued: &Notify,
     place: Place<'_>,
@@ -233,12 +232,11 @@ impl Receiving<'_, '_, '_, '_, '_> {
         if answer.is_event_stream() {
             // It may go on for ever; the worker has room for others meanwhile.
             self.place = None;
-            self.farewell = Some(Box::pin(self.download.farewell_over()));
+            self.farewell = Some(Box::pin(self.download.shutdown_grace_over()));
         }
-        let kept =
-            self.place.as_ref().map(|place| Kept::Worker(Arc::clone(place.pool), Arc::clone(&place.worker)));
+        let kept = self.place.as_ref().map(|place| place.slot());
         self.download
-            .keeps(kept, self.call.trust.client(self.context.request.head, &self.context.request.origin));
+            .keep_slot(kept, self.call.trust.client(self.context.request.head, &self.context.request.origin));
         self.owed = length;
         // Whoever waits to be asked for its body has its final answer: what it sends now is sent on.
         self.continued.notify_one();

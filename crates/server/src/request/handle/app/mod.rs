@@ -32,11 +32,11 @@ use onehop_workers::pool::{Choice, Grant};
 use onehop_workers::stream::Stream;
 use onehop_workers::{Affinity, Pool, Transport, Worker, WorkerId, WorkerIndex};
 
-use super::super::conn::exchange::{Download, Sent, Upload};
 use crate::limits::{APP_ATTEMPTS_MAX, APP_RETRY_AFTER_SECONDS};
 use crate::request::context::RequestContext;
 use crate::request::core::Core;
-use crate::request::handle::Ended;
+use onehop_connection::Ended;
+use onehop_connection::{RequestBody, ResponseWriter, Sent, Slot};
 
 /// What all parts of one call have in common.
 struct Call<'a> {
@@ -63,6 +63,11 @@ struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
+    /// What a response keeps that others can have while its client is slow.
+    fn slot(&self) -> Slot {
+        Slot::at_worker(self.pool.clone(), self.worker.clone())
+    }
+
     fn new(pool: &'a Arc<Pool>, worker: Arc<Worker>) -> Self {
         worker.start();
         Self { pool, worker }
@@ -82,8 +87,8 @@ pub(crate) async fn call(
     context: &mut RequestContext<'_>,
     pool: &Arc<Pool>,
     core: &Rc<Core>,
-    upload: &mut Upload<'_, '_>,
-    download: &mut Download<'_, '_>,
+    upload: &mut RequestBody<'_, '_>,
+    download: &mut ResponseWriter<'_, '_>,
     answer: &mut Response,
 ) -> Result<Ended, HttpError> {
     if let Some(failure) = &**pool.failure()
@@ -155,7 +160,7 @@ impl Call<'_> {
         &self,
         context: &RequestContext<'_>,
         fault: HttpError,
-        download: &Download<'_, '_>,
+        download: &ResponseWriter<'_, '_>,
     ) -> bool {
         let nothing_is_lost = self.is_complete && download.state() == Sent::Nothing;
         let is_safe =
@@ -187,8 +192,8 @@ impl Call<'_> {
     /// Waits for a place at a worker.
     async fn place(
         &self,
-        upload: &mut Upload<'_, '_>,
-        download: &Download<'_, '_>,
+        upload: &mut RequestBody<'_, '_>,
+        download: &ResponseWriter<'_, '_>,
     ) -> Result<Place<'_>, HttpError> {
         // Requests that know where they go take nobody's turn: those that begin something must spread.
         let turn = if self.affinity.affinity == Affinity::Any { self.core.connection.next_turn() } else { 0 };
@@ -224,8 +229,8 @@ impl Call<'_> {
         context: &mut RequestContext<'_>,
         place: Place<'_>,
         connection: &Rc<WorkerConnection>,
-        upload: &mut Upload<'_, '_>,
-        download: &mut Download<'_, '_>,
+        upload: &mut RequestBody<'_, '_>,
+        download: &mut ResponseWriter<'_, '_>,
         answer: &mut Response,
     ) -> Result<Ended, HttpError> {
         let id = place.worker.id;
@@ -277,7 +282,7 @@ impl Call<'_> {
         &self,
         context: &RequestContext<'_>,
         stream: &Stream,
-        upload: &Upload<'_, '_>,
+        upload: &RequestBody<'_, '_>,
     ) -> Result<usize, HttpError> {
         let parts = head::parts(
             context,

@@ -11,23 +11,23 @@ use onehop_wire::Payload;
 use tokio::sync::Notify;
 
 use crate::limits::UPLOAD_PIECE_BYTES_MAX;
-use crate::request::conn::exchange::{Download, Upload};
 use crate::request::exchange::tunnel::silent_for;
+use onehop_connection::{RequestBody, ResponseWriter};
 use onehop_workers::stream::{Stream, next_frame};
 
 /// Moves bytes until both sides have ended, or one of them is gone. Once the worker has ended its direction the
 /// client may be silent for `patience` and no longer: one that does not close would keep the tunnel for ever.
 pub(super) async fn run(
     stream: &Stream,
-    upload: &mut Upload<'_, '_>,
-    download: &mut Download<'_, '_>,
+    upload: &mut RequestBody<'_, '_>,
+    download: &mut ResponseWriter<'_, '_>,
     patience: Duration,
 ) {
     upload.become_tunnel();
     stream.become_tunnel();
     let has_spoken = Cell::new(false);
     let (client_ended, worker_ended) = (Notify::new(), Notify::new());
-    let farewell_over = download.farewell_over();
+    let farewell_over = download.shutdown_grace_over();
     let to_worker = async {
         let mut piece = Vec::new();
         loop {
@@ -69,7 +69,7 @@ pub(super) async fn run(
 }
 
 /// Moves the worker's bytes; `true` where it has ended its direction, else the tunnel is over.
-async fn pass_on(stream: &Stream, download: &mut Download<'_, '_>) -> bool {
+async fn pass_on(stream: &Stream, download: &mut ResponseWriter<'_, '_>) -> bool {
     let mut frames = Vec::new();
     while poll_fn(|context| stream.poll_frames(&mut frames, context)).await.is_ok() {
         let mut rest = &frames[..];

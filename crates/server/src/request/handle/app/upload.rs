@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 
 use super::head;
 use crate::limits::UPLOAD_PIECE_BYTES_MAX;
-use crate::request::conn::exchange::Upload;
+use onehop_connection::RequestBody;
 use onehop_workers::stream::Stream;
 
 /// What is still to be sent of a request when its head is out.
@@ -22,7 +22,7 @@ pub(super) struct Rest<'a> {
 /// Sends the rest of the body, then watches the client. Ends only when the call has to end: the client is
 /// gone, or its body is no body.
 pub(super) async fn send(
-    upload: &mut Upload<'_, '_>,
+    upload: &mut RequestBody<'_, '_>,
     stream: &Stream,
     rest: Rest<'_>,
     continued: &Notify,
@@ -37,7 +37,7 @@ pub(super) async fn send(
 }
 
 async fn send_rest(
-    upload: &mut Upload<'_, '_>,
+    upload: &mut RequestBody<'_, '_>,
     stream: &Stream,
     rest: Rest<'_>,
     continued: &Notify,
@@ -46,7 +46,7 @@ async fn send_rest(
         tokio::select! {
             biased;
             () = continued.notified() => {}
-            begun = upload.begun() => {
+            begun = upload.started() => {
                 begun?;
                 // It did not wait (RFC 9110 section 10.1.1); the worker still has to ask.
                 tokio::select! {
@@ -72,7 +72,11 @@ async fn send_rest(
 }
 
 /// Sends the last bytes of a body, and its trailers.
-async fn pass_on_last(upload: &mut Upload<'_, '_>, stream: &Stream, bytes: &[u8]) -> Result<(), HttpError> {
+async fn pass_on_last(
+    upload: &mut RequestBody<'_, '_>,
+    stream: &Stream,
+    bytes: &[u8],
+) -> Result<(), HttpError> {
     if !upload.has_trailers() {
         return pass_on(upload, stream, bytes, true).await;
     }
@@ -88,7 +92,7 @@ async fn pass_on_last(upload: &mut Upload<'_, '_>, stream: &Stream, bytes: &[u8]
 
 /// Sends bytes as the worker takes them, and notices meanwhile that the client leaves.
 async fn pass_on(
-    upload: &mut Upload<'_, '_>,
+    upload: &mut RequestBody<'_, '_>,
     stream: &Stream,
     bytes: &[u8],
     end: bool,

@@ -13,12 +13,12 @@ use onehop_message::response::Response;
 use super::ask::{self, Asked};
 use super::{Call, Member};
 use crate::limits::PROXY_ROUTE_LOOK_PERIOD;
-use crate::request::conn::exchange::Upload;
-use crate::request::conn::slow_client::Kept;
 use crate::request::context::RequestContext;
 use crate::request::exchange::tunnel::Bounds;
 use crate::request::exchange::{Cause, Lead, Passing, Turn};
 use crate::request::handle::header;
+use onehop_connection::RequestBody;
+use onehop_connection::Slot;
 use onehop_upstream::connection::{Buffers, Connection};
 
 /// One request to one upstream, over however many connections.
@@ -114,7 +114,7 @@ impl Lead for Forwarding<'_> {
     fn ask(
         &mut self,
         connection: &Connection,
-        upload: &Upload<'_, '_>,
+        upload: &RequestBody<'_, '_>,
         buffers: &mut Buffers,
     ) -> Result<(), Refusal> {
         self.asked = ask::write(self.call, self.context, connection, upload, buffers)?;
@@ -162,9 +162,9 @@ impl Lead for Forwarding<'_> {
         // It counts among its upstream's requests for as long as it lasts.
     }
 
-    fn kept(&self) -> (Option<Kept>, Option<IpAddr>) {
+    fn kept(&self) -> (Option<Slot>, Option<IpAddr>) {
         let peer = &self.member.peer;
-        let kept = peer.settings.connections_max.map(|places| Kept::Upstream(Arc::clone(peer), places));
+        let kept = peer.settings.connections_max.map(|_| Slot::busy(peer.clone()));
         (kept, self.call.trust.client(self.context.request.head, &self.context.request.origin))
     }
 

@@ -12,9 +12,9 @@ use onehop_message::forwarding::{self, Rule, Spellings, accepts_trailers, asks_f
 use onehop_message::response::Fields;
 
 use super::{Call, max_forwards};
-use crate::request::conn::exchange::Upload;
 use crate::request::context::RequestContext;
 use crate::request::handle::header;
+use onehop_connection::RequestBody;
 use onehop_upstream::connection::{Buffers, Connection};
 
 /// What a head that was written says.
@@ -31,7 +31,7 @@ pub(super) fn write(
     call: &Call<'_>,
     context: &RequestContext<'_>,
     connection: &Connection,
-    upload: &Upload<'_, '_>,
+    upload: &RequestBody<'_, '_>,
     buffers: &mut Buffers,
 ) -> Result<Asked, Refusal> {
     let Buffers { output, scratch: lines, .. } = buffers;

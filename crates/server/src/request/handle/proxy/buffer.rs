@@ -7,7 +7,7 @@ use onehop_http1::BodyLength;
 use onehop_message::error::HttpError;
 
 use crate::limits::{UPLOAD_PIECE_BYTES_MAX, UPLOAD_PIECE_BYTES_MIN};
-use crate::request::conn::exchange::{Download, Upload};
+use onehop_connection::{RequestBody, ResponseWriter};
 
 /// As much of a request's body as is held.
 pub(super) struct Opening {
@@ -21,8 +21,8 @@ pub(super) struct Opening {
 impl Opening {
     /// Takes what has come, and waits for up to `most` bytes more.
     pub(super) async fn take(
-        upload: &mut Upload<'_, '_>,
-        download: &mut Download<'_, '_>,
+        upload: &mut RequestBody<'_, '_>,
+        download: &mut ResponseWriter<'_, '_>,
         most: u64,
     ) -> Result<Self, HttpError> {
         let length = upload.length();
@@ -49,8 +49,8 @@ impl Opening {
     }
 
     async fn gather(
-        upload: &mut Upload<'_, '_>,
-        download: &mut Download<'_, '_>,
+        upload: &mut RequestBody<'_, '_>,
+        download: &mut ResponseWriter<'_, '_>,
         most: u64,
         bytes: &mut Vec<u8>,
     ) -> Result<bool, HttpError> {

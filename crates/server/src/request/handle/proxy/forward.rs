@@ -14,10 +14,10 @@ use super::answer::Forwarding;
 use super::retry::Failed;
 use super::{Call, Member};
 use crate::limits::PROXY_CONTINUE_WAIT;
-use crate::request::conn::exchange::Upload;
 use crate::request::context::RequestContext;
 use crate::request::exchange::{self, Broke, Exchange, HeadFrom, Patience, Received, Way, is_idempotent};
-use crate::request::handle::Ended;
+use onehop_connection::Ended;
+use onehop_connection::RequestBody;
 use onehop_upstream::WaitingClient;
 use onehop_upstream::connection::Connection;
 use onehop_upstream::{ConnectError, Reuse};
@@ -86,7 +86,7 @@ async fn connect(
     call: &Call<'_>,
     member: &Member,
     reuse: Reuse,
-    upload: &mut Upload<'_, '_>,
+    upload: &mut RequestBody<'_, '_>,
 ) -> Result<Connection, Failed> {
     let client = WaitingClient::default();
     let got = tokio::select! {

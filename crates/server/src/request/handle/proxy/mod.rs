@@ -27,14 +27,14 @@ use onehop_message::response::Response;
 use onehop_message::trusted_proxies::Trust;
 use regex_lite::Regex;
 
-use crate::request::conn::exchange::{Download, Upload};
 use crate::request::context::RequestContext;
 use crate::request::core::Core;
 use crate::request::exchange::Way;
-use crate::request::handle::{Ended, header};
+use crate::request::handle::header;
 use balance::Policy;
 use buffer::Opening;
 use of_request::OfRequest;
+use onehop_connection::{Ended, RequestBody, ResponseWriter};
 use onehop_upstream::peer::Peer;
 use retry::{Attempts, Failed};
 
@@ -99,8 +99,8 @@ pub(crate) async fn call(
     context: &mut RequestContext<'_>,
     proxy: &Arc<Proxy>,
     core: &Rc<Core>,
-    upload: &mut Upload<'_, '_>,
-    download: &mut Download<'_, '_>,
+    upload: &mut RequestBody<'_, '_>,
+    download: &mut ResponseWriter<'_, '_>,
     answer: &mut Response,
 ) -> Result<Ended, HttpError> {
     let trust = Trust::of(&proxy.settings.trusted_proxies, &context.request.origin);

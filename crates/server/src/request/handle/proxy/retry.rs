@@ -12,9 +12,9 @@ use onehop_message::error::HttpError;
 
 use super::Call;
 use crate::limits::PROXY_TRY_PAUSE_MIN;
-use crate::request::conn::exchange::{Download, Sent, Upload};
 use crate::request::context::RequestContext;
 use crate::request::route;
+use onehop_connection::{RequestBody, ResponseWriter, Sent};
 
 /// Why an attempt came to nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl<'a> Attempts<'a> {
         failed: Failed,
         call: &Call<'_>,
         context: &mut RequestContext<'_>,
-        download: &Download<'_, '_>,
+        download: &ResponseWriter<'_, '_>,
     ) -> bool {
         let failures = self.failures;
         self.failures = failures.saturating_add(1);
@@ -93,7 +93,7 @@ impl<'a> Attempts<'a> {
     }
 
     /// Waits for the next attempt.
-    pub(super) async fn pause(&self, upload: &mut Upload<'_, '_>) -> Result<(), HttpError> {
+    pub(super) async fn pause(&self, upload: &mut RequestBody<'_, '_>) -> Result<(), HttpError> {
         let pause = match self.retries() {
             None => self.balance.try_interval.max(PROXY_TRY_PAUSE_MIN),
             Some(_) => self.balance.try_interval,

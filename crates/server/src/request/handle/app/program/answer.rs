@@ -1,7 +1,6 @@
 //! What an application sees of an exchange in HTTP, and what becomes of its answer.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use onehop_config::checked::AppRun;
 use onehop_config::checked::proxy::ProxyFlush;
@@ -13,11 +12,11 @@ use onehop_message::response::Response;
 use super::super::file::Wanted;
 use super::super::{Call, Place};
 use super::ask;
-use crate::request::conn::exchange::Upload;
-use crate::request::conn::slow_client::Kept;
 use crate::request::context::RequestContext;
 use crate::request::exchange::tunnel::Bounds;
 use crate::request::exchange::{Cause, Lead, Passing, Turn};
+use onehop_connection::RequestBody;
+use onehop_connection::Slot;
 use onehop_upstream::connection::{Buffers, Connection};
 use onehop_workers::WorkerIndex;
 
@@ -54,7 +53,7 @@ impl Lead for Program<'_> {
     fn ask(
         &mut self,
         connection: &Connection,
-        upload: &Upload<'_, '_>,
+        upload: &RequestBody<'_, '_>,
         buffers: &mut Buffers,
     ) -> Result<(), Refusal> {
         ask::write(self.context, self.call.trust, connection, upload, buffers)
@@ -90,8 +89,8 @@ impl Lead for Program<'_> {
         self.place = None;
     }
 
-    fn kept(&self) -> (Option<Kept>, Option<IpAddr>) {
-        let kept = self.place.as_ref().map(|place| Kept::Program(Arc::clone(place.pool)));
+    fn kept(&self) -> (Option<Slot>, Option<IpAddr>) {
+        let kept = self.place.as_ref().map(|place| Slot::busy(place.pool.clone()));
         (kept, self.call.trust.client(self.context.request.head, &self.context.request.origin))
     }
 

@@ -9,8 +9,8 @@ use onehop_message::forwarded::{FORWARDED_FOR, write_forwarded_for, write_line, 
 use onehop_message::forwarding::{accepts_trailers, asks_for_upgrade, passed_on};
 use onehop_message::trusted_proxies::Trust;
 
-use crate::request::conn::exchange::Upload;
 use crate::request::context::RequestContext;
+use onehop_connection::RequestBody;
 use onehop_upstream::connection::{Buffers, Connection};
 
 /// Writes the head to the connection's output.
@@ -18,7 +18,7 @@ pub(super) fn write(
     context: &RequestContext<'_>,
     trust: Trust<'_>,
     connection: &Connection,
-    upload: &Upload<'_, '_>,
+    upload: &RequestBody<'_, '_>,
     buffers: &mut Buffers,
 ) -> Result<(), Refusal> {
     let Buffers { output, scratch: lines, .. } = buffers;

@@ -20,11 +20,11 @@ use onehop_message::response::Response;
 use super::file;
 use super::{Call, Place};
 use crate::limits::{UPSTREAM_DIAL_DEADLINE, UPSTREAM_IDLE_DEADLINE, UPSTREAM_IDLE_MAX};
-use crate::request::conn::exchange::{Download, Sent, Upload};
 use crate::request::context::RequestContext;
 use crate::request::exchange::{self, Broke, Exchange, HeadFrom, Patience, Received, Way, is_idempotent};
-use crate::request::handle::Ended;
 use answer::Program;
+use onehop_connection::Ended;
+use onehop_connection::{RequestBody, ResponseWriter, Sent};
 use onehop_upstream::Reuse;
 use onehop_upstream::connection::Connection;
 use onehop_upstream::peer::{Endpoint, Peer, PeerSettings};
@@ -43,8 +43,8 @@ pub(super) async fn exchange(
     call: &Call<'_>,
     context: &RequestContext<'_>,
     place: Place<'_>,
-    upload: &mut Upload<'_, '_>,
-    download: &mut Download<'_, '_>,
+    upload: &mut RequestBody<'_, '_>,
+    download: &mut ResponseWriter<'_, '_>,
     answer: &mut Response,
 ) -> Result<Ended, Failed> {
     let worker = Arc::clone(&place.worker);
@@ -122,8 +122,8 @@ async fn connect(
     call: &Call<'_>,
     peer: &Arc<Peer>,
     reuse: Reuse,
-    upload: &mut Upload<'_, '_>,
-    download: &Download<'_, '_>,
+    upload: &mut RequestBody<'_, '_>,
+    download: &ResponseWriter<'_, '_>,
 ) -> Result<Connection, Failed> {
     download.expect_handler_within(UPSTREAM_DIAL_DEADLINE.min(call.pool.app.timeout));
     let late = poll_fn(|context| if download.poll_late(context) { Poll::Ready(()) } else { Poll::Pending });
