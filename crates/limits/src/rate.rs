@@ -86,12 +86,6 @@ impl RateLimiter {
         }
     }
 
-    /// What is left to this key. Counts nothing.
-    #[must_use]
-    pub fn quota(&self, key: u64, now: Instant) -> Quota {
-        self.left(self.table.full_at(key), self.nanoseconds(now))
-    }
-
     /// Writes the fields that tell a client about its quota.
     pub fn write(&self, quota: Quota, fields: &mut Fields) {
         self.fields.write(quota.requests, quota.seconds, fields);

@@ -86,8 +86,9 @@ impl Table {
         self.part(key).check(key, now, rate, self.keys_max)
     }
 
-    /// What is remembered of a key, which does not count.
-    pub(super) fn full_at(&self, key: u64) -> u64 {
+    /// When the bucket of a key is full again. Counts nothing.
+    #[cfg(test)]
+    fn full_at(&self, key: u64) -> u64 {
         let mut part = self.part(key);
         part.find(key).map_or(0, |known| known.full_at)
     }

@@ -1,111 +1,90 @@
-//! A request's way through the routes of its site.
+//! What the routes know of a request, and what they have decided about its response so far.
 //!
-//! Plain calls, in the order in which the compiled routes stand. Never waits: what needs the disk
-//! stops with [`Halt::NeedsDisk`], and the same trip is made again on a thread that may block.
+//! Plain data: the walk through the routes ([`super::walk`]) fills it in, handlers read it. Knows no handler and no route.
 
 use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use onehop_config::checked::Encode;
-use onehop_connection::ResponseEdits;
-use onehop_connection::compressor::{CompressorMemory, StreamCoding};
+use onehop_config::checked::{Encode, HeaderStep};
+use onehop_files::store::Store;
 use onehop_http1::{Method, RequestHead};
 use onehop_message::error::HttpError;
-use onehop_message::error_response;
 use onehop_message::origin::Origin;
 use onehop_message::path::{Ambiguous, RequestPath};
 use onehop_message::request::Request;
-use onehop_message::response::Response;
-use onehop_message::uri;
 use onehop_metrics::Handler;
+use regex_lite::Regex;
 
 use super::admission::RequestLimits;
 use super::admission::rate::RateChecks;
-use super::error_route::Failure;
-use super::handle::proxy::{Member, max_forwards};
-use super::handle::{encode, file, header, redirect, respond};
-use super::route::{self, Action, Root, Route, Snapshot};
+use super::handle::proxy::Member;
+use super::route::Root;
 
-/// A request on its way.
+/// A request on its way through the routes of its site.
 pub struct RequestContext<'a> {
     /// The request, as the routes have made it so far.
     pub request: Request<'a>,
-    /// What it sees.
-    pub snapshot: &'a Snapshot,
+    /// The trees in memory, by number.
+    pub stores: &'a [Arc<Store>],
     /// The client's own path has more than one reading.
     pub(crate) is_ambiguous: bool,
-    /// Where files are looked for.
+    /// The root of files.
     pub root: Option<&'a Root>,
-    /// What `try_files` found, decoded, relative to the root.
+    /// The file that `try_files` found, decoded, relative to the root.
     pub file_match: Option<Vec<u8>>,
-    /// What `encode` allows.
+    /// The compression that `encode` allows.
     pub encode: Option<&'a Encode>,
-    /// What `limit` directives say, should somebody else have to answer.
+    /// The limits that `limit` directives name, for a request that an application or an upstream answers.
     pub limits: RequestLimits,
-    /// What `rate_limit` has said.
+    /// What `rate_limit` directives tell the client.
     pub(crate) rate_checks: RateChecks<'a>,
-    /// Field changes that wait for the answer.
-    pub headers: Vec<header::Gathered<'a>>,
-    /// What the answer sets besides what the application does: leads later requests back to the same worker.
+    /// Changes of header fields, to be made once the response's head is there.
+    pub(crate) header_edits: Vec<HeaderEdits<'a>>,
+    /// A cookie that the response sets besides those of the application: it leads later requests to the same worker.
     pub own_cookie: Option<Vec<u8>>,
-    /// Who answered.
+    /// The handler that answers.
     pub handler: Handler,
-    /// The upstream that it was handed to, the last one where there were several.
+    /// The upstream to which the request was sent, the last one where there were several.
     pub upstream: Option<Arc<Member>>,
     /// Why that one could not be reached, for logs.
     pub reason: Option<String>,
-    /// What it has met, once it has failed. Apart, since few do and every request carries the room.
+    /// The error that the request has met. In a box, since few requests meet one and each would carry the room.
     pub failure: Option<Box<Failure>>,
-    /// This thread may wait for the disk.
-    pub may_block: bool,
 }
 
-/// Why a trip ends early.
+/// A `header` directive that applies to a request.
 #[derive(Debug)]
-pub enum Halt {
-    /// The answer is an error.
-    HttpError(HttpError),
-    /// The disk is needed and this thread may not wait for it.
-    NeedsDisk,
-    /// Somebody else answers, which takes its time.
-    Call(Callee),
+pub(crate) struct HeaderEdits<'a> {
+    pub(crate) step: &'a HeaderStep,
+    /// The compiled expressions of its replacements, one for each change.
+    pub(crate) expressions: &'a [Option<Regex>],
+    /// The value of each change, filled in when the request met the directive; empty where that can wait.
+    pub(crate) values: Vec<Vec<u8>>,
 }
 
-/// Who else answers.
+/// The error that a request has met.
+pub struct Failure {
+    /// The error.
+    pub(crate) error: HttpError,
+    /// Its name, where error routes answer it.
+    pub(crate) id: Option<ErrorId>,
+    /// The handler that failed.
+    pub(crate) handler: Handler,
+    /// The upstream that failed.
+    pub(crate) upstream: Option<Arc<Member>>,
+    /// Why it could not be reached, for logs.
+    pub(crate) reason: Option<String>,
+}
+
+/// The name of one error, `{err.id}`: it leads from an error page to the line in the access log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Callee {
-    /// The application of this number.
-    App(u32),
-    /// The upstreams of the `reverse_proxy` of this number.
-    Proxy(u32),
-}
-
-/// What a step did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Flow {
-    /// There is an answer.
-    Answered,
-    /// The next step is taken.
-    On,
-}
-
-impl From<HttpError> for Halt {
-    fn from(fault: HttpError) -> Self {
-        Self::HttpError(fault)
-    }
-}
-
-impl From<Ambiguous> for Halt {
-    fn from(_: Ambiguous) -> Self {
-        Self::HttpError(HttpError::BadPath)
-    }
-}
+pub struct ErrorId(u64);
 
 impl<'a> RequestContext<'a> {
-    /// A request at the beginning of its site's routes.
-    pub fn new(head: &'a RequestHead, origin: Origin, received: Instant, snapshot: &'a Snapshot) -> Self {
+    /// Makes the context of a request that has met no route yet.
+    pub fn new(head: &'a RequestHead, origin: Origin, received: Instant, stores: &'a [Arc<Store>]) -> Self {
         let own_path = own_path(head);
         let is_ambiguous = own_path.is_err();
         Self {
@@ -116,216 +95,96 @@ impl<'a> RequestContext<'a> {
                 path: own_path.unwrap_or(RequestPath::ROOT),
                 query: head.query().map(Cow::Borrowed),
             },
-            snapshot,
+            stores,
             is_ambiguous,
             root: None,
             file_match: None,
             encode: None,
             limits: RequestLimits::default(),
             rate_checks: RateChecks::default(),
-            headers: Vec::new(),
+            header_edits: Vec::new(),
             own_cookie: None,
             handler: Handler::None,
             upstream: None,
             reason: None,
             failure: None,
-            may_block: false,
         }
     }
 
-    /// Refuses the request where its own path has more than one reading: it takes no route, but its error routes may
-    /// need the root.
-    fn check_path(&mut self, routes: &'a [Route]) -> Result<(), Halt> {
-        if !self.is_ambiguous {
-            return Ok(());
-        }
-        self.root =
-            routes.iter().filter(|route| route.matcher.is_none()).find_map(|route| match &route.action {
-                Action::Root(root) => Some(root),
-                _ => None,
-            });
-        Err(Ambiguous.into())
-    }
-
-    /// Takes the steps of `routes` until one answers, then what waits for the answer.
-    pub fn make(&mut self, routes: &'a [Route], answer: &mut Response) -> Result<(), Halt> {
-        self.check_path(routes)?;
-        // Where no route answers, the answer stays what it is: an empty 200, as Caddy has it.
-        if self.walk(routes, answer)? == Flow::On {
-            self.know_method()?;
-        }
-        self.finish(answer);
-        Ok(())
-    }
-
-    /// What waits for the answer, once its head is there: coding, changes of fields.
-    pub(crate) fn finish(&self, answer: &mut Response) {
-        if let Some(cookie) = &self.own_cookie {
-            answer.fields.add("Set-Cookie", cookie);
-        }
-        if let Some(failure) = &self.failure {
-            error_response::add_fields(failure.fault, answer);
-        }
-        encode::apply(self, answer);
-        self.rate_checks.announce(answer);
-        header::apply(self, answer);
-        if answer.status == 304 {
-            // What the client holds has a type already (RFC 9110 section 15.4.5).
-            answer.fields.remove("content-type");
-        }
-    }
-
-    /// What the server itself answers is answered to methods that it knows (RFC 9110 section 9.1). The page of an error is
-    /// for whoever met it.
+    /// Refuses a method that the server does not know, where the server itself answers (RFC 9110 section 9.1). An error
+    /// page is for any method.
     pub(super) fn know_method(&self) -> Result<(), HttpError> {
         let is_known = self.request.head.method() != Method::Other || self.failure.is_some();
         if is_known { Ok(()) } else { Err(HttpError::NotImplemented) }
     }
 
-    /// As in Caddy, fields that were set before the handler ran stay on an error's answer.
-    pub fn amend_error(&self, answer: &mut Response) {
-        self.rate_checks.announce(answer);
-        header::apply_to_error(self, answer);
-    }
-
-    /// Goes back to the beginning, for the error routes of its site. The request is again as it came; root and found
-    /// file stay, and so do changes of fields that do not wait for a handler's answer.
-    pub(super) fn begin_again(&mut self) {
+    /// Prepares the request for the error routes of its site. The request is again as it came; the root and the file that
+    /// was found stay, and so do changes of header fields that do not wait for a handler's response.
+    pub(super) fn reset_for_errors(&mut self) {
         self.request.path = own_path(self.request.head).unwrap_or(RequestPath::ROOT);
         self.request.query = self.request.head.query().map(Cow::Borrowed);
         self.encode = None;
         self.own_cookie = None;
-        self.headers.retain(|gathered| !gathered.is_deferred());
+        self.header_edits.retain(|edits| !edits.step.deferred);
     }
 
-    /// Takes the steps of `routes` until one answers.
-    pub(super) fn walk(&mut self, routes: &'a [Route], answer: &mut Response) -> Result<Flow, Halt> {
-        let mut taken_groups = 0u64;
-        for route in routes {
-            let group_bit = route.group.map_or(0, |group| 1 << group);
-            if taken_groups & group_bit != 0 {
-                continue;
-            }
-            if let Some(matcher) = &route.matcher
-                && !route::matches(matcher, self)?
-            {
-                continue;
-            }
-            taken_groups |= group_bit;
-            if self.step(&route.action, answer)? == Flow::Answered {
-                return Ok(Flow::Answered);
-            }
-        }
-        Ok(Flow::On)
+    /// The status of the error that the response is about.
+    pub(crate) fn error_status(&self) -> Option<u16> {
+        self.failure.as_ref().map(|failure| failure.error.status())
     }
 
-    fn step(&mut self, action: &'a Action, answer: &mut Response) -> Result<Flow, Halt> {
-        match action {
-            Action::Root(root) => self.root = Some(root),
-            Action::Header(step, expressions) => {
-                let gathered = header::gather(step, expressions, self);
-                self.headers.push(gathered);
-            }
-            Action::Encode(encode) => self.encode = Some(encode),
-            // Only noted: what is answered from memory is never in flight.
-            Action::Limit(number) => self.limits.add(*number),
-            Action::Priority(priority) => self.limits.set_priority(*priority),
-            Action::RateLimit(limiter) => limiter.check(self)?,
-            Action::Rewrite(to) => {
-                let to = route::expand(to, self, route::Into::Uri);
-                let (path, query) = uri::rewrite(&to);
-                if let Some(path) = path {
-                    self.request.path = RequestPath::read(Cow::Owned(path))?;
-                }
-                if let Some(query) = query {
-                    self.request.query = (!query.is_empty()).then_some(Cow::Owned(query));
-                }
-            }
-            Action::Handle(routes) => return self.walk(routes, answer),
-            Action::HandlePath { prefix, routes } => {
-                if let Some(path) = self.request.path.without_prefix(prefix) {
-                    self.request.path = path?;
-                }
-                return self.walk(routes, answer);
-            }
-            Action::Redirect { to, kind } => return Ok(redirect::answer(self, to, *kind, answer)),
-            Action::Respond { status, body, close } => {
-                self.know_method()?;
-                return Ok(respond::answer(self, *status, body, *close, answer));
-            }
-            Action::FileServer { settings, root } => {
-                // One that passes on what is not there may leave the method to the next handler.
-                if !settings.pass_through {
-                    self.know_method()?;
-                }
-                return file::file_server(self, settings, root.as_ref(), answer);
-            }
-            Action::App(number) => return Err(self.call(Handler::App, Callee::App(*number))),
-            Action::Proxy(_) if max_forwards::ends_here(self.request.head) => {
-                self.handler = Handler::Proxy;
-                return max_forwards::answer(self.request.head, answer);
-            }
-            Action::Proxy(number) => return Err(self.call(Handler::Proxy, Callee::Proxy(*number))),
-            Action::Spa { settings, store } => {
-                self.know_method()?;
-                return file::spa(self, settings, *store, answer);
-            }
-        }
-        Ok(Flow::On)
+    /// The handler that failed, if one did.
+    pub(super) fn failed_handler(&self) -> Handler {
+        self.failure.as_ref().map_or(Handler::None, |failure| failure.handler)
     }
 
-    /// Hands the request over to an application or an upstream.
-    fn call(&mut self, handler: Handler, callee: Callee) -> Halt {
-        self.handler = handler;
-        if self.request.path.is_network_path() {
-            // Matchers saw one path; the application could see another one, behind the name of a host.
-            return Halt::HttpError(HttpError::BadPath);
+    /// Counts the request with the handler that failed, not with the one that made the error page.
+    pub(super) fn restore_failed_handler(&mut self) {
+        let failed = self.failed_handler();
+        if failed != Handler::None {
+            self.handler = failed;
         }
-        Halt::Call(callee)
     }
 
-    /// The root that applies, as text.
-    pub(crate) fn root_text(&self) -> Vec<u8> {
-        match self.root {
-            Some(root @ Root::Stores { .. }) => {
-                let number = root.store(false).or_else(|| root.store(true));
-                let store = number.and_then(|number| self.snapshot.stores.get(number as usize));
-                store.map_or_else(Vec::new, |store| store.root.as_os_str().as_bytes().to_vec())
-            }
-            // A root may name placeholders, but not itself.
-            Some(Root::Disk(template)) if !template_names_root(template) => {
-                route::expand(template, self, route::Into::Text)
-            }
-            _ => Vec::new(),
-        }
+    /// The path of a root that is in memory.
+    pub(crate) fn root_in_memory(&self, root: &Root) -> Option<&[u8]> {
+        let number = root.store(false).or_else(|| root.store(true))?;
+        self.stores.get(number as usize).map(|store| store.root.as_os_str().as_bytes())
     }
 }
 
-impl ResponseEdits for RequestContext<'_> {
-    fn compresses(&self) -> bool {
-        self.encode.is_some()
-    }
-
-    fn encode(
-        &self,
-        response: &mut Response,
-        length: Option<u64>,
-        memory: &Arc<CompressorMemory>,
-    ) -> StreamCoding {
-        encode::in_pieces(self, response, length, memory)
-    }
-
-    fn finish(&self, response: &mut Response) {
-        RequestContext::finish(self, response);
-    }
-}
-
-/// The path of the target; an error where it has more than one reading.
+/// The path of the request's target; an error where it has more than one reading.
 fn own_path(head: &RequestHead) -> Result<RequestPath<'_>, Ambiguous> {
     RequestPath::read(Cow::Borrowed(head.path()))
 }
 
-fn template_names_root(template: &onehop_config::checked::Template) -> bool {
-    use onehop_config::checked::{Part, Placeholder};
-    template.parts.iter().any(|part| matches!(part, Part::Value(Placeholder::Root)))
+impl ErrorId {
+    pub(super) fn new() -> Self {
+        Self(fastrand::u64(..))
+    }
+
+    /// Nine letters and digits that cannot be mistaken for each other, as in Caddy's identifiers.
+    pub(crate) fn letters(&self) -> [u8; 9] {
+        const LETTERS: &[u8; 34] = b"abcdefghijkmnpqrstuvwxyz0123456789";
+        let mut left = self.0;
+        std::array::from_fn(|_| {
+            let letter = LETTERS.get((left % 34) as usize).copied().unwrap_or(b'a');
+            left /= 34;
+            letter
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_identifier_is_nine_letters_that_are_not_taken_for_others() {
+        for id in [0, 1, 34, u64::MAX] {
+            let letters = ErrorId(id).letters();
+            assert!(letters.iter().all(|letter| letter.is_ascii_alphanumeric() && !b"lo".contains(letter)));
+        }
+        assert_ne!(ErrorId(1).letters(), ErrorId(2).letters());
+    }
 }

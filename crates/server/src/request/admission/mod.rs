@@ -119,31 +119,22 @@ impl RequestLimits {
 }
 
 impl<'g> Limiters<'g> {
-    /// The limiters of this site (none where it has no limits) for a request that calls an application, or something else.
-    pub(crate) fn new(
-        site: Option<&'g SiteLimiters>,
-        limits: RequestLimits,
-        pool: Option<&'g Arc<Pool>>,
-    ) -> Self {
-        let (limiters, always) = site.map_or((&[][..], 0), |site| (&*site.all, site.always));
+    /// The limiters of this site for a request that calls an application, or something else.
+    pub(crate) fn new(site: &'g SiteLimiters, limits: RequestLimits, pool: Option<&'g Arc<Pool>>) -> Self {
         // While an application fails, the response is its own error, which needs no permit. A bound that the configuration
         // names always holds.
         let has_own = pool.is_some_and(|pool| {
             pool.limiter.as_ref().is_some_and(|limiter| !limiter.is_adaptive() || pool.failing().is_none())
         });
-        let wanted = limits.limits | always | (u64::from(has_own) << OWN);
-        Self { site: limiters, pool, wanted, priority: limits.priority, affinity: Affinity::Any }
+        let wanted = limits.limits | site.always | (u64::from(has_own) << OWN);
+        Self { site: &site.all, pool, wanted, priority: limits.priority, affinity: Affinity::Any }
     }
 
     /// The same for a request that prefers one worker, whose lag counts then. `affinity` is only called where a lag counts.
-    pub(crate) fn with_affinity(
-        self,
-        site: Option<&SiteLimiters>,
-        affinity: impl FnOnce(&Pool) -> Affinity,
-    ) -> Self {
+    pub(crate) fn with_affinity(self, site: &SiteLimiters, affinity: impl FnOnce(&Pool) -> Affinity) -> Self {
         let of_pool = |pool: &&Arc<Pool>| {
             let own = pool.limiter.as_ref().is_some_and(|limiter| limiter.limit().lag.is_some());
-            pool.affinity.is_some() && (own || site.is_some_and(|site| site.uses_lag))
+            pool.affinity.is_some() && (own || site.uses_lag)
         };
         let affinity = self.pool.filter(of_pool).map_or(Affinity::Any, |pool| affinity(pool));
         Self { affinity, ..self }

@@ -33,7 +33,7 @@ fn limits(numbers: &[u8]) -> RequestLimits {
 }
 
 fn ask<'g>(limiters: &'g SiteLimiters, numbers: &[u8]) -> Acquired<'g> {
-    Permits::acquire(Limiters::new(Some(limiters), limits(numbers), None), 0, Instant::now())
+    Permits::acquire(Limiters::new(limiters, limits(numbers), None), 0, Instant::now())
 }
 
 fn permits<'g>(limiters: &'g SiteLimiters, numbers: &[u8]) -> Permits<'g> {
@@ -67,7 +67,7 @@ fn a_request_is_in_flight_at_every_limiter_on_its_route_and_no_other() {
 fn without_limits_no_permit_is_held() {
     let limiters = SiteLimiters::default();
     assert_eq!(permits(&limiters, &[]).held, 0);
-    let limiters = Limiters::new(None, limits(&[]), None);
+    let limiters = Limiters::new(&limiters, limits(&[]), None);
     assert!(matches!(Permits::acquire(limiters, 0, Instant::now()), Acquired::Admitted(_)));
 }
 
@@ -186,7 +186,7 @@ fn one_whose_body_is_waited_for_was_never_in() {
 fn limiters_that_are_found_later_are_acquired_too() {
     let (limiters, all) = limiters([(1, 0), (1, 0), (1, 0)]);
     let one = permits(&limiters, &[1]);
-    let Acquired::Admitted(one) = one.extend(Limiters::new(Some(&limiters), limits(&[1, 2]), None)) else {
+    let Acquired::Admitted(one) = one.extend(Limiters::new(&limiters, limits(&[1, 2]), None)) else {
         panic!("it is in already")
     };
     assert_eq!(in_flight(&all), [1, 1, 1]);

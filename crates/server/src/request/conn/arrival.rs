@@ -18,8 +18,8 @@ use crate::limits::{
     APP_RETRY_AFTER_SECONDS, PROXY_QUEUE_WAIT, REQUEST_BUFFER_BYTES_MAX, SLOW_SLOTS_PART, STREAM_LOOK_PERIOD,
 };
 use crate::request::admission::{Acquired, Permits};
-use crate::request::context::{Callee, RequestContext};
-use crate::request::route::Snapshot;
+use crate::request::context::RequestContext;
+use crate::request::route::{Backend, Snapshot};
 use onehop_connection::slow_clients::{OwnerId, Reservation, Resource};
 use onehop_connection::{ExchangeIo, RequestBody};
 
@@ -39,7 +39,7 @@ struct Terms<'s> {
 /// then.
 pub(super) async fn arrive<'g>(
     acquired: Acquired<'g>,
-    callee: Callee,
+    backend: Backend,
     context: &RequestContext<'_>,
     snapshot: &Snapshot,
     io: &ExchangeIo<'_>,
@@ -48,7 +48,7 @@ pub(super) async fn arrive<'g>(
     if upload.has_arrived() {
         return Ok(acquired);
     }
-    let Some(terms) = terms(callee, snapshot, &acquired) else { return Ok(acquired) };
+    let Some(terms) = terms(backend, snapshot, &acquired) else { return Ok(acquired) };
     let address = Trust::of(terms.trusted, &context.request.origin)
         .client(context.request.head, &context.request.origin);
     let address = address.map(|address: IpAddr| network(Some(address)));
@@ -99,10 +99,10 @@ pub(super) async fn arrive<'g>(
 }
 
 /// `None`: its bodies are streamed at once, because there are no places to wait for, or because the file says so.
-fn terms<'s>(callee: Callee, snapshot: &'s Snapshot, acquired: &Acquired<'_>) -> Option<Terms<'s>> {
+fn terms<'s>(backend: Backend, snapshot: &'s Snapshot, acquired: &Acquired<'_>) -> Option<Terms<'s>> {
     let bound = acquired.places();
-    match callee {
-        Callee::App(number) => {
+    match backend {
+        Backend::App(number) => {
             let pool = snapshot.apps.get(number as usize)?;
             let bytes = pool
                 .app
@@ -120,7 +120,7 @@ fn terms<'s>(callee: Callee, snapshot: &'s Snapshot, acquired: &Acquired<'_>) ->
             })
             .filter(|terms| terms.bytes > 0)
         }
-        Callee::Proxy(number) => {
+        Backend::Proxy(number) => {
             let proxy = snapshot.proxies.get(number as usize)?;
             let ceilings = proxy.members.iter().map(|member| member.peer.settings.connections_max);
             let connections = ceilings.sum::<Option<usize>>().map(|places| places as u64);

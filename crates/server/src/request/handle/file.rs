@@ -1,4 +1,6 @@
-//! From a trip to the file handlers: which store, which codings, memory or disk.
+//! `file_server` and `spa`: which store, which codings, memory or disk.
+
+use std::sync::Arc;
 
 use onehop_config::checked::{Encoding, FileServer, Spa};
 use onehop_files::{self as files, FileRequest, OwnedFileRequest, Served};
@@ -6,7 +8,9 @@ use onehop_message::error::HttpError;
 use onehop_message::response::Response;
 use onehop_metrics::Handler;
 
-use crate::request::context::{Flow, Halt, RequestContext};
+use super::Handled;
+use crate::request::context::RequestContext;
+use crate::request::disk::DiskRead;
 use crate::request::route::{self, Root};
 
 /// An `spa` offers every coding that its store may hold, in this order.
@@ -15,53 +19,43 @@ const SPA_ENCODINGS: [Encoding; 3] = [Encoding::Brotli, Encoding::Zstd, Encoding
 /// `file_server`
 pub(crate) fn file_server(
     context: &mut RequestContext<'_>,
-    settings: &FileServer,
+    settings: &Arc<FileServer>,
     own_root: Option<&Root>,
-    answer: &mut Response,
-) -> Result<Flow, Halt> {
-    let before = std::mem::replace(&mut context.handler, Handler::FileServer);
-    let served = match own_root.or(context.root) {
-        None => return Err(Halt::HttpError(HttpError::NotFound)),
-        Some(root @ Root::Stores { .. }) => {
+    response: &mut Response,
+) -> Result<Handled, HttpError> {
+    // One that passes on what is not there may leave the method to the next handler.
+    if !settings.pass_through {
+        context.know_method()?;
+    }
+    context.handler = Handler::FileServer;
+    match own_root.or(context.root).ok_or(HttpError::NotFound)? {
+        root @ Root::Stores { .. } => {
             let number = root.store(settings.follow_outside).ok_or(HttpError::NotFound)?;
-            let store = context.snapshot.stores.get(number as usize).ok_or(HttpError::NotFound)?;
             let (encodings, minimum, types) = match context.encode {
                 Some(encode) => (&*encode.encodings, encode.minimum_length, &*encode.types),
                 None => (&[][..], 0, &[][..]),
             };
             let request = FileRequest {
-                head: context.request.head,
-                path: context.request.path.sent(),
-                query: context.request.query.as_deref(),
-                original_path: context.request.head.path(),
-                store,
-                store_number: number,
                 encodings,
                 encode_minimum: minimum,
                 encode_types: types,
-                error_status: error_status(context),
+                ..request(context, number)?
             };
-            files::file_server(settings, &request, answer)?
+            let served = files::file_server(settings, &request, response)?;
+            Ok(handled(context, served))
         }
-        Some(Root::Disk(template)) => {
-            if !context.may_block {
-                return Err(Halt::NeedsDisk);
-            }
-            let root = route::expand_root(template, context).ok_or(HttpError::NotFound)?;
-            let request = OwnedFileRequest {
+        Root::Disk(template) => Ok(Handled::NeedsDisk(DiskRead::Tree {
+            settings: Arc::clone(settings),
+            root: route::expand_root(template, context).ok_or(HttpError::NotFound)?,
+            request: OwnedFileRequest {
                 head: context.request.head.clone(),
                 path: context.request.path.sent().to_vec(),
                 query: context.request.query.as_deref().map(<[u8]>::to_vec),
                 original_path: context.request.head.path().to_vec(),
-                error_status: error_status(context),
-            };
-            files::from_disk(settings, &root, request, answer)?
-        }
-    };
-    if matches!(served, Served::PassedOn) {
-        context.handler = before;
+                error_status: context.error_status(),
+            },
+        })),
     }
-    finish(context, served, answer)
 }
 
 /// `spa`
@@ -69,48 +63,40 @@ pub(crate) fn spa(
     context: &mut RequestContext<'_>,
     settings: &Spa,
     store_number: u32,
-    answer: &mut Response,
-) -> Result<Flow, Halt> {
+    response: &mut Response,
+) -> Result<Handled, HttpError> {
+    context.know_method()?;
     context.handler = Handler::Spa;
-    let stores = &context.snapshot.stores;
-    let store = stores.get(store_number as usize).ok_or(Halt::HttpError(HttpError::NotFound))?;
-    let request = FileRequest {
+    let request = FileRequest { encodings: &SPA_ENCODINGS, ..request(context, store_number)? };
+    let served = files::spa(settings, &request, response)?;
+    Ok(handled(context, served))
+}
+
+/// The request for a file of a store, without codings.
+fn request<'r>(context: &'r RequestContext<'_>, store_number: u32) -> Result<FileRequest<'r>, HttpError> {
+    Ok(FileRequest {
         head: context.request.head,
         path: context.request.path.sent(),
         query: context.request.query.as_deref(),
         original_path: context.request.head.path(),
-        store,
+        store: context.stores.get(store_number as usize).ok_or(HttpError::NotFound)?,
         store_number,
-        encodings: &SPA_ENCODINGS,
+        encodings: &[],
         encode_minimum: 0,
         encode_types: &[],
-        error_status: error_status(context),
-    };
-    let served = files::spa(settings, &request, answer)?;
-    finish(context, served, answer)
+        error_status: context.error_status(),
+    })
 }
 
-fn finish(context: &RequestContext<'_>, served: Served, answer: &mut Response) -> Result<Flow, Halt> {
+fn handled(context: &RequestContext<'_>, served: Served) -> Handled {
+    let head = || context.request.head.clone();
     match served {
-        Served::Answered => Ok(Flow::Answered),
-        Served::PassedOn => Ok(Flow::On),
-        Served::InPack(_) | Served::OnDisk(_) if !context.may_block => Err(Halt::NeedsDisk),
-        Served::InPack(in_pack) => {
-            files::finish_in_pack(&in_pack, context.request.head, answer)?;
-            Ok(Flow::Answered)
-        }
+        Served::Answered => Handled::Responded,
+        Served::PassedOn => Handled::PassedOn,
+        Served::InPack(in_pack) => Handled::NeedsDisk(DiskRead::Packed { in_pack, head: head() }),
         Served::OnDisk(on_disk) => {
-            let finish = match error_status(context) {
-                None => files::finish_on_disk,
-                Some(_) => files::finish_named_file,
-            };
-            finish(on_disk, context.request.head, answer)?;
-            Ok(Flow::Answered)
+            let is_named = context.failure.is_some();
+            Handled::NeedsDisk(DiskRead::File { on_disk, head: head(), is_named })
         }
     }
-}
-
-/// The status that a page of an error has.
-fn error_status(context: &RequestContext<'_>) -> Option<u16> {
-    context.failure.as_ref().map(|failure| failure.fault.status())
 }

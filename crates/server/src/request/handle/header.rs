@@ -1,78 +1,61 @@
-//! `header`: changes to the fields of an answer.
+//! `header`: changes of a response's header fields.
 
 use onehop_config::checked::{HeaderOp, HeaderStep, Template};
 use onehop_message::response::{Fields, Response};
 use regex_lite::Regex;
 
-use crate::request::context::RequestContext;
+use crate::request::context::{HeaderEdits, RequestContext};
 use crate::request::route::{self, Into};
 
 /// Fields that follow from the body and the connection; a configuration that sets them would frame
-/// the answer twice (RFC 9112 section 6).
+/// the response twice (RFC 9112 section 6).
 const FRAMING: [&str; 5] = ["content-length", "transfer-encoding", "connection", "keep-alive", "date"];
 
-/// A step on the way, with the values that are not what they will be when the answer is there.
-#[derive(Debug)]
-pub struct Gathered<'a> {
-    step: &'a HeaderStep,
-    /// The compiled expressions of its replacements, one for each change.
-    expressions: &'a [Option<Regex>],
-    /// The value of each change, filled in when the step was taken; empty where that can wait.
-    values: Vec<Vec<u8>>,
-}
-
-impl Gathered<'_> {
-    /// Whether it waits for the answer of a handler.
-    pub(crate) fn is_deferred(&self) -> bool {
-        self.step.deferred
-    }
-}
-
-/// Takes a step. One that does not wait for the answer sees the request as it is now, before a later
+/// Prepares the edits of a step. One that does not wait for the response sees the request as it is now, before a later
 /// rewrite: its placeholders are filled in here. Most have none, and cost nothing.
 pub(crate) fn gather<'a>(
     step: &'a HeaderStep,
     expressions: &'a [Option<Regex>],
     context: &RequestContext<'_>,
-) -> Gathered<'a> {
+) -> HeaderEdits<'a> {
     let names_request = |op| value_of(op).is_some_and(|value| value.as_text().is_none());
     let values = match !step.deferred && step.ops.iter().any(names_request) {
         true => step.ops.iter().map(|op| expand(op, context)).collect(),
         false => Vec::new(),
     };
-    Gathered { step, expressions, values }
+    HeaderEdits { step, expressions, values }
 }
 
-/// Makes the changes that were gathered on the way, in order. What the configuration sets wins over
+/// Makes the changes that apply to the request, in order. What the configuration sets wins over
 /// what the handler set.
-pub(crate) fn apply(context: &RequestContext<'_>, answer: &mut Response) {
-    for gathered in &context.headers {
-        apply_step(gathered, context, answer);
+pub(crate) fn apply(context: &RequestContext<'_>, response: &mut Response) {
+    for edits in &context.header_edits {
+        apply_step(edits, context, response);
     }
 }
 
-/// Makes only the changes that do not wait for a handler's answer, or all where the error is the
-/// answer of a handler about a file that it has: a condition that fails, a range beyond its end.
-pub(crate) fn apply_to_error(context: &RequestContext<'_>, answer: &mut Response) {
-    let is_about_a_file = matches!(answer.status, 412 | 416);
-    for gathered in context.headers.iter().filter(|gathered| is_about_a_file || !gathered.step.deferred) {
-        apply_step(gathered, context, answer);
+/// Makes only the changes that do not wait for a handler's response, or all where the error is the
+/// response of a handler about a file that it has: a condition that fails, a range beyond its end.
+pub(crate) fn apply_to_error(context: &RequestContext<'_>, response: &mut Response) {
+    let is_about_a_file = matches!(response.status, 412 | 416);
+    for edits in context.header_edits.iter().filter(|edits| is_about_a_file || !edits.step.deferred) {
+        apply_step(edits, context, response);
     }
 }
 
-fn apply_step(gathered: &Gathered<'_>, context: &RequestContext<'_>, answer: &mut Response) {
-    for (index, op) in gathered.step.ops.iter().enumerate() {
-        let expression = gathered.expressions.get(index).and_then(Option::as_ref);
+fn apply_step(edits: &HeaderEdits<'_>, context: &RequestContext<'_>, response: &mut Response) {
+    for (index, op) in edits.step.ops.iter().enumerate() {
+        let expression = edits.expressions.get(index).and_then(Option::as_ref);
         let expanded;
-        let value = match gathered.values.get(index) {
+        let value = match edits.values.get(index) {
             Some(value) => value,
             None => {
                 expanded = expand(op, context);
                 &expanded
             }
         };
-        if answer.status < 400 || !keeps_for_good(op, value) {
-            apply_op(op, expression, value, &mut answer.fields);
+        if response.status < 400 || !keeps_for_good(op, value) {
+            apply_op(op, expression, value, &mut response.fields);
         }
     }
 }

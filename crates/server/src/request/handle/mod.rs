@@ -11,3 +11,16 @@ pub(crate) mod header;
 pub(crate) mod redirect;
 pub(crate) mod respond;
 pub(crate) mod try_files;
+
+use super::disk::DiskRead;
+
+/// What a handler did.
+#[derive(Debug)]
+pub(crate) enum Handled {
+    /// The response is complete.
+    Responded,
+    /// Nothing is there for it, and the next route may answer.
+    PassedOn,
+    /// This has to be read first.
+    NeedsDisk(DiskRead),
+}

@@ -1,34 +1,33 @@
-//! `redir`: another address.
+//! `redir`: sends the client to another address.
 
 use onehop_config::checked::{Part, RedirectKind, Template};
 use onehop_message::html;
 use onehop_message::response::{Body, Response};
 use onehop_metrics::Handler;
 
-use crate::request::context::{Flow, RequestContext};
+use crate::request::context::RequestContext;
 use crate::request::route::{self, Into};
 
 /// Answers with a Location, or with a page that goes there.
-pub(crate) fn answer(
+pub(crate) fn redirect(
     context: &mut RequestContext<'_>,
     to: &Template,
     kind: RedirectKind,
-    answer: &mut Response,
-) -> Flow {
+    response: &mut Response,
+) {
     context.handler = Handler::Redirect;
     let to = on_own_host(to, route::expand(to, context, Into::HeaderValue));
     match kind {
         RedirectKind::Status(status) => {
-            answer.status = status;
-            answer.fields.add("Location", &to);
+            response.status = status;
+            response.fields.add("Location", &to);
         }
         RedirectKind::Html => {
-            answer.status = 200;
-            answer.fields.add("Content-Type", b"text/html; charset=utf-8");
-            answer.body = Body::Bytes(page(&to));
+            response.status = 200;
+            response.fields.add("Content-Type", b"text/html; charset=utf-8");
+            response.body = Body::Bytes(page(&to));
         }
     }
-    Flow::Answered
 }
 
 /// A path that is made of the request stays a path: `//host` is a reference to another host (RFC 3986 section 4.2), and

@@ -7,7 +7,7 @@ use onehop_config::checked::limit::Limit;
 use onehop_config::checked::proxy::Proxy;
 use onehop_config::checked::{self, App, Checked, Condition, Encoding, FileServer, Matcher, Step, Template};
 
-use super::{Action, ErrorRoutes, Root, Route};
+use super::{Action, Backend, ErrorRoutes, Root, Route, Target};
 use crate::request::admission::rate::ClientRateLimiter;
 use crate::request::handle::header;
 
@@ -136,7 +136,7 @@ fn action(step: &Step, known: Known<'_>) -> Action {
     match step {
         Step::Root(template) => Action::Root(root(template, known.stores)),
         Step::Header(settings) => Action::Header(settings.clone(), header::compile(&settings.ops)),
-        Step::Redirect { to, kind } => Action::Redirect { to: to.clone(), kind: *kind },
+        Step::Redirect { to, kind } => Action::Target(Target::Redirect { to: to.clone(), kind: *kind }),
         Step::Rewrite(to) => Action::Rewrite(to.clone()),
         Step::Encode(encode) => Action::Encode(encode.clone()),
         Step::Limit(limit) => {
@@ -156,23 +156,25 @@ fn action(step: &Step, known: Known<'_>) -> Action {
             Action::HandlePath { prefix: prefix.clone(), routes: compile_list(routes, known) }
         }
         Step::Respond { status, body, close } => {
-            Action::Respond { status: *status, body: body.clone(), close: *close }
+            Action::Target(Target::Respond { status: *status, body: body.clone(), close: *close })
         }
-        Step::FileServer(settings) => Action::FileServer {
+        Step::FileServer(settings) => Action::Target(Target::FileServer {
             settings: Arc::new(settings.clone()),
             root: settings.root.as_ref().map(|template| root(template, known.stores)),
-        },
+        }),
         Step::Spa(settings) => {
             let store = number(&settings.root, settings.follow_outside, known.stores).unwrap_or(u32::MAX);
-            Action::Spa { settings: settings.clone(), store }
+            Action::Target(Target::Spa { settings: settings.clone(), store })
         }
         Step::App(app) => {
             let place = known.apps.iter().position(|other| other == app);
-            Action::App(place.and_then(|place| u32::try_from(place).ok()).unwrap_or(u32::MAX))
+            let number = place.and_then(|place| u32::try_from(place).ok()).unwrap_or(u32::MAX);
+            Action::Target(Target::Backend(Backend::App(number)))
         }
         Step::Proxy(proxy) => {
             let place = known.proxies.iter().position(|other| other == proxy);
-            Action::Proxy(place.and_then(|place| u32::try_from(place).ok()).unwrap_or(u32::MAX))
+            let number = place.and_then(|place| u32::try_from(place).ok()).unwrap_or(u32::MAX);
+            Action::Target(Target::Backend(Backend::Proxy(number)))
         }
     }
 }

@@ -5,20 +5,29 @@ use onehop_message::error::HttpError;
 use onehop_message::uri::host_without_port;
 
 use super::hosts::host_matches;
-use crate::request::context::{Halt, RequestContext};
-use crate::request::handle::try_files;
+use crate::request::context::RequestContext;
+use crate::request::handle::try_files::{self, Lookups, Undecided};
 
-/// Whether a request fits. A `try_files` condition notes the file that it found.
-pub(crate) fn matches(matcher: &Matcher, context: &mut RequestContext<'_>) -> Result<bool, Halt> {
+/// Whether a request fits. A `try_files` condition notes the file that it found; what it has to look up on disk is in
+/// `lookups`, or is named by the error.
+pub(crate) fn matches(
+    matcher: &Matcher,
+    context: &mut RequestContext<'_>,
+    lookups: &mut Lookups,
+) -> Result<bool, Undecided> {
     for condition in &matcher.all {
-        if !holds(condition, context)? {
+        if !holds(condition, context, lookups)? {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-fn holds(condition: &Condition, context: &mut RequestContext<'_>) -> Result<bool, Halt> {
+fn holds(
+    condition: &Condition,
+    context: &mut RequestContext<'_>,
+    lookups: &mut Lookups,
+) -> Result<bool, Undecided> {
     Ok(match condition {
         Condition::Path(patterns) => context.request.path.fits_any(patterns),
         Condition::Method(methods) => {
@@ -29,10 +38,10 @@ fn holds(condition: &Condition, context: &mut RequestContext<'_>) -> Result<bool
             hosts.iter().any(|pattern| host_matches(pattern, host))
         }
         Condition::Header { name, value } => header_holds(context, name, value),
-        Condition::File(wanted) => file_holds(wanted, context)?,
+        Condition::File(wanted) => file_holds(wanted, context, lookups)?,
         Condition::Not(matchers) => {
             for matcher in matchers {
-                if matches(matcher, context)? {
+                if matches(matcher, context, lookups)? {
                     return Ok(false);
                 }
             }
@@ -67,14 +76,18 @@ fn value_is_like(pattern: &[u8], value: &[u8]) -> bool {
     }
 }
 
-fn file_holds(wanted: &FileMatch, context: &mut RequestContext<'_>) -> Result<bool, Halt> {
-    match try_files::find(wanted, context)? {
+fn file_holds(
+    wanted: &FileMatch,
+    context: &mut RequestContext<'_>,
+    lookups: &mut Lookups,
+) -> Result<bool, Undecided> {
+    match try_files::find(wanted, context, lookups).map_err(Undecided::NeedsDisk)? {
         Some(found) => {
             context.file_match = Some(found);
             Ok(true)
         }
         None => match wanted.otherwise_status {
-            Some(status) => Err(Halt::HttpError(HttpError::Configured(status))),
+            Some(status) => Err(Undecided::Error(HttpError::Configured(status))),
             None => Ok(false),
         },
     }

@@ -6,6 +6,7 @@
 mod compile;
 mod hosts;
 mod matcher;
+mod root;
 mod template;
 
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use regex_lite::Regex;
 pub use compile::{Known, StoreWish, app_wishes, compile, compile_errors, limit_wishes, store_wishes};
 pub use hosts::HostTable;
 pub(crate) use matcher::matches;
+pub use root::Root;
 pub(crate) use template::{Into, cookies, expand, expand_root};
 
 use crate::request::admission::SiteLimiters;
@@ -87,10 +89,6 @@ pub struct ErrorRoutes {
 pub enum Action {
     Root(Root),
     Header(HeaderStep, Vec<Option<Regex>>),
-    Redirect {
-        to: Template,
-        kind: RedirectKind,
-    },
     Rewrite(Template),
     Encode(Encode),
     /// Its number among the site's.
@@ -101,6 +99,18 @@ pub enum Action {
     HandlePath {
         prefix: String,
         routes: Vec<Route>,
+    },
+    /// This answers.
+    Target(Target),
+}
+
+/// What answers a request.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "each variant is the step of that name")]
+pub enum Target {
+    Redirect {
+        to: Template,
+        kind: RedirectKind,
     },
     Respond {
         /// `None`: 200, or that of the error.
@@ -116,31 +126,24 @@ pub enum Action {
         settings: Spa,
         store: u32,
     },
-    /// Its number.
-    App(u32),
-    /// Its number.
-    Proxy(u32),
+    Backend(Backend),
 }
 
-/// Where files are looked for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Root {
-    /// In memory: the numbers of the stores of that root, without and with links that leave it.
-    Stores {
-        /// As served by default.
-        inside: Option<u32>,
-        /// As served with `symlinks follow`.
-        following: Option<u32>,
-    },
-    /// On disk, because its path is only known with the request.
-    Disk(Template),
+/// What answers a request, but takes its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backend {
+    /// The application of this number.
+    App(u32),
+    /// The upstreams of the `reverse_proxy` of this number.
+    Proxy(u32),
 }
 
 impl Route {
     /// Whether its answer may come from a root that is not in memory.
     pub(crate) fn may_need_disk(&self) -> bool {
         match &self.action {
-            Action::Root(Root::Disk(_)) | Action::FileServer { root: Some(Root::Disk(_)), .. } => true,
+            Action::Root(Root::Disk(_))
+            | Action::Target(Target::FileServer { root: Some(Root::Disk(_)), .. }) => true,
             Action::Handle(routes) | Action::HandlePath { routes, .. } => {
                 routes.iter().any(Route::may_need_disk)
             }
@@ -153,17 +156,6 @@ impl ErrorRoutes {
     /// Whether they are for errors of this status.
     pub(crate) fn are_for(&self, status: u16) -> bool {
         self.statuses.is_empty() || self.statuses.contains(&status)
-    }
-}
-
-impl Root {
-    /// The store to look into; the other one where only that is there.
-    pub(crate) fn store(&self, follow_outside: bool) -> Option<u32> {
-        match self {
-            Self::Stores { inside, .. } if !follow_outside => *inside,
-            Self::Stores { inside, following } => following.or(*inside),
-            Self::Disk(_) => None,
-        }
     }
 }
 
@@ -189,15 +181,7 @@ impl Snapshot {
 fn any_method(routes: &[Route]) -> bool {
     routes.iter().any(|route| match &route.action {
         Action::Handle(routes) | Action::HandlePath { routes, .. } => any_method(routes),
-        Action::Respond { .. } | Action::Redirect { .. } | Action::App(_) | Action::Proxy(_) => true,
-        Action::Root(_)
-        | Action::Header(..)
-        | Action::Rewrite(_)
-        | Action::Encode(_)
-        | Action::Limit(_)
-        | Action::Priority(_)
-        | Action::RateLimit(_)
-        | Action::FileServer { .. }
-        | Action::Spa { .. } => false,
+        Action::Target(target) => !matches!(target, Target::FileServer { .. } | Target::Spa { .. }),
+        _ => false,
     })
 }

@@ -11,8 +11,8 @@ use onehop_http1::{Known, RequestHead};
 use onehop_message::path;
 use onehop_message::uri::{decode_path, escape_path, file_extension, host_without_port, last_segment};
 
-use crate::request::context::RequestContext;
-use crate::request::error_route;
+use super::root::Root;
+use crate::request::context::{ErrorId, RequestContext};
 use crate::request::handle::proxy::Member;
 
 /// Bytes of one expanded template: a few URIs long; more is an attempt to blow answers up.
@@ -169,7 +169,7 @@ fn value(placeholder: &Placeholder, context: &RequestContext<'_>, into: Into, ou
         P::RemotePort => push_text(context.request.origin.peer.map(|peer| peer.port().to_string()), out),
         P::Header(name) => push_joined(head.find_all(name), out),
         P::Cookie(name) => out.extend_from_slice(cookie(head, name).unwrap_or_default()),
-        P::Root => out.extend_from_slice(&context.root_text()),
+        P::Root => push_root(context, out),
         P::FileMatchRelative => {
             let found = context.file_match.as_deref().unwrap_or_default();
             if into == Into::Uri { escape_path(found, out) } else { out.extend_from_slice(found) }
@@ -179,7 +179,28 @@ fn value(placeholder: &Placeholder, context: &RequestContext<'_>, into: Into, ou
         P::UpstreamHostPort => push_upstream(context, Member::host_port, out),
         P::UpstreamHost => push_upstream(context, Member::host, out),
         P::UpstreamPort => push_upstream(context, Member::port, out),
-        P::ErrorStatus | P::ErrorStatusText | P::ErrorId => error_route::push(placeholder, context, out),
+        P::ErrorStatus => push_text(context.error_status().map(|status| status.to_string()), out),
+        P::ErrorStatusText => {
+            let reason = context.error_status().and_then(onehop_http1::reason);
+            out.extend_from_slice(reason.unwrap_or_default().as_bytes());
+        }
+        P::ErrorId => {
+            let id = context.failure.as_ref().and_then(|failure| failure.id);
+            out.extend(id.iter().flat_map(ErrorId::letters));
+        }
+    }
+}
+
+/// The root that applies.
+fn push_root(context: &RequestContext<'_>, out: &mut Vec<u8>) {
+    let is_root = |part: &Part| matches!(part, Part::Value(Placeholder::Root));
+    match context.root {
+        // A root may name placeholders, but not itself.
+        Some(Root::Disk(template)) if !template.parts.iter().any(is_root) => {
+            out.extend_from_slice(&expand(template, context, Into::Text));
+        }
+        Some(root) => out.extend_from_slice(context.root_in_memory(root).unwrap_or_default()),
+        None => {}
     }
 }
 

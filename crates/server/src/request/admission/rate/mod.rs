@@ -3,6 +3,7 @@
 //! [`ClientRateLimiter`] derives the key of a request ([`keys`]) and checks it with a [`RateLimiter`], which counts. Never
 //! waits and never answers: a rejection is an error, which becomes 429.
 
+mod checks;
 mod keys;
 
 use std::sync::Arc;
@@ -10,11 +11,11 @@ use std::time::Instant;
 
 use onehop_config::checked::limit::RateLimit;
 use onehop_config::checked::{Checked, Step};
-use onehop_limits::rate::{Counts, Quota, RateCheck, RateLimiter};
+use onehop_limits::rate::{Counts, RateCheck, RateLimiter};
 use onehop_message::error::HttpError;
-use onehop_message::response::Response;
 
 use crate::request::context::RequestContext;
+pub(crate) use checks::RateChecks;
 use keys::Keys;
 
 /// One `rate_limit` at work; all cores share it.
@@ -22,20 +23,6 @@ use keys::Keys;
 pub struct ClientRateLimiter {
     keys: Keys,
     limiter: RateLimiter,
-}
-
-/// The rate-limit checks of one request: which limiters have counted it, and what they tell its client.
-///
-/// A trip that is repeated because it needs the disk takes the same way to where it stopped: it is counted once.
-#[derive(Default)]
-pub(crate) struct RateChecks<'a> {
-    /// Limiters on this trip.
-    met: u32,
-    /// Of these the first ones, which have counted the request on the trip before.
-    counted: u32,
-    /// The error with which the last one of them rejected it.
-    rejected: Option<HttpError>,
-    announced: Vec<(&'a RateLimiter, Quota)>,
 }
 
 /// The rate limiters of a configuration. Those of before that are named and set the same keep their counts.
@@ -77,58 +64,18 @@ impl ClientRateLimiter {
 
     fn check_at<'a>(&'a self, now: Instant, context: &mut RequestContext<'a>) -> Result<(), HttpError> {
         let key = self.keys.of(self.settings(), context);
-        let checks = &mut context.rate_checks;
-        checks.met += 1;
-        if checks.met == checks.counted
-            && let Some(error @ HttpError::RateLimited { retry_after }) = checks.rejected
-        {
-            let quota = Quota { requests: 0, seconds: u64::from(retry_after) };
-            checks.announced = vec![(&self.limiter, quota)];
-            return Err(error);
-        }
-        let result = if checks.met <= checks.counted {
-            RateCheck::Admitted(self.limiter.quota(key, now))
-        } else {
-            self.limiter.check(key, now)
-        };
-        match result {
+        match self.limiter.check(key, now) {
             RateCheck::Admitted(quota) => {
                 if self.settings().announce {
-                    checks.announced.push((&self.limiter, quota));
+                    context.rate_checks.admitted(&self.limiter, quota);
                 }
                 Ok(())
             }
             RateCheck::Rejected(quota) => {
-                // Alone: nothing that is announced may end after Retry-After (section 6 of the draft).
-                checks.announced.clear();
-                checks.announced.push((&self.limiter, quota));
+                context.rate_checks.rejected(&self.limiter, quota);
                 let retry_after = u32::try_from(quota.seconds).unwrap_or(u32::MAX);
                 Err(HttpError::RateLimited { retry_after })
             }
-        }
-    }
-}
-
-impl RateChecks<'_> {
-    /// For a trip that is repeated after one that was counted by so many limiters, and failed with this.
-    pub(crate) fn repeated(counted: u32, failed: Option<HttpError>) -> Self {
-        let rejected = failed.filter(|error| matches!(error, HttpError::RateLimited { .. }));
-        Self { counted, rejected, ..Self::default() }
-    }
-
-    /// Limiters that have counted this request until now.
-    pub(crate) fn counted(&self) -> u32 {
-        self.met.max(self.counted)
-    }
-
-    /// Writes what the client is told into its response.
-    pub(crate) fn announce(&self, answer: &mut Response) {
-        // A client might wait before it follows a redirection (section 6 of the draft).
-        if matches!(answer.status, 300..=303 | 305..=399) {
-            return;
-        }
-        for (limiter, quota) in &self.announced {
-            limiter.write(*quota, &mut answer.fields);
         }
     }
 }

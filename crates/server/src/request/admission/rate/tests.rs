@@ -9,11 +9,10 @@ use onehop_config::checked::limit::RateKey;
 use onehop_http1::{RequestHead, ServerCodec};
 use onehop_message::error_response;
 use onehop_message::origin::Origin;
+use onehop_message::response::Response;
 
 use super::*;
 use crate::limits::CODEC_LIMITS;
-use crate::request::per_address::PerAddress;
-use crate::request::route::Snapshot;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -35,7 +34,6 @@ pub(crate) fn limit(events: u32, window: Duration, burst: u32) -> RateLimit {
 pub(crate) struct Asking {
     head: RequestHead,
     origin: Origin,
-    snapshot: Snapshot,
 }
 
 impl Asking {
@@ -50,20 +48,12 @@ impl Asking {
         let mut head = RequestHead::new();
         ServerCodec::new(CODEC_LIMITS).read_head(text.as_bytes(), &mut head).unwrap().unwrap();
         let peer = address.map(|address| SocketAddr::new(address.parse().unwrap(), 4711));
-        let snapshot = Snapshot {
-            hosts: vec![],
-            sites: vec![],
-            stores: vec![],
-            apps: vec![],
-            proxies: vec![],
-            per_address: PerAddress::default(),
-        };
-        Self { head, origin: Origin { peer, listener: 0, tls: false }, snapshot }
+        Self { head, origin: Origin { peer, listener: 0, tls: false } }
     }
 
     /// At the beginning of its way.
     pub(crate) fn context(&self) -> RequestContext<'_> {
-        RequestContext::new(&self.head, self.origin, Instant::now(), &self.snapshot)
+        RequestContext::new(&self.head, self.origin, Instant::now(), &[])
     }
 }
 
@@ -90,7 +80,7 @@ fn answer(limiters: &[&ClientRateLimiter], asking: &Asking, now: u64) -> (u16, S
         Ok(()) => context.finish(&mut answer),
         Err(fault) => {
             error_response::fill(fault, &mut answer);
-            context.amend_error(&mut answer);
+            context.finish_error(&mut answer);
         }
     }
     (answer.status, String::from_utf8(answer.fields.lines().to_vec()).unwrap())
@@ -143,7 +133,7 @@ fn errors_of_others_tell_what_is_left_and_redirections_do_not() {
         match status {
             404 => {
                 error_response::fill(HttpError::NotFound, &mut answer);
-                context.amend_error(&mut answer);
+                context.finish_error(&mut answer);
             }
             _ => context.finish(&mut answer),
         }
@@ -163,51 +153,6 @@ fn of_several_zones_only_the_one_that_refuses_is_told() {
     let (status, lines) = answer(&[&second, &hour], &asking, SECOND);
     assert_eq!(status, 429);
     assert!(!lines.contains("\"api\"") && lines.contains("\"hour\";r=0;t=1800"), "{lines}");
-}
-
-#[test]
-fn a_trip_that_is_made_again_is_counted_once_and_tells_the_same() {
-    let limiter = limiter(RateLimit { announce: true, ..limit(5, Duration::from_secs(1), 5) });
-    let asking = Asking::from("192.0.2.1");
-    let told = |context: &RequestContext<'_>| {
-        let mut answer = Response::default();
-        context.rate_checks.announce(&mut answer);
-        answer.fields.get("RateLimit").map(<[u8]>::to_vec)
-    };
-    let mut context = asking.context();
-    check_at(&limiter, SECOND, &mut context).unwrap();
-    let first = told(&context);
-    assert!(first.is_some());
-    for _ in 0..10 {
-        let mut again = asking.context();
-        again.rate_checks = RateChecks::repeated(context.rate_checks.counted(), None);
-        check_at(&limiter, SECOND, &mut again).unwrap();
-        assert_eq!((told(&again), again.rate_checks.counted()), (first.clone(), 1));
-    }
-    // What it meets only now counts.
-    let mut again = asking.context();
-    again.rate_checks = RateChecks::repeated(1, None);
-    check_at(&limiter, SECOND, &mut again).unwrap();
-    check_at(&limiter, SECOND, &mut again).unwrap();
-    assert_eq!((again.rate_checks.counted(), limiter.counts().admitted), (2, 2));
-}
-
-#[test]
-fn a_refused_trip_that_is_made_again_is_refused_again_with_the_same_words() {
-    let limiter = limiter(limit(1, Duration::from_secs(10), 1));
-    let asking = Asking::from("192.0.2.1");
-    assert_eq!(answer(&[&limiter], &asking, SECOND).0, 200);
-    let mut context = asking.context();
-    let fault = check_at(&limiter, SECOND, &mut context).unwrap_err();
-    for now in [SECOND, 3 * SECOND, 30 * SECOND] {
-        let mut again = asking.context();
-        again.rate_checks = RateChecks::repeated(context.rate_checks.counted(), Some(fault));
-        assert_eq!(check_at(&limiter, now, &mut again), Err(fault));
-        let mut answer = Response::default();
-        again.rate_checks.announce(&mut answer);
-        assert_eq!(answer.fields.get("RateLimit"), Some(&b"\"api\";r=0;t=10"[..]));
-    }
-    assert_eq!(limiter.counts().rejected, 1);
 }
 
 #[test]

@@ -12,12 +12,12 @@ use onehop_message::response::{Body, Response};
 use super::super::arrival;
 use super::{After, Busy, Connection};
 use crate::request::admission::{Acquired, Permits, SharedPermits};
-use crate::request::context::{Callee, RequestContext};
+use crate::request::context::RequestContext;
 use crate::request::core::{Core, View};
-use crate::request::error_route::{self, Led};
 use crate::request::handle::{app, proxy};
 use crate::request::incidents::Origin;
-use crate::request::{Call, NeedsDisk, Served, limiters};
+use crate::request::route::Backend;
+use crate::request::{Routing, Wait};
 use onehop_connection::buffers::Input;
 use onehop_connection::slow_clients::Reservation;
 use onehop_connection::write::write_both;
@@ -35,11 +35,11 @@ struct Asked {
     spooled: Option<Reservation>,
 }
 
-/// A desk's pieces besides the head, which the trip holds.
+/// A connection's buffers besides the head, which the routing holds.
 struct Ends<'d> {
     input: &'d mut Input,
     output: &'d mut Vec<u8>,
-    answer: &'d mut Response,
+    response: &'d mut Response,
 }
 
 impl Connection {
@@ -47,26 +47,24 @@ impl Connection {
     /// connection ends afterwards.
     pub(super) async fn call(
         &mut self,
-        call: Call<'_>,
+        mut routing: Routing<'_>,
+        backend: Backend,
         acquired: Acquired<'_>,
         busy: Busy<'_>,
         view: &Rc<View>,
         started: Instant,
     ) -> io::Result<Option<After>> {
-        let Busy { input, output, head, answer } = busy;
+        let Busy { input, output, head, response } = busy;
         // Answers to earlier requests must not wait for this one.
         self.flush(output).await?;
-        let Call { site, mut context, callee } = call;
-        let Asked { ended, sent, trailers, spooled } = self
-            .ask_in_turn(site, callee, &mut context, view, acquired, Ends { input, output, answer })
-            .await;
+        let Asked { ended, sent, trailers, spooled } =
+            self.ask_in_turn(&mut routing, backend, view, acquired, Ends { input, output, response }).await;
         self.deadline.clear();
-        let mut served = Served::by(site, &mut context);
-        drop(context);
+        let mut served = routing.into_served();
         match ended {
             Ok(Ended::Complete) => {}
             Ok(Ended::Sent) => {
-                self.record(head, answer, view, served, sent, started.elapsed(), false);
+                self.record(head, response, view, served, sent, started.elapsed(), false);
                 let next = self.codec.finish(output, &trailers);
                 if spooled.is_some() {
                     // It counts until the client has taken it.
@@ -78,29 +76,29 @@ impl Connection {
                 });
             }
             Ok(Ended::Tunnelled) => {
-                self.record(head, answer, view, served, sent, started.elapsed(), false);
+                self.record(head, response, view, served, sent, started.elapsed(), false);
                 return Ok(Some(After::Linger));
             }
-            Ok(Ended::Broken(fault)) => {
-                served.fault = Some(fault);
-                self.record(head, answer, view, served, sent, started.elapsed(), true);
-                return Err(self.break_off(output, head.version(), fault).await);
+            Ok(Ended::Broken(error)) => {
+                served.error = Some(error);
+                self.record(head, response, view, served, sent, started.elapsed(), true);
+                return Err(self.break_off(output, head.version(), error).await);
             }
-            Err(fault) => {
-                error_response::fill(fault, answer);
-                served.fault = Some(fault);
-                self.record(head, answer, view, served, 0, started.elapsed(), true);
-                return self.part(fault);
+            Err(error) => {
+                error_response::fill(error, response);
+                served.error = Some(error);
+                self.record(head, response, view, served, 0, started.elapsed(), true);
+                return self.part(error);
             }
         }
-        if let Err(fault) = self.drop_ready_body(input).await {
-            // Its answer is there already; what follows of the body cannot be read.
-            served.fault = served.fault.or(Some(fault));
+        if let Err(error) = self.drop_ready_body(input).await {
+            // The response is there already; what follows of the body cannot be read.
+            served.error = served.error.or(Some(error));
         }
-        if matches!(answer.body, Body::Disk(_)) {
+        if matches!(response.body, Body::Disk(_)) {
             self.flush(output).await?;
         }
-        self.send(output, head, answer, view, served, started).await
+        self.send(output, head, response, view, served, started).await
     }
 
     /// Waits until a request is admitted that calls nobody.
@@ -122,24 +120,24 @@ impl Connection {
         Ok(self::admit(Acquired::Queued(queued), &mut RequestBody::new(&io, input)).await)
     }
 
-    /// Asks whom the routes have named, once the request is admitted. Where that fails, the error routes may name somebody
-    /// else for its page, whose own error is the end.
+    /// Calls the backend that the routes have named, once the request is admitted. Where that fails, the error routes may
+    /// name another one for the error page, whose own error is the end.
     async fn ask_in_turn(
         &mut self,
-        site: usize,
-        mut callee: Callee,
-        context: &mut RequestContext<'_>,
+        routing: &mut Routing<'_>,
+        mut backend: Backend,
         view: &View,
         acquired: Acquired<'_>,
         ends: Ends<'_>,
     ) -> Asked {
-        let Ends { input, output, answer } = ends;
+        let Ends { input, output, response } = ends;
         let core = Rc::clone(&self.core);
         let shared = SharedPermits::none();
         let io = self.exchange_io(&shared);
         let held = &shared.0;
         let mut upload = RequestBody::new(&io, input);
-        let arrived = arrival::arrive(acquired, callee, context, &view.snapshot, &io, &mut upload).await;
+        let context = &routing.context;
+        let arrived = arrival::arrive(acquired, backend, context, &view.snapshot, &io, &mut upload).await;
         let acquired = arrived.unwrap_or_else(Acquired::Rejected);
         let mut refused = match admit(acquired, &mut upload).await {
             Ok(mut permits) => {
@@ -155,25 +153,28 @@ impl Connection {
             let mut download = ResponseWriter::new(&io, output);
             let mut ended = match refused.take() {
                 Some(fault) => Err(fault),
-                None => ask(callee, context, view, &core, &mut upload, &mut download, answer).await,
+                None => {
+                    let context = &mut routing.context;
+                    ask(backend, context, view, &core, &mut upload, &mut download, response).await
+                }
             };
-            held.borrow_mut().ended(ended, answer.status);
-            if let Err(fault) = ended
-                && !fault.leaves_nobody()
+            held.borrow_mut().ended(ended, response.status);
+            if let Err(error) = ended
+                && !error.leaves_nobody()
             {
-                if let Some(other) = fail(context, site, fault, view, &upload, answer).await {
-                    // It has left whom it asked first.
+                if let Some(other) = fail(routing, error, &upload, response).await {
+                    // It has left the first one.
                     drop(held.replace(Permits::none()));
-                    let limiters = limiters(site, context, other);
+                    let limiters = routing.limiters(Some(&Wait::Backend(other)));
                     if let Acquired::Admitted(permits) =
                         Permits::acquire(limiters, core.number, Instant::now())
                     {
                         held.replace(permits);
-                        callee = other;
+                        backend = other;
                         continue;
                     }
-                    // Nobody waits for a page.
-                    error_route::give_up(context, answer);
+                    // An error page is not waited for.
+                    routing.answer_plainly(response);
                 }
                 ended = Ok(Ended::Complete);
             }
@@ -238,85 +239,59 @@ async fn admit<'g>(
     }
 }
 
-/// Fills the answer to a call that has failed, or names who is asked for its page instead.
-async fn fail<'a>(
-    context: &mut RequestContext<'a>,
-    site: usize,
-    fault: HttpError,
-    view: &View,
+/// Makes the response to a call that has failed, or names the backend that makes its error page.
+async fn fail(
+    routing: &mut Routing<'_>,
+    error: HttpError,
     upload: &RequestBody<'_, '_>,
-    answer: &mut Response,
-) -> Option<Callee> {
-    let Some(routes) = context.snapshot.sites.get(site) else {
-        error_response::fill(fault, answer);
-        return None;
-    };
-    if fault.is_shed() {
-        error_route::take_at_once(context, routes, fault, answer);
+    response: &mut Response,
+) -> Option<Backend> {
+    if error.is_shed() {
+        routing.fail_at_once(error, response);
         return None;
     }
-    let callee = match error_route::take(context, routes, fault, answer) {
-        Led::Answered => return None,
-        Led::Call(callee) => callee,
-        Led::NeedsDisk => {
-            let again = NeedsDisk::of(site, context, Some(fault));
-            match again
-                .on_blocking_thread(&view.snapshot, context.request.head, context.request.origin, answer)
-                .await
-            {
-                Ok((served, _)) => {
-                    if let Some(failure) = &mut context.failure {
-                        // What its page calls it.
-                        failure.id = served.error_id;
-                    }
-                    return None;
-                }
-                Err(needs_call) => {
-                    // Seldom: what the way looks for on disk is looked for once more.
-                    let call =
-                        needs_call.call(context.snapshot, context.request.head, context.request.origin);
-                    let failure = context.failure.take();
-                    *context = RequestContext { failure, ..call.context };
-                    call.callee
-                }
-            }
+    let mut wait = routing.fail(error, response)?;
+    let backend = loop {
+        match wait {
+            Wait::Disk(read) => wait = routing.resume(read.perform(response).await, response)?,
+            Wait::Backend(backend) => break backend,
         }
     };
     // A body of which a part is gone is no longer the request's.
     if upload.is_whole() {
-        return Some(callee);
+        return Some(backend);
     }
-    error_route::give_up(context, answer);
+    routing.answer_plainly(response);
     None
 }
 
-/// Hands a request to whoever answers it.
+/// Hands a request over to an application or an upstream.
 async fn ask(
-    callee: Callee,
+    backend: Backend,
     context: &mut RequestContext<'_>,
     view: &View,
     core: &Rc<Core>,
     upload: &mut RequestBody<'_, '_>,
     download: &mut ResponseWriter<'_, '_>,
-    answer: &mut Response,
+    response: &mut Response,
 ) -> Result<Ended, HttpError> {
     let snapshot = &view.snapshot;
-    match callee {
-        Callee::App(number) => match snapshot.apps.get(number as usize) {
+    match backend {
+        Backend::App(number) => match snapshot.apps.get(number as usize) {
             Some(pool) => {
-                let ended = app::call(context, pool, core, upload, download, answer).await;
-                if let Err(fault) = ended {
-                    core.shared.incidents.note(fault, || Origin::App(pool.app.name.clone()));
+                let ended = app::call(context, pool, core, upload, download, response).await;
+                if let Err(error) = ended {
+                    core.shared.incidents.note(error, || Origin::App(pool.app.name.clone()));
                 }
                 ended
             }
             None => Err(HttpError::AppFailing { retry_after: 1 }),
         },
-        Callee::Proxy(number) => match snapshot.proxies.get(number as usize) {
+        Backend::Proxy(number) => match snapshot.proxies.get(number as usize) {
             Some(proxy) => {
-                let ended = proxy::call(context, proxy, core, upload, download, answer).await;
-                if let (Err(fault), Some(member)) = (ended, &context.upstream) {
-                    core.shared.incidents.note(fault, || Origin::Upstream(member.name.to_string()));
+                let ended = proxy::call(context, proxy, core, upload, download, response).await;
+                if let (Err(error), Some(member)) = (ended, &context.upstream) {
+                    core.shared.incidents.note(error, || Origin::Upstream(member.name.to_string()));
                 }
                 ended
             }

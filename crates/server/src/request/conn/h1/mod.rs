@@ -30,7 +30,8 @@ use crate::limits::{
 };
 use crate::request::admission::{Acquired, Permits};
 use crate::request::core::{Admission, Core, View};
-use crate::request::{NeedsDisk, Outcome, Served, serve_request};
+use crate::request::disk::DiskRead;
+use crate::request::{Outcome, Routing, Served, Wait, serve_request};
 use onehop_connection::buffers::{ConnectionBuffers, Input};
 use onehop_connection::deadline::{Deadline, Waiting};
 use onehop_connection::socket::Socket;
@@ -100,18 +101,19 @@ enum After {
 }
 
 /// What came of beginning to serve a request.
-enum Begun<'s, 'v> {
+enum Begun<'s> {
+    /// The response is complete.
     Served(Served),
-    NeedsDisk(NeedsDisk, Acquired<'v>),
-    Called(Pin<Box<dyn Future<Output = io::Result<Option<After>>> + 's>>),
+    /// The rest of the exchange, for a request that waits.
+    Waits(Pin<Box<dyn Future<Output = io::Result<Option<After>>> + 's>>),
 }
 
-/// A desk in pieces, while a request's way holds on to its head.
+/// A connection's buffers in pieces, while the routing of a request holds on to its head.
 struct Busy<'d> {
     input: &'d mut Input,
     output: &'d mut Vec<u8>,
     head: &'d RequestHead,
-    answer: &'d mut Response,
+    response: &'d mut Response,
 }
 
 /// What came of waiting for more input.
@@ -201,104 +203,95 @@ impl Connection {
             self.codec.close_after_answer();
         }
         let view = self.core.view();
-        let begun = match self.begin(desk, &view, started) {
-            Begun::Served(served) => Ok(served),
-            Begun::NeedsDisk(again, acquired) => Err((again, acquired)),
-            Begun::Called(call) => return call.await,
+        let served = match self.begin(desk, &view, started) {
+            Begun::Served(served) => served,
+            Begun::Waits(rest) => return rest.await,
         };
-        let served = match begun {
-            Ok(served) => served,
-            // Seldom, and large.
-            Err((again, acquired)) => {
-                return Box::pin(self.on_disk(desk, &view, again, acquired, started)).await;
-            }
-        };
-        let ConnectionBuffers { input, output, head, response: answer } = desk;
-        // Whoever has answered has not read a body.
-        if let Err(fault) = self.drop_body(input, output, served.fault).await? {
+        let ConnectionBuffers { input, output, head, response } = desk;
+        // The handler has not read a body.
+        if let Err(fault) = self.drop_body(input, output, served.error).await? {
             return self.refuse(desk, fault).await.map(Some);
         }
-        self.send(output, head, answer, &view, served, started).await
+        self.send(output, head, response, &view, served, started).await
     }
 
-    /// One that needs the disk.
-    async fn on_disk(
+    /// Begins to serve a request. A request that waits gets a future of its own, so that only connections whose requests
+    /// wait pay for its size; a request that is not admitted needs none.
+    fn begin<'s>(
+        &'s mut self,
+        desk: &'s mut ConnectionBuffers,
+        view: &'s Rc<View>,
+        started: Instant,
+    ) -> Begun<'s> {
+        let ConnectionBuffers { input, output, head, response } = desk;
+        response.clear();
+        let (routing, wait) = match serve_request(&view.snapshot, head, self.origin, started, response) {
+            Outcome::Served(served) => return Begun::Served(served),
+            Outcome::Waits(routing, wait) => (routing, wait),
+        };
+        match Permits::acquire(routing.limiters(Some(&wait)), self.core.number, started) {
+            Acquired::Rejected(error) => Begun::Served(routing.reject(error, response)),
+            acquired => {
+                let busy = Busy { input, output, head, response };
+                Begun::Waits(match wait {
+                    Wait::Disk(read) => {
+                        Box::pin(self.read_disk(routing, read, acquired, busy, view, started))
+                    }
+                    Wait::Backend(backend) => {
+                        Box::pin(self.call(routing, backend, acquired, busy, view, started))
+                    }
+                })
+            }
+        }
+    }
+
+    /// Serves a request that needs the disk. Each read waits for the limiters that the routes have named until then.
+    async fn read_disk(
         &mut self,
-        desk: &mut ConnectionBuffers,
+        mut routing: Routing<'_>,
+        mut read: Box<DiskRead>,
+        mut acquired: Acquired<'_>,
+        busy: Busy<'_>,
         view: &Rc<View>,
-        again: NeedsDisk,
-        acquired: Acquired<'_>,
         started: Instant,
     ) -> io::Result<Option<After>> {
-        let ConnectionBuffers { input, output, head, response: answer } = desk;
-        let made = match self.admit(acquired, input, output).await? {
-            Ok(permits) => match again.on_blocking_thread(&view.snapshot, head, self.origin, answer).await {
-                Ok((served, whole)) => {
-                    // Behind what it looked for on disk there may be more limiters.
-                    let further = permits.extend(whole.limiters(&view.snapshot));
-                    self.admit(further, input, output).await?.map(|permits| (permits, served))
+        let Busy { input, output, head, response } = busy;
+        let admitted = loop {
+            let permits = match self.admit(acquired, input, output).await? {
+                Ok(permits) => permits,
+                Err(error) => break Err(error),
+            };
+            let wait = routing.resume(read.perform(response).await, response);
+            // Behind what was read there may be more limiters.
+            acquired = permits.extend(routing.limiters(wait.as_ref()));
+            match wait {
+                Some(Wait::Disk(next)) => read = next,
+                Some(Wait::Backend(backend)) => {
+                    let busy = Busy { input, output, head, response };
+                    return self.call(routing, backend, acquired, busy, view, started).await;
                 }
-                Err(needs_call) => {
-                    // Seldom: what the way looks for on disk is looked for once more. The body is the application's.
-                    let call = needs_call.call(&view.snapshot, head, self.origin);
-                    let acquired = permits.extend(call.limiters());
-                    let busy = Busy { input, output, head, answer };
-                    return self.call(call, acquired, busy, view, started).await;
-                }
-            },
-            Err(fault) => Err(fault),
-        };
-        let (_pass, served) = match made {
-            Ok((mut permits, served)) => {
-                permits.answered(answer.status, false);
-                // The disk is read until all of it is sent.
-                (Some(permits), served)
+                None => break self.admit(acquired, input, output).await?,
             }
-            Err(fault) => {
-                answer.clear();
-                let served = again.shed(&view.snapshot, head, self.origin, fault, answer);
-                if fault == HttpError::ClientGone {
-                    self.record(head, answer, view, served, 0, started.elapsed(), true);
-                    return self.part(fault);
+        };
+        let (_permits, served) = match admitted {
+            Ok(mut permits) => {
+                permits.answered(response.status, false);
+                // The disk is read until all of it is sent.
+                (Some(permits), routing.into_served())
+            }
+            Err(error) => {
+                let served = routing.reject(error, response);
+                if error == HttpError::ClientGone {
+                    self.record(head, response, view, served, 0, started.elapsed(), true);
+                    return self.part(error);
                 }
                 (None, served)
             }
         };
-        if let Err(fault) = self.drop_body(input, output, served.fault).await? {
-            return self.refuse(desk, fault).await.map(Some);
+        if let Err(error) = self.drop_body(input, output, served.error).await? {
+            return self.refuse_with(input, output, response, error).await.map(Some);
         }
-        self.send(output, head, answer, view, served, started).await
-    }
-
-    /// Begins to serve a request. What waits for others is a future of its own, so that only connections
-    /// that wait for others pay for its size; what is not let in needs none.
-    fn begin<'s, 'v: 's>(
-        &'s mut self,
-        desk: &'s mut ConnectionBuffers,
-        view: &'v Rc<View>,
-        started: Instant,
-    ) -> Begun<'s, 'v> {
-        let ConnectionBuffers { input, output, head, response: answer } = desk;
-        answer.clear();
-        let core = self.core.number;
-        match serve_request(&view.snapshot, head, self.origin, started, answer) {
-            Outcome::Served(served) => Begun::Served(served),
-            Outcome::NeedsDisk(again) => {
-                match Permits::acquire(again.limiters(&view.snapshot), core, started) {
-                    Acquired::Rejected(fault) => {
-                        Begun::Served(again.shed(&view.snapshot, head, self.origin, fault, answer))
-                    }
-                    acquired => Begun::NeedsDisk(again, acquired),
-                }
-            }
-            Outcome::Call(call) => match Permits::acquire(call.limiters(), core, started) {
-                Acquired::Rejected(fault) => Begun::Served(call.shed(fault, answer)),
-                acquired => {
-                    let busy = Busy { input, output, head, answer };
-                    Begun::Called(Box::pin(self.call(call, acquired, busy, view, started)))
-                }
-            },
-        }
+        self.send(output, head, response, view, served, started).await
     }
 
     async fn read_more(&mut self, input: &mut Input) -> io::Result<More> {

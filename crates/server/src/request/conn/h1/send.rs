@@ -15,7 +15,7 @@ use super::{After, Connection};
 use crate::limits::COPIED_BODY_BYTES_MAX;
 use crate::request::Served;
 use crate::request::core::View;
-use onehop_connection::buffers::ConnectionBuffers;
+use onehop_connection::buffers::{ConnectionBuffers, Input};
 use onehop_connection::write::{write_both, write_disk};
 
 impl Connection {
@@ -66,15 +66,15 @@ impl Connection {
         let site = served.site.and_then(|number| view.snapshot.sites.get(number));
         let counters = site.and_then(|site| site.counters.get(self.core.number)).unwrap_or(&self.core.other);
         counters.record(served.handler, answer.status, sent, took);
-        if let Some(fault) = served.fault {
-            self.core.counters.refused(fault);
+        if let Some(error) = served.error {
+            self.core.counters.refused(error);
         }
         let logs = site.map_or_else(|| view.snapshot.logs_at(self.origin.listener), |site| &*site.logs);
-        let is_shed = served.fault.is_some_and(HttpError::is_shed);
+        let is_shed = served.error.is_some_and(HttpError::is_shed);
         if !logs.is_empty() && (!is_shed || self.core.rejection_lines.takes()) {
             let (head, origin) = (Some(head), &self.origin);
             let upstream = served.upstream.as_ref().map(|member| &*member.name);
-            let (reason, error) = (served.reason.as_deref(), served.fault);
+            let (reason, error) = (served.reason.as_deref(), served.error);
             let error_id = served.error_id.map(|id| id.letters());
             let entry = Entry {
                 head,
@@ -134,15 +134,27 @@ impl Connection {
     pub(super) async fn refuse(
         &mut self,
         desk: &mut ConnectionBuffers,
-        fault: HttpError,
+        error: HttpError,
     ) -> io::Result<After> {
-        desk.response.clear();
-        error_response::fill(fault, &mut desk.response);
+        let ConnectionBuffers { input, output, response, .. } = desk;
+        self.refuse_with(input, output, response, error).await
+    }
+
+    /// The same with a connection's buffers in pieces.
+    pub(super) async fn refuse_with(
+        &mut self,
+        input: &mut Input,
+        output: &mut Vec<u8>,
+        response: &mut Response,
+        error: HttpError,
+    ) -> io::Result<After> {
+        response.clear();
+        error_response::fill(error, response);
         self.codec.close_after_answer();
-        let body = std::mem::take(&mut desk.response.body);
-        let (codec, output, answer) = (&mut self.codec, &mut desk.output, &desk.response);
+        let body = std::mem::take(&mut response.body);
+        let codec = &mut self.codec;
         self.core.connection.with_date(|date| {
-            let (status, fields) = (answer.status, answer.fields.lines());
+            let (status, fields) = (response.status, response.fields.lines());
             let body = body_length(&body);
             codec.write_head(output, AnswerHead { status, fields, date, body, upgrade: false });
         });
@@ -151,28 +163,28 @@ impl Connection {
         {
             codec.write_data(output, text);
         }
-        self.record_refusal(desk, fault, bytes_of(body_length(&body)));
-        write_both(&mut self.socket, &self.deadline, &desk.output, &[]).await?;
-        desk.output.clear();
-        desk.input.clear();
+        self.record_refusal(response, error, bytes_of(body_length(&body)));
+        write_both(&mut self.socket, &self.deadline, output, &[]).await?;
+        output.clear();
+        input.clear();
         Ok(After::Linger)
     }
 
-    fn record_refusal(&self, desk: &ConnectionBuffers, fault: HttpError, sent: u64) {
+    fn record_refusal(&self, response: &Response, error: HttpError, sent: u64) {
         let took = Duration::ZERO;
-        self.core.counters.refused(fault);
-        self.core.other.record(Handler::None, desk.response.status, sent, took);
+        self.core.counters.refused(error);
+        self.core.other.record(Handler::None, response.status, sent, took);
         let view = self.core.view();
         let origin = &self.origin;
         let entry = Entry {
             head: None,
             origin,
-            response: &desk.response,
+            response,
             sent,
             took,
             upstream: None,
             reason: None,
-            error: Some(fault),
+            error: Some(error),
             error_id: None,
             aborted: false,
         };

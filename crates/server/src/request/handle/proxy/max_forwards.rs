@@ -6,8 +6,6 @@ use onehop_message::error::HttpError;
 use onehop_message::methods::Methods;
 use onehop_message::response::Response;
 
-use crate::request::context::{Flow, Halt};
-
 /// The name, in any case.
 pub(super) const NAME: &str = "max-forwards";
 
@@ -38,10 +36,10 @@ pub(crate) fn ends_here(head: &RequestHead) -> bool {
 
 /// Answers as the final recipient. TRACE is not implemented: an answer to it would show fields that a page's script must
 /// not see (RFC 9110 section 9.3.8).
-pub(crate) fn answer(head: &RequestHead, answer: &mut Response) -> Result<Flow, Halt> {
+pub(crate) fn answer(head: &RequestHead, response: &mut Response) -> Result<(), HttpError> {
     if head.method() == Method::Trace {
-        return Err(Halt::HttpError(HttpError::MethodNotAllowed(Methods::Any)));
+        return Err(HttpError::MethodNotAllowed(Methods::Any));
     }
-    Methods::Any.fill(answer);
-    Ok(Flow::Answered)
+    Methods::Any.fill(response);
+    Ok(())
 }

@@ -13,6 +13,7 @@ use onehop_message::error::HttpError;
 use super::Call;
 use crate::limits::PROXY_TRY_PAUSE_MIN;
 use crate::request::context::RequestContext;
+use crate::request::handle::try_files::Lookups;
 use crate::request::route;
 use onehop_connection::{RequestBody, ResponseWriter, Sent};
 
@@ -125,7 +126,8 @@ impl<'a> Attempts<'a> {
             Failed::Begun(_) => {
                 let mut matchers = self.balance.retry_match.iter();
                 // A matcher that needs the disk fits nothing here.
-                matchers.any(|matcher| route::matches(matcher, context).unwrap_or(false))
+                matchers
+                    .any(|matcher| route::matches(matcher, context, &mut Lookups::default()).unwrap_or(false))
             }
         }
     }

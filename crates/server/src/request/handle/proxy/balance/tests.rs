@@ -10,8 +10,6 @@ use onehop_message::origin::Origin;
 
 use super::*;
 use crate::limits::CODEC_LIMITS;
-use crate::request::per_address::PerAddress;
-use crate::request::route::Snapshot;
 use onehop_upstream::peer::{Endpoint, Peer, PeerSettings};
 
 /// An upstream at `127.0.0.1:8000` and the following ports.
@@ -95,7 +93,6 @@ pub(crate) struct Client {
     head: RequestHead,
     peer: SocketAddr,
     is_encrypted: bool,
-    snapshot: Snapshot,
 }
 
 impl Client {
@@ -103,15 +100,7 @@ impl Client {
         let mut head = RequestHead::new();
         let text = format!("GET {target} HTTP/1.1\r\nHost: example.com\r\n{fields}\r\n");
         ServerCodec::new(CODEC_LIMITS).read_head(text.as_bytes(), &mut head).unwrap().unwrap();
-        let snapshot = Snapshot {
-            hosts: vec![],
-            sites: vec![],
-            stores: vec![],
-            apps: vec![],
-            proxies: vec![],
-            per_address: PerAddress::default(),
-        };
-        Self { head, peer: ([192, 0, 2, 1], 4711).into(), is_encrypted: false, snapshot }
+        Self { head, peer: ([192, 0, 2, 1], 4711).into(), is_encrypted: false }
     }
 
     fn from(address: &str) -> Self {
@@ -120,10 +109,7 @@ impl Client {
 
     pub(crate) fn chosen(&self, proxy: &Proxy, tried: &[usize]) -> Option<Chosen> {
         let origin = Origin { peer: Some(self.peer), listener: 0, tls: self.is_encrypted };
-        proxy.choose(
-            &RequestContext::new(&self.head, origin, std::time::Instant::now(), &self.snapshot),
-            tried,
-        )
+        proxy.choose(&RequestContext::new(&self.head, origin, std::time::Instant::now(), &[]), tried)
     }
 
     fn number(&self, proxy: &Proxy) -> usize {
