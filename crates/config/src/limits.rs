@@ -127,7 +127,7 @@ pub const PROXY_BUFFER_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Connections to one upstream that are open without a request. Each costs both machines a descriptor, and TLS some
 /// 20 KiB, for as long as the server runs.
-pub const PROXY_FLOOR_MAX: u64 = 1024;
+pub const PROXY_CONNECTIONS_MIN_MAX: u64 = 1024;
 
 /// Connections to one upstream: as many as one address has ports for one destination.
 pub const PROXY_CONNECTIONS_MAX: u64 = 65_535;

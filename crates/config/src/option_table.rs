@@ -193,20 +193,28 @@ impl<D> OptionTable<D> {
         let mut seen = Seen::default();
         for option in block.unwrap_or_default() {
             let name = &option.name;
-            let result = match self.row(&name.text) {
-                Some(row) if row.works() => {
-                    row.read(cx, draft, option).and_then(|()| match seen.token(&name.text) {
-                        Some(first) if self.once && !row.repeats => Err(set_twice(name, first)),
-                        _ => Ok(()),
-                    })
-                }
-                Some(_) => Err(self.unknown(option)),
+            let row = self.row(&name.text);
+            let result = match row {
+                Some(_) => self.read_option(cx, draft, option),
                 None => other(cx, draft, option),
             };
+            let is_single = self.once && row.is_some_and(|row| !row.repeats);
+            let result = result.and_then(|()| match seen.token(&name.text).filter(|_| is_single) {
+                Some(first) => Err(set_twice(name, first)),
+                None => Ok(()),
+            });
             seen.names.push(name.clone());
             seen.is_broken |= cx.keep(result).is_none();
         }
         seen
+    }
+
+    /// Reads one option of a block.
+    pub(crate) fn read_option(&self, cx: &mut Context<'_>, draft: &mut D, option: &Line) -> Outcome {
+        match self.row(&option.name.text).filter(|row| row.works()) {
+            Some(row) => row.read(cx, draft, option),
+            None => Err(self.unknown(option)),
+        }
     }
 
     /// Reads an option that stands among others on a line, and takes it away with what belongs to it.

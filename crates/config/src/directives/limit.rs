@@ -1,11 +1,11 @@
 //! `limit`: how many requests may be with those who answer at a time, and what becomes of the others. A directive of
 //! onehop's own, an option of `app`, and one of the global block.
 //!
-//! Owns what such a line means wherever it stands; `words` reads it, and finds what contradicts itself. What is done with it
+//! Owns what such a line means wherever it stands; `options` reads it, and finds what contradicts itself. What is done with it
 //! is the server's part.
 
 mod known;
-mod words;
+mod options;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,9 +18,10 @@ use crate::check::order::Placed;
 use crate::checked::Step;
 use crate::checked::limit::{Bound, Limit};
 use crate::limits::LIMITS_PER_SITE_MAX;
+use crate::option_table::Outline;
 use crate::problem::{Place, Problem};
 use crate::syntax::{Line, Token};
-use words::{Usual, Written};
+use options::{ADAPTIVE_USUAL, Draft, QUEUE_OF_APP, SHED_STATUS, Usual};
 
 pub(crate) use known::KnownLimits;
 
@@ -34,14 +35,6 @@ const SERVER: &str = "server";
 const WAIT: Duration = Duration::from_secs(1);
 /// And before an application whose file says nothing of bounds: a first page that is late is better than none.
 const WAIT_OF_APP: Duration = Duration::from_secs(3);
-/// Requests that wait there: those of some hundred people's pages. How many can be answered in time is found out once
-/// they stand.
-const QUEUE_OF_APP: u32 = 4096;
-/// The bounds of `adaptive` where none are written. One request at a time is what a handler that computes can do; more than
-/// so many at a time are as good as no bound.
-const ADAPTIVE: (u32, u32) = (1, 4096);
-/// What those are answered that are not let in (RFC 9110 section 15.6.4).
-const SHED_STATUS: u16 = 503;
 
 /// What the block of an `app` says of its bound.
 #[derive(Debug, Default)]
@@ -55,27 +48,32 @@ pub(super) enum OfApp {
     Is(Limit),
 }
 
+/// The options of `limit`.
+pub(super) fn outlines() -> [Outline; 2] {
+    [options::OPTIONS.outline(), options::ADAPTIVE.outline()]
+}
+
 pub(super) fn limit(
     cx: &mut Context<'_>,
     scope: &Scope<'_>,
     line: &Line,
 ) -> Result<Vec<Placed>, Box<Problem>> {
     let (chosen, args) = split(cx, scope, &line.args)?;
-    let written = words::read(cx, line, args, Usual::Nothing, USAGE)?;
-    if let Some(off) = written.token("off") {
+    let draft = options::read(cx, line, args, Usual::Nothing, USAGE)?;
+    if let Some(off) = draft.token("off") {
         let message = "`limit off` takes away what an `app` has by itself, and stands in its block";
         return Err(Problem::error("directive-place", &off.place, message).help(
             "in the global block it takes that of every `app` away; any other bound goes with its line",
         ));
     }
-    if let Some(lag) = written.token("lag") {
+    if let Some(lag) = draft.token("lag") {
         cx.limits.lags.push(lag.place.clone());
     }
     let mut steps = Vec::new();
-    if let Some(priority) = written.priority {
+    if let Some(priority) = draft.priority {
         steps.push(placed("limit", chosen.clone(), line, Step::Priority(priority)));
     }
-    if written.bounds() {
+    if draft.bounds() {
         if cx.limits.is_full() {
             let message = format!("more than {LIMITS_PER_SITE_MAX} bounds stand in this site");
             return Err(Problem::error("too-large", &line.name.place, message).help(
@@ -87,7 +85,7 @@ pub(super) fn limit(
             "limit",
             chosen,
             line,
-            Step::Limit(Arc::new(settings(&written, Usual::Nothing, label))),
+            Step::Limit(Arc::new(settings(&draft, Usual::Nothing, label))),
         ));
     }
     Ok(steps)
@@ -95,11 +93,11 @@ pub(super) fn limit(
 
 /// `limit` in the block of an `app`. What it is called is known with the application's name.
 pub(super) fn of_app(cx: &mut Context<'_>, option: &Line) -> Result<OfApp, Box<Problem>> {
-    let written = without_matcher(cx, option, Usual::OfApp, "of an `app`")?;
-    if written.off {
+    let draft = without_matcher(cx, option, Usual::OfApp, "of an `app`")?;
+    if draft.off {
         return Ok(OfApp::Off);
     }
-    Ok(OfApp::Is(settings(&written, Usual::OfApp, String::new())))
+    Ok(OfApp::Is(settings(&draft, Usual::OfApp, String::new())))
 }
 
 /// The bound that an application has in the end, still without a name.
@@ -107,7 +105,7 @@ pub(super) fn settled(cx: &Context<'_>, of_app: OfApp) -> Option<Arc<Limit>> {
     let limit = match of_app {
         OfApp::Off => return None,
         OfApp::Usual if cx.limits.leaves_apps_alone => return None,
-        OfApp::Usual => settings(&Written::default(), Usual::OfApp, String::new()),
+        OfApp::Usual => settings(&Draft::default(), Usual::OfApp, String::new()),
         OfApp::Is(limit) => limit,
     };
     Some(Arc::new(limit))
@@ -123,13 +121,13 @@ pub(crate) fn of_global_block(
     cx: &mut Context<'_>,
     option: &Line,
 ) -> Result<Option<Arc<Limit>>, Box<Problem>> {
-    let written = without_matcher(cx, option, Usual::Nothing, "in the global block")?;
-    if written.off {
+    let draft = without_matcher(cx, option, Usual::Nothing, "in the global block")?;
+    if draft.off {
         cx.limits.leaves_apps_alone = true;
         return Ok(None);
     }
-    cx.limits.lag_of_server = written.token("lag").map(|lag| lag.place.clone());
-    Ok(Some(Arc::new(settings(&written, Usual::Nothing, SERVER.to_owned()))))
+    cx.limits.lag_of_server = draft.token("lag").map(|lag| lag.place.clone());
+    Ok(Some(Arc::new(settings(&draft, Usual::Nothing, SERVER.to_owned()))))
 }
 
 /// That no two lines of one block say the same of the same requests.
@@ -138,7 +136,7 @@ pub(super) fn must_stand_once(cx: &mut Context<'_>, lines: &[Line]) {
     let mut priorities: HashMap<&str, &Token> = HashMap::new();
     for line in lines.iter().filter(|line| line.name.text == "limit") {
         let requests = matcher_of(line).unwrap_or("*");
-        let (bound, priority) = words::of_line(line);
+        let (bound, priority) = options::of_line(line);
         for (word, known, what) in [
             (bound, &mut bounds, "these requests have a bound already"),
             (priority, &mut priorities, "these requests have a priority already"),
@@ -166,12 +164,12 @@ pub(crate) fn warn_of_lag(cx: &mut Context<'_>, places: Vec<Place>, has_workers:
 }
 
 /// The options of a `limit` that stands where no request is told from another.
-fn without_matcher<'l>(
+fn without_matcher(
     cx: &mut Context<'_>,
-    option: &'l Line,
+    option: &Line,
     usual: Usual,
     place: &str,
-) -> Result<Written<'l>, Box<Problem>> {
+) -> Result<Draft, Box<Problem>> {
     if let Some(matcher) = option.args.first().filter(|_| matcher_of(option).is_some()) {
         let message = format!("`limit` {place} holds for all requests and takes no matcher");
         return Err(Problem::error("matcher", &matcher.place, message).help(format!(
@@ -179,13 +177,13 @@ fn without_matcher<'l>(
             matcher.text
         )));
     }
-    let written = words::read(cx, option, &option.args, usual, USAGE_WITHOUT_MATCHER)?;
-    if let Some(priority) = written.token("priority") {
+    let draft = options::read(cx, option, &option.args, usual, USAGE_WITHOUT_MATCHER)?;
+    if let Some(priority) = draft.token("priority") {
         let message = format!("`priority` tells requests apart, and `limit` {place} holds for all");
         return Err(Problem::error("contradiction", &priority.place, message)
             .help("it stands in a site or a `handle`: `limit /checkout/* priority high`"));
     }
-    Ok(written)
+    Ok(draft)
 }
 
 /// The matcher that a line begins with, as written.
@@ -195,21 +193,21 @@ pub(super) fn matcher_of(line: &Line) -> Option<&str> {
 }
 
 /// With every default. A bound that is named takes the usual one's place; what else is not written stays usual.
-fn settings(written: &Written<'_>, usual: Usual, label: String) -> Limit {
+fn settings(draft: &Draft, usual: Usual, label: String) -> Limit {
     let is_of_app = usual == Usual::OfApp;
-    let bound = match (written.in_flight, written.adaptive) {
+    let bound = match (draft.in_flight, draft.adaptive) {
         (Some(most), _) => Bound::Fixed(most),
         (None, Some((min, max))) => Bound::Adaptive { min, max },
-        (None, None) if is_of_app && !written.bounds() => usual_bound(),
+        (None, None) if is_of_app && !draft.bounds() => usual_bound(),
         (None, None) => Bound::Unbounded,
     };
     let usual_queue = if is_of_app && bound != Bound::Unbounded { QUEUE_OF_APP } else { 0 };
-    let queue = written.queue.unwrap_or(usual_queue);
+    let queue = draft.queue.unwrap_or(usual_queue);
     let usual_wait = if is_of_app { WAIT_OF_APP } else { WAIT };
-    let wait = if queue == 0 { Duration::ZERO } else { written.wait.unwrap_or(usual_wait) };
-    Limit { label, bound, queue, wait, lag: written.lag, shed_status: written.shed.unwrap_or(SHED_STATUS) }
+    let wait = if queue == 0 { Duration::ZERO } else { draft.wait.unwrap_or(usual_wait) };
+    Limit { label, bound, queue, wait, lag: draft.lag, shed_status: draft.shed.unwrap_or(SHED_STATUS) }
 }
 
 fn usual_bound() -> Bound {
-    Bound::Adaptive { min: ADAPTIVE.0, max: ADAPTIVE.1 }
+    Bound::Adaptive { min: ADAPTIVE_USUAL.0, max: ADAPTIVE_USUAL.1 }
 }

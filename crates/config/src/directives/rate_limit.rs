@@ -1,33 +1,91 @@
 //! `rate_limit`: how often the same somebody may ask.
 //!
 //! Two forms: one line of onehop's own, and a block of zones as the plugin mholt/caddy-ratelimit has it. Each zone is a step
-//! of its own. `zone` reads what either says of one, and finds what no zone can be. Who asked how often is the server's part.
+//! of its own. `draft` reads what either says of one, and finds what no zone can be. Who asked how often is the server's part.
 
-mod zone;
+mod draft;
 
 use std::sync::Arc;
 
 use super::limit::matcher_of;
-use super::{placed, trust, unknown_option, unknown_word, wrong_arguments};
+use super::{placed, trust};
+use crate::arguments::wrong_arguments;
 use crate::check::Context;
 use crate::check::matcher::{Chosen, Scope, condition_set, split};
 use crate::check::order::Placed;
 use crate::checked::limit::RateLimit;
 use crate::checked::{Matcher, Step};
+use crate::option_table::{OptionTable, Outline, flag, line, no_value, not_yet, value, words};
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
-use zone::Zone;
+use draft::Draft;
 
 const USAGE: &str =
     "rate_limit [<matcher>] 10r/s [burst 20] [by ip|header <field>|cookie <name>|<placeholder>] [announce]";
 const ZONE_USAGE: &str = "zone <name> { … }";
+
 /// Behind the rate, each once.
-const WORDS: [&str; 5] = ["burst", "by", "keys", "zone", "announce"];
-const OPTIONS: [&str; 2] = ["zone", "sweep_interval"];
-/// The plugin's, that onehop does not have.
-const NOT_YET: [&str; 4] = ["distributed", "jitter", "log_key", "storage"];
-const ZONE_OPTIONS: [&str; 7] = ["key", "events", "window", "match", "burst", "keys", "announce"];
-const ZONE_NOT_YET: [&str; 2] = ["ipv4_prefix", "ipv6_prefix"];
+const ON_LINE: OptionTable<Draft> = OptionTable::new(
+    "rate_limit",
+    &[
+        value("burst", "20", |_, draft, value| draft.burst(value)),
+        words("by", "ip|header <field>|cookie <name>|<placeholder>", |cx, draft, word, rest| {
+            by(cx, draft, word, rest)
+        }),
+        value("keys", "100000", |_, draft, value| draft.keys(value)),
+        value("zone", "<name>", |cx, draft, value| draft.name(cx.source, value.token)),
+        flag("announce", Draft::announce),
+    ],
+);
+/// The plugin's block.
+const IN_BLOCK: OptionTable<Block> = OptionTable::new(
+    "rate_limit",
+    &[
+        line("zone", "<name> { … }", zone),
+        line("sweep_interval", "1m", |cx, _, option| {
+            let message = "`sweep_interval` has no effect: a zone remembers a bounded number of keys";
+            cx.problems.push(
+                Problem::warning("no-effect", &option.name.place, message)
+                    .help("`keys N` in the block of a zone says how many"),
+            );
+            Ok(())
+        }),
+        not_yet("distributed"),
+        not_yet("jitter"),
+        not_yet("log_key"),
+        not_yet("storage"),
+    ],
+);
+const ZONE: OptionTable<Draft> = OptionTable {
+    once: true,
+    ..OptionTable::new(
+        "zone",
+        &[
+            value("key", "{client_ip}", |cx, draft, value| draft.key(cx.source, value.token)),
+            value("events", "100", |_, draft, value| draft.events(value)),
+            value("window", "1m", |_, draft, value| draft.window(value.token)),
+            line("match", "{ <condition>… }", |cx, draft, option| {
+                condition_set(cx, option).map(|matcher| draft.conditions = Some(matcher))
+            }),
+            value("burst", "20", |_, draft, value| draft.burst(value)),
+            value("keys", "100000", |_, draft, value| draft.keys(value)),
+            flag("announce", Draft::announce),
+            not_yet("ipv4_prefix"),
+            not_yet("ipv6_prefix"),
+        ],
+    )
+};
+
+/// The zones of a block so far.
+struct Block {
+    chosen: Chosen,
+    placed: Vec<Placed>,
+}
+
+/// The options of either form.
+pub(super) fn outlines() -> [Outline; 3] {
+    [ON_LINE.outline(), IN_BLOCK.outline(), ZONE.outline()]
+}
 
 pub(super) fn rate_limit(
     cx: &mut Context<'_>,
@@ -39,10 +97,10 @@ pub(super) fn rate_limit(
         ([], None) => Err(wrong_arguments(line, USAGE).help(format!(
             "it is written `{USAGE}`, or with a block of zones, each with `key`, `events` and `window`"
         ))),
-        ([], Some(block)) => Ok(zones(cx, &chosen, line, block)),
+        ([], Some(block)) => Ok(zones(cx, chosen, line, block)),
         ([rate, words @ ..], None) => {
-            let zone = on_line(cx, line, rate, words)?;
-            let rate_limit = known(cx, zone)?;
+            let draft = on_line(cx, line, rate, words)?;
+            let rate_limit = known(cx, draft)?;
             Ok(vec![placed("rate_limit", chosen, line, Step::RateLimit(rate_limit))])
         }
         ([rate, ..], Some(_)) => {
@@ -54,14 +112,14 @@ pub(super) fn rate_limit(
 }
 
 /// `10r/s burst 20 by header X-Key`
-fn on_line<'l>(
+fn on_line(
     cx: &mut Context<'_>,
-    line: &'l Line,
-    rate: &'l Token,
-    mut rest: &'l [Token],
-) -> Result<Zone<'l>, Box<Problem>> {
-    let mut zone = Zone::new(cx.limits.zone(matcher_of(line)), &line.name);
-    zone.rate(rate)?;
+    line: &Line,
+    rate: &Token,
+    mut rest: &[Token],
+) -> Result<Draft, Box<Problem>> {
+    let mut draft = Draft::new(cx.limits.zone(matcher_of(line)), &line.name);
+    draft.rate(rate)?;
     let mut seen: Vec<&str> = Vec::new();
     while let [word, after @ ..] = rest {
         let name = word.text.as_str();
@@ -71,42 +129,41 @@ fn on_line<'l>(
         }
         seen.push(name);
         rest = after;
-        if name == "announce" {
-            zone.announce();
-            continue;
-        }
-        if !WORDS.contains(&name) {
+        if ON_LINE.row(name).is_none() {
             return Err(unknown(word));
         }
-        let [value, after @ ..] = after else {
-            let message = format!("`{name}` has no value behind it");
-            return Err(
-                Problem::error("arguments", &word.place, message).help(format!("it is written `{USAGE}`"))
-            );
-        };
-        rest = after;
-        match (name, value.text.as_str()) {
-            ("burst", _) => zone.burst(value)?,
-            ("keys", _) => zone.keys(value)?,
-            ("zone", _) => zone.name(cx.source, value)?,
-            ("by", "header" | "cookie") => {
-                let [of, after @ ..] = rest else {
-                    let message = format!("`by {0}` does not say which {0}", value.text);
-                    return Err(Problem::error("arguments", &value.place, message)
-                        .help("for example `by header X-Api-Key`, or `by cookie session`"));
-                };
-                zone.by_field(cx.source, value, of)?;
-                rest = after;
-            }
-            _ => zone.by(cx.source, value)?,
+        if rest.is_empty() && name != "announce" {
+            return Err(no_value(word).help(format!("it is written `{USAGE}`")));
         }
+        ON_LINE.read_word(cx, &mut draft, word, &mut rest)?;
     }
-    Ok(zone)
+    Ok(draft)
+}
+
+/// `by ip`, `by header FIELD`
+fn by(
+    cx: &mut Context<'_>,
+    draft: &mut Draft,
+    word: &Token,
+    rest: &mut &[Token],
+) -> Result<(), Box<Problem>> {
+    let Some((kind, after)) = rest.split_first() else { return Err(no_value(word)) };
+    *rest = after;
+    if !matches!(kind.text.as_str(), "header" | "cookie") {
+        return draft.by(cx.source, kind);
+    }
+    let Some((of, after)) = rest.split_first() else {
+        let message = format!("`by {0}` does not say which {0}", kind.text);
+        return Err(Problem::error("arguments", &kind.place, message)
+            .help("for example `by header X-Api-Key`, or `by cookie session`"));
+    };
+    *rest = after;
+    draft.by_field(cx.source, kind, of)
 }
 
 /// Many write the words of nginx behind a rate.
 fn unknown(word: &Token) -> Box<Problem> {
-    let problem = unknown_word("rate_limit", word, &WORDS);
+    let problem = ON_LINE.unknown_word(word);
     match word.text.as_str() {
         "nodelay" | "delay" => {
             problem.help("take it away: nobody has to wait, and `burst N` lets in so many at once")
@@ -116,93 +173,51 @@ fn unknown(word: &Token) -> Box<Problem> {
 }
 
 /// The plugin's block. Every problem is kept.
-fn zones(cx: &mut Context<'_>, chosen: &Chosen, line: &Line, block: &[Line]) -> Vec<Placed> {
-    let mut made = Vec::new();
-    for option in block {
-        let result = match option.name.text.as_str() {
-            "zone" => of_block(cx, chosen, option).map(|placed| made.extend(placed)),
-            "sweep_interval" => {
-                let message = "`sweep_interval` has no effect: a zone remembers a bounded number of keys";
-                cx.problems.push(
-                    Problem::warning("no-effect", &option.name.place, message)
-                        .help("`keys N` in the block of a zone says how many"),
-                );
-                Ok(())
-            }
-            _ => Err(unknown_option("rate_limit", option, &OPTIONS, &NOT_YET)),
-        };
-        cx.keep(result);
-    }
-    if !block.iter().any(|option| option.name.text == "zone") {
+fn zones(cx: &mut Context<'_>, chosen: Chosen, line: &Line, lines: &[Line]) -> Vec<Placed> {
+    let mut block = Block { chosen, placed: Vec::new() };
+    let seen = IN_BLOCK.read(cx, &mut block, Some(lines));
+    if seen.token("zone").is_none() {
         let message = "`rate_limit` has no zone";
         cx.problems.push(
             Problem::error("arguments", &line.name.place, message)
                 .help(format!("write `{ZONE_USAGE}` into its block, or the short form `rate_limit 10r/s`")),
         );
     }
-    made
+    block.placed
 }
 
-/// `zone NAME { key … events … window … }`; nothing where its options are wrong, which was said.
-fn of_block(cx: &mut Context<'_>, chosen: &Chosen, line: &Line) -> Result<Option<Placed>, Box<Problem>> {
-    let ([name], Some(block)) = (line.args.as_slice(), &line.block) else {
+/// `zone NAME { key … events … window … }`; adds nothing where its options are wrong.
+fn zone(cx: &mut Context<'_>, block: &mut Block, line: &Line) -> Result<(), Box<Problem>> {
+    let ([name], Some(options)) = (line.args.as_slice(), &line.block) else {
         return Err(wrong_arguments(line, ZONE_USAGE));
     };
-    let mut zone = Zone::new(String::new(), &line.name);
-    zone.name(cx.source, name)?;
-    zone.has_one_key();
-    let mut conditions: Option<Matcher> = None;
-    let mut seen: Vec<&Token> = Vec::new();
-    let mut is_sound = true;
-    for option in block {
-        let word = option.name.text.as_str();
-        let mut result = match word {
-            "match" => condition_set(cx, option).map(|matcher| conditions = Some(matcher)),
-            _ => zone_option(cx, &mut zone, option),
-        };
-        if let (Ok(()), Some(earlier)) = (&result, seen.iter().find(|earlier| earlier.text == word)) {
-            let message = format!("`{word}` is set twice; line {} has it already", earlier.place.line());
-            result = Err(Problem::error("duplicate-option", &option.name.place, message));
-        }
-        seen.push(&option.name);
-        is_sound &= cx.keep(result).is_some();
+    let mut draft = Draft::new(String::new(), &line.name);
+    draft.name(cx.source, name)?;
+    draft.has_one_key();
+    let seen = ZONE.read(cx, &mut draft, Some(options));
+    if seen.is_broken {
+        return Ok(());
     }
-    if !is_sound {
-        return Ok(None);
-    }
-    let has = |name: &str| seen.iter().any(|token| token.text == name);
-    if let Some(missing) = ["events", "window"].into_iter().find(|name| !has(name)) {
+    if let Some(missing) = ["events", "window"].into_iter().find(|name| seen.token(name).is_none()) {
         let message = format!("the zone `{}` has no `{missing}`", name.text);
         return Err(Problem::error("arguments", &line.name.place, message)
             .help("`events 100` and `window 1m` let a hundred requests in each minute"));
     }
-    let rate_limit = known(cx, zone)?;
-    let mut chosen = chosen.clone();
-    if let Some(conditions) = conditions {
+    let mut chosen = block.chosen.clone();
+    if let Some(conditions) = draft.conditions.take() {
         chosen.matcher.get_or_insert_with(|| Matcher { all: Vec::new() }).all.extend(conditions.all);
     }
-    Ok(Some(placed("rate_limit", chosen, line, Step::RateLimit(rate_limit))))
-}
-
-fn zone_option<'l>(cx: &Context<'_>, zone: &mut Zone<'l>, option: &'l Line) -> Result<(), Box<Problem>> {
-    let one = |example: &str| super::one_argument(option, example);
-    match option.name.text.as_str() {
-        "key" => zone.key(cx.source, one("key {client_ip}")?),
-        "events" => zone.events(one("events 100")?),
-        "window" => zone.window(one("window 1m")?),
-        "burst" => zone.burst(one("burst 20")?),
-        "keys" => zone.keys(one("keys 100000")?),
-        "announce" => super::no_arguments(option).map(|()| zone.announce()),
-        _ => Err(unknown_option("zone", option, &ZONE_OPTIONS, &ZONE_NOT_YET)),
-    }
+    let rate_limit = known(cx, draft)?;
+    block.placed.push(placed("rate_limit", chosen, line, Step::RateLimit(rate_limit)));
+    Ok(())
 }
 
 /// The zone under its name, which is another's as well only if both are the same in everything.
-fn known(cx: &mut Context<'_>, zone: Zone<'_>) -> Result<Arc<RateLimit>, Box<Problem>> {
-    let place = zone.place().clone();
+fn known(cx: &mut Context<'_>, draft: Draft) -> Result<Arc<RateLimit>, Box<Problem>> {
+    let place = draft.place().clone();
     let mut trusted_proxies = Vec::new();
     trust::add_global(cx, &mut trusted_proxies);
-    let rate_limit = zone.finished(trusted_proxies)?;
+    let rate_limit = draft.finished(trusted_proxies)?;
     match cx.limits.zones.get(&rate_limit.zone) {
         Some(known) if **known == rate_limit => Ok(Arc::clone(known)),
         Some(_) => {

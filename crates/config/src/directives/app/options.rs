@@ -12,6 +12,7 @@ use crate::check::Context;
 use crate::check::template::fixed;
 use crate::check::value::{number, size, within};
 use crate::checked::{AppProtocol, AppResources, Recycle, WorkerCount};
+use crate::directives::proxy::buffer;
 use crate::directives::{limit, trust};
 use crate::limits::{
     APP_CONCURRENCY_MAX, APP_DATA_NAME_BYTES_MAX, APP_MEMORY_BYTES_MIN, APP_OPEN_FILES_MIN, APP_QUEUE_MAX,
@@ -48,8 +49,8 @@ pub(super) const OPTIONS: OptionTable<Draft> = OptionTable {
             line("queue", "<requests> [<longest wait>]", |_, app, option| {
                 queue(option).map(|queue| app.queue = Some(queue))
             }),
-            line("request_buffers", "64KiB", |cx, app, option| {
-                request_buffers(cx, option).map(|bytes| app.request_buffers = Some(bytes))
+            value("request_buffers", "64KiB", |cx, app, value| {
+                request_buffers(cx, value).map(|bytes| app.request_buffers = Some(bytes))
             }),
             line("limit", "in_flight 64 [queue 128] [wait 250ms]", |cx, app, option| {
                 limit::of_app(cx, option).map(|limit| app.limit = limit)
@@ -253,11 +254,8 @@ fn queue(option: &Line) -> Result<(u32, Duration), Box<Problem>> {
 }
 
 /// As `request_buffers` of `reverse_proxy`; `off` streams at once.
-fn request_buffers(cx: &mut Context<'_>, option: &Line) -> Result<u64, Box<Problem>> {
-    if option.args.first().is_some_and(|token| token.text == "off") && option.args.len() == 1 {
-        return Ok(0);
-    }
-    crate::directives::proxy::buffer(cx, option)
+fn request_buffers(cx: &mut Context<'_>, value: Value<'_>) -> Result<u64, Box<Problem>> {
+    if value.token.text == "off" { Ok(0) } else { buffer(cx, value) }
 }
 
 /// Reads pairs of a word and its value. The usage says how all of them are written.

@@ -6,8 +6,7 @@
 use std::time::Duration;
 
 use super::balance::weights_fit;
-use super::draft::Draft;
-use super::upstreams::Scheme;
+use super::draft::{Draft, Scheme};
 use crate::check::Context;
 use crate::checked::proxy::{ProxyAddress, ProxyTransport, ProxyUpstream};
 use crate::problem::Problem;
@@ -18,7 +17,7 @@ use crate::syntax::Token;
 const TRY_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Settles what depends on several options; `false` where they contradict each other, of which every problem is kept.
-pub(super) fn agrees(cx: &mut Context<'_>, draft: &mut Draft<'_>) -> bool {
+pub(super) fn agrees(cx: &mut Context<'_>, draft: &mut Draft) -> bool {
     let mut found = Vec::new();
     settle_tls(cx, draft, &mut found);
     settle_pool(draft, &mut found);
@@ -48,7 +47,7 @@ fn is_named_later(transport: &ProxyTransport) -> bool {
     name.is_some_and(|name| name.as_text().is_none())
 }
 
-fn settle_tls(cx: &mut Context<'_>, draft: &mut Draft<'_>, found: &mut Vec<Problem>) {
+fn settle_tls(cx: &mut Context<'_>, draft: &mut Draft, found: &mut Vec<Problem>) {
     let option = draft.token_where(|name| name == "tls" || name.starts_with("tls_"));
     if let (Some(token), Some(Scheme::Http)) = (option, draft.scheme) {
         let message = format!("`{}` means TLS, and the upstreams are written with `http://`", token.text);
@@ -95,7 +94,7 @@ fn is_trust(name: &str) -> bool {
 }
 
 /// Up to Caddy 2.5 such an address meant HTTPS.
-fn warn_of_plain(cx: &mut Context<'_>, draft: &Draft<'_>) {
+fn warn_of_plain(cx: &mut Context<'_>, draft: &Draft) {
     let is_https =
         |upstream: &&ProxyUpstream| matches!(upstream.address, ProxyAddress::Tcp { port: 443, .. });
     let Some(upstream) = draft.proxy.upstreams.iter().find(is_https) else { return };
@@ -113,9 +112,10 @@ fn warn_of_plain(cx: &mut Context<'_>, draft: &Draft<'_>) {
 }
 
 /// `pool` beside the options of the transport that bound the same connections.
-fn settle_pool(draft: &mut Draft<'_>, found: &mut Vec<Problem>) {
+fn settle_pool(draft: &mut Draft, found: &mut Vec<Problem>) {
     settle_idle(draft, found);
-    let (written, transport) = (draft.pool, &mut draft.proxy.transport);
+    let (written, written_as) = (draft.pool, draft.token("pool").cloned());
+    let transport = &mut draft.proxy.transport;
     let upstreams = u32::try_from(draft.proxy.upstreams.len()).unwrap_or(u32::MAX);
     let pool = &mut draft.proxy.pool;
     pool.max = written.max;
@@ -123,7 +123,7 @@ fn settle_pool(draft: &mut Draft<'_>, found: &mut Vec<Problem>) {
     let hosts_later = draft.proxy.upstreams.iter().all(is_of_request);
     let total = transport.keepalive_idle_conns;
     let keeps_too_few = |min: u32| total.is_some_and(|total| total < min.saturating_mul(upstreams));
-    let Some((min, token)) = written.min.zip(draft.seen.iter().find(|token| token.text == "pool")) else {
+    let Some((min, token)) = written.min.zip(written_as) else {
         // The usual floor gives way to whatever leaves no room for it.
         if transport.keepalive.is_none() || names_later || hosts_later || keeps_too_few(pool.min) {
             pool.min = 0;
@@ -132,7 +132,7 @@ fn settle_pool(draft: &mut Draft<'_>, found: &mut Vec<Problem>) {
         return;
     };
     pool.min = min;
-    let mut push = |message: String, help: &str| found.push(contradiction(token, message, help));
+    let mut push = |message: String, help: &str| found.push(contradiction(&token, message, help));
     if let Some(max) = written.max.filter(|max| *max < min) {
         push(
             format!("`pool min {min} max {max}` keeps more connections than it allows"),
@@ -159,7 +159,7 @@ fn settle_pool(draft: &mut Draft<'_>, found: &mut Vec<Problem>) {
         );
         push(message, "make `keepalive_idle_conns` larger, or take it away");
     }
-    let says_per_host = draft.seen.iter().any(|token| token.text == "keepalive_idle_conns_per_host");
+    let says_per_host = draft.transport.token("keepalive_idle_conns_per_host").is_some();
     let per_host = &mut transport.keepalive_idle_conns_per_host;
     if says_per_host && *per_host < min {
         let message =
@@ -171,18 +171,19 @@ fn settle_pool(draft: &mut Draft<'_>, found: &mut Vec<Problem>) {
 }
 
 /// `pool idle` and `keepalive` are one setting.
-fn settle_idle(draft: &mut Draft<'_>, found: &mut Vec<Problem>) {
-    let Some((idle, token)) = draft.pool.idle.zip(draft.token("pool")) else { return };
+fn settle_idle(draft: &mut Draft, found: &mut Vec<Problem>) {
+    let Some((idle, token)) = draft.pool.idle.zip(draft.token("pool").cloned()) else { return };
+    let is_written = draft.transport.token("keepalive").is_some();
     let keepalive = &mut draft.proxy.transport.keepalive;
-    if draft.seen.iter().any(|token| token.text == "keepalive") && *keepalive != Some(idle) {
+    if is_written && *keepalive != Some(idle) {
         let message = "`idle` of `pool` and `keepalive` of the transport are one setting, and differ";
-        found.push(contradiction(token, message, "take one of the two away"));
+        found.push(contradiction(&token, message, "take one of the two away"));
     }
     *keepalive = Some(idle);
 }
 
 /// `pool max` and `max_conns_per_host` are one bound.
-fn contradict_two_bounds(draft: &Draft<'_>, found: &mut Vec<Problem>) {
+fn contradict_two_bounds(draft: &Draft, found: &mut Vec<Problem>) {
     let (max, most) = (draft.pool.max, draft.proxy.transport.max_conns_per_host);
     if let (Some(max), Some(most), Some(token)) = (max, most, draft.token("pool"))
         && max != most
@@ -192,7 +193,7 @@ fn contradict_two_bounds(draft: &Draft<'_>, found: &mut Vec<Problem>) {
     }
 }
 
-fn settle_active_health(cx: &mut Context<'_>, draft: &mut Draft<'_>, found: &mut Vec<Problem>) {
+fn settle_active_health(cx: &mut Context<'_>, draft: &mut Draft, found: &mut Vec<Problem>) {
     let Some(first) = draft.token_where(|name| name.starts_with("health_")) else { return };
     let Some(asks) = draft.token_where(|name| matches!(name, "health_uri" | "health_path" | "health_port"))
     else {
@@ -231,7 +232,7 @@ fn settle_active_health(cx: &mut Context<'_>, draft: &mut Draft<'_>, found: &mut
 }
 
 /// As in Caddy, nothing is remembered without `fail_duration`.
-fn warn_of_passive_health(cx: &mut Context<'_>, draft: &Draft<'_>) {
+fn warn_of_passive_health(cx: &mut Context<'_>, draft: &Draft) {
     if draft.proxy.passive_health.fail_duration.is_some() {
         return;
     }
@@ -241,7 +242,7 @@ fn warn_of_passive_health(cx: &mut Context<'_>, draft: &Draft<'_>) {
     warn_of_no_effect(cx, token, message, "`fail_duration 30s` remembers a failure for so long");
 }
 
-fn settle_balance(cx: &mut Context<'_>, draft: &mut Draft<'_>, found: &mut Vec<Problem>) {
+fn settle_balance(cx: &mut Context<'_>, draft: &mut Draft, found: &mut Vec<Problem>) {
     let balance = &mut draft.proxy.balance;
     if !balance.try_duration.is_zero() && balance.try_interval.is_zero() {
         balance.try_interval = TRY_INTERVAL;

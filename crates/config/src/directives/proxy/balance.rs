@@ -2,50 +2,41 @@
 
 use std::time::Duration;
 
-use super::quantities::{count_or_none, time_or_none, time_or_zero};
+use super::quantities::time_or_none;
+use crate::arguments::{no_block, nothing_after, wrong_arguments};
 use crate::check::Context;
 use crate::check::matcher::condition_set;
 use crate::check::template::fixed;
 use crate::check::value::{field_name, is_token, number};
-use crate::checked::proxy::{Balance, BalancePolicy, CookieSecret};
+use crate::checked::proxy::{BalancePolicy, CookieSecret};
 use crate::checked::{Condition, Matcher};
-use crate::directives::{cookie, no_block, unknown_option, wrong_arguments};
-use crate::limits::{
-    PROXY_COUNT_MAX, PROXY_LIST_MAX, PROXY_TEXT_BYTES_MAX, PROXY_UPSTREAMS_MAX, PROXY_WEIGHT_MAX,
-};
+use crate::directives::cookie;
+use crate::limits::{PROXY_LIST_MAX, PROXY_TEXT_BYTES_MAX, PROXY_UPSTREAMS_MAX, PROXY_WEIGHT_MAX};
 use crate::nearest::nearest;
+use crate::option_table::{OptionTable, Outline, Row, line, value};
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
 
-const POLICIES: [&str; 13] = [
-    "random",
-    "random_choose",
-    "first",
-    "round_robin",
-    "weighted_round_robin",
-    "least_conn",
-    "peak_ewma",
-    "ip_hash",
-    "client_ip_hash",
-    "uri_hash",
-    "query",
-    "header",
-    "cookie",
+/// What reads the arguments of a policy, and its block.
+type ReadPolicy = fn(&mut Context<'_>, &Line, &[Token]) -> Result<BalancePolicy, Box<Problem>>;
+
+const POLICIES: [(&str, ReadPolicy); 13] = [
+    ("random", |_, line, args| alone(line, args, BalancePolicy::Random)),
+    ("random_choose", |_, line, args| random_choose(line, args)),
+    ("first", |_, line, args| alone(line, args, BalancePolicy::First)),
+    ("round_robin", |_, line, args| alone(line, args, BalancePolicy::RoundRobin)),
+    ("weighted_round_robin", |_, line, args| weighted(line, args)),
+    ("least_conn", |_, line, args| alone(line, args, BalancePolicy::LeastConn)),
+    ("peak_ewma", |_, line, args| alone(line, args, BalancePolicy::PeakEwma)),
+    ("ip_hash", |_, line, args| alone(line, args, BalancePolicy::IpHash)),
+    ("client_ip_hash", |_, line, args| alone(line, args, BalancePolicy::ClientIpHash)),
+    ("uri_hash", |_, line, args| alone(line, args, BalancePolicy::UriHash)),
+    ("query", query),
+    ("header", header),
+    ("cookie", cookie),
 ];
 /// The cookie's name where the file does not say: Caddy's.
-const COOKIE: &str = "lb";
-
-/// One option whose name begins with `lb_`.
-pub(super) fn option(cx: &mut Context<'_>, balance: &mut Balance, option: &Line) -> Result<(), Box<Problem>> {
-    match option.name.text.as_str() {
-        "lb_policy" => balance.policy = policy(cx, option)?,
-        "lb_retries" => balance.retries = count_or_none(option, PROXY_COUNT_MAX)?,
-        "lb_try_duration" => balance.try_duration = time_or_zero(option)?,
-        "lb_try_interval" => balance.try_interval = time_or_zero(option)?,
-        _ => balance.retry_match.push(retry_match(cx, option, balance.retry_match.len())?),
-    }
-    Ok(())
-}
+const COOKIE_NAME: &str = "lb";
 
 /// Whether a policy has a weight for each of so many upstreams; else how many it has.
 pub(super) fn weights_fit(policy: &BalancePolicy, upstreams: usize) -> Result<(), usize> {
@@ -59,49 +50,39 @@ pub(super) fn weights_fit(policy: &BalancePolicy, upstreams: usize) -> Result<()
 }
 
 /// `lb_policy <name> [<argument>…]`, and `fallback`, which takes the same.
-fn policy(cx: &mut Context<'_>, line: &Line) -> Result<BalancePolicy, Box<Problem>> {
+pub(super) fn policy(cx: &mut Context<'_>, line: &Line) -> Result<BalancePolicy, Box<Problem>> {
     let Some((name, args)) = line.args.split_first() else {
         return Err(wrong_arguments(line, &format!("{} <policy>", line.name.text)));
     };
-    let policy = match name.text.as_str() {
-        "random" => BalancePolicy::Random,
-        "first" => BalancePolicy::First,
-        "round_robin" => BalancePolicy::RoundRobin,
-        "least_conn" => BalancePolicy::LeastConn,
-        "peak_ewma" => BalancePolicy::PeakEwma,
-        "ip_hash" => BalancePolicy::IpHash,
-        "client_ip_hash" => BalancePolicy::ClientIpHash,
-        "uri_hash" => BalancePolicy::UriHash,
-        "random_choose" => return random_choose(line, args),
-        "weighted_round_robin" => return weighted(line, args),
-        "query" => return query(cx, line, args),
-        "header" => return header(cx, line, args),
-        "cookie" => return cookie(cx, line, args),
-        _ => return Err(unknown_policy(name)),
-    };
+    match POLICIES.iter().find(|(known, _)| *known == name.text) {
+        Some((_, read)) => read(cx, line, args),
+        None => Err(unknown_policy(name)),
+    }
+}
+
+/// A policy without arguments.
+fn alone(line: &Line, args: &[Token], policy: BalancePolicy) -> Result<BalancePolicy, Box<Problem>> {
     no_block(line)?;
-    match args.first() {
-        None => Ok(policy),
-        Some(first) => {
-            let message = format!("`{}` takes nothing after it", name.text);
-            Err(Problem::error("arguments", &first.place, message).help("take it away"))
-        }
+    match (&line.args.first(), args.first()) {
+        (Some(name), Some(first)) => Err(nothing_after(name, first)),
+        _ => Ok(policy),
     }
 }
 
 fn unknown_policy(name: &Token) -> Box<Problem> {
     let problem = Problem::error("policy", &name.place, format!("there is no policy `{}`", name.text));
+    let names = POLICIES.map(|(name, _)| name);
     let near = match name.text.as_str() {
         "ewma" | "p2c" | "power_of_two" | "least_time" => Some("peak_ewma"),
         "leastconn" | "least_connections" => Some("least_conn"),
         "roundrobin" => Some("round_robin"),
         "source" | "remote_addr" => Some("ip_hash"),
         "sticky" => Some("cookie"),
-        word => nearest(word, POLICIES),
+        word => nearest(word, names),
     };
     match near {
         Some(near) => problem.help(format!("did you mean `{near}`?")),
-        None => problem.help(format!("there are `{}`", POLICIES.join("`, `"))),
+        None => problem.help(format!("there are `{}`", names.join("`, `"))),
     }
 }
 
@@ -135,22 +116,22 @@ fn weighted(line: &Line, args: &[Token]) -> Result<BalancePolicy, Box<Problem>> 
 }
 
 fn query(cx: &mut Context<'_>, line: &Line, args: &[Token]) -> Result<BalancePolicy, Box<Problem>> {
-    let fallback = fallback(cx, line, "query");
+    let fallback = keyed(cx, line, &QUERY);
     let [name] = args else { return Err(wrong_arguments(line, "lb_policy query <name>")) };
     let name = named(cx, name, "the name of a parameter")?;
-    Ok(BalancePolicy::Query(name, Box::new(fallback?.0)))
+    Ok(BalancePolicy::Query(name, Box::new(fallback?.policy)))
 }
 
 fn header(cx: &mut Context<'_>, line: &Line, args: &[Token]) -> Result<BalancePolicy, Box<Problem>> {
-    let fallback = fallback(cx, line, "header");
+    let fallback = keyed(cx, line, &HEADER);
     let [token] = args else { return Err(wrong_arguments(line, "lb_policy header <field>")) };
     let name = named(cx, token, "the name of a field")?;
     let name = field_name(token, &name)?.to_ascii_lowercase();
-    Ok(BalancePolicy::Header(name, Box::new(fallback?.0)))
+    Ok(BalancePolicy::Header(name, Box::new(fallback?.policy)))
 }
 
 fn cookie(cx: &mut Context<'_>, line: &Line, args: &[Token]) -> Result<BalancePolicy, Box<Problem>> {
-    let inside = fallback(cx, line, "cookie");
+    let inside = keyed(cx, line, &COOKIE);
     let (name, secret) = match args {
         [] => (None, None),
         [name] => (Some(name), None),
@@ -158,9 +139,9 @@ fn cookie(cx: &mut Context<'_>, line: &Line, args: &[Token]) -> Result<BalancePo
         _ => return Err(wrong_arguments(line, "lb_policy cookie [<name> [<secret>]]")),
     };
     let secret = secret.map(|token| named(cx, token, "the secret of a cookie")).transpose()?;
-    let (fallback, max_age) = inside?;
+    let Keyed { policy: fallback, max_age } = inside?;
     let Some(token) = name else {
-        let name = COOKIE.to_owned();
+        let name = COOKIE_NAME.to_owned();
         let secret = CookieSecret(String::new());
         return Ok(BalancePolicy::Cookie { name, secret, max_age, fallback: Box::new(fallback) });
     };
@@ -174,34 +155,63 @@ fn cookie(cx: &mut Context<'_>, line: &Line, args: &[Token]) -> Result<BalancePo
     Ok(BalancePolicy::Cookie { name, secret, max_age, fallback: Box::new(fallback) })
 }
 
-/// What the block of a policy says: what is done where a request has nothing to choose by, and how long a cookie is kept.
-fn fallback(
-    cx: &mut Context<'_>,
-    line: &Line,
-    of: &str,
-) -> Result<(BalancePolicy, Option<Duration>), Box<Problem>> {
-    let mut found = None;
-    let mut max_age = None;
-    let known: &[&'static str] = if of == "cookie" { &["fallback", "max_age"] } else { &["fallback"] };
-    for option in line.block.as_deref().unwrap_or_default() {
-        match option.name.text.as_str() {
-            "fallback" if found.is_none() => found = Some(policy(cx, option)?),
-            "max_age" if of == "cookie" && max_age.is_none() => {
-                max_age = time_or_none(option)?;
-                if max_age.is_none() {
-                    let message = "`max_age` must be more than nothing";
-                    return Err(Problem::error("duration", &option.name.place, message)
-                        .help("without it a browser keeps the cookie until it is closed"));
-                }
+/// The block of a policy that goes by something in the request.
+#[derive(Default)]
+struct KeyedDraft {
+    fallback: Option<BalancePolicy>,
+    max_age: Option<Duration>,
+}
+
+/// The policy for requests that have nothing to choose by, and how long a cookie is kept.
+struct Keyed {
+    policy: BalancePolicy,
+    max_age: Option<Duration>,
+}
+
+const QUERY: OptionTable<KeyedDraft> = OptionTable::new("lb_policy query", &[FALLBACK]);
+const HEADER: OptionTable<KeyedDraft> = OptionTable::new("lb_policy header", &[FALLBACK]);
+const COOKIE: OptionTable<KeyedDraft> = OptionTable::new(
+    "lb_policy cookie",
+    &[
+        FALLBACK,
+        value("max_age", "10s", |_, keyed, value| {
+            once(keyed.max_age.is_some(), value.name)?;
+            keyed.max_age = time_or_none(value)?;
+            if keyed.max_age.is_some() {
+                return Ok(());
             }
-            word if known.contains(&word) => {
-                let message = format!("`{word}` is set twice");
-                return Err(Problem::error("duplicate-option", &option.name.place, message));
-            }
-            _ => return Err(unknown_option(&format!("lb_policy {of}"), option, known, &[])),
-        }
+            let message = "`max_age` must be more than nothing";
+            Err(Problem::error("duration", &value.name.place, message)
+                .help("without it a browser keeps the cookie until it is closed"))
+        }),
+    ],
+);
+const FALLBACK: Row<KeyedDraft> = line("fallback", "<policy>", |cx, keyed, option| {
+    once(keyed.fallback.is_some(), &option.name)?;
+    policy(cx, option).map(|policy| keyed.fallback = Some(policy))
+});
+
+/// The options of the policies that have a block.
+pub(super) fn outlines() -> [Outline; 3] {
+    [QUERY.outline(), HEADER.outline(), COOKIE.outline()]
+}
+
+fn once(is_there: bool, name: &Token) -> Result<(), Box<Problem>> {
+    if !is_there {
+        return Ok(());
     }
-    Ok((found.unwrap_or(BalancePolicy::Random), max_age))
+    let message = format!("`{}` is set twice", name.text);
+    Err(Problem::error("duplicate-option", &name.place, message))
+}
+
+/// Reads the block of a policy, up to the first error.
+fn keyed(cx: &mut Context<'_>, line: &Line, table: &OptionTable<KeyedDraft>) -> Result<Keyed, Box<Problem>> {
+    let mut draft = KeyedDraft::default();
+    for option in line.block.as_deref().unwrap_or_default() {
+        table.read_option(cx, &mut draft, option)?;
+    }
+    let KeyedDraft { fallback, max_age } = draft;
+    Ok(Keyed { policy: fallback.unwrap_or(BalancePolicy::Random), max_age })
 }
 
 /// A text that is not empty.
@@ -216,7 +226,11 @@ fn named(cx: &Context<'_>, token: &Token, what: &str) -> Result<String, Box<Prob
 }
 
 /// `lb_retry_match <condition>`, or a block of them.
-fn retry_match(cx: &mut Context<'_>, option: &Line, already: usize) -> Result<Matcher, Box<Problem>> {
+pub(super) fn retry_match(
+    cx: &mut Context<'_>,
+    option: &Line,
+    already: usize,
+) -> Result<Matcher, Box<Problem>> {
     if already >= PROXY_LIST_MAX {
         let message = format!("a `reverse_proxy` takes at most {PROXY_LIST_MAX} `lb_retry_match`");
         return Err(Problem::error("too-large", &option.name.place, message));

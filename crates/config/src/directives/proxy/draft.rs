@@ -4,55 +4,78 @@
 
 use std::time::Duration;
 
-use super::pool::Written;
-use super::upstreams::Scheme;
 use crate::checked::proxy::{
     ActiveHealth, AmbiguousHeaders, Balance, BalancePolicy, PassiveHealth, Proxy, ProxyFlush, ProxyPool,
     ProxyTls, ProxyTransport, StatusTest,
 };
+use crate::option_table::Seen;
 use crate::syntax::Token;
 
 /// What a block says so far.
-pub(super) struct Draft<'l> {
+pub(super) struct Draft {
     /// With the defaults of all that was not written. Its TLS and its active health stand beside it until it is known
     /// whether there are any.
     pub(super) proxy: Proxy,
     pub(super) tls: ProxyTls,
     pub(super) active: ActiveHealth,
-    pub(super) pool: Written,
+    pub(super) pool: WrittenPool,
     /// The addresses as written.
-    pub(super) targets: Vec<&'l Token>,
+    pub(super) targets: Vec<Token>,
     /// What the addresses so far say of TLS.
     pub(super) scheme: Option<Scheme>,
-    /// The names of all options, those of the transport too: none of these is called as one of those.
-    pub(super) seen: Vec<&'l Token>,
-    /// One of them is wrong.
-    pub(super) is_broken: bool,
+    /// The names of all options.
+    pub(super) seen: Seen,
+    /// Those of the transport, none of which is called as one of the others.
+    pub(super) transport: Seen,
 }
 
-impl<'l> Draft<'l> {
+/// What the addresses of a directive say of TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scheme {
+    /// Nothing: the transport decides.
+    None,
+    /// `http://`
+    Http,
+    /// `https://`
+    Https,
+}
+
+/// `pool` as written, in any order and part.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct WrittenPool {
+    pub(super) min: Option<u32>,
+    pub(super) max: Option<u32>,
+    pub(super) idle: Option<Duration>,
+}
+
+impl Draft {
     /// The first option of this name.
-    pub(super) fn token(&self, name: &str) -> Option<&'l Token> {
-        self.seen.iter().find(|token| token.text == name).copied()
+    pub(super) fn token(&self, name: &str) -> Option<&Token> {
+        self.token_where(|known| known == name)
     }
 
     /// The first option whose name is like this.
-    pub(super) fn token_where(&self, fits: impl Fn(&str) -> bool) -> Option<&'l Token> {
-        self.seen.iter().find(|token| fits(&token.text)).copied()
+    pub(super) fn token_where(&self, fits: impl Fn(&str) -> bool) -> Option<&Token> {
+        self.seen.token_where(&fits).or_else(|| self.transport.token_where(&fits))
+    }
+
+    /// Whether an option or an option of the transport is wrong.
+    pub(super) fn is_broken(&self) -> bool {
+        self.seen.is_broken || self.transport.is_broken
     }
 }
 
-impl Default for Draft<'_> {
+impl Default for Draft {
     fn default() -> Self {
         Self {
             proxy: proxy(),
             tls: tls(),
             active: active_health(),
-            pool: Written::default(),
+            pool: WrittenPool::default(),
             targets: Vec::new(),
             scheme: None,
-            seen: Vec::new(),
-            is_broken: false,
+            seen: Seen::default(),
+            transport: Seen::default(),
         }
     }
 }

@@ -2,13 +2,12 @@
 //!
 //! Written as for `header`. What frames a message or belongs to one connection is not changed by them.
 
-use super::quantities::value;
 use crate::check::Context;
 use crate::checked::HeaderOp;
 use crate::checked::proxy::AmbiguousHeaders;
 use crate::directives::header;
 use crate::problem::Problem;
-use crate::syntax::Line;
+use crate::syntax::{Line, Token};
 
 /// How a body is sent is decided where it is sent (RFC 9112 section 6).
 const OF_FRAMING: [&str; 3] = ["content-length", "trailer", "transfer-encoding"];
@@ -43,8 +42,7 @@ pub(super) fn change(
 }
 
 /// `ambiguous_headers drop|pass`
-pub(super) fn ambiguous(option: &Line) -> Result<AmbiguousHeaders, Box<Problem>> {
-    let word = value(option, "pass")?;
+pub(super) fn ambiguous(word: &Token) -> Result<AmbiguousHeaders, Box<Problem>> {
     match word.text.as_str() {
         "drop" => Ok(AmbiguousHeaders::Drop),
         "pass" => Ok(AmbiguousHeaders::Pass),

@@ -2,24 +2,16 @@
 //!
 //! Reads what is asked and what counts; who asks is the server.
 
-use std::time::Duration;
-
-use super::quantities::{count, count_or_none, status_test, time, time_or_none, value};
+use super::quantities::status_test;
+use crate::arguments::{no_block, some_arguments};
 use crate::check::Context;
 use crate::check::template::fixed;
-use crate::check::value::{field_name, field_value, is_token, port};
+use crate::check::value::{field_name, field_value, is_token};
 use crate::checked::Template;
-use crate::checked::proxy::{ActiveHealth, PassiveHealth};
-use crate::directives::{no_arguments, no_block, some_arguments};
-use crate::limits::{PROXY_CONNECTIONS_MAX, PROXY_COUNT_MAX, PROXY_LIST_MAX, PROXY_TEXT_BYTES_MAX};
+use crate::checked::proxy::PassiveHealth;
+use crate::limits::{PROXY_LIST_MAX, PROXY_TEXT_BYTES_MAX};
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
-
-/// Where the file says 0, which Caddy reads as its default.
-const INTERVAL: Duration = Duration::from_secs(30);
-const TIMEOUT: Duration = Duration::from_secs(5);
-const IN_A_ROW: u32 = 1;
-const MAX_FAILS: u32 = 1;
 
 /// Fields that belong to the connection or to framing: no question has its own.
 const OF_CONNECTION: [&str; 9] = [
@@ -34,65 +26,20 @@ const OF_CONNECTION: [&str; 9] = [
     "upgrade",
 ];
 
-/// One option whose name begins with `health_`.
-pub(super) fn active(
-    cx: &mut Context<'_>,
-    health: &mut ActiveHealth,
-    option: &Line,
-) -> Result<(), Box<Problem>> {
-    match option.name.text.as_str() {
-        "health_uri" => health.uri = uri(cx, value(option, "/health")?)?,
-        "health_path" => {
-            health.uri = uri(cx, value(option, "/health")?)?;
-            let message = "`health_path` is Caddy's old word for `health_uri`";
-            cx.problems
-                .push(Problem::warning("old-word", &option.name.place, message).help("write `health_uri`"));
-        }
-        "health_port" => health.port = Some(port(value(option, "8081")?, "`health_port`")?),
-        "health_upstream" => health.target = Some(target(cx, value(option, "127.0.0.1:8081")?)?),
-        "health_interval" => health.interval = time(cx, option, INTERVAL)?,
-        "health_timeout" => health.timeout = time(cx, option, TIMEOUT)?,
-        "health_status" => health.status = status_test(value(option, "2xx")?)?,
-        "health_body" => health.body = Some(expression(value(option, "`ok`")?)?),
-        "health_passes" => health.passes = count(cx, option, IN_A_ROW, PROXY_COUNT_MAX)?,
-        "health_fails" => health.fails = count(cx, option, IN_A_ROW, PROXY_COUNT_MAX)?,
-        "health_headers" => health.fields = fields(cx, option)?,
-        "health_method" => health.method = method(cx, value(option, "HEAD")?)?,
-        "health_request_body" => health.request_body = text(cx, value(option, "<text>")?, "a body")?,
-        _ => no_arguments(option).map(|()| health.follow_redirects = true)?,
+/// `unhealthy_status 5xx 404`
+pub(super) fn unhealthy_status(health: &mut PassiveHealth, option: &Line) -> Result<(), Box<Problem>> {
+    for token in some_arguments(option, "unhealthy_status 5xx")? {
+        health.unhealthy_status.push(status_test(token)?);
     }
-    Ok(())
-}
-
-/// One option of health by what requests meet.
-pub(super) fn passive(
-    cx: &mut Context<'_>,
-    health: &mut PassiveHealth,
-    option: &Line,
-) -> Result<(), Box<Problem>> {
-    match option.name.text.as_str() {
-        "fail_duration" => health.fail_duration = time_or_none(option)?,
-        "max_fails" => health.max_fails = count(cx, option, MAX_FAILS, PROXY_COUNT_MAX)?,
-        "unhealthy_latency" => health.unhealthy_latency = time_or_none(option)?,
-        "unhealthy_request_count" => {
-            health.unhealthy_request_count = count_or_none(option, PROXY_CONNECTIONS_MAX)?;
-        }
-        _ => {
-            for token in some_arguments(option, "unhealthy_status 5xx")? {
-                health.unhealthy_status.push(status_test(token)?);
-            }
-            if health.unhealthy_status.len() > PROXY_LIST_MAX {
-                let message = format!("`unhealthy_status` takes at most {PROXY_LIST_MAX} statuses");
-                return Err(Problem::error("too-large", &option.name.place, message)
-                    .help("a class counts once: `5xx`"));
-            }
-        }
+    if health.unhealthy_status.len() <= PROXY_LIST_MAX {
+        return Ok(());
     }
-    Ok(())
+    let message = format!("`unhealthy_status` takes at most {PROXY_LIST_MAX} statuses");
+    Err(Problem::error("too-large", &option.name.place, message).help("a class counts once: `5xx`"))
 }
 
 /// Path and query. What is missing of the path's slash is added, as Caddy does.
-fn uri(cx: &Context<'_>, token: &Token) -> Result<String, Box<Problem>> {
+pub(super) fn uri(cx: &Context<'_>, token: &Token) -> Result<String, Box<Problem>> {
     let uri = text(cx, token, "a path")?;
     let wrong = |message: String, help: &str| {
         Err(Problem::error("arguments", &token.place, message).help(help.to_owned()))
@@ -109,12 +56,13 @@ fn uri(cx: &Context<'_>, token: &Token) -> Result<String, Box<Problem>> {
 }
 
 /// `host:port`
-fn target(cx: &Context<'_>, token: &Token) -> Result<(String, u16), Box<Problem>> {
+pub(super) fn target(cx: &Context<'_>, token: &Token) -> Result<(String, u16), Box<Problem>> {
     let text = text(cx, token, "an address")?;
     super::upstreams::host_and_port(token, &text)
 }
 
-fn expression(token: &Token) -> Result<String, Box<Problem>> {
+/// A regular expression that compiles.
+pub(super) fn expression(token: &Token) -> Result<String, Box<Problem>> {
     match regex_lite::Regex::new(&token.text) {
         Ok(_) => Ok(token.text.clone()),
         Err(error) => {
@@ -125,7 +73,7 @@ fn expression(token: &Token) -> Result<String, Box<Problem>> {
 }
 
 /// A block of fields, each with its values. One without a value is sent empty.
-fn fields(cx: &Context<'_>, option: &Line) -> Result<Vec<(String, String)>, Box<Problem>> {
+pub(super) fn fields(cx: &Context<'_>, option: &Line) -> Result<Vec<(String, String)>, Box<Problem>> {
     let lines = option.block.as_deref().unwrap_or_default();
     if lines.is_empty() || !option.args.is_empty() {
         let message = "`health_headers` takes a block with a line for each field";
@@ -158,7 +106,8 @@ fn fields(cx: &Context<'_>, option: &Line) -> Result<Vec<(String, String)>, Box<
     Ok(fields)
 }
 
-fn method(cx: &Context<'_>, token: &Token) -> Result<String, Box<Problem>> {
+/// The method of the question.
+pub(super) fn method(cx: &Context<'_>, token: &Token) -> Result<String, Box<Problem>> {
     let method = text(cx, token, "a method")?;
     if !is_token(&method) || method == "CONNECT" {
         return Err(Problem::error(
@@ -171,7 +120,8 @@ fn method(cx: &Context<'_>, token: &Token) -> Result<String, Box<Problem>> {
     Ok(method)
 }
 
-fn text(cx: &Context<'_>, token: &Token, what: &str) -> Result<String, Box<Problem>> {
+/// A text of a bounded length.
+pub(super) fn text(cx: &Context<'_>, token: &Token, what: &str) -> Result<String, Box<Problem>> {
     let text = fixed(cx.source, token, what)?;
     if text.len() > PROXY_TEXT_BYTES_MAX {
         let message = format!("{what} has at most {PROXY_TEXT_BYTES_MAX} bytes here");

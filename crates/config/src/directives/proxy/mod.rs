@@ -28,11 +28,20 @@ use crate::check::Context;
 use crate::check::matcher::{Scope, split};
 use crate::check::order::Placed;
 use crate::checked::Step;
+use crate::option_table::Outline;
 use crate::problem::Problem;
 use crate::syntax::Line;
 use draft::Draft;
 
 const USAGE: &str = "reverse_proxy [<matcher>] <upstream>…";
+
+/// The options of its blocks.
+pub(super) fn outlines() -> Vec<Outline> {
+    let mut outlines =
+        vec![options::OPTIONS.outline(), transport::OPTIONS.outline(), pool::OPTIONS.outline()];
+    outlines.extend(balance::outlines());
+    outlines
+}
 
 pub(super) fn reverse_proxy(
     cx: &mut Context<'_>,
@@ -46,17 +55,17 @@ pub(super) fn reverse_proxy(
     let mut draft = Draft::default();
     options::read(cx, &mut draft, line);
     let (chosen, args) = split(cx, scope, &line.args)?;
-    draft.targets.splice(0..0, args);
-    if draft.targets.is_empty() && !draft.is_broken {
+    draft.targets.splice(0..0, args.iter().cloned());
+    if draft.targets.is_empty() && !draft.is_broken() {
         let message = "`reverse_proxy` does not say where requests go";
         return Err(Problem::error("arguments", &line.name.place, message)
             .help(format!("it is written `{USAGE}`, or `to <upstream>…` in its block")));
     }
     for target in draft.targets.clone() {
-        let result = upstreams::add(cx, &mut draft, target);
-        draft.is_broken |= cx.keep(result).is_none();
+        let result = upstreams::add(cx, &mut draft, &target);
+        draft.seen.is_broken |= cx.keep(result).is_none();
     }
-    if draft.is_broken || !agree::agrees(cx, &mut draft) {
+    if draft.is_broken() || !agree::agrees(cx, &mut draft) {
         // What is meant is not known: what follows from a guess would mislead.
         return Ok(Vec::new());
     }

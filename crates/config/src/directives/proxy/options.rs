@@ -1,68 +1,160 @@
-//! The block of `reverse_proxy`: which file reads which option, and what a word that none of them knows may mean.
+//! The block of `reverse_proxy`: the table of its options, and what an unknown word may mean.
+
+use std::time::Duration;
 
 use super::draft::Draft;
+use super::quantities::{count, count_or_none, status_test, time, time_or_none, time_or_zero};
 use super::{balance, fields, health, pool, streaming, transport};
+use crate::arguments::no_arguments;
 use crate::check::Context;
-use crate::directives::{some_arguments, trust, unknown_option};
-use crate::limits::PROXY_LIST_MAX;
+use crate::check::value::port;
+use crate::directives::trust;
+use crate::limits::{PROXY_CONNECTIONS_MAX, PROXY_COUNT_MAX, PROXY_LIST_MAX};
+use crate::option_table::{OptionTable, flag, line, not_yet, not_yet_but, repeated, value, values};
 use crate::problem::Problem;
 use crate::syntax::Line;
 
-/// Options that work.
-const OPTIONS: [&str; 37] = [
-    "to",
-    "pool",
-    "lb_policy",
-    "lb_retries",
-    "lb_try_duration",
-    "lb_try_interval",
-    "lb_retry_match",
-    "health_uri",
-    "health_path",
-    "health_port",
-    "health_upstream",
-    "health_interval",
-    "health_timeout",
-    "health_status",
-    "health_body",
-    "health_passes",
-    "health_fails",
-    "health_headers",
-    "health_method",
-    "health_request_body",
-    "health_follow_redirects",
-    "fail_duration",
-    "max_fails",
-    "unhealthy_status",
-    "unhealthy_latency",
-    "unhealthy_request_count",
-    "header_up",
-    "header_down",
-    "ambiguous_headers",
-    "flush_interval",
-    "request_buffers",
-    "response_buffers",
-    "stream_timeout",
-    "stream_close_delay",
-    "trusted_proxies",
-    "transport",
-    "verbose_logs",
-];
+/// Where the file says 0, which Caddy reads as its default.
+const HEALTH_INTERVAL: Duration = Duration::from_secs(30);
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(5);
+const HEALTH_IN_A_ROW: u32 = 1;
+const MAX_FAILS: u32 = 1;
 
-/// Those of Caddy that do not work yet.
-const NOT_YET: [&str; 7] = [
-    "copy_response",
-    "copy_response_headers",
-    "dynamic",
-    "handle_response",
-    "method",
-    "replace_status",
-    "rewrite",
-];
-
-/// Options that can stand in a block several times: each adds to the others.
-const REPEATED: [&str; 6] =
-    ["to", "header_up", "header_down", "lb_retry_match", "unhealthy_status", "trusted_proxies"];
+pub(super) const OPTIONS: OptionTable<Draft> = OptionTable {
+    once: true,
+    others: &OTHERS_WORDS,
+    too_many: Some("docs/proxy.md lists what there is"),
+    ..OptionTable::new(
+        "reverse_proxy",
+        &[
+            repeated(values("to", "<upstream>…", |_, draft, upstreams| {
+                draft.targets.extend_from_slice(upstreams);
+                Ok(())
+            })),
+            line("pool", "min 4 max 64 idle 30m", |cx, draft, option| {
+                pool::pool(cx, option).map(|pool| draft.pool = pool)
+            }),
+            line("lb_policy", "<policy>", |cx, draft, option| {
+                balance::policy(cx, option).map(|policy| draft.proxy.balance.policy = policy)
+            }),
+            value("lb_retries", "100", |_, draft, value| {
+                count_or_none(value, PROXY_COUNT_MAX).map(|count| draft.proxy.balance.retries = count)
+            }),
+            value("lb_try_duration", "10s", |_, draft, value| {
+                time_or_zero(value).map(|time| draft.proxy.balance.try_duration = time)
+            }),
+            value("lb_try_interval", "10s", |_, draft, value| {
+                time_or_zero(value).map(|time| draft.proxy.balance.try_interval = time)
+            }),
+            repeated(line("lb_retry_match", "<condition>", |cx, draft, option| {
+                let known = &mut draft.proxy.balance.retry_match;
+                balance::retry_match(cx, option, known.len()).map(|matcher| known.push(matcher))
+            })),
+            value("health_uri", "/health", |cx, draft, value| {
+                health::uri(cx, value.token).map(|uri| draft.active.uri = uri)
+            }),
+            value("health_path", "/health", |cx, draft, value| {
+                draft.active.uri = health::uri(cx, value.token)?;
+                let message = "`health_path` is Caddy's old word for `health_uri`";
+                cx.problems.push(
+                    Problem::warning("old-word", &value.name.place, message).help("write `health_uri`"),
+                );
+                Ok(())
+            }),
+            value("health_port", "8081", |_, draft, value| {
+                port(value.token, "`health_port`").map(|port| draft.active.port = Some(port))
+            }),
+            value("health_upstream", "127.0.0.1:8081", |cx, draft, value| {
+                health::target(cx, value.token).map(|target| draft.active.target = Some(target))
+            }),
+            value("health_interval", "10s", |cx, draft, value| {
+                time(cx, value, HEALTH_INTERVAL).map(|time| draft.active.interval = time)
+            }),
+            value("health_timeout", "10s", |cx, draft, value| {
+                time(cx, value, HEALTH_TIMEOUT).map(|time| draft.active.timeout = time)
+            }),
+            value("health_status", "2xx", |_, draft, value| {
+                status_test(value.token).map(|status| draft.active.status = status)
+            }),
+            value("health_body", "`ok`", |_, draft, value| {
+                health::expression(value.token).map(|body| draft.active.body = Some(body))
+            }),
+            value("health_passes", "10", |cx, draft, value| {
+                count(cx, value, HEALTH_IN_A_ROW, PROXY_COUNT_MAX).map(|passes| draft.active.passes = passes)
+            }),
+            value("health_fails", "10", |cx, draft, value| {
+                count(cx, value, HEALTH_IN_A_ROW, PROXY_COUNT_MAX).map(|fails| draft.active.fails = fails)
+            }),
+            line("health_headers", "{ <field> <value>… }", |cx, draft, option| {
+                health::fields(cx, option).map(|fields| draft.active.fields = fields)
+            }),
+            value("health_method", "HEAD", |cx, draft, value| {
+                health::method(cx, value.token).map(|method| draft.active.method = method)
+            }),
+            value("health_request_body", "<text>", |cx, draft, value| {
+                health::text(cx, value.token, "a body").map(|body| draft.active.request_body = body)
+            }),
+            flag("health_follow_redirects", |draft| draft.active.follow_redirects = true),
+            value("fail_duration", "10s", |_, draft, value| {
+                time_or_none(value).map(|time| draft.proxy.passive_health.fail_duration = time)
+            }),
+            value("max_fails", "10", |cx, draft, value| {
+                let fails = count(cx, value, MAX_FAILS, PROXY_COUNT_MAX);
+                fails.map(|fails| draft.proxy.passive_health.max_fails = fails)
+            }),
+            repeated(line("unhealthy_status", "5xx", |_, draft, option| {
+                health::unhealthy_status(&mut draft.proxy.passive_health, option)
+            })),
+            value("unhealthy_latency", "10s", |_, draft, value| {
+                time_or_none(value).map(|time| draft.proxy.passive_health.unhealthy_latency = time)
+            }),
+            value("unhealthy_request_count", "100", |_, draft, value| {
+                let most = count_or_none(value, PROXY_CONNECTIONS_MAX);
+                most.map(|most| draft.proxy.passive_health.unhealthy_request_count = most)
+            }),
+            repeated(line("header_up", "[+|-]<field> [<value>|<find> <replace>]", |cx, draft, option| {
+                fields::change(cx, &mut draft.proxy.request_fields, option)
+            })),
+            repeated(line("header_down", "[+|-]<field> [<value>|<find> <replace>]", |cx, draft, option| {
+                fields::change(cx, &mut draft.proxy.answer_fields, option)
+            })),
+            value("ambiguous_headers", "pass", |_, draft, value| {
+                fields::ambiguous(value.token).map(|choice| draft.proxy.ambiguous_headers = choice)
+            }),
+            value("flush_interval", "-1", |_, draft, value| {
+                streaming::flush(value).map(|flush| draft.proxy.flush = flush)
+            }),
+            value("request_buffers", "64KiB", |cx, draft, value| {
+                streaming::buffer(cx, value).map(|bytes| draft.proxy.request_buffer_bytes = bytes)
+            }),
+            value("response_buffers", "64KiB", |cx, draft, value| {
+                streaming::buffer(cx, value).map(|bytes| draft.proxy.answer_buffer_bytes = bytes)
+            }),
+            value("stream_timeout", "10s", |_, draft, value| {
+                time_or_none(value).map(|time| draft.proxy.stream_timeout = time)
+            }),
+            value("stream_close_delay", "10s", |_, draft, value| {
+                time_or_zero(value).map(|time| draft.proxy.stream_close_delay = Some(time))
+            }),
+            repeated(line("trusted_proxies", trust::NETWORKS, trusted_proxies)),
+            line("transport", "http { … }", transport::transport),
+            line("verbose_logs", "", |cx, _, option| {
+                no_arguments(option)?;
+                let message =
+                    "`verbose_logs` changes nothing: the access log names the upstream and what went wrong";
+                cx.problems.push(Problem::warning("no-effect", &option.name.place, message));
+                Ok(())
+            }),
+            not_yet("copy_response"),
+            not_yet("copy_response_headers"),
+            not_yet_but("dynamic", "names of upstreams are resolved again when their time to live is over"),
+            not_yet("handle_response"),
+            not_yet("method"),
+            not_yet("replace_status"),
+            not_yet_but("rewrite", "`rewrite` in the site, or `handle_path`, changes the path before it"),
+        ],
+    )
+};
 
 /// Words of older Caddys and of other programs, with what to do about them.
 const OTHERS_WORDS: [(&str, &str); 13] = [
@@ -82,60 +174,11 @@ const OTHERS_WORDS: [(&str, &str); 13] = [
 ];
 
 /// Reads the block; every problem is kept.
-pub(super) fn read<'l>(cx: &mut Context<'_>, draft: &mut Draft<'l>, line: &'l Line) {
-    for option in line.block.as_deref().unwrap_or_default() {
-        let name = option.name.text.as_str();
-        let mut result = read_option(cx, draft, option);
-        if result.is_ok() && !REPEATED.contains(&name) {
-            result = once(draft, option);
-        }
-        draft.seen.push(&option.name);
-        draft.is_broken |= cx.keep(result).is_none();
-    }
+pub(super) fn read(cx: &mut Context<'_>, draft: &mut Draft, line: &Line) {
+    draft.seen = OPTIONS.read_or(cx, draft, line.block.as_deref(), |_, _, option| Err(unknown(option)));
 }
 
-/// That an option has not been there before.
-pub(super) fn once(draft: &Draft<'_>, option: &Line) -> Result<(), Box<Problem>> {
-    let Some(earlier) = draft.token(&option.name.text) else { return Ok(()) };
-    let message =
-        format!("`{}` is set twice; line {} has it already", option.name.text, earlier.place.line());
-    Err(Problem::error("duplicate-option", &option.name.place, message))
-}
-
-fn read_option<'l>(
-    cx: &mut Context<'_>,
-    draft: &mut Draft<'l>,
-    option: &'l Line,
-) -> Result<(), Box<Problem>> {
-    match option.name.text.as_str() {
-        "to" => draft.targets.extend(some_arguments(option, "to <upstream>…")?),
-        "pool" => draft.pool = pool::pool(option)?,
-        name if name.starts_with("lb_") && OPTIONS.contains(&name) => {
-            balance::option(cx, &mut draft.proxy.balance, option)?;
-        }
-        name if name.starts_with("health_") && OPTIONS.contains(&name) => {
-            health::active(cx, &mut draft.active, option)?;
-        }
-        "fail_duration"
-        | "max_fails"
-        | "unhealthy_status"
-        | "unhealthy_latency"
-        | "unhealthy_request_count" => {
-            health::passive(cx, &mut draft.proxy.passive_health, option)?;
-        }
-        "header_up" => fields::change(cx, &mut draft.proxy.request_fields, option)?,
-        "header_down" => fields::change(cx, &mut draft.proxy.answer_fields, option)?,
-        "ambiguous_headers" => draft.proxy.ambiguous_headers = fields::ambiguous(option)?,
-        "flush_interval" | "request_buffers" | "response_buffers" | "stream_timeout"
-        | "stream_close_delay" | "verbose_logs" => streaming::option(cx, &mut draft.proxy, option)?,
-        "trusted_proxies" => trusted_proxies(cx, draft, option)?,
-        "transport" => transport::transport(cx, draft, option)?,
-        _ => return Err(unknown(option)),
-    }
-    Ok(())
-}
-
-fn trusted_proxies(cx: &mut Context<'_>, draft: &mut Draft<'_>, option: &Line) -> Result<(), Box<Problem>> {
+fn trusted_proxies(cx: &mut Context<'_>, draft: &mut Draft, option: &Line) -> Result<(), Box<Problem>> {
     let known = &mut draft.proxy.trusted_proxies;
     known.extend(trust::trusted_proxies(cx, option)?);
     if known.len() <= PROXY_LIST_MAX {
@@ -146,20 +189,6 @@ fn trusted_proxies(cx: &mut Context<'_>, draft: &mut Draft<'_>, option: &Line) -
         .help("every request's peer is compared with them: name larger networks"))
 }
 
-/// An unknown option, of more than anybody would read in a line.
-pub(super) fn unknown_among(
-    option: &Line,
-    owner: &str,
-    known: &[&'static str],
-    caddys: &[&'static str],
-) -> Box<Problem> {
-    let problem = unknown_option(owner, option, known, caddys);
-    if problem.help.as_ref().is_some_and(|help| help.starts_with("there are")) {
-        return problem.help("docs/proxy.md lists what there is");
-    }
-    problem
-}
-
 fn unknown(option: &Line) -> Box<Problem> {
     let (word, place) = (option.name.text.as_str(), &option.name.place);
     if word.starts_with('@') {
@@ -168,18 +197,10 @@ fn unknown(option: &Line) -> Box<Problem> {
         return Problem::error("not-yet", place, message)
             .help(format!("a matcher of requests stands in the site: `reverse_proxy {word} …`"));
     }
-    if transport::is_option(word) {
+    if transport::OPTIONS.row(word).is_some() {
         let message = format!("`{word}` is an option of the transport");
         return Problem::error("unknown-option", place, message)
             .help(format!("write `transport http {{`, `{word}` on its own line, and `}}`"));
     }
-    let problem = unknown_among(option, "reverse_proxy", &OPTIONS, &NOT_YET);
-    if let Some((_, help)) = OTHERS_WORDS.iter().find(|(theirs, _)| *theirs == word) {
-        return problem.help(*help);
-    }
-    match word {
-        "rewrite" => problem.help("`rewrite` in the site, or `handle_path`, changes the path before it"),
-        "dynamic" => problem.help("names of upstreams are resolved again when their time to live is over"),
-        _ => problem,
-    }
+    OPTIONS.unknown(option)
 }

@@ -4,66 +4,53 @@
 //! Files must be there and are not read: that is for the server, at each start.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use super::quantities::{time, value};
+use crate::arguments::{no_arguments, some_arguments, wrong_arguments};
 use crate::check::Context;
 use crate::check::template::{fixed, template, template_of_upstream};
 use crate::check::value::port;
 use crate::checked::proxy::ProxyTls;
-use crate::checked::{Part, Placeholder};
-use crate::directives::{no_arguments, some_arguments, wrong_arguments};
+use crate::checked::{Part, Placeholder, Template};
 use crate::limits::PROXY_LIST_MAX;
 use crate::nearest::nearest;
 use crate::problem::Problem;
 use crate::source::Entry;
 use crate::syntax::{Line, Token};
 
-/// How long a handshake may take where the file says 0: for ever is not to be had.
-const TIMEOUT: Duration = Duration::from_secs(10);
 /// Where Caddy can take trusted certificates from besides files.
 const OTHER_POOLS: [&str; 7] =
     ["combined", "http", "inline", "lazy_file", "pki_intermediate", "pki_root", "storage"];
 
-/// One of these options.
-pub(super) fn option(cx: &mut Context<'_>, tls: &mut ProxyTls, option: &Line) -> Result<(), Box<Problem>> {
-    match option.name.text.as_str() {
-        "tls_client_auth" => tls.client_certificate = Some(client_auth(cx, option)?),
-        "tls_except_ports" => tls.except_ports = except_ports(option)?,
-        "tls_insecure_skip_verify" => {
-            no_arguments(option)?;
-            tls.insecure_skip_verify = true;
-            let message = "whoever answers in an upstream's place is believed";
-            cx.problems.push(
-                Problem::warning("insecure", &option.name.place, message)
-                    .help("`tls_trust_pool file <certificate>` trusts a certificate of your own instead"),
-            );
-        }
-        "tls_server_name" => {
-            let token = value(option, "app.internal")?;
-            // The name of the upstream is what is asked for anyway.
-            let of_upstream = template_of_upstream(cx.source, token);
-            if of_upstream.is_ok_and(|name| name.parts == [Part::Value(Placeholder::UpstreamHost)]) {
-                tls.server_name = None;
-                return Ok(());
-            }
-            let name = template(cx.source, token)?;
-            if name.as_text().is_some_and(|name| !is_name(name)) {
-                let message = format!("`{}` is no name of a server", token.text);
-                return Err(Problem::error("host", &token.place, message)
-                    .help("write the name that the upstream's certificate has, without a port"));
-            }
-            tls.server_name = Some(name);
-        }
-        "tls_timeout" => tls.timeout = time(cx, option, TIMEOUT)?,
-        "tls_trust_pool" => tls.trusted.extend(trust_pool(cx, option)?),
-        "tls_trusted_ca_certs" => {
-            let tokens = some_arguments(option, "tls_trusted_ca_certs <file>…")?;
-            tls.trusted.extend(files(cx, tokens)?);
-        }
-        _ => no_arguments(option)?,
-    }
+/// `tls_insecure_skip_verify`
+pub(super) fn skip_verify(
+    cx: &mut Context<'_>,
+    tls: &mut ProxyTls,
+    option: &Line,
+) -> Result<(), Box<Problem>> {
+    no_arguments(option)?;
+    tls.insecure_skip_verify = true;
+    let message = "whoever answers in an upstream's place is believed";
+    cx.problems.push(
+        Problem::warning("insecure", &option.name.place, message)
+            .help("`tls_trust_pool file <certificate>` trusts a certificate of your own instead"),
+    );
     Ok(())
+}
+
+/// `tls_server_name <name>`
+pub(super) fn server_name(cx: &Context<'_>, token: &Token) -> Result<Option<Template>, Box<Problem>> {
+    // The name of the upstream is what is asked for anyway.
+    let of_upstream = template_of_upstream(cx.source, token);
+    if of_upstream.is_ok_and(|name| name.parts == [Part::Value(Placeholder::UpstreamHost)]) {
+        return Ok(None);
+    }
+    let name = template(cx.source, token)?;
+    if name.as_text().is_some_and(|name| !is_name(name)) {
+        let message = format!("`{}` is no name of a server", token.text);
+        return Err(Problem::error("host", &token.place, message)
+            .help("write the name that the upstream's certificate has, without a port"));
+    }
+    Ok(Some(name))
 }
 
 fn is_name(name: &str) -> bool {
@@ -73,7 +60,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// A certificate and its key.
-fn client_auth(cx: &Context<'_>, option: &Line) -> Result<(PathBuf, PathBuf), Box<Problem>> {
+pub(super) fn client_auth(cx: &Context<'_>, option: &Line) -> Result<(PathBuf, PathBuf), Box<Problem>> {
     let usage = "tls_client_auth <certificate> <key>";
     match some_arguments(option, usage)? {
         [name] => {
@@ -85,7 +72,8 @@ fn client_auth(cx: &Context<'_>, option: &Line) -> Result<(PathBuf, PathBuf), Bo
     }
 }
 
-fn except_ports(option: &Line) -> Result<Vec<u16>, Box<Problem>> {
+/// Ports of upstreams that are spoken to in the clear.
+pub(super) fn except_ports(option: &Line) -> Result<Vec<u16>, Box<Problem>> {
     let tokens = some_arguments(option, "tls_except_ports 8080")?;
     if tokens.len() > PROXY_LIST_MAX {
         let message = format!("`tls_except_ports` takes at most {PROXY_LIST_MAX} ports");
@@ -95,7 +83,7 @@ fn except_ports(option: &Line) -> Result<Vec<u16>, Box<Problem>> {
 }
 
 /// `tls_trust_pool file <file>…`, or the files as `pem_file` in a block.
-fn trust_pool(cx: &Context<'_>, option: &Line) -> Result<Vec<PathBuf>, Box<Problem>> {
+pub(super) fn trust_pool(cx: &Context<'_>, option: &Line) -> Result<Vec<PathBuf>, Box<Problem>> {
     let usage = "tls_trust_pool file <file>…";
     let Some((source, tokens)) = option.args.split_first() else {
         return Err(wrong_arguments(option, usage));
@@ -130,7 +118,8 @@ fn trust_pool(cx: &Context<'_>, option: &Line) -> Result<Vec<PathBuf>, Box<Probl
     Ok(found)
 }
 
-fn files(cx: &Context<'_>, tokens: &[Token]) -> Result<Vec<PathBuf>, Box<Problem>> {
+/// Files of certificates.
+pub(super) fn files(cx: &Context<'_>, tokens: &[Token]) -> Result<Vec<PathBuf>, Box<Problem>> {
     if let Some(token) = tokens.get(PROXY_LIST_MAX) {
         let message = format!("at most {PROXY_LIST_MAX} files of certificates are read");
         return Err(

@@ -4,55 +4,110 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use super::draft::Draft;
-use super::quantities::{count, count_or_none, is_negative, time, time_or_none, value};
-use super::{options, tls};
+use super::quantities::{count, count_or_none, is_negative, time, time_or_none};
+use super::tls;
+use crate::arguments::{no_arguments, one_argument, some_arguments, wrong_arguments};
 use crate::check::Context;
 use crate::check::template::fixed;
 use crate::check::value::size;
-use crate::checked::proxy::ProxyTransport;
-use crate::directives::{no_arguments, one_argument, some_arguments, wrong_arguments};
 use crate::limits::{PROXY_CONNECTIONS_MAX, PROXY_LIST_MAX};
 use crate::nearest::nearest;
+use crate::option_table::{OptionTable, Value, flag, line, not_yet, value, values};
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
 
-/// Options of the transport that work.
-const OPTIONS: [&str; 25] = [
-    "keepalive",
-    "keepalive_interval",
-    "keepalive_idle_conns",
-    "keepalive_idle_conns_per_host",
-    "dial_timeout",
-    "dial_fallback_delay",
-    "read_timeout",
-    "write_timeout",
-    "response_header_timeout",
-    "expect_continue_timeout",
-    "max_conns_per_host",
-    "max_response_header",
-    "compression",
-    "resolvers",
-    "versions",
-    "read_buffer",
-    "write_buffer",
-    "tls",
-    "tls_client_auth",
-    "tls_except_ports",
-    "tls_insecure_skip_verify",
-    "tls_server_name",
-    "tls_timeout",
-    "tls_trust_pool",
-    "tls_trusted_ca_certs",
-];
-/// Those of Caddy that do not work yet.
-const NOT_YET: [&str; 6] = [
-    "forward_proxy_url",
-    "local_address",
-    "network_proxy",
-    "proxy_protocol",
-    "tls_curves",
-    "tls_renegotiation",
-];
+/// Options that begin with `tls` mean each that upstreams are spoken to over TLS.
+pub(super) const OPTIONS: OptionTable<Draft> = OptionTable {
+    once: true,
+    others: &[
+        ("max_idle_conns_per_host", "that is `keepalive_idle_conns_per_host` here"),
+        ("pool", "`pool` stands beside `transport`, in the block of `reverse_proxy`"),
+    ],
+    too_many: Some("docs/proxy.md lists what there is"),
+    ..OptionTable::new(
+        "transport http",
+        &[
+            value("keepalive", "2m", |cx, draft, value| {
+                keepalive(cx, value).map(|time| draft.proxy.transport.keepalive = time)
+            }),
+            value("keepalive_interval", "10s", |cx, draft, value| {
+                let time = time_or_off(cx, value, KEEPALIVE_INTERVAL);
+                time.map(|time| draft.proxy.transport.keepalive_interval = time)
+            }),
+            value("keepalive_idle_conns", "100", |_, draft, value| {
+                let most = count_or_none(value, PROXY_CONNECTIONS_MAX);
+                most.map(|most| draft.proxy.transport.keepalive_idle_conns = most)
+            }),
+            value("keepalive_idle_conns_per_host", "10", |cx, draft, value| {
+                let most = count(cx, value, IDLE_PER_HOST, PROXY_CONNECTIONS_MAX);
+                most.map(|most| draft.proxy.transport.keepalive_idle_conns_per_host = most)
+            }),
+            value("dial_timeout", "10s", |cx, draft, value| {
+                time(cx, value, DIAL_TIMEOUT).map(|time| draft.proxy.transport.dial_timeout = time)
+            }),
+            value("dial_fallback_delay", "10s", |cx, draft, value| {
+                let time = time_or_off(cx, value, FALLBACK_DELAY);
+                time.map(|time| draft.proxy.transport.dial_fallback_delay = time)
+            }),
+            value("read_timeout", "10s", |_, draft, value| {
+                time_or_none(value).map(|time| draft.proxy.transport.read_timeout = time)
+            }),
+            value("write_timeout", "10s", |_, draft, value| {
+                time_or_none(value).map(|time| draft.proxy.transport.write_timeout = time)
+            }),
+            value("response_header_timeout", "10s", |_, draft, value| {
+                time_or_none(value).map(|time| draft.proxy.transport.response_header_timeout = time)
+            }),
+            value("expect_continue_timeout", "10s", |_, draft, value| {
+                time_or_none(value).map(|time| draft.proxy.transport.expect_continue_timeout = time)
+            }),
+            value("max_conns_per_host", "100", |_, draft, value| {
+                let most = count_or_none(value, PROXY_CONNECTIONS_MAX);
+                most.map(|most| draft.proxy.transport.max_conns_per_host = most)
+            }),
+            value("max_response_header", "32KiB", |_, draft, value| {
+                head_bytes(value.token).map(|bytes| draft.proxy.transport.max_response_header = bytes)
+            }),
+            line("compression", "off", |_, draft, option| {
+                compression(option).map(|choice| draft.proxy.transport.compression = choice)
+            }),
+            line("resolvers", "192.0.2.53", |cx, draft, option| {
+                resolvers(cx, option).map(|resolvers| draft.proxy.transport.resolvers = resolvers)
+            }),
+            values("versions", "1.1", |_, _, tokens| versions(tokens)),
+            value("read_buffer", "4KiB", |cx, _, value| no_buffer(cx, value)),
+            value("write_buffer", "4KiB", |cx, _, value| no_buffer(cx, value)),
+            flag("tls", |_| {}),
+            line("tls_client_auth", "<certificate> <key>", |cx, draft, option| {
+                tls::client_auth(cx, option).map(|files| draft.tls.client_certificate = Some(files))
+            }),
+            line("tls_except_ports", "8080", |_, draft, option| {
+                tls::except_ports(option).map(|ports| draft.tls.except_ports = ports)
+            }),
+            line("tls_insecure_skip_verify", "", |cx, draft, option| {
+                tls::skip_verify(cx, &mut draft.tls, option)
+            }),
+            value("tls_server_name", "app.internal", |cx, draft, value| {
+                tls::server_name(cx, value.token).map(|name| draft.tls.server_name = name)
+            }),
+            value("tls_timeout", "10s", |cx, draft, value| {
+                time(cx, value, TLS_TIMEOUT).map(|time| draft.tls.timeout = time)
+            }),
+            line("tls_trust_pool", "file <certificate>…", |cx, draft, option| {
+                tls::trust_pool(cx, option).map(|files| draft.tls.trusted.extend(files))
+            }),
+            values("tls_trusted_ca_certs", "<file>…", |cx, draft, tokens| {
+                tls::files(cx, tokens).map(|files| draft.tls.trusted.extend(files))
+            }),
+            not_yet("forward_proxy_url"),
+            not_yet("local_address"),
+            not_yet("network_proxy"),
+            not_yet("proxy_protocol"),
+            not_yet("tls_curves"),
+            not_yet("tls_renegotiation"),
+        ],
+    )
+};
 /// Transports of Caddy and of plugins that many Caddyfiles use.
 const OTHER_TRANSPORTS: [&str; 2] = ["fastcgi", "http_ntlm"];
 /// The port where name servers listen.
@@ -66,35 +121,19 @@ const FALLBACK_DELAY: Duration = Duration::from_millis(300);
 const KEEPALIVE: Duration = Duration::from_secs(120);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(30);
 const IDLE_PER_HOST: u32 = 32;
-
-/// Whether a word stands in the transport's block.
-pub(super) fn is_option(word: &str) -> bool {
-    OPTIONS.contains(&word) || NOT_YET.contains(&word)
-}
+/// A handshake without a bound is not to be had.
+const TLS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// `transport http { … }`
-pub(super) fn transport<'l>(
-    cx: &mut Context<'_>,
-    draft: &mut Draft<'l>,
-    line: &'l Line,
-) -> Result<(), Box<Problem>> {
+pub(super) fn transport(cx: &mut Context<'_>, draft: &mut Draft, line: &Line) -> Result<(), Box<Problem>> {
     let [name] = line.args.as_slice() else { return Err(wrong_arguments(line, "transport http { … }")) };
     if name.text != "http" {
         return Err(unknown_transport(name));
     }
-    for option in line.block.as_deref().unwrap_or_default() {
-        let mut result =
-            if option.name.text.starts_with("tls") && OPTIONS.contains(&option.name.text.as_str()) {
-                tls::option(cx, &mut draft.tls, option)
-            } else {
-                read_option(cx, &mut draft.proxy.transport, option)
-            };
-        if result.is_ok() {
-            result = options::once(draft, option);
-        }
-        draft.seen.push(&option.name);
-        draft.is_broken |= cx.keep(result).is_none();
-    }
+    let mut seen = OPTIONS.read(cx, draft, line.block.as_deref());
+    // A second block is an error, and what it says counts none the less.
+    seen.is_broken |= draft.transport.is_broken;
+    draft.transport = seen;
     Ok(())
 }
 
@@ -114,72 +153,28 @@ fn unknown_transport(name: &Token) -> Box<Problem> {
     }
 }
 
-fn read_option(
-    cx: &mut Context<'_>,
-    transport: &mut ProxyTransport,
-    option: &Line,
-) -> Result<(), Box<Problem>> {
-    match option.name.text.as_str() {
-        "keepalive" => transport.keepalive = keepalive(cx, option)?,
-        "keepalive_interval" => {
-            transport.keepalive_interval = time_or_off(cx, option, KEEPALIVE_INTERVAL)?;
-        }
-        "keepalive_idle_conns" => {
-            transport.keepalive_idle_conns = count_or_none(option, PROXY_CONNECTIONS_MAX)?;
-        }
-        "keepalive_idle_conns_per_host" => {
-            transport.keepalive_idle_conns_per_host =
-                count(cx, option, IDLE_PER_HOST, PROXY_CONNECTIONS_MAX)?;
-        }
-        "dial_timeout" => transport.dial_timeout = time(cx, option, DIAL_TIMEOUT)?,
-        "dial_fallback_delay" => {
-            transport.dial_fallback_delay = time_or_off(cx, option, FALLBACK_DELAY)?;
-        }
-        "read_timeout" => transport.read_timeout = time_or_none(option)?,
-        "write_timeout" => transport.write_timeout = time_or_none(option)?,
-        "response_header_timeout" => transport.response_header_timeout = time_or_none(option)?,
-        "expect_continue_timeout" => transport.expect_continue_timeout = time_or_none(option)?,
-        "max_conns_per_host" => {
-            transport.max_conns_per_host = count_or_none(option, PROXY_CONNECTIONS_MAX)?;
-        }
-        "max_response_header" => transport.max_response_header = head_bytes(option)?,
-        "compression" => transport.compression = compression(option)?,
-        "resolvers" => transport.resolvers = resolvers(cx, option)?,
-        "versions" => versions(option)?,
-        "read_buffer" | "write_buffer" => {
-            size(value(option, "4KiB")?)?;
-            let message =
-                format!("`{}` has no effect: buffers are leased as they are needed", option.name.text);
-            cx.problems.push(Problem::warning("no-effect", &option.name.place, message).help("take it away"));
-        }
-        word => {
-            let problem = options::unknown_among(option, "transport http", &OPTIONS, &NOT_YET);
-            return Err(match word {
-                "max_idle_conns_per_host" => problem.help("that is `keepalive_idle_conns_per_host` here"),
-                "pool" => problem.help("`pool` stands beside `transport`, in the block of `reverse_proxy`"),
-                _ => problem,
-            });
-        }
-    }
+fn no_buffer(cx: &mut Context<'_>, value: Value<'_>) -> Result<(), Box<Problem>> {
+    size(value.token)?;
+    let message = format!("`{}` has no effect: buffers are leased as they are needed", value.name.text);
+    cx.problems.push(Problem::warning("no-effect", &value.name.place, message).help("take it away"));
     Ok(())
 }
 
 /// A time, or `off`.
-fn keepalive(cx: &mut Context<'_>, option: &Line) -> Result<Option<Duration>, Box<Problem>> {
-    if value(option, "2m")?.text == "off" { Ok(None) } else { time(cx, option, KEEPALIVE).map(Some) }
+fn keepalive(cx: &mut Context<'_>, value: Value<'_>) -> Result<Option<Duration>, Box<Problem>> {
+    if value.token.text == "off" { Ok(None) } else { time(cx, value, KEEPALIVE).map(Some) }
 }
 
 /// A time; one with a minus switches off.
 fn time_or_off(
     cx: &mut Context<'_>,
-    option: &Line,
+    value: Value<'_>,
     default: Duration,
 ) -> Result<Option<Duration>, Box<Problem>> {
-    if is_negative(value(option, "10s")?) { Ok(None) } else { time(cx, option, default).map(Some) }
+    if is_negative(value.token) { Ok(None) } else { time(cx, value, default).map(Some) }
 }
 
-fn head_bytes(option: &Line) -> Result<Option<u64>, Box<Problem>> {
-    let token = value(option, "32KiB")?;
+fn head_bytes(token: &Token) -> Result<Option<u64>, Box<Problem>> {
     match size(token)? {
         0 => Ok(None),
         bytes if bytes >= HEAD_BYTES_MIN => Ok(Some(bytes)),
@@ -240,8 +235,8 @@ fn resolvers(cx: &Context<'_>, option: &Line) -> Result<Vec<SocketAddr>, Box<Pro
 }
 
 /// HTTP/1.1 is what there is.
-fn versions(option: &Line) -> Result<(), Box<Problem>> {
-    for token in some_arguments(option, "versions 1.1")? {
+fn versions(tokens: &[Token]) -> Result<(), Box<Problem>> {
+    for token in tokens {
         match token.text.as_str() {
             "1.1" => {}
             version @ ("2" | "3" | "h2c") => {

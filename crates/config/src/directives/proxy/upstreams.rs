@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use super::draft::Draft;
+use super::draft::{Draft, Scheme};
 use crate::check::Context;
 use crate::check::template::template;
 use crate::checked::proxy::{ProxyAddress, ProxyUpstream};
@@ -21,19 +21,8 @@ const NAME_BYTES_MAX: usize = 253;
 /// Bytes between two dots of a name.
 const LABEL_BYTES_MAX: usize = 63;
 
-/// What an address says of TLS.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scheme {
-    /// Nothing: the transport decides.
-    None,
-    /// `http://`
-    Http,
-    /// `https://`
-    Https,
-}
-
 /// Adds what an address stands for.
-pub(super) fn add(cx: &mut Context<'_>, draft: &mut Draft<'_>, token: &Token) -> Result<(), Box<Problem>> {
+pub(super) fn add(cx: &mut Context<'_>, draft: &mut Draft, token: &Token) -> Result<(), Box<Problem>> {
     let template = template(cx.source, token)?;
     let (scheme, upstreams) = match template.as_text() {
         Some(text) => fixed(cx, token, text)?,
@@ -52,7 +41,7 @@ pub(super) fn add(cx: &mut Context<'_>, draft: &mut Draft<'_>, token: &Token) ->
 }
 
 /// What a `reverse_proxy` is called: its upstreams as written, the first ones where they are many.
-pub(super) fn name(tokens: &[&Token]) -> String {
+pub(super) fn name(tokens: &[Token]) -> String {
     let mut name = String::new();
     for (number, token) in tokens.iter().enumerate() {
         let characters = name.chars().count() + token.text.chars().count();
@@ -88,7 +77,7 @@ pub(super) fn host_and_port(token: &Token, text: &str) -> Result<(String, u16), 
 /// As in Caddy, all upstreams of a directive share one transport: what one says of TLS holds for all.
 fn agree_on_scheme(
     cx: &mut Context<'_>,
-    draft: &mut Draft<'_>,
+    draft: &mut Draft,
     token: &Token,
     scheme: Scheme,
 ) -> Result<(), Box<Problem>> {

@@ -1,18 +1,19 @@
-//! One zone of `rate_limit`: what either form says of it, and what no zone can be.
+//! One rate limit while it is read: what either form says of it, and what none can be.
 //!
 //! Knows the bounds within which the server's arithmetic holds; nothing of lines and blocks.
 
 use std::time::Duration;
 
+use crate::arguments::unknown_word;
 use crate::check::Reading;
 use crate::check::template::{fixed, template};
-use crate::check::value::{duration, field_name, is_token, number};
+use crate::check::value::{duration, field_name, is_token};
 use crate::checked::limit::{RateKey, RateLimit};
-use crate::checked::{Network, Part, Placeholder, Template};
-use crate::directives::unknown_word;
+use crate::checked::{Matcher, Network, Part, Placeholder, Template};
 use crate::limits::{
     RATE_INTERVAL_NANOS_MIN, RATE_KEYS_MAX, RATE_KEYS_MIN, RATE_MEMORY_MAX, RATE_ZONE_CHARACTERS_MAX,
 };
+use crate::option_table::Value;
 use crate::problem::{Place, Problem};
 use crate::syntax::Token;
 
@@ -25,8 +26,8 @@ const EVERYBODY: &str = "everybody";
 /// How a rate is written.
 const RATE_HELP: &str = "write a number of requests and a time: `10r/s`, `100r/m`, `1000r/h`, `50r/10s`";
 
-/// A zone while it is read.
-pub(super) struct Zone<'l> {
+/// A rate limit while it is read.
+pub(super) struct Draft {
     name: String,
     key: RateKey,
     events: u32,
@@ -34,47 +35,47 @@ pub(super) struct Zone<'l> {
     burst: Option<u32>,
     keys: u32,
     announces: bool,
+    /// For which requests it counts, besides the matcher of its line.
+    pub(super) conditions: Option<Matcher>,
     /// Where its name is written, or else its line.
-    place: &'l Place,
+    place: Place,
     /// Where it says how many, and in which time.
-    rate_place: &'l Place,
+    rate_place: Place,
     /// Where it says how many at once.
-    burst_place: &'l Place,
+    burst_place: Place,
 }
 
-impl<'l> Zone<'l> {
+impl Draft {
     /// With every default, for the line that begins with this word.
-    pub(super) fn new(name: String, line: &'l Token) -> Self {
-        let (place, key) = (&line.place, RateKey::ClientAddress);
-        let window = Duration::from_secs(1);
-        let (rate_place, burst_place) = (place, place);
+    pub(super) fn new(name: String, line: &Token) -> Self {
         Self {
             name,
-            key,
+            key: RateKey::ClientAddress,
             events: 1,
-            window,
+            window: Duration::from_secs(1),
             burst: None,
             keys: KEYS,
             announces: false,
-            place,
-            rate_place,
-            burst_place,
+            conditions: None,
+            place: line.place.clone(),
+            rate_place: line.place.clone(),
+            burst_place: line.place.clone(),
         }
     }
 
     /// Where to say what is wrong with its name.
-    pub(super) fn place(&self) -> &'l Place {
-        self.place
+    pub(super) fn place(&self) -> &Place {
+        &self.place
     }
 
     /// `10r/s`, `50r/10s`
-    pub(super) fn rate(&mut self, token: &'l Token) -> Result<(), Box<Problem>> {
+    pub(super) fn rate(&mut self, token: &Token) -> Result<(), Box<Problem>> {
         let wrong = || {
             let message = format!("`{}` is no rate", token.text);
             Problem::error("rate", &token.place, message).help(RATE_HELP)
         };
-        self.rate_place = &token.place;
-        self.burst_place = &token.place;
+        self.rate_place = token.place.clone();
+        self.burst_place = token.place.clone();
         let (events, time) = token.text.split_once("r/").ok_or_else(wrong)?;
         self.events = events.parse::<u32>().ok().filter(|events| *events > 0).ok_or_else(wrong)?;
         let time = if time.starts_with(|first: char| first.is_ascii_digit() || first == '.') {
@@ -87,35 +88,36 @@ impl<'l> Zone<'l> {
     }
 
     /// `events N`
-    pub(super) fn events(&mut self, token: &'l Token) -> Result<(), Box<Problem>> {
-        self.rate_place = &token.place;
-        self.events = count(token, "`events`", 1, u64::from(u32::MAX))?;
+    pub(super) fn events(&mut self, value: Value<'_>) -> Result<(), Box<Problem>> {
+        self.rate_place = value.token.place.clone();
+        self.events = value.count(1, u64::from(u32::MAX))?;
         Ok(())
     }
 
     /// `window TIME`
-    pub(super) fn window(&mut self, token: &'l Token) -> Result<(), Box<Problem>> {
-        self.rate_place = &token.place;
+    pub(super) fn window(&mut self, token: &Token) -> Result<(), Box<Problem>> {
+        self.rate_place = token.place.clone();
         self.window = duration(token)?;
         Ok(())
     }
 
     /// `burst N`
-    pub(super) fn burst(&mut self, token: &'l Token) -> Result<(), Box<Problem>> {
-        self.burst_place = &token.place;
-        self.burst = Some(count(token, "`burst`", 1, u64::from(u32::MAX))?);
+    pub(super) fn burst(&mut self, value: Value<'_>) -> Result<(), Box<Problem>> {
+        self.burst_place = value.token.place.clone();
+        self.burst = Some(value.count(1, u64::from(u32::MAX))?);
         Ok(())
     }
 
     /// `keys N`
-    pub(super) fn keys(&mut self, token: &Token) -> Result<(), Box<Problem>> {
-        self.keys = count(token, "`keys`", RATE_KEYS_MIN, RATE_KEYS_MAX)
+    pub(super) fn keys(&mut self, value: Value<'_>) -> Result<(), Box<Problem>> {
+        self.keys = value
+            .count(RATE_KEYS_MIN, RATE_KEYS_MAX)
             .map_err(|problem| problem.help("so many clients are remembered; each takes some 26 bytes"))?;
         Ok(())
     }
 
     /// `zone NAME`
-    pub(super) fn name(&mut self, reading: Reading<'_>, token: &'l Token) -> Result<(), Box<Problem>> {
+    pub(super) fn name(&mut self, reading: Reading<'_>, token: &Token) -> Result<(), Box<Problem>> {
         let name = fixed(reading, token, "the name of a zone")?;
         let fits = |character: char| character.is_ascii_alphanumeric() || "-_.:".contains(character);
         let is_short = name.chars().count() <= RATE_ZONE_CHARACTERS_MAX;
@@ -127,7 +129,7 @@ impl<'l> Zone<'l> {
                 Problem::error("name", &token.place, format!("`{name}` is no name of a zone")).help(help)
             );
         }
-        (self.name, self.place) = (name, &token.place);
+        (self.name, self.place) = (name, token.place.clone());
         Ok(())
     }
 
@@ -193,22 +195,22 @@ impl<'l> Zone<'l> {
         };
         let days = RATE_MEMORY_MAX.as_secs() / 86_400;
         if window == 0 {
-            return wrong(self.rate_place, "a rate needs a time", "for example `100r/m`, or `window 1m`");
+            return wrong(&self.rate_place, "a rate needs a time", "for example `100r/m`, or `window 1m`");
         }
         if self.window > RATE_MEMORY_MAX {
             let message = format!("a rate is counted over at most {days} days");
-            return wrong(self.rate_place, &message, "for example `100r/m`, or `window 1m`");
+            return wrong(&self.rate_place, &message, "for example `100r/m`, or `window 1m`");
         }
         if window < events * RATE_INTERVAL_NANOS_MIN {
             let message = "more than a million requests in a second are as good as no bound";
-            return wrong(self.rate_place, message, "allow fewer, or take `rate_limit` away");
+            return wrong(&self.rate_place, message, "allow fewer, or take `rate_limit` away");
         }
         let burst = self.burst.unwrap_or(self.events);
         let memory = window.saturating_mul(u128::from(burst)).div_ceil(events);
         if memory > RATE_MEMORY_MAX.as_nanos() {
             let message =
                 format!("it would take more than {days} days until {burst} requests can come again");
-            return wrong(self.burst_place, &message, "make `burst` smaller, or the time shorter");
+            return wrong(&self.burst_place, &message, "make `burst` smaller, or the time shorter");
         }
         Ok(RateLimit {
             zone: self.name,
@@ -232,8 +234,4 @@ fn key_of(key: Template) -> RateKey {
         [] => RateKey::Template(Template::text(EVERYBODY)),
         _ => RateKey::Template(key),
     }
-}
-
-fn count(token: &Token, what: &str, from: u64, to: u64) -> Result<u32, Box<Problem>> {
-    number(token, what, from, to).map(|number| u32::try_from(number).unwrap_or(u32::MAX))
 }

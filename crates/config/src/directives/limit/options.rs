@@ -4,18 +4,62 @@
 
 use std::time::Duration;
 
-use super::QUEUE_OF_APP;
+use crate::arguments::{no_block, set_twice, unknown_word, wrong_arguments};
 use crate::check::Context;
-use crate::check::value::{number, within};
+use crate::check::value::number;
 use crate::checked::limit::Priority;
-use crate::directives::{no_block, unknown_word, wrong_arguments};
 use crate::limits::{
     LIMIT_IN_FLIGHT_MAX, LIMIT_LAG_MAX, LIMIT_LAG_MIN, LIMIT_QUEUE_MAX, LIMIT_WAIT_MAX, LIMIT_WAIT_MIN,
 };
+use crate::option_table::{OptionTable, Seen, Value, flag, value, words};
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
 
-const OPTIONS: [&str; 8] = ["in_flight", "queue", "wait", "priority", "shed", "adaptive", "lag", "off"];
+/// Requests that wait before an application whose file says nothing of bounds: those of some hundred people's pages. How many can be answered in time is found out once
+/// they wait.
+pub(super) const QUEUE_OF_APP: u32 = 4096;
+/// The bounds of `adaptive` where none are written. One request at a time is what a handler that computes can do; more than
+/// so many at a time are as good as no bound.
+pub(super) const ADAPTIVE_USUAL: (u32, u32) = (1, 4096);
+/// What those are answered that are not let in (RFC 9110 section 15.6.4).
+pub(super) const SHED_STATUS: u16 = 503;
+
+pub(super) const OPTIONS: OptionTable<Draft> = OptionTable {
+    others: &OTHERS_WORDS,
+    ..OptionTable::new(
+        "limit",
+        &[
+            value("in_flight", "64", |_, draft, value| {
+                value.count(1, LIMIT_IN_FLIGHT_MAX).map(|most| draft.in_flight = Some(most))
+            }),
+            value("queue", "128", |_, draft, value| {
+                value.count(0, LIMIT_QUEUE_MAX).map(|length| draft.queue = Some(length))
+            }),
+            value("wait", "250ms", |_, draft, value| {
+                value.within(LIMIT_WAIT_MIN, LIMIT_WAIT_MAX).map(|wait| draft.wait = Some(wait))
+            }),
+            value("priority", "high", |_, draft, value| {
+                priority(value.token).map(|priority| draft.priority = Some(priority))
+            }),
+            value("shed", "503", |_, draft, value| shed(value.token).map(|status| draft.shed = Some(status))),
+            words("adaptive", "[min 4] [max 256]", |cx, draft, word, rest| {
+                adaptive(cx, word, rest).map(|bounds| draft.adaptive = Some(bounds))
+            }),
+            value("lag", "70ms", |_, draft, value| {
+                value.within(LIMIT_LAG_MIN, LIMIT_LAG_MAX).map(|lag| draft.lag = Some(lag))
+            }),
+            flag("off", |draft| draft.off = true),
+        ],
+    )
+};
+/// The bounds between which `adaptive` finds one.
+pub(super) const ADAPTIVE: OptionTable<(Option<u32>, Option<u32>)> = OptionTable::new(
+    "adaptive",
+    &[
+        value("min", "4", |_, (min, _), value| single_bound(min, value)),
+        value("max", "256", |_, (_, max), value| single_bound(max, value)),
+    ],
+);
 /// Those that make a bound.
 const BOUNDS: [&str; 3] = ["in_flight", "adaptive", "lag"];
 const PRIORITIES: [&str; 3] = ["high", "normal", "low"];
@@ -34,9 +78,9 @@ const OTHERS_WORDS: [(&str, &str); 8] = [
 
 /// What a line says.
 #[derive(Debug, Default)]
-pub(super) struct Written<'l> {
+pub(super) struct Draft {
     /// The words of all options.
-    seen: Vec<&'l Token>,
+    seen: Seen,
     pub(super) in_flight: Option<u32>,
     pub(super) adaptive: Option<(u32, u32)>,
     pub(super) queue: Option<u32>,
@@ -56,10 +100,10 @@ pub(super) enum Usual {
     OfApp,
 }
 
-impl<'l> Written<'l> {
+impl Draft {
     /// The option of this name.
-    pub(super) fn token(&self, name: &str) -> Option<&'l Token> {
-        self.seen.iter().find(|token| token.text == name).copied()
+    pub(super) fn token(&self, name: &str) -> Option<&Token> {
+        self.seen.token(name)
     }
 
     /// Whether something is bounded.
@@ -75,30 +119,30 @@ impl<'l> Written<'l> {
 
 /// Reads what stands behind the matcher, and the block. What is not written is `usual`. Where several things are wrong,
 /// all but the first are kept.
-pub(super) fn read<'l>(
+pub(super) fn read(
     cx: &mut Context<'_>,
-    line: &'l Line,
-    args: &'l [Token],
+    line: &Line,
+    args: &[Token],
     usual: Usual,
     usage: &str,
-) -> Result<Written<'l>, Box<Problem>> {
-    let mut written = Written::default();
-    let mut results = vec![options(&mut written, &args.iter().collect::<Vec<_>>())];
+) -> Result<Draft, Box<Problem>> {
+    let mut draft = Draft::default();
+    let mut results = vec![options(cx, &mut draft, args)];
     for inner in line.block.iter().flatten() {
-        let tokens: Vec<&Token> = std::iter::once(&inner.name).chain(&inner.args).collect();
-        results.push(no_block(inner).and_then(|()| options(&mut written, &tokens)));
+        let tokens: Vec<Token> = std::iter::once(&inner.name).chain(&inner.args).cloned().collect();
+        results.push(no_block(inner).and_then(|()| options(cx, &mut draft, &tokens)));
     }
     let mut problems: Vec<_> = results.into_iter().filter_map(Result::err).collect();
     if problems.is_empty() {
-        if written.seen.is_empty() {
+        if draft.seen.names.is_empty() {
             return Err(wrong_arguments(line, usage));
         }
-        problems = contradictions(&written, usual).collect();
+        problems = contradictions(&draft, usual);
     }
     let mut problems = problems.into_iter();
     let first = problems.next();
     problems.for_each(|problem| cx.problems.push(problem));
-    first.map_or(Ok(written), Err)
+    first.map_or(Ok(draft), Err)
 }
 
 /// The first word of a line that makes a bound, and its `priority`, whether or not the rest can be read.
@@ -111,88 +155,34 @@ pub(super) fn of_line(line: &Line) -> (Option<&Token>, Option<&Token>) {
 }
 
 /// Options one behind the other.
-fn options<'l>(written: &mut Written<'l>, tokens: &[&'l Token]) -> Result<(), Box<Problem>> {
+fn options(cx: &mut Context<'_>, draft: &mut Draft, tokens: &[Token]) -> Result<(), Box<Problem>> {
     let mut rest = tokens;
     while let Some((word, after)) = rest.split_first() {
         rest = after;
-        let name = word.text.as_str();
-        if let Some(earlier) = written.token(name) {
-            let message = format!("`{name}` is set twice; line {} has it already", earlier.place.line());
-            return Err(Problem::error("duplicate-option", &word.place, message));
+        if let Some(first) = draft.token(&word.text) {
+            return Err(set_twice(word, first));
         }
-        match name {
-            "off" => written.off = true,
-            "adaptive" => written.adaptive = Some(adaptive(word, &mut rest)?),
-            "in_flight" => {
-                let token = value(word, &mut rest, "64")?;
-                written.in_flight = Some(count(token, "`in_flight`", 1, LIMIT_IN_FLIGHT_MAX)?);
-            }
-            "queue" => {
-                let token = value(word, &mut rest, "128")?;
-                written.queue = Some(count(token, "`queue`", 0, LIMIT_QUEUE_MAX)?);
-            }
-            "wait" => {
-                let token = value(word, &mut rest, "250ms")?;
-                written.wait = Some(within(token, "`wait`", LIMIT_WAIT_MIN, LIMIT_WAIT_MAX)?);
-            }
-            "lag" => {
-                let token = value(word, &mut rest, "70ms")?;
-                written.lag = Some(within(token, "`lag`", LIMIT_LAG_MIN, LIMIT_LAG_MAX)?);
-            }
-            "priority" => written.priority = Some(priority(value(word, &mut rest, "high")?)?),
-            "shed" => written.shed = Some(shed(value(word, &mut rest, "503")?)?),
-            _ => return Err(unknown(word)),
+        if OPTIONS.row(&word.text).is_none() && word.text.parse::<u64>().is_ok() {
+            let message = format!("`{}` does not say what it bounds", word.text);
+            return Err(Problem::error("arguments", &word.place, message)
+                .help(format!("write `in_flight {}` for requests that are answered at a time", word.text)));
         }
-        written.seen.push(*word);
+        OPTIONS.read_word(cx, draft, word, &mut rest)?;
+        draft.seen.names.push(word.clone());
     }
     Ok(())
 }
 
-fn unknown(word: &Token) -> Box<Problem> {
-    if word.text.parse::<u64>().is_ok() {
-        let message = format!("`{}` does not say what it bounds", word.text);
-        return Problem::error("arguments", &word.place, message)
-            .help(format!("write `in_flight {}` for requests that are answered at a time", word.text));
-    }
-    let problem = unknown_word("limit", word, &OPTIONS);
-    match OTHERS_WORDS.iter().find(|(theirs, _)| *theirs == word.text) {
-        Some((_, help)) => problem.help(*help),
-        None => problem,
-    }
-}
-
-/// What stands behind an option's word.
-fn value<'l>(word: &Token, rest: &mut &[&'l Token], example: &str) -> Result<&'l Token, Box<Problem>> {
-    match rest.split_first() {
-        Some((value, after)) => {
-            *rest = after;
-            Ok(*value)
-        }
-        None => {
-            Err(Problem::error("arguments", &word.place, format!("`{}` has no value behind it", word.text))
-                .help(format!("for example `{} {example}`", word.text)))
-        }
-    }
-}
-
 /// `adaptive [min N] [max N]`; what is not written gives way to what is.
-fn adaptive(option: &Token, rest: &mut &[&Token]) -> Result<(u32, u32), Box<Problem>> {
-    let (mut min, mut max) = (None, None);
-    while let Some((word, after)) = rest.split_first() {
-        let (bound, example) = match word.text.as_str() {
-            "min" => (&mut min, "4"),
-            "max" => (&mut max, "256"),
-            _ => break,
-        };
+fn adaptive(cx: &mut Context<'_>, option: &Token, rest: &mut &[Token]) -> Result<(u32, u32), Box<Problem>> {
+    let mut bounds = (None, None);
+    while let Some((word, after)) = rest.split_first().filter(|(word, _)| ADAPTIVE.row(&word.text).is_some())
+    {
         *rest = after;
-        let token = value(word, rest, example)?;
-        let number = count(token, &format!("`{}`", word.text), 1, LIMIT_IN_FLIGHT_MAX)?;
-        if bound.replace(number).is_some() {
-            let message = format!("`{}` is set twice", word.text);
-            return Err(Problem::error("duplicate-option", &word.place, message));
-        }
+        ADAPTIVE.read_word(cx, &mut bounds, word, rest)?;
     }
-    let (least, most) = super::ADAPTIVE;
+    let (min, max) = bounds;
+    let (least, most) = ADAPTIVE_USUAL;
     let min_or_usual = min.unwrap_or(least.min(max.unwrap_or(most)));
     let max_or_usual = max.unwrap_or(most.max(min_or_usual));
     if min_or_usual > max_or_usual {
@@ -200,6 +190,14 @@ fn adaptive(option: &Token, rest: &mut &[&Token]) -> Result<(u32, u32), Box<Prob
         return Err(Problem::error("contradiction", &option.place, message).help("make `max` larger"));
     }
     Ok((min_or_usual, max_or_usual))
+}
+
+fn single_bound(bound: &mut Option<u32>, value: Value<'_>) -> Result<(), Box<Problem>> {
+    if bound.replace(value.count(1, LIMIT_IN_FLIGHT_MAX)?).is_none() {
+        return Ok(());
+    }
+    let message = format!("`{}` is set twice", value.name.text);
+    Err(Problem::error("duplicate-option", &value.name.place, message))
 }
 
 fn priority(token: &Token) -> Result<Priority, Box<Problem>> {
@@ -216,43 +214,39 @@ fn shed(token: &Token) -> Result<u16, Box<Problem>> {
     let status = number(token, "what `shed` answers with", 400, 599).map_err(|problem| {
         problem.help("503 says that the server is busy, 429 that the client asks too much")
     })?;
-    Ok(u16::try_from(status).unwrap_or(super::SHED_STATUS))
-}
-
-fn count(token: &Token, what: &str, from: u64, to: u64) -> Result<u32, Box<Problem>> {
-    number(token, what, from, to).map(|number| u32::try_from(number).unwrap_or(u32::MAX))
+    Ok(u16::try_from(status).unwrap_or(SHED_STATUS))
 }
 
 /// What the options of one line say against each other.
-fn contradictions(written: &Written<'_>, usual: Usual) -> impl Iterator<Item = Box<Problem>> {
+fn contradictions(draft: &Draft, usual: Usual) -> Vec<Box<Problem>> {
     let mut found = Vec::new();
     let mut push = |token: &Token, message: &str, help: &str| {
         found.push(Problem::error("contradiction", &token.place, message).help(help));
     };
-    if written.off {
-        if let Some(other) = written.seen.iter().find(|token| token.text != "off") {
+    if draft.off {
+        if let Some(other) = draft.seen.token_where(|name| name != "off") {
             let message = format!("`off` takes a bound away, and `{}` makes one", other.text);
             push(other, &message, "take one of the two away");
         }
-        return found.into_iter();
+        return found;
     }
-    if let (Some(_), Some(token)) = (written.in_flight, written.token("adaptive")) {
+    if let (Some(_), Some(token)) = (draft.in_flight, draft.token("adaptive")) {
         let message = "`adaptive` finds the bound that `in_flight` says";
         push(token, message, "take one of the two away; `adaptive max N` finds one up to N");
     }
-    let keeps_bound = usual == Usual::OfApp && !written.bounds();
-    let has_places = written.has_places() || keeps_bound;
-    let queue = written.queue.unwrap_or(if usual == Usual::OfApp && has_places { QUEUE_OF_APP } else { 0 });
-    if let Some(token) = written.token("queue").filter(|_| !has_places) {
+    let keeps_bound = usual == Usual::OfApp && !draft.bounds();
+    let has_places = draft.has_places() || keeps_bound;
+    let queue = draft.queue.unwrap_or(if usual == Usual::OfApp && has_places { QUEUE_OF_APP } else { 0 });
+    if let Some(token) = draft.token("queue").filter(|_| !has_places) {
         let message = "nobody waits in this `queue`: as many as come are let in";
         push(token, message, "`in_flight N` or `adaptive` beside it lets only some in");
-    } else if let Some(token) = written.token("wait").filter(|_| queue == 0) {
+    } else if let Some(token) = draft.token("wait").filter(|_| queue == 0) {
         let message = "`wait` says how long requests wait, and there is no queue";
         push(token, message, "`queue 128` lets so many wait; without it they are refused at once");
     }
-    if let Some(token) = written.token("shed").filter(|_| !written.bounds() && !keeps_bound) {
+    if let Some(token) = draft.token("shed").filter(|_| !draft.bounds() && !keeps_bound) {
         let message = "`shed` says what those are answered who are refused, and nobody is";
         push(token, message, "`in_flight N`, `adaptive` or `lag TIME` beside it refuses some");
     }
-    found.into_iter()
+    found
 }
