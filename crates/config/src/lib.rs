@@ -38,6 +38,7 @@ use overrides::Listens;
 use problem::{Place, Problems};
 
 pub use directives::telling_folder;
+pub use option_table::{OptionOutline, Outline};
 pub use overrides::{Overrides, Said, Word};
 pub use problem::{Problem, Severity, UNSET_VARIABLE};
 pub use source::{Entry, FileKind, FileSource, Source, SourceText, name_fits};
@@ -122,6 +123,14 @@ pub fn load_with(
         return Err(vec![*problem.help("the shortest one is two lines: `:8080` and `spa ./dist`")]);
     }
     Ok(Loaded { checked, warnings, files: parsed.files })
+}
+
+/// Every directive that works and every block of options, with all options that they have or will have. Some names stand
+/// there more than once: `rate_limit` has words on its line and options in its block.
+pub fn directives() -> Vec<Outline> {
+    let mut outlines = directives::outlines();
+    outlines.extend(check::option_outlines());
+    outlines
 }
 
 /// The main file cannot be read at all: there is no text to point at.

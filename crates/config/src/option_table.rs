@@ -48,6 +48,8 @@ pub(crate) struct OptionTable<D: 'static> {
     pub(crate) once: bool,
     /// Words of older Caddys and of other programs, with what to do about them.
     pub(crate) others: &'static [(&'static str, &'static str)],
+    /// The only argument of an option, or the error that there is another number.
+    pub(crate) one: for<'l> fn(&'l Line, &str) -> Result<&'l Token, Box<Problem>>,
     /// Help in place of all names, of which there are too many for a line.
     pub(crate) too_many: Option<&'static str>,
 }
@@ -150,12 +152,12 @@ impl<D> Row<D> {
     }
 
     /// Reads an option on a line of its own.
-    fn read(&self, cx: &mut Context<'_>, draft: &mut D, option: &Line) -> Outcome {
+    fn read(&self, table: &OptionTable<D>, cx: &mut Context<'_>, draft: &mut D, option: &Line) -> Outcome {
         let usage = || format!("{} {}", self.name, self.usage);
         match self.takes {
             Takes::Nothing(store) => no_arguments(option).map(|()| store(draft)),
             Takes::Value(read) => {
-                let token = one_argument(option, &usage())?;
+                let token = (table.one)(option, &usage())?;
                 read(cx, draft, Value { name: &option.name, token })
             }
             Takes::Values(read) => read(cx, draft, some_arguments(option, &usage())?),
@@ -169,7 +171,7 @@ impl<D> Row<D> {
 impl<D> OptionTable<D> {
     /// Options of which the last one counts where one stands there twice.
     pub(crate) const fn new(owner: &'static str, rows: &'static [Row<D>]) -> Self {
-        Self { owner, rows, once: false, others: &[], too_many: None }
+        Self { owner, rows, once: false, others: &[], one: one_argument, too_many: None }
     }
 
     /// The row of an option, whether or not it works.
@@ -212,7 +214,7 @@ impl<D> OptionTable<D> {
     /// Reads one option of a block.
     pub(crate) fn read_option(&self, cx: &mut Context<'_>, draft: &mut D, option: &Line) -> Outcome {
         match self.row(&option.name.text).filter(|row| row.works()) {
-            Some(row) => row.read(cx, draft, option),
+            Some(row) => row.read(self, cx, draft, option),
             None => Err(self.unknown(option)),
         }
     }
@@ -273,6 +275,11 @@ impl<D> OptionTable<D> {
     /// The names of all options that work, or of those that do not work yet.
     pub(crate) fn names(&self, work: bool) -> Vec<&'static str> {
         self.rows.iter().filter(|row| row.works() == work).map(|row| row.name).collect()
+    }
+
+    /// The names of all options.
+    pub(crate) fn all_names(&self) -> impl Iterator<Item = &'static str> {
+        self.rows.iter().map(|row| row.name)
     }
 
     /// The same options without what reads them.

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use super::Context;
 use super::template::fixed;
-use super::value::{duration, number, port, size};
+use super::value::{duration, port, size};
 use crate::checked::{Admin, Global};
 use crate::directives;
 use crate::limits::CONNECTIONS_PER_ADDRESS_MAX;
 use crate::nearest::nearest;
+use crate::option_table::{OptionTable, Outline, Value, line, not_yet, value};
 use crate::problem::Problem;
 use crate::syntax::{Line, Token};
-use crate::vocabulary::GLOBAL_OPTIONS;
 
 /// The admin endpoint's port where none is written: beside Caddy's 2019, so that both can run.
 const ADMIN_PORT: u16 = 2020;
@@ -26,6 +26,97 @@ const GRACE_PERIOD: Duration = Duration::from_secs(10);
 const THREADS_MAX: u64 = 1024;
 /// Bytes that `memory` must allow at least, below which not even an index page fits beside others.
 const MEMORY_BYTES_MIN: u64 = 1024 * 1024;
+
+/// Caddy's global options, and ours.
+const OPTIONS: OptionTable<Global> = OptionTable {
+    one: one_argument,
+    ..OptionTable::new(
+        "global options",
+        &[
+            not_yet("acme_ca"),
+            not_yet("acme_ca_root"),
+            not_yet("acme_dns"),
+            not_yet("acme_eab"),
+            line("admin", "127.0.0.1:2020", |cx, global, line| {
+                admin(cx, line).map(|admin| global.admin = admin)
+            }),
+            value("auto_https", "off", |_, global, value| {
+                auto_https(value.token).map(|choice| global.auto_https = choice)
+            }),
+            not_yet("cert_issuer"),
+            not_yet("cert_lifetime"),
+            line("debug", "", debug),
+            not_yet("default_bind"),
+            not_yet("default_sni"),
+            not_yet("dns"),
+            not_yet("ech"),
+            not_yet("email"),
+            not_yet("events"),
+            not_yet("fallback_sni"),
+            not_yet("filesystem"),
+            value("grace_period", "10s", |_, global, value| {
+                duration(value.token).map(|time| global.grace_period = time)
+            }),
+            value("http_port", "8080", |_, global, value| {
+                port(value.token, "`http_port`").map(|port| global.http_port = port)
+            }),
+            value("https_port", "8443", |_, global, value| {
+                port(value.token, "`https_port`").map(|port| global.https_port = port)
+            }),
+            not_yet("key_type"),
+            not_yet("local_certs"),
+            not_yet("log"),
+            not_yet("metrics"),
+            not_yet("ocsp_interval"),
+            not_yet("ocsp_stapling"),
+            not_yet("on_demand_tls"),
+            line("order", "rate_limit before basic_auth", |_, _, line| {
+                if is_our_order(line) { Ok(()) } else { Err(not_yet_here(line)) }
+            }),
+            not_yet("persist_config"),
+            not_yet("pki"),
+            not_yet("preferred_chains"),
+            not_yet("renew_interval"),
+            not_yet("renewal_window_ratio"),
+            line("servers", "{ … }", |cx, _, line| super::servers::servers(cx, line)),
+            not_yet("shutdown_delay"),
+            not_yet("skip_install_trust"),
+            not_yet("storage"),
+            not_yet("storage_check"),
+            not_yet("storage_clean_interval"),
+            not_yet("tls_automate_names"),
+            not_yet("tls_resolvers"),
+            // Ours.
+            value("connections_per_address", "100", |_, global, value| {
+                let most = value.count(1, CONNECTIONS_PER_ADDRESS_MAX);
+                most.map(|most| global.connections_per_address = Some(most))
+            }),
+            value("data_dir", "/var/lib/shop", |cx, _, value| {
+                let path = fixed(cx.source, value.token, "the path of a folder")?;
+                cx.data_directory = Some(cx.absolute_to_write(&path));
+                Ok(())
+            }),
+            line("limit", "in_flight 64 [queue 128] [wait 250ms]", |cx, global, line| {
+                directives::of_global_block(cx, line).map(|limit| global.limit = limit)
+            }),
+            line("memory", "1GiB [files 512MiB]", |_, global, line| {
+                let (all, files) = memory(line)?;
+                (global.memory, global.memory_bytes) = (Some(all), files);
+                Ok(())
+            }),
+            value("threads", "4", |_, global, value| threads(value).map(|count| global.threads = count)),
+            // Of plugins that many Caddyfiles use.
+            not_yet("crowdsec"),
+            not_yet("frankenphp"),
+            not_yet("layer4"),
+        ],
+    )
+};
+
+/// The options of the global block, and of `servers` in it.
+pub(crate) fn outlines() -> [Outline; 2] {
+    [OPTIONS.outline(), super::servers::OPTIONS.outline()]
+}
 
 /// What holds without a global block.
 pub(crate) fn defaults() -> Global {
@@ -74,56 +165,33 @@ pub(crate) fn global(cx: &mut Context<'_>, lines: &[Line]) -> Global {
 }
 
 fn option(cx: &mut Context<'_>, global: &mut Global, line: &Line) -> Result<(), Box<Problem>> {
-    let name = line.name.text.as_str();
-    match name {
-        "admin" => global.admin = admin(cx, line)?,
-        "memory" => {
-            let (all, files) = memory(line)?;
-            (global.memory, global.memory_bytes) = (Some(all), files);
-        }
-        "limit" => global.limit = directives::of_global_block(cx, line)?,
-        "connections_per_address" => {
-            let token = one(line, "connections_per_address 100")?;
-            let most = number(token, "`connections_per_address`", 1, CONNECTIONS_PER_ADDRESS_MAX)?;
-            global.connections_per_address = u32::try_from(most).ok();
-        }
-        "order" if is_our_order(line) => {}
-        "threads" => global.threads = threads(one(line, "threads 4")?)?,
-        "grace_period" => global.grace_period = duration(one(line, "grace_period 10s")?)?,
-        "http_port" => global.http_port = port(one(line, "http_port 8080")?, "`http_port`")?,
-        "https_port" => global.https_port = port(one(line, "https_port 8443")?, "`https_port`")?,
-        "auto_https" => global.auto_https = auto_https(one(line, "auto_https off")?)?,
-        "data_dir" => {
-            let path = fixed(cx.source, one(line, "data_dir /var/lib/shop")?, "the path of a folder")?;
-            cx.data_directory = Some(cx.absolute_to_write(&path));
-        }
-        "servers" => super::servers::servers(cx, line)?,
-        "debug" if line.args.is_empty() && line.block.is_none() => {
-            let message = "`debug` changes nothing yet";
-            cx.problems.push(Problem::warning("no-effect", &line.name.place, message));
-        }
-        "debug" => return Err(Problem::error("arguments", &line.name.place, "`debug` takes nothing")),
-        word if GLOBAL_OPTIONS.contains(&word) => {
-            let message = format!("`{word}` is a global option of Caddy that onehop does not have yet");
-            return Err(Problem::error("not-yet", &line.name.place, message));
-        }
-        word => {
-            let message = format!("there is no global option `{word}`");
-            let problem = Problem::error("unknown-option", &line.name.place, message);
-            return Err(match nearest(word, GLOBAL_OPTIONS) {
-                Some(near) => problem.help(format!("did you mean `{near}`?")),
-                None if crate::directives::is_known(word) => {
-                    problem.help(format!("`{word}` is a directive: it stands in a site, `:8080 {{ … }}`"))
-                }
-                None => problem.help("a block without an address holds global options"),
-            });
-        }
+    match OPTIONS.row(&line.name.text) {
+        Some(row) if row.works() => OPTIONS.read_option(cx, global, line),
+        Some(_) => Err(not_yet_here(line)),
+        None => Err(unknown(line)),
     }
-    Ok(())
+}
+
+fn not_yet_here(line: &Line) -> Box<Problem> {
+    let message = format!("`{}` is a global option of Caddy that onehop does not have yet", line.name.text);
+    Problem::error("not-yet", &line.name.place, message)
+}
+
+fn unknown(line: &Line) -> Box<Problem> {
+    let word = line.name.text.as_str();
+    let message = format!("there is no global option `{word}`");
+    let problem = Problem::error("unknown-option", &line.name.place, message);
+    match nearest(word, OPTIONS.all_names()) {
+        Some(near) => problem.help(format!("did you mean `{near}`?")),
+        None if directives::is_known(word) => {
+            problem.help(format!("`{word}` is a directive: it stands in a site, `:8080 {{ … }}`"))
+        }
+        None => problem.help("a block without an address holds global options"),
+    }
 }
 
 /// The one argument that most options take.
-fn one<'l>(line: &'l Line, example: &str) -> Result<&'l Token, Box<Problem>> {
+fn one_argument<'l>(line: &'l Line, usage: &str) -> Result<&'l Token, Box<Problem>> {
     match (line.args.as_slice(), &line.block) {
         ([only], None) => Ok(only),
         _ => Err(Problem::error(
@@ -131,8 +199,17 @@ fn one<'l>(line: &'l Line, example: &str) -> Result<&'l Token, Box<Problem>> {
             &line.name.place,
             format!("`{}` takes one argument", line.name.text),
         )
-        .help(format!("for example `{example}`"))),
+        .help(format!("for example `{usage}`"))),
     }
+}
+
+fn debug(cx: &mut Context<'_>, _: &mut Global, line: &Line) -> Result<(), Box<Problem>> {
+    let place = &line.name.place;
+    if !line.args.is_empty() || line.block.is_some() {
+        return Err(Problem::error("arguments", place, "`debug` takes nothing"));
+    }
+    cx.problems.push(Problem::warning("no-effect", place, "`debug` changes nothing yet"));
+    Ok(())
 }
 
 /// `memory <all> [files <size>]`: the bound of everything, and that of files.
@@ -178,11 +255,11 @@ fn is_our_order(line: &Line) -> bool {
     holds && line.block.is_none()
 }
 
-fn threads(token: &Token) -> Result<Option<NonZeroUsize>, Box<Problem>> {
-    if token.text == "auto" {
+fn threads(value: Value<'_>) -> Result<Option<NonZeroUsize>, Box<Problem>> {
+    if value.token.text == "auto" {
         return Ok(None);
     }
-    let threads = number(token, "`threads`", 1, THREADS_MAX)?;
+    let threads = value.number(1, THREADS_MAX)?;
     Ok(usize::try_from(threads).ok().and_then(NonZeroUsize::new))
 }
 
@@ -211,7 +288,7 @@ fn admin(cx: &mut Context<'_>, line: &Line) -> Result<Admin, Box<Problem>> {
             "options of `admin` are Caddy's; onehop does not have them yet",
         ));
     }
-    let token = one(line, "admin 127.0.0.1:2020")?;
+    let token = one_argument(line, "admin 127.0.0.1:2020")?;
     if token.text == "off" {
         return Ok(Admin::Off);
     }

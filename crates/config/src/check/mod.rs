@@ -28,6 +28,7 @@ use crate::problem::{Problem, Problems};
 use crate::source::{FileKind, Source};
 
 pub(crate) use address::{Address, Endpoint, host_pattern};
+pub(crate) use global::outlines as option_outlines;
 pub(crate) use sites::check;
 
 /// What a text is read with: the world, and whether it stands where a request has failed.

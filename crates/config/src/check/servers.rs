@@ -7,35 +7,46 @@ use super::Context;
 use super::template::fixed;
 use crate::directives::of_networks;
 use crate::nearest::nearest;
+use crate::option_table::{OptionTable, line, not_yet};
 use crate::problem::Problem;
-use crate::syntax::{Line, Token};
+use crate::syntax::Line;
 
 const TRUSTED_USAGE: &str = "trusted_proxies static private_ranges | <address or network>…";
 /// Whose value says who the client is: the only one that is read.
 const CLIENT_FIELD: &str = "X-Forwarded-For";
 
-/// Caddy's options, ours too.
-const OPTIONS: [&str; 19] = [
-    "0rtt",
-    "client_ip_headers",
-    "enable_full_duplex",
-    "keepalive_count",
-    "keepalive_idle",
-    "keepalive_interval",
-    "listener_wrappers",
-    "log_credentials",
-    "max_header_size",
-    "metrics",
-    "name",
-    "packet_conn_wrappers",
-    "protocols",
-    "strict_sni_host",
-    "timeouts",
-    "trace",
-    "trusted_proxies",
-    "trusted_proxies_strict",
-    "trusted_proxies_unix",
-];
+/// Caddy's options. Whether one beside them is `trusted_proxies` decides about others.
+pub(super) const OPTIONS: OptionTable<bool> = OptionTable {
+    once: true,
+    too_many: Some("there is `trusted_proxies`"),
+    ..OptionTable::new(
+        "servers",
+        &[
+            not_yet("0rtt"),
+            line("client_ip_headers", CLIENT_FIELD, |cx, _, line| client_fields(cx, line)),
+            not_yet("enable_full_duplex"),
+            not_yet("keepalive_count"),
+            not_yet("keepalive_idle"),
+            not_yet("keepalive_interval"),
+            not_yet("listener_wrappers"),
+            not_yet("log_credentials"),
+            not_yet("max_header_size"),
+            not_yet("metrics"),
+            not_yet("name"),
+            not_yet("packet_conn_wrappers"),
+            line("protocols", "h1", |_, _, line| protocols(line)),
+            not_yet("strict_sni_host"),
+            not_yet("timeouts"),
+            not_yet("trace"),
+            line("trusted_proxies", "static private_ranges | <address or network>…", |cx, _, line| {
+                trusted_proxies(cx, line)
+            }),
+            // The last address that is not a trusted proxy's is the client's: nothing else is done here.
+            line("trusted_proxies_strict", "", |_, _, line| stands_alone(line)),
+            line("trusted_proxies_unix", "", trusted_sockets),
+        ],
+    )
+};
 
 /// `servers { trusted_proxies static … }`
 pub(super) fn servers(cx: &mut Context<'_>, line: &Line) -> Result<(), Box<Problem>> {
@@ -44,55 +55,20 @@ pub(super) fn servers(cx: &mut Context<'_>, line: &Line) -> Result<(), Box<Probl
         return Err(Problem::error("not-yet", &address.place, message)
             .help("without an address, `servers { … }` holds for all of them"));
     }
-    let lines = line.block.as_deref().unwrap_or_default();
-    let mut seen: Vec<&Token> = Vec::new();
-    for inner in lines {
-        let name = inner.name.text.as_str();
-        let mut result = option(cx, inner, lines);
-        if result.is_ok()
-            && let Some(earlier) = seen.iter().find(|earlier| earlier.text == name)
-        {
-            let message = format!("`{name}` is set twice; line {} has it already", earlier.place.line());
-            result = Err(Problem::error("duplicate-option", &inner.name.place, message));
-        }
-        seen.push(&inner.name);
-        cx.keep(result);
-    }
+    let mut names_proxies = line.block.iter().flatten().any(|line| line.name.text == "trusted_proxies");
+    OPTIONS.read(cx, &mut names_proxies, line.block.as_deref());
     Ok(())
 }
 
-fn option(cx: &mut Context<'_>, line: &Line, beside: &[Line]) -> Result<(), Box<Problem>> {
-    let (name, place) = (line.name.text.as_str(), &line.name.place);
-    match name {
-        "trusted_proxies" => trusted_proxies(cx, line),
-        // The last address that is not a trusted proxy's is the client's: nothing else is done here.
-        "trusted_proxies_strict" => stands_alone(line),
-        "trusted_proxies_unix" => {
-            stands_alone(line)?;
-            if beside.iter().any(|other| other.name.text == "trusted_proxies") {
-                return Ok(());
-            }
-            let message = "`trusted_proxies_unix` without `trusted_proxies` is a form of Caddy that onehop does \
-                           not have yet";
-            Err(Problem::error("not-yet", place, message).help(
-                "where `trusted_proxies` names somebody, who comes through a Unix socket is trusted too",
-            ))
-        }
-        "client_ip_headers" => client_fields(cx, line),
-        "protocols" => protocols(line),
-        word if OPTIONS.contains(&word) => {
-            let message = format!("`{word}` is an option of Caddy's `servers` that onehop does not have yet");
-            Err(Problem::error("not-yet", place, message))
-        }
-        word => {
-            let problem =
-                Problem::error("unknown-option", place, format!("`servers` has no option `{word}`"));
-            Err(match nearest(word, OPTIONS) {
-                Some(near) => problem.help(format!("did you mean `{near}`?")),
-                None => problem.help("there is `trusted_proxies`"),
-            })
-        }
+fn trusted_sockets(_: &mut Context<'_>, names_proxies: &mut bool, line: &Line) -> Result<(), Box<Problem>> {
+    stands_alone(line)?;
+    if *names_proxies {
+        return Ok(());
     }
+    let message =
+        "`trusted_proxies_unix` without `trusted_proxies` is a form of Caddy that onehop does not have yet";
+    Err(Problem::error("not-yet", &line.name.place, message)
+        .help("where `trusted_proxies` names somebody, who comes through a Unix socket is trusted too"))
 }
 
 fn trusted_proxies(cx: &mut Context<'_>, line: &Line) -> Result<(), Box<Problem>> {

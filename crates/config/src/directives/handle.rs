@@ -50,7 +50,7 @@ pub(super) fn handle_path(
 ) -> Result<Vec<Placed>, Box<Problem>> {
     let routes = nested(cx, scope, line, true);
     let [path] = line.args.as_slice() else {
-        return Err(super::wrong_arguments(line, "handle_path /some/* { … }"));
+        return Err(crate::arguments::wrong_arguments(line, "handle_path /some/* { … }"));
     };
     if !path.text.starts_with('/') {
         let message = format!("`handle_path` takes off a path, and `{}` is none", path.text);

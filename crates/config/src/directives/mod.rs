@@ -23,15 +23,13 @@ mod spa;
 mod trust;
 mod try_files;
 
-use crate::arguments::{
-    listed, no_arguments, no_block, one_argument, some_arguments, unknown_option, unknown_word,
-    wrong_arguments,
-};
+use crate::arguments::wrong_arguments;
 use crate::check::Context;
 use crate::check::matcher::{Chosen, Scope, is_definition};
 use crate::check::order::{Placed, arrange};
 use crate::checked::{AccessLog, ErrorRoutes, Route, Step};
 use crate::nearest::nearest;
+use crate::option_table::Outline;
 use crate::problem::Problem;
 use crate::syntax::{Block, Line, Token};
 use crate::vocabulary::DIRECTIVE_ORDER;
@@ -43,29 +41,40 @@ pub(crate) use bind::{Bind, bind_to, bind_to_interface};
 pub(crate) use limit::{KnownLimits, of_global_block, warn_of_lag};
 pub(crate) use trust::of_networks;
 
+type ReadRoutes = fn(&mut Context<'_>, &Scope<'_>, &Line) -> Result<Vec<Placed>, Box<Problem>>;
+
+/// What reads a directive.
+enum Read {
+    /// It makes routes.
+    Routes(ReadRoutes),
+    /// It is a setting of the whole site, which only [`site`] reads.
+    Site,
+    /// Only within an import, where the parser replaces it.
+    Import,
+}
+
 /// The directives that work.
-const DIRECTIVES: [&str; 20] = [
-    "app",
-    "bind",
-    "encode",
-    "file_server",
-    "handle",
-    "handle_errors",
-    "handle_path",
-    "header",
-    "limit",
-    "log",
-    "rate_limit",
-    "redir",
-    "respond",
-    "reverse_proxy",
-    "rewrite",
-    "root",
-    "route",
-    "spa",
-    "try_files",
-    // Only within an import, where the parser replaces it.
-    "import",
+const DIRECTIVES: [(&str, Read); 20] = [
+    ("app", Read::Routes(app::app)),
+    ("bind", Read::Site),
+    ("encode", Read::Routes(encode::encode)),
+    ("file_server", Read::Routes(file_server::file_server)),
+    ("handle", Read::Routes(handle::handle)),
+    ("handle_errors", Read::Site),
+    ("handle_path", Read::Routes(handle::handle_path)),
+    ("header", Read::Routes(header::header)),
+    ("limit", Read::Routes(limit::limit)),
+    ("log", Read::Site),
+    ("rate_limit", Read::Routes(rate_limit::rate_limit)),
+    ("redir", Read::Routes(redir::redir)),
+    ("respond", Read::Routes(respond::respond)),
+    ("reverse_proxy", Read::Routes(proxy::reverse_proxy)),
+    ("rewrite", Read::Routes(rewrite::rewrite)),
+    ("root", Read::Routes(root::root)),
+    ("route", Read::Routes(handle::route)),
+    ("spa", Read::Routes(spa::spa)),
+    ("try_files", Read::Routes(|cx, _, line| try_files::try_files(cx, line))),
+    ("import", Read::Import),
 ];
 
 /// Words of other servers' configurations, with what to do about them.
@@ -118,9 +127,34 @@ pub(crate) struct SiteSettings {
     pub(crate) errors: Vec<ErrorRoutes>,
 }
 
+/// The options of every directive and of the blocks in them, and the directives without any.
+pub(crate) fn outlines() -> Vec<Outline> {
+    let mut outlines = vec![
+        bind::OPTIONS.outline(),
+        encode::OPTIONS.outline(),
+        file_server::OPTIONS.outline(),
+        file_server::BROWSE.outline(),
+        header::OPTIONS.outline(),
+        log::OPTIONS.outline(),
+        log::OUTPUT_FILE.outline(),
+        log::FORMAT_JSON.outline(),
+        respond::OPTIONS.outline(),
+        spa::OPTIONS.outline(),
+        try_files::OPTIONS.outline(),
+    ];
+    outlines.extend(app::outlines());
+    outlines.extend(limit::outlines());
+    outlines.extend(rate_limit::outlines());
+    outlines.extend(proxy::outlines());
+    let names = DIRECTIVES.iter().map(|(name, _)| *name);
+    let bare: Vec<_> = names.filter(|name| outlines.iter().all(|outline| outline.owner != *name)).collect();
+    outlines.extend(bare.into_iter().map(|owner| Outline { owner, options: Vec::new() }));
+    outlines
+}
+
 /// Whether a word is a directive, ours or Caddy's.
 pub(crate) fn is_known(word: &str) -> bool {
-    DIRECTIVES.contains(&word) || DIRECTIVE_ORDER.contains(&word)
+    DIRECTIVES.iter().any(|(name, _)| *name == word) || DIRECTIVE_ORDER.contains(&word)
 }
 
 /// The routes of a site, in acting order.
@@ -180,23 +214,8 @@ fn directive(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Result<Vec
     if let Some(problem) = handle_errors::unfit(cx, line) {
         return Err(problem);
     }
-    let made = match line.name.text.as_str() {
-        "app" => app::app(cx, scope, line),
-        "encode" => encode::encode(cx, scope, line),
-        "file_server" => file_server::file_server(cx, scope, line),
-        "handle" => handle::handle(cx, scope, line),
-        "handle_path" => handle::handle_path(cx, scope, line),
-        "header" => header::header(cx, scope, line),
-        "limit" => limit::limit(cx, scope, line),
-        "rate_limit" => rate_limit::rate_limit(cx, scope, line),
-        "redir" => redir::redir(cx, scope, line),
-        "respond" => respond::respond(cx, scope, line),
-        "reverse_proxy" => proxy::reverse_proxy(cx, scope, line),
-        "rewrite" => rewrite::rewrite(cx, scope, line),
-        "root" => root::root(cx, scope, line),
-        "route" => handle::route(cx, scope, line),
-        "spa" => spa::spa(cx, scope, line),
-        "try_files" => try_files::try_files(cx, line),
+    let made = match DIRECTIVES.iter().find(|(name, _)| *name == line.name.text) {
+        Some((_, Read::Routes(read))) => read(cx, scope, line),
         _ => Err(unknown(line)),
     };
     made.map_err(|problem| match suggested_matcher(line) {
@@ -241,7 +260,7 @@ fn unknown(line: &Line) -> Box<Problem> {
             "this looks like nginx: {instead}; `onehop try` reads an nginx.conf and prints the Onehopfile"
         ));
     }
-    if let Some(near) = nearest(word, DIRECTIVES.into_iter().chain(DIRECTIVE_ORDER)) {
+    if let Some(near) = nearest(word, DIRECTIVES.iter().map(|(name, _)| *name).chain(DIRECTIVE_ORDER)) {
         return problem.help(format!("did you mean `{near}`?"));
     }
     if line.block.is_some() && word.contains(['.', ':']) {

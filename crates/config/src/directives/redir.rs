@@ -1,6 +1,7 @@
 //! `redir`: the answer that the client should look elsewhere.
 
-use super::{no_block, placed, wrong_arguments};
+use super::placed;
+use crate::arguments::{no_block, wrong_arguments};
 use crate::check::Context;
 use crate::check::matcher::{Scope, split};
 use crate::check::order::Placed;

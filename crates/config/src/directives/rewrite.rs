@@ -1,6 +1,7 @@
 //! `rewrite`: another URI for the steps that follow.
 
-use super::{matcher_and_value, no_block, placed};
+use super::{matcher_and_value, placed};
+use crate::arguments::no_block;
 use crate::check::Context;
 use crate::check::matcher::Scope;
 use crate::check::order::Placed;

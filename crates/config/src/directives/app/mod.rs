@@ -134,7 +134,7 @@ fn arguments<'l>(
     in_block: Option<&Token>,
 ) -> Result<(Chosen, &'l [Token]), Box<Problem>> {
     match (line.args.as_slice(), in_block) {
-        ([], None) => Err(super::wrong_arguments(line, USAGE)),
+        ([], None) => Err(crate::arguments::wrong_arguments(line, USAGE)),
         ([only], None) if only.text.starts_with('@') || only.text == "*" => {
             let message = format!("`app {}` does not say what is run", only.text);
             Err(Problem::error("arguments", &only.place, message)

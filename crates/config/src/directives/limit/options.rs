@@ -132,7 +132,8 @@ pub(super) fn read(
         let tokens: Vec<Token> = std::iter::once(&inner.name).chain(&inner.args).cloned().collect();
         results.push(no_block(inner).and_then(|()| options(cx, &mut draft, &tokens)));
     }
-    let mut problems: Vec<_> = results.into_iter().filter_map(Result::err).collect();
+    let mut problems: Vec<Problem> =
+        results.into_iter().filter_map(Result::err).map(|problem| *problem).collect();
     if problems.is_empty() {
         if draft.seen.names.is_empty() {
             return Err(wrong_arguments(line, usage));
@@ -141,8 +142,8 @@ pub(super) fn read(
     }
     let mut problems = problems.into_iter();
     let first = problems.next();
-    problems.for_each(|problem| cx.problems.push(problem));
-    first.map_or(Ok(draft), Err)
+    problems.for_each(|problem| cx.problems.push(Box::new(problem)));
+    first.map_or(Ok(draft), |problem| Err(Box::new(problem)))
 }
 
 /// The first word of a line that makes a bound, and its `priority`, whether or not the rest can be read.
@@ -218,10 +219,10 @@ fn shed(token: &Token) -> Result<u16, Box<Problem>> {
 }
 
 /// What the options of one line say against each other.
-fn contradictions(draft: &Draft, usual: Usual) -> Vec<Box<Problem>> {
+fn contradictions(draft: &Draft, usual: Usual) -> Vec<Problem> {
     let mut found = Vec::new();
     let mut push = |token: &Token, message: &str, help: &str| {
-        found.push(Problem::error("contradiction", &token.place, message).help(help));
+        found.push(*Problem::error("contradiction", &token.place, message).help(help));
     };
     if draft.off {
         if let Some(other) = draft.seen.token_where(|name| name != "off") {
