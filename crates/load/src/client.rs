@@ -35,7 +35,7 @@ pub(crate) const CODEC_LIMITS: Limits = Limits {
 #[derive(Debug)]
 pub struct Client {
     address: Address,
-    line: Option<Line>,
+    connection: Option<Connection>,
     head: ResponseHead,
 }
 
@@ -105,7 +105,7 @@ pub enum UnsendableRequest {
 }
 
 #[derive(Debug)]
-struct Line {
+struct Connection {
     stream: Stream,
     codec: ClientCodec,
     input: Vec<u8>,
@@ -144,7 +144,7 @@ impl Request {
 impl Client {
     /// A client without a connection yet.
     pub fn new(address: Address) -> Self {
-        Client { address, line: None, head: ResponseHead::new() }
+        Client { address, connection: None, head: ResponseHead::new() }
     }
 
     /// Asks once. A kept connection that turns out to be closed before a byte came is replaced once, where the
@@ -167,7 +167,7 @@ impl Client {
         is_broken_off: &dyn Fn() -> bool,
     ) -> Result<Response, RequestError> {
         let lines = request.field_lines()?;
-        let was_kept = self.line.is_some();
+        let was_kept = self.connection.is_some();
         let repeatable =
             matches!(request.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "PUT" | "DELETE" | "TRACE");
         let mut once = || self.request_once(request, &lines, timeouts, is_broken_off);
@@ -185,18 +185,20 @@ impl Client {
         is_broken_off: &dyn Fn() -> bool,
     ) -> Result<Response, RequestError> {
         let begun = Instant::now();
-        let (mut line, connected) = match self.line.take() {
-            Some(line) => (line, false),
-            None => (Line::open(&self.address, &Wait::new(begun, timeouts.connect, is_broken_off))?, true),
+        let (mut connection, connected) = match self.connection.take() {
+            Some(connection) => (connection, false),
+            None => {
+                (Connection::open(&self.address, &Wait::new(begun, timeouts.connect, is_broken_off))?, true)
+            }
         };
         let wait = Wait::new(begun, timeouts.response, is_broken_off);
         let mut exchange = Exchange { begun, wait, bytes_read: 0 };
-        exchange.send(&mut line, request, lines)?;
-        let mut response = exchange.receive(&mut line, &mut self.head)?;
+        exchange.send(&mut connection, request, lines)?;
+        let mut response = exchange.receive(&mut connection, &mut self.head)?;
         response.connected = connected;
-        let unread = line.input.len();
-        if line.codec.reuse(unread) {
-            self.line = Some(line);
+        let unread = connection.input.len();
+        if connection.codec.reuse(unread) {
+            self.connection = Some(connection);
         }
         Ok(response)
     }
@@ -215,7 +217,7 @@ struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    fn send(&self, line: &mut Line, request: &Request, lines: &[u8]) -> Result<(), RequestError> {
+    fn send(&self, connection: &mut Connection, request: &Request, lines: &[u8]) -> Result<(), RequestError> {
         let mut out = Vec::new();
         let head = AskHead {
             method: request.method.as_bytes(),
@@ -225,32 +227,37 @@ impl Exchange<'_> {
             upgrade: false,
             trailers: false,
         };
-        line.codec.write_request_head(&mut out, head).map_err(RequestError::Malformed)?;
+        connection.codec.write_request_head(&mut out, head).map_err(RequestError::Malformed)?;
         if let Some(body) = &request.body {
-            line.codec.write_data(&mut out, body);
+            connection.codec.write_data(&mut out, body);
         }
-        line.codec.finish(&mut out, b"");
-        line.stream.write(&out, &self.wait)
+        connection.codec.finish(&mut out, b"");
+        connection.stream.write(&out, &self.wait)
     }
 
-    fn receive(&mut self, line: &mut Line, head: &mut ResponseHead) -> Result<Response, RequestError> {
+    fn receive(
+        &mut self,
+        connection: &mut Connection,
+        head: &mut ResponseHead,
+    ) -> Result<Response, RequestError> {
         let mut first_byte = None;
         loop {
-            if !line.input.is_empty() {
-                let read = line.codec.read_head(&line.input, head).map_err(RequestError::Malformed)?;
+            if !connection.input.is_empty() {
+                let read =
+                    connection.codec.read_head(&connection.input, head).map_err(RequestError::Malformed)?;
                 match read {
                     Some(AnswerRead::Informational { consumed }) => {
-                        line.input.drain(..consumed);
+                        connection.input.drain(..consumed);
                         continue;
                     }
                     Some(AnswerRead::Final { consumed } | AnswerRead::Tunnel { consumed }) => {
-                        line.input.drain(..consumed);
+                        connection.input.drain(..consumed);
                         break;
                     }
                     None => {}
                 }
             }
-            if self.fill(line)? == 0 {
+            if self.fill(connection)? == 0 {
                 return Err(match self.bytes_read {
                     0 => RequestError::Closed,
                     bytes => RequestError::Truncated { bytes },
@@ -258,7 +265,7 @@ impl Exchange<'_> {
             }
             first_byte.get_or_insert_with(|| self.begun.elapsed());
         }
-        let body = self.body(line)?;
+        let body = self.body(connection)?;
         let text = |bytes: &[u8]| bytes.iter().map(|&byte| char::from(byte)).collect::<String>();
         Ok(Response {
             status: head.status(),
@@ -271,23 +278,27 @@ impl Exchange<'_> {
         })
     }
 
-    fn body(&mut self, line: &mut Line) -> Result<Vec<u8>, RequestError> {
+    fn body(&mut self, connection: &mut Connection) -> Result<Vec<u8>, RequestError> {
         let mut body = Vec::new();
-        while !line.codec.body_is_read() {
-            let (data, consumed) = match line.codec.read_body(&line.input).map_err(RequestError::Malformed)? {
+        while !connection.codec.body_is_read() {
+            let (data, consumed) = match connection
+                .codec
+                .read_body(&connection.input)
+                .map_err(RequestError::Malformed)?
+            {
                 BodyRead::Data { at, consumed } => (at, consumed),
                 BodyRead::End { consumed } => (0..0, consumed),
                 BodyRead::NeedMore => {
-                    if self.fill(line)? == 0 {
+                    if self.fill(connection)? == 0 {
                         let bytes = self.bytes_read;
-                        let unread = line.input.len();
-                        line.codec.read_eof(unread).map_err(|_| RequestError::Truncated { bytes })?;
+                        let unread = connection.input.len();
+                        connection.codec.read_eof(unread).map_err(|_| RequestError::Truncated { bytes })?;
                     }
                     continue;
                 }
             };
-            body.extend_from_slice(line.input.get(data).unwrap_or_default());
-            line.input.drain(..consumed);
+            body.extend_from_slice(connection.input.get(data).unwrap_or_default());
+            connection.input.drain(..consumed);
             if body.len() > BODY_BYTES_MAX {
                 return Err(RequestError::TooLong);
             }
@@ -296,21 +307,21 @@ impl Exchange<'_> {
     }
 
     /// Reads once; 0 is the end.
-    fn fill(&mut self, line: &mut Line) -> Result<usize, RequestError> {
-        let held = line.input.len();
-        line.input.resize(held + READ_BYTES, 0);
-        let read = line.stream.read(line.input.get_mut(held..).unwrap_or_default(), &self.wait);
-        line.input.truncate(held + *read.as_ref().unwrap_or(&0));
+    fn fill(&mut self, connection: &mut Connection) -> Result<usize, RequestError> {
+        let held = connection.input.len();
+        connection.input.resize(held + READ_BYTES, 0);
+        let read = connection.stream.read(connection.input.get_mut(held..).unwrap_or_default(), &self.wait);
+        connection.input.truncate(held + *read.as_ref().unwrap_or(&0));
         let count = read?;
         self.bytes_read += count as u64;
         Ok(count)
     }
 }
 
-impl Line {
-    fn open(address: &Address, wait: &Wait<'_>) -> Result<Line, RequestError> {
+impl Connection {
+    fn open(address: &Address, wait: &Wait<'_>) -> Result<Connection, RequestError> {
         let stream = Stream::open(address, wait)?;
-        Ok(Line { stream, codec: ClientCodec::new(CODEC_LIMITS), input: Vec::new() })
+        Ok(Connection { stream, codec: ClientCodec::new(CODEC_LIMITS), input: Vec::new() })
     }
 }
 

@@ -31,7 +31,7 @@ const BAR: usize = 24;
 /// A live view of a measurement.
 pub struct Live {
     out: Box<dyn Write>,
-    form: Form,
+    form: Display,
     interrupt: Option<Arc<AtomicBool>>,
     stage: String,
     last: Option<Progress>,
@@ -43,7 +43,7 @@ pub struct Live {
 
 /// How it is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum Display {
     /// Lines that are drawn again and again.
     Drawn { colour: bool },
     /// A line now and then.
@@ -56,8 +56,8 @@ impl Live {
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_none_or(|kind| kind == "dumb" || kind.is_empty());
         let form = match io::stderr().is_terminal() && !is_dumb {
-            true => Form::Drawn { colour: !is_set("NO_COLOR") },
-            false => Form::Lines,
+            true => Display::Drawn { colour: !is_set("NO_COLOR") },
+            false => Display::Lines,
         };
         Live::on(Box::new(io::stderr()), form)
     }
@@ -74,7 +74,7 @@ impl Live {
         self.clear();
     }
 
-    fn on(out: Box<dyn Write>, form: Form) -> Live {
+    fn on(out: Box<dyn Write>, form: Display) -> Live {
         Live {
             out,
             form,
@@ -93,7 +93,7 @@ impl Live {
 
     fn show(&mut self) {
         match self.form {
-            Form::Drawn { colour } => {
+            Display::Drawn { colour } => {
                 let width = width_of_terminal();
                 let lines = view(&self.stage, self.last.as_ref(), self.rates.make_contiguous(), width);
                 self.clear_at(width);
@@ -107,7 +107,7 @@ impl Live {
                 let _ = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
                 self.on_screen = lines.iter().map(|line| line.chars().count()).collect();
             }
-            Form::Lines => {
+            Display::Lines => {
                 let text = match &self.last {
                     Some(progress) => line(&self.stage, progress),
                     None => format!("{}\n", self.stage),
@@ -170,8 +170,8 @@ impl Observer for Live {
         }
         self.rates.push_back(progress.rate);
         let every = match self.form {
-            Form::Drawn { .. } => DRAW_EVERY,
-            Form::Lines => LINE_EVERY,
+            Display::Drawn { .. } => DRAW_EVERY,
+            Display::Lines => LINE_EVERY,
         };
         if self.is_due(every) {
             self.show();
@@ -302,7 +302,7 @@ mod tests {
     #[test]
     fn what_was_drawn_is_taken_away_again() {
         let written = Written::default();
-        let mut live = Live::on(Box::new(written.clone()), Form::Drawn { colour: false });
+        let mut live = Live::on(Box::new(written.clone()), Display::Drawn { colour: false });
         live.stage("warming up \u{1b}[31m");
         live.drawn_at = None;
         live.progress(&progress());
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn without_a_terminal_there_is_a_line_for_each_stage_and_few_more() {
         let written = Written::default();
-        let mut live = Live::on(Box::new(written.clone()), Form::Lines);
+        let mut live = Live::on(Box::new(written.clone()), Display::Lines);
         live.stage("run 1 of 2");
         for _ in 0..100 {
             live.progress(&progress());
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn a_flag_breaks_it_off() {
         let flag = Arc::new(AtomicBool::new(false));
-        let live = Live::on(Box::new(io::sink()), Form::Lines).interruptible(Arc::clone(&flag));
+        let live = Live::on(Box::new(io::sink()), Display::Lines).interruptible(Arc::clone(&flag));
         assert!(!live.is_interrupted());
         flag.store(true, Ordering::Relaxed);
         assert!(live.is_interrupted());

@@ -26,7 +26,7 @@ pub(super) const IGNORED: &str = "Not counted as differences: Date, Server, Via,
 const QUESTIONS_MAX: usize = 32;
 /// Paths that are asked for.
 const PATHS_MAX: usize = 10;
-/// Paths that are asked in every form.
+/// Paths that are asked in every variant.
 const PATHS_IN_ALL_FORMS_MAX: usize = 3;
 /// Folders below which a page that is not there is asked for.
 const FOLDERS_MAX: usize = 5;
@@ -65,12 +65,12 @@ pub(super) struct PathSeen {
 struct Question {
     method: &'static str,
     path: String,
-    form: Form,
+    variant: Variant,
 }
 
-/// The form of a question.
+/// The variant of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum Variant {
     /// Nothing is asked of the coding.
     Plain,
     /// With this coding accepted.
@@ -136,7 +136,7 @@ fn reported(questions: &[Question], responses: &[[Vec<Seen>; 2]], names: [&str; 
             let what = what.join(", ");
             sameness.changing.push(format!("{request}: {what} {verb} from one answer to the next by itself"));
         }
-        if question.method == "GET" && question.form == Form::Plain {
+        if question.method == "GET" && question.variant == Variant::Plain {
             let weighty = found.differing.iter().find(|(aspect, _)| aspect.is_weighty());
             sameness.paths.push(PathSeen {
                 path: question.path.clone(),
@@ -155,26 +155,26 @@ fn questions(paths: &[String]) -> Vec<Question> {
     let mut seen = std::collections::HashSet::new();
     let paths: Vec<&String> =
         paths.iter().filter(|path| seen.insert(path.as_str())).take(PATHS_MAX).collect();
-    let of = |method, path: &str, form| Question { method, path: path.to_owned(), form };
-    let mut questions: Vec<Question> = paths.iter().map(|path| of("GET", path, Form::Plain)).collect();
+    let of = |method, path: &str, variant| Question { method, path: path.to_owned(), variant };
+    let mut questions: Vec<Question> = paths.iter().map(|path| of("GET", path, Variant::Plain)).collect();
     for path in paths.iter().take(PATHS_IN_ALL_FORMS_MAX) {
-        questions.push(of("HEAD", path, Form::Plain));
-        questions.push(of("GET", path, Form::Coded("gzip")));
-        questions.push(of("GET", path, Form::Coded("br")));
-        questions.push(of("GET", path, Form::Conditional));
+        questions.push(of("HEAD", path, Variant::Plain));
+        questions.push(of("GET", path, Variant::Coded("gzip")));
+        questions.push(of("GET", path, Variant::Coded("br")));
+        questions.push(of("GET", path, Variant::Conditional));
     }
     if let Some(first) = paths.first() {
         let mark = if first.contains('?') { '&' } else { '?' };
-        questions.push(of("GET", &format!("{first}{mark}onehop=try"), Form::Plain));
-        questions.push(of("HEAD", &format!("{first}{mark}onehop=try"), Form::Plain));
+        questions.push(of("GET", &format!("{first}{mark}onehop=try"), Variant::Plain));
+        questions.push(of("HEAD", &format!("{first}{mark}onehop=try"), Variant::Plain));
     }
-    questions.push(of("GET", MISSING, Form::Plain));
-    questions.push(of("HEAD", MISSING, Form::Plain));
-    questions.push(of("GET", MISSING, Form::Coded("gzip")));
+    questions.push(of("GET", MISSING, Variant::Plain));
+    questions.push(of("HEAD", MISSING, Variant::Plain));
+    questions.push(of("GET", MISSING, Variant::Coded("gzip")));
     // What is not there is often decided for each prefix by itself, as by `try_files`.
     let folders = paths.iter().filter_map(|path| path.strip_suffix('/')).filter(|folder| !folder.is_empty());
     questions.extend(
-        folders.take(FOLDERS_MAX).map(|folder| of("GET", &format!("{folder}{MISSING}"), Form::Plain)),
+        folders.take(FOLDERS_MAX).map(|folder| of("GET", &format!("{folder}{MISSING}"), Variant::Plain)),
     );
     questions.truncate(QUESTIONS_MAX);
     questions
@@ -182,10 +182,10 @@ fn questions(paths: &[String]) -> Vec<Question> {
 
 impl Question {
     fn words(&self) -> String {
-        let form = match self.form {
-            Form::Plain => String::new(),
-            Form::Coded(coding) => format!(" (Accept-Encoding: {coding})"),
-            Form::Conditional => " (If-None-Match)".to_owned(),
+        let form = match self.variant {
+            Variant::Plain => String::new(),
+            Variant::Coded(coding) => format!(" (Accept-Encoding: {coding})"),
+            Variant::Conditional => " (If-None-Match)".to_owned(),
         };
         format!("{} {}{form}", self.method, self.path)
     }
@@ -206,10 +206,10 @@ impl<'a> Side<'a> {
         question.method.clone_into(&mut request.method);
         request.fields.retain(|(name, _)| name != "Accept");
         request.fields.push(accept(&question.path));
-        match question.form {
-            Form::Plain => {}
-            Form::Coded(coding) => request.fields.push(("Accept-Encoding".to_owned(), coding.to_owned())),
-            Form::Conditional => {
+        match question.variant {
+            Variant::Plain => {}
+            Variant::Coded(coding) => request.fields.push(("Accept-Encoding".to_owned(), coding.to_owned())),
+            Variant::Conditional => {
                 if let Some((_, etag)) = self.etags.iter().find(|(path, _)| *path == question.path) {
                     request.fields.push(("If-None-Match".to_owned(), etag.clone()));
                 }
@@ -218,7 +218,7 @@ impl<'a> Side<'a> {
         let response = self.client.request(&request, TIMEOUTS);
         if let Ok(response) = &response
             && question.method == "GET"
-            && question.form == Form::Plain
+            && question.variant == Variant::Plain
             && let Some(etag) = response.field("etag")
         {
             self.etags.retain(|(path, _)| *path != question.path);

@@ -7,7 +7,7 @@ use std::path::Path;
 use onehop_adapt::onehopfile::indented;
 use onehop_config::FileKind;
 
-use super::text::Line;
+use super::text::TextLine;
 use super::{File, InPlace};
 use crate::side_by_side::detect::environment::Environment;
 
@@ -38,13 +38,13 @@ const GLOBAL_LEFT_OUT: [&str; 22] = [
 ];
 
 /// The options that Caddy keeps.
-pub(super) fn kept<'a>(file: &File<'a>) -> impl Iterator<Item = &'a Line> {
-    let all = file.global.map(Line::inner).unwrap_or_default();
+pub(super) fn kept<'a>(file: &File<'a>) -> impl Iterator<Item = &'a TextLine> {
+    let all = file.global.map(TextLine::inner).unwrap_or_default();
     all.iter().filter(|line| !GLOBAL_LEFT_OUT.contains(&line.word(0)))
 }
 
 /// A line with its block, as if it stood at the margin.
-pub(super) fn written(file: &File<'_>, line: &Line) -> String {
+pub(super) fn written(file: &File<'_>, line: &TextLine) -> String {
     let text = file.text.get(line.span.clone()).unwrap_or_default();
     let margin = super::indentation(file.text, line.span.start);
     let lines: Vec<&str> = text.lines().map(|line| line.strip_prefix(margin).unwrap_or(line)).collect();
@@ -79,12 +79,12 @@ pub(super) fn for_onehop(file: &File<'_>, environment: &Environment, notes: &mut
 }
 
 /// A line of the global block with this inside.
-fn around(line: &Line, inner: &str) -> String {
+fn around(line: &TextLine, inner: &str) -> String {
     let words: Vec<&str> = line.words.iter().map(|word| word.text.as_str()).collect();
     format!("{} {{\n{}}}\n", words.join(" "), indented(inner))
 }
 
-fn note(line: &Line, written: &str, why: &str, notes: &mut Vec<String>) {
+fn note(line: &TextLine, written: &str, why: &str, notes: &mut Vec<String>) {
     let first = written.lines().next().unwrap_or_default();
     notes.push(format!("`{first}` (line {}) holds for Caddy alone: {why}.", line.line));
 }

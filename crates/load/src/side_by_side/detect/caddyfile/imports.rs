@@ -5,14 +5,14 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use super::text::{Line, read};
+use super::text::{TextLine, read};
 use crate::side_by_side::detect::files::{TEXT_BYTES_MAX, normal, read_bounded};
 
 /// Files that are looked into; a Caddyfile that imports more than that has all its snippets looked at.
 const FILES_MAX: usize = 100;
 
 /// The snippets that these lines import, in the order of the file.
-pub(super) fn imported<'a>(site: &[Line], snippets: &[&'a Line], path: &Path) -> Vec<&'a Line> {
+pub(super) fn imported<'a>(site: &[TextLine], snippets: &[&'a TextLine], path: &Path) -> Vec<&'a TextLine> {
     let folder = path.parent().unwrap_or(path);
     let mut seen: HashSet<String> = HashSet::new();
     let mut pending = names(site);
@@ -35,14 +35,14 @@ pub(super) fn imported<'a>(site: &[Line], snippets: &[&'a Line], path: &Path) ->
 }
 
 /// The name of a snippet.
-fn called(snippet: &Line) -> &str {
+fn called(snippet: &TextLine) -> &str {
     snippet.word(0).trim_matches(['(', ')'])
 }
 
 /// What lines import, and what the blocks in them do.
-fn names(lines: &[Line]) -> Vec<String> {
+fn names(lines: &[TextLine]) -> Vec<String> {
     let mut names = Vec::new();
-    let mut pending: Vec<&Line> = lines.iter().collect();
+    let mut pending: Vec<&TextLine> = lines.iter().collect();
     while let Some(line) = pending.pop() {
         if line.word(0) == "import" {
             names.push(line.word(1).to_owned());

@@ -24,7 +24,7 @@ use super::files::{TEXT_BYTES_MAX, below, read_bounded};
 use super::rivals::CADDY_HEAD;
 use crate::side_by_side::{Found, Front, Setup, SideBySideError};
 use proxy::{Proxy, proxies};
-use text::{Edits, Line};
+use text::{Edits, TextLine};
 
 /// Paths that are asked for.
 const PATHS_MAX: usize = 12;
@@ -32,14 +32,14 @@ const PATHS_MAX: usize = 12;
 struct File<'a> {
     path: &'a Path,
     text: &'a str,
-    global: Option<&'a Line>,
-    snippets: Vec<&'a Line>,
+    global: Option<&'a TextLine>,
+    snippets: Vec<&'a TextLine>,
     /// Those of them that the site imports. The others are not looked at.
-    imported: Vec<&'a Line>,
+    imported: Vec<&'a TextLine>,
     /// The site's head and its directives.
-    head: &'a Line,
-    site: &'a [Line],
-    others: Vec<&'a Line>,
+    head: &'a TextLine,
+    site: &'a [TextLine],
+    others: Vec<&'a TextLine>,
     is_braced: bool,
 }
 
@@ -99,14 +99,14 @@ pub(super) fn detect(path: &Path, environment: &Environment) -> Result<Setup, Si
 fn choose<'a>(
     path: &'a Path,
     text: &'a str,
-    lines: &'a [Line],
+    lines: &'a [TextLine],
     notes: &mut Vec<String>,
 ) -> Result<File<'a>, SideBySideError> {
     let global = lines.first().filter(|line| line.words.is_empty() && line.block.is_some());
     let rest = lines.get(usize::from(global.is_some())..).unwrap_or_default();
-    let is_snippet = |line: &&Line| line.word(0).starts_with('(') && line.block.is_some();
-    let snippets: Vec<&Line> = rest.iter().filter(is_snippet).collect();
-    let sites: Vec<&Line> =
+    let is_snippet = |line: &&TextLine| line.word(0).starts_with('(') && line.block.is_some();
+    let snippets: Vec<&TextLine> = rest.iter().filter(is_snippet).collect();
+    let sites: Vec<&TextLine> =
         rest.iter().filter(|line| !is_snippet(line) && line.word(0) != "import").collect();
     let Some(first) = sites.first().copied() else {
         return Err(SideBySideError::found(path.display(), "it has no site", "name the file with the site"));
@@ -128,12 +128,13 @@ fn choose<'a>(
             is_braced: false,
         });
     }
-    let leads_away =
-        |site: &&&Line| !site.inner().is_empty() && site.inner().iter().all(|line| line.word(0) == "redir");
-    let serving: Vec<&Line> = sites.iter().filter(|site| !leads_away(site)).copied().collect();
+    let leads_away = |site: &&&TextLine| {
+        !site.inner().is_empty() && site.inner().iter().all(|line| line.word(0) == "redir")
+    };
+    let serving: Vec<&TextLine> = sites.iter().filter(|site| !leads_away(site)).copied().collect();
     let plain = serving.iter().find(|site| !has_tls(site, global));
     let head = plain.or(serving.first()).copied().unwrap_or(first);
-    let others: Vec<&Line> = sites.into_iter().filter(|site| !std::ptr::eq(*site, head)).collect();
+    let others: Vec<&TextLine> = sites.into_iter().filter(|site| !std::ptr::eq(*site, head)).collect();
     if !others.is_empty() {
         let lines: Vec<String> = others.iter().map(|other| other.line.to_string()).collect();
         notes.push(format!(
@@ -148,12 +149,12 @@ fn choose<'a>(
     Ok(File { path, text, global, snippets, imported, head, site: head.inner(), others, is_braced: true })
 }
 
-fn addresses(head: &Line) -> String {
+fn addresses(head: &TextLine) -> String {
     head.words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ")
 }
 
 /// The addresses of a site that names a host, without TLS; none where it answers any host.
-fn hosts(head: &Line) -> Vec<String> {
+fn hosts(head: &TextLine) -> Vec<String> {
     let host = |word: &str| -> Option<String> {
         let address = word.trim_end_matches(',');
         let (scheme, address) = address.split_once("://").unwrap_or(("", address));
@@ -171,7 +172,7 @@ fn hosts(head: &Line) -> Vec<String> {
 }
 
 /// Whether Caddy would answer it over TLS.
-fn has_tls(head: &Line, global: Option<&Line>) -> bool {
+fn has_tls(head: &TextLine, global: Option<&TextLine>) -> bool {
     let is_off = global.is_some_and(|global| {
         global.inner().iter().any(|line| line.word(0) == "auto_https" && line.word(1) == "off")
     });
@@ -187,7 +188,7 @@ fn has_tls(head: &Line, global: Option<&Line>) -> bool {
     })
 }
 
-fn note_tls(head: &Line, global: Option<&Line>, notes: &mut Vec<String>) {
+fn note_tls(head: &TextLine, global: Option<&TextLine>, notes: &mut Vec<String>) {
     if has_tls(head, global) {
         notes.push(format!(
             "The site `{}` on line {} speaks TLS; it is measured without, on both sides.",
@@ -208,7 +209,7 @@ fn shared_edits(file: &File<'_>, notes: &mut Vec<String>) -> Edits {
     }
     let names: Vec<&str> =
         file.snippets.iter().map(|snippet| snippet.word(0).trim_matches(['(', ')'])).collect();
-    let mut pending: Vec<&Line> = file.site.iter().collect();
+    let mut pending: Vec<&TextLine> = file.site.iter().collect();
     pending.extend(file.imported.iter().flat_map(|snippet| snippet.inner()));
     while let Some(line) = pending.pop() {
         match line.word(0) {
@@ -235,7 +236,7 @@ fn shared_edits(file: &File<'_>, notes: &mut Vec<String>) -> Edits {
 }
 
 /// The span of the addresses.
-fn head_span(head: &Line) -> std::ops::Range<usize> {
+fn head_span(head: &TextLine) -> std::ops::Range<usize> {
     let end = head.words.last().map_or(head.span.end, |word| word.span.end);
     head.span.start..end
 }
@@ -271,7 +272,7 @@ fn squeezed(text: &str) -> String {
 }
 
 /// The access logs of the site.
-fn logs<'a>(file: &File<'a>) -> Vec<&'a Line> {
+fn logs<'a>(file: &File<'a>) -> Vec<&'a TextLine> {
     let snippets = file.imported.iter().flat_map(|snippet| snippet.inner());
     file.site.iter().chain(snippets).filter(|line| line.word(0) == "log").collect()
 }
@@ -391,7 +392,7 @@ fn paths(file: &File<'_>, proxies: &[Proxy<'_>], behind: &Behind, environment: &
             }
         }
     }
-    let mut pending: Vec<&Line> = file.site.iter().collect();
+    let mut pending: Vec<&TextLine> = file.site.iter().collect();
     while let Some(line) = pending.pop() {
         let last = line.words.last().filter(|_| line.word(0) == "root" && line.words.len() > 1);
         if let Some(root) = last {

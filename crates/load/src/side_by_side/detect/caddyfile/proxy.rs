@@ -8,7 +8,7 @@ use std::time::Duration;
 use onehop_adapt::Upstream;
 
 use super::File;
-use super::text::Line;
+use super::text::TextLine;
 use crate::side_by_side::SideBySideError;
 use crate::side_by_side::detect::behind::Behind;
 use crate::side_by_side::detect::environment::Environment;
@@ -16,7 +16,7 @@ use crate::side_by_side::detect::environment::Environment;
 /// A `reverse_proxy`.
 pub(super) struct Proxy<'a> {
     /// Its position in the file.
-    pub(super) line: &'a Line,
+    pub(super) line: &'a TextLine,
     /// Its matcher, as it is written.
     pub(super) matcher: Option<&'a str>,
     /// Where it leads; none where that is only known with the request, which the checker tells.
@@ -44,7 +44,8 @@ pub(super) fn proxies<'a>(
 ) -> Result<Vec<Proxy<'a>>, SideBySideError> {
     let mut found = Vec::new();
     let roots = file.imported.iter().flat_map(|snippet| snippet.inner()).chain(file.site);
-    let mut pending: Vec<(&Line, String, bool)> = roots.map(|line| (line, String::new(), false)).collect();
+    let mut pending: Vec<(&TextLine, String, bool)> =
+        roots.map(|line| (line, String::new(), false)).collect();
     pending.reverse();
     while let Some((line, prefix, is_taken_off)) = pending.pop() {
         match line.word(0) {
@@ -94,7 +95,7 @@ pub(super) fn expanded(text: &str, environment: &Environment) -> String {
 
 fn proxy<'a>(
     file: &File<'_>,
-    line: &'a Line,
+    line: &'a TextLine,
     environment: &Environment,
 ) -> Result<Proxy<'a>, SideBySideError> {
     let mut arguments = line.words.iter().skip(1).map(|word| word.text.as_str()).peekable();
@@ -161,7 +162,7 @@ struct Said {
 }
 
 impl Said {
-    fn options(&mut self, file: &File<'_>, line: &Line) {
+    fn options(&mut self, file: &File<'_>, line: &TextLine) {
         for option in line.inner() {
             let written =
                 file.text.get(option.span.clone()).unwrap_or_default().lines().next().unwrap_or_default();
@@ -188,7 +189,7 @@ impl Said {
     }
 
     /// A field of requests: what onehop sends by itself is dropped in silence.
-    fn header_up(&mut self, option: &Line, place: &str) {
+    fn header_up(&mut self, option: &TextLine, place: &str) {
         // A sign before the name takes the field away or adds another: that is never what onehop sends.
         let name = option.word(1).to_ascii_lowercase();
         let value = option.word(2);
@@ -215,7 +216,7 @@ impl Said {
     }
 
     /// How connections are made; the only thing with an equal is how long is waited.
-    fn transport(&mut self, option: &Line) {
+    fn transport(&mut self, option: &TextLine) {
         for line in option.inner() {
             let name = line.word(0);
             let timeout = crate::quantity::duration(line.word(1)).ok();

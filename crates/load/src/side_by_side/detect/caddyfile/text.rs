@@ -23,31 +23,31 @@ pub(super) struct Token {
 
 /// A directive, or the head of a site.
 #[derive(Debug, Clone)]
-pub(super) struct Line {
+pub(super) struct TextLine {
     /// Its words, without the brace that opens its block.
     pub(super) words: Vec<Token>,
     /// The lines of its block.
-    pub(super) block: Option<Vec<Line>>,
+    pub(super) block: Option<Vec<TextLine>>,
     /// All of it.
     pub(super) span: Range<usize>,
     /// From 1.
     pub(super) line: usize,
 }
 
-impl Line {
+impl TextLine {
     /// A word's text; empty where it is missing.
     pub(super) fn word(&self, at: usize) -> &str {
         self.words.get(at).map_or("", |word| word.text.as_str())
     }
 
     /// The lines of its block.
-    pub(super) fn inner(&self) -> &[Line] {
+    pub(super) fn inner(&self) -> &[TextLine] {
         self.block.as_deref().unwrap_or_default()
     }
 }
 
 /// Reads a text; the line of what is wrong where that fails.
-pub(super) fn read(text: &str) -> Result<Vec<Line>, (usize, String)> {
+pub(super) fn read(text: &str) -> Result<Vec<TextLine>, (usize, String)> {
     let tokens = tokens(text);
     let mut tokens = tokens.into_iter().peekable();
     let lines = lines(&mut tokens, 0)?;
@@ -60,7 +60,7 @@ pub(super) fn read(text: &str) -> Result<Vec<Line>, (usize, String)> {
 fn lines(
     tokens: &mut std::iter::Peekable<std::vec::IntoIter<Token>>,
     depth: usize,
-) -> Result<Vec<Line>, (usize, String)> {
+) -> Result<Vec<TextLine>, (usize, String)> {
     let is = |token: &Token, brace: &str| !token.is_quoted && token.text == brace;
     let mut lines = Vec::new();
     while let Some(first) = tokens.next_if(|token| !is(token, "}")) {
@@ -69,7 +69,7 @@ fn lines(
         }
         let number = first.line;
         let mut row = first.row;
-        let mut line = Line { span: first.span.clone(), line: number, words: vec![first], block: None };
+        let mut line = TextLine { span: first.span.clone(), line: number, words: vec![first], block: None };
         // A comma at the end of an address goes on in the next line.
         while let Some(next) = tokens.next_if(|token| {
             token.row == row
@@ -215,7 +215,7 @@ mod tests {
 
     use super::*;
 
-    fn shown(lines: &[Line]) -> String {
+    fn shown(lines: &[TextLine]) -> String {
         let mut out = Vec::new();
         for line in lines {
             let words: Vec<&str> = line.words.iter().map(|word| word.text.as_str()).collect();
