@@ -13,6 +13,7 @@ use crate::url::Address;
 
 use stream::{Stream, Wait};
 
+mod reach;
 mod stream;
 
 /// Bytes of an answer's body that are held. One that is longer is an error: this client is for looking at
@@ -202,11 +203,6 @@ impl Client {
         }
         Ok(response)
     }
-}
-
-/// Whether somebody accepts a connection there.
-pub(crate) fn try_to_connect(address: &Address, timeouts: Duration) -> Result<(), RequestError> {
-    Stream::open(address, &Wait::new(Instant::now(), timeouts, &|| false)).map(|_| ())
 }
 
 /// One request and its answer.

@@ -4,12 +4,8 @@
 //! loaded: [`Address::is_loopback`] is the fact, whoever was typed at decides.
 
 use std::fmt;
-use std::io;
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
-
-use crate::client::{self, RequestError};
 
 /// One thing that can be asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,43 +133,6 @@ impl Url {
     }
 }
 
-impl Endpoint {
-    /// The first address that accepts a connection; each is given `timeouts`.
-    ///
-    /// # Errors
-    /// Where the name leads nowhere or nobody accepts.
-    pub fn reach(&self, timeouts: Duration) -> Result<Address, UrlError> {
-        let (host, port) = match self {
-            Endpoint::Unix(path) => {
-                let address = Address::Unix(path.clone());
-                // With timeout: the connect of a Unix socket whose backlog is full waits for ever.
-                return match client::try_to_connect(&address, timeouts) {
-                    Ok(()) => Ok(address),
-                    Err(RequestError::Connect(error)) => Err(self.unreachable(&plain(&error))),
-                    Err(error) => Err(self.unreachable(&error.to_string())),
-                };
-            }
-            Endpoint::Tcp { host, port } => (host.as_str(), *port),
-        };
-        let found = (host, port).to_socket_addrs();
-        let addresses: Vec<SocketAddr> = found
-            .map_err(|error| UrlError::Unresolved { host: host.to_owned(), why: error.to_string() })?
-            .collect();
-        let mut failures = Vec::new();
-        for address in addresses {
-            match TcpStream::connect_timeout(&address, timeouts) {
-                Ok(_) => return Ok(Address::Tcp(address)),
-                Err(error) => failures.push(format!("{address}: {}", plain(&error))),
-            }
-        }
-        Err(self.unreachable(&failures.join("; ")))
-    }
-
-    fn unreachable(&self, why: &str) -> UrlError {
-        UrlError::Unreachable { endpoint: self.clone(), why: why.to_owned() }
-    }
-}
-
 impl Address {
     /// Whether it is on this machine only.
     pub fn is_loopback(&self) -> bool {
@@ -214,12 +173,6 @@ impl fmt::Display for Address {
     }
 }
 
-/// An error of the system without its number.
-fn plain(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_lowercase()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -257,15 +210,5 @@ mod tests {
             let error = Url::parse(text).unwrap_err().to_string();
             assert!(error.contains(part), "{text}: {error}");
         }
-    }
-
-    #[test]
-    fn a_server_that_is_not_there_is_unreachable_with_its_address() {
-        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let endpoint = Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: free.port() };
-        let error = endpoint.reach(Duration::from_secs(1)).unwrap_err().to_string();
-        assert!(error.contains(&free.to_string()) && error.contains("connection refused"), "{error}");
-        let socket = Endpoint::Unix("/nowhere/at.sock".into());
-        assert!(socket.reach(Duration::from_secs(1)).unwrap_err().to_string().contains("/nowhere/at.sock"));
     }
 }

@@ -7,7 +7,8 @@ use std::cell::Cell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use onehop_load::compare::{CompareError, Mark, Metric, Row, Settings, Source, Start, Target, compare};
+use onehop_load::compare::{CompareError, Mark, Metric, Row, Settings, Source, Target, compare};
+use onehop_load::measure::Start;
 use onehop_load::plan::{Expect, Pace, Request, Timeouts};
 use onehop_load::statistics::Verdict;
 use onehop_load::{Address, Observer, Unobserved, Url};

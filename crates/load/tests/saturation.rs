@@ -6,7 +6,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use onehop_load::compare::Start;
+use onehop_load::measure::Start;
 use onehop_load::measure::{Server, wait_until_ready};
 use onehop_load::plan::{Expect, Pace, Plan, Request, Reuse, Timeouts, Until};
 use onehop_load::saturation::{Limit, Settings, search};

@@ -8,7 +8,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use onehop_load::compare::{self, Metric, Settings, Source, Start, Target};
+use onehop_load::compare::{self, Metric, Settings, Source, Target};
+use onehop_load::measure::Start;
 use onehop_load::plan::{Expect, Pace, Request};
 use onehop_load::{Address, Url};
 use serde_json::{Value, json};

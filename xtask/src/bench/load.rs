@@ -6,8 +6,8 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use onehop_load::compare::Usage;
 use onehop_load::engine;
+use onehop_load::measure::Usage;
 use onehop_load::measure::{self, Meter, Tree};
 use onehop_load::outcome::{Bottleneck, End, Run};
 use onehop_load::plan::{Expect, Pace, Plan, Request, Reuse, Timeouts, Until};

@@ -5,7 +5,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use onehop_load::compare::Start;
+use onehop_load::measure::Start;
 use onehop_load::measure::{self, Server};
 use onehop_load::plan::{Expect, Request, Timeouts};
 use onehop_load::{Address, Url};

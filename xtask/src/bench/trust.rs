@@ -9,7 +9,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use onehop_load::compare::{self, Comparison, Metric, Row, Settings, Source, Start, Target};
+use onehop_load::compare::{self, Comparison, Metric, Row, Settings, Source, Target};
+use onehop_load::measure::Start;
 use onehop_load::measure::{Meter, Server};
 use onehop_load::plan::{Expect, Pace, Request};
 use onehop_load::statistics::Verdict;

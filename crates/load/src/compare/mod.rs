@@ -7,16 +7,14 @@
 //! `rounds.rs` orders all that happens, `target.rs` is one target from its start to its end, `marks.rs` says what makes a
 //! measurement unlike the others, `table.rs` makes rows of those that remain, `caveats.rs` says what to know first.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::engine::{self, LoadError};
-use crate::measure::{self, StartError};
+use crate::measure::{self, Start, StartError, Usage};
 use crate::outcome::Run;
 use crate::plan::{Pace, Request, Reuse, Timeouts};
 use crate::progress::Observer;
 use crate::statistics::{Interval, Verdict};
-use crate::url::Address;
 
 mod caveats;
 mod marks;
@@ -57,23 +55,6 @@ pub enum Source {
     Running,
     /// It is started for each round and ended after it.
     Command(Start),
-}
-
-/// How a server is started.
-#[derive(Debug, Clone)]
-pub struct Start {
-    /// The program and its arguments. `{port}` is replaced by a free port, which is in `PORT` too.
-    pub words: Vec<String>,
-    /// Variables beside those of this process.
-    pub environment: Vec<(String, String)>,
-    /// The folder in which it runs.
-    pub directory: Option<PathBuf>,
-    /// The port, where it cannot be chosen.
-    pub port: Option<u16>,
-    /// Servers that run already and work for it: the processes that listen there are weighed with its own.
-    pub behind: Vec<Address>,
-    /// How long it may take until its first whole answer.
-    pub ready_within: Duration,
 }
 
 /// How targets are compared.
@@ -266,31 +247,6 @@ pub struct Sample {
     pub after_idle: Option<Duration>,
     /// What makes this sample unlike the others.
     pub marks: Vec<Mark>,
-}
-
-/// What a server's processes used during a run.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Usage {
-    /// CPU time over all processes and threads.
-    pub cpu: Duration,
-    /// The time in which that was.
-    pub wall: Duration,
-    /// Median of the samples of resident memory, bytes: the processes' proportional shares where the kernel tells
-    /// them, else their resident pages.
-    pub memory_median: u64,
-    /// 99th percentile of the same.
-    pub memory_p99: u64,
-    /// Context switches, voluntary.
-    pub switches_voluntary: u64,
-    /// Context switches, involuntary.
-    pub switches_involuntary: u64,
-    /// Bytes that went through read and write calls (`rchar` and `wchar` of proc(5)); sockets' are among them where
-    /// read and write are used for them.
-    pub io_bytes: u64,
-    /// Processes at the end.
-    pub processes: usize,
-    /// Threads at the end.
-    pub threads: usize,
 }
 
 /// What makes a sample unlike the others. Marked samples are shown, and left out of the rows.

@@ -2,7 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::{Sample, Usage};
+use super::Sample;
+use crate::measure::Usage;
 use crate::outcome::{End, Generator, Run, Slice, Tally};
 use crate::plan::Pace;
 

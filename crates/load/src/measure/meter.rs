@@ -7,12 +7,12 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use super::Usage;
 use super::account::{Account, nanoseconds_of};
 use super::cgroup::Group;
 use super::memory::weight_of;
 use super::process::{Census, Life};
 use super::tree::Tree;
-use crate::compare::Usage;
 
 /// Between two looks at CPU time: what a thread that ends used since the last one is known in ticks only.
 const CPU_EVERY: Duration = Duration::from_millis(50);

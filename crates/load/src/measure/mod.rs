@@ -7,6 +7,11 @@
 //! `account.rs` adds up what they used, `memory.rs` what they hold, and `meter.rs` samples both. `server.rs` starts and ends, `ready.rs` waits for
 //! the first answer. `machine.rs`, `cores.rs`, `steal.rs` and `version.rs` say what a measurement was made on.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::url::Address;
+
 mod account;
 mod cgroup;
 mod cores;
@@ -37,6 +42,48 @@ pub use steal::StealMeter;
 pub use tree::Tree;
 pub(crate) use version::said;
 pub use version::version_of;
+
+/// How a server is started.
+#[derive(Debug, Clone)]
+pub struct Start {
+    /// The program and its arguments. `{port}` is replaced by a free port, which is in `PORT` too.
+    pub words: Vec<String>,
+    /// Variables beside those of this process.
+    pub environment: Vec<(String, String)>,
+    /// The folder in which it runs.
+    pub directory: Option<PathBuf>,
+    /// The port, where it cannot be chosen.
+    pub port: Option<u16>,
+    /// Servers that run already and work for it: the processes that listen there are weighed with its own.
+    pub behind: Vec<Address>,
+    /// How long it may take until its first whole answer.
+    pub ready_within: Duration,
+}
+
+/// What a server's processes used during a run.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Usage {
+    /// CPU time over all processes and threads.
+    pub cpu: Duration,
+    /// The time in which that was.
+    pub wall: Duration,
+    /// Median of the samples of resident memory, bytes: the processes' proportional shares where the kernel tells
+    /// them, else their resident pages.
+    pub memory_median: u64,
+    /// 99th percentile of the same.
+    pub memory_p99: u64,
+    /// Context switches, voluntary.
+    pub switches_voluntary: u64,
+    /// Context switches, involuntary.
+    pub switches_involuntary: u64,
+    /// Bytes that went through read and write calls (`rchar` and `wchar` of proc(5)); sockets' are among them where
+    /// read and write are used for them.
+    pub io_bytes: u64,
+    /// Processes at the end.
+    pub processes: usize,
+    /// Threads at the end.
+    pub threads: usize,
+}
 
 /// What machine a measurement was made on.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize)]

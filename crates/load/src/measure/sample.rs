@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use super::Start;
 use super::server::Server;
-use crate::compare::Start;
 use crate::plan::{Expect, Request, Timeouts};
 use crate::url::{Address, Url};
 

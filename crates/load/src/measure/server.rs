@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group, waitpid};
 
+use super::Start;
 use super::log::Log;
 use super::process::{Life, Process};
 use super::tree::{MARK, Tree};
 use super::{cores, port};
-use crate::compare::Start;
 use crate::url::Address;
 
 /// What a server gets to end by itself: requests in flight may be answered. After that it is killed.

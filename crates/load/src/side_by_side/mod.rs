@@ -15,6 +15,7 @@ mod same;
 mod settings;
 pub mod setup;
 mod stacks;
+mod starting;
 
 use std::path::PathBuf;
 

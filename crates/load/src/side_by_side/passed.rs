@@ -8,11 +8,11 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use super::SideBySideError;
-use super::looking::{anything, begin};
 use super::measuring::Bench;
 use super::same::PathSeen;
 use super::setup::Front;
 use super::stacks::{Stack, StackBuilder};
+use super::starting::{anything, begin};
 use crate::client::Client;
 use crate::compare::Source;
 use crate::plan::{Expect, Timeouts};

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::run::{self, seconds};
 use crate::collection::CollectionRun;
-use crate::compare::{Comparison, Mark, Metric, Row, Sample, Settings, Usage};
+use crate::compare::{Comparison, Mark, Metric, Row, Sample, Settings};
+use crate::measure::Usage;
 use crate::plan::Reuse;
 use crate::report::{Findings, Load, caveats, figures, secrets};
 use crate::saturation::Saturation;

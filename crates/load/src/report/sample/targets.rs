@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::run;
-use crate::compare::{Comparison, Mark, Metric, Row, Sample, Settings, Usage};
+use crate::compare::{Comparison, Mark, Metric, Row, Sample, Settings};
+use crate::measure::Usage;
 use crate::outcome::Bottleneck;
 use crate::plan::{Pace, Reuse, Timeouts};
 use crate::side_by_side::{Compared, Found, SideBySide};

@@ -11,6 +11,7 @@ mod ecosystem;
 mod environment;
 mod files;
 mod launch;
+mod manifest;
 mod nginx;
 mod package;
 mod rivals;

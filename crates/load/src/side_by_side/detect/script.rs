@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::environment::Environment;
 use super::files::{TEXT_BYTES_MAX, read_bounded, upwards};
 use super::launch::{Launch, Program};
-use super::package;
+use super::manifest;
 use super::rivals;
 use super::routes::{tell, without_comments};
 use super::write::site;
@@ -30,9 +30,9 @@ pub(super) enum Kind {
 pub(super) fn detect(path: &Path, environment: &Environment) -> Result<Setup, SideBySideError> {
     let parent = path.parent().unwrap_or(path);
     let project = upwards(parent).find(|folder| folder.join("package.json").is_file());
-    let framework = project.and_then(|folder| package::framework(&folder.join("package.json")));
+    let framework = project.and_then(|folder| manifest::framework(&folder.join("package.json")));
     if let Some(folder) = project {
-        package::require_installed(&folder.join("package.json"))?;
+        manifest::require_installed(&folder.join("package.json"))?;
     }
     let directory = project.unwrap_or(parent);
     let runtime = runtime_for(path, environment)?;
@@ -262,7 +262,7 @@ pub(super) fn resolve(directory: &Path, name: &str) -> Option<PathBuf> {
     let text = plain.to_string_lossy().into_owned();
     let endings = [".js", ".mjs", ".cjs", "/index.js", "/index.mjs", "/index.cjs"];
     let inside = plain.join("package.json");
-    let main = package::main(&inside).and_then(|main| {
+    let main = manifest::main(&inside).and_then(|main| {
         let file = super::files::normal(&plain.join(main));
         file.is_file().then_some(file)
     });

@@ -22,7 +22,8 @@ use tempfile::TempDir;
 use super::Environment;
 use super::SideBySideError;
 use super::setup::{AppPort, Application, Front, Setup};
-use crate::compare::{Source, Start};
+use crate::compare::Source;
+use crate::measure::Start;
 use crate::plan::{Expect, Request};
 use crate::url::{Address, Endpoint, Url};
 

@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use super::{READY_WITHIN, Stack, StackBuilder, Tells, fill, loopback, scratch, write};
-use crate::compare::{Source, Start};
+use crate::compare::Source;
 use crate::measure;
+use crate::measure::Start;
 use crate::side_by_side::SideBySideError;
 use crate::side_by_side::setup::AppPort;
 

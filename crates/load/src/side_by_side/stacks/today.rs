@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use super::{
     READY_WITHIN, Runs, Stack, StackBuilder, Tells, fill, is_root, loopback, scratch, starter, write,
 };
-use crate::compare::{Source, Start};
+use crate::compare::Source;
 use crate::measure;
+use crate::measure::Start;
 use crate::side_by_side::SideBySideError;
 use crate::side_by_side::setup::{AppPort, Application, Front};
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use clap::Parser as _;
-use onehop_load::compare::Start;
 use onehop_load::foreign::{self, Body, Options, Tool};
+use onehop_load::measure::Start;
 use onehop_load::measure::{self, Server};
 use onehop_load::plan::{Expect, Pace, Plan, Reuse, Spacing, Until};
 use onehop_load::quantity::Rates;

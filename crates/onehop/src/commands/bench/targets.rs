@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use onehop_load::compare::{Source, Start, Target};
+use onehop_load::compare::{Source, Target};
+use onehop_load::measure::Start;
 use onehop_load::url::{Address, Endpoint, Url};
 
 use super::requests::{Form, url_failure};
