@@ -161,9 +161,6 @@ pub const CONTROL_LOCK_PAUSE: Duration = Duration::from_millis(5);
 /// connection; what is left is removed by the next start.
 pub const CONTROL_SOCKETS_SWEPT_MAX: usize = 256;
 
-/// Workers that a request is handed to, one after the other, where the first ones did not begin it.
-pub const APP_ATTEMPTS_MAX: usize = 3;
-
 /// Lines of all workers that wait to be written; a slow log loses lines, it never stops a worker.
 /// As many as an application says in a burst, before it ends for example.
 pub const WORKER_LINES_WAITING_MAX: usize = 65_536;

@@ -12,6 +12,10 @@
 //! | [`affinity`] | which requests should go to the same worker |
 //! | [`connection`] | one core's connection to one worker: frames to exchanges and back |
 //! | [`stream`] | one exchange: frames that came, credit to send |
+//! | [`call`] | what one request brings: its slot, its affinity, what has arrived of its body |
+//! | [`exchange`] | one request over frames: the body follows the head, the response comes back, or a tunnel |
+//! | [`file`] | files that an application names and the server sends |
+//! | [`failure_page`] | shown to browsers while a developer works on the application |
 //! | [`limits`] | every bound of these |
 //!
 //! Starts and ends no process: the supervisor does, and hands over workers that are ready. Knows no route. A request that
@@ -19,11 +23,19 @@
 #![forbid(unsafe_code)]
 
 pub mod affinity;
+pub mod call;
 pub mod connection;
+pub mod exchange;
+pub mod failure_page;
+pub mod file;
+mod head;
 pub mod limits;
 pub mod pool;
+mod request_body;
+mod response;
 pub mod stream;
 mod stream_state;
+mod tunnel;
 pub mod worker;
 
 pub use affinity::Affinity;

@@ -76,3 +76,6 @@ pub const WORKERS_MAX: usize = 256;
 /// Seconds after which a client should ask again that found an application's queue full. Queues of
 /// seconds' length empty in about that time or not at all.
 pub const APP_RETRY_AFTER_SECONDS: u32 = 1;
+
+/// Workers that a request is handed to, one after the other, where the first ones did not start it.
+pub const APP_ATTEMPTS_MAX: usize = 3;

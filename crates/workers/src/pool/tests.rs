@@ -67,7 +67,7 @@ fn later(choice: Choice) -> oneshot::Receiver<Grant> {
 }
 
 #[test]
-fn the_lag_that_counts_is_that_of_the_one_that_is_wished_for_or_the_least() {
+fn the_lag_that_counts_is_that_of_the_preferred_worker_or_else_the_least() {
     let pool = Pool::new(app(4));
     let (late, quick) = (seated(1, 0), seated(2, 1));
     pool.admit(Arc::clone(&late));
@@ -76,7 +76,7 @@ fn the_lag_that_counts_is_that_of_the_one_that_is_wished_for_or_the_least() {
     let lag = |affinity| pool.lag(Instant::now(), affinity);
     assert_eq!((lag(Affinity::Any), lag(Affinity::Worker(WorkerIndex(1)))), (Duration::ZERO, Duration::ZERO));
     assert!(lag(Affinity::Worker(WorkerIndex(0))) >= Duration::from_secs(1));
-    // One that is on time is another thing than one that nobody knows anything of.
+    // A worker that is on time differs from one whose lag is not known.
     quick.measured_lag(Duration::ZERO);
     assert!(!lag(Affinity::Any).is_zero());
     // Nobody serves there: it goes to another.
@@ -114,7 +114,7 @@ fn each_worker_has_a_bound_of_its_own() {
 }
 
 #[test]
-fn who_came_first_gets_the_first_place_that_is_free() {
+fn the_oldest_request_gets_the_first_slot_that_is_free() {
     let pool = Pool::new(app(4));
     let only = worker(1);
     pool.admit(Arc::clone(&only));
@@ -123,9 +123,9 @@ fn who_came_first_gets_the_first_place_that_is_free() {
         (later(pool.choose(0, None, Affinity::Any)), later(pool.choose(0, None, Affinity::Any)));
     assert!(second.try_recv().is_err());
     pool.give_back(&first);
-    // A newcomer does not overtake who waits.
+    // A new request does not overtake one that waits.
     let mut fourth = later(pool.choose(0, None, Affinity::Any));
-    let grant = second.try_recv().expect("the first one who waited");
+    let grant = second.try_recv().expect("the request that waited first");
     assert!(third.try_recv().is_err());
     drop(grant);
     let grant = third.try_recv().expect("the next");
@@ -135,7 +135,7 @@ fn who_came_first_gets_the_first_place_that_is_free() {
 }
 
 #[test]
-fn who_has_gone_is_passed_over_and_makes_room() {
+fn a_request_whose_client_has_gone_is_skipped_and_makes_room() {
     let pool = Pool::new(app(2));
     let only = worker(1);
     pool.admit(Arc::clone(&only));
@@ -181,7 +181,7 @@ fn an_application_that_fails_refuses_those_who_wait_and_those_who_come() {
 }
 
 #[test]
-fn who_wishes_for_a_full_worker_waits_for_it_and_holds_up_nobody() {
+fn a_request_bound_to_a_full_worker_waits_for_it_and_holds_up_no_other() {
     let pool = Pool::new(app(8));
     let (one, two) = (seated(1, 0), seated(2, 1));
     pool.admit(Arc::clone(&one));
@@ -189,7 +189,7 @@ fn who_wishes_for_a_full_worker_waits_for_it_and_holds_up_nobody() {
     let affinity = Affinity::Worker(WorkerIndex(1));
     assert_eq!(now(pool.choose(0, None, affinity)).id, two.id);
     let mut bound = later(pool.choose(0, None, affinity));
-    assert!(bound.try_recv().is_err(), "the other one has room, and is not wished for");
+    assert!(bound.try_recv().is_err(), "the other worker has room, and is not the preferred one");
     let mut next = later(pool.choose(0, None, affinity));
     assert_eq!(now(pool.choose(0, None, Affinity::Any)).id, one.id);
     pool.give_back(&one);
@@ -203,19 +203,20 @@ fn who_wishes_for_a_full_worker_waits_for_it_and_holds_up_nobody() {
 }
 
 #[test]
-fn who_waits_longest_comes_first_whatever_it_waits_for() {
+fn the_oldest_request_comes_first_whatever_it_waits_for() {
     let pool = Pool::new(app(8));
     let only = seated(1, 0);
     pool.admit(Arc::clone(&only));
     let held = now(pool.choose(0, None, Affinity::Any));
-    let wishes = [
+    let affinities = [
         Affinity::Worker(WorkerIndex(0)),
         Affinity::Any,
         Affinity::Hash(7),
         Affinity::Worker(WorkerIndex(0)),
         Affinity::Any,
     ];
-    let mut waiting: Vec<_> = wishes.iter().map(|affinity| later(pool.choose(0, None, *affinity))).collect();
+    let mut waiting: Vec<_> =
+        affinities.iter().map(|affinity| later(pool.choose(0, None, *affinity))).collect();
     pool.give_back(&held);
     while !waiting.is_empty() {
         let grant = waiting.remove(0).try_recv().expect("the next");
@@ -225,7 +226,7 @@ fn who_waits_longest_comes_first_whatever_it_waits_for() {
 }
 
 #[test]
-fn who_wishes_for_a_worker_that_is_gone_gets_another_and_then_its_successor() {
+fn a_request_bound_to_a_worker_that_is_gone_gets_another_and_then_its_successor() {
     let pool = Pool::new(app(8));
     let (one, two) = (seated(1, 0), seated(2, 1));
     pool.admit(Arc::clone(&one));
@@ -266,7 +267,7 @@ fn a_number_leads_to_the_same_worker_and_few_move_when_one_comes() {
 }
 
 #[test]
-fn many_threads_with_wishes_never_exceed_the_bound_while_workers_come_and_go() {
+fn many_threads_with_affinities_never_exceed_the_bound_while_workers_come_and_go() {
     const TURNS: usize = 5_000;
     let pool = Pool::new(app(10_000));
     let all: Vec<_> = (0..3).map(|index| bounded(index as u64, index, 2)).collect();
@@ -320,7 +321,7 @@ fn many_threads_with_wishes_never_exceed_the_bound_while_workers_come_and_go() {
 }
 
 #[test]
-fn who_waits_for_a_busy_worker_fills_no_queue_for_those_who_find_an_idle_one() {
+fn requests_that_wait_for_a_busy_worker_fill_no_queue_for_those_that_find_an_idle_one() {
     for queue in [1, 4] {
         let pool = Pool::new(app(queue));
         let (busy, idle) = (seated(1, 0), seated(2, 1));
@@ -379,7 +380,7 @@ fn of_a_full_queue_one_whose_client_has_half_closed_makes_room() {
 }
 
 #[test]
-fn who_wishes_for_one_worker_leaves_half_of_the_queue_to_others() {
+fn requests_bound_to_one_worker_leave_half_of_the_queue_to_others() {
     let pool = Pool::new(app(8));
     for index in 0..3 {
         pool.admit(seated(index as u64, index));
@@ -392,10 +393,10 @@ fn who_wishes_for_one_worker_leaves_half_of_the_queue_to_others() {
     };
     let mut pinned: Vec<_> = std::iter::from_fn(|| waits(0)).collect();
     assert_eq!(pinned.len(), 4);
-    // Others who affinity share what is left, and leave some of it.
+    // Requests bound to other workers share what is left, and leave some of it.
     let others: Vec<_> = std::iter::from_fn(|| waits(1)).collect();
     assert_eq!(others.len(), 2);
-    let last = waits(2).expect("whoever has none waiting finds room");
+    let last = waits(2).expect("a worker without waiting requests has room");
     let any = later(pool.choose(0, None, Affinity::Any));
     assert!(matches!(pool.choose(0, None, Affinity::Any), Choice::QueueFull));
     drop((last, any, others));
@@ -452,7 +453,7 @@ fn many_threads_are_never_refused_because_of_those_who_wait_for_one_busy_worker(
     });
     assert!(most.into_inner() <= 2);
     assert_eq!((all[0].in_flight(), all[1].in_flight()), (0, 0));
-    // Those who waited for it get it in the order in which they came.
+    // The requests that waited for it get it in the order in which they came.
     pool.give_back(&held[0]);
     while let Some(mut first) = waiting.pop_front() {
         let grant = first.try_recv().expect("the next");
@@ -463,7 +464,7 @@ fn many_threads_are_never_refused_because_of_those_who_wait_for_one_busy_worker(
 }
 
 #[test]
-fn many_threads_never_exceed_the_bound_and_lose_nobody() {
+fn many_threads_never_exceed_the_bound_and_lose_no_request() {
     let pool = Pool::new(app(10_000));
     let workers = [bounded(1, 0, 3), bounded(2, 0, 3)];
     for worker in &workers {

@@ -9,33 +9,30 @@ use onehop_message::error::HttpError;
 use onehop_message::forwarding::{self, Kind, Voice};
 use onehop_message::response::Response;
 
-use super::super::file::Wanted;
-use super::super::{Call, Place};
 use super::ask;
-use crate::request::context::RequestContext;
 use crate::request::exchange::tunnel::Bounds;
 use crate::request::exchange::{Cause, Lead, Passing, Turn};
-use onehop_connection::RequestBody;
-use onehop_connection::Slot;
+use onehop_connection::{RequestBody, Slot};
 use onehop_upstream::connection::{Buffers, Connection};
 use onehop_workers::WorkerIndex;
+use onehop_workers::call::{Call, HeldSlot};
+use onehop_workers::file::NamedFile;
 
 /// One request to a program, over however many connections.
 pub(super) struct Program<'a> {
     call: &'a Call<'a>,
-    context: &'a RequestContext<'a>,
-    /// Given back early by what may go on for ever.
-    place: Option<Place<'a>>,
-    /// Who answers.
+    /// Freed early by responses that may last for ever.
+    slot: Option<HeldSlot<'a>>,
+    /// The worker that responds.
     index: WorkerIndex,
     /// The file that the program wants sent.
-    pub(super) wanted: Option<Wanted>,
+    pub(super) wanted: Option<NamedFile>,
 }
 
 impl<'a> Program<'a> {
-    pub(super) fn new(call: &'a Call<'a>, context: &'a RequestContext<'a>, place: Place<'a>) -> Self {
-        let index = place.worker.index;
-        Self { call, context, place: Some(place), index, wanted: None }
+    pub(super) fn new(call: &'a Call<'a>, slot: HeldSlot<'a>) -> Self {
+        let index = slot.worker.index;
+        Self { call, slot: Some(slot), index, wanted: None }
     }
 }
 
@@ -56,7 +53,7 @@ impl Lead for Program<'_> {
         upload: &RequestBody<'_, '_>,
         buffers: &mut Buffers,
     ) -> Result<(), Refusal> {
-        ask::write(self.context, self.call.trust, connection, upload, buffers)
+        ask::write(self.call.request, self.call.trust, connection, upload, buffers)
     }
 
     fn take_head(
@@ -71,8 +68,9 @@ impl Lead for Program<'_> {
             Some(_) => Kind::Plain,
         };
         forwarding::fill(head, &mut answer.fields, kind, Self::VOICE);
+        self.call.add_cookie(answer);
         if kind != Kind::Upgrade {
-            self.wanted = Wanted::by_field(answer, self.call.pool);
+            self.wanted = NamedFile::by_field(answer, self.call.pool);
         }
         Ok(match self.wanted {
             Some(_) => Turn::Instead,
@@ -85,18 +83,17 @@ impl Lead for Program<'_> {
     }
 
     fn let_go(&mut self) {
-        // The program has room for others meanwhile.
-        self.place = None;
+        // Others can have its slot meanwhile.
+        self.slot = None;
     }
 
     fn kept(&self) -> (Option<Slot>, Option<IpAddr>) {
-        let kept = self.place.as_ref().map(|place| Slot::busy(place.pool.clone()));
-        (kept, self.call.trust.client(self.context.request.head, &self.context.request.origin))
+        (self.slot.as_ref().map(HeldSlot::busy), self.call.client())
     }
 
     fn tunnel(&self) -> Bounds<'_> {
         Bounds {
-            patience: self.call.core.connection.timeouts().body_progress,
+            patience: self.call.core.timeouts().body_progress,
             is_told: matches!(self.call.pool.app.run, AppRun::Handler { .. }),
             end: None,
         }

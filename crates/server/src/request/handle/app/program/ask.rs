@@ -7,15 +7,15 @@
 use onehop_http1::{AskHead, BodyLength, Refusal};
 use onehop_message::forwarded::{FORWARDED_FOR, write_forwarded_for, write_line, write_target};
 use onehop_message::forwarding::{accepts_trailers, asks_for_upgrade, passed_on};
+use onehop_message::request::Request;
 use onehop_message::trusted_proxies::Trust;
 
-use crate::request::context::RequestContext;
 use onehop_connection::RequestBody;
 use onehop_upstream::connection::{Buffers, Connection};
 
 /// Writes the head to the connection's output.
 pub(super) fn write(
-    context: &RequestContext<'_>,
+    request: &Request<'_>,
     trust: Trust<'_>,
     connection: &Connection,
     upload: &RequestBody<'_, '_>,
@@ -26,26 +26,26 @@ pub(super) fn write(
     // Bytes that follow an upgrade belong to the other protocol; with a body before them, both sides would
     // have to agree where it ends and whether it was read. Ignoring `Upgrade` is allowed (section 7.8).
     let has_body = !matches!(body, BodyLength::None | BodyLength::Known(0));
-    let upgrade = !has_body && asks_for_upgrade(context.request.head);
-    write_target(&context.request.path, context.request.query.as_deref(), lines);
+    let upgrade = !has_body && asks_for_upgrade(request.head);
+    write_target(&request.path, request.query.as_deref(), lines);
     let target_bytes = lines.len();
-    write_fields(context, trust, upgrade, lines);
+    write_fields(request, trust, upgrade, lines);
     if upload.expects_continue() {
         lines.extend_from_slice(b"Expect: 100-continue\r\n");
     }
     let (target, fields) = lines.split_at_checked(target_bytes).unwrap_or_default();
-    let method = context.request.head.method_bytes();
-    let trailers = accepts_trailers(context.request.head);
+    let method = request.head.method_bytes();
+    let trailers = accepts_trailers(request.head);
     connection.codec().write_request_head(output, AskHead { method, target, fields, body, upgrade, trailers })
 }
 
-fn write_fields(context: &RequestContext<'_>, trust: Trust<'_>, upgrade: bool, out: &mut Vec<u8>) {
+fn write_fields(request: &Request<'_>, trust: Trust<'_>, upgrade: bool, out: &mut Vec<u8>) {
     // The effective authority: a Host field that the target has overruled is not passed on (RFC 9112
     // section 3.2.2). Empty for an HTTP/1.0 client without one, as section 3.2 has it.
-    let host = context.request.head.host().unwrap_or_default();
+    let host = request.head.host().unwrap_or_default();
     write_line(out, b"Host", host);
     let (mut has_scheme, mut has_host) = (false, false);
-    for (name, value) in passed_on(context.request.head, upgrade, trust.keeps_fields()) {
+    for (name, value) in passed_on(request.head, upgrade, trust.keeps_fields()) {
         let is = |own: &[u8]| name.eq_ignore_ascii_case(own);
         // The codec writes the length.
         if is(b"host") || is(b"content-length") || is(FORWARDED_FOR) {
@@ -55,9 +55,9 @@ fn write_fields(context: &RequestContext<'_>, trust: Trust<'_>, upgrade: bool, o
         has_host |= is(b"x-forwarded-host");
         write_line(out, name, value);
     }
-    write_forwarded_for(context.request.head, &context.request.origin, trust, out);
+    write_forwarded_for(request.head, &request.origin, trust, out);
     if !has_scheme {
-        write_line(out, b"X-Forwarded-Proto", context.request.origin.scheme().as_bytes());
+        write_line(out, b"X-Forwarded-Proto", request.origin.scheme().as_bytes());
     }
     if !has_host && !host.is_empty() {
         write_line(out, b"X-Forwarded-Host", host);

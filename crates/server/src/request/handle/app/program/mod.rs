@@ -9,6 +9,7 @@ mod answer;
 mod ask;
 
 use std::future::poll_fn;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -17,18 +18,17 @@ use onehop_config::checked::{AppAddress, AppRun};
 use onehop_message::error::HttpError;
 use onehop_message::response::Response;
 
-use super::file;
-use super::{Call, Place};
 use crate::limits::{UPSTREAM_DIAL_DEADLINE, UPSTREAM_IDLE_DEADLINE, UPSTREAM_IDLE_MAX};
 use crate::request::context::RequestContext;
+use crate::request::core::Core;
 use crate::request::exchange::{self, Broke, Exchange, HeadFrom, Patience, Received, Way, is_idempotent};
 use answer::Program;
-use onehop_connection::Ended;
-use onehop_connection::{RequestBody, ResponseWriter, Sent};
+use onehop_connection::{Ended, RequestBody, ResponseWriter, Sent};
 use onehop_upstream::Reuse;
 use onehop_upstream::connection::Connection;
 use onehop_upstream::peer::{Endpoint, Peer, PeerSettings};
-use onehop_workers::{ConnectionEvent, Transport, Worker};
+use onehop_workers::call::{Call, HeldSlot};
+use onehop_workers::{ConnectionEvent, Transport, Worker, file};
 
 /// Why an exchange came to nothing.
 pub(super) enum Failed {
@@ -42,15 +42,16 @@ pub(super) enum Failed {
 pub(super) async fn exchange(
     call: &Call<'_>,
     context: &RequestContext<'_>,
-    place: Place<'_>,
+    core: &Rc<Core>,
+    slot: HeldSlot<'_>,
     upload: &mut RequestBody<'_, '_>,
     download: &mut ResponseWriter<'_, '_>,
     answer: &mut Response,
 ) -> Result<Ended, Failed> {
-    let worker = Arc::clone(&place.worker);
+    let worker = Arc::clone(&slot.worker);
     let Transport::Http { address, uid } = &worker.transport else { return Err(Failed::Unreachable) };
     let peer = worker.upstream(|| upstream_of(address, *uid));
-    let mut program = Program::new(call, context, place);
+    let mut program = Program::new(call, slot);
     let patience = Patience {
         head: Some(call.pool.app.timeout),
         head_from: HeadFrom::LastOfClient,
@@ -60,14 +61,14 @@ pub(super) async fn exchange(
     };
     let may_be_sent_twice = call.is_complete && is_idempotent(context.request.head.method());
     let reuse = if may_be_sent_twice { Reuse::Any } else { Reuse::Alive };
-    let connected = connect(call, peer, reuse, upload, download).await;
+    let connected = connect(call, core, peer, reuse, upload, download).await;
     if matches!(connected, Err(Failed::Unreachable)) {
         report_unreachable(call, &worker);
     }
     let mut connection = connected?;
     loop {
         let mut exchange = Exchange {
-            core: call.core,
+            core,
             context,
             connection: &connection,
             opening: &call.opening,
@@ -79,11 +80,11 @@ pub(super) async fn exchange(
         let broke = match outcome.result {
             Ok(received) => {
                 if outcome.is_reusable {
-                    call.core.upstreams.give_back(peer, connection);
+                    core.upstreams.give_back(peer, connection);
                 }
                 return match received {
                     Received::Ended(ended) => Ok(ended),
-                    Received::Instead => send_file(call, context, &mut program, answer).await,
+                    Received::Instead => send_file(call, &mut program, answer).await,
                 };
             }
             Err(broke) => broke,
@@ -96,7 +97,7 @@ pub(super) async fn exchange(
         }
         answer.clear();
         // It may have been begun, so it goes nowhere else.
-        let fresh = connect(call, peer, Reuse::Never, upload, download).await;
+        let fresh = connect(call, core, peer, Reuse::Never, upload, download).await;
         connection = fresh.map_err(|failed| match failed {
             Failed::Unreachable => Failed::HttpError(HttpError::WorkerDied),
             Failed::HttpError(fault) => Failed::HttpError(fault),
@@ -107,19 +108,19 @@ pub(super) async fn exchange(
 /// The answer is a file that the program has named.
 async fn send_file(
     call: &Call<'_>,
-    context: &RequestContext<'_>,
     program: &mut Program<'_>,
     answer: &mut Response,
 ) -> Result<Ended, Failed> {
     let wanted = program.wanted.take().ok_or(Failed::HttpError(HttpError::WorkerBroken))?;
-    file::open(context, call.pool, wanted, answer).await.map_err(Failed::HttpError)?;
-    context.finish(answer);
+    file::open(call.request, call.pool, wanted, answer).await.map_err(Failed::HttpError)?;
+    call.edits.finish(answer);
     Ok(Ended::Complete)
 }
 
 /// A connection, kept or new.
 async fn connect(
     call: &Call<'_>,
+    core: &Rc<Core>,
     peer: &Arc<Peer>,
     reuse: Reuse,
     upload: &mut RequestBody<'_, '_>,
@@ -129,7 +130,7 @@ async fn connect(
     let late = poll_fn(|context| if download.poll_late(context) { Poll::Ready(()) } else { Poll::Pending });
     tokio::select! {
         biased;
-        connected = call.core.upstreams.get(peer, reuse) => connected.map_err(|_| Failed::Unreachable),
+        connected = core.upstreams.get(peer, reuse) => connected.map_err(|_| Failed::Unreachable),
         () = upload.gone(), if call.is_complete => Err(Failed::HttpError(HttpError::ClientGone)),
         () = late => Err(Failed::Unreachable),
     }

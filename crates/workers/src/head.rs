@@ -1,40 +1,39 @@
-//! Heads on their way to a worker and back: what is told apart from fields, and how it is written.
+//! Heads on their way to a worker and back: the facts that a frame carries beside the fields, and the fields.
 //!
-//! A client can send no field that the server vouches for: addresses are told out of band. What a trusted proxy
-//! in front says about its own client is passed on as it came. What is passed on at all: [`fields`].
+//! A client can send no field that the server vouches for: addresses are sent outside of the fields. What a trusted proxy
+//! in front says about its own client is passed on as it came. Which fields are passed on at all decides [`forwarding`].
 
 use std::borrow::Cow;
 
 use onehop_http1::{BodyLength, Method, Version};
 use onehop_message::forwarding::{self, Kind, asks_for_upgrade};
+use onehop_message::request::Request;
 use onehop_message::response::Fields;
 use onehop_message::trusted_proxies::Trust;
 use onehop_wire::{self as wire, Broken, Facts, FieldName, HeadBlock, HeadWriter, RequestParts};
 
-use crate::request::context::RequestContext;
-
-/// What is told of a request beside its head block.
-pub(super) fn parts(
-    context: &RequestContext<'_>,
+/// The facts of a request beside its head block.
+pub(crate) fn parts(
+    request: &Request<'_>,
     body: BodyLength,
     expects_continue: bool,
     id: u64,
 ) -> RequestParts {
     let mut facts = Facts::NONE;
     for (holds, fact) in [
-        (context.request.origin.tls, Facts::ENCRYPTED),
+        (request.origin.tls, Facts::ENCRYPTED),
         (expects_continue, Facts::EXPECTS_CONTINUE),
-        (asks_for_upgrade(context.request.head), Facts::UPGRADE),
-        (context.request.head.version() == Version::Http10, Facts::HTTP_10),
+        (asks_for_upgrade(request.head), Facts::UPGRADE),
+        (request.head.version() == Version::Http10, Facts::HTTP_10),
     ] {
         if holds {
             facts = facts.with(fact);
         }
     }
     RequestParts {
-        method_code: method_code(context.request.head.method()),
+        method_code: method_code(request.head.method()),
         facts,
-        client: context.request.origin.peer.map(forwarding::canonical),
+        client: request.origin.peer.map(forwarding::canonical),
         id,
         length: match body {
             BodyLength::None => Some(0),
@@ -46,33 +45,33 @@ pub(super) fn parts(
 
 /// Writes a request's head block: the URI as the routes have made it, the fields as the client sent them,
 /// without those that are about the connection (RFC 9110 section 7.6.1) or that only a trusted proxy may set.
-pub(super) fn write_request(context: &RequestContext<'_>, trust: Trust<'_>, writer: &mut HeadWriter<'_>) {
-    let as_it_came = context.request.head.target();
-    match &context.request.query {
-        None => writer.target(context.request.path.sent()),
+pub(crate) fn write_request(request: &Request<'_>, trust: Trust<'_>, writer: &mut HeadWriter<'_>) {
+    let as_sent = request.head.target();
+    match &request.query {
+        None => writer.target(request.path.sent()),
         // Most requests: nothing has to be put together.
-        Some(Cow::Borrowed(_)) if context.request.path.is_borrowed() && as_it_came.starts_with(b"/") => {
-            writer.target(as_it_came);
+        Some(Cow::Borrowed(_)) if request.path.is_borrowed() && as_sent.starts_with(b"/") => {
+            writer.target(as_sent);
         }
-        Some(query) => writer.target(&[context.request.path.sent(), b"?", query].concat()),
+        Some(query) => writer.target(&[request.path.sent(), b"?", query].concat()),
     }
-    writer.authority(context.request.head.host().unwrap_or_default());
+    writer.authority(request.head.host().unwrap_or_default());
     writer.tls(b"");
-    let method = if method_code(context.request.head.method()) == 0 {
-        context.request.head.method_bytes()
-    } else {
-        b""
-    };
+    let method = if method_code(request.head.method()) == 0 { request.head.method_bytes() } else { b"" };
     writer.method(method);
-    let upgrade = asks_for_upgrade(context.request.head);
-    for (name, value) in forwarding::passed_on(context.request.head, upgrade, trust.keeps_fields()) {
+    let upgrade = asks_for_upgrade(request.head);
+    for (name, value) in forwarding::passed_on(request.head, upgrade, trust.keeps_fields()) {
         writer.field(name, value);
     }
 }
 
-/// Fills an answer's fields. The framing is the server's own: `length` is what the frame says, or else a
+/// Fills a response's fields. The framing is the server's own: `length` is what the frame says, or else a
 /// Content-Length field (for HEAD and 304, whose bodies do not come).
-pub(super) fn read_answer(head: HeadBlock<'_>, into: &mut Fields, kind: Kind) -> Result<Option<u64>, Broken> {
+pub(crate) fn read_response(
+    head: HeadBlock<'_>,
+    into: &mut Fields,
+    kind: Kind,
+) -> Result<Option<u64>, Broken> {
     let mut length = None;
     for field in head.fields() {
         let field = field?;
@@ -95,15 +94,15 @@ pub(super) fn read_answer(head: HeadBlock<'_>, into: &mut Fields, kind: Kind) ->
     Ok(length)
 }
 
-/// Field lines of a head block that are sent as they are: informational answers and trailers.
-pub(super) fn plain_lines(head: HeadBlock<'_>) -> Result<Fields, Broken> {
+/// Field lines of a head block that are sent as they are: informational responses and trailers.
+pub(crate) fn plain_lines(head: HeadBlock<'_>) -> Result<Fields, Broken> {
     let mut plain = Fields::default();
-    read_answer(head, &mut plain, Kind::Plain)?;
+    read_response(head, &mut plain, Kind::Plain)?;
     Ok(plain)
 }
 
 /// Writes a request's trailer lines that are passed on as a head block.
-pub(super) fn write_trailers(lines: &[u8], writer: &mut HeadWriter<'_>) {
+pub(crate) fn write_trailers(lines: &[u8], writer: &mut HeadWriter<'_>) {
     forwarding::passed_on_trailers(lines, |line| {
         if let Some(colon) = line.iter().position(|byte| *byte == b':') {
             let (name, value) = line.split_at(colon);

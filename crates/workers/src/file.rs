@@ -2,7 +2,7 @@
 //! bytes of files that an application has open itself: FILE_PART.
 //!
 //! Only below the folder that the configuration names. Of files that are named, conditions and ranges of the
-//! request are the server's to answer, and fields that the application set win. Parts are bytes and nothing else.
+//! request are the server's to response, and fields that the application set win. Parts are bytes and nothing else.
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -13,33 +13,34 @@ use onehop_files::limits::DISK_READ_BYTES;
 use onehop_files::{self as files, OnDisk, content_type::content_type, path};
 use onehop_http1::Method;
 use onehop_message::error::HttpError;
+use onehop_message::request::Request;
 use onehop_message::response::{Body, Response};
 use onehop_wire::FilePart;
 
-use crate::request::context::RequestContext;
-use onehop_workers::Pool;
+use crate::pool::Pool;
 
-/// What an application wants sent.
-pub(super) struct Wanted {
-    pub(super) status: u16,
+/// A file that an application wants sent.
+pub struct NamedFile {
+    pub status: u16,
     /// First byte; with status 200 the request decides.
-    pub(super) offset: u64,
+    pub offset: u64,
     /// How many; `None` is the rest.
-    pub(super) length: Option<u64>,
+    pub length: Option<u64>,
     /// Below the folder, decoded.
-    pub(super) path: Vec<u8>,
+    pub path: Vec<u8>,
 }
 
-impl Wanted {
-    /// A file that a field of the answer names, where the configuration has a folder for such files; the
+impl NamedFile {
+    /// A file that a field of the response names, where the configuration has a folder for such files; the
     /// field is taken away.
-    pub(super) fn by_field(answer: &mut Response, pool: &Pool) -> Option<Self> {
+    pub fn by_field(response: &mut Response, pool: &Pool) -> Option<Self> {
         let root = pool.app.files.as_deref()?;
-        let name =
-            ["x-sendfile", "x-accel-redirect"].into_iter().find(|name| answer.fields.get(name).is_some())?;
-        let value = answer.fields.get(name)?.to_vec();
-        answer.fields.remove(name);
-        answer.fields.remove("content-length");
+        let name = ["x-sendfile", "x-accel-redirect"]
+            .into_iter()
+            .find(|name| response.fields.get(name).is_some())?;
+        let value = response.fields.get(name)?.to_vec();
+        response.fields.remove(name);
+        response.fields.remove("content-length");
         let path = match name {
             // A path of the file system; one outside of the folder finds nothing there.
             "x-sendfile" => {
@@ -51,28 +52,27 @@ impl Wanted {
             // One that is refused is not found either; the program's own body is never sent beside such a field.
             _ => path::parse(&value).map_or_else(|_| NO_PATH.to_vec(), |path| path.bytes.into_owned()),
         };
-        Some(Self { status: answer.status, offset: 0, length: None, path })
+        Some(Self { status: response.status, offset: 0, length: None, path })
     }
 }
 
 /// No path holds this byte.
 const NO_PATH: &[u8] = b"\0";
 
-/// Completes an answer with the file.
+/// Completes a response with the file.
 #[expect(
     clippy::disallowed_methods,
     reason = "files that are not in memory are what a core's few blocking threads are for"
 )]
-pub(super) async fn open(
-    context: &RequestContext<'_>,
+pub async fn open(
+    request: &Request<'_>,
     pool: &Arc<Pool>,
-    wanted: Wanted,
-    answer: &mut Response,
+    named: NamedFile,
+    response: &mut Response,
 ) -> Result<(), HttpError> {
     let root = pool.app.files.clone().ok_or(HttpError::FilesNotConfigured)?;
-    let name = path::parse_decoded(&wanted.path).map_err(|_| HttpError::NotFound)?.bytes.into_owned();
-    let has_conditions =
-        wanted.status == 200 && matches!(context.request.head.method(), Method::Get | Method::Head);
+    let name = path::parse_decoded(&named.path).map_err(|_| HttpError::NotFound)?.bytes.into_owned();
+    let has_conditions = named.status == 200 && matches!(request.head.method(), Method::Get | Method::Head);
     let on_disk = OnDisk {
         root,
         content_type: content_type(&name).into_owned(),
@@ -80,11 +80,11 @@ pub(super) async fn open(
         sidecars: Vec::new(),
         varies: false,
         cache_control: None,
-        status: (!has_conditions).then_some(wanted.status),
+        status: (!has_conditions).then_some(named.status),
         follow_outside: false,
         varies_by_accept: false,
     };
-    let head = context.request.head.clone();
+    let head = request.head.clone();
     let made = tokio::task::spawn_blocking(move || {
         let mut made = Response::default();
         made.clear();
@@ -94,20 +94,20 @@ pub(super) async fn open(
     if let Body::Disk(disk) = &mut made.body
         && !has_conditions
     {
-        let left = disk.length.saturating_sub(wanted.offset);
-        disk.offset = disk.offset.saturating_add(wanted.offset);
-        disk.length = wanted.length.unwrap_or(left).min(left);
+        let left = disk.length.saturating_sub(named.offset);
+        disk.offset = disk.offset.saturating_add(named.offset);
+        disk.length = named.length.unwrap_or(left).min(left);
     }
-    for (name, _) in answer.fields.iter() {
+    for (name, _) in response.fields.iter() {
         made.fields.remove(&String::from_utf8_lossy(name));
     }
-    made.fields.add_lines(answer.fields.lines());
-    *answer = made;
+    made.fields.add_lines(response.fields.lines());
+    *response = made;
     Ok(())
 }
 
 /// Bytes of an open file that are still to be sent.
-pub(super) struct Source {
+pub struct Source {
     file: Arc<File>,
     offset: u64,
     left: u64,
@@ -119,7 +119,7 @@ pub(super) struct Source {
     clippy::disallowed_methods,
     reason = "files that are not in memory are what a core's few blocking threads are for"
 )]
-pub(super) async fn part(pool: &Arc<Pool>, part: &FilePart<'_>) -> Option<Source> {
+pub async fn part(pool: &Arc<Pool>, part: &FilePart<'_>) -> Option<Source> {
     let root = pool.app.files.clone()?;
     let name = path::parse_decoded(part.path).ok()?.bytes.into_owned();
     let opened = tokio::task::spawn_blocking(move || files::open_named_file(&root, &name).ok());
@@ -135,7 +135,7 @@ impl Source {
         clippy::disallowed_methods,
         reason = "files that are not in memory are what a core's few blocking threads are for"
     )]
-    pub(super) async fn next(&mut self) -> Option<&[u8]> {
+    pub async fn next(&mut self) -> Option<&[u8]> {
         let wanted = usize::try_from(self.left).unwrap_or(usize::MAX).min(DISK_READ_BYTES);
         if wanted == 0 {
             return None;

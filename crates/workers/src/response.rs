@@ -1,99 +1,94 @@
-//! The worker's answer on its way to the client.
+//! Receives the worker's response and sends it to the client.
 
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
 
-use onehop_http1::BodyLength;
-use onehop_http1::Method;
+use onehop_connection::response_writer::gone;
+use onehop_connection::{Ended, ResponseWriter, Sent};
+use onehop_http1::{BodyLength, Method};
 use onehop_message::error::HttpError;
 use onehop_message::forwarding::{self, Kind};
-use onehop_message::response::Response;
+use onehop_message::response::{Body, Response};
 use onehop_wire::limits::FREE_BODY_BYTES;
 use onehop_wire::{self as wire, Payload, ResetCode};
 use tokio::sync::Notify;
 
-use super::head;
-use super::{Call, Place, whole};
-use crate::request::context::RequestContext;
-use onehop_connection::Ended;
-use onehop_connection::response_writer::gone;
-use onehop_connection::{ResponseWriter, Sent};
-use onehop_workers::WorkerIndex;
-use onehop_workers::stream::{Stream, next_frame};
+use crate::call::{Call, HeldSlot};
+use crate::file::{self, NamedFile};
+use crate::head;
+use crate::stream::{Stream, next_frame};
+use crate::worker::WorkerIndex;
 
-/// What came of an answer.
-pub(super) enum Received {
-    /// It is over.
+/// How a response ended.
+pub(crate) enum Received {
+    /// The exchange is over.
     Ended(Ended),
     /// The head of an upgrade is out; a tunnel follows.
     Upgraded,
 }
 
-/// The state of one answer.
-struct Receiving<'a, 't, 'h, 'l, 'c> {
+/// The state of one response.
+struct Receiving<'a, 'h, 'l, 'c> {
     call: &'a Call<'a>,
-    context: &'a mut RequestContext<'t>,
     stream: &'a Stream,
-    download: &'a mut ResponseWriter<'l, 'c>,
-    answer: &'h mut Response,
+    writer: &'a mut ResponseWriter<'l, 'c>,
+    response: &'h mut Response,
     continued: &'a Notify,
-    /// Given back early by answers that may go on for ever.
-    place: Option<Place<'a>>,
-    /// Who answers.
+    /// Freed early by responses that may last for ever.
+    slot: Option<HeldSlot<'a>>,
+    /// The worker that responds.
     index: WorkerIndex,
     /// Nothing of the body has come yet.
     is_first: bool,
-    /// What the body still owes, where its length is known.
+    /// Bytes of the body that are still to come, where its length is known.
     owed: Option<u64>,
-    /// The answer has no body, whatever the worker sends.
+    /// The response has no body, whatever the worker sends.
     is_bodiless: bool,
-    /// The last bytes of a file wait for the worker's word that the answer is at its end. A client that has all
-    /// of its bytes may leave, and the application would hear of one that had gone too early.
+    /// The last bytes of a file wait for the frame that ends the response. A client that has all of its bytes may leave,
+    /// and the application would see a client that left too early.
     holds_last: bool,
-    /// Ends an answer that would go on for ever, some time after the server began to stop.
-    farewell: Option<Pin<Box<dyn Future<Output = ()> + 'c>>>,
+    /// Ends a response that would last for ever, some time after the server begins to stop.
+    shutdown_grace: Option<Pin<Box<dyn Future<Output = ()> + 'c>>>,
 }
 
-/// What came of waiting for an answer's frames.
-enum Came {
+/// How waiting for a response's frames ended.
+enum Arrived {
     Frames,
-    /// The server stops, and the answer would go on for ever.
-    Farewell,
+    /// The server stops, and the response would last for ever.
+    ShutdownGraceOver,
 }
 
-/// Takes the answer's frames and sends what they say. Ends with a whole answer that was not sent, with one
-/// that was, or with a fault.
-pub(super) async fn receive(
+/// Receives the response's frames and sends what they carry. Ends with a whole response that was not sent, with one that
+/// was, or with an error.
+pub(crate) async fn receive(
     call: &Call<'_>,
-    context: &mut RequestContext<'_>,
     stream: &Stream,
-    download: &mut ResponseWriter<'_, '_>,
-    answer: &mut Response,
+    writer: &mut ResponseWriter<'_, '_>,
+    response: &mut Response,
     continued: &Notify,
-    place: Place<'_>,
+    slot: HeldSlot<'_>,
 ) -> Result<Received, HttpError> {
-    download.expect_handler_within(call.pool.app.timeout);
-    let index = place.worker.index;
+    writer.expect_handler_within(call.pool.app.timeout);
+    let index = slot.worker.index;
     let mut receiving = Receiving {
         call,
-        context,
         stream,
-        download,
-        answer,
+        writer,
+        response,
         continued,
-        place: Some(place),
+        slot: Some(slot),
         index,
         is_first: true,
         owed: None,
         is_bodiless: false,
         holds_last: false,
-        farewell: None,
+        shutdown_grace: None,
     };
     let mut frames = Vec::new();
     loop {
-        if let Came::Farewell = receiving.wait(&mut frames).await? {
-            receiving.download.whole(&[])?;
+        if let Arrived::ShutdownGraceOver = receiving.wait(&mut frames).await? {
+            receiving.writer.whole(&[])?;
             return Ok(receiving.over());
         }
         let mut rest = &frames[..];
@@ -108,23 +103,23 @@ pub(super) async fn receive(
             rest = rest.get(used..).unwrap_or_default();
         }
         if !receiving.holds_last {
-            receiving.download.flush().await.map_err(gone)?;
+            receiving.writer.flush().await.map_err(gone)?;
         }
     }
 }
 
-impl Receiving<'_, '_, '_, '_, '_> {
-    async fn wait(&mut self, frames: &mut Vec<u8>) -> Result<Came, HttpError> {
+impl Receiving<'_, '_, '_, '_> {
+    async fn wait(&mut self, frames: &mut Vec<u8>) -> Result<Arrived, HttpError> {
         poll_fn(|context| {
             if let Poll::Ready(ready) = self.stream.poll_frames(frames, context) {
-                return Poll::Ready(ready.map(|()| Came::Frames).map_err(|_| HttpError::WorkerDied));
+                return Poll::Ready(ready.map(|()| Arrived::Frames).map_err(|_| HttpError::WorkerDied));
             }
-            if let Some(farewell) = &mut self.farewell
-                && farewell.as_mut().poll(context).is_ready()
+            if let Some(shutdown_grace) = &mut self.shutdown_grace
+                && shutdown_grace.as_mut().poll(context).is_ready()
             {
-                return Poll::Ready(Ok(Came::Farewell));
+                return Poll::Ready(Ok(Arrived::ShutdownGraceOver));
             }
-            if self.download.state() == Sent::Nothing && self.download.poll_late(context) {
+            if self.writer.state() == Sent::Nothing && self.writer.poll_late(context) {
                 return Poll::Ready(Err(HttpError::WorkerTimeout));
             }
             Poll::Pending
@@ -141,39 +136,39 @@ impl Receiving<'_, '_, '_, '_, '_> {
             Payload::Trailers(_) if self.owes() => Err(HttpError::WorkerBroken),
             Payload::Trailers(block) => {
                 let lines = head::plain_lines(block).map_err(|_| HttpError::WorkerBroken)?;
-                self.download.whole(lines.lines())?;
+                self.writer.whole(lines.lines())?;
                 Ok(Some(self.over()))
             }
             Payload::Informational(informational) if informational.status == 100 => {
-                self.download.send_continue().await.map_err(gone)?;
+                self.writer.send_continue().await.map_err(gone)?;
                 self.continued.notify_one();
                 Ok(None)
             }
             Payload::Informational(informational) => {
                 let lines = head::plain_lines(informational.head).map_err(|_| HttpError::WorkerBroken)?;
-                let sent = self.download.informational(informational.status, lines.lines()).await;
+                let sent = self.writer.informational(informational.status, lines.lines()).await;
                 sent.map_err(gone)?;
                 Ok(None)
             }
             Payload::File(file) => {
-                self.answer.clear();
-                head::read_answer(file.head, &mut self.answer.fields, Kind::Plain)
+                self.response.clear();
+                head::read_response(file.head, &mut self.response.fields, Kind::Plain)
                     .map_err(|_| HttpError::WorkerBroken)?;
-                let wanted = super::file::Wanted {
+                let named = NamedFile {
                     status: file.status,
                     offset: file.offset,
                     length: file.length,
                     path: file.path.to_vec(),
                 };
-                super::file::open(self.context, self.call.pool, wanted, self.answer).await?;
-                self.context.finish(self.answer);
+                file::open(self.call.request, self.call.pool, named, self.response).await?;
+                self.call.finish(self.response);
                 Ok(Some(Received::Ended(Ended::Complete)))
             }
             Payload::FilePart(part) => {
                 let sent = self.pass_on_file(&part).await?;
                 self.holds_last = self.owed == Some(0);
                 if !self.holds_last {
-                    self.download.flush().await.map_err(gone)?;
+                    self.writer.flush().await.map_err(gone)?;
                 }
                 self.stream.file_sent(sent);
                 Ok(None)
@@ -181,67 +176,66 @@ impl Receiving<'_, '_, '_, '_, '_> {
             Payload::Reset(ResetCode::Refused) => Err(HttpError::WorkerRefused),
             Payload::Reset(ResetCode::HangUp) => Err(HttpError::HungUp),
             Payload::Reset(_) => Err(HttpError::HandlerFailed),
-            // The lane lets nothing else through.
+            // The connection lets nothing else through.
             _ => Err(HttpError::WorkerBroken),
         }
     }
 
     async fn take_head(
         &mut self,
-        response: wire::Response<'_>,
+        frame: wire::Response<'_>,
         end: bool,
     ) -> Result<Option<Received>, HttpError> {
-        let answer = &mut *self.answer;
-        answer.clear();
-        answer.status = response.status;
-        let is_upgrade = response.status == 101;
-        let kind = match response.length {
+        let response = &mut *self.response;
+        response.clear();
+        response.status = frame.status;
+        let is_upgrade = frame.status == 101;
+        let kind = match frame.length {
             _ if is_upgrade => Kind::Upgrade,
             None if !end => Kind::Chunked,
             _ => Kind::Plain,
         };
-        let field_length = head::read_answer(response.head, &mut answer.fields, kind)
+        let field_length = head::read_response(frame.head, &mut response.fields, kind)
             .map_err(|_| HttpError::WorkerBroken)?;
         if is_upgrade {
             return self.upgrade().await;
         }
-        let is_head = self.context.request.head.method() == Method::Head;
-        let is_withheld = is_head || response.status == 304;
-        self.is_bodiless = is_withheld || response.status == 204;
-        let length = response.length.or(field_length.filter(|_| is_withheld));
-        if end && response.body.is_empty() && !self.is_bodiless && length.is_some_and(|length| length > 0) {
+        let is_head = self.call.request.head.method() == Method::Head;
+        let is_withheld = is_head || frame.status == 304;
+        self.is_bodiless = is_withheld || frame.status == 204;
+        let length = frame.length.or(field_length.filter(|_| is_withheld));
+        if end && frame.body.is_empty() && !self.is_bodiless && length.is_some_and(|length| length > 0) {
             return Err(HttpError::WorkerBroken);
         }
         if end {
             // What is short is not counted.
-            self.call.learn(self.index, response.body);
-            let counted = if response.body.len() <= FREE_BODY_BYTES { 0 } else { response.body.len() };
-            if let Some(wanted) = super::file::Wanted::by_field(answer, self.call.pool) {
+            self.call.learn(self.index, frame.body);
+            let counted = if frame.body.len() <= FREE_BODY_BYTES { 0 } else { frame.body.len() };
+            if let Some(named) = NamedFile::by_field(response, self.call.pool) {
                 self.stream.consumed(counted);
-                super::file::open(self.context, self.call.pool, wanted, answer).await?;
+                file::open(self.call.request, self.call.pool, named, response).await?;
             } else {
-                whole(answer, response.body, length, is_withheld);
+                whole(response, frame.body, length, is_withheld);
                 self.stream.consumed(counted);
             }
-            self.context.finish(answer);
+            self.call.finish(response);
             return Ok(Some(Received::Ended(Ended::Complete)));
         }
         let body = length.map_or(BodyLength::Chunked, BodyLength::Known);
-        self.download.encode(self.context, answer, body);
-        self.context.finish(answer);
-        if answer.is_event_stream() {
-            // It may go on for ever; the worker has room for others meanwhile.
-            self.place = None;
-            self.farewell = Some(Box::pin(self.download.shutdown_grace_over()));
+        self.writer.encode(self.call.edits, response, body);
+        self.call.finish(response);
+        if response.is_event_stream() {
+            // It may last for ever; others can have its slot meanwhile.
+            self.slot = None;
+            self.shutdown_grace = Some(Box::pin(self.writer.shutdown_grace_over()));
         }
-        let kept = self.place.as_ref().map(|place| place.slot());
-        self.download
-            .keep_slot(kept, self.call.trust.client(self.context.request.head, &self.context.request.origin));
+        let slot = self.slot.as_ref().map(HeldSlot::yielding);
+        self.writer.keep_slot(slot, self.call.client());
         self.owed = length;
-        // Whoever waits to be asked for its body has its final answer: what it sends now is sent on.
+        // A client that waits for 100 has its final response: a body that it sends now is passed on.
         self.continued.notify_one();
-        self.download.head(answer, body);
-        self.pass_on(response.body).await?;
+        self.writer.head(response, body);
+        self.pass_on(frame.body).await?;
         Ok(None)
     }
 
@@ -253,7 +247,7 @@ impl Receiving<'_, '_, '_, '_, '_> {
         if self.owes() {
             return Err(HttpError::WorkerBroken);
         }
-        self.download.whole(&[])?;
+        self.writer.whole(&[])?;
         Ok(Some(self.over()))
     }
 
@@ -264,17 +258,17 @@ impl Receiving<'_, '_, '_, '_, '_> {
                 self.call.learn(self.index, data);
             }
             if let Some(owed) = &mut self.owed {
-                // More than was promised would be read as the next answer.
+                // More than the head declares would be read as the next response.
                 *owed = owed.checked_sub(data.len() as u64).ok_or(HttpError::WorkerBroken)?;
             }
-            self.download.data(data).await.map_err(gone)?;
+            self.writer.data(data).await.map_err(gone)?;
         }
         self.stream.consumed(data.len());
         Ok(())
     }
 
-    /// Sends bytes of a file as those of the body. Fewer than were asked for where the file does not have them,
-    /// none where it is not found: the worker, which has it open, sends the rest itself.
+    /// Sends bytes of a file as those of the body. Fewer than the worker requests where the file does not have them, none
+    /// where it is not found: the worker, which has it open, sends the rest itself.
     async fn pass_on_file(&mut self, part: &wire::FilePart<'_>) -> Result<u64, HttpError> {
         if self.owed.is_some_and(|owed| owed < part.length) {
             return Err(HttpError::WorkerBroken);
@@ -282,10 +276,10 @@ impl Receiving<'_, '_, '_, '_, '_> {
         if self.is_bodiless {
             return Ok(0);
         }
-        let Some(mut source) = super::file::part(self.call.pool, part).await else { return Ok(0) };
+        let Some(mut source) = file::part(self.call.pool, part).await else { return Ok(0) };
         let mut sent = 0;
         while let Some(bytes) = source.next().await {
-            self.download.data(bytes).await.map_err(gone)?;
+            self.writer.data(bytes).await.map_err(gone)?;
             sent += bytes.len() as u64;
         }
         self.owed = self.owed.map(|owed| owed.saturating_sub(sent));
@@ -293,20 +287,20 @@ impl Receiving<'_, '_, '_, '_, '_> {
     }
 
     async fn upgrade(&mut self) -> Result<Option<Received>, HttpError> {
-        // RFC 9110 section 15.2.2: only what was asked for.
-        if !forwarding::asks_for_upgrade(self.context.request.head)
-            || self.answer.fields.get("upgrade").is_none()
+        // RFC 9110 section 15.2.2: only to a protocol that the client requests.
+        if !forwarding::asks_for_upgrade(self.call.request.head)
+            || self.response.fields.get("upgrade").is_none()
         {
             return Err(HttpError::WorkerBroken);
         }
-        self.context.finish(self.answer);
-        self.place = None;
-        self.download.head(self.answer, BodyLength::None);
-        self.download.flush().await.map_err(gone)?;
+        self.call.finish(self.response);
+        self.slot = None;
+        self.writer.head(self.response, BodyLength::None);
+        self.writer.flush().await.map_err(gone)?;
         Ok(Some(Received::Upgraded))
     }
 
-    /// Whether less came than was promised.
+    /// Whether less of the body came than the head declares.
     fn owes(&self) -> bool {
         self.owed.is_some_and(|owed| owed > 0) && !self.is_bodiless
     }
@@ -314,4 +308,13 @@ impl Receiving<'_, '_, '_, '_, '_> {
     fn over(&self) -> Received {
         Received::Ended(Ended::Sent)
     }
+}
+
+/// Completes a response whose body came with its head.
+fn whole(response: &mut Response, body: &[u8], length: Option<u64>, is_withheld: bool) {
+    response.body = match (body.is_empty(), is_withheld) {
+        (_, true) => Body::Withheld(length.or(Some(body.len() as u64).filter(|length| *length > 0))),
+        (true, false) => Body::Empty,
+        (false, false) => Body::Bytes(body.to_vec()),
+    };
 }

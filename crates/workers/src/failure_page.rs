@@ -1,24 +1,23 @@
-//! What a browser is shown while somebody works on an application and its newest state does not start.
+//! The page that a browser shows while a developer works on an application and its newest state does not start.
 //!
-//! Only with `--watch`: an error's text is for its author. Never for anything but navigations, whose
-//! answers people look at.
+//! Only with `--watch`: an error's text is for its author. Only for navigations, whose responses people look at.
 
 use onehop_http1::{Known, Method, RequestHead};
 use onehop_message::html;
 use onehop_message::response::{Body, Response};
 
-/// Whether a person would see the answer.
-pub(super) fn is_navigation(head: &RequestHead) -> bool {
+/// Whether a person would see the response.
+pub fn is_navigation(head: &RequestHead) -> bool {
     head.method() == Method::Get
         && head.get(Known::Accept).is_some_and(|accept| accept.windows(9).any(|part| part == b"text/html"))
 }
 
-/// Fills an answer with the page.
-pub(super) fn fill(app: &str, failure: &str, answer: &mut Response) {
-    answer.clear();
-    answer.status = 500;
-    answer.fields.add("Content-Type", b"text/html; charset=utf-8");
-    answer.fields.add("Cache-Control", b"no-store");
+/// Fills a response with the page.
+pub fn fill(app: &str, failure: &str, response: &mut Response) {
+    response.clear();
+    response.status = 500;
+    response.fields.add("Content-Type", b"text/html; charset=utf-8");
+    response.fields.add("Cache-Control", b"no-store");
     let (app, failure) = (html::escape(app), lines(failure));
     let page = format!(
         "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<meta http-equiv=refresh content=2>\n\
@@ -32,7 +31,7 @@ pub(super) fn fill(app: &str, failure: &str, answer: &mut Response) {
          <p>Other requests are answered by the state before it, if there is one. This page looks again \
          every two seconds.\n"
     );
-    answer.body = Body::Bytes(page.into_bytes());
+    response.body = Body::Bytes(page.into_bytes());
 }
 
 /// The escaped lines of a message. A tab would become the replacement character.
