@@ -32,7 +32,7 @@ fn main() {
         ("navigation to a place in the app", "/users/7/settings", navigation, CODINGS),
         ("range of an asset", "/assets/index-B3xKq9aZ.js", "Range: bytes=0-99\r\n", &[]),
     ] {
-        let head = head(target, lines);
+        let head = head("GET", target, lines);
         let mut answer = Response::default();
         let request = request(&head, &store, codings);
         let settings = spa();
@@ -42,7 +42,7 @@ fn main() {
         });
         println!("{name:<36} spa {:>4} ns, status {}", spa_cost.as_nanos(), answer.status);
     }
-    let head = head("/", "");
+    let head = head("GET", "/", "");
     let (settings, request, mut answer) = (file_server(), request(&head, &store, &[]), Response::default());
     let each = cost(|| {
         answer.clear();

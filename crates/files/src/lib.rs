@@ -24,6 +24,13 @@ pub mod tree;
 #[cfg(test)]
 #[path = "../../archive/tests/packing/mod.rs"]
 mod packing;
+// The sample names the crate as its other users do.
+#[cfg(test)]
+extern crate self as onehop_files;
+#[cfg(test)]
+#[path = "../tests/sample/mod.rs"]
+#[expect(dead_code, reason = "the tests of the handlers make stores of their own")]
+mod sample;
 
 pub use content_type::{content_type, is_compressible};
 pub use hashed_name::{is_hashed_name, may_be_hashed_name};

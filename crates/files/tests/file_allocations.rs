@@ -35,7 +35,7 @@ fn a_file_from_memory_is_answered_without_an_allocation() {
         ("/assets/index-B3xKq9aZ.js", browser, 200),
         ("/users/7/settings", navigation, 200),
     ] {
-        let head = head(target, lines);
+        let head = head("GET", target, lines);
         let request = request(&head, &store, CODINGS);
         let mut answer = Response::default();
         // The first answer of a connection makes room for fields; the others use it again.
@@ -94,7 +94,7 @@ fn a_packed_file_is_answered_without_an_allocation_once_it_was_asked_for() {
     for (target, lines) in
         [("/", ""), ("/assets/index-B3xKq9aZ.js", "Accept-Encoding: gzip, deflate, br, zstd\r\n")]
     {
-        let head = head(target, lines);
+        let head = head("GET", target, lines);
         let mut answer = Response::default();
         let first = files::spa(&spa, &request(&head, &store, CODINGS), &mut answer);
         let Ok(Served::InPack(in_pack)) = first else {

@@ -17,6 +17,31 @@ fn site(output: &str) -> String {
     )
 }
 
+/// A folder, a log in it, and a server that writes there; `options` is what the block of `output file` holds.
+fn logging(log: &str, options: &str) -> (Folder, PathBuf, Onehop) {
+    let folder = Folder::new();
+    let log = folder.join(log);
+    let onehop = serve(&folder, &log, options);
+    (folder, log, onehop)
+}
+
+fn serve(folder: &Folder, log: &Path, options: &str) -> Onehop {
+    let block = if options.is_empty() { String::new() } else { format!(" {{\n\t\t\t{options}\n\t\t}}") };
+    folder.write("Onehopfile", site(&format!("file {}{block}", log.display())));
+    Onehop::start_in(folder.path())
+}
+
+/// The same with a pipe as its log, and the end of it that is read.
+fn logging_into_a_pipe() -> (Folder, PathBuf, Onehop, File) {
+    let folder = Folder::new();
+    let log = folder.join("log.fifo");
+    assert!(std::process::Command::new("mkfifo").arg(&log).status().expect("mkfifo").success());
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("a flag");
+    let reader = File::options().read(true).custom_flags(flags).open(&log).expect("the reader's end");
+    let onehop = serve(&folder, &log, "");
+    (folder, log, onehop, reader)
+}
+
 fn ask(client: &mut Client, path: &str) {
     assert_eq!(client.get(path).status, 200);
 }
@@ -105,13 +130,7 @@ fn a_full_log_disk_costs_whole_lines_that_are_counted_and_reported_once() {
 
 #[test]
 fn a_log_that_is_slow_at_a_stop_is_waited_for_and_what_is_lost_is_counted() {
-    let folder = Folder::new();
-    let log = folder.join("log.fifo");
-    assert!(std::process::Command::new("mkfifo").arg(&log).status().expect("mkfifo").success());
-    let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("a flag");
-    let mut reader = File::options().read(true).custom_flags(flags).open(&log).expect("the reader's end");
-    folder.write("Onehopfile", site(&format!("file {}", log.display())));
-    let mut onehop = Onehop::start_in(folder.path());
+    let (_folder, log, mut onehop, mut reader) = logging_into_a_pipe();
     rustix::fs::fcntl_setfl(&reader, OFlags::empty()).expect("blocking from now on");
     let mut client = onehop.connect();
     let mut asked = 0;
@@ -136,13 +155,7 @@ fn a_log_that_is_slow_at_a_stop_is_waited_for_and_what_is_lost_is_counted() {
 
 #[test]
 fn a_log_that_nothing_reads_holds_up_a_stop_for_a_bounded_time_and_its_lines_are_counted() {
-    let folder = Folder::new();
-    let log = folder.join("log.fifo");
-    assert!(std::process::Command::new("mkfifo").arg(&log).status().expect("mkfifo").success());
-    let flags = i32::try_from(OFlags::NONBLOCK.bits()).expect("a flag");
-    let mut reader = File::options().read(true).custom_flags(flags).open(&log).expect("the reader's end");
-    folder.write("Onehopfile", site(&format!("file {}", log.display())));
-    let mut onehop = Onehop::start_in(folder.path());
+    let (_folder, log, mut onehop, mut reader) = logging_into_a_pipe();
     let mut client = onehop.connect();
     (0..100).for_each(|number| ask(&mut client, &long(number)));
     onehop.process.signal(Signal::TERM);
@@ -178,10 +191,7 @@ fn text_of(path: &Path) -> String {
 
 #[test]
 fn a_log_is_rotated_at_its_size_and_no_line_is_lost() {
-    let folder = Folder::new();
-    let log = folder.join("logs/access.log");
-    folder.write("Onehopfile", site(&format!("file {} {{\n\t\t\troll_size 1MiB\n\t\t}}", log.display())));
-    let onehop = Onehop::start_in(folder.path());
+    let (folder, log, onehop) = logging("logs/access.log", "roll_size 1MiB");
     let mut client = onehop.connect();
     let asked = 600;
     (0..asked).for_each(|number| ask(&mut client, &long(number)));
@@ -214,8 +224,7 @@ fn rotated_logs_are_kept_in_the_number_and_for_the_time_that_the_file_says() {
     let long_ago = SystemTime::now() - Duration::from_secs(3 * 86_400);
     File::options().write(true).open(&old).expect("opened").set_modified(long_ago).expect("set");
     let options = "roll_size 1mb\n\t\t\troll_keep 2\n\t\t\troll_keep_for 48h\n\t\t\troll_uncompressed";
-    folder.write("Onehopfile", site(&format!("file {} {{\n\t\t\t{options}\n\t\t}}", log.display())));
-    let onehop = Onehop::start_in(folder.path());
+    let onehop = serve(&folder, &log, options);
     wait_for("the one that is too old to be removed", || (!old.exists()).then_some(()));
     let mut client = onehop.connect();
     (0..900).for_each(|number| ask(&mut client, &long(number)));
@@ -228,10 +237,7 @@ fn rotated_logs_are_kept_in_the_number_and_for_the_time_that_the_file_says() {
 
 #[test]
 fn sigusr1_reopens_logs_and_touches_nothing_else() {
-    let folder = Folder::new();
-    let log = folder.join("access.log");
-    folder.write("Onehopfile", site(&format!("file {}", log.display())));
-    let onehop = Onehop::start_in(folder.path());
+    let (folder, log, onehop) = logging("access.log", "");
     let mut client = onehop.connect();
     ask(&mut client, "/before");
     wait_for("the first line", || text_of(&log).contains("/before").then_some(()));
@@ -253,10 +259,7 @@ fn sigusr1_reopens_logs_and_touches_nothing_else() {
 
 #[test]
 fn a_reload_opens_a_log_anew_too_and_loses_no_line() {
-    let folder = Folder::new();
-    let log = folder.join("access.log");
-    folder.write("Onehopfile", site(&format!("file {}", log.display())));
-    let onehop = Onehop::start_in(folder.path());
+    let (folder, log, onehop) = logging("access.log", "");
     let mut client = onehop.connect();
     ask(&mut client, "/before");
     wait_for("the first line", || text_of(&log).contains("/before").then_some(()));
@@ -269,10 +272,7 @@ fn a_reload_opens_a_log_anew_too_and_loses_no_line() {
 
 #[test]
 fn control_characters_of_both_ranges_are_escaped_in_a_line() {
-    let folder = Folder::new();
-    let log = folder.join("access.log");
-    folder.write("Onehopfile", site(&format!("file {}", log.display())));
-    let onehop = Onehop::start_in(folder.path());
+    let (_folder, log, onehop) = logging("access.log", "");
     let mut stream = std::net::TcpStream::connect(&onehop.address).expect("connected");
     // U+009B, which some terminals take for the beginning of a command, and U+0085, which ends a line for some readers.
     let request =

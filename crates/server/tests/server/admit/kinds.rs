@@ -59,12 +59,9 @@ fn a_file_from_disk_waits_its_turn() {
 
 #[test]
 fn a_way_over_the_disk_to_somebody_else_is_one_request_in_flight() {
-    let holding = Holding::start();
     let directives = "limit in_flight 1\nroot * ./{host}\n@page file {path}\nhandle @page {\nfile_server\n}\n\
                       handle {\napp APP\n}";
-    let server = serve(&holding, directives);
-    let mut first = ask(&server, "/1");
-    wait_until(&server, 1, 0);
+    let (holding, server, mut first) = busy(directives);
     assert_eq!(server.connect().get("/2").status, 503);
     holding.let_go(1);
     assert_eq!(first.answer().text(), "/1");
@@ -90,12 +87,9 @@ fn files_behind_a_matcher_that_asks_the_disk_are_in_flight_too() {
 
 #[test]
 fn a_way_over_the_disk_keeps_its_priority() {
-    let holding = Holding::start();
     let directives = "limit in_flight 1 queue 1 wait 20s\nlimit /high priority high\nroot * ./{host}\n\
                       try_files {path} {path}\napp APP";
-    let server = serve(&holding, directives);
-    let mut first = ask(&server, "/1");
-    wait_until(&server, 1, 0);
+    let (holding, server, mut first) = busy(directives);
     let mut second = ask(&server, "/2");
     wait_until(&server, 1, 1);
     let mut high = ask(&server, "/high");
@@ -279,10 +273,7 @@ fn an_application_whose_event_loop_is_late_is_given_no_more() {
 
 #[test]
 fn a_limit_is_kept_over_a_reload_that_names_it_with_equal_settings() {
-    let holding = Holding::start();
-    let server = serve(&holding, "limit in_flight 1\napp APP");
-    let mut first = ask(&server, "/1");
-    wait_until(&server, 1, 0);
+    let (holding, server, mut first) = busy("limit in_flight 1\napp APP");
     server.running().reload().unwrap();
     assert_eq!(server.connect().get("/2").status, 503);
     let wider = text("", &holding.program, "limit in_flight 2\napp APP");
@@ -298,11 +289,8 @@ fn a_limit_is_kept_over_a_reload_that_names_it_with_equal_settings() {
 
 #[test]
 fn a_refusal_may_have_a_page_that_is_at_hand_and_asks_nobody_for_one() {
-    let holding = Holding::start();
     let pages = "handle_errors 503 {\nheader X-Busy yes\nrespond \"come back, {err.status_code}\"\n}";
-    let server = serve(&holding, &format!("limit in_flight 1\napp APP\n{pages}"));
-    let _first = ask(&server, "/1");
-    wait_until(&server, 1, 0);
+    let (holding, server, _first) = busy(&format!("limit in_flight 1\napp APP\n{pages}"));
     let answer = server.connect().get("/2");
     assert_eq!((answer.status, answer.text().as_str()), (503, "come back, 503"));
     assert_eq!((answer.field("Retry-After"), answer.field("X-Busy")), (Some("1"), Some("yes")));

@@ -58,7 +58,17 @@ fn serve(holding: &Holding, directives: &str) -> TestServer {
     serve_with("", &holding.program, directives)
 }
 
-/// The same with options of the global block.
+/// Such a server whose program has one request, `/1` of this client.
+#[track_caller]
+fn busy(directives: &str) -> (Holding, TestServer, Client) {
+    let holding = Holding::start();
+    let server = serve(&holding, directives);
+    let client = ask(&server, "/1");
+    wait_until(&server, 1, 0);
+    (holding, server, client)
+}
+
+/// The same as [`serve`] with options of the global block.
 fn serve_with(global: &str, program: &Program, directives: &str) -> TestServer {
     TestServer::start(application(), &text(global, program, directives), Wishes::default())
 }

@@ -32,10 +32,7 @@ fn as_many_are_in_flight_as_may_be_some_wait_and_the_rest_is_refused_at_once() {
 
 #[test]
 fn without_a_queue_nobody_waits() {
-    let holding = Holding::start();
-    let server = serve(&holding, "limit in_flight 1 shed 529\napp APP");
-    let mut first = ask(&server, "/1");
-    wait_until(&server, 1, 0);
+    let (holding, server, mut first) = busy("limit in_flight 1 shed 529\napp APP");
     let answer = server.connect().get("/2");
     assert_eq!((answer.status, answer.field("Retry-After")), (529, Some("1")));
     assert_eq!(refused(&server, "in_flight"), (1, 1));
@@ -45,10 +42,7 @@ fn without_a_queue_nobody_waits() {
 
 #[test]
 fn who_waits_for_too_long_is_told_so() {
-    let holding = Holding::start();
-    let server = serve(&holding, "limit in_flight 1 queue 4 wait 50ms\napp APP");
-    let _first = ask(&server, "/1");
-    wait_until(&server, 1, 0);
+    let (_holding, server, _first) = busy("limit in_flight 1 queue 4 wait 50ms\napp APP");
     let begun = Instant::now();
     assert_eq!(server.connect().get("/2").status, 503);
     assert!(begun.elapsed() >= Duration::from_millis(50), "{:?}", begun.elapsed());
@@ -58,10 +52,7 @@ fn who_waits_for_too_long_is_told_so() {
 
 #[test]
 fn a_waiting_client_that_goes_away_leaves_the_queue() {
-    let holding = Holding::start();
-    let server = serve(&holding, "limit in_flight 1 queue 1 wait 20s\napp APP");
-    let mut first = ask(&server, "/1");
-    wait_until(&server, 1, 0);
+    let (holding, server, mut first) = busy("limit in_flight 1 queue 1 wait 20s\napp APP");
     let second = ask(&server, "/2");
     wait_until(&server, 1, 1);
     second.reset();
@@ -76,10 +67,7 @@ fn a_waiting_client_that_goes_away_leaves_the_queue() {
 
 #[test]
 fn of_a_full_queue_one_whose_client_has_half_closed_makes_room() {
-    let holding = Holding::start();
-    let server = serve(&holding, "limit in_flight 1 queue 2 wait 20s\napp APP");
-    let mut first = ask(&server, "/1");
-    wait_until(&server, 1, 0);
+    let (holding, server, mut first) = busy("limit in_flight 1 queue 2 wait 20s\napp APP");
     let mut half = ask(&server, "/half");
     wait_until(&server, 1, 1);
     half.finish_sending();
@@ -102,10 +90,7 @@ fn of_a_full_queue_one_whose_client_has_half_closed_makes_room() {
 
 #[test]
 fn a_queue_with_room_keeps_those_whose_clients_have_half_closed() {
-    let holding = Holding::start();
-    let server = serve(&holding, "limit in_flight 1 queue 2 wait 20s\napp APP");
-    let mut first = ask(&server, "/1");
-    wait_until(&server, 1, 0);
+    let (holding, server, mut first) = busy("limit in_flight 1 queue 2 wait 20s\napp APP");
     let mut half = ask(&server, "/half");
     wait_until(&server, 1, 1);
     half.finish_sending();
@@ -123,10 +108,7 @@ fn answered_first(one: &Client, other: &Client) -> usize {
 
 #[test]
 fn a_queue_full_of_departed_clients_is_an_empty_one() {
-    let holding = Holding::start();
-    let server = serve(&holding, "limit in_flight 1 queue 200 wait 20s\napp APP");
-    let mut first = ask(&server, "/1");
-    wait_until(&server, 1, 0);
+    let (holding, server, mut first) = busy("limit in_flight 1 queue 200 wait 20s\napp APP");
     let waiting: Vec<_> = (0..200).map(|_| ask(&server, "/gone")).collect();
     wait_until(&server, 1, 200);
     assert_eq!(server.connect().get("/refused").status, 503);
@@ -168,10 +150,7 @@ fn a_high_priority_goes_first_and_takes_the_place_of_a_lower_one() {
 
 #[test]
 fn a_refusal_reads_no_body() {
-    let holding = Holding::start();
-    let server = serve(&holding, "limit in_flight 1\napp APP");
-    let _first = ask(&server, "/1");
-    wait_until(&server, 1, 0);
+    let (_holding, server, _first) = busy("limit in_flight 1\napp APP");
     // It is small enough that others would wait for it, and does not come.
     let mut client = server.connect();
     client.send("POST /2 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\nbegun");
