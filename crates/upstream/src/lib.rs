@@ -17,6 +17,11 @@
 //! | [`dial`] | new connections: addresses raced, TLS handshakes, Unix sockets |
 //! | `addresses` | what a peer's name resolves to |
 //! | `learned_timeout` | an upstream's idle timeout, learned from the connections that it closes |
+//! | [`names`] | resolves names, on a thread of its own |
+//! | [`tls`] | which certificates to trust and to show |
+//! | [`member`], [`health`], `latency` | one upstream of one directive, what is known of its health and how fast it is |
+//! | [`health_check`] | active checks, on a thread of their own |
+//! | [`balance`] | which of several members a request goes to |
 //! | [`limits`] | every bound of these |
 //!
 //! Never sends a request twice and never chooses between attempts: that is for the caller. Knows no route and no handler.
@@ -25,20 +30,30 @@
 
 pub mod acquire;
 mod addresses;
+pub mod balance;
 pub mod connect_error;
 pub mod connection;
 pub mod dial;
+pub mod epoch;
+pub mod health;
+pub mod health_check;
+pub mod latency;
 mod learned_timeout;
 pub mod limits;
 pub mod mailboxes;
 pub mod maintenance;
+pub mod member;
+pub mod names;
 pub mod peer;
 pub mod pool;
 mod refill;
 pub mod slots;
 mod steal;
 #[cfg(test)]
+mod test_members;
+#[cfg(test)]
 mod tests;
+pub mod tls;
 mod transport;
 
 pub use acquire::WaitingClient;

@@ -89,3 +89,49 @@ pub const REFILL_PAUSE_MAX: Duration = Duration::from_secs(2);
 
 /// An upstream that closes new connections sooner than this is not there yet: something in front of it is.
 pub const CONNECTION_SOUND_AFTER: Duration = Duration::from_secs(1);
+
+/// The shortest time for which a resolution counts, whatever it says itself: no more than one query in this time, also
+/// where connections fail by the thousand.
+pub const NAME_TTL_MIN: Duration = Duration::from_secs(1);
+
+/// The longest: a response may say a week, and be corrected sooner.
+pub const NAME_TTL_MAX: Duration = Duration::from_secs(5 * 60);
+
+/// How often a name is looked up again that stands in the hosts file: reading that costs microseconds.
+pub const NAME_HOSTS_PERIOD: Duration = Duration::from_secs(5);
+
+/// The longest pause after a name that was not resolved; it doubles from [`NAME_TTL_MIN`].
+pub const NAME_RETRY_MAX: Duration = Duration::from_secs(30);
+
+/// How long one name server may take to respond: one lost packet must not use up a request's timeout.
+pub const NAME_QUERY_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a first resolution waits for the second family once one is there (RFC 8305 section 3).
+pub const NAME_SECOND_FAMILY_WAIT: Duration = Duration::from_millis(50);
+
+/// Failures of one upstream that are distinguished, and so the highest `max_fails` that has an effect: 8 KiB for each
+/// upstream that is configured so. An upstream that has failed so often is not healthy.
+pub const FAILURES_REMEMBERED_MAX: u32 = 1024;
+
+/// The latency that a failure counts as: a refused connection takes microseconds and must not look fast, and no client
+/// waits gladly for longer than this.
+pub const FAILURE_LATENCY: Duration = Duration::from_secs(1);
+
+/// Bytes of a file with certificates or a key for upstreams. All that a system trusts are 250 KiB.
+pub const TLS_FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// Health checks that run at the same time, so that thousands of upstreams do not need thousands of descriptors.
+pub const HEALTH_CHECKS_AT_ONCE_MAX: usize = 64;
+
+/// The time over which the first health checks are spread: an upstream that is dead at the start is found soon, and not
+/// all are checked in the same moment.
+pub const HEALTH_CHECKS_FIRST_WITHIN: Duration = Duration::from_secs(1);
+
+/// The shortest interval of health checks of one upstream: more is a load and not a check.
+pub const HEALTH_CHECK_INTERVAL_MIN: Duration = Duration::from_millis(10);
+
+/// The longest interval: clocks cannot add for ever.
+pub const HEALTH_CHECK_INTERVAL_MAX: Duration = Duration::from_secs(365 * 86_400);
+
+/// Bytes of a response's body in which `health_body` is searched. Pages about health are a few lines.
+pub const HEALTH_CHECK_BODY_BYTES_MAX: usize = 256 * 1024;

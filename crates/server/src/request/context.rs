@@ -15,11 +15,11 @@ use onehop_message::origin::Origin;
 use onehop_message::path::{Ambiguous, RequestPath};
 use onehop_message::request::Request;
 use onehop_metrics::Handler;
+use onehop_upstream::member::Member;
 use regex_lite::Regex;
 
 use super::admission::RequestLimits;
 use super::admission::rate::RateChecks;
-use super::handle::proxy::Member;
 use super::route::Root;
 
 /// A request on its way through the routes of its site.

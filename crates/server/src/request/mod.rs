@@ -31,11 +31,12 @@ use onehop_message::methods::Methods;
 use onehop_message::origin::Origin;
 use onehop_message::response::Response;
 use onehop_metrics::Handler;
+use onehop_upstream::member::Member;
 
 use admission::Limiters;
 use context::{ErrorId, Failure, RequestContext};
 use disk::{DiskRead, DiskResult};
-use handle::proxy::{Member, max_forwards};
+use handle::proxy::max_forwards;
 use handle::{Handled, app, file, redirect, respond};
 use route::{Backend, Site, Snapshot, Target};
 use walk::{Step, Walk};

@@ -1,7 +1,8 @@
-//! Peers, members and questions of settings: what there was before is taken again where its settings are the same.
+//! Peers, members and checks of settings: what there was before is taken again where its settings are the same.
 //!
 //! Reads files of certificates, and changes nothing.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use onehop_config::checked::proxy::{self as checked, ActiveHealth, ProxyAddress, ProxyTls};
@@ -9,15 +10,17 @@ use onehop_config::checked::{Checked, Part, Route, Step, Template};
 use regex_lite::Regex;
 use rustls::ClientConfig;
 
-use super::health::Question;
-use super::names::Names;
 use super::terms::{idle_max, literal, place, terms, tls_named, tls_to};
-use super::{Key, KeyOfActive, KeyOfRequest, Known, tls};
-use crate::request::handle::proxy::health::{Active, Health, Standing};
+use super::{Key, KeyOfActive, KeyOfRequest, Known};
+use crate::request::handle::proxy::Proxy;
 use crate::request::handle::proxy::of_request::{Filled, Make, OfRequest};
-use crate::request::handle::proxy::{Member, Proxy};
 use onehop_archive::installed::Packed;
+use onehop_upstream::health::{Active, Health, Standing};
+use onehop_upstream::health_check::HealthCheck;
+use onehop_upstream::member::Member;
+use onehop_upstream::names::Names;
 use onehop_upstream::peer::{Endpoint, Peer, PeerSettings, Tls};
+use onehop_upstream::tls;
 
 /// Everything that the settings name.
 pub(super) fn make(
@@ -76,7 +79,7 @@ impl Making<'_> {
     fn client(&mut self, settings: &ProxyTls) -> Result<(tls::Made, Arc<ClientConfig>), String> {
         let known: Vec<_> = self.now.clients.iter().chain(&self.before.clients).cloned().collect();
         let (made, config) =
-            tls::client_reading(settings, &known, |path, what| tls::read(path, what, self.packed))?;
+            tls::client_reading(settings, &known, |path, what| read(path, what, self.packed))?;
         if !self.now.clients.iter().any(|(other, _)| *other == made) {
             self.now.clients.push((made.clone(), Arc::clone(&config)));
         }
@@ -152,22 +155,22 @@ impl Making<'_> {
     ) -> Result<Arc<Active>, String> {
         let key = KeyOfActive { key, settings: settings.clone() };
         if let Some(active) = find(&self.now.actives, &key) {
-            for question in &mut self.now.questions {
-                if Arc::ptr_eq(&question.active, &active) {
-                    *question = Arc::new(question.also_for(sites));
+            for check in &mut self.now.checks {
+                if Arc::ptr_eq(&check.active, &active) {
+                    *check = Arc::new(check.also_for(sites));
                 }
             }
             return Ok(active);
         }
         let active = find(&self.before.actives, &key).unwrap_or_default();
-        let known = self.before.questions.iter().find(|question| Arc::ptr_eq(&question.active, &active));
+        let known = self.before.checks.iter().find(|check| Arc::ptr_eq(&check.active, &active));
         let asked = match known {
-            Some(question) => Arc::clone(&question.peer),
+            Some(check) => Arc::clone(&check.peer),
             None => one.asked(peer, settings, self.names)?,
         };
         let body = settings.body.as_deref().map(Regex::new).transpose();
         let body = body.map_err(|error| format!("health_body: {error}"))?;
-        self.now.questions.push(Arc::new(Question {
+        self.now.checks.push(Arc::new(HealthCheck {
             active: Arc::clone(&active),
             settings: settings.clone(),
             body,
@@ -225,7 +228,7 @@ impl One<'_> {
         tls_to(self.settings, self.client.map(|(_, config)| config), host, port)
     }
 
-    /// Whom a question goes to: the peer itself, another port beside it, or somebody else.
+    /// Whom a check goes to: the peer itself, another port beside it, or somebody else.
     fn asked(&self, peer: &Arc<Peer>, settings: &ActiveHealth, names: &Names) -> Result<Arc<Peer>, String> {
         let address;
         let (host, port) = match (&settings.target, &peer.endpoint, settings.port) {
@@ -278,24 +281,8 @@ impl One<'_> {
             let peer = Peer::new(label, place, terms(&settings, tls.ok()?, false));
             names.follow(&peer, &settings.transport.resolvers);
             let standing = Arc::new(Standing::new(settings.passive_health.max_fails));
-            Some(Member::of_request(number, peer, Health { standing, active: None }))
+            Some(Member::dynamic(number, peer, Health { standing, active: None }))
         })
-    }
-}
-
-impl Question {
-    /// The same, also for other sites.
-    fn also_for(&self, sites: &[String]) -> Self {
-        let mut all = self.sites.clone();
-        all.extend(sites.iter().filter(|site| !self.sites.contains(site)).cloned());
-        Self {
-            active: Arc::clone(&self.active),
-            settings: self.settings.clone(),
-            body: self.body.clone(),
-            peer: Arc::clone(&self.peer),
-            upstream: self.upstream.clone(),
-            sites: all,
-        }
     }
 }
 
@@ -320,4 +307,14 @@ fn sites(settings: &Checked, proxy: &Arc<checked::Proxy>) -> Vec<String> {
         names(&site.routes, proxy) || site.errors.iter().any(|errors| names(&errors.routes, proxy))
     });
     naming.map(|site| site.label.clone()).collect()
+}
+
+/// The content of a file that the settings name: of the pack, where it lies in one, else of the machine.
+fn read(path: &Path, what: &str, packed: Option<&Packed>) -> Result<Vec<u8>, String> {
+    match packed.and_then(|packed| packed.content(path)) {
+        Some(content) => {
+            content.map_err(|error| format!("cannot read {what} from {}: {error}", path.display()))
+        }
+        None => tls::read_file(path, what),
+    }
 }

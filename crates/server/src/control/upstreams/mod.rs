@@ -1,18 +1,15 @@
 //! Upstreams of `reverse_proxy` as the control plane sees them: it makes peers of settings, and keeps those that a
 //! reload names again, with their connections and all that is known of them.
 //!
-//! What a reload asks for is prepared first, which changes nothing, and carried out once it is published. Questions
+//! What a reload asks for is prepared first, which changes nothing, and carried out once it is published. HealthChecks
 //! about health are asked on one thread with a runtime of its own ([`health`]), names resolved on another ([`names`]).
 //! Never speaks to a client.
 
-mod ask;
-mod health;
 mod make;
-mod names;
 mod report;
 mod terms;
-mod tls;
 
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
@@ -21,15 +18,16 @@ use onehop_config::checked::proxy::{self as checked, ActiveHealth, ProxyAddress}
 use rustls::ClientConfig;
 use tokio::sync::watch;
 
-use super::events::EventSink;
+use super::events::{Event, EventSink};
 use super::status::ProxyStatus;
 use crate::request::handle::proxy::Proxy;
-use crate::request::handle::proxy::health::{Active, Standing};
 use crate::request::handle::proxy::of_request::OfRequest;
-use health::{Question, Questions};
-use names::Names;
 use onehop_archive::installed::Packed;
+use onehop_upstream::health::{Active, Standing};
+use onehop_upstream::health_check::{self, HealthCheck, HealthChecks, HealthEvent};
+use onehop_upstream::names::Names;
 use onehop_upstream::peer::Peer;
+use onehop_upstream::tls;
 
 /// Every peer that requests may go to.
 pub(super) struct Upstreams {
@@ -38,7 +36,7 @@ pub(super) struct Upstreams {
     /// Files of certificates may lie in it.
     packed: Option<Arc<Packed>>,
     events: EventSink,
-    /// Started with the first question.
+    /// Started with the first check.
     asking: Mutex<Option<Asking>>,
 }
 
@@ -56,7 +54,7 @@ struct Known {
     actives: Vec<(KeyOfActive, Arc<Active>)>,
     clients: Vec<(tls::Made, Arc<ClientConfig>)>,
     proxies: Vec<Arc<Proxy>>,
-    questions: Vec<Arc<Question>>,
+    checks: Vec<Arc<HealthCheck>>,
 }
 
 /// What two upstreams have in common that share their connections.
@@ -88,7 +86,7 @@ struct KeyOfActive {
 
 /// The thread that asks.
 struct Asking {
-    questions: watch::Sender<Questions>,
+    checks: watch::Sender<HealthChecks>,
     thread: JoinHandle<()>,
 }
 
@@ -127,14 +125,14 @@ impl Upstreams {
                 table.withdraw();
             }
         }
-        self.ask(now.questions.into());
+        self.ask(now.checks.into());
     }
 
     /// Asks nobody any more, and waits for the thread.
     pub(super) fn stop(&self) {
         let asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Asking { questions, thread }) = asking {
-            drop(questions);
+        if let Some(Asking { checks, thread }) = asking {
+            drop(checks);
             // One that panicked has nothing more to say.
             let _ = thread.join();
         }
@@ -149,16 +147,16 @@ impl Upstreams {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ask(&self, questions: Questions) {
+    fn ask(&self, checks: HealthChecks) {
         let mut asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         match &*asking {
-            Some(asking) => drop(asking.questions.send_replace(questions)),
-            None if questions.is_empty() => {}
+            Some(asking) => drop(asking.checks.send_replace(checks)),
+            None if checks.is_empty() => {}
             None => {
-                let (sender, receiver) = watch::channel(questions);
+                let (sender, receiver) = watch::channel(checks);
                 let events = Arc::clone(&self.events);
                 match start(receiver, events) {
-                    Ok(thread) => *asking = Some(Asking { questions: sender, thread }),
+                    Ok(thread) => *asking = Some(Asking { checks: sender, thread }),
                     Err(error) => (self.events)(super::Event::Warning {
                         message: format!(
                             "upstreams are not asked how they are ({error}): each counts as well until the next reload"
@@ -170,11 +168,19 @@ impl Upstreams {
     }
 }
 
-fn start(questions: watch::Receiver<Questions>, events: EventSink) -> std::io::Result<JoinHandle<()>> {
+fn start(checks: watch::Receiver<HealthChecks>, events: EventSink) -> std::io::Result<JoinHandle<()>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let thread = std::thread::Builder::new().name("upstreams".to_owned());
     thread.spawn(move || {
-        runtime.block_on(health::run(questions, events));
+        let report = Rc::new(move |event| {
+            events(match event {
+                HealthEvent::Down { upstream, sites, reason } => {
+                    Event::UpstreamDown { upstream, sites, reason }
+                }
+                HealthEvent::Up { upstream, sites, after } => Event::UpstreamUp { upstream, sites, after },
+            });
+        });
+        runtime.block_on(health_check::run(checks, report));
         // A name's resolution by the system cannot be interrupted, and nobody waits for it any more.
         runtime.shutdown_background();
     })

@@ -7,7 +7,8 @@ use onehop_config::checked::proxy::BalancePolicy;
 
 use crate::control::stats;
 use crate::control::status::{ProxyStatus, UpstreamStatus};
-use crate::request::handle::proxy::{Member, Proxy};
+use crate::request::handle::proxy::Proxy;
+use onehop_upstream::member::Member;
 
 /// Every `reverse_proxy`, as it is now.
 pub(super) fn status(proxies: &[Arc<Proxy>]) -> Vec<ProxyStatus> {

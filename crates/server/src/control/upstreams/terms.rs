@@ -8,9 +8,9 @@ use onehop_config::checked::proxy as checked;
 use onehop_config::checked::{Part, Template};
 use rustls::ClientConfig;
 
-use super::tls;
 use crate::limits::{PROXY_QUEUE_MAX, PROXY_QUEUE_WAIT};
 use onehop_upstream::peer::{Endpoint, PeerSettings, Tls};
+use onehop_upstream::tls;
 
 /// A name, or an address.
 pub(super) fn place(host: &str, port: u16) -> Endpoint {

@@ -1,4 +1,4 @@
-//! Reloads, and questions to upstreams that are scripted.
+//! Reloads, and checks to upstreams that are scripted.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -10,7 +10,7 @@ use onehop_config::checked::{Admin, Global, Part, Placeholder, Route, Site, Step
 
 use super::*;
 use crate::control::Event;
-use crate::request::handle::proxy::balance::tests::{Client, passive, settings};
+use crate::request::handle::proxy::tests::{Client, passive, settings};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -343,7 +343,7 @@ fn who_is_asked_in_the_stead_of_an_upstream_with_placeholders_speaks_for_all_tha
     scripted.answer(GOOD);
     assert!(matches!(events.recv_timeout(PATIENCE).unwrap(), Event::UpstreamUp { .. }));
     assert_eq!(&*client.chosen(&made[0], &[]).unwrap().member.name, "10.0.0.1:8080");
-    // Without the question it is a directive of its own.
+    // Without the check it is a directive of its own.
     proxy.active_health = None;
     assert!(!Arc::ptr_eq(&made[0], &reload(&upstreams, &[proxy])[0]));
     upstreams.stop();
@@ -368,7 +368,7 @@ fn what_questions_found_outlives_a_reload_and_no_second_series_of_them_begins() 
     assert_eq!(sites, ["http://1", "http://2"]);
     let running = proxies[1].members[0].health.active.clone().unwrap();
     assert!(Arc::ptr_eq(&running, proxies[2].members[0].health.active.as_ref().unwrap()));
-    // Without the question nobody is asked.
+    // Without the check nobody is asked.
     reload(&upstreams, &[proxy_to(&[("127.0.0.1", scripted.address.port())])]);
     upstreams.stop();
     while scripted.asked.try_recv().is_ok() {}
@@ -398,7 +398,7 @@ fn verdict(answer: &str, health: ActiveHealth) -> Option<String> {
     let health = ActiveHealth { fails: 1, ..health };
     let proxies = reload(&upstreams, &[scripted.proxy(health)]);
     let mut reason = None;
-    // The second question begins when the first is answered.
+    // The second check begins when the first is answered.
     scripted.wait_for_questions(2);
     if let Ok(Event::UpstreamDown { reason: told, .. }) = events.try_recv() {
         reason = Some(told);
@@ -474,26 +474,6 @@ fn a_redirect_is_followed_where_that_is_asked_for_and_always_to_the_same_upstrea
     let Event::UpstreamDown { reason, .. } = events.recv_timeout(PATIENCE).unwrap() else { panic!() };
     assert_eq!(reason, "it redirected more than 10 times");
     upstreams.stop();
-}
-
-#[test]
-fn redirects_are_relative_to_what_was_asked() {
-    let settings = ActiveHealth { uri: "/a/b?c=d".to_owned(), ..every(1) };
-    for (location, host, target) in [
-        ("/x", "h:1", "/x"),
-        ("x?y#z", "h:1", "/a/x?y"),
-        ("?y", "h:1", "/a/b?y"),
-        ("", "h:1", "/a/b?c=d"),
-        ("http://o:2", "o:2", "/"),
-        ("HTTPS://o/x", "o", "/x"),
-        ("//o?x", "o", "/?x"),
-    ] {
-        assert_eq!(
-            ask::followed(&settings, "h:1", location),
-            (host.to_owned(), target.to_owned()),
-            "{location}"
-        );
-    }
 }
 
 #[test]

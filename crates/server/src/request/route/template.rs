@@ -10,10 +10,10 @@ use onehop_files::limits::PATH_BYTES_MAX;
 use onehop_http1::{Known, RequestHead};
 use onehop_message::path;
 use onehop_message::uri::{decode_path, escape_path, file_extension, host_without_port, last_segment};
+use onehop_upstream::member::Member;
 
 use super::root::Root;
 use crate::request::context::{ErrorId, RequestContext};
-use crate::request::handle::proxy::Member;
 
 /// Bytes of one expanded template: a few URIs long; more is an attempt to blow answers up.
 const EXPANDED_BYTES_MAX: usize = 128 * 1024;

@@ -10,8 +10,8 @@ use onehop_message::error::HttpError;
 use onehop_message::forwarding::{self, Kind, Voice};
 use onehop_message::response::Response;
 
+use super::Call;
 use super::ask::{self, Asked};
-use super::{Call, Member};
 use crate::limits::PROXY_ROUTE_LOOK_PERIOD;
 use crate::request::context::RequestContext;
 use crate::request::exchange::tunnel::Bounds;
@@ -20,6 +20,7 @@ use crate::request::handle::header;
 use onehop_connection::RequestBody;
 use onehop_connection::Slot;
 use onehop_upstream::connection::{Buffers, Connection};
+use onehop_upstream::member::Member;
 
 /// One request to one upstream, over however many connections.
 pub(super) struct Forwarding<'a> {

@@ -10,9 +10,9 @@ use std::time::Instant;
 use onehop_message::error::{ErrorSource, HttpError, is_exhaustion};
 use rustix::io::Errno;
 
+use super::Call;
 use super::answer::Forwarding;
 use super::retry::Failed;
-use super::{Call, Member};
 use crate::limits::PROXY_CONTINUE_WAIT;
 use crate::request::context::RequestContext;
 use crate::request::exchange::{self, Broke, Exchange, HeadFrom, Patience, Received, Way, is_idempotent};
@@ -20,6 +20,7 @@ use onehop_connection::Ended;
 use onehop_connection::RequestBody;
 use onehop_upstream::WaitingClient;
 use onehop_upstream::connection::Connection;
+use onehop_upstream::member::Member;
 use onehop_upstream::{ConnectError, Reuse};
 
 /// Sends a request to an upstream and its answer to the client.

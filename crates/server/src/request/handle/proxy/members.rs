@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::health::Health;
+use onehop_upstream::member::Member;
+
+use super::Proxy;
 use super::of_request::{Gone, OfRequest};
-use super::{Member, Proxy};
-use onehop_upstream::peer::{Endpoint, Peer};
 
 impl Proxy {
     /// Whether it has exactly these upstreams and tables.
@@ -52,45 +52,5 @@ impl Proxy {
     /// has placeholders.
     pub fn member_for(&self, address: &str) -> Option<Arc<Member>> {
         self.of_request.iter().flatten().next()?.at(address, None)
-    }
-}
-
-impl Member {
-    /// One that counts as well.
-    pub fn new(number: usize, peer: Arc<Peer>) -> Arc<Self> {
-        let name = peer.label.as_str().into();
-        Self::with_health(number, peer, name, Health::default())
-    }
-
-    /// One of whose address something is known already. By `name` a policy that hashes tells it apart.
-    pub(crate) fn with_health(number: usize, peer: Arc<Peer>, name: Box<str>, health: Health) -> Arc<Self> {
-        Arc::new(Self { peer, number, name, is_of_request: false, health })
-    }
-
-    /// One whose address came with a request.
-    pub(crate) fn of_request(number: usize, peer: Arc<Peer>, health: Health) -> Arc<Self> {
-        let name = peer.label.as_str().into();
-        Arc::new(Self { peer, number, name, is_of_request: true, health })
-    }
-
-    /// `HOST:PORT`, or a socket's path.
-    pub(crate) fn host_port(&self) -> &str {
-        // Not the peer's label: others may share it who write the same address in another way.
-        self.name.strip_prefix("unix/").unwrap_or(&self.name)
-    }
-
-    /// The host of that, without brackets; empty for a socket.
-    pub(crate) fn host(&self) -> &str {
-        let host = self.halves().map_or("", |(host, _)| host);
-        host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
-    }
-
-    /// The port of that; empty for a socket.
-    pub(crate) fn port(&self) -> &str {
-        self.halves().map_or("", |(_, port)| port)
-    }
-
-    fn halves(&self) -> Option<(&str, &str)> {
-        if matches!(self.peer.endpoint, Endpoint::Unix(..)) { None } else { self.name.rsplit_once(':') }
     }
 }

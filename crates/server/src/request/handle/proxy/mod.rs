@@ -1,21 +1,21 @@
 //! `reverse_proxy`: passes requests on to upstreams over connections that are already open.
 //!
-//! [`Proxy`] is one such directive as requests see it, [`call`] one request's way through it on a page. [`balance`]
-//! chooses one of its upstreams, [`health`] knows which of them are well, [`of_request`] those whose address comes with
+//! [`Proxy`] is one such directive as requests see it, [`call`] one request's way through it on a page. [`onehop_upstream::balance`]
+//! chooses one of its upstreams, [`onehop_upstream::health`] knows which of them are well, [`of_request`] those whose address comes with
 //! the request. [`buffer`] reads what is sent in one piece, [`forward`] makes one attempt at one upstream, [`ask`] writes
 //! the request's head, [`answer`] says what becomes of the answer, [`retry`] whether another attempt may be made. What
 //! happens on the connection is `request/upstream/exchange/`.
 
 mod answer;
 mod ask;
-pub(crate) mod balance;
 mod buffer;
 mod forward;
-pub(crate) mod health;
 pub(crate) mod max_forwards;
 mod members;
 pub(crate) mod of_request;
 mod retry;
+#[cfg(test)]
+pub(crate) mod tests;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -31,11 +31,11 @@ use crate::request::context::RequestContext;
 use crate::request::core::Core;
 use crate::request::exchange::Way;
 use crate::request::handle::header;
-use balance::Policy;
 use buffer::Opening;
 use of_request::OfRequest;
 use onehop_connection::{Ended, RequestBody, ResponseWriter};
-use onehop_upstream::peer::Peer;
+use onehop_upstream::balance::{Chosen, Policy};
+use onehop_upstream::member::Member;
 use retry::{Attempts, Failed};
 
 /// One `reverse_proxy`, compiled.
@@ -50,19 +50,6 @@ pub struct Proxy {
     of_request: Box<[Option<Arc<OfRequest>>]>,
     /// The compiled expressions of `header_up` and of `header_down`, one for each change.
     expressions: [Vec<Option<Regex>>; 2],
-}
-
-/// One upstream of one `reverse_proxy`.
-pub struct Member {
-    /// Where it is; equal ones of several directives share theirs.
-    pub peer: Arc<Peer>,
-    /// Its place in the directive, from 0.
-    pub number: usize,
-    /// Its address as Caddy writes it, which is its label in logs and metrics and what a policy hashes.
-    pub(crate) name: Box<str>,
-    /// Its address came with a request.
-    pub(crate) is_of_request: bool,
-    pub(crate) health: health::Health,
 }
 
 /// What all attempts of one request have in common.
@@ -91,6 +78,33 @@ impl Proxy {
         let policy = Policy::new(&settings.balance.policy, &members);
         let expressions = [&settings.request_fields, &settings.answer_fields].map(|ops| header::compile(ops));
         Arc::new(Self { settings, members, policy, of_request, expressions })
+    }
+
+    /// The upstream that a request goes to; `None` where none is available. Those in `tried` have failed this request:
+    /// they are chosen again only where no other is available.
+    pub(crate) fn choose(&self, context: &RequestContext<'_>, tried: &[usize]) -> Option<Chosen> {
+        let filled;
+        let members = if self.of_request.iter().all(Option::is_none) {
+            &*self.members
+        } else {
+            filled = self.filled_in(context);
+            &*filled
+        };
+        let checked::Proxy { passive_health, trusted_proxies, .. } = &*self.settings;
+        self.policy.choose(members, passive_health, tried, &context.request, trusted_proxies)
+    }
+
+    /// Every upstream with its placeholders filled in, without those that are no address then. Where a health check of
+    /// what stands for them fails, none of them is.
+    fn filled_in(&self, context: &RequestContext<'_>) -> Vec<Arc<Member>> {
+        let tables = self.of_request.iter().map(Option::as_ref).chain(std::iter::repeat(None));
+        let members = self.members.iter().zip(tables);
+        let filled = members.filter_map(|(member, table)| match table {
+            Some(_) if member.health.active.as_ref().is_some_and(|active| active.is_down()) => None,
+            Some(table) => table.of(context),
+            None => Some(Arc::clone(member)),
+        });
+        filled.collect()
     }
 }
 

@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use onehop_config::checked::Template;
 
-use super::Member;
-use super::health::beginning;
 use crate::limits::{PROXY_OF_REQUEST_MAX, PROXY_OF_REQUEST_UNUSED};
 use crate::request::context::RequestContext;
 use crate::request::route::{self, Into};
+use onehop_upstream::epoch::epoch;
+use onehop_upstream::member::Member;
 use onehop_upstream::peer::PeerCounts;
 
 /// Bytes of a name (RFC 1035 section 2.3.4).
@@ -60,7 +60,7 @@ pub(crate) struct Filled<'a> {
 
 struct Entry {
     member: Arc<Member>,
-    /// In seconds after [`beginning`].
+    /// In seconds after [`epoch`].
     used: AtomicU64,
 }
 
@@ -86,7 +86,7 @@ impl OfRequest {
             Some(name) => Cow::Owned(format!("{address} {name}")),
             None => Cow::Borrowed(address),
         };
-        let now = Instant::now().saturating_duration_since(beginning()).as_secs();
+        let now = Instant::now().saturating_duration_since(epoch()).as_secs();
         if let Some(entry) = self.known.load().get(&*key) {
             entry.touch(now);
             return Some(Arc::clone(&entry.member));
@@ -117,7 +117,7 @@ impl OfRequest {
     /// Withdraws those that nobody has asked for a while, where nothing of them is open any more: their names are
     /// resolved no further. Waits for nobody.
     pub(super) fn forget_unused(&self, now: Instant) {
-        let now = now.saturating_duration_since(beginning());
+        let now = now.saturating_duration_since(epoch());
         let is_unused = |entry: &Entry| {
             let used = Duration::from_secs(entry.used.load(Ordering::Relaxed));
             used + PROXY_OF_REQUEST_UNUSED <= now
@@ -210,7 +210,7 @@ fn number(port: &str) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::handle::proxy::balance::tests::member;
+    use crate::request::handle::proxy::tests::member;
 
     fn table() -> OfRequest {
         let make = |filled: Filled<'_>| (filled.host != "nowhere").then(|| member(0));
@@ -263,13 +263,13 @@ mod tests {
         let table = table();
         let [unused, lately, asking] =
             ["a:80", "b:80", "c:80"].map(|address| table.at(address, None).unwrap());
-        unused.failed(&crate::request::handle::proxy::balance::tests::passive());
+        unused.failed(&crate::request::handle::proxy::tests::passive());
         let request = asking.begin();
         let now = Instant::now();
         table.forget_unused(now);
         assert_eq!(table.members().len(), 3);
         let later = now + PROXY_OF_REQUEST_UNUSED + Duration::from_secs(1);
-        let seconds = later.saturating_duration_since(beginning()).as_secs();
+        let seconds = later.saturating_duration_since(epoch()).as_secs();
         table.known.load()["b:80"].touch(seconds);
         table.forget_unused(later);
         assert!(unused.peer.is_withdrawn() && !lately.peer.is_withdrawn() && !asking.peer.is_withdrawn());
@@ -285,7 +285,7 @@ mod tests {
         let table = table();
         let first = table.at("a0:80", None).unwrap();
         let second = table.at("a1:80", None).unwrap();
-        second.failed(&crate::request::handle::proxy::balance::tests::passive());
+        second.failed(&crate::request::handle::proxy::tests::passive());
         for number in 2..PROXY_OF_REQUEST_MAX {
             table.at(&format!("a{number}:80"), None).unwrap();
         }

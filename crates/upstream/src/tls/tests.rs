@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::*;
 
 fn client(tls: &ProxyTls, known: &[(Made, Arc<ClientConfig>)]) -> Result<(Made, Arc<ClientConfig>), String> {
-    client_reading(tls, known, |path, what| read(path, what, None))
+    client_reading(tls, known, |path, what| read_file(path, what))
 }
 
 /// An authority, and files of it.
@@ -214,7 +214,7 @@ fn errors_name_the_file_and_what_is_wrong_with_it() {
     let wrong_key = authority.file("other.key", &other.key.serialize_pem());
     let (text, empty) = (authority.file("text", "no PEM"), authority.file("empty", ""));
     let broken = authority.file("broken", "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n");
-    let huge = authority.file("huge", &" ".repeat(PROXY_TLS_FILE_BYTES_MAX as usize + 1));
+    let huge = authority.file("huge", &" ".repeat(TLS_FILE_BYTES_MAX as usize + 1));
     let missing = authority.folder.path().join("missing");
     let folder = authority.folder.path().to_path_buf();
     let trusting = |path: &PathBuf| ProxyTls { trusted: vec![path.clone()], ..settings() };

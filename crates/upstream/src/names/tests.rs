@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::*;
-use onehop_upstream::peer::PeerSettings;
+use crate::peer::PeerSettings;
 
 /// A server that knows a few names, each with its address and the seconds for which that counts.
 struct Server {

@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lc_rs::{constant_time, hmac};
-use onehop_config::checked::proxy::Proxy as Settings;
+use onehop_config::checked::Network;
 use onehop_http1::Known;
+use onehop_message::request::Request;
 use onehop_message::trusted_proxies::Trust;
 
-use super::super::Member;
-use crate::request::context::RequestContext;
+use crate::member::Member;
 
 /// The cookie of one proxy.
-pub(crate) struct Cookie {
+pub(super) struct Cookie {
     name: String,
     key: hmac::Key,
     max_age: Option<Duration>,
@@ -34,14 +34,14 @@ impl Cookie {
     /// Whom a request's cookie names, if it is among them. As Go reads it, the first cookie of the name counts.
     pub(super) fn find<'a>(
         &self,
-        context: &RequestContext<'_>,
+        request: &Request<'_>,
         mut among: impl Iterator<Item = &'a Arc<Member>>,
     ) -> Option<&'a Arc<Member>> {
-        let said = self.said(context)?;
+        let said = self.said(request)?;
         among.find(|member| {
             let is_same =
                 |value: &str| constant_time::verify_slices_are_equal(value.as_bytes(), said).is_ok();
-            if member.is_of_request {
+            if member.is_dynamic {
                 is_same(&value(&self.key, &member.name))
             } else {
                 self.values.get(member.number).is_some_and(|value| is_same(value))
@@ -50,29 +50,22 @@ impl Cookie {
     }
 
     /// The value of a Set-Cookie field that leads back there.
-    pub(super) fn given_out(
-        &self,
-        member: &Member,
-        context: &RequestContext<'_>,
-        settings: &Settings,
-    ) -> Vec<u8> {
+    pub(super) fn given_out(&self, member: &Member, request: &Request<'_>, trusted: &[Network]) -> Vec<u8> {
         let mut out = format!("{}={}; Path=/", self.name, value(&self.key, &member.name));
         if let Some(seconds) = self.max_age.map(|age| age.as_secs()).filter(|seconds| *seconds > 0) {
             // Writing to a string does not fail.
             let _ = write!(out, "; Max-Age={seconds}");
         }
         out.push_str("; HttpOnly");
-        let is_encrypted = Trust::of(&settings.trusted_proxies, &context.request.origin)
-            .is_encrypted(context.request.head, &context.request.origin);
+        let is_encrypted = Trust::of(trusted, &request.origin).is_encrypted(request.head, &request.origin);
         // Over HTTPS it is sent from other sites' pages, too; browsers take that only with `Secure`.
         out.push_str(if is_encrypted { "; Secure; SameSite=None" } else { "; SameSite=Lax" });
         out.into_bytes()
     }
 
     /// The value that the client sends, without the quotes that it may stand in (RFC 6265 section 4.1.1).
-    fn said<'t>(&self, context: &'t RequestContext<'_>) -> Option<&'t [u8]> {
-        let pairs =
-            context.request.head.get_all(Known::Cookie).flat_map(|field| field.split(|byte| *byte == b';'));
+    fn said<'t>(&self, request: &'t Request<'_>) -> Option<&'t [u8]> {
+        let pairs = request.head.get_all(Known::Cookie).flat_map(|field| field.split(|byte| *byte == b';'));
         let mut values =
             pairs.filter_map(|pair| pair.trim_ascii().strip_prefix(self.name.as_bytes())?.strip_prefix(b"="));
         let value = values.next()?;

@@ -7,37 +7,36 @@ use std::io::Write;
 use std::net::IpAddr;
 
 use onehop_config::checked::Network;
+use onehop_message::request::Request;
 use onehop_message::trusted_proxies::Trust;
 use onehop_message::uri::decode_path;
-
-use crate::request::context::RequestContext;
 
 /// The text of an address; what Go calls the peer of a Unix socket where there is none.
 type Address = Vec<u8>;
 
 /// The peer's address.
-pub(super) fn peer(context: &RequestContext<'_>) -> Address {
-    text(context.request.origin.peer.map(|peer| peer.ip().to_canonical()))
+pub(super) fn peer(request: &Request<'_>) -> Address {
+    text(request.origin.peer.map(|peer| peer.ip().to_canonical()))
 }
 
 /// The client's, as trusted proxies tell it.
-pub(super) fn client(context: &RequestContext<'_>, trusted: &[Network]) -> Address {
-    text(Trust::of(trusted, &context.request.origin).client(context.request.head, &context.request.origin))
+pub(super) fn client(request: &Request<'_>, trusted: &[Network]) -> Address {
+    text(Trust::of(trusted, &request.origin).client(request.head, &request.origin))
 }
 
 /// Path and query as the routes have made them.
-pub(super) fn uri<'t>(context: &'t RequestContext<'_>) -> Cow<'t, [u8]> {
-    match &context.request.query {
-        None => Cow::Borrowed(context.request.path.sent()),
-        Some(query) => Cow::Owned([context.request.path.sent(), b"?", &**query].concat()),
+pub(super) fn uri<'t>(request: &'t Request<'_>) -> Cow<'t, [u8]> {
+    match &request.query {
+        None => Cow::Borrowed(request.path.sent()),
+        Some(query) => Cow::Owned([request.path.sent(), b"?", &**query].concat()),
     }
 }
 
 /// All values of a parameter: with the first one alone a client could choose its upstream by one and mean another.
-pub(super) fn query(context: &RequestContext<'_>, name: &str) -> Option<Vec<u8>> {
+pub(super) fn query(request: &Request<'_>, name: &str) -> Option<Vec<u8>> {
     let mut all = Vec::new();
     let mut is_first = true;
-    for pair in context.request.query.as_deref().unwrap_or_default().split(|byte| *byte == b'&') {
+    for pair in request.query.as_deref().unwrap_or_default().split(|byte| *byte == b'&') {
         let mut halves = pair.splitn(2, |byte| *byte == b'=');
         let (key, value) = (halves.next().unwrap_or_default(), halves.next().unwrap_or_default());
         if *decoded(key) != *name.as_bytes() || pair.is_empty() {
@@ -52,8 +51,8 @@ pub(super) fn query(context: &RequestContext<'_>, name: &str) -> Option<Vec<u8>>
 }
 
 /// The first value of a field.
-pub(super) fn header<'t>(context: &'t RequestContext<'_>, name: &str) -> Option<&'t [u8]> {
-    let value = if name == "host" { context.request.head.host() } else { context.request.head.find(name) };
+pub(super) fn header<'t>(request: &'t Request<'_>, name: &str) -> Option<&'t [u8]> {
+    let value = if name == "host" { request.head.host() } else { request.head.find(name) };
     value.filter(|value| !value.is_empty())
 }
 

@@ -1,37 +1,39 @@
 //! `lb_policy`: which upstream a request goes to.
 //!
-//! Chooses among those that are available ([`super::health`]), as Caddy's policies do (2.11,
-//! modules/caddyhttp/reverseproxy/selectionpolicies.go): who moves here from there keeps the upstream that a client's
-//! address, header or cookie led to. Waits for nobody and asks nobody. Each core chooses by itself; what they share is
-//! the turn of the round robins and what each [`Member`] counts.
+//! Chooses among those that are available ([`crate::health`]), as Caddy's policies do (2.11,
+//! modules/caddyhttp/reverseproxy/selectionpolicies.go): after a move from Caddy a client's address, header or cookie
+//! leads to the same upstream. Never waits. Each core chooses by itself; cores share the turn of the round robins and
+//! what each [`Member`] counts.
 
-pub(super) mod cookie;
+mod cookie;
 mod keys;
-pub(crate) mod latency;
 mod turns;
 
 use std::cell::OnceCell;
 use std::sync::Arc;
 use std::time::Instant;
 
-use onehop_config::checked::proxy::{BalancePolicy, PassiveHealth, Proxy as Settings};
+use onehop_config::checked::Network;
+use onehop_config::checked::proxy::{BalancePolicy, PassiveHealth};
+use onehop_message::request::Request;
 use xxhash_rust::xxh64::Xxh64;
 
-use super::{Member, Proxy};
-use crate::request::context::RequestContext;
+use crate::member::Member;
 use cookie::Cookie;
 use turns::{Turns, WeightedTurns};
 
 /// Where a request goes.
-pub(crate) struct Chosen {
+pub struct Chosen {
     /// To this one.
-    pub(crate) member: Arc<Member>,
+    pub member: Arc<Member>,
     /// The value of a Set-Cookie field that leads later requests there, where the policy gives one out.
-    pub(crate) cookie: Option<Vec<u8>>,
+    pub cookie: Option<Vec<u8>>,
 }
 
 /// A policy, with what it remembers.
-pub(super) enum Policy {
+pub struct Policy(Kind);
+
+enum Kind {
     Random,
     RandomChoose(u32),
     First,
@@ -42,9 +44,9 @@ pub(super) enum Policy {
     IpHash,
     ClientIpHash,
     UriHash,
-    Query(String, Box<Policy>),
-    Header(String, Box<Policy>),
-    Cookie(Box<Cookie>, Box<Policy>),
+    Query(String, Box<Kind>),
+    Header(String, Box<Kind>),
+    Cookie(Box<Cookie>, Box<Kind>),
 }
 
 /// Those of whom one is chosen.
@@ -58,43 +60,33 @@ struct Candidates<'a> {
 
 type Choice<'a> = Option<(&'a Arc<Member>, Option<Vec<u8>>)>;
 
-impl Proxy {
-    /// The upstream that a request goes to; `None` where none may be asked. Those in `tried` have failed this request:
-    /// they are asked again only where no other is available.
-    pub(crate) fn choose(&self, context: &RequestContext<'_>, tried: &[usize]) -> Option<Chosen> {
-        let filled;
-        let members = if self.of_request.iter().all(Option::is_none) {
-            &*self.members
-        } else {
-            filled = self.filled_in(context);
-            &*filled
-        };
+impl Policy {
+    /// As configured, with nothing remembered.
+    pub fn new(policy: &BalancePolicy, members: &[Arc<Member>]) -> Self {
+        Self(Kind::new(policy, members))
+    }
+
+    /// Chooses the upstream that a request goes to; `None` where none is available. Those in `tried` have failed this
+    /// request: they are chosen again only where no other is available.
+    pub fn choose(
+        &self,
+        members: &[Arc<Member>],
+        passive: &PassiveHealth,
+        tried: &[usize],
+        request: &Request<'_>,
+        trusted: &[Network],
+    ) -> Option<Chosen> {
         let among = |tried| {
-            let passive = &self.settings.passive_health;
             let candidates = Candidates { members, passive, tried, now: OnceCell::new() };
-            let (member, cookie) = self.policy.choose(&candidates, context, &self.settings)?;
+            let (member, cookie) = self.0.choose(&candidates, request, trusted)?;
             Some(Chosen { member: Arc::clone(member), cookie })
         };
         among(tried).or_else(|| if tried.is_empty() { None } else { among(&[]) })
     }
-
-    /// Every upstream with its placeholders filled in, without those whose address is none then. Where somebody is asked
-    /// in their stead and is not well, none of them is.
-    fn filled_in(&self, context: &RequestContext<'_>) -> Vec<Arc<Member>> {
-        let tables = self.of_request.iter().map(Option::as_ref).chain(std::iter::repeat(None));
-        let members = self.members.iter().zip(tables);
-        let filled = members.filter_map(|(member, table)| match table {
-            Some(_) if member.health.active.as_ref().is_some_and(|active| active.is_down()) => None,
-            Some(table) => table.of(context),
-            None => Some(Arc::clone(member)),
-        });
-        filled.collect()
-    }
 }
 
-impl Policy {
-    /// As configured, with nothing remembered.
-    pub(super) fn new(policy: &BalancePolicy, members: &[Arc<Member>]) -> Self {
+impl Kind {
+    fn new(policy: &BalancePolicy, members: &[Arc<Member>]) -> Self {
         let fallback = |policy: &BalancePolicy| Box::new(Self::new(policy, members));
         match policy {
             BalancePolicy::Random => Self::Random,
@@ -118,12 +110,7 @@ impl Policy {
         }
     }
 
-    fn choose<'a>(
-        &self,
-        among: &Candidates<'a>,
-        context: &RequestContext<'_>,
-        settings: &Settings,
-    ) -> Choice<'a> {
+    fn choose<'a>(&self, among: &Candidates<'a>, request: &Request<'_>, trusted: &[Network]) -> Choice<'a> {
         let chosen = match self {
             Self::Random => among.at_random(1).next(),
             Self::RandomChoose(count) => least_loaded(among.at_random(*count as usize)),
@@ -132,23 +119,23 @@ impl Policy {
             Self::WeightedRoundRobin(turns) => turns.next(among),
             Self::LeastConn => least_loaded(among.available()),
             Self::PeakEwma => among.cheapest_of_two(),
-            Self::IpHash => among.by_hash(&keys::peer(context)),
-            Self::ClientIpHash => among.by_hash(&keys::client(context, &settings.trusted_proxies)),
-            Self::UriHash => among.by_hash(&keys::uri(context)),
-            Self::Query(name, other) => match keys::query(context, name) {
+            Self::IpHash => among.by_hash(&keys::peer(request)),
+            Self::ClientIpHash => among.by_hash(&keys::client(request, trusted)),
+            Self::UriHash => among.by_hash(&keys::uri(request)),
+            Self::Query(name, other) => match keys::query(request, name) {
                 Some(value) => among.by_hash(&value),
-                None => return other.choose(among, context, settings),
+                None => return other.choose(among, request, trusted),
             },
-            Self::Header(name, other) => match keys::header(context, name) {
+            Self::Header(name, other) => match keys::header(request, name) {
                 Some(value) => among.by_hash(value),
-                None => return other.choose(among, context, settings),
+                None => return other.choose(among, request, trusted),
             },
             Self::Cookie(cookie, other) => {
-                if let Some(member) = cookie.find(context, among.available()) {
+                if let Some(member) = cookie.find(request, among.available()) {
                     return Some((member, None));
                 }
-                let (member, _) = other.choose(among, context, settings)?;
-                return Some((member, Some(cookie.given_out(member, context, settings))));
+                let (member, _) = other.choose(among, request, trusted)?;
+                return Some((member, Some(cookie.given_out(member, request, trusted))));
             }
         };
         chosen.map(|member| (member, None))
@@ -237,4 +224,27 @@ fn least_loaded<'a>(members: impl Iterator<Item = &'a Arc<Member>>) -> Option<&'
 }
 
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests {
+    use super::*;
+    use crate::test_members::{member, passive};
+
+    #[test]
+    fn a_sample_has_as_many_different_ones_as_it_should() {
+        let members: Vec<_> = (0..6).map(member).collect();
+        let passive = passive();
+        let mut counts = [0; 6];
+        for count in 1..=7 {
+            for _ in 0..1_000 {
+                let among =
+                    Candidates { members: &members, passive: &passive, tried: &[], now: OnceCell::new() };
+                let mut numbers: Vec<_> = among.at_random(count).map(|member| member.number).collect();
+                numbers.iter().for_each(|number| counts[*number] += 1);
+                numbers.sort_unstable();
+                numbers.dedup();
+                assert_eq!(numbers.len(), count.min(6));
+            }
+        }
+        // 1 + 2 + 3 + 4 + 5 + 6 + 6 for each thousand, spread over six.
+        assert!(counts.iter().all(|count| (4_200..4_800).contains(count)), "{counts:?}");
+    }
+}

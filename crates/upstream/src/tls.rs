@@ -1,4 +1,5 @@
-//! How connections to upstreams are encrypted: whom to believe, what to show. Reads the files that the settings name.
+//! How connections to upstreams are encrypted: which certificates to trust, which to show. Reads the files that the
+//! settings name.
 //!
 //! A configuration is made once for all upstreams with the same settings and the same files, so that they share their
 //! sessions, and stays over reloads until a file changes. Verification is on unless the settings say otherwise.
@@ -21,22 +22,21 @@ use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore, SignatureScheme,
 };
 
-use crate::limits::PROXY_TLS_FILE_BYTES_MAX;
-use onehop_archive::installed::Packed;
+use crate::limits::TLS_FILE_BYTES_MAX;
 
 /// The one protocol that is spoken to upstreams, as ALPN names it (RFC 7301 section 6).
 const HTTP_1_1: &[u8] = b"http/1.1";
 
 /// What a configuration was made of: another content of a file makes another one.
 #[derive(Clone, PartialEq)]
-pub(super) struct Made {
+pub struct Made {
     is_blind: bool,
     /// SHA-256 of each file, in the order in which they are read.
     files: Vec<Vec<u8>>,
 }
 
 /// A configuration for these settings, whose files are read so; one of `known` where nothing has changed.
-pub(super) fn client_reading(
+pub fn client_reading(
     tls: &ProxyTls,
     known: &[(Made, Arc<ClientConfig>)],
     read: impl Fn(&Path, &str) -> Result<Vec<u8>, String>,
@@ -84,7 +84,7 @@ pub(super) fn client_reading(
 }
 
 /// The name that is asked for and verified.
-pub(super) fn server_name(name: &str) -> Result<ServerName<'static>, String> {
+pub fn server_name(name: &str) -> Result<ServerName<'static>, String> {
     ServerName::try_from(name.to_owned()).map_err(|_| {
         format!("{name:?} is no name that TLS can ask for; `tls_server_name` can give another one")
     })
@@ -161,13 +161,10 @@ fn certificates(content: &[u8], path: &Path) -> Result<Vec<CertificateDer<'stati
     Ok(certificates)
 }
 
-/// The content of a file that the settings name: of the pack, where it lies in one, else of the machine.
-pub(super) fn read(path: &Path, what: &str, packed: Option<&Packed>) -> Result<Vec<u8>, String> {
+/// Reads a file that the settings name, up to [`TLS_FILE_BYTES_MAX`].
+pub fn read_file(path: &Path, what: &str) -> Result<Vec<u8>, String> {
     let mut content = Vec::new();
-    let bound = PROXY_TLS_FILE_BYTES_MAX;
-    if let Some(packed) = packed.and_then(|packed| packed.content(path)) {
-        return packed.map_err(|error| format!("cannot read {what} from {}: {error}", path.display()));
-    }
+    let bound = TLS_FILE_BYTES_MAX;
     let read = File::open(path).and_then(|file| file.take(bound + 1).read_to_end(&mut content));
     read.map_err(|error| format!("cannot read {what} from {}: {error}", path.display()))?;
     if content.len() as u64 > bound {

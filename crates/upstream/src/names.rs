@@ -1,8 +1,8 @@
-//! Names of upstreams: resolved before anybody asks, and again when their answers have run out.
+//! Resolves the names of peers: before the first request, and again when their time to live is over.
 //!
 //! One thread for the whole process, started with the first name; one task on it for each peer, which ends with the
-//! peer. A resolution that fails changes nothing that is known. Dials nothing and closes nothing: cores see new
-//! addresses when they dial, and use up connections to old ones.
+//! peer. A resolution that fails changes no known address. Dials nothing and closes nothing: cores see new addresses when
+//! they dial, and use up connections to old ones.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -17,14 +17,14 @@ use hickory_resolver::{Hosts, TokioResolver, system_conf};
 use tokio::sync::Notify;
 
 use crate::limits::{
-    NAME_HOSTS_PERIOD, NAME_QUESTION_DEADLINE, NAME_RETRY_MAX, NAME_SECOND_FAMILY_WAIT, NAME_TTL_MAX,
+    NAME_HOSTS_PERIOD, NAME_QUERY_TIMEOUT, NAME_RETRY_MAX, NAME_SECOND_FAMILY_WAIT, NAME_TTL_MAX,
     NAME_TTL_MIN,
 };
-use onehop_upstream::peer::{Endpoint, Peer};
+use crate::peer::{Endpoint, Peer};
 
 /// Resolves names for as long as one of its clones lives.
 #[derive(Clone, Default)]
-pub(crate) struct Names(Arc<Handle>);
+pub struct Names(Arc<Handle>);
 
 /// The clones' end of the inbox.
 #[derive(Default)]
@@ -70,7 +70,7 @@ enum Family {
 
 impl Names {
     /// Publishes a peer's addresses from now on, if its place is a name. Waits for nothing.
-    pub(crate) fn follow(&self, peer: &Arc<Peer>, resolvers: &[SocketAddr]) {
+    pub fn follow(&self, peer: &Arc<Peer>, resolvers: &[SocketAddr]) {
         let Endpoint::Name(host, port) = &peer.endpoint else { return };
         if let Some(addresses) = without_asking(host, *port) {
             peer.publish_addresses(addresses);
@@ -196,7 +196,7 @@ async fn resolve(question: &Question, known: &[SocketAddr]) -> Result<(Vec<Socke
     let resolver = resolver(&question.resolvers).map_err(|error| format!("{host}: {error}"))?;
     let (six, four) = both(ask(&resolver, &name, RecordType::AAAA), ask(&resolver, &name, RecordType::A), {
         // The first answer is waited for by requests; later ones are not, and may be complete.
-        if known.is_empty() { NAME_SECOND_FAMILY_WAIT } else { NAME_QUESTION_DEADLINE * 2 }
+        if known.is_empty() { NAME_SECOND_FAMILY_WAIT } else { NAME_QUERY_TIMEOUT * 2 }
     })
     .await;
     put_together(question, known, six, four)
@@ -291,7 +291,7 @@ fn resolver(servers: &[SocketAddr]) -> Result<TokioResolver, String> {
         let (domain, search, _) = config.into_parts();
         config = ResolverConfig::from_parts(domain, search, servers.iter().map(name_server).collect());
     }
-    options.timeout = options.timeout.min(NAME_QUESTION_DEADLINE);
+    options.timeout = options.timeout.min(NAME_QUERY_TIMEOUT);
     let builder = TokioResolver::builder_with_config(config, TokioRuntimeProvider::default());
     builder.with_options(options).build().map_err(|error| error.to_string())
 }

@@ -3,23 +3,23 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::super::Member;
 use super::Candidates;
-use crate::request::core::Padded;
+use crate::member::Member;
+use crossbeam_utils::CachePadded;
 
 /// One after the other.
 #[derive(Default)]
-pub(in crate::request::handle::proxy) struct Turns(Counter);
+pub(super) struct Turns(Counter);
 
 /// One after the other, each as often in a row as its weight says.
-pub(in crate::request::handle::proxy) struct WeightedTurns {
+pub(super) struct WeightedTurns {
     counter: Counter,
     /// By number of the member; without one it gets nothing.
     weights: Box<[usize]>,
 }
 
 /// One for all cores, so that turns are exact over the process.
-struct Counter(Padded<AtomicUsize>);
+struct Counter(CachePadded<AtomicUsize>);
 
 impl Turns {
     /// Whose turn it is. One that is passed over takes its turn all the same: what would have been its requests is
@@ -60,12 +60,12 @@ impl WeightedTurns {
 impl Counter {
     /// From 1, as Caddy counts.
     fn next(&self) -> usize {
-        self.0.0.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
+        self.0.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
     }
 }
 
 impl Default for Counter {
     fn default() -> Self {
-        Self(Padded(AtomicUsize::new(0)))
+        Self(CachePadded::new(AtomicUsize::new(0)))
     }
 }

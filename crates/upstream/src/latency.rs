@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::super::health::beginning;
+use crate::epoch::epoch;
 
 /// The time in which a peak falls to a third; Finagle's default.
 const DECAY: Duration = Duration::from_secs(10);
@@ -19,11 +19,11 @@ const UNKNOWN_SECONDS: f64 = 1e6;
 
 /// A moving average: bits of a 32-bit float of seconds above, milliseconds after the beginning below. 0: nothing known.
 #[derive(Debug, Default)]
-pub(crate) struct Latency(AtomicU64);
+pub struct Latency(AtomicU64);
 
 impl Latency {
     /// An answer took so long.
-    pub(crate) fn observe(&self, took: Duration, now: Instant) {
+    pub fn observe(&self, took: Duration, now: Instant) {
         let (took, now) = (took.as_secs_f32().max(f32::MIN_POSITIVE), milliseconds(now));
         let mut before = self.0.load(Ordering::Relaxed);
         loop {
@@ -49,7 +49,7 @@ impl Latency {
     }
 
     /// What one more request would cost beside so many that are under way: less is better.
-    pub(super) fn cost(&self, in_flight: usize, now: Instant) -> f64 {
+    pub fn cost(&self, in_flight: usize, now: Instant) -> f64 {
         let value = self.0.load(Ordering::Relaxed);
         if value == 0 {
             return in_flight as f64 * UNKNOWN_SECONDS;
@@ -60,7 +60,7 @@ impl Latency {
     }
 
     /// The average as it stands; `None` before the first answer.
-    pub(crate) fn average(&self) -> Option<Duration> {
+    pub fn average(&self) -> Option<Duration> {
         let value = self.0.load(Ordering::Relaxed);
         (value != 0).then(|| Duration::try_from_secs_f32(unpack(value).0).unwrap_or(Duration::MAX))
     }
@@ -92,7 +92,7 @@ fn elapsed(now: u32, at: u32) -> Duration {
 }
 
 fn milliseconds(moment: Instant) -> u32 {
-    moment.saturating_duration_since(beginning()).as_millis() as u32
+    moment.saturating_duration_since(epoch()).as_millis() as u32
 }
 
 #[cfg(test)]
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn a_peak_counts_at_once_and_fades() {
-        let (latency, start) = (Latency::default(), beginning());
+        let (latency, start) = (Latency::default(), epoch());
         latency.observe(10 * MILLISECOND, start);
         latency.observe(200 * MILLISECOND, start);
         assert_eq!(latency.average().unwrap().as_millis(), 200);
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn many_quick_answers_pull_the_average_down_as_fast_as_few() {
         let average = |per_second: u32| {
-            let (latency, start) = (Latency::default(), beginning());
+            let (latency, start) = (Latency::default(), epoch());
             latency.observe(100 * MILLISECOND, start);
             for number in 1..=10 * per_second {
                 latency.observe(MILLISECOND, start + Duration::from_secs(1) * number / per_second);
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn an_upstream_that_nobody_has_asked_is_tried_once_and_then_waited_for() {
-        let (unknown, known, now) = (Latency::default(), Latency::default(), beginning());
+        let (unknown, known, now) = (Latency::default(), Latency::default(), epoch());
         known.observe(MILLISECOND, now);
         assert!(unknown.cost(0, now) < known.cost(0, now));
         assert!(unknown.cost(1, now) > known.cost(1_000, now));

@@ -1,4 +1,4 @@
-//! One question to an upstream: connects, sends one request, judges the answer, closes.
+//! One health check: connects, sends one request, judges the response, closes.
 //!
 //! Bounded in bytes; its time is bounded by the caller. Keeps nothing.
 
@@ -9,15 +9,15 @@ use std::io;
 use onehop_config::checked::proxy::{ActiveHealth, StatusTest};
 use onehop_http1::{AnswerRead, AskHead, BodyLength, BodyRead, ClientCodec, Refusal};
 
-use super::health::Question;
-use crate::limits::PROXY_QUESTION_BODY_BYTES_MAX;
+use super::HealthCheck;
+use crate::ConnectError;
+use crate::connection::{Buffers, Connection};
+use crate::dial;
+use crate::limits::HEALTH_CHECK_BODY_BYTES_MAX;
+use crate::peer::Endpoint;
 use onehop_connection::buffer_pool::Reusable as _;
-use onehop_upstream::ConnectError;
-use onehop_upstream::connection::{Buffers, Connection};
-use onehop_upstream::dial;
-use onehop_upstream::peer::Endpoint;
 
-/// Redirects that are followed for one question, as Go's client does.
+/// Redirects that are followed for one check, as Go's client does.
 const REDIRECTS_MAX: usize = 10;
 
 /// What is asked: at first what is configured, then what redirects say.
@@ -29,36 +29,36 @@ struct Request<'a> {
     body: &'a str,
 }
 
-/// An answer that needs no other question, or where another one leads.
-enum Answer {
+/// What came of one request.
+enum Verdict {
     Judged(Result<(), String>),
     Redirected { status: u16, location: String },
 }
 
 /// Whether the upstream is well; the error is why not, for a person. A redirect that is followed leads to the same
 /// upstream, whatever host it names, as in Caddy: nobody else answers for it.
-pub(super) async fn ask(question: &Question) -> Result<(), String> {
-    let mut request = Request::new(question);
+pub(super) async fn probe(check: &HealthCheck) -> Result<(), String> {
+    let mut request = Request::new(check);
     for _ in 0..=REDIRECTS_MAX {
-        match once(question, &request).await? {
-            Answer::Judged(judged) => return judged,
-            Answer::Redirected { status, location } => request.follow(status, &location),
+        match once(check, &request).await? {
+            Verdict::Judged(judged) => return judged,
+            Verdict::Redirected { status, location } => request.follow(status, &location),
         }
     }
     Err(format!("it redirected more than {REDIRECTS_MAX} times"))
 }
 
-async fn once(question: &Question, request: &Request<'_>) -> Result<Answer, String> {
-    let dialled = dial::dial_uncounted(&question.peer).await;
+async fn once(check: &HealthCheck, request: &Request<'_>) -> Result<Verdict, String> {
+    let dialled = dial::dial_uncounted(&check.peer).await;
     let connection = dialled.map_err(|none| match none {
         ConnectError::Refused(error) => format!("no connection: {error}"),
-        ConnectError::Timeout => format!("no connection within {:?}", question.peer.settings.dial_timeout),
+        ConnectError::Timeout => format!("no connection within {:?}", check.peer.settings.dial_timeout),
         ConnectError::Name(reason) => format!("its name leads nowhere: {reason}"),
         ConnectError::Tls(reason) => format!("no TLS: {reason}"),
         // Those of the pool, which this is none of.
         ConnectError::QueueFull | ConnectError::QueueTimeout => "no connection".to_owned(),
     })?;
-    let settings = &question.settings;
+    let settings = &check.settings;
     let output = request.written(&mut connection.codec())?;
     connection.write(&output, &[]).await.map_err(broke)?;
 
@@ -85,26 +85,26 @@ async fn once(question: &Question, request: &Request<'_>) -> Result<Answer, Stri
         && let Some(location) = head.find("location")
     {
         let location = String::from_utf8_lossy(location).into_owned();
-        return Ok(Answer::Redirected { status, location });
+        return Ok(Verdict::Redirected { status, location });
     }
     if !settings.status.fits(status) {
         let wanted = expected(settings.status);
-        return Ok(Answer::Judged(Err(format!("it answered {status} instead of {wanted}"))));
+        return Ok(Verdict::Judged(Err(format!("it answered {status} instead of {wanted}"))));
     }
-    let Some(expression) = &question.body else { return Ok(Answer::Judged(Ok(()))) };
+    let Some(expression) = &check.body else { return Ok(Verdict::Judged(Ok(()))) };
     let body = body(&connection, &mut buffers).await?;
     let is_right = expression.is_match(&String::from_utf8_lossy(&body));
     let wrong = || format!("its body does not match `{}`", expression.as_str());
-    Ok(Answer::Judged(if is_right { Ok(()) } else { Err(wrong()) }))
+    Ok(Verdict::Judged(if is_right { Ok(()) } else { Err(wrong()) }))
 }
 
 impl<'a> Request<'a> {
-    fn new(question: &'a Question) -> Self {
-        let settings = &question.settings;
+    fn new(check: &'a HealthCheck) -> Self {
+        let settings = &check.settings;
         let is_host = |(name, _): &&(String, String)| name.eq_ignore_ascii_case("host");
         let host = match settings.fields.iter().find(is_host) {
             Some((_, host)) => Cow::Borrowed(host.as_str()),
-            None => Cow::Owned(match &question.peer.endpoint {
+            None => Cow::Owned(match &check.peer.endpoint {
                 Endpoint::Address(address) => address.to_string(),
                 Endpoint::Name(name, port) => format!("{name}:{port}"),
                 Endpoint::Unix(..) => "localhost".to_owned(),
@@ -201,7 +201,7 @@ impl<'a> Request<'a> {
 /// The beginning of the answer's body.
 async fn body(connection: &Connection, buffers: &mut Buffers) -> Result<Vec<u8>, String> {
     let mut body = Vec::new();
-    while body.len() < PROXY_QUESTION_BODY_BYTES_MAX {
+    while body.len() < HEALTH_CHECK_BODY_BYTES_MAX {
         let input = &mut buffers.input;
         let read = connection.codec().read_body(input.unread());
         match read.map_err(broken)? {
@@ -218,7 +218,7 @@ async fn body(connection: &Connection, buffers: &mut Buffers) -> Result<Vec<u8>,
             }
         }
     }
-    body.truncate(PROXY_QUESTION_BODY_BYTES_MAX);
+    body.truncate(HEALTH_CHECK_BODY_BYTES_MAX);
     Ok(body)
 }
 
@@ -242,11 +242,55 @@ fn expected(status: StatusTest) -> String {
     }
 }
 
-/// Host and target after a redirect.
 #[cfg(test)]
-pub(super) fn followed(settings: &ActiveHealth, host: &str, location: &str) -> (String, String) {
-    let (method, target) = (Cow::Borrowed(&*settings.method), Cow::Borrowed(&*settings.uri));
-    let mut request = Request { settings, method, target, host: Cow::Borrowed(host), body: "" };
-    request.follow(302, location);
-    (request.host.into_owned(), request.target.into_owned())
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn settings() -> ActiveHealth {
+        ActiveHealth {
+            uri: "/health".to_owned(),
+            port: None,
+            target: None,
+            interval: Duration::from_secs(1),
+            timeout: Duration::from_secs(1),
+            status: StatusTest::Class(2),
+            follow_redirects: false,
+            body: None,
+            passes: 2,
+            fails: 2,
+            fields: Vec::new(),
+            method: "GET".to_owned(),
+            request_body: String::new(),
+        }
+    }
+
+    /// Host and target after a redirect.
+    fn followed(settings: &ActiveHealth, host: &str, location: &str) -> (String, String) {
+        let (method, target) = (Cow::Borrowed(&*settings.method), Cow::Borrowed(&*settings.uri));
+        let mut request = Request { settings, method, target, host: Cow::Borrowed(host), body: "" };
+        request.follow(302, location);
+        (request.host.into_owned(), request.target.into_owned())
+    }
+
+    #[test]
+    fn redirects_are_relative_to_what_was_asked() {
+        let settings = ActiveHealth { uri: "/a/b?c=d".to_owned(), ..settings() };
+        for (location, host, target) in [
+            ("/x", "h:1", "/x"),
+            ("x?y#z", "h:1", "/a/x?y"),
+            ("?y", "h:1", "/a/b?y"),
+            ("", "h:1", "/a/b?c=d"),
+            ("http://o:2", "o:2", "/"),
+            ("HTTPS://o/x", "o", "/x"),
+            ("//o?x", "o", "/?x"),
+        ] {
+            assert_eq!(
+                followed(&settings, "h:1", location),
+                (host.to_owned(), target.to_owned()),
+                "{location}"
+            );
+        }
+    }
 }
