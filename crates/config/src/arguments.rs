@@ -4,12 +4,12 @@
 
 use crate::nearest::nearest;
 use crate::problem::Problem;
-use crate::syntax::{Line, Token};
+use crate::syntax::{Directive, Token};
 
 /// An option that the directive does not have. `not_yet` are those of Caddy's that do not work yet.
 pub(crate) fn unknown_option(
     directive: &str,
-    option: &Line,
+    option: &Directive,
     known: &[&'static str],
     not_yet: &[&'static str],
 ) -> Box<Problem> {
@@ -53,7 +53,7 @@ pub(crate) fn listed(words: &[&str]) -> String {
 }
 
 /// Wrong arguments, with how the directive is written.
-pub(crate) fn wrong_arguments(line: &Line, usage: &str) -> Box<Problem> {
+pub(crate) fn wrong_arguments(line: &Directive, usage: &str) -> Box<Problem> {
     let name = &line.name.text;
     let message = match line.args.as_slice() {
         [] => format!("`{name}` has no argument"),
@@ -63,7 +63,7 @@ pub(crate) fn wrong_arguments(line: &Line, usage: &str) -> Box<Problem> {
 }
 
 /// An option's only argument.
-pub(crate) fn one_argument<'l>(option: &'l Line, usage: &str) -> Result<&'l Token, Box<Problem>> {
+pub(crate) fn one_argument<'l>(option: &'l Directive, usage: &str) -> Result<&'l Token, Box<Problem>> {
     no_block(option)?;
     match option.args.as_slice() {
         [only] => Ok(only),
@@ -72,13 +72,13 @@ pub(crate) fn one_argument<'l>(option: &'l Line, usage: &str) -> Result<&'l Toke
 }
 
 /// An option's arguments, at least one.
-pub(crate) fn some_arguments<'l>(option: &'l Line, usage: &str) -> Result<&'l [Token], Box<Problem>> {
+pub(crate) fn some_arguments<'l>(option: &'l Directive, usage: &str) -> Result<&'l [Token], Box<Problem>> {
     no_block(option)?;
     if option.args.is_empty() { Err(wrong_arguments(option, usage)) } else { Ok(&option.args) }
 }
 
 /// For an option that stands alone.
-pub(crate) fn no_arguments(option: &Line) -> Result<(), Box<Problem>> {
+pub(crate) fn no_arguments(option: &Directive) -> Result<(), Box<Problem>> {
     no_block(option)?;
     option.args.first().map_or(Ok(()), |first| Err(nothing_after(&option.name, first)))
 }
@@ -90,7 +90,7 @@ pub(crate) fn nothing_after(word: &Token, first: &Token) -> Box<Problem> {
 }
 
 /// For an option that has no block.
-pub(crate) fn no_block(line: &Line) -> Result<(), Box<Problem>> {
+pub(crate) fn no_block(line: &Directive) -> Result<(), Box<Problem>> {
     if line.block.is_none() {
         return Ok(());
     }

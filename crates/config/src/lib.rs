@@ -35,7 +35,7 @@ use check::{Context, absolute};
 use checked::Checked;
 use limits::FILE_BYTES_MAX;
 use overrides::Listens;
-use problem::{Place, Problems};
+use problem::{Location, Problems};
 
 pub use directives::telling_folder;
 pub use option_table::{OptionOutline, Outline};
@@ -118,7 +118,7 @@ pub fn load_with(
         return Err(errors);
     }
     if checked.sites.is_empty() {
-        let place = Place { file, span: 0..0 };
+        let place = Location { file, span: 0..0 };
         let problem = Problem::error("no-site", &place, "the configuration has no site");
         return Err(vec![*problem.help("the shortest one is two lines: `:8080` and `spa ./dist`")]);
     }
@@ -135,6 +135,6 @@ pub fn directives() -> Vec<Outline> {
 
 /// The main file cannot be read at all: there is no text to point at.
 fn unreadable(name: &str, reason: &str) -> Vec<Problem> {
-    let place = Place { file: Arc::new(SourceText::new(name, "")), span: 0..0 };
+    let place = Location { file: Arc::new(SourceText::new(name, "")), span: 0..0 };
     vec![*Problem::error("unreadable", &place, format!("`{name}` cannot be read: {reason}"))]
 }

@@ -9,7 +9,7 @@ use crate::arguments::{no_arguments, one_argument, set_twice, some_arguments, un
 use crate::check::Context;
 use crate::check::value::{number, within};
 use crate::problem::Problem;
-use crate::syntax::{Line, Token};
+use crate::syntax::{Directive, Token};
 
 type Outcome = Result<(), Box<Problem>>;
 
@@ -22,7 +22,7 @@ enum Takes<D> {
     /// At least one argument.
     Values(for<'a> fn(&mut Context<'_>, &mut D, &'a [Token]) -> Outcome),
     /// What its own function makes of the line and its block.
-    Line(for<'a> fn(&mut Context<'_>, &mut D, &'a Line) -> Outcome),
+    Line(for<'a> fn(&mut Context<'_>, &mut D, &'a Directive) -> Outcome),
     /// Of the words behind its name on the same line, those that its own function takes away.
     Words(for<'a> fn(&mut Context<'_>, &mut D, &'a Token, &mut &'a [Token]) -> Outcome),
     /// An option of Caddy's that does not work yet, with what to do instead, if there is something.
@@ -49,7 +49,7 @@ pub(crate) struct OptionTable<D: 'static> {
     /// Words of older Caddys and of other programs, with what to do about them.
     pub(crate) others: &'static [(&'static str, &'static str)],
     /// The only argument of an option, or the error that there is another number.
-    pub(crate) one: for<'l> fn(&'l Line, &str) -> Result<&'l Token, Box<Problem>>,
+    pub(crate) one: for<'l> fn(&'l Directive, &str) -> Result<&'l Token, Box<Problem>>,
     /// Help in place of all names, of which there are too many for a line.
     pub(crate) too_many: Option<&'static str>,
 }
@@ -116,7 +116,7 @@ pub(crate) const fn values<D>(
 pub(crate) const fn line<D>(
     name: &'static str,
     usage: &'static str,
-    read: for<'a> fn(&mut Context<'_>, &mut D, &'a Line) -> Outcome,
+    read: for<'a> fn(&mut Context<'_>, &mut D, &'a Directive) -> Outcome,
 ) -> Row<D> {
     Row { name, usage, repeats: false, takes: Takes::Line(read) }
 }
@@ -152,7 +152,13 @@ impl<D> Row<D> {
     }
 
     /// Reads an option on a line of its own.
-    fn read(&self, table: &OptionTable<D>, cx: &mut Context<'_>, draft: &mut D, option: &Line) -> Outcome {
+    fn read(
+        &self,
+        table: &OptionTable<D>,
+        cx: &mut Context<'_>,
+        draft: &mut D,
+        option: &Directive,
+    ) -> Outcome {
         let usage = || format!("{} {}", self.name, self.usage);
         match self.takes {
             Takes::Nothing(store) => no_arguments(option).map(|()| store(draft)),
@@ -180,7 +186,7 @@ impl<D> OptionTable<D> {
     }
 
     /// Reads the options of a block; every problem is kept.
-    pub(crate) fn read(&self, cx: &mut Context<'_>, draft: &mut D, block: Option<&[Line]>) -> Seen {
+    pub(crate) fn read(&self, cx: &mut Context<'_>, draft: &mut D, block: Option<&[Directive]>) -> Seen {
         self.read_or(cx, draft, block, |_, _, option| Err(self.unknown(option)))
     }
 
@@ -189,8 +195,8 @@ impl<D> OptionTable<D> {
         &self,
         cx: &mut Context<'_>,
         draft: &mut D,
-        block: Option<&[Line]>,
-        mut other: impl FnMut(&mut Context<'_>, &mut D, &Line) -> Outcome,
+        block: Option<&[Directive]>,
+        mut other: impl FnMut(&mut Context<'_>, &mut D, &Directive) -> Outcome,
     ) -> Seen {
         let mut seen = Seen::default();
         for option in block.unwrap_or_default() {
@@ -212,7 +218,7 @@ impl<D> OptionTable<D> {
     }
 
     /// Reads one option of a block.
-    pub(crate) fn read_option(&self, cx: &mut Context<'_>, draft: &mut D, option: &Line) -> Outcome {
+    pub(crate) fn read_option(&self, cx: &mut Context<'_>, draft: &mut D, option: &Directive) -> Outcome {
         match self.row(&option.name.text).filter(|row| row.works()) {
             Some(row) => row.read(self, cx, draft, option),
             None => Err(self.unknown(option)),
@@ -246,7 +252,7 @@ impl<D> OptionTable<D> {
     }
 
     /// An option without a row, or one that does not work yet.
-    pub(crate) fn unknown(&self, option: &Line) -> Box<Problem> {
+    pub(crate) fn unknown(&self, option: &Directive) -> Box<Problem> {
         let word = option.name.text.as_str();
         let mut problem = unknown_option(self.owner, option, &self.names(true), &self.names(false));
         if let Some(help) = self.too_many.filter(|_| is_list(&problem)) {

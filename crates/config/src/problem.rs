@@ -46,24 +46,24 @@ pub struct Problem {
 
 /// A stretch of a file's text.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     pub(crate) file: Arc<SourceText>,
     pub(crate) span: Range<usize>,
 }
 
-impl Place {
+impl Location {
     /// The place as written.
     pub(crate) fn raw(&self) -> &str {
         self.file.text.get(self.span.clone()).unwrap_or_default()
     }
 
     /// Where `part` first stands within this place, or all of it where escapes hide the part.
-    pub(crate) fn narrowed_to(&self, part: &str) -> Place {
+    pub(crate) fn narrowed_to(&self, part: &str) -> Location {
         let span = match self.raw().find(part) {
             Some(at) if !part.is_empty() => self.span.start + at..self.span.start + at + part.len(),
             _ => self.span.clone(),
         };
-        Place { file: Arc::clone(&self.file), span }
+        Location { file: Arc::clone(&self.file), span }
     }
 
     /// Line, from 1.
@@ -74,12 +74,12 @@ impl Place {
 
 impl Problem {
     /// An error at a place.
-    pub(crate) fn error(code: &'static str, place: &Place, message: impl Into<String>) -> Box<Problem> {
+    pub(crate) fn error(code: &'static str, place: &Location, message: impl Into<String>) -> Box<Problem> {
         Self::at(Severity::Error, code, place, message.into())
     }
 
     /// A warning at a place.
-    pub(crate) fn warning(code: &'static str, place: &Place, message: impl Into<String>) -> Box<Problem> {
+    pub(crate) fn warning(code: &'static str, place: &Location, message: impl Into<String>) -> Box<Problem> {
         Self::at(Severity::Warning, code, place, message.into())
     }
 
@@ -103,7 +103,7 @@ impl Problem {
             && self.message == other.message
     }
 
-    fn at(severity: Severity, code: &'static str, place: &Place, message: String) -> Box<Problem> {
+    fn at(severity: Severity, code: &'static str, place: &Location, message: String) -> Box<Problem> {
         let (line, column) = place.file.line_and_column(place.span.start);
         Box::new(Problem {
             severity,

@@ -6,7 +6,7 @@ use super::Context;
 use super::template::fixed;
 use crate::checked::{Global, HostPattern};
 use crate::directives::{self, Bind};
-use crate::problem::{Place, Problem};
+use crate::problem::{Location, Problem};
 use crate::source::FileKind;
 use crate::syntax::Token;
 
@@ -15,7 +15,7 @@ use crate::syntax::Token;
 pub(crate) struct Address {
     /// As written.
     pub(crate) label: String,
-    pub(crate) place: Place,
+    pub(crate) place: Location,
     scheme: Option<Scheme>,
     /// `None` answers any host.
     pub(crate) host: Option<HostPattern>,
@@ -210,7 +210,7 @@ impl Address {
     }
 }
 
-fn parse_scheme(scheme: &str, place: &Place) -> Result<Scheme, Box<Problem>> {
+fn parse_scheme(scheme: &str, place: &Location) -> Result<Scheme, Box<Problem>> {
     let place = place.narrowed_to(scheme);
     match scheme.to_ascii_lowercase().as_str() {
         "http" => Ok(Scheme::Http),
@@ -241,7 +241,7 @@ fn split_port(authority: &str) -> (&str, Option<&str>) {
 }
 
 /// A host to answer, in lower case; IPv6 without brackets and in its shortest form.
-pub(crate) fn host_pattern(host: &str, place: &Place) -> Result<HostPattern, Box<Problem>> {
+pub(crate) fn host_pattern(host: &str, place: &Location) -> Result<HostPattern, Box<Problem>> {
     let wrong = |message: String| Problem::error("host", &place.narrowed_to(host), message);
     if host.contains(':') {
         let bare = host.trim_start_matches('[').trim_end_matches(']');

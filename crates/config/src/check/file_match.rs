@@ -4,11 +4,11 @@ use super::Context;
 use super::template::{read, template};
 use crate::checked::{Condition, FileMatch, Part, Placeholder, Template, TryPolicy};
 use crate::nearest::nearest;
-use crate::problem::{Place, Problem};
-use crate::syntax::{Line, Token};
+use crate::problem::{Location, Problem};
+use crate::syntax::{Directive, Token};
 
 /// `file /a /b` or `file { … }`
-pub(super) fn file_condition(cx: &mut Context<'_>, line: &Line) -> Result<Condition, Box<Problem>> {
+pub(super) fn file_condition(cx: &mut Context<'_>, line: &Directive) -> Result<Condition, Box<Problem>> {
     let mut found = FileMatch {
         root: None,
         candidates: Vec::new(),
@@ -71,7 +71,7 @@ fn otherwise_status(token: &Token) -> Option<u16> {
 }
 
 /// One file to try.
-pub(crate) fn candidate(cx: &Context<'_>, text: &str, place: &Place) -> Result<Template, Box<Problem>> {
+pub(crate) fn candidate(cx: &Context<'_>, text: &str, place: &Location) -> Result<Template, Box<Problem>> {
     let candidate = read(cx.source, text, place)?;
     let has_pattern =
         candidate.parts.iter().any(|part| matches!(part, Part::Text(text) if text.contains(['*', '['])));

@@ -13,7 +13,7 @@ use crate::limits::CONNECTIONS_PER_ADDRESS_MAX;
 use crate::nearest::nearest;
 use crate::option_table::{OptionTable, Outline, Value, line, not_yet, value};
 use crate::problem::Problem;
-use crate::syntax::{Line, Token};
+use crate::syntax::{Directive, Token};
 
 /// The admin endpoint's port where none is written: beside Caddy's 2019, so that both can run.
 const ADMIN_PORT: u16 = 2020;
@@ -137,7 +137,7 @@ pub(crate) fn defaults() -> Global {
 }
 
 /// Reads the block's options.
-pub(crate) fn global(cx: &mut Context<'_>, lines: &[Line]) -> Global {
+pub(crate) fn global(cx: &mut Context<'_>, lines: &[Directive]) -> Global {
     let mut global = defaults();
     let mut seen: Vec<&Token> = Vec::new();
     for line in lines {
@@ -164,7 +164,7 @@ pub(crate) fn global(cx: &mut Context<'_>, lines: &[Line]) -> Global {
     global
 }
 
-fn option(cx: &mut Context<'_>, global: &mut Global, line: &Line) -> Result<(), Box<Problem>> {
+fn option(cx: &mut Context<'_>, global: &mut Global, line: &Directive) -> Result<(), Box<Problem>> {
     match OPTIONS.row(&line.name.text) {
         Some(row) if row.works() => OPTIONS.read_option(cx, global, line),
         Some(_) => Err(not_yet_here(line)),
@@ -172,12 +172,12 @@ fn option(cx: &mut Context<'_>, global: &mut Global, line: &Line) -> Result<(), 
     }
 }
 
-fn not_yet_here(line: &Line) -> Box<Problem> {
+fn not_yet_here(line: &Directive) -> Box<Problem> {
     let message = format!("`{}` is a global option of Caddy that onehop does not have yet", line.name.text);
     Problem::error("not-yet", &line.name.place, message)
 }
 
-fn unknown(line: &Line) -> Box<Problem> {
+fn unknown(line: &Directive) -> Box<Problem> {
     let word = line.name.text.as_str();
     let message = format!("there is no global option `{word}`");
     let problem = Problem::error("unknown-option", &line.name.place, message);
@@ -191,7 +191,7 @@ fn unknown(line: &Line) -> Box<Problem> {
 }
 
 /// The one argument that most options take.
-fn one_argument<'l>(line: &'l Line, usage: &str) -> Result<&'l Token, Box<Problem>> {
+fn one_argument<'l>(line: &'l Directive, usage: &str) -> Result<&'l Token, Box<Problem>> {
     match (line.args.as_slice(), &line.block) {
         ([only], None) => Ok(only),
         _ => Err(Problem::error(
@@ -203,7 +203,7 @@ fn one_argument<'l>(line: &'l Line, usage: &str) -> Result<&'l Token, Box<Proble
     }
 }
 
-fn debug(cx: &mut Context<'_>, _: &mut Global, line: &Line) -> Result<(), Box<Problem>> {
+fn debug(cx: &mut Context<'_>, _: &mut Global, line: &Directive) -> Result<(), Box<Problem>> {
     let place = &line.name.place;
     if !line.args.is_empty() || line.block.is_some() {
         return Err(Problem::error("arguments", place, "`debug` takes nothing"));
@@ -213,7 +213,7 @@ fn debug(cx: &mut Context<'_>, _: &mut Global, line: &Line) -> Result<(), Box<Pr
 }
 
 /// `memory <all> [files <size>]`: the bound of everything, and that of files.
-fn memory(line: &Line) -> Result<(u64, u64), Box<Problem>> {
+fn memory(line: &Directive) -> Result<(u64, u64), Box<Problem>> {
     let usage = "`memory 1GiB`, or `memory 1GiB files 512MiB`";
     let wrong = || {
         Problem::error("arguments", &line.name.place, "the arguments of `memory` do not fit")
@@ -249,7 +249,7 @@ fn large_enough(token: &Token, what: &str) -> Result<u64, Box<Problem>> {
 }
 
 /// What Caddyfiles say of the plugin's directive is how it is here.
-fn is_our_order(line: &Line) -> bool {
+fn is_our_order(line: &Directive) -> bool {
     let words: Vec<&str> = line.args.iter().map(|token| token.text.as_str()).collect();
     let holds = matches!(words.as_slice(), ["rate_limit", "before", "basicauth" | "basic_auth"]);
     holds && line.block.is_none()
@@ -279,7 +279,7 @@ fn auto_https(token: &Token) -> Result<bool, Box<Problem>> {
     }
 }
 
-fn admin(cx: &mut Context<'_>, line: &Line) -> Result<Admin, Box<Problem>> {
+fn admin(cx: &mut Context<'_>, line: &Directive) -> Result<Admin, Box<Problem>> {
     if let Some(block) = &line.block {
         let place = block.first().map_or(&line.name.place, |option| &option.name.place);
         return Err(Problem::error(

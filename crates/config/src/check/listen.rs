@@ -6,7 +6,7 @@ use super::Context;
 use super::address::{Address, Endpoint};
 use crate::checked::{Global, HostPattern, ListenAddress, Listener, Site};
 use crate::directives::Bind;
-use crate::problem::{Place, Problem};
+use crate::problem::{Location, Problem};
 
 /// Listeners and sites as they grow.
 #[derive(Default)]
@@ -16,9 +16,9 @@ pub(crate) struct Listeners {
     /// Which listener has an address.
     known: HashMap<ListenAddress, usize>,
     /// Where the first site of each listener was written.
-    first: Vec<Place>,
+    first: Vec<Location>,
     /// The hosts that a listener has already, and where.
-    taken: HashMap<(usize, Option<HostPattern>), Place>,
+    taken: HashMap<(usize, Option<HostPattern>), Location>,
 }
 
 /// The addresses of one block that are reached in one place.
@@ -139,7 +139,7 @@ impl Listeners {
     }
 }
 
-fn described(place: &Place) -> String {
+fn described(place: &Location) -> String {
     format!("line {} of {}", place.line(), place.file.name)
 }
 

@@ -11,7 +11,7 @@ use crate::checked::{Condition, HeaderTest, Matcher};
 use crate::limits::BLOCK_DEPTH_MAX;
 use crate::nearest::nearest;
 use crate::problem::Problem;
-use crate::syntax::{Line, Quote, Token};
+use crate::syntax::{Directive, Quote, Token};
 use crate::vocabulary::MATCHERS;
 
 /// The matcher that a directive has.
@@ -32,7 +32,11 @@ pub(crate) struct Scope<'a> {
 
 impl<'a> Scope<'a> {
     /// The matchers defined among the lines of a block within `outer`.
-    pub(crate) fn of_block(cx: &mut Context<'_>, lines: &[Line], outer: Option<&'a Scope<'a>>) -> Scope<'a> {
+    pub(crate) fn of_block(
+        cx: &mut Context<'_>,
+        lines: &[Directive],
+        outer: Option<&'a Scope<'a>>,
+    ) -> Scope<'a> {
         let mut scope = Scope { outer, own: HashMap::new() };
         for line in lines.iter().filter(|line| is_definition(line)) {
             let name = &line.name;
@@ -64,7 +68,7 @@ impl<'a> Scope<'a> {
 }
 
 /// Whether a line defines a named matcher.
-pub(crate) fn is_definition(line: &Line) -> bool {
+pub(crate) fn is_definition(line: &Directive) -> bool {
     line.name.text.starts_with('@')
 }
 
@@ -112,21 +116,21 @@ fn from_token(
 }
 
 /// `@name path /x` or `@name { … }`.
-fn definition(cx: &mut Context<'_>, line: &Line) -> Result<Chosen, Box<Problem>> {
+fn definition(cx: &mut Context<'_>, line: &Directive) -> Result<Chosen, Box<Problem>> {
     let matcher = set(cx, line, 0)?;
     let single_path = single_path(&line.args, line.block.as_deref());
     Ok(Chosen { matcher: Some(matcher), single_path })
 }
 
 /// A set of conditions behind an option that takes one.
-pub(crate) fn condition_set(cx: &mut Context<'_>, line: &Line) -> Result<Matcher, Box<Problem>> {
+pub(crate) fn condition_set(cx: &mut Context<'_>, line: &Directive) -> Result<Matcher, Box<Problem>> {
     set(cx, line, 0)
 }
 
 /// A set of conditions: on the rest of a line, or in a block. Conditions of one kind in a block
 /// are merged, so that either of them suffices; different kinds must all hold.
-fn set(cx: &mut Context<'_>, line: &Line, depth: usize) -> Result<Matcher, Box<Problem>> {
-    let Line { number, name: owner, args, block } = line;
+fn set(cx: &mut Context<'_>, line: &Directive, depth: usize) -> Result<Matcher, Box<Problem>> {
+    let Directive { number, name: owner, args, block } = line;
     if depth > BLOCK_DEPTH_MAX {
         let message = format!("matchers are nested more than {BLOCK_DEPTH_MAX} deep");
         return Err(Problem::error("too-deep", &owner.place, message));
@@ -134,8 +138,12 @@ fn set(cx: &mut Context<'_>, line: &Line, depth: usize) -> Result<Matcher, Box<P
     let inline;
     let lines = match args.split_first() {
         Some((name, rest)) => {
-            inline =
-                [Line { number: *number, name: name.clone(), args: rest.to_vec(), block: block.clone() }];
+            inline = [Directive {
+                number: *number,
+                name: name.clone(),
+                args: rest.to_vec(),
+                block: block.clone(),
+            }];
             inline.as_slice()
         }
         None => block.as_deref().unwrap_or_default(),
@@ -180,7 +188,7 @@ fn merge(all: &mut Vec<Condition>, new: Condition) {
 }
 
 /// The path of a definition that names exactly one, whatever else it asks for.
-fn single_path(args: &[Token], block: Option<&[Line]>) -> Option<String> {
+fn single_path(args: &[Token], block: Option<&[Directive]>) -> Option<String> {
     let paths: Vec<&Token> = match args.split_first() {
         Some((name, rest)) if name.text == "path" => rest.iter().collect(),
         Some(_) => Vec::new(),
@@ -193,7 +201,7 @@ fn single_path(args: &[Token], block: Option<&[Line]>) -> Option<String> {
 }
 
 /// One condition; `not` makes one of a nested set.
-fn condition(cx: &mut Context<'_>, line: &Line, depth: usize) -> Result<Condition, Box<Problem>> {
+fn condition(cx: &mut Context<'_>, line: &Directive, depth: usize) -> Result<Condition, Box<Problem>> {
     let name = &line.name;
     if name.quote != Quote::None {
         let message = "an expression is a matcher of Caddy that onehop does not have yet";
@@ -225,7 +233,7 @@ fn condition(cx: &mut Context<'_>, line: &Line, depth: usize) -> Result<Conditio
     }
 }
 
-fn at_least_one<'l>(line: &'l Line, example: &str) -> Result<&'l [Token], Box<Problem>> {
+fn at_least_one<'l>(line: &'l Directive, example: &str) -> Result<&'l [Token], Box<Problem>> {
     if line.args.is_empty() {
         let message = format!("`{}` needs something to compare with", line.name.text);
         return Err(
@@ -235,13 +243,13 @@ fn at_least_one<'l>(line: &'l Line, example: &str) -> Result<&'l [Token], Box<Pr
     Ok(&line.args)
 }
 
-fn path(cx: &mut Context<'_>, line: &Line) -> Result<Condition, Box<Problem>> {
+fn path(cx: &mut Context<'_>, line: &Directive) -> Result<Condition, Box<Problem>> {
     let args = at_least_one(line, "path /assets/* *.css")?;
     let patterns: Result<Vec<_>, _> = args.iter().map(|token| path_pattern(cx, token)).collect();
     patterns.map(Condition::Path)
 }
 
-fn method(cx: &mut Context<'_>, line: &Line) -> Result<Condition, Box<Problem>> {
+fn method(cx: &mut Context<'_>, line: &Directive) -> Result<Condition, Box<Problem>> {
     let args = at_least_one(line, "method GET HEAD")?;
     for token in args {
         if token.text.bytes().any(|byte| byte.is_ascii_lowercase()) {
@@ -254,7 +262,7 @@ fn method(cx: &mut Context<'_>, line: &Line) -> Result<Condition, Box<Problem>> 
     Ok(Condition::Method(args.iter().map(|token| token.text.clone()).collect()))
 }
 
-fn host(cx: &mut Context<'_>, line: &Line) -> Result<Condition, Box<Problem>> {
+fn host(cx: &mut Context<'_>, line: &Directive) -> Result<Condition, Box<Problem>> {
     let args = at_least_one(line, "host example.com *.example.com")?;
     let mut hosts = Vec::new();
     for token in args {
@@ -264,7 +272,7 @@ fn host(cx: &mut Context<'_>, line: &Line) -> Result<Condition, Box<Problem>> {
     Ok(Condition::Host(hosts))
 }
 
-fn header(cx: &mut Context<'_>, line: &Line) -> Result<Condition, Box<Problem>> {
+fn header(cx: &mut Context<'_>, line: &Directive) -> Result<Condition, Box<Problem>> {
     let wrong = |help: &str| {
         Problem::error("arguments", &line.name.place, "`header` takes a field and a value").help(help)
     };

@@ -3,16 +3,16 @@
 //!
 //! `global` reads the options block, `address` what a site's address means, `listen` puts sites on
 //! listeners, `matcher` reads conditions, `template` and `placeholder` text with placeholders,
-//! `order` puts routes into acting order, `servers` reads what the global block says of all listeners, `value` reads numbers and the like.
+//! `route_order` puts routes into acting order, `servers` reads what the global block says of all listeners, `value` reads numbers and the like.
 
 mod address;
 pub(crate) mod file_match;
 mod global;
 mod listen;
 pub(crate) mod matcher;
-pub(crate) mod order;
 pub(crate) mod path_pattern;
 mod placeholder;
+pub(crate) mod route_order;
 mod servers;
 mod sites;
 mod sort;

@@ -2,7 +2,7 @@
 
 use crate::checked::Placeholder;
 use crate::nearest::nearest;
-use crate::problem::{Place, Problem};
+use crate::problem::{Location, Problem};
 use crate::vocabulary::{PLACEHOLDER_PREFIXES, PLACEHOLDER_SHORTHANDS, PLACEHOLDERS};
 
 /// What stands for a placeholder.
@@ -23,7 +23,7 @@ pub(crate) fn has_shape(key: &str) -> bool {
 }
 
 /// What a placeholder means; an error where onehop does not know it.
-pub(crate) fn meaning<'a>(key: &'a str, place: &Place) -> Result<Meaning<'a>, Box<Problem>> {
+pub(crate) fn meaning<'a>(key: &'a str, place: &Location) -> Result<Meaning<'a>, Box<Problem>> {
     if let Some(name) = key.strip_prefix("env.") {
         return Ok(Meaning::Environment(name));
     }

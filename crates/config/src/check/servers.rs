@@ -9,7 +9,7 @@ use crate::directives::of_networks;
 use crate::nearest::nearest;
 use crate::option_table::{OptionTable, line, not_yet};
 use crate::problem::Problem;
-use crate::syntax::Line;
+use crate::syntax::Directive;
 
 const TRUSTED_USAGE: &str = "trusted_proxies static private_ranges | <address or network>…";
 /// Whose value says who the client is: the only one that is read.
@@ -49,7 +49,7 @@ pub(super) const OPTIONS: OptionTable<bool> = OptionTable {
 };
 
 /// `servers { trusted_proxies static … }`
-pub(super) fn servers(cx: &mut Context<'_>, line: &Line) -> Result<(), Box<Problem>> {
+pub(super) fn servers(cx: &mut Context<'_>, line: &Directive) -> Result<(), Box<Problem>> {
     if let Some(address) = line.args.first() {
         let message = "`servers` for one listener is a form of Caddy that onehop does not have yet";
         return Err(Problem::error("not-yet", &address.place, message)
@@ -60,7 +60,11 @@ pub(super) fn servers(cx: &mut Context<'_>, line: &Line) -> Result<(), Box<Probl
     Ok(())
 }
 
-fn trusted_sockets(_: &mut Context<'_>, names_proxies: &mut bool, line: &Line) -> Result<(), Box<Problem>> {
+fn trusted_sockets(
+    _: &mut Context<'_>,
+    names_proxies: &mut bool,
+    line: &Directive,
+) -> Result<(), Box<Problem>> {
     stands_alone(line)?;
     if *names_proxies {
         return Ok(());
@@ -71,7 +75,7 @@ fn trusted_sockets(_: &mut Context<'_>, names_proxies: &mut bool, line: &Line) -
         .help("where `trusted_proxies` names somebody, who comes through a Unix socket is trusted too"))
 }
 
-fn trusted_proxies(cx: &mut Context<'_>, line: &Line) -> Result<(), Box<Problem>> {
+fn trusted_proxies(cx: &mut Context<'_>, line: &Directive) -> Result<(), Box<Problem>> {
     let wrong = |message: &str| {
         Problem::error("arguments", &line.name.place, message)
             .help(format!("it is written `{TRUSTED_USAGE}`"))
@@ -101,7 +105,7 @@ fn trusted_proxies(cx: &mut Context<'_>, line: &Line) -> Result<(), Box<Problem>
     Ok(())
 }
 
-fn client_fields(cx: &Context<'_>, line: &Line) -> Result<(), Box<Problem>> {
+fn client_fields(cx: &Context<'_>, line: &Directive) -> Result<(), Box<Problem>> {
     if line.args.is_empty() || line.block.is_some() {
         let message = "`client_ip_headers` needs the name of a field";
         return Err(Problem::error("arguments", &line.name.place, message)
@@ -119,7 +123,7 @@ fn client_fields(cx: &Context<'_>, line: &Line) -> Result<(), Box<Problem>> {
 }
 
 /// HTTP/1 is what there is.
-fn protocols(line: &Line) -> Result<(), Box<Problem>> {
+fn protocols(line: &Directive) -> Result<(), Box<Problem>> {
     let words: Vec<&str> = line.args.iter().map(|token| token.text.as_str()).collect();
     if words == ["h1"] && line.block.is_none() {
         return Ok(());
@@ -140,7 +144,7 @@ fn protocols(line: &Line) -> Result<(), Box<Problem>> {
     }
 }
 
-fn stands_alone(line: &Line) -> Result<(), Box<Problem>> {
+fn stands_alone(line: &Directive) -> Result<(), Box<Problem>> {
     if line.args.is_empty() && line.block.is_none() {
         return Ok(());
     }

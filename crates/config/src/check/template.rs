@@ -6,7 +6,7 @@
 use super::Reading;
 use super::placeholder::{self, Meaning};
 use crate::checked::{Part, Placeholder, Template};
-use crate::problem::{Place, Problem};
+use crate::problem::{Location, Problem};
 use crate::syntax::Token;
 
 /// Reads a token as a template.
@@ -30,7 +30,7 @@ pub(crate) fn fixed(reading: Reading<'_>, token: &Token, what: &str) -> Result<S
 }
 
 /// Reads a text that stands at a place.
-pub(crate) fn read(reading: Reading<'_>, text: &str, place: &Place) -> Result<Template, Box<Problem>> {
+pub(crate) fn read(reading: Reading<'_>, text: &str, place: &Location) -> Result<Template, Box<Problem>> {
     let template = read_all(reading, text, place)?;
     let is_of_upstream = |part: &Part| {
         use Placeholder as P;
@@ -44,7 +44,7 @@ pub(crate) fn read(reading: Reading<'_>, text: &str, place: &Place) -> Result<Te
     Ok(template)
 }
 
-fn read_all(reading: Reading<'_>, text: &str, place: &Place) -> Result<Template, Box<Problem>> {
+fn read_all(reading: Reading<'_>, text: &str, place: &Location) -> Result<Template, Box<Problem>> {
     let mut builder = Builder::default();
     let mut rest = text;
     while let Some(at) = rest.find(['{', '}', '\\']) {
@@ -93,7 +93,7 @@ fn must_be_known(
     reading: Reading<'_>,
     value: &Placeholder,
     key: &str,
-    written: &Place,
+    written: &Location,
 ) -> Result<(), Box<Problem>> {
     use Placeholder as P;
     if reading.is_of_error || !matches!(value, P::ErrorStatus | P::ErrorStatusText | P::ErrorId) {

@@ -8,7 +8,7 @@ use crate::check::Context;
 use crate::check::template::fixed;
 use crate::option_table::{OptionTable, not_yet};
 use crate::problem::Problem;
-use crate::syntax::{Line, Token};
+use crate::syntax::{Directive, Token};
 
 /// Permission bits that let the owner write, without which nobody can connect.
 const OWNER_WRITE: u32 = 0o200;
@@ -26,7 +26,7 @@ pub(crate) enum Bind {
 
 pub(super) const OPTIONS: OptionTable<()> = OptionTable::new("bind", &[not_yet("protocols")]);
 
-pub(super) fn bind(cx: &mut Context<'_>, line: &Line) -> Result<Vec<Bind>, Box<Problem>> {
+pub(super) fn bind(cx: &mut Context<'_>, line: &Directive) -> Result<Vec<Bind>, Box<Problem>> {
     if let Some(option) = line.block.as_ref().and_then(|block| block.first()) {
         return Err(OPTIONS.unknown(option));
     }

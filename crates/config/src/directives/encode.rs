@@ -4,12 +4,12 @@ use super::placed;
 use crate::arguments::no_arguments;
 use crate::check::Context;
 use crate::check::matcher::{Scope, split};
-use crate::check::order::Placed;
+use crate::check::route_order::Placed;
 use crate::check::value::encoding;
 use crate::checked::{Encode, Encoding, Step};
 use crate::option_table::{OptionTable, line, not_yet, value};
 use crate::problem::Problem;
-use crate::syntax::Line;
+use crate::syntax::Directive;
 
 /// Bytes below which an answer is left as it is where the file does not say: Caddy's default.
 const MINIMUM_LENGTH: u64 = 512;
@@ -67,7 +67,7 @@ pub(super) const OPTIONS: OptionTable<Encode> = OptionTable::new(
 pub(super) fn encode(
     cx: &mut Context<'_>,
     scope: &Scope<'_>,
-    line: &Line,
+    line: &Directive,
 ) -> Result<Vec<Placed>, Box<Problem>> {
     let (chosen, args) = split(cx, scope, &line.args)?;
     let types = TYPES.map(str::to_owned).to_vec();
@@ -83,7 +83,7 @@ pub(super) fn encode(
     Ok(vec![placed("encode", chosen, line, Step::Encode(settings))])
 }
 
-fn one_encoding(encode: &mut Encode, option: &Line) -> Result<(), Box<Problem>> {
+fn one_encoding(encode: &mut Encode, option: &Directive) -> Result<(), Box<Problem>> {
     let in_block = option.block.iter().flatten().map(|line| &line.name);
     if let Some(level) = option.args.iter().chain(in_block).next() {
         let message = "levels of compression are settings of Caddy that onehop does not have yet";

@@ -4,14 +4,14 @@ use super::placed;
 use crate::arguments::{no_block, wrong_arguments};
 use crate::check::Context;
 use crate::check::matcher::{Scope, split};
-use crate::check::order::Placed;
+use crate::check::route_order::Placed;
 use crate::check::template::{fixed, template};
 use crate::check::value::{encoding, status};
 use crate::checked::{Encoding, FileServer, Step};
 use crate::limits::KEEP_RELEASES_MAX;
 use crate::option_table::{OptionTable, Value, flag, line, not_yet, value, values};
 use crate::problem::Problem;
-use crate::syntax::{Line, Token};
+use crate::syntax::{Directive, Token};
 
 const USAGE: &str = "file_server [<matcher>] [browse]";
 pub(super) const OPTIONS: OptionTable<FileServer> = OptionTable::new(
@@ -54,7 +54,7 @@ pub(super) const BROWSE: OptionTable<()> = OptionTable::new(
 pub(super) fn file_server(
     cx: &mut Context<'_>,
     scope: &Scope<'_>,
-    line: &Line,
+    line: &Directive,
 ) -> Result<Vec<Placed>, Box<Problem>> {
     let (chosen, args) = split(cx, scope, &line.args)?;
     let mut settings = FileServer {
@@ -118,7 +118,7 @@ fn index_files(cx: &Context<'_>, tokens: &[Token]) -> Result<Vec<String>, Box<Pr
     Ok(names)
 }
 
-fn browse(_: &mut Context<'_>, files: &mut FileServer, option: &Line) -> Result<(), Box<Problem>> {
+fn browse(_: &mut Context<'_>, files: &mut FileServer, option: &Directive) -> Result<(), Box<Problem>> {
     if let Some(template) = option.args.first() {
         let message = "a template for directory pages is a feature of Caddy that onehop does not have yet";
         return Err(Problem::error("not-yet", &template.place, message));
@@ -130,7 +130,7 @@ fn browse(_: &mut Context<'_>, files: &mut FileServer, option: &Line) -> Result<
     Ok(())
 }
 
-fn precompressed(option: &Line) -> Result<Vec<Encoding>, Box<Problem>> {
+fn precompressed(option: &Directive) -> Result<Vec<Encoding>, Box<Problem>> {
     no_block(option)?;
     if option.args.is_empty() {
         return Ok(vec![Encoding::Brotli, Encoding::Zstd, Encoding::Gzip]);

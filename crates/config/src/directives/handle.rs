@@ -3,17 +3,17 @@
 use super::{nested, placed};
 use crate::check::Context;
 use crate::check::matcher::{Chosen, Scope, split};
-use crate::check::order::Placed;
 use crate::check::path_pattern::path_pattern;
+use crate::check::route_order::Placed;
 use crate::check::template::fixed;
 use crate::checked::{Condition, Matcher, Step};
 use crate::problem::Problem;
-use crate::syntax::Line;
+use crate::syntax::Directive;
 
 pub(super) fn handle(
     cx: &mut Context<'_>,
     scope: &Scope<'_>,
-    line: &Line,
+    line: &Directive,
 ) -> Result<Vec<Placed>, Box<Problem>> {
     let chosen = only_matcher(cx, scope, line);
     let routes = nested(cx, scope, line, true);
@@ -23,7 +23,7 @@ pub(super) fn handle(
 pub(super) fn route(
     cx: &mut Context<'_>,
     scope: &Scope<'_>,
-    line: &Line,
+    line: &Directive,
 ) -> Result<Vec<Placed>, Box<Problem>> {
     let chosen = only_matcher(cx, scope, line);
     let routes = nested(cx, scope, line, false);
@@ -31,7 +31,7 @@ pub(super) fn route(
 }
 
 /// The matcher and nothing else. The block is read even where this fails, for its own errors.
-fn only_matcher(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Result<Chosen, Box<Problem>> {
+fn only_matcher(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Directive) -> Result<Chosen, Box<Problem>> {
     let (chosen, rest) = split(cx, scope, &line.args)?;
     match rest.first() {
         None => Ok(chosen),
@@ -46,7 +46,7 @@ fn only_matcher(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Result<
 pub(super) fn handle_path(
     cx: &mut Context<'_>,
     scope: &Scope<'_>,
-    line: &Line,
+    line: &Directive,
 ) -> Result<Vec<Placed>, Box<Problem>> {
     let routes = nested(cx, scope, line, true);
     let [path] = line.args.as_slice() else {

@@ -7,7 +7,7 @@ use crate::check::Context;
 use crate::check::matcher::Scope;
 use crate::checked::ErrorRoutes;
 use crate::problem::Problem;
-use crate::syntax::{Line, Token};
+use crate::syntax::{Directive, Token};
 
 /// What an error can be (RFC 9110 section 15).
 const STATUS_MIN: u16 = 400;
@@ -19,7 +19,7 @@ const BOUNDS: [&str; 2] = ["limit", "rate_limit"];
 pub(super) fn handle_errors(
     cx: &mut Context<'_>,
     scope: &Scope<'_>,
-    line: &Line,
+    line: &Directive,
 ) -> Result<ErrorRoutes, Box<Problem>> {
     let statuses = statuses(&line.args);
     cx.source.is_of_error = true;
@@ -35,7 +35,7 @@ pub(super) fn arrange(errors: &mut [ErrorRoutes]) {
 }
 
 /// What is wrong with a directive that stands within `handle_errors` and does not belong there.
-pub(super) fn unfit(cx: &Context<'_>, line: &Line) -> Option<Box<Problem>> {
+pub(super) fn unfit(cx: &Context<'_>, line: &Directive) -> Option<Box<Problem>> {
     let (word, place) = (line.name.text.as_str(), &line.name.place);
     if !cx.source.is_of_error || !BOUNDS.contains(&word) {
         return None;

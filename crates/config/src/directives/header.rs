@@ -4,13 +4,13 @@ use super::placed;
 use crate::arguments::{no_block, wrong_arguments};
 use crate::check::Context;
 use crate::check::matcher::{Scope, split};
-use crate::check::order::Placed;
+use crate::check::route_order::Placed;
 use crate::check::template::{template, template_of_upstream};
 use crate::check::value::{field_name, field_value};
 use crate::checked::{HeaderOp, HeaderStep, Step, Template};
 use crate::option_table::{OptionTable, line, not_yet};
 use crate::problem::Problem;
-use crate::syntax::{Line, Token};
+use crate::syntax::{Directive, Token};
 
 const USAGE: &str = "header [<matcher>] [+|-|?|>]<field> [<value>|<find> <replace>]";
 
@@ -52,7 +52,7 @@ pub(super) struct Change {
 pub(super) fn header(
     cx: &mut Context<'_>,
     scope: &Scope<'_>,
-    line: &Line,
+    line: &Directive,
 ) -> Result<Vec<Placed>, Box<Problem>> {
     let (chosen, args) = split(cx, scope, &line.args)?;
     let mut settings = (Vec::new(), false);
@@ -89,7 +89,7 @@ pub(super) fn header(
 }
 
 /// `header_up` and `header_down` of `reverse_proxy`: `[+|-]<field> [<value>|<find> <replace>]`
-pub(super) fn of_proxy(cx: &Context<'_>, option: &Line) -> Result<HeaderOp, Box<Problem>> {
+pub(super) fn of_proxy(cx: &Context<'_>, option: &Directive) -> Result<HeaderOp, Box<Problem>> {
     no_block(option)?;
     let name = option.name.text.as_str();
     let usage = format!("{name} [+|-]<field> [<value>|<find> <replace>]");
@@ -123,7 +123,7 @@ pub(super) fn kind(op: &HeaderOp) -> u8 {
 fn change(
     cx: &Context<'_>,
     owner: Owner<'_>,
-    line: &Line,
+    line: &Directive,
     token: &Token,
     field: &str,
     values: &[Token],
@@ -182,7 +182,7 @@ fn delete(token: &Token, name: &str) -> Result<Change, Box<Problem>> {
 fn regular_expression(
     cx: &Context<'_>,
     owner: Owner<'_>,
-    line: &Line,
+    line: &Directive,
     values: &[Token],
 ) -> Result<String, Box<Problem>> {
     let Some(find) = values.first() else { return Err(wrong_arguments(line, owner.usage)) };

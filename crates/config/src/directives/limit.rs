@@ -14,13 +14,13 @@ use std::time::Duration;
 use super::placed;
 use crate::check::Context;
 use crate::check::matcher::{Scope, split};
-use crate::check::order::Placed;
+use crate::check::route_order::Placed;
 use crate::checked::Step;
 use crate::checked::limit::{Bound, Limit};
 use crate::limits::LIMITS_PER_SITE_MAX;
 use crate::option_table::Outline;
-use crate::problem::{Place, Problem};
-use crate::syntax::{Line, Token};
+use crate::problem::{Location, Problem};
+use crate::syntax::{Directive, Token};
 use options::{ADAPTIVE_USUAL, Draft, QUEUE_OF_APP, SHED_STATUS, Usual};
 
 pub(crate) use known::KnownLimits;
@@ -56,7 +56,7 @@ pub(super) fn outlines() -> [Outline; 2] {
 pub(super) fn limit(
     cx: &mut Context<'_>,
     scope: &Scope<'_>,
-    line: &Line,
+    line: &Directive,
 ) -> Result<Vec<Placed>, Box<Problem>> {
     let (chosen, args) = split(cx, scope, &line.args)?;
     let draft = options::read(cx, line, args, Usual::Nothing, USAGE)?;
@@ -92,7 +92,7 @@ pub(super) fn limit(
 }
 
 /// `limit` in the block of an `app`. What it is called is known with the application's name.
-pub(super) fn of_app(cx: &mut Context<'_>, option: &Line) -> Result<OfApp, Box<Problem>> {
+pub(super) fn of_app(cx: &mut Context<'_>, option: &Directive) -> Result<OfApp, Box<Problem>> {
     let draft = without_matcher(cx, option, Usual::OfApp, "of an `app`")?;
     if draft.off {
         return Ok(OfApp::Off);
@@ -111,15 +111,10 @@ pub(super) fn settled(cx: &Context<'_>, of_app: OfApp) -> Option<Arc<Limit>> {
     Some(Arc::new(limit))
 }
 
-/// The same bound, called after its application.
-pub(super) fn named_after(limit: &Limit, app: &str) -> Arc<Limit> {
-    Arc::new(Limit { label: format!("app {app}"), ..limit.clone() })
-}
-
 /// `limit` in the global block; `off` takes away what every `app` has by itself.
 pub(crate) fn of_global_block(
     cx: &mut Context<'_>,
-    option: &Line,
+    option: &Directive,
 ) -> Result<Option<Arc<Limit>>, Box<Problem>> {
     let draft = without_matcher(cx, option, Usual::Nothing, "in the global block")?;
     if draft.off {
@@ -131,7 +126,7 @@ pub(crate) fn of_global_block(
 }
 
 /// That no two lines of one block say the same of the same requests.
-pub(super) fn must_stand_once(cx: &mut Context<'_>, lines: &[Line]) {
+pub(super) fn must_stand_once(cx: &mut Context<'_>, lines: &[Directive]) {
     let mut bounds: HashMap<&str, &Token> = HashMap::new();
     let mut priorities: HashMap<&str, &Token> = HashMap::new();
     for line in lines.iter().filter(|line| line.name.text == "limit") {
@@ -153,7 +148,7 @@ pub(super) fn must_stand_once(cx: &mut Context<'_>, lines: &[Line]) {
 }
 
 /// Whether the places that ask for `lag` have somebody whose lag is known.
-pub(crate) fn warn_of_lag(cx: &mut Context<'_>, places: Vec<Place>, has_workers: bool) {
+pub(crate) fn warn_of_lag(cx: &mut Context<'_>, places: Vec<Location>, has_workers: bool) {
     for place in places.into_iter().filter(|_| !has_workers) {
         let message = "`lag` has no effect: no `app` here runs a file, and nobody else tells how late it is";
         cx.problems.push(
@@ -166,7 +161,7 @@ pub(crate) fn warn_of_lag(cx: &mut Context<'_>, places: Vec<Place>, has_workers:
 /// The options of a `limit` that stands where no request is told from another.
 fn without_matcher(
     cx: &mut Context<'_>,
-    option: &Line,
+    option: &Directive,
     usual: Usual,
     place: &str,
 ) -> Result<Draft, Box<Problem>> {
@@ -187,7 +182,7 @@ fn without_matcher(
 }
 
 /// The matcher that a line begins with, as written.
-pub(super) fn matcher_of(line: &Line) -> Option<&str> {
+pub(super) fn matcher_of(line: &Directive) -> Option<&str> {
     let first = line.args.first()?.text.as_str();
     (first.starts_with(['/', '@']) || first == "*").then_some(first)
 }

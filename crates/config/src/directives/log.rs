@@ -10,7 +10,7 @@ use crate::checked::{AccessLog, LogOutput, LogRoll};
 use crate::nearest::nearest;
 use crate::option_table::{OptionTable, Value, flag, line, not_yet, value, values};
 use crate::problem::Problem;
-use crate::syntax::{Line, Token};
+use crate::syntax::{Directive, Token};
 
 pub(super) const OPTIONS: OptionTable<AccessLog> = OptionTable::new(
     "log",
@@ -82,7 +82,7 @@ pub(super) const FORMAT_JSON: OptionTable<()> = OptionTable::new(
     ],
 );
 
-pub(super) fn log(cx: &mut Context<'_>, line: &Line) -> Result<AccessLog, Box<Problem>> {
+pub(super) fn log(cx: &mut Context<'_>, line: &Directive) -> Result<AccessLog, Box<Problem>> {
     if let Some(name) = line.args.first() {
         let message = "names of loggers are a feature of Caddy that onehop does not have yet";
         return Err(
@@ -94,7 +94,7 @@ pub(super) fn log(cx: &mut Context<'_>, line: &Line) -> Result<AccessLog, Box<Pr
     Ok(settings)
 }
 
-fn output(cx: &Context<'_>, option: &Line) -> Result<LogOutput, Box<Problem>> {
+fn output(cx: &Context<'_>, option: &Directive) -> Result<LogOutput, Box<Problem>> {
     let Some((kind, rest)) = option.args.split_first() else {
         return Err(wrong_arguments(option, "output stdout|stderr|discard|file <path>"));
     };
@@ -133,7 +133,7 @@ fn output(cx: &Context<'_>, option: &Line) -> Result<LogOutput, Box<Problem>> {
 }
 
 /// Options of `output file`, with Caddy's defaults and steps.
-fn roll(cx: &mut Context<'_>, option: &Line) -> Option<LogRoll> {
+fn roll(cx: &mut Context<'_>, option: &Directive) -> Option<LogRoll> {
     let roll =
         LogRoll { size: 100 * ROLL_SIZE_STEP, keep: 10, keep_for: 90 * ROLL_KEEP_STEP, compress: true };
     let mut settings = (roll, false);
@@ -159,7 +159,7 @@ fn at_least_one(value: u64, token: &Token) -> Result<u64, Box<Problem>> {
     if value == 0 { Err(zero()) } else { Ok(value) }
 }
 
-fn format(option: &Line) -> Result<(), Box<Problem>> {
+fn format(option: &Directive) -> Result<(), Box<Problem>> {
     let Some(kind) = option.args.first() else { return Err(wrong_arguments(option, "format json")) };
     match kind.text.as_str() {
         "json" if option.args.len() == 1 => {

@@ -26,12 +26,12 @@ mod try_files;
 use crate::arguments::wrong_arguments;
 use crate::check::Context;
 use crate::check::matcher::{Chosen, Scope, is_definition};
-use crate::check::order::{Placed, arrange};
+use crate::check::route_order::{Placed, arrange};
 use crate::checked::{AccessLog, ErrorRoutes, Route, Step};
 use crate::nearest::nearest;
 use crate::option_table::Outline;
 use crate::problem::Problem;
-use crate::syntax::{Block, Line, Token};
+use crate::syntax::{Block, Directive, Token};
 use crate::vocabulary::DIRECTIVE_ORDER;
 
 pub(crate) use app::KnownApps;
@@ -41,7 +41,7 @@ pub(crate) use bind::{Bind, bind_to, bind_to_interface};
 pub(crate) use limit::{KnownLimits, of_global_block, warn_of_lag};
 pub(crate) use trust::of_networks;
 
-type ReadRoutes = fn(&mut Context<'_>, &Scope<'_>, &Line) -> Result<Vec<Placed>, Box<Problem>>;
+type ReadRoutes = fn(&mut Context<'_>, &Scope<'_>, &Directive) -> Result<Vec<Placed>, Box<Problem>>;
 
 /// What reads a directive.
 enum Read {
@@ -189,7 +189,7 @@ pub(crate) fn site(
 }
 
 /// The routes of a directive's block, in acting order or as written.
-fn nested(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line, sorted: bool) -> Vec<Route> {
+fn nested(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Directive, sorted: bool) -> Vec<Route> {
     let lines = line.block.as_deref().unwrap_or_default();
     let scope = Scope::of_block(cx, lines, Some(scope));
     let mut placed = Vec::new();
@@ -210,7 +210,7 @@ fn nested(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line, sorted: bool) ->
     arrange(cx, &line.name.place, placed, sorted)
 }
 
-fn directive(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Result<Vec<Placed>, Box<Problem>> {
+fn directive(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Directive) -> Result<Vec<Placed>, Box<Problem>> {
     if let Some(problem) = handle_errors::unfit(cx, line) {
         return Err(problem);
     }
@@ -225,7 +225,7 @@ fn directive(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Result<Vec
 }
 
 /// For a directive that failed behind several paths, where it takes one matcher: how to write them as a named one.
-fn suggested_matcher(line: &Line) -> Option<String> {
+fn suggested_matcher(line: &Directive) -> Option<String> {
     let is_path = |token: &&Token| token.text.starts_with('/');
     let paths: Vec<&str> = line.args.iter().take_while(is_path).map(|token| token.text.as_str()).collect();
     let rest: Vec<&str> = line.args.iter().skip(paths.len()).map(|token| token.text.as_str()).collect();
@@ -245,7 +245,7 @@ fn suggested_matcher(line: &Line) -> Option<String> {
     })
 }
 
-fn unknown(line: &Line) -> Box<Problem> {
+fn unknown(line: &Directive) -> Box<Problem> {
     let (word, place) = (line.name.text.as_str(), &line.name.place);
     if DIRECTIVE_ORDER.contains(&word) {
         let message = format!("`{word}` is a Caddy directive that onehop does not have yet");
@@ -270,7 +270,7 @@ fn unknown(line: &Line) -> Box<Problem> {
 }
 
 /// One route at its place.
-fn placed(directive: &'static str, chosen: Chosen, line: &Line, step: Step) -> Placed {
+fn placed(directive: &'static str, chosen: Chosen, line: &Directive, step: Step) -> Placed {
     let Chosen { matcher, single_path } = chosen;
     let route = Route { matcher, group: None, step, line: line.name.place.line() };
     Placed::new(directive, single_path, route)
@@ -281,7 +281,7 @@ fn placed(directive: &'static str, chosen: Chosen, line: &Line, step: Step) -> P
 fn matcher_and_value<'l>(
     cx: &mut Context<'_>,
     scope: &Scope<'_>,
-    line: &'l Line,
+    line: &'l Directive,
     usage: &str,
 ) -> Result<(Chosen, &'l Token), Box<Problem>> {
     match line.args.as_slice() {

@@ -12,12 +12,12 @@ use super::{placed, trust};
 use crate::arguments::wrong_arguments;
 use crate::check::Context;
 use crate::check::matcher::{Chosen, Scope, condition_set, split};
-use crate::check::order::Placed;
+use crate::check::route_order::Placed;
 use crate::checked::limit::RateLimit;
 use crate::checked::{Matcher, Step};
 use crate::option_table::{OptionTable, Outline, flag, line, no_value, not_yet, value, words};
 use crate::problem::Problem;
-use crate::syntax::{Line, Token};
+use crate::syntax::{Directive, Token};
 use draft::Draft;
 
 const USAGE: &str =
@@ -90,7 +90,7 @@ pub(super) fn outlines() -> [Outline; 3] {
 pub(super) fn rate_limit(
     cx: &mut Context<'_>,
     scope: &Scope<'_>,
-    line: &Line,
+    line: &Directive,
 ) -> Result<Vec<Placed>, Box<Problem>> {
     let (chosen, args) = split(cx, scope, &line.args)?;
     match (args, &line.block) {
@@ -114,7 +114,7 @@ pub(super) fn rate_limit(
 /// `10r/s burst 20 by header X-Key`
 fn on_line(
     cx: &mut Context<'_>,
-    line: &Line,
+    line: &Directive,
     rate: &Token,
     mut rest: &[Token],
 ) -> Result<Draft, Box<Problem>> {
@@ -173,7 +173,7 @@ fn unknown(word: &Token) -> Box<Problem> {
 }
 
 /// The plugin's block. Every problem is kept.
-fn zones(cx: &mut Context<'_>, chosen: Chosen, line: &Line, lines: &[Line]) -> Vec<Placed> {
+fn zones(cx: &mut Context<'_>, chosen: Chosen, line: &Directive, lines: &[Directive]) -> Vec<Placed> {
     let mut block = Block { chosen, placed: Vec::new() };
     let seen = IN_BLOCK.read(cx, &mut block, Some(lines));
     if seen.token("zone").is_none() {
@@ -187,7 +187,7 @@ fn zones(cx: &mut Context<'_>, chosen: Chosen, line: &Line, lines: &[Line]) -> V
 }
 
 /// `zone NAME { key … events … window … }`; adds nothing where its options are wrong.
-fn zone(cx: &mut Context<'_>, block: &mut Block, line: &Line) -> Result<(), Box<Problem>> {
+fn zone(cx: &mut Context<'_>, block: &mut Block, line: &Directive) -> Result<(), Box<Problem>> {
     let ([name], Some(options)) = (line.args.as_slice(), &line.block) else {
         return Err(wrong_arguments(line, ZONE_USAGE));
     };

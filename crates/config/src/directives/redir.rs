@@ -4,20 +4,20 @@ use super::placed;
 use crate::arguments::{no_block, wrong_arguments};
 use crate::check::Context;
 use crate::check::matcher::{Scope, split};
-use crate::check::order::Placed;
+use crate::check::route_order::Placed;
 use crate::check::template::template;
 use crate::check::value::field_value;
 use crate::checked::{RedirectKind, Step};
 use crate::nearest::nearest;
 use crate::problem::Problem;
-use crate::syntax::{Line, Token};
+use crate::syntax::{Directive, Token};
 
 const USAGE: &str = "redir [<matcher>] <to> [<status>]";
 
 pub(super) fn redir(
     cx: &mut Context<'_>,
     scope: &Scope<'_>,
-    line: &Line,
+    line: &Directive,
 ) -> Result<Vec<Placed>, Box<Problem>> {
     no_block(line)?;
     let (chosen, args) = split(cx, scope, &line.args)?;

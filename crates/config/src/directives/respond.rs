@@ -4,13 +4,13 @@ use super::placed;
 use crate::arguments::{one_argument, wrong_arguments};
 use crate::check::Context;
 use crate::check::matcher::{Scope, split};
-use crate::check::order::Placed;
+use crate::check::route_order::Placed;
 use crate::check::template::template;
 use crate::check::value::status;
 use crate::checked::{Step, Template};
 use crate::option_table::{OptionTable, flag, line};
 use crate::problem::Problem;
-use crate::syntax::{Line, Token};
+use crate::syntax::{Directive, Token};
 
 const USAGE: &str = "respond [<matcher>] [<body>] [<status>]";
 /// The body, and whether the connection is closed.
@@ -22,7 +22,7 @@ const OF_ERROR: [&str; 2] = ["{err.status_code}", "{http.error.status_code}"];
 pub(super) fn respond(
     cx: &mut Context<'_>,
     scope: &Scope<'_>,
-    line: &Line,
+    line: &Directive,
 ) -> Result<Vec<Placed>, Box<Problem>> {
     let (chosen, args) = split(cx, scope, &line.args)?;
     let (body, status) = match args {
@@ -45,7 +45,11 @@ pub(super) fn respond(
     Ok(vec![placed("respond", chosen, line, Step::Respond { status, body, close })])
 }
 
-fn body(cx: &mut Context<'_>, (body, _): &mut (Template, bool), option: &Line) -> Result<(), Box<Problem>> {
+fn body(
+    cx: &mut Context<'_>,
+    (body, _): &mut (Template, bool),
+    option: &Directive,
+) -> Result<(), Box<Problem>> {
     if *body != Template::default() {
         return Err(Problem::error("duplicate-option", &option.name.place, "the body is given twice"));
     }

@@ -4,13 +4,13 @@ use super::file_server::{KEEP_RELEASES, keep_releases, symlinks_follow};
 use super::{matcher_and_value, placed};
 use crate::check::Context;
 use crate::check::matcher::Scope;
-use crate::check::order::Placed;
 use crate::check::path_pattern::path_pattern;
+use crate::check::route_order::Placed;
 use crate::check::template::fixed;
 use crate::checked::{Spa, Step};
 use crate::option_table::{OptionTable, flag, value, values};
 use crate::problem::Problem;
-use crate::syntax::{Line, Token};
+use crate::syntax::{Directive, Token};
 
 pub(super) const OPTIONS: OptionTable<Spa> = OptionTable::new(
     "spa",
@@ -29,7 +29,11 @@ pub(super) const OPTIONS: OptionTable<Spa> = OptionTable::new(
     ],
 );
 
-pub(super) fn spa(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Result<Vec<Placed>, Box<Problem>> {
+pub(super) fn spa(
+    cx: &mut Context<'_>,
+    scope: &Scope<'_>,
+    line: &Directive,
+) -> Result<Vec<Placed>, Box<Problem>> {
     let (chosen, folder) = matcher_and_value(cx, scope, line, "spa [<matcher>] <folder>")?;
     let folder = fixed(cx.source, folder, "the folder of an application")?;
     let mut settings = Spa {

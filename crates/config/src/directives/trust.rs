@@ -11,7 +11,7 @@ use crate::checked::Network;
 use crate::limits::APP_TRUSTED_PROXIES_MAX;
 use crate::nearest::nearest;
 use crate::problem::Problem;
-use crate::syntax::{Line, Token};
+use crate::syntax::{Directive, Token};
 
 /// What follows the option of a directive.
 pub(super) const NETWORKS: &str = "private_ranges | <address or network>…";
@@ -21,7 +21,10 @@ const PRIVATE_RANGES: [(&str, u8); 6] =
     [("192.168.0.0", 16), ("172.16.0.0", 12), ("10.0.0.0", 8), ("127.0.0.1", 8), ("fd00::", 8), ("::1", 128)];
 
 /// `trusted_proxies private_ranges | <address or network>…`
-pub(super) fn trusted_proxies(cx: &mut Context<'_>, option: &Line) -> Result<Vec<Network>, Box<Problem>> {
+pub(super) fn trusted_proxies(
+    cx: &mut Context<'_>,
+    option: &Directive,
+) -> Result<Vec<Network>, Box<Problem>> {
     no_block(option)?;
     of_networks(cx, option, &option.args, &format!("trusted_proxies {NETWORKS}"))
 }
@@ -36,7 +39,7 @@ pub(super) fn add_global(cx: &Context<'_>, networks: &mut Vec<Network>) {
 /// Networks as they are written behind an option.
 pub(crate) fn of_networks(
     cx: &mut Context<'_>,
-    option: &Line,
+    option: &Directive,
     tokens: &[Token],
     usage: &str,
 ) -> Result<Vec<Network>, Box<Problem>> {

@@ -4,12 +4,12 @@ use crate::arguments::wrong_arguments;
 use crate::check::Context;
 use crate::check::file_match::{add_candidates, candidate, try_policy};
 use crate::check::matcher::Chosen;
-use crate::check::order::Placed;
+use crate::check::route_order::Placed;
 use crate::check::template::read;
 use crate::checked::{Condition, FileMatch, Matcher, Part, Placeholder, Step, Template, TryPolicy};
 use crate::option_table::{OptionTable, value};
 use crate::problem::Problem;
-use crate::syntax::{Line, Token};
+use crate::syntax::{Directive, Token};
 
 pub(super) const OPTIONS: OptionTable<TryPolicy> = OptionTable::new(
     "try_files",
@@ -18,7 +18,7 @@ pub(super) const OPTIONS: OptionTable<TryPolicy> = OptionTable::new(
     })],
 );
 
-pub(super) fn try_files(cx: &mut Context<'_>, line: &Line) -> Result<Vec<Placed>, Box<Problem>> {
+pub(super) fn try_files(cx: &mut Context<'_>, line: &Directive) -> Result<Vec<Placed>, Box<Problem>> {
     if line.args.is_empty() {
         return Err(wrong_arguments(line, "try_files <file>…"));
     }

@@ -11,14 +11,14 @@ use super::{line_at, token_at};
 use crate::arguments::listed;
 use crate::checked::{App, AppRun};
 use crate::nearest::nearest;
-use crate::problem::{Place, Problem, Problems};
-use crate::syntax::{Block, Line, Token};
+use crate::problem::{Location, Problem, Problems};
+use crate::syntax::{Block, Directive, Token};
 
 /// Options of an application.
 #[derive(Debug)]
 pub(super) struct AppChange {
     pub(super) which: Which,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<Directive>,
 }
 
 /// Which application is meant.
@@ -27,7 +27,7 @@ pub(super) enum Which {
     /// Every one whose processes onehop starts.
     Every,
     /// The only one; where the wish was written.
-    Only(Place),
+    Only(Location),
     /// The one of this name.
     Named(Token),
 }
@@ -50,7 +50,7 @@ pub(super) fn apply<'a>(
             }
         }
     }
-    let mut by_name: HashMap<&str, Vec<&Line>> = HashMap::new();
+    let mut by_name: HashMap<&str, Vec<&Directive>> = HashMap::new();
     for change in changes {
         let chosen = match &change.which {
             Which::Every => Ok(started.clone()),
@@ -68,7 +68,7 @@ pub(super) fn apply<'a>(
             Err(_) => {}
         }
     }
-    let by_line: HashMap<u32, (&str, &[&Line])> = known
+    let by_line: HashMap<u32, (&str, &[&Directive])> = known
         .iter()
         .filter_map(|(number, app)| {
             let (name, lines) = by_name.get_key_value(app.name.as_str())?;
@@ -80,7 +80,7 @@ pub(super) fn apply<'a>(
     }
 }
 
-fn the_only<'n>(started: &[&'n str], place: &Place) -> Result<&'n str, Box<Problem>> {
+fn the_only<'n>(started: &[&'n str], place: &Location) -> Result<&'n str, Box<Problem>> {
     match started {
         [only] => Ok(only),
         [] => Err(Problem::error(
@@ -110,7 +110,7 @@ fn find<'n>(names: &[&'n str], token: &Token) -> Result<&'n str, Box<Problem>> {
 }
 
 /// Goes through lines within lines; how deep they can stand is bounded where they are read.
-fn walk(lines: &mut [Line], by_line: &HashMap<u32, (&str, &[&Line])>) {
+fn walk(lines: &mut [Directive], by_line: &HashMap<u32, (&str, &[&Directive])>) {
     for line in lines {
         if line.name.text == "app"
             && let Some((name, changes)) = by_line.get(&line.number)
@@ -131,7 +131,7 @@ fn walk(lines: &mut [Line], by_line: &HashMap<u32, (&str, &[&Line])>) {
 
 /// Puts one option in. Variables replace those of their name, files of variables come after those that are there, and any
 /// other option replaces the one of its name.
-fn change_option(block: &mut Vec<Line>, change: &Line) {
+fn change_option(block: &mut Vec<Directive>, change: &Directive) {
     match change.name.text.as_str() {
         "env" => {
             let in_block = change.block.iter().flatten().map(|line| &line.name);
@@ -149,7 +149,7 @@ fn change_option(block: &mut Vec<Line>, change: &Line) {
 }
 
 /// Takes away what sets these variables.
-fn forget(block: &mut Vec<Line>, names: &[&Token]) {
+fn forget(block: &mut Vec<Directive>, names: &[&Token]) {
     let is_one = |token: &Token| names.iter().any(|name| name.text == token.text);
     block.retain_mut(|line| {
         if line.name.text != "env" {

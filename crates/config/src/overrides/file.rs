@@ -13,7 +13,7 @@ use crate::check::absolute;
 use crate::nearest::nearest;
 use crate::problem::{Problem, Problems};
 use crate::source::{Source, SourceText};
-use crate::syntax::{Line, Token, parse_fragment};
+use crate::syntax::{Directive, Token, parse_fragment};
 
 /// What an override file can begin a line with.
 const WORDS: [&str; 6] = ["app", "env", "env_file", "env_pass", "listen", "site"];
@@ -36,7 +36,7 @@ pub(super) fn layer(
     (layer, fragment.files)
 }
 
-fn read(layer: &mut Layer, mut line: Line, problems: &mut Problems) -> Result<(), Box<Problem>> {
+fn read(layer: &mut Layer, mut line: Directive, problems: &mut Problems) -> Result<(), Box<Problem>> {
     match line.name.text.as_str() {
         "listen" => listen(layer, None, &line),
         "env" | "env_pass" => {
@@ -60,7 +60,7 @@ fn read(layer: &mut Layer, mut line: Line, problems: &mut Problems) -> Result<()
         }
         "site" => {
             let (key, lines) = named_block(line, "site ADDRESS { … }")?;
-            let (listens, lines): (Vec<Line>, Vec<Line>) =
+            let (listens, lines): (Vec<Directive>, Vec<Directive>) =
                 lines.into_iter().partition(|line| line.name.text == "listen");
             for line in listens {
                 listen(layer, Some(&key), &line)?;
@@ -68,7 +68,7 @@ fn read(layer: &mut Layer, mut line: Line, problems: &mut Problems) -> Result<()
             for line in lines.iter().filter(|line| !OF_SITE.contains(&line.name.text.as_str())) {
                 problems.push(unknown_option("site", line, &OF_SITE, &[]));
             }
-            let lines: Vec<Line> =
+            let lines: Vec<Directive> =
                 lines.into_iter().filter(|line| OF_SITE.contains(&line.name.text.as_str())).collect();
             layer.sites.push(SiteChange { key, lines });
             Ok(())
@@ -77,7 +77,7 @@ fn read(layer: &mut Layer, mut line: Line, problems: &mut Problems) -> Result<()
     }
 }
 
-fn listen(layer: &mut Layer, site: Option<&Token>, line: &Line) -> Result<(), Box<Problem>> {
+fn listen(layer: &mut Layer, site: Option<&Token>, line: &Directive) -> Result<(), Box<Problem>> {
     if line.args.is_empty() || line.block.is_some() {
         let message = "`listen` takes addresses and nothing else";
         return Err(Problem::error("arguments", &line.name.place, message).help(
@@ -90,8 +90,8 @@ fn listen(layer: &mut Layer, site: Option<&Token>, line: &Line) -> Result<(), Bo
 }
 
 /// What a block is for, and its lines.
-fn named_block(line: Line, usage: &str) -> Result<(Token, Vec<Line>), Box<Problem>> {
-    let Line { name, args, block, .. } = line;
+fn named_block(line: Directive, usage: &str) -> Result<(Token, Vec<Directive>), Box<Problem>> {
+    let Directive { name, args, block, .. } = line;
     match (<[Token; 1]>::try_from(args), block) {
         (Ok([only]), Some(lines)) => Ok((only, lines)),
         _ => {
@@ -103,7 +103,7 @@ fn named_block(line: Line, usage: &str) -> Result<(Token, Vec<Line>), Box<Proble
 }
 
 /// Files that an override names lie where the override does, not in the pack.
-fn from_own_folder(line: &mut Line) {
+fn from_own_folder(line: &mut Directive) {
     for token in &mut line.args {
         if !token.text.starts_with(['/', '{']) {
             let own = Path::new(&token.place.file.name).parent().unwrap_or(Path::new("/"));
@@ -112,7 +112,7 @@ fn from_own_folder(line: &mut Line) {
     }
 }
 
-fn unknown(line: &Line) -> Box<Problem> {
+fn unknown(line: &Directive) -> Box<Problem> {
     let word = line.name.text.as_str();
     let problem =
         Problem::error("unknown-option", &line.name.place, format!("an override file has no `{word}`"));

@@ -4,12 +4,12 @@
 //! where the word was written. Each source of changes is a layer; a later one replaces what an earlier one said.
 //! Knows no directive but those that it replaces; never reads but through [`Source`].
 //!
-//! `file` and `words` make layers, `apps` and `listen` put them into effect.
+//! `file` and `command_line` make layers, `apps` and `listen` put them into effect.
 
 mod apps;
+mod command_line;
 mod file;
 mod listen;
-mod words;
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -19,9 +19,9 @@ use crate::arguments::listed;
 use crate::checked::App;
 use crate::limits::FILE_BYTES_MAX;
 use crate::nearest::nearest;
-use crate::problem::{Place, Problem, Problems};
+use crate::problem::{Location, Problem, Problems};
 use crate::source::{Entry, Source, SourceText};
-use crate::syntax::{Block, Line, Parsed, Quote, Token};
+use crate::syntax::{Block, Directive, Parsed, Quote, Token};
 
 use apps::AppChange;
 use listen::Listen;
@@ -68,7 +68,7 @@ pub struct Word {
 /// What one source of changes says.
 #[derive(Debug, Default)]
 struct Layer {
-    options: Vec<Line>,
+    options: Vec<Directive>,
     listens: Vec<Listen>,
     sites: Vec<SiteChange>,
     apps: Vec<AppChange>,
@@ -78,7 +78,7 @@ struct Layer {
 #[derive(Debug)]
 struct SiteChange {
     key: Token,
-    lines: Vec<Line>,
+    lines: Vec<Directive>,
 }
 
 /// All changes, read.
@@ -99,7 +99,7 @@ pub(crate) fn read(
     problems: &mut Problems,
 ) -> Changes {
     let mut changes = Changes::default();
-    changes.layers.push(words::passed_on(&overrides.pass));
+    changes.layers.push(command_line::passed_on(&overrides.pass));
     if let Some(path) = &overrides.file
         && let Some(text) = text_of(path, source, problems)
     {
@@ -108,7 +108,7 @@ pub(crate) fn read(
         changes.files = files;
     }
     for said in [&overrides.environment, &overrides.flags] {
-        changes.layers.push(words::layer(said, problems));
+        changes.layers.push(command_line::layer(said, problems));
     }
     let port = overrides.port.as_deref().filter(|port| !port.is_empty() && !reads_port);
     changes.port = port.map(|port| token_at(format!(":{port}"), &place_of("PORT", port)));
@@ -161,13 +161,13 @@ impl Changes {
 }
 
 /// Each of these lines takes the place of all of its name.
-fn replace(lines: &mut Vec<Line>, by: &[Line]) {
+fn replace(lines: &mut Vec<Directive>, by: &[Directive]) {
     lines.retain(|line| !by.iter().any(|new| new.name.text == line.name.text));
     lines.extend(by.iter().cloned());
 }
 
 /// Changes the block of options, which is made where there is none.
-fn change_options(blocks: &mut Vec<Block>, options: &[Line]) {
+fn change_options(blocks: &mut Vec<Block>, options: &[Directive]) {
     match blocks.first_mut().filter(|first| first.keys.is_empty()) {
         Some(block) => replace(&mut block.lines, options),
         None => {
@@ -205,16 +205,16 @@ fn text_of(path: &Path, source: &dyn Source, problems: &mut Problems) -> Option<
 }
 
 /// The whole of a text that is no file.
-fn place_of(name: &str, text: &str) -> Place {
-    Place { file: Arc::new(SourceText::new(name, text)), span: 0..text.len() }
+fn place_of(name: &str, text: &str) -> Location {
+    Location { file: Arc::new(SourceText::new(name, text)), span: 0..text.len() }
 }
 
-fn token_at(text: impl Into<String>, place: &Place) -> Token {
+fn token_at(text: impl Into<String>, place: &Location) -> Token {
     Token { text: text.into(), quote: Quote::Double, starts_line: false, place: place.clone(), origin: None }
 }
 
-fn line_at(name: &str, args: Vec<Token>, place: &Place) -> Line {
-    Line { number: 0, name: token_at(name, place), args, block: None }
+fn line_at(name: &str, args: Vec<Token>, place: &Location) -> Directive {
+    Directive { number: 0, name: token_at(name, place), args, block: None }
 }
 
 /// A source that remembers whether somebody asked for `PORT`.

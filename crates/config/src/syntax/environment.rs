@@ -23,7 +23,7 @@ struct Replaced {
 }
 
 /// A variable that a text asks for.
-struct Asked<'t> {
+struct Reference<'t> {
     name: &'t str,
     default: Option<&'t str>,
     /// In the text, with its braces.
@@ -31,7 +31,7 @@ struct Asked<'t> {
 }
 
 /// The next one, from here on. One without a name is none, and stands for its own text.
-fn next_asked(text: &str, mut from: usize) -> Option<Asked<'_>> {
+fn next_reference(text: &str, mut from: usize) -> Option<Reference<'_>> {
     loop {
         let open = from + text.get(from..)?.find("{$")?;
         let close = open + text.get(open..)?.find('}')?;
@@ -41,7 +41,7 @@ fn next_asked(text: &str, mut from: usize) -> Option<Asked<'_>> {
                 Some((name, default)) => (name, Some(default)),
                 None => (inside, None),
             };
-            return Some(Asked { name, default, place: open..close + 1 });
+            return Some(Reference { name, default, place: open..close + 1 });
         }
         from = close + 1;
     }
@@ -51,7 +51,7 @@ fn next_asked(text: &str, mut from: usize) -> Option<Asked<'_>> {
 pub fn variables_to_set(text: &str) -> impl Iterator<Item = &str> {
     let mut done = 0;
     std::iter::from_fn(move || {
-        let asked = next_asked(text, done)?;
+        let asked = next_reference(text, done)?;
         done = asked.place.end;
         Some(asked)
     })
@@ -64,7 +64,7 @@ pub(crate) fn expand(written: &str, source: &dyn Source) -> Expanded {
     let mut expanded =
         Expanded { text: String::with_capacity(written.len()), unset: Vec::new(), replaced: Vec::new() };
     let mut done = 0;
-    while let Some(Asked { name, default, place }) = next_asked(written, done) {
+    while let Some(Reference { name, default, place }) = next_reference(written, done) {
         expanded.text.push_str(written.get(done..place.start).unwrap_or_default());
         done = place.end;
         let value = source.env(name);

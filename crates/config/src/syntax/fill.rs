@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Token;
-use super::import::Origin;
+use super::{Origin, Token};
 use crate::limits::{FILE_BYTES_MAX, IMPORTED_BYTES_MAX};
 use crate::problem::Problem;
 

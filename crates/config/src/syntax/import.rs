@@ -4,22 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Token;
 use super::fill::{Filling, Given};
 use super::lexer::tokens;
 use super::parse::Parser;
+use super::{Origin, Token};
 use crate::limits::{FILE_BYTES_MAX, FILES_MAX, IMPORT_DEPTH_MAX, IMPORTS_MAX};
 use crate::nearest::nearest;
-use crate::problem::{Place, Problem};
+use crate::problem::{Location, Problem};
 use crate::source::SourceText;
-
-/// One import on the way of a token, to find imports that go round in a circle.
-#[derive(Debug)]
-pub(crate) struct Origin {
-    what: String,
-    outer: Option<Arc<Origin>>,
-    depth: usize,
-}
 
 impl Parser<'_> {
     /// Replaces the import that comes next. At the top level, snippets defined in what is imported
@@ -137,7 +129,7 @@ impl Parser<'_> {
     }
 
     /// The tokens of a file, which is read once however often it is imported.
-    fn file(&mut self, path: &Path, place: &Place) -> Result<Vec<Token>, Box<Problem>> {
+    fn file(&mut self, path: &Path, place: &Location) -> Result<Vec<Token>, Box<Problem>> {
         if let Some(known) = self.imported_files.get(path) {
             return Ok(known.clone());
         }
@@ -157,7 +149,7 @@ impl Parser<'_> {
         Ok(tokens)
     }
 
-    fn unreadable(&self, path: &Path, place: &Place, error: &std::io::Error) -> Box<Problem> {
+    fn unreadable(&self, path: &Path, place: &Location, error: &std::io::Error) -> Box<Problem> {
         if error.kind() != std::io::ErrorKind::NotFound {
             return Problem::error("import", place, format!("`{}` cannot be read: {error}", path.display()));
         }

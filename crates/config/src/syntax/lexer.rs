@@ -7,14 +7,14 @@ use std::sync::Arc;
 use super::environment::{Expanded, expand};
 use super::{Quote, Token};
 use crate::limits::TOKENS_MAX;
-use crate::problem::{Place, Problem, Problems, UNSET_VARIABLE};
+use crate::problem::{Location, Problem, Problems, UNSET_VARIABLE};
 use crate::source::{Source, SourceText};
 
 /// All tokens of a file. What is wrong goes to `problems`, and reading goes on behind it.
 pub(crate) fn tokens(file: &Arc<SourceText>, source: &dyn Source, problems: &mut Problems) -> Vec<Token> {
     let expanded = expand(&file.text, source);
     for (name, span) in &expanded.unset {
-        let place = Place { file: Arc::clone(file), span: span.clone() };
+        let place = Location { file: Arc::clone(file), span: span.clone() };
         problems.push(
             Problem::warning(UNSET_VARIABLE, &place, format!("the environment variable `{name}` is not set"))
                 .label("stands for nothing")
@@ -246,13 +246,13 @@ impl Lexer<'_> {
     }
 
     fn push(&mut self, text: String, quote: Quote, span: Range<usize>) {
-        let place = Place { file: Arc::clone(self.file), span: self.expanded.written(span) };
+        let place = Location { file: Arc::clone(self.file), span: self.expanded.written(span) };
         let starts_line = std::mem::take(&mut self.starts_line);
         self.tokens.push(Token { text, quote, starts_line, place, origin: None });
     }
 
     fn problem(&self, code: &'static str, span: Range<usize>, message: String) -> Box<Problem> {
-        let place = Place { file: Arc::clone(self.file), span: self.expanded.written(span) };
+        let place = Location { file: Arc::clone(self.file), span: self.expanded.written(span) };
         Problem::error(code, &place, message)
     }
 }

@@ -12,7 +12,7 @@ mod parse;
 
 use std::sync::Arc;
 
-use crate::problem::Place;
+use crate::problem::Location;
 
 pub use environment::variables_to_set;
 pub(crate) use parse::{Parsed, parse, parse_fragment};
@@ -34,9 +34,9 @@ pub(crate) struct Token {
     pub(crate) quote: Quote,
     /// Whether it is the first of its line.
     pub(crate) starts_line: bool,
-    pub(crate) place: Place,
+    pub(crate) place: Location,
     /// The imports through which it came here, innermost first.
-    pub(crate) origin: Option<Arc<import::Origin>>,
+    pub(crate) origin: Option<Arc<Origin>>,
 }
 
 impl Token {
@@ -48,21 +48,29 @@ impl Token {
 
 /// A directive with its arguments and its block.
 #[derive(Debug, Clone)]
-pub(crate) struct Line {
+pub(crate) struct Directive {
     /// Of this line alone: what one pass over the configuration learns of it is kept by this number.
     pub(crate) number: u32,
     pub(crate) name: Token,
     pub(crate) args: Vec<Token>,
-    pub(crate) block: Option<Vec<Line>>,
+    pub(crate) block: Option<Vec<Directive>>,
 }
 
 /// A top-level block: the global options where it has no keys, else a site.
 #[derive(Debug, Clone)]
 pub(crate) struct Block {
     pub(crate) keys: Vec<Token>,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<Directive>,
     /// Whether it stands in braces, which only a file's single site may leave out.
     pub(crate) braces: bool,
     /// Where it begins.
-    pub(crate) place: Place,
+    pub(crate) place: Location,
+}
+
+/// One import on the way of a token, to find imports that go round in a circle.
+#[derive(Debug)]
+pub(crate) struct Origin {
+    what: String,
+    outer: Option<Arc<Origin>>,
+    depth: usize,
 }

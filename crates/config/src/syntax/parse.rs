@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::lexer::tokens;
-use super::{Block, Line, Quote, Token};
+use super::{Block, Directive, Quote, Token};
 use crate::limits::{BLOCK_DEPTH_MAX, DIRECTIVES_PER_BLOCK_MAX, TOKENS_MAX};
-use crate::problem::{Place, Problem, Problems};
+use crate::problem::{Location, Problem, Problems};
 use crate::source::{Source, SourceText};
 
 /// A main file with everything that it imports.
@@ -36,9 +36,9 @@ pub(crate) fn parse(main: &Arc<SourceText>, source: &dyn Source, problems: &mut 
 #[derive(Debug, Default)]
 pub(crate) struct Fragment {
     /// Of the block without a name that it may begin with.
-    pub(crate) options: Vec<Line>,
+    pub(crate) options: Vec<Directive>,
     /// What follows.
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<Directive>,
     /// Every file that was read, the fragment's own first.
     pub(crate) files: Vec<PathBuf>,
 }
@@ -158,7 +158,7 @@ impl Parser<'_> {
     /// continue them.
     fn addresses(&mut self) -> (Vec<Token>, Option<Token>) {
         let mut keys: Vec<Token> = Vec::new();
-        let mut comma: Option<Place> = None;
+        let mut comma: Option<Location> = None;
         let mut first = true;
         while let Some(token) = self.peek() {
             if token.starts_line && !first && comma.is_none() && !token.is_brace("{") {
@@ -195,7 +195,7 @@ impl Parser<'_> {
         &mut self,
         mut token: Token,
         keys: &mut Vec<Token>,
-        comma: &mut Option<Place>,
+        comma: &mut Option<Location>,
     ) -> Result<(), Box<Problem>> {
         let place = token.place.clone();
         if token.is_brace("}") {
@@ -252,7 +252,7 @@ impl Parser<'_> {
     }
 
     /// The tokens up to the brace that closes the block just opened, without that brace.
-    pub(super) fn raw_block(&mut self, opened: &Place) -> Vec<Token> {
+    pub(super) fn raw_block(&mut self, opened: &Location) -> Vec<Token> {
         let mut depth = 1_usize;
         let mut tokens = Vec::new();
         while let Some(token) = self.take() {
@@ -271,7 +271,7 @@ impl Parser<'_> {
     }
 
     /// The lines of a block up to its closing brace, or of the whole rest where none was opened.
-    fn lines(&mut self, opened: Option<&Place>, depth: usize) -> Vec<Line> {
+    fn lines(&mut self, opened: Option<&Location>, depth: usize) -> Vec<Directive> {
         let mut lines = Vec::new();
         while let Some(token) = self.peek() {
             if token.is_brace("}") {
@@ -302,7 +302,7 @@ impl Parser<'_> {
     }
 
     /// A directive with its arguments and its block.
-    fn line(&mut self, depth: usize) -> Option<Line> {
+    fn line(&mut self, depth: usize) -> Option<Directive> {
         let name = self.take()?;
         if name.is_brace("{") {
             let message = "this `{` begins a line";
@@ -342,10 +342,10 @@ impl Parser<'_> {
             args.push(token);
         }
         self.lines = self.lines.saturating_add(1);
-        Some(Line { number: self.lines, name, args, block })
+        Some(Directive { number: self.lines, name, args, block })
     }
 
-    fn nested(&mut self, opening: &Token, depth: usize) -> Option<Vec<Line>> {
+    fn nested(&mut self, opening: &Token, depth: usize) -> Option<Vec<Directive>> {
         if depth >= BLOCK_DEPTH_MAX {
             let message = format!("blocks are nested more than {BLOCK_DEPTH_MAX} deep");
             self.problems.push(Problem::error("too-deep", &opening.place, message));
@@ -378,7 +378,7 @@ impl Parser<'_> {
     }
 }
 
-fn never_closed(opened: &Place) -> Box<Problem> {
+fn never_closed(opened: &Location) -> Box<Problem> {
     Problem::error("brace", opened, "this block is never closed")
         .label("opened here")
         .help("put the `}` that is missing; the indentation shows where")

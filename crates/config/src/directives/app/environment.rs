@@ -9,7 +9,7 @@ use crate::checked::AppEnvironment;
 use crate::limits::{APP_WORD_BYTES_MAX, APP_WORDS_MAX};
 use crate::problem::Problem;
 use crate::source::Entry;
-use crate::syntax::{Line, Token};
+use crate::syntax::{Directive, Token};
 
 /// Names that onehop sets itself begin so.
 const OWN_PREFIX: &str = "ONEHOP_";
@@ -18,7 +18,7 @@ const OWN_PREFIX: &str = "ONEHOP_";
 pub(super) fn env(
     cx: &mut Context<'_>,
     environment: &mut AppEnvironment,
-    option: &Line,
+    option: &Directive,
 ) -> Result<(), Box<Problem>> {
     let lines = option.block.as_deref().unwrap_or_default();
     match option.args.as_slice() {

@@ -21,13 +21,13 @@ use super::limit::OfApp;
 use super::{limit, placed, trust};
 use crate::check::Context;
 use crate::check::matcher::{Chosen, Scope, split};
-use crate::check::order::Placed;
+use crate::check::route_order::Placed;
 use crate::checked::limit::Limit;
 use crate::checked::{App, AppData, AppRun, Step, WorkerCount};
 use crate::limits::APP_NODE_ADDRESS_BYTES_MIN;
 use crate::option_table::Outline;
 use crate::problem::Problem;
-use crate::syntax::{Line, Token};
+use crate::syntax::{Directive, Token};
 
 use draft::Draft;
 pub(crate) use environment::is_name as is_variable_name;
@@ -83,7 +83,11 @@ pub(super) fn outlines() -> [Outline; 3] {
     [options::OPTIONS.outline(), options::RECYCLE.outline(), options::RESOURCES.outline()]
 }
 
-pub(super) fn app(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Result<Vec<Placed>, Box<Problem>> {
+pub(super) fn app(
+    cx: &mut Context<'_>,
+    scope: &Scope<'_>,
+    line: &Directive,
+) -> Result<Vec<Placed>, Box<Problem>> {
     let mut written = options::read(cx, line);
     let in_block = written.command_or_address();
     let (chosen, args) = arguments(cx, scope, line, in_block)?;
@@ -130,7 +134,7 @@ pub(super) fn app(cx: &mut Context<'_>, scope: &Scope<'_>, line: &Line) -> Resul
 fn arguments<'l>(
     cx: &mut Context<'_>,
     scope: &Scope<'_>,
-    line: &'l Line,
+    line: &'l Directive,
     in_block: Option<&Token>,
 ) -> Result<(Chosen, &'l [Token]), Box<Problem>> {
     match (line.args.as_slice(), in_block) {

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use crate::check::Context;
 use crate::check::template::fixed;
+use crate::checked::limit::Limit;
 use crate::checked::{App, AppAddress, AppRun};
-use crate::directives::limit;
 use crate::limits::APP_NAME_CHARACTERS_MAX;
 use crate::problem::Problem;
-use crate::syntax::{Line, Token};
+use crate::syntax::{Directive, Token};
 
 /// Names of files and folders that say nothing: the folder around them says more.
 const SAYS_NOTHING: [&str; 14] = [
@@ -69,7 +69,7 @@ pub(super) fn written_name(cx: &Context<'_>, token: &Token) -> Result<String, Bo
 
 /// The application under a name that no other one has. The very same settings twice are one application.
 /// Its bound is called after it.
-pub(super) fn named(cx: &mut Context<'_>, mut app: App, line: &Line) -> Result<Arc<App>, Box<Problem>> {
+pub(super) fn named(cx: &mut Context<'_>, mut app: App, line: &Directive) -> Result<Arc<App>, Box<Problem>> {
     let is_taken = |cx: &Context<'_>, name: &str| cx.apps.apps.iter().any(|known| known.name == name);
     if app.name.is_empty() {
         if let Some((_, name)) = cx.apps.unnamed.iter().find(|(known, _)| *known == app) {
@@ -96,7 +96,8 @@ pub(super) fn named(cx: &mut Context<'_>, mut app: App, line: &Line) -> Result<A
 
 /// The application under a name, with all that is called after it.
 fn called(app: App, name: String) -> App {
-    let limit = app.limit.as_deref().map(|limit| limit::named_after(limit, &name));
+    let limit =
+        app.limit.as_deref().map(|limit| Arc::new(Limit { label: format!("app {name}"), ..limit.clone() }));
     App { name, limit, ..app }
 }
 
@@ -154,11 +155,11 @@ fn stem(path: &Path) -> String {
 /// The first word that is neither an option nor what runs others: `next` of `npx next start`.
 fn name_of_command(cx: &Context<'_>, line: &[String], directory: &Path) -> String {
     let program = |word: &String| Path::new(word).file_name().map(|name| name.to_string_lossy().into_owned());
-    let told = |word: &&String| {
+    let is_telling = |word: &&String| {
         let runs_another = program(word).is_some_and(|name| RUNNERS.contains(&name.as_str()));
         !word.starts_with('-') && !runs_another
     };
-    match line.iter().find(told).or(line.first()) {
+    match line.iter().find(is_telling).or(line.first()) {
         Some(word) => name_of_path(cx, &directory.join(word)),
         None => String::new(),
     }

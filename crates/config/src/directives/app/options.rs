@@ -21,7 +21,7 @@ use crate::limits::{
 };
 use crate::option_table::{OptionTable, Value, flag, line, repeated, value, values};
 use crate::problem::Problem;
-use crate::syntax::{Line, Token};
+use crate::syntax::{Directive, Token};
 
 pub(super) const OPTIONS: OptionTable<Draft> = OptionTable {
     once: true,
@@ -194,13 +194,13 @@ const OTHERS_WORDS: [(&str, &str); 22] = [
 ];
 
 /// Reads the block; every problem is kept.
-pub(super) fn read(cx: &mut Context<'_>, line: &Line) -> Draft {
+pub(super) fn read(cx: &mut Context<'_>, line: &Directive) -> Draft {
     let mut draft = Draft::default();
     draft.seen = OPTIONS.read_or(cx, &mut draft, line.block.as_deref(), |_, _, option| Err(unknown(option)));
     draft
 }
 
-fn unknown(option: &Line) -> Box<Problem> {
+fn unknown(option: &Directive) -> Box<Problem> {
     if option.name.text == "exec" {
         let message = "`exec` is planned for `app` and not there yet";
         return Problem::error("not-yet", &option.name.place, message);
@@ -241,7 +241,7 @@ fn workers(value: Value<'_>) -> Result<WorkerCount, Box<Problem>> {
 }
 
 /// `queue <N> [<wait>]`
-fn queue(option: &Line) -> Result<(u32, Duration), Box<Problem>> {
+fn queue(option: &Directive) -> Result<(u32, Duration), Box<Problem>> {
     let usage = "queue <requests> [<longest wait>]";
     match some_arguments(option, usage)? {
         [length] => Ok((small(length, "`queue`", APP_QUEUE_MAX)?, super::QUEUE_WAIT)),
@@ -263,7 +263,7 @@ fn read_pairs<D>(
     cx: &mut Context<'_>,
     table: &OptionTable<D>,
     draft: &mut D,
-    option: &Line,
+    option: &Directive,
     usage: &str,
 ) -> Result<(), Box<Problem>> {
     let mut pairs = pairs(option, usage)?.into_iter();
@@ -271,7 +271,7 @@ fn read_pairs<D>(
 }
 
 /// Words with a value each: on the line, or a line each in a block. None may come twice.
-fn pairs<'l>(option: &'l Line, usage: &str) -> Result<Vec<(&'l Token, &'l Token)>, Box<Problem>> {
+fn pairs<'l>(option: &'l Directive, usage: &str) -> Result<Vec<(&'l Token, &'l Token)>, Box<Problem>> {
     let mut pairs = Vec::new();
     for pair in option.args.chunks(2) {
         let [word, value] = pair else { return Err(wrong_arguments(option, usage)) };
@@ -292,7 +292,7 @@ fn pairs<'l>(option: &'l Line, usage: &str) -> Result<Vec<(&'l Token, &'l Token)
     Ok(pairs)
 }
 
-fn user(cx: &Context<'_>, option: &Line) -> Result<(String, Option<String>), Box<Problem>> {
+fn user(cx: &Context<'_>, option: &Directive) -> Result<(String, Option<String>), Box<Problem>> {
     no_block(option)?;
     let read = |token: &Token| {
         let name = fixed(cx.source, token, "the name of a user")?;

@@ -15,7 +15,7 @@ use crate::limits::{APP_WORD_BYTES_MAX, APP_WORDS_MAX};
 use crate::nearest::nearest;
 use crate::problem::Problem;
 use crate::source::Entry;
-use crate::syntax::{Line, Token};
+use crate::syntax::{Directive, Token};
 
 /// Endings of files that runtimes take.
 const HANDLER_ENDINGS: [&str; 6] = ["mjs", "js", "cjs", "mts", "ts", "cts"];
@@ -29,7 +29,7 @@ const RUNTIMES: [&str; 3] = ["node", "nodejs", "bun"];
 /// What is run, and the folder in which.
 pub(super) fn program(
     cx: &Context<'_>,
-    line: &Line,
+    line: &Directive,
     args: &[Token],
     written: &Draft,
 ) -> Result<(AppRun, PathBuf), Box<Problem>> {
@@ -67,7 +67,7 @@ pub(super) fn program(
 }
 
 /// Where the matcher is the file that was meant, the help says so.
-fn matcher_is_file(cx: &Context<'_>, line: &Line, problem: Box<Problem>) -> Box<Problem> {
+fn matcher_is_file(cx: &Context<'_>, line: &Directive, problem: Box<Problem>) -> Box<Problem> {
     match line.args.as_slice() {
         [first, _, ..] if cx.source.entry(&cx.absolute(&first.text)) == Some(Entry::File) => {
             problem.help(format!("`{0}` was read as a matcher: write `app * {0}`", first.text))
@@ -81,7 +81,7 @@ fn no_program(option: &Token) -> Box<Problem> {
 }
 
 /// A matcher and nothing behind it.
-fn no_file(cx: &Context<'_>, line: &Line) -> Box<Problem> {
+fn no_file(cx: &Context<'_>, line: &Directive) -> Box<Problem> {
     let place = line.args.first().map_or(&line.name.place, |matcher| &matcher.place);
     let problem = Problem::error("arguments", place, "`app` does not say what is run");
     match line.args.first() {
@@ -116,7 +116,7 @@ pub(super) fn words(cx: &Context<'_>, tokens: &[Token]) -> Result<Vec<String>, B
 }
 
 /// `supervise off <address>`
-pub(super) fn address(cx: &Context<'_>, option: &Line) -> Result<AppAddress, Box<Problem>> {
+pub(super) fn address(cx: &Context<'_>, option: &Directive) -> Result<AppAddress, Box<Problem>> {
     let usage = "supervise off <address>";
     let (mode, address) = match some_arguments(option, usage)? {
         [mode] => (mode, None),

@@ -11,7 +11,7 @@ use crate::checked::{App, Sticky};
 use crate::directives::cookie;
 use crate::limits::APP_STICKY_NAME_BYTES_MAX;
 use crate::problem::Problem;
-use crate::syntax::{Line, Token};
+use crate::syntax::{Directive, Token};
 
 pub(super) const USAGE: &str = "cookie [<name>] | query <name> | ip";
 /// The cookie's name where the file does not say.
@@ -19,7 +19,7 @@ const COOKIE: &str = "onehop_worker";
 const WORDS: [&str; 3] = ["cookie", "query", "ip"];
 
 /// `sticky cookie [<name>] | query <name> | ip`
-pub(super) fn sticky(cx: &Context<'_>, option: &Line) -> Result<Sticky, Box<Problem>> {
+pub(super) fn sticky(cx: &Context<'_>, option: &Directive) -> Result<Sticky, Box<Problem>> {
     no_block(option)?;
     let Some((word, names)) = option.args.split_first() else { return Err(wrong(option)) };
     match (word.text.as_str(), names) {
@@ -38,7 +38,7 @@ pub(super) fn sticky(cx: &Context<'_>, option: &Line) -> Result<Sticky, Box<Prob
     }
 }
 
-fn wrong(option: &Line) -> Box<Problem> {
+fn wrong(option: &Directive) -> Box<Problem> {
     wrong_arguments(option, &format!("sticky {USAGE}"))
 }
 
@@ -68,7 +68,7 @@ fn warn_of_shared_cookie(cx: &mut Context<'_>, app: &Arc<App>, token: &Token) {
 }
 
 /// What Caddy's `lb_policy` with its argument is here, if it keeps requests together.
-pub(super) fn of_policy(option: &Line) -> Option<&'static str> {
+pub(super) fn of_policy(option: &Directive) -> Option<&'static str> {
     let policy = option.args.first().filter(|_| option.name.text == "lb_policy")?;
     theirs(&policy.text)
 }

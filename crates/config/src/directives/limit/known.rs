@@ -9,8 +9,8 @@ use std::sync::Arc;
 use super::matcher_of;
 use crate::checked::limit::RateLimit;
 use crate::limits::LIMITS_PER_SITE_MAX;
-use crate::problem::Place;
-use crate::syntax::Line;
+use crate::problem::Location;
+use crate::syntax::Directive;
 
 /// The bounds of a configuration so far.
 #[derive(Debug, Default)]
@@ -27,9 +27,9 @@ pub(crate) struct KnownLimits {
     /// Zones of every `rate_limit`, by name.
     pub(in crate::directives) zones: HashMap<String, Arc<RateLimit>>,
     /// Where this site asks for `lag`.
-    pub(crate) lags: Vec<Place>,
+    pub(crate) lags: Vec<Location>,
     /// Where the global block does.
-    pub(crate) lag_of_server: Option<Place>,
+    pub(crate) lag_of_server: Option<Location>,
     /// No `app` has a bound by itself.
     pub(super) leaves_apps_alone: bool,
 }
@@ -43,7 +43,7 @@ impl KnownLimits {
     }
 
     /// What follows stands in the block of this line.
-    pub(in crate::directives) fn enter(&mut self, line: &Line) {
+    pub(in crate::directives) fn enter(&mut self, line: &Directive) {
         let matcher = matcher_of(line).filter(|matcher| *matcher != "*");
         self.around.push(matcher.unwrap_or_default().to_owned());
     }

@@ -13,7 +13,7 @@ use crate::limits::{
 };
 use crate::option_table::{OptionTable, Seen, Value, flag, value, words};
 use crate::problem::Problem;
-use crate::syntax::{Line, Token};
+use crate::syntax::{Directive, Token};
 
 /// Requests that wait before an application whose file says nothing of bounds: those of some hundred people's pages. How many can be answered in time is found out once
 /// they wait.
@@ -121,7 +121,7 @@ impl Draft {
 /// all but the first are kept.
 pub(super) fn read(
     cx: &mut Context<'_>,
-    line: &Line,
+    line: &Directive,
     args: &[Token],
     usual: Usual,
     usage: &str,
@@ -147,7 +147,7 @@ pub(super) fn read(
 }
 
 /// The first word of a line that makes a bound, and its `priority`, whether or not the rest can be read.
-pub(super) fn of_line(line: &Line) -> (Option<&Token>, Option<&Token>) {
+pub(super) fn of_line(line: &Directive) -> (Option<&Token>, Option<&Token>) {
     let lines = line.block.iter().flatten();
     let inner = lines.flat_map(|line| std::iter::once(&line.name).chain(&line.args));
     let tokens: Vec<&Token> = line.args.iter().chain(inner).collect();

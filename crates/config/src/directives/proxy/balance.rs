@@ -15,10 +15,10 @@ use crate::limits::{PROXY_LIST_MAX, PROXY_TEXT_BYTES_MAX, PROXY_UPSTREAMS_MAX, P
 use crate::nearest::nearest;
 use crate::option_table::{OptionTable, Outline, Row, line, value};
 use crate::problem::Problem;
-use crate::syntax::{Line, Token};
+use crate::syntax::{Directive, Token};
 
 /// What reads the arguments of a policy, and its block.
-type ReadPolicy = fn(&mut Context<'_>, &Line, &[Token]) -> Result<BalancePolicy, Box<Problem>>;
+type ReadPolicy = fn(&mut Context<'_>, &Directive, &[Token]) -> Result<BalancePolicy, Box<Problem>>;
 
 const POLICIES: [(&str, ReadPolicy); 13] = [
     ("random", |_, line, args| alone(line, args, BalancePolicy::Random)),
@@ -50,7 +50,7 @@ pub(super) fn weights_fit(policy: &BalancePolicy, upstreams: usize) -> Result<()
 }
 
 /// `lb_policy <name> [<argument>…]`, and `fallback`, which takes the same.
-pub(super) fn policy(cx: &mut Context<'_>, line: &Line) -> Result<BalancePolicy, Box<Problem>> {
+pub(super) fn policy(cx: &mut Context<'_>, line: &Directive) -> Result<BalancePolicy, Box<Problem>> {
     let Some((name, args)) = line.args.split_first() else {
         return Err(wrong_arguments(line, &format!("{} <policy>", line.name.text)));
     };
@@ -61,7 +61,7 @@ pub(super) fn policy(cx: &mut Context<'_>, line: &Line) -> Result<BalancePolicy,
 }
 
 /// A policy without arguments.
-fn alone(line: &Line, args: &[Token], policy: BalancePolicy) -> Result<BalancePolicy, Box<Problem>> {
+fn alone(line: &Directive, args: &[Token], policy: BalancePolicy) -> Result<BalancePolicy, Box<Problem>> {
     no_block(line)?;
     match (&line.args.first(), args.first()) {
         (Some(name), Some(first)) => Err(nothing_after(name, first)),
@@ -86,7 +86,7 @@ fn unknown_policy(name: &Token) -> Box<Problem> {
     }
 }
 
-fn random_choose(line: &Line, args: &[Token]) -> Result<BalancePolicy, Box<Problem>> {
+fn random_choose(line: &Directive, args: &[Token]) -> Result<BalancePolicy, Box<Problem>> {
     no_block(line)?;
     let [count] = args else { return Err(wrong_arguments(line, "lb_policy random_choose <count>")) };
     let most = u64::try_from(PROXY_UPSTREAMS_MAX).unwrap_or(u64::MAX);
@@ -95,7 +95,7 @@ fn random_choose(line: &Line, args: &[Token]) -> Result<BalancePolicy, Box<Probl
     Ok(BalancePolicy::RandomChoose(u32::try_from(count).unwrap_or(u32::MAX)))
 }
 
-fn weighted(line: &Line, args: &[Token]) -> Result<BalancePolicy, Box<Problem>> {
+fn weighted(line: &Directive, args: &[Token]) -> Result<BalancePolicy, Box<Problem>> {
     no_block(line)?;
     if args.is_empty() || args.len() > PROXY_UPSTREAMS_MAX {
         return Err(wrong_arguments(line, "lb_policy weighted_round_robin <weight>…")
@@ -115,14 +115,14 @@ fn weighted(line: &Line, args: &[Token]) -> Result<BalancePolicy, Box<Problem>> 
     Ok(BalancePolicy::WeightedRoundRobin(weights))
 }
 
-fn query(cx: &mut Context<'_>, line: &Line, args: &[Token]) -> Result<BalancePolicy, Box<Problem>> {
+fn query(cx: &mut Context<'_>, line: &Directive, args: &[Token]) -> Result<BalancePolicy, Box<Problem>> {
     let fallback = keyed(cx, line, &QUERY);
     let [name] = args else { return Err(wrong_arguments(line, "lb_policy query <name>")) };
     let name = named(cx, name, "the name of a parameter")?;
     Ok(BalancePolicy::Query(name, Box::new(fallback?.policy)))
 }
 
-fn header(cx: &mut Context<'_>, line: &Line, args: &[Token]) -> Result<BalancePolicy, Box<Problem>> {
+fn header(cx: &mut Context<'_>, line: &Directive, args: &[Token]) -> Result<BalancePolicy, Box<Problem>> {
     let fallback = keyed(cx, line, &HEADER);
     let [token] = args else { return Err(wrong_arguments(line, "lb_policy header <field>")) };
     let name = named(cx, token, "the name of a field")?;
@@ -130,7 +130,7 @@ fn header(cx: &mut Context<'_>, line: &Line, args: &[Token]) -> Result<BalancePo
     Ok(BalancePolicy::Header(name, Box::new(fallback?.policy)))
 }
 
-fn cookie(cx: &mut Context<'_>, line: &Line, args: &[Token]) -> Result<BalancePolicy, Box<Problem>> {
+fn cookie(cx: &mut Context<'_>, line: &Directive, args: &[Token]) -> Result<BalancePolicy, Box<Problem>> {
     let inside = keyed(cx, line, &COOKIE);
     let (name, secret) = match args {
         [] => (None, None),
@@ -205,7 +205,11 @@ fn once(is_there: bool, name: &Token) -> Result<(), Box<Problem>> {
 }
 
 /// Reads the block of a policy, up to the first error.
-fn keyed(cx: &mut Context<'_>, line: &Line, table: &OptionTable<KeyedDraft>) -> Result<Keyed, Box<Problem>> {
+fn keyed(
+    cx: &mut Context<'_>,
+    line: &Directive,
+    table: &OptionTable<KeyedDraft>,
+) -> Result<Keyed, Box<Problem>> {
     let mut draft = KeyedDraft::default();
     for option in line.block.as_deref().unwrap_or_default() {
         table.read_option(cx, &mut draft, option)?;
@@ -228,7 +232,7 @@ fn named(cx: &Context<'_>, token: &Token, what: &str) -> Result<String, Box<Prob
 /// `lb_retry_match <condition>`, or a block of them.
 pub(super) fn retry_match(
     cx: &mut Context<'_>,
-    option: &Line,
+    option: &Directive,
     already: usize,
 ) -> Result<Matcher, Box<Problem>> {
     if already >= PROXY_LIST_MAX {

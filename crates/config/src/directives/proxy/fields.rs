@@ -7,7 +7,7 @@ use crate::checked::HeaderOp;
 use crate::checked::proxy::AmbiguousHeaders;
 use crate::directives::header;
 use crate::problem::Problem;
-use crate::syntax::{Line, Token};
+use crate::syntax::{Directive, Token};
 
 /// How a body is sent is decided where it is sent (RFC 9112 section 6).
 const OF_FRAMING: [&str; 3] = ["content-length", "trailer", "transfer-encoding"];
@@ -23,7 +23,7 @@ pub(super) fn arrange(ops: &mut [HeaderOp]) {
 pub(super) fn change(
     cx: &mut Context<'_>,
     ops: &mut Vec<HeaderOp>,
-    option: &Line,
+    option: &Directive,
 ) -> Result<(), Box<Problem>> {
     let op = header::of_proxy(cx, option)?;
     let name = name(&op);

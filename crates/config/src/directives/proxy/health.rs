@@ -11,7 +11,7 @@ use crate::checked::Template;
 use crate::checked::proxy::PassiveHealth;
 use crate::limits::{PROXY_LIST_MAX, PROXY_TEXT_BYTES_MAX};
 use crate::problem::Problem;
-use crate::syntax::{Line, Token};
+use crate::syntax::{Directive, Token};
 
 /// Fields that belong to the connection or to framing: no question has its own.
 const OF_CONNECTION: [&str; 9] = [
@@ -27,7 +27,7 @@ const OF_CONNECTION: [&str; 9] = [
 ];
 
 /// `unhealthy_status 5xx 404`
-pub(super) fn unhealthy_status(health: &mut PassiveHealth, option: &Line) -> Result<(), Box<Problem>> {
+pub(super) fn unhealthy_status(health: &mut PassiveHealth, option: &Directive) -> Result<(), Box<Problem>> {
     for token in some_arguments(option, "unhealthy_status 5xx")? {
         health.unhealthy_status.push(status_test(token)?);
     }
@@ -73,7 +73,7 @@ pub(super) fn expression(token: &Token) -> Result<String, Box<Problem>> {
 }
 
 /// A block of fields, each with its values. One without a value is sent empty.
-pub(super) fn fields(cx: &Context<'_>, option: &Line) -> Result<Vec<(String, String)>, Box<Problem>> {
+pub(super) fn fields(cx: &Context<'_>, option: &Directive) -> Result<Vec<(String, String)>, Box<Problem>> {
     let lines = option.block.as_deref().unwrap_or_default();
     if lines.is_empty() || !option.args.is_empty() {
         let message = "`health_headers` takes a block with a line for each field";

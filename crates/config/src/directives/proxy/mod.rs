@@ -26,11 +26,11 @@ use std::sync::Arc;
 use super::{placed, trust};
 use crate::check::Context;
 use crate::check::matcher::{Scope, split};
-use crate::check::order::Placed;
+use crate::check::route_order::Placed;
 use crate::checked::Step;
 use crate::option_table::Outline;
 use crate::problem::Problem;
-use crate::syntax::Line;
+use crate::syntax::Directive;
 use draft::Draft;
 
 const USAGE: &str = "reverse_proxy [<matcher>] <upstream>…";
@@ -46,7 +46,7 @@ pub(super) fn outlines() -> Vec<Outline> {
 pub(super) fn reverse_proxy(
     cx: &mut Context<'_>,
     scope: &Scope<'_>,
-    line: &Line,
+    line: &Directive,
 ) -> Result<Vec<Placed>, Box<Problem>> {
     if let (Some(help), Some(second)) = (super::suggested_matcher(line), line.args.get(1)) {
         let message = "`reverse_proxy` takes one matcher";

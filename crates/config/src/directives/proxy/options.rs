@@ -12,7 +12,7 @@ use crate::directives::trust;
 use crate::limits::{PROXY_CONNECTIONS_MAX, PROXY_COUNT_MAX, PROXY_LIST_MAX};
 use crate::option_table::{OptionTable, flag, line, not_yet, not_yet_but, repeated, value, values};
 use crate::problem::Problem;
-use crate::syntax::Line;
+use crate::syntax::Directive;
 
 /// Where the file says 0, which Caddy reads as its default.
 const HEALTH_INTERVAL: Duration = Duration::from_secs(30);
@@ -174,11 +174,11 @@ const OTHERS_WORDS: [(&str, &str); 13] = [
 ];
 
 /// Reads the block; every problem is kept.
-pub(super) fn read(cx: &mut Context<'_>, draft: &mut Draft, line: &Line) {
+pub(super) fn read(cx: &mut Context<'_>, draft: &mut Draft, line: &Directive) {
     draft.seen = OPTIONS.read_or(cx, draft, line.block.as_deref(), |_, _, option| Err(unknown(option)));
 }
 
-fn trusted_proxies(cx: &mut Context<'_>, draft: &mut Draft, option: &Line) -> Result<(), Box<Problem>> {
+fn trusted_proxies(cx: &mut Context<'_>, draft: &mut Draft, option: &Directive) -> Result<(), Box<Problem>> {
     let known = &mut draft.proxy.trusted_proxies;
     known.extend(trust::trusted_proxies(cx, option)?);
     if known.len() <= PROXY_LIST_MAX {
@@ -189,7 +189,7 @@ fn trusted_proxies(cx: &mut Context<'_>, draft: &mut Draft, option: &Line) -> Re
         .help("every request's peer is compared with them: name larger networks"))
 }
 
-fn unknown(option: &Line) -> Box<Problem> {
+fn unknown(option: &Directive) -> Box<Problem> {
     let (word, place) = (option.name.text.as_str(), &option.name.place);
     if word.starts_with('@') {
         let message =

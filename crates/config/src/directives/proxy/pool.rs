@@ -6,7 +6,7 @@ use crate::check::Context;
 use crate::limits::{PROXY_CONNECTIONS_MAX, PROXY_CONNECTIONS_MIN_MAX, PROXY_TIME_MAX, PROXY_TIME_MIN};
 use crate::option_table::{OptionTable, value};
 use crate::problem::Problem;
-use crate::syntax::{Line, Token};
+use crate::syntax::{Directive, Token};
 
 const USAGE: &str = "pool min 4 max 64 idle 30m";
 
@@ -28,7 +28,7 @@ pub(super) const OPTIONS: OptionTable<WrittenPool> = OptionTable::new(
     ],
 );
 
-pub(super) fn pool(cx: &mut Context<'_>, option: &Line) -> Result<WrittenPool, Box<Problem>> {
+pub(super) fn pool(cx: &mut Context<'_>, option: &Directive) -> Result<WrittenPool, Box<Problem>> {
     no_block(option)?;
     let mut pool = WrittenPool::default();
     if option.args.is_empty() {

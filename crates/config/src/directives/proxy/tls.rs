@@ -15,7 +15,7 @@ use crate::limits::PROXY_LIST_MAX;
 use crate::nearest::nearest;
 use crate::problem::Problem;
 use crate::source::Entry;
-use crate::syntax::{Line, Token};
+use crate::syntax::{Directive, Token};
 
 /// Where Caddy can take trusted certificates from besides files.
 const OTHER_POOLS: [&str; 7] =
@@ -25,7 +25,7 @@ const OTHER_POOLS: [&str; 7] =
 pub(super) fn skip_verify(
     cx: &mut Context<'_>,
     tls: &mut ProxyTls,
-    option: &Line,
+    option: &Directive,
 ) -> Result<(), Box<Problem>> {
     no_arguments(option)?;
     tls.insecure_skip_verify = true;
@@ -60,7 +60,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// A certificate and its key.
-pub(super) fn client_auth(cx: &Context<'_>, option: &Line) -> Result<(PathBuf, PathBuf), Box<Problem>> {
+pub(super) fn client_auth(cx: &Context<'_>, option: &Directive) -> Result<(PathBuf, PathBuf), Box<Problem>> {
     let usage = "tls_client_auth <certificate> <key>";
     match some_arguments(option, usage)? {
         [name] => {
@@ -73,7 +73,7 @@ pub(super) fn client_auth(cx: &Context<'_>, option: &Line) -> Result<(PathBuf, P
 }
 
 /// Ports of upstreams that are spoken to in the clear.
-pub(super) fn except_ports(option: &Line) -> Result<Vec<u16>, Box<Problem>> {
+pub(super) fn except_ports(option: &Directive) -> Result<Vec<u16>, Box<Problem>> {
     let tokens = some_arguments(option, "tls_except_ports 8080")?;
     if tokens.len() > PROXY_LIST_MAX {
         let message = format!("`tls_except_ports` takes at most {PROXY_LIST_MAX} ports");
@@ -83,7 +83,7 @@ pub(super) fn except_ports(option: &Line) -> Result<Vec<u16>, Box<Problem>> {
 }
 
 /// `tls_trust_pool file <file>…`, or the files as `pem_file` in a block.
-pub(super) fn trust_pool(cx: &Context<'_>, option: &Line) -> Result<Vec<PathBuf>, Box<Problem>> {
+pub(super) fn trust_pool(cx: &Context<'_>, option: &Directive) -> Result<Vec<PathBuf>, Box<Problem>> {
     let usage = "tls_trust_pool file <file>…";
     let Some((source, tokens)) = option.args.split_first() else {
         return Err(wrong_arguments(option, usage));

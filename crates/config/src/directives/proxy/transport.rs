@@ -14,7 +14,7 @@ use crate::limits::{PROXY_CONNECTIONS_MAX, PROXY_LIST_MAX};
 use crate::nearest::nearest;
 use crate::option_table::{OptionTable, Value, flag, line, not_yet, value, values};
 use crate::problem::Problem;
-use crate::syntax::{Line, Token};
+use crate::syntax::{Directive, Token};
 
 /// Options that begin with `tls` mean each that upstreams are spoken to over TLS.
 pub(super) const OPTIONS: OptionTable<Draft> = OptionTable {
@@ -125,7 +125,11 @@ const IDLE_PER_HOST: u32 = 32;
 const TLS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// `transport http { … }`
-pub(super) fn transport(cx: &mut Context<'_>, draft: &mut Draft, line: &Line) -> Result<(), Box<Problem>> {
+pub(super) fn transport(
+    cx: &mut Context<'_>,
+    draft: &mut Draft,
+    line: &Directive,
+) -> Result<(), Box<Problem>> {
     let [name] = line.args.as_slice() else { return Err(wrong_arguments(line, "transport http { … }")) };
     if name.text != "http" {
         return Err(unknown_transport(name));
@@ -184,7 +188,7 @@ fn head_bytes(token: &Token) -> Result<Option<u64>, Box<Problem>> {
 }
 
 /// As in Caddy, only `off` says something.
-fn compression(option: &Line) -> Result<bool, Box<Problem>> {
+fn compression(option: &Directive) -> Result<bool, Box<Problem>> {
     if option.args.is_empty() {
         return no_arguments(option).map(|()| true);
     }
@@ -199,7 +203,7 @@ fn compression(option: &Line) -> Result<bool, Box<Problem>> {
     }
 }
 
-fn resolvers(cx: &Context<'_>, option: &Line) -> Result<Vec<SocketAddr>, Box<Problem>> {
+fn resolvers(cx: &Context<'_>, option: &Directive) -> Result<Vec<SocketAddr>, Box<Problem>> {
     let tokens = some_arguments(option, "resolvers 192.0.2.53")?;
     if tokens.len() > PROXY_LIST_MAX {
         let message = format!("`resolvers` takes at most {PROXY_LIST_MAX} addresses");

@@ -14,7 +14,7 @@ use crate::limits::{
     RATE_INTERVAL_NANOS_MIN, RATE_KEYS_MAX, RATE_KEYS_MIN, RATE_MEMORY_MAX, RATE_ZONE_CHARACTERS_MAX,
 };
 use crate::option_table::Value;
-use crate::problem::{Place, Problem};
+use crate::problem::{Location, Problem};
 use crate::syntax::Token;
 
 /// Keys that are remembered where the file does not say: less than three megabytes, and more clients than most sites have at a time.
@@ -38,11 +38,11 @@ pub(super) struct Draft {
     /// For which requests it counts, besides the matcher of its line.
     pub(super) conditions: Option<Matcher>,
     /// Where its name is written, or else its line.
-    place: Place,
+    place: Location,
     /// Where it says how many, and in which time.
-    rate_place: Place,
+    rate_place: Location,
     /// Where it says how many at once.
-    burst_place: Place,
+    burst_place: Location,
 }
 
 impl Draft {
@@ -64,7 +64,7 @@ impl Draft {
     }
 
     /// Where to say what is wrong with its name.
-    pub(super) fn place(&self) -> &Place {
+    pub(super) fn place(&self) -> &Location {
         &self.place
     }
 
@@ -190,7 +190,7 @@ impl Draft {
     /// What it says, where the server can count it. These say who a client is.
     pub(super) fn finished(self, trusted_proxies: Vec<Network>) -> Result<RateLimit, Box<Problem>> {
         let (events, window) = (u128::from(self.events), self.window.as_nanos());
-        let wrong = |place: &Place, message: &str, help: &str| {
+        let wrong = |place: &Location, message: &str, help: &str| {
             Err(Problem::error("rate", place, message).help(help.to_owned()))
         };
         let days = RATE_MEMORY_MAX.as_secs() / 86_400;

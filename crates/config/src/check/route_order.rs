@@ -7,7 +7,7 @@ use super::Context;
 use super::sort::sort_like_go;
 use crate::checked::{Route, Step};
 use crate::limits::GROUPS_PER_BLOCK_MAX;
-use crate::problem::{Place, Problem};
+use crate::problem::{Location, Problem};
 use crate::vocabulary::DIRECTIVE_ORDER;
 
 /// Kinds of which only the first that matches acts.
@@ -37,7 +37,7 @@ impl Placed {
 /// order.
 pub(crate) fn arrange(
     cx: &mut Context<'_>,
-    block: &Place,
+    block: &Location,
     mut placed: Vec<Placed>,
     sorted: bool,
 ) -> Vec<Route> {

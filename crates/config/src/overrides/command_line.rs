@@ -6,7 +6,7 @@ use super::apps::{AppChange, Which};
 use super::listen::Listen;
 use super::{Layer, Said, Word, line_at, place_of, token_at};
 use crate::directives::is_variable_name;
-use crate::problem::{Place, Problem, Problems};
+use crate::problem::{Location, Problem, Problems};
 
 /// What every application takes from the environment.
 pub(super) fn passed_on(names: &[String]) -> Layer {
@@ -88,8 +88,8 @@ fn port_of_applications(word: &Word) -> Box<Problem> {
     .help("`--listen :8080`, or the variable PORT of the pack itself, says where it listens")
 }
 
-fn part(place: &Place, start: usize, end: usize) -> Place {
-    Place { file: std::sync::Arc::clone(&place.file), span: start..end }
+fn part(place: &Location, start: usize, end: usize) -> Location {
+    Location { file: std::sync::Arc::clone(&place.file), span: start..end }
 }
 
 fn variable(word: &Word) -> Result<AppChange, Box<Problem>> {
