@@ -72,7 +72,7 @@ pub(crate) enum Outcome<'a> {
 /// What a request waits for.
 #[derive(Debug)]
 pub(crate) enum Wait {
-    /// A thread that may block has to read this. In a box, because few requests need the disk and it is large.
+    /// A thread that may block has to read this.
     Disk(Box<DiskRead>),
     /// An application or an upstream answers.
     Backend(Backend),
@@ -148,7 +148,7 @@ impl<'a> Routing<'a> {
     fn walk_on(&mut self, response: &mut Response) -> Result<Option<Wait>, HttpError> {
         loop {
             let handled = match self.walk.next(&mut self.context)? {
-                Step::Lookup(lookup) => Handled::NeedsDisk(DiskRead::Lookup(lookup)),
+                Step::Lookup(lookup) => Handled::NeedsDisk(Box::new(DiskRead::Lookup(lookup))),
                 Step::Target(Target::Backend(backend)) if !self.ends_here(*backend) => {
                     return self.call(*backend, response).map(Some);
                 }
@@ -158,7 +158,7 @@ impl<'a> Routing<'a> {
             match handled {
                 Handled::Responded => break,
                 Handled::PassedOn => self.context.handler = self.context.failed_handler(),
-                Handled::NeedsDisk(read) => return Ok(Some(Wait::Disk(Box::new(read)))),
+                Handled::NeedsDisk(read) => return Ok(Some(Wait::Disk(read))),
             }
         }
         self.complete(response);

@@ -66,7 +66,7 @@ pub(crate) struct Permits<'g> {
     core: usize,
     /// Those that it has released for as long as its client keeps it waiting.
     paused: u64,
-    /// Since when it holds all of them; `None` too once it is known how long its answer took.
+    /// Since when it holds all of them; `None` too once it is known how long its response took.
     since: Option<Instant>,
     /// Requests that were then in flight at the innermost adaptive limiter; 0 where there is none.
     in_flight_at_start: u32,
@@ -207,7 +207,7 @@ impl<'g> Permits<'g> {
         self.acquire_missing(Instant::now())
     }
 
-    /// How long the answer takes is up to the client, and says nothing about the application.
+    /// How long the response takes is up to the client, and says nothing about the application.
     pub(crate) fn forget_time(&mut self) {
         self.since = None;
     }
@@ -242,7 +242,7 @@ impl<'g> Permits<'g> {
         self.limiters
     }
 
-    /// The answer's head is there. A response that may last for ever releases its permits.
+    /// The response's head is there. A response that may last for ever releases its permits.
     pub(crate) fn answered(&mut self, status: u16, lasts: bool) {
         // An application or an upstream rejects quickly, which is no sign that it could take more.
         if status >= 500 || status == 429 {
@@ -254,14 +254,14 @@ impl<'g> Permits<'g> {
         }
     }
 
-    /// The call is over; `status` is that of a whole answer.
+    /// The call is over; `status` is that of a whole response.
     pub(crate) fn ended(&mut self, ended: Result<Ended, HttpError>, status: u16) {
         match ended {
             Ok(Ended::Complete) => self.answered(status, false),
             // The latency of the head was recorded.
             Ok(Ended::Sent | Ended::Broken(_) | Ended::Tunnelled) => {}
-            Err(fault) if fault.is_of_overload() => self.measure(true),
-            // How long an answer would have taken is not known.
+            Err(error) if error.is_of_overload() => self.measure(true),
+            // How long a response would have taken is not known.
             Err(_) => self.since = None,
         }
     }
@@ -280,7 +280,7 @@ impl<'g> Permits<'g> {
                 self.cancel_before(number, now);
                 return match worker {
                     Ok(waits_for) => Acquired::Queued(Queued { permits: self, number, waits_for }),
-                    Err(fault) => Acquired::Rejected(fault),
+                    Err(error) => Acquired::Rejected(error),
                 };
             }
             if self.limiters.is_late(limiter.limit(), now) {
@@ -439,7 +439,7 @@ impl<'g> Acquired<'g> {
         match self {
             Self::Admitted(permits) => Ok(permits.undo(now)),
             Self::Queued(queued) => Ok(queued.permits.undo(now)),
-            Self::Rejected(fault) => Err(fault),
+            Self::Rejected(error) => Err(error),
         }
     }
 }
@@ -464,7 +464,7 @@ impl<'g> Queued<'g> {
             queued = match permits.acquire_missing(Instant::now()) {
                 Acquired::Admitted(permits) => return Ok(permits),
                 Acquired::Queued(queued) => queued,
-                Acquired::Rejected(fault) => return Err(fault),
+                Acquired::Rejected(error) => return Err(error),
             };
         }
     }

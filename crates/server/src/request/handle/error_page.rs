@@ -27,24 +27,24 @@ pub(crate) enum Pages {
     All,
 }
 
-/// Gives an answer its page, where its status has one and the client takes it.
-pub(crate) fn fill(head: &RequestHead, pages: Pages, answer: &mut Response) {
-    let sentence = match (sentence(answer.status), pages) {
+/// Gives a response its page, where its status has one and the client takes it.
+pub(crate) fn fill(head: &RequestHead, pages: Pages, response: &mut Response) {
+    let sentence = match (sentence(response.status), pages) {
         (Some(sentence), _) => sentence,
         (None, Pages::All) => "This request could not be answered.",
         (None, Pages::OfWaiting) => return,
     };
     let Some(language) = language(head) else { return };
-    let title = onehop_http1::reason(answer.status).unwrap_or_default();
-    let status = answer.status;
+    let title = onehop_http1::reason(response.status).unwrap_or_default();
+    let status = response.status;
     let media_type: &[u8] = match language {
         Language::Html => b"text/html; charset=utf-8",
         Language::Json => b"application/json",
         Language::Problem => b"application/problem+json",
     };
-    answer.fields.set("Content-Type", media_type);
+    response.fields.set("Content-Type", media_type);
     // It is good for this moment and this client.
-    answer.fields.set("Cache-Control", b"no-store");
+    response.fields.set("Cache-Control", b"no-store");
     let page = match language {
         Language::Html => format!(
             "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n\
@@ -57,7 +57,7 @@ pub(crate) fn fill(head: &RequestHead, pages: Pages, answer: &mut Response) {
             format!("{{\"status\":{status},\"title\":\"{title}\",\"detail\":\"{sentence}\"}}\n")
         }
     };
-    answer.body = Body::Bytes(page.into_bytes());
+    response.body = Body::Bytes(page.into_bytes());
 }
 
 /// For people; also a JSON string and HTML as it is.
@@ -106,14 +106,14 @@ mod tests {
         let bytes = format!("GET / HTTP/1.1\r\nHost: localhost\r\n{field}\r\n");
         let read = ServerCodec::new(Limits::default()).read_head(bytes.as_bytes(), &mut head);
         assert_eq!(read, Ok(Some(bytes.len())));
-        let mut answer = Response { status, ..Response::default() };
-        fill(&head, pages, &mut answer);
-        answer
+        let mut response = Response { status, ..Response::default() };
+        fill(&head, pages, &mut response);
+        response
     }
 
     fn content_type(accept: Option<&str>) -> Option<String> {
-        let answer = answer_to(503, Pages::OfWaiting, accept);
-        answer.fields.get("Content-Type").map(|value| String::from_utf8_lossy(value).into_owned())
+        let response = answer_to(503, Pages::OfWaiting, accept);
+        response.fields.get("Content-Type").map(|value| String::from_utf8_lossy(value).into_owned())
     }
 
     #[test]
@@ -152,8 +152,8 @@ mod tests {
     #[test]
     fn only_statuses_that_ask_for_patience_have_a_page() {
         for status in [400, 404, 405, 421, 500] {
-            let answer = answer_to(status, Pages::OfWaiting, Some("text/html"));
-            assert!(matches!(answer.body, Body::Empty), "{status}");
+            let response = answer_to(status, Pages::OfWaiting, Some("text/html"));
+            assert!(matches!(response.body, Body::Empty), "{status}");
             check_pages(status, Pages::All);
         }
         for status in [429, 502, 503, 504] {

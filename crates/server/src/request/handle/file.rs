@@ -44,7 +44,7 @@ pub(crate) fn file_server(
             let served = files::file_server(settings, &request, response)?;
             Ok(handled(context, served))
         }
-        Root::Disk(template) => Ok(Handled::NeedsDisk(DiskRead::Tree {
+        Root::Disk(template) => Ok(Handled::NeedsDisk(Box::new(DiskRead::Tree {
             settings: Arc::clone(settings),
             root: route::expand_root(template, context).ok_or(HttpError::NotFound)?,
             request: OwnedFileRequest {
@@ -54,7 +54,7 @@ pub(crate) fn file_server(
                 original_path: context.request.head.path().to_vec(),
                 error_status: context.error_status(),
             },
-        })),
+        }))),
     }
 }
 
@@ -93,10 +93,10 @@ fn handled(context: &RequestContext<'_>, served: Served) -> Handled {
     match served {
         Served::Answered => Handled::Responded,
         Served::PassedOn => Handled::PassedOn,
-        Served::InPack(in_pack) => Handled::NeedsDisk(DiskRead::Packed { in_pack, head: head() }),
+        Served::InPack(in_pack) => Handled::NeedsDisk(Box::new(DiskRead::Packed { in_pack, head: head() })),
         Served::OnDisk(on_disk) => {
             let is_named = context.failure.is_some();
-            Handled::NeedsDisk(DiskRead::File { on_disk, head: head(), is_named })
+            Handled::NeedsDisk(Box::new(DiskRead::File { on_disk, head: head(), is_named }))
         }
     }
 }

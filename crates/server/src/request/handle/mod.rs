@@ -1,4 +1,4 @@
-//! The handlers: where a request ends and an answer begins, and what is done to an answer on its way
+//! The handlers: where a request ends and a response begins, and what is done to a response on its way
 //! out. Each is one folder or file; none knows the protocol version or another handler.
 
 pub mod app;
@@ -21,6 +21,6 @@ pub(crate) enum Handled {
     Responded,
     /// Nothing is there for it, and the next route may answer.
     PassedOn,
-    /// This has to be read first.
-    NeedsDisk(DiskRead),
+    /// This has to be read first. In a box, because few requests need the disk and it is large.
+    NeedsDisk(Box<DiskRead>),
 }

@@ -16,12 +16,12 @@ use onehop_connection::write::write_both;
 impl Connection {
     /// Reads a request body that no handler wants, within bounds, so that the connection can be kept.
     /// A client that waits for `100 Continue` is not asked for a body; its connection is closed. Where there is too
-    /// much to do (`fault`), a body is not waited for.
+    /// much to do (`error`), a body is not waited for.
     pub(super) async fn drop_body(
         &mut self,
         input: &mut Input,
         output: &mut Vec<u8>,
-        fault: Option<HttpError>,
+        error: Option<HttpError>,
     ) -> io::Result<Result<(), HttpError>> {
         if self.codec.body_is_read() {
             return Ok(Ok(()));
@@ -36,9 +36,9 @@ impl Connection {
                 self.codec.close_after_answer();
                 return Ok(Ok(()));
             }
-            BodyLength::Known(_) | BodyLength::Chunked if fault.is_some_and(HttpError::is_shed) => {
+            BodyLength::Known(_) | BodyLength::Chunked if error.is_some_and(HttpError::is_shed) => {
                 if self.drop_ready_body(input).await.is_err() {
-                    // The answer is there already; what follows of the body cannot be read.
+                    // The response is there already; what follows of the body cannot be read.
                     self.codec.close_after_answer();
                 }
                 return Ok(Ok(()));
@@ -48,7 +48,7 @@ impl Connection {
         // Answers to earlier requests must not wait for this body.
         write_both(&mut self.socket, &self.deadline, output, &[]).await?;
         output.clear();
-        // The whole time, not the longest pause: nobody wants these bytes.
+        // The whole time, not the longest pause: no handler wants these bytes.
         let mut dropped = 0u64;
         self.deadline.set(Waiting::Body, self.core.connection.timeouts().body_progress);
         loop {
@@ -77,7 +77,7 @@ impl Connection {
         }
     }
 
-    /// Reads what has come already of a body that nobody wants, within the same bounds. The answer is there
+    /// Reads what has come already of a body that no handler wants, within the same bounds. The response is there
     /// and must not wait: where the body is not at its end, the connection ends after it.
     pub(super) async fn drop_ready_body(&mut self, input: &mut Input) -> Result<(), HttpError> {
         let mut dropped = 0u64;
@@ -94,7 +94,7 @@ impl Connection {
                 BodyRead::NeedMore => {
                     let socket = &mut self.socket;
                     let came = poll_fn(|context| Poll::Ready(input.poll_fill(socket, context))).await;
-                    // Gone or not: writing the answer tells.
+                    // Gone or not: writing the response tells.
                     if !matches!(came, Poll::Ready(Ok(1..))) {
                         break;
                     }

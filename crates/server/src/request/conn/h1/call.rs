@@ -25,13 +25,13 @@ use onehop_connection::{Ended, ExchangeIo, RequestBody, ResponseWriter};
 
 /// How asking ended.
 struct Asked {
-    /// An error leaves nobody to whom anything could be sent.
+    /// An error: there is no client left to which anything could be sent.
     ended: Result<Ended, HttpError>,
-    /// Bytes of the answer's body.
+    /// Bytes of the response's body.
     sent: u64,
     /// The lines behind it.
     trailers: Vec<u8>,
-    /// What of the answer waits for its client.
+    /// The part of the response that waits for its client.
     spooled: Option<Reservation>,
 }
 
@@ -101,7 +101,7 @@ impl Connection {
         self.send(output, head, response, view, served, started).await
     }
 
-    /// Waits until a request is admitted that calls nobody.
+    /// Waits until a request is admitted that calls no backend.
     pub(super) async fn admit<'g>(
         &mut self,
         acquired: Acquired<'g>,
@@ -110,7 +110,7 @@ impl Connection {
     ) -> io::Result<Result<Permits<'g>, HttpError>> {
         let queued = match acquired {
             Acquired::Admitted(permits) => return Ok(Ok(permits)),
-            Acquired::Rejected(fault) => return Ok(Err(fault)),
+            Acquired::Rejected(error) => return Ok(Err(error)),
             Acquired::Queued(queued) => queued,
         };
         // Answers to earlier requests must not wait for this one.
@@ -147,12 +147,12 @@ impl Connection {
                 held.replace(permits);
                 None
             }
-            Err(fault) => Some(fault),
+            Err(error) => Some(error),
         };
         loop {
             let mut download = ResponseWriter::new(&io, output);
             let mut ended = match refused.take() {
-                Some(fault) => Err(fault),
+                Some(error) => Err(error),
                 None => {
                     let context = &mut routing.context;
                     ask(backend, context, view, &core, &mut upload, &mut download, response).await
@@ -198,9 +198,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends what there is of an answer that goes no further, so that it looks cut off.
-    async fn break_off(&mut self, output: &[u8], version: Version, fault: HttpError) -> io::Error {
-        if fault == HttpError::ClientStalled {
+    /// Sends what there is of a response that breaks off, so that it looks cut off.
+    async fn break_off(&mut self, output: &[u8], version: Version, error: HttpError) -> io::Error {
+        if error == HttpError::ClientStalled {
             self.socket.reset_when_closed();
             return io::ErrorKind::ConnectionAborted.into();
         }
@@ -212,10 +212,10 @@ impl Connection {
         io::ErrorKind::ConnectionAborted.into()
     }
 
-    /// Leaves a client to which nothing more is said. One that has had its time to take an answer gets no more of
-    /// it, and nobody keeps what it did not take.
-    pub(super) fn part(&self, fault: HttpError) -> io::Result<Option<After>> {
-        match fault {
+    /// Leaves a client to which nothing more is said. One that has had its time to take a response gets no more of
+    /// it, and the kernel keeps nothing of what it did not take.
+    pub(super) fn part(&self, error: HttpError) -> io::Result<Option<After>> {
+        match error {
             // Its body may still be coming, and a reset would take earlier answers away.
             HttpError::HungUp => return Ok(Some(After::Linger)),
             HttpError::ClientStalled => self.socket.reset_when_closed(),
@@ -235,7 +235,7 @@ async fn admit<'g>(
         Acquired::Queued(queued) => {
             queued.over(async |position| upload.gone_or(|| position.half_closed()).await).await
         }
-        Acquired::Rejected(fault) => Err(fault),
+        Acquired::Rejected(error) => Err(error),
     }
 }
 

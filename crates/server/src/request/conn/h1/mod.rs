@@ -1,11 +1,11 @@
 //! An HTTP/1 connection: requests in, answers out, one after the other.
 //!
-//! `send.rs` writes answers, `body.rs` drops bodies that nobody wants, `call.rs` lets a handler wait for
-//! others.
+//! `send.rs` writes responses, `body.rs` drops bodies that no handler wants, `call.rs` lets a handler wait for an
+//! application or an upstream.
 //!
 //! Idle it holds no buffer. Busy, it answers all that has arrived (bounded, so that one connection
 //! cannot starve others) and writes the answers in one piece. A client that half-closes after a
-//! complete request still gets its answer; then the connection is closed.
+//! complete request still gets its response; then the connection is closed.
 
 mod body;
 mod call;
@@ -48,9 +48,9 @@ pub(crate) async fn serve(core: Rc<Core>, socket: Socket, origin: Origin, admiss
         deadline,
         patience: Patience::Fresh,
     };
-    while let Some(mut desk) = connection.wait_for_bytes().await {
-        let ended = connection.serve_batch(&mut desk).await;
-        connection.core.connection.buffers.give_back(desk);
+    while let Some(mut buffers) = connection.wait_for_bytes().await {
+        let ended = connection.serve_batch(&mut buffers).await;
+        connection.core.connection.buffers.give_back(buffers);
         match ended {
             Ok(After::Idle) => {}
             Ok(After::Linger) => {
@@ -95,8 +95,8 @@ enum Patience {
 enum After {
     /// It waits for the next request.
     Idle,
-    /// It is closed once the client has seen the answer: bytes may be unread or still come, and closing
-    /// over them would reset the connection and take the answer back (RFC 9112 section 9.6).
+    /// It is closed once the client has seen the response: bytes may be unread or still come, and closing
+    /// over them would reset the connection and take the response back (RFC 9112 section 9.6).
     Linger,
 }
 
@@ -129,18 +129,18 @@ impl Connection {
         self.deadline.set(Waiting::Idle, self.core.connection.timeouts().idle);
         let Self { core, socket, deadline, patience, .. } = self;
         poll_fn(|context| {
-            let mut desk = core.connection.buffers.take();
-            match desk.input.poll_fill(socket, context) {
+            let mut buffers = core.connection.buffers.take();
+            match buffers.input.poll_fill(socket, context) {
                 Poll::Ready(Ok(count)) if count > 0 => {
                     *patience = Patience::Used;
-                    Poll::Ready(Some(desk))
+                    Poll::Ready(Some(buffers))
                 }
                 Poll::Ready(_) => {
-                    core.connection.buffers.give_back(desk);
+                    core.connection.buffers.give_back(buffers);
                     Poll::Ready(None)
                 }
                 Poll::Pending => {
-                    core.connection.buffers.give_back(desk);
+                    core.connection.buffers.give_back(buffers);
                     if core.connection.is_stopping()
                         && !stays_through_stop(socket, deadline, patience, core.connection.timeouts().idle)
                     {
@@ -154,30 +154,30 @@ impl Connection {
     }
 
     /// Answers what has arrived, and reads on while a request is incomplete.
-    async fn serve_batch(&mut self, desk: &mut ConnectionBuffers) -> io::Result<After> {
+    async fn serve_batch(&mut self, buffers: &mut ConnectionBuffers) -> io::Result<After> {
         self.deadline.set(Waiting::Head, self.core.connection.timeouts().head);
         loop {
             let mut answered = 0;
-            while answered < PIPELINE_BATCH_MAX && desk.output.len() < WRITE_GATHER_BYTES_MAX {
-                match self.codec.read_head(desk.input.unread(), &mut desk.head) {
+            while answered < PIPELINE_BATCH_MAX && buffers.output.len() < WRITE_GATHER_BYTES_MAX {
+                match self.codec.read_head(buffers.input.unread(), &mut buffers.head) {
                     Ok(None) => break,
-                    Ok(Some(consumed)) => desk.input.consume(consumed),
-                    Err(refusal) => return self.refuse(desk, HttpError::Malformed(refusal)).await,
+                    Ok(Some(consumed)) => buffers.input.consume(consumed),
+                    Err(refusal) => return self.refuse(buffers, HttpError::Malformed(refusal)).await,
                 }
-                if let Some(after) = self.exchange(desk).await? {
-                    write_both(&mut self.socket, &self.deadline, &desk.output, &[]).await?;
-                    desk.output.clear();
+                if let Some(after) = self.exchange(buffers).await? {
+                    write_both(&mut self.socket, &self.deadline, &buffers.output, &[]).await?;
+                    buffers.output.clear();
                     return Ok(after);
                 }
                 answered += 1;
             }
-            if !desk.output.is_empty() {
-                write_both(&mut self.socket, &self.deadline, &desk.output, &[]).await?;
-                desk.output.clear();
+            if !buffers.output.is_empty() {
+                write_both(&mut self.socket, &self.deadline, &buffers.output, &[]).await?;
+                buffers.output.clear();
             }
             // Old clients end a request with one line end too many (RFC 9112 section 2.2).
-            desk.input.drop_stray_line_end();
-            if desk.input.is_empty() {
+            buffers.input.drop_stray_line_end();
+            if buffers.input.is_empty() {
                 return Ok(After::Idle);
             }
             if answered > 0 {
@@ -188,29 +188,29 @@ impl Connection {
                 }
                 continue;
             }
-            match self.read_more(&mut desk.input).await? {
+            match self.read_more(&mut buffers.input).await? {
                 More::Bytes => {}
-                More::End => return self.refuse(desk, HttpError::Malformed(Refusal::UnexpectedEnd)).await,
-                More::Late => return self.refuse(desk, HttpError::HeadTimeout).await,
+                More::End => return self.refuse(buffers, HttpError::Malformed(Refusal::UnexpectedEnd)).await,
+                More::Late => return self.refuse(buffers, HttpError::HeadTimeout).await,
             }
         }
     }
 
-    /// One request, from its complete head to its answer. `Some`: the connection ends afterwards.
-    async fn exchange(&mut self, desk: &mut ConnectionBuffers) -> io::Result<Option<After>> {
+    /// One request, from its complete head to its response. `Some`: the connection ends afterwards.
+    async fn exchange(&mut self, buffers: &mut ConnectionBuffers) -> io::Result<Option<After>> {
         let started = Instant::now();
         if self.core.connection.is_stopping() {
             self.codec.close_after_answer();
         }
         let view = self.core.view();
-        let served = match self.begin(desk, &view, started) {
+        let served = match self.begin(buffers, &view, started) {
             Begun::Served(served) => served,
             Begun::Waits(rest) => return rest.await,
         };
-        let ConnectionBuffers { input, output, head, response } = desk;
+        let ConnectionBuffers { input, output, head, response } = buffers;
         // The handler has not read a body.
-        if let Err(fault) = self.drop_body(input, output, served.error).await? {
-            return self.refuse(desk, fault).await.map(Some);
+        if let Err(error) = self.drop_body(input, output, served.error).await? {
+            return self.refuse(buffers, error).await.map(Some);
         }
         self.send(output, head, response, &view, served, started).await
     }
@@ -219,11 +219,11 @@ impl Connection {
     /// wait pay for its size; a request that is not admitted needs none.
     fn begin<'s>(
         &'s mut self,
-        desk: &'s mut ConnectionBuffers,
+        buffers: &'s mut ConnectionBuffers,
         view: &'s Rc<View>,
         started: Instant,
     ) -> Begun<'s> {
-        let ConnectionBuffers { input, output, head, response } = desk;
+        let ConnectionBuffers { input, output, head, response } = buffers;
         response.clear();
         let (routing, wait) = match serve_request(&view.snapshot, head, self.origin, started, response) {
             Outcome::Served(served) => return Begun::Served(served),
@@ -312,18 +312,18 @@ impl Connection {
             return;
         }
         self.deadline.set(Waiting::Linger, self.core.connection.timeouts().linger);
-        let mut desk = self.core.connection.buffers.take();
+        let mut buffers = self.core.connection.buffers.take();
         let mut read = 0;
         while read < LINGER_BYTES_MAX {
-            match self.read_more(&mut desk.input).await {
+            match self.read_more(&mut buffers.input).await {
                 Ok(More::Bytes) => {
-                    read += desk.input.unread().len();
-                    desk.input.clear();
+                    read += buffers.input.unread().len();
+                    buffers.input.clear();
                 }
                 Ok(More::End | More::Late) | Err(_) => break,
             }
         }
-        self.core.connection.buffers.give_back(desk);
+        self.core.connection.buffers.give_back(buffers);
     }
 }
 

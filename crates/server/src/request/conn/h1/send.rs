@@ -19,31 +19,31 @@ use onehop_connection::buffers::{ConnectionBuffers, Input};
 use onehop_connection::write::{write_both, write_disk};
 
 impl Connection {
-    /// Sends an answer that is there as a whole.
+    /// Sends a response that is there as a whole.
     pub(super) async fn send(
         &mut self,
         output: &mut Vec<u8>,
         head: &RequestHead,
-        answer: &mut Response,
+        response: &mut Response,
         view: &Rc<View>,
         served: Served,
         started: Instant,
     ) -> io::Result<Option<After>> {
-        let body = std::mem::take(&mut answer.body);
+        let body = std::mem::take(&mut response.body);
         let length = body_length(&body);
-        // A stop that began while somebody was waited for is told as well.
-        if answer.close || self.core.connection.is_stopping() {
+        // A stop that began while the request waited is announced as well.
+        if response.close || self.core.connection.is_stopping() {
             self.codec.close_after_answer();
         }
         let codec = &mut self.codec;
         self.core.connection.with_date(|date| {
-            let (fields, status) = (answer.fields.lines(), answer.status);
-            let date = if answer.fields.get("date").is_some() { &[][..] } else { date };
+            let (fields, status) = (response.fields.lines(), response.status);
+            let date = if response.fields.get("date").is_some() { &[][..] } else { date };
             codec.write_head(output, AnswerHead { status, fields, date, body: length, upgrade: false });
         });
         let sent = if codec.sends_body() { bytes_of(length) } else { 0 };
         let written = if sent > 0 { self.send_body(output, view, body).await } else { Ok(()) };
-        self.record(head, answer, view, served, sent, started.elapsed(), written.is_err());
+        self.record(head, response, view, served, sent, started.elapsed(), written.is_err());
         written?;
         Ok(match self.codec.finish(output, &[]) {
             Next::KeepAlive => None,
@@ -51,12 +51,12 @@ impl Connection {
         })
     }
 
-    /// Counts and logs an answer, whether or not the client took all of it.
+    /// Counts and logs a response, whether or not the client took all of it.
     #[expect(clippy::too_many_arguments, reason = "what a log line says is just so much")]
     pub(super) fn record(
         &self,
         head: &RequestHead,
-        answer: &Response,
+        response: &Response,
         view: &View,
         served: Served,
         sent: u64,
@@ -65,7 +65,7 @@ impl Connection {
     ) {
         let site = served.site.and_then(|number| view.snapshot.sites.get(number));
         let counters = site.and_then(|site| site.counters.get(self.core.number)).unwrap_or(&self.core.other);
-        counters.record(served.handler, answer.status, sent, took);
+        counters.record(served.handler, response.status, sent, took);
         if let Some(error) = served.error {
             self.core.counters.refused(error);
         }
@@ -76,18 +76,8 @@ impl Connection {
             let upstream = served.upstream.as_ref().map(|member| &*member.name);
             let (reason, error) = (served.reason.as_deref(), served.error);
             let error_id = served.error_id.map(|id| id.letters());
-            let entry = Entry {
-                head,
-                origin,
-                response: answer,
-                sent,
-                took,
-                upstream,
-                reason,
-                error,
-                error_id,
-                aborted,
-            };
+            let entry =
+                Entry { head, origin, response, sent, took, upstream, reason, error, error_id, aborted };
             self.core.logs.add(logs, &entry);
         }
     }
@@ -133,10 +123,10 @@ impl Connection {
     /// Answers what is no request, and ends the connection: where the next one would begin is unknown.
     pub(super) async fn refuse(
         &mut self,
-        desk: &mut ConnectionBuffers,
+        buffers: &mut ConnectionBuffers,
         error: HttpError,
     ) -> io::Result<After> {
-        let ConnectionBuffers { input, output, response, .. } = desk;
+        let ConnectionBuffers { input, output, response, .. } = buffers;
         self.refuse_with(input, output, response, error).await
     }
 
