@@ -83,15 +83,15 @@ pub enum Change {
 
 impl Standing {
     /// Of an address that nobody has asked yet; so many failures have to be told apart.
-    pub fn new(failures_told_apart: u32) -> Self {
-        let failures = Failures::new(failures_told_apart);
+    pub fn new(failures_distinguished: u32) -> Self {
+        let failures = Failures::new(failures_distinguished);
         let in_flight = Arc::new(CachePadded::new(AtomicUsize::new(0)));
         Self { in_flight, failures, retries: AtomicU64::new(0), latency: Latency::default() }
     }
 
     /// The same with room for more failures, where there is too little for so many.
-    pub fn widened(&self, failures_told_apart: u32) -> Option<Self> {
-        let wider = Failures::new(failures_told_apart);
+    pub fn widened(&self, failures_distinguished: u32) -> Option<Self> {
+        let wider = Failures::new(failures_distinguished);
         if wider.forgotten_at.len() <= self.failures.forgotten_at.len() {
             return None;
         }
@@ -137,8 +137,8 @@ impl Drop for InFlight {
 }
 
 impl Failures {
-    fn new(told_apart: u32) -> Self {
-        let places = told_apart.clamp(1, FAILURES_REMEMBERED_MAX);
+    fn new(distinguished: u32) -> Self {
+        let places = distinguished.clamp(1, FAILURES_REMEMBERED_MAX);
         Self {
             forgotten_at: (0..places).map(|_| AtomicU64::new(0)).collect(),
             next: AtomicUsize::new(0),

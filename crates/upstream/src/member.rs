@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn more_failures_than_are_told_apart_cost_no_more_memory() {
+    fn more_failures_than_are_distinguished_cost_no_more_memory() {
         let passive = PassiveHealth { fail_duration: Some(SECOND), max_fails: u32::MAX, ..passive() };
         let (member, start) = (member(0), epoch());
         for _ in 0..2 * FAILURES_REMEMBERED_MAX {
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_of_a_down_upstream_is_what_is_wrong_now() {
+    fn what_is_reported_of_a_down_upstream_is_what_is_wrong_now() {
         let (active, start) = (Active::default(), epoch());
         active.found(Err("refused".to_owned()), 1, 1, start);
         active.found(Err("answered 503".to_owned()), 1, 1, start + SECOND);

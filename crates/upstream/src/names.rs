@@ -33,7 +33,7 @@ struct Handle(Arc<Inbox>);
 #[derive(Default)]
 struct Inbox {
     state: Mutex<State>,
-    told: Notify,
+    reported: Notify,
 }
 
 #[derive(Default)]
@@ -89,14 +89,14 @@ impl Names {
             }
         }
         drop(state);
-        inbox.told.notify_one();
+        inbox.reported.notify_one();
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
         self.0.lock().is_over = true;
-        self.0.told.notify_one();
+        self.0.reported.notify_one();
     }
 }
 
@@ -132,7 +132,7 @@ fn run(inbox: &Inbox) {
             for followed in new {
                 tokio::spawn(follow(followed));
             }
-            inbox.told.notified().await;
+            inbox.reported.notified().await;
         }
     });
 }
@@ -243,20 +243,20 @@ fn put_together(
 async fn both(
     six: impl Future<Output = Family>,
     four: impl Future<Output = Family>,
-    patience: Duration,
+    timeout: Duration,
 ) -> (Option<Family>, Option<Family>) {
     tokio::pin!(six, four);
     tokio::select! {
         six = &mut six => {
             let four = match six {
-                Family::There(..) => tokio::time::timeout(patience, four).await.ok(),
+                Family::There(..) => tokio::time::timeout(timeout, four).await.ok(),
                 Family::None | Family::Failed(_) => Some(four.await),
             };
             (Some(six), four)
         }
         four = &mut four => {
             let six = match four {
-                Family::There(..) => tokio::time::timeout(patience, six).await.ok(),
+                Family::There(..) => tokio::time::timeout(timeout, six).await.ok(),
                 Family::None | Family::Failed(_) => Some(six.await),
             };
             (six, Some(four))

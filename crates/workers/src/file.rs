@@ -21,6 +21,7 @@ use crate::pool::Pool;
 
 /// A file that an application wants sent.
 pub struct NamedFile {
+    /// Of the response.
     pub status: u16,
     /// First byte; with status 200 the request decides.
     pub offset: u64,

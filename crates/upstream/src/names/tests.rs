@@ -172,7 +172,7 @@ fn a_name_that_leads_nowhere_says_so() {
     let server = Server::start();
     let (names, peer) = (Names::default(), peer("nobody.test"));
     names.follow(&peer, &[server.address]);
-    wait_until("told", || peer.resolution_failure().is_some());
+    wait_until("reported", || peer.resolution_failure().is_some());
     assert_eq!(peer.resolution_failure().unwrap().as_ref(), "nobody.test has no addresses");
     server.set("nobody.test", [127, 0, 0, 1], 1);
     wait_until("there after all", || leads_to(&peer, "127.0.0.1:80"));

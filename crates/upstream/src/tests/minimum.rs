@@ -182,7 +182,7 @@ fn an_upstream_that_says_goodbye_has_its_connections_replaced_before_it_does() {
 }
 
 #[test]
-fn connections_are_replaced_before_the_upstream_closes_them_once_its_habit_is_known() {
+fn connections_are_replaced_before_the_upstream_closes_them_once_its_idle_timeout_is_learned() {
     let timeout = Duration::from_millis(1_600);
     let upstream = Impatient::start(timeout, b"");
     let peer = peer_at(upstream.address, PeerSettings { connections_min: 2, ..settings() });

@@ -224,7 +224,7 @@ fn what_a_withdrawn_peer_had_goes_at_once() {
 }
 
 #[test]
-fn a_refused_connection_is_told_as_such_and_counts_as_none() {
+fn a_refused_connection_is_reported_as_such_and_counts_as_none() {
     let mut upstream = Upstream::start();
     upstream.stop();
     let peer = peer_at(upstream.address, settings());

@@ -242,7 +242,7 @@ fn errors_name_the_file_and_what_is_wrong_with_it() {
 }
 
 #[test]
-fn a_name_that_tls_cannot_ask_for_is_told() {
+fn a_name_that_tls_cannot_ask_for_is_reported() {
     assert!(server_name("search.example").is_ok() && server_name("10.0.0.1").is_ok());
     insta::assert_snapshot!(server_name("a b").unwrap_err());
 }
