@@ -41,10 +41,6 @@ pub const CODEC_LIMITS: onehop_http1::Limits = onehop_http1::Limits {
 /// Pipelined requests answered before other connections get their turn.
 pub const PIPELINE_BATCH_MAX: usize = 32;
 
-/// A body up to this many bytes is copied behind its head and sent with it in one piece; a larger
-/// one is sent from where it lies. Copying 16 KiB costs less than a second system call.
-pub const COPIED_BODY_BYTES_MAX: usize = 16 * 1024;
-
 /// Bytes of a request body that a handler did not want and that are read so that the connection can
 /// be kept. Beyond it the connection is closed.
 pub const DRAINED_BODY_BYTES_MAX: u64 = 64 * 1024;
@@ -119,10 +115,6 @@ pub const ACTIVE_CONNECTION_GRACE: Duration = Duration::from_millis(500);
 /// How long the end of a stop waits for each log to be written.
 pub const LOG_FINISH_DEADLINE: Duration = Duration::from_secs(2);
 
-/// Bodies that are made for one request are compressed on the core that made them, up to so many
-/// bytes: a quick level takes about 10 ns a byte, and other connections wait for it.
-pub const COMPRESSED_ON_THE_SPOT_BYTES_MAX: usize = 256 * 1024;
-
 /// How often the same kind of failure of one application or upstream is reported: with one a minute a log stays readable,
 /// however many requests fail.
 pub const INCIDENT_REPORT_PERIOD: Duration = Duration::from_secs(60);
@@ -171,13 +163,6 @@ pub const WORKER_LINES_WAITING_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Events of all applications, besides their lines, that wait to be written. An application that crashes
 /// again and again makes one in ten seconds; what is beyond takes the place of older ones of its kind.
 pub const APP_EVENTS_WAITING_MAX: usize = 1_024;
-
-/// Bytes of a coded answer that are decoded in one step. Gzip makes at most 1032 bytes of one, so a step holds about a
-/// mebibyte at most, and some kilobytes of what servers really send.
-pub const DECODE_STEP_BYTES: usize = 1024;
-
-/// Bytes of one read of an answer that is too long for the usual buffer.
-pub const UPSTREAM_READ_BYTES: usize = 64 * 1024;
 
 /// `limit` directives that one site may have, the whole server's among them: a request notes those that it passes in
 /// the bits of one word, and one bit is its application's.

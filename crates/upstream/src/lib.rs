@@ -22,6 +22,7 @@
 //! | [`member`], [`health`], `latency` | one upstream of one directive, what is known of its health and how fast it is |
 //! | [`health_check`] | active checks, on a thread of their own |
 //! | [`balance`] | which of several members a request goes to |
+//! | [`exchange`] | one request and its response on a connection, body and tunnel both ways at once |
 //! | [`limits`] | every bound of these |
 //!
 //! Never sends a request twice and never chooses between attempts: that is for the caller. Knows no route and no handler.
@@ -35,6 +36,7 @@ pub mod connect_error;
 pub mod connection;
 pub mod dial;
 pub mod epoch;
+pub mod exchange;
 pub mod health;
 pub mod health_check;
 pub mod latency;

@@ -58,6 +58,11 @@ impl Pools {
         })
     }
 
+    /// What connections need of this core.
+    pub fn core(&self) -> &Core {
+        &self.core
+    }
+
     /// Keeps a connection that [`Connection::reuse`] has found ready for another request.
     pub fn give_back(&self, peer: &Arc<Peer>, mut connection: Connection) {
         connection.note_idle(Instant::now());

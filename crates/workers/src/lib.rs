@@ -14,6 +14,7 @@
 //! | [`stream`] | one exchange: frames that came, credit to send |
 //! | [`call`] | what one request brings: its slot, its affinity, what has arrived of its body |
 //! | [`exchange`] | one request over frames: the body follows the head, the response comes back, or a tunnel |
+//! | [`program`] | the same with a program that speaks HTTP |
 //! | [`file`] | files that an application names and the server sends |
 //! | [`failure_page`] | shown to browsers while a developer works on the application |
 //! | [`limits`] | every bound of these |
@@ -31,6 +32,7 @@ pub mod file;
 mod head;
 pub mod limits;
 pub mod pool;
+pub mod program;
 mod request_body;
 mod response;
 pub mod stream;

@@ -79,3 +79,13 @@ pub const APP_RETRY_AFTER_SECONDS: u32 = 1;
 
 /// Workers that a request is handed to, one after the other, where the first ones did not start it.
 pub const APP_ATTEMPTS_MAX: usize = 3;
+
+/// Connections to one program that are kept without a request, over all cores. As many as requests that a program
+/// is handed at a time: what is beyond that at rest was a burst.
+pub const PROGRAM_IDLE_MAX: usize = HANDLER_CONCURRENCY;
+
+/// How long a connection to a program is kept without a request, where the program does not say less.
+pub const PROGRAM_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a program's kernel may take to accept a connection. Beyond it its backlog is full.
+pub const PROGRAM_DIAL_TIMEOUT: Duration = Duration::from_secs(5);

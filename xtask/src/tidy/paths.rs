@@ -60,7 +60,7 @@ fn check_text(
         if line.starts_with('#') {
             is_followed = line == SECTION || (is_followed && line.starts_with("###"));
         }
-        let is_item = is_followed && line.starts_with(|first: char| first.is_ascii_digit());
+        let is_item = is_followed && line.starts_with("- ");
         if is_item {
             items += 1;
             file = None;
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_name_behind_a_path_is_one_that_the_file_defines() {
-        let section = |item: &str| format!("{SECTION}\n\n1. {item}\n");
+        let section = |item: &str| format!("{SECTION}\n\n- {item}\n");
         check(&section("`crates/x/src/a.rs`: `Pool::take` takes one"), &[]);
         check(&section("`crates/x/src/a.rs`: `Pool::give` gives one"), &[(3, "Pool::give")]);
         check(&section("`take` takes one"), &[(3, "no file")]);
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_path_of_thirteen_files_is_too_long() {
-        let items: String = (1..=13).map(|item| format!("{item}. `crates/x/src/a.rs`: `take`\n")).collect();
+        let items: String = (1..=13).map(|_| format!("- `crates/x/src/a.rs`: `take`\n")).collect();
         check(&format!("{SECTION}\n{items}"), &[(14, "more than 12")]);
     }
 }

@@ -2,18 +2,6 @@
 
 use std::time::Duration;
 
-use onehop_workers::limits::HANDLER_CONCURRENCY;
-
-/// Connections to one program that are kept without a request, over all cores. As many as requests that a program
-/// is handed at a time: what is beyond that at rest was a burst.
-pub const UPSTREAM_IDLE_MAX: usize = HANDLER_CONCURRENCY;
-
-/// How long a connection to a program is kept without a request, where the program does not say less.
-pub const UPSTREAM_IDLE_DEADLINE: Duration = Duration::from_secs(30);
-
-/// How long a program's kernel may take to accept a connection. Beyond it its backlog is full.
-pub const UPSTREAM_DIAL_DEADLINE: Duration = Duration::from_secs(5);
-
 /// Requests that wait for a connection to one upstream that has as many as it may: as many as wait for an application.
 pub const PROXY_QUEUE_MAX: usize = 1024;
 

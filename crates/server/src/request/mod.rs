@@ -12,7 +12,6 @@ pub mod context;
 pub mod core;
 mod disk;
 mod error_route;
-pub(crate) mod exchange;
 pub mod handle;
 pub mod incidents;
 pub mod listen;
@@ -307,7 +306,7 @@ fn handle(
         // The others wait for what they call.
         Target::Backend(_) => {
             context.handler = Handler::Proxy;
-            max_forwards::answer(context.request.head, response)?;
+            max_forwards::respond(context.request.head, response)?;
         }
     }
     Ok(Handled::Responded)

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::*;
 
 fn client(tls: &ProxyTls, known: &[(Made, Arc<ClientConfig>)]) -> Result<(Made, Arc<ClientConfig>), String> {
-    client_reading(tls, known, |path, what| read_file(path, what))
+    client_reading(tls, known, read_file)
 }
 
 /// An authority, and files of it.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Instant;
 
 use onehop_http1::{Next, Version};
@@ -14,6 +15,7 @@ use super::{After, Busy, Connection};
 use crate::request::admission::{Acquired, Permits, SharedPermits};
 use crate::request::context::RequestContext;
 use crate::request::core::{Core, View};
+use crate::request::handle::proxy::Proxy;
 use crate::request::handle::{app, proxy};
 use crate::request::incidents::Origin;
 use crate::request::route::Backend;
@@ -289,7 +291,15 @@ async fn ask(
         },
         Backend::Proxy(number) => match snapshot.proxies.get(number as usize) {
             Some(proxy) => {
-                let ended = proxy::call(context, proxy, core, upload, download, response).await;
+                // One that says the same is the same.
+                let is_loaded = |proxy: &Arc<Proxy>| {
+                    let view = core.view();
+                    let is_same =
+                        |other: &Arc<Proxy>| Arc::ptr_eq(other, proxy) || *other.settings == *proxy.settings;
+                    view.snapshot.proxies.iter().any(is_same)
+                };
+                let pools = &core.upstreams;
+                let ended = proxy::call(context, proxy, pools, &is_loaded, upload, download, response).await;
                 if let (Err(error), Some(member)) = (ended, &context.upstream) {
                     core.shared.incidents.note(error, || Origin::Upstream(member.name.to_string()));
                 }

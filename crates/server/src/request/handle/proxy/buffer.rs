@@ -21,26 +21,26 @@ pub(super) struct Opening {
 impl Opening {
     /// Takes what has come, and waits for up to `most` bytes more.
     pub(super) async fn take(
-        upload: &mut RequestBody<'_, '_>,
-        download: &mut ResponseWriter<'_, '_>,
+        request_body: &mut RequestBody<'_, '_>,
+        writer: &mut ResponseWriter<'_, '_>,
         most: u64,
     ) -> Result<Self, HttpError> {
-        let length = upload.length();
+        let length = request_body.length();
         let mut bytes = Vec::new();
         if length == BodyLength::None {
             return Ok(Self { bytes, is_complete: true, length });
         }
         let fits = most > 0 && !matches!(length, BodyLength::Known(declared) if declared > most);
         let is_complete = if fits {
-            Self::gather(upload, download, most, &mut bytes).await?
+            Self::gather(request_body, writer, most, &mut bytes).await?
         } else {
             // A client that waits to be asked for its body has sent none.
-            !upload.expects_continue() && upload.take_ready(&mut bytes, UPLOAD_PIECE_BYTES_MAX)?
+            !request_body.expects_continue() && request_body.take_ready(&mut bytes, UPLOAD_PIECE_BYTES_MAX)?
         };
         let length = match length {
             // Trailers travel behind chunks only (RFC 9112 section 7.1.2). Without the option an upstream sees what
             // the client has sent, however fast that came.
-            BodyLength::Chunked if fits && is_complete && !upload.has_trailers() => {
+            BodyLength::Chunked if fits && is_complete && !request_body.has_trailers() => {
                 BodyLength::Known(bytes.len() as u64)
             }
             length => length,
@@ -49,17 +49,17 @@ impl Opening {
     }
 
     async fn gather(
-        upload: &mut RequestBody<'_, '_>,
-        download: &mut ResponseWriter<'_, '_>,
+        request_body: &mut RequestBody<'_, '_>,
+        writer: &mut ResponseWriter<'_, '_>,
         most: u64,
         bytes: &mut Vec<u8>,
     ) -> Result<bool, HttpError> {
         // It is read here, so the upstream need not be asked for leave.
-        download.send_continue().await.map_err(|_| HttpError::ClientGone)?;
+        writer.send_continue().await.map_err(|_| HttpError::ClientGone)?;
         let most = usize::try_from(most).unwrap_or(usize::MAX);
         while bytes.len() <= most {
             let room = (most - bytes.len()).clamp(UPLOAD_PIECE_BYTES_MIN, UPLOAD_PIECE_BYTES_MAX);
-            if upload.next(bytes, room).await? {
+            if request_body.next(bytes, room).await? {
                 return Ok(true);
             }
         }

@@ -1,6 +1,6 @@
-//! One attempt: a connection to the chosen upstream, the request on it, its answer.
+//! One attempt: a connection to the chosen upstream, the request on it, its response.
 //!
-//! Where a kept connection dies before a byte of an answer, a request that means the same twice as once and is still
+//! Where a kept connection dies before a byte of an response, a request that means the same twice as once and is still
 //! held as a whole is sent once more, on a fresh connection to the same upstream. Tells the upstream's health what was
 //! met.
 
@@ -11,48 +11,52 @@ use onehop_message::error::{ErrorSource, HttpError, is_exhaustion};
 use rustix::io::Errno;
 
 use super::Call;
-use super::answer::Forwarding;
+use super::delegate::Forwarding;
 use super::retry::Failed;
 use crate::limits::PROXY_CONTINUE_WAIT;
 use crate::request::context::RequestContext;
-use crate::request::exchange::{self, Broke, Exchange, HeadFrom, Patience, Received, Way, is_idempotent};
 use onehop_connection::Ended;
 use onehop_connection::RequestBody;
 use onehop_upstream::WaitingClient;
 use onehop_upstream::connection::Connection;
+use onehop_upstream::exchange::{
+    self, Broke, ClientSide, Exchange, HeadFrom, Received, Timeouts, is_idempotent,
+};
 use onehop_upstream::member::Member;
 use onehop_upstream::{ConnectError, Reuse};
 
-/// Sends a request to an upstream and its answer to the client.
+/// Sends a request to an upstream and its response to the client.
 pub(super) async fn send(
     call: &Call<'_>,
     context: &RequestContext<'_>,
     member: &Arc<Member>,
-    way: Way<'_, '_, '_, '_, '_>,
+    client: ClientSide<'_, '_, '_, '_, '_>,
 ) -> Result<Ended, Failed> {
-    let Way { upload, download, answer } = way;
+    let ClientSide { request_body, writer, response } = client;
     let _in_flight = member.begin();
     let settings = &call.proxy.settings;
     let mut forwarding = Forwarding::new(call, context, member, Instant::now());
     let may_be_sent_twice = call.opening.is_complete && is_idempotent(context.request.head.method());
     let reuse = if may_be_sent_twice { Reuse::Any } else { Reuse::Alive };
-    let mut connection = connect(call, member, reuse, upload).await?;
+    let mut connection = connect(call, member, reuse, request_body).await?;
     let mut is_second = false;
     loop {
         let mut exchange = Exchange {
-            core: call.core,
-            context,
+            pools: call.pools,
+            request: &context.request,
+            edits: context,
             connection: &connection,
             opening: &call.opening.bytes,
             is_complete: call.opening.is_complete,
-            patience: patience(&settings.transport),
+            timeouts: timeouts(&settings.transport),
         };
-        let way = Way { upload: &mut *upload, download: &mut *download, answer: &mut *answer };
-        let outcome = exchange::run(&mut exchange, &mut forwarding, way).await;
+        let client =
+            ClientSide { request_body: &mut *request_body, writer: &mut *writer, response: &mut *response };
+        let outcome = exchange::run(&mut exchange, &mut forwarding, client).await;
         let broke = match outcome.result {
             Ok(Received::Ended(ended)) => {
                 if outcome.is_reusable {
-                    call.core.upstreams.give_back(&member.peer, connection);
+                    call.pools.give_back(&member.peer, connection);
                 }
                 return Ok(ended);
             }
@@ -74,12 +78,13 @@ pub(super) async fn send(
         }
         is_second = true;
         member.count_retry();
-        answer.clear();
+        response.clear();
         // It may have been begun all the same.
-        connection = connect(call, member, Reuse::Never, upload).await.map_err(|failed| match failed {
-            Failed::Unsent(fault) => Failed::Begun(fault),
-            failed => failed,
-        })?;
+        connection =
+            connect(call, member, Reuse::Never, request_body).await.map_err(|failed| match failed {
+                Failed::Unsent(fault) => Failed::Begun(fault),
+                failed => failed,
+            })?;
     }
 }
 
@@ -87,13 +92,13 @@ async fn connect(
     call: &Call<'_>,
     member: &Member,
     reuse: Reuse,
-    upload: &mut RequestBody<'_, '_>,
+    request_body: &mut RequestBody<'_, '_>,
 ) -> Result<Connection, Failed> {
     let client = WaitingClient::default();
     let got = tokio::select! {
         biased;
-        got = call.core.upstreams.get_for(&member.peer, reuse, &client) => got,
-        () = upload.gone_or(|| client.half_closed(&member.peer)) => return Err(Failed::Final(HttpError::ClientGone)),
+        got = call.pools.get_for(&member.peer, reuse, &client) => got,
+        () = request_body.gone_or(|| client.half_closed(&member.peer)) => return Err(Failed::Final(HttpError::ClientGone)),
     };
     got.map_err(|none| {
         let (fault, reason) = match none {
@@ -116,9 +121,9 @@ async fn connect(
     })
 }
 
-fn patience(transport: &onehop_config::checked::proxy::ProxyTransport) -> Patience {
+fn timeouts(transport: &onehop_config::checked::proxy::ProxyTransport) -> Timeouts {
     let (head, read) = (transport.response_header_timeout, transport.read_timeout);
-    Patience {
+    Timeouts {
         // Waiting for a head is reading, too.
         head: head.into_iter().chain(read).min(),
         head_from: HeadFrom::WholeRequest,

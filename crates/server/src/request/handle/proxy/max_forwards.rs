@@ -29,14 +29,14 @@ pub(super) fn counted_down(head: &RequestHead) -> Option<u64> {
     left(head)?.checked_sub(1)
 }
 
-/// Whether this proxy has to answer the request.
+/// Whether this proxy has to response the request.
 pub(crate) fn ends_here(head: &RequestHead) -> bool {
     left(head) == Some(0)
 }
 
-/// Answers as the final recipient. TRACE is not implemented: an answer to it would show fields that a page's script must
+/// Answers as the final recipient. TRACE is not implemented: an response to it would show fields that a page's script must
 /// not see (RFC 9110 section 9.3.8).
-pub(crate) fn answer(head: &RequestHead, response: &mut Response) -> Result<(), HttpError> {
+pub(crate) fn respond(head: &RequestHead, response: &mut Response) -> Result<(), HttpError> {
     if head.method() == Method::Trace {
         return Err(HttpError::MethodNotAllowed(Methods::Any));
     }

@@ -2,17 +2,17 @@
 //!
 //! [`Proxy`] is one such directive as requests see it, [`call`] one request's way through it on a page. [`onehop_upstream::balance`]
 //! chooses one of its upstreams, [`onehop_upstream::health`] knows which of them are well, [`of_request`] those whose address comes with
-//! the request. [`buffer`] reads what is sent in one piece, [`forward`] makes one attempt at one upstream, [`ask`] writes
-//! the request's head, [`answer`] says what becomes of the answer, [`retry`] whether another attempt may be made. What
+//! the request. [`buffer`] reads what is sent in one piece, [`forward`] makes one attempt at one upstream, [`request_head`] writes
+//! the request's head, [`delegate`] says what becomes of the answer, [`retry`] whether another attempt may be made. What
 //! happens on the connection is `request/upstream/exchange/`.
 
-mod answer;
-mod ask;
 mod buffer;
+mod delegate;
 mod forward;
 pub(crate) mod max_forwards;
 mod members;
 pub(crate) mod of_request;
+mod request_head;
 mod retry;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -28,14 +28,14 @@ use onehop_message::trusted_proxies::Trust;
 use regex_lite::Regex;
 
 use crate::request::context::RequestContext;
-use crate::request::core::Core;
-use crate::request::exchange::Way;
 use crate::request::handle::header;
 use buffer::Opening;
 use of_request::OfRequest;
 use onehop_connection::{Ended, RequestBody, ResponseWriter};
 use onehop_upstream::balance::{Chosen, Policy};
+use onehop_upstream::exchange::ClientSide;
 use onehop_upstream::member::Member;
+use onehop_upstream::pool::Pools;
 use retry::{Attempts, Failed};
 
 /// One `reverse_proxy`, compiled.
@@ -55,7 +55,9 @@ pub struct Proxy {
 /// What all attempts of one request have in common.
 struct Call<'a> {
     proxy: &'a Arc<Proxy>,
-    core: &'a Rc<Core>,
+    pools: &'a Rc<Pools>,
+    /// Whether the configuration still has this directive.
+    is_loaded: &'a dyn Fn(&Arc<Proxy>) -> bool,
     /// How far its peer is believed.
     trust: Trust<'a>,
     opening: Opening,
@@ -108,18 +110,20 @@ impl Proxy {
     }
 }
 
-/// Passes a request on. An error means that nothing final was sent.
+/// Passes a request on. An error means that nothing final was sent. `is_loaded` says whether the configuration still has the
+/// directive.
 pub(crate) async fn call(
     context: &mut RequestContext<'_>,
     proxy: &Arc<Proxy>,
-    core: &Rc<Core>,
-    upload: &mut RequestBody<'_, '_>,
-    download: &mut ResponseWriter<'_, '_>,
-    answer: &mut Response,
+    pools: &Rc<Pools>,
+    is_loaded: &dyn Fn(&Arc<Proxy>) -> bool,
+    request_body: &mut RequestBody<'_, '_>,
+    writer: &mut ResponseWriter<'_, '_>,
+    response: &mut Response,
 ) -> Result<Ended, HttpError> {
     let trust = Trust::of(&proxy.settings.trusted_proxies, &context.request.origin);
-    let opening = Opening::take(upload, download, proxy.settings.request_buffer_bytes).await?;
-    let call = Call { proxy, core, trust, opening, reason: RefCell::default() };
+    let opening = Opening::take(request_body, writer, proxy.settings.request_buffer_bytes).await?;
+    let call = Call { proxy, pools, is_loaded, trust, opening, reason: RefCell::default() };
     let mut attempts = Attempts::new(&proxy.settings.balance);
     loop {
         let failed = match proxy.choose(context, attempts.tried()) {
@@ -128,8 +132,12 @@ pub(crate) async fn call(
                 // Leads later requests to the same upstream.
                 context.own_cookie = chosen.cookie;
                 context.upstream = Some(chosen.member);
-                let way = Way { upload: &mut *upload, download: &mut *download, answer: &mut *answer };
-                match forward::send(&call, context, &member, way).await {
+                let client = ClientSide {
+                    request_body: &mut *request_body,
+                    writer: &mut *writer,
+                    response: &mut *response,
+                };
+                match forward::send(&call, context, &member, client).await {
                     Ok(ended) => return Ok(ended),
                     Err(failed) => attempts.note(member.number, failed),
                 }
@@ -137,14 +145,14 @@ pub(crate) async fn call(
             // What was met before says more than that there is nobody left.
             None => attempts.last().unwrap_or(Failed::Unsent(HttpError::UpstreamNone)),
         };
-        answer.clear();
-        if !attempts.may_go_on(failed, &call, context, download) {
+        response.clear();
+        if !attempts.may_go_on(failed, &call, context, writer) {
             context.reason = call.reason.take();
             return Err(failed.fault());
         }
         if let Some(member) = &context.upstream {
             member.count_retry();
         }
-        attempts.pause(upload).await?;
+        attempts.pause(request_body).await?;
     }
 }

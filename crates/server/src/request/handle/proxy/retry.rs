@@ -77,7 +77,7 @@ impl<'a> Attempts<'a> {
         failed: Failed,
         call: &Call<'_>,
         context: &mut RequestContext<'_>,
-        download: &ResponseWriter<'_, '_>,
+        writer: &ResponseWriter<'_, '_>,
     ) -> bool {
         let failures = self.failures;
         self.failures = failures.saturating_add(1);
@@ -87,14 +87,11 @@ impl<'a> Attempts<'a> {
             Some(most) => failures < most,
         };
         let has_time = time.is_zero() || self.started.elapsed() < time;
-        has_room
-            && has_time
-            && download.state() == Sent::Nothing
-            && self.may_be_repeated(failed, call, context)
+        has_room && has_time && writer.state() == Sent::Nothing && self.may_be_repeated(failed, call, context)
     }
 
     /// Waits for the next attempt.
-    pub(super) async fn pause(&self, upload: &mut RequestBody<'_, '_>) -> Result<(), HttpError> {
+    pub(super) async fn pause(&self, request_body: &mut RequestBody<'_, '_>) -> Result<(), HttpError> {
         let pause = match self.retries() {
             None => self.balance.try_interval.max(PROXY_TRY_PAUSE_MIN),
             Some(_) => self.balance.try_interval,
@@ -105,7 +102,7 @@ impl<'a> Attempts<'a> {
         tokio::select! {
             biased;
             () = tokio::time::sleep(pause) => Ok(()),
-            () = upload.gone() => Err(HttpError::ClientGone),
+            () = request_body.gone() => Err(HttpError::ClientGone),
         }
     }
 

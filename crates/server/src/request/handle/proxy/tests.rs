@@ -325,7 +325,7 @@ fn a_hash_leads_where_caddy_leads() {
 }
 
 #[test]
-fn a_client_is_told_apart_as_the_policy_says() {
+fn a_client_knows_of_stops_apart_as_the_policy_says() {
     let four = |policy| proxy(policy, 4);
     let headers = four(BalancePolicy::Header("x-key".to_owned(), Box::new(BalancePolicy::First)));
     let hosts = four(BalancePolicy::Header("host".to_owned(), Box::new(BalancePolicy::First)));

@@ -1,8 +1,7 @@
-//! What `reverse_proxy` sees of an exchange, and what becomes of the answer.
+//! What `reverse_proxy` sees of an exchange, and what becomes of the response.
 
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use onehop_http1::{AnswerBody, Known, Refusal, ResponseHead, Version};
@@ -11,15 +10,15 @@ use onehop_message::forwarding::{self, Kind, Voice};
 use onehop_message::response::Response;
 
 use super::Call;
-use super::ask::{self, Asked};
+use super::request_head::{self, Asked};
 use crate::limits::PROXY_ROUTE_LOOK_PERIOD;
 use crate::request::context::RequestContext;
-use crate::request::exchange::tunnel::Bounds;
-use crate::request::exchange::{Cause, Lead, Passing, Turn};
 use crate::request::handle::header;
 use onehop_connection::RequestBody;
 use onehop_connection::Slot;
 use onehop_upstream::connection::{Buffers, Connection};
+use onehop_upstream::exchange::tunnel::Bounds;
+use onehop_upstream::exchange::{Cause, Delegate, Passing, Turn};
 use onehop_upstream::member::Member;
 
 /// One request to one upstream, over however many connections.
@@ -52,17 +51,17 @@ impl<'a> Forwarding<'a> {
         protocols(head.get_all(Known::Upgrade).collect()).iter().all(|protocol| asked.contains(protocol))
     }
 
-    fn fill(&self, head: &ResponseHead, body: AnswerBody, decode: bool, answer: &mut Response) {
+    fn fill(&self, head: &ResponseHead, body: AnswerBody, decode: bool, response: &mut Response) {
         let kind = if body == AnswerBody::Chunked { Kind::Chunked } else { Kind::Plain };
-        forwarding::fill(head, &mut answer.fields, kind, Self::VOICE);
+        forwarding::fill(head, &mut response.fields, kind, Self::VOICE);
         if decode {
-            answer.fields.remove("content-encoding");
+            response.fields.remove("content-encoding");
         }
         let proxy = self.call.proxy;
         let [_, expressions] = &proxy.expressions;
-        header::change(&proxy.settings.answer_fields, expressions, self.context, &mut answer.fields);
+        header::change(&proxy.settings.answer_fields, expressions, self.context, &mut response.fields);
         // RFC 9110 section 7.6.3. Instead of a Server field: that is the upstream's.
-        answer.fields.add_lines(match head.version() {
+        response.fields.add_lines(match head.version() {
             Version::Http10 => b"Via: 1.0 onehop\r\n",
             Version::Http11 => b"Via: 1.1 onehop\r\n",
         });
@@ -85,23 +84,14 @@ impl<'a> Forwarding<'a> {
 
     /// Ends so long after a reload has taken the directive away. One that says the same is the same.
     async fn route_gone(&self, delay: Duration) {
-        let (core, proxy) = (self.call.core, self.call.proxy);
-        loop {
-            let is_there = core
-                .view()
-                .snapshot
-                .proxies
-                .iter()
-                .any(|other| Arc::ptr_eq(other, proxy) || *other.settings == *proxy.settings);
-            if !is_there {
-                return tokio::time::sleep(delay).await;
-            }
+        while (self.call.is_loaded)(self.call.proxy) {
             tokio::time::sleep(PROXY_ROUTE_LOOK_PERIOD).await;
         }
+        tokio::time::sleep(delay).await;
     }
 }
 
-impl Lead for Forwarding<'_> {
+impl Delegate for Forwarding<'_> {
     const VOICE: Voice = Voice::Upstream;
 
     fn fault(cause: Cause) -> HttpError {
@@ -115,14 +105,14 @@ impl Lead for Forwarding<'_> {
     fn ask(
         &mut self,
         connection: &Connection,
-        upload: &RequestBody<'_, '_>,
+        request_body: &RequestBody<'_, '_>,
         buffers: &mut Buffers,
     ) -> Result<(), Refusal> {
-        self.asked = ask::write(self.call, self.context, connection, upload, buffers)?;
+        self.asked = request_head::write(self.call, self.context, connection, request_body, buffers)?;
         Ok(())
     }
 
-    fn tells_of_waiting(&self) -> bool {
+    fn announces_continue(&self) -> bool {
         self.asked.of_waiting
     }
 
@@ -130,7 +120,7 @@ impl Lead for Forwarding<'_> {
         &mut self,
         head: &ResponseHead,
         body: Option<AnswerBody>,
-        answer: &mut Response,
+        response: &mut Response,
     ) -> Result<Turn, HttpError> {
         let settings = &self.call.proxy.settings;
         let most = settings.transport.max_response_header;
@@ -143,7 +133,7 @@ impl Lead for Forwarding<'_> {
             None if !self.is_asked_for(head) => {
                 return Err(HttpError::UpstreamBroken(Refusal::UnexpectedAnswer));
             }
-            None => forwarding::fill(head, &mut answer.fields, Kind::Upgrade, Self::VOICE),
+            None => forwarding::fill(head, &mut response.fields, Kind::Upgrade, Self::VOICE),
             Some(body) => {
                 let is_gzip = |coding: &[u8]| coding.eq_ignore_ascii_case(b"gzip");
                 passing.decode = self.asked.for_gzip
@@ -151,7 +141,7 @@ impl Lead for Forwarding<'_> {
                     && head.get(Known::ContentEncoding).is_some_and(is_gzip)
                     && head.get_all(Known::ContentEncoding).count() == 1;
                 passing.buffer = settings.answer_buffer_bytes;
-                self.fill(head, body, passing.decode, answer);
+                self.fill(head, body, passing.decode, response);
             }
         }
         Ok(Turn::Pass(passing))
@@ -171,8 +161,8 @@ impl Lead for Forwarding<'_> {
 
     fn tunnel(&self) -> Bounds<'_> {
         Bounds {
-            patience: self.call.core.connection.timeouts().body_progress,
-            is_told: false,
+            half_closed: self.call.pools.core().timeouts().body_progress,
+            knows_of_stops: false,
             end: self.end(),
         }
     }

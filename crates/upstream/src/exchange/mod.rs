@@ -1,42 +1,39 @@
-//! One request and its answer on a connection to an upstream, between the two ways of a client.
+//! One request and its response on a connection to an upstream.
 //!
-//! [`upload`] sends the head and the body, [`download`] takes the answer, whose body goes on its way by [`sending`] and
-//! [`decode`], [`tunnel`] is what follows an upgrade. Both directions run at once, each as fast as the other side takes
-//! it. What `app` and `reverse_proxy` see differently is the [`Lead`]'s. Never chooses, dials or keeps a connection,
-//! and never sends a request twice: that is for whoever leads.
+//! `request` sends the head and the body, `response` receives the response, whose body `response_body` passes on (`gunzip` where
+//! its coding is taken off), [`tunnel`] is what follows an upgrade. Both directions run at once, each as fast as the other side
+//! takes it. Where programs and the upstreams of `reverse_proxy` differ, the [`Delegate`] decides. Never chooses, dials or keeps a
+//! connection, and never sends a request twice: that is for the caller.
 
-mod decode;
-mod download;
-mod sending;
-pub(crate) mod tunnel;
-mod upload;
+mod gunzip;
+mod request;
+mod response;
+mod response_body;
+pub mod tunnel;
 
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::net::IpAddr;
 use std::pin::pin;
-use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
 
 use onehop_config::checked::proxy::ProxyFlush;
+use onehop_connection::{Ended, RequestBody, ResponseEdits, ResponseWriter, Sent, Slot};
 use onehop_http1::{AnswerBody, Method, Refusal, ResponseHead};
 use onehop_message::error::HttpError;
 use onehop_message::forwarding::Voice;
+use onehop_message::request::Request;
 use onehop_message::response::Response;
 use tokio::sync::Notify;
 
-use crate::request::context::RequestContext;
-use crate::request::core::Core;
-use onehop_connection::Ended;
-use onehop_connection::Slot;
-use onehop_connection::{RequestBody, ResponseWriter, Sent};
-use onehop_upstream::connection::{Buffers, Connection};
+use crate::connection::{Buffers, Connection};
+use crate::pool::Pools;
 use tunnel::Bounds;
 
-/// Who leads an exchange: what its kind of upstream is told, and what becomes of what it says.
-pub(crate) trait Lead {
-    /// Who answers.
+/// What a caller decides of an exchange: what the upstream is sent, and what becomes of what it sends.
+pub trait Delegate {
+    /// Who responses.
     const VOICE: Voice;
 
     /// What it is called that went wrong at the upstream.
@@ -46,31 +43,31 @@ pub(crate) trait Lead {
     fn ask(
         &mut self,
         connection: &Connection,
-        upload: &RequestBody<'_, '_>,
+        request_body: &RequestBody<'_, '_>,
         buffers: &mut Buffers,
     ) -> Result<(), Refusal>;
 
     /// Whether the head that was written tells the upstream that the client waits to be asked for its body.
-    fn tells_of_waiting(&self) -> bool {
+    fn announces_continue(&self) -> bool {
         true
     }
 
-    /// The final head is there, or that of an upgrade (`body` is `None` then): fills the answer's fields. An error
+    /// The final head is there, or that of an upgrade (`body` is `None` then): fills the response's fields. An error
     /// ends the exchange.
     fn take_head(
         &mut self,
         head: &ResponseHead,
         body: Option<AnswerBody>,
-        answer: &mut Response,
+        response: &mut Response,
     ) -> Result<Turn, HttpError>;
 
-    /// The beginning of the answer's body, as it came.
+    /// The beginning of the response's body, as it came.
     fn see_body(&mut self, beginning: &[u8]);
 
     /// The exchange may go on for ever: an upgrade, a stream of events.
     fn let_go(&mut self);
 
-    /// The place that the answer keeps on its way, where others may wait for one, and the client's address.
+    /// The place that the response keeps on its client, where others may wait for one, and the client's address.
     fn kept(&self) -> (Option<Slot>, Option<IpAddr>);
 
     /// What bounds a tunnel.
@@ -79,51 +76,52 @@ pub(crate) trait Lead {
 
 /// What went wrong at the upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cause {
+pub enum Cause {
     /// The connection ended.
     Died,
     /// It took too long.
     Late,
-    /// What it sent is no answer.
+    /// What it sent is no response.
     Refused(Refusal),
 }
 
-/// What becomes of an answer.
-pub(crate) enum Turn {
+/// What becomes of an response.
+pub enum Turn {
     /// It is sent on.
     Pass(Passing),
-    /// Its body is for nobody: whoever leads makes the answer.
+    /// Its body is for nobody: whoever leads makes the response.
     Instead,
 }
 
-/// How an answer is sent on.
+/// How an response is sent on.
 #[derive(Clone, Copy)]
-pub(crate) struct Passing {
+pub struct Passing {
     /// So many bytes of its body are taken before anything is sent.
-    pub(crate) buffer: u64,
+    pub buffer: u64,
     /// Gzip is taken off its body.
-    pub(crate) decode: bool,
-    pub(crate) flush: ProxyFlush,
+    pub decode: bool,
+    /// When bytes of its body are written.
+    pub flush: ProxyFlush,
 }
 
 /// For how long the upstream is waited for; `None`: for ever.
 #[derive(Clone, Copy)]
-pub(crate) struct Patience {
-    /// Until the answer's head is there.
-    pub(crate) head: Option<Duration>,
+pub struct Timeouts {
+    /// Until the response's head is there.
+    pub head: Option<Duration>,
     /// From when on that time runs.
-    pub(crate) head_from: HeadFrom,
-    /// Between two pieces of the answer.
-    pub(crate) read: Option<Duration>,
+    pub head_from: HeadFrom,
+    /// Between two pieces of the response.
+    pub read: Option<Duration>,
     /// Until it takes more of the request.
-    pub(crate) write: Option<Duration>,
+    pub write: Option<Duration>,
     /// Until a client that waits to be asked for its body is asked by us.
-    pub(crate) asking: Option<Duration>,
+    pub asking: Option<Duration>,
 }
 
-/// From when on an answer's head is waited for.
+/// From when on an response's head is waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum HeadFrom {
+pub enum HeadFrom {
     /// From what last came of the client: an upstream that does not even take the request is late, too.
     LastOfClient,
     /// From the whole request, however long that takes, as Caddy has it.
@@ -132,34 +130,44 @@ pub(crate) enum HeadFrom {
 
 /// What is asked, and over which connection.
 #[derive(Clone, Copy)]
-pub(crate) struct Exchange<'a> {
-    pub(crate) core: &'a Rc<Core>,
-    pub(crate) context: &'a RequestContext<'a>,
-    pub(crate) connection: &'a Connection,
+pub struct Exchange<'a> {
+    /// This core's connections to upstreams.
+    pub pools: &'a Pools,
+    /// The request.
+    pub request: &'a Request<'a>,
+    /// What the routes do to the response.
+    pub edits: &'a dyn ResponseEdits,
+    /// Is given to the exchange alone.
+    pub connection: &'a Connection,
     /// As much of the request's body as was there at the beginning.
-    pub(crate) opening: &'a [u8],
+    pub opening: &'a [u8],
     /// That was all of it.
-    pub(crate) is_complete: bool,
-    pub(crate) patience: Patience,
+    pub is_complete: bool,
+    /// For how long the upstream is waited for.
+    pub timeouts: Timeouts,
 }
 
 /// The client's side of an exchange.
-pub(crate) struct Way<'e, 'u, 'uc, 'd, 'dc> {
-    pub(crate) upload: &'e mut RequestBody<'u, 'uc>,
-    pub(crate) download: &'e mut ResponseWriter<'d, 'dc>,
-    pub(crate) answer: &'e mut Response,
+pub struct ClientSide<'e, 'u, 'uc, 'd, 'dc> {
+    /// The request's body.
+    pub request_body: &'e mut RequestBody<'u, 'uc>,
+    /// The way back to the client.
+    pub writer: &'e mut ResponseWriter<'d, 'dc>,
+    /// The response's head; its body too where that is complete.
+    pub response: &'e mut Response,
 }
 
 /// What came of an exchange.
-pub(crate) struct Outcome {
-    pub(crate) result: Result<Received, Broke>,
+pub struct Outcome {
+    /// The response, or why there is none.
+    pub result: Result<Received, Broke>,
     /// The connection is ready for another request: give it back. Otherwise drop it, so that the upstream learns at
     /// once that nobody waits for the rest.
-    pub(crate) is_reusable: bool,
+    pub is_reusable: bool,
 }
 
-/// What came of an answer.
-pub(crate) enum Received {
+/// What came of an response.
+pub enum Received {
     /// It is over.
     Ended(Ended),
     /// Whoever leads wanted it so ([`Turn::Instead`]).
@@ -168,13 +176,14 @@ pub(crate) enum Received {
 
 /// Why an exchange came to nothing.
 #[derive(Debug)]
-pub(crate) enum Broke {
-    /// The connection ended before anything of an answer came.
+pub enum Broke {
+    /// The connection ended before anything of an response came.
     Silently,
+    /// Anything else.
     HttpError(HttpError),
 }
 
-/// What came of an answer inside.
+/// What came of an response inside.
 enum Taken {
     Received(Received),
     /// The head of an upgrade is out; a tunnel follows.
@@ -196,7 +205,7 @@ struct Signals {
 
 impl Broke {
     /// What it is called.
-    pub(crate) fn fault<L: Lead>(self) -> HttpError {
+    pub fn fault<L: Delegate>(self) -> HttpError {
         match self {
             Self::Silently => L::fault(Cause::Died),
             Self::HttpError(fault) => fault,
@@ -204,24 +213,24 @@ impl Broke {
     }
 }
 
-/// Sends a request on a connection and takes its answer. Where that breaks after its head, the client can only be
+/// Sends a request on a connection and takes its response. Where that breaks after its head, the client can only be
 /// told by breaking, too: [`Ended::Broken`].
-pub(crate) async fn run<L: Lead>(
+pub async fn run<L: Delegate>(
     exchange: &mut Exchange<'_>,
-    lead: &mut L,
-    way: Way<'_, '_, '_, '_, '_>,
+    delegate: &mut L,
+    client: ClientSide<'_, '_, '_, '_, '_>,
 ) -> Outcome {
-    let upstreams = &exchange.core.upstreams;
-    let mut buffers = upstreams.buffers.take();
+    let pools = exchange.pools;
+    let mut buffers = pools.buffers.take();
     let signals = Signals::default();
-    let Way { upload, download, answer } = way;
-    let way = Way { upload, download: &mut *download, answer };
-    let result = attempt(exchange, lead, &mut buffers, way, &signals).await;
+    let ClientSide { request_body, writer, response } = client;
+    let client = ClientSide { request_body, writer: &mut *writer, response };
+    let result = attempt(exchange, delegate, &mut buffers, client, &signals).await;
     let unread = buffers.input.unread().len();
-    upstreams.buffers.give_back(buffers);
+    pools.buffers.give_back(buffers);
     let is_reusable = result.is_ok() && !signals.is_spoilt.get() && exchange.connection.reuse(unread);
     let result = match result {
-        Err(broke) if download.state() != Sent::Nothing => {
+        Err(broke) if writer.state() != Sent::Nothing => {
             Ok(Received::Ended(Ended::Broken(broke.fault::<L>())))
         }
         result => result,
@@ -229,26 +238,28 @@ pub(crate) async fn run<L: Lead>(
     Outcome { result, is_reusable }
 }
 
-async fn attempt<L: Lead>(
+async fn attempt<L: Delegate>(
     exchange: &mut Exchange<'_>,
-    lead: &mut L,
+    delegate: &mut L,
     buffers: &mut Buffers,
-    way: Way<'_, '_, '_, '_, '_>,
+    client: ClientSide<'_, '_, '_, '_, '_>,
     signals: &Signals,
 ) -> Result<Received, Broke> {
-    let Way { upload, download, answer } = way;
-    lead.ask(exchange.connection, upload, buffers).map_err(|_| Broke::HttpError(L::fault(Cause::Died)))?;
+    let ClientSide { request_body, writer, response } = client;
+    delegate
+        .ask(exchange.connection, request_body, buffers)
+        .map_err(|_| Broke::HttpError(L::fault(Cause::Died)))?;
     let Buffers { input, output, head, .. } = buffers;
-    let expects_continue = !exchange.is_complete && upload.expects_continue();
-    if expects_continue && !lead.tells_of_waiting() {
+    let expects_continue = !exchange.is_complete && request_body.expects_continue();
+    if expects_continue && !delegate.announces_continue() {
         // An upstream that does not know of it does not ask.
-        exchange.patience.asking = Some(Duration::ZERO);
+        exchange.timeouts.asking = Some(Duration::ZERO);
     }
     let exchange = &*exchange;
     let taken = {
-        let mut uploading = pin!(upload::send::<L>(upload, exchange, output, signals));
-        let taking = download::Taking::new(exchange, input, head, signals, expects_continue);
-        let mut downloading = pin!(download::receive(taking, lead, download, answer));
+        let mut uploading = pin!(request::send::<L>(request_body, exchange, output, signals));
+        let taking = response::Taking::new(exchange, input, head, signals, expects_continue);
+        let mut downloading = pin!(response::receive(taking, delegate, writer, response));
         poll_fn(|context| {
             // The request goes first; reading before would only be a call in vain.
             match uploading.as_mut().poll(context) {
@@ -261,7 +272,7 @@ async fn attempt<L: Lead>(
     match taken? {
         Taken::Received(received) => Ok(received),
         Taken::Upgraded => {
-            let tunnel = tunnel::run(exchange.connection, input, upload, download, lead.tunnel());
+            let tunnel = tunnel::run(exchange.connection, input, request_body, writer, delegate.tunnel());
             Box::pin(tunnel).await;
             Ok(Received::Ended(Ended::Tunnelled))
         }
@@ -269,7 +280,7 @@ async fn attempt<L: Lead>(
 }
 
 /// RFC 9110 section 9.2.2: whether it means the same twice as once. Of a method that is not known nothing is known.
-pub(crate) fn is_idempotent(method: Method) -> bool {
+pub fn is_idempotent(method: Method) -> bool {
     match method {
         Method::Get | Method::Head | Method::Put | Method::Delete | Method::Options | Method::Trace => true,
         Method::Post | Method::Patch | Method::Connect | Method::Other => false,

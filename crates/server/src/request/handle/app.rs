@@ -2,9 +2,7 @@
 //!
 //! Names the pool and the connections of this core; the call itself is `onehop_workers`. A request that was handed over
 //! counts as started: it is given to another worker only where the first one reports that it did not start it, or where the
-//! settings allow that for requests that change nothing. Programs that speak HTTP are called by [`program`].
-
-mod program;
+//! settings allow that for requests that change nothing. Programs that speak HTTP are called over connections of `onehop_upstream`.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,7 +12,7 @@ use onehop_message::error::HttpError;
 use onehop_message::response::Response;
 use onehop_workers::call::Call;
 use onehop_workers::limits::APP_ATTEMPTS_MAX;
-use onehop_workers::{Affinity, Pool, Transport, exchange, failure_page};
+use onehop_workers::{Affinity, Pool, Transport, exchange, failure_page, program};
 
 use crate::request::context::RequestContext;
 use crate::request::core::Core;
@@ -46,7 +44,7 @@ pub(crate) async fn call(
         let slot = call.take_slot(body, writer).await?;
         let id = slot.worker.id;
         let ended = if matches!(slot.worker.transport, Transport::Http { .. }) {
-            match program::exchange(&call, context, core, slot, body, writer, response).await {
+            match program::exchange(&call, &core.upstreams, slot, body, writer, response).await {
                 // Nothing of the request has left.
                 Err(program::Failed::Unreachable) if attempts < APP_ATTEMPTS_MAX => {
                     // It has few requests because it takes none; that it has ended is known soon.

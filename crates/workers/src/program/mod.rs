@@ -1,12 +1,12 @@
-//! Programs that speak HTTP/1.1: a request goes out on a connection of this core's, its answer comes back.
+//! Programs that speak HTTP/1.1: a request goes out on a connection of this core's, its response comes back.
 //!
-//! [`ask`] writes the request's head, [`answer`] says what becomes of the answer; what happens in between is
-//! `request/exchange/`. A request that went out counts as begun: it is sent again only where a kept
-//! connection turns out to have been closed meanwhile, nothing of an answer came, and the method means the same twice
+//! [`request_head`] writes the request's head, [`delegate`] says what becomes of the answer; what happens in between is
+//! `onehop_upstream::exchange`. A request that went out counts as begun: it is sent again only where a kept
+//! connection turns out to have been closed meanwhile, nothing of an response came, and the method means the same twice
 //! as once.
 
-mod answer;
-mod ask;
+mod delegate;
+mod request_head;
 
 use std::future::poll_fn;
 use std::rc::Rc;
@@ -18,73 +18,75 @@ use onehop_config::checked::{AppAddress, AppRun};
 use onehop_message::error::HttpError;
 use onehop_message::response::Response;
 
-use crate::limits::{UPSTREAM_DIAL_DEADLINE, UPSTREAM_IDLE_DEADLINE, UPSTREAM_IDLE_MAX};
-use crate::request::context::RequestContext;
-use crate::request::core::Core;
-use crate::request::exchange::{self, Broke, Exchange, HeadFrom, Patience, Received, Way, is_idempotent};
-use answer::Program;
+use crate::call::{Call, HeldSlot};
+use crate::limits::{PROGRAM_DIAL_TIMEOUT, PROGRAM_IDLE_MAX, PROGRAM_IDLE_TIMEOUT};
+use crate::{ConnectionEvent, Transport, Worker, file};
+use delegate::Program;
 use onehop_connection::{Ended, RequestBody, ResponseWriter, Sent};
 use onehop_upstream::Reuse;
 use onehop_upstream::connection::Connection;
+use onehop_upstream::exchange::{
+    self, Broke, ClientSide, Exchange, HeadFrom, Received, Timeouts, is_idempotent,
+};
 use onehop_upstream::peer::{Endpoint, Peer, PeerSettings};
-use onehop_workers::call::{Call, HeldSlot};
-use onehop_workers::{ConnectionEvent, Transport, Worker, file};
+use onehop_upstream::pool::Pools;
 
 /// Why an exchange came to nothing.
-pub(super) enum Failed {
+pub enum Failed {
     /// There is no way to the program; the request was not begun.
     Unreachable,
     /// Anything else.
     HttpError(HttpError),
 }
 
-/// One request and its answer.
-pub(super) async fn exchange(
+/// One request and its response.
+pub async fn exchange(
     call: &Call<'_>,
-    context: &RequestContext<'_>,
-    core: &Rc<Core>,
+    pools: &Rc<Pools>,
     slot: HeldSlot<'_>,
-    upload: &mut RequestBody<'_, '_>,
-    download: &mut ResponseWriter<'_, '_>,
-    answer: &mut Response,
+    request_body: &mut RequestBody<'_, '_>,
+    writer: &mut ResponseWriter<'_, '_>,
+    response: &mut Response,
 ) -> Result<Ended, Failed> {
     let worker = Arc::clone(&slot.worker);
     let Transport::Http { address, uid } = &worker.transport else { return Err(Failed::Unreachable) };
     let peer = worker.upstream(|| upstream_of(address, *uid));
     let mut program = Program::new(call, slot);
-    let patience = Patience {
+    let timeouts = Timeouts {
         head: Some(call.pool.app.timeout),
         head_from: HeadFrom::LastOfClient,
         read: None,
         write: None,
         asking: None,
     };
-    let may_be_sent_twice = call.is_complete && is_idempotent(context.request.head.method());
+    let may_be_sent_twice = call.is_complete && is_idempotent(call.request.head.method());
     let reuse = if may_be_sent_twice { Reuse::Any } else { Reuse::Alive };
-    let connected = connect(call, core, peer, reuse, upload, download).await;
+    let connected = connect(call, pools, peer, reuse, request_body, writer).await;
     if matches!(connected, Err(Failed::Unreachable)) {
         report_unreachable(call, &worker);
     }
     let mut connection = connected?;
     loop {
         let mut exchange = Exchange {
-            core,
-            context,
+            pools,
+            request: call.request,
+            edits: call.edits,
             connection: &connection,
             opening: &call.opening,
             is_complete: call.is_complete,
-            patience,
+            timeouts,
         };
-        let way = Way { upload: &mut *upload, download: &mut *download, answer: &mut *answer };
-        let outcome = exchange::run(&mut exchange, &mut program, way).await;
+        let client =
+            ClientSide { request_body: &mut *request_body, writer: &mut *writer, response: &mut *response };
+        let outcome = exchange::run(&mut exchange, &mut program, client).await;
         let broke = match outcome.result {
             Ok(received) => {
                 if outcome.is_reusable {
-                    core.upstreams.give_back(peer, connection);
+                    pools.give_back(peer, connection);
                 }
                 return match received {
                     Received::Ended(ended) => Ok(ended),
-                    Received::Instead => send_file(call, &mut program, answer).await,
+                    Received::Instead => send_file(call, &mut program, response).await,
                 };
             }
             Err(broke) => broke,
@@ -92,12 +94,12 @@ pub(super) async fn exchange(
         let is_stale = matches!(broke, Broke::Silently) && connection.is_kept();
         // The program's side learns at once that nobody waits for the rest.
         drop(connection);
-        if !(is_stale && may_be_sent_twice && download.state() == Sent::Nothing) {
+        if !(is_stale && may_be_sent_twice && writer.state() == Sent::Nothing) {
             return Err(Failed::HttpError(broke.fault::<Program<'_>>()));
         }
-        answer.clear();
+        response.clear();
         // It may have been begun, so it goes nowhere else.
-        let fresh = connect(call, core, peer, Reuse::Never, upload, download).await;
+        let fresh = connect(call, pools, peer, Reuse::Never, request_body, writer).await;
         connection = fresh.map_err(|failed| match failed {
             Failed::Unreachable => Failed::HttpError(HttpError::WorkerDied),
             Failed::HttpError(fault) => Failed::HttpError(fault),
@@ -105,33 +107,33 @@ pub(super) async fn exchange(
     }
 }
 
-/// The answer is a file that the program has named.
+/// The response is a file that the program has named.
 async fn send_file(
     call: &Call<'_>,
     program: &mut Program<'_>,
-    answer: &mut Response,
+    response: &mut Response,
 ) -> Result<Ended, Failed> {
     let wanted = program.wanted.take().ok_or(Failed::HttpError(HttpError::WorkerBroken))?;
-    file::open(call.request, call.pool, wanted, answer).await.map_err(Failed::HttpError)?;
-    call.edits.finish(answer);
+    file::open(call.request, call.pool, wanted, response).await.map_err(Failed::HttpError)?;
+    call.edits.finish(response);
     Ok(Ended::Complete)
 }
 
 /// A connection, kept or new.
 async fn connect(
     call: &Call<'_>,
-    core: &Rc<Core>,
+    pools: &Rc<Pools>,
     peer: &Arc<Peer>,
     reuse: Reuse,
-    upload: &mut RequestBody<'_, '_>,
-    download: &ResponseWriter<'_, '_>,
+    request_body: &mut RequestBody<'_, '_>,
+    writer: &ResponseWriter<'_, '_>,
 ) -> Result<Connection, Failed> {
-    download.expect_handler_within(UPSTREAM_DIAL_DEADLINE.min(call.pool.app.timeout));
-    let late = poll_fn(|context| if download.poll_late(context) { Poll::Ready(()) } else { Poll::Pending });
+    writer.expect_handler_within(PROGRAM_DIAL_TIMEOUT.min(call.pool.app.timeout));
+    let late = poll_fn(|context| if writer.poll_late(context) { Poll::Ready(()) } else { Poll::Pending });
     tokio::select! {
         biased;
-        connected = core.upstreams.get(peer, reuse) => connected.map_err(|_| Failed::Unreachable),
-        () = upload.gone(), if call.is_complete => Err(Failed::HttpError(HttpError::ClientGone)),
+        connected = pools.get(peer, reuse) => connected.map_err(|_| Failed::Unreachable),
+        () = request_body.gone(), if call.is_complete => Err(Failed::HttpError(HttpError::ClientGone)),
         () = late => Err(Failed::Unreachable),
     }
 }
@@ -153,11 +155,11 @@ fn upstream_of(address: &AppAddress, uid: Option<u32>) -> Arc<Peer> {
     };
     let settings = PeerSettings {
         tls: None,
-        dial_timeout: UPSTREAM_DIAL_DEADLINE,
+        dial_timeout: PROGRAM_DIAL_TIMEOUT,
         fallback_delay: None,
         probe_interval: None,
-        idle_timeout: UPSTREAM_IDLE_DEADLINE,
-        idle_max: UPSTREAM_IDLE_MAX,
+        idle_timeout: PROGRAM_IDLE_TIMEOUT,
+        idle_max: PROGRAM_IDLE_MAX,
         connections_min: 0,
         connections_max: None,
         queue: (0, Duration::ZERO),

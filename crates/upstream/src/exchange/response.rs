@@ -1,4 +1,4 @@
-//! An upstream's answer on its way to the client.
+//! An upstream's response on its way to the client.
 
 use std::future::poll_fn;
 use std::io;
@@ -10,16 +10,17 @@ use onehop_message::error::HttpError;
 use onehop_message::forwarding::{self, Kind};
 use onehop_message::response::{Body, Fields, Response};
 
-use super::sending::Sending;
-use super::{Broke, Cause, Exchange, HeadFrom, Lead, Passing, Received, Signals, Taken, Turn, over};
-use crate::limits::{COMPRESSED_ON_THE_SPOT_BYTES_MAX, READ_BUFFER_BYTES, UPSTREAM_READ_BYTES};
+use super::response_body::Sending;
+use super::{Broke, Cause, Delegate, Exchange, HeadFrom, Passing, Received, Signals, Taken, Turn, over};
+use crate::limits::READ_BYTES_MAX;
 use onehop_connection::Ended;
 use onehop_connection::ResponseWriter;
 use onehop_connection::buffers::Input;
 use onehop_connection::deadline::{Deadline, Waiting};
+use onehop_connection::limits::{COMPRESSED_ON_THE_SPOT_BYTES_MAX, READ_BUFFER_BYTES};
 use onehop_connection::response_writer::gone;
 
-/// Where an answer comes from.
+/// Where an response comes from.
 pub(super) struct Taking<'a> {
     exchange: &'a Exchange<'a>,
     input: &'a mut Input,
@@ -46,35 +47,35 @@ enum Ready {
     End,
 }
 
-/// Takes the answer and sends it on. Ends with a whole answer that was not sent, with one that was, or with
+/// Takes the response and sends it on. Ends with a whole response that was not sent, with one that was, or with
 /// a reason.
-pub(super) async fn receive<L: Lead>(
+pub(super) async fn receive<L: Delegate>(
     mut taking: Taking<'_>,
-    lead: &mut L,
-    download: &mut ResponseWriter<'_, '_>,
-    answer: &mut Response,
+    delegate: &mut L,
+    writer: &mut ResponseWriter<'_, '_>,
+    response: &mut Response,
 ) -> Result<Taken, Broke> {
-    let is_upgrade = taking.take_heads::<L>(download).await?;
+    let is_upgrade = taking.take_heads::<L>(writer).await?;
     taking.exchange.connection.note_keep_alive(taking.head);
-    answer.clear();
-    answer.status = taking.head.status();
+    response.clear();
+    response.status = taking.head.status();
     if is_upgrade {
-        lead.take_head(taking.head, None, answer)?;
-        taking.exchange.context.finish(answer);
-        lead.let_go();
-        download.head(answer, BodyLength::None);
-        download.flush().await.map_err(gone)?;
+        delegate.take_head(taking.head, None, response)?;
+        taking.exchange.edits.finish(response);
+        delegate.let_go();
+        writer.head(response, BodyLength::None);
+        writer.flush().await.map_err(gone)?;
         return Ok(Taken::Upgraded);
     }
     let body = taking.exchange.connection.codec().answer_body();
-    let received = match lead.take_head(taking.head, Some(body), answer)? {
+    let received = match delegate.take_head(taking.head, Some(body), response)? {
         Turn::Instead => {
             // A body that nobody wants is read as far as it is there; with more of it the connection ends.
             while taking.take_ready::<L>(&mut Vec::new())? == Ready::Some {}
             Received::Instead
         }
         Turn::Pass(passing) => {
-            Received::Ended(taking.take_answer(lead, body, passing, download, answer).await?)
+            Received::Ended(taking.take_answer(delegate, body, passing, writer, response).await?)
         }
     };
     Ok(Taken::Received(received))
@@ -92,13 +93,13 @@ impl<'a> Taking<'a> {
     }
 
     /// Reads up to the final head, passing informational ones on; `true` where another protocol follows.
-    async fn take_heads<L: Lead>(&mut self, download: &mut ResponseWriter<'_, '_>) -> Result<bool, Broke> {
+    async fn take_heads<L: Delegate>(&mut self, writer: &mut ResponseWriter<'_, '_>) -> Result<bool, Broke> {
         let mut is_silent = true;
-        let asking = self.exchange.patience.asking.filter(|_| self.expects_continue);
+        let asking = self.exchange.timeouts.asking.filter(|_| self.expects_continue);
         // Few wait for that, and a timer is large.
         let mut unasked = asking.map(|time| Box::pin(over(Some(time))));
         let mut may_ask = unasked.is_some();
-        download.expect_handler_within(self.head_patience());
+        writer.expect_handler_within(self.head_timeout());
         loop {
             let read = self.exchange.connection.codec().read_head(self.input.unread(), self.head);
             match read.map_err(broken::<L>)? {
@@ -114,11 +115,11 @@ impl<'a> Taking<'a> {
                     self.input.consume(consumed);
                     is_silent = false;
                     may_ask &= self.head.status() != 100;
-                    Box::pin(self.inform::<L>(download)).await?;
-                    download.expect_handler_within(self.head_patience());
+                    Box::pin(self.inform::<L>(writer)).await?;
+                    writer.expect_handler_within(self.head_timeout());
                 }
                 None => {
-                    let wait = self.wait_for_head::<L>(download);
+                    let wait = self.wait_for_head::<L>(writer);
                     let came = tokio::select! {
                         biased;
                         came = wait => Came::Bytes(came?),
@@ -129,8 +130,8 @@ impl<'a> Taking<'a> {
                             may_ask = false;
                             self.signals.is_unasked.set(true);
                             self.signals.continued.notify_one();
-                            download.send_continue().await.map_err(gone)?;
-                            download.expect_handler_within(self.head_patience());
+                            writer.send_continue().await.map_err(gone)?;
+                            writer.expect_handler_within(self.head_timeout());
                         }
                         Came::Bytes(Ok(count)) if count > 0 => is_silent = false,
                         // Closed or reset.
@@ -142,52 +143,52 @@ impl<'a> Taking<'a> {
         }
     }
 
-    /// For how long the head is waited for from now on. [`super::upload`] sets it where the request ends meanwhile.
-    fn head_patience(&self) -> Duration {
-        let patience = self.exchange.patience;
-        let runs = patience.head_from == HeadFrom::LastOfClient || self.signals.is_sent.get();
-        patience.head.filter(|_| runs).unwrap_or(Duration::MAX)
+    /// For how long the head is waited for from now on. [`super::request`] sets it where the request ends meanwhile.
+    fn head_timeout(&self) -> Duration {
+        let timeouts = self.exchange.timeouts;
+        let runs = timeouts.head_from == HeadFrom::LastOfClient || self.signals.is_sent.get();
+        timeouts.head.filter(|_| runs).unwrap_or(Duration::MAX)
     }
 
-    async fn wait_for_head<L: Lead>(
+    async fn wait_for_head<L: Delegate>(
         &mut self,
-        download: &ResponseWriter<'_, '_>,
+        writer: &ResponseWriter<'_, '_>,
     ) -> Result<io::Result<usize>, HttpError> {
         poll_fn(|context| match self.exchange.connection.poll_fill(self.input, context) {
             Poll::Ready(came) => Poll::Ready(Ok(came)),
-            Poll::Pending if download.poll_late(context) => Poll::Ready(Err(L::fault(Cause::Late))),
+            Poll::Pending if writer.poll_late(context) => Poll::Ready(Err(L::fault(Cause::Late))),
             Poll::Pending => Poll::Pending,
         })
         .await
     }
 
-    /// Passes an informational answer on.
-    async fn inform<L: Lead>(&self, download: &mut ResponseWriter<'_, '_>) -> Result<(), HttpError> {
+    /// Passes an informational response on.
+    async fn inform<L: Delegate>(&self, writer: &mut ResponseWriter<'_, '_>) -> Result<(), HttpError> {
         let status = self.head.status();
         if status == 100 {
             self.signals.continued.notify_one();
-            return download.send_continue().await.map_err(gone);
+            return writer.send_continue().await.map_err(gone);
         }
         let mut passed_on = Fields::default();
         forwarding::fill(self.head, &mut passed_on, Kind::Plain, L::VOICE);
-        download.informational(status, passed_on.lines()).await.map_err(gone)
+        writer.informational(status, passed_on.lines()).await.map_err(gone)
     }
 
-    async fn take_answer<L: Lead>(
+    async fn take_answer<L: Delegate>(
         &mut self,
-        lead: &mut L,
+        delegate: &mut L,
         body: AnswerBody,
         passing: Passing,
-        download: &mut ResponseWriter<'_, '_>,
-        answer: &mut Response,
+        writer: &mut ResponseWriter<'_, '_>,
+        response: &mut Response,
     ) -> Result<Ended, HttpError> {
-        let context = self.exchange.context;
+        let edits = self.exchange.edits;
         let mut opening = Vec::new();
         let mut is_whole = false;
         match body {
             AnswerBody::None => {
-                answer.body = self.no_body();
-                context.finish(answer);
+                response.body = self.no_body();
+                edits.finish(response);
                 return Ok(Ended::Complete);
             }
             AnswerBody::Known(length) if passing.buffer == 0 => {
@@ -195,51 +196,50 @@ impl<'a> Taking<'a> {
                     && self.may_be_encoded(length)
                     && self.take_whole::<L>(length, &mut opening).await?;
             }
-            _ if passing.buffer > 0 && !answer.is_event_stream() => {
+            _ if passing.buffer > 0 && !response.is_event_stream() => {
                 is_whole = self.gather::<L>(passing.buffer, &mut opening).await?;
             }
             _ => {}
         }
         if is_whole && !passing.decode && self.trailers().is_empty() {
-            lead.see_body(&opening);
-            answer.body = Body::Bytes(opening);
-            context.finish(answer);
+            delegate.see_body(&opening);
+            response.body = Body::Bytes(opening);
+            edits.finish(response);
             return Ok(Ended::Complete);
         }
         let length = match body {
             AnswerBody::Known(length) if !passing.decode => BodyLength::Known(length),
             _ => BodyLength::Chunked,
         };
-        download.encode(context, answer, length);
-        context.finish(answer);
-        let is_event_stream = answer.is_event_stream();
+        writer.encode(edits, response, length);
+        edits.finish(response);
+        let is_event_stream = response.is_event_stream();
         if is_event_stream {
             // Others have their turn meanwhile.
-            lead.let_go();
+            delegate.let_go();
         } else {
-            let (kept, address) = lead.kept();
-            download.keep_slot(kept, address);
+            let (kept, address) = delegate.kept();
+            writer.keep_slot(kept, address);
         }
-        download.head(answer, length);
+        writer.head(response, length);
         let has_end = !is_event_stream && length != BodyLength::Chunked;
         let mut sending = Sending::new(passing.decode, passing.flush, has_end);
         self.make_room_for(body);
         let is_first = opening.is_empty();
         if !is_first {
-            lead.see_body(&opening);
-            sending.send::<L>(download, &opening).await?;
+            delegate.see_body(&opening);
+            sending.send::<L>(writer, &opening).await?;
             drop(opening);
         }
         if is_whole {
-            return self.end::<L>(download, &mut sending).await;
+            return self.end::<L>(writer, &mut sending).await;
         }
-        self.pass_on(lead, download, &mut sending, is_first).await
+        self.pass_on(delegate, writer, &mut sending, is_first).await
     }
 
     /// What is said of a body that does not come (RFC 9110 section 8.6).
     fn no_body(&self) -> Body {
-        let is_withheld =
-            self.exchange.context.request.head.method() == Method::Head || self.head.status() == 304;
+        let is_withheld = self.exchange.request.head.method() == Method::Head || self.head.status() == 304;
         if !is_withheld {
             return Body::Empty;
         }
@@ -252,16 +252,16 @@ impl<'a> Taking<'a> {
         if let AnswerBody::Known(length) = body
             && length > READ_BUFFER_BYTES as u64
         {
-            self.input.widen(usize::try_from(length).unwrap_or(usize::MAX).min(UPSTREAM_READ_BYTES));
+            self.input.widen(usize::try_from(length).unwrap_or(usize::MAX).min(READ_BYTES_MAX));
         }
     }
 
     fn may_be_encoded(&self, length: u64) -> bool {
-        self.exchange.context.encode.is_some() && length <= COMPRESSED_ON_THE_SPOT_BYTES_MAX as u64
+        self.exchange.edits.compresses() && length <= COMPRESSED_ON_THE_SPOT_BYTES_MAX as u64
     }
 
     /// Appends the body as far as it is there, without waiting; `true` where that is all of it.
-    async fn take_whole<L: Lead>(&mut self, length: u64, into: &mut Vec<u8>) -> Result<bool, HttpError> {
+    async fn take_whole<L: Delegate>(&mut self, length: u64, into: &mut Vec<u8>) -> Result<bool, HttpError> {
         // At most COMPRESSED_ON_THE_SPOT_BYTES_MAX.
         into.reserve_exact(usize::try_from(length).unwrap_or(0));
         loop {
@@ -277,7 +277,7 @@ impl<'a> Taking<'a> {
     }
 
     /// Waits for the body and appends it, up to `most` bytes and what one read brings; `true` where that is all of it.
-    async fn gather<L: Lead>(&mut self, most: u64, into: &mut Vec<u8>) -> Result<bool, HttpError> {
+    async fn gather<L: Delegate>(&mut self, most: u64, into: &mut Vec<u8>) -> Result<bool, HttpError> {
         while (into.len() as u64) < most {
             match self.take_ready::<L>(into)? {
                 Ready::Some => {}
@@ -292,10 +292,10 @@ impl<'a> Taking<'a> {
     }
 
     /// Sends the body on, piece by piece, to its end. `is_first`: nothing of it was looked at yet.
-    async fn pass_on<L: Lead>(
+    async fn pass_on<L: Delegate>(
         &mut self,
-        lead: &mut L,
-        download: &mut ResponseWriter<'_, '_>,
+        delegate: &mut L,
+        writer: &mut ResponseWriter<'_, '_>,
         sending: &mut Sending,
         mut is_first: bool,
     ) -> Result<Ended, HttpError> {
@@ -305,19 +305,19 @@ impl<'a> Taking<'a> {
                 BodyRead::Data { at, consumed } => {
                     let data = self.input.unread().get(at).unwrap_or_default();
                     if std::mem::take(&mut is_first) {
-                        lead.see_body(data);
+                        delegate.see_body(data);
                     }
-                    sending.send::<L>(download, data).await?;
+                    sending.send::<L>(writer, data).await?;
                     self.input.consume(consumed);
                 }
                 BodyRead::End { consumed } => {
                     self.input.consume(consumed);
-                    return self.end::<L>(download, sending).await;
+                    return self.end::<L>(writer, sending).await;
                 }
                 BodyRead::NeedMore => {
                     let came = match self.fill_now().await {
                         Some(came) => came,
-                        None => self.flush_and_fill::<L>(download, sending).await?,
+                        None => self.flush_and_fill::<L>(writer, sending).await?,
                     };
                     self.check_end::<L>(came)?;
                 }
@@ -326,13 +326,13 @@ impl<'a> Taking<'a> {
     }
 
     /// The body is at its end: trailers follow.
-    async fn end<L: Lead>(
+    async fn end<L: Delegate>(
         &mut self,
-        download: &mut ResponseWriter<'_, '_>,
+        writer: &mut ResponseWriter<'_, '_>,
         sending: &mut Sending,
     ) -> Result<Ended, HttpError> {
-        sending.finish::<L>(download).await?;
-        download.whole(&self.trailers())?;
+        sending.finish::<L>(writer).await?;
+        writer.whole(&self.trailers())?;
         Ok(Ended::Sent)
     }
 
@@ -345,9 +345,9 @@ impl<'a> Taking<'a> {
     }
 
     /// Waits for more. What was gathered does not wait with it, or only so long as it may.
-    async fn flush_and_fill<L: Lead>(
+    async fn flush_and_fill<L: Delegate>(
         &mut self,
-        download: &mut ResponseWriter<'_, '_>,
+        writer: &mut ResponseWriter<'_, '_>,
         sending: &mut Sending,
     ) -> Result<io::Result<usize>, HttpError> {
         if let Some(due) = sending.take_due() {
@@ -360,19 +360,19 @@ impl<'a> Taking<'a> {
                 () = tokio::time::sleep_until(due) => {}
             }
         }
-        download.flush().await.map_err(gone)?;
-        if download.is_spooling() {
+        writer.flush().await.map_err(gone)?;
+        if writer.is_spooling() {
             tokio::select! {
                 biased;
                 came = self.fill::<L>() => return came,
-                drained = download.drain() => drained.map_err(gone)?,
+                drained = writer.drain() => drained.map_err(gone)?,
             }
         }
         self.fill::<L>().await
     }
 
     /// The next piece of the body that is in the buffer.
-    fn take_ready<L: Lead>(&mut self, into: &mut Vec<u8>) -> Result<Ready, HttpError> {
+    fn take_ready<L: Delegate>(&mut self, into: &mut Vec<u8>) -> Result<Ready, HttpError> {
         let read = self.exchange.connection.codec().read_body(self.input.unread());
         Ok(match read.map_err(broken::<L>)? {
             BodyRead::Data { at, consumed } => {
@@ -400,10 +400,10 @@ impl<'a> Taking<'a> {
     }
 
     /// Reads once, as long as that may take.
-    async fn fill<L: Lead>(&mut self) -> Result<io::Result<usize>, HttpError> {
+    async fn fill<L: Delegate>(&mut self) -> Result<io::Result<usize>, HttpError> {
         let Self { exchange, input, reading, .. } = self;
-        let deadline = exchange.patience.read.map(|time| {
-            let deadline = reading.get_or_insert_with(|| exchange.core.connection.deadline());
+        let deadline = exchange.timeouts.read.map(|time| {
+            let deadline = reading.get_or_insert_with(|| exchange.pools.core.deadline());
             deadline.set(Waiting::Handler, time);
             deadline
         });
@@ -424,9 +424,9 @@ impl<'a> Taking<'a> {
     }
 
     /// What it means that so many bytes came.
-    fn check_end<L: Lead>(&mut self, came: io::Result<usize>) -> Result<(), HttpError> {
+    fn check_end<L: Delegate>(&mut self, came: io::Result<usize>) -> Result<(), HttpError> {
         let count = match came {
-            // A reset cuts an answer off even where an end would end it.
+            // A reset cuts an response off even where an end would end it.
             Err(_) => return Err(L::fault(Cause::Died)),
             Ok(count) => count,
         };
@@ -436,7 +436,7 @@ impl<'a> Taking<'a> {
         }
         if count >= READ_BUFFER_BYTES {
             // There is more than the usual buffer holds.
-            self.input.widen(UPSTREAM_READ_BYTES);
+            self.input.widen(READ_BYTES_MAX);
         }
         Ok(())
     }
@@ -448,6 +448,6 @@ impl From<HttpError> for Broke {
     }
 }
 
-fn broken<L: Lead>(refusal: Refusal) -> HttpError {
+fn broken<L: Delegate>(refusal: Refusal) -> HttpError {
     L::fault(Cause::Refused(refusal))
 }

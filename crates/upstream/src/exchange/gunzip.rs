@@ -1,6 +1,6 @@
-//! Takes gzip off an answer's body, step by step.
+//! Takes gzip off an response's body, step by step.
 //!
-//! For answers whose coding we asked for and the client did not. Holds what one step brings and no more: gzip makes up
+//! For responses whose coding we asked for and the client did not. Holds what one step brings and no more: gzip makes up
 //! to a thousand bytes of one (RFC 1951), so that a step takes few.
 
 use std::io::{self, Write};

@@ -3,9 +3,9 @@
 use onehop_message::error::HttpError;
 use onehop_message::forwarding::passed_on_trailers;
 
-use super::{Cause, Exchange, HeadFrom, Lead, Signals};
-use crate::limits::{COPIED_BODY_BYTES_MAX, UPLOAD_PIECE_BYTES_MAX};
+use super::{Cause, Delegate, Exchange, HeadFrom, Signals};
 use onehop_connection::RequestBody;
+use onehop_connection::limits::{COPIED_BODY_BYTES_MAX, UPLOAD_PIECE_BYTES_MAX};
 
 /// Why a body was not sent to its end.
 enum Stopped {
@@ -18,37 +18,41 @@ enum Stopped {
 
 /// Sends what `output` holds, then the body, then watches the client. Ends only when the exchange has to
 /// end: the client is gone, or its body is no body.
-pub(super) async fn send<L: Lead>(
-    upload: &mut RequestBody<'_, '_>,
+pub(super) async fn send<L: Delegate>(
+    request_body: &mut RequestBody<'_, '_>,
     exchange: &Exchange<'_>,
     output: &mut Vec<u8>,
     signals: &Signals,
 ) -> HttpError {
-    if !send_at_once(upload, exchange, output).await {
-        // Large, and not the common way: in a box of its own it costs the others nothing.
-        match Box::pin(send_all(upload, exchange, output, signals)).await {
+    if !send_at_once(request_body, exchange, output).await {
+        // Large, and not the common client: in a box of its own it costs the others nothing.
+        match Box::pin(send_all(request_body, exchange, output, signals)).await {
             Ok(()) | Err(Stopped::ByUpstream) => {}
             Err(Stopped::Late) => return L::fault(Cause::Late),
             Err(Stopped::ByClient(fault)) => return fault,
         }
     }
     signals.is_sent.set(true);
-    if exchange.patience.head_from == HeadFrom::WholeRequest
-        && let Some(time) = exchange.patience.head
+    if exchange.timeouts.head_from == HeadFrom::WholeRequest
+        && let Some(time) = exchange.timeouts.head
     {
-        upload.expect_handler_within(time);
+        request_body.expect_handler_within(time);
     }
-    upload.gone().await;
+    request_body.gone().await;
     HttpError::ClientGone
 }
 
 /// Sends a request that is there as a whole, if the socket takes it as a whole. What it does not take stays in `output`.
-async fn send_at_once(upload: &RequestBody<'_, '_>, exchange: &Exchange<'_>, output: &mut Vec<u8>) -> bool {
+async fn send_at_once(
+    request_body: &RequestBody<'_, '_>,
+    exchange: &Exchange<'_>,
+    output: &mut Vec<u8>,
+) -> bool {
     if !exchange.is_complete || exchange.opening.len() > COPIED_BODY_BYTES_MAX {
         return false;
     }
     exchange.connection.codec().write_data(output, exchange.opening);
-    finish(upload, exchange, output);
+    finish(request_body, exchange, output);
     match exchange.connection.write_now(output).await {
         Ok(None) => true,
         Ok(Some(written)) => {
@@ -61,7 +65,7 @@ async fn send_at_once(upload: &RequestBody<'_, '_>, exchange: &Exchange<'_>, out
 }
 
 async fn send_all(
-    upload: &mut RequestBody<'_, '_>,
+    request_body: &mut RequestBody<'_, '_>,
     exchange: &Exchange<'_>,
     output: &mut Vec<u8>,
     signals: &Signals,
@@ -69,13 +73,13 @@ async fn send_all(
     let mut is_complete = exchange.is_complete;
     if is_complete && exchange.opening.len() <= COPIED_BODY_BYTES_MAX {
         // The rest of what was to go at once.
-        return write(upload, exchange, output, &[]).await;
+        return write(request_body, exchange, output, &[]).await;
     }
-    send_piece(upload, exchange, output, exchange.opening, is_complete).await?;
+    send_piece(request_body, exchange, output, exchange.opening, is_complete).await?;
     if is_complete {
         return Ok(());
     }
-    if upload.expects_continue() {
+    if request_body.expects_continue() {
         // Until the upstream has asked for it, a body that is sent or left away leaves the two sides with
         // different ideas of what comes next (the way of CVE-2024-24791).
         signals.is_spoilt.set(true);
@@ -83,22 +87,22 @@ async fn send_all(
             biased;
             () = signals.continued.notified() => signals.is_spoilt.set(signals.is_unasked.get()),
             // A client need not wait for ever (RFC 9110 section 10.1.1); then neither do we.
-            begun = upload.started() => begun.map_err(Stopped::ByClient)?,
+            begun = request_body.started() => begun.map_err(Stopped::ByClient)?,
         }
     }
     let mut piece = Vec::new();
     while !is_complete {
         piece.clear();
-        let next = upload.next(&mut piece, UPLOAD_PIECE_BYTES_MAX).await;
+        let next = request_body.next(&mut piece, UPLOAD_PIECE_BYTES_MAX).await;
         is_complete = next.map_err(Stopped::ByClient)?;
-        send_piece(upload, exchange, output, &piece, is_complete).await?;
+        send_piece(request_body, exchange, output, &piece, is_complete).await?;
     }
     Ok(())
 }
 
 /// Sends what is in `output` and a piece of the body: little is copied, much is written from where it lies.
 async fn send_piece(
-    upload: &mut RequestBody<'_, '_>,
+    request_body: &mut RequestBody<'_, '_>,
     exchange: &Exchange<'_>,
     output: &mut Vec<u8>,
     piece: &[u8],
@@ -109,21 +113,21 @@ async fn send_piece(
         codec().write_data(output, piece);
     } else {
         codec().write_data_frame(output, piece.len() as u64);
-        write(upload, exchange, output, piece).await?;
+        write(request_body, exchange, output, piece).await?;
         output.clear();
         codec().write_data_frame_end(output);
     }
     if is_last {
-        finish(upload, exchange, output);
+        finish(request_body, exchange, output);
     }
-    write(upload, exchange, output, &[]).await?;
+    write(request_body, exchange, output, &[]).await?;
     output.clear();
     Ok(())
 }
 
 /// Ends the body, with its trailers.
-fn finish(upload: &RequestBody<'_, '_>, exchange: &Exchange<'_>, output: &mut Vec<u8>) {
-    upload.with_trailers(|lines| {
+fn finish(request_body: &RequestBody<'_, '_>, exchange: &Exchange<'_>, output: &mut Vec<u8>) {
+    request_body.with_trailers(|lines| {
         let mut passed_on = Vec::new();
         passed_on_trailers(lines, |line| passed_on.extend_from_slice(line));
         exchange.connection.codec().finish(output, &passed_on);
@@ -132,7 +136,7 @@ fn finish(upload: &RequestBody<'_, '_>, exchange: &Exchange<'_>, output: &mut Ve
 
 /// Ends when the upstream has taken nothing for as long as it may. One that takes a long body slowly is not late.
 async fn stuck(exchange: &Exchange<'_>) {
-    match exchange.patience.write {
+    match exchange.timeouts.write {
         Some(time) => exchange.connection.stuck_for(time).await,
         None => std::future::pending().await,
     }
@@ -140,7 +144,7 @@ async fn stuck(exchange: &Exchange<'_>) {
 
 /// Writes, and watches the client while the upstream takes nothing: nobody else would see it go.
 async fn write(
-    upload: &mut RequestBody<'_, '_>,
+    request_body: &mut RequestBody<'_, '_>,
     exchange: &Exchange<'_>,
     first: &[u8],
     second: &[u8],
@@ -148,7 +152,7 @@ async fn write(
     tokio::select! {
         biased;
         written = exchange.connection.write(first, second) => written.map_err(|_| Stopped::ByUpstream),
-        () = upload.gone() => Err(Stopped::ByClient(HttpError::ClientGone)),
+        () = request_body.gone() => Err(Stopped::ByClient(HttpError::ClientGone)),
         () = stuck(exchange) => Err(Stopped::Late),
     }
 }

@@ -5,20 +5,20 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::time::Duration;
 
-use crate::limits::UPLOAD_PIECE_BYTES_MAX;
+use crate::connection::Connection;
 use onehop_connection::buffers::Input;
+use onehop_connection::limits::UPLOAD_PIECE_BYTES_MAX;
 use onehop_connection::{RequestBody, ResponseWriter};
-use onehop_upstream::connection::Connection;
 
 /// What bounds a tunnel.
-pub(crate) struct Bounds<'a> {
+pub struct Bounds<'a> {
     /// Once one side has ended its direction the other may be silent for so long and no longer: a side that has gone
     /// looks the same, and not everybody ends because the other does.
-    pub(crate) patience: Duration,
+    pub half_closed: Duration,
     /// Its other end was told of a stop, and closes its tunnels as their own protocol has it.
-    pub(crate) is_told: bool,
+    pub knows_of_stops: bool,
     /// The tunnel is over with this in any case.
-    pub(crate) end: Option<Pin<Box<dyn Future<Output = ()> + 'a>>>,
+    pub end: Option<Pin<Box<dyn Future<Output = ()> + 'a>>>,
 }
 
 /// Moves bytes until both sides have ended, or one of them is gone. `input` may hold the upstream's first bytes
@@ -26,21 +26,21 @@ pub(crate) struct Bounds<'a> {
 pub(super) async fn run(
     connection: &Connection,
     input: &mut Input,
-    upload: &mut RequestBody<'_, '_>,
-    download: &mut ResponseWriter<'_, '_>,
+    request_body: &mut RequestBody<'_, '_>,
+    writer: &mut ResponseWriter<'_, '_>,
     bounds: Bounds<'_>,
 ) {
-    let Bounds { patience, is_told, end } = bounds;
-    upload.become_tunnel();
+    let Bounds { half_closed, knows_of_stops, end } = bounds;
+    request_body.become_tunnel();
     let _tunnel = connection.become_tunnel();
     let (upstream_spoke, client_spoke) = (Cell::new(false), Cell::new(false));
-    let (stopping, farewell_over) = (download.stopping(), download.shutdown_grace_over());
+    let (stopping, shutdown_grace_over) = (writer.stopping(), writer.shutdown_grace_over());
     // `Some`: that side has ended its direction, and the other's goes on.
     let to_upstream = async {
         let mut piece = Vec::new();
         loop {
             piece.clear();
-            let is_end = upload.next(&mut piece, UPLOAD_PIECE_BYTES_MAX).await.ok()?;
+            let is_end = request_body.next(&mut piece, UPLOAD_PIECE_BYTES_MAX).await.ok()?;
             connection.write(&piece, &[]).await.ok()?;
             client_spoke.set(true);
             if is_end {
@@ -51,11 +51,11 @@ pub(super) async fn run(
     let to_client = async {
         loop {
             if !input.is_empty() {
-                download.data(input.unread()).await.ok()?;
+                writer.data(input.unread()).await.ok()?;
                 input.clear();
             }
             match poll_fn(|context| connection.poll_fill(input, context)).await {
-                Ok(0) => return download.finish_sending().await.ok(),
+                Ok(0) => return writer.finish_sending().await.ok(),
                 Ok(_) => upstream_spoke.set(true),
                 Err(_) => return None,
             }
@@ -67,13 +67,13 @@ pub(super) async fn run(
             ended = &mut to_upstream => if ended.is_some() {
                 tokio::select! {
                     _ = to_client => {}
-                    () = silent_for(patience, &upstream_spoke) => {}
+                    () = silent_for(half_closed, &upstream_spoke) => {}
                 }
             },
             ended = &mut to_client => if ended.is_some() {
                 tokio::select! {
                     _ = to_upstream => {}
-                    () = silent_for(patience, &client_spoke) => {}
+                    () = silent_for(half_closed, &client_spoke) => {}
                 }
             },
         }
@@ -87,15 +87,15 @@ pub(super) async fn run(
     tokio::select! {
         () = both => {}
         () = end => {}
-        () = stopping, if !is_told => {}
-        () = farewell_over, if is_told => {}
+        () = stopping, if !knows_of_stops => {}
+        () = shutdown_grace_over, if knows_of_stops => {}
     }
 }
 
 /// Ends when nothing was noted for so long, at most twice of it.
-pub(crate) async fn silent_for(patience: Duration, has_spoken: &Cell<bool>) {
+pub async fn silent_for(half_closed: Duration, has_spoken: &Cell<bool>) {
     has_spoken.set(true);
     while has_spoken.take() {
-        tokio::time::sleep(patience).await;
+        tokio::time::sleep(half_closed).await;
     }
 }

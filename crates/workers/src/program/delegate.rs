@@ -1,4 +1,4 @@
-//! What an application sees of an exchange in HTTP, and what becomes of its answer.
+//! What an application sees of an exchange in HTTP, and what becomes of its response.
 
 use std::net::IpAddr;
 
@@ -9,14 +9,14 @@ use onehop_message::error::HttpError;
 use onehop_message::forwarding::{self, Kind, Voice};
 use onehop_message::response::Response;
 
-use super::ask;
-use crate::request::exchange::tunnel::Bounds;
-use crate::request::exchange::{Cause, Lead, Passing, Turn};
+use super::request_head;
+use crate::WorkerIndex;
+use crate::call::{Call, HeldSlot};
+use crate::file::NamedFile;
 use onehop_connection::{RequestBody, Slot};
 use onehop_upstream::connection::{Buffers, Connection};
-use onehop_workers::WorkerIndex;
-use onehop_workers::call::{Call, HeldSlot};
-use onehop_workers::file::NamedFile;
+use onehop_upstream::exchange::tunnel::Bounds;
+use onehop_upstream::exchange::{Cause, Delegate, Passing, Turn};
 
 /// One request to a program, over however many connections.
 pub(super) struct Program<'a> {
@@ -36,7 +36,7 @@ impl<'a> Program<'a> {
     }
 }
 
-impl Lead for Program<'_> {
+impl Delegate for Program<'_> {
     const VOICE: Voice = Voice::App;
 
     fn fault(cause: Cause) -> HttpError {
@@ -50,27 +50,27 @@ impl Lead for Program<'_> {
     fn ask(
         &mut self,
         connection: &Connection,
-        upload: &RequestBody<'_, '_>,
+        request_body: &RequestBody<'_, '_>,
         buffers: &mut Buffers,
     ) -> Result<(), Refusal> {
-        ask::write(self.call.request, self.call.trust, connection, upload, buffers)
+        request_head::write(self.call.request, self.call.trust, connection, request_body, buffers)
     }
 
     fn take_head(
         &mut self,
         head: &ResponseHead,
         body: Option<AnswerBody>,
-        answer: &mut Response,
+        response: &mut Response,
     ) -> Result<Turn, HttpError> {
         let kind = match body {
             None => Kind::Upgrade,
             Some(AnswerBody::Chunked) => Kind::Chunked,
             Some(_) => Kind::Plain,
         };
-        forwarding::fill(head, &mut answer.fields, kind, Self::VOICE);
-        self.call.add_cookie(answer);
+        forwarding::fill(head, &mut response.fields, kind, Self::VOICE);
+        self.call.add_cookie(response);
         if kind != Kind::Upgrade {
-            self.wanted = NamedFile::by_field(answer, self.call.pool);
+            self.wanted = NamedFile::by_field(response, self.call.pool);
         }
         Ok(match self.wanted {
             Some(_) => Turn::Instead,
@@ -93,8 +93,8 @@ impl Lead for Program<'_> {
 
     fn tunnel(&self) -> Bounds<'_> {
         Bounds {
-            patience: self.call.core.timeouts().body_progress,
-            is_told: matches!(self.call.pool.app.run, AppRun::Handler { .. }),
+            half_closed: self.call.core.timeouts().body_progress,
+            knows_of_stops: matches!(self.call.pool.app.run, AppRun::Handler { .. }),
             end: None,
         }
     }

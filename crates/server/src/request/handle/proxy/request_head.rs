@@ -31,7 +31,7 @@ pub(super) fn write(
     call: &Call<'_>,
     context: &RequestContext<'_>,
     connection: &Connection,
-    upload: &RequestBody<'_, '_>,
+    request_body: &RequestBody<'_, '_>,
     buffers: &mut Buffers,
 ) -> Result<Asked, Refusal> {
     let Buffers { output, scratch: lines, .. } = buffers;
@@ -43,7 +43,7 @@ pub(super) fn write(
     write_target(&context.request.path, context.request.query.as_deref(), lines);
     let target_bytes = lines.len();
     write_fields(call, context, upgrade, lines);
-    let expects = !call.opening.is_complete && upload.expects_continue();
+    let expects = !call.opening.is_complete && request_body.expects_continue();
     if expects {
         lines.extend_from_slice(b"Expect: 100-continue\r\n");
     }
@@ -66,7 +66,7 @@ pub(super) fn write(
 fn write_fields(call: &Call<'_>, context: &RequestContext<'_>, upgrade: bool, out: &mut Vec<u8>) {
     let head = context.request.head;
     let host = head.host().unwrap_or_default();
-    // As in Caddy since 2.11: whoever has a certificate rarely answers for another name.
+    // As in Caddy since 2.11: whoever has a certificate rarely responses for another name.
     let is_upstreams = call.proxy.settings.transport.tls.is_some();
     let upstream =
         context.upstream.as_ref().filter(|_| is_upstreams).map(|member| member.host_port().as_bytes());

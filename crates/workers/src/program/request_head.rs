@@ -18,11 +18,11 @@ pub(super) fn write(
     request: &Request<'_>,
     trust: Trust<'_>,
     connection: &Connection,
-    upload: &RequestBody<'_, '_>,
+    request_body: &RequestBody<'_, '_>,
     buffers: &mut Buffers,
 ) -> Result<(), Refusal> {
     let Buffers { output, scratch: lines, .. } = buffers;
-    let body = upload.length();
+    let body = request_body.length();
     // Bytes that follow an upgrade belong to the other protocol; with a body before them, both sides would
     // have to agree where it ends and whether it was read. Ignoring `Upgrade` is allowed (section 7.8).
     let has_body = !matches!(body, BodyLength::None | BodyLength::Known(0));
@@ -30,7 +30,7 @@ pub(super) fn write(
     write_target(&request.path, request.query.as_deref(), lines);
     let target_bytes = lines.len();
     write_fields(request, trust, upgrade, lines);
-    if upload.expects_continue() {
+    if request_body.expects_continue() {
         lines.extend_from_slice(b"Expect: 100-continue\r\n");
     }
     let (target, fields) = lines.split_at_checked(target_bytes).unwrap_or_default();

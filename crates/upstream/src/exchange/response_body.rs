@@ -1,12 +1,12 @@
-//! The way of an answer's body to the client: its coding taken off where that is ours to do, and written when it is
+//! The way of an response's body to the client: its coding taken off where that is ours to do, and written when it is
 //! due. Reads nothing.
 
 use onehop_config::checked::proxy::ProxyFlush;
 use onehop_message::error::HttpError;
 use tokio::time::Instant;
 
-use super::decode::Decoder;
-use super::{Cause, Lead};
+use super::gunzip::Decoder;
+use super::{Cause, Delegate};
 use onehop_connection::ResponseWriter;
 use onehop_connection::response_writer::gone;
 
@@ -40,9 +40,9 @@ impl Sending {
     }
 
     /// Sends bytes of the body as the upstream framed them.
-    pub(super) async fn send<L: Lead>(
+    pub(super) async fn send<L: Delegate>(
         &mut self,
-        download: &mut ResponseWriter<'_, '_>,
+        writer: &mut ResponseWriter<'_, '_>,
         bytes: &[u8],
     ) -> Result<(), HttpError> {
         if let Some(decoder) = &mut self.decoder {
@@ -50,34 +50,34 @@ impl Sending {
             while !rest.is_empty() {
                 let taken = decoder.push(rest).map_err(|_| L::fault(Cause::Died))?;
                 rest = rest.get(taken..).unwrap_or_default();
-                download.data(decoder.decoded()).await.map_err(gone)?;
+                writer.data(decoder.decoded()).await.map_err(gone)?;
                 decoder.decoded().clear();
             }
         } else {
-            download.proven_data(bytes).await.map_err(gone)?;
+            writer.proven_data(bytes).await.map_err(gone)?;
         }
         match self.flush {
             ProxyFlush::AsItComes => {}
-            ProxyFlush::Immediately => download.flush().await.map_err(gone)?,
+            ProxyFlush::Immediately => writer.flush().await.map_err(gone)?,
             ProxyFlush::Every(time) => {
                 let now = Instant::now();
                 if now >= *self.due.get_or_insert(now + time) {
                     self.due = None;
-                    download.flush().await.map_err(gone)?;
+                    writer.flush().await.map_err(gone)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Ends the coding. One that is cut off cuts the answer off.
-    pub(super) async fn finish<L: Lead>(
+    /// Ends the coding. One that is cut off cuts the response off.
+    pub(super) async fn finish<L: Delegate>(
         &mut self,
-        download: &mut ResponseWriter<'_, '_>,
+        writer: &mut ResponseWriter<'_, '_>,
     ) -> Result<(), HttpError> {
         if let Some(decoder) = &mut self.decoder {
             decoder.finish().map_err(|_| L::fault(Cause::Died))?;
-            download.data(decoder.decoded()).await.map_err(gone)?;
+            writer.data(decoder.decoded()).await.map_err(gone)?;
         }
         Ok(())
     }
