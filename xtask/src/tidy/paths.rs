@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_path_of_thirteen_files_is_too_long() {
-        let items: String = (1..=13).map(|_| format!("- `crates/x/src/a.rs`: `take`\n")).collect();
+        let items = "- `crates/x/src/a.rs`: `take`\n".repeat(13);
         check(&format!("{SECTION}\n{items}"), &[(14, "more than 12")]);
     }
 }
