@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
 use crate::connection::{Connection, Detached};
-use crate::limits::{STEAL_TIMEOUT, STEAL_WORTH_DIAL_TIME};
+use crate::limits::STEAL_WORTH_DIAL_TIME;
 use crate::mailboxes::Message;
 use crate::peer::Peer;
 use crate::pool::Pools;
@@ -67,7 +67,7 @@ impl Pools {
             if peer.idle_on(other) == 0 {
                 continue;
             }
-            let deadline = *deadline.get_or_insert_with(|| Instant::now() + STEAL_TIMEOUT);
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + self.mailboxes.steal_timeout);
             match self.request(peer, reuse, other, deadline).await {
                 Ok(Some(connection)) => return Some(connection),
                 Ok(None) => {}
@@ -79,7 +79,7 @@ impl Pools {
 
     /// Takes the idle connection that one other core used last.
     pub(crate) async fn steal_from(&self, core: usize, peer: &Arc<Peer>, reuse: Reuse) -> Option<Connection> {
-        self.request(peer, reuse, core, Instant::now() + STEAL_TIMEOUT).await.ok().flatten()
+        self.request(peer, reuse, core, Instant::now() + self.mailboxes.steal_timeout).await.ok().flatten()
     }
 
     async fn request(

@@ -22,6 +22,9 @@ use tokio::sync::mpsc;
 use crate::peer::{Endpoint, PeerSettings};
 use crate::{ConnectError, Connection, Mailboxes, Peer, Pools, Reuse};
 
+/// How long a core of a test waits for another one, whose thread may not run for some milliseconds.
+const STEAL_WAIT: Duration = Duration::from_millis(500);
+
 /// The distance of ticks in a test.
 const TICK: Duration = Duration::from_millis(10);
 
@@ -40,7 +43,7 @@ impl Cores {
     /// Starts so many, which keep the minimum of these peers' connections open.
     fn start(count: usize, named: &[&Arc<Peer>]) -> Self {
         let shared = Arc::new(Shared::new(count, 64, Timeouts::default()));
-        let mailboxes = Arc::new(Mailboxes::new(count));
+        let mailboxes = Arc::new(Mailboxes::new(count).with_steal_timeout(STEAL_WAIT));
         let (mut jobs, mut threads) = (Vec::new(), Vec::new());
         for number in 0..count {
             let (sender, mut inbox) = mpsc::unbounded_channel::<Job>();

@@ -220,11 +220,13 @@ fn unhurried(pause: Duration) -> Program {
 
 #[test]
 fn an_upstream_that_takes_a_held_body_slowly_is_not_late_as_long_as_it_takes() {
-    let program = unhurried(Duration::from_millis(20));
+    // Four seconds in all. What the kernels hold between the two is taken in half a second, so that an upstream that has
+    // taken nothing for as long as the timeout has stopped, also on a busy machine.
+    let program = unhurried(Duration::from_millis(40));
     let length = 48 << 20;
     let server = before(&program, move |proxy| {
         proxy.request_buffer_bytes = length;
-        proxy.transport.write_timeout = Some(Duration::from_millis(500));
+        proxy.transport.write_timeout = Some(Duration::from_millis(1_500));
     });
     let mut client = server.connect();
     client.send(format!("PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n"));
