@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use libfuzzer_sys::fuzz_url;
+use libfuzzer_sys::fuzz_target;
 use onehop_http1::{AskHead, BodyLength, ClientCodec, Limits};
 use onehop_load::collection::{ReadOptions, read_bytes};
 
-fuzz_url!(|data: &[u8]| {
+fuzz_target!(|data: &[u8]| {
     let variables = vec![
         ("URL".to_owned(), "http://localhost:1".to_owned()),
         ("A".to_owned(), "{{B}}{{$guid}}".to_owned()),
@@ -22,7 +22,7 @@ fuzz_url!(|data: &[u8]| {
                 // The codec checks the lines once more.
                 let (method, url) = (request.method.as_bytes(), request.url.path.as_bytes());
                 let head =
-                    AskHead { method, url, fields: &fields, body: BodyLength::None, upgrade: false, trailers: false };
+                    AskHead { method, target: url, fields: &fields, body: BodyLength::None, upgrade: false, trailers: false };
                 ClientCodec::new(Limits::default())
                     .write_request_head(&mut Vec::new(), head)
                     .expect("a head");
