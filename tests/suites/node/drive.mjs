@@ -88,7 +88,11 @@ function startAlone(plan, folder, [node, ...flags]) {
   return spawn(node, [...flags, RUNNER, `${folder}/plan.json`], { cwd: plan.folder, stdio: ['ignore', 'pipe', 'pipe'], env: environment() });
 }
 
-/** The runner knows where onehop listens before onehop does: its own servers stand behind that port. */
+/**
+ * The runner knows where onehop listens before onehop does: its own servers stand behind that port. Bodies are streamed from
+ * their beginning: clients of these tests write them once their request has been seen, and leave other requests open, which
+ * together hold what one address may stream by default (docs/limits.md).
+ */
 async function startOnehop(plan, folder, runtime) {
   const port = await freePort();
   writeFileSync(`${folder}/plan.json`, JSON.stringify({ ...plan, onehop: { port } }));
@@ -102,6 +106,7 @@ http://:${port} {
 \t\tenv NODE_ENV ""
 \t\tconcurrency 4096
 \t\ttimeout 10m
+\t\trequest_buffers off
 \t\tstuck_after 5m
 \t}
 }
