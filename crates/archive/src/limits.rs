@@ -63,7 +63,7 @@ pub const UNPACK_TURN_PAUSE: Duration = Duration::from_millis(20);
 /// Names that are tried for a folder in which a pack is unpacked; they hold chance, so that the first is free.
 pub const UNPACK_NAMES_TRIED_MAX: usize = 16;
 
-/// Paths in the folder of a pack that one message names: those who read it look at the first ones; the rest is counted.
+/// Paths in the folder of a pack that one message names. It counts the others: a reader looks at the first ones.
 pub const UNPACKED_NAMED_MAX: usize = 5;
 
 /// Files that an application added in the folder of its pack and that are counted. Counting a million takes a second.

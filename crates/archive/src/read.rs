@@ -58,7 +58,7 @@ impl Pack {
         {
             return Err(PackError::Damaged("its parts do not fit its length".to_owned()));
         }
-        // The location stands in it twice, and each verifies the other.
+        // The location is in the file twice, in the program and at the end: both must agree.
         let mut end = [0; LOCATION_BYTES];
         file.read_exact_at(&mut end, location.total - LOCATION_BYTES as u64)?;
         if end != location.to_bytes() {
@@ -90,7 +90,7 @@ impl Pack {
         &self.location
     }
 
-    /// Whether the program in front knows the same location. Whoever runs it has read it there.
+    /// Whether the program in front knows the same location. A running pack reads the location from there.
     fn verify_slot(&self) -> Result<(), PackError> {
         let changed = |what: &str| PackError::Changed { what: what.to_owned() };
         let at = find_mark(&self.file, self.location.program)?.ok_or_else(|| changed("its program"))?;
@@ -220,8 +220,8 @@ impl Pack {
 }
 
 impl Index {
-    /// Reads an index as it stands in a file, and checks it against the location that named it. Whoever has a file opens a
-    /// [`Pack`], which also verifies the bytes.
+    /// Parses the bytes of an index and checks it against its location. To read a file, open a [`Pack`], which also
+    /// verifies the bytes.
     ///
     /// # Errors
     ///
@@ -292,7 +292,7 @@ fn find_location(file: &File) -> Result<Location, PackError> {
     Location::parse(&slot)?.ok_or(PackError::Empty)
 }
 
-/// Where the first mark with room for a location behind it stands, within so many bytes of a file.
+/// Finds the first mark that has room for a location behind it, within the first `length` bytes of a file.
 fn find_mark(file: &File, length: u64) -> io::Result<Option<u64>> {
     let length = length.min(PROGRAM_BYTES_MAX);
     let mark = mark();

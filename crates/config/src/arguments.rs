@@ -77,13 +77,13 @@ pub(crate) fn some_arguments<'l>(option: &'l Directive, usage: &str) -> Result<&
     if option.args.is_empty() { Err(wrong_arguments(option, usage)) } else { Ok(&option.args) }
 }
 
-/// For an option that stands alone.
+/// For an option without an argument.
 pub(crate) fn no_arguments(option: &Directive) -> Result<(), Box<Problem>> {
     no_block(option)?;
     option.args.first().map_or(Ok(()), |first| Err(nothing_after(&option.name, first)))
 }
 
-/// An argument of a word that stands alone.
+/// An argument of an option that takes none.
 pub(crate) fn nothing_after(word: &Token, first: &Token) -> Box<Problem> {
     let message = format!("`{}` takes nothing after it", word.text);
     Problem::error("arguments", &first.place, message).help("take it away")

@@ -18,7 +18,7 @@ use crate::limits::{UNPACK_ALONE_FILES_MAX, UNPACK_THREADS_MAX};
 pub(super) struct Work<'a> {
     pub(super) packed: &'a Packed,
     pub(super) entries: Vec<Entry<'a>>,
-    /// Nobody wants it any more.
+    /// No caller waits for it any more.
     pub(super) stop: &'a AtomicBool,
 }
 

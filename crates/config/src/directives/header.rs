@@ -14,7 +14,7 @@ use crate::syntax::{Directive, Token};
 
 const USAGE: &str = "header [<matcher>] [+|-|?|>]<field> [<value>|<find> <replace>]";
 
-/// Whatever else stands in the block is a field.
+/// Every other word in the block is the name of a field.
 pub(super) const OPTIONS: OptionTable<(Vec<Change>, bool)> = OptionTable::new(
     "header",
     &[
@@ -68,7 +68,7 @@ pub(super) fn header(
                 .help("put all of them into the block"));
         }
         no_block(option)?;
-        // Many write the colon that stands after a name in HTTP.
+        // A colon after the name, as in HTTP, is a common mistake.
         let field = option.name.text.strip_suffix(':').unwrap_or(&option.name.text);
         changes.push(change(cx, HEADER, option, &option.name, field, &option.args)?);
         Ok(())
