@@ -6,8 +6,7 @@ mod upstreams;
 
 use std::time::Duration;
 
-pub use onehop_connection::limits::*;
-pub use onehop_workers::limits::APP_RETRY_AFTER_SECONDS;
+pub use onehop_connection::limits::Timeouts;
 pub use upstreams::*;
 
 /// Bytes read and thrown away while lingering; more than that is not a mistake but a flood.

@@ -22,10 +22,10 @@ use onehop_workers::limits::{
 };
 
 use crate::limits::{
-    COMPRESSORS_BYTES_MAX, CONNECTION_BYTES, CONNECTIONS_WORTHWHILE, PROCESS_BYTES, QUEUED_REQUEST_BYTES,
-    WORKER_LINES_WAITING_BYTES_MAX,
+    CONNECTIONS_WORTHWHILE, PROCESS_BYTES, QUEUED_REQUEST_BYTES, WORKER_LINES_WAITING_BYTES_MAX,
 };
 use crate::request::route::limit_wishes;
+use onehop_connection::limits::{COMPRESSORS_BYTES_MAX, CONNECTION_BYTES};
 
 /// What may be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -28,11 +28,10 @@ use super::stats;
 use super::status::{ReloadSummary, SiteStatus, Status, StoreStatus};
 use super::trees::Trees;
 use super::upstreams::Upstreams;
-use crate::limits::{
-    ADMIN_PORTS_TRIED_MAX, GRACE_PERIOD_MAX, TUNNEL_FAREWELL_MARGIN, TUNNEL_FAREWELL_MAX, Timeouts,
-};
+use crate::limits::{ADMIN_PORTS_TRIED_MAX, GRACE_PERIOD_MAX, TUNNEL_FAREWELL_MARGIN, TUNNEL_FAREWELL_MAX};
 use crate::request::core::Shared;
 use crate::request::route::{app_wishes, store_wishes};
+use onehop_connection::limits::Timeouts;
 
 /// Reads the configuration anew; the error is for a person.
 pub type Load = Arc<dyn Fn() -> Result<Checked, String> + Send + Sync>;

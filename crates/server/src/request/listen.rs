@@ -18,7 +18,8 @@ use tokio::sync::{Notify, mpsc};
 
 use super::conn::h1;
 use super::core::{Admission, Core, NoAdmission};
-use crate::limits::{ACCEPT_BATCH_MAX, DEADLINE_TICK};
+use crate::limits::ACCEPT_BATCH_MAX;
+use onehop_connection::limits::DEADLINE_TICK;
 use onehop_connection::socket::Socket;
 
 /// What a core is told.

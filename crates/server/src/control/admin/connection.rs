@@ -11,9 +11,9 @@ use tokio::time::timeout;
 
 use super::Api;
 use super::ask::{self, Ask, Door, Refused};
-use crate::limits::{
-    ADMIN_READ_BYTES, ADMIN_REQUEST_BYTES_MAX, BODY_PROGRESS_DEADLINE, HEAD_DEADLINE, HEADER_FIELDS_MAX,
-    IDLE_DEADLINE, TARGET_BYTES_MAX, WRITE_PROGRESS_DEADLINE,
+use crate::limits::{ADMIN_READ_BYTES, ADMIN_REQUEST_BYTES_MAX, HEADER_FIELDS_MAX, TARGET_BYTES_MAX};
+use onehop_connection::limits::{
+    BODY_PROGRESS_DEADLINE, HEAD_DEADLINE, IDLE_DEADLINE, WRITE_PROGRESS_DEADLINE,
 };
 
 const JSON: &str = "application/json";

@@ -23,7 +23,8 @@ use onehop_workers::pool::{Choice, Grant, Ticket};
 use onehop_workers::{Affinity, Pool};
 use tokio::sync::oneshot;
 
-use crate::limits::{APP_RETRY_AFTER_SECONDS, SITE_LIMITS_MAX};
+use crate::limits::SITE_LIMITS_MAX;
+use onehop_workers::limits::APP_RETRY_AFTER_SECONDS;
 
 /// The bit of the application's own limiter, which comes last.
 const OWN: u32 = SITE_LIMITS_MAX as u32;

@@ -14,14 +14,14 @@ use onehop_limits::client::network;
 use onehop_message::error::HttpError;
 use onehop_message::trusted_proxies::Trust;
 
-use crate::limits::{
-    APP_RETRY_AFTER_SECONDS, PROXY_QUEUE_WAIT, REQUEST_BUFFER_BYTES_MAX, SLOW_SLOTS_PART, STREAM_LOOK_PERIOD,
-};
+use crate::limits::{PROXY_QUEUE_WAIT, REQUEST_BUFFER_BYTES_MAX, STREAM_LOOK_PERIOD};
 use crate::request::admission::{Acquired, Permits};
 use crate::request::context::RequestContext;
 use crate::request::route::{Backend, Snapshot};
+use onehop_connection::limits::SLOW_SLOTS_PART;
 use onehop_connection::slow_clients::{OwnerId, Reservation, Resource};
 use onehop_connection::{ExchangeIo, RequestBody};
+use onehop_workers::limits::APP_RETRY_AFTER_SECONDS;
 
 /// What is to be known of who answers.
 struct Terms<'s> {

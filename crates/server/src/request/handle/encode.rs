@@ -16,8 +16,8 @@ use onehop_http1::Method;
 use onehop_message::response::{Body, Response, media_type};
 use onehop_metrics::Handler;
 
-use crate::limits::COMPRESSED_ON_THE_SPOT_BYTES_MAX;
 use crate::request::context::RequestContext;
+use onehop_connection::limits::COMPRESSED_ON_THE_SPOT_BYTES_MAX;
 
 /// Compresses the body of an answer where client, configuration and answer allow it. One that has no body says of it what
 /// it would say with one.

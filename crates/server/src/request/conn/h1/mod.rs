@@ -26,7 +26,7 @@ use tokio::io::AsyncWriteExt;
 
 use crate::limits::{
     ACTIVE_CONNECTION_GRACE, ACTIVE_WITHIN, CODEC_LIMITS, FRESH_CONNECTION_GRACE, LINGER_BYTES_MAX,
-    PIPELINE_BATCH_MAX, WRITE_GATHER_BYTES_MAX,
+    PIPELINE_BATCH_MAX,
 };
 use crate::request::admission::{Acquired, Permits};
 use crate::request::core::{Admission, Core, View};
@@ -34,6 +34,7 @@ use crate::request::disk::DiskRead;
 use crate::request::{Outcome, Routing, Served, Wait, serve_request};
 use onehop_connection::buffers::{ConnectionBuffers, Input};
 use onehop_connection::deadline::{Deadline, Waiting};
+use onehop_connection::limits::WRITE_GATHER_BYTES_MAX;
 use onehop_connection::socket::Socket;
 use onehop_connection::write::write_both;
 

@@ -12,10 +12,10 @@ use onehop_metrics::Handler;
 use onehop_metrics::access_log::Entry;
 
 use super::{After, Connection};
-use crate::limits::COPIED_BODY_BYTES_MAX;
 use crate::request::Served;
 use crate::request::core::View;
 use onehop_connection::buffers::{ConnectionBuffers, Input};
+use onehop_connection::limits::COPIED_BODY_BYTES_MAX;
 use onehop_connection::write::{write_both, write_disk};
 
 impl Connection {

@@ -6,7 +6,7 @@
 use onehop_http1::BodyLength;
 use onehop_message::error::HttpError;
 
-use crate::limits::{UPLOAD_PIECE_BYTES_MAX, UPLOAD_PIECE_BYTES_MIN};
+use onehop_connection::limits::{UPLOAD_PIECE_BYTES_MAX, UPLOAD_PIECE_BYTES_MIN};
 use onehop_connection::{RequestBody, ResponseWriter};
 
 /// As much of a request's body as is held.
