@@ -82,10 +82,14 @@ function client(socket, index) {
       resolve();
     });
   });
-  // It is being opened already; its transport is known once it has its first answer.
-  const { engine } = socket.io;
-  engine.once("handshake", () => (one.began = engine.transport.name));
-  one.upgraded = new Promise((resolve) => engine.once("upgrade", resolve));
+  // A client that connects again has another engine.
+  one.upgraded = new Promise((resolve) => {
+    socket.io.on("open", () => {
+      const { engine } = socket.io;
+      one.began = engine.transport.name;
+      engine.once("upgrade", resolve);
+    });
+  });
   socket.on("disconnect", (reason) => one.ends.push(reason));
   socket.on("said", (text) => said.push({ index, text }));
   socket.on("connect_error", (error) => one.faults.push(String(error.description ?? error)));
