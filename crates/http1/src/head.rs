@@ -3,8 +3,8 @@
 //! Owns what a handler may ask of a head. Never decodes: paths stay percent-encoded, names keep their case.
 //! Only `tokenise.rs` fills one.
 
+use crate::Known;
 use crate::fields::{Field, Fields, Span};
-use crate::{Known, target::Form};
 
 /// HTTP/1.x minor version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,6 +32,15 @@ pub enum Method {
     Other,
 }
 
+/// The form of a request-target (RFC 9112 section 3.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TargetForm {
+    Origin,
+    Absolute,
+    Authority,
+    Asterisk,
+}
+
 /// A request's head. It owns its bytes and is reused from request to request.
 #[derive(Debug, Clone)]
 pub struct RequestHead {
@@ -40,7 +49,7 @@ pub struct RequestHead {
     pub(crate) method: Method,
     pub(crate) method_span: Span,
     pub(crate) target: Span,
-    pub(crate) form: Form,
+    pub(crate) form: TargetForm,
     pub(crate) path: Span,
     pub(crate) query: Option<Span>,
     /// The effective authority: the target's, else the Host field's.
@@ -74,7 +83,7 @@ impl RequestHead {
             method: Method::Other,
             method_span: Span { start: 0, end: 0 },
             target: Span { start: 0, end: 0 },
-            form: Form::Origin,
+            form: TargetForm::Origin,
             path: Span { start: 0, end: 0 },
             query: None,
             host: None,
@@ -88,7 +97,7 @@ impl RequestHead {
         self.method = Method::Other;
         self.method_span = Span::default();
         self.target = Span::default();
-        self.form = Form::Origin;
+        self.form = TargetForm::Origin;
         self.path = Span::default();
         self.query = None;
         self.host = None;
@@ -118,7 +127,7 @@ impl RequestHead {
     /// form, empty for the authority form (CONNECT).
     pub fn path(&self) -> &[u8] {
         match self.form {
-            Form::Absolute if self.path.is_empty() => b"/",
+            TargetForm::Absolute if self.path.is_empty() => b"/",
             _ => self.fields.slice(self.path),
         }
     }

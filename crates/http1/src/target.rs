@@ -6,24 +6,16 @@ use core::net::Ipv6Addr;
 use core::ops::Range;
 
 use crate::fields::Span;
+use crate::head::TargetForm;
 use crate::{Known, Method, Refusal, RequestHead, Version, grammar};
 
 /// Digits of a port; more cannot be a number below 65536 without padding that no one needs.
 const PORT_DIGITS_MAX: usize = 5;
 
-/// The form of a request-target (RFC 9112 section 3.2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
-    Origin,
-    Absolute,
-    Authority,
-    Asterisk,
-}
-
 /// Where the parts of a target stand in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Parts {
-    form: Form,
+    form: TargetForm,
     authority: Option<Range<usize>>,
     path: Range<usize>,
     query: Option<Range<usize>>,
@@ -56,25 +48,30 @@ fn parts(method: Method, target: &[u8]) -> Result<Parts, Refusal> {
             return Err(Refusal::BadTarget);
         }
         let end = target.len();
-        return Ok(Parts { form: Form::Authority, authority: Some(0..end), path: end..end, query: None });
+        return Ok(Parts {
+            form: TargetForm::Authority,
+            authority: Some(0..end),
+            path: end..end,
+            query: None,
+        });
     }
     if target.first() == Some(&b'/') {
         let (path, query) = path_and_query(target, 0);
-        return Ok(Parts { form: Form::Origin, authority: None, path, query });
+        return Ok(Parts { form: TargetForm::Origin, authority: None, path, query });
     }
     if target == b"*" {
         // RFC 9112 section 3.2.4: asterisk-form is for OPTIONS only.
         if method != Method::Options {
             return Err(Refusal::BadTarget);
         }
-        return Ok(Parts { form: Form::Asterisk, authority: None, path: 0..1, query: None });
+        return Ok(Parts { form: TargetForm::Asterisk, authority: None, path: 0..1, query: None });
     }
     let start = absolute_form_prefix(target).ok_or(Refusal::BadTarget)?;
     let rest = target.get(start..).unwrap_or_default();
     let length = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
     check_authority(rest.get(..length).unwrap_or_default())?;
     let (path, query) = path_and_query(target, start + length);
-    Ok(Parts { form: Form::Absolute, authority: Some(start..start + length), path, query })
+    Ok(Parts { form: TargetForm::Absolute, authority: Some(start..start + length), path, query })
 }
 
 /// Refuses an authority that is not `host [ ":" port ]`: no user information (RFC 9110 section 4.2.4), no

@@ -93,7 +93,7 @@ impl Outside {
             "wrk_own_cpu_us_per_request": self.load_cpu_us,
             "ratio": self.ratio,
             "is_doubtful": self.is_doubtful,
-            "wrk": super::report::without_folders(&self.line),
+            "wrk": ground::without_folders(&self.line),
         })
     }
 }

@@ -424,8 +424,8 @@ impl Row {
             "mebibytes_per_second": self.measured.mebibytes_per_second().map(rounded),
             "cpu_us_per_mebibyte": self.measured.cpu_us_per_mebibyte().map(rounded),
             "answer_bytes": self.measured.answer_bytes,
-            "server": without_folders(&self.measured.server_line.join(" ")),
-            "load": without_folders(&self.measured.load_line.join(" ")),
+            "server": ground::without_folders(&self.measured.server_line.join(" ")),
+            "load": ground::without_folders(&self.measured.load_line.join(" ")),
             "outside_check": self.measured.outside.as_ref().map(Outside::json),
         })
     }
@@ -459,12 +459,6 @@ pub(crate) fn write_result(name: &str, smoke: bool, value: &Value) -> Outcome<Pa
     let path = folder.join(format!("{name}.json"));
     std::fs::write(&path, format!("{value:#}\n"))?;
     Ok(path)
-}
-
-/// A command line as another checkout would write it.
-pub(crate) fn without_folders(line: &str) -> String {
-    let (target, root) = (ground::target().display().to_string(), ground::root().display().to_string());
-    line.replace(&target, "target").replace(&format!("{root}/"), "")
 }
 
 fn rounded(value: f64) -> f64 {

@@ -9,8 +9,8 @@ use std::path::Path;
 use onehop_config::checked::ListenAddress;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 
-use super::StartError;
 use super::admin::bind_control_socket;
+use super::start_error::StartError;
 use crate::limits::{
     ACCEPT_BACKLOG, CLIENT_KEEP_ALIVE_IDLE, CLIENT_KEEP_ALIVE_INTERVAL, CLIENT_KEEP_ALIVE_PROBES,
     PROBE_COPY_PAUSE, PROBE_COPY_TRIES, UNSENT_BYTES_MAX,

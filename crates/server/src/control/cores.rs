@@ -1,6 +1,7 @@
 //! The core threads: started together, told through mailboxes, joined at the end.
 
 use std::io;
+use std::num::NonZeroUsize;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError, mpsc as std_mpsc};
 use std::thread::JoinHandle;
@@ -129,6 +130,11 @@ impl Cores {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         threads.drain(..).map(|thread| thread.join().map_or(0, |cut_off| cut_off as u64)).sum()
     }
+}
+
+/// What the machine allows this process: affinity and cgroup quota count.
+pub(super) fn cores_allowed() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
 /// What a core does when it has drained.

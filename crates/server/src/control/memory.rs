@@ -111,7 +111,7 @@ pub(super) fn share(
 /// Whether `memory` is enough for what else the configuration names, on a machine with descriptors for everybody; the
 /// error shows the sum.
 pub fn check_memory(checked: &Checked) -> Result<(), String> {
-    let cores = checked.global.threads.map_or_else(super::cores_allowed, NonZeroUsize::get);
+    let cores = checked.global.threads.map_or_else(super::cores::cores_allowed, NonZeroUsize::get);
     share(checked, cores, usize::MAX, None).map(drop)
 }
 

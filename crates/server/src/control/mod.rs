@@ -14,6 +14,7 @@ mod limiters;
 mod memory;
 mod publish;
 mod running;
+mod start_error;
 mod stats;
 mod status;
 mod trees;
@@ -25,6 +26,6 @@ pub use memory::check_memory;
 pub use onehop_supervisor::{
     AppEvent, AppStatus, ProgramLine, Restart, SuperviseOptions, WorkerStatus, guard_workers, loaded,
 };
-use running::cores_allowed;
-pub use running::{AppFiles, Load, Options, Running, Server, StartError};
+pub use running::{AppFiles, Load, Options, Running, Server};
+pub use start_error::StartError;
 pub use status::{ProxyStatus, ReloadSummary, SiteStatus, Status, StoreStatus, UpstreamStatus};

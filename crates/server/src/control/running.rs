@@ -19,11 +19,12 @@ use onehop_supervisor::{AppEventSink, AppStatus, Restart, SuperviseOptions, Supe
 
 use super::admin::{Admin, Api};
 use super::bind::{self, Bound};
-use super::cores::Cores;
+use super::cores::{Cores, cores_allowed};
 use super::descriptors::{self, Needs};
 use super::events::{Event, EventSink};
 use super::memory;
 use super::publish::{Configured, Kept, LogReports, Publisher};
+use super::start_error::StartError;
 use super::stats;
 use super::status::{ReloadSummary, SiteStatus, Status, StoreStatus};
 use super::trees::Trees;
@@ -98,34 +99,6 @@ struct Sockets {
     listeners: Vec<Bound>,
     admin: Option<std::net::TcpListener>,
     control: Option<std::os::unix::net::UnixListener>,
-}
-
-/// Why a server did not start, or a reload was not taken.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// An address is taken, or may not be bound.
-    #[error("cannot listen on {address}: {reason}")]
-    Bind {
-        /// As configured.
-        address: String,
-        /// The cause and the next step.
-        reason: String,
-    },
-    /// The limit on open descriptors is less than what the configuration needs.
-    #[error("{0}")]
-    Descriptors(String),
-    /// `memory` is less than what the configuration asks for.
-    #[error("{0}")]
-    Memory(String),
-    /// A root is missing or cannot be read, or a log cannot be opened.
-    #[error("{0}")]
-    Store(String),
-    /// A site wants TLS, which is not there yet.
-    #[error("{0}")]
-    TlsNotYet(String),
-    /// A thread or a runtime could not be made.
-    #[error("cannot start: {0}")]
-    System(#[from] std::io::Error),
 }
 
 impl Server {
@@ -550,11 +523,6 @@ fn bind_admin(admin: checked::Admin) -> Result<Option<std::net::TcpListener>, St
         bound = std::net::TcpListener::bind((address.ip(), address.port().saturating_add(port)));
     }
     bound.map(Some).map_err(failed)
-}
-
-/// What the machine allows this process: affinity and cgroup quota count.
-pub(super) fn cores_allowed() -> usize {
-    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
 /// An address that a browser can be pointed at.

@@ -20,8 +20,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub use place::Place;
-pub use relay::{Lateness, Passed, Towards};
-pub use segment::Segment;
+pub use relay::{Lateness, Passed};
+pub use segment::{Segment, Towards};
 pub use trips::{Exchange, exchange, openings};
 
 use relay::{Relay, Wire};

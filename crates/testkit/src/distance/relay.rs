@@ -14,7 +14,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::{Errno, read, write};
 use rustix::process::setpriority_process;
 
-use super::segment::Segment;
+use super::segment::{Segment, Towards};
 
 /// Packets that one direction holds: 48 MiB of full ones, more than any window of the tests.
 const QUEUE_PACKETS_MAX: usize = 32 * 1024;
@@ -26,15 +26,6 @@ const READ_PACKETS_MAX: usize = 64;
 const HIGHEST_PRIORITY: i32 = -20;
 /// No IP packet is longer.
 const PACKET_BYTES_MAX: usize = 64 * 1024;
-
-/// The end that a packet goes to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Towards {
-    /// A client's packet.
-    Far,
-    /// A server's.
-    Near,
-}
 
 /// A TCP segment that was delivered.
 #[derive(Debug, Clone, Copy)]

@@ -2,8 +2,6 @@
 //!
 //! PURE: bytes in, facts out. It must never look into a segment's content.
 
-use super::relay::Towards;
-
 /// Bytes of an IPv4 header without options (RFC 791 section 3.1).
 const IPV4_HEADER_BYTES: usize = 20;
 /// Bytes of a TCP header without options (RFC 9293 section 3.1).
@@ -13,6 +11,15 @@ const TCP: u8 = 6;
 const FIN: u8 = 0x01;
 const SYN: u8 = 0x02;
 const RESET: u8 = 0x04;
+
+/// The end that a packet goes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Towards {
+    /// A client's packet.
+    Far,
+    /// A server's.
+    Near,
+}
 
 /// A TCP segment over IPv4.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,8 @@
 
 use std::time::Instant;
 
-use super::relay::{Passed, Towards};
+use super::relay::Passed;
+use super::segment::Towards;
 
 /// What one request's connection did while the request was under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -24,7 +24,7 @@ use serde_json::json;
 use crate::ground::Options;
 use crate::{Outcome, ground, install};
 
-use super::report::{without_folders, write_result};
+use super::report::write_result;
 use super::servers;
 use arms::{Arm, Running, Surroundings};
 use figures::{Figures, Idle, Of, Recovery, Results, Row};
@@ -128,7 +128,7 @@ impl Plan {
         }
         Ok(format!(
             "{}; {}",
-            without_folders(&line.unwrap_or_default()),
+            ground::without_folders(&line.unwrap_or_default()),
             arm.limit(capacity).trim_start_matches("# ")
         ))
     }

@@ -2,11 +2,12 @@
 //! onehop's own.
 //!
 //! `options` reads the block into what was written, `program` finds out what is run, `environment` what
-//! it sees, `name` what it is called, `sticky` which requests stay together; this file puts them together and finds what contradicts itself.
+//! it sees, `name` what it is called, `known` keeps those of the lines above, `sticky` which requests stay together; this file puts them together and finds what contradicts itself.
 //! Starts nothing: whether a program is there in `PATH` shows when it is started.
 
 mod draft;
 mod environment;
+mod known;
 mod name;
 mod options;
 mod program;
@@ -31,7 +32,7 @@ use crate::syntax::{Directive, Token};
 
 use draft::Draft;
 pub(crate) use environment::is_name as is_variable_name;
-pub(crate) use name::KnownApps;
+pub(crate) use known::KnownApps;
 pub use name::telling_folder;
 
 const USAGE: &str = "app [<matcher>] <file> [<argument>…]";
@@ -251,23 +252,5 @@ fn settings(written: Draft, run: AppRun, directory: PathBuf) -> App {
         sticky: written.sticky,
         trusted_proxies: written.trusted_proxies,
         data: written.data.map(|name| AppData { name, directory: None }),
-    }
-}
-
-impl KnownApps {
-    /// Another application with a data folder of this name.
-    fn with_data(&self, name: &str, but: &App) -> Option<&App> {
-        let has_it = |app: &&Arc<App>| app.data.as_ref().is_some_and(|data| data.name == name);
-        self.apps.iter().filter(|app| app.name != but.name).find(has_it).map(|app| &**app)
-    }
-
-    /// One `Arc` for applications that are the same in everything.
-    fn shared(&mut self, app: App) -> Arc<App> {
-        let known = self.apps.iter().find(|known| ***known == app).map(Arc::clone);
-        known.unwrap_or_else(|| {
-            let app = Arc::new(app);
-            self.apps.push(Arc::clone(&app));
-            app
-        })
     }
 }

@@ -26,28 +26,6 @@ const RUNNERS: [&str; 18] = [
     "python3", "ruby", "run", "uv", "yarn",
 ];
 
-/// The applications of a configuration so far.
-#[derive(Debug, Default)]
-pub(crate) struct KnownApps {
-    pub(super) apps: Vec<Arc<App>>,
-    /// Those without a name, beside the name that each was given.
-    unnamed: Vec<(App, String)>,
-    /// Those of this site that give out a cookie.
-    pub(super) with_cookie: Vec<Arc<App>>,
-    /// What each line is called, by the number of the line.
-    pub(crate) by_line: Vec<(u32, Arc<App>)>,
-    /// This site is reached without TLS, if only at one of its addresses.
-    pub(in crate::directives) is_plain: bool,
-}
-
-impl KnownApps {
-    /// What follows is another site, of other hosts.
-    pub(crate) fn begin_site(&mut self, is_plain: bool) {
-        self.with_cookie.clear();
-        self.is_plain = is_plain;
-    }
-}
-
 /// A name as a person wrote it.
 pub(super) fn written_name(cx: &Context<'_>, token: &Token) -> Result<String, Box<Problem>> {
     let name = fixed(cx.source, token, "the name of an application")?;
