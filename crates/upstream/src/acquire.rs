@@ -37,7 +37,7 @@ struct Waiting<'a> {
 impl Pools {
     /// Gets a connection for one exchange. Give it back with [`Pools::give_back`], or drop it to close it. Dropping the
     /// future is safe at any time.
-    pub async fn get(&self, peer: &Arc<Peer>, reuse: Reuse) -> Result<Connection, ConnectError> {
+    pub async fn get(&self, peer: &Arc<Peer>, reuse: Reuse) -> Result<Box<Connection>, ConnectError> {
         self.get_for(peer, reuse, &WaitingClient::default()).await
     }
 
@@ -47,7 +47,7 @@ impl Pools {
         peer: &Arc<Peer>,
         reuse: Reuse,
         client: &WaitingClient,
-    ) -> Result<Connection, ConnectError> {
+    ) -> Result<Box<Connection>, ConnectError> {
         let newer = if reuse == Reuse::Never || !peer.is_far() {
             None
         } else {
@@ -72,7 +72,7 @@ impl Pools {
         reuse: Reuse,
         newer: Option<usize>,
         client: &WaitingClient,
-    ) -> Result<Connection, ConnectError> {
+    ) -> Result<Box<Connection>, ConnectError> {
         if peer.waiting() == 0 {
             if let Some(holder) = newer {
                 if let Some(connection) = self.steal_from(holder, peer, reuse).await {
@@ -107,7 +107,11 @@ impl Pools {
 
     /// Dials. Where no descriptor is left, an idle connection of this core makes room, whatever its peer: idle ones are
     /// bounded for each peer, descriptors for all.
-    async fn dial(&self, peer: &Arc<Peer>, permit: ConnectionPermit) -> Result<Connection, ConnectError> {
+    async fn dial(
+        &self,
+        peer: &Arc<Peer>,
+        permit: ConnectionPermit,
+    ) -> Result<Box<Connection>, ConnectError> {
         match dial::dial(peer, permit, peer.counters(&self.core)).await {
             Err(ConnectError::Refused(error))
                 if Errno::from_io_error(&error).is_some_and(is_exhaustion) && self.close_oldest() =>

@@ -26,12 +26,13 @@ pub(crate) type ConnectionPermit = Permit<Handover>;
 /// A connection as it is handed to a request that waits.
 pub(crate) enum Handover {
     /// To a request of the same core.
-    Local(Connection),
+    Local(Box<Connection>),
     /// To a request of another core.
     Detached(Detached),
 }
 
-/// A connection. Dropped, it is closed, and another one may be opened in its place.
+/// A connection. Dropped, it is closed, and another one may be opened in its place. It is passed on in a box: it has some
+/// 450 bytes, and an exchange takes it out of the pool and puts it back.
 pub struct Connection {
     transport: RefCell<Transport>,
     codec: RefCell<ClientCodec>,
@@ -189,7 +190,7 @@ impl Connection {
     }
 
     /// Closes it and keeps its permit.
-    pub(crate) fn into_permit(mut self) -> Option<ConnectionPermit> {
+    pub(crate) fn into_permit(mut self: Box<Self>) -> Option<ConnectionPermit> {
         self.permit.take()
     }
 
@@ -201,7 +202,7 @@ impl Connection {
     }
 
     /// Takes it out of this core's event loop, to be sent to another core.
-    pub(crate) fn detach(self) -> io::Result<Detached> {
+    pub(crate) fn detach(self: Box<Self>) -> io::Result<Detached> {
         self.transport.borrow_mut().detach()?;
         Ok(Detached(self))
     }
@@ -286,11 +287,11 @@ impl Connection {
 }
 
 /// A connection on its way to another core.
-pub(crate) struct Detached(Connection);
+pub(crate) struct Detached(Box<Connection>);
 
 impl Detached {
     /// Puts it into the event loop of the core that this is called on.
-    pub(crate) fn attach(self) -> io::Result<Connection> {
+    pub(crate) fn attach(self) -> io::Result<Box<Connection>> {
         self.0.transport.borrow_mut().attach()?;
         Ok(self.0)
     }

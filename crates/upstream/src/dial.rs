@@ -32,7 +32,7 @@ pub(crate) async fn dial(
     peer: &Arc<Peer>,
     permit: ConnectionPermit,
     counters: &CoreCounters,
-) -> Result<Connection, ConnectError> {
+) -> Result<Box<Connection>, ConnectError> {
     counters.dials.count();
     let mut failure = Failure { counters, is_over: false };
     let started = Instant::now();
@@ -50,7 +50,7 @@ pub(crate) async fn dial(
 }
 
 /// Dials a connection that no pool counts and that must not be given back.
-pub async fn dial_uncounted(peer: &Arc<Peer>) -> Result<Connection, ConnectError> {
+pub async fn dial_uncounted(peer: &Arc<Peer>) -> Result<Box<Connection>, ConnectError> {
     connect_and_encrypt(peer, None, &CoreCounters::default()).await
 }
 
@@ -72,7 +72,7 @@ async fn connect_and_encrypt(
     peer: &Arc<Peer>,
     permit: Option<ConnectionPermit>,
     counters: &CoreCounters,
-) -> Result<Connection, ConnectError> {
+) -> Result<Box<Connection>, ConnectError> {
     let connected = timeout(peer.settings.dial_timeout, connect(peer)).await;
     let (socket, address, generation) = connected.map_err(|_| ConnectError::Timeout)??;
     let socket = MovableSocket::new(socket);
@@ -80,7 +80,7 @@ async fn connect_and_encrypt(
         None => Transport::Plain(socket),
         Some(tls) => handshake(socket, tls, counters).await?,
     };
-    Ok(Connection::new(transport, permit, address, generation))
+    Ok(Box::new(Connection::new(transport, permit, address, generation)))
 }
 
 type Connected = (Socket, Option<SocketAddr>, u64);

@@ -39,7 +39,7 @@ pub struct Pools {
 pub(crate) struct Pool {
     pub(crate) peer: Arc<Peer>,
     /// Idle connections; the one used last is at the end.
-    pub(crate) idle: VecDeque<Connection>,
+    pub(crate) idle: VecDeque<Box<Connection>>,
     /// The configuration names the peer, so its minimum of connections is kept open.
     pub(crate) is_named: bool,
     /// How that is done.
@@ -64,7 +64,7 @@ impl Pools {
     }
 
     /// Keeps a connection that [`Connection::reuse`] has found ready for another request.
-    pub fn give_back(&self, peer: &Arc<Peer>, mut connection: Connection) {
+    pub fn give_back(&self, peer: &Arc<Peer>, mut connection: Box<Connection>) {
         connection.note_idle(Instant::now());
         let is_spent =
             peer.is_withdrawn() || !peer.is_current(&connection) || peer.idle_time_max(&connection).is_zero();
@@ -76,7 +76,7 @@ impl Pools {
     }
 
     /// Keeps a connection that was not used, or hands it to a request that waits.
-    pub(crate) fn put_back(&self, peer: &Arc<Peer>, connection: Connection) {
+    pub(crate) fn put_back(&self, peer: &Arc<Peer>, connection: Box<Connection>) {
         self.push(peer, connection);
         if peer.waiting() > 0 {
             self.serve_waiting(peer);
@@ -102,7 +102,7 @@ impl Pools {
         }
     }
 
-    fn grant(&self, peer: &Arc<Peer>, waiter: Waiter<Handover>, connection: Connection) {
+    fn grant(&self, peer: &Arc<Peer>, waiter: Waiter<Handover>, connection: Box<Connection>) {
         let will_do = match waiter.reuse {
             Reuse::Any => true,
             Reuse::Alive => is_surely_alive(peer, &connection, Instant::now()),
@@ -131,7 +131,7 @@ impl Pools {
     }
 
     /// Takes the idle connection of this core that was used last and is good as far as can be known.
-    pub(crate) fn take(&self, peer: &Peer, reuse: Reuse) -> Option<Connection> {
+    pub(crate) fn take(&self, peer: &Peer, reuse: Reuse) -> Option<Box<Connection>> {
         if reuse == Reuse::Never {
             return None;
         }
@@ -169,14 +169,14 @@ impl Pools {
         let pool = pools.get_mut(&peer.id)?;
         let oldest = pool.idle.pop_front();
         pool.publish(&self.core);
-        oldest.and_then(Connection::into_permit)
+        oldest.and_then(|oldest| oldest.into_permit())
     }
 
     /// Closes the connection that has been idle here longest, of all peers; `false` where none is.
     pub(crate) fn close_oldest(&self) -> bool {
         let mut pools = self.by_peer.borrow_mut();
         let idle = pools.values_mut().filter(|pool| !pool.idle.is_empty());
-        let Some(pool) = idle.min_by_key(|pool| pool.idle.front().map(Connection::idle_since)) else {
+        let Some(pool) = idle.min_by_key(|pool| pool.idle.front().map(|front| front.idle_since())) else {
             return false;
         };
         let oldest = pool.idle.pop_front();
@@ -186,7 +186,7 @@ impl Pools {
     }
 
     /// Inserts a connection by the time since which it is idle.
-    fn push(&self, peer: &Arc<Peer>, connection: Connection) {
+    fn push(&self, peer: &Arc<Peer>, connection: Box<Connection>) {
         let mut pools = self.by_peer.borrow_mut();
         let pool = pools.entry(peer.id).or_insert_with(|| Pool::new(peer));
         let since = connection.idle_since();
@@ -215,7 +215,7 @@ impl Pool {
             if self.peer.settings.connections_max.is_some() { Ordering::SeqCst } else { Ordering::Relaxed };
         self.peer.counters(core).idle.store(self.idle.len(), order);
         if self.peer.is_far() {
-            self.peer.publish_newest(core, self.idle.back());
+            self.peer.publish_newest(core, self.idle.back().map(Box::as_ref));
         }
     }
 }

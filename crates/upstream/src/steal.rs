@@ -61,7 +61,7 @@ impl Pools {
     }
 
     /// Takes an idle connection of any other core.
-    pub(crate) async fn steal(&self, peer: &Arc<Peer>, reuse: Reuse) -> Option<Connection> {
+    pub(crate) async fn steal(&self, peer: &Arc<Peer>, reuse: Reuse) -> Option<Box<Connection>> {
         let mut deadline = None;
         for other in self.mailboxes.others(self.core.number) {
             if peer.idle_on(other) == 0 {
@@ -78,7 +78,12 @@ impl Pools {
     }
 
     /// Takes the idle connection that one other core used last.
-    pub(crate) async fn steal_from(&self, core: usize, peer: &Arc<Peer>, reuse: Reuse) -> Option<Connection> {
+    pub(crate) async fn steal_from(
+        &self,
+        core: usize,
+        peer: &Arc<Peer>,
+        reuse: Reuse,
+    ) -> Option<Box<Connection>> {
         self.request(peer, reuse, core, Instant::now() + self.mailboxes.steal_timeout).await.ok().flatten()
     }
 
@@ -88,7 +93,7 @@ impl Pools {
         reuse: Reuse,
         core: usize,
         deadline: Instant,
-    ) -> Result<Option<Connection>, Late> {
+    ) -> Result<Option<Box<Connection>>, Late> {
         let (to, from) = oneshot::channel();
         if !self.mailboxes.send(core, Message::Steal { peer: Arc::clone(peer), reuse, to }) {
             return Ok(None);

@@ -160,7 +160,8 @@ pub fn finish_in_pack(
 }
 
 impl Chosen<'_> {
-    /// Fills a response with the form, whose bytes are at `source`.
+    /// Fills a response with the form, whose bytes are at `source`, which each caller knows.
+    #[inline(always)]
     fn send(
         &self,
         form: &Variant,

@@ -1,6 +1,6 @@
 //! The data plane, in the order in which a request travels.
 //!
-//! [`listen`] accepts, [`conn`] makes requests of bytes, [`serve_request`] below finds the site of a request. Its
+//! [`listen`] accepts, [`conn`] makes requests of bytes, [`find_site`] below finds the site of a request. Its
 //! [`Routing`] walks the site's routes ([`walk`], [`route`]) to the target that answers and calls the handler ([`handle`]).
 //! [`admission`] rejects clients that ask too often, and admits as many of the requests that wait for an application, an
 //! upstream or the disk as these can answer. A request that fails takes its site's error routes; [`error_route`] answers
@@ -56,18 +56,6 @@ pub struct Served {
     pub error_id: Option<ErrorId>,
 }
 
-/// What comes of a request's head.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a request that waits is moved once, into its future; a box would cost each an allocation"
-)]
-pub(crate) enum Outcome<'a> {
-    /// The response is complete.
-    Served(Served),
-    /// The request has to wait for this.
-    Waits(Routing<'a>, Wait),
-}
-
 /// What a request waits for.
 #[derive(Debug)]
 pub(crate) enum Wait {
@@ -77,42 +65,26 @@ pub(crate) enum Wait {
     Backend(Backend),
 }
 
-/// Serves a request, whose head was complete at `received`: finds its site, walks its routes, calls the handler.
-pub(crate) fn serve_request<'a>(
+/// Finds the site of a request. `Err`: none serves it, and the response is complete.
+pub(crate) fn find_site<'a>(
     snapshot: &'a Snapshot,
-    head: &'a RequestHead,
+    head: &RequestHead,
     origin: Origin,
-    received: Instant,
     response: &mut Response,
-) -> Outcome<'a> {
+) -> Result<(usize, &'a Site), Served> {
     // RFC 9110 section 9.3.6: a 2xx would promise a tunnel.
     if head.method() == Method::Connect {
         let error = HttpError::MethodNotAllowed(snapshot.methods());
         error_response::fill(error, response);
-        return Outcome::Served(Served::before_a_site(error));
+        return Err(Served::before_a_site(error));
     }
     // The host decides everything that follows; the client of an unknown one learns nothing, not even
     // whether a path exists elsewhere.
     let found = snapshot.site_number(origin.listener, head.host());
-    let Some((number, site)) = found.and_then(|number| Some((number, snapshot.sites.get(number)?))) else {
+    found.and_then(|number| Some((number, snapshot.sites.get(number)?))).ok_or_else(|| {
         error_response::fill(HttpError::UnknownHost, response);
-        return Outcome::Served(Served::before_a_site(HttpError::UnknownHost));
-    };
-    let context = RequestContext::new(head, origin, received, &snapshot.stores);
-    let mut routing = Routing { snapshot, number, site, walk: Walk::new(&site.routes), context };
-    // RFC 9110 section 9.3.7: about the server as a whole, whatever its routes say of a path.
-    if head.path() == b"*" {
-        let methods = match snapshot.methods() {
-            Methods::Files => Methods::FilesAndOptions,
-            methods => methods,
-        };
-        methods.fill(response);
-        return Outcome::Served(routing.into_served());
-    }
-    match routing.begin(response) {
-        None => Outcome::Served(routing.into_served()),
-        Some(wait) => Outcome::Waits(routing, wait),
-    }
+        Served::before_a_site(HttpError::UnknownHost)
+    })
 }
 
 /// A request on its way through the routes of its site.
@@ -127,8 +99,36 @@ pub(crate) struct Routing<'a> {
 }
 
 impl<'a> Routing<'a> {
-    /// Walks the routes until the response is complete (`None`), or the request has to wait.
-    fn begin(&mut self, response: &mut Response) -> Option<Wait> {
+    /// A request whose head was complete at `received`, before the routes of its site. In place: it is large, and each
+    /// move a copy.
+    #[inline(always)]
+    pub(crate) fn new(
+        snapshot: &'a Snapshot,
+        (number, site): (usize, &'a Site),
+        head: &'a RequestHead,
+        origin: Origin,
+        received: Instant,
+    ) -> Self {
+        Self {
+            snapshot,
+            number,
+            site,
+            walk: Walk::new(&site.routes),
+            context: RequestContext::new(head, origin, received, &snapshot.stores),
+        }
+    }
+
+    /// Walks the routes and calls the handler, until the response is complete (`None`) or the request has to wait.
+    pub(crate) fn begin(&mut self, response: &mut Response) -> Option<Wait> {
+        // RFC 9110 section 9.3.7: about the server as a whole, whatever its routes say of a path.
+        if self.context.request.head.path() == b"*" {
+            let methods = match self.snapshot.methods() {
+                Methods::Files => Methods::FilesAndOptions,
+                methods => methods,
+            };
+            methods.fill(response);
+            return None;
+        }
         // A path with two readings takes no route; its error routes may need the root.
         if self.context.is_ambiguous {
             self.context.root = walk::first_root(&self.site.routes);
@@ -208,12 +208,12 @@ impl<'a> Routing<'a> {
 
     /// Answers a request that is not admitted. Nothing is waited for, because there is too much to do: an error page that
     /// is not at hand is left out. A request whose error page is what is not admitted keeps its first error.
-    pub(crate) fn reject(mut self, error: HttpError, response: &mut Response) -> Served {
+    pub(crate) fn reject(&mut self, error: HttpError, response: &mut Response) -> Served {
         if !error.is_shed() {
             self.context.failure = None;
         }
         self.fail_at_once(error, response);
-        self.into_served()
+        self.served()
     }
 
     /// Answers a request that failed without waiting for anything.
@@ -242,10 +242,11 @@ impl<'a> Routing<'a> {
     }
 
     /// What became of the request. An error counts for the handler and upstream that failed, not for those of the page.
-    pub(crate) fn into_served(self) -> Served {
-        let RequestContext { upstream, reason, handler, failure, .. } = self.context;
-        let site = Some(self.number);
-        let Some(failure) = failure else {
+    pub(crate) fn served(&mut self) -> Served {
+        let context = &mut self.context;
+        let (upstream, reason) = (context.upstream.take(), context.reason.take());
+        let (site, handler) = (Some(self.number), context.handler);
+        let Some(failure) = context.failure.take() else {
             return Served { site, handler, upstream, reason, error: None, error_id: None };
         };
         let (upstream, reason) = match failure.upstream {

@@ -149,7 +149,7 @@ impl Held {
 }
 
 /// As an exchange does at its end.
-fn finish(pools: &Pools, peer: &Arc<Peer>, connection: Connection) {
+fn finish(pools: &Pools, peer: &Arc<Peer>, connection: Box<Connection>) {
     assert!(connection.reuse(0), "nothing was asked");
     pools.give_back(peer, connection);
 }

@@ -127,7 +127,7 @@ async fn connect(
     reuse: Reuse,
     request_body: &mut RequestBody<'_, '_>,
     writer: &ResponseWriter<'_, '_>,
-) -> Result<Connection, Failed> {
+) -> Result<Box<Connection>, Failed> {
     writer.expect_handler_within(PROGRAM_DIAL_TIMEOUT.min(call.pool.app.timeout));
     let late = poll_fn(|context| if writer.poll_late(context) { Poll::Ready(()) } else { Poll::Pending });
     tokio::select! {

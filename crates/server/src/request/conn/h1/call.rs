@@ -47,7 +47,8 @@ struct Ends<'d> {
 impl Connection {
     /// Calls an application or an upstream, once the request is admitted, and sends what it answers. `Some`: the
     /// connection ends afterwards.
-    pub(super) async fn call(
+    #[expect(clippy::manual_async_fn, reason = "an async fn would copy its arguments, of which one is large")]
+    pub(super) fn call(
         &mut self,
         mut routing: Routing<'_>,
         backend: Backend,
@@ -55,52 +56,55 @@ impl Connection {
         busy: Busy<'_>,
         view: &Rc<View>,
         started: Instant,
-    ) -> io::Result<Option<After>> {
-        let Busy { input, output, head, response } = busy;
-        // Answers to earlier requests must not wait for this one.
-        self.flush(output).await?;
-        let Asked { ended, sent, trailers, spooled } =
-            self.ask_in_turn(&mut routing, backend, view, acquired, Ends { input, output, response }).await;
-        self.deadline.clear();
-        let mut served = routing.into_served();
-        match ended {
-            Ok(Ended::Complete) => {}
-            Ok(Ended::Sent) => {
-                self.record(head, response, view, served, sent, started.elapsed(), false);
-                let next = self.codec.finish(output, &trailers);
-                if spooled.is_some() {
-                    // It counts until the client has taken it.
-                    self.flush(output).await?;
-                }
-                return Ok(match next {
-                    Next::KeepAlive => None,
-                    Next::Close | Next::Tunnel => Some(After::Linger),
-                });
-            }
-            Ok(Ended::Tunnelled) => {
-                self.record(head, response, view, served, sent, started.elapsed(), false);
-                return Ok(Some(After::Linger));
-            }
-            Ok(Ended::Broken(error)) => {
-                served.error = Some(error);
-                self.record(head, response, view, served, sent, started.elapsed(), true);
-                return Err(self.break_off(output, head.version(), error).await);
-            }
-            Err(error) => {
-                error_response::fill(error, response);
-                served.error = Some(error);
-                self.record(head, response, view, served, 0, started.elapsed(), true);
-                return self.part(error);
-            }
-        }
-        if let Err(error) = self.drop_ready_body(input).await {
-            // The response is there already; what follows of the body cannot be read.
-            served.error = served.error.or(Some(error));
-        }
-        if matches!(response.body, Body::Disk(_)) {
+    ) -> impl Future<Output = io::Result<Option<After>>> {
+        async move {
+            let Busy { input, output, head, response } = busy;
+            // Answers to earlier requests must not wait for this one.
             self.flush(output).await?;
+            let Asked { ended, sent, trailers, spooled } = self
+                .ask_in_turn(&mut routing, backend, view, acquired, Ends { input, output, response })
+                .await;
+            self.deadline.clear();
+            let mut served = routing.served();
+            match ended {
+                Ok(Ended::Complete) => {}
+                Ok(Ended::Sent) => {
+                    self.record(head, response, view, served, sent, started.elapsed(), false);
+                    let next = self.codec.finish(output, &trailers);
+                    if spooled.is_some() {
+                        // It counts until the client has taken it.
+                        self.flush(output).await?;
+                    }
+                    return Ok(match next {
+                        Next::KeepAlive => None,
+                        Next::Close | Next::Tunnel => Some(After::Linger),
+                    });
+                }
+                Ok(Ended::Tunnelled) => {
+                    self.record(head, response, view, served, sent, started.elapsed(), false);
+                    return Ok(Some(After::Linger));
+                }
+                Ok(Ended::Broken(error)) => {
+                    served.error = Some(error);
+                    self.record(head, response, view, served, sent, started.elapsed(), true);
+                    return Err(self.break_off(output, head.version(), error).await);
+                }
+                Err(error) => {
+                    error_response::fill(error, response);
+                    served.error = Some(error);
+                    self.record(head, response, view, served, 0, started.elapsed(), true);
+                    return self.part(error);
+                }
+            }
+            if let Err(error) = self.drop_ready_body(input).await {
+                // The response is there already; what follows of the body cannot be read.
+                served.error = served.error.or(Some(error));
+            }
+            if matches!(response.body, Body::Disk(_)) {
+                self.flush(output).await?;
+            }
+            self.send(output, head, response, view, served, started).await
         }
-        self.send(output, head, response, view, served, started).await
     }
 
     /// Waits until a request is admitted that calls no backend.

@@ -31,7 +31,7 @@ use crate::limits::{
 use crate::request::admission::{Acquired, Permits};
 use crate::request::core::{Admission, Core, View};
 use crate::request::disk::DiskRead;
-use crate::request::{Outcome, Routing, Served, Wait, serve_request};
+use crate::request::{Routing, Served, Wait, find_site};
 use onehop_connection::buffers::{ConnectionBuffers, Input};
 use onehop_connection::deadline::{Deadline, Waiting};
 use onehop_connection::limits::WRITE_GATHER_BYTES_MAX;
@@ -226,10 +226,13 @@ impl Connection {
     ) -> Begun<'s> {
         let ConnectionBuffers { input, output, head, response } = buffers;
         response.clear();
-        let (routing, wait) = match serve_request(&view.snapshot, head, self.origin, started, response) {
-            Outcome::Served(served) => return Begun::Served(served),
-            Outcome::Waits(routing, wait) => (routing, wait),
+        let snapshot = &view.snapshot;
+        let site = match find_site(snapshot, head, self.origin, response) {
+            Ok(site) => site,
+            Err(served) => return Begun::Served(served),
         };
+        let mut routing = Routing::new(snapshot, site, head, self.origin, started);
+        let Some(wait) = routing.begin(response) else { return Begun::Served(routing.served()) };
         match Permits::acquire(routing.limiters(Some(&wait)), self.core.number, started) {
             Acquired::Rejected(error) => Begun::Served(routing.reject(error, response)),
             acquired => {
@@ -278,7 +281,7 @@ impl Connection {
             Ok(mut permits) => {
                 permits.answered(response.status, false);
                 // The disk is read until all of it is sent.
-                (Some(permits), routing.into_served())
+                (Some(permits), routing.served())
             }
             Err(error) => {
                 let served = routing.reject(error, response);

@@ -93,7 +93,7 @@ async fn connect(
     member: &Member,
     reuse: Reuse,
     request_body: &mut RequestBody<'_, '_>,
-) -> Result<Connection, Failed> {
+) -> Result<Box<Connection>, Failed> {
     let client = WaitingClient::default();
     let got = tokio::select! {
         biased;
