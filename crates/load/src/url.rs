@@ -46,7 +46,7 @@ pub enum Address {
 pub enum UrlError {
     /// Not a URL.
     #[error(
-        "`{text}` is no URL that can be asked: {why}. Write http://HOST:PORT/PATH, HOST:PORT/PATH or :PORT/PATH"
+        "`{text}` is no URL that can be asked: {why}. Write http://HOST:PORT/PATH, HOST:PORT/PATH, :PORT/PATH or PORT/PATH"
     )]
     Malformed {
         /// What was typed.
@@ -79,8 +79,8 @@ pub enum UrlError {
 }
 
 impl Url {
-    /// Reads `http://host:port/path?query`, `host:port/path` or `:port/path`. The path stays as it was typed; a
-    /// fragment is dropped, since it is never sent (RFC 9110 section 7.1).
+    /// Reads `http://host:port/path?query`, `host:port/path`, `:port/path` or `port/path`, the last two on localhost. The
+    /// path stays as it was typed; a fragment is dropped, since it is never sent (RFC 9110 section 7.1).
     ///
     /// # Errors
     /// For everything else; https is an error of its own.
@@ -96,10 +96,13 @@ impl Url {
             }
             _ => text,
         };
+        let has_scheme = rest.len() < text.len();
         let rest = rest.split('#').next().unwrap_or_default();
         let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
         let authority = match authority.strip_prefix(':') {
             Some(port) => format!("localhost:{port}"),
+            // No host is a bare number. With a scheme before it, one is meant.
+            None if !has_scheme && is_number(authority) => format!("localhost:{authority}"),
             None => authority.to_owned(),
         };
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
@@ -126,11 +129,29 @@ impl Url {
         Ok(Url { endpoint: Endpoint::Tcp { host, port }, authority, path })
     }
 
+    /// Whether a text is meant as one that [`Url::parse`] reads, and not as a command or a name: it has a scheme or a
+    /// port, and no blank.
+    pub fn is_meant(text: &str) -> bool {
+        if text.contains(char::is_whitespace) {
+            return false;
+        }
+        let lower = text.to_ascii_lowercase();
+        if lower.starts_with("http://") || lower.starts_with("https://") {
+            return true;
+        }
+        let authority = text.split(['/', '?', '#']).next().unwrap_or_default();
+        is_number(authority.rsplit_once(':').map_or(authority, |(_, port)| port))
+    }
+
     /// The same request, over a Unix socket.
     #[must_use]
     pub fn over(self, socket: PathBuf) -> Url {
         Url { endpoint: Endpoint::Unix(socket), ..self }
     }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 impl Address {
@@ -184,6 +205,9 @@ mod tests {
             ("HTTP://example.com", "example.com", 80, "example.com", "/"),
             ("127.0.0.1:8080", "127.0.0.1", 8080, "127.0.0.1:8080", "/"),
             (":8080/x", "localhost", 8080, "localhost:8080", "/x"),
+            ("23000", "localhost", 23000, "localhost:23000", "/"),
+            ("23000/x?y", "localhost", 23000, "localhost:23000", "/x?y"),
+            ("http://23000/x", "23000", 80, "23000", "/x"),
             ("localhost:1?q", "localhost", 1, "localhost:1", "/?q"),
             ("http://[::1]:81/%20", "::1", 81, "[::1]:81", "/%20"),
             ("localhost/go?to=http://a", "localhost", 80, "localhost", "/go?to=http://a"),
@@ -203,6 +227,7 @@ mod tests {
             ("http://", "empty"),
             ("http://a:b@localhost/", "--user"),
             ("http://localhost:99999/", "port"),
+            ("99999", "port"),
             ("http://localhost:/", "port"),
             ("http://localhost/a b", "percent-encoded"),
             ("http://localhost/\u{e9}", "percent-encoded"),

@@ -227,8 +227,7 @@ fn urls(plain: Vec<String>, port: Option<u16>, is_on_port: bool) -> Result<Vec<S
                 let path = url.split_once("://").map_or(url.as_str(), |(_, rest)| rest);
                 host(path.find('/').and_then(|at| path.get(at..)).unwrap_or("/"))
             }
-            url if url.contains("://") => Ok(url),
-            url => Ok(format!("http://{url}")),
+            url => Ok(url),
         })
         .collect()
 }
@@ -241,7 +240,7 @@ mod tests {
     #[test]
     fn its_own_defaults_hold() {
         let asked = read_line(Tool::Autocannon, "localhost:3000");
-        assert_eq!(asked.urls, ["http://localhost:3000"]);
+        assert_eq!(asked.urls, ["localhost:3000"]);
         assert_eq!((asked.connections, asked.threads, asked.time), (10, 1, Some(Duration::from_secs(10))));
         assert_eq!(asked.timeouts.response, Duration::from_secs(10));
     }

@@ -16,7 +16,7 @@ use onehop_load::quantity::{self, Rates};
     about = "Measure a server, and say what may be concluded",
     override_usage = "onehop bench [OPTIONS] URL…\n       onehop bench compare|max|collection|wrk|ab|autocannon …",
     long_about = "Measure a server, and say what may be concluded.\n\n\
-        A URL is http://HOST:PORT/PATH, HOST:PORT/PATH or :PORT/PATH. Of several, 3=URL is asked three times as \
+        A URL is http://HOST:PORT/PATH, HOST:PORT/PATH, or :PORT/PATH and PORT/PATH on this machine. Of several, 3=URL is asked three times as \
         often as the others.\n\n\
         Without --rate, each of the connections asks again as soon as it has its answer: that shows the highest \
         rate, and hides what a stall costs, which is then estimated and told. With --rate, requests arrive whether \

@@ -175,6 +175,7 @@ mod tests {
         for (text, weight, shown) in [
             (":3000/a", 1, "http://localhost:3000/a"),
             ("3=:3000/a", 3, "http://localhost:3000/a"),
+            ("3=3000/a", 3, "http://localhost:3000/a"),
             ("10=http://localhost/?a=b", 10, "http://localhost/?a=b"),
             ("localhost/?a=b", 1, "http://localhost/?a=b"),
         ] {

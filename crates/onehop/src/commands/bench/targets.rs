@@ -39,18 +39,20 @@ pub(super) fn read(
 fn read_one(text: &str, url: &str, form: &Form, ready_within: Duration) -> Result<Target, Failure> {
     let (name, rest) = match text.split_once('=') {
         // `B=:8080` is a name, `PORT=3000 node server.js` is not.
-        Some((name, rest)) if is_name(name) && (is_url(rest.trim()) || !is_variable(name)) => {
+        Some((name, rest)) if is_name(name) && (Url::is_meant(rest.trim()) || !is_variable(name)) => {
             (Some(name.trim().to_owned()), rest.trim())
         }
         _ => (None, text.trim()),
     };
     let name = name.unwrap_or_else(|| shortened(rest));
-    if is_url(rest) {
+    if Url::is_meant(rest) {
         let url = Url::parse(rest).map_err(url_failure)?;
         return Ok(Target { name, source: Source::Running, requests: vec![form.to(url, 1)] });
     }
     let (command, at) = match rest.rsplit_once(" @ ") {
-        Some((command, at)) if is_url(at.trim()) || at.trim().starts_with('/') => (command.trim(), at.trim()),
+        Some((command, at)) if Url::is_meant(at.trim()) || at.trim().starts_with('/') => {
+            (command.trim(), at.trim())
+        }
         _ => (rest, url),
     };
     if command.is_empty() {
@@ -112,20 +114,6 @@ fn is_variable(text: &str) -> bool {
     text.bytes().all(letter) && text.bytes().next().is_some_and(|first| !first.is_ascii_digit())
 }
 
-/// `http://…`, `HOST:PORT…`, `:PORT…`, without a blank.
-fn is_url(text: &str) -> bool {
-    if text.contains(char::is_whitespace) {
-        return false;
-    }
-    let lower = text.to_ascii_lowercase();
-    if lower.starts_with("http://") || lower.starts_with("https://") {
-        return true;
-    }
-    let authority = text.split(['/', '?']).next().unwrap_or_default();
-    let port = authority.rsplit_once(':').map(|(_, port)| port);
-    port.is_some_and(|port| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
 fn shortened(text: &str) -> String {
     let text = text.strip_prefix("http://").unwrap_or(text);
     if text.chars().count() <= NAME_LETTERS_MAX {
@@ -159,6 +147,8 @@ mod tests {
             ("nginx=:8080", "nginx", "http://localhost:8080/"),
             ("nginx 1.22=localhost:8080/x", "nginx 1.22", "http://localhost:8080/x"),
             ("B=:8080", "B", "http://localhost:8080/"),
+            ("B=8080", "B", "http://localhost:8080/"),
+            ("8080/x", "8080/x", "http://localhost:8080/x"),
             ("http://localhost/", "localhost/", "http://localhost/"),
         ] {
             let target = target(text);
