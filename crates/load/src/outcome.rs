@@ -12,11 +12,13 @@ use crate::latency::Latencies;
 pub struct Run {
     /// When the measured time began.
     pub begun: SystemTime,
-    /// The length that the counts are told for. Where a number of requests was the end: to the last answer. Else the
-    /// measured time; where more answers were counted than ended in it, because some were owed at its end and waited
-    /// for, it is longer by the same share, and at most to the last of them.
+    /// The measured time: to its end, or, where a number of requests was the end, to the last answer. What was owed at
+    /// its end and waited for came later.
     pub elapsed: Duration,
-    /// All requests together.
+    /// Whole, expected answers that ended in the measured time, whenever they were due: the throughput. A server that
+    /// is far behind answers requests that were due long before, and these are in no tally.
+    pub completed: u64,
+    /// All requests that were due in the measured time together.
     pub total: Tally,
     /// Each of the plan's requests, in its order.
     pub by_request: Vec<Tally>,
@@ -173,12 +175,42 @@ pub enum End {
     Interrupted,
     /// Not one answer in a row of failures: what failed.
     Hopeless(String),
+    /// The first answers had all one and the same status, and it was not expected.
+    OneStatus {
+        /// The status.
+        status: u16,
+        /// How many answers had it.
+        answers: u64,
+    },
+}
+
+impl End {
+    /// Why it was given up, since nothing good came; `None` where it was not.
+    pub fn given_up(&self) -> Option<String> {
+        match self {
+            End::Time | End::Requests | End::Narrow | End::Interrupted => None,
+            End::Hopeless(why) => Some(why.clone()),
+            End::OneStatus { status, answers } => {
+                Some(format!("each of the first {answers} answers had the status {status}"))
+            }
+        }
+    }
+
+    /// Whether it was over before its time.
+    pub fn is_early(&self) -> bool {
+        *self == End::Interrupted || self.given_up().is_some()
+    }
 }
 
 impl Run {
-    /// Whole, expected answers per second.
+    /// Throughput: whole, expected answers that ended in the measured time, per second of it.
     pub fn rate(&self) -> f64 {
-        self.total.good as f64 / self.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
+        self.completed as f64 / self.elapsed.as_secs_f64().max(f64::MIN_POSITIVE)
+    }
+
+    /// Whether there was a single whole, expected answer.
+    pub fn has_good(&self) -> bool {
+        self.completed > 0 || self.total.good > 0
     }
 }
 

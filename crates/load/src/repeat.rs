@@ -2,7 +2,7 @@
 //!
 //! Owns the bounds beyond which two runs disagree, and the words for it. Never says which of them is right.
 
-use crate::outcome::{End, Run, Tally};
+use crate::outcome::{Run, Tally};
 
 /// Rates of a quiet machine differ by 1 to 2 %; beyond 5 % something else took part.
 const RATE_SHARE_MAX: f64 = 0.05;
@@ -50,7 +50,9 @@ fn between(name: &str, first: &Run, other: &Run) -> Vec<String> {
         ("99th percentile", 0.99, P99_SHARE_MAX, has_p99(first) && has_p99(other)),
     ] {
         let (before, after) = (latency(first, share), latency(other, share));
-        if let Some(percent) = change(before, after, bound).filter(|_| counts) {
+        // A run that answered nothing that was due in its time has no latency.
+        if let Some(percent) = change(before, after, bound).filter(|_| counts && before > 0.0 && after > 0.0)
+        {
             let than = if after < before { "lower" } else { "higher" };
             found.push(format!(
                 "the {what} of latency was {percent} {than} in the {name} run than in the first: {} and {}",
@@ -81,7 +83,7 @@ fn of_failures(name: &str, first: &Tally, other: &Tally) -> Option<String> {
 }
 
 fn is_cut_short(run: &Run) -> bool {
-    matches!(run.end, End::Interrupted | End::Hopeless(_))
+    run.end.is_early()
 }
 
 /// The difference in percent of the first, where it is above the bound.
@@ -112,7 +114,7 @@ mod tests {
     use std::time::{Duration, SystemTime};
 
     use super::*;
-    use crate::outcome::Generator;
+    use crate::outcome::{End, Generator};
 
     /// A second with so many answers, a hundredth of them slow, and failures beside.
     fn run(good: u64, p50_micros: u64, p99_micros: u64, failed: u64) -> Run {
@@ -123,6 +125,7 @@ mod tests {
         Run {
             begun: SystemTime::UNIX_EPOCH,
             elapsed: Duration::from_secs(1),
+            completed: good,
             total,
             by_request: Vec::new(),
             slices: Vec::new(),

@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
+use onehop_testkit::upstream::Upstream;
 use onehop_testkit::{Finished, Folder, Onehop, Program};
 use rustix::net::{self, AddressFamily, SocketType};
 use rustix::process::Signal;
@@ -172,6 +173,38 @@ fn what_is_no_success_is_reported_and_ends_with_1() {
 }
 
 #[test]
+fn a_load_on_a_page_that_is_not_there_stops_at_once_and_names_the_option_to_go_on() {
+    let address = scripted("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
+    let url = format!("{}/nothere", address.port());
+    let begun = std::time::Instant::now();
+    let finished = bench(&[&url, "-d", "1h", "-c", "2"]);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{:?}", begun.elapsed());
+    assert_eq!(finished.code, Some(1), "{}", finished.stdout);
+    for part in [format!("localhost:{url}").as_str(), "had the status 404", "--expect 404"] {
+        assert!(finished.stderr.contains(part), "{part}: {}", finished.stderr);
+    }
+    let finished = bench(&[&url, "-d", "1s", "-c", "2", "--runs", "1", "--expect", "404"]);
+    assert_eq!(finished.code, Some(0), "{finished:?}");
+}
+
+#[test]
+fn a_rate_far_above_what_a_server_can_do_shows_what_it_does_and_ends_with_0() {
+    // 4 connections at 20 ms each can do 200 a second; 2000 come.
+    let server = Upstream::answering(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".to_vec()
+    });
+    let address = server.address();
+    let overload = [&address, "-r", "2000", "-c", "4", "-d", "1s", "--runs", "1", "--quiet"];
+    let finished = bench(&overload);
+    assert_eq!(finished.code, Some(0), "{}{}", finished.stdout, finished.stderr);
+    assert!(!finished.stdout.contains("Not one good answer"), "{}", finished.stdout);
+    let finished = bench(&[&overload[..], &["--json", "-"]].concat());
+    let run = &json(&finished)["loads"][0]["runs"][0];
+    assert!(run["total"]["good"] == 0 && run["rate_per_second"].as_f64() > Some(20.0), "{run:#}");
+}
+
+#[test]
 fn commands_of_other_tools_work_as_they_stand() {
     let (server, folder) = site();
     let url = format!("http://{}/", server.address);
@@ -296,7 +329,8 @@ fn an_interrupt_ends_it_soon_with_servers_that_do_not_listen_to_it() {
     let reported = std::time::Instant::now();
     let finished = started.wait_for_end();
     assert!(reported.elapsed() < std::time::Duration::from_secs(4), "{:?}", reported.elapsed());
-    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    assert_eq!(finished.code, Some(1), "{}", finished.stderr);
+    assert!(finished.stderr.contains("before anything was measured"), "{}", finished.stderr);
     let is_gone = || {
         let stat = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
         (!stat.contains("(sh) ") || stat.contains("(sh) Z")).then_some(())

@@ -105,9 +105,9 @@ impl Load {
         };
         let run = std::thread::scope(|scope| scope.spawn(load).join()).map_err(|_| "the load broke")??;
         interrupt::check()?;
-        match &run.end {
-            End::Hopeless(why) => Err(format!("{}: nothing but failures: {why}", self.path).into()),
-            _ => Ok(seen_in(&run)),
+        match run.end.given_up() {
+            Some(why) => Err(format!("{}: nothing good came: {why}", self.path).into()),
+            None => Ok(seen_in(&run)),
         }
     }
 

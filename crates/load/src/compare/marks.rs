@@ -42,7 +42,7 @@ pub(super) fn of_run(run: &Run, pace: &Pace) -> Vec<Mark> {
     marks.extend(pauses.map(|stall| Mark::Pause { at: stall.at, length: stall.length }));
     marks.extend(void(run).map(Mark::Void));
     // Where nothing was answered well, no limit of the load is the cause.
-    match run.generator.bottleneck.filter(|_| run.total.good > 0) {
+    match run.generator.bottleneck.filter(|_| run.has_good()) {
         Some(Bottleneck::Late { is_in_median: false, .. }) => marks.push(Mark::LoadWasLate),
         Some(_) => marks.push(Mark::LoadWasTheBottleneck),
         None => {}
@@ -69,14 +69,15 @@ pub(super) fn spoils(mark: &Mark, metric: Metric) -> bool {
 
 /// Why the answers of a run do not count, in words.
 fn void(run: &Run) -> Option<String> {
-    match &run.end {
-        End::Hopeless(why) => return Some(format!("nothing was answered: {why}")),
-        End::Interrupted => return Some("the run was broken off".to_owned()),
-        End::Time | End::Requests | End::Narrow => {}
+    if run.end == End::Interrupted {
+        return Some("the run was broken off".to_owned());
+    }
+    if let Some(why) = run.end.given_up() {
+        return Some(format!("nothing was answered well: {why}"));
     }
     let total = &run.total;
     if total.unexpected + total.failures.sum() == 0 {
-        return (total.good == 0).then(|| "nothing was answered".to_owned());
+        return (!run.has_good()).then(|| "nothing was answered".to_owned());
     }
     let statuses = total.statuses.iter().map(|(status, count)| format!("{count} × {status}"));
     let statuses = statuses.collect::<Vec<_>>().join(", ");

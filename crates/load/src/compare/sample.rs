@@ -30,6 +30,7 @@ pub(super) fn run(good: u64, micros: u64) -> Run {
     Run {
         begun: SystemTime::UNIX_EPOCH,
         elapsed: Duration::from_secs(1),
+        completed: good,
         by_request: vec![total.clone()],
         total,
         slices: slices(&[good / 10; 10], &[micros; 10]),

@@ -36,20 +36,9 @@ pub(super) fn gather(
     let time_over = shared.end.load(Ordering::Relaxed);
     let last_end = seen.iter().map(|thread| thread.notes.last_end).max().unwrap_or(0).max(measured_from);
     let until = if end == End::Requests || time_over == u64::MAX { last_end } else { time_over };
-    let measured = Duration::from_nanos(until.saturating_sub(measured_from));
-    let elapsed = match end {
-        End::Requests => measured,
-        _ => {
-            let in_time: u64 = seen.iter().map(|thread| thread.notes.good_in_time).sum();
-            let longest = measured.max(Duration::from_nanos(last_end - measured_from));
-            // More answers than ended in the time: those that were owed at its end.
-            let share = total.good as f64 / (in_time as f64).max(1.0);
-            Duration::try_from_secs_f64(measured.as_secs_f64() * share)
-                .unwrap_or(longest)
-                .clamp(measured, longest)
-        }
-    };
-    let (slices, slice_length) = series.finish(measured);
+    let elapsed = Duration::from_nanos(until.saturating_sub(measured_from));
+    let completed = seen.iter().map(|thread| thread.notes.completed).sum();
+    let (slices, slice_length) = series.finish(elapsed);
     let quiets: Vec<Vec<Quiet>> = seen.iter().map(|thread| thread.notes.quiets.clone()).collect();
     let stalls = verdict::stalls(&quiets, &slices, measured_from, last_end.max(until));
     let omitted = match &plan.pace {
@@ -62,8 +51,20 @@ pub(super) fn gather(
         }
         Pace::Open { .. } => None,
     };
-    let generator = generator(plan, seen, &total, measured, !stalls.is_empty());
-    Run { begun, elapsed, total, by_request, slices, slice_length, stalls, omitted, generator, end }
+    let generator = generator(plan, seen, &total, elapsed, !stalls.is_empty());
+    Run {
+        begun,
+        elapsed,
+        completed,
+        total,
+        by_request,
+        slices,
+        slice_length,
+        stalls,
+        omitted,
+        generator,
+        end,
+    }
 }
 
 fn generator(plan: &Plan, seen: &[Seen], total: &Tally, measured: Duration, has_stalls: bool) -> Generator {

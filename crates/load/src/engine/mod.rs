@@ -92,9 +92,9 @@ pub enum LoadError {
 ///
 /// Which requests count, and how long a run was: whatever began in the measured time counts, and is waited for, also
 /// beyond its end, as long as the plan's timeout lasts. So no stall at the end is lost, and answers that take
-/// long are no less likely to be counted than others. [`Run::elapsed`] is the measured time; where more answers were
-/// counted than ended in it, because answers were owed at its end, it is longer by as much: [`Run::rate`] is that of
-/// the answers that ended in the time. Where a number of requests was the end, it is the time to the last answer.
+/// long are no less likely to be counted than others. [`Run::rate`] is another figure: that of the answers that ended
+/// in the measured time, whenever they were due. Where a number of requests was the end, that time lasts to the last
+/// answer.
 ///
 /// Several addresses: in a closed loop each connection belongs to one, and they are spread by the weights; with fewer
 /// connections than addresses each connection takes turns. In an open loop the weights are exact.

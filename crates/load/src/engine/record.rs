@@ -24,6 +24,10 @@ pub(super) struct Piece {
     pub good: u64,
     /// Whole answers with another status.
     pub unexpected: u64,
+    /// The first of those statuses.
+    pub status: Option<u16>,
+    /// There are others among them.
+    pub has_other_statuses: bool,
     /// Requests without a whole answer.
     pub failures: u64,
     /// Latencies of the good, value and count, in rising order.
@@ -93,7 +97,7 @@ pub(super) struct Record {
     /// When the last counted request was over.
     last_end: u64,
     /// Good answers that ended in the measured time, whenever they began.
-    good_in_time: u64,
+    completed: u64,
 }
 
 /// What is left of the notes at the end.
@@ -103,7 +107,7 @@ pub(super) struct Notes {
     pub quiets: Vec<Quiet>,
     pub given_up: Latencies,
     pub last_end: u64,
-    pub good_in_time: u64,
+    pub completed: u64,
 }
 
 /// Statuses that are counted: those that a status line can say.
@@ -131,7 +135,7 @@ impl Record {
             given_up_since: None,
             given_up: Latencies::new(),
             last_end: 0,
-            good_in_time: 0,
+            completed: 0,
         };
         record.next_piece(0);
         record
@@ -166,10 +170,12 @@ impl Record {
             self.piece.good += 1;
             self.piece_latencies.record(took);
             if in_time && past.now >= self.times.measured_from {
-                self.good_in_time += 1;
+                self.completed += 1;
             }
         } else {
             self.piece.unexpected += 1;
+            let first = *self.piece.status.get_or_insert(status);
+            self.piece.has_other_statuses |= status != first;
         }
         if past.begun < self.times.measured_from {
             return;
@@ -231,7 +237,7 @@ impl Record {
             quiets: self.quiets,
             given_up: self.given_up,
             last_end: self.last_end,
-            good_in_time: self.good_in_time,
+            completed: self.completed,
         }
     }
 

@@ -18,6 +18,10 @@ use crate::progress::{Observer, Progress};
 /// Failures below which nothing is hopeless, where there are as many connections.
 const FAILURES_MIN: usize = 10;
 
+/// Answers that have to have one unexpected status before a run is given up for it: a server that warms up may refuse
+/// a few.
+const SAME_STATUS_MIN: u64 = 10;
+
 /// A run that goes on.
 pub(super) struct Watch<'a> {
     plan: &'a Plan,
@@ -31,8 +35,20 @@ pub(super) struct Watch<'a> {
     progress: Progress,
     /// Whole answers, of the warm-up too.
     responses: u64,
+    /// The unexpected status that all answers had until now.
+    only_status: OnlyStatus,
     failures: u64,
     end: Option<End>,
+}
+
+/// Which statuses came.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OnlyStatus {
+    Nothing,
+    /// This unexpected one alone.
+    One(u16),
+    /// An expected one, or several.
+    Various,
 }
 
 #[derive(Default)]
@@ -54,6 +70,7 @@ impl<'a> Watch<'a> {
             growing: BTreeMap::new(),
             progress: Progress::default(),
             responses: 0,
+            only_status: OnlyStatus::Nothing,
             failures: 0,
             end: None,
         }
@@ -85,6 +102,7 @@ impl<'a> Watch<'a> {
         self.series.add(piece);
         self.responses += piece.good + piece.unexpected;
         self.failures += piece.failures;
+        self.only_status = self.only_status.after(piece);
         if self.progress.is_warming_up && !piece.is_warm_up {
             self.progress = Progress::default();
             self.growing.retain(|(is_measured, _), _| *is_measured);
@@ -133,6 +151,8 @@ impl<'a> Watch<'a> {
         } else if self.is_hopeless(since) {
             let failure = self.shared.failure.lock().ok().and_then(|failure| failure.clone());
             self.stop(End::Hopeless(failure.unwrap_or_default()), true);
+        } else if let (OnlyStatus::One(status), SAME_STATUS_MIN..) = (self.only_status, self.responses) {
+            self.stop(End::OneStatus { status, answers: self.responses }, true);
         } else if let (Some(narrow), Some(width)) = (self.plan.until.narrow, self.series.width())
             && width < narrow
         {
@@ -150,5 +170,16 @@ impl<'a> Watch<'a> {
         let now = nanoseconds(self.origin.elapsed());
         self.shared.end.fetch_min(now, Ordering::Relaxed);
         self.shared.abrupt.store(abrupt, Ordering::Relaxed);
+    }
+}
+
+impl OnlyStatus {
+    fn after(self, piece: &Piece) -> OnlyStatus {
+        match (self, piece.status) {
+            _ if piece.good > 0 || piece.has_other_statuses => OnlyStatus::Various,
+            (OnlyStatus::Nothing, Some(status)) => OnlyStatus::One(status),
+            (OnlyStatus::One(before), Some(status)) if before != status => OnlyStatus::Various,
+            (before, _) => before,
+        }
     }
 }

@@ -38,7 +38,7 @@ pub(crate) fn of_load(load: &Load) -> Vec<String> {
 pub(crate) fn of_run(plan: &Plan, run: &Run) -> Vec<String> {
     let mut reported = Vec::new();
     // Where nothing was answered well, no limit of the load is the cause.
-    let bottleneck = run.generator.bottleneck.filter(|_| run.total.good > 0);
+    let bottleneck = run.generator.bottleneck.filter(|_| run.has_good());
     reported.extend(bottleneck.map(|bottleneck| limit(plan, run, bottleneck)));
     reported.extend(omission(run));
     reported.extend(stalls(run));
@@ -95,8 +95,7 @@ pub(crate) fn limit(plan: &Plan, run: &Run, bottleneck: Bottleneck) -> String {
 /// it says not even that.
 pub(crate) fn is_own_limit(run: &Run) -> bool {
     use Bottleneck::{Core, System, Thread};
-    run.total.good > 0
-        && matches!(run.generator.bottleneck, Some(Thread { .. } | Core { .. } | System { .. }))
+    run.has_good() && matches!(run.generator.bottleneck, Some(Thread { .. } | Core { .. } | System { .. }))
 }
 
 /// What a closed loop left out, in words.
@@ -208,7 +207,7 @@ fn unexpected(run: &Run) -> Option<String> {
     if run.total.unexpected == 0 {
         return None;
     }
-    let all_bad = if run.total.good == 0 { " Not one had the expected one." } else { "" };
+    let all_bad = if !run.has_good() { " Not one had the expected one." } else { "" };
     Some(format!(
         "{} had a status that was not expected (all answers: {}): they are in no rate and in no latency.{all_bad}",
         figures::counted(run.total.unexpected, "answer"),
@@ -235,6 +234,7 @@ pub(crate) fn end(plan: &Plan, run: &Run) -> Option<String> {
             figures::duration(run.elapsed),
             secrets::hide(&figures::visible(why)).trim_end_matches('.')
         )),
+        End::OneStatus { .. } => run.end.given_up().map(|why| format!("It was given up: {why}.")),
     }
 }
 

@@ -181,7 +181,7 @@ fn judge(run: &Run, limit: Limit) -> Seen {
     }
     let total = &run.total;
     let failed = (total.unexpected + total.failures.sum()) as f64 / (total.requests() as f64).max(1.0);
-    let is_whole = !matches!(run.end, End::Interrupted | End::Hopeless(_));
+    let is_whole = !run.end.is_early();
     let is_answered = total.good > 0 && failed <= limit.failures;
     if is_whole && is_answered && total.latency.at(limit.share) <= limit.latency {
         Seen::Within
@@ -241,6 +241,7 @@ mod tests {
         Run {
             begun: SystemTime::UNIX_EPOCH,
             elapsed: Duration::from_secs(1),
+            completed: good,
             total,
             by_request: Vec::new(),
             slices: Vec::new(),

@@ -95,6 +95,18 @@ fn arrivals_without_a_connection_wait_and_those_never_sent_are_counted() {
 }
 
 #[test]
+fn a_server_far_behind_is_told_the_rate_that_it_answers_at_though_nothing_due_in_time_was_answered() {
+    let _alone = alone();
+    // 4 connections at 20 ms each can do 200 a second; 2000 come. The warm-up alone brings more than it can answer
+    // until the end.
+    let server = Server::start(|_| fine_after(millis(20)));
+    let seen = run(&Plan { warm_up: millis(1000), ..open(at(&server), 4, 2000.0, millis(1000)) });
+    assert_eq!((seen.total.good, seen.total.failures.unsent), (0, 2000));
+    // A machine that stands still answers fewer, never more.
+    assert!(seen.has_good() && (20.0..=204.0).contains(&seen.rate()), "{}", seen.rate());
+}
+
+#[test]
 fn a_place_that_a_failure_frees_goes_to_the_arrival_that_waits_longest() {
     let _with_others = with_others();
     // One connection that can do 80 a second and is closed without an answer each third time; 200 come.

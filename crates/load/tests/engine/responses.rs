@@ -23,6 +23,29 @@ fn check(name: &str, expected: Failures, good: u64, script: fn(&Options) -> Vec<
 }
 
 #[test]
+fn a_run_whose_first_answers_have_all_one_wrong_status_is_given_up_at_once() {
+    let _with_others = with_others();
+    let server = Server::start(|_| vec![Step::Wait(millis(2)), Step::Send(response("404 Not Found", "no"))]);
+    let until = Until { time: Some(millis(60_000)), ..Until::default() };
+    let hour = Plan { warm_up: millis(60_000), until, ..closed(at(&server), 4, 1) };
+    let begun = Instant::now();
+    let seen = run(&hour);
+    assert!(matches!(seen.end, End::OneStatus { status: 404, answers: 10.. }), "{:?}", seen.end);
+    assert!(begun.elapsed() < millis(20_000) && !seen.has_good(), "{:?}", begun.elapsed());
+
+    // Another status among the first, or an expected one: then it is a mix, and measured as such.
+    for other in ["500 Oops", "200 OK"] {
+        let server = Server::start(move |asked| {
+            let status = if asked.number == 3 { other } else { "404 Not Found" };
+            vec![Step::Wait(millis(20)), Step::Send(response(status, "no"))]
+        });
+        let until = Until { time: Some(millis(800)), ..Until::default() };
+        let seen = run(&Plan { until, ..closed(at(&server), 4, 1) });
+        assert_eq!(seen.end, End::Time, "{other}");
+    }
+}
+
+#[test]
 fn whole_answers_count_however_they_are_framed_and_cut() {
     let _with_others = with_others();
     let none = Failures::default();

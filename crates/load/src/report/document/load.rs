@@ -162,18 +162,17 @@ fn result(load: &Load, document: &mut Document) {
         return;
     }
     let rates: Vec<String> = load.runs.iter().map(|run| figures::number(run.rate())).collect();
-    let percentiles: Vec<String> =
-        load.runs.iter().map(|run| figures::duration(run.total.latency.at(0.99))).collect();
     let failed = match failed {
         0 => "no request failed".to_owned(),
         failed => format!("{} had no good answer", figures::counted(failed, "request")),
     };
-    if load.runs.iter().all(|run| run.total.good == 0) {
+    if !load.runs.iter().any(Run::has_good) {
+        // Given up in its warm-up, it has counted nothing.
         let came = match caveats::failures(&load.runs) {
-            came if came.is_empty() => failed,
-            came => came,
+            came if came.is_empty() => String::new(),
+            came => format!(": {came}"),
         };
-        document.warning(format!("Not one good answer: {came}."));
+        document.warning(format!("Not one good answer{came}."));
         if let Some(why) = load.runs.iter().find_map(|run| caveats::end(&load.plan, run)) {
             document.warning(why);
         }
@@ -189,14 +188,30 @@ fn result(load: &Load, document: &mut Document) {
         Pace::Closed { .. } => String::new(),
     };
     document.lead(format!(
-        "{} good answers per second{offered}, p99 {}; {failed}.",
+        "{} good answers per second{offered}, {}; {failed}.",
         figures::listed(&rates),
-        figures::listed(&percentiles)
+        latency_of_due(load)
     ));
     // A p99 that hides a stall is not told without what it hides.
     if let Some(hidden) = load.runs.iter().find_map(caveats::omission) {
         document.warning(hidden);
     }
+}
+
+/// The p99 of each run, of requests that were due in its measured time. A server that is far behind has answered none
+/// of them by the end: then there is none.
+fn latency_of_due(load: &Load) -> String {
+    let latencies = || load.runs.iter().map(|run| &run.total.latency);
+    if latencies().all(Latencies::is_empty) {
+        return "all to requests that were due before the measured time".to_owned();
+    }
+    let percentiles: Vec<String> = latencies()
+        .map(|latency| match latency.is_empty() {
+            true => figures::NOTHING.to_owned(),
+            false => figures::duration(latency.at(0.99)),
+        })
+        .collect();
+    format!("p99 {}", figures::listed(&percentiles))
 }
 
 fn name_of(place: usize, all: usize) -> String {

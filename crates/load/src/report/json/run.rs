@@ -102,10 +102,12 @@ pub(super) fn run(run: &Run, plan: Option<&Plan>) -> Value {
         End::Narrow => ("narrow", None),
         End::Interrupted => ("interrupted", None),
         End::Hopeless(why) => ("hopeless", Some(secrets::hide(why))),
+        End::OneStatus { .. } => ("one_status", run.end.given_up()),
     };
     json!({
         "begun_unix_s": begun.as_secs_f64(),
         "elapsed_s": seconds(run.elapsed),
+        "completed": run.completed,
         "rate_per_second": run.rate(),
         "rate_is_a_lower_bound": caveats::is_own_limit(run),
         "total": tally(&run.total),

@@ -108,6 +108,7 @@ pub(super) fn run(rate: f64, seconds: f64, median_micros: f64, spread: f64) -> R
     Run {
         begun: SystemTime::UNIX_EPOCH + Duration::from_secs(1_767_323_045),
         elapsed: Duration::from_secs_f64(seconds),
+        completed: good,
         by_request: vec![total.clone()],
         total,
         slices,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use onehop_load::Observer as _;
-use onehop_load::compare::{self, Comparison, Mark, Settings, Source, Target};
+use onehop_load::compare::{self, Comparison, Mark, Sample, Settings, Source, Target};
 use onehop_load::measure;
 use onehop_load::plan::{Pace, Reuse, Timeouts};
 use onehop_load::report::Findings;
@@ -29,10 +29,14 @@ pub(super) fn compare(arguments: &Compare) -> Result<(), Failure> {
     announce(&session, arguments, targets.len());
     let comparison = compare::compare(&targets, &settings, &mut session)
         .map_err(|error| Failure::failed(error.to_string()))?;
-    // An arm that was hardly asked is not to blame for having answered nothing.
-    let nothing = if session.is_interrupted() { None } else { nothing_good(&comparison) };
+    let nothing = match session.is_interrupted() {
+        false => nothing_good(&comparison).map(|target| format!("{target} gave not one good answer")),
+        // An arm that was hardly asked is not to blame for having answered nothing.
+        true if comparison.samples.iter().any(is_measured) => None,
+        true => Some("broken off before anything was measured: let the first round end".to_owned()),
+    };
     session.tell(Findings::Comparison(comparison))?;
-    nothing.map_or(Ok(()), |target| Err(Failure::failed(format!("{target} gave not one good answer"))))
+    nothing.map_or(Ok(()), |why| Err(Failure::failed(why)))
 }
 
 /// A server that runs has to be reachable now; one that is started tells its version.
@@ -94,11 +98,14 @@ fn cores(arguments: &Compare) -> (Vec<usize>, Vec<usize>) {
 /// An arm without a single good answer in any round.
 fn nothing_good(comparison: &Comparison) -> Option<String> {
     let has_good = |target: usize| {
-        let own = comparison.samples.iter().filter(|sample| sample.target == target);
-        let is_void = |mark: &Mark| matches!(mark, Mark::Void(_));
-        own.clone().any(|sample| sample.run.total.good > 0 && !sample.marks.iter().any(is_void))
+        comparison.samples.iter().any(|sample| sample.target == target && is_measured(sample))
     };
     comparison.targets.iter().enumerate().find(|(target, _)| !has_good(*target)).map(|(_, name)| name.clone())
+}
+
+/// Whether its figures count for anything.
+fn is_measured(sample: &Sample) -> bool {
+    sample.run.has_good() && !sample.marks.iter().any(|mark| matches!(mark, Mark::Void(_)))
 }
 
 fn announce(session: &Session, arguments: &Compare, targets: usize) {

@@ -58,14 +58,13 @@ pub(super) fn measure(
         .iter()
         .map(|plan| report::Load { plan: plan.clone(), runs: Vec::new(), disagreements: Vec::new() })
         .collect();
-    let is_over = |run: &Run| matches!(run.end, End::Interrupted | End::Hopeless(_));
     'runs: for repetition in 0..runs {
         for load in &mut loads {
             // Another seed, other arrivals: two runs that agree are then not the same one twice.
             let plan = Plan { seed: load.plan.seed.wrapping_add(repetition as u64), ..load.plan.clone() };
             session.stage(&stage(&plan, repetition, runs, plans.len() > 1));
             let run = engine::run(&plan, session).map_err(|error| Failure::failed(error.to_string()))?;
-            let ends = is_over(&run);
+            let ends = run.end.is_early();
             load.runs.push(run);
             if ends {
                 break 'runs;
@@ -81,17 +80,43 @@ pub(super) fn measure(
 
 /// Prints the loads; without one good answer there is nothing to be read out of the figures.
 pub(super) fn tell(session: Session, loads: Vec<report::Load>) -> Result<(), Failure> {
-    let good: u64 = loads.iter().flat_map(|load| &load.runs).map(|run| run.total.good).sum();
-    let hopeless = loads.iter().flat_map(|load| &load.runs).find_map(|run| match &run.end {
-        End::Hopeless(why) => Some(why.clone()),
-        _ => None,
+    let has_good = loads.iter().flat_map(|load| &load.runs).any(Run::has_good);
+    let given_up = loads.iter().find_map(|load| {
+        let end = &load.runs.iter().find(|run| run.end.given_up().is_some())?.end;
+        Some((shown_urls(&load.plan), end.clone()))
     });
     session.tell(Findings::Loads(loads))?;
-    match (good, hopeless) {
-        (0, Some(why)) => Err(Failure::failed(format!("not one good answer: {why}"))),
-        (0, None) => Err(Failure::failed("not one good answer: see above what came instead")),
-        (_, Some(why)) => Err(Failure::failed(format!("broken off, no answers came any more: {why}"))),
-        _ => Ok(()),
+    match (has_good, given_up) {
+        (false, Some((urls, end))) => Err(nothing_good(&urls, &end)),
+        (false, None) => Err(Failure::failed("not one good answer: see above what came instead")),
+        (true, Some((urls, end))) => Err(Failure::failed(format!(
+            "{urls}: broken off, no good answers came any more: {}",
+            end.given_up().unwrap_or_default()
+        ))),
+        (true, None) => Ok(()),
+    }
+}
+
+/// Place, cause and next step of a load that was given up.
+fn nothing_good(urls: &str, end: &End) -> Failure {
+    let why = end.given_up().unwrap_or_default();
+    let next = match end {
+        End::OneStatus { status, .. } => {
+            format!(
+                "correct the URL; to measure it as it is, count that status as success: --expect {status}"
+            )
+        }
+        _ => "look whether the server still runs, and what it logged".to_owned(),
+    };
+    Failure::failed(format!("{urls}: not one good answer: {why}\n  {next}"))
+}
+
+/// The first URL, and how many more there are.
+fn shown_urls(plan: &Plan) -> String {
+    let first = plan.requests.first().map(|request| request.url.to_string()).unwrap_or_default();
+    match plan.requests.len() {
+        0 | 1 => first,
+        all => format!("{first} and {} more", all - 1),
     }
 }
 
