@@ -226,12 +226,12 @@ fn least_loaded<'a>(members: impl Iterator<Item = &'a Arc<Member>>) -> Option<&'
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::test_members::{member, passive};
+    use crate::test_members::member;
 
     #[test]
     fn a_sample_has_as_many_different_ones_as_it_should() {
         let members: Vec<_> = (0..6).map(member).collect();
-        let passive = passive();
+        let passive = PassiveHealth::default();
         let mut counts = [0; 6];
         for count in 1..=7 {
             for _ in 0..1_000 {

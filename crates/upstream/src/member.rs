@@ -143,13 +143,14 @@ mod tests {
     use crate::epoch::epoch;
     use crate::health::{Active, Change, Standing};
     use crate::limits::FAILURES_REMEMBERED_MAX;
-    use crate::test_members::{member, passive};
+    use crate::test_members::member;
 
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
     fn failures_count_within_a_window_that_slides() {
-        let passive = PassiveHealth { fail_duration: Some(10 * SECOND), max_fails: 3, ..passive() };
+        let passive =
+            PassiveHealth { fail_duration: Some(10 * SECOND), max_fails: 3, ..PassiveHealth::default() };
         let (member, start) = (member(0), epoch());
         let at = |seconds: u32| start + seconds * SECOND;
         let is_available = |seconds: u32| member.is_available_at(&passive, || at(seconds));
@@ -172,18 +173,19 @@ mod tests {
     fn failures_do_not_count_where_nothing_says_how_long() {
         let (member, start) = (member(0), epoch());
         for _ in 0..100 {
-            member.failed_at(&passive(), start);
+            member.failed_at(&PassiveHealth::default(), start);
         }
-        assert!(member.is_available_at(&passive(), || start));
+        assert!(member.is_available_at(&PassiveHealth::default(), || start));
         // Another directive, which remembers failures, does not learn of them either, as in Caddy.
-        let strict = PassiveHealth { fail_duration: Some(SECOND), ..passive() };
+        let strict = PassiveHealth { fail_duration: Some(SECOND), ..PassiveHealth::default() };
         assert!(member.is_available_at(&strict, || start));
     }
 
     #[test]
     fn each_directive_remembers_for_its_own_time_and_counts_what_all_remember() {
-        let short = PassiveHealth { fail_duration: Some(SECOND), max_fails: 2, ..passive() };
-        let long = PassiveHealth { fail_duration: Some(60 * SECOND), max_fails: 1, ..passive() };
+        let short = PassiveHealth { fail_duration: Some(SECOND), max_fails: 2, ..PassiveHealth::default() };
+        let long =
+            PassiveHealth { fail_duration: Some(60 * SECOND), max_fails: 1, ..PassiveHealth::default() };
         let (member, start) = (member(0), epoch());
         member.failed_at(&long, start);
         member.failed_at(&short, start);
@@ -195,7 +197,8 @@ mod tests {
 
     #[test]
     fn more_failures_than_are_distinguished_cost_no_more_memory() {
-        let passive = PassiveHealth { fail_duration: Some(SECOND), max_fails: u32::MAX, ..passive() };
+        let passive =
+            PassiveHealth { fail_duration: Some(SECOND), max_fails: u32::MAX, ..PassiveHealth::default() };
         let (member, start) = (member(0), epoch());
         for _ in 0..2 * FAILURES_REMEMBERED_MAX {
             member.failed_at(&passive, start);
@@ -225,7 +228,7 @@ mod tests {
             max_fails: 2,
             unhealthy_status: vec![StatusTest::Exactly(500), StatusTest::Class(5), StatusTest::Exactly(429)],
             unhealthy_latency: Some(SECOND),
-            ..passive()
+            ..PassiveHealth::default()
         };
         let start = epoch();
         for (status, after, failures) in [
@@ -244,7 +247,7 @@ mod tests {
 
     #[test]
     fn a_full_upstream_gets_no_more() {
-        let passive = PassiveHealth { unhealthy_request_count: Some(2), ..passive() };
+        let passive = PassiveHealth { unhealthy_request_count: Some(2), ..PassiveHealth::default() };
         let member = member(0);
         let first = member.begin();
         assert!(member.is_available(&passive));

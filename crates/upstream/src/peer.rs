@@ -127,8 +127,8 @@ pub enum Endpoint {
     Unix(PathBuf, Option<u32>),
 }
 
-/// How connections to a peer are made and kept.
-#[derive(Clone)]
+/// How connections to a peer are made and kept. The default leaves no time to connect, and keeps no connection.
+#[derive(Clone, Default)]
 pub struct PeerSettings {
     /// Encrypted; `None`: in the clear.
     pub tls: Option<Tls>,

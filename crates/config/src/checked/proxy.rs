@@ -288,3 +288,103 @@ impl StatusTest {
         }
     }
 }
+
+impl Default for Proxy {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            upstreams: Vec::new(),
+            transport: ProxyTransport::default(),
+            // onehop's own: the first request finds a connection.
+            pool: ProxyPool { min: 1, max: None },
+            balance: Balance {
+                policy: BalancePolicy::Random,
+                retries: None,
+                try_duration: Duration::ZERO,
+                // See `agree::settle_balance`.
+                try_interval: Duration::ZERO,
+                retry_match: Vec::new(),
+            },
+            active_health: None,
+            passive_health: PassiveHealth::default(),
+            request_fields: Vec::new(),
+            answer_fields: Vec::new(),
+            flush: ProxyFlush::AsItComes,
+            request_buffer_bytes: 0,
+            answer_buffer_bytes: 0,
+            stream_timeout: None,
+            // onehop's own: Caddy closes tunnels at a reload.
+            stream_close_delay: None,
+            ambiguous_headers: AmbiguousHeaders::Drop,
+            trusted_proxies: Vec::new(),
+        }
+    }
+}
+
+impl Default for ProxyTransport {
+    fn default() -> Self {
+        Self {
+            tls: None,
+            dial_timeout: Duration::from_secs(3),
+            dial_fallback_delay: Some(Duration::from_millis(300)),
+            read_timeout: None,
+            write_timeout: None,
+            response_header_timeout: None,
+            expect_continue_timeout: None,
+            max_conns_per_host: None,
+            keepalive: Some(Duration::from_secs(120)),
+            keepalive_interval: Some(Duration::from_secs(30)),
+            keepalive_idle_conns: None,
+            keepalive_idle_conns_per_host: 32,
+            compression: true,
+            resolvers: Vec::new(),
+            max_response_header: None,
+        }
+    }
+}
+
+impl Default for ProxyTls {
+    fn default() -> Self {
+        Self {
+            server_name: None,
+            insecure_skip_verify: false,
+            trusted: Vec::new(),
+            client_certificate: None,
+            // Go's, which Caddy's manual names; nobody waits without end here.
+            timeout: Duration::from_secs(10),
+            except_ports: Vec::new(),
+        }
+    }
+}
+
+impl Default for ActiveHealth {
+    fn default() -> Self {
+        Self {
+            uri: "/".to_owned(),
+            port: None,
+            target: None,
+            interval: Duration::from_secs(30),
+            timeout: Duration::from_secs(5),
+            status: StatusTest::Class(2),
+            follow_redirects: false,
+            body: None,
+            passes: 1,
+            fails: 1,
+            fields: Vec::new(),
+            method: "GET".to_owned(),
+            request_body: String::new(),
+        }
+    }
+}
+
+impl Default for PassiveHealth {
+    fn default() -> Self {
+        Self {
+            fail_duration: None,
+            max_fails: 1,
+            unhealthy_status: Vec::new(),
+            unhealthy_latency: None,
+            unhealthy_request_count: None,
+        }
+    }
+}

@@ -76,18 +76,13 @@ fn answer(question: &[u8], known: &HashMap<String, (Ipv4Addr, u32)>, asked: &Ato
 }
 
 fn peer(name: &str) -> Arc<Peer> {
-    let terms = PeerSettings {
-        tls: None,
+    let settings = PeerSettings {
         dial_timeout: Duration::from_secs(1),
-        fallback_delay: None,
-        probe_interval: None,
         idle_timeout: Duration::from_secs(1),
         idle_max: 1,
-        connections_min: 0,
-        connections_max: None,
-        queue: (0, Duration::ZERO),
+        ..PeerSettings::default()
     };
-    Peer::new(name.to_owned(), Endpoint::Name(name.to_owned(), 80), terms)
+    Peer::new(name.to_owned(), Endpoint::Name(name.to_owned(), 80), settings)
 }
 
 #[track_caller]

@@ -1,7 +1,6 @@
 //! Files of certificates, and whom they make us believe.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
 use rustls::pki_types::PrivatePkcs8KeyDer;
@@ -85,17 +84,6 @@ impl Shown {
     }
 }
 
-fn settings() -> ProxyTls {
-    ProxyTls {
-        server_name: None,
-        insecure_skip_verify: false,
-        trusted: Vec::new(),
-        client_certificate: None,
-        timeout: Duration::from_secs(10),
-        except_ports: Vec::new(),
-    }
-}
-
 fn made(settings: &ProxyTls) -> Arc<ClientConfig> {
     client(settings, &[]).unwrap().1
 }
@@ -121,11 +109,12 @@ fn handshake(config: &Arc<ClientConfig>, name: &str, server: &Arc<ServerConfig>)
 fn a_server_is_believed_whose_certificate_an_authority_of_the_files_has_signed_for_its_name() {
     let (authority, stranger) = (Authority::new(), Authority::new());
     let server = authority.issue("search.example").server(None);
-    let config = made(&ProxyTls { trusted: vec![stranger.trusted(), authority.trusted()], ..settings() });
+    let config =
+        made(&ProxyTls { trusted: vec![stranger.trusted(), authority.trusted()], ..ProxyTls::default() });
     assert_eq!(handshake(&config, "search.example", &server), Ok(HTTP_1_1.to_vec()));
     let error = handshake(&config, "other.example", &server).unwrap_err();
     assert!(error.contains("not valid for name"), "{error}");
-    let config = made(&ProxyTls { trusted: vec![stranger.trusted()], ..settings() });
+    let config = made(&ProxyTls { trusted: vec![stranger.trusted()], ..ProxyTls::default() });
     // Of the same name as the authority, but with another key.
     let error = handshake(&config, "search.example", &server).unwrap_err();
     assert!(error.contains("BadSignature"), "{error}");
@@ -134,7 +123,7 @@ fn a_server_is_believed_whose_certificate_an_authority_of_the_files_has_signed_f
 #[test]
 fn an_address_may_be_the_name() {
     let authority = Authority::new();
-    let config = made(&ProxyTls { trusted: vec![authority.trusted()], ..settings() });
+    let config = made(&ProxyTls { trusted: vec![authority.trusted()], ..ProxyTls::default() });
     for name in ["127.0.0.1", "::1"] {
         assert!(handshake(&config, name, &authority.issue(name).server(None)).is_ok(), "{name}");
         assert!(handshake(&config, name, &authority.issue("127.0.0.2").server(None)).is_err(), "{name}");
@@ -146,7 +135,7 @@ fn a_certificate_that_stands_in_the_files_itself_is_believed_for_its_name_alone(
     let authority = Authority::new();
     let alone = Shown::alone("search.example");
     let (server, file) = (alone.server(None), authority.file("alone.pem", &alone.certificate.pem()));
-    let config = made(&ProxyTls { trusted: vec![authority.trusted(), file], ..settings() });
+    let config = made(&ProxyTls { trusted: vec![authority.trusted(), file], ..ProxyTls::default() });
     assert!(handshake(&config, "search.example", &server).is_ok());
     assert!(handshake(&config, "other.example", &server).is_err());
     let other = Shown::alone("search.example").server(None);
@@ -162,14 +151,14 @@ fn an_expired_certificate_is_not_believed_although_it_stands_in_the_files() {
     let key = KeyPair::generate().unwrap();
     let expired = Shown { certificate: params.self_signed(&key).unwrap(), key };
     let file = authority.file("expired.pem", &expired.certificate.pem());
-    let config = made(&ProxyTls { trusted: vec![file], ..settings() });
+    let config = made(&ProxyTls { trusted: vec![file], ..ProxyTls::default() });
     let error = handshake(&config, "search.example", &expired.server(None)).unwrap_err();
     assert!(error.contains("expired"), "{error}");
 }
 
 #[test]
 fn whoever_answers_is_believed_where_that_is_asked_for() {
-    let config = made(&ProxyTls { insecure_skip_verify: true, ..settings() });
+    let config = made(&ProxyTls { insecure_skip_verify: true, ..ProxyTls::default() });
     assert!(handshake(&config, "search.example", &Shown::alone("other.example").server(None)).is_ok());
 }
 
@@ -182,7 +171,7 @@ fn the_client_certificate_is_shown_to_a_server_that_asks() {
         authority.file("own.pem", &own.certificate.pem()),
         authority.file("own.key", &own.key.serialize_pem()),
     );
-    let without = ProxyTls { trusted: vec![authority.trusted()], ..settings() };
+    let without = ProxyTls { trusted: vec![authority.trusted()], ..ProxyTls::default() };
     let with = ProxyTls { client_certificate: Some(files), ..without.clone() };
     assert!(handshake(&made(&with), "search.example", &server).is_ok());
     assert!(handshake(&made(&without), "search.example", &server).is_err());
@@ -191,7 +180,7 @@ fn the_client_certificate_is_shown_to_a_server_that_asks() {
 #[test]
 fn a_configuration_stays_until_a_file_has_another_content() {
     let authority = Authority::new();
-    let settings = ProxyTls { trusted: vec![authority.trusted()], ..settings() };
+    let settings = ProxyTls { trusted: vec![authority.trusted()], ..ProxyTls::default() };
     let known = [client(&settings, &[]).unwrap()];
     assert!(Arc::ptr_eq(&client(&settings, &known).unwrap().1, &known[0].1));
     authority.file("authority.pem", &Authority::new().issuer.pem());
@@ -217,11 +206,11 @@ fn errors_name_the_file_and_what_is_wrong_with_it() {
     let huge = authority.file("huge", &" ".repeat(TLS_FILE_BYTES_MAX as usize + 1));
     let missing = authority.folder.path().join("missing");
     let folder = authority.folder.path().to_path_buf();
-    let trusting = |path: &PathBuf| ProxyTls { trusted: vec![path.clone()], ..settings() };
+    let trusting = |path: &PathBuf| ProxyTls { trusted: vec![path.clone()], ..ProxyTls::default() };
     let showing = |certificate: &PathBuf, key: &PathBuf| ProxyTls {
         trusted: vec![authority.trusted()],
         client_certificate: Some((certificate.clone(), key.clone())),
-        ..settings()
+        ..ProxyTls::default()
     };
     let cases = [
         trusting(&missing),

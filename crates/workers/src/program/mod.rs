@@ -12,7 +12,6 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
 
 use onehop_config::checked::{AppAddress, AppRun};
 use onehop_message::error::HttpError;
@@ -154,15 +153,10 @@ fn upstream_of(address: &AppAddress, uid: Option<u32>) -> Arc<Peer> {
         AppAddress::Unix(path) => (format!("unix/{}", path.display()), Endpoint::Unix(path.clone(), uid)),
     };
     let settings = PeerSettings {
-        tls: None,
         dial_timeout: PROGRAM_DIAL_TIMEOUT,
-        fallback_delay: None,
-        probe_interval: None,
         idle_timeout: PROGRAM_IDLE_TIMEOUT,
         idle_max: PROGRAM_IDLE_MAX,
-        connections_min: 0,
-        connections_max: None,
-        queue: (0, Duration::ZERO),
+        ..PeerSettings::default()
     };
     Peer::nearby(label, endpoint, settings)
 }

@@ -10,7 +10,7 @@ use onehop_config::checked::{Admin, Global, Part, Placeholder, Route, Site, Step
 
 use super::*;
 use crate::control::Event;
-use crate::request::handle::proxy::tests::{Client, passive, settings};
+use crate::request::handle::proxy::tests::{Client, settings};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -137,7 +137,11 @@ fn the_share_of_the_idle_connections_follows_the_number_of_upstreams() {
 #[test]
 fn other_terms_mean_other_connections_but_the_same_failures() {
     let (upstreams, _events) = upstreams();
-    let failing = checked::PassiveHealth { fail_duration: Some(PATIENCE), max_fails: 2, ..passive() };
+    let failing = checked::PassiveHealth {
+        fail_duration: Some(PATIENCE),
+        max_fails: 2,
+        ..checked::PassiveHealth::default()
+    };
     let first = checked::Proxy { passive_health: failing.clone(), ..proxy_to(&[("10.0.0.1", 80)]) };
     let mut second = first.clone();
     second.transport.dial_timeout = Duration::from_secs(9);
@@ -157,7 +161,8 @@ fn other_terms_mean_other_connections_but_the_same_failures() {
 #[test]
 fn requests_in_flight_count_by_address_whatever_the_terms_and_over_reloads() {
     let (upstreams, _events) = upstreams();
-    let bounded = checked::PassiveHealth { unhealthy_request_count: Some(1), ..passive() };
+    let bounded =
+        checked::PassiveHealth { unhealthy_request_count: Some(1), ..checked::PassiveHealth::default() };
     let first = checked::Proxy { passive_health: bounded.clone(), ..proxy_to(&[("10.0.0.1", 80)]) };
     let mut second = first.clone();
     second.transport.dial_timeout = Duration::from_secs(9);
@@ -301,13 +306,13 @@ fn an_upstream_goes_down_and_comes_back_and_each_is_told_once() {
     let scripted = Scripted::start(BAD);
     let proxies = reload(&upstreams, &[scripted.proxy(every(20)), proxy_to(&[("10.0.0.1", 80)])]);
     let member = &proxies[0].members[0];
-    assert!(member.is_available(&passive()), "until something else is known");
+    assert!(member.is_available(&checked::PassiveHealth::default()), "until something else is known");
     let upstream = || scripted.address.to_string();
     let sites = || vec!["http://0".to_owned()];
     let down = events.recv_timeout(PATIENCE).unwrap();
     let reason = "it answered 503 instead of 2xx".to_owned();
     assert_eq!(down, Event::UpstreamDown { upstream: upstream(), sites: sites(), reason });
-    assert!(!member.is_available(&passive()));
+    assert!(!member.is_available(&checked::PassiveHealth::default()));
     let told = &upstreams.status()[0].upstreams[0];
     assert_eq!((told.state, told.reason.as_deref()), ("down", Some("it answered 503 instead of 2xx")));
     scripted.answer(GOOD);
@@ -315,7 +320,7 @@ fn an_upstream_goes_down_and_comes_back_and_each_is_told_once() {
         panic!("another event")
     };
     assert_eq!((label, of), (upstream(), sites()));
-    assert!(member.is_available(&passive()));
+    assert!(member.is_available(&checked::PassiveHealth::default()));
     scripted.wait_for_questions(6);
     assert!(events.try_recv().is_err(), "nothing has changed");
     upstreams.stop();
@@ -360,7 +365,9 @@ fn what_questions_found_outlives_a_reload_and_no_second_series_of_them_begins() 
     // Named by two directives from now on, and by another site.
     let other = checked::Proxy { request_buffer_bytes: 7, ..proxy.clone() };
     let proxies = reload(&upstreams, &[proxy_to(&[("10.0.0.1", 80)]), other, proxy.clone()]);
-    assert!(proxies[1..].iter().all(|proxy| !proxy.members[0].is_available(&passive())));
+    assert!(
+        proxies[1..].iter().all(|proxy| !proxy.members[0].is_available(&checked::PassiveHealth::default()))
+    );
     scripted.answer(GOOD);
     let Event::UpstreamUp { sites, .. } = events.recv_timeout(PATIENCE).unwrap() else {
         panic!("another event")
@@ -404,7 +411,7 @@ fn verdict(answer: &str, health: ActiveHealth) -> Option<String> {
         reason = Some(told);
     }
     upstreams.stop();
-    assert_eq!(proxies[0].members[0].is_available(&passive()), reason.is_none());
+    assert_eq!(proxies[0].members[0].is_available(&checked::PassiveHealth::default()), reason.is_none());
     reason
 }
 

@@ -10,8 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use onehop_config::checked::proxy::{
-    AmbiguousHeaders, Balance, BalancePolicy, PassiveHealth, Proxy, ProxyAddress, ProxyFlush, ProxyPool,
-    ProxyTransport, ProxyUpstream,
+    Balance, BalancePolicy, Proxy, ProxyAddress, ProxyPool, ProxyTransport, ProxyUpstream,
 };
 use onehop_config::checked::{Checked, Step};
 
@@ -62,23 +61,7 @@ fn settings(upstreams: &[SocketAddr]) -> Proxy {
     Proxy {
         name: "test".to_owned(),
         upstreams: upstreams.collect(),
-        transport: ProxyTransport {
-            tls: None,
-            dial_timeout: Duration::from_secs(3),
-            dial_fallback_delay: Some(Duration::from_millis(300)),
-            read_timeout: None,
-            write_timeout: None,
-            response_header_timeout: None,
-            expect_continue_timeout: None,
-            max_conns_per_host: None,
-            keepalive: Some(Duration::from_secs(120)),
-            keepalive_interval: Some(Duration::from_secs(30)),
-            keepalive_idle_conns: None,
-            keepalive_idle_conns_per_host: 32,
-            compression: false,
-            resolvers: Vec::new(),
-            max_response_header: None,
-        },
+        transport: ProxyTransport { compression: false, ..ProxyTransport::default() },
         pool: ProxyPool { min: 0, max: None },
         balance: Balance {
             policy: BalancePolicy::First,
@@ -87,23 +70,7 @@ fn settings(upstreams: &[SocketAddr]) -> Proxy {
             try_interval: Duration::ZERO,
             retry_match: Vec::new(),
         },
-        active_health: None,
-        passive_health: PassiveHealth {
-            fail_duration: None,
-            max_fails: 1,
-            unhealthy_status: Vec::new(),
-            unhealthy_latency: None,
-            unhealthy_request_count: None,
-        },
-        request_fields: Vec::new(),
-        answer_fields: Vec::new(),
-        flush: ProxyFlush::AsItComes,
-        request_buffer_bytes: 0,
-        answer_buffer_bytes: 0,
-        stream_timeout: None,
-        stream_close_delay: None,
-        ambiguous_headers: AmbiguousHeaders::Drop,
-        trusted_proxies: Vec::new(),
+        ..Proxy::default()
     }
 }
 

@@ -209,6 +209,8 @@ fn number(port: &str) -> Option<u16> {
 
 #[cfg(test)]
 mod tests {
+    use onehop_config::checked::proxy::PassiveHealth;
+
     use super::*;
     use crate::request::handle::proxy::tests::member;
 
@@ -263,7 +265,7 @@ mod tests {
         let table = table();
         let [unused, lately, asking] =
             ["a:80", "b:80", "c:80"].map(|address| table.at(address, None).unwrap());
-        unused.failed(&crate::request::handle::proxy::tests::passive());
+        unused.failed(&PassiveHealth::default());
         let request = asking.begin();
         let now = Instant::now();
         table.forget_unused(now);
@@ -285,7 +287,7 @@ mod tests {
         let table = table();
         let first = table.at("a0:80", None).unwrap();
         let second = table.at("a1:80", None).unwrap();
-        second.failed(&crate::request::handle::proxy::tests::passive());
+        second.failed(&PassiveHealth::default());
         for number in 2..PROXY_OF_REQUEST_MAX {
             table.at(&format!("a{number}:80"), None).unwrap();
         }

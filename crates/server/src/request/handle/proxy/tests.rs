@@ -18,54 +18,22 @@ use onehop_upstream::peer::{Endpoint, Peer, PeerSettings};
 
 /// An upstream at `127.0.0.1:8000` and the following ports.
 pub(crate) fn member(number: usize) -> Arc<Member> {
-    let port = 8000 + u16::try_from(number).unwrap();
-    let place = Endpoint::Address(SocketAddr::from(([127, 0, 0, 1], port)));
-    let terms = PeerSettings {
-        tls: None,
-        dial_timeout: Duration::from_secs(3),
-        fallback_delay: None,
-        probe_interval: None,
-        idle_timeout: Duration::ZERO,
-        idle_max: 0,
-        connections_min: 0,
-        connections_max: None,
-        queue: (0, Duration::ZERO),
-    };
-    Member::new(number, Peer::new(format!("127.0.0.1:{port}"), place, terms))
-}
-
-/// Nothing makes an upstream bad.
-pub(crate) fn passive() -> PassiveHealth {
-    PassiveHealth {
-        fail_duration: None,
-        max_fails: 1,
-        unhealthy_status: Vec::new(),
-        unhealthy_latency: None,
-        unhealthy_request_count: None,
-    }
+    let address = SocketAddr::from(([127, 0, 0, 1], 8000 + u16::try_from(number).unwrap()));
+    let settings = PeerSettings { dial_timeout: Duration::from_secs(3), ..PeerSettings::default() };
+    Member::new(number, Peer::new(address.to_string(), Endpoint::Address(address), settings))
 }
 
 /// `reverse_proxy` with this policy, and all else switched off.
 pub(crate) fn settings(policy: BalancePolicy) -> checked::Proxy {
     checked::Proxy {
         name: "test".to_owned(),
-        upstreams: Vec::new(),
         transport: checked::ProxyTransport {
-            tls: None,
-            dial_timeout: Duration::from_secs(3),
             dial_fallback_delay: None,
-            read_timeout: None,
-            write_timeout: None,
-            response_header_timeout: None,
-            expect_continue_timeout: None,
-            max_conns_per_host: None,
             keepalive: None,
             keepalive_interval: None,
-            keepalive_idle_conns: None,
             keepalive_idle_conns_per_host: 0,
             compression: false,
-            resolvers: Vec::new(),
-            max_response_header: None,
+            ..checked::ProxyTransport::default()
         },
         pool: checked::ProxyPool { min: 0, max: None },
         balance: checked::Balance {
@@ -75,17 +43,11 @@ pub(crate) fn settings(policy: BalancePolicy) -> checked::Proxy {
             try_interval: Duration::from_millis(250),
             retry_match: Vec::new(),
         },
-        active_health: None,
-        passive_health: PassiveHealth { fail_duration: Some(Duration::from_secs(3_600)), ..passive() },
-        request_fields: Vec::new(),
-        answer_fields: Vec::new(),
-        flush: checked::ProxyFlush::AsItComes,
-        request_buffer_bytes: 0,
-        answer_buffer_bytes: 0,
-        stream_timeout: None,
-        stream_close_delay: None,
-        ambiguous_headers: checked::AmbiguousHeaders::Drop,
-        trusted_proxies: Vec::new(),
+        passive_health: PassiveHealth {
+            fail_duration: Some(Duration::from_secs(3_600)),
+            ..PassiveHealth::default()
+        },
+        ..checked::Proxy::default()
     }
 }
 
@@ -274,10 +236,10 @@ fn of_two_the_one_is_taken_where_requests_wait_less() {
 #[test]
 fn a_refused_connection_does_not_look_quick() {
     let (mut settings, client) = (settings(BalancePolicy::PeakEwma), Client::new("/", ""));
-    settings.passive_health = passive();
+    settings.passive_health = PassiveHealth::default();
     let proxy = Proxy::new(Arc::new(settings), (0..2).map(member).collect());
-    proxy.members[0].failed(&passive());
-    proxy.members[1].answered(200, Duration::from_millis(300), &passive());
+    proxy.members[0].failed(&PassiveHealth::default());
+    proxy.members[1].answered(200, Duration::from_millis(300), &PassiveHealth::default());
     assert_eq!(counts(&proxy, &client, 10), [0, 10]);
 }
 
