@@ -1,4 +1,4 @@
-//! Dates as directory pages and names of rotated logs write them, in UTC. Pure.
+//! Dates as logs, reports and directory pages write them, in UTC. Pure.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -77,9 +77,11 @@ mod tests {
         for (seconds, expected) in [
             (0, "1970-01-01T00:00:00Z"),
             (784_111_777, "1994-11-06T08:49:37Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
             (951_782_400, "2000-02-29T00:00:00Z"),
             (951_868_799, "2000-02-29T23:59:59Z"),
             (1_709_164_800, "2024-02-29T00:00:00Z"),
+            (4_107_542_399, "2100-02-28T23:59:59Z"),
             (4_107_542_400, "2100-03-01T00:00:00Z"),
             (253_402_300_799, "9999-12-31T23:59:59Z"),
         ] {

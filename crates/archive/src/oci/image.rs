@@ -3,7 +3,9 @@
 //! JSON of sorted fields, so that equal images have equal bytes.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, UNIX_EPOCH};
 
+use onehop_message::calendar::Moment;
 use serde_json::{Value, json};
 
 use super::layer::Layer;
@@ -24,6 +26,9 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 /// Nanoseconds in a second, in which Docker counts.
 const SECOND: u64 = 1_000_000_000;
+
+/// 9999-12-31T23:59:59Z, in seconds since 1970.
+const LAST_SECOND: u64 = 253_402_300_799;
 
 /// What the name of a pack becomes in an image where it cannot be a file's name there.
 const PLAIN_NAME: &str = "app";
@@ -206,34 +211,9 @@ fn port(listen: &str) -> Option<u16> {
     (port != 0).then_some(port)
 }
 
-/// RFC 3339, in UTC.
+/// RFC 3339, in UTC. Its years have four digits: a later second becomes the last one of them.
 fn time(seconds: u64) -> String {
-    let (days, rest) = (seconds / 86_400, seconds % 86_400);
-    let (mut year, mut day) = (1970, days);
-    // A year that nobody lives to see ends it, whatever was asked for.
-    while year < 9999 {
-        let length = if is_leap(year) { 366 } else { 365 };
-        if day < length {
-            break;
-        }
-        day -= length;
-        year += 1;
-    }
-    let february = if is_leap(year) { 29 } else { 28 };
-    let mut month = 1;
-    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
-        if day < length {
-            break;
-        }
-        day -= length;
-        month += 1;
-    }
-    let (hours, minutes, seconds) = (rest / 3600, rest / 60 % 60, rest % 60);
-    format!("{year:04}-{month:02}-{:02}T{hours:02}:{minutes:02}:{seconds:02}Z", day.min(30) + 1)
-}
-
-fn is_leap(year: u64) -> bool {
-    (year.is_multiple_of(4) && !year.is_multiple_of(100)) || year.is_multiple_of(400)
+    Moment::of(UNIX_EPOCH + Duration::from_secs(seconds.min(LAST_SECOND))).rfc3339()
 }
 
 fn name(digest: &Digest) -> String {

@@ -14,11 +14,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::SystemTime;
 
+use onehop_message::calendar::Moment;
 use onehop_server::Event;
 use onehop_server::control::EventSink;
 
 use crate::arguments::{LogForm, LogTo, Process};
-use crate::units::rfc3339;
 use output::{Entry, Next, Queue};
 use progress::Progress;
 
@@ -136,7 +136,7 @@ fn write_next(next: Next, form: LogForm, progress: &mut Progress) {
 
 /// A line with the time in front: an output that is written later does not change when something happened.
 fn stamped(line: &str) -> String {
-    format!("{} {line}", rfc3339(SystemTime::now()))
+    format!("{} {line}", Moment::of(SystemTime::now()).rfc3339())
 }
 
 fn write_now(text: &str) {

@@ -10,12 +10,12 @@ use std::time::SystemTime;
 use onehop_load::measure::{self, Machine, StealMeter};
 use onehop_load::progress::{Observer, Progress};
 use onehop_load::report::{self, Findings, Live, Report};
+use onehop_message::calendar::Moment;
 
 use super::output::Destinations;
 use crate::arguments::Output;
 use crate::failure::Failure;
 use crate::signals;
-use crate::units::rfc3339;
 
 /// A measurement that begins.
 pub(crate) struct Session {
@@ -92,7 +92,7 @@ impl Session {
         let reported = Report {
             command: report::hidden_words(&typed()),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            date: rfc3339(self.begun),
+            date: Moment::of(self.begun).rfc3339(),
             machine: self.machine,
             steal: self.steal.share(),
             versions: self.versions,
