@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use aws_lc_rs::{constant_time, hmac};
 use onehop_config::checked::Network;
-use onehop_http1::Known;
+use onehop_message::cookies;
 use onehop_message::request::Request;
 use onehop_message::trusted_proxies::Trust;
 
@@ -64,11 +64,8 @@ impl Cookie {
     }
 
     /// The value that the client sends, without the quotes that it may stand in (RFC 6265 section 4.1.1).
-    fn said<'t>(&self, request: &'t Request<'_>) -> Option<&'t [u8]> {
-        let pairs = request.head.get_all(Known::Cookie).flat_map(|field| field.split(|byte| *byte == b';'));
-        let mut values =
-            pairs.filter_map(|pair| pair.trim_ascii().strip_prefix(self.name.as_bytes())?.strip_prefix(b"="));
-        let value = values.next()?;
+    fn said<'t>(&'t self, request: &'t Request<'_>) -> Option<&'t [u8]> {
+        let value = cookies::values(request.head, &self.name).next()?;
         Some(value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value))
     }
 }

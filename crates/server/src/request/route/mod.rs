@@ -22,7 +22,7 @@ pub use compile::{Known, StoreWish, app_wishes, compile, compile_errors, limit_w
 pub use hosts::HostTable;
 pub(crate) use matcher::matches;
 pub use root::Root;
-pub(crate) use template::{Into, cookies, expand, expand_root};
+pub(crate) use template::{Into, expand, expand_root};
 
 use crate::request::admission::SiteLimiters;
 use crate::request::admission::rate::ClientRateLimiter;

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 use onehop_config::checked::{Part, Placeholder, Template};
 use onehop_files::limits::PATH_BYTES_MAX;
-use onehop_http1::{Known, RequestHead};
-use onehop_message::path;
+use onehop_http1::RequestHead;
 use onehop_message::uri::{decode_path, escape_path, file_extension, host_without_port, last_segment};
+use onehop_message::{cookies, path};
 use onehop_upstream::member::Member;
 
 use super::root::Root;
@@ -83,20 +83,6 @@ pub(crate) fn expand(template: &Template, context: &RequestContext<'_>, into: In
     out
 }
 
-/// The first value of a cookie (RFC 6265 section 5.4).
-pub(crate) fn cookie<'h>(head: &'h RequestHead, name: &str) -> Option<&'h [u8]> {
-    cookies(head, name).next()
-}
-
-/// Every value of it, for those who must not take another one than whoever answers.
-pub(crate) fn cookies<'h>(head: &'h RequestHead, name: &str) -> impl Iterator<Item = &'h [u8]> {
-    let pairs = head.get_all(Known::Cookie).flat_map(|line| line.split(|byte| *byte == b';'));
-    pairs.filter_map(move |pair| {
-        let mut halves = pair.trim_ascii().splitn(2, |byte| *byte == b'=');
-        (halves.next() == Some(name.as_bytes())).then(|| halves.next().unwrap_or_default())
-    })
-}
-
 /// What a value must be turned into where it becomes part of something with a grammar of its own.
 fn escape_from(begin: usize, placeholder: &Placeholder, into: Into, out: &mut Vec<u8>) {
     use Placeholder as P;
@@ -168,7 +154,7 @@ fn value(placeholder: &Placeholder, context: &RequestContext<'_>, into: Into, ou
         }
         P::RemotePort => push_text(context.request.origin.peer.map(|peer| peer.port().to_string()), out),
         P::Header(name) => push_joined(head.find_all(name), out),
-        P::Cookie(name) => out.extend_from_slice(cookie(head, name).unwrap_or_default()),
+        P::Cookie(name) => out.extend_from_slice(cookies::values(head, name).next().unwrap_or_default()),
         P::Root => push_root(context, out),
         P::FileMatchRelative => {
             let found = context.file_match.as_deref().unwrap_or_default();

@@ -11,6 +11,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use onehop_config::checked::limit::{RateKey, RateLimit};
 use onehop_config::checked::{Part, Placeholder, Template};
 use onehop_limits::client::network;
+use onehop_message::cookies;
 use onehop_message::trusted_proxies::Trust;
 
 use crate::request::context::RequestContext;
@@ -49,7 +50,7 @@ impl Keys {
             RateKey::ClientAddress => None,
             // All of them: with the first one alone a client could count by one and mean another.
             RateKey::Header(name) => self.text(context.request.head.find_all(name)),
-            RateKey::Cookie(name) => self.text(route::cookies(context.request.head, name)),
+            RateKey::Cookie(name) => self.text(cookies::values(context.request.head, name)),
             RateKey::Template(template) => {
                 let text = self.text(std::iter::once(&*route::expand(
                     self.beside_client.as_ref().unwrap_or(template),
