@@ -110,9 +110,6 @@ pub const INDEX_SCAN_BYTES_MAX: usize = 1024 * 1024;
 /// Entries on one directory page.
 pub const BROWSE_ENTRIES_MAX: usize = 10_000;
 
-/// Bytes of one read of a file that is streamed from disk.
-pub const DISK_READ_BYTES: usize = 64 * 1024;
-
 /// Bytes in memory of hashed assets of earlier builds, for each tree: three builds of a large application. They count in
 /// the bound of all stores, too, of which they never take more than half of what is free.
 pub const RELEASES_BYTES_MAX: u64 = 64 * 1024 * 1024;

@@ -9,7 +9,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use onehop_files::limits::DISK_READ_BYTES;
+use onehop_connection::limits::DISK_READ_BYTES;
 use onehop_files::{self as files, OnDisk, content_type::content_type, path};
 use onehop_http1::Method;
 use onehop_message::error::HttpError;

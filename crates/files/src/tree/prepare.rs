@@ -20,7 +20,7 @@ use super::compress::in_order;
 use super::read::Reading;
 use super::variants::compressed;
 use super::{MemoryBudget, Progress, StoreError, StoreSpec};
-use crate::limits::{DISK_READ_BYTES, HOLD_BACK_MAX, PREPARED_BYTES_MAX};
+use crate::limits::{HOLD_BACK_MAX, PREPARED_BYTES_MAX};
 use crate::store::{File, Skipped, Store, Variant};
 
 /// A tree that is ready to be packed.
@@ -133,11 +133,14 @@ fn with_forms(file: &File, encodings: &[Encoding]) -> Arc<File> {
     Arc::new(File { gzip, brotli, zstd, settled: true, ..file.clone() })
 }
 
+/// Bytes of one read of a file that is hashed: larger ones need no fewer system calls that would count.
+const HASH_READ_BYTES: usize = 64 * 1024;
+
 /// The hash of a content that is read piece by piece; equal to that of the content as a whole.
 fn hash_of(path: &Path) -> io::Result<u128> {
     let mut file = Opened::open(path)?;
     let mut hasher = Xxh3::new();
-    let mut piece = vec![0; DISK_READ_BYTES];
+    let mut piece = vec![0; HASH_READ_BYTES];
     loop {
         match file.read(&mut piece) {
             Ok(0) => return Ok(hasher.digest128()),
